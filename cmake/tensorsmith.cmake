@@ -1,0 +1,51 @@
+# Build rules shared by all rooms.
+
+add_library(tensorsmith_options INTERFACE)
+target_compile_options(tensorsmith_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+  -Wno-missing-field-initializers)
+if(TENSORSMITH_WERROR)
+  target_compile_options(tensorsmith_options INTERFACE -Werror)
+endif()
+if(TENSORSMITH_SANITIZE)
+  target_compile_options(tensorsmith_options INTERFACE -fsanitize=${TENSORSMITH_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(tensorsmith_options INTERFACE -fsanitize=${TENSORSMITH_SANITIZE})
+endif()
+if(TENSORSMITH_FUZZ)
+  target_compile_options(tensorsmith_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize-recover=all)
+  target_link_options(tensorsmith_options INTERFACE -fsanitize=address,undefined)
+endif()
+find_program(TENSORSMITH_LLD NAMES ld.lld ld.lld-19)
+find_program(TENSORSMITH_MOLD NAMES mold)
+if(TENSORSMITH_MOLD)
+  target_link_options(tensorsmith_options INTERFACE -fuse-ld=mold)
+endif()
+
+# tensorsmith_room(NAME SOURCES a.cc ... [DEPS other rooms and libraries] [PRIVATE_DEPS libraries hidden from users])
+# One static library per room; headers are included as "room/file.h".
+function(tensorsmith_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  set(target tensorsmith_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE tensorsmith_options ${ARG_PRIVATE_DEPS})
+  if(TENSORSMITH_PCH)
+    target_precompile_headers(${target} PRIVATE <algorithm> <cstdint> <functional> <map> <memory> <optional> <string>
+      <unordered_map> <utility> <variant> <vector>)
+  endif()
+endfunction()
+
+# tensorsmith_test(NAME SOURCES a.cc ... DEPS rooms [LABELS l] [TIMEOUT s])
+# One GoogleTest binary, registered with ctest under its name.
+function(tensorsmith_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE tensorsmith_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE TENSORSMITH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,83 @@
+#include "base/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/result.h"
+
+namespace tensorsmith {
+
+ThreadPool::ThreadPool(int threads) {
+  TS_CHECK(threads >= 1, "ThreadPool needs at least one thread");
+  workers_.reserve(static_cast<size_t>(threads));
+  for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { run_worker(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  ready_.notify_all();
+  for (auto& worker : workers_) worker.join();
+}
+
+void ThreadPool::run_worker() {
+  for (;;) {
+    std::packaged_task<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      ready_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    task();
+  }
+}
+
+std::future<void> ThreadPool::submit(std::function<void()> fn) {
+  std::packaged_task<void()> task(std::move(fn));
+  auto future = task.get_future();
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(task));
+  }
+  ready_.notify_one();
+  return future;
+}
+
+void ThreadPool::parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const int64_t chunk = std::max(grain, n / (4 * (size() + 1)) + 1);
+  std::atomic<int64_t> next{0};
+  auto work = [&] {
+    for (;;) {
+      const int64_t begin = next.fetch_add(chunk);
+      if (begin >= n) return;
+      fn(begin, std::min(n, begin + chunk));
+    }
+  };
+  const int64_t helpers = std::min<int64_t>(size(), (n + chunk - 1) / chunk - 1);
+  std::vector<std::future<void>> futures;
+  for (int64_t i = 0; i < helpers; ++i) futures.push_back(submit(work));
+  std::exception_ptr failure;
+  try {
+    work();
+  } catch (...) {
+    failure = std::current_exception();
+    next = n;
+  }
+  // The helpers refer to this frame: wait for all of them before leaving it.
+  for (auto& future : futures) {
+    try {
+      future.get();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace tensorsmith

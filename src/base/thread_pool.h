@@ -1,0 +1,43 @@
+// A pool for the tuner's own work (features, scoring, code generation). Compiled models have their own, in
+// runtime.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tensorsmith {
+
+class ThreadPool {
+ public:
+  // threads >= 1: the number of worker threads.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();  // finishes queued work
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return static_cast<int>(workers_.size()); }
+
+  // Queues fn; an exception it throws is rethrown by the future's get().
+  std::future<void> submit(std::function<void()> fn);
+
+  // Calls fn(begin, end) on disjoint chunks that cover [0, n), the caller helping; returns when all are done.
+  // The first exception is rethrown. Chunks have at least grain items. Safe to call from several threads.
+  void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn);
+
+ private:
+  void run_worker();
+
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<std::packaged_task<void()>> queue_;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace tensorsmith

@@ -1,0 +1,1 @@
+#include "feature/per_store.h"

@@ -1,0 +1,43 @@
+// ONNX operators as tensor expressions: the one definition of each operator's meaning, used for constant
+// folding (through the interpreter), for shape inference and for task extraction.
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace tensorsmith::graph {
+
+// Collects operations of one workload with unique names.
+class WorkloadBuilder {
+ public:
+  // A placeholder or compute operation; the name gets a suffix if taken. Returns the output buffer(s).
+  ir::Buffer placeholder(const std::string& name, ir::DType dtype, std::vector<int64_t> shape,
+                         bool is_constant);
+  ir::Buffer compute(const std::string& name, std::vector<ir::Axis> spatial, std::vector<ir::Axis> reduce,
+                     ir::Combiner combiner, ir::Expr body);
+  std::vector<ir::Buffer> compute_pair(const std::string& name, std::vector<ir::Axis> spatial,
+                                       std::vector<ir::Axis> reduce, ir::Combiner combiner, ir::Expr value,
+                                       ir::Expr index);
+  const std::vector<ir::OperationRef>& operations() const { return operations_; }
+
+ private:
+  std::string unique_name(const std::string& name);
+  std::vector<ir::OperationRef> operations_;
+  std::unordered_set<std::string> names_;
+};
+
+// True if the operator is known (not whether these attributes and dtypes are).
+bool is_supported_operator(const std::string& op);
+
+// Appends the node's operations. inputs: one buffer per node input, null for an omitted one; contents of
+// inputs that are known are taken from the graph's values (Reshape's shape, Slice's starts, ...). Returns one
+// buffer per node output; a node output that is an unchanged input may return that input's buffer. Errors
+// (kUnsupported, kInvalidArgument) name the node in place.
+Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::span<const ir::Buffer> inputs,
+                                     WorkloadBuilder& builder);
+
+}  // namespace tensorsmith::graph

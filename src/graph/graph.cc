@@ -1,0 +1,2 @@
+#include "graph/emit.h"
+#include "graph/tasks.h"

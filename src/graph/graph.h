@@ -1,0 +1,66 @@
+// The graph IR: a network with static shapes, as imported from ONNX and rewritten by the graph passes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/workload.h"
+#include "lower/interpreter.h"
+
+namespace tensorsmith::graph {
+
+using ValueId = int;
+inline constexpr ValueId kNoValue = -1;  // an omitted optional input
+
+struct Value {
+  std::string name;
+  ir::DType dtype = ir::DType::kF32;
+  std::vector<int64_t> shape;
+  std::shared_ptr<const lower::Tensor> constant;  // contents if known
+};
+
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                               std::vector<std::string>, lower::Tensor>;
+
+struct Node {
+  std::string name;  // ONNX node name, or made up: "Conv_12"
+  std::string op;    // ONNX operator: "Conv"; domain prefix when not ai.onnx
+  int opset = 0;     // opset version the node was written for
+  std::map<std::string, Attribute> attributes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Value> values;
+  std::vector<Node> nodes;      // topological order
+  std::vector<ValueId> inputs;  // run-time inputs (initializers excluded)
+  std::vector<ValueId> outputs;
+};
+
+struct ImportOptions {
+  // NAME -> shape, for inputs with symbolic dimensions or to override.
+  std::map<std::string, std::vector<int64_t>> shapes;
+};
+// Errors: unreadable or corrupt file; unsupported operator (named with node and operator, all of them in one
+// line); missing dimension (named with input, dimension and the --shape option that gives it).
+Result<Graph> import_onnx(const std::string& path, const ImportOptions& options);
+Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,
+                                const std::string& display_name);
+
+// A TensorProto file (ONNX test data).
+Result<lower::Tensor> read_tensor_proto(const std::string& path);
+Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor);
+
+// Graph passes, in order: constant folding, batch-norm folding, identity elimination, canonicalization of
+// decomposed patterns. Each keeps the graph's meaning.
+Status optimize(Graph& graph);
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,36 @@
+// The arithmetic of ir/expr.h on single values: one implementation for constant folding and for the
+// interpreter.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/expr.h"
+
+namespace tensorsmith::ir {
+
+// A value of any dtype: integers and bool in i (kU64 as bit pattern), floats in f (already rounded to the
+// dtype).
+struct Scalar {
+  DType dtype = DType::kI64;
+  int64_t i = 0;
+  double f = 0;
+};
+
+Scalar scalar_int(DType dtype, int64_t value);   // wraps to the dtype's width
+Scalar scalar_float(DType dtype, double value);  // rounds to the dtype
+Scalar eval_unary(UnaryOp op, Scalar a);
+Scalar eval_binary(BinaryOp op, Scalar a, Scalar b);
+Scalar eval_cast(DType dtype, Scalar a);
+Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b = {});
+
+// IEEE half and bfloat16 <-> float, round to nearest even.
+float f16_to_f32(uint16_t bits);
+uint16_t f32_to_f16(float value);
+float bf16_to_f32(uint16_t bits);
+uint16_t f32_to_bf16(float value);
+
+// One element in memory.
+Scalar load_scalar(DType dtype, const void* element);
+void store_scalar(Scalar value, void* element);
+
+}  // namespace tensorsmith::ir

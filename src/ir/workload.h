@@ -1,0 +1,84 @@
+// Tensor-expression workloads: what is to be computed, free of any order. A workload is a directed acyclic
+// graph of operations; each compute operation defines every element of its output by an expression over axes:
+//
+//   C[i, j] = sum_{k} A[i, k] * B[k, j]           spatial i, j; reduce k; combiner kSum
+//   P[n, c, h, w] = select(h >= 1 && h < 57 && ..., X[n, c, h - 1, w - 1], 0)
+//
+// Loads in a body may use any index expression, also other loads (Gather).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace tensorsmith::ir {
+
+struct Axis {
+  Var var;
+  int64_t extent = 1;
+};
+
+enum class Combiner : uint8_t {
+  kNone,  // no reduction
+  kSum,
+  kProd,
+  kMax,
+  kMin,
+  // Two bodies (value, index) and two outputs (best value, its index); among equal values the smallest index
+  // wins.
+  kArgMax,
+  kArgMin,
+};
+std::string_view to_string(Combiner combiner);
+
+// The combiner's neutral element: 0, 1, -inf/lowest, +inf/highest. For kArgMax/kArgMin that of the value.
+Expr identity_of(Combiner combiner, DType dtype);
+// combine(accumulated, next) for the single-valued combiners.
+Expr combine(Combiner combiner, Expr accumulated, Expr next);
+
+enum class OperationKind : uint8_t { kPlaceholder, kCompute };
+
+struct Operation {
+  OperationKind kind = OperationKind::kCompute;
+  std::string name;           // unique in the workload
+  bool is_constant = false;   // placeholder whose contents are known when the model is compiled (weights)
+  std::vector<Axis> spatial;  // one a dimension of the outputs, extents = shape
+  std::vector<Axis> reduce;
+  Combiner combiner = Combiner::kNone;
+  std::vector<Expr> bodies;     // compute: one, or two for kArgMax/kArgMin; dtype = the output's
+  std::vector<Buffer> outputs;  // as many as bodies; a placeholder has one
+
+  const Buffer& output() const { return outputs.front(); }
+  bool is_placeholder() const { return kind == OperationKind::kPlaceholder; }
+  bool has_reduction() const { return combiner != Combiner::kNone; }
+};
+using OperationRef = std::shared_ptr<const Operation>;
+
+OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> shape, bool is_constant = false);
+// A compute operation; makes the output buffer(s) named like the operation ("name", and "name.index" for the
+// second).
+OperationRef compute(std::string name, std::vector<Axis> spatial, std::vector<Axis> reduce, Combiner combiner,
+                     std::vector<Expr> bodies);
+
+struct Workload {
+  std::vector<OperationRef>
+      operations;               // producers before consumers; placeholders anywhere before their first use
+  std::vector<Buffer> outputs;  // each is an output of an operation
+
+  std::vector<Buffer> inputs() const;  // placeholder buffers in operation order
+  // Index of the operation that defines the buffer, or nullopt.
+  std::optional<size_t> producer_of(const BufferNode* buffer) const;
+};
+
+// Checks everything a workload must obey: unique names, defined buffers, topological order, dtypes, axes used
+// only by their operation, index counts. The place names the operation.
+Status verify(const Workload& workload);
+
+// Floating-point and integer operations of the whole workload (a multiply-add counts 2; index arithmetic,
+// selects, comparisons and casts count 0; each intrinsic counts 1), as used for FLOP/s.
+double flop_count(const Workload& workload);
+
+}  // namespace tensorsmith::ir

@@ -1,0 +1,1 @@
+#include "learn/cost_model.h"

@@ -1,0 +1,58 @@
+// Building and timing candidates. The search sees only this interface.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/sinks.h"
+#include "ir/workload.h"
+#include "record/record.h"
+#include "sched/step.h"
+#include "target/target.h"
+
+namespace tensorsmith::measure {
+
+struct MeasureOptions {
+  record::MeasureSettings settings;
+  double build_timeout_s = 15;
+  double run_timeout_s = 10;  // for all runs of one candidate
+  int64_t memory_limit_bytes = int64_t{8} << 30;
+  double target_spread = 0.02;  // relative half-width of the spread at which repeating stops
+  int min_repeats = 3;
+  int max_repeats = 12;
+  double min_repeat_s = 0.001;  // a repeat runs the kernel until this much time has passed
+  double hopeless_factor = 3;   // stop after the first repeat if slower than factor * best so far; 0 = never
+  int build_threads = 1;
+};
+
+struct Candidate {
+  sched::Trace trace;
+  std::string origin;
+};
+
+// A task being measured: workload plus what to compare the outputs with.
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  // Results in the order of candidates. Building the next overlaps running the current one. Never fails as a
+  // whole for a candidate's sake; done(i, result) is called as each result arrives (same thread).
+  using Done = std::function<void(size_t, const record::MeasureResult&)>;
+  virtual Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
+                                                             std::span<const Candidate> candidates,
+                                                             double best_seconds_so_far,
+                                                             const Done& done) = 0;
+};
+
+// Measures on this machine in sandboxed worker processes. worker_command: argv of a program that calls
+// worker_main(), normally {"/proc/self/exe", "__worker"}.
+Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& device,
+                                                      const MeasureOptions& options,
+                                                      std::vector<std::string> worker_command, LogSink& log);
+
+// The worker's main loop on the inherited descriptor; returns the exit code.
+int worker_main(int argc, char** argv);
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,63 @@
+// What was measured, how, where, with which code version, and why it failed. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sched/step.h"
+
+namespace tensorsmith::record {
+
+// Bumped whenever lowering or code generation change so that old timings no longer speak about new code.
+inline constexpr int kCodeVersion = 1;
+
+enum class Outcome : uint8_t {
+  kOk,
+  kInvalidSchedule,  // does not replay or lower
+  kBuildError,
+  kBuildTimeout,
+  kCrash,  // signal in the worker; the reason names it
+  kRunTimeout,
+  kMemoryLimit,
+  kWrongOutput,  // the reason gives the worst element
+  kWorkerLost,   // the worker could not be started or talked to: not the candidate's fault
+};
+std::string_view to_string(Outcome outcome);
+
+struct MeasureResult {
+  Outcome outcome = Outcome::kOk;
+  std::string reason;           // empty when kOk
+  std::vector<double> seconds;  // one a repeat, each the mean of `runs_per_repeat` runs
+  int runs_per_repeat = 0;
+  bool stopped_early = false;  // hopeless against the best: fewer repeats than asked
+  double build_seconds = 0;
+  double measure_seconds = 0;  // wall time in the worker
+
+  bool ok() const { return outcome == Outcome::kOk; }
+  double best_estimate() const;  // median of seconds; +inf when not ok
+};
+
+// How a measurement was made; part of the content key.
+struct MeasureSettings {
+  int threads = 1;
+  bool flush_cache = false;
+  friend bool operator==(const MeasureSettings&, const MeasureSettings&) = default;
+};
+
+struct Record {
+  std::string task_key;    // ir::structural_key of the workload
+  std::string device_key;  // target::Device::key()
+  MeasureSettings settings;
+  std::string trace;  // sched::print(trace)
+  MeasureResult result;
+  int64_t unix_ms = 0;
+  int code_version = kCodeVersion;
+  std::string origin;  // "default", "search", "transfer", "import:..."
+
+  // Content key of (task, device, settings, trace, code version): equal keys are never measured twice.
+  std::string key() const;
+};
+
+}  // namespace tensorsmith::record

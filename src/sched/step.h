@@ -1,0 +1,122 @@
+// Schedule steps (primitives), the trace that records them, and the one apply() that executes them.
+//
+// Stage and iterator numbers are positions at the moment the step is applied: stage = index in
+// Schedule::stages, iterator = index in Stage::leaves (Ansor's convention, so foreign records replay step by
+// step). Each step is documented as arguments / rewrite / checks with a before => after example in its own
+// file under sched/primitives/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sched/schedule.h"
+
+namespace tensorsmith::sched {
+
+struct Split {
+  int stage = 0, iterator = 0;
+  std::vector<int64_t> lengths;  // inner extents, outer to inner (inner_to_outer = true); > 0
+  bool inner_to_outer = true;    // false: lengths are the outer extents, the innermost gets the rest
+  TailPolicy tail = TailPolicy::kPredicate;
+};
+// Lengths of an earlier Split in the same trace: the first n_split - 1 of its lengths, then the product of
+// the rest.
+struct FollowSplit {
+  int stage = 0, iterator = 0;
+  int source_step = 0;
+  int n_split = 1;
+};
+// Factor (or number of parts) = product over the source steps of lengths[level].
+struct FollowFusedSplit {
+  int stage = 0, iterator = 0;
+  std::vector<int> source_steps;
+  int level = 0;
+  bool factor = true;
+};
+struct Fuse {
+  int stage = 0;
+  std::vector<int> iterators;
+};  // consecutive
+struct Reorder {
+  int stage = 0;
+  std::vector<int> order;
+};  // a permutation of all leaf positions
+struct Annotate {
+  int stage = 0, iterator = 0;
+  Annotation annotation = Annotation::kNone;
+};
+struct Unroll {
+  int stage = 0;
+  int64_t auto_max_step = 0;
+};  // pragma auto_unroll_max_step
+struct ComputeAt {
+  int stage = 0, target_stage = 0, target_iterator = 0;
+};
+struct ReverseComputeAt {
+  int stage = 0, producer_stage = 0, producer_iterator = 0;
+};
+struct ComputeInline {
+  int stage = 0;
+};
+struct ComputeRoot {
+  int stage = 0;
+};
+struct CacheRead {
+  int stage = 0;
+  ir::MemoryScope scope = ir::MemoryScope::kLocal;
+  std::vector<int> readers;
+};
+struct CacheWrite {
+  int stage = 0;
+  ir::MemoryScope scope = ir::MemoryScope::kLocal;
+};
+struct Rfactor {
+  int stage = 0, iterator = 0;
+  int factor_axis = 0;
+};  // factor_axis: position of the new spatial axis
+struct DecomposeReduction {
+  int stage = 0, iterator = 0;
+};  // init right before this leaf
+struct StorageAlign {
+  int stage = 0, iterator = 0;
+  int64_t factor = 1, offset = 0;
+};
+struct PackLayout {
+  int stage = 0;
+  Layout layout;
+};  // constants and intermediates only
+
+using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,
+                          ReverseComputeAt, ComputeInline, ComputeRoot, CacheRead, CacheWrite, Rfactor,
+                          DecomposeReduction, StorageAlign, PackLayout>;
+
+struct Trace {
+  std::vector<Step> steps;
+};
+
+// A schedule together with the steps that made it: apply() executes and records. On error nothing changes;
+// the error's place is "step N (name) stage 'x'".
+class ScheduleBuilder {
+ public:
+  explicit ScheduleBuilder(const ir::Workload& workload);
+  Status apply(const Step& step);
+  const Schedule& schedule() const { return schedule_; }
+  const Trace& trace() const { return trace_; }
+
+ private:
+  Schedule schedule_;
+  Trace trace_;
+};
+
+Result<Schedule> replay(const ir::Workload& workload, const Trace& trace);
+
+// One line a step: "split stage=3 iter=0 lengths=[4,8] tail=peel". parse(print(t)) == t; the parser never
+// crashes.
+std::string print(const Step& step);
+std::string print(const Trace& trace);
+Result<Trace> parse_trace(std::string_view text);
+
+}  // namespace tensorsmith::sched

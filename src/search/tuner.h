@@ -1,0 +1,74 @@
+// Tuning: strategies that propose candidates for one task, and the scheduler that spends trials over all
+// tasks.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "base/sinks.h"
+#include "base/thread_pool.h"
+#include "learn/cost_model.h"
+#include "measure/measurer.h"
+#include "record/database.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::search {
+
+struct TuneTask {
+  std::string key;  // structural key
+  std::string name;
+  ir::Workload workload;
+  double weight = 1;  // how often the model runs it
+};
+
+enum class StrategyKind { kEvolutionary, kRandom, kAnnealing };
+Result<StrategyKind> parse_strategy(std::string_view name);
+
+struct TuneOptions {
+  int64_t trials = 0;  // total measurements, 0 = no limit
+  double seconds = 0;  // wall time, 0 = no limit; one of the two must be given
+  int batch = 16;      // measured per round
+  StrategyKind strategy = StrategyKind::kEvolutionary;
+  uint64_t seed = 0;
+  record::MeasureSettings settings;
+  int threads = 1;  // of the tuner itself
+};
+
+// What a progress display needs, sent after every measurement.
+struct TaskProgress {
+  std::string name;
+  double weight = 1;
+  int64_t trials = 0, failures = 0;
+  double default_seconds = 0;  // the untuned schedule, +inf before it is measured
+  double best_seconds = 0;     // +inf before
+};
+struct TuneProgress {
+  double elapsed_seconds = 0;
+  int64_t trials = 0;   // new measurements in this run
+  int64_t resumed = 0;  // records found in the database
+  size_t current_task = 0;
+  std::vector<TaskProgress> tasks;
+  double model_default_seconds() const;  // sum of weight * seconds
+  double model_best_seconds() const;
+};
+using ProgressFn = std::function<void(const TuneProgress&)>;
+
+struct TuneReport {
+  TuneProgress final;
+  std::vector<sched::Trace> best_traces;  // by task; the default's when nothing is faster
+};
+
+// Tunes all tasks. The default schedule of each task is measured first. Records go to the database as they
+// arrive, so a killed run loses at most the candidate being measured and a new one goes on; nothing in the
+// database is measured again. cancel: checked between measurements.
+Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device& device,
+                        const TuneOptions& options, record::Database& database, measure::Measurer& measurer,
+                        learn::Trainer& trainer, const Clock& clock, LogSink& log, const ProgressFn& progress,
+                        const std::atomic<bool>& cancel);
+
+}  // namespace tensorsmith::search

@@ -1,0 +1,1 @@
+#include "space/design_space.h"
