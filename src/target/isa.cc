@@ -1,0 +1,62 @@
+// Weaker instruction sets of one machine: the same caches and cores, fewer features.
+#include <algorithm>
+#include <array>
+
+#include "target/target.h"
+
+namespace tensorsmith::target {
+namespace {
+
+// Features of x86-64 above each level. What is removed is stated as "-feature", because the CPU name alone
+// implies it.
+constexpr std::array<std::string_view, 14> kAboveAvx2 = {
+    "avx512f",         "avx512cd",   "avx512dq",    "avx512bw",          "avx512vl",
+    "avx512ifma",      "avx512vbmi", "avx512vbmi2", "avx512vnni",        "avx512bitalg",
+    "avx512vpopcntdq", "avx512bf16", "avx512fp16",  "avx512vp2intersect"};
+constexpr std::array<std::string_view, 12> kAboveSse42 = {
+    "avx", "avx2", "fma",     "f16c",    "vaes",        "vpclmulqdq",
+    "xop", "fma4", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert"};
+
+template <size_t N>
+void remove_features(Device& device, const std::array<std::string_view, N>& removed) {
+  std::erase_if(device.features, [&](const std::string& f) {
+    return std::find(removed.begin(), removed.end(), std::string_view(f).substr(1)) != removed.end();
+  });
+  for (std::string_view f : removed) device.features.push_back("-" + std::string(f));
+}
+
+}  // namespace
+
+Result<Device> with_isa(const Device& device, std::string_view isa) {
+  if (isa == "native") return device;
+  const bool avx512 = isa == "avx512";
+  const bool avx2 = isa == "avx2";
+  const std::string place = "device " + device.name;
+  if (!avx512 && !avx2 && isa != "sse4.2") {
+    return Error{
+        ErrorCode::kInvalidArgument, place,
+        "unknown instruction set '" + std::string(isa) + "'; known are native, avx512, avx2, sse4.2"};
+  }
+  const std::string_view needed = avx512 ? "avx512vl" : avx2 ? "fma" : "sse4.2";
+  if (device.arch != "x86-64" || !device.has_feature(needed)) {
+    return Error{ErrorCode::kUnsupported, place,
+                 "has no " + std::string(isa) + " instructions; use isa=native or a weaker one"};
+  }
+  Device weaker = device;
+  if (avx512) return weaker;
+  const double lanes_before = device.fma_per_cycle * device.vector_bytes;
+  remove_features(weaker, kAboveAvx2);
+  weaker.vector_registers = 16;
+  weaker.vector_bytes = std::min(device.vector_bytes, 32);
+  if (device.vector_bytes == 64 && device.fma_per_cycle < 2) weaker.fma_per_cycle = 2 * device.fma_per_cycle;
+  if (!avx2) {
+    remove_features(weaker, kAboveSse42);
+    weaker.vector_bytes = 16;
+    // A multiply and an add instead of one FMA.
+    weaker.fma_per_cycle /= 2;
+  }
+  weaker.peak_f32_gflops *= weaker.fma_per_cycle * weaker.vector_bytes / lanes_before;
+  return weaker;
+}
+
+}  // namespace tensorsmith::target
