@@ -1,0 +1,218 @@
+#include "runtime/kernel_pool.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tensorsmith::runtime {
+namespace {
+
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free,
+              "futex words are plain 32-bit integers");
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Waits actively until done() or until the time is over; true if done.
+template <class Done>
+bool spin_until(std::chrono::nanoseconds limit, const Done& done) {
+  if (limit.count() <= 0) return done();
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      cpu_relax();
+    }
+    if (std::chrono::steady_clock::now() - start > limit) return done();
+  }
+}
+
+// Longer than the gap between two kernels of a model and than the imbalance of most loops, far shorter than a
+// scheduler's time slice.
+constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(50);
+
+// Which pool's chunk this thread is running, to recognize nested calls and their thread index.
+thread_local const void* running_pool = nullptr;
+thread_local int32_t running_thread = 0;
+
+}  // namespace
+
+int available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  // More processors than cpu_set_t holds.
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+struct KernelPool::State {
+  // A chunk of job e is taken by the one thread that moves its word from e - 1 to e. Whoever succeeds knows
+  // that job e is still running (the caller waits for all chunks), so the job's fields are valid; a thread
+  // that comes late fails and touches nothing.
+  struct alignas(128) Slot {
+    std::atomic<uint32_t> taken{0};
+  };
+
+  // Written by the caller before it publishes the epoch.
+  TensorsmithParallelBody body = nullptr;
+  void* closure = nullptr;
+  int64_t n = 0;
+  int32_t chunks = 0;
+
+  alignas(128) std::atomic<uint32_t> epoch{0};
+  std::atomic<bool> stopping{false};
+  alignas(128) std::atomic<uint32_t> pending{0};  // chunks of the job not finished
+  std::atomic<bool> caller_sleeps{false};
+  alignas(128) std::atomic<int32_t> sleepers{0};
+  alignas(128) std::atomic<bool> busy{false};
+
+  std::vector<Slot> slots;
+  std::vector<std::thread> workers;
+  std::chrono::nanoseconds spin{0};
+
+  explicit State(size_t num_threads) : slots(num_threads) {}
+
+  // Marks the thread as running this pool's chunk while it does.
+  void run_range(TensorsmithParallelBody fn, void* argument, int64_t begin, int64_t end, int32_t thread) {
+    const void* outer_pool = running_pool;
+    const int32_t outer_thread = running_thread;
+    running_pool = this;
+    running_thread = thread;
+    fn(argument, begin, end, thread);
+    running_pool = outer_pool;
+    running_thread = outer_thread;
+  }
+
+  void run_chunk(int32_t chunk, int32_t thread) {
+    const int64_t base = n / chunks;
+    const int64_t rest = n % chunks;
+    const int64_t begin = base * chunk + std::min<int64_t>(chunk, rest);
+    run_range(body, closure, begin, begin + base + (chunk < rest ? 1 : 0), thread);
+  }
+
+  bool take(int32_t chunk, uint32_t job) {
+    uint32_t expected = job - 1;
+    return slots[static_cast<size_t>(chunk)].taken.compare_exchange_strong(
+        expected, job, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
+  void finish_chunk() {
+    // seq_cst pairs with the caller's store to caller_sleeps: either it sees pending == 0 or we see it sleep.
+    if (pending.fetch_sub(1) == 1 && caller_sleeps.load()) futex_wake_all(pending);
+  }
+
+  void run_worker(int32_t thread) {
+    uint32_t seen = 0;
+    for (;;) {
+      uint32_t now = seen;
+      const auto changed = [&] { return (now = epoch.load(std::memory_order_acquire)) != seen; };
+      if (!spin_until(spin, changed)) {
+        sleepers.fetch_add(1);
+        // seq_cst pairs with publish(): either it sees the sleeper or the futex sees the new epoch.
+        while ((now = epoch.load()) == seen) futex_wait(epoch, seen);
+        sleepers.fetch_sub(1);
+      }
+      seen = now;
+      if (stopping.load(std::memory_order_acquire)) return;
+      if (take(thread, seen)) {
+        run_chunk(thread, thread);
+        finish_chunk();
+      }
+    }
+  }
+
+  void publish(uint32_t job) {
+    epoch.store(job);
+    if (sleepers.load() > 0) futex_wake_all(epoch);
+  }
+};
+
+KernelPool::KernelPool(int num_threads) {
+  TS_CHECK(num_threads >= 1, "KernelPool needs at least one thread");
+  state_ = std::make_unique<State>(static_cast<size_t>(num_threads));
+  if (num_threads <= available_processors()) state_->spin = kSpin;
+  state_->workers.reserve(static_cast<size_t>(num_threads) - 1);
+  try {
+    for (int t = 1; t < num_threads; ++t)
+      state_->workers.emplace_back([state = state_.get(), t] { state->run_worker(t); });
+  } catch (const std::system_error&) {
+    // Out of threads: chunks are made for those we have.
+  }
+}
+
+KernelPool::~KernelPool() {
+  state_->stopping.store(true, std::memory_order_release);
+  state_->publish(state_->epoch.load() + 1);
+  for (auto& worker : state_->workers) worker.join();
+}
+
+int KernelPool::num_threads() const { return static_cast<int>(state_->workers.size()) + 1; }
+
+void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* closure) {
+  if (n <= 0) return;
+  State& s = *state_;
+  if (running_pool == &s) {
+    body(closure, 0, n, running_thread);
+    return;
+  }
+  const int32_t threads = num_threads();
+  if (threads == 1 || n == 1 || s.busy.exchange(true, std::memory_order_acquire)) {
+    s.run_range(body, closure, 0, n, 0);
+    return;
+  }
+  s.body = body;
+  s.closure = closure;
+  s.n = n;
+  s.chunks = static_cast<int32_t>(std::min<int64_t>(n, threads));
+  const uint32_t job = s.epoch.load(std::memory_order_relaxed) + 1;
+  for (int32_t t = s.chunks; t < threads; ++t)
+    s.slots[static_cast<size_t>(t)].taken.store(job, std::memory_order_relaxed);
+  s.pending.store(static_cast<uint32_t>(s.chunks - 1), std::memory_order_relaxed);
+  s.publish(job);
+
+  s.run_chunk(0, 0);
+  for (int32_t t = 1; t < s.chunks; ++t) {
+    if (s.take(t, job)) {
+      s.run_chunk(t, 0);
+      s.finish_chunk();
+    }
+  }
+  const auto finished = [&] { return s.pending.load(std::memory_order_acquire) == 0; };
+  if (!spin_until(s.spin, finished)) {
+    s.caller_sleeps.store(true);
+    uint32_t left = 0;
+    while ((left = s.pending.load()) != 0) futex_wait(s.pending, left);
+    s.caller_sleeps.store(false);
+  }
+  s.busy.store(false, std::memory_order_release);
+}
+
+void KernelPool::parallel_for_abi(void* pool, int64_t n, TensorsmithParallelBody body, void* closure) {
+  static_cast<KernelPool*>(pool)->parallel_for(n, body, closure);
+}
+
+}  // namespace tensorsmith::runtime

@@ -1,0 +1,48 @@
+// The threads that run the parallel loops of kernels: started once, cheap to wake, never in the way of others
+// for long.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/kernel_abi.h"
+
+namespace tensorsmith::runtime {
+
+// A fixed team of num_threads threads, the caller of parallel_for being one of them (with one thread none is
+// started). An idle worker spins for a short while, since the next kernel of a model follows within
+// microseconds, then sleeps in the kernel. If there are fewer processors than threads, nobody spins.
+//
+// parallel_for splits [0, n) into min(n, num_threads) contiguous chunks, sizes differing by at most one;
+// chunk t goes to worker t, so that equal loops find their data in the same caches. A chunk that its worker
+// has not started when the caller is done with its own is run by the caller: a worker that the system does
+// not schedule delays nothing.
+//
+// A call from inside a body, or while another thread's call runs, is executed inline by the calling thread.
+// Bodies must not throw.
+class KernelPool {
+ public:
+  // num_threads >= 1. If the system refuses to start a thread, the team is as large as it got.
+  explicit KernelPool(int num_threads);
+  ~KernelPool();
+  KernelPool(const KernelPool&) = delete;
+  KernelPool& operator=(const KernelPool&) = delete;
+
+  int num_threads() const;
+
+  // Returns when body has run on every iteration; what the bodies wrote is visible to the caller. Body gets
+  // the index of the thread that runs it: two concurrent bodies of one call never see the same.
+  void parallel_for(int64_t n, TensorsmithParallelBody body, void* closure);
+
+  // TensorsmithKernelContext::parallel_for; pool is a KernelPool.
+  static void parallel_for_abi(void* pool, int64_t n, TensorsmithParallelBody body, void* closure);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Processors that this process may run on, at least 1.
+int available_processors();
+
+}  // namespace tensorsmith::runtime

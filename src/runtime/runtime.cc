@@ -1,1 +1,0 @@
-#include "runtime/kernel_abi.h"
