@@ -8,6 +8,8 @@
 //  - kMin(a, b) = a < b ? a : b and kMax(a, b) = a > b ? a : b: with a NaN operand the result is b (x86
 //  minps/maxps).
 //  - Comparisons give kBool; with NaN every comparison but kNe is false.
+//  - kNeg, + - * /, kMin and kMax take numbers; // % and bit operations integers; && || ! bool; comparisons
+//  anything.
 //  - kShl / kShr with a count outside [0, bits) give 0; kShr of a signed value is arithmetic.
 //  - Select evaluates only the chosen side: a read out of range on the other side is not an error. A read out
 //  of range
@@ -16,7 +18,8 @@
 //  - Cast float -> int truncates towards zero, saturates at the target's range, NaN gives 0; int -> narrower
 //  int wraps;
 //    anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types: arithmetic on them
-//    is done in f32 and rounded to nearest even on each operation.
+//    is done in f32 and rounded to nearest even on each operation. Intrinsics round the real result to the
+//    dtype (f64: as good as libm); kAbs and kSign take integers too, all others floats only.
 #pragma once
 
 #include <cstdint>
@@ -122,8 +125,8 @@ enum class BinaryOp : uint8_t {
   kShr,  // integers
 };
 enum class Intrinsic : uint8_t {
-  kAbs,
-  kSign,
+  kAbs,   // integers too; the lowest signed value stays itself
+  kSign,  // x > 0 ? 1 : x < 0 ? -1 : x, integers too
   kSqrt,
   kExp,
   kLog,
