@@ -141,11 +141,12 @@ class WorkloadVerifier {
       if (op == nullptr) return Error{ErrorCode::kInvalidArgument, "workload", "an operation is null"};
       op_ = op.get();
       if (op->name.empty()) return fail("an operation has no name");
-      TS_RETURN_IF_ERROR(check_shape());
       for (const Buffer& output : op->outputs) {
+        if (output == nullptr) return fail("an output is null");
         if (!names.insert(output->name).second) return fail("the name '" + output->name + "' is used twice");
         if (seen_.count(output.get()) != 0) return fail("its output is defined twice");
       }
+      TS_RETURN_IF_ERROR(check_shape());
       TS_RETURN_IF_ERROR(op->is_placeholder() ? check_placeholder() : check_compute());
       for (const Buffer& output : op->outputs) seen_.insert(output.get());
     }
@@ -193,7 +194,6 @@ class WorkloadVerifier {
       }
     }
     for (const Buffer& output : op_->outputs) {
-      if (output == nullptr) return fail("an output is null");
       if (output->shape.size() != op_->spatial.size())
         return fail("its output's rank is not that of its axes");
       int64_t bytes = bytes_of(output->dtype);
