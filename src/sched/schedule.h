@@ -48,15 +48,21 @@ struct Iterator {
   Annotation annotation = Annotation::kNone;
 };
 
-// parent = ((children[0] * lengths[0] + children[1]) * lengths[1] + children[2]) ...; lengths are the extents
-// of children[1..]; the outermost gets ceil(extent / product of lengths).
+// parent = row-major index of the children: ((children[0] * e1 + children[1]) * e2 + children[2]) ..., where
+// ei is the extent of children[i] after bound inference (Bounds). The lengths are wishes:
+//  - normally the extents of children[1..]; the outermost gets ceil(extent / product of lengths);
+//  - with outer_lengths those of all but the innermost, which gets the rest.
+// infer_bounds clamps a length to what is left of the parent's extent (TVM: min(factor, extent)), except
+// where it is bound to a thread axis, so readers of a relation use Bounds::extents, never the lengths.
 struct SplitRelation {
   int parent = 0;
   std::vector<int> children;     // outer to inner
   std::vector<int64_t> lengths;  // children.size() - 1
   TailPolicy tail = TailPolicy::kPredicate;
+  bool outer_lengths = false;
 };
-// child enumerates the parents in row-major order, outer first.
+// child enumerates the parents in row-major order, outer first. No parents: a loop of extent 1 (Ansor makes
+// one for a stage without axes).
 struct FuseRelation {
   std::vector<int> parents;
   int child = 0;
@@ -76,11 +82,15 @@ using Layout = std::vector<LayoutDim>;
 
 enum class AttachKind : uint8_t { kRoot, kInlined, kAt };
 
+// Every load in an operation's bodies, in pre-order; the pointers live as long as the operation.
+using LoadList = std::vector<const ir::Load*>;
+
 struct Stage {
-  ir::OperationRef op;              // current definition (cache steps, rfactor and inlining rewrite it)
-  std::vector<Iterator> iterators;  // arena: roots first (spatial then reduce), then created ones
-  std::vector<Relation> relations;  // in the order of creation
-  std::vector<int> leaves;          // arena ids, outer to inner
+  ir::OperationRef op;                    // current definition (cache steps, rfactor and inlining rewrite it)
+  std::shared_ptr<const LoadList> loads;  // those of op
+  std::vector<Iterator> iterators;        // arena: roots first (spatial then reduce), then created ones
+  std::vector<Relation> relations;        // in the order of creation
+  std::vector<int> leaves;                // arena ids, outer to inner
   AttachKind attach = AttachKind::kRoot;
   int attach_stage = -1;     // kAt: stage index
   int attach_iterator = -1;  // kAt: arena id of an iterator of that stage that is a leaf
@@ -90,8 +100,14 @@ struct Stage {
   ir::MemoryScope scope = ir::MemoryScope::kGlobal;
   std::optional<Layout> layout;  // storage layout of the stage's output (constants and intermediates)
   std::optional<std::pair<int64_t, int64_t>>
-      storage_align;  // {factor, offset} in elements of the innermost-but-one stride
-  int storage_align_iterator = -1;
+      storage_align;                // {factor, offset} in elements of the innermost-but-one stride
+  int storage_align_iterator = -1;  // arena id of the root axis whose stride is aligned
+
+  static Stage create(ir::OperationRef op);  // root axes as leaves, computed at root, scope of the output
+  void set_op(ir::OperationRef new_op);      // replaces op and loads, nothing else
+  bool is_placeholder() const { return op->is_placeholder(); }
+  size_t num_roots() const { return op->spatial.size() + op->reduce.size(); }
+  int leaf_position(int arena_id) const;  // -1 if it is no leaf
 };
 
 struct Schedule {
@@ -104,7 +120,16 @@ struct Schedule {
   std::optional<size_t> stage_named(std::string_view name) const;
   // Stages that read the output of stage s through non-inlined definitions, ascending.
   std::vector<size_t> consumers_of(size_t s) const;
+  // The stage whose current definition has this output buffer, or -1.
+  int producer_of(const ir::BufferNode* buffer) const;
+  bool is_output(size_t s) const;
 };
+
+// The loop nest as text, attached stages inside their loops, with extents where bounds can be inferred:
+//   for i.0 (4) parallel
+//     for j.0 (8)
+//       C.local = ...
+std::string to_string(const Schedule& schedule);
 
 // Constant loop extents and the region of each root axis, after bound inference.
 struct StageBounds {
@@ -113,13 +138,22 @@ struct StageBounds {
   // (index 0 in the loops inside), and how many. Root stages have {0, axis extent}.
   std::vector<ir::Expr> root_min;
   std::vector<int64_t> root_extent;
+  // By root axis: nonzero if the region may leave [0, axis extent) for some iteration outside, e.g. the tail
+  // of a consumer's split or the border of a padded read. Such points are never read, and must not be
+  // computed.
+  std::vector<uint8_t> root_may_leave;
 };
 struct Bounds {
-  std::vector<StageBounds> stages;              // by stage index; empty for placeholders and inlined stages
-  std::vector<std::vector<ir::Var>> loop_vars;  // by stage and arena id: the variables root_min refers to
+  std::vector<StageBounds> stages;  // by stage index; empty for placeholders and inlined stages
+  // By stage and arena id, defined for leaves only: the variables root_min refers to. Loops of extent 1 do
+  // not occur in root_min.
+  std::vector<std::vector<ir::Var>> loop_vars;
 };
 // Extents of all loops: consumers first, the region that each attached stage must compute is the bounding box
-// of all reads inside the attach point. The error names the stage whose region cannot be bounded.
+// of all reads inside the attach point, with a constant extent. A dimension whose index cannot be bounded
+// (data dependent) is computed in full. Loops bound to GPU threads around the attach point range too where
+// the stage's memory is shared by these threads (TVM: NeedRelax). An attached stage's own splits and fuses
+// apply to its smaller root extents. The error names the stage that is not well-formed.
 Result<Bounds> infer_bounds(const Schedule& schedule);
 
 }  // namespace tensorsmith::sched

@@ -21,6 +21,7 @@ struct Split {
   std::vector<int64_t> lengths;  // inner extents, outer to inner (inner_to_outer = true); > 0
   bool inner_to_outer = true;    // false: lengths are the outer extents, the innermost gets the rest
   TailPolicy tail = TailPolicy::kPredicate;
+  friend bool operator==(const Split&, const Split&) = default;
 };
 // Lengths of an earlier Split in the same trace: the first n_split - 1 of its lengths, then the product of
 // the rest.
@@ -28,6 +29,7 @@ struct FollowSplit {
   int stage = 0, iterator = 0;
   int source_step = 0;
   int n_split = 1;
+  friend bool operator==(const FollowSplit&, const FollowSplit&) = default;
 };
 // Factor (or number of parts) = product over the source steps of lengths[level].
 struct FollowFusedSplit {
@@ -35,58 +37,73 @@ struct FollowFusedSplit {
   std::vector<int> source_steps;
   int level = 0;
   bool factor = true;
+  friend bool operator==(const FollowFusedSplit&, const FollowFusedSplit&) = default;
 };
 struct Fuse {
   int stage = 0;
   std::vector<int> iterators;
+  friend bool operator==(const Fuse&, const Fuse&) = default;
 };  // consecutive
 struct Reorder {
   int stage = 0;
   std::vector<int> order;
+  friend bool operator==(const Reorder&, const Reorder&) = default;
 };  // a permutation of all leaf positions
 struct Annotate {
   int stage = 0, iterator = 0;
   Annotation annotation = Annotation::kNone;
+  friend bool operator==(const Annotate&, const Annotate&) = default;
 };
 struct Unroll {
   int stage = 0;
   int64_t auto_max_step = 0;
+  friend bool operator==(const Unroll&, const Unroll&) = default;
 };  // pragma auto_unroll_max_step
 struct ComputeAt {
   int stage = 0, target_stage = 0, target_iterator = 0;
+  friend bool operator==(const ComputeAt&, const ComputeAt&) = default;
 };
 struct ReverseComputeAt {
   int stage = 0, producer_stage = 0, producer_iterator = 0;
+  friend bool operator==(const ReverseComputeAt&, const ReverseComputeAt&) = default;
 };
 struct ComputeInline {
   int stage = 0;
+  friend bool operator==(const ComputeInline&, const ComputeInline&) = default;
 };
 struct ComputeRoot {
   int stage = 0;
+  friend bool operator==(const ComputeRoot&, const ComputeRoot&) = default;
 };
 struct CacheRead {
   int stage = 0;
   ir::MemoryScope scope = ir::MemoryScope::kLocal;
   std::vector<int> readers;
+  friend bool operator==(const CacheRead&, const CacheRead&) = default;
 };
 struct CacheWrite {
   int stage = 0;
   ir::MemoryScope scope = ir::MemoryScope::kLocal;
+  friend bool operator==(const CacheWrite&, const CacheWrite&) = default;
 };
 struct Rfactor {
   int stage = 0, iterator = 0;
   int factor_axis = 0;
+  friend bool operator==(const Rfactor&, const Rfactor&) = default;
 };  // factor_axis: position of the new spatial axis
 struct DecomposeReduction {
   int stage = 0, iterator = 0;
+  friend bool operator==(const DecomposeReduction&, const DecomposeReduction&) = default;
 };  // init right before this leaf
 struct StorageAlign {
   int stage = 0, iterator = 0;
   int64_t factor = 1, offset = 0;
+  friend bool operator==(const StorageAlign&, const StorageAlign&) = default;
 };
 struct PackLayout {
   int stage = 0;
   Layout layout;
+  friend bool operator==(const PackLayout&, const PackLayout&) = default;
 };  // constants and intermediates only
 
 using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,
@@ -95,6 +112,7 @@ using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, A
 
 struct Trace {
   std::vector<Step> steps;
+  friend bool operator==(const Trace&, const Trace&) = default;
 };
 
 // A schedule together with the steps that made it: apply() executes and records. On error nothing changes;
@@ -102,6 +120,8 @@ struct Trace {
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const ir::Workload& workload);
+  // From Schedule::create's result, which a search makes once and copies; the trace starts empty.
+  explicit ScheduleBuilder(Schedule fresh);
   Status apply(const Step& step);
   const Schedule& schedule() const { return schedule_; }
   const Trace& trace() const { return trace_; }
@@ -112,6 +132,10 @@ class ScheduleBuilder {
 };
 
 Result<Schedule> replay(const ir::Workload& workload, const Trace& trace);
+// The same from Schedule::create's result.
+Result<Schedule> replay(Schedule fresh, const Trace& trace);
+// "split", "compute_at", ...
+std::string_view step_name(const Step& step);
 
 // One line a step: "split stage=3 iter=0 lengths=[4,8] tail=peel". parse(print(t)) == t; the parser never
 // crashes.
