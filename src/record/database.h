@@ -1,4 +1,9 @@
-// The record database: one SQLite file, safe against kill -9 and against several writers.
+// The record database: one SQLite file, safe against kill -9 and against several writers (processes and
+// threads).
+//
+// Every change is one transaction, on disk when the call returns. Errors (place = the file): kCorrupt damaged
+// or no SQLite file, kMismatch a foreign database or a newer schema, kNotFound, kIo disk full or not
+// writable, kTimeout another process kept it locked.
 #pragma once
 
 #include <functional>
@@ -20,16 +25,19 @@ struct TaskInfo {
 
 class Database {
  public:
-  // Opens or creates. A file that is no Tensorsmith database, a newer schema version or a damaged file is an
-  // error that says which. path ":memory:" for tests.
+  // Opens, or creates the file (not its folder). A file that is no Tensorsmith database, a newer schema
+  // version or a damaged file is an error that says which. path ":memory:" for tests. An empty file is an
+  // empty database.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
   static Result<std::unique_ptr<Database>> open_read_only(const std::string& path);
   virtual ~Database() = default;
 
   virtual Status add_task(const TaskInfo& task) = 0;  // idempotent
-  // Inserts each record whose key is not there yet, all or nothing.
+  // Inserts each record whose key is not there yet, all or nothing. A kOk record needs finite positive
+  // seconds (kInvalidArgument).
   virtual Status add(const std::vector<Record>& records) = 0;
   virtual Result<std::optional<Record>> find(const std::string& record_key) = 0;
+  // Records of the current code version, successful or not, in the order of insertion.
   virtual Result<std::vector<Record>> records_of(const std::string& task_key, const std::string& device_key,
                                                  const MeasureSettings& settings) = 0;
   // The fastest kOk record of the current code version.
@@ -37,15 +45,19 @@ class Database {
                                              const MeasureSettings& settings) = 0;
   virtual Result<std::vector<TaskInfo>> tasks() = 0;
   virtual Result<int64_t> record_count() = 0;
+  // Reads the whole file: page structure, index agreement, and every row against its content key.
   virtual Status check_integrity() = 0;
 
   // JSON lines, one task or record a line. Import skips keys already there; a corrupt line is counted and
-  // named.
+  // named; lines are limited to kMaxJsonLine bytes. The export replaces the file at once or not at all, and
+  // holds records of all code versions.
+  static constexpr size_t kMaxJsonLine = size_t{16} << 20;
   struct ImportReport {
     int64_t tasks = 0, records = 0, duplicates = 0, corrupt = 0;
     std::vector<std::string> problems;  // "line 17: ...", at most 20
   };
   virtual Status export_jsonl(const std::string& path) = 0;
+  // Commits in batches; a repeated import only adds what is missing.
   virtual Result<ImportReport> import_jsonl(const std::string& path) = 0;
 };
 

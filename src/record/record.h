@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -24,7 +26,8 @@ enum class Outcome : uint8_t {
   kWrongOutput,  // the reason gives the worst element
   kWorkerLost,   // the worker could not be started or talked to: not the candidate's fault
 };
-std::string_view to_string(Outcome outcome);
+std::string_view to_string(Outcome outcome);  // "ok", "build_error", ...: stored, so never renamed
+std::optional<Outcome> parse_outcome(std::string_view name);
 
 struct MeasureResult {
   Outcome outcome = Outcome::kOk;
@@ -36,7 +39,7 @@ struct MeasureResult {
   double measure_seconds = 0;  // wall time in the worker
 
   bool ok() const { return outcome == Outcome::kOk; }
-  double best_estimate() const;  // median of seconds; +inf when not ok
+  double best_estimate() const;  // median of seconds; +inf when not ok or empty
 };
 
 // How a measurement was made; part of the content key.

@@ -1,0 +1,557 @@
+#include "record/database.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "record/jsonl.h"
+
+namespace tensorsmith::record {
+
+namespace {
+
+constexpr int kApplicationId = 0x54534d74;  // "TSmt"
+constexpr int kSchemaVersion = 1;
+constexpr int kBusyTimeoutMs = 60'000;
+// A full structural check at every open is cheap up to here; larger files are checked by check_integrity().
+constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
+constexpr size_t kImportBatch = 512;
+
+// Rollback journal (SQLite's default) rather than WAL: the database stays one file that can be copied, works
+// on network file systems, and a reader needs no write access. synchronous=FULL: a committed record survives
+// a power cut. best_seconds is derived from seconds, kept for the index.
+constexpr const char* kSchema = R"sql(
+CREATE TABLE task(
+  key TEXT PRIMARY KEY NOT NULL, text TEXT NOT NULL, name TEXT NOT NULL, flops REAL NOT NULL);
+CREATE TABLE record(
+  id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, task_key TEXT NOT NULL, device_key TEXT NOT NULL,
+  threads INTEGER NOT NULL, flush_cache INTEGER NOT NULL, code_version INTEGER NOT NULL, trace TEXT NOT NULL,
+  outcome TEXT NOT NULL, reason TEXT NOT NULL, seconds BLOB NOT NULL, best_seconds REAL,
+  runs_per_repeat INTEGER NOT NULL, stopped_early INTEGER NOT NULL, build_seconds REAL NOT NULL,
+  measure_seconds REAL NOT NULL, unix_ms INTEGER NOT NULL, origin TEXT NOT NULL);
+CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache, code_version, best_seconds);
+)sql";
+
+constexpr const char* kColumns =
+    "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
+    "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, origin";
+
+// The error for a failed SQLite call on the file.
+Error sqlite_error(sqlite3* db, int code, const std::string& path) {
+  const std::string detail =
+      db != nullptr && sqlite3_errcode(db) != SQLITE_OK ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  const int os_error = db != nullptr ? sqlite3_system_errno(db) : 0;
+  const std::string os = os_error != 0 ? std::string(" (") + std::strerror(os_error) + ")" : std::string();
+  switch (code & 0xff) {
+    case SQLITE_NOTADB:
+      return {ErrorCode::kCorrupt, path,
+              "is no SQLite database, so no Tensorsmith database; name another file, or move this one away"};
+    case SQLITE_CORRUPT:
+      return {ErrorCode::kCorrupt, path,
+              "the database is damaged (" + detail +
+                  "); restore a copy, or save what is readable with \"sqlite3 FILE .recover\""};
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return {ErrorCode::kTimeout, path,
+              "another process kept the database locked for " + std::to_string(kBusyTimeoutMs / 1000) +
+                  " s; let it finish and run again"};
+    case SQLITE_FULL:
+      return {ErrorCode::kIo, path, "disk full, nothing of this change was written; free some space"};
+    case SQLITE_READONLY:
+      return {ErrorCode::kIo, path, "the database or its folder is not writable (" + detail + ")"};
+    case SQLITE_CANTOPEN:
+      return {os_error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
+              "cannot be opened or created" + os + "; check that its folder exists and is accessible"};
+    case SQLITE_IOERR:
+      if (os_error == ENOSPC)
+        return {ErrorCode::kIo, path, "disk full, nothing of this change was written; free some space"};
+      return {ErrorCode::kIo, path, "reading or writing failed: " + detail + os};
+    case SQLITE_TOOBIG:
+      return {ErrorCode::kInvalidArgument, path, "a value is too large for the database: " + detail};
+    default:
+      return {ErrorCode::kIo, path, "database error: " + detail + os};
+  }
+}
+
+// A prepared statement; column access after step() returned true.
+class Statement {
+ public:
+  Statement(sqlite3* db, const std::string& path, const std::string& sql) : db_(db), path_(path) {
+    code_ = sqlite3_prepare_v2(db, sql.c_str(), static_cast<int>(sql.size()), &statement_, nullptr);
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& bind(std::string_view text) {
+    keep(sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(), text.size(),
+                             SQLITE_TRANSIENT, SQLITE_UTF8));
+    return *this;
+  }
+  Statement& bind(int64_t value) {
+    keep(sqlite3_bind_int64(statement_, ++bound_, value));
+    return *this;
+  }
+  Statement& bind(double value) {
+    keep(sqlite3_bind_double(statement_, ++bound_, value));
+    return *this;
+  }
+  Statement& bind_null() {
+    keep(sqlite3_bind_null(statement_, ++bound_));
+    return *this;
+  }
+  Statement& bind_blob(const void* data, size_t bytes) {
+    // A null pointer would bind NULL; an empty blob is meant.
+    keep(bytes == 0 ? sqlite3_bind_zeroblob(statement_, ++bound_, 0)
+                    : sqlite3_bind_blob64(statement_, ++bound_, data, bytes, SQLITE_TRANSIENT));
+    return *this;
+  }
+  // True: a row is there. False: done.
+  Result<bool> step() {
+    if (code_ == SQLITE_OK) {
+      code_ = sqlite3_step(statement_);
+      if (code_ == SQLITE_ROW) return code_ = SQLITE_OK, true;
+      if (code_ == SQLITE_DONE) return code_ = SQLITE_OK, false;
+    }
+    return sqlite_error(db_, code_, path_);
+  }
+  void reset() {
+    sqlite3_reset(statement_);
+    bound_ = 0;
+  }
+
+  std::string text(int column) const {
+    const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    if (data == nullptr) return {};
+    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+  std::string_view blob(int column) const {
+    const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+    if (data == nullptr) return {};
+    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+  int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  double real(int column) const { return sqlite3_column_double(statement_, column); }
+
+ private:
+  void keep(int code) {
+    if (code_ == SQLITE_OK) code_ = code;
+  }
+  sqlite3* db_;
+  const std::string& path_;
+  sqlite3_stmt* statement_ = nullptr;
+  int code_ = SQLITE_OK;
+  int bound_ = 0;
+};
+
+// Doubles as little-endian IEEE 754, whatever the machine.
+std::string encode_doubles(const std::vector<double>& values) {
+  std::string out;
+  out.reserve(values.size() * 8);
+  for (double value : values) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, 8);
+    for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>((bits >> (8 * i)) & 0xff));
+  }
+  return out;
+}
+
+std::vector<double> decode_doubles(std::string_view bytes) {
+  std::vector<double> out;
+  for (size_t begin = 0; begin + 8 <= bytes.size(); begin += 8) {
+    uint64_t bits = 0;
+    for (size_t i = 0; i < 8; ++i)
+      bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[begin + i])) << (8 * i);
+    double value = 0;
+    std::memcpy(&value, &bits, 8);
+    out.push_back(value);
+  }
+  return out;
+}
+
+class SqliteDatabase final : public Database {
+ public:
+  SqliteDatabase(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
+  ~SqliteDatabase() override { sqlite3_close_v2(db_); }
+
+  // Checks that the file is ours and sound; creates the schema in an empty one.
+  Status prepare(bool writable) {
+    sqlite3_extended_result_codes(db_, 1);
+    sqlite3_busy_timeout(db_, kBusyTimeoutMs);
+    TS_RETURN_IF_ERROR(execute("PRAGMA synchronous=FULL"));
+    TS_ASSIGN_OR_RETURN(const bool empty, is_empty());
+    if (empty) {
+      if (!writable) return Error{ErrorCode::kMismatch, path_, "is an empty file, no Tensorsmith database"};
+      // Another process may be creating it at this moment: look again under the write lock.
+      Status created = transaction([&]() -> Status {
+        TS_ASSIGN_OR_RETURN(const bool still_empty, is_empty());
+        if (!still_empty) return {};
+        TS_RETURN_IF_ERROR(execute(kSchema));
+        TS_RETURN_IF_ERROR(execute("PRAGMA application_id=" + std::to_string(kApplicationId)));
+        return execute("PRAGMA user_version=" + std::to_string(kSchemaVersion));
+      });
+      TS_RETURN_IF_ERROR(std::move(created));
+    }
+    TS_ASSIGN_OR_RETURN(const int64_t application, scalar("PRAGMA application_id"));
+    if (application != kApplicationId)
+      return Error{ErrorCode::kMismatch, path_,
+                   "is an SQLite database of another program (application id " + std::to_string(application) +
+                       "), not Tensorsmith's; name another file"};
+    TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
+    if (version > kSchemaVersion)
+      return Error{ErrorCode::kMismatch, path_,
+                   "has schema version " + std::to_string(version) + ", this program knows up to " +
+                       std::to_string(kSchemaVersion) + "; use a newer Tensorsmith, or another file"};
+    if (version < 1)
+      return Error{ErrorCode::kCorrupt, path_,
+                   "has schema version " + std::to_string(version) +
+                       ", which never existed; restore a copy of the database"};
+    struct stat info = {};
+    // SQLite reads the missing end of a last page as zeros.
+    TS_ASSIGN_OR_RETURN(const int64_t pages, scalar("PRAGMA page_count"));
+    TS_ASSIGN_OR_RETURN(const int64_t page_bytes, scalar("PRAGMA page_size"));
+    if (stat(path_.c_str(), &info) == 0 && info.st_size < pages * page_bytes)
+      return Error{ErrorCode::kCorrupt, path_,
+                   "the database is damaged (" + std::to_string(pages * page_bytes - info.st_size) +
+                       " bytes are missing at its end); restore a copy, or save what is readable with "
+                       "\"sqlite3 FILE .recover\""};
+    if (info.st_size <= kQuickCheckBytes) TS_RETURN_IF_ERROR(check("PRAGMA quick_check(1)"));
+    return {};
+  }
+
+  Status add_task(const TaskInfo& task) override {
+    const std::lock_guard lock(mutex_);
+    return transaction([&]() -> Status {
+      TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_task(task));
+      return {};
+    });
+  }
+
+  Status add(const std::vector<Record>& records) override {
+    for (const Record& record : records) {
+      if (auto status = check_record(record); !status.ok())
+        return Error{status.error().code, path_, status.error().reason};
+    }
+    const std::lock_guard lock(mutex_);
+    return transaction([&]() -> Status {
+      for (const Record& record : records) {
+        TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_record(record));
+      }
+      return {};
+    });
+  }
+
+  Result<std::optional<Record>> find(const std::string& record_key) override {
+    const std::lock_guard lock(mutex_);
+    Statement select(db_, path_, std::string("SELECT ") + kColumns + " FROM record WHERE key=?1");
+    select.bind(record_key);
+    return first_of(select);
+  }
+
+  Result<std::vector<Record>> records_of(const std::string& task_key, const std::string& device_key,
+                                         const MeasureSettings& settings) override {
+    const std::lock_guard lock(mutex_);
+    Statement select(db_, path_,
+                     std::string("SELECT ") + kColumns +
+                         " FROM record WHERE task_key=?1 AND device_key=?2 AND threads=?3 AND "
+                         "flush_cache=?4 AND code_version=?5 ORDER BY id");
+    bind_task(select, task_key, device_key, settings);
+    std::vector<Record> records;
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, select.step());
+      if (!row) return records;
+      TS_ASSIGN_OR_RETURN(Record record, read_record(select));
+      records.push_back(std::move(record));
+    }
+  }
+
+  Result<std::optional<Record>> best(const std::string& task_key, const std::string& device_key,
+                                     const MeasureSettings& settings) override {
+    const std::lock_guard lock(mutex_);
+    Statement select(db_, path_,
+                     std::string("SELECT ") + kColumns +
+                         " FROM record WHERE task_key=?1 AND device_key=?2 AND threads=?3 AND "
+                         "flush_cache=?4 AND code_version=?5 AND best_seconds IS NOT NULL "
+                         "ORDER BY best_seconds, id LIMIT 1");
+    bind_task(select, task_key, device_key, settings);
+    return first_of(select);
+  }
+
+  Result<std::vector<TaskInfo>> tasks() override {
+    const std::lock_guard lock(mutex_);
+    Statement select(db_, path_, "SELECT key, text, name, flops FROM task ORDER BY rowid");
+    std::vector<TaskInfo> tasks;
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, select.step());
+      if (!row) return tasks;
+      tasks.push_back(read_task(select));
+    }
+  }
+
+  Result<int64_t> record_count() override {
+    const std::lock_guard lock(mutex_);
+    return scalar("SELECT count(*) FROM record");
+  }
+
+  Status check_integrity() override {
+    const std::lock_guard lock(mutex_);
+    TS_RETURN_IF_ERROR(check("PRAGMA integrity_check(1)"));
+    Statement select(db_, path_, std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, select.step());
+      if (!row) return {};
+      TS_ASSIGN_OR_RETURN(const Record record, read_record(select));
+      if (record.key() != select.text(0))
+        return Error{ErrorCode::kCorrupt, path_,
+                     "record " + select.text(0) + " does not match its content key; restore a copy"};
+    }
+  }
+
+  Status export_jsonl(const std::string& path) override {
+    const std::lock_guard lock(mutex_);
+    TS_ASSIGN_OR_RETURN(auto writer, AtomicFileWriter::open(path));
+    // One read transaction: tasks and records of the same moment.
+    TS_RETURN_IF_ERROR(execute("BEGIN"));
+    Status status = write_lines(*writer);
+    if (auto end = execute("COMMIT"); status.ok() && !end.ok()) status = std::move(end);
+    TS_RETURN_IF_ERROR(std::move(status));
+    return writer->commit();
+  }
+
+  Result<ImportReport> import_jsonl(const std::string& path) override {
+    const std::lock_guard lock(mutex_);
+    TS_ASSIGN_OR_RETURN(auto reader, LineReader::open(path, kMaxJsonLine));
+    ImportReport report;
+    const auto problem = [&](int64_t number, const std::string& what) {
+      ++report.corrupt;
+      if (report.problems.size() < 20)
+        report.problems.push_back("line " + std::to_string(number) + ": " + what);
+    };
+    std::vector<std::variant<TaskInfo, Record>> batch;
+    size_t batch_bytes = 0;
+    bool end = false;
+    while (!end) {
+      TS_ASSIGN_OR_RETURN(auto line, reader->next());
+      end = !line.has_value();
+      if (line && line->too_long) {
+        problem(line->number, "longer than " + std::to_string(kMaxJsonLine) + " bytes");
+      } else if (line && line->text.find_first_not_of(" \t\r") != std::string::npos) {
+        auto parsed = parse_json_line(line->text);
+        if (parsed.ok()) {
+          batch.push_back(std::move(parsed).value());
+          batch_bytes += line->text.size();
+        } else {
+          problem(line->number, parsed.error().reason);
+        }
+      }
+      if (batch.size() < kImportBatch && batch_bytes < kMaxJsonLine && !end) continue;
+      ImportReport added = report;
+      TS_RETURN_IF_ERROR(transaction([&]() -> Status {
+        for (const auto& item : batch) {
+          const bool is_task = std::holds_alternative<TaskInfo>(item);
+          TS_ASSIGN_OR_RETURN(const bool inserted, is_task ? insert_task(std::get<TaskInfo>(item))
+                                                           : insert_record(std::get<Record>(item)));
+          ++(!inserted ? added.duplicates : is_task ? added.tasks : added.records);
+        }
+        return {};
+      }));
+      report = std::move(added);
+      batch.clear();
+      batch_bytes = 0;
+    }
+    return report;
+  }
+
+ private:
+  Status execute(const std::string& sql) {
+    const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) return sqlite_error(db_, code, path_);
+    return {};
+  }
+
+  Result<int64_t> scalar(const std::string& sql) {
+    Statement select(db_, path_, sql);
+    TS_ASSIGN_OR_RETURN(const bool row, select.step());
+    return row ? select.integer(0) : int64_t{0};
+  }
+
+  Result<bool> is_empty() {
+    TS_ASSIGN_OR_RETURN(const int64_t objects, scalar("SELECT count(*) FROM sqlite_master"));
+    TS_ASSIGN_OR_RETURN(const int64_t application, scalar("PRAGMA application_id"));
+    TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
+    return objects == 0 && application == 0 && version == 0;
+  }
+
+  // PRAGMA integrity_check and quick_check: one row "ok", or rows of problems.
+  Status check(const std::string& pragma) {
+    Statement select(db_, path_, pragma);
+    TS_ASSIGN_OR_RETURN(const bool row, select.step());
+    const std::string answer = row ? select.text(0) : std::string("no answer");
+    if (answer == "ok") return {};
+    return Error{ErrorCode::kCorrupt, path_,
+                 "the database is damaged (" + answer.substr(0, answer.find('\n')) +
+                     "); restore a copy, or save what is readable with \"sqlite3 FILE .recover\""};
+  }
+
+  template <typename Fn>
+  Status transaction(Fn fn) {
+    // IMMEDIATE takes the write lock at once: upgrading a read lock could fail against another writer.
+    TS_RETURN_IF_ERROR(execute("BEGIN IMMEDIATE"));
+    Status status = fn();
+    if (status.ok()) status = execute("COMMIT");
+    // Fails harmlessly where SQLite has already rolled back (disk full, I/O error).
+    if (!status.ok() && sqlite3_get_autocommit(db_) == 0) {
+      [[maybe_unused]] const Status rolled_back = execute("ROLLBACK");
+    }
+    return status;
+  }
+
+  // True: inserted. False: the key was there.
+  Result<bool> insert_task(const TaskInfo& task) {
+    Statement insert(db_, path_, "INSERT OR IGNORE INTO task(key, text, name, flops) VALUES(?1, ?2, ?3, ?4)");
+    insert.bind(task.key).bind(task.text).bind(task.name).bind(task.flops);
+    TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
+    return sqlite3_changes(db_) > 0;
+  }
+
+  Result<bool> insert_record(const Record& record) {
+    Statement insert(db_, path_,
+                     std::string("INSERT OR IGNORE INTO record(") + kColumns +
+                         ") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)");
+    const MeasureResult& result = record.result;
+    const std::string seconds = encode_doubles(result.seconds);
+    insert.bind(record.key())
+        .bind(record.task_key)
+        .bind(record.device_key)
+        .bind(static_cast<int64_t>(record.settings.threads))
+        .bind(static_cast<int64_t>(record.settings.flush_cache))
+        .bind(static_cast<int64_t>(record.code_version))
+        .bind(record.trace)
+        .bind(to_string(result.outcome))
+        .bind(result.reason)
+        .bind_blob(seconds.data(), seconds.size());
+    if (result.ok()) {
+      insert.bind(result.best_estimate());
+    } else {
+      insert.bind_null();
+    }
+    insert.bind(static_cast<int64_t>(result.runs_per_repeat))
+        .bind(static_cast<int64_t>(result.stopped_early))
+        .bind(result.build_seconds)
+        .bind(result.measure_seconds)
+        .bind(record.unix_ms)
+        .bind(record.origin);
+    TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
+    return sqlite3_changes(db_) > 0;
+  }
+
+  static void bind_task(Statement& select, const std::string& task_key, const std::string& device_key,
+                        const MeasureSettings& settings) {
+    select.bind(task_key)
+        .bind(device_key)
+        .bind(static_cast<int64_t>(settings.threads))
+        .bind(static_cast<int64_t>(settings.flush_cache))
+        .bind(static_cast<int64_t>(kCodeVersion));
+  }
+
+  static TaskInfo read_task(const Statement& select) {
+    return {select.text(0), select.text(1), select.text(2), select.real(3)};
+  }
+
+  Result<Record> read_record(const Statement& select) const {
+    Record record;
+    record.task_key = select.text(1);
+    record.device_key = select.text(2);
+    record.settings.threads = static_cast<int>(select.integer(3));
+    record.settings.flush_cache = select.integer(4) != 0;
+    record.code_version = static_cast<int>(select.integer(5));
+    record.trace = select.text(6);
+    const std::string outcome_name = select.text(7);
+    const auto outcome = parse_outcome(outcome_name);
+    const std::string_view seconds = select.blob(9);
+    if (!outcome || seconds.size() % 8 != 0)
+      return Error{ErrorCode::kCorrupt, path_,
+                   "record " + select.text(0) + " is damaged (outcome '" + outcome_name + "', " +
+                       std::to_string(seconds.size()) + " bytes of seconds); restore a copy"};
+    record.result.outcome = *outcome;
+    record.result.reason = select.text(8);
+    record.result.seconds = decode_doubles(seconds);
+    record.result.runs_per_repeat = static_cast<int>(select.integer(11));
+    record.result.stopped_early = select.integer(12) != 0;
+    record.result.build_seconds = select.real(13);
+    record.result.measure_seconds = select.real(14);
+    record.unix_ms = select.integer(15);
+    record.origin = select.text(16);
+    return record;
+  }
+
+  Result<std::optional<Record>> first_of(Statement& select) const {
+    TS_ASSIGN_OR_RETURN(const bool row, select.step());
+    if (!row) return std::optional<Record>();
+    TS_ASSIGN_OR_RETURN(Record record, read_record(select));
+    return std::optional<Record>(std::move(record));
+  }
+
+  Status write_lines(AtomicFileWriter& writer) {
+    Statement tasks(db_, path_, "SELECT key, text, name, flops FROM task ORDER BY rowid");
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, tasks.step());
+      if (!row) break;
+      TS_RETURN_IF_ERROR(writer.write_line(to_json_line(read_task(tasks))));
+    }
+    Statement records(db_, path_, std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, records.step());
+      if (!row) return {};
+      TS_ASSIGN_OR_RETURN(const Record record, read_record(records));
+      TS_RETURN_IF_ERROR(writer.write_line(to_json_line(record)));
+    }
+  }
+
+  sqlite3* db_;
+  std::string path_;
+  std::mutex mutex_;  // one connection, one transaction at a time
+};
+
+Result<std::unique_ptr<Database>> open_with(const std::string& path, int flags) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return Error{ErrorCode::kInvalidArgument, path, "is no regular file; name a database file"};
+  sqlite3* db = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_FULLMUTEX, nullptr);
+  if (code != SQLITE_OK) {
+    Error error = sqlite_error(db, code, path);
+    sqlite3_close_v2(db);
+    return error;
+  }
+  auto database = std::make_unique<SqliteDatabase>(db, path);
+  TS_RETURN_IF_ERROR(database->prepare((flags & SQLITE_OPEN_READWRITE) != 0));
+  return std::unique_ptr<Database>(std::move(database));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+  return open_with(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+Result<std::unique_ptr<Database>> Database::open_read_only(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) {
+    const int code = errno;
+    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
+                 std::string("cannot be opened: ") + std::strerror(code)};
+  }
+  // A writer that was killed leaves a journal that the next writer rolls back; a reader cannot. So be a
+  // writer for a moment where that is allowed.
+  struct stat journal = {};
+  if (stat((path + "-journal").c_str(), &journal) == 0) {
+    [[maybe_unused]] const auto recovered = open_with(path, SQLITE_OPEN_READWRITE);
+  }
+  return open_with(path, SQLITE_OPEN_READONLY);
+}
+
+}  // namespace tensorsmith::record

@@ -1,0 +1,296 @@
+#include "record/jsonl.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tensorsmith::record {
+
+namespace {
+
+using Json = nlohmann::json;
+constexpr int kJsonVersion = 1;
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Error corrupt(std::string reason) { return Error{ErrorCode::kCorrupt, "", std::move(reason)}; }
+
+// Typed access to the fields of an object; the first problem is kept.
+class Fields {
+ public:
+  explicit Fields(const Json& json) : json_(json) {}
+
+  std::string text(const char* name) {
+    const Json* value = find(name);
+    if (value == nullptr) return {};
+    if (!value->is_string()) return fail(name, "is no string"), std::string();
+    return value->get<std::string>();
+  }
+  bool boolean(const char* name) {
+    const Json* value = find(name);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) return fail(name, "is no boolean"), false;
+    return value->get<bool>();
+  }
+  int64_t integer(const char* name, int64_t min, int64_t max) {
+    const Json* value = find(name);
+    if (value == nullptr) return min;
+    const bool fits = value->is_number_integer() &&
+                      (!value->is_number_unsigned() ||
+                       value->get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
+    if (!fits) return fail(name, "is no integer"), min;
+    const auto number = value->get<int64_t>();
+    if (number < min || number > max) return fail(name, "is out of range"), min;
+    return number;
+  }
+  double number(const char* name) {
+    const Json* value = find(name);
+    if (value == nullptr) return 0;
+    if (!value->is_number()) return fail(name, "is no number"), 0;
+    return value->get<double>();
+  }
+  std::vector<double> numbers(const char* name) {
+    std::vector<double> out;
+    const Json* value = find(name);
+    if (value == nullptr) return out;
+    if (!value->is_array()) return fail(name, "is no array"), out;
+    for (const Json& item : *value) {
+      if (!item.is_number()) return fail(name, "holds something else than numbers"), out;
+      out.push_back(item.get<double>());
+    }
+    return out;
+  }
+  void fail(const char* name, const char* what) {
+    if (problem_.empty()) problem_ = std::string("field \"") + name + "\" " + what;
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const Json* find(const char* name) {
+    const auto it = json_.find(name);
+    if (it == json_.end()) return fail(name, "is missing"), nullptr;
+    return &*it;
+  }
+  const Json& json_;
+  std::string problem_;
+};
+
+Result<TaskInfo> parse_task(const Json& json) {
+  Fields fields(json);
+  TaskInfo task;
+  task.key = fields.text("key");
+  task.text = fields.text("text");
+  task.name = fields.text("name");
+  task.flops = fields.number("flops");
+  if (task.key.empty()) fields.fail("key", "is empty");
+  if (!fields.problem().empty()) return corrupt(fields.problem());
+  return task;
+}
+
+Result<Record> parse_record(const Json& json) {
+  constexpr int kMaxInt = std::numeric_limits<int>::max();
+  Fields fields(json);
+  Record record;
+  record.task_key = fields.text("task");
+  record.device_key = fields.text("device");
+  record.settings.threads = static_cast<int>(fields.integer("threads", 1, kMaxInt));
+  record.settings.flush_cache = fields.boolean("flush_cache");
+  record.trace = fields.text("trace");
+  const auto outcome = parse_outcome(fields.text("outcome"));
+  if (!outcome) fields.fail("outcome", "names no known outcome");
+  record.result.outcome = outcome.value_or(Outcome::kOk);
+  record.result.reason = fields.text("reason");
+  record.result.seconds = fields.numbers("seconds");
+  record.result.runs_per_repeat = static_cast<int>(fields.integer("runs_per_repeat", 0, kMaxInt));
+  record.result.stopped_early = fields.boolean("stopped_early");
+  record.result.build_seconds = fields.number("build_seconds");
+  record.result.measure_seconds = fields.number("measure_seconds");
+  record.unix_ms =
+      fields.integer("unix_ms", std::numeric_limits<int64_t>::min() + 1, std::numeric_limits<int64_t>::max());
+  record.code_version = static_cast<int>(fields.integer("code_version", 0, kMaxInt));
+  record.origin = fields.text("origin");
+  const std::string key = fields.text("key");
+  if (!fields.problem().empty()) return corrupt(fields.problem());
+  if (key != record.key()) return corrupt("field \"key\" is not the content key of the other fields");
+  if (auto status = check_record(record); !status.ok()) return corrupt(status.error().reason);
+  return record;
+}
+
+}  // namespace
+
+Status check_record(const Record& record) {
+  const auto bad = [](const char* reason) { return Error{ErrorCode::kInvalidArgument, "", reason}; };
+  if (record.task_key.empty()) return bad("record without a task key");
+  if (record.device_key.empty()) return bad("record without a device key");
+  if (record.settings.threads < 1) return bad("record with less than one thread");
+  if (record.result.ok() && record.result.seconds.empty()) return bad("successful record without seconds");
+  for (double seconds : record.result.seconds) {
+    if (!(std::isfinite(seconds) && seconds > 0))
+      return bad("record with seconds that are not finite and positive");
+  }
+  if (!std::isfinite(record.result.build_seconds) || !std::isfinite(record.result.measure_seconds))
+    return bad("record with build or measure seconds that are not finite");
+  return {};
+}
+
+std::string to_json_line(const TaskInfo& task) {
+  return dump(Json{{"type", "task"},
+                   {"v", kJsonVersion},
+                   {"key", task.key},
+                   {"name", task.name},
+                   {"flops", task.flops},
+                   {"text", task.text}});
+}
+
+std::string to_json_line(const Record& record) {
+  const MeasureResult& result = record.result;
+  return dump(Json{{"type", "record"},
+                   {"v", kJsonVersion},
+                   {"key", record.key()},
+                   {"task", record.task_key},
+                   {"device", record.device_key},
+                   {"threads", record.settings.threads},
+                   {"flush_cache", record.settings.flush_cache},
+                   {"trace", record.trace},
+                   {"outcome", to_string(result.outcome)},
+                   {"reason", result.reason},
+                   {"seconds", result.seconds},
+                   {"runs_per_repeat", result.runs_per_repeat},
+                   {"stopped_early", result.stopped_early},
+                   {"build_seconds", result.build_seconds},
+                   {"measure_seconds", result.measure_seconds},
+                   {"unix_ms", record.unix_ms},
+                   {"code_version", record.code_version},
+                   {"origin", record.origin}});
+}
+
+Result<std::variant<TaskInfo, Record>> parse_json_line(std::string_view line) {
+  const Json json = Json::parse(line.begin(), line.end(), nullptr, false);
+  if (json.is_discarded()) return corrupt("no valid JSON");
+  if (!json.is_object()) return corrupt("no JSON object");
+  Fields fields(json);
+  const std::string type = fields.text("type");
+  const int64_t version = fields.integer("v", 0, std::numeric_limits<int64_t>::max());
+  if (!fields.problem().empty()) return corrupt(fields.problem());
+  if (version != kJsonVersion)
+    return corrupt("line format version " + std::to_string(version) + ", this program reads version " +
+                   std::to_string(kJsonVersion));
+  if (type == "task") {
+    TS_ASSIGN_OR_RETURN(TaskInfo task, parse_task(json));
+    return std::variant<TaskInfo, Record>(std::move(task));
+  }
+  if (type == "record") {
+    TS_ASSIGN_OR_RETURN(Record record, parse_record(json));
+    return std::variant<TaskInfo, Record>(std::move(record));
+  }
+  return corrupt("field \"type\" is neither \"task\" nor \"record\"");
+}
+
+// --- LineReader
+// ---------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<LineReader>> LineReader::open(const std::string& path, size_t max_bytes) {
+  struct stat info = {};
+  std::FILE* file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) {
+    const int code = errno;
+    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
+                 std::string("cannot be read: ") + std::strerror(code)};
+  }
+  if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
+    std::fclose(file);
+    return Error{ErrorCode::kInvalidArgument, path, "is a folder, a file of JSON lines is needed"};
+  }
+  return std::unique_ptr<LineReader>(new LineReader(path, file, max_bytes));
+}
+
+LineReader::~LineReader() { std::fclose(file_); }
+
+Result<std::optional<LineReader::Line>> LineReader::next() {
+  Line line;
+  line.number = ++number_;
+  bool any = false;
+  std::array<char, 65536> chunk;
+  while (true) {
+    // fgets cannot tell where a line with embedded NULs ends, so the chunk is filled by hand.
+    size_t filled = 0;
+    int c = 0;
+    while (filled < chunk.size() && (c = getc_unlocked(file_)) != EOF && c != '\n')
+      chunk[filled++] = static_cast<char>(c);
+    any = any || filled > 0 || c == '\n';
+    if (!line.too_long) {
+      if (line.text.size() + filled > max_bytes_) {
+        line.too_long = true;
+        line.text.clear();
+        line.text.shrink_to_fit();
+      } else {
+        line.text.append(chunk.data(), filled);
+      }
+    }
+    if (c == EOF || c == '\n') break;
+  }
+  if (std::ferror(file_))
+    return Error{ErrorCode::kIo, path_, std::string("reading failed: ") + std::strerror(errno)};
+  if (!any) return std::optional<Line>();
+  return std::optional<Line>(std::move(line));
+}
+
+// --- AtomicFileWriter
+// ---------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::open(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return Error{ErrorCode::kInvalidArgument, path, "is no regular file, name one that may be replaced"};
+  std::string temporary;
+  int descriptor = -1;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    temporary = path + "." + std::to_string(getpid()) + "." + std::to_string(attempt) + ".tmp";
+    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) break;
+  }
+  std::FILE* file = descriptor >= 0 ? fdopen(descriptor, "wb") : nullptr;
+  if (file == nullptr) {
+    const int code = errno;
+    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
+                 std::string("cannot be created: ") + std::strerror(code)};
+  }
+  return std::unique_ptr<AtomicFileWriter>(new AtomicFileWriter(path, std::move(temporary), file));
+}
+
+AtomicFileWriter::~AtomicFileWriter() {
+  if (file_ != nullptr) std::fclose(file_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+Error AtomicFileWriter::io_error(const char* action) const {
+  const int code = errno;
+  std::string reason = std::string(action) + " failed: " + std::strerror(code);
+  if (code == ENOSPC) reason += "; free some space and run again";
+  return Error{ErrorCode::kIo, path_, reason + "; the file is as it was before"};
+}
+
+Status AtomicFileWriter::write_line(std::string_view line) {
+  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fputc('\n', file_) == EOF)
+    return io_error("writing");
+  return {};
+}
+
+Status AtomicFileWriter::commit() {
+  if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0) return io_error("writing");
+  std::FILE* file = file_;
+  file_ = nullptr;
+  if (std::fclose(file) != 0) return io_error("writing");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error("renaming");
+  temporary_.clear();
+  return {};
+}
+
+}  // namespace tensorsmith::record

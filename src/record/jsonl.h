@@ -1,0 +1,71 @@
+// Tasks and records as JSON lines, and the file access that export and import need.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "record/database.h"
+
+namespace tensorsmith::record {
+
+// One line without the newline. Bytes that are not UTF-8 become U+FFFD.
+std::string to_json_line(const TaskInfo& task);
+std::string to_json_line(const Record& record);
+
+// Strict: every field present, of the right type and in range, "key" equal to the content key. kCorrupt, the
+// reason names the field.
+Result<std::variant<TaskInfo, Record>> parse_json_line(std::string_view line);
+
+// What add() demands of a record: kInvalidArgument, the reason names the field.
+Status check_record(const Record& record);
+
+// Reads lines of at most max_bytes bytes; longer ones are skipped and reported, never held in memory.
+class LineReader {
+ public:
+  static Result<std::unique_ptr<LineReader>> open(const std::string& path, size_t max_bytes);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  struct Line {
+    int64_t number = 0;  // from 1
+    std::string text;    // without the newline
+    bool too_long = false;
+  };
+  // nullopt at the end of the file.
+  Result<std::optional<Line>> next();
+
+ private:
+  LineReader(std::string path, std::FILE* file, size_t max_bytes)
+      : path_(std::move(path)), file_(file), max_bytes_(max_bytes) {}
+  std::string path_;
+  std::FILE* file_;
+  size_t max_bytes_;
+  int64_t number_ = 0;
+};
+
+// Writes a file beside its destination and renames it over it on commit(); without commit nothing is left.
+class AtomicFileWriter {
+ public:
+  static Result<std::unique_ptr<AtomicFileWriter>> open(const std::string& path);
+  ~AtomicFileWriter();
+  AtomicFileWriter(const AtomicFileWriter&) = delete;
+  AtomicFileWriter& operator=(const AtomicFileWriter&) = delete;
+
+  Status write_line(std::string_view line);
+  Status commit();  // flushes to disk and renames
+
+ private:
+  AtomicFileWriter(std::string path, std::string temporary, std::FILE* file)
+      : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+  Error io_error(const char* action) const;
+  std::string path_, temporary_;
+  std::FILE* file_;
+};
+
+}  // namespace tensorsmith::record

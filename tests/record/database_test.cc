@@ -1,0 +1,319 @@
+#include "record/database.h"
+
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <set>
+
+#include "record_testing.h"
+
+namespace tensorsmith::record {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::make_record;
+using testing::random_record;
+using testing::TempDir;
+
+std::unique_ptr<Database> must_open(const std::string& path) {
+  auto opened = Database::open(path);
+  EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message());
+  return opened.ok() ? std::move(opened).value() : nullptr;
+}
+
+void run_sql(const std::string& path, const std::string& sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  sqlite3_close(db);
+}
+
+void expect_open_error(const std::string& path, ErrorCode code, const std::string& what) {
+  for (const bool read_only : {false, true}) {
+    auto opened = read_only ? Database::open_read_only(path) : Database::open(path);
+    ASSERT_FALSE(opened.ok()) << "read_only " << read_only;
+    EXPECT_EQ(opened.error().code, code) << opened.error().message();
+    EXPECT_EQ(opened.error().place, path);
+    EXPECT_THAT(opened.error().reason, HasSubstr(what));
+    EXPECT_EQ(opened.error().reason.find('\n'), std::string::npos);
+  }
+}
+
+TEST(RecordTest, BestEstimateIsTheMedian) {
+  MeasureResult result;
+  EXPECT_TRUE(std::isinf(result.best_estimate()));
+  result.seconds = {3};
+  EXPECT_EQ(result.best_estimate(), 3);
+  result.seconds = {5, 1};
+  EXPECT_EQ(result.best_estimate(), 3);
+  result.seconds = {9, 1, 4};
+  EXPECT_EQ(result.best_estimate(), 4);
+  result.seconds = {8, 1, 6, 2};
+  EXPECT_EQ(result.best_estimate(), 4);
+  result.outcome = Outcome::kCrash;
+  EXPECT_TRUE(std::isinf(result.best_estimate()));
+}
+
+TEST(RecordTest, OutcomeNamesRoundTrip) {
+  std::set<std::string_view> names;
+  for (int i = 0; i < 9; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    names.insert(to_string(outcome));
+    EXPECT_EQ(parse_outcome(to_string(outcome)), outcome);
+  }
+  EXPECT_EQ(names.size(), 9U);
+  EXPECT_EQ(parse_outcome("OK"), std::nullopt);
+}
+
+TEST(RecordTest, KeyDependsOnExactlyTheContent) {
+  const Record base = make_record(1);
+  std::set<std::string> keys = {base.key()};
+  const auto expect_new = [&](auto change) {
+    Record record = base;
+    change(record);
+    EXPECT_TRUE(keys.insert(record.key()).second);
+  };
+  expect_new([](Record& r) { r.task_key = "other"; });
+  expect_new([](Record& r) { r.device_key = "other"; });
+  expect_new([](Record& r) { r.settings.threads = 1; });
+  expect_new([](Record& r) { r.settings.flush_cache = false; });
+  expect_new([](Record& r) { r.trace += "fuse"; });
+  expect_new([](Record& r) { r.code_version += 1; });
+  // Moving a byte from one field to the next is another content.
+  expect_new([](Record& r) { r.task_key += "d", r.device_key.erase(0, 1); });
+  Record same_content = base;
+  same_content.result.seconds = {1};
+  same_content.unix_ms = 5;
+  same_content.origin = "import:x";
+  EXPECT_EQ(same_content.key(), base.key());
+}
+
+TEST(DatabaseTest, RoundTripsArbitraryRecords) {
+  const TempDir dir;
+  Rng rng(1);
+  std::map<std::string, Record> expected;
+  {
+    auto db = must_open(dir.file("a.db"));
+    for (int i = 0; i < 30; ++i) {
+      std::vector<Record> batch;
+      for (int k = 0; k < 10; ++k) batch.push_back(random_record(rng));
+      ASSERT_TRUE(db->add(batch).ok());
+      for (const Record& record : batch) expected.emplace(record.key(), record);
+    }
+  }
+  EXPECT_THAT(dir.names(), ::testing::ElementsAre("a.db"));
+  for (const bool read_only : {false, true}) {
+    auto opened = read_only ? Database::open_read_only(dir.file("a.db")) : Database::open(dir.file("a.db"));
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    auto& db = *opened.value();
+    EXPECT_EQ(db.record_count().value(), static_cast<int64_t>(expected.size()));
+    for (const auto& [key, record] : expected) {
+      auto found = db.find(key);
+      ASSERT_TRUE(found.ok() && found->has_value());
+      EXPECT_TRUE(testing::same(**found, record));
+    }
+    EXPECT_TRUE(db.check_integrity().ok());
+    EXPECT_FALSE(db.find("no such key")->has_value());
+  }
+  // records_of and best, by brute force.
+  auto db = must_open(dir.file("a.db"));
+  for (int task = 0; task < 3; ++task) {
+    for (int threads = 1; threads <= 4; ++threads) {
+      for (const bool flush : {false, true}) {
+        const MeasureSettings settings{threads, flush};
+        std::set<std::string> keys;
+        double best = INFINITY;
+        for (const auto& [key, r] : expected) {
+          if (r.task_key != "task" + std::to_string(task) || !(r.settings == settings) ||
+              r.code_version != kCodeVersion)
+            continue;
+          keys.insert(key);
+          best = std::min(best, r.result.best_estimate());
+        }
+        auto records = db->records_of("task" + std::to_string(task), "device0", settings);
+        ASSERT_TRUE(records.ok());
+        std::set<std::string> got;
+        for (const Record& r : *records) got.insert(r.key());
+        EXPECT_EQ(got, keys);
+        auto fastest = db->best("task" + std::to_string(task), "device0", settings);
+        ASSERT_TRUE(fastest.ok());
+        EXPECT_EQ(fastest->has_value() ? (*fastest)->result.best_estimate() : INFINITY, best);
+        EXPECT_TRUE(db->records_of("task0", "another device", settings)->empty());
+      }
+    }
+  }
+}
+
+TEST(DatabaseTest, AddingTwiceKeepsTheFirst) {
+  auto db = must_open(":memory:");
+  ASSERT_TRUE(db->add({make_record(1, "t", 1.0), make_record(1, "t", 2.0)}).ok());
+  ASSERT_TRUE(db->add({make_record(1, "t", 3.0), make_record(2, "t", 4.0)}).ok());
+  EXPECT_EQ(db->record_count().value(), 2);
+  EXPECT_EQ(db->find(make_record(1, "t").key()).value()->result.seconds[0], 1.0);
+}
+
+TEST(DatabaseTest, RecordsComeInTheOrderOfInsertion) {
+  auto db = must_open(":memory:");
+  for (const int i : {5, 3, 9, 1}) ASSERT_TRUE(db->add({make_record(i)}).ok());
+  auto records = db->records_of("task0", "device0", {2, true});
+  ASSERT_EQ(records->size(), 4U);
+  EXPECT_EQ((*records)[0].trace, make_record(5).trace);
+  EXPECT_EQ((*records)[3].trace, make_record(1).trace);
+}
+
+TEST(DatabaseTest, InvalidRecordAddsNothing) {
+  auto db = must_open(":memory:");
+  Record bad = make_record(2);
+  bad.result.seconds = {NAN};
+  auto status = db->add({make_record(1), bad});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(status.error().message(), HasSubstr("finite"));
+  bad.result.seconds = {};
+  EXPECT_FALSE(db->add({bad}).ok());
+  EXPECT_EQ(db->record_count().value(), 0);
+  bad.result.outcome = Outcome::kBuildError;
+  EXPECT_TRUE(db->add({bad}).ok());
+}
+
+TEST(DatabaseTest, TasksAreIdempotent) {
+  const TempDir dir;
+  auto db = must_open(dir.file("a.db"));
+  ASSERT_TRUE(db->add_task({"k1", "workload text", "conv2d", 1e9}).ok());
+  ASSERT_TRUE(db->add_task({"k0", "", "", 0}).ok());
+  ASSERT_TRUE(db->add_task({"k1", "changed", "changed", 2}).ok());
+  auto tasks = must_open(dir.file("a.db"))->tasks();
+  ASSERT_EQ(tasks->size(), 2U);
+  EXPECT_EQ((*tasks)[0].key, "k1");
+  EXPECT_EQ((*tasks)[0].text, "workload text");
+  EXPECT_EQ((*tasks)[0].name, "conv2d");
+  EXPECT_EQ((*tasks)[0].flops, 1e9);
+}
+
+TEST(DatabaseTest, ReadOnlyRefusesWrites) {
+  const TempDir dir;
+  must_open(dir.file("a.db"));
+  auto db = std::move(Database::open_read_only(dir.file("a.db"))).value();
+  auto status = db->add({make_record(1)});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_THAT(status.error().message(), HasSubstr("not writable"));
+}
+
+TEST(DatabaseTest, MissingFilesAndFolders) {
+  const TempDir dir;
+  auto missing = Database::open_read_only(dir.file("none.db"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(dir.names().empty());
+  auto no_folder = Database::open(dir.file("no/folder/a.db"));
+  ASSERT_FALSE(no_folder.ok());
+  EXPECT_EQ(no_folder.error().code, ErrorCode::kNotFound) << no_folder.error().message();
+  EXPECT_THAT(no_folder.error().reason, HasSubstr("folder"));
+  auto folder = Database::open(dir.file(""));
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(DatabaseTest, ForeignDatabases) {
+  const TempDir dir;
+  run_sql(dir.file("foreign.db"), "CREATE TABLE cats(name TEXT)");
+  expect_open_error(dir.file("foreign.db"), ErrorCode::kMismatch, "another program");
+  run_sql(dir.file("id.db"), "PRAGMA application_id=77");
+  expect_open_error(dir.file("id.db"), ErrorCode::kMismatch, "application id 77");
+  must_open(dir.file("newer.db"));
+  run_sql(dir.file("newer.db"), "PRAGMA user_version=2");
+  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 2");
+  run_sql(dir.file("newer.db"), "PRAGMA user_version=-1");
+  expect_open_error(dir.file("newer.db"), ErrorCode::kCorrupt, "schema version -1");
+  // A foreign file is left exactly as it was.
+  const std::string before = testing::read_file(dir.file("foreign.db"));
+  EXPECT_FALSE(Database::open(dir.file("foreign.db")).ok());
+  EXPECT_EQ(testing::read_file(dir.file("foreign.db")), before);
+}
+
+TEST(DatabaseTest, RandomBytesAndTruncatedFiles) {
+  const TempDir dir;
+  Rng rng(3);
+  std::string bytes(5000, '\0');
+  for (char& c : bytes) c = static_cast<char>(rng.next());
+  testing::write_file(dir.file("random.db"), bytes);
+  expect_open_error(dir.file("random.db"), ErrorCode::kCorrupt, "no SQLite database");
+  testing::write_file(dir.file("short.db"), "hello\n");
+  expect_open_error(dir.file("short.db"), ErrorCode::kCorrupt, "no SQLite database");
+
+  {
+    auto db = must_open(dir.file("whole.db"));
+    std::vector<Record> records;
+    for (int i = 0; i < 400; ++i) records.push_back(make_record(i));
+    ASSERT_TRUE(db->add(records).ok());
+  }
+  const std::string whole = testing::read_file(dir.file("whole.db"));
+  ASSERT_GT(whole.size(), 40000U);
+  for (const size_t size :
+       {whole.size() / 2, whole.size() - 1, whole.size() - 4096, size_t{4096}, size_t{100}}) {
+    testing::write_file(dir.file("cut.db"), whole.substr(0, size));
+    for (const bool read_only : {false, true}) {
+      auto opened =
+          read_only ? Database::open_read_only(dir.file("cut.db")) : Database::open(dir.file("cut.db"));
+      ASSERT_FALSE(opened.ok()) << "cut at " << size;
+      EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt) << opened.error().message();
+    }
+  }
+}
+
+// Whatever byte is damaged: an error or a sound answer, never a crash, and a changed record is noticed.
+TEST(DatabaseTest, DamagedBytesNeverCrash) {
+  const TempDir dir;
+  {
+    auto db = must_open(dir.file("whole.db"));
+    std::vector<Record> records;
+    for (int i = 0; i < 60; ++i) records.push_back(make_record(i));
+    ASSERT_TRUE(db->add(records).ok());
+  }
+  const std::string whole = testing::read_file(dir.file("whole.db"));
+  Rng rng(11);
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = whole;
+    for (int k = 0; k < 8; ++k) damaged[rng.below(damaged.size())] = static_cast<char>(rng.next());
+    testing::write_file(dir.file("damaged.db"), damaged);
+    auto opened = Database::open(dir.file("damaged.db"));
+    if (!opened.ok()) {
+      ++refused;
+      continue;
+    }
+    [[maybe_unused]] auto checked = (*opened)->check_integrity();
+    [[maybe_unused]] auto records = (*opened)->records_of("task0", "device0", {2, true});
+    [[maybe_unused]] auto best = (*opened)->best("task0", "device0", {2, true});
+  }
+  EXPECT_GT(refused, 10);
+}
+
+TEST(DatabaseTest, IntegrityCheckNoticesAChangedTrace) {
+  const TempDir dir;
+  ASSERT_TRUE(must_open(dir.file("a.db"))->add({make_record(1)}).ok());
+  run_sql(dir.file("a.db"), "UPDATE record SET trace='changed'");
+  auto status = must_open(dir.file("a.db"))->check_integrity();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(status.error().message(), HasSubstr("content key"));
+  run_sql(dir.file("a.db"), "UPDATE record SET outcome='nonsense'");
+  auto found = must_open(dir.file("a.db"))->find(make_record(1).key());
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code, ErrorCode::kCorrupt);
+}
+
+TEST(DatabaseTest, EmptyFileBecomesADatabase) {
+  const TempDir dir;
+  testing::write_file(dir.file("a.db"), "");
+  auto read_only = Database::open_read_only(dir.file("a.db"));
+  ASSERT_FALSE(read_only.ok());
+  EXPECT_EQ(read_only.error().code, ErrorCode::kMismatch);
+  EXPECT_TRUE(must_open(dir.file("a.db"))->add({make_record(1)}).ok());
+}
+
+}  // namespace
+}  // namespace tensorsmith::record
