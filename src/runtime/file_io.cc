@@ -1,0 +1,134 @@
+#include "runtime/file_io.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace tensorsmith::runtime {
+
+Error file_error(const std::string& path, const std::string& action, int error_number) {
+  const ErrorCode code =
+      error_number == ENOENT || error_number == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
+  return Error{code, path, action + ": " + std::generic_category().message(error_number)};
+}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<std::vector<char>> read_file(const std::string& path, int64_t max_bytes) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return file_error(path, "cannot open", errno);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return file_error(path, "cannot examine", errno);
+  if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kIo, path, "is not a file"};
+  if (info.st_size > max_bytes)
+    return Error{ErrorCode::kCorrupt, path, "is too large (" + std::to_string(info.st_size) + " bytes)"};
+  std::vector<char> bytes(static_cast<size_t>(info.st_size));
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::read(fd.get(), bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return file_error(path, "cannot read", errno);
+    if (got == 0) return Error{ErrorCode::kIo, path, "became shorter while it was read"};
+    done += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : address_(std::exchange(other.address_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (bytes_ > 0) ::munmap(address_, static_cast<size_t>(bytes_));
+}
+
+Result<Mapping> Mapping::anonymous(int64_t bytes) {
+  Mapping mapping;
+  if (bytes == 0) return mapping;
+  void* address =
+      ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    return Error{ErrorCode::kResourceExhausted, "",
+                 "cannot get " + std::to_string(bytes) + " bytes of memory"};
+  mapping.address_ = address;
+  mapping.bytes_ = bytes;
+  return mapping;
+}
+
+Result<Mapping> Mapping::file(const std::string& path, int64_t bytes) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return file_error(path, "cannot open", errno);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return file_error(path, "cannot examine", errno);
+  if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kIo, path, "is not a file"};
+  if (info.st_size != bytes) {
+    return Error{ErrorCode::kCorrupt, path,
+                 "has " + std::to_string(info.st_size) + " bytes instead of " + std::to_string(bytes) +
+                     " (cut off or of another model)"};
+  }
+  Mapping mapping;
+  if (bytes == 0) return mapping;
+  void* address = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (address == MAP_FAILED) return file_error(path, "cannot map", errno);
+  mapping.address_ = address;
+  mapping.bytes_ = bytes;
+  return mapping;
+}
+
+Result<FileWriter> FileWriter::create(const std::string& path) {
+  FileWriter writer;
+  writer.path_ = path;
+  writer.fd_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!writer.fd_.valid()) return file_error(path, "cannot create", errno);
+  return writer;
+}
+
+Status FileWriter::write(const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    // Linux writes at most 2 GiB at once.
+    const ssize_t done = ::write(fd_.get(), from, std::min<size_t>(bytes, size_t{1} << 30));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return file_error(path_, "cannot write", errno);
+    from += done;
+    bytes -= static_cast<size_t>(done);
+  }
+  return {};
+}
+
+Status FileWriter::close() {
+  // EINVAL: a file system that cannot be flushed.
+  if (::fsync(fd_.get()) != 0 && errno != EINVAL) return file_error(path_, "cannot write", errno);
+  if (::close(fd_.release()) != 0) return file_error(path_, "cannot write", errno);
+  return {};
+}
+
+Status sync_directory(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return file_error(path, "cannot open", errno);
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) return file_error(path, "cannot write", errno);
+  return {};
+}
+
+}  // namespace tensorsmith::runtime

@@ -1,0 +1,74 @@
+// Files as this room needs them: whole reads, mappings, writes that reach the disk. Errors name the path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tensorsmith::runtime {
+
+// kNotFound or kIo from errno: "cannot open: No such file or directory", place = path.
+Error file_error(const std::string& path, const std::string& action, int error_number);
+
+// A file descriptor that closes itself.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+Result<std::vector<char>> read_file(const std::string& path, int64_t max_bytes);
+
+// Pages of memory: anonymous and zero, or a read-only view of a file. Never moves.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+  // bytes may be 0. Pages are committed when first touched.
+  static Result<Mapping> anonymous(int64_t bytes);
+  // The file must have exactly the given size.
+  static Result<Mapping> file(const std::string& path, int64_t bytes);
+
+  std::byte* data() const { return static_cast<std::byte*>(address_); }
+  int64_t size() const { return bytes_; }
+
+ private:
+  void* address_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// A new file, written in order and flushed to the disk by close().
+class FileWriter {
+ public:
+  static Result<FileWriter> create(const std::string& path);
+  Status write(const void* data, size_t bytes);
+  Status close();
+
+ private:
+  std::string path_;
+  FileDescriptor fd_;
+};
+
+// Flushes the names in a directory.
+Status sync_directory(const std::string& path);
+
+}  // namespace tensorsmith::runtime

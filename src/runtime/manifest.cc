@@ -1,0 +1,259 @@
+// The JSON form of a ModelDescription.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/model_format.h"
+
+namespace tensorsmith::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Error corrupt(std::string place, std::string reason) {
+  return Error{ErrorCode::kCorrupt, std::move(place), std::move(reason)};
+}
+
+// Reads the members of one JSON object; remembers the first problem, after which values are defaults.
+class ObjectReader {
+ public:
+  ObjectReader(const Json& json, std::string place, Status& status)
+      : json_(json), place_(std::move(place)), status_(status) {
+    if (!json_.is_object()) fail("", "must be an object");
+  }
+
+  std::string text(const char* key) {
+    const Json* member = find(key);
+    if (!member) return {};
+    if (member->is_string()) return member->get<std::string>();
+    fail(key, "must be a string");
+    return {};
+  }
+  int64_t integer(const char* key) {
+    const Json* member = find(key);
+    if (!member) return 0;
+    return to_integer(*member, path(key));
+  }
+  double number(const char* key) {
+    const Json* member = find(key);
+    if (!member) return 0;
+    if (member->is_number()) return member->get<double>();
+    fail(key, "must be a number");
+    return 0;
+  }
+  std::vector<int64_t> integers(const char* key) {
+    std::vector<int64_t> values;
+    each(key, [&](const Json& element, const std::string& place) {
+      values.push_back(to_integer(element, place));
+    });
+    return values;
+  }
+  // fn(element, its place), as long as no problem was found.
+  template <class Fn>
+  void each(const char* key, const Fn& fn) {
+    const Json* member = find(key);
+    if (!member) return;
+    if (!member->is_array()) {
+      fail(key, "must be an array");
+      return;
+    }
+    size_t i = 0;
+    for (const Json& element : *member) {
+      if (!status_.ok()) return;
+      fn(element, path(key) + "[" + std::to_string(i++) + "]");
+    }
+  }
+  void fail(const std::string& key, std::string reason) {
+    if (status_.ok()) status_ = corrupt(key.empty() ? place_ : path(key), std::move(reason));
+  }
+  std::string path(const std::string& key) const { return place_.empty() ? key : place_ + "." + key; }
+
+ private:
+  const Json* find(const char* key) {
+    if (!status_.ok()) return nullptr;
+    const auto it = json_.find(key);
+    if (it != json_.end()) return &*it;
+    fail(key, "is missing");
+    return nullptr;
+  }
+  int64_t to_integer(const Json& value, const std::string& place) {
+    if (value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
+      return static_cast<int64_t>(value.get<uint64_t>());
+    if (value.is_number_integer() && !value.is_number_unsigned()) return value.get<int64_t>();
+    if (status_.ok()) status_ = corrupt(place, "must be an integer of 64 bits");
+    return 0;
+  }
+
+  const Json& json_;
+  std::string place_;
+  Status& status_;
+};
+
+std::string_view to_string(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kInput:
+      return "input";
+    case BufferKind::kOutput:
+      return "output";
+    case BufferKind::kArena:
+      return "arena";
+    case BufferKind::kWeight:
+      return "weight";
+  }
+  return "?";
+}
+
+// What a manifest cannot hold (NaN, infinities) does not come from valid descriptions.
+double finite(double value) { return std::isfinite(value) ? value : 0; }
+
+Json print_tensors(const std::vector<TensorInfo>& tensors) {
+  Json list = Json::array();
+  for (const auto& tensor : tensors)
+    list.push_back({{"name", tensor.name}, {"dtype", to_string(tensor.dtype)}, {"shape", tensor.shape}});
+  return list;
+}
+
+std::vector<TensorInfo> read_tensors(ObjectReader& reader, const char* key, Status& status) {
+  std::vector<TensorInfo> tensors;
+  reader.each(key, [&](const Json& element, const std::string& place) {
+    ObjectReader tensor(element, place, status);
+    TensorInfo info;
+    info.name = tensor.text("name");
+    const std::string dtype = tensor.text("dtype");
+    info.shape = tensor.integers("shape");
+    if (!status.ok()) return;
+    auto parsed = parse_dtype(dtype);
+    if (!parsed.ok()) {
+      tensor.fail("dtype", parsed.error().reason);
+      return;
+    }
+    info.dtype = *parsed;
+    tensors.push_back(std::move(info));
+  });
+  return tensors;
+}
+
+BufferRef read_buffer(const Json& element, const std::string& place, Status& status) {
+  ObjectReader reader(element, place, status);
+  BufferRef buffer;
+  const std::string kind = reader.text("kind");
+  for (const BufferKind known :
+       {BufferKind::kInput, BufferKind::kOutput, BufferKind::kArena, BufferKind::kWeight}) {
+    if (to_string(known) == kind) {
+      buffer.kind = known;
+      buffer.index = reader.integer(known == BufferKind::kArena ? "offset" : "index");
+      buffer.bytes = reader.integer("bytes");
+      return buffer;
+    }
+  }
+  reader.fail("kind", "unknown kind of buffer '" + kind.substr(0, 32) + "'");
+  return buffer;
+}
+
+CallInfo read_call(const Json& element, const std::string& place, Status& status) {
+  ObjectReader reader(element, place, status);
+  CallInfo call;
+  call.symbol = reader.text("symbol");
+  call.task = reader.text("task");
+  call.shared_workspace_bytes = reader.integer("shared_workspace_bytes");
+  call.thread_workspace_bytes = reader.integer("thread_workspace_bytes");
+  call.flops = reader.number("flops");
+  call.predicted_seconds = reader.number("predicted_seconds");
+  call.measured_seconds = reader.number("measured_seconds");
+  reader.each("buffers", [&](const Json& buffer, const std::string& buffer_place) {
+    call.buffers.push_back(read_buffer(buffer, buffer_place, status));
+  });
+  return call;
+}
+
+}  // namespace
+
+std::string print_manifest(const ModelDescription& d) {
+  Json json;
+  json["format"] = "tensorsmith-model";
+  json["format_version"] = kModelFormatVersion;
+  json["tool_version"] = d.tool_version;
+  json["name"] = d.name;
+  json["device"] = d.device;
+  json["arch"] = d.arch;
+  json["cpu_features"] = d.cpu_features;
+  json["threads"] = d.threads;
+  json["inputs"] = print_tensors(d.inputs);
+  json["outputs"] = print_tensors(d.outputs);
+  json["arena_bytes"] = d.arena_bytes;
+  json["kernels_hash"] = d.kernels_hash;
+  json["weights_hash"] = d.weights_hash;
+  json["weights_bytes"] = d.weights_bytes;
+  Json weights = Json::array();
+  for (const auto& weight : d.weights)
+    weights.push_back({{"name", weight.name}, {"offset", weight.offset}, {"bytes", weight.bytes}});
+  json["weights"] = std::move(weights);
+  Json calls = Json::array();
+  for (const auto& call : d.calls) {
+    Json buffers = Json::array();
+    for (const auto& buffer : call.buffers) {
+      buffers.push_back({{"kind", to_string(buffer.kind)},
+                         {buffer.kind == BufferKind::kArena ? "offset" : "index", buffer.index},
+                         {"bytes", buffer.bytes}});
+    }
+    calls.push_back({{"symbol", call.symbol},
+                     {"task", call.task},
+                     {"flops", finite(call.flops)},
+                     {"predicted_seconds", finite(call.predicted_seconds)},
+                     {"measured_seconds", finite(call.measured_seconds)},
+                     {"shared_workspace_bytes", call.shared_workspace_bytes},
+                     {"thread_workspace_bytes", call.thread_workspace_bytes},
+                     {"buffers", std::move(buffers)}});
+  }
+  json["calls"] = std::move(calls);
+  // Names that are not UTF-8 get replacement characters rather than an exception.
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<ModelDescription> parse_manifest(std::string_view text) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return corrupt("", "not valid JSON (damaged or cut off)");
+  Status status;
+  ObjectReader reader(json, "", status);
+  const std::string format = reader.text("format");
+  const int64_t version = reader.integer("format_version");
+  if (!status.ok() || format != "tensorsmith-model")
+    return corrupt("", "not the manifest of a compiled Tensorsmith model");
+  if (version != kModelFormatVersion) {
+    return Error{ErrorCode::kMismatch, "format_version",
+                 "the model has format " + std::to_string(version) + ", this runtime reads format " +
+                     std::to_string(kModelFormatVersion) + "; compile the model again"};
+  }
+  ModelDescription d;
+  d.tool_version = reader.text("tool_version");
+  d.name = reader.text("name");
+  d.device = reader.text("device");
+  d.arch = reader.text("arch");
+  reader.each("cpu_features", [&](const Json& element, const std::string& place) {
+    if (element.is_string()) {
+      d.cpu_features.push_back(element.get<std::string>());
+    } else {
+      status = corrupt(place, "must be a string");
+    }
+  });
+  const int64_t threads = reader.integer("threads");
+  if (threads < 0 || threads > INT32_MAX) reader.fail("threads", "out of range");
+  d.threads = static_cast<int>(threads);
+  d.inputs = read_tensors(reader, "inputs", status);
+  d.outputs = read_tensors(reader, "outputs", status);
+  d.arena_bytes = reader.integer("arena_bytes");
+  d.kernels_hash = reader.text("kernels_hash");
+  d.weights_hash = reader.text("weights_hash");
+  d.weights_bytes = reader.integer("weights_bytes");
+  reader.each("weights", [&](const Json& element, const std::string& place) {
+    ObjectReader weight(element, place, status);
+    d.weights.push_back({weight.text("name"), weight.integer("offset"), weight.integer("bytes")});
+  });
+  reader.each("calls", [&](const Json& element, const std::string& place) {
+    d.calls.push_back(read_call(element, place, status));
+  });
+  TS_RETURN_IF_ERROR(std::move(status));
+  TS_RETURN_IF_ERROR(validate(d));
+  return d;
+}
+
+}  // namespace tensorsmith::runtime

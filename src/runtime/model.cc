@@ -1,0 +1,295 @@
+#include "runtime/model.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "base/hash.h"
+#include "runtime/file_io.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/kernel_pool.h"
+
+namespace tensorsmith::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
+constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
+constexpr int kMaxThreads = 4096;
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+bool is_aligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % kBufferAlignment == 0; }
+
+Error in_file(const fs::path& file, Error error) {
+  error.place = error.place.empty() ? file.string() : file.string() + ": " + error.place;
+  return error;
+}
+
+class SharedLibrary {
+ public:
+  SharedLibrary() = default;
+  explicit SharedLibrary(void* handle) : handle_(handle) {}
+  SharedLibrary(SharedLibrary&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  SharedLibrary& operator=(SharedLibrary&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~SharedLibrary() {
+    if (handle_) ::dlclose(handle_);
+  }
+  void* symbol(const std::string& name) const { return ::dlsym(handle_, name.c_str()); }
+
+ private:
+  void* handle_ = nullptr;
+};
+
+Result<SharedLibrary> load_kernels(const fs::path& file, const std::string& hash) {
+  {
+    // A damaged library may crash the dynamic loader: compare before loading.
+    TS_ASSIGN_OR_RETURN(const std::vector<char> bytes, read_file(file.string(), kMaxKernelBytes));
+    if (content_key({bytes.data(), bytes.size()}) != hash)
+      return Error{ErrorCode::kCorrupt, file.string(), "differs from what the manifest was written for"};
+  }
+  // A path without a slash would be looked up in the library search path.
+  const std::string path = fs::absolute(file).string();
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char* why = ::dlerror();
+    return Error{ErrorCode::kCorrupt, file.string(),
+                 std::string("cannot be loaded: ") + (why ? why : "unknown reason")};
+  }
+  return SharedLibrary(handle);
+}
+
+// An entry of the argument table that run() fills in.
+struct Patch {
+  size_t argument = 0;
+  size_t tensor = 0;
+  bool output = false;
+};
+
+struct Kernel {
+  TensorsmithKernel function = nullptr;
+  size_t first_argument = 0;
+};
+
+}  // namespace
+
+struct Model::Impl {
+  ModelDescription description;
+  LoadOptions options;
+  Mapping weights;
+  Mapping memory;  // arena, workspaces and staging buffers
+  SharedLibrary library;
+  std::unique_ptr<KernelPool> pool;
+  TensorsmithKernelContext context{};
+  std::vector<Kernel> kernels;   // by call
+  std::vector<void*> arguments;  // of all calls
+  std::vector<Patch> patches;
+  std::vector<void*> staging_inputs;  // aligned copies, used when the caller's pointers are not aligned
+  std::vector<void*> staging_outputs;
+  std::vector<void*> bound_inputs;  // what the kernels get in this run
+  std::vector<void*> bound_outputs;
+  std::vector<CallTime> times;
+  mutable std::mutex mutex;
+
+  Status place_memory();
+  void place_arguments();
+  void run_calls();
+};
+
+// One mapping: arena | shared workspace | thread workspaces | staging of inputs and outputs. Staging pages
+// cost nothing until an unaligned pointer makes use of them.
+Status Model::Impl::place_memory() {
+  int64_t shared = 0, per_thread = 0;
+  for (const auto& call : description.calls) {
+    shared = std::max(shared, aligned(call.shared_workspace_bytes));
+    per_thread = std::max(per_thread, aligned(call.thread_workspace_bytes));
+  }
+  // Pages apart: no two threads' workspaces share a cache line or its prefetched neighbour.
+  per_thread = per_thread > 0 ? (per_thread + 4095) / 4096 * 4096 : 0;
+  const int64_t arena = aligned(description.arena_bytes);
+  int64_t total = arena + shared + per_thread * pool->num_threads();
+  for (const auto* tensors : {&description.inputs, &description.outputs}) {
+    for (const auto& tensor : *tensors) {
+      total += aligned(tensor.bytes());
+      if (total > int64_t{1} << 46)
+        return Error{ErrorCode::kResourceExhausted, "", "the model needs more memory than can be addressed"};
+    }
+  }
+  TS_ASSIGN_OR_RETURN(memory, Mapping::anonymous(total));
+  std::byte* next = memory.data();
+  const auto take = [&](int64_t bytes) {
+    std::byte* region = next;
+    next += bytes;
+    return region;
+  };
+  take(arena);
+  context.shared_workspace = take(shared);
+  context.thread_workspace = take(per_thread * pool->num_threads());
+  context.thread_workspace_stride = per_thread;
+  for (const auto& tensor : description.inputs) staging_inputs.push_back(take(aligned(tensor.bytes())));
+  for (const auto& tensor : description.outputs) staging_outputs.push_back(take(aligned(tensor.bytes())));
+  bound_inputs.resize(description.inputs.size());
+  bound_outputs.resize(description.outputs.size());
+  return {};
+}
+
+void Model::Impl::place_arguments() {
+  for (const auto& call : description.calls) {
+    kernels[static_cast<size_t>(&call - description.calls.data())].first_argument = arguments.size();
+    for (const auto& buffer : call.buffers) {
+      void* address = nullptr;
+      switch (buffer.kind) {
+        case BufferKind::kInput:
+        case BufferKind::kOutput:
+          patches.push_back(
+              {arguments.size(), static_cast<size_t>(buffer.index), buffer.kind == BufferKind::kOutput});
+          break;
+        case BufferKind::kArena:
+          address = memory.data() + buffer.index;
+          break;
+        case BufferKind::kWeight:
+          address = weights.data() + description.weights[static_cast<size_t>(buffer.index)].offset;
+          break;
+      }
+      arguments.push_back(address);
+    }
+  }
+}
+
+void Model::Impl::run_calls() {
+  if (!options.profile) {
+    for (const Kernel& kernel : kernels) kernel.function(&context, arguments.data() + kernel.first_argument);
+    return;
+  }
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    kernels[i].function(&context, arguments.data() + kernels[i].first_argument);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    CallTime& time = times[i];
+    time.min_seconds = time.runs == 0 ? seconds : std::min(time.min_seconds, seconds);
+    time.total_seconds += seconds;
+    ++time.runs;
+  }
+}
+
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Model::~Model() = default;
+
+Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const LoadOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return Error{ErrorCode::kInvalidArgument, "threads",
+                 std::to_string(options.threads) + " is not between 0 and " + std::to_string(kMaxThreads)};
+  }
+  const fs::path base(directory);
+  const fs::path manifest = base / "manifest.json";
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  {
+    auto text = read_file(manifest.string(), kMaxManifestBytes);
+    if (!text.ok()) {
+      if (text.error().code == ErrorCode::kNotFound)
+        return Error{ErrorCode::kNotFound, directory, "is not a compiled model (it has no manifest.json)"};
+      return text.error();
+    }
+    auto parsed = parse_manifest({text->data(), text->size()});
+    if (!parsed.ok()) return in_file(manifest, parsed.error());
+    impl->description = std::move(parsed).value();
+  }
+  const ModelDescription& d = impl->description;
+  if (auto cpu = check_cpu(d); !cpu.ok()) return in_file(base, cpu.error());
+
+  const fs::path weights = base / "weights.bin";
+  TS_ASSIGN_OR_RETURN(impl->weights, Mapping::file(weights.string(), d.weights_bytes));
+  if (options.verify_weights) {
+    const std::string_view bytes(reinterpret_cast<const char*>(impl->weights.data()),
+                                 static_cast<size_t>(impl->weights.size()));
+    if (content_key(bytes) != d.weights_hash)
+      return Error{ErrorCode::kCorrupt, weights.string(), "differs from what the manifest was written for"};
+  }
+
+  const fs::path library = base / "kernels.so";
+  TS_ASSIGN_OR_RETURN(impl->library, load_kernels(library, d.kernels_hash));
+  for (const auto& call : d.calls) {
+    void* symbol = impl->library.symbol(call.symbol);
+    if (!symbol) return Error{ErrorCode::kCorrupt, library.string(), "has no kernel '" + call.symbol + "'"};
+    impl->kernels.push_back({reinterpret_cast<TensorsmithKernel>(symbol), 0});
+  }
+
+  impl->pool = std::make_unique<KernelPool>(options.threads > 0 ? options.threads : available_processors());
+  if (auto placed = impl->place_memory(); !placed.ok()) return in_file(base, placed.error());
+  impl->context.parallel_for = &KernelPool::parallel_for_abi;
+  impl->context.pool = impl->pool.get();
+  impl->context.num_threads = impl->pool->num_threads();
+  impl->place_arguments();
+  if (options.profile) impl->times.resize(d.calls.size());
+  return std::unique_ptr<Model>(new Model(std::move(impl)));
+}
+
+const ModelDescription& Model::description() const { return impl_->description; }
+std::span<const TensorInfo> Model::inputs() const { return impl_->description.inputs; }
+std::span<const TensorInfo> Model::outputs() const { return impl_->description.outputs; }
+int Model::num_threads() const { return impl_->pool->num_threads(); }
+
+Status Model::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  Impl& m = *impl_;
+  const auto& d = m.description;
+  const auto wrong_count = [](const char* what, size_t got, size_t expected) {
+    return Error{ErrorCode::kInvalidArgument, what,
+                 "got " + std::to_string(got) + ", the model has " + std::to_string(expected)};
+  };
+  if (inputs.size() != d.inputs.size()) return wrong_count("inputs", inputs.size(), d.inputs.size());
+  if (outputs.size() != d.outputs.size()) return wrong_count("outputs", outputs.size(), d.outputs.size());
+  const auto missing = [](const TensorInfo& tensor, const void* pointer) {
+    return !pointer && tensor.bytes() > 0;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (missing(d.inputs[i], inputs[i]))
+      return Error{ErrorCode::kInvalidArgument, "input '" + d.inputs[i].name + "'", "is a null pointer"};
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (missing(d.outputs[i], outputs[i]))
+      return Error{ErrorCode::kInvalidArgument, "output '" + d.outputs[i].name + "'", "is a null pointer"};
+  }
+
+  std::lock_guard lock(m.mutex);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (is_aligned(inputs[i])) {
+      m.bound_inputs[i] = const_cast<void*>(inputs[i]);  // kernels do not write their inputs
+    } else {
+      std::memcpy(m.staging_inputs[i], inputs[i], static_cast<size_t>(d.inputs[i].bytes()));
+      m.bound_inputs[i] = m.staging_inputs[i];
+    }
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    m.bound_outputs[i] = is_aligned(outputs[i]) ? outputs[i] : m.staging_outputs[i];
+  for (const Patch& patch : m.patches)
+    m.arguments[patch.argument] = patch.output ? m.bound_outputs[patch.tensor] : m.bound_inputs[patch.tensor];
+  m.run_calls();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (m.bound_outputs[i] != outputs[i])
+      std::memcpy(outputs[i], m.bound_outputs[i], static_cast<size_t>(d.outputs[i].bytes()));
+  }
+  return {};
+}
+
+std::vector<CallTime> Model::profile() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->times;
+}
+
+void Model::reset_profile() {
+  std::lock_guard lock(impl_->mutex);
+  std::fill(impl_->times.begin(), impl_->times.end(), CallTime{});
+}
+
+}  // namespace tensorsmith::runtime

@@ -1,0 +1,55 @@
+// Loading and running compiled models.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "runtime/model_format.h"
+
+namespace tensorsmith::runtime {
+
+struct LoadOptions {
+  int threads = 0;       // including the caller of run(); 0 = one a processor that this process may use
+  bool profile = false;  // time every call
+  // Compare weights.bin with its hash (reads it all once). kernels.so is always compared.
+  bool verify_weights = true;
+};
+
+// Accumulated times of one call of the description, since loading or reset_profile().
+struct CallTime {
+  int64_t runs = 0;
+  double total_seconds = 0;
+  double min_seconds = 0;  // of one run; 0 before the first
+};
+
+class Model {
+ public:
+  // Checks everything: files complete, format version, CPU features, symbols. Errors name the file and the
+  // part.
+  static Result<std::unique_ptr<Model>> load(const std::string& directory, const LoadOptions& options = {});
+  ~Model();
+
+  const ModelDescription& description() const;
+  std::span<const TensorInfo> inputs() const;
+  std::span<const TensorInfo> outputs() const;
+  int num_threads() const;
+
+  // Runs the model once. inputs[i] holds inputs()[i].bytes() bytes, row-major, and is only read; outputs[i]
+  // is written completely and must overlap no other tensor. Allocates nothing; pointers that are not 64-byte
+  // aligned cost a copy. Calls from several threads run one after the other.
+  Status run(std::span<const void* const> inputs, std::span<void* const> outputs);
+
+  // By call of the description; empty unless loaded with profile.
+  std::vector<CallTime> profile() const;
+  void reset_profile();
+
+ private:
+  struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tensorsmith::runtime

@@ -1,0 +1,154 @@
+#include "runtime/model_format.h"
+
+#include <array>
+#include <limits>
+#include <set>
+
+namespace tensorsmith::runtime {
+namespace {
+
+constexpr std::array<std::string_view, 13> kDTypeNames = {"bool", "i8",  "u8",  "i16",  "u16", "i32", "u32",
+                                                          "i64",  "u64", "f16", "bf16", "f32", "f64"};
+constexpr std::array<int, 13> kDTypeBytes = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+
+// Larger than any memory, small enough that sums and alignment of several never overflow.
+constexpr int64_t kMaxBytes = int64_t{1} << 46;
+constexpr int kMaxThreads = 1 << 16;
+
+Error corrupt(std::string place, std::string reason) {
+  return Error{ErrorCode::kCorrupt, std::move(place), std::move(reason)};
+}
+
+std::string item(std::string_view list, size_t i) {
+  return std::string(list) + "[" + std::to_string(i) + "]";
+}
+
+Status check_size(const std::string& place, int64_t bytes) {
+  if (bytes < 0 || bytes > kMaxBytes)
+    return corrupt(place, "size of " + std::to_string(bytes) + " bytes is out of range");
+  return {};
+}
+
+// The C interface hands text out as C strings.
+Status check_text(const std::string& place, const std::string& text) {
+  if (text.size() > 4096) return corrupt(place, "text longer than 4096 characters");
+  if (text.find('\0') != std::string::npos) return corrupt(place, "zero character in text");
+  return {};
+}
+
+Status check_tensors(std::string_view list, const std::vector<TensorInfo>& tensors) {
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorInfo& tensor = tensors[i];
+    const std::string place = item(list, i);
+    TS_RETURN_IF_ERROR(check_text(place, tensor.name));
+    if (tensor.name.empty()) return corrupt(place, "a tensor needs a name");
+    if (!names.insert(tensor.name).second) return corrupt(place, "'" + tensor.name + "' appears twice");
+    if (tensor.shape.size() > 64) return corrupt(place, "more than 64 dimensions");
+    int64_t bytes = bytes_of(tensor.dtype);
+    for (const int64_t extent : tensor.shape) {
+      if (extent < 0) return corrupt(place, "negative dimension " + std::to_string(extent));
+      if (extent > 0 && bytes > kMaxBytes / extent) return corrupt(place, "tensor is too large");
+      if (extent > 0) bytes *= extent;  // bounded for empty tensors too, so that bytes() never overflows
+    }
+  }
+  return {};
+}
+
+Status check_buffer(const std::string& place, const BufferRef& buffer, const ModelDescription& d) {
+  TS_RETURN_IF_ERROR(check_size(place, buffer.bytes));
+  const auto in_list = [&](std::string_view what, size_t count) -> Status {
+    if (buffer.index >= 0 && static_cast<uint64_t>(buffer.index) < count) return {};
+    return corrupt(place, std::string(what) + " " + std::to_string(buffer.index) +
+                              " does not exist (there are " + std::to_string(count) + ")");
+  };
+  int64_t available = 0;
+  switch (buffer.kind) {
+    case BufferKind::kInput:
+      TS_RETURN_IF_ERROR(in_list("input", d.inputs.size()));
+      available = d.inputs[static_cast<size_t>(buffer.index)].bytes();
+      break;
+    case BufferKind::kOutput:
+      TS_RETURN_IF_ERROR(in_list("output", d.outputs.size()));
+      available = d.outputs[static_cast<size_t>(buffer.index)].bytes();
+      break;
+    case BufferKind::kWeight:
+      TS_RETURN_IF_ERROR(in_list("weight", d.weights.size()));
+      available = d.weights[static_cast<size_t>(buffer.index)].bytes;
+      break;
+    case BufferKind::kArena:
+      if (buffer.index < 0 || buffer.index > d.arena_bytes)
+        return corrupt(place, "arena offset " + std::to_string(buffer.index) + " is out of range");
+      if (buffer.index % kBufferAlignment != 0)
+        return corrupt(place, "arena offset " + std::to_string(buffer.index) + " is not a multiple of " +
+                                  std::to_string(kBufferAlignment));
+      available = d.arena_bytes - buffer.index;
+      break;
+  }
+  if (buffer.bytes > available) {
+    return corrupt(place, "needs " + std::to_string(buffer.bytes) + " bytes, only " +
+                              std::to_string(available) + " are there");
+  }
+  return {};
+}
+
+}  // namespace
+
+int bytes_of(DType dtype) { return kDTypeBytes[static_cast<size_t>(dtype)]; }
+
+std::string_view to_string(DType dtype) { return kDTypeNames[static_cast<size_t>(dtype)]; }
+
+Result<DType> parse_dtype(std::string_view name) {
+  for (size_t i = 0; i < kDTypeNames.size(); ++i) {
+    if (kDTypeNames[i] == name) return static_cast<DType>(i);
+  }
+  return corrupt("", "unknown element type '" + std::string(name.substr(0, 32)) + "'");
+}
+
+int64_t TensorInfo::bytes() const {
+  int64_t bytes = bytes_of(dtype);
+  for (const int64_t extent : shape) bytes *= extent;
+  return bytes;
+}
+
+Status validate(const ModelDescription& d) {
+  TS_RETURN_IF_ERROR(check_text("name", d.name));
+  TS_RETURN_IF_ERROR(check_text("tool_version", d.tool_version));
+  TS_RETURN_IF_ERROR(check_text("device", d.device));
+  TS_RETURN_IF_ERROR(check_text("arch", d.arch));
+  for (size_t i = 0; i < d.cpu_features.size(); ++i)
+    TS_RETURN_IF_ERROR(check_text(item("cpu_features", i), d.cpu_features[i]));
+  TS_RETURN_IF_ERROR(check_text("weights_hash", d.weights_hash));
+  TS_RETURN_IF_ERROR(check_text("kernels_hash", d.kernels_hash));
+  if (d.threads < 0 || d.threads > kMaxThreads) return corrupt("threads", "out of range");
+  TS_RETURN_IF_ERROR(check_tensors("inputs", d.inputs));
+  TS_RETURN_IF_ERROR(check_tensors("outputs", d.outputs));
+  TS_RETURN_IF_ERROR(check_size("arena_bytes", d.arena_bytes));
+  TS_RETURN_IF_ERROR(check_size("weights_bytes", d.weights_bytes));
+  for (size_t i = 0; i < d.weights.size(); ++i) {
+    const WeightInfo& weight = d.weights[i];
+    const std::string place = item("weights", i);
+    TS_RETURN_IF_ERROR(check_text(place, weight.name));
+    TS_RETURN_IF_ERROR(check_size(place, weight.bytes));
+    if (weight.offset < 0 || weight.offset > d.weights_bytes ||
+        weight.bytes > d.weights_bytes - weight.offset)
+      return corrupt(place, "reaches outside weights.bin");
+    if (weight.offset % kBufferAlignment != 0)
+      return corrupt(place, "offset " + std::to_string(weight.offset) + " is not a multiple of " +
+                                std::to_string(kBufferAlignment));
+  }
+  for (size_t i = 0; i < d.calls.size(); ++i) {
+    const CallInfo& call = d.calls[i];
+    const std::string place = item("calls", i);
+    TS_RETURN_IF_ERROR(check_text(place, call.symbol));
+    TS_RETURN_IF_ERROR(check_text(place, call.task));
+    if (call.symbol.empty()) return corrupt(place, "a call needs a symbol");
+    TS_RETURN_IF_ERROR(check_size(place + ".shared_workspace_bytes", call.shared_workspace_bytes));
+    TS_RETURN_IF_ERROR(check_size(place + ".thread_workspace_bytes", call.thread_workspace_bytes));
+    for (size_t b = 0; b < call.buffers.size(); ++b)
+      TS_RETURN_IF_ERROR(check_buffer(place + "." + item("buffers", b), call.buffers[b], d));
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::runtime

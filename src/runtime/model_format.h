@@ -1,0 +1,107 @@
+// What a compiled model is, as plain data, and its text form. A compiled model is a directory:
+//
+//   manifest.json  everything below (ModelDescription)
+//   weights.bin    constants, each at a 64-byte aligned offset, in the layouts the kernels expect; mapped,
+//   not
+//                  read
+//   kernels.so     the kernels (runtime/kernel_abi.h), needing no other library
+//
+// Nothing in a manifest is trusted: parse_manifest() checks all that can be known without the other files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tensorsmith::runtime {
+
+// Bumped when a manifest written by one version cannot be run by the other.
+inline constexpr int kModelFormatVersion = 1;
+// Alignment of every buffer a kernel gets.
+inline constexpr int64_t kBufferAlignment = 64;
+
+// Element types; the values are those of ts_dtype in runtime/tensorsmith.h.
+enum class DType : uint8_t { kBool, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };
+int bytes_of(DType dtype);
+std::string_view to_string(DType dtype);  // "f32", "i64", "bool", ...
+Result<DType> parse_dtype(std::string_view name);
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;  // elements, row-major; a scalar has an empty shape
+
+  // Product of the shape times the element size; parse_manifest() and validate() guarantee that it fits.
+  int64_t bytes() const;
+};
+
+// A region of weights.bin.
+struct WeightInfo {
+  std::string name;  // for people
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+enum class BufferKind : uint8_t { kInput, kOutput, kArena, kWeight };
+
+// One argument of a kernel.
+struct BufferRef {
+  BufferKind kind = BufferKind::kArena;
+  int64_t index =
+      0;  // of the input, output or weight; kArena: offset in bytes, a multiple of kBufferAlignment
+  int64_t bytes = 0;  // how much of it the kernel may touch
+};
+
+// One kernel call; calls run in order.
+struct CallInfo {
+  std::string symbol;  // in kernels.so
+  std::vector<BufferRef> buffers;
+  int64_t shared_workspace_bytes = 0;  // per call
+  int64_t thread_workspace_bytes = 0;  // per thread
+  // For reports.
+  std::string task;
+  double flops = 0;
+  double predicted_seconds = 0;  // 0 = not known
+  double measured_seconds = 0;   // 0 = not known
+};
+
+struct ModelDescription {
+  std::string name;
+  std::string tool_version;
+  std::string device;                     // for people: the device it was compiled for
+  std::string arch;                       // "x86-64", "aarch64"
+  std::vector<std::string> cpu_features;  // required; LLVM's names without the "+"
+  int threads = 0;                        // number of threads it was tuned for, 0 = not tuned
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
+  int64_t arena_bytes = 0;  // values that live between calls; placed by the compiler's memory plan
+  std::vector<CallInfo> calls;
+  // Filled in by write_model():
+  std::vector<WeightInfo> weights;
+  int64_t weights_bytes = 0;  // size of weights.bin
+  std::string weights_hash;   // content_key() of weights.bin
+  std::string kernels_hash;   // content_key() of kernels.so
+};
+
+// Sizes in range, references inside what they refer to, alignment, unique tensor names. The place names the
+// part ("calls[3].buffers[1]").
+Status validate(const ModelDescription& description);
+
+// JSON text; parse_manifest(print_manifest(d)) equals d for every valid d.
+std::string print_manifest(const ModelDescription& description);
+// Never crashes, whatever the text (fuzzed). Errors: kCorrupt with the place, kMismatch for another format
+// version.
+Result<ModelDescription> parse_manifest(std::string_view text);
+
+// Fails with kUnsupported if this CPU (or this build of the runtime) lacks something the model needs:
+// "compiled for avx512f, this CPU lacks it".
+Status check_cpu(const ModelDescription& description);
+// A feature by LLVM's name; false for unknown names.
+bool cpu_has_feature(std::string_view feature);
+// The architecture this code is compiled for, as in ModelDescription::arch.
+std::string_view host_arch();
+
+}  // namespace tensorsmith::runtime

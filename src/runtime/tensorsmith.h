@@ -1,0 +1,101 @@
+/* Running models compiled by Tensorsmith. C99; needs libtensorsmith_runtime only.
+ *
+ *   ts_model* model;
+ *   if (ts_model_load("model.tsm", 0, &model) != TS_OK) { fputs(ts_last_error(), stderr); exit(1); }
+ *   const void* inputs[] = {image};
+ *   void* outputs[] = {scores};
+ *   if (ts_model_run(model, inputs, outputs) != TS_OK) ...
+ *   ts_model_free(model);
+ *
+ * Tensors are dense and row-major. A pointer aligned to 64 bytes is used as it is; others cost a copy. */
+#ifndef TENSORSMITH_RUNTIME_TENSORSMITH_H_
+#define TENSORSMITH_RUNTIME_TENSORSMITH_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TS_API __attribute__((visibility("default")))
+#else
+#define TS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ts_model ts_model;
+
+typedef enum ts_status {
+  TS_OK = 0,
+  TS_INVALID_ARGUMENT = 1, /* a null pointer, an index out of range */
+  TS_NOT_FOUND = 2,        /* no such directory or file */
+  TS_UNSUPPORTED = 3,      /* compiled for another CPU */
+  TS_CORRUPT = 4,          /* damaged, incomplete, or of another format version */
+  TS_IO_ERROR = 5,         /* the operating system refused */
+  TS_OUT_OF_RESOURCES = 6,
+  TS_INTERNAL = 7 /* a bug in Tensorsmith */
+} ts_status;
+
+/* Element types. TS_BOOL is one byte, 0 or 1; TS_F16 is IEEE half, TS_BF16 the upper half of an IEEE single.
+ */
+typedef enum ts_dtype {
+  TS_BOOL = 0,
+  TS_I8 = 1,
+  TS_U8 = 2,
+  TS_I16 = 3,
+  TS_U16 = 4,
+  TS_I32 = 5,
+  TS_U32 = 6,
+  TS_I64 = 7,
+  TS_U64 = 8,
+  TS_F16 = 9,
+  TS_BF16 = 10,
+  TS_F32 = 11,
+  TS_F64 = 12
+} ts_dtype;
+
+/* The version of this library: "0.1.0". */
+TS_API const char* ts_version(void);
+
+/* Why the last call of this thread failed: one line naming the place; "" if none failed. Valid until the next
+ * call of a function of this library by this thread. */
+TS_API const char* ts_last_error(void);
+
+/* Loads the compiled model in `directory` and checks all of it. num_threads: how many threads ts_model_run
+ * uses, its caller included; 0 = one for each processor this process may use. On success *model is to be
+ * freed with ts_model_free; on failure it is set to NULL. */
+TS_API ts_status ts_model_load(const char* directory, int num_threads, ts_model** model);
+
+/* Frees the model and its threads; NULL is allowed. No run may be in progress. */
+TS_API void ts_model_free(ts_model* model);
+
+TS_API const char* ts_model_name(const ts_model* model);
+TS_API int ts_model_num_threads(const ts_model* model);
+
+/* Inputs and outputs are numbered from 0, in the order of the original model. What these functions return
+ * lives as long as the model. With an index out of range, or no model: NULL, -1, 0 or TS_F32, and
+ * ts_last_error says so. dims has rank elements (NULL for a scalar). */
+TS_API size_t ts_model_num_inputs(const ts_model* model);
+TS_API const char* ts_model_input_name(const ts_model* model, size_t index);
+TS_API ts_dtype ts_model_input_dtype(const ts_model* model, size_t index);
+TS_API int ts_model_input_rank(const ts_model* model, size_t index);
+TS_API const int64_t* ts_model_input_dims(const ts_model* model, size_t index);
+TS_API size_t ts_model_input_bytes(const ts_model* model, size_t index);
+
+TS_API size_t ts_model_num_outputs(const ts_model* model);
+TS_API const char* ts_model_output_name(const ts_model* model, size_t index);
+TS_API ts_dtype ts_model_output_dtype(const ts_model* model, size_t index);
+TS_API int ts_model_output_rank(const ts_model* model, size_t index);
+TS_API const int64_t* ts_model_output_dims(const ts_model* model, size_t index);
+TS_API size_t ts_model_output_bytes(const ts_model* model, size_t index);
+
+/* Runs the model once: reads the inputs, writes the outputs completely. Outputs must overlap no other tensor.
+ * Allocates nothing. Thread-safe: runs of one model by several threads happen one after the other; load the
+ * model once for each thread to run in parallel. */
+TS_API ts_status ts_model_run(ts_model* model, const void* const* inputs, void* const* outputs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,174 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/hash.h"
+#include "tiny_model.h"
+
+namespace tensorsmith::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+ModelDescription complete() {
+  ModelDescription d = TinyModel().description();
+  d.cpu_features = {"sse2", "avx2"};
+  d.weights = {{"w", 0, 512}, {"b", 512, 64}};
+  d.weights_bytes = 576;
+  d.weights_hash = content_key("w");
+  d.kernels_hash = content_key("k");
+  d.name = "name with \"quotes\", \n and \xc3\xa4";
+  return d;
+}
+
+TEST(Manifest, PrintedTextParsesToTheSameDescription) {
+  const std::string text = print_manifest(complete());
+  auto parsed = parse_manifest(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(print_manifest(*parsed), text);
+  EXPECT_EQ(parsed->name, complete().name);
+  EXPECT_EQ(parsed->cpu_features, complete().cpu_features);
+  EXPECT_EQ(parsed->inputs[0].shape, complete().inputs[0].shape);
+  EXPECT_EQ(parsed->outputs[1].dtype, DType::kI32);
+  ASSERT_EQ(parsed->calls.size(), 2u);
+  EXPECT_EQ(parsed->calls[0].symbol, "matmul");
+  EXPECT_EQ(parsed->calls[0].measured_seconds, 2e-6);
+  EXPECT_EQ(parsed->calls[1].thread_workspace_bytes, 64);
+  ASSERT_EQ(parsed->calls[1].buffers.size(), 4u);
+  EXPECT_EQ(parsed->calls[1].buffers[0].kind, BufferKind::kArena);
+  EXPECT_EQ(parsed->calls[1].buffers[0].index, 64);
+  EXPECT_EQ(parsed->calls[1].buffers[3].kind, BufferKind::kOutput);
+}
+
+TEST(Manifest, EveryBadValueIsFound) {
+  using D = ModelDescription;
+  const struct {
+    std::function<void(D&)> damage;
+    const char* message;
+  } cases[] = {
+      {[](D& d) { d.inputs[0].shape = {-1}; }, "inputs[0]: negative dimension -1"},
+      {[](D& d) { d.inputs[0].shape = {int64_t{1} << 40, int64_t{1} << 40}; },
+       "inputs[0]: tensor is too large"},
+      {[](D& d) { d.inputs[0].shape = {0, INT64_MAX}; }, "inputs[0]: tensor is too large"},
+      {[](D& d) { d.outputs[1].name = "y"; }, "outputs[1]: 'y' appears twice"},
+      {[](D& d) { d.outputs[1].name = ""; }, "outputs[1]: a tensor needs a name"},
+      {[](D& d) { d.arena_bytes = -1; }, "arena_bytes: size of -1 bytes"},
+      {[](D& d) { d.arena_bytes = 100; }, "calls[0].buffers[2]: needs 256 bytes, only 36 are there"},
+      {[](D& d) { d.threads = -2; }, "threads: out of range"},
+      {[](D& d) { d.weights[1].offset = 520; }, "weights[1]: reaches outside"},
+      {[](D& d) { d.weights[1].offset = INT64_MAX; }, "weights[1]: reaches outside"},
+      {[](D& d) { d.weights[1].offset = 8; }, "weights[1]: offset 8 is not a multiple of 64"},
+      {[](D& d) { d.weights_bytes = 575; }, "weights[1]: reaches outside"},
+      {[](D& d) { d.calls[0].symbol = ""; }, "calls[0]: a call needs a symbol"},
+      {[](D& d) { d.calls[0].shared_workspace_bytes = -5; }, "calls[0].shared_workspace_bytes: size of -5"},
+      {[](D& d) { d.calls[0].thread_workspace_bytes = INT64_MAX; },
+       "calls[0].thread_workspace_bytes: size of"},
+      {[](D& d) { d.calls[1].buffers[1].index = 2; }, "calls[1].buffers[1]: weight 2 does not exist"},
+      {[](D& d) { d.calls[1].buffers[1].index = -1; }, "calls[1].buffers[1]: weight -1 does not exist"},
+      {[](D& d) { d.calls[1].buffers[2].index = 7; }, "calls[1].buffers[2]: output 7 does not exist"},
+      {[](D& d) { d.calls[0].buffers[0].index = 1; }, "calls[0].buffers[0]: input 1 does not exist"},
+      {[](D& d) { d.calls[0].buffers[0].bytes = 129; }, "calls[0].buffers[0]: needs 129 bytes, only 128"},
+      {[](D& d) { d.calls[0].buffers[2].index = 65; }, "calls[0].buffers[2]: arena offset 65 is not"},
+      {[](D& d) { d.calls[0].buffers[2].index = -64; }, "calls[0].buffers[2]: arena offset -64 is out"},
+  };
+  ASSERT_TRUE(validate(complete()).ok());
+  for (const auto& c : cases) {
+    ModelDescription d = complete();
+    c.damage(d);
+    auto parsed = parse_manifest(print_manifest(d));
+    ASSERT_FALSE(parsed.ok()) << c.message;
+    EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(parsed.error().message(), HasSubstr(c.message));
+  }
+}
+
+TEST(Manifest, WrongJsonTypesNameThePlace) {
+  const std::string good = print_manifest(complete());
+  const struct {
+    const char *from, *to, *message;
+  } cases[] = {
+      {"\"arena_bytes\": 320", "\"arena_bytes\": \"320\"", "arena_bytes: must be an integer"},
+      {"\"arena_bytes\": 320", "\"arena_bytes\": 18446744073709551615", "arena_bytes: must be an integer"},
+      {"\"arena_bytes\": 320", "\"arena_bytes\": 1.5", "arena_bytes: must be an integer"},
+      {"\"arena_bytes\": 320,", "", "arena_bytes: is missing"},
+      {"\"dtype\": \"f32\"", "\"dtype\": \"f33\"", "inputs[0].dtype: unknown element type 'f33'"},
+      {"\"kind\": \"weight\"", "\"kind\": \"gold\"",
+       "calls[0].buffers[1].kind: unknown kind of buffer 'gold'"},
+      {"\"symbol\": \"matmul\"", "\"symbol\": null", "calls[0].symbol: must be a string"},
+      {"\"flops\": 1024.0", "\"flops\": []", "calls[0].flops: must be a number"},
+      {"\"threads\": 2", "\"threads\": 4294967298", "threads: out of range"},
+  };
+  for (const auto& c : cases) {
+    std::string text = good;
+    const size_t at = text.find(c.from);
+    ASSERT_NE(at, std::string::npos) << c.from;
+    text.replace(at, std::string(c.from).size(), c.to);
+    auto parsed = parse_manifest(text);
+    ASSERT_FALSE(parsed.ok()) << c.message;
+    EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(parsed.error().message(), HasSubstr(c.message));
+  }
+  EXPECT_FALSE(parse_manifest("[]").ok());
+  EXPECT_FALSE(parse_manifest("\xff").ok());
+  EXPECT_FALSE(parse_manifest(std::string(1 << 20, '[')).ok());
+}
+
+// Any damage gives an error or a description that is valid.
+TEST(Manifest, RandomDamageNeverCrashes) {
+  const uint64_t seed = 99;
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  const std::string good = print_manifest(complete());
+  int accepted = 0;
+  for (int round = 0; round < 5000; ++round) {
+    std::string text = good;
+    for (uint64_t i = 0, n = 1 + rng.below(3); i < n; ++i) {
+      if (text.empty()) break;
+      const size_t at = rng.below(text.size());
+      switch (rng.below(4)) {
+        case 0:
+          text[at] = static_cast<char>(rng.below(256));
+          break;
+        case 1:
+          text.erase(at, rng.below(20));
+          break;
+        case 2:
+          text.insert(at, std::string(rng.below(4), static_cast<char>('0' + rng.below(10))));
+          break;
+        default:
+          text.resize(at + 1);
+          break;
+      }
+    }
+    auto parsed = parse_manifest(text);
+    if (parsed.ok()) {
+      ++accepted;
+      EXPECT_TRUE(validate(*parsed).ok());
+    } else {
+      EXPECT_FALSE(parsed.error().reason.empty());
+    }
+  }
+  EXPECT_GT(accepted, 10);    // digits and text of harmless fields
+  EXPECT_LT(accepted, 4000);  // the rest is found
+}
+
+TEST(CpuFeatures, AgreeWithTheCompiler) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  EXPECT_TRUE(cpu_has_feature("sse2"));
+  EXPECT_EQ(cpu_has_feature("sse4.2"), __builtin_cpu_supports("sse4.2") != 0);
+  EXPECT_EQ(cpu_has_feature("avx"), __builtin_cpu_supports("avx") != 0);
+  EXPECT_EQ(cpu_has_feature("avx2"), __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(cpu_has_feature("fma"), __builtin_cpu_supports("fma") != 0);
+  EXPECT_EQ(cpu_has_feature("bmi2"), __builtin_cpu_supports("bmi2") != 0);
+  EXPECT_EQ(cpu_has_feature("avx512f"), __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(cpu_has_feature("avx512vl"), __builtin_cpu_supports("avx512vl") != 0);
+  EXPECT_EQ(cpu_has_feature("avx512vnni"), __builtin_cpu_supports("avx512vnni") != 0);
+  EXPECT_EQ(cpu_has_feature("avx512bf16"), __builtin_cpu_supports("avx512bf16") != 0);
+#endif
+  EXPECT_FALSE(cpu_has_feature("no such feature"));
+}
+
+}  // namespace
+}  // namespace tensorsmith::runtime

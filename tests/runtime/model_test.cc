@@ -1,0 +1,230 @@
+#include "runtime/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "tiny_model.h"
+
+// Counts what this binary allocates, to show that run() allocates nothing.
+namespace {
+std::atomic<int64_t> allocations{0};
+}
+__attribute__((noinline)) void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
+  throw std::bad_alloc();
+}
+__attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace tensorsmith::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct alignas(64) Output {
+  std::array<float, 64> y;
+};
+
+void expect_outputs(const TinyModel& tiny, const float* y, int32_t count) {
+  for (size_t i = 0; i < 64; ++i) ASSERT_NEAR(y[i], tiny.y[i], 1e-5) << i;
+  EXPECT_EQ(count, tiny.count);
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+TEST(Model, RunsAtAnyNumberOfThreads) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  for (int threads : {0, 1, 2, 3, 8}) {
+    auto model = Model::load(scratch / "m", {.threads = threads});
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    if (threads > 0) {
+      EXPECT_EQ((*model)->num_threads(), threads);
+    }
+    EXPECT_EQ((*model)->inputs()[0].name, "x");
+    EXPECT_EQ((*model)->outputs()[1].dtype, DType::kI32);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      Output out{};
+      int32_t count = -1;
+      const void* inputs[] = {tiny.x.data()};
+      void* outputs[] = {out.y.data(), &count};
+      ASSERT_TRUE((*model)->run(inputs, outputs).ok());
+      expect_outputs(tiny, out.y.data(), count);
+    }
+  }
+}
+
+TEST(Model, UnalignedPointersAreFine) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  auto model = Model::load(scratch / "m", {.threads = 1});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  std::vector<std::byte> in(129), out(257);
+  std::memcpy(in.data() + 1, tiny.x.data(), 128);
+  int32_t count = -1;
+  const void* inputs[] = {in.data() + 1};
+  void* outputs[] = {out.data() + 1, &count};
+  ASSERT_TRUE((*model)->run(inputs, outputs).ok());
+  std::array<float, 64> y;
+  std::memcpy(y.data(), out.data() + 1, 256);
+  expect_outputs(tiny, y.data(), count);
+}
+
+TEST(Model, RunAllocatesNothing) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  auto model = Model::load(scratch / "m", {.threads = 2, .profile = true});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  Output out{};
+  int32_t count = -1;
+  const void* inputs[] = {tiny.x.data()};
+  void* outputs[] = {out.y.data(), &count};
+  const int64_t before = allocations;
+  bool ok = true;
+  for (int i = 0; i < 100; ++i) ok &= (*model)->run(inputs, outputs).ok();
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_TRUE(ok);
+  const auto profile = (*model)->profile();
+  ASSERT_EQ(profile.size(), 2u);
+  for (const auto& time : profile) {
+    EXPECT_EQ(time.runs, 100);
+    EXPECT_GT(time.min_seconds, 0);
+    EXPECT_GE(time.total_seconds, 100 * time.min_seconds);
+  }
+  (*model)->reset_profile();
+  EXPECT_EQ((*model)->profile()[0].runs, 0);
+}
+
+TEST(Model, SeveralThreadsMayRunOneModel) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  auto model = Model::load(scratch / "m", {.threads = 2});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        Output out{};
+        int32_t count = -1;
+        const void* inputs[] = {tiny.x.data()};
+        void* outputs[] = {out.y.data(), &count};
+        ASSERT_TRUE((*model)->run(inputs, outputs).ok());
+        expect_outputs(tiny, out.y.data(), count);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(Model, WrongArgumentsOfRun) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  auto model = Model::load(scratch / "m", {.threads = 1});
+  ASSERT_TRUE(model.ok());
+  Output out{};
+  const void* inputs[] = {tiny.x.data(), tiny.x.data()};
+  void* outputs[] = {out.y.data(), nullptr};
+  auto status = (*model)->run(inputs, outputs);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status.error().message(), "inputs: got 2, the model has 1");
+  status = (*model)->run(std::span(inputs).first(1), outputs);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message(), "output 'count': is a null pointer");
+  EXPECT_FALSE(Model::load(scratch / "m", {.threads = -1}).ok());
+}
+
+// Loads the model after `damage` and expects this error.
+void expect_load_error(const std::function<void(const ScratchDirectory&)>& damage, ErrorCode code,
+                       const std::string& text) {
+  ScratchDirectory scratch;
+  ASSERT_TRUE(TinyModel().write(scratch / "m").ok());
+  damage(scratch);
+  auto model = Model::load(scratch / "m", {.threads = 1});
+  ASSERT_FALSE(model.ok()) << text;
+  EXPECT_EQ(model.error().code, code) << model.error().message();
+  EXPECT_THAT(model.error().message(), HasSubstr(text));
+}
+
+void replace_in(const std::string& path, const std::string& from, const std::string& to) {
+  std::string text = read_text(path);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  write_text(path, text.replace(at, from.size(), to));
+}
+
+TEST(Model, DamagedModelsGiveErrors) {
+  namespace fs = std::filesystem;
+  using S = const ScratchDirectory&;
+  expect_load_error([](S s) { fs::remove_all(s / "m"); }, ErrorCode::kNotFound, "is not a compiled model");
+  expect_load_error([](S s) { fs::remove(s / "m/manifest.json"); }, ErrorCode::kNotFound,
+                    "is not a compiled model");
+  expect_load_error([](S s) { fs::resize_file(s / "m/manifest.json", 500); }, ErrorCode::kCorrupt,
+                    "not valid JSON");
+  expect_load_error([](S s) { fs::resize_file(s / "m/manifest.json", 0); }, ErrorCode::kCorrupt,
+                    "not valid JSON");
+  expect_load_error([](S s) { write_text(s / "m/manifest.json", "{\"format\": 3}"); }, ErrorCode::kCorrupt,
+                    "not the manifest");
+  expect_load_error(
+      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 1", "\"format_version\": 2"); },
+      ErrorCode::kMismatch, "the model has format 2, this runtime reads format 1");
+  expect_load_error([](S s) { fs::remove(s / "m/weights.bin"); }, ErrorCode::kNotFound, "weights.bin");
+  expect_load_error([](S s) { fs::resize_file(s / "m/weights.bin", 100); }, ErrorCode::kCorrupt,
+                    "has 100 bytes instead of 576");
+  expect_load_error(
+      [](S s) {
+        std::string bytes = read_text(s / "m/weights.bin");
+        bytes[17] = static_cast<char>(bytes[17] ^ 1);
+        write_text(s / "m/weights.bin", bytes);
+      },
+      ErrorCode::kCorrupt, "weights.bin: differs from");
+  expect_load_error([](S s) { fs::remove(s / "m/kernels.so"); }, ErrorCode::kNotFound, "kernels.so");
+  expect_load_error([](S s) { fs::resize_file(s / "m/kernels.so", 1000); }, ErrorCode::kCorrupt,
+                    "kernels.so: differs from");
+  expect_load_error([](S s) { replace_in(s / "m/manifest.json", "\"matmul\"", "\"matmul2\""); },
+                    ErrorCode::kCorrupt, "has no kernel 'matmul2'");
+  expect_load_error(
+      [](S s) {
+        replace_in(s / "m/manifest.json", "\"cpu_features\": []", "\"cpu_features\": [\"avx9000\"]");
+      },
+      ErrorCode::kUnsupported, "compiled for avx9000, this CPU lacks it");
+  expect_load_error(
+      [](S s) {
+        replace_in(s / "m/manifest.json", "\"arch\": \"" + std::string(host_arch()), "\"arch\": \"pdp-11");
+      },
+      ErrorCode::kUnsupported, "compiled for pdp-11");
+}
+
+TEST(Model, KernelsThatAreNoLibrary) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  const std::string text = "no library";
+  ASSERT_TRUE(
+      write_model(scratch / "m", tiny.description(), std::span<const char>(text), tiny.weights()).ok());
+  auto model = Model::load(scratch / "m");
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(model.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(model.error().message(), HasSubstr("cannot be loaded"));
+}
+
+}  // namespace
+}  // namespace tensorsmith::runtime

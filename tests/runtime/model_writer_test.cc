@@ -1,0 +1,116 @@
+#include "runtime/model_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <fstream>
+
+#include "runtime/model.h"
+#include "tiny_model.h"
+
+namespace tensorsmith::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+size_t entries(const fs::path& directory) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+TEST(ModelWriter, LaysWeightsOutAligned) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "a/b/m/").ok());  // parents are made, a final slash is fine
+  EXPECT_EQ(entries(scratch.path() / "a/b"), 1u);
+  EXPECT_EQ(fs::file_size(scratch / "a/b/m/weights.bin"), 576u);
+  auto model = Model::load(scratch / "a/b/m", {.threads = 1});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  const auto& d = (*model)->description();
+  ASSERT_EQ(d.weights.size(), 2u);
+  EXPECT_EQ(d.weights[1].offset, 512);
+  EXPECT_EQ(d.weights[1].bytes, 64);
+  // Readable by others, as the umask allows.
+  struct stat info{};
+  ASSERT_EQ(::stat((scratch / "a/b/m").c_str(), &info), 0);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  EXPECT_EQ(info.st_mode & 0777, 0777 & ~mask);
+}
+
+TEST(ModelWriter, ReplacesAModelAndAnEmptyDirectoryOnly) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  fs::create_directory(scratch / "m");
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  auto d = tiny.description();
+  d.name = "second";
+  ASSERT_TRUE(write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights()).ok());
+  EXPECT_EQ(Model::load(scratch / "m").value()->description().name, "second");
+  EXPECT_EQ(entries(scratch.path()), 1u);
+
+  fs::create_directory_symlink(scratch / "m", scratch / "link");
+  ASSERT_TRUE(tiny.write(scratch / "link").ok());
+  EXPECT_TRUE(fs::is_symlink(scratch / "link"));
+  EXPECT_EQ(Model::load(scratch / "m").value()->description().name, "tiny");
+
+  fs::create_directory(scratch / "precious");
+  std::ofstream(scratch / "precious/thesis.txt") << "text";
+  auto status = tiny.write(scratch / "precious");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(status.error().message(), HasSubstr("exists and is not a compiled model"));
+  EXPECT_TRUE(fs::exists(scratch / "precious/thesis.txt"));
+  EXPECT_FALSE(tiny.write(scratch / "precious/thesis.txt").ok());
+  EXPECT_FALSE(tiny.write("").ok());
+  EXPECT_FALSE(tiny.write("..").ok());
+}
+
+// A limit on the size of files stands for a full disk: writing fails in the middle.
+TEST(ModelWriter, FullDiskLeavesNothingAndKeepsTheOldModel) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  for (const rlim_t limit : {100, 600, 4000}) {  // within weights.bin, and within kernels.so
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::signal(SIGXFSZ, SIG_IGN);
+      const rlimit value{limit, limit};
+      ::setrlimit(RLIMIT_FSIZE, &value);
+      auto d = tiny.description();
+      d.name = "second";
+      const auto status = write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights());
+      const bool expected = !status.ok() && status.error().code == ErrorCode::kIo &&
+                            status.error().message().find("cannot write") != std::string::npos;
+      ::_exit(expected ? 0 : 1);
+    }
+    int state = 0;
+    ASSERT_EQ(::waitpid(child, &state, 0), child);
+    EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 0) << limit;
+    EXPECT_EQ(entries(scratch.path()), 1u) << limit;
+    auto model = Model::load(scratch / "m", {.threads = 1});
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    EXPECT_EQ((*model)->description().name, "tiny");
+  }
+}
+
+TEST(ModelWriter, RefusesWhatTheLoaderWouldRefuse) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  auto d = tiny.description();
+  d.calls[0].buffers[2].bytes = 257;
+  auto status = write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message(), "calls[0].buffers[2]: needs 257 bytes, only 256 are there");
+  status = write_model(scratch / "m", tiny.description(), scratch / "none.so", tiny.weights());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(entries(scratch.path()), 0u);
+}
+
+}  // namespace
+}  // namespace tensorsmith::runtime
