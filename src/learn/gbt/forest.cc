@@ -1,0 +1,157 @@
+#include "learn/gbt/forest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tensorsmith::learn {
+
+namespace {
+
+constexpr size_t kLanes = 8;   // rows whose steps overlap
+constexpr size_t kBlock = 32;  // rows that stay in the first-level cache while all trees pass
+
+Error bad_tree(const std::string& what) { return {ErrorCode::kInvalidArgument, "", "tree " + what}; }
+
+}  // namespace
+
+Result<Forest> Forest::create(std::span<const Tree> trees, int width) {
+  if (width < 1 || width > 65535) return bad_tree("row width is not in [1, 65535]");
+  Forest forest;
+  forest.width_ = width;
+  for (const Tree& tree : trees) {
+    const size_t size = tree.size();
+    if (size == 0) return bad_tree("without nodes");
+    if (size > 65536) return bad_tree("with more than 65536 nodes");
+    if (tree.right.size() != size || tree.feature.size() != size || tree.threshold.size() != size ||
+        tree.value.size() != size)
+      return bad_tree("with arrays of different lengths");
+    const auto first = static_cast<uint32_t>(forest.nodes_.size());
+    // Breadth-first: order[i] is the old number of new node i. A node reached twice would make order outgrow
+    // the tree.
+    std::vector<int> order = {0};
+    std::vector<uint32_t> depth = {0};
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto old = static_cast<size_t>(order[i]);
+      if (tree.left[old] < 0) {
+        if (!std::isfinite(tree.value[old])) return bad_tree("with a leaf value that is not finite");
+        forest.nodes_.push_back({std::numeric_limits<float>::quiet_NaN(), 0, static_cast<uint16_t>(i)});
+        forest.values_.push_back(tree.value[old]);
+        continue;
+      }
+      for (const int child : {tree.left[old], tree.right[old]}) {
+        if (child < 0 || static_cast<size_t>(child) >= size) return bad_tree("with a child outside of it");
+      }
+      if (order.size() + 2 > size) return bad_tree("with a node that has two parents");
+      if (tree.feature[old] < 0 || tree.feature[old] >= width)
+        return bad_tree("with a feature outside the row");
+      if (!std::isfinite(tree.threshold[old])) return bad_tree("with a threshold that is not finite");
+      forest.nodes_.push_back({tree.threshold[old], static_cast<uint16_t>(tree.feature[old]),
+                               static_cast<uint16_t>(order.size())});
+      forest.values_.push_back(0);
+      for (const int child : {tree.left[old], tree.right[old]}) {
+        order.push_back(child);
+        depth.push_back(depth[i] + 1);
+      }
+    }
+    forest.roots_.push_back({first, depth.back()});
+  }
+  return forest;
+}
+
+void Forest::predict(std::span<const float> rows, std::span<float> out) const {
+  const auto width = static_cast<size_t>(width_);
+  TS_CHECK(rows.size() == out.size() * width, "Forest::predict: rows do not match the output");
+  std::fill(out.begin(), out.end(), 0.0F);
+  for (size_t block = 0; block < out.size(); block += kBlock) {
+    const size_t block_end = std::min(out.size(), block + kBlock);
+    for (const Root& root : roots_) {
+      const Node* nodes = nodes_.data() + root.first;
+      const float* values = values_.data() + root.first;
+      size_t row = block;
+      for (; row + kLanes <= block_end; row += kLanes) {
+        const float* base = rows.data() + row * width;
+        uint32_t at[kLanes] = {};
+        for (uint32_t step = 0; step < root.depth; ++step) {
+#pragma GCC unroll 8
+          for (size_t lane = 0; lane < kLanes; ++lane) {
+            const Node node = nodes[at[lane]];
+            at[lane] = node.left + static_cast<uint32_t>(base[lane * width + node.feature] >= node.threshold);
+          }
+        }
+        for (size_t lane = 0; lane < kLanes; ++lane) out[row + lane] += values[at[lane]];
+      }
+      for (; row < block_end; ++row) {
+        uint32_t at = 0;
+        for (uint32_t step = 0; step < root.depth; ++step) {
+          const Node node = nodes[at];
+          at = node.left + static_cast<uint32_t>(rows[row * width + node.feature] >= node.threshold);
+        }
+        out[row] += values[at];
+      }
+    }
+  }
+}
+
+std::string Forest::to_json() const {
+  nlohmann::json trees = nlohmann::json::array();
+  for (size_t t = 0; t < roots_.size(); ++t) {
+    const size_t begin = roots_[t].first;
+    const size_t end = t + 1 < roots_.size() ? roots_[t + 1].first : nodes_.size();
+    nlohmann::json left = nlohmann::json::array(), feature = left, number = left;
+    for (size_t i = begin; i < end; ++i) {
+      const bool leaf = nodes_[i].left == i - begin;
+      left.push_back(leaf ? -1 : static_cast<int>(nodes_[i].left));
+      feature.push_back(nodes_[i].feature);
+      number.push_back(static_cast<double>(leaf ? values_[i] : nodes_[i].threshold));
+    }
+    trees.push_back(
+        {{"left", std::move(left)}, {"feature", std::move(feature)}, {"number", std::move(number)}});
+  }
+  return nlohmann::json{{"width", width_}, {"trees", std::move(trees)}}.dump();
+}
+
+Result<Forest> Forest::from_json(std::string_view text) {
+  const auto corrupt = [](const std::string& what) { return Error{ErrorCode::kCorrupt, "", what}; };
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return corrupt("no JSON object");
+  if (!json.contains("width") || !json["width"].is_number_integer() || !json.contains("trees") ||
+      !json["trees"].is_array())
+    return corrupt("\"width\" or \"trees\" is missing");
+  const auto width = json["width"].get<int64_t>();
+  if (width < 1 || width > 65535) return corrupt("\"width\" is out of range");
+  std::vector<Tree> trees;
+  for (const auto& item : json["trees"]) {
+    Tree tree;
+    for (const char* name : {"left", "feature", "number"}) {
+      if (!item.is_object() || !item.contains(name) || !item[name].is_array())
+        return corrupt(std::string("a tree without \"") + name + "\"");
+    }
+    const size_t size = item["left"].size();
+    if (item["feature"].size() != size || item["number"].size() != size)
+      return corrupt("a tree with arrays of different lengths");
+    for (size_t i = 0; i < size; ++i) {
+      const auto& left = item["left"][i];
+      const auto& feature = item["feature"][i];
+      const auto& number = item["number"][i];
+      if (!left.is_number_integer() || !feature.is_number_integer() || !number.is_number())
+        return corrupt("a tree with something else than numbers");
+      const auto child = left.get<int64_t>();
+      const auto column = feature.get<int64_t>();
+      if (child < -1 || child > 65535 || column < 0 || column > 65535)
+        return corrupt("a tree with numbers out of range");
+      tree.left.push_back(static_cast<int>(child));
+      tree.right.push_back(static_cast<int>(child) + 1);
+      tree.feature.push_back(static_cast<int>(column));
+      tree.threshold.push_back(number.get<float>());
+      tree.value.push_back(number.get<float>());
+    }
+    trees.push_back(std::move(tree));
+  }
+  auto forest = create(trees, static_cast<int>(width));
+  if (!forest.ok()) return corrupt(forest.error().reason);
+  return forest;
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,58 @@
+// Regression trees laid out for fast evaluation of many rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tensorsmith::learn {
+
+// One tree as learned: node 0 is the root; left < 0 marks a leaf. A row goes left where row[feature] <
+// threshold.
+struct Tree {
+  std::vector<int> left, right, feature;
+  std::vector<float> threshold;  // of inner nodes
+  std::vector<float> value;      // of leaves
+  size_t size() const { return left.size(); }
+};
+
+// Nodes are renumbered breadth-first with siblings adjacent, so that a node is 8 bytes and a step is one
+// comparison and one addition: next = left + (row[feature] >= threshold). A leaf is its own left child with
+// threshold NaN, which no value reaches: every row takes `depth` steps without a branch, and the steps of
+// several rows overlap in the pipeline.
+class Forest {
+ public:
+  // kInvalidArgument for a tree that is no tree, has a feature outside [0, width), or over 65,536 nodes.
+  static Result<Forest> create(std::span<const Tree> trees, int width);
+
+  int width() const { return width_; }
+  size_t tree_count() const { return roots_.size(); }
+  // out[r] = sum over the trees, in order, of the value of row r. rows: row-major, out.size() * width values,
+  // all finite.
+  void predict(std::span<const float> rows, std::span<float> out) const;
+
+  // JSON that from_json reads back exactly; from_json checks everything create() checks (kCorrupt).
+  std::string to_json() const;
+  static Result<Forest> from_json(std::string_view text);
+
+ private:
+  struct Node {
+    float threshold;
+    uint16_t feature;
+    uint16_t left;  // relative to the tree's first node
+  };
+  int width_ = 0;
+  std::vector<Node> nodes_;
+  std::vector<float> values_;  // by node; 0 for inner nodes
+  struct Root {
+    uint32_t first;  // index in nodes_
+    uint32_t depth;
+  };
+  std::vector<Root> roots_;
+};
+
+}  // namespace tensorsmith::learn

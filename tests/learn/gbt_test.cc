@@ -1,0 +1,329 @@
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "base/rng.h"
+#include "learn/cost_model.h"
+#include "learn/gbt/xgboost_fit.h"
+#include "learn/metrics.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Three tasks, whose programs have 2, 4 and 7 rows; a program's speed is a sum over its rows of a function of
+// some of the columns.
+struct Corpus {
+  std::vector<feature::FeatureMatrix> features;
+  std::vector<TrainingProgram> programs;
+  std::vector<Sample> samples() const {
+    std::vector<Sample> out;
+    for (const auto& matrix : features) out.push_back({&matrix});
+    return out;
+  }
+};
+
+Corpus make_corpus(uint64_t seed, size_t count, double failures = 0) {
+  Corpus corpus;
+  Rng rng(seed);
+  std::vector<double> seconds;
+  for (size_t p = 0; p < count; ++p) {
+    feature::FeatureMatrix matrix;
+    matrix.rows = p % 3 == 0 ? 2 : p % 3 == 1 ? 4 : 7;
+    matrix.values.assign(static_cast<size_t>(matrix.rows) * feature::kPerStoreWidth, 0.0F);
+    double speed = 0.5;
+    for (int r = 0; r < matrix.rows; ++r) {
+      float* row = matrix.values.data() + static_cast<size_t>(r) * feature::kPerStoreWidth;
+      for (int c = 0; c < 60; ++c) row[c * 2] = static_cast<float>(rng.uniform() * 10);
+      speed += 0.2 * row[2] + (row[10] > 5 ? 1.5 : 0.0) + 0.1 * row[20] * (row[30] > 3 ? 1 : 0);
+    }
+    corpus.features.push_back(std::move(matrix));
+    seconds.push_back(rng.uniform() < failures ? INFINITY : 1e-3 / speed);
+  }
+  for (size_t p = 0; p < count; ++p)
+    corpus.programs.push_back({&corpus.features[p], static_cast<int>(p % 3), seconds[p]});
+  return corpus;
+}
+
+std::vector<double> throughput(const Corpus& corpus) {
+  std::vector<double> out;
+  for (const auto& program : corpus.programs) out.push_back(1 / program.seconds);
+  return out;
+}
+
+std::vector<double> of_task(const std::vector<double>& values, int task) {
+  std::vector<double> out;
+  for (size_t p = static_cast<size_t>(task); p < values.size(); p += 3) out.push_back(values[p]);
+  return out;
+}
+
+std::vector<double> to_doubles(const std::vector<float>& values) { return {values.begin(), values.end()}; }
+
+std::string temporary_file() {
+  return (std::filesystem::temp_directory_path() / ("gbt_test_" + std::to_string(getpid()) + ".model"))
+      .string();
+}
+
+TEST(GbtTest, LearnsASyntheticFunction) {
+  const Corpus train = make_corpus(1, 1500), test = make_corpus(2, 500);
+  for (const bool online : {true, false}) {
+    GbtOptions options = online ? GbtOptions::online() : GbtOptions();
+    if (!online) options.rounds = 60;
+    auto model = make_gbt_trainer(options)->train(train.programs);
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    const auto scores = to_doubles((*model)->predict(test.samples()));
+    const auto random = to_doubles(make_random_model(3)->predict(test.samples()));
+    for (int task = 0; task < 3; ++task) {
+      const auto truth = of_task(throughput(test), task);
+      EXPECT_GT(pairwise_accuracy(truth, of_task(scores, task)), 0.68) << "task " << task << " " << online;
+      EXPECT_GT(peak_at_k(truth, of_task(scores, task), 10), 0.85);
+      EXPECT_NEAR(pairwise_accuracy(truth, of_task(random, task)), 0.5, 0.08);
+    }
+  }
+}
+
+TEST(GbtTest, OwnEvaluationEqualsXgboosts) {
+  const Corpus train = make_corpus(5, 700, 0.2);
+  for (const int bins : {0, 32, 256}) {
+    GbtOptions options;
+    options.rounds = 40;
+    options.max_bins = bins;
+    options.max_depth = bins == 32 ? 4 : 10;
+    auto fit = fit_gbt(train.programs, options);
+    ASSERT_TRUE(fit.ok()) << fit.error().message();
+    EXPECT_EQ(fit->forest.tree_count(), 40U);
+    size_t row = 0;
+    double largest = 0;
+    for (const auto& matrix : train.features) {
+      std::vector<float> predicted(static_cast<size_t>(matrix.rows));
+      fit->forest.predict(matrix.values, predicted);
+      for (float value : predicted) {
+        ASSERT_NEAR(value, fit->row_predictions[row], 1e-5) << "row " << row << " bins " << bins;
+        largest = std::max(largest, std::abs(static_cast<double>(value)));
+        ++row;
+      }
+    }
+    EXPECT_EQ(row, fit->row_predictions.size());
+    EXPECT_GT(largest, 0.1);
+  }
+}
+
+// The objective, by definition: with one round, no regularization by gamma and one leaf (depth 0 is not
+// possible, so features are constant), every row gets -sum(g) / (sum(h) + lambda) * eta.
+TEST(GbtTest, FirstStepFollowsThePackSumGradient) {
+  Corpus corpus = make_corpus(9, 4);
+  for (auto& matrix : corpus.features) std::fill(matrix.values.begin(), matrix.values.end(), 1.0F);
+  for (auto& program : corpus.programs) program.task = 0;
+  double fastest = INFINITY;
+  for (const auto& program : corpus.programs) fastest = std::min(fastest, program.seconds);
+  for (const bool weighted : {false, true}) {
+    GbtOptions options;
+    options.rounds = 1;
+    options.weight_by_label = weighted;
+    auto fit = fit_gbt(corpus.programs, options);
+    ASSERT_TRUE(fit.ok()) << fit.error().message();
+    double gradient = 0, hessian = 0;
+    for (const auto& program : corpus.programs) {
+      const double label = fastest / program.seconds, weight = weighted ? label : 1;
+      gradient += program.features->rows * weight * (0 - label);
+      hessian += program.features->rows * weight * std::max(1.0, program.features->rows * options.eta);
+    }
+    EXPECT_NEAR(fit->row_predictions[0], options.eta * -gradient / (hessian + 1), 1e-5);
+  }
+}
+
+TEST(GbtTest, FailedProgramsRankLast) {
+  Corpus corpus = make_corpus(11, 1200);
+  // Whatever has a large column 40 in its first row fails.
+  for (auto& program : corpus.programs) {
+    if (program.features->row(0)[40] > 7) program.seconds = INFINITY;
+  }
+  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
+  ASSERT_TRUE(model.ok());
+  const auto scores = (*model)->predict(corpus.samples());
+  double good = 0, bad = 0;
+  int good_count = 0, bad_count = 0;
+  for (size_t p = 0; p < scores.size(); ++p) {
+    const bool failed = !std::isfinite(corpus.programs[p].seconds);
+    (failed ? bad : good) += scores[p];
+    ++(failed ? bad_count : good_count);
+  }
+  EXPECT_GT(good / good_count, bad / bad_count + 0.1);
+}
+
+TEST(GbtTest, AllFailedOrOneProgramStillTrains) {
+  Corpus corpus = make_corpus(12, 5);
+  for (auto& program : corpus.programs) program.seconds = INFINITY;
+  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  for (float score : (*model)->predict(corpus.samples())) EXPECT_EQ(score, 0.0F);
+  EXPECT_TRUE(make_gbt_trainer({})->train(std::span(corpus.programs).first(1)).ok());
+}
+
+TEST(GbtTest, DeterministicBySeed) {
+  const Corpus corpus = make_corpus(21, 300);
+  std::vector<std::vector<float>> scores;
+  for (int run = 0; run < 2; ++run) {
+    auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
+    ASSERT_TRUE(model.ok());
+    scores.push_back((*model)->predict(corpus.samples()));
+  }
+  EXPECT_EQ(scores[0], scores[1]);
+}
+
+TEST(GbtTest, ScoresDoNotDependOnTheBatch) {
+  const Corpus corpus = make_corpus(31, 900);
+  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
+  ASSERT_TRUE(model.ok());
+  const auto samples = corpus.samples();
+  const auto together = (*model)->predict(samples);
+  for (size_t p = 0; p < samples.size(); p += 7)
+    EXPECT_EQ((*model)->predict(std::span(samples).subspan(p, 1))[0], together[p]);
+  EXPECT_TRUE((*model)->predict({}).empty());
+}
+
+TEST(GbtTest, BadTrainingDataIsRefused) {
+  auto trainer = make_gbt_trainer({});
+  auto none = trainer->train({});
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kInvalidArgument);
+  Corpus corpus = make_corpus(1, 3);
+  corpus.features[1].values[3] = NAN;
+  auto bad = trainer->train(corpus.programs);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(bad.error().message(), HasSubstr("program 1: feature float_divmod is not finite"));
+  feature::FeatureMatrix empty;
+  EXPECT_FALSE(trainer->train(std::vector<TrainingProgram>{{&empty, 0, 1.0}}).ok());
+}
+
+TEST(GbtTest, ModelFileRoundTrips) {
+  const Corpus corpus = make_corpus(41, 300);
+  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
+  ASSERT_TRUE(model.ok());
+  const std::string path = temporary_file();
+  ASSERT_TRUE(save_gbt_model(**model, path).ok());
+  auto loaded = load_gbt_model(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ((*loaded)->predict(corpus.samples()), (*model)->predict(corpus.samples()));
+  std::stringstream saved;
+  saved << std::ifstream(path, std::ios::binary).rdbuf();
+  const std::string bytes = saved.str();
+
+  const auto expect_error = [&](const std::string& text, ErrorCode code) {
+    std::ofstream(path, std::ios::binary) << text;
+    auto damaged = load_gbt_model(path);
+    ASSERT_FALSE(damaged.ok());
+    EXPECT_EQ(damaged.error().code, code) << damaged.error().message();
+    EXPECT_EQ(damaged.error().place, path);
+  };
+  expect_error(bytes.substr(0, bytes.size() / 2), ErrorCode::kCorrupt);
+  expect_error("hello", ErrorCode::kCorrupt);
+  expect_error("", ErrorCode::kCorrupt);
+  std::string other = bytes;
+  const size_t at = other.find("\"schema_version\":1");
+  ASSERT_NE(at, std::string::npos);
+  other.replace(at, 18, "\"schema_version\":9");
+  expect_error(other, ErrorCode::kMismatch);
+  Rng rng(2);
+  for (int i = 0; i < 100; ++i) {  // damaged numbers: refused or loaded, never a crash
+    std::string damaged = bytes;
+    for (int k = 0; k < 3; ++k) damaged[rng.below(damaged.size())] = static_cast<char>('0' + rng.below(12));
+    std::ofstream(path, std::ios::binary) << damaged;
+    auto read = load_gbt_model(path);
+    if (read.ok()) {
+      EXPECT_EQ((*read)->predict(corpus.samples()).size(), 300U);
+    }
+  }
+  std::filesystem::remove(path);
+  auto missing = load_gbt_model(path);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(save_gbt_model(*make_random_model(1), path).ok());
+}
+
+TEST(ForestTest, RefusesWhatIsNoTree) {
+  const Tree good{{1, -1, -1}, {2, -1, -1}, {3, 0, 0}, {0.5F, 0, 0}, {0, 1, 2}};
+  EXPECT_TRUE(Forest::create(std::vector<Tree>{good}, 4).ok());
+  EXPECT_FALSE(Forest::create(std::vector<Tree>{good}, 3).ok());  // feature 3 of 3
+  const auto expect_refused = [&](auto change) {
+    Tree tree = good;
+    change(tree);
+    auto forest = Forest::create(std::vector<Tree>{tree}, 4);
+    ASSERT_FALSE(forest.ok());
+    EXPECT_EQ(forest.error().code, ErrorCode::kInvalidArgument);
+  };
+  expect_refused([](Tree& t) { t.right[0] = 0; });                 // a cycle
+  expect_refused([](Tree& t) { t.right[0] = 3; });                 // outside
+  expect_refused([](Tree& t) { t.left[1] = 2, t.right[1] = 2; });  // two parents
+  expect_refused([](Tree& t) { t.threshold[0] = NAN; });
+  expect_refused([](Tree& t) { t.value.pop_back(); });
+  expect_refused([](Tree& t) { t = Tree(); });
+}
+
+// Random trees against plain recursion.
+TEST(ForestTest, EqualsRecursion) {
+  Rng rng(77);
+  constexpr int kWidth = 5;
+  std::vector<Tree> trees;
+  for (int t = 0; t < 30; ++t) {
+    Tree tree;
+    const auto grow = [&](auto&& self, int depth) -> int {
+      const auto id = static_cast<int>(tree.size());
+      tree.left.push_back(-1), tree.right.push_back(-1);
+      tree.feature.push_back(static_cast<int>(rng.below(kWidth)));
+      tree.threshold.push_back(static_cast<float>(rng.below(10)));
+      tree.value.push_back(static_cast<float>(rng.below(100)));
+      if (depth < 9 && rng.bernoulli(0.7)) {
+        const int right = self(self, depth + 1);  // the right child first: numbering is arbitrary
+        tree.right[static_cast<size_t>(id)] = right;
+        const int left = self(self, depth + 1);
+        tree.left[static_cast<size_t>(id)] = left;
+      }
+      return id;
+    };
+    grow(grow, 0);
+    trees.push_back(std::move(tree));
+  }
+  auto forest = Forest::create(trees, kWidth);
+  ASSERT_TRUE(forest.ok());
+  auto copy = Forest::from_json(forest->to_json());
+  ASSERT_TRUE(copy.ok()) << copy.error().message();
+  constexpr size_t kRows = 77;  // not a multiple of any block
+  std::vector<float> rows;
+  for (size_t i = 0; i < kRows * kWidth; ++i) rows.push_back(static_cast<float>(rng.below(10)));
+  std::vector<float> out(kRows), out_of_copy(kRows);
+  forest->predict(rows, out);
+  copy->predict(rows, out_of_copy);
+  for (size_t r = 0; r < kRows; ++r) {
+    float expected = 0;
+    for (const Tree& tree : trees) {
+      size_t at = 0;
+      while (tree.left[at] >= 0) {
+        const bool left = rows[r * kWidth + static_cast<size_t>(tree.feature[at])] < tree.threshold[at];
+        at = static_cast<size_t>(left ? tree.left[at] : tree.right[at]);
+      }
+      expected += tree.value[at];
+    }
+    EXPECT_EQ(out[r], expected);
+    EXPECT_EQ(out_of_copy[r], expected);
+  }
+}
+
+TEST(RandomModelTest, DependsOnSeedAndFeatures) {
+  const Corpus corpus = make_corpus(51, 50);
+  const auto a = make_random_model(1)->predict(corpus.samples());
+  EXPECT_EQ(a, make_random_model(1)->predict(corpus.samples()));
+  EXPECT_NE(a, make_random_model(2)->predict(corpus.samples()));
+  EXPECT_EQ(std::set<float>(a.begin(), a.end()).size(), 50U);
+  for (float score : a) EXPECT_TRUE(score >= 0 && score < 1);
+}
+
+}  // namespace
+}  // namespace tensorsmith::learn

@@ -1,0 +1,131 @@
+#include "learn/metrics.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rng.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+constexpr double kInf = INFINITY;
+
+TEST(MetricsTest, ErrorsByHand) {
+  const std::vector<double> truth = {1, 2, 4}, predicted = {1, 3, 2};
+  EXPECT_DOUBLE_EQ(rmse(truth, predicted), std::sqrt(5.0 / 3));
+  EXPECT_DOUBLE_EQ(rmse({}, {}), 0);
+  // mean 7/3; total = 16/9 + 1/9 + 25/9 = 42/9
+  EXPECT_NEAR(r_squared(truth, predicted), 1 - 5.0 / (42.0 / 9), 1e-12);
+  EXPECT_DOUBLE_EQ(r_squared(truth, truth), 1);
+  EXPECT_DOUBLE_EQ(r_squared(std::vector<double>{2, 2}, std::vector<double>{1, 3}), 0);
+  EXPECT_DOUBLE_EQ(mape(truth, predicted), (0 + 0.5 + 0.5) / 3);
+  // A failed program does not count.
+  EXPECT_DOUBLE_EQ(mape(std::vector<double>{1, kInf, 2}, std::vector<double>{2, 5, 2}), 0.5);
+}
+
+TEST(MetricsTest, PairwiseAccuracyByHand) {
+  const std::vector<double> labels = {0.5, 1.0, 0.2};
+  EXPECT_DOUBLE_EQ(pairwise_accuracy(labels, std::vector<double>{5, 6, 1}), 1);
+  EXPECT_DOUBLE_EQ(pairwise_accuracy(labels, std::vector<double>{-5, -6, -1}), 0);
+  // Only the pair (0, 1) is wrong: 0.5 < 1.0 but 7 > 6.
+  EXPECT_DOUBLE_EQ(pairwise_accuracy(labels, std::vector<double>{7, 6, 1}), 2.0 / 3);
+  // Strict >: a tie counts as "not greater".
+  EXPECT_DOUBLE_EQ(pairwise_accuracy(std::vector<double>{1, 2}, std::vector<double>{3, 3}), 1);
+  EXPECT_DOUBLE_EQ(pairwise_accuracy(std::vector<double>{2, 1}, std::vector<double>{3, 3}), 0);
+  EXPECT_DOUBLE_EQ(pairwise_accuracy(std::vector<double>{2}, std::vector<double>{3}), 1);
+}
+
+TEST(MetricsTest, PeakByHand) {
+  const std::vector<double> labels = {0.2, 0.8, 0.4, 1.0};
+  const std::vector<double> scores = {4, 3, 2, 1};
+  EXPECT_DOUBLE_EQ(peak_at_k(labels, scores, 1), 0.2);
+  EXPECT_DOUBLE_EQ(peak_at_k(labels, scores, 2), (0.2 + 0.8) / 2);
+  EXPECT_DOUBLE_EQ(peak_at_k(labels, scores, 3), (0.2 + 0.8 + 0.8) / 3);
+  EXPECT_DOUBLE_EQ(peak_at_k(labels, scores, 5), (0.2 + 0.8 + 0.8 + 1 + 1) / 5);
+  EXPECT_DOUBLE_EQ(peak_at_k(labels, labels, 1), 1);
+  EXPECT_DOUBLE_EQ(peak_at_k(std::vector<double>{0.5, 0.25}, std::vector<double>{0, 1}, 1), 0.5);
+  EXPECT_DOUBLE_EQ(peak_at_k(std::vector<double>{0, 0}, std::vector<double>{0, 1}, 1), 0);
+}
+
+TEST(MetricsTest, TopKByHand) {
+  const std::vector<ScoredTask> network = {{2, {1, 3, 2}, {0.1, 0.9, 0.5}}, {1, {5, 4, kInf}, {3, 2, 1}}};
+  EXPECT_DOUBLE_EQ(top_k_score(network, 1), (2 * 1 + 4) / (2 * 3 + 5.0));
+  EXPECT_DOUBLE_EQ(top_k_score(network, 2), (2 * 1 + 4) / (2 * 2 + 4.0));
+  EXPECT_DOUBLE_EQ(top_k_score(network, 3), 1);
+  EXPECT_DOUBLE_EQ(top_k_score(network, 9), 1);
+  const std::vector<ScoredTask> failed = {{1, {kInf, 1}, {2, 1}}};
+  EXPECT_DOUBLE_EQ(top_k_score(failed, 1), 0);
+  EXPECT_DOUBLE_EQ(top_k_score(failed, 2), 1);
+}
+
+// Brute force of the definitions, written the other way round: by counting over all permutations of pairs and
+// by sorting copies.
+TEST(MetricsTest, AgreesWithBruteForce) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    const size_t n = 2 + rng.below(12);
+    std::vector<double> labels, scores;
+    for (size_t i = 0; i < n; ++i) {
+      labels.push_back(static_cast<double>(1 + rng.below(6)) / 6);
+      scores.push_back(static_cast<double>(rng.below(8)));
+    }
+    double agree = 0, pairs = 0, concordant = 0, discordant = 0, label_ties = 0, score_ties = 0;
+    for (size_t j = n; j-- > 0;) {
+      for (size_t i = j; i-- > 0;) {
+        const bool both = scores[i] > scores[j] && labels[i] > labels[j];
+        const bool neither = scores[i] <= scores[j] && labels[i] <= labels[j];
+        agree += both || neither ? 1 : 0;
+        pairs += 1;
+        const double product = (scores[i] - scores[j]) * (labels[i] - labels[j]);
+        concordant += product > 0 ? 1 : 0;
+        discordant += product < 0 ? 1 : 0;
+        label_ties += labels[i] == labels[j] ? 1 : 0;
+        score_ties += scores[i] == scores[j] ? 1 : 0;
+      }
+    }
+    EXPECT_DOUBLE_EQ(pairwise_accuracy(labels, scores), agree / pairs) << "seed " << seed;
+    const double scale = std::sqrt((pairs - label_ties) * (pairs - score_ties));
+    EXPECT_NEAR(kendall_tau(labels, scores), scale > 0 ? (concordant - discordant) / scale : 0, 1e-12)
+        << "seed " << seed;
+
+    std::vector<std::pair<double, double>>
+        order;  // negated score keeps the order of equals under stable_sort
+    for (size_t i = 0; i < n; ++i) order.emplace_back(-scores[i], labels[i]);
+    std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    const double best = *std::max_element(labels.begin(), labels.end());
+    for (int k = 1; k <= static_cast<int>(n); ++k) {
+      double sum = 0;
+      for (int i = 1; i <= k; ++i) {
+        double peak = 0;
+        for (int j = 0; j < i; ++j) peak = std::max(peak, order[static_cast<size_t>(j)].second);
+        sum += peak / best;
+      }
+      EXPECT_NEAR(peak_at_k(labels, scores, k), sum / k, 1e-12) << "seed " << seed;
+    }
+    // Without ties Spearman's formula with squared rank differences holds.
+    std::vector<double> x, y;
+    for (size_t i = 0; i < n; ++i) {
+      x.push_back(rng.uniform());
+      y.push_back(x.back() + rng.uniform());
+    }
+    double squares = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const auto rank = [&](const std::vector<double>& v) {
+        return static_cast<double>(std::count_if(v.begin(), v.end(), [&](double w) { return w < v[i]; }));
+      };
+      squares += (rank(x) - rank(y)) * (rank(x) - rank(y));
+    }
+    const auto m = static_cast<double>(n);
+    EXPECT_NEAR(spearman(x, y), 1 - 6 * squares / (m * (m * m - 1)), 1e-12) << "seed " << seed;
+  }
+}
+
+TEST(MetricsTest, RankCorrelationOfConstantsIsZero) {
+  EXPECT_EQ(spearman(std::vector<double>{1, 1}, std::vector<double>{1, 2}), 0);
+  EXPECT_EQ(kendall_tau(std::vector<double>{1, 1}, std::vector<double>{1, 2}), 0);
+}
+
+}  // namespace
+}  // namespace tensorsmith::learn
