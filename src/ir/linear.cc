@@ -1,0 +1,221 @@
+#include "ir/linear.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/structural.h"
+
+namespace tensorsmith::ir {
+
+namespace {
+
+bool same_atom(const Expr& a, const Expr& b) {
+  if (a.same_as(b)) return true;
+  const VarRef* x = as<VarRef>(a);
+  const VarRef* y = as<VarRef>(b);
+  if (x != nullptr || y != nullptr) return x != nullptr && y != nullptr && x->var == y->var;
+  return structural_equal(a, b);
+}
+
+}  // namespace
+
+void LinearSum::add_constant(int64_t value, int64_t scale) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(value, scale, &product) || __builtin_add_overflow(constant, product, &constant))
+    bad = true;
+}
+
+void LinearSum::add_term(const Expr& atom, int64_t coefficient) {
+  if (coefficient == 0) return;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!same_atom(terms[i].atom, atom)) continue;
+    if (__builtin_add_overflow(terms[i].coefficient, coefficient, &terms[i].coefficient)) bad = true;
+    if (terms[i].coefficient == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  terms.push_back({atom, coefficient});
+}
+
+void LinearSum::add(const LinearSum& other, int64_t scale) {
+  bad |= other.bad;
+  add_constant(other.constant, scale);
+  for (const Term& term : other.terms) {
+    int64_t coefficient = 0;
+    if (__builtin_mul_overflow(term.coefficient, scale, &coefficient)) bad = true;
+    if (!bad) add_term(term.atom, coefficient);
+  }
+}
+
+int64_t LinearSum::coefficient_of(const Expr& atom) const {
+  for (const Term& term : terms) {
+    if (same_atom(term.atom, atom)) return term.coefficient;
+  }
+  return 0;
+}
+
+LinearSum difference(const LinearSum& a, const LinearSum& b) {
+  LinearSum out = a;
+  out.add(b, -1);
+  return out;
+}
+
+void accumulate(const Expr& e, int64_t scale, LinearSum& out) {
+  if (const IntImm* imm = as<IntImm>(e)) return out.add_constant(imm->value, scale);
+  if (const Binary* n = as<Binary>(e)) {
+    if (n->op == BinaryOp::kAdd || n->op == BinaryOp::kSub) {
+      accumulate(n->a, scale, out);
+      if (n->op == BinaryOp::kSub && __builtin_mul_overflow(scale, int64_t{-1}, &scale)) out.bad = true;
+      return accumulate(n->b, scale, out);
+    }
+    if (n->op == BinaryOp::kMul) {
+      for (const auto& [factor, rest] : {std::pair(n->a, n->b), std::pair(n->b, n->a)}) {
+        if (const IntImm* imm = as<IntImm>(factor)) {
+          if (__builtin_mul_overflow(scale, imm->value, &scale)) out.bad = true;
+          return accumulate(rest, scale, out);
+        }
+      }
+    }
+  }
+  if (const Unary* n = as<Unary>(e); n != nullptr && n->op == UnaryOp::kNeg) {
+    if (__builtin_mul_overflow(scale, int64_t{-1}, &scale)) out.bad = true;
+    return accumulate(n->a, scale, out);
+  }
+  out.add_term(e, scale);
+}
+
+LinearSum linearize(const Expr& e) {
+  LinearSum out;
+  accumulate(e, 1, out);
+  return out;
+}
+
+void sort_terms(LinearSum& sum) {
+  if (sum.terms.size() < 2) return;
+  std::stable_sort(sum.terms.begin(), sum.terms.end(),
+                   [](const LinearSum::Term& a, const LinearSum::Term& b) {
+                     if ((a.coefficient > 0) != (b.coefficient > 0)) return a.coefficient > 0;
+                     return a.coefficient > 0 ? a.coefficient > b.coefficient : a.coefficient < b.coefficient;
+                   });
+}
+
+Expr to_expr(const LinearSum& sum) {
+  TS_CHECK(!sum.bad, "the expression of a sum that overflowed");
+  Expr out;
+  for (const LinearSum::Term& term : sum.terms) {
+    if (term.coefficient > 0) {
+      Expr part = term.coefficient == 1 ? term.atom : term.atom * Expr(term.coefficient);
+      out = out.defined() ? out + part : part;
+    }
+  }
+  const bool has_positive = out.defined();
+  if (!has_positive && sum.constant != 0) out = Expr(sum.constant);
+  for (const LinearSum::Term& term : sum.terms) {
+    if (term.coefficient > 0) continue;
+    if (!out.defined() || term.coefficient == INT64_MIN) {
+      const Expr part = term.coefficient == -1 ? -term.atom : term.atom * Expr(term.coefficient);
+      out = out.defined() ? out + part : part;
+    } else {
+      out = out - (term.coefficient == -1 ? term.atom : term.atom * Expr(-term.coefficient));
+    }
+  }
+  if (!out.defined()) return {sum.constant};
+  if (has_positive && sum.constant != 0) {
+    out =
+        sum.constant > 0 || sum.constant == INT64_MIN ? out + Expr(sum.constant) : out - Expr(-sum.constant);
+  }
+  return out;
+}
+
+int64_t floor_div(int64_t a, int64_t b) {
+  const int64_t q = a / b;
+  return a % b < 0 ? q - 1 : q;
+}
+
+int64_t floor_mod(int64_t a, int64_t b) {
+  const int64_t r = a % b;
+  return r < 0 ? r + b : r;
+}
+
+namespace {
+
+int64_t add_bound(int64_t a, int64_t b, int64_t unknown) {
+  int64_t out = 0;
+  if (a == unknown || b == unknown || __builtin_add_overflow(a, b, &out)) return unknown;
+  return out;
+}
+
+__extension__ using int128_t = __int128;
+
+}  // namespace
+
+Interval add(Interval a, Interval b) {
+  return {add_bound(a.min, b.min, Interval::kNegInf), add_bound(a.max, b.max, Interval::kPosInf)};
+}
+
+Interval multiply(Interval a, int64_t factor) {
+  if (factor == 0) return Interval::point(0);
+  if (factor < 0) std::swap(a.min, a.max);
+  Interval out;
+  const bool low_known = a.min != Interval::kNegInf && a.min != Interval::kPosInf;
+  const bool high_known = a.max != Interval::kNegInf && a.max != Interval::kPosInf;
+  if (!low_known || __builtin_mul_overflow(a.min, factor, &out.min)) out.min = Interval::kNegInf;
+  if (!high_known || __builtin_mul_overflow(a.max, factor, &out.max)) out.max = Interval::kPosInf;
+  return out;
+}
+
+Interval multiply(Interval a, Interval b) {
+  if (a.min == a.max) return multiply(b, a.min);
+  if (b.min == b.max) return multiply(a, b.min);
+  if (!a.bounded() || !b.bounded()) {
+    // Only the sign survives.
+    return a.min >= 0 && b.min >= 0 ? Interval{0, Interval::kPosInf} : Interval{};
+  }
+  int128_t low = static_cast<int128_t>(a.min) * b.min;
+  int128_t high = low;
+  for (const auto& [x, y] : {std::pair(a.min, b.max), std::pair(a.max, b.min), std::pair(a.max, b.max)}) {
+    const int128_t product = static_cast<int128_t>(x) * y;
+    low = std::min(low, product);
+    high = std::max(high, product);
+  }
+  Interval out;
+  if (low > INT64_MIN) out.min = static_cast<int64_t>(low);
+  if (high < INT64_MAX) out.max = static_cast<int64_t>(high);
+  return out;
+}
+
+Interval unite(Interval a, Interval b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+Interval intersect(Interval a, Interval b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
+
+Interval floor_div(Interval a, int64_t divisor) {
+  return {a.min == Interval::kNegInf ? a.min : floor_div(a.min, divisor),
+          a.max == Interval::kPosInf ? a.max : floor_div(a.max, divisor)};
+}
+
+Interval range_of(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return {0, 1};
+    case DType::kI8:
+      return {INT8_MIN, INT8_MAX};
+    case DType::kU8:
+      return {0, UINT8_MAX};
+    case DType::kI16:
+      return {INT16_MIN, INT16_MAX};
+    case DType::kU16:
+      return {0, UINT16_MAX};
+    case DType::kI32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::kU32:
+      return {0, UINT32_MAX};
+    case DType::kI64:
+    case DType::kU64:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF32:
+    case DType::kF64:
+      break;
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::ir

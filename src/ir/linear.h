@@ -1,0 +1,60 @@
+// Linear sums over index expressions, the working form of the simplifier and of bound analysis.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/bounds.h"
+#include "ir/expr.h"
+
+namespace tensorsmith::ir {
+
+// constant + sum(coefficient * atom) of kI64 values; an atom is any kI64 expression that is not itself a sum
+// or a multiple. No two atoms are equal, no coefficient is 0. bad: some coefficient left int64; the form
+// means nothing then.
+struct LinearSum {
+  struct Term {
+    Expr atom;
+    int64_t coefficient = 0;
+  };
+  int64_t constant = 0;
+  std::vector<Term> terms;
+  bool bad = false;
+
+  bool is_constant() const { return !bad && terms.empty(); }
+
+  void add_constant(int64_t value, int64_t scale = 1);
+  void add_term(const Expr& atom, int64_t coefficient);
+  void add(const LinearSum& other, int64_t scale = 1);
+  int64_t coefficient_of(const Expr& atom) const;
+};
+
+LinearSum difference(const LinearSum& a, const LinearSum& b);
+
+// The sum as it stands: + - and multiplication by constants taken apart, everything else an atom.
+LinearSum linearize(const Expr& e);
+// Adds scale * e, taken apart in the same way.
+void accumulate(const Expr& e, int64_t scale, LinearSum& out);
+
+// Positive terms first, larger coefficients first, ties in the order of appearance.
+void sort_terms(LinearSum& sum);
+// The expression of sum: positive terms, then subtracted ones, then the constant. The sum is not bad.
+Expr to_expr(const LinearSum& sum);
+
+int64_t floor_div(int64_t a, int64_t b);  // b > 0
+int64_t floor_mod(int64_t a, int64_t b);  // b > 0
+
+// Interval arithmetic; results that leave int64 become unknown.
+Interval add(Interval a, Interval b);
+Interval multiply(Interval a, Interval b);
+Interval multiply(Interval a, int64_t factor);
+Interval unite(Interval a, Interval b);
+Interval intersect(Interval a, Interval b);
+Interval floor_div(Interval a, int64_t divisor);  // divisor > 0
+// All values of an integer dtype or bool; everything() for 64-bit ones.
+Interval range_of(DType dtype);
+inline bool within(Interval inner, Interval outer) {
+  return inner.min >= outer.min && inner.max <= outer.max;
+}
+
+}  // namespace tensorsmith::ir

@@ -1,0 +1,93 @@
+// The machine behind ir/simplify.h and ir/bounds.h: simplification and bounds under facts that come and go
+// with scopes (loop ranges, conditions of enclosing branches). For use inside the room; others call
+// simplify() and bounds_of().
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/bounds.h"
+#include "ir/expr.h"
+#include "ir/linear.h"
+
+namespace tensorsmith::ir {
+
+class Simplifier {
+ public:
+  // Keeps a reference to vars.
+  explicit Simplifier(const VarBounds& vars) : vars_(vars) {}
+
+  // Scopes: facts added after mark() are forgotten by rollback(mark).
+  struct Mark {
+    size_t ranges = 0, facts = 0, truths = 0;
+  };
+  Mark mark() const { return {ranges_.size(), facts_.size(), truths_.size()}; }
+  void rollback(const Mark& mark);
+  void bind(const Var& var, Interval range);
+  // Takes the condition (already simplified) to be true or false from here on. Conditions that contradict
+  // what is known may be ignored: the code under them is never reached.
+  void assume(const Expr& condition, bool truth);
+
+  Expr simplify(const Expr& e);
+  // Bounds of an integer or bool expression.
+  Interval bounds(const Expr& e);
+
+ private:
+  // simplify_index.cc: kI64
+  LinearSum linear(const Expr& e);
+  void collect(const Expr& e, int64_t scale, LinearSum& out);
+  LinearSum linear_atom(const Expr& e);
+  LinearSum linear_binary(const Expr& e, const Binary& n);
+  LinearSum div_const(const LinearSum& n, int64_t divisor);
+  LinearSum mod_const(const LinearSum& n, int64_t divisor);
+  LinearSum div_general(const LinearSum& a, const LinearSum& b, bool truncate);
+  LinearSum mod_general(const LinearSum& a, const LinearSum& b);
+  LinearSum min_max(BinaryOp op, const LinearSum& a, const LinearSum& b);
+  void recombine(LinearSum& sum);
+  bool recombine_once(LinearSum& sum);
+
+  // simplify_expr.cc: everything else
+  Expr simplify_node(const Expr& e);
+  Expr simplify_unary(const Expr& e, const Unary& n);
+  Expr simplify_binary(const Expr& e, const Binary& n);
+  Expr simplify_comparison(const Expr& e, const Binary& n);
+  Expr compare_index(BinaryOp op, const Expr& a, const Expr& b);
+  Expr less_than_zero(LinearSum d);
+  Expr equals_zero(LinearSum d, bool equal);
+  Expr simplify_logical(const Expr& e, const Binary& n);
+  Expr simplify_select(const Expr& e, const Select& n);
+  Expr simplify_cast(const Expr& e, const Cast& n);
+  Expr simplify_call(const Expr& e, const Call& n);
+  Expr simplify_load(const Expr& e, const Load& n);
+  Expr negate(const Expr& condition);
+
+  // bounds.cc
+  Interval range(const Var& var) const;
+  Interval interval(const LinearSum& sum);        // with facts
+  Interval interval_plain(const LinearSum& sum);  // without
+  Interval interval_split(const LinearSum& sum, int& budget);
+  Interval atom_bounds(const Expr& atom);
+  Interval compute_bounds(const Expr& e);
+  Interval binary_bounds(const Expr& e, const Binary& n);
+  void assume_negative(const LinearSum& d);  // d < 0
+
+  const VarBounds& vars_;
+  std::vector<std::pair<const VarNode*, Interval>> ranges_;
+  std::vector<LinearSum> facts_;               // each is < 0
+  std::vector<std::pair<Expr, bool>> truths_;  // conditions known to be true or false
+  // Bounds of compound atoms under the present facts; the key is kept alive by the value. A fact is used at
+  // most once on the way to a bound, because facts may be about the very atom that is asked for: [1] holds
+  // the bounds found without facts.
+  using BoundsMemo = std::unordered_map<const ExprNode*, std::pair<Expr, Interval>>;
+  BoundsMemo memo_[2];
+  bool without_facts_ = false;
+
+  void forget_bounds() {
+    memo_[0].clear();
+    memo_[1].clear();
+  }
+};
+
+}  // namespace tensorsmith::ir

@@ -1,0 +1,438 @@
+// Simplification of conditions, casts, selects, and of values of any dtype.
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "ir/linear.h"
+#include "ir/scalar.h"
+#include "ir/simplifier.h"
+#include "ir/simplify.h"
+#include "ir/structural.h"
+
+namespace tensorsmith::ir {
+
+namespace {
+
+BinaryOp inverse_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kEq:
+      return BinaryOp::kNe;
+    case BinaryOp::kNe:
+      return BinaryOp::kEq;
+    case BinaryOp::kLt:
+      return BinaryOp::kGe;
+    case BinaryOp::kLe:
+      return BinaryOp::kGt;
+    case BinaryOp::kGt:
+      return BinaryOp::kLe;
+    case BinaryOp::kGe:
+      return BinaryOp::kLt;
+    default:
+      break;
+  }
+  throw_internal_error(__FILE__, __LINE__, "not a comparison");
+}
+
+std::optional<Scalar> constant_of(const Expr& e) {
+  if (const IntImm* imm = as<IntImm>(e)) return Scalar{e.dtype(), imm->value, 0};
+  if (const FloatImm* imm = as<FloatImm>(e)) return Scalar{e.dtype(), 0, imm->value};
+  return std::nullopt;
+}
+
+Expr imm_of(const Scalar& value) {
+  return is_float(value.dtype) ? float_imm(value.dtype, value.f) : int_imm(value.dtype, value.i);
+}
+
+bool is_float_value(const Expr& e, double value) {
+  const FloatImm* imm = as<FloatImm>(e);
+  return imm != nullptr && imm->value == value && std::signbit(imm->value) == std::signbit(value);
+}
+
+}  // namespace
+
+Expr Simplifier::simplify(const Expr& e) {
+  if (as<IntImm>(e) != nullptr || as<FloatImm>(e) != nullptr) return e;
+  Expr out;
+  if (e.dtype() == DType::kI64) {
+    const LinearSum sum = linear(e);
+    if (sum.terms.size() == 1 && sum.constant == 0 && sum.terms[0].coefficient == 1) {
+      out = sum.terms[0].atom;
+    } else {
+      out = to_expr(sum);
+    }
+  } else {
+    out = simplify_node(e);
+    if (out.dtype() == DType::kBool && as<IntImm>(out) == nullptr) {
+      for (const auto& [known, truth] : truths_) {
+        if (structural_equal(known, out)) return bool_imm(truth);
+      }
+    }
+  }
+  return structural_equal(out, e) ? e : out;
+}
+
+Expr Simplifier::simplify_node(const Expr& e) {
+  return visit(overloaded{
+                   [&](const IntImm&) { return e; },
+                   [&](const FloatImm&) { return e; },
+                   [&](const VarRef& n) {
+                     const Interval r = range(n.var);
+                     return !is_float(e.dtype()) && r.min == r.max ? int_imm(e.dtype(), r.min) : e;
+                   },
+                   [&](const Unary& n) { return simplify_unary(e, n); },
+                   [&](const Binary& n) {
+                     if (n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr) return simplify_logical(e, n);
+                     return is_comparison(n.op) ? simplify_comparison(e, n) : simplify_binary(e, n);
+                   },
+                   [&](const Select& n) { return simplify_select(e, n); },
+                   [&](const Cast& n) { return simplify_cast(e, n); },
+                   [&](const Call& n) { return simplify_call(e, n); },
+                   [&](const Load& n) { return simplify_load(e, n); },
+               },
+               e);
+}
+
+Expr Simplifier::simplify_unary(const Expr& e, const Unary& n) {
+  Expr a = simplify(n.a);
+  if (n.op == UnaryOp::kNot) return negate(a);
+  if (const auto value = constant_of(a)) return imm_of(eval_unary(n.op, *value));
+  if (const Unary* inner = as<Unary>(a); inner != nullptr && inner->op == n.op) return inner->a;
+  return a.same_as(n.a) ? e : unary(n.op, std::move(a));
+}
+
+// Numbers that are not kI64. Integers wrap, so only what holds modulo 2^bits is done; floats keep every
+// rounding.
+Expr Simplifier::simplify_binary(const Expr& e, const Binary& n) {
+  Expr a = simplify(n.a);
+  Expr b = simplify(n.b);
+  const auto x = constant_of(a);
+  const auto y = constant_of(b);
+  if (x.has_value() && y.has_value()) return imm_of(eval_binary(n.op, *x, *y));
+  const DType dtype = e.dtype();
+  if (is_float(dtype)) {
+    if (n.op == BinaryOp::kMul && is_float_value(b, 1)) return a;
+    if (n.op == BinaryOp::kMul && is_float_value(a, 1)) return b;
+    if (n.op == BinaryOp::kDiv && is_float_value(b, 1)) return a;
+    if (n.op == BinaryOp::kSub && is_float_value(b, 0)) return a;
+    if (n.op == BinaryOp::kAdd && is_float_value(b, -0.0)) return a;
+    if (n.op == BinaryOp::kAdd && is_float_value(a, -0.0)) return b;
+  } else {
+    if (n.op == BinaryOp::kMul && (is_int_value(a, 0) || is_int_value(b, 0))) return int_imm(dtype, 0);
+    if (n.op == BinaryOp::kSub && structural_equal(a, b)) return int_imm(dtype, 0);
+    if (x.has_value() && (n.op == BinaryOp::kAdd || n.op == BinaryOp::kMul)) std::swap(a, b);
+    // (x + c) + d => x + (c + d)
+    if (const Binary* inner = as<Binary>(a); inner != nullptr && inner->op == n.op &&
+                                             (n.op == BinaryOp::kAdd || n.op == BinaryOp::kMul) &&
+                                             as<IntImm>(b) != nullptr && as<IntImm>(inner->b) != nullptr)
+      return simplify(binary(n.op, inner->a, binary(n.op, inner->b, b)));
+    if (n.op == BinaryOp::kFloorDiv || n.op == BinaryOp::kFloorMod || n.op == BinaryOp::kMin ||
+        n.op == BinaryOp::kMax) {
+      const Interval ra = atom_bounds(a);
+      const Interval rb = atom_bounds(b);
+      if (dtype != DType::kU64) {
+        if (n.op == BinaryOp::kMin && ra.max <= rb.min) return a;
+        if (n.op == BinaryOp::kMin && rb.max <= ra.min) return b;
+        if (n.op == BinaryOp::kMax && ra.min >= rb.max) return a;
+        if (n.op == BinaryOp::kMax && rb.min >= ra.max) return b;
+        if (n.op == BinaryOp::kFloorDiv && ra.min >= 0 && ra.max < rb.min) return int_imm(dtype, 0);
+        if (n.op == BinaryOp::kFloorMod && ra.min >= 0 && ra.max < rb.min) return a;
+      }
+    }
+  }
+  if ((n.op == BinaryOp::kMin || n.op == BinaryOp::kMax) && structural_equal(a, b)) return a;
+  return a.same_as(n.a) && b.same_as(n.b) ? e : binary(n.op, std::move(a), std::move(b));
+}
+
+// d < 0 in canonical form: common factors divided out, terms that cannot decide dropped, positive terms on
+// the left, negative ones and the constant on the right.
+Expr Simplifier::less_than_zero(LinearSum d) {
+  while (true) {
+    const Interval range = interval(d);
+    if (range.max < 0) return bool_imm(true);
+    if (range.min >= 0) return bool_imm(false);
+    if (d.terms.size() == 1) {
+      // x // c < k <=> x < k * c
+      const LinearSum::Term& term = d.terms[0];
+      const Binary* n = as<Binary>(term.atom);
+      const IntImm* divisor = n != nullptr && n->op == BinaryOp::kFloorDiv ? as<IntImm>(n->b) : nullptr;
+      if (divisor != nullptr && divisor->value > 0 && (term.coefficient == 1 || term.coefficient == -1)) {
+        LinearSum next;
+        next.add(linearize(n->a), term.coefficient);
+        if (term.coefficient == 1) {
+          next.add_constant(d.constant, divisor->value);
+        } else {
+          LinearSum limit;
+          limit.constant = d.constant;
+          limit.add_constant(1);
+          next.add(limit, divisor->value);
+          next.add_constant(-1);
+        }
+        if (!next.bad) {
+          d = std::move(next);
+          continue;
+        }
+      }
+    }
+    // g * s + r < 0 <=> s + floor(r / g) < 0, if that is the same for all values of r.
+    bool changed = false;
+    int64_t all = 0;
+    for (const LinearSum::Term& term : d.terms) all = std::gcd(all, term.coefficient);
+    std::vector<int64_t> factors;
+    for (const LinearSum::Term& term : d.terms) {
+      if (term.coefficient != INT64_MIN) factors.push_back(std::abs(term.coefficient));
+    }
+    if (all > 1) factors.push_back(all);
+    for (int64_t g : factors) {
+      if (g <= 1) continue;
+      LinearSum multiple;
+      LinearSum rest;
+      for (const LinearSum::Term& term : d.terms) {
+        if (term.coefficient % g == 0) {
+          multiple.terms.push_back({term.atom, term.coefficient / g});
+        } else {
+          rest.terms.push_back(term);
+        }
+      }
+      rest.constant = d.constant;
+      const Interval r = interval(rest);
+      if (!r.bounded() || floor_div(r.min, g) != floor_div(r.max, g)) continue;
+      multiple.constant = floor_div(r.min, g);
+      d = std::move(multiple);
+      changed = true;
+      break;
+    }
+    if (!changed) break;
+  }
+  sort_terms(d);
+  LinearSum left;
+  LinearSum right;
+  for (const LinearSum::Term& term : d.terms) {
+    if (term.coefficient > 0) {
+      left.terms.push_back(term);
+    } else {
+      right.add_term(term.atom, term.coefficient);
+    }
+  }
+  LinearSum flipped;
+  flipped.add(right, -1);
+  if (left.terms.empty()) {
+    left.constant = d.constant;
+  } else {
+    flipped.add_constant(d.constant, -1);
+  }
+  if (flipped.bad) return binary(BinaryOp::kLt, to_expr(d), 0);
+  return binary(BinaryOp::kLt, to_expr(left), to_expr(flipped));
+}
+
+Expr Simplifier::equals_zero(LinearSum d, bool equal) {
+  const Interval range = interval(d);
+  if (range.min > 0 || range.max < 0) return bool_imm(!equal);
+  if (range == Interval::point(0)) return bool_imm(equal);
+  int64_t g = 0;
+  for (const LinearSum::Term& term : d.terms) g = std::gcd(g, term.coefficient);
+  if (g > 1) {
+    if (d.constant % g != 0) return bool_imm(!equal);
+    d.constant /= g;
+    for (LinearSum::Term& term : d.terms) term.coefficient /= g;
+  }
+  sort_terms(d);
+  if (d.terms.front().coefficient < 0) {
+    LinearSum flipped;
+    flipped.add(d, -1);
+    if (!flipped.bad) d = std::move(flipped);
+    sort_terms(d);
+  }
+  LinearSum left;
+  LinearSum right;
+  for (const LinearSum::Term& term : d.terms) {
+    if (term.coefficient > 0) {
+      left.terms.push_back(term);
+    } else {
+      right.add_term(term.atom, term.coefficient);
+    }
+  }
+  LinearSum flipped;
+  flipped.add(right, -1);
+  flipped.add_constant(d.constant, -1);
+  const BinaryOp op = equal ? BinaryOp::kEq : BinaryOp::kNe;
+  if (flipped.bad) return binary(op, to_expr(d), 0);
+  return binary(op, to_expr(left), to_expr(flipped));
+}
+
+Expr Simplifier::compare_index(BinaryOp op, const Expr& a, const Expr& b) {
+  const LinearSum la = linear(a);
+  const LinearSum lb = linear(b);
+  LinearSum d = difference(la, lb);
+  LinearSum opposite;
+  opposite.add(d, -1);
+  if (op == BinaryOp::kLe) d.add_constant(-1);
+  if (op == BinaryOp::kGe) opposite.add_constant(-1);
+  recombine(d);
+  recombine(opposite);
+  if (d.bad || opposite.bad) return binary(op, to_expr(la), to_expr(lb));
+  switch (op) {
+    case BinaryOp::kLt:
+    case BinaryOp::kLe:
+      return less_than_zero(std::move(d));
+    case BinaryOp::kGt:
+    case BinaryOp::kGe:
+      return less_than_zero(std::move(opposite));
+    case BinaryOp::kEq:
+    case BinaryOp::kNe:
+      return equals_zero(std::move(d), op == BinaryOp::kEq);
+    default:
+      break;
+  }
+  throw_internal_error(__FILE__, __LINE__, "not a comparison");
+}
+
+Expr Simplifier::simplify_comparison(const Expr& e, const Binary& n) {
+  const DType dtype = n.a.dtype();
+  if (dtype == DType::kI64) return compare_index(n.op, n.a, n.b);
+  Expr a = simplify(n.a);
+  Expr b = simplify(n.b);
+  const auto x = constant_of(a);
+  const auto y = constant_of(b);
+  if (x.has_value() && y.has_value()) return imm_of(eval_binary(n.op, *x, *y));
+  if (!is_float(dtype)) {
+    if (structural_equal(a, b))
+      return bool_imm(n.op == BinaryOp::kEq || n.op == BinaryOp::kLe || n.op == BinaryOp::kGe);
+    if (dtype != DType::kU64) {
+      const Interval ra = atom_bounds(a);
+      const Interval rb = atom_bounds(b);
+      switch (n.op) {
+        case BinaryOp::kLt:
+        case BinaryOp::kGe:
+          if (ra.max < rb.min) return bool_imm(n.op == BinaryOp::kLt);
+          if (ra.min >= rb.max) return bool_imm(n.op == BinaryOp::kGe);
+          break;
+        case BinaryOp::kLe:
+        case BinaryOp::kGt:
+          if (ra.max <= rb.min) return bool_imm(n.op == BinaryOp::kLe);
+          if (ra.min > rb.max) return bool_imm(n.op == BinaryOp::kGt);
+          break;
+        case BinaryOp::kEq:
+        case BinaryOp::kNe:
+          if (ra.max < rb.min || rb.max < ra.min) return bool_imm(n.op == BinaryOp::kNe);
+          break;
+        default:
+          break;
+      }
+    }
+    if (dtype == DType::kBool && (n.op == BinaryOp::kEq || n.op == BinaryOp::kNe)) {
+      // c == true => c; c == false => !c
+      for (const auto& [constant, other] : {std::pair(a, b), std::pair(b, a)}) {
+        if (const IntImm* imm = as<IntImm>(constant))
+          return (imm->value != 0) == (n.op == BinaryOp::kEq) ? other : negate(other);
+      }
+    }
+  }
+  return a.same_as(n.a) && b.same_as(n.b) ? e : binary(n.op, std::move(a), std::move(b));
+}
+
+// The opposite of a simplified condition.
+Expr Simplifier::negate(const Expr& condition) {
+  if (const IntImm* imm = as<IntImm>(condition)) return bool_imm(imm->value == 0);
+  if (const Unary* n = as<Unary>(condition); n != nullptr && n->op == UnaryOp::kNot) return n->a;
+  if (const Binary* n = as<Binary>(condition)) {
+    if (n->op == BinaryOp::kAnd) return binary(BinaryOp::kOr, negate(n->a), negate(n->b));
+    if (n->op == BinaryOp::kOr) return binary(BinaryOp::kAnd, negate(n->a), negate(n->b));
+    // With NaN both x < y and x >= y are false.
+    if (is_comparison(n->op) && (!is_float(n->a.dtype()) || n->op == BinaryOp::kEq || n->op == BinaryOp::kNe))
+      return simplify(binary(inverse_of(n->op), n->a, n->b));
+  }
+  return !condition;
+}
+
+Expr Simplifier::simplify_logical(const Expr& e, const Binary& n) {
+  const bool is_and = n.op == BinaryOp::kAnd;
+  Expr a = simplify(n.a);
+  if (const IntImm* imm = as<IntImm>(a)) return (imm->value != 0) == is_and ? simplify(n.b) : a;
+  // b matters only where a does not decide.
+  const Mark before = mark();
+  assume(a, is_and);
+  Expr b = simplify(n.b);
+  rollback(before);
+  return a.same_as(n.a) && b.same_as(n.b) ? e : binary(n.op, std::move(a), std::move(b));
+}
+
+Expr Simplifier::simplify_select(const Expr& e, const Select& n) {
+  Expr c = simplify(n.condition);
+  if (const IntImm* imm = as<IntImm>(c)) return simplify(imm->value != 0 ? n.a : n.b);
+  const Mark before = mark();
+  assume(c, true);
+  Expr a = simplify(n.a);
+  rollback(before);
+  assume(c, false);
+  Expr b = simplify(n.b);
+  rollback(before);
+  if (structural_equal(a, b)) return a;
+  if (e.dtype() == DType::kBool && as<IntImm>(a) != nullptr && as<IntImm>(b) != nullptr)
+    return is_int_value(a, 1) ? c : negate(c);
+  if (const Unary* inner = as<Unary>(c); inner != nullptr && inner->op == UnaryOp::kNot)
+    return select(inner->a, std::move(b), std::move(a));
+  if (c.same_as(n.condition) && a.same_as(n.a) && b.same_as(n.b)) return e;
+  return select(std::move(c), std::move(a), std::move(b));
+}
+
+Expr Simplifier::simplify_cast(const Expr& e, const Cast& n) {
+  const DType to = e.dtype();
+  Expr a = simplify(n.a);
+  if (a.dtype() == to) return a;
+  if (const auto value = constant_of(a)) return imm_of(eval_cast(to, *value));
+  // A value that fits the dtype in the middle comes back unchanged.
+  if (const Cast* inner = as<Cast>(a); inner != nullptr && inner->a.dtype() == to && !is_float(to)) {
+    const DType middle = a.dtype();
+    if (to == DType::kBool && middle != DType::kBool) return inner->a;
+    if (!is_float(middle) && middle != DType::kU64 && to != DType::kU64) {
+      const Interval r = to == DType::kI64 ? interval(linearize(inner->a)) : atom_bounds(inner->a);
+      if (middle == DType::kI64 || within(r, range_of(middle))) return inner->a;
+    }
+  }
+  return a.same_as(n.a) ? e : cast(to, std::move(a));
+}
+
+Expr Simplifier::simplify_call(const Expr& e, const Call& n) {
+  bool changed = false;
+  bool constant = true;
+  std::vector<Expr> args;
+  args.reserve(n.args.size());
+  for (const Expr& arg : n.args) {
+    args.push_back(simplify(arg));
+    changed |= !args.back().same_as(arg);
+    constant &= constant_of(args.back()).has_value();
+  }
+  if (constant) {
+    const Scalar second = args.size() > 1 ? *constant_of(args[1]) : Scalar{};
+    return imm_of(eval_call(n.intrinsic, *constant_of(args[0]), second));
+  }
+  if (n.intrinsic == Intrinsic::kAbs && is_int(e.dtype()) && e.dtype() != DType::kU64) {
+    const Interval r = e.dtype() == DType::kI64 ? interval(linearize(args[0])) : atom_bounds(args[0]);
+    if (r.min >= 0) return args[0];
+  }
+  return changed ? call(n.intrinsic, std::move(args)) : e;
+}
+
+Expr Simplifier::simplify_load(const Expr& e, const Load& n) {
+  bool changed = false;
+  std::vector<Expr> indices;
+  indices.reserve(n.indices.size());
+  for (const Expr& index : n.indices) {
+    indices.push_back(simplify(index));
+    changed |= !indices.back().same_as(index);
+  }
+  return changed ? load(n.buffer, std::move(indices)) : e;
+}
+
+Expr simplify(const Expr& e, const VarBounds& vars) {
+  TS_CHECK(e.defined(), "simplify of an undefined expression");
+  return Simplifier(vars).simplify(e);
+}
+
+bool can_prove(const Expr& condition, const VarBounds& vars) {
+  TS_CHECK(condition.defined() && condition.dtype() == DType::kBool, "can_prove of a number");
+  return is_int_value(simplify(condition, vars), 1);
+}
+
+}  // namespace tensorsmith::ir
