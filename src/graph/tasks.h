@@ -28,17 +28,24 @@ struct Call {
 struct Partition {
   std::vector<Task> tasks;  // deduplicated by key, in order of first use
   std::vector<Call> calls;  // topological order
+  // By ValueId: the value whose memory holds it. Reshape and its like cost nothing: their output has the same
+  // storage as their input. Everything else is its own storage.
+  std::vector<ValueId> storage_of;
 };
 
-// Fuses elementwise prologues and epilogues into reductions, injective chains into one kernel; one task a
-// group. Outputs that are constants, inputs or aliases become copies.
+// Fuses elementwise epilogues and cheap prologues into reductions, injective chains into one kernel; one task
+// a group. Graph outputs that would share storage with an input, a constant or another output get a copy
+// kernel. Errors: an operator that cannot be expressed (the node in place).
 Result<Partition> partition(const Graph& graph);
 
-// Arena offsets of every value that lives in memory during a run (not constants, inputs or outputs).
+// Arena offsets of every value that lives in memory during a run.
 struct MemoryPlan {
-  std::vector<int64_t> offset;  // by ValueId; -1 = not in the arena
+  // By ValueId: bytes from the arena's start, a multiple of 64; -1 = not in the arena (constants, graph
+  // inputs, graph outputs, values inside a fused task).
+  std::vector<int64_t> offset;
   int64_t arena_bytes = 0;
 };
+// Greedy by size over the live ranges of storages: each takes the lowest gap that is free during its life.
 MemoryPlan plan_memory(const Graph& graph, const Partition& partition);
 
 }  // namespace tensorsmith::graph

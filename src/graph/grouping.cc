@@ -1,0 +1,368 @@
+#include "graph/grouping.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/emit.h"
+#include "ir/analysis.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+constexpr size_t kMaxGroupNodes = 24;  // longer chains gain nothing more and cost code generation time
+constexpr double kMaxPrologueReads =
+    4;  // a prologue is recomputed at each read: only where elements are read rarely
+constexpr int64_t kMaxNormalizedRow = 1 << 16;  // rows of fused normalizations should stay in the cache
+
+bool is_alias_operator(const std::string& op) {
+  return op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" || op == "Identity" ||
+         op == "Dropout";
+}
+
+// What one node looks like as tensor expressions.
+struct NodeFacts {
+  NodeClass cls = NodeClass::kInjective;
+  std::unordered_set<ValueId> identity_inputs;  // inputs of the output's shape read at the output's own place
+  std::unordered_map<ValueId, double> reads_per_element;
+  int64_t trailing_reduced =
+      0;  // reductions over all of the last k axes of their input: the row length, else 0
+};
+
+bool is_identity_load(const ir::Load& load, const ir::Operation& op) {
+  if (load.indices.size() != op.spatial.size()) return false;
+  if (load.buffer->shape != op.output()->shape) return false;
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    const auto* var = ir::as<ir::VarRef>(load.indices[d]);
+    // An axis of extent 1 may be written as the constant 0.
+    if (var && var->var == op.spatial[d].var) continue;
+    if (op.spatial[d].extent == 1 && ir::is_int_value(load.indices[d], 0)) continue;
+    return false;
+  }
+  return true;
+}
+
+double iteration_count(const ir::Operation& op) {
+  double n = 1;
+  for (const auto& axis : op.spatial) n *= static_cast<double>(axis.extent);
+  for (const auto& axis : op.reduce) n *= static_cast<double>(axis.extent);
+  return n;
+}
+
+// Row length if the reduction runs over the last axes of each tensor that it reads at leading spatial
+// indices.
+int64_t trailing_reduction_row(const ir::Operation& op) {
+  int64_t row = 1;
+  for (const auto& axis : op.reduce) row *= axis.extent;
+  for (const auto& body : op.bodies) {
+    for (const ir::Load* load : ir::loads_of(body)) {
+      const size_t rank = load->indices.size();
+      if (rank < op.reduce.size()) return 0;
+      for (size_t r = 0; r < op.reduce.size(); ++r) {
+        const auto* var = ir::as<ir::VarRef>(load->indices[rank - op.reduce.size() + r]);
+        if (!var || !(var->var == op.reduce[r].var)) return 0;
+      }
+      for (size_t d = 0; d + op.reduce.size() < rank; ++d) {
+        const auto* var = ir::as<ir::VarRef>(load->indices[d]);
+        if (!var && !ir::as_int(load->indices[d])) return 0;
+        for (const auto& axis : op.reduce) {
+          if (var && var->var == axis.var) return 0;
+        }
+      }
+    }
+  }
+  return row;
+}
+
+Result<NodeFacts> examine(const Graph& graph, const Node& node) {
+  NodeFacts facts;
+  if (is_alias_operator(node.op)) {
+    facts.cls = NodeClass::kAlias;
+    return facts;
+  }
+  WorkloadBuilder builder;
+  std::vector<ir::Buffer> inputs;
+  std::unordered_map<const ir::BufferNode*, ValueId> value_of;
+  for (ValueId id : node.inputs) {
+    if (id == kNoValue) {
+      inputs.emplace_back();
+      continue;
+    }
+    const Value& value = graph.values[static_cast<size_t>(id)];
+    inputs.push_back(builder.placeholder("in", value.dtype, value.shape, value.constant != nullptr));
+    value_of[inputs.back().get()] = id;
+  }
+  TS_ASSIGN_OR_RETURN(std::vector<ir::Buffer> outputs, emit(graph, node, inputs, builder));
+  std::unordered_map<const ir::BufferNode*, std::unordered_set<ValueId>> identity;  // of intermediate buffers
+  bool reduction = false;
+  bool one_shape = true;
+  std::unordered_set<ValueId> moved;
+  for (const auto& op : builder.operations()) {
+    if (op->is_placeholder()) continue;
+    if (op->has_reduction()) {
+      facts.trailing_reduced = reduction ? 0 : trailing_reduction_row(*op);
+      reduction = true;
+    }
+    if (op->output()->shape != outputs.front()->shape) one_shape = false;
+    std::unordered_set<ValueId> here;
+    for (const auto& body : op->bodies) {
+      for (const ir::Load* load : ir::loads_of(body)) {
+        const bool same_place = !op->has_reduction() && is_identity_load(*load, *op);
+        if (auto it = value_of.find(load->buffer.get()); it != value_of.end()) {
+          facts.reads_per_element[it->second] +=
+              iteration_count(*op) / std::max<double>(1, static_cast<double>(load->buffer->num_elements()));
+          if (same_place)
+            here.insert(it->second);
+          else
+            moved.insert(it->second);
+        } else if (auto through = identity.find(load->buffer.get()); through != identity.end()) {
+          for (ValueId id : through->second) {
+            if (same_place)
+              here.insert(id);
+            else
+              moved.insert(id);
+          }
+        }
+      }
+    }
+    for (const auto& out : op->outputs) identity[out.get()] = here;
+  }
+  for (ValueId id : identity[outputs.front().get()]) {
+    if (!moved.count(id)) facts.identity_inputs.insert(id);
+  }
+  facts.cls = NodeClass::kInjective;
+  if (reduction)
+    facts.cls = NodeClass::kReduction;
+  else if (one_shape && outputs.size() == 1 && !facts.identity_inputs.empty())
+    facts.cls = NodeClass::kElementwise;
+  return facts;
+}
+
+// The groups as a union-find over nodes, with the post-dominator tree of the data flow.
+class Grouper {
+ public:
+  explicit Grouper(const Graph& graph) : graph_(graph) {}
+
+  Result<Grouping> run() {
+    const size_t n = graph_.nodes.size();
+    for (const Node& node : graph_.nodes) {
+      TS_ASSIGN_OR_RETURN(NodeFacts facts, examine(graph_, node));
+      facts_.push_back(std::move(facts));
+    }
+    find_consumers();
+    find_post_dominators();
+    group_of_.resize(n);
+    std::iota(group_of_.begin(), group_of_.end(), size_t{0});
+    for (size_t i = 0; i < n; ++i) members_.push_back({i});
+
+    for (size_t i = 0; i < n; ++i) fuse_normalization(i);
+    for (size_t i = 0; i < n; ++i) {
+      if (cls(i) == NodeClass::kReduction) fuse_epilogue(i);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      if (cls(i) == NodeClass::kElementwise || cls(i) == NodeClass::kInjective) fuse_epilogue(i);
+    }
+    for (size_t i = n; i-- > 0;) fuse_into_consumer(i);
+
+    Grouping out;
+    for (size_t i = 0; i < n; ++i) {
+      out.classes.push_back(cls(i));
+      if (cls(i) != NodeClass::kAlias && group_of_[i] == i) {
+        out.groups.push_back(members_[i]);
+        std::sort(out.groups.back().begin(), out.groups.back().end());
+      }
+    }
+    return out;
+  }
+
+ private:
+  NodeClass cls(size_t node) const { return facts_[node].cls; }
+
+  void find_consumers() {
+    std::vector<int> producer(graph_.values.size(), -1);
+    consumers_.resize(graph_.nodes.size());
+    is_output_.resize(graph_.nodes.size(), false);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      for (ValueId id : graph_.nodes[i].inputs) {
+        if (id == kNoValue || producer[static_cast<size_t>(id)] < 0) continue;
+        auto& list = consumers_[static_cast<size_t>(producer[static_cast<size_t>(id)])];
+        if (list.empty() || list.back() != i) list.push_back(i);
+      }
+      for (ValueId id : graph_.nodes[i].outputs) {
+        if (id != kNoValue) producer[static_cast<size_t>(id)] = static_cast<int>(i);
+      }
+    }
+    for (ValueId id : graph_.outputs) {
+      if (producer[static_cast<size_t>(id)] >= 0)
+        is_output_[static_cast<size_t>(producer[static_cast<size_t>(id)])] = true;
+    }
+  }
+
+  // Immediate post-dominator of each node: the first node that every path to an output passes; n = the exit.
+  void find_post_dominators() {
+    const size_t n = graph_.nodes.size();
+    post_dominator_.assign(n, n);
+    std::vector<size_t> depth(n + 1, 0);
+    for (size_t i = n; i-- > 0;) {
+      size_t meet = is_output_[i] || consumers_[i].empty() ? n : consumers_[i].front();
+      for (size_t c : consumers_[i]) {
+        size_t a = meet;
+        size_t b = c;
+        while (a != b) {
+          if (depth[a] >= depth[b])
+            a = a == n ? n : post_dominator_[a];
+          else
+            b = post_dominator_[b];
+        }
+        meet = a;
+      }
+      post_dominator_[i] = meet;
+      depth[i] = depth[meet] + 1;
+    }
+  }
+
+  // All nodes on paths from `from` (excluded) to `to` (included).
+  std::vector<size_t> region(size_t from, size_t to) const {
+    std::set<size_t> seen;
+    std::vector<size_t> stack(consumers_[from].begin(), consumers_[from].end());
+    while (!stack.empty()) {
+      const size_t node = stack.back();
+      stack.pop_back();
+      if (!seen.insert(node).second || node == to) continue;
+      stack.insert(stack.end(), consumers_[node].begin(), consumers_[node].end());
+    }
+    return {seen.begin(), seen.end()};
+  }
+
+  const std::vector<int64_t>& output_shape(size_t node) const {
+    return graph_.values[static_cast<size_t>(graph_.nodes[node].outputs.front())].shape;
+  }
+  // The node reads every value of the group it touches at its own place.
+  bool reads_at_place(size_t node, const std::unordered_set<size_t>& group) const {
+    for (ValueId id : graph_.nodes[node].inputs) {
+      if (id == kNoValue || facts_[node].identity_inputs.count(id)) continue;
+      for (size_t member : group) {
+        const auto& outs = graph_.nodes[member].outputs;
+        if (std::find(outs.begin(), outs.end(), id) != outs.end()) return false;
+      }
+    }
+    return true;
+  }
+
+  void merge(size_t into, const std::vector<size_t>& nodes) {
+    for (size_t node : nodes) {
+      const size_t old = group_of_[node];
+      if (old == into) continue;
+      for (size_t member : members_[old]) {
+        group_of_[member] = into;
+        members_[into].push_back(member);
+      }
+      members_[old].clear();
+    }
+  }
+
+  // Takes the elementwise consumers of a group, as far as each hop reaches a node that everything flows
+  // through.
+  void fuse_epilogue(size_t start) {
+    const size_t group = group_of_[start];
+    size_t sink = *std::max_element(members_[group].begin(), members_[group].end());
+    while (sink < graph_.nodes.size()) {
+      const size_t next = post_dominator_[sink];
+      if (next >= graph_.nodes.size() || is_output_[sink]) return;
+      if (graph_.nodes[sink].outputs.size() != 1) return;
+      const std::vector<size_t> path = region(sink, next);
+      std::unordered_set<size_t> together(members_[group].begin(), members_[group].end());
+      together.insert(path.begin(), path.end());
+      if (together.size() > kMaxGroupNodes) return;
+      for (size_t node : path) {
+        if (cls(node) != NodeClass::kElementwise || group_of_[node] != node || members_[node].size() != 1)
+          return;
+        if (output_shape(node) != output_shape(sink) || (node != next && is_output_[node])) return;
+        if (!reads_at_place(node, together)) return;
+      }
+      if (path.empty()) return;
+      merge(group, path);
+      sink = next;
+    }
+  }
+
+  // Decomposed layer normalization and softmax: x -> {reductions over the row, elementwise} -> y, one kernel.
+  void fuse_normalization(size_t first) {
+    if (group_of_[first] != first || members_[first].size() != 1) return;
+    // The region starts behind the producer of x: at a node whose value feeds a row reduction and something
+    // else.
+    if (is_output_[first] || consumers_[first].size() < 2 || cls(first) == NodeClass::kAlias) return;
+    size_t last = post_dominator_[first];
+    if (last >= graph_.nodes.size()) return;
+    const std::vector<size_t> path = region(first, last);
+    if (path.size() > kMaxGroupNodes) return;
+    bool has_reduction = false;
+    const std::vector<int64_t>& shape = output_shape(first);
+    for (size_t node : path) {
+      if (group_of_[node] != node || members_[node].size() != 1) return;
+      if (node != last && is_output_[node]) return;
+      if (cls(node) == NodeClass::kReduction) {
+        if (facts_[node].trailing_reduced <= 1 || facts_[node].trailing_reduced > kMaxNormalizedRow) return;
+        has_reduction = true;
+      } else if (cls(node) != NodeClass::kElementwise) {
+        return;
+      }
+      // Values of a row or one value a row, never anything larger.
+      const auto& out = output_shape(node);
+      if (out.size() != shape.size()) return;
+      for (size_t d = 0; d < out.size(); ++d) {
+        if (out[d] != shape[d] && out[d] != 1) return;
+      }
+    }
+    if (!has_reduction || output_shape(last) != shape) return;
+    merge(path.front(), path);
+  }
+
+  // A cheap producer that only one kernel reads, each element a few times, is computed by its reader.
+  void fuse_into_consumer(size_t node) {
+    if (cls(node) != NodeClass::kElementwise && cls(node) != NodeClass::kInjective) return;
+    const size_t group = group_of_[node];
+    const auto& members = members_[group];
+    for (size_t member : members) {
+      if (cls(member) == NodeClass::kReduction) return;
+    }
+    if (node != *std::max_element(members.begin(), members.end())) return;
+    if (is_output_[node] || consumers_[node].empty() || graph_.nodes[node].outputs.size() != 1) return;
+    const size_t reader_group = group_of_[consumers_[node].front()];
+    const ValueId value = graph_.nodes[node].outputs.front();
+    for (size_t c : consumers_[node]) {
+      if (group_of_[c] != reader_group || cls(c) == NodeClass::kAlias) return;
+      if (facts_[c].reads_per_element.count(value) &&
+          facts_[c].reads_per_element.at(value) > kMaxPrologueReads)
+        return;
+    }
+    if (members.size() + members_[reader_group].size() > kMaxGroupNodes) return;
+    // No other path may leave this group and come back through a third kernel: all its values are read
+    // inside.
+    for (size_t member : members) {
+      if (member != node && is_output_[member]) return;
+      for (size_t c : consumers_[member]) {
+        if (group_of_[c] != group && group_of_[c] != reader_group) return;
+      }
+    }
+    // Concat reads each input in one part of its output only; computing there is a branch, not a saving, for
+    // long chains.
+    merge(reader_group, std::vector<size_t>(members.begin(), members.end()));
+  }
+
+  const Graph& graph_;
+  std::vector<NodeFacts> facts_;
+  std::vector<std::vector<size_t>> consumers_;
+  std::vector<bool> is_output_;
+  std::vector<size_t> post_dominator_;
+  std::vector<size_t> group_of_;
+  std::vector<std::vector<size_t>> members_;
+};
+
+}  // namespace
+
+Result<Grouping> group_nodes(const Graph& graph) { return Grouper(graph).run(); }
+
+}  // namespace tensorsmith::graph

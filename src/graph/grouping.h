@@ -1,0 +1,25 @@
+// Which nodes run together in one kernel. Internal to graph.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace tensorsmith::graph {
+
+enum class NodeClass {
+  kAlias,        // same bytes, other shape: Reshape, Squeeze, ...
+  kElementwise,  // every output element needs one element, at the same place, of each input of the output's
+                 // shape
+  kInjective,    // moves elements (Transpose, Concat, Slice, Gather, Resize, broadcast)
+  kReduction,    // contains a reduction
+};
+
+struct Grouping {
+  std::vector<NodeClass> classes;           // by node
+  std::vector<std::vector<size_t>> groups;  // nodes of each kernel, ascending; aliases are in no group
+};
+
+Result<Grouping> group_nodes(const Graph& graph);
+
+}  // namespace tensorsmith::graph

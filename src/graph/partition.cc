@@ -1,0 +1,287 @@
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/emit.h"
+#include "graph/grouping.h"
+#include "graph/tasks.h"
+#include "ir/analysis.h"
+#include "ir/simplify.h"
+#include "ir/structural.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+size_t index(ValueId id) { return static_cast<size_t>(id); }
+
+// The value a constant scalar has everywhere it is read; such a constant becomes part of the program.
+ir::Expr immediate(const Value& value) {
+  const ir::Scalar scalar = value.constant->at(0);
+  return ir::is_float(value.dtype) ? ir::float_imm(value.dtype, scalar.f)
+                                   : ir::int_imm(value.dtype, scalar.i);
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string out;
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? "x" : "") + std::to_string(shape[i]);
+  return out.empty() ? "scalar" : out;
+}
+
+// Keeps what the outputs need, in order.
+ir::Workload prune(const std::vector<ir::OperationRef>& operations, std::vector<ir::Buffer> outputs) {
+  std::unordered_map<const ir::BufferNode*, size_t> producer;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    for (const auto& out : operations[i]->outputs) producer[out.get()] = i;
+  }
+  std::vector<bool> needed(operations.size(), false);
+  std::vector<size_t> stack;
+  for (const auto& out : outputs) stack.push_back(producer.at(out.get()));
+  while (!stack.empty()) {
+    const size_t i = stack.back();
+    stack.pop_back();
+    if (needed[i]) continue;
+    needed[i] = true;
+    for (const auto& body : operations[i]->bodies) {
+      for (const ir::Load* load : ir::loads_of(body)) stack.push_back(producer.at(load->buffer.get()));
+    }
+  }
+  ir::Workload workload;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    if (needed[i]) workload.operations.push_back(operations[i]);
+  }
+  workload.outputs = std::move(outputs);
+  return workload;
+}
+
+class Partitioner {
+ public:
+  explicit Partitioner(const Graph& graph) : graph_(graph) {}
+
+  Result<Partition> run() {
+    TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_));
+    find_storage(grouping);
+    // A kernel runs at the place of its last node: everything it reads is there by then.
+    std::vector<std::vector<size_t>> groups = grouping.groups;
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
+    for (const auto& group : groups) TS_RETURN_IF_ERROR(add_group(group));
+    TS_RETURN_IF_ERROR(add_output_copies());
+    return std::move(partition_);
+  }
+
+ private:
+  void find_storage(const Grouping& grouping) {
+    partition_.storage_of.resize(graph_.values.size());
+    for (size_t i = 0; i < graph_.values.size(); ++i) partition_.storage_of[i] = static_cast<ValueId>(i);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (grouping.classes[i] != NodeClass::kAlias) continue;
+      const Node& node = graph_.nodes[i];
+      partition_.storage_of[index(node.outputs[0])] = partition_.storage_of[index(node.inputs[0])];
+    }
+  }
+
+  Status add_group(const std::vector<size_t>& group) {
+    // Values that leave the group: read by an outside node or by the user.
+    std::unordered_set<ValueId> inside;
+    for (size_t n : group) {
+      for (ValueId id : graph_.nodes[n].outputs) {
+        if (id != kNoValue) inside.insert(id);
+      }
+    }
+    const std::set<size_t> members(group.begin(), group.end());
+    std::unordered_set<ValueId> leaving(graph_.outputs.begin(), graph_.outputs.end());
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (members.count(n)) continue;
+      leaving.insert(graph_.nodes[n].inputs.begin(), graph_.nodes[n].inputs.end());
+    }
+
+    WorkloadBuilder builder;
+    std::unordered_map<ValueId, ir::Buffer> buffers;
+    std::unordered_map<const ir::BufferNode*, ValueId> value_of;  // of placeholders
+    std::unordered_map<const ir::BufferNode*, ir::Expr> immediates;
+    std::vector<ir::Buffer> output_buffers;
+    std::vector<ValueId> output_values;
+    Task task;
+    for (size_t n : group) {
+      const Node& node = graph_.nodes[n];
+      task.nodes.push_back(node.name);
+      std::vector<ir::Buffer> inputs;
+      for (ValueId id : node.inputs) {
+        if (id == kNoValue) {
+          inputs.emplace_back();
+          continue;
+        }
+        auto it = buffers.find(id);
+        if (it == buffers.end()) {
+          const Value& value = graph_.values[index(id)];
+          ir::Buffer buffer = builder.placeholder(value.constant ? "weight" : "input", value.dtype,
+                                                  value.shape, value.constant != nullptr);
+          value_of[buffer.get()] = id;
+          if (value.constant && value.constant->num_elements() == 1)
+            immediates[buffer.get()] = immediate(value);
+          it = buffers.emplace(id, std::move(buffer)).first;
+        }
+        inputs.push_back(it->second);
+      }
+      TS_ASSIGN_OR_RETURN(std::vector<ir::Buffer> outputs, emit(graph_, node, inputs, builder));
+      for (size_t o = 0; o < node.outputs.size(); ++o) {
+        const ValueId id = node.outputs[o];
+        if (id == kNoValue) continue;
+        if (o >= outputs.size() || !outputs[o]) {
+          if (leaving.count(id)) {
+            return Error{ErrorCode::kUnsupported, node.name,
+                         "output " + std::to_string(o) + " of " + node.op +
+                             " is used, but Tensorsmith does not compute it"};
+          }
+          continue;
+        }
+        buffers[id] = outputs[o];
+        if (leaving.count(id)) {
+          output_buffers.push_back(outputs[o]);
+          output_values.push_back(id);
+        }
+      }
+    }
+    if (output_buffers.empty()) return {};  // dead code
+    std::vector<ir::OperationRef> operations = builder.operations();
+    make_outputs_distinct(operations, output_buffers, value_of);
+    inline_immediates(operations, output_buffers, immediates);
+    task.workload = prune(operations, std::move(output_buffers));
+    return add_call(std::move(task), group, value_of, std::move(output_values));
+  }
+
+  // A workload's outputs must be different computed buffers: an output that is a placeholder or repeats
+  // another one is copied.
+  static void make_outputs_distinct(std::vector<ir::OperationRef>& operations,
+                                    std::vector<ir::Buffer>& outputs,
+                                    const std::unordered_map<const ir::BufferNode*, ValueId>& placeholders) {
+    std::unordered_set<const ir::BufferNode*> seen;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!placeholders.count(outputs[i].get()) && seen.insert(outputs[i].get()).second) continue;
+      operations.push_back(copy_of(outputs[i], "copy_" + std::to_string(i)));
+      outputs[i] = operations.back()->output();
+    }
+  }
+
+  static ir::OperationRef copy_of(const ir::Buffer& source, const std::string& name) {
+    std::vector<ir::Axis> axes;
+    std::vector<ir::Expr> indices;
+    for (size_t d = 0; d < source->shape.size(); ++d) {
+      axes.push_back({ir::Var("i" + std::to_string(d)), source->shape[d]});
+      indices.push_back(axes.back().var);
+    }
+    return ir::compute(name, axes, {}, ir::Combiner::kNone, {ir::load(source, indices)});
+  }
+
+  // Rewrites reads of one-element constants into the constants, rebuilding the operations behind them.
+  static void inline_immediates(std::vector<ir::OperationRef>& operations, std::vector<ir::Buffer>& outputs,
+                                const std::unordered_map<const ir::BufferNode*, ir::Expr>& immediates) {
+    if (immediates.empty()) return;
+    std::unordered_map<const ir::BufferNode*, ir::Buffer> renamed;
+    for (auto& op : operations) {
+      if (op->is_placeholder()) continue;
+      bool changed = false;
+      std::vector<ir::Expr> bodies;
+      for (const auto& body : op->bodies) {
+        ir::Expr next = ir::rewrite(body, [&](const ir::Expr& e) -> ir::Expr {
+          const auto* load = ir::as<ir::Load>(e);
+          if (!load) return e;
+          if (auto it = immediates.find(load->buffer.get()); it != immediates.end()) return it->second;
+          if (auto it = renamed.find(load->buffer.get()); it != renamed.end()) {
+            return ir::load(it->second, load->indices);
+          }
+          return e;
+        });
+        if (!next.same_as(body)) {
+          changed = true;
+          next = ir::simplify(next);
+        }
+        bodies.push_back(std::move(next));
+      }
+      if (!changed) continue;
+      auto rebuilt = ir::compute(op->name, op->spatial, op->reduce, op->combiner, std::move(bodies));
+      for (size_t o = 0; o < op->outputs.size(); ++o) renamed[op->outputs[o].get()] = rebuilt->outputs[o];
+      op = std::move(rebuilt);
+    }
+    for (auto& out : outputs) {
+      if (auto it = renamed.find(out.get()); it != renamed.end()) out = it->second;
+    }
+  }
+
+  Status add_call(Task task, const std::vector<size_t>& group,
+                  const std::unordered_map<const ir::BufferNode*, ValueId>& value_of,
+                  std::vector<ValueId> outputs) {
+    Call call;
+    for (const auto& buffer : task.workload.inputs()) call.inputs.push_back(value_of.at(buffer.get()));
+    call.outputs = std::move(outputs);
+    if (auto status = ir::verify(task.workload); !status.ok()) {
+      return Error{ErrorCode::kUnsupported, task.nodes.empty() ? "" : task.nodes.front(),
+                   status.error().message()};
+    }
+    task.key = ir::structural_key(task.workload);
+    auto [it, added] = task_index_.emplace(task.key, partition_.tasks.size());
+    if (added) {
+      task.flops = ir::flop_count(task.workload);
+      for (size_t n : group) {
+        std::string op = graph_.nodes[n].op;
+        std::transform(op.begin(), op.end(), op.begin(), [](unsigned char c) { return std::tolower(c); });
+        task.name += (task.name.empty() ? "" : "_") + op;
+      }
+      if (group.empty()) task.name = "copy";
+      constexpr size_t kLongestName = 60;
+      if (task.name.size() > kLongestName) task.name = task.name.substr(0, kLongestName) + "..";
+      task.name += "_" + shape_text(task.workload.outputs.front()->shape);
+      partition_.tasks.push_back(std::move(task));
+    }
+    call.task = it->second;
+    ++partition_.tasks[call.task].calls;
+    partition_.calls.push_back(std::move(call));
+    return {};
+  }
+
+  // Each graph output is written by one kernel, straight into the user's buffer. One whose storage is an
+  // input, a constant or already another output gets a copy, made as soon as its source is there.
+  Status add_output_copies() {
+    std::unordered_set<ValueId> taken(graph_.inputs.begin(), graph_.inputs.end());
+    for (ValueId output : graph_.outputs) {
+      const Value& value = graph_.values[index(output)];
+      const ValueId storage = partition_.storage_of[index(output)];
+      const bool constant = value.constant || graph_.values[index(storage)].constant;
+      if (!constant && taken.insert(storage).second) continue;
+      const ValueId source_value = value.constant ? output : storage;
+      WorkloadBuilder builder;
+      ir::Buffer source =
+          builder.placeholder(constant ? "weight" : "input", value.dtype, value.shape, constant);
+      std::vector<ir::OperationRef> operations = builder.operations();
+      operations.push_back(copy_of(source, "copy"));
+      Task task;
+      task.nodes.push_back(value.name);
+      task.workload = prune(operations, {operations.back()->output()});
+      TS_RETURN_IF_ERROR(add_call(std::move(task), {}, {{source.get(), source_value}}, {output}));
+      Call copy = std::move(partition_.calls.back());
+      partition_.calls.pop_back();
+      auto position = partition_.calls.begin();
+      for (auto it = partition_.calls.begin(); it != partition_.calls.end(); ++it) {
+        const auto& written = it->outputs;
+        if (std::any_of(written.begin(), written.end(),
+                        [&](ValueId id) { return partition_.storage_of[index(id)] == storage; })) {
+          position = it + 1;
+        }
+      }
+      partition_.calls.insert(position, std::move(copy));
+      partition_.storage_of[index(output)] = output;
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  Partition partition_;
+  std::unordered_map<std::string, size_t> task_index_;
+};
+
+}  // namespace
+
+Result<Partition> partition(const Graph& graph) { return Partitioner(graph).run(); }
+
+}  // namespace tensorsmith::graph
