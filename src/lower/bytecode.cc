@@ -1,0 +1,611 @@
+#include "lower/bytecode.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tensorsmith::lower {
+
+using ir::DType;
+
+RegisterKind register_kind(DType dtype) {
+  if (dtype == DType::kF64) return RegisterKind::kF64;
+  return ir::is_float(dtype) ? RegisterKind::kF32 : RegisterKind::kInt;
+}
+
+namespace {
+
+// All values of a fit in b (integers and bool).
+bool fits(DType a, DType b) {
+  if (a == b || a == DType::kBool) return true;
+  if (b == DType::kBool) return false;
+  // The register holds 64 bits either way.
+  if (b == DType::kI64 || b == DType::kU64) return true;
+  if (a == DType::kI64 || a == DType::kU64) return false;
+  if (ir::is_unsigned_int(a)) {
+    return ir::is_unsigned_int(b) ? ir::bytes_of(a) <= ir::bytes_of(b) : ir::bytes_of(a) < ir::bytes_of(b);
+  }
+  return ir::is_signed_int(b) && ir::bytes_of(a) <= ir::bytes_of(b);
+}
+
+// The 64-bit opcode of an integer operator, if it has one.
+bool int_opcode(ir::BinaryOp op, DType operands, Opcode& out) {
+  const bool u64 = operands == DType::kU64;  // ordered as unsigned
+  switch (op) {
+    case ir::BinaryOp::kAdd:
+      out = Opcode::kAddI;
+      return true;
+    case ir::BinaryOp::kSub:
+      out = Opcode::kSubI;
+      return true;
+    case ir::BinaryOp::kMul:
+      out = Opcode::kMulI;
+      return true;
+    case ir::BinaryOp::kDiv:
+      out = Opcode::kDivI;
+      return !u64;
+    case ir::BinaryOp::kFloorDiv:
+      out = Opcode::kFloorDivI;
+      return !u64;
+    case ir::BinaryOp::kFloorMod:
+      out = Opcode::kFloorModI;
+      return !u64;
+    case ir::BinaryOp::kMin:
+      out = Opcode::kMinI;
+      return !u64;
+    case ir::BinaryOp::kMax:
+      out = Opcode::kMaxI;
+      return !u64;
+    case ir::BinaryOp::kEq:
+      out = Opcode::kEqI;
+      return true;
+    case ir::BinaryOp::kNe:
+      out = Opcode::kNeI;
+      return true;
+    case ir::BinaryOp::kLt:
+      out = Opcode::kLtI;
+      return !u64;
+    case ir::BinaryOp::kLe:
+      out = Opcode::kLeI;
+      return !u64;
+    case ir::BinaryOp::kGt:
+      out = Opcode::kGtI;
+      return !u64;
+    case ir::BinaryOp::kGe:
+      out = Opcode::kGeI;
+      return !u64;
+    case ir::BinaryOp::kAnd:
+    case ir::BinaryOp::kBitAnd:
+      out = Opcode::kAndI;
+      return true;
+    case ir::BinaryOp::kOr:
+    case ir::BinaryOp::kBitOr:
+      out = Opcode::kOrI;
+      return true;
+    case ir::BinaryOp::kBitXor:
+      out = Opcode::kXorI;
+      return true;
+    case ir::BinaryOp::kShl:
+    case ir::BinaryOp::kShr:
+      return false;
+  }
+  return false;
+}
+
+// The kF32 opcode of a float operator; that of kF64 is at a fixed distance.
+bool float_opcode(ir::BinaryOp op, Opcode& out) {
+  switch (op) {
+    case ir::BinaryOp::kAdd:
+      out = Opcode::kAddF32;
+      return true;
+    case ir::BinaryOp::kSub:
+      out = Opcode::kSubF32;
+      return true;
+    case ir::BinaryOp::kMul:
+      out = Opcode::kMulF32;
+      return true;
+    case ir::BinaryOp::kDiv:
+      out = Opcode::kDivF32;
+      return true;
+    case ir::BinaryOp::kMin:
+      out = Opcode::kMinF32;
+      return true;
+    case ir::BinaryOp::kMax:
+      out = Opcode::kMaxF32;
+      return true;
+    case ir::BinaryOp::kEq:
+      out = Opcode::kEqF32;
+      return true;
+    case ir::BinaryOp::kNe:
+      out = Opcode::kNeF32;
+      return true;
+    case ir::BinaryOp::kLt:
+      out = Opcode::kLtF32;
+      return true;
+    case ir::BinaryOp::kLe:
+      out = Opcode::kLeF32;
+      return true;
+    case ir::BinaryOp::kGt:
+      out = Opcode::kGtF32;
+      return true;
+    case ir::BinaryOp::kGe:
+      out = Opcode::kGeF32;
+      return true;
+    case ir::BinaryOp::kFloorDiv:
+    case ir::BinaryOp::kFloorMod:
+    case ir::BinaryOp::kAnd:
+    case ir::BinaryOp::kOr:
+    case ir::BinaryOp::kBitAnd:
+    case ir::BinaryOp::kBitOr:
+    case ir::BinaryOp::kBitXor:
+    case ir::BinaryOp::kShl:
+    case ir::BinaryOp::kShr:
+      return false;
+  }
+  return false;
+}
+
+constexpr int kF64Distance = static_cast<int>(Opcode::kAddF64) - static_cast<int>(Opcode::kAddF32);
+static_assert(static_cast<int>(Opcode::kNegF64) - static_cast<int>(Opcode::kNegF32) == kF64Distance);
+int64_t wrapping_mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+int64_t wrapping_add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+Opcode for_f64(Opcode f32) { return static_cast<Opcode>(static_cast<int>(f32) + kF64Distance); }
+
+}  // namespace
+
+int32_t ExprCompiler::push_level(Stream* stream) {
+  streams_.push_back(stream);
+  cached_.emplace_back();
+  bound_.emplace_back();
+  return innermost();
+}
+
+void ExprCompiler::pop_level() {
+  for (const ir::ExprNode* e : cached_.back()) cache_.erase(e);
+  for (const ir::VarNode* v : bound_.back()) vars_.erase(v);
+  cached_.pop_back();
+  bound_.pop_back();
+  streams_.pop_back();
+}
+
+int32_t ExprCompiler::bind_lanes(const ir::Var& var, int64_t extent) {
+  const int32_t reg = code_.registers++;
+  vars_[var.get()] = VarInfo{{reg, innermost()}, extent, -1};
+  bound_.back().push_back(var.get());
+  return reg;
+}
+
+int32_t ExprCompiler::bind_uniform(const ir::Var& var, int64_t extent, int32_t counter) {
+  const int32_t reg = bind_lanes(var, extent);
+  vars_[var.get()].counter = counter;
+  return reg;
+}
+
+void ExprCompiler::bind_buffer(const ir::BufferNode* buffer, BufferInfo info) {
+  buffers_[buffer] = std::move(info);
+}
+
+int32_t ExprCompiler::compile(const ir::Expr& e) { return compile_value(e).reg; }
+
+int32_t ExprCompiler::compile_address(const ir::Load& access, int32_t& site) {
+  const auto buffer = buffers_.find(access.buffer.get());
+  TS_CHECK(buffer != buffers_.end(), "access to unbound buffer '" + access.buffer->name + "'");
+  site = static_cast<int32_t>(code_.sites.size());
+  code_.sites.push_back({buffer->second.slot, &access});
+  int64_t uniform = 0;
+  return address(access, site, false, uniform).reg;
+}
+
+ExprCompiler::Value ExprCompiler::emit(Instruction instruction, int32_t level) {
+  instruction.dst = code_.registers++;
+  streams_[static_cast<size_t>(level)]->push_back(instruction);
+  return {instruction.dst, level};
+}
+
+ExprCompiler::Value ExprCompiler::constant(ir::Scalar value) {
+  const auto key = std::make_tuple(value.dtype, value.i, std::bit_cast<int64_t>(value.f));
+  auto [it, inserted] = constants_.try_emplace(key);
+  if (inserted) {
+    it->second = {code_.registers++, 0};
+    code_.constants.emplace_back(it->second.reg, value);
+  }
+  return it->second;
+}
+
+ExprCompiler::Value ExprCompiler::variable(const ir::VarNode* var) {
+  const auto it = vars_.find(var);
+  TS_CHECK(it != vars_.end(), "unbound variable '" + var->name + "'");
+  used_.insert(it->second.value.reg);
+  return it->second.value;
+}
+
+ExprCompiler::Value ExprCompiler::wrap(Value v, DType dtype) {
+  Instruction i{};
+  i.a = v.reg;
+  switch (dtype) {
+    case DType::kBool:
+      i.op = Opcode::kWrapBool;
+      break;
+    case DType::kI8:
+      i.op = Opcode::kWrapI8;
+      break;
+    case DType::kU8:
+      i.op = Opcode::kWrapU8;
+      break;
+    case DType::kI16:
+      i.op = Opcode::kWrapI16;
+      break;
+    case DType::kU16:
+      i.op = Opcode::kWrapU16;
+      break;
+    case DType::kI32:
+      i.op = Opcode::kWrapI32;
+      break;
+    case DType::kU32:
+      i.op = Opcode::kWrapU32;
+      break;
+    case DType::kF16:
+      i.op = Opcode::kRoundF16;
+      break;
+    case DType::kBF16:
+      i.op = Opcode::kRoundBF16;
+      break;
+    case DType::kI64:
+    case DType::kU64:
+    case DType::kF32:
+    case DType::kF64:
+      return v;
+  }
+  return emit(i, v.level);
+}
+
+ExprCompiler::Value ExprCompiler::compile_value(const ir::Expr& e) {
+  TS_CHECK(e.defined(), "undefined expression");
+  if (const auto it = cache_.find(e.get()); it != cache_.end()) return it->second;
+  const Value v = compile_node(e);
+  cache_[e.get()] = v;
+  cached_[static_cast<size_t>(v.level)].push_back(e.get());
+  return v;
+}
+
+ExprCompiler::Value ExprCompiler::compile_node(const ir::Expr& e) {
+  return ir::visit(ir::overloaded{
+                       [&](const ir::IntImm& x) { return constant(ir::scalar_int(e->dtype, x.value)); },
+                       [&](const ir::FloatImm& x) { return constant(ir::scalar_float(e->dtype, x.value)); },
+                       [&](const ir::VarRef& x) { return variable(x.var.get()); },
+                       [&](const ir::Unary& x) { return compile_unary(x, e->dtype); },
+                       [&](const ir::Binary& x) { return compile_binary(x, e->dtype); },
+                       [&](const ir::Select& x) { return compile_select(x, e->dtype); },
+                       [&](const ir::Cast& x) { return compile_cast(x, e->dtype); },
+                       [&](const ir::Call& x) { return compile_call(x, e->dtype); },
+                       [&](const ir::Load& x) { return compile_load(x, e->dtype); },
+                   },
+                   e);
+}
+
+ExprCompiler::Value ExprCompiler::compile_unary(const ir::Unary& e, DType dtype) {
+  const Value a = compile_value(e.a);
+  Instruction i{};
+  i.a = a.reg;
+  i.sub = static_cast<uint8_t>(e.op);
+  i.dtype = i.dtype_a = dtype;
+  i.op = Opcode::kUnary;
+  if (e.op == ir::UnaryOp::kNot) i.op = Opcode::kNotB;
+  if (e.op == ir::UnaryOp::kNeg) {
+    switch (register_kind(dtype)) {
+      case RegisterKind::kInt:
+        i.op = Opcode::kNegI;
+        return wrap(emit(i, a.level), dtype);
+      case RegisterKind::kF32:
+        i.op = Opcode::kNegF32;
+        break;
+      case RegisterKind::kF64:
+        i.op = Opcode::kNegF64;
+        break;
+    }
+  }
+  return emit(i, a.level);
+}
+
+ExprCompiler::Value ExprCompiler::compile_binary(const ir::Binary& e, DType dtype) {
+  const DType operands = e.a.dtype();
+  // Index sums become one linear instruction a level.
+  if (dtype == DType::kI64 && operands == DType::kI64 &&
+      (e.op == ir::BinaryOp::kAdd || e.op == ir::BinaryOp::kSub ||
+       (e.op == ir::BinaryOp::kMul && (ir::as_int(e.a) || ir::as_int(e.b))))) {
+    Linear linear;
+    if (e.op == ir::BinaryOp::kMul) {
+      const auto left = ir::as_int(e.a);
+      linearize(left ? e.b : e.a, left ? *left : *ir::as_int(e.b), linear);
+    } else {
+      linearize(e.a, 1, linear);
+      linearize(e.b, e.op == ir::BinaryOp::kAdd ? 1 : -1, linear);
+    }
+    return linear_value(linear);
+  }
+  const Value a = compile_value(e.a);
+  const Value b = compile_value(e.b);
+  const int32_t level = std::max(a.level, b.level);
+  Instruction i{};
+  i.a = a.reg;
+  i.b = b.reg;
+  i.dtype = dtype;
+  i.dtype_a = operands;
+  i.sub = static_cast<uint8_t>(e.op);
+  if (register_kind(operands) == RegisterKind::kInt) {
+    if (!int_opcode(e.op, operands, i.op)) {
+      i.op = Opcode::kBinary;
+      return emit(i, level);
+    }
+    const Value v = emit(i, level);
+    const bool can_overflow = e.op == ir::BinaryOp::kAdd || e.op == ir::BinaryOp::kSub ||
+                              e.op == ir::BinaryOp::kMul || e.op == ir::BinaryOp::kDiv ||
+                              e.op == ir::BinaryOp::kFloorDiv;
+    return can_overflow ? wrap(v, dtype) : v;
+  }
+  if (!float_opcode(e.op, i.op)) {
+    i.op = Opcode::kBinary;
+    return emit(i, level);
+  }
+  if (operands == DType::kF64) i.op = for_f64(i.op);
+  const Value v = emit(i, level);
+  return ir::is_float(dtype) ? wrap(v, dtype) : v;
+}
+
+ExprCompiler::Value ExprCompiler::compile_cast(const ir::Cast& e, DType dtype) {
+  const DType from = e.a.dtype();
+  const Value a = compile_value(e.a);
+  if (from == dtype) return a;
+  Instruction i{};
+  i.a = a.reg;
+  i.dtype = dtype;
+  i.dtype_a = from;
+  const RegisterKind source = register_kind(from);
+  const RegisterKind target = register_kind(dtype);
+  if (source == RegisterKind::kInt && target == RegisterKind::kInt)
+    return fits(from, dtype) ? a : wrap(a, dtype);
+  if (source == RegisterKind::kInt && dtype == DType::kF32 && from != DType::kU64) {
+    i.op = Opcode::kIntToF32;
+    return emit(i, a.level);
+  }
+  if (source == RegisterKind::kInt && dtype == DType::kF64 && from != DType::kU64) {
+    i.op = Opcode::kIntToF64;
+    return emit(i, a.level);
+  }
+  if (source == RegisterKind::kF32 && dtype == DType::kF64) {
+    i.op = Opcode::kF32ToF64;
+    return emit(i, a.level);
+  }
+  if (source == RegisterKind::kF64 && dtype == DType::kF32) {
+    i.op = Opcode::kF64ToF32;
+    return emit(i, a.level);
+  }
+  if (source == RegisterKind::kF32 && target == RegisterKind::kF32) return wrap(a, dtype);
+  i.op = Opcode::kCast;
+  return emit(i, a.level);
+}
+
+ExprCompiler::Value ExprCompiler::compile_call(const ir::Call& e, DType dtype) {
+  const Value a = compile_value(e.args[0]);
+  Instruction i{};
+  i.op = Opcode::kCall;
+  i.sub = static_cast<uint8_t>(e.intrinsic);
+  i.dtype = dtype;
+  i.dtype_a = e.args[0].dtype();
+  i.a = a.reg;
+  int32_t level = a.level;
+  if (e.args.size() > 1) {
+    const Value b = compile_value(e.args[1]);
+    i.b = b.reg;
+    level = std::max(level, b.level);
+  }
+  return emit(i, level);
+}
+
+// A side is compiled under the mask of the lanes that choose it and is jumped over when there are none, so
+// that its loads are checked for those lanes only.
+ExprCompiler::Value ExprCompiler::compile_select(const ir::Select& e, DType dtype) {
+  const Value condition = compile_value(e.condition);
+  const int32_t outer_mask = mask_;
+  const auto here = static_cast<size_t>(innermost());
+  auto side = [&](const ir::Expr& value, Opcode mask_op) {
+    Stream& stream = *streams_[here];
+    const size_t begin = stream.size();
+    const size_t cached = cached_[here].size();
+    Instruction mask{};
+    mask.op = mask_op;
+    mask.a = outer_mask;
+    mask.b = condition.reg;
+    mask_ = emit(mask, innermost()).reg;
+    Instruction jump{};
+    jump.op = Opcode::kJumpIfNone;
+    jump.a = mask_;
+    const size_t jump_at = stream.size();
+    stream.push_back(jump);
+    const Value v = compile_value(value);
+    if (stream.size() == jump_at + 1) {
+      stream.resize(begin);  // nothing is computed here
+    } else {
+      stream[jump_at].imm = static_cast<int64_t>(stream.size());
+    }
+    for (size_t k = cached; k < cached_[here].size(); ++k) cache_.erase(cached_[here][k]);
+    cached_[here].resize(cached);
+    return v;
+  };
+  const Value a = side(e.a, Opcode::kMaskAnd);
+  const Value b = side(e.b, Opcode::kMaskAndNot);
+  mask_ = outer_mask;
+  Instruction i{};
+  switch (register_kind(dtype)) {
+    case RegisterKind::kInt:
+      i.op = Opcode::kSelectI;
+      break;
+    case RegisterKind::kF32:
+      i.op = Opcode::kSelectF32;
+      break;
+    case RegisterKind::kF64:
+      i.op = Opcode::kSelectF64;
+      break;
+  }
+  i.a = condition.reg;
+  i.b = a.reg;
+  i.c = b.reg;
+  return emit(i, std::max({condition.level, a.level, b.level}));
+}
+
+ExprCompiler::Value ExprCompiler::compile_load(const ir::Load& e, DType dtype) {
+  const auto found = buffers_.find(e.buffer.get());
+  TS_CHECK(found != buffers_.end(), "load of unbound buffer '" + e.buffer->name + "'");
+  const BufferInfo& buffer = found->second;
+  const auto site = static_cast<int32_t>(code_.sites.size());
+  code_.sites.push_back({buffer.slot, &e});
+  int64_t uniform = 0;
+  const Value flat = address(e, site, true, uniform);
+  Instruction i{};
+  i.op = Opcode::kLoad;
+  i.dtype = dtype;
+  i.a = flat.reg;
+  i.b = buffer.slot;
+  i.c = mask_;
+  i.imm = uniform;
+  const int32_t level = !hoist_loads_ || mask_ >= 0 || uniform != 0 ? innermost() : flat.level;
+  if (buffer.tracked) {
+    Instruction check = i;
+    check.op = Opcode::kCheckWritten;
+    check.dst = site;
+    streams_[static_cast<size_t>(level)]->push_back(check);
+  }
+  return emit(i, level);
+}
+
+ExprCompiler::Value ExprCompiler::address(const ir::Load& e, int32_t site, bool allow_uniform,
+                                          int64_t& uniform) {
+  const BufferInfo& buffer = buffers_.find(e.buffer.get())->second;
+  Linear flat;
+  for (size_t d = 0; d < e.indices.size(); ++d) {
+    Linear index;
+    linearize(e.indices[d], 1, index);
+    if (!in_range(index, e.buffer->shape[d])) {
+      const Value v = linear_value(index);
+      Instruction check{};
+      check.op = Opcode::kCheckIndex;
+      check.a = v.reg;
+      check.b = static_cast<int32_t>(d);
+      check.c = mask_;
+      check.dst = site;
+      check.imm = e.buffer->shape[d];
+      const int32_t level = hoist_loads_ && mask_ < 0 ? v.level : innermost();
+      streams_[static_cast<size_t>(level)]->push_back(check);
+    }
+    const int64_t stride = buffer.strides[d];
+    flat.constant = wrapping_add(flat.constant, wrapping_mul(index.constant, stride));
+    for (const auto& [v, c] : index.terms) flat.terms.emplace_back(v, wrapping_mul(c, stride));
+    for (const auto& [v, c] : index.variables) flat.variables.emplace_back(v, wrapping_mul(c, stride));
+  }
+  if (allow_uniform) {
+    UniformOffset offset;
+    std::erase_if(flat.variables, [&](const auto& term) {
+      const VarInfo& info = vars_.at(term.first);
+      if (info.counter < 0) return false;
+      offset.counters.push_back({info.counter, term.second});
+      return true;
+    });
+    if (!offset.counters.empty()) {
+      uniform = static_cast<int64_t>(code_.uniform.size());
+      code_.uniform.push_back(std::move(offset));
+    }
+  }
+  return linear_value(flat);
+}
+
+void ExprCompiler::linearize(const ir::Expr& e, int64_t scale, Linear& out) {
+  if (e.dtype() == DType::kI64) {
+    if (const auto value = ir::as_int(e)) {
+      out.constant = wrapping_add(out.constant, wrapping_mul(scale, *value));
+      return;
+    }
+    if (const auto* ref = ir::as<ir::VarRef>(e)) {
+      const ir::VarNode* var = ref->var.get();
+      TS_CHECK(vars_.contains(var), "unbound variable '" + var->name + "'");
+      for (auto& [v, c] : out.variables) {
+        if (v == var) {
+          c = wrapping_add(c, scale);
+          return;
+        }
+      }
+      out.variables.emplace_back(var, scale);
+      return;
+    }
+    if (const auto* x = ir::as<ir::Binary>(e)) {
+      if (x->op == ir::BinaryOp::kAdd || x->op == ir::BinaryOp::kSub) {
+        linearize(x->a, scale, out);
+        linearize(x->b, x->op == ir::BinaryOp::kAdd ? scale : wrapping_mul(scale, -1), out);
+        return;
+      }
+      if (x->op == ir::BinaryOp::kMul) {
+        if (const auto factor = ir::as_int(x->b)) {
+          linearize(x->a, wrapping_mul(scale, *factor), out);
+          return;
+        }
+        if (const auto factor = ir::as_int(x->a)) {
+          linearize(x->b, wrapping_mul(scale, *factor), out);
+          return;
+        }
+      }
+    }
+  }
+  const Value v = compile_value(e);
+  out.terms.emplace_back(v, scale);
+}
+
+bool ExprCompiler::in_range(const Linear& linear, int64_t extent) const {
+  if (!linear.terms.empty()) return false;
+  int64_t low = linear.constant;
+  int64_t high = linear.constant;
+  for (const auto& [var, c] : linear.variables) {
+    const int64_t n = vars_.at(var).extent;
+    int64_t reach = 0;
+    int64_t& end = c > 0 ? high : low;
+    if (n < 0 || __builtin_mul_overflow(c, std::max<int64_t>(n, 1) - 1, &reach) ||
+        __builtin_add_overflow(end, reach, &end)) {
+      return false;
+    }
+  }
+  return low >= 0 && high < extent;
+}
+
+// One instruction a level, from the outermost: each adds its level's terms to the outer sum.
+ExprCompiler::Value ExprCompiler::linear_value(const Linear& linear) {
+  std::vector<std::pair<Value, int64_t>> terms = linear.terms;
+  for (const auto& [var, c] : linear.variables) {
+    if (c != 0) terms.emplace_back(variable(var), c);
+  }
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const auto& a, const auto& b) { return a.first.level < b.first.level; });
+  if (terms.empty()) return constant(ir::scalar_int(DType::kI64, linear.constant));
+  if (terms.size() == 1 && terms[0].second == 1 && linear.constant == 0) return terms[0].first;
+  Value sum;
+  int64_t imm = linear.constant;
+  for (size_t begin = 0; begin < terms.size();) {
+    size_t end = begin;
+    Instruction i{};
+    i.op = Opcode::kLinear;
+    i.imm = imm;
+    i.a = static_cast<int32_t>(code_.terms.size());
+    const int32_t level = terms[begin].first.level;
+    if (sum.reg >= 0) code_.terms.push_back({sum.reg, 1});
+    for (; end < terms.size() && terms[end].first.level == level; ++end) {
+      code_.terms.push_back({terms[end].first.reg, terms[end].second});
+    }
+    i.b = static_cast<int32_t>(code_.terms.size()) - i.a;
+    sum = emit(i, level);
+    imm = 0;
+    begin = end;
+  }
+  return sum;
+}
+
+}  // namespace tensorsmith::lower
