@@ -1,1 +1,160 @@
 #include "space/design_space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/hash.h"
+#include "space/design_space_impl.h"
+
+namespace tensorsmith::space {
+
+uint64_t Candidate::hash() const {
+  Hasher hasher;
+  hasher.add(static_cast<uint64_t>(sketch));
+  for (int64_t d : decisions) hasher.add(static_cast<uint64_t>(d));
+  return hasher.digest64();
+}
+
+DesignSpace::Impl::Impl(ir::Workload w, const target::Device& device, int threads)
+    : workload(std::move(w)), analysis(workload) {
+  context.workload = &workload;
+  context.analysis = &analysis;
+  context.machine = Machine::of(device);
+  context.threads = std::max(threads, 1);
+  plain = context;
+  context.inlined = always_inlined(analysis);
+  plain.inlined.assign(analysis.stages.size(), false);
+  sketches = make_sketches(context, plain);
+}
+
+Status DesignSpace::Impl::check(const Candidate& c) const {
+  const auto invalid = [](std::string reason) {
+    return Error{ErrorCode::kInvalidArgument, "candidate", std::move(reason)};
+  };
+  if (c.sketch < 0 || static_cast<size_t>(c.sketch) >= sketches.size())
+    return invalid("sketch " + std::to_string(c.sketch) + " does not exist");
+  const auto& s = sketch(c);
+  if (c.decisions.size() != s.width())
+    return invalid("it has " + std::to_string(c.decisions.size()) + " decisions, the sketch needs " +
+                   std::to_string(s.width()));
+  for (size_t p = 0; p < s.plans.size(); ++p) {
+    const auto d = s.of_plan(c.decisions, p);
+    for (const auto& slot : s.plans[p]->slots()) {
+      const auto own = d.subspan(slot.offset, slot.width());
+      const bool in_range =
+          slot.tiles ? slot.tiles->contains(own) : own[0] >= 0 && own[0] < slot.decision.categories;
+      if (!in_range) return invalid("decision '" + slot.decision.name + "' is out of range");
+    }
+    TS_RETURN_IF_ERROR(s.plans[p]->check(d));
+  }
+  return {};
+}
+
+double DesignSpace::Impl::estimate(const Candidate& c) const {
+  const auto& s = sketch(c);
+  double seconds = 0;
+  for (size_t p = 0; p < s.plans.size(); ++p) seconds += s.plans[p]->estimate(s.of_plan(c.decisions, p));
+  return seconds;
+}
+
+sched::Trace DesignSpace::Impl::trace(const Candidate& c) const {
+  const auto& s = sketch(c);
+  TraceMaker maker(workload);
+  // Consumers first: a producer's body is then copied once into the final reader, not through every stage of
+  // the chain.
+  if (s.inlines)
+    for (size_t i = context.inlined.size(); i-- > 0;)
+      if (context.inlined[i]) maker.compute_inline(static_cast<int>(i));
+  for (size_t p = 0; p < s.plans.size(); ++p) s.plans[p]->emit(maker, s.of_plan(c.decisions, p));
+  return std::move(maker).take();
+}
+
+Candidate DesignSpace::Impl::first(size_t index) const {
+  const auto& s = sketches[index];
+  Candidate c;
+  c.sketch = static_cast<int>(index);
+  for (const auto& slot : s.slots) {
+    if (slot.kind == DecisionKind::kCategory) {
+      c.decisions.push_back(0);
+    } else {
+      c.decisions.insert(c.decisions.end(), static_cast<size_t>(slot.parts), 1);
+    }
+  }
+  return c;
+}
+
+bool DesignSpace::Impl::advance(Candidate& c) const {
+  const auto& s = sketch(c);
+  for (size_t k = s.owner.size(); k-- > 0;) {
+    const auto [p, number] = s.owner[k];
+    const auto& slot = s.plans[p]->slots()[number];
+    const std::span<int64_t> own(c.decisions.data() + s.offsets[p] + slot.offset, slot.width());
+    if (slot.tiles) {
+      if (slot.tiles->advance(own)) return true;
+    } else {
+      if (++own[0] < slot.decision.categories) return true;
+      own[0] = 0;
+    }
+  }
+  return false;
+}
+
+Result<DesignSpace> DesignSpace::build(const ir::Workload& workload, const target::Device& device,
+                                       const Options& options) {
+  TS_RETURN_IF_ERROR(ir::verify(workload));
+  if (device.kind != target::DeviceKind::kCpu)
+    return Error{ErrorCode::kUnsupported, device.name, "the design space covers CPUs only"};
+  if (options.threads < 1)
+    return Error{ErrorCode::kInvalidArgument, "threads", "the number of threads must be at least 1"};
+  auto impl = std::make_shared<Impl>(workload, device, options.threads);
+  impl->find_seeds();
+  return DesignSpace(std::move(impl));
+}
+
+size_t DesignSpace::num_sketches() const { return impl_->sketches.size(); }
+
+const std::vector<DecisionSlot>& DesignSpace::slots(int sketch) const {
+  return impl_->sketches.at(static_cast<size_t>(sketch)).slots;
+}
+
+std::string DesignSpace::describe(int sketch) const {
+  return impl_->sketches.at(static_cast<size_t>(sketch)).description;
+}
+
+double DesignSpace::size(int sketch) const {
+  const auto& s = impl_->sketches.at(static_cast<size_t>(sketch));
+  double product = 1;
+  for (const auto& plan : s.plans)
+    for (const auto& slot : plan->slots())
+      product *= slot.tiles ? slot.tiles->count() : static_cast<double>(slot.decision.categories);
+  return product;
+}
+
+std::vector<Candidate> DesignSpace::enumerate(int sketch, size_t limit) const {
+  std::vector<Candidate> result;
+  Candidate c = impl_->first(static_cast<size_t>(sketch));
+  while (result.size() < limit) {
+    result.push_back(c);
+    if (!impl_->advance(c)) break;
+  }
+  return result;
+}
+
+Status DesignSpace::check(const Candidate& candidate) const { return impl_->check(candidate); }
+
+double DesignSpace::estimate(const Candidate& candidate) const {
+  if (!impl_->check(candidate).ok()) return std::numeric_limits<double>::infinity();
+  return impl_->estimate(candidate);
+}
+
+Candidate DesignSpace::default_candidate() const { return impl_->default_candidate; }
+
+Result<sched::Trace> DesignSpace::to_trace(const Candidate& candidate) const {
+  TS_RETURN_IF_ERROR(impl_->check(candidate));
+  return impl_->trace(candidate);
+}
+
+const ir::Workload& DesignSpace::workload() const { return impl_->workload; }
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,251 @@
+#include "space/analysis.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "ir/analysis.h"
+#include "ir/bounds.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+using ir::Expr;
+
+double cost_of(ir::Intrinsic intrinsic) {
+  switch (intrinsic) {
+    case ir::Intrinsic::kAbs:
+    case ir::Intrinsic::kSign:
+    case ir::Intrinsic::kFloor:
+    case ir::Intrinsic::kCeil:
+    case ir::Intrinsic::kRound:
+    case ir::Intrinsic::kTrunc:
+    case ir::Intrinsic::kIsNan:
+    case ir::Intrinsic::kIsInf:
+      return 1;
+    case ir::Intrinsic::kSqrt:
+      return 6;
+    case ir::Intrinsic::kExp:
+    case ir::Intrinsic::kLog:
+    case ir::Intrinsic::kSin:
+    case ir::Intrinsic::kCos:
+    case ir::Intrinsic::kTan:
+    case ir::Intrinsic::kAsin:
+    case ir::Intrinsic::kAcos:
+    case ir::Intrinsic::kAtan:
+    case ir::Intrinsic::kSinh:
+    case ir::Intrinsic::kCosh:
+    case ir::Intrinsic::kTanh:
+    case ir::Intrinsic::kAsinh:
+    case ir::Intrinsic::kAcosh:
+    case ir::Intrinsic::kAtanh:
+    case ir::Intrinsic::kErf:
+      return 20;
+    case ir::Intrinsic::kPow:
+    case ir::Intrinsic::kFmod:
+      return 40;
+  }
+  return 1;
+}
+
+// Walks a body with the knowledge whether a select guards the place; indices of loads are walked as index
+// arithmetic (not counted).
+class BodyWalker {
+ public:
+  BodyWalker(const ir::Operation& op, const ir::Workload& workload, StageInfo& info)
+      : op_(op), workload_(workload), info_(info) {
+    for (const auto& axis : op.spatial) axes_.push_back(axis.var);
+    for (const auto& axis : op.reduce) axes_.push_back(axis.var);
+  }
+
+  void walk(const Expr& e, bool guarded) {
+    ir::visit(ir::overloaded{
+                  [](const ir::IntImm&) {},
+                  [](const ir::FloatImm&) {},
+                  [](const ir::VarRef&) {},
+                  [&](const ir::Unary& u) {
+                    count(e, 1);
+                    walk(u.a, guarded);
+                  },
+                  [&](const ir::Binary& b) {
+                    const bool division = b.op == ir::BinaryOp::kDiv && ir::is_float(e->dtype);
+                    count(e, division ? 6 : 1);
+                    if (division && as_constant(b.b) == nullptr) info_.expensive = true;
+                    walk(b.a, guarded);
+                    walk(b.b, guarded);
+                  },
+                  [&](const ir::Select& s) {
+                    info_.has_select = true;
+                    walk(s.condition, guarded);
+                    walk(s.a, true);
+                    walk(s.b, true);
+                  },
+                  [&](const ir::Cast& c) { walk(c.a, guarded); },
+                  [&](const ir::Call& c) {
+                    const double cost = cost_of(c.intrinsic);
+                    info_.flops_per_point += cost;
+                    if (cost > 1) info_.expensive = true;
+                    for (const auto& a : c.args) walk(a, guarded);
+                  },
+                  [&](const ir::Load& l) { add_read(l, guarded); },
+              },
+              e);
+  }
+
+ private:
+  static const ir::FloatImm* as_constant(const Expr& e) { return ir::as<ir::FloatImm>(e); }
+
+  void count(const Expr& e, double cost) {
+    // Index arithmetic inside conditions is cheap and mostly loop invariant; data arithmetic is what counts.
+    if (e->dtype != ir::DType::kI64 && e->dtype != ir::DType::kBool) info_.flops_per_point += cost;
+  }
+
+  void add_read(const ir::Load& load, bool guarded) {
+    Read read;
+    const auto producer = workload_.producer_of(load.buffer.get());
+    TS_CHECK(producer.has_value(), "a read of a buffer that nothing defines");
+    read.producer = static_cast<int>(*producer);
+    read.guarded = guarded;
+    read.affine = true;
+    for (const auto& index : load.indices) {
+      read.indices.push_back(analyze_index(index, guarded));
+      read.affine = read.affine && read.indices.back().affine;
+    }
+    if (read.affine) {
+      read.strides.assign(axes_.size(), 0);
+      const auto strides = load.buffer->effective_strides();
+      for (size_t d = 0; d < read.indices.size(); ++d)
+        for (size_t a = 0; a < axes_.size(); ++a)
+          read.strides[a] += strides[d] * read.indices[d].coefficients[a];
+    } else {
+      info_.indirect = true;
+    }
+    for (auto& other : info_.reads) {
+      if (other.producer != read.producer || !other.affine || !read.affine) continue;
+      bool equal = true;
+      for (size_t d = 0; d < read.indices.size() && equal; ++d)
+        equal = other.indices[d].constant == read.indices[d].constant &&
+                other.indices[d].coefficients == read.indices[d].coefficients;
+      if (equal) {
+        other.guarded = other.guarded && guarded;
+        return;
+      }
+    }
+    info_.reads.push_back(std::move(read));
+  }
+
+  ReadIndex analyze_index(const Expr& index, bool guarded) {
+    ReadIndex result;
+    // Loads inside an index (Gather) are reads too.
+    for (const auto* inner : ir::loads_of(index)) add_read(*inner, guarded);
+    const auto affine = ir::as_affine(index);
+    if (!affine) return result;
+    result.constant = affine->constant;
+    result.coefficients.assign(axes_.size(), 0);
+    for (const auto& [var, coefficient] : affine->terms) {
+      const auto it = std::find(axes_.begin(), axes_.end(), var);
+      if (it == axes_.end()) return ReadIndex{};
+      result.coefficients[static_cast<size_t>(it - axes_.begin())] = coefficient;
+    }
+    result.affine = true;
+    return result;
+  }
+
+  const ir::Operation& op_;
+  const ir::Workload& workload_;
+  StageInfo& info_;
+  std::vector<ir::Var> axes_;
+};
+
+bool misses_a_spatial_axis(const StageInfo& info, const Read& read) {
+  for (int a = 0; a < info.num_spatial; ++a)
+    if (info.extents[static_cast<size_t>(a)] > 1 && !read.depends_on(a)) return true;
+  return false;
+}
+
+}  // namespace
+
+int ReadIndex::single_axis() const {
+  int axis = -1;
+  for (size_t a = 0; a < coefficients.size(); ++a) {
+    if (coefficients[a] == 0) continue;
+    if (axis >= 0 || coefficients[a] != 1) return -1;
+    axis = static_cast<int>(a);
+  }
+  return axis;
+}
+
+double StageInfo::spatial_points() const {
+  double points = 1;
+  for (int a = 0; a < num_spatial; ++a) points *= static_cast<double>(extents[static_cast<size_t>(a)]);
+  return points;
+}
+
+double StageInfo::reduce_points() const {
+  double points = 1;
+  for (int a = num_spatial; a < num_axes(); ++a)
+    points *= static_cast<double>(extents[static_cast<size_t>(a)]);
+  return points;
+}
+
+WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(workload.operations.size()) {
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const auto& op = *workload.operations[i];
+    auto& info = stages[i];
+    info.placeholder = op.is_placeholder();
+    info.constant = op.is_constant;
+    info.reduction = op.has_reduction();
+    info.arg_reduction = op.outputs.size() > 1;
+    info.num_spatial = static_cast<int>(op.spatial.size());
+    info.num_reduce = static_cast<int>(op.reduce.size());
+    info.element_bytes = ir::bytes_of(op.output()->dtype);
+    for (const auto& axis : op.spatial) info.extents.push_back(axis.extent);
+    for (const auto& axis : op.reduce) info.extents.push_back(axis.extent);
+    for (int a = 0; a < info.num_spatial; ++a)
+      if (info.extents[static_cast<size_t>(a)] > 1) info.contiguous_axis = a;
+    for (const auto& output : op.outputs)
+      for (const auto& wanted : workload.outputs) info.output = info.output || wanted == output;
+    BodyWalker walker(op, workload, info);
+    for (const auto& body : op.bodies) walker.walk(body, false);
+    if (info.reduction) info.flops_per_point += 1;
+    for (const auto& read : info.reads) {
+      auto& consumers = stages[static_cast<size_t>(read.producer)].consumers;
+      if (consumers.empty() || consumers.back() != static_cast<int>(i))
+        consumers.push_back(static_cast<int>(i));
+      if (info.reduction && misses_a_spatial_axis(info, read)) info.data_reuse = true;
+    }
+  }
+}
+
+std::vector<int> WorkloadAnalysis::axis_map(const Read& read) const {
+  std::vector<int> map;
+  for (const auto& index : read.indices)
+    map.push_back(index.affine && index.constant == 0 ? index.single_axis() : -1);
+  return map;
+}
+
+bool WorkloadAnalysis::reads_elementwise(int consumer, int producer) const {
+  const auto& info = stages[static_cast<size_t>(consumer)];
+  if (info.reduction) return false;
+  const Read* only = nullptr;
+  for (const auto& read : info.reads) {
+    if (read.producer != producer) continue;
+    if (only != nullptr) return false;
+    only = &read;
+  }
+  if (only == nullptr || !only->affine) return false;
+  const auto& produced = stages[static_cast<size_t>(producer)];
+  std::vector<bool> used(info.extents.size(), false);
+  const auto map = axis_map(*only);
+  for (size_t d = 0; d < map.size(); ++d) {
+    if (produced.extents[d] == 1 && map[d] < 0) continue;
+    if (map[d] < 0 || used[static_cast<size_t>(map[d])]) return false;
+    if (info.extents[static_cast<size_t>(map[d])] != produced.extents[d]) return false;
+    used[static_cast<size_t>(map[d])] = true;
+  }
+  for (size_t a = 0; a < used.size(); ++a)
+    if (!used[a] && info.extents[a] > 1) return false;
+  return true;
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,70 @@
+// What the sketch rules need to know about a workload: how each operation reads others, what is cheap to
+// recompute, what has data reuse.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/workload.h"
+
+namespace tensorsmith::space {
+
+// One index of a read as an affine function of the reader's axes (spatial, then reduce).
+struct ReadIndex {
+  bool affine = false;
+  int64_t constant = 0;
+  std::vector<int64_t> coefficients;  // by axis; empty if not affine
+
+  // The only axis with a coefficient, if that coefficient is 1 (the constant may be anything); else -1.
+  int single_axis() const;
+};
+
+// A read of another operation's output; equal reads of one operation are listed once.
+struct Read {
+  int producer = 0;      // operation index
+  bool affine = false;   // all indices
+  bool guarded = false;  // below a select
+  std::vector<ReadIndex> indices;
+  std::vector<int64_t> strides;  // by axis: elements the row-major address moves; empty if not affine
+
+  bool depends_on(int axis) const { return !affine || strides[static_cast<size_t>(axis)] != 0; }
+};
+
+struct StageInfo {
+  bool placeholder = false, constant = false, output = false;
+  bool reduction = false;
+  bool arg_reduction = false;  // two outputs
+  int num_spatial = 0, num_reduce = 0;
+  std::vector<int64_t> extents;  // by axis: spatial, then reduce
+  std::vector<Read> reads;
+  std::vector<int> consumers;  // operations that read it, ascending
+  bool expensive = false;      // exp, log, division, ... in the body
+  bool has_select = false;
+  bool indirect = false;       // an index that is not affine
+  bool data_reuse = false;     // a reduction one of whose reads misses a spatial axis of extent > 1
+  double flops_per_point = 0;  // rough operation count of the body, transcendental ones weighted
+  int element_bytes = 4;
+  // The last spatial axis of extent > 1 (contiguous in the output), or -1 for a scalar.
+  int contiguous_axis = -1;
+
+  double spatial_points() const;
+  double reduce_points() const;
+  int num_axes() const { return num_spatial + num_reduce; }
+};
+
+// By operation index.
+struct WorkloadAnalysis {
+  std::vector<StageInfo> stages;
+
+  explicit WorkloadAnalysis(const ir::Workload& workload);
+
+  // Axis map of a read of producer p by consumer c: for each of p's spatial axes the axis of c that indexes
+  // it alone with coefficient 1 and constant 0 (-1 otherwise).
+  std::vector<int> axis_map(const Read& read) const;
+  // The consumer reads every element of the producer at most once per element of its own, without reduction
+  // or guard: one read, each index a distinct own spatial axis.
+  bool reads_elementwise(int consumer, int producer) const;
+};
+
+}  // namespace tensorsmith::space

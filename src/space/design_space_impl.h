@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "space/design_space.h"
+#include "space/sketch.h"
+
+namespace tensorsmith::space {
+
+struct DesignSpace::Impl {
+  Impl(ir::Workload w, const target::Device& device, int threads);
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  const Sketch& sketch(const Candidate& c) const { return sketches[static_cast<size_t>(c.sketch)]; }
+  Status check(const Candidate& c) const;
+  double estimate(const Candidate& c) const;
+  sched::Trace trace(const Candidate& c) const;
+  size_t pick_sketch(Rng& rng) const;
+  // A legal candidate of the sketch if one is found in a few tries.
+  std::optional<Candidate> draw(Rng& rng, size_t sketch) const;
+  std::optional<Candidate> mutate(const Candidate& c, Rng& rng) const;
+  // The first candidate of the sketch, all lengths 1 and all categories 0.
+  Candidate first(size_t sketch) const;
+  bool advance(Candidate& c) const;
+  // Fills seeds by the analytic model and takes the best as the default.
+  void find_seeds();
+
+  ir::Workload workload;
+  WorkloadAnalysis analysis;
+  PlanContext context, plain;  // the second inlines nothing
+  std::vector<Sketch> sketches;
+  std::vector<Candidate> seeds;  // good by the analytic model, best first
+  Candidate default_candidate;
+};
+
+}  // namespace tensorsmith::space

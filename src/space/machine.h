@@ -1,0 +1,29 @@
+// Figures of a device that the analytic model uses.
+#pragma once
+
+#include <cstdint>
+
+#include "target/target.h"
+
+namespace tensorsmith::space {
+
+struct Machine {
+  int64_t vector_bytes = 16;
+  int registers = 16;
+  double fma_per_cycle = 1;
+  double loads_per_cycle = 2;
+  double issue_per_cycle = 4;
+  double fma_latency = 4;
+  double seconds_per_cycle = 1 / 2.5e9;
+  // Cache sizes, inner to outer, and the bytes a cycle that come from the next level outside.
+  double l1_bytes = 32 << 10, l2_bytes = 256 << 10, l3_bytes = 8 << 20;
+  double l2_bytes_per_cycle = 32, l3_bytes_per_cycle = 16, memory_bytes_per_cycle = 6;
+  double fork_seconds = 3e-6;  // starting and joining a parallel loop
+
+  static Machine of(const target::Device& device);
+  int64_t lanes(int element_bytes) const {
+    return vector_bytes / element_bytes > 0 ? vector_bytes / element_bytes : 1;
+  }
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,156 @@
+#include "space/plan.h"
+
+#include <algorithm>
+
+namespace tensorsmith::space {
+
+Machine Machine::of(const target::Device& device) {
+  Machine m;
+  m.vector_bytes = std::max(device.vector_bytes, 8);
+  m.registers = std::max(device.vector_registers, 8);
+  m.fma_per_cycle = device.fma_per_cycle > 0 ? device.fma_per_cycle : 1;
+  const double ghz = device.clock_ghz > 0 ? device.clock_ghz : 2.5;
+  m.seconds_per_cycle = 1e-9 / ghz;
+  if (device.l1_bytes > 0) m.l1_bytes = static_cast<double>(device.l1_bytes);
+  if (device.l2_bytes > 0) m.l2_bytes = static_cast<double>(device.l2_bytes);
+  m.l3_bytes =
+      device.l3_bytes > 0 ? static_cast<double>(device.l3_bytes) / std::max(device.cores, 1) : m.l2_bytes;
+  if (device.memory_bandwidth_gbs > 0) m.memory_bytes_per_cycle = device.memory_bandwidth_gbs / ghz;
+  return m;
+}
+
+std::string PlanContext::axis_name(int s, int axis) const {
+  const auto& o = op(s);
+  const auto a = static_cast<size_t>(axis);
+  return a < o.spatial.size() ? o.spatial[a].var.name() : o.reduce[a - o.spatial.size()].var.name();
+}
+
+namespace {
+
+Read compose(const Read& outer, const Read& inner, size_t axes, const ir::Operation& target) {
+  Read result;
+  result.producer = inner.producer;
+  result.guarded = outer.guarded || inner.guarded;
+  result.affine = outer.affine && inner.affine;
+  for (const auto& index : inner.indices) {
+    ReadIndex composed;
+    if (result.affine) {
+      composed.affine = true;
+      composed.constant = index.constant;
+      composed.coefficients.assign(axes, 0);
+      for (size_t k = 0; k < outer.indices.size(); ++k) {
+        const int64_t factor = index.coefficients[k];
+        if (factor == 0) continue;
+        composed.constant += factor * outer.indices[k].constant;
+        for (size_t a = 0; a < axes; ++a)
+          composed.coefficients[a] += factor * outer.indices[k].coefficients[a];
+      }
+    }
+    result.indices.push_back(std::move(composed));
+  }
+  if (result.affine) {
+    result.strides.assign(axes, 0);
+    const auto strides = target.output()->effective_strides();
+    for (size_t k = 0; k < result.indices.size(); ++k)
+      for (size_t a = 0; a < axes; ++a) result.strides[a] += strides[k] * result.indices[k].coefficients[a];
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Read> effective_reads(const PlanContext& context, int stage) {
+  std::vector<Read> result;
+  const auto axes = context.stage(stage).extents.size();
+  for (const auto& read : context.stage(stage).reads) {
+    std::vector<Read> pending{read};
+    while (!pending.empty()) {
+      Read next = std::move(pending.back());
+      pending.pop_back();
+      if (!context.inlined[static_cast<size_t>(next.producer)]) {
+        result.push_back(std::move(next));
+        continue;
+      }
+      for (const auto& inner : context.stage(next.producer).reads)
+        pending.push_back(compose(next, inner, axes, context.op(inner.producer)));
+    }
+  }
+  return result;
+}
+
+size_t Plan::add_tile(std::string name, int64_t extent, int parts, int64_t unit, int64_t max_innermost) {
+  Slot slot;
+  slot.decision = DecisionSlot{
+      std::move(name), DecisionKind::kTileLengths, DecisionRole::kTile, extent, parts, max_innermost, 0};
+  slot.tiles.emplace(extent, parts, max_innermost);
+  slot.unit = unit;
+  slot.offset = width();
+  slots_.push_back(std::move(slot));
+  return slots_.size() - 1;
+}
+
+size_t Plan::add_category(std::string name, DecisionRole role, std::vector<double> weights) {
+  TS_CHECK(!weights.empty(), "a category slot has a category");
+  Slot slot;
+  slot.decision =
+      DecisionSlot{std::move(name), DecisionKind::kCategory, role, 0, 0, 0, static_cast<int>(weights.size())};
+  slot.weights = std::move(weights);
+  slot.offset = width();
+  slots_.push_back(std::move(slot));
+  return slots_.size() - 1;
+}
+
+void Plan::sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) const {
+  const auto& s = slots_[slot];
+  if (s.tiles) {
+    s.tiles->sample(rng, s.unit, decisions.subspan(s.offset, s.width()));
+  } else {
+    decisions[s.offset] = static_cast<int64_t>(rng.weighted(s.weights));
+  }
+}
+
+void Plan::sample(Rng& rng, std::span<int64_t> decisions) const {
+  for (size_t s = 0; s < slots_.size(); ++s) sample_slot(rng, s, decisions);
+}
+
+int64_t vector_lanes(int64_t length, int64_t lanes) {
+  for (int64_t l = std::min(length, lanes); l > 1; --l)
+    if (length % l == 0) return l;
+  return 1;
+}
+
+void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
+                 size_t count) {
+  const std::vector<TraceMaker::LoopId> fused(outer.begin(),
+                                              outer.begin() + static_cast<std::ptrdiff_t>(count));
+  if (fused.empty()) return;
+  maker.annotate(stage, maker.fuse(stage, fused), sched::Annotation::kParallel);
+}
+
+void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<const int64_t> extents,
+                     int contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail) {
+  auto loops = maker.leaves(stage);
+  if (contiguous_axis < 0) return;
+  const auto c = static_cast<size_t>(contiguous_axis);
+  const auto inner = loops[c];
+  std::vector<TraceMaker::LoopId> rows;
+  for (size_t a = 0; a < loops.size(); ++a)
+    if (a != c && extents[a] > 1) rows.push_back(loops[a]);
+  // Axes after the contiguous one have extent 1, so the loop order is already rows outside.
+  if (extents[c] > lanes) {
+    const auto made = maker.split(stage, inner, {lanes}, tail);
+    maker.annotate(stage, made[1], sched::Annotation::kVectorize);
+    if (rows.empty()) rows.push_back(made[0]);
+  } else if (extents[c] > 1) {
+    maker.annotate(stage, inner, sched::Annotation::kVectorize);
+  }
+  if (!parallel || rows.empty()) return;
+  // Only consecutive loops fuse: the leading ones of extent > 1 with those of extent 1 between them.
+  const auto& leaves = maker.leaves(stage);
+  const auto first = std::find(leaves.begin(), leaves.end(), rows.front());
+  const auto last = std::find(leaves.begin(), leaves.end(), rows[std::min<size_t>(rows.size(), 3) - 1]);
+  const std::vector<TraceMaker::LoopId> fused(first, last + 1);
+  maker.annotate(stage, maker.fuse(stage, fused), sched::Annotation::kParallel);
+}
+
+}  // namespace tensorsmith::space

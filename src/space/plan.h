@@ -1,0 +1,105 @@
+// A plan schedules one group of stages: a root stage and what is attached to its loops. A sketch is a plan
+// for each group of the workload.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "space/analysis.h"
+#include "space/design_space.h"
+#include "space/machine.h"
+#include "space/tile_lengths.h"
+#include "space/trace_maker.h"
+
+namespace tensorsmith::space {
+
+// A decision slot with what sampling needs.
+struct Slot {
+  DecisionSlot decision;
+  std::optional<TileLengths> tiles;  // kTileLengths
+  int64_t unit = 1;                  // innermost lengths prefer multiples of this
+  std::vector<double> weights;       // kCategory: sampling weights, one a category
+  size_t offset = 0;                 // of its first number in the plan's decisions
+
+  size_t width() const {
+    return decision.kind == DecisionKind::kTileLengths ? static_cast<size_t>(decision.parts) : 1;
+  }
+};
+
+// Shared by all plans of a space; outlives them.
+struct PlanContext {
+  const ir::Workload* workload = nullptr;
+  const WorkloadAnalysis* analysis = nullptr;
+  Machine machine;
+  int threads = 1;
+  std::vector<bool> inlined;  // by operation: always inlined in this space
+
+  const StageInfo& stage(int s) const { return analysis->stages[static_cast<size_t>(s)]; }
+  const ir::Operation& op(int s) const { return *workload->operations[static_cast<size_t>(s)]; }
+  std::string axis_name(int s, int axis) const;
+};
+
+// The reads of a stage with those of always-inlined producers replaced by what they read themselves.
+std::vector<Read> effective_reads(const PlanContext& context, int stage);
+
+using Decisions = std::span<const int64_t>;  // of one plan's slots
+
+class Plan {
+ public:
+  explicit Plan(const PlanContext& context) : context_(context) {}
+  virtual ~Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  const std::vector<Slot>& slots() const { return slots_; }
+  size_t width() const { return slots_.empty() ? 0 : slots_.back().offset + slots_.back().width(); }
+
+  virtual std::string describe() const = 0;
+  virtual void emit(TraceMaker& maker, Decisions decisions) const = 0;
+  // kResourceExhausted with the reason for candidates not worth a look.
+  virtual Status check(Decisions decisions) const = 0;
+  // Rough seconds from an analytic model; only the order within one workload matters.
+  virtual double estimate(Decisions decisions) const = 0;
+  virtual void sample(Rng& rng, std::span<int64_t> decisions) const;
+
+ protected:
+  // Both return the slot's index.
+  size_t add_tile(std::string name, int64_t extent, int parts, int64_t unit, int64_t max_innermost = 0);
+  size_t add_category(std::string name, DecisionRole role, std::vector<double> weights);
+  int64_t category(Decisions d, size_t slot) const { return d[slots_[slot].offset]; }
+  Decisions lengths(Decisions d, size_t slot) const {
+    return d.subspan(slots_[slot].offset, slots_[slot].width());
+  }
+  void sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) const;
+
+  const PlanContext& context_;
+
+ private:
+  std::vector<Slot> slots_;
+};
+
+// Widest vector for an innermost loop of this length: the largest divisor of length that is at most `lanes`;
+// 1 = do not vectorize.
+int64_t vector_lanes(int64_t length, int64_t lanes);
+
+// Fuses the outermost loops that come first in `outer` until the fused extent is enough for the threads and
+// marks them parallel: the number of loops is count.
+void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
+                 size_t count);
+
+// Schedules a purely spatial stage in place: rows outside, the contiguous axis split into vectors. extents:
+// of its loops where it is computed. parallel: at root.
+void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<const int64_t> extents,
+                     int contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail);
+
+std::unique_ptr<Plan> make_tiled_plan(const PlanContext& context, int output, int anchor,
+                                      std::vector<int> pads, bool two_level);
+std::unique_ptr<Plan> make_rows_plan(const PlanContext& context, int output, std::vector<int> attached);
+std::unique_ptr<Plan> make_spatial_plan(const PlanContext& context, int output, bool tiled);
+// Nothing but a parallel outermost loop: legal for every stage.
+std::unique_ptr<Plan> make_plain_plan(const PlanContext& context, int output);
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,227 @@
+// Random candidates, variation of candidates, and the heuristic default.
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "space/design_space_impl.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr int kDrawTries = 24;
+constexpr int kMutateTries = 48;
+constexpr size_t kSeeds = 24;
+
+// How often a mutation changes a slot of this role, relative to the others. Ansor: tiles .90, unroll .04,
+// location .05, parallel .01; here more decisions are categories, so they get more.
+double mutation_weight(DecisionRole role) {
+  switch (role) {
+    case DecisionRole::kTile:
+      return 1.0;
+    case DecisionRole::kUnroll:
+    case DecisionRole::kLocation:
+      return 0.4;
+    case DecisionRole::kVectorize:
+    case DecisionRole::kLayout:
+      return 0.3;
+    case DecisionRole::kTail:
+    case DecisionRole::kCacheWrite:
+      return 0.15;
+    case DecisionRole::kParallel:
+      return 0.25;
+  }
+  return 0;
+}
+
+}  // namespace
+
+size_t DesignSpace::Impl::pick_sketch(Rng& rng) const {
+  // The last sketch is plain loops: rarely of interest, but part of the space.
+  const size_t count = sketches.size();
+  if (count == 1 || rng.bernoulli(0.02)) return count - 1;
+  return static_cast<size_t>(rng.below(count - 1));
+}
+
+std::optional<Candidate> DesignSpace::Impl::draw(Rng& rng, size_t index) const {
+  Candidate c = first(index);
+  const auto& s = sketches[index];
+  for (int attempt = 0; attempt < kDrawTries; ++attempt) {
+    for (size_t p = 0; p < s.plans.size(); ++p)
+      s.plans[p]->sample(rng, std::span(c.decisions).subspan(s.offsets[p], s.offsets[p + 1] - s.offsets[p]));
+    if (check(c).ok()) return c;
+  }
+  return std::nullopt;
+}
+
+std::optional<Candidate> DesignSpace::Impl::mutate(const Candidate& c, Rng& rng) const {
+  const auto& s = sketch(c);
+  if (s.slots.empty()) return std::nullopt;
+  std::vector<double> weights;
+  for (const auto& slot : s.slots) weights.push_back(mutation_weight(slot.role));
+  for (int attempt = 0; attempt < kMutateTries; ++attempt) {
+    Candidate result = c;
+    const auto [p, number] = s.owner[rng.weighted(weights)];
+    const auto& slot = s.plans[p]->slots()[number];
+    const std::span<int64_t> own(result.decisions.data() + s.offsets[p] + slot.offset, slot.width());
+    if (slot.tiles) {
+      slot.tiles->mutate(rng, slot.unit, own);
+      // Tiles trade places: growing one axis often needs another to shrink.
+      if (rng.bernoulli(0.3)) {
+        const auto [p2, number2] = s.owner[rng.weighted(weights)];
+        const auto& other = s.plans[p2]->slots()[number2];
+        if (other.tiles)
+          other.tiles->mutate(
+              rng, other.unit,
+              std::span<int64_t>(result.decisions.data() + s.offsets[p2] + other.offset, other.width()));
+      }
+    } else {
+      own[0] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(slot.decision.categories)));
+    }
+    if (result != c && check(result).ok()) return result;
+  }
+  return std::nullopt;
+}
+
+void DesignSpace::Impl::find_seeds() {
+  // A fixed seed: the default schedule of a workload never changes from run to run.
+  Rng rng(0x7465736f72ULL);
+  struct Scored {
+    double seconds;
+    Candidate candidate;
+  };
+  std::vector<Scored> pool;
+  std::unordered_set<uint64_t> seen;
+  const auto consider = [&](const Candidate& c) {
+    if (seen.insert(c.hash()).second) pool.push_back({estimate(c), c});
+  };
+  const auto faster = [](const Scored& a, const Scored& b) { return a.seconds < b.seconds; };
+  for (size_t k = 0; k < sketches.size(); ++k) {
+    const int draws =
+        sketches[k].slots.empty() ? 1 : std::max<int>(32, 320 / static_cast<int>(sketches.size()));
+    for (int i = 0; i < draws; ++i)
+      if (auto c = draw(rng, k)) consider(*c);
+  }
+  // Hill climbing from the best ones.
+  std::stable_sort(pool.begin(), pool.end(), faster);
+  std::vector<Scored> starts(pool.begin(),
+                             pool.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(pool.size(), 8)));
+  for (auto& current : starts) {
+    for (int step = 0; step < 120; ++step) {
+      auto next = mutate(current.candidate, rng);
+      if (!next) break;
+      const double seconds = estimate(*next);
+      if (seconds < current.seconds) {
+        current = {seconds, *next};
+        consider(*next);
+      }
+    }
+  }
+  std::stable_sort(pool.begin(), pool.end(), faster);
+  for (const auto& scored : pool) {
+    if (seeds.size() == kSeeds) break;
+    seeds.push_back(scored.candidate);
+  }
+  for (const auto& seed : seeds) {
+    auto schedule = sched::replay(workload, trace(seed));
+    if (!schedule.ok() || !sched::infer_bounds(*schedule).ok()) continue;
+    default_candidate = seed;
+    return;
+  }
+  default_candidate = first(sketches.size() - 1);
+}
+
+Candidate DesignSpace::sample(Rng& rng) const {
+  // A part of the samples comes from around the analytic favourites, so that few samples suffice for a good
+  // program; the rest covers the space.
+  if (!impl_->seeds.empty() && rng.bernoulli(0.25)) {
+    Candidate c = impl_->seeds[rng.below(impl_->seeds.size())];
+    const int changes = static_cast<int>(rng.below(3));
+    for (int i = 0; i < changes; ++i)
+      if (auto next = impl_->mutate(c, rng)) c = *next;
+    return c;
+  }
+  for (int attempt = 0; attempt < 4; ++attempt)
+    if (auto c = impl_->draw(rng, impl_->pick_sketch(rng))) return *c;
+  return impl_->default_candidate;
+}
+
+Candidate DesignSpace::mutate(const Candidate& candidate, Rng& rng) const {
+  TS_CHECK(impl_->check(candidate).ok(), "mutate: the candidate is not of this space");
+  if (auto result = impl_->mutate(candidate, rng)) return *result;
+  for (int attempt = 0; attempt < 64; ++attempt) {
+    Candidate c = sample(rng);
+    if (c != candidate) return c;
+  }
+  for (size_t k = 0; k < impl_->sketches.size(); ++k) {
+    Candidate c = impl_->first(k);
+    do {
+      if (c != candidate && impl_->check(c).ok()) return c;
+    } while (impl_->advance(c));
+  }
+  return candidate;
+}
+
+Candidate DesignSpace::crossover(const Candidate& a, const Candidate& b, Rng& rng) const {
+  if (a.sketch != b.sketch) return a;
+  const auto& s = impl_->sketch(a);
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    Candidate c = a;
+    for (const auto& [p, number] : s.owner) {
+      if (rng.bernoulli(0.5)) continue;
+      const auto& slot = s.plans[p]->slots()[number];
+      const size_t at = s.offsets[p] + slot.offset;
+      std::copy_n(b.decisions.begin() + static_cast<std::ptrdiff_t>(at), slot.width(),
+                  c.decisions.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    if (impl_->check(c).ok()) return c;
+  }
+  return a;
+}
+
+Result<Candidate> DesignSpace::rescale(const DesignSpace& source, const Candidate& candidate) const {
+  TS_RETURN_IF_ERROR(source.check(candidate));
+  const auto& from = source.impl_->sketch(candidate);
+  size_t index = impl_->sketches.size();
+  for (size_t k = 0; k < impl_->sketches.size() && index == impl_->sketches.size(); ++k)
+    if (impl_->sketches[k].description == from.description) index = k;
+  if (index == impl_->sketches.size())
+    return Error{ErrorCode::kNotFound, "rescale", "this workload has no sketch '" + from.description + "'"};
+  const auto& to = impl_->sketches[index];
+  Candidate result = impl_->first(index);
+  for (size_t k = 0; k < to.slots.size(); ++k) {
+    const auto [p, number] = to.owner[k];
+    const auto& slot = to.plans[p]->slots()[number];
+    const std::span<int64_t> own(result.decisions.data() + to.offsets[p] + slot.offset, slot.width());
+    for (size_t j = 0; j < from.slots.size(); ++j) {
+      if (from.slots[j].name != to.slots[k].name || from.slots[j].kind != to.slots[k].kind) continue;
+      const auto [q, other] = from.owner[j];
+      const auto& source_slot = from.plans[q]->slots()[other];
+      const std::span<const int64_t> values(candidate.decisions.data() + from.offsets[q] + source_slot.offset,
+                                            source_slot.width());
+      if (slot.tiles) {
+        slot.tiles->fit(values, own);
+      } else {
+        own[0] = std::min<int64_t>(values[0], slot.decision.categories - 1);
+      }
+    }
+  }
+  // Other shapes can make tiles that are not worth a look; the longest ones shrink until they are.
+  while (!impl_->check(result).ok()) {
+    int64_t* longest = nullptr;
+    for (const auto& [p, number] : to.owner) {
+      const auto& slot = to.plans[p]->slots()[number];
+      if (!slot.tiles) continue;
+      for (size_t w = 0; w < slot.width(); ++w) {
+        int64_t& length = result.decisions[to.offsets[p] + slot.offset + w];
+        if (longest == nullptr || length > *longest) longest = &length;
+      }
+    }
+    if (longest == nullptr || *longest == 1)
+      return Error{ErrorCode::kNotFound, "rescale", "no candidate near it is legal for these shapes"};
+    *longest = (*longest + 1) / 2;
+  }
+  return result;
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,132 @@
+#include "space/tile_lengths.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensorsmith::space {
+
+namespace {
+
+// Tuples of `parts` positive lengths with product <= n. Equal quotients n / l are summed as blocks, so the
+// cost is O(sqrt(n)) a level.
+double count_products(int64_t n, int parts) {
+  if (parts == 0) return 1;
+  if (parts == 1) return static_cast<double>(n);
+  double total = 0;
+  for (int64_t low = 1; low <= n;) {
+    const int64_t quotient = n / low;
+    const int64_t high = n / quotient;
+    total += static_cast<double>(high - low + 1) * count_products(quotient, parts - 1);
+    low = high + 1;
+  }
+  return total;
+}
+
+}  // namespace
+
+TileLengths::TileLengths(int64_t extent, int parts, int64_t max_innermost)
+    : extent_(extent), parts_(parts), max_innermost_(max_innermost) {
+  TS_CHECK(extent >= 1 && parts >= 1 && max_innermost >= 0, "TileLengths: bad arguments");
+  for (int64_t d = 1; d * d <= extent; ++d) {
+    if (extent % d != 0) continue;
+    divisors_.push_back(d);
+    if (d != extent / d) divisors_.push_back(extent / d);
+  }
+  std::sort(divisors_.begin(), divisors_.end());
+}
+
+double TileLengths::count() const {
+  const int64_t last = std::min(cap(parts_ - 1), extent_);
+  if (last == extent_) return count_products(extent_, parts_);
+  double total = 0;
+  for (int64_t l = 1; l <= last; ++l) total += count_products(extent_ / l, parts_ - 1);
+  return total;
+}
+
+bool TileLengths::contains(std::span<const int64_t> lengths) const {
+  if (static_cast<int>(lengths.size()) != parts_) return false;
+  int64_t rest = extent_;
+  for (int p = parts_ - 1; p >= 0; --p) {
+    const int64_t l = lengths[static_cast<size_t>(p)];
+    if (l < 1 || l > rest || l > cap(p)) return false;
+    rest /= l;  // floor: product <= extent  <=>  each length <= the remaining floor quotient
+  }
+  return true;
+}
+
+bool TileLengths::advance(std::span<int64_t> lengths) const {
+  for (int p = parts_ - 1; p >= 0; --p) {
+    auto& l = lengths[static_cast<size_t>(p)];
+    ++l;
+    if (contains(lengths)) return true;
+    l = 1;
+  }
+  return false;
+}
+
+int64_t TileLengths::draw(Rng& rng, int64_t unit, int64_t limit) const {
+  if (limit <= 1) return 1;
+  const double kind = rng.uniform();
+  if (kind < 0.45) {
+    const auto end = std::upper_bound(divisors_.begin(), divisors_.end(), limit);
+    return divisors_[static_cast<size_t>(rng.below(static_cast<uint64_t>(end - divisors_.begin())))];
+  }
+  if (kind < 0.75 && unit > 1 && limit >= unit) {
+    const int64_t most = std::min<int64_t>(limit / unit, 8);
+    return unit * rng.uniform_int(1, most);
+  }
+  // Log-uniform over all lengths: small ones often, large ones possible.
+  const double x = std::exp(rng.uniform() * std::log(static_cast<double>(limit) + 1.0));
+  return std::clamp<int64_t>(static_cast<int64_t>(x), 1, limit);
+}
+
+void TileLengths::sample(Rng& rng, int64_t unit, std::span<int64_t> lengths) const {
+  int64_t rest = extent_;
+  for (int p = parts_ - 1; p >= 0; --p) {
+    const int64_t l = draw(rng, p + 1 == parts_ ? unit : 1, std::min(rest, cap(p)));
+    lengths[static_cast<size_t>(p)] = l;
+    rest /= l;
+  }
+}
+
+void TileLengths::mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) const {
+  const std::vector<int64_t> before(lengths.begin(), lengths.end());
+  const auto part = static_cast<size_t>(rng.below(static_cast<uint64_t>(parts_)));
+  int64_t others = 1;
+  for (size_t q = 0; q < lengths.size(); ++q)
+    if (q != part) others *= lengths[q];
+  const int64_t limit = std::min(extent_ / others, cap(static_cast<int>(part)));
+  const double kind = rng.uniform();
+  if (kind < 0.35) {
+    lengths[part] = draw(rng, part + 1 == lengths.size() ? unit : 1, limit);
+  } else if (kind < 0.55) {
+    const int64_t step = part + 1 == lengths.size() && rng.bernoulli(0.6) ? unit : 1;
+    lengths[part] = std::clamp<int64_t>(lengths[part] + (rng.bernoulli(0.5) ? step : -step), 1,
+                                        std::max<int64_t>(limit, 1));
+  } else if (kind < 0.75 || parts_ == 1) {
+    lengths[part] = std::clamp<int64_t>(rng.bernoulli(0.5) ? lengths[part] * 2 : (lengths[part] + 1) / 2, 1,
+                                        std::max<int64_t>(limit, 1));
+  } else {
+    // Moves a factor to another part.
+    auto other = static_cast<size_t>(rng.below(static_cast<uint64_t>(parts_ - 1)));
+    if (other >= part) ++other;
+    const int64_t factor = rng.bernoulli(0.7) ? 2 : 3;
+    if (lengths[part] >= factor) {
+      lengths[part] /= factor;
+      lengths[other] *= factor;
+    }
+  }
+  if (!contains(lengths)) std::copy(before.begin(), before.end(), lengths.begin());
+}
+
+void TileLengths::fit(std::span<const int64_t> source, std::span<int64_t> lengths) const {
+  int64_t rest = extent_;
+  for (int p = parts_ - 1; p >= 0; --p) {
+    const auto i = static_cast<size_t>(p);
+    const int64_t wanted = i < source.size() ? source[i] : 1;
+    lengths[i] = std::clamp<int64_t>(wanted, 1, std::min(rest, cap(p)));
+    rest /= lengths[i];
+  }
+}
+
+}  // namespace tensorsmith::space

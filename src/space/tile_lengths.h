@@ -1,0 +1,45 @@
+// The inner lengths of one split axis: all tuples (l_1 .. l_parts), outer to inner, of positive lengths whose
+// product is at most the extent, the innermost at most a cap. Not only divisors: a tail is predicated or
+// peeled.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/rng.h"
+
+namespace tensorsmith::space {
+
+class TileLengths {
+ public:
+  // extent >= 1, parts >= 1; max_innermost 0 = no cap.
+  TileLengths(int64_t extent, int parts, int64_t max_innermost);
+
+  int64_t extent() const { return extent_; }
+  int parts() const { return parts_; }
+  // How many tuples; exact when below 2^53.
+  double count() const;
+  bool contains(std::span<const int64_t> lengths) const;
+  // The lexicographic successor in place; false (and all ones, the first tuple) after the last.
+  bool advance(std::span<int64_t> lengths) const;
+  // A random tuple that prefers divisors of the extent and multiples of `unit` for the innermost length, but
+  // can be any.
+  void sample(Rng& rng, int64_t unit, std::span<int64_t> lengths) const;
+  // Changes one or two lengths by a small or a large move. May give the same tuple.
+  void mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) const;
+  // The nearest tuple of this axis to one of another axis: inner lengths are kept as far as they fit.
+  void fit(std::span<const int64_t> source, std::span<int64_t> lengths) const;
+
+ private:
+  int64_t cap(int part) const { return part + 1 == parts_ && max_innermost_ > 0 ? max_innermost_ : extent_; }
+  // A random length in [1, limit] for one part.
+  int64_t draw(Rng& rng, int64_t unit, int64_t limit) const;
+
+  int64_t extent_;
+  int parts_;
+  int64_t max_innermost_;
+  std::vector<int64_t> divisors_;  // of the extent, ascending
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,255 @@
+// The analytic model of a tiled plan: cycles of the register tile, bytes that cross each cache level, writes
+// and padding. Constants are typical of out-of-order cores with two vector pipes; only the order matters.
+#include <algorithm>
+#include <cmath>
+
+#include "space/tiled_plan.h"
+
+namespace tensorsmith::space {
+
+std::vector<double> TiledPlan::footprint(const Read& read, std::span<const double> ranges) const {
+  std::vector<double> result;
+  for (size_t d = 0; d < read.indices.size(); ++d) {
+    const auto& index = read.indices[d];
+    const double whole = static_cast<double>(context_.stage(read.producer).extents[d]);
+    double range = 1;
+    if (!index.affine) {
+      range = whole;
+    } else {
+      for (size_t a = 0; a < ranges.size(); ++a)
+        range += static_cast<double>(std::abs(index.coefficients[a])) * (ranges[a] - 1);
+    }
+    result.push_back(std::min(range, whole));
+  }
+  return result;
+}
+
+double TiledPlan::micro_kernel_cycles(const Choice& c) const {
+  const auto& m = context_.machine;
+  const double full_lanes = static_cast<double>(m.lanes(info_.element_bytes));
+  const double accumulated = accumulators(c);
+  const bool vectorized = c.lanes > 1;
+  const auto v = static_cast<size_t>(std::max(c.vector_axis, 0));
+  const double vector_length = c.vector_axis < 0 ? 1 : static_cast<double>(std::min(c.t3[v], c.region[v]));
+  const double vectors_along =
+      vector_length / static_cast<double>(c.lanes) * std::ceil(static_cast<double>(c.lanes) / full_lanes);
+  double loads = 0, live_vectors = 0;
+  for (const auto& operand : operands_) {
+    double count = 1;
+    for (int axis : live_) {
+      const auto a = static_cast<size_t>(axis);
+      if (axis != c.vector_axis && operand.read.depends_on(axis))
+        count *= static_cast<double>(std::min(c.t3[a], c.region[a]));
+    }
+    double cost = 1;
+    if (c.vector_axis >= 0 && operand.read.depends_on(c.vector_axis)) {
+      const bool unit = (operand.read.affine && std::abs(operand.read.strides[v]) == 1) ||
+                        (operand.packable && c.pack) || (operand.copyable && c.copy);
+      cost = unit || !vectorized ? vectors_along : vector_length * 1.5;
+      live_vectors += vectors_along;
+    } else {
+      live_vectors += 1;
+    }
+    const bool guarded =
+        operand.read.guarded ||
+        (operand.pad >= 0 && c.pads[static_cast<size_t>(operand.pad)] == PadLocation::kInline);
+    if (guarded) cost *= 4;
+    // Scalars of an unpacked constant or strided operand come from as many cache lines.
+    loads += count * cost;
+  }
+  const double arithmetic = accumulated * std::max(1.0, info_.flops_per_point / 2);
+  double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle,
+                            (arithmetic + loads) / m.issue_per_cycle, m.fma_latency});
+  const double excess = accumulated + std::min(live_vectors, 4.0) - static_cast<double>(m.registers);
+  if (excess > 0) cycles += 2 * excess;
+  // Loop overhead, less where the reduction is unrolled.
+  return cycles + 1.0 / static_cast<double>(c.unroll);
+}
+
+double TiledPlan::traffic_cycles(const Choice& c) const {
+  const auto& m = context_.machine;
+  // Loops outer to inner as (axis, trips).
+  struct Loop {
+    size_t axis;
+    double trips;
+  };
+  std::vector<Loop> loops;
+  const auto add = [&](int axis, double trips) {
+    if (trips > 1) loops.push_back({static_cast<size_t>(axis), trips});
+  };
+  for (int axis : c.outer_order) {
+    const auto a = static_cast<size_t>(axis);
+    const double tile = static_cast<double>(c.t1[a] * c.t2[a] * c.t3[a]);
+    add(axis, std::ceil(static_cast<double>(extent(a)) / tile));
+  }
+  if (!c.attach_outer)
+    for (int axis : live_) add(axis, static_cast<double>(c.t1[static_cast<size_t>(axis)]));
+  if (two_level_)
+    for (int axis : c.reduce_order) {
+      const auto a = static_cast<size_t>(axis);
+      add(axis, std::ceil(static_cast<double>(extent(a)) /
+                          static_cast<double>(c.r1[a - static_cast<size_t>(spatial_)])));
+    }
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    add(axis, std::ceil(static_cast<double>(c.region[a]) / static_cast<double>(c.t3[a])));
+  }
+  for (int axis : c.reduce_order) {
+    const auto a = static_cast<size_t>(axis);
+    add(axis, static_cast<double>(two_level_ ? c.r1[a - static_cast<size_t>(spatial_)] : extent(a)));
+  }
+  std::vector<double> inner(axes(), 1);
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    inner[a] = static_cast<double>(std::min(c.t3[a], c.region[a]));
+  }
+  // Ranges of the axes inside loop i, for all i from the outside.
+  std::vector<std::vector<double>> ranges(loops.size() + 1);
+  ranges[loops.size()] = inner;
+  for (size_t i = loops.size(); i-- > 0;) {
+    inner[loops[i].axis] =
+        std::min(inner[loops[i].axis] * loops[i].trips, static_cast<double>(extent(loops[i].axis)));
+    ranges[i] = inner;
+  }
+  const auto bytes_of = [&](const Operand& operand, size_t depth) {
+    const auto touched = footprint(operand.read, ranges[depth]);
+    const double element = context_.stage(operand.read.producer).element_bytes;
+    double elements = 1;
+    for (size_t k = 0; k < touched.size(); ++k) elements *= touched[k];
+    const bool dense = (operand.packable && c.pack) || (operand.copyable && c.copy) || touched.empty();
+    if (dense) return elements * element;
+    const double row = touched.back() * element;
+    return elements / touched.back() *
+           std::max(row, std::min(64.0, element * static_cast<double>(
+                                                      context_.stage(operand.read.producer).extents.back())));
+  };
+  const struct {
+    double bytes, rate;
+  } levels[] = {{m.l1_bytes * 0.75, m.l2_bytes_per_cycle},
+                {m.l2_bytes * 0.75, m.l3_bytes_per_cycle},
+                {m.l3_bytes * 0.75, m.memory_bytes_per_cycle}};
+  double cycles = 0;
+  for (const auto& level : levels) {
+    size_t depth = 0;
+    for (; depth < loops.size(); ++depth) {
+      double total = 0;
+      for (const auto& operand : operands_) total += bytes_of(operand, depth);
+      if (total <= level.bytes) break;
+    }
+    double traffic = 0;
+    for (const auto& operand : operands_) {
+      double times = 1;
+      bool stays = true;  // until the first loop outside that moves the operand
+      for (size_t i = depth; i-- > 0;) {
+        if (stays && !operand.read.depends_on(static_cast<int>(loops[i].axis))) continue;
+        stays = false;
+        times *= loops[i].trips;
+      }
+      traffic += times * bytes_of(operand, depth);
+    }
+    cycles += traffic / level.rate;
+  }
+  return cycles;
+}
+
+double TiledPlan::write_cycles(const Choice& c) const {
+  const double points = info_.spatial_points();
+  const double lanes = static_cast<double>(context_.machine.lanes(info_.element_bytes));
+  const double epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
+  if (contiguous_ < 0) return points * (1 + epilogue);
+  const auto k = static_cast<size_t>(contiguous_);
+  const double width = std::min(lanes, static_cast<double>(c.region[k]));
+  // A transposed write gathers single elements of the accumulators.
+  const double gather = contiguous_ == c.vector_axis || c.lanes == 1 ? 0 : points * 1.2;
+  return points / width * (2 + epilogue) + gather;
+}
+
+double TiledPlan::pad_cycles(const Choice& c) const {
+  double cycles = 0;
+  for (size_t p = 0; p < pads_.size(); ++p) {
+    if (c.pads[p] == PadLocation::kInline) continue;
+    const auto& pad = context_.stage(pads_[p]);
+    const double lanes = static_cast<double>(context_.machine.lanes(pad.element_bytes));
+    const double points = pad.spatial_points();
+    if (c.pads[p] == PadLocation::kRoot) {
+      cycles += points / lanes * 4 + points * pad.element_bytes * 2 / context_.machine.l3_bytes_per_cycle +
+                (context_.threads > 1
+                     ? context_.machine.fork_seconds / context_.machine.seconds_per_cycle * context_.threads
+                     : 0);
+      continue;
+    }
+    // Once a tile: the region times the number of tiles.
+    std::vector<double> ranges(axes(), 1);
+    double tiles = 1;
+    const bool reduce_tile = c.pads[p] == PadLocation::kReduceTile;
+    for (size_t a = 0; a < axes(); ++a) {
+      double length = 1;
+      if (a < static_cast<size_t>(spatial_)) {
+        length =
+            static_cast<double>(reduce_tile ? c.region[a] : std::min(extent(a), c.t1[a] * c.t2[a] * c.t3[a]));
+      } else {
+        length = static_cast<double>(reduce_tile && two_level_ ? c.r1[a - static_cast<size_t>(spatial_)]
+                                                               : extent(a));
+      }
+      ranges[a] = length;
+      tiles *= std::ceil(static_cast<double>(extent(a)) / length);
+    }
+    for (const auto& operand : operands_) {
+      if (operand.pad != static_cast<int>(p)) continue;
+      double region = 1;
+      const auto touched = footprint(operand.read, ranges);
+      for (double t : touched) region *= t;
+      const double row = touched.empty() ? 1 : touched.back();
+      cycles += tiles * region / row * std::ceil(row / lanes) * 5;
+      if (region * pad.element_bytes > context_.machine.l2_bytes)
+        cycles += tiles * region * pad.element_bytes / context_.machine.l3_bytes_per_cycle;
+    }
+  }
+  return cycles;
+}
+
+double TiledPlan::estimate(Decisions d) const {
+  const Choice c = decode(d);
+  double steps = 1, tiles = 1, waste = 1;
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    const double tile = static_cast<double>(c.t1[a] * c.t2[a]);
+    const double inner = static_cast<double>(c.t3[a]);
+    tiles *= std::ceil(static_cast<double>(extent(a)) / (tile * inner)) * tile;
+    (void)waste;
+  }
+  for (int axis : live_reduce_) {
+    const auto a = static_cast<size_t>(axis);
+    const double inner = static_cast<double>(c.r1[a - static_cast<size_t>(spatial_)]);
+    steps *= std::ceil(static_cast<double>(extent(a)) / inner) * inner;
+  }
+  double cycles = micro_kernel_cycles(c) * steps * tiles;
+  // Accumulators that do not stay in registers over the whole reduction are loaded and stored again: with
+  // several register tiles inside the outer reduction, or without the local tile.
+  double register_tiles = 1, inner_steps = 1;
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    register_tiles *= std::ceil(static_cast<double>(c.region[a]) / static_cast<double>(c.t3[a]));
+  }
+  for (size_t r = 0; r < c.r1.size(); ++r)
+    inner_steps *= static_cast<double>(two_level_ ? c.r1[r] : extent(r + static_cast<size_t>(spatial_)));
+  if (register_tiles > 1 || (self_ && !c.cache_write))
+    cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * 2;
+  const double traffic = traffic_cycles(c);
+  cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic) + write_cycles(c);
+  if (c.copy)
+    for (const auto& operand : operands_)
+      if (operand.copyable) cycles += 2 * context_.stage(operand.read.producer).spatial_points();
+  double parallel = 1;
+  for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {
+    const auto a = static_cast<size_t>(c.outer_order[i]);
+    parallel *= std::ceil(static_cast<double>(extent(a)) / static_cast<double>(c.t1[a] * c.t2[a] * c.t3[a]));
+  }
+  cycles += pad_cycles(c);
+  const double threads = context_.threads;
+  const double speedup = parallel / std::ceil(parallel / threads);
+  return cycles * context_.machine.seconds_per_cycle / speedup +
+         (parallel > 1 ? context_.machine.fork_seconds : 0);
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,99 @@
+// Multi-level tiling of a reduction with the elementwise consumer that writes its result:
+//
+//   one level (SRS):       parallel outer tiles / reduction / register tile
+//   two levels (SSRSRS):   outer tiles / tiles / reduction / tiles / reduction / register tile
+//
+// The anchor (reduction) accumulates one tile of the output stage in local memory; the output stage may be
+// the elementwise consumer, or a copy made by cache_write. The innermost length of each spatial axis is its
+// side of the register tile.
+#pragma once
+
+#include <vector>
+
+#include "space/plan.h"
+
+namespace tensorsmith::space {
+
+class TiledPlan final : public Plan {
+ public:
+  TiledPlan(const PlanContext& context, int output, int anchor, std::vector<int> pads, bool two_level);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions decisions) const override;
+  Status check(Decisions decisions) const override;
+  double estimate(Decisions decisions) const override;
+  void sample(Rng& rng, std::span<int64_t> decisions) const override;
+
+ private:
+  enum class PadLocation : uint8_t { kInline, kRoot, kTile, kReduceTile };
+
+  // The decisions by axis of the anchor (spatial, then reduce). Lengths are 1 where an axis has no slot.
+  struct Choice {
+    std::vector<int64_t> t1, t2, t3;  // spatial: tile counts and register tile
+    std::vector<int64_t> r1;          // by reduce axis: inner length; the full extent with one level
+    std::vector<int64_t> region;      // by spatial axis: what the anchor computes at its attach point
+    std::vector<int> outer_order;     // spatial axes of extent > 1, outermost tile loops in this order
+    std::vector<int> reduce_order;
+    int vector_axis = -1;
+    int64_t lanes = 1;  // of the anchor's innermost loop
+    bool pack = false, copy = false, cache_write = true;
+    bool attach_outer = false;  // two levels: at the outer tile loops
+    size_t parallel = 0;        // how many outer loops are fused and parallel
+    int64_t unroll = 1;         // reduction points unrolled
+    sched::TailPolicy tail = sched::TailPolicy::kPredicate;
+    std::vector<PadLocation> pads;
+  };
+
+  // A read of the anchor, through inlined stages, with what the decisions can do to it.
+  struct Operand {
+    Read read;
+    bool direct = false;    // read by the anchor itself
+    bool packable = false;  // constant whose dimensions are whole axes
+    bool copyable = false;  // the same for an intermediate or input
+    int pad = -1;           // index into pads_
+  };
+
+  size_t axes() const { return static_cast<size_t>(spatial_ + reduce_); }
+  int64_t extent(size_t axis) const { return info_.extents[axis]; }
+  Choice decode(Decisions decisions) const;
+  void collect_operands();
+  void make_slots();
+
+  void emit_attached(TraceMaker& maker, const Choice& c, int output, int anchor) const;
+  void emit_direct(TraceMaker& maker, const Choice& c, int stage) const;
+  void emit_register_tile(TraceMaker& maker, const Choice& c, int stage, const std::vector<int>& outer,
+                          const std::vector<int>& reduce, const std::vector<int>& inner) const;
+  void emit_pads(TraceMaker& maker, const Choice& c, int output, int output_loop, int anchor,
+                 int reduce_loop) const;
+  sched::Layout packed_layout(const Choice& c, const Operand& operand) const;
+  // Elements of each dimension of a read that are touched while the axes cover `ranges`.
+  std::vector<double> footprint(const Read& read, std::span<const double> ranges) const;
+
+  double micro_kernel_cycles(const Choice& c) const;
+  double traffic_cycles(const Choice& c) const;
+  double pad_cycles(const Choice& c) const;
+  double write_cycles(const Choice& c) const;
+  double accumulators(const Choice& c) const;
+
+  int output_, anchor_;
+  bool self_;  // the anchor is the output: cache_write makes the copy
+  std::vector<int> pads_;
+  bool two_level_;
+  const StageInfo& info_;  // of the anchor
+  int spatial_, reduce_;
+  std::vector<int> output_axis_;  // by the anchor's spatial axis: axis of the output stage
+  int contiguous_ = -1;           // the anchor's axis that is contiguous in the output
+  std::vector<Operand> operands_;
+  std::vector<int> live_;         // spatial axes of extent > 1
+  std::vector<int> live_reduce_;  // reduce axes of extent > 1 (axis numbers)
+  std::vector<int> vector_axes_;  // categories of the vector slot
+
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  std::vector<size_t> spatial_slot_, reduce_slot_;
+  size_t vector_slot_ = kNone, order_slot_ = kNone, reduce_order_slot_ = kNone, pack_slot_ = kNone,
+         copy_slot_ = kNone, cache_slot_ = kNone, attach_slot_ = kNone, parallel_slot_ = kNone,
+         unroll_slot_ = kNone, tail_slot_ = kNone;
+  std::vector<size_t> pad_slots_;
+};
+
+}  // namespace tensorsmith::space
