@@ -1,1 +1,121 @@
-#include "sched/step.h"
+#include "sched/schedule.h"
+
+#include <algorithm>
+
+#include "ir/analysis.h"
+
+namespace tensorsmith::sched {
+
+std::string_view to_string(Annotation annotation) {
+  switch (annotation) {
+    case Annotation::kNone:
+      return "none";
+    case Annotation::kUnroll:
+      return "unroll";
+    case Annotation::kVectorize:
+      return "vectorize";
+    case Annotation::kParallel:
+      return "parallel";
+    case Annotation::kVThread:
+      return "vthread";
+    case Annotation::kBlockX:
+      return "blockIdx.x";
+    case Annotation::kThreadX:
+      return "threadIdx.x";
+    case Annotation::kBlockY:
+      return "blockIdx.y";
+    case Annotation::kThreadY:
+      return "threadIdx.y";
+    case Annotation::kBlockZ:
+      return "blockIdx.z";
+    case Annotation::kThreadZ:
+      return "threadIdx.z";
+  }
+  return "?";
+}
+
+void Stage::set_op(ir::OperationRef new_op) {
+  op = std::move(new_op);
+  auto list = std::make_shared<LoadList>();
+  for (const ir::Expr& body : op->bodies) {
+    for (const ir::Load* load : ir::loads_of(body)) list->push_back(load);
+  }
+  loads = std::move(list);
+}
+
+Stage Stage::create(ir::OperationRef op) {
+  Stage stage;
+  stage.set_op(std::move(op));
+  stage.scope = stage.op->output()->scope;
+  if (stage.is_placeholder()) return stage;
+  const size_t n = stage.num_roots();
+  stage.iterators.reserve(n * 4);
+  stage.leaves.reserve(n * 4);
+  for (const ir::Axis& axis : stage.op->spatial)
+    stage.iterators.push_back({axis.var.name(), IterKind::kSpatial, Annotation::kNone});
+  for (const ir::Axis& axis : stage.op->reduce)
+    stage.iterators.push_back({axis.var.name(), IterKind::kReduce, Annotation::kNone});
+  for (size_t i = 0; i < n; ++i) stage.leaves.push_back(static_cast<int>(i));
+  return stage;
+}
+
+int Stage::leaf_position(int arena_id) const {
+  const auto it = std::find(leaves.begin(), leaves.end(), arena_id);
+  return it == leaves.end() ? -1 : static_cast<int>(it - leaves.begin());
+}
+
+Schedule Schedule::create(const ir::Workload& workload) {
+  Schedule schedule;
+  schedule.stages.reserve(workload.operations.size() + 3);
+  for (const ir::OperationRef& op : workload.operations) schedule.stages.push_back(Stage::create(op));
+  schedule.outputs = workload.outputs;
+  return schedule;
+}
+
+ir::Workload Schedule::workload() const {
+  ir::Workload result;
+  for (const Stage& stage : stages) {
+    if (stage.attach != AttachKind::kInlined) result.operations.push_back(stage.op);
+  }
+  result.outputs = outputs;
+  return result;
+}
+
+std::optional<size_t> Schedule::stage_named(std::string_view name) const {
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].op->name == name) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<size_t> Schedule::consumers_of(size_t s) const {
+  std::vector<size_t> result;
+  for (size_t r = s + 1; r < stages.size(); ++r) {
+    const Stage& reader = stages[r];
+    if (reader.attach == AttachKind::kInlined) continue;
+    const bool reads = std::any_of(reader.loads->begin(), reader.loads->end(), [&](const ir::Load* load) {
+      const auto& outs = stages[s].op->outputs;
+      return std::find(outs.begin(), outs.end(), load->buffer) != outs.end();
+    });
+    if (reads) result.push_back(r);
+  }
+  return result;
+}
+
+int Schedule::producer_of(const ir::BufferNode* buffer) const {
+  for (size_t s = 0; s < stages.size(); ++s) {
+    for (const ir::Buffer& out : stages[s].op->outputs) {
+      if (out.get() == buffer) return static_cast<int>(s);
+    }
+  }
+  return -1;
+}
+
+bool Schedule::is_output(size_t s) const {
+  const auto& outs = stages[s].op->outputs;
+  return std::any_of(outs.begin(), outs.end(), [&](const ir::Buffer& buffer) {
+    return std::find(outputs.begin(), outputs.end(), buffer) != outputs.end();
+  });
+}
+
+}  // namespace tensorsmith::sched

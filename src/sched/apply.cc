@@ -1,0 +1,55 @@
+// The one place that executes steps.
+#include "sched/primitives/primitives.h"
+#include "sched/step.h"
+
+namespace tensorsmith::sched {
+
+namespace {
+
+int stage_of(const Step& step) {
+  return std::visit([](const auto& s) { return s.stage; }, step);
+}
+
+Status apply_step(Schedule& schedule, const Step& step, std::span<const Step> earlier) {
+  Status status = std::visit(
+      [&](const auto& s) -> Status {
+        using T = std::decay_t<decltype(s)>;
+        if constexpr (std::is_same_v<T, FollowSplit> || std::is_same_v<T, FollowFusedSplit>) {
+          return primitives::apply(schedule, s, earlier);
+        } else {
+          return primitives::apply(schedule, s);
+        }
+      },
+      step);
+  if (status.ok()) return status;
+  Error error = std::move(status).error();
+  const int stage = stage_of(step);
+  error.place = "step " + std::to_string(earlier.size()) + " (" + std::string(step_name(step)) + ")";
+  if (stage >= 0 && static_cast<size_t>(stage) < schedule.stages.size())
+    error.place += " stage '" + schedule.stages[static_cast<size_t>(stage)].op->name + "'";
+  return error;
+}
+
+}  // namespace
+
+ScheduleBuilder::ScheduleBuilder(const ir::Workload& workload) : schedule_(Schedule::create(workload)) {}
+
+ScheduleBuilder::ScheduleBuilder(Schedule fresh) : schedule_(std::move(fresh)) {}
+
+Status ScheduleBuilder::apply(const Step& step) {
+  TS_RETURN_IF_ERROR(apply_step(schedule_, step, trace_.steps));
+  trace_.steps.push_back(step);
+  return {};
+}
+
+Result<Schedule> replay(const ir::Workload& workload, const Trace& trace) {
+  return replay(Schedule::create(workload), trace);
+}
+
+Result<Schedule> replay(Schedule fresh, const Trace& trace) {
+  const std::span<const Step> steps(trace.steps);
+  for (size_t i = 0; i < steps.size(); ++i) TS_RETURN_IF_ERROR(apply_step(fresh, steps[i], steps.first(i)));
+  return fresh;
+}
+
+}  // namespace tensorsmith::sched

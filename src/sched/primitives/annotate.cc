@@ -1,0 +1,44 @@
+// annotate(stage, iterator, annotation)
+//   Arguments: a leaf and how its loop runs: none, unroll, vectorize, parallel, or bound to a GPU axis.
+//   Rewrite: sets (or with none: removes) the annotation.
+//   Checks, which every later step keeps:
+//     - vectorize, parallel, vthread and block axes on spatial loops only; threadIdx also on reduce loops (a
+//       cross-thread reduction);
+//     - one vectorized and one parallel loop a stage, each GPU axis once a stage, not mixed with parallel;
+//     - inside the vectorized loop only unrolled loops, and no stage is attached to or inside it;
+//     - no parallel loop inside a parallel loop, also across attached stages;
+//     - block axes in root stages only.
+//     for i (64)      annotate i parallel     parallel i (64)
+//       for j (16)    annotate j vectorize      vectorize j (16)
+//
+// unroll(stage, auto_max_step)
+//   Lets the code generator unroll the stage's inner loops whose extents multiply to at most auto_max_step; 0
+//   = as it likes. Checks: not negative.
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+Status apply(Schedule& schedule, const Annotate& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  if (step.annotation > Annotation::kThreadZ) return invalid("unknown annotation");
+  Iterator& it = stage.iterators[static_cast<size_t>(stage.leaves[static_cast<size_t>(step.iterator)])];
+  const Annotation old = it.annotation;
+  it.annotation = step.annotation;
+  Status status = check_loops(stage);
+  if (status.ok() && step.annotation != Annotation::kUnroll && step.annotation != Annotation::kNone)
+    status = check_attachments(schedule);
+  if (!status.ok()) it.annotation = old;
+  return status;
+}
+
+Status apply(Schedule& schedule, const Unroll& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  if (step.auto_max_step < 0) return invalid("auto_max_step is negative");
+  schedule.stages[static_cast<size_t>(step.stage)].auto_unroll_max_step = step.auto_max_step;
+  return {};
+}
+
+}  // namespace tensorsmith::sched::primitives

@@ -1,0 +1,73 @@
+// compute_inline(stage)
+//   Arguments: a stage without reduction.
+//   Rewrite: every read of the stage in another stage's definition becomes its body at these indices; the
+//   stage
+//     computes nothing any more. It keeps its number, so that later steps count as before.
+//   Checks: no placeholder, no output, no reduction, no packed layout; nothing is attached to its loops; the
+//     readers' definitions stay below 20,000 nodes.
+//     B[i] = A[i] * 2        inline B         C[i] = A[i + 1] * 2 + 1
+//     C[i] = B[i + 1] + 1       =>
+#include "ir/analysis.h"
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+namespace {
+
+size_t count_nodes(const ir::Expr& e) {
+  size_t n = 0;
+  ir::for_each_expr(e, [&](const ir::Expr&) { ++n; });
+  return n;
+}
+
+}  // namespace
+
+Status apply(Schedule& schedule, const ComputeInline& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  const auto s = static_cast<size_t>(step.stage);
+  Stage& stage = schedule.stages[s];
+  const std::string name = "stage '" + stage.op->name + "'";
+  if (stage.op->has_reduction()) return illegal(name + " is a reduction, it cannot be inlined");
+  if (schedule.is_output(s)) return illegal(name + " is an output of the workload, it cannot be inlined");
+  if (stage.layout) return illegal(name + " has a packed layout, it cannot be inlined");
+  TS_RETURN_IF_ERROR(check_nothing_attached(schedule, step.stage));
+  const std::vector<size_t> readers = schedule.consumers_of(s);
+  if (readers.empty()) return illegal("no stage reads " + name);
+
+  const ir::Operation& op = *stage.op;
+  const ir::Buffer& buffer = op.output();
+  constexpr size_t kMaxNodes = 20000;
+  const size_t own_nodes = count_nodes(op.bodies[0]);
+  for (size_t r : readers) {
+    size_t nodes = 0;
+    for (const ir::Expr& body : schedule.stages[r].op->bodies) nodes += count_nodes(body);
+    for (const ir::Load* load : *schedule.stages[r].loads) nodes += load->buffer == buffer ? own_nodes : 0;
+    if (nodes > kMaxNodes)
+      return illegal("inlining " + name + " makes the definition of stage '" + schedule.stages[r].op->name +
+                     "' too large; compute it instead");
+  }
+  for (size_t r : readers) {
+    auto op_copy = std::make_shared<ir::Operation>(*schedule.stages[r].op);
+    for (ir::Expr& body : op_copy->bodies) {
+      body = ir::rewrite(body, [&](const ir::Expr& e) {
+        const auto* load = ir::as<ir::Load>(e);
+        if (load == nullptr || load->buffer != buffer) return e;
+        ir::VarMap map;
+        for (size_t d = 0; d < op.spatial.size(); ++d) {
+          const ir::Expr& index = load->indices[d];
+          map[op.spatial[d].var.get()] =
+              index.dtype() == ir::DType::kI64 ? index : ir::cast(ir::DType::kI64, index);
+        }
+        return ir::substitute(op.bodies[0], map);
+      });
+    }
+    schedule.stages[r].set_op(std::move(op_copy));
+  }
+  stage.attach = AttachKind::kInlined;
+  stage.attach_stage = -1;
+  stage.attach_iterator = -1;
+  return {};
+}
+
+}  // namespace tensorsmith::sched::primitives

@@ -1,0 +1,77 @@
+// fuse(stage, iterators)
+//   Arguments: consecutive leaf positions, ascending; none at all makes a new outermost loop of extent 1 (as
+//     Ansor does for stages without axes).
+//   Rewrite: one leaf that runs through them in row-major order takes their place. What was attached to the
+//   last
+//     is attached to the fused loop.
+//   Checks: the leaves exist and are consecutive, have the same kind (all spatial or all reduce) and no
+//     annotation; nothing is attached to, and no init is placed before, one that would disappear in the
+//     middle. for i (4)            fuse i, j          for i.j.fused (12)
+//       for j (3)             =>                C[f / 3, f % 3] = ...
+//         C[i, j] = ...
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+Status apply(Schedule& schedule, const Fuse& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  const int fused = static_cast<int>(stage.iterators.size());
+  FuseRelation relation;
+  relation.child = fused;
+  if (step.iterators.empty()) {
+    stage.iterators.push_back({"unit", IterKind::kSpatial, Annotation::kNone});
+    stage.leaves.insert(stage.leaves.begin(), fused);
+    stage.relations.emplace_back(std::move(relation));
+    return {};
+  }
+  std::string name;
+  for (size_t i = 0; i < step.iterators.size(); ++i) {
+    const int position = step.iterators[i];
+    TS_RETURN_IF_ERROR(check_leaf(stage, position));
+    if (position != step.iterators.front() + static_cast<int>(i))
+      return illegal("the iterators to fuse are not consecutive; reorder them first");
+    const int leaf = stage.leaves[static_cast<size_t>(position)];
+    const Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
+    if (it.annotation != Annotation::kNone)
+      return illegal("loop '" + it.name + "' is annotated " + std::string(to_string(it.annotation)) +
+                     "; fuse it before");
+    const Iterator& first =
+        stage.iterators[static_cast<size_t>(stage.leaves[static_cast<size_t>(step.iterators.front())])];
+    if (it.kind != first.kind)
+      return illegal("loops '" + first.name + "' and '" + it.name +
+                     "' cannot be fused: one is spatial, one reduces");
+    if (i > 0 && stage.init_at == leaf)
+      return illegal("the reduction's init is before loop '" + it.name +
+                     "', in the middle of the fused loops");
+    if (i + 1 < step.iterators.size()) {
+      for (const Stage& other : schedule.stages) {
+        if (other.attach == AttachKind::kAt && other.attach_stage == step.stage &&
+            other.attach_iterator == leaf)
+          return illegal("stage '" + other.op->name + "' is attached to loop '" + it.name +
+                         "', in the middle of the fused loops");
+      }
+    }
+    relation.parents.push_back(leaf);
+    name += it.name;
+    name += '.';
+  }
+  name += "fused";
+  const int first = relation.parents.front();
+  const int last = relation.parents.back();
+  if (stage.init_at == first) stage.init_at = fused;
+  for (Stage& other : schedule.stages) {
+    if (other.attach == AttachKind::kAt && other.attach_stage == step.stage && other.attach_iterator == last)
+      other.attach_iterator = fused;
+  }
+  stage.iterators.push_back(
+      {std::move(name), stage.iterators[static_cast<size_t>(first)].kind, Annotation::kNone});
+  const auto begin = stage.leaves.begin() + step.iterators.front();
+  *begin = fused;
+  stage.leaves.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(step.iterators.size()));
+  stage.relations.emplace_back(std::move(relation));
+  return {};
+}
+
+}  // namespace tensorsmith::sched::primitives

@@ -1,0 +1,29 @@
+// The primitives: each checks, then rewrites the schedule in place; on error the schedule is as before.
+// Errors have no place, apply.cc adds it. What a primitive takes, does and refuses stands in its .cc.
+#pragma once
+
+#include <span>
+
+#include "sched/step.h"
+
+namespace tensorsmith::sched::primitives {
+
+Status apply(Schedule& schedule, const Split& step);
+Status apply(Schedule& schedule, const FollowSplit& step, std::span<const Step> earlier);
+Status apply(Schedule& schedule, const FollowFusedSplit& step, std::span<const Step> earlier);
+Status apply(Schedule& schedule, const Fuse& step);
+Status apply(Schedule& schedule, const Reorder& step);
+Status apply(Schedule& schedule, const Annotate& step);
+Status apply(Schedule& schedule, const Unroll& step);
+Status apply(Schedule& schedule, const ComputeAt& step);
+Status apply(Schedule& schedule, const ReverseComputeAt& step);
+Status apply(Schedule& schedule, const ComputeInline& step);
+Status apply(Schedule& schedule, const ComputeRoot& step);
+Status apply(Schedule& schedule, const CacheRead& step);
+Status apply(Schedule& schedule, const CacheWrite& step);
+Status apply(Schedule& schedule, const Rfactor& step);
+Status apply(Schedule& schedule, const DecomposeReduction& step);
+Status apply(Schedule& schedule, const StorageAlign& step);
+Status apply(Schedule& schedule, const PackLayout& step);
+
+}  // namespace tensorsmith::sched::primitives

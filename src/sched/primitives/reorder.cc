@@ -1,0 +1,38 @@
+// reorder(stage, order)
+//   Arguments: a permutation of all leaf positions; order[i] is the old position of the new i-th loop.
+//   Rewrite: the leaves are permuted. Attached stages and the init move with their loops.
+//   Checks: a permutation; the stage's loops and all attachments are legal in the new order (nothing but
+//   unrolled
+//     loops inside a vectorized one, the init outside all reduce loops, readers inside the loop that their
+//     producer is attached to). A reduction's accumulation order may change: floats may round differently.
+//     for i (4)           reorder [1, 0]      for j (3)
+//       for j (3)              =>               for i (4)
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+Status apply(Schedule& schedule, const Reorder& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  const size_t n = stage.leaves.size();
+  if (step.order.size() != n)
+    return invalid("the order names " + std::to_string(step.order.size()) + " loops, the stage has " +
+                   std::to_string(n));
+  std::vector<int> leaves(n, -1);
+  std::vector<char> used(n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const int from = step.order[i];
+    if (from < 0 || static_cast<size_t>(from) >= n || used[static_cast<size_t>(from)] != 0)
+      return invalid("the order is no permutation of the " + std::to_string(n) + " loops");
+    used[static_cast<size_t>(from)] = 1;
+    leaves[i] = stage.leaves[static_cast<size_t>(from)];
+  }
+  leaves.swap(stage.leaves);
+  Status status = check_loops(stage);
+  if (status.ok()) status = check_attachments(schedule);
+  if (!status.ok()) leaves.swap(stage.leaves);
+  return status;
+}
+
+}  // namespace tensorsmith::sched::primitives

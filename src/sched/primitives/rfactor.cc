@@ -1,0 +1,165 @@
+// rfactor(stage, iterator, factor_axis)
+//   Arguments: a reduce leaf, and where among the spatial axes the new one goes (0 .. number of them).
+//   Rewrite: a new stage "NAME.rf" right before the stage has the leaf as a spatial axis and reduces over the
+//     other reduce loops; the stage reduces over the new axis alone. Both start with fresh loops: "NAME.rf"
+//     has the spatial axes, the reduce axes that the leaf does not come from, then the other loops of those
+//     it does. The stage's number grows by one. Floats are added in another order.
+//   Checks: a reduction over that leaf, computed at root, spatial loops untouched, nothing attached.
+//     C[i] = sum_k A[i, k]  (k split in k.0, k.1)
+//        rfactor k.1, 1  =>  C.rf[i, k.1] = sum_{k.0} A[i, k.0 * 4 + k.1]   (0 where k is beyond its extent)
+//                            C[i] = sum_{k.1} C.rf[i, k.1]
+#include "ir/analysis.h"
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+#include "sched/relations.h"
+
+namespace tensorsmith::sched::primitives {
+
+namespace {
+
+// By iterator: connected with this one through splits and fuses.
+std::vector<char> connected(const Stage& stage, int iterator) {
+  std::vector<char> touched(stage.iterators.size(), 0);
+  touched[static_cast<size_t>(iterator)] = 1;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Relation& relation : stage.relations) {
+      std::vector<int> members;
+      if (const auto* split = std::get_if<SplitRelation>(&relation)) {
+        members = split->children;
+        members.push_back(split->parent);
+      } else {
+        const auto& fuse = std::get<FuseRelation>(relation);
+        members = fuse.parents;
+        members.push_back(fuse.child);
+      }
+      bool any = false;
+      bool all = true;
+      for (int m : members) {
+        any |= touched[static_cast<size_t>(m)] != 0;
+        all &= touched[static_cast<size_t>(m)] != 0;
+      }
+      if (!any || all) continue;
+      for (int m : members) touched[static_cast<size_t>(m)] = 1;
+      changed = true;
+    }
+  }
+  return touched;
+}
+
+}  // namespace
+
+Status apply(Schedule& schedule, const Rfactor& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  const auto s = static_cast<size_t>(step.stage);
+  const Stage& stage = schedule.stages[s];
+  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  const int leaf = stage.leaves[static_cast<size_t>(step.iterator)];
+  const ir::OperationRef op = stage.op;
+  const std::string name = "stage '" + op->name + "'";
+  const std::string loop_name = stage.iterators[static_cast<size_t>(leaf)].name;
+  if (!op->has_reduction()) return illegal(name + " is no reduction");
+  if (stage.iterators[static_cast<size_t>(leaf)].kind != IterKind::kReduce)
+    return illegal("loop '" + loop_name + "' is not a reduce loop");
+  const size_t rank = op->spatial.size();
+  if (step.factor_axis < 0 || static_cast<size_t>(step.factor_axis) > rank)
+    return invalid("factor_axis " + std::to_string(step.factor_axis) + " is not between 0 and " +
+                   std::to_string(rank));
+  if (stage.attach != AttachKind::kRoot)
+    return illegal(name + " is attached to a loop; apply rfactor before compute_at");
+  TS_RETURN_IF_ERROR(check_nothing_attached(schedule, step.stage));
+  for (const Iterator& it : stage.iterators) {
+    if (it.annotation != Annotation::kNone)
+      return illegal("loop '" + it.name + "' is annotated; apply rfactor before");
+  }
+  if (stage.init_at >= 0) return illegal("the init of " + name + " is placed; apply rfactor before");
+  if (stage.storage_align) return illegal("the storage of " + name + " is aligned; apply rfactor before");
+
+  const std::vector<char> touched = connected(stage, leaf);
+  for (size_t a = 0; a < rank; ++a) {
+    if (touched[a] != 0) return illegal("loop '" + loop_name + "' comes from a spatial axis too");
+  }
+  for (const Relation& relation : stage.relations) {
+    const auto* split = std::get_if<SplitRelation>(&relation);
+    const auto* fuse = std::get_if<FuseRelation>(&relation);
+    const int member = split != nullptr ? split->parent : fuse->child;
+    if (stage.iterators[static_cast<size_t>(member)].kind == IterKind::kSpatial &&
+        !(fuse && fuse->parents.empty()))
+      return illegal("the spatial loops of " + name + " were changed before; rfactor must come first");
+  }
+
+  // New axes for the loops that the leaf's root axes were made into.
+  const std::vector<int64_t> extents = full_extents(stage);
+  std::vector<ir::Expr> values(stage.iterators.size());
+  ir::Axis factor;
+  std::vector<ir::Axis> reduce;
+  for (size_t a = 0; a < op->reduce.size(); ++a) {
+    if (touched[rank + a] == 0) reduce.push_back(op->reduce[a]);
+  }
+  for (int other : stage.leaves) {
+    const auto i = static_cast<size_t>(other);
+    if (touched[i] == 0) continue;
+    const ir::Axis axis{ir::Var(stage.iterators[i].name), extents[i]};
+    values[i] = axis.var;
+    if (other == leaf) {
+      factor = axis;
+    } else {
+      reduce.push_back(axis);
+    }
+  }
+  pass_up_values(stage, extents, values);
+  ir::VarMap map;
+  for (size_t a = 0; a < op->reduce.size(); ++a) {
+    if (touched[rank + a] != 0) map[op->reduce[a].var.get()] = values[rank + a];
+  }
+  ir::Expr in_range;
+  for (int parent : overshooting(stage, extents)) {
+    const auto i = static_cast<size_t>(parent);
+    if (touched[i] == 0) continue;
+    const ir::Expr condition = values[i] < ir::Expr(extents[i]);
+    in_range = in_range.defined() ? in_range && condition : condition;
+  }
+
+  auto partial = std::make_shared<ir::Operation>();
+  partial->name = unique_name(schedule, op->name + ".rf");
+  partial->spatial = op->spatial;
+  partial->spatial.insert(partial->spatial.begin() + step.factor_axis, factor);
+  partial->combiner = op->combiner;
+  const bool arg = op->bodies.size() == 2;
+  if (reduce.empty() && arg) reduce.push_back({ir::Var("unit"), 1});
+  if (reduce.empty()) partial->combiner = ir::Combiner::kNone;
+  partial->reduce = std::move(reduce);
+  std::vector<int64_t> shape;
+  for (const ir::Axis& axis : partial->spatial) shape.push_back(axis.extent);
+  for (size_t b = 0; b < op->bodies.size(); ++b) {
+    ir::Expr body = ir::substitute(op->bodies[b], map);
+    if (in_range.defined()) {
+      // Beyond the extent: the neutral value, and an index that loses against every other one.
+      const ir::Expr neutral = b == 0 ? ir::identity_of(op->combiner, body.dtype())
+                                      : ir::identity_of(ir::Combiner::kMin, body.dtype());
+      body = ir::select(in_range, body, neutral);
+    }
+    partial->bodies.push_back(body);
+    partial->outputs.push_back(ir::make_buffer(b == 0 ? partial->name : partial->name + ".index",
+                                               body.dtype(), shape, op->outputs[b]->scope));
+  }
+
+  auto final_op = std::make_shared<ir::Operation>(*op);
+  final_op->spatial = fresh_axes(op->spatial);
+  const ir::Axis repeated{ir::Var(loop_name), factor.extent};
+  final_op->reduce = {repeated};
+  std::vector<ir::Expr> indices = axis_values(final_op->spatial);
+  indices.insert(indices.begin() + step.factor_axis, repeated.var);
+  final_op->bodies.clear();
+  for (const ir::Buffer& buffer : partial->outputs) final_op->bodies.push_back(ir::load(buffer, indices));
+
+  Stage rest = Stage::create(std::move(final_op));
+  rest.layout = stage.layout;
+  rest.scope = stage.scope;
+  rest.auto_unroll_max_step = stage.auto_unroll_max_step;
+  schedule.stages[s] = std::move(rest);
+  insert_stage(schedule, s, Stage::create(std::move(partial)));
+  return {};
+}
+
+}  // namespace tensorsmith::sched::primitives

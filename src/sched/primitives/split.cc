@@ -1,0 +1,127 @@
+// Splits.
+//
+// split(stage, iterator, lengths, inner_to_outer, tail)
+//   Arguments: a leaf and the extents of the inner loops (outer to inner), or with inner_to_outer = false
+//   those
+//     of the outer loops; any factors > 0, they need not divide.
+//   Rewrite: the leaf becomes lengths.size() + 1 leaves in its place, named "NAME.0", "NAME.1", ... What was
+//     attached to it is attached to the innermost; a reduction's init before it stays before the outermost.
+//   Checks: the leaf exists and is not annotated; lengths > 0 and their product below 2^40.
+//     for i (10)          split i, [4]        for i.0 (3)
+//       C = ...              =>                 for i.1 (4)
+//                                                 if (i.0 * 4 + i.1 < 10) C = ...
+//
+// follow_split(stage, iterator, source_step, n_split)
+//   The same with the lengths of an earlier split: its first n_split - 1, then the product of the others.
+//     after split #0 with lengths [2, 4, 8]:   follow_split source_step=0 n_split=2   =>   lengths [2, 32]
+//
+// follow_fused_split(stage, iterator, source_steps, level, factor)
+//   A split in two; the inner extent (factor) or the number of outer iterations is the product of
+//   lengths[level] over the source steps. Checks: the source steps are splits before this one and have that
+//   many lengths.
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+Status apply(Schedule& schedule, const Split& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  const auto position = static_cast<size_t>(step.iterator);
+  const int leaf = stage.leaves[position];
+  if (step.lengths.empty()) return invalid("a split needs at least one length");
+  if (step.lengths.size() > 15) return invalid("a split has at most 15 lengths");
+  int64_t product = 1;
+  for (int64_t length : step.lengths) {
+    constexpr int64_t kLimit = int64_t{1} << 40;
+    if (length <= 0) return invalid("split length " + std::to_string(length) + " is not positive");
+    if (length > kLimit / product) return invalid("the split's lengths exceed 2^40 together");
+    product *= length;
+  }
+  const Iterator& old = stage.iterators[static_cast<size_t>(leaf)];
+  if (old.annotation != Annotation::kNone)
+    return illegal("loop '" + old.name + "' is annotated " + std::string(to_string(old.annotation)) +
+                   "; split it before");
+
+  SplitRelation relation;
+  relation.parent = leaf;
+  relation.lengths = step.lengths;
+  relation.tail = step.tail;
+  relation.outer_lengths = !step.inner_to_outer;
+  const size_t n = step.lengths.size() + 1;
+  relation.children.reserve(n);
+  const std::string name = old.name;
+  const IterKind kind = old.kind;
+  for (size_t i = 0; i < n; ++i) {
+    relation.children.push_back(static_cast<int>(stage.iterators.size()));
+    std::string child = name;
+    child += '.';
+    child += std::to_string(i);
+    stage.iterators.push_back({std::move(child), kind, Annotation::kNone});
+  }
+  if (stage.init_at == leaf) stage.init_at = relation.children.front();
+  for (Stage& other : schedule.stages) {
+    if (other.attach == AttachKind::kAt && other.attach_stage == step.stage && other.attach_iterator == leaf)
+      other.attach_iterator = relation.children.back();
+  }
+  stage.leaves[position] = relation.children.front();
+  stage.leaves.insert(stage.leaves.begin() + step.iterator + 1, relation.children.begin() + 1,
+                      relation.children.end());
+  stage.relations.emplace_back(std::move(relation));
+  return {};
+}
+
+namespace {
+
+Result<const Split*> source_split(std::span<const Step> earlier, int source) {
+  if (source < 0 || static_cast<size_t>(source) >= earlier.size())
+    return invalid("source step " + std::to_string(source) + " is not an earlier step");
+  const auto* split = std::get_if<Split>(&earlier[static_cast<size_t>(source)]);
+  if (split == nullptr) return invalid("source step " + std::to_string(source) + " is not a split");
+  return split;
+}
+
+}  // namespace
+
+Status apply(Schedule& schedule, const FollowSplit& step, std::span<const Step> earlier) {
+  TS_ASSIGN_OR_RETURN(const Split* source, source_split(earlier, step.source_step));
+  const size_t available = source->lengths.size();
+  if (step.n_split < 1 || static_cast<size_t>(step.n_split) > available)
+    return invalid("n_split " + std::to_string(step.n_split) + " is not between 1 and the " +
+                   std::to_string(available) + " lengths of source step " + std::to_string(step.source_step));
+  const auto first = static_cast<size_t>(step.n_split - 1);
+  Split split;
+  split.stage = step.stage;
+  split.iterator = step.iterator;
+  split.tail = source->tail;
+  split.lengths.assign(source->lengths.begin(), source->lengths.begin() + step.n_split - 1);
+  int64_t rest = 1;
+  for (size_t i = first; i < available; ++i) rest *= source->lengths[i];
+  split.lengths.push_back(rest);
+  return apply(schedule, split);
+}
+
+Status apply(Schedule& schedule, const FollowFusedSplit& step, std::span<const Step> earlier) {
+  if (step.source_steps.empty()) return invalid("follow_fused_split needs a source step");
+  Split split;
+  split.stage = step.stage;
+  split.iterator = step.iterator;
+  split.inner_to_outer = step.factor;
+  int64_t product = 1;
+  for (int source_step : step.source_steps) {
+    TS_ASSIGN_OR_RETURN(const Split* source, source_split(earlier, source_step));
+    if (step.level < 0 || static_cast<size_t>(step.level) >= source->lengths.size())
+      return invalid("level " + std::to_string(step.level) + " is not one of the " +
+                     std::to_string(source->lengths.size()) + " lengths of source step " +
+                     std::to_string(source_step));
+    const int64_t length = source->lengths[static_cast<size_t>(step.level)];
+    if (product > (int64_t{1} << 40) / length)
+      return invalid("the product of the followed lengths exceeds 2^40");
+    product *= length;
+  }
+  split.lengths = {product};
+  return apply(schedule, split);
+}
+
+}  // namespace tensorsmith::sched::primitives

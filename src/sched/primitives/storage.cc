@@ -1,0 +1,100 @@
+// storage_align(stage, iterator, factor, offset)
+//   Arguments: a leaf that is a whole spatial axis; factor > 0, offset >= 0, in elements.
+//   Rewrite: the stride of that axis in the stage's storage becomes the smallest k * factor + offset that is
+//     large enough (avoids bank and cache-set conflicts).
+//   Checks: an unsplit spatial axis other than the innermost; the stage is no output and has no packed
+//   layout.
+//     B: 64 x 64, strides (64, 1)    storage_align axis 0, factor 32, offset 1    =>    strides (65, 1)
+//
+// pack_layout(stage, layout)
+//   Arguments: a constant placeholder or an intermediate stage; how its elements are stored.
+//   Rewrite: the tensor is stored in this layout; a constant is packed when the model is compiled.
+//   Checks: the layout covers the shape: by tensor dimension the divisors are 1, e0, e0 * e1, ... of its
+//   digits
+//     with extents e0, e1, ... and their product is at least the dimension (dimensions of extent 1 may be
+//     missing); no output, no non-constant input; an intermediate is computed at root and has one output.
+//     W: [O=40, I=8]    pack_layout {O/16 (3), I (8), O%16 (16)}    =>    stored as 3 x 8 x 16, 8 lanes of
+//     padding
+#include <algorithm>
+
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+Status apply(Schedule& schedule, const StorageAlign& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  const int leaf = stage.leaves[static_cast<size_t>(step.iterator)];
+  const int rank = static_cast<int>(stage.op->spatial.size());
+  const std::string& loop = stage.iterators[static_cast<size_t>(leaf)].name;
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  if (step.factor <= 0 || step.factor > kLimit) return invalid("factor is not between 1 and 2^30");
+  if (step.offset < 0 || step.offset > kLimit) return invalid("offset is not between 0 and 2^30");
+  if (leaf >= rank)
+    return illegal("loop '" + loop + "' is not a whole spatial axis; align it before splitting");
+  if (leaf == rank - 1) return illegal("axis '" + loop + "' is the innermost, its stride is 1");
+  if (schedule.is_output(static_cast<size_t>(step.stage)))
+    return illegal("stage '" + stage.op->name + "' is an output of the workload, its strides are given");
+  if (stage.layout) return illegal("stage '" + stage.op->name + "' has a packed layout");
+  stage.storage_align = {step.factor, step.offset};
+  stage.storage_align_iterator = leaf;
+  return {};
+}
+
+Status apply(Schedule& schedule, const PackLayout& step) {
+  if (step.stage < 0 || static_cast<size_t>(step.stage) >= schedule.stages.size())
+    return invalid("stage " + std::to_string(step.stage) + " does not exist, there are " +
+                   std::to_string(schedule.stages.size()));
+  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  const std::string name = "stage '" + stage.op->name + "'";
+  if (stage.is_placeholder()) {
+    if (!stage.op->is_constant)
+      return illegal(name + " is an input that is not constant, its layout is given");
+  } else {
+    TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+    if (schedule.is_output(static_cast<size_t>(step.stage)))
+      return illegal(name + " is an output of the workload, its layout is given");
+    if (stage.attach == AttachKind::kAt)
+      return illegal(name + " is attached to a loop; only stages at root have a layout");
+    if (stage.op->outputs.size() != 1) return unsupported(name + " has two outputs, it cannot be packed");
+    if (stage.storage_align) return illegal(name + " has aligned strides; it cannot be packed too");
+  }
+  const std::vector<int64_t>& shape = stage.op->output()->shape;
+  int64_t total = 1;
+  for (const LayoutDim& digit : step.layout) {
+    if (digit.dim < 0 || static_cast<size_t>(digit.dim) >= shape.size())
+      return invalid("the layout names dimension " + std::to_string(digit.dim) + ", the tensor has " +
+                     std::to_string(shape.size()));
+    if (digit.divisor <= 0 || digit.extent <= 0)
+      return invalid("divisors and extents of a layout are positive");
+    if (digit.extent > (int64_t{1} << 40) / total) return invalid("the layout has more than 2^40 elements");
+    total *= digit.extent;
+  }
+  for (size_t d = 0; d < shape.size(); ++d) {
+    std::vector<LayoutDim> digits;
+    for (const LayoutDim& digit : step.layout) {
+      if (digit.dim == static_cast<int>(d)) digits.push_back(digit);
+    }
+    // A digit of extent 1 has the same divisor as the one above it.
+    std::sort(digits.begin(), digits.end(), [](const LayoutDim& a, const LayoutDim& b) {
+      return a.divisor != b.divisor ? a.divisor < b.divisor : a.extent < b.extent;
+    });
+    int64_t covered = 1;
+    for (const LayoutDim& digit : digits) {
+      if (digit.divisor != covered)
+        return illegal("the layout's digits of dimension " + std::to_string(d) +
+                       " do not fit together: divisor " + std::to_string(digit.divisor) + " where " +
+                       std::to_string(covered) + " is needed");
+      covered *= digit.extent;
+    }
+    if (covered < shape[d])
+      return illegal("the layout covers " + std::to_string(covered) + " of the " + std::to_string(shape[d]) +
+                     " indices of dimension " + std::to_string(d));
+  }
+  stage.layout = step.layout;
+  return {};
+}
+
+}  // namespace tensorsmith::sched::primitives

@@ -1,0 +1,94 @@
+// Schedules as text, for people and golden tests.
+#include "sched/schedule.h"
+
+namespace tensorsmith::sched {
+
+namespace {
+
+class Printer {
+ public:
+  Printer(const Schedule& schedule, const Bounds* bounds) : schedule_(schedule), bounds_(bounds) {}
+
+  std::string run() {
+    for (size_t s = 0; s < schedule_.stages.size(); ++s) {
+      const Stage& stage = schedule_.stages[s];
+      if (stage.is_placeholder()) {
+        out_ += std::string(stage.op->is_constant ? "constant " : "placeholder ") + stage.op->name;
+        for (int64_t extent : stage.op->output()->shape) out_ += " " + std::to_string(extent);
+        out_ += storage(stage) + "\n";
+      } else if (stage.attach == AttachKind::kInlined) {
+        out_ += "inlined " + stage.op->name + "\n";
+      }
+    }
+    for (size_t s = 0; s < schedule_.stages.size(); ++s) {
+      const Stage& stage = schedule_.stages[s];
+      if (!stage.is_placeholder() && stage.attach == AttachKind::kRoot) nest(s, 0);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static std::string storage(const Stage& stage) {
+    std::string text;
+    if (stage.layout) {
+      text += " layout [";
+      for (size_t i = 0; i < stage.layout->size(); ++i) {
+        const LayoutDim& digit = (*stage.layout)[i];
+        text += (i > 0 ? "," : "") + std::to_string(digit.dim) + "/" + std::to_string(digit.divisor) + "%" +
+                std::to_string(digit.extent);
+      }
+      text += "]";
+    }
+    if (stage.storage_align)
+      text += " align " + stage.iterators[static_cast<size_t>(stage.storage_align_iterator)].name + " to k*" +
+              std::to_string(stage.storage_align->first) + "+" + std::to_string(stage.storage_align->second);
+    return text;
+  }
+
+  void line(size_t depth, const std::string& text) { out_ += std::string(depth * 2, ' ') + text + "\n"; }
+
+  void nest(size_t s, size_t depth) {
+    const Stage& stage = schedule_.stages[s];
+    if (stage.auto_unroll_max_step != 0)
+      line(depth, stage.op->name + " auto_unroll: " + std::to_string(stage.auto_unroll_max_step));
+    bool init_done = !stage.op->has_reduction();
+    for (int leaf : stage.leaves) {
+      const Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
+      if (!init_done && (stage.init_at >= 0 ? leaf == stage.init_at : it.kind != IterKind::kSpatial)) {
+        line(depth, stage.op->name + " init");
+        init_done = true;
+      }
+      std::string text = it.annotation == Annotation::kNone ? "for" : std::string(to_string(it.annotation));
+      text += " " + it.name;
+      if (bounds_ != nullptr)
+        text += " (" + std::to_string(bounds_->stages[s].extents[static_cast<size_t>(leaf)]) + ")";
+      line(depth, text);
+      ++depth;
+      for (size_t p = 0; p < schedule_.stages.size(); ++p) {
+        const Stage& producer = schedule_.stages[p];
+        if (producer.attach == AttachKind::kAt && producer.attach_stage == static_cast<int>(s) &&
+            producer.attach_iterator == leaf)
+          nest(p, depth);
+      }
+    }
+    if (!init_done) line(depth, stage.op->name + " init");
+    std::string text = stage.op->name + " = ";
+    if (stage.op->has_reduction()) text += std::string(ir::to_string(stage.op->combiner)) + " ";
+    text += "...";
+    if (stage.scope != ir::MemoryScope::kGlobal) text += " in " + std::string(ir::to_string(stage.scope));
+    line(depth, text + storage(stage));
+  }
+
+  const Schedule& schedule_;
+  const Bounds* bounds_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_string(const Schedule& schedule) {
+  const Result<Bounds> bounds = infer_bounds(schedule);
+  return Printer(schedule, bounds.ok() ? &*bounds : nullptr).run();
+}
+
+}  // namespace tensorsmith::sched
