@@ -104,7 +104,8 @@ class Inference {
       root_min_[s][d] = range.min;
       out.root_extent[d] = range.width;
       out.root_may_leave[d] =
-          arena_.lowest(range.min) < 0 || arena_.highest(range.min) + range.width > extent ? 1 : 0;
+          arena_.tight_lowest(range.min) < 0 || arena_.tight_highest(range.min) + range.width > extent ? 1
+                                                                                                       : 0;
     }
     return {};
   }

@@ -152,8 +152,8 @@ SymRange SymArena::floormod(SymRange a, int64_t c) {
 // The lower ends' minimum; the upper end is at most max(width) above it.
 SymRange SymArena::minimum(SymRange a, SymRange b) {
   const Sym d = add(a.min, scale(b.min, -1));
-  if (lowest(d) >= b.width - 1) return b;
-  if (highest(d) <= 1 - a.width) return a;
+  if (tight_lowest(d) >= b.width - 1) return b;
+  if (tight_highest(d) <= 1 - a.width) return a;
   if (d.is_constant()) {
     // Both known relative to each other: min is the lower, max the lower of the upper ends.
     const Sym min = d.constant <= 0 ? a.min : b.min;
@@ -172,8 +172,8 @@ SymRange SymArena::minimum(SymRange a, SymRange b) {
 
 SymRange SymArena::maximum(SymRange a, SymRange b) {
   const Sym d = add(a.min, scale(b.min, -1));
-  if (lowest(d) >= b.width - 1) return a;
-  if (highest(d) <= 1 - a.width) return b;
+  if (tight_lowest(d) >= b.width - 1) return a;
+  if (tight_highest(d) <= 1 - a.width) return b;
   if (d.is_constant()) {
     const Sym min = d.constant >= 0 ? a.min : b.min;
     const int64_t a_end = d.constant >= 0 ? a.width : a.width + d.constant;
@@ -191,8 +191,8 @@ SymRange SymArena::maximum(SymRange a, SymRange b) {
 
 SymRange SymArena::unite(SymRange a, SymRange b) {
   const Sym d = add(a.min, scale(b.min, -1));
-  const int64_t low = lowest(d);
-  const int64_t high = highest(d);
+  const int64_t low = tight_lowest(d);
+  const int64_t high = tight_highest(d);
   if (low >= 0) return {b.min, std::max(checked(static_cast<int128_t>(high) + a.width), b.width)};
   if (high <= 0) return {a.min, std::max(checked(-static_cast<int128_t>(low) + b.width), a.width)};
   Atom atom;
@@ -252,6 +252,24 @@ int64_t SymArena::highest(Sym s) const {
   }
   constexpr int64_t kLimit = int64_t{1} << 61;
   return static_cast<int64_t>(std::clamp<int128_t>(value, -kLimit, kLimit));
+}
+
+int64_t SymArena::tight_highest(Sym s, int depth) {
+  constexpr int kMaxDepth = 6;
+  for (uint32_t i = 0; i < s.count && depth < kMaxDepth; ++i) {
+    const Term term = terms_[s.begin + i];
+    const Atom atom = atoms_[static_cast<size_t>(term.atom)];
+    if ((atom.kind != AtomKind::kMin && atom.kind != AtomKind::kMax) || std::abs(term.coefficient) != 1)
+      continue;
+    // rest +- min(a, b): each operand in turn takes the atom's place.
+    const Sym self{0, s.begin + i, 1};
+    const Sym rest = add(s, scale(self, -1));
+    const int64_t a = tight_highest(add(rest, scale(atom.a, term.coefficient)), depth + 1);
+    const int64_t b = tight_highest(add(rest, scale(atom.b, term.coefficient)), depth + 1);
+    const bool larger = (atom.kind == AtomKind::kMax) == (term.coefficient > 0);
+    return std::min(larger ? std::max(a, b) : std::min(a, b), highest(s));
+  }
+  return highest(s);
 }
 
 bool SymArena::equal(Sym a, Sym b) const {

@@ -57,9 +57,12 @@ class SymArena {
     return result;
   }
 
-  // Constant enclosure of s over all loops.
+  // Constant enclosure of s over all loops, atom by atom.
   int64_t lowest(Sym s) const;
   int64_t highest(Sym s) const;
+  // The same, tighter where minima and maxima occur beside their operands: max(x - 1, 0) - x is in [-1, 0].
+  int64_t tight_lowest(Sym s) { return -tight_highest(scale(s, -1)); }
+  int64_t tight_highest(Sym s, int depth = 0);
   bool overflowed() const { return overflowed_; }
   void clear_overflow() { overflowed_ = false; }
 

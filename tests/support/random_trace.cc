@@ -1,0 +1,180 @@
+#include "support/random_trace.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tensorsmith::test {
+
+using namespace sched;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+int pick(Rng& rng, size_t n) { return n == 0 ? 0 : static_cast<int>(rng.below(n)); }
+
+int64_t random_length(Rng& rng, const RandomTraceOptions& options, int64_t extent) {
+  if (options.odd_factors && rng.bernoulli(0.5)) return rng.uniform_int(1, std::max<int64_t>(2, extent + 2));
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d <= extent; ++d) {
+    if (extent % d == 0) divisors.push_back(d);
+  }
+  return divisors.empty() ? 1 : divisors[rng.below(divisors.size())];
+}
+
+Layout random_layout(const std::vector<int64_t>& shape, Rng& rng) {
+  Layout layout;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1 && rng.bernoulli(0.3)) continue;
+    int64_t divisor = 1;
+    for (int digits = pick(rng, 3); digits > 0; --digits) {
+      const int64_t extent = rng.uniform_int(1, 5);
+      layout.push_back({static_cast<int>(d), divisor, extent});
+      divisor *= extent;
+    }
+    const int64_t rest = std::max<int64_t>(1, (shape[d] + divisor - 1) / divisor);
+    layout.push_back({static_cast<int>(d), divisor, rest});
+  }
+  for (size_t i = layout.size(); i > 1; --i) std::swap(layout[i - 1], layout[rng.below(i)]);
+  return layout;
+}
+
+// Mostly a permutation that swaps two loops, sometimes any.
+std::vector<int> random_order(size_t n, Rng& rng) {
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  if (n < 2) return order;
+  if (rng.bernoulli(0.5)) {
+    const size_t i = rng.below(n - 1);
+    std::swap(order[i], order[i + 1]);
+    return order;
+  }
+  for (size_t i = n; i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
+  return order;
+}
+
+}  // namespace
+
+Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const RandomTraceOptions& options) {
+  const int s = pick(rng, schedule.stages.size());
+  const Stage& stage = schedule.stages[static_cast<size_t>(s)];
+  const int leaf = pick(rng, stage.leaves.size());
+  const auto memory = [&] { return rng.bernoulli(0.5) ? ir::MemoryScope::kLocal : ir::MemoryScope::kGlobal; };
+  const std::vector<size_t> consumers = schedule.consumers_of(static_cast<size_t>(s));
+  if (stage.is_placeholder()) {
+    if (options.layouts && stage.op->is_constant && rng.bernoulli(0.5))
+      return PackLayout{s, random_layout(stage.op->output()->shape, rng)};
+    CacheRead step{s, memory(), {}};
+    for (size_t c : consumers) {
+      if (step.readers.empty() || rng.bernoulli(0.5)) step.readers.push_back(static_cast<int>(c));
+    }
+    return step;
+  }
+  switch (rng.below(24)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3: {
+      Split step;
+      step.stage = s;
+      step.iterator = leaf;
+      int64_t extent = 8;
+      const int id = stage.leaves.empty() ? -1 : stage.leaves[static_cast<size_t>(leaf)];
+      if (id >= 0 && static_cast<size_t>(id) < stage.num_roots()) {
+        const size_t rank = stage.op->spatial.size();
+        extent = static_cast<size_t>(id) < rank ? stage.op->spatial[static_cast<size_t>(id)].extent
+                                                : stage.op->reduce[static_cast<size_t>(id) - rank].extent;
+      }
+      const int n = 1 + pick(rng, 3);
+      for (int i = 0; i < n; ++i)
+        step.lengths.push_back(random_length(rng, options, std::max<int64_t>(extent, 1)));
+      step.inner_to_outer = rng.bernoulli(0.8);
+      step.tail = rng.bernoulli(0.4) ? TailPolicy::kPeel : TailPolicy::kPredicate;
+      return step;
+    }
+    case 4:
+    case 5: {
+      std::vector<int> splits;
+      for (size_t i = 0; i < trace.steps.size(); ++i) {
+        if (std::holds_alternative<Split>(trace.steps[i])) splits.push_back(static_cast<int>(i));
+      }
+      if (splits.empty()) return Split{s, leaf, {2}, true, TailPolicy::kPredicate};
+      const int source = splits[rng.below(splits.size())];
+      if (rng.bernoulli(0.5)) return FollowSplit{s, leaf, source, 1 + pick(rng, 3)};
+      return FollowFusedSplit{
+          s, leaf, {source, splits[rng.below(splits.size())]}, pick(rng, 2), rng.bernoulli(0.5)};
+    }
+    case 6:
+    case 7: {
+      Fuse step{s, {}};
+      const int n = pick(rng, 4);
+      for (int i = 0; i < n && leaf + i < static_cast<int>(stage.leaves.size()); ++i)
+        step.iterators.push_back(leaf + i);
+      return step;
+    }
+    case 8:
+    case 9:
+      return Reorder{s, random_order(stage.leaves.size(), rng)};
+    case 10:
+      return Annotate{s, std::min(leaf, pick(rng, 3)), Annotation::kParallel};
+    case 11:
+    case 12:
+      return Annotate{s, static_cast<int>(stage.leaves.size()) - 1 - pick(rng, 2), Annotation::kVectorize};
+    case 13:
+      if (options.thread_axes) return Annotate{s, leaf, static_cast<Annotation>(4 + rng.below(7))};
+      return Annotate{s, leaf, rng.bernoulli(0.8) ? Annotation::kUnroll : Annotation::kNone};
+    case 14:
+      return Unroll{s, static_cast<int64_t>(rng.below(3)) * 16};
+    case 15:
+    case 16:
+    case 17: {
+      int target = consumers.empty() ? pick(rng, schedule.stages.size())
+                                     : static_cast<int>(consumers[rng.below(consumers.size())]);
+      // Sometimes where the consumer itself is attached.
+      const Stage& consumer = schedule.stages[static_cast<size_t>(target)];
+      if (consumer.attach == AttachKind::kAt && rng.bernoulli(0.3)) target = consumer.attach_stage;
+      return ComputeAt{s, target, pick(rng, schedule.stages[static_cast<size_t>(target)].leaves.size())};
+    }
+    case 18: {
+      if (consumers.size() != 1) return ComputeRoot{s};
+      return ReverseComputeAt{static_cast<int>(consumers[0]), s, leaf};
+    }
+    case 19:
+      return rng.bernoulli(0.7) ? Step(ComputeInline{s}) : Step(ComputeRoot{s});
+    case 20:
+      return CacheWrite{s, memory()};
+    case 21: {
+      CacheRead step{s, memory(), {}};
+      for (size_t c : consumers) {
+        if (step.readers.empty() || rng.bernoulli(0.5)) step.readers.push_back(static_cast<int>(c));
+      }
+      return step;
+    }
+    case 22: {
+      std::vector<int> reduce;
+      for (size_t i = 0; i < stage.leaves.size(); ++i) {
+        if (stage.iterators[static_cast<size_t>(stage.leaves[i])].kind == IterKind::kReduce)
+          reduce.push_back(static_cast<int>(i));
+      }
+      if (reduce.empty() || rng.bernoulli(0.4)) return DecomposeReduction{s, leaf};
+      return Rfactor{s, reduce[rng.below(reduce.size())], pick(rng, stage.op->spatial.size() + 1)};
+    }
+    default:
+      if (!options.layouts) return Unroll{s, 16};
+      if (rng.bernoulli(0.5)) return StorageAlign{s, leaf, rng.uniform_int(1, 8), rng.uniform_int(0, 3)};
+      return PackLayout{s, random_layout(stage.op->output()->shape, rng)};
+  }
+}
+
+ScheduleBuilder random_schedule(const ir::Workload& workload, Rng& rng, const RandomTraceOptions& options) {
+  ScheduleBuilder builder(workload);
+  for (int i = 0; i < options.proposals; ++i) {
+    // A refused proposal changes nothing.
+    static_cast<void>(builder.apply(propose_step(builder.schedule(), builder.trace(), rng, options)));
+  }
+  return builder;
+}
+
+Trace random_trace(const ir::Workload& workload, Rng& rng, const RandomTraceOptions& options) {
+  return random_schedule(workload, rng, options).trace();
+}
+
+}  // namespace tensorsmith::test

@@ -1,0 +1,26 @@
+// Random legal traces: every primitive, with arguments that are often but not always legal; what the schedule
+// refuses is left out.
+#pragma once
+
+#include "base/rng.h"
+#include "sched/step.h"
+
+namespace tensorsmith::test {
+
+struct RandomTraceOptions {
+  int proposals = 24;        // how many steps are tried
+  bool thread_axes = false;  // also bind loops to GPU axes
+  bool layouts = true;       // also pack_layout and storage_align
+  bool odd_factors = true;   // also factors that do not divide, or exceed, the extent
+};
+
+// A legal step drawn for the schedule, or at least one that looks legal.
+sched::Step propose_step(const sched::Schedule& schedule, const sched::Trace& trace, Rng& rng,
+                         const RandomTraceOptions& options = {});
+
+// Applies proposals to a fresh schedule; the result's trace() is legal by construction.
+sched::ScheduleBuilder random_schedule(const ir::Workload& workload, Rng& rng,
+                                       const RandomTraceOptions& options = {});
+sched::Trace random_trace(const ir::Workload& workload, Rng& rng, const RandomTraceOptions& options = {});
+
+}  // namespace tensorsmith::test
