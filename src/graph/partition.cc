@@ -232,6 +232,16 @@ class Partitioner {
       constexpr size_t kLongestName = 60;
       if (task.name.size() > kLongestName) task.name = task.name.substr(0, kLongestName) + "..";
       task.name += "_" + shape_text(task.workload.outputs.front()->shape);
+      // The longest reduction tells convolutions of one output shape apart; a number tells apart what is
+      // left.
+      int64_t longest = 1;
+      for (const auto& op : task.workload.operations) {
+        int64_t points = 1;
+        for (const auto& axis : op->reduce) points *= axis.extent;
+        longest = std::max(longest, points);
+      }
+      if (longest > 1) task.name += "_r" + std::to_string(longest);
+      if (const int seen = ++names_[task.name]; seen > 1) task.name += "_" + std::to_string(seen);
       partition_.tasks.push_back(std::move(task));
     }
     call.task = it->second;
@@ -278,6 +288,7 @@ class Partitioner {
   const Graph& graph_;
   Partition partition_;
   std::unordered_map<std::string, size_t> task_index_;
+  std::unordered_map<std::string, int> names_;
 };
 
 }  // namespace
