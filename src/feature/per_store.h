@@ -13,7 +13,9 @@ namespace tensorsmith::feature {
 inline constexpr int kPerStoreWidth = 164;
 inline constexpr int kPerStoreVersion = 1;
 
-// Rows in program order, one per written buffer (an update overwrites its init).
+// Rows in program order (of the first store), one per written buffer. An update overwrites its init: where a
+// buffer is stored to by several statements the features are those of the one that runs most often (of the
+// last among equals; so a peeled tail does not hide its main loop), the op counts are summed.
 struct FeatureMatrix {
   int rows = 0;
   std::vector<float> values;  // rows * kPerStoreWidth, row-major
@@ -24,8 +26,12 @@ struct FeatureMatrix {
 
 struct PerStoreOptions {
   int cacheline_bytes = 64;
-  bool gpu = false;
+  bool gpu = false;  // also true for programs with thread loops
 };
+// Every value is finite. What TVM v0.16 computes (src/auto_scheduler/feature.cc), on our loop programs:
+// conditions of branches are not looked at, both sides count; loop extents count with their largest value; a
+// data-dependent index may touch its whole dimension. Select between a read and a constant counts as a math
+// function, as TVM's if_then_else does.
 FeatureMatrix extract_per_store(const ir::Program& program, const PerStoreOptions& options);
 // "float_addsub", "B0.bytes", ...: name of column i.
 const char* per_store_column_name(int column);
