@@ -1,2 +1,0 @@
-#include "graph/emit.h"
-#include "graph/tasks.h"

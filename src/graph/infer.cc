@@ -1,0 +1,166 @@
+#include "graph/infer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/emit.h"
+#include "graph/ops/op_context.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using TensorRef = std::shared_ptr<const lower::Tensor>;
+
+int64_t bytes_of(const ir::Buffer& buffer) { return buffer->num_elements() * ir::bytes_of(buffer->dtype); }
+
+// The output's elements are all equal, or the input's elements in their order.
+bool is_fill(const std::string& op) { return op == "ConstantOfShape"; }
+bool keeps_order(const std::string& op) {
+  return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
+}
+
+TensorRef fill(const Node& node, const ir::Buffer& output) {
+  auto tensor = std::make_shared<lower::Tensor>(lower::Tensor::zeros(output->dtype, output->shape));
+  const auto attr = node.attributes.find("value");
+  const auto* value = attr == node.attributes.end() ? nullptr : std::get_if<lower::Tensor>(&attr->second);
+  if (value != nullptr) {
+    const size_t width = value->data.size();
+    const bool zero =
+        std::all_of(value->data.begin(), value->data.end(), [](std::byte b) { return b == std::byte{0}; });
+    for (size_t at = 0; !zero && at + width <= tensor->data.size(); at += width) {
+      std::memcpy(tensor->data.data() + at, value->data.data(), width);
+    }
+  }
+  return tensor;
+}
+
+TensorRef with_shape(const lower::Tensor& tensor, const Shape& shape) {
+  auto result = std::make_shared<lower::Tensor>(tensor);
+  result->shape = shape;
+  return result;
+}
+
+}  // namespace
+
+Result<NodeWorkload> node_workload(const Graph& graph, const Node& node) {
+  NodeWorkload result;
+  WorkloadBuilder builder;
+  for (ValueId id : node.inputs) {
+    if (id == kNoValue) {
+      result.inputs.push_back(nullptr);
+      continue;
+    }
+    const Value& value = graph.values[static_cast<size_t>(id)];
+    result.inputs.push_back(
+        builder.placeholder(value.name, value.dtype, value.shape, value.constant != nullptr));
+  }
+  TS_ASSIGN_OR_RETURN(result.outputs, emit(graph, node, result.inputs, builder));
+  result.workload.operations = builder.operations();
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const ir::Buffer& output = result.outputs[i];
+    if (node.outputs[i] == kNoValue) continue;
+    if (output == nullptr) {
+      return Error{ErrorCode::kUnsupported, node.name,
+                   node.op + ": output " + std::to_string(i) + " is not supported"};
+    }
+    auto& listed = result.workload.outputs;
+    const bool alias = std::find(result.inputs.begin(), result.inputs.end(), output) != result.inputs.end();
+    if (!alias && std::find(listed.begin(), listed.end(), output) == listed.end()) listed.push_back(output);
+  }
+  return result;
+}
+
+double evaluation_cost(const ir::Workload& workload) {
+  double total = 0;
+  for (const ir::OperationRef& op : workload.operations) {
+    if (op->is_placeholder()) continue;
+    double extents = 1;
+    for (const ir::Axis& axis : op->spatial) extents *= static_cast<double>(axis.extent);
+    for (const ir::Axis& axis : op->reduce) extents *= static_cast<double>(axis.extent);
+    total += extents;
+  }
+  return total;
+}
+
+Result<std::vector<TensorRef>> evaluate_node(const NodeWorkload& node, std::span<const TensorRef> inputs) {
+  std::vector<TensorRef> computed;
+  if (!node.workload.outputs.empty()) {
+    std::vector<lower::Tensor> values;
+    for (const TensorRef& input : inputs) {
+      if (input != nullptr) values.push_back(*input);
+    }
+    TS_ASSIGN_OR_RETURN(std::vector<lower::Tensor> results, lower::evaluate(node.workload, values));
+    for (lower::Tensor& tensor : results) {
+      computed.push_back(std::make_shared<const lower::Tensor>(std::move(tensor)));
+    }
+  }
+  std::vector<TensorRef> outputs;
+  for (const ir::Buffer& output : node.outputs) {
+    const auto& listed = node.workload.outputs;
+    const auto as_computed = std::find(listed.begin(), listed.end(), output);
+    const auto as_input = std::find(node.inputs.begin(), node.inputs.end(), output);
+    if (output != nullptr && as_computed != listed.end()) {
+      outputs.push_back(computed[static_cast<size_t>(as_computed - listed.begin())]);
+    } else if (output != nullptr && as_input != node.inputs.end()) {
+      outputs.push_back(inputs[static_cast<size_t>(as_input - node.inputs.begin())]);
+    } else {
+      outputs.push_back(nullptr);
+    }
+  }
+  return outputs;
+}
+
+Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
+  TS_ASSIGN_OR_RETURN(const NodeWorkload work, node_workload(graph, node));
+  int64_t bytes = 0;
+  bool aliases_only = true;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    Value& value = graph.values[static_cast<size_t>(node.outputs[i])];
+    value.dtype = work.outputs[i]->dtype;
+    value.shape = work.outputs[i]->shape;
+    const bool alias =
+        std::find(work.inputs.begin(), work.inputs.end(), work.outputs[i]) != work.inputs.end();
+    aliases_only = aliases_only && alias;
+    if (!alias) bytes += bytes_of(work.outputs[i]);
+  }
+  std::vector<TensorRef> inputs;
+  bool constant = true;
+  const bool shape_only = node.op == "Shape" || node.op == "Size";
+  for (ValueId id : node.inputs) {
+    inputs.push_back(id == kNoValue ? nullptr : graph.values[static_cast<size_t>(id)].constant);
+    constant = constant && (id == kNoValue || inputs.back() != nullptr);
+  }
+  if (!constant && !shape_only) return {};
+
+  const auto set = [&](size_t i, TensorRef tensor) {
+    if (node.outputs[i] != kNoValue)
+      graph.values[static_cast<size_t>(node.outputs[i])].constant = std::move(tensor);
+  };
+  const bool cheap = is_fill(node.op) || (keeps_order(node.op) && !aliases_only);
+  if (bytes > (cheap ? limits.max_fill_bytes : limits.max_bytes)) return {};
+  if (!cheap && !aliases_only && evaluation_cost(work.workload) > limits.max_cost) return {};
+  if (bytes > limits.constant_bytes_left) {
+    return Error{ErrorCode::kResourceExhausted, node.name,
+                 node.op + ": the model's constants take too much memory"};
+  }
+  limits.constant_bytes_left -= bytes;
+  if (cheap) {
+    set(0, is_fill(node.op) ? fill(node, work.outputs[0]) : with_shape(*inputs[0], work.outputs[0]->shape));
+    return {};
+  }
+  if (shape_only) {
+    // Only the shape of the input matters; its contents need not exist.
+    ir::Workload own = work.workload;
+    own.operations.assign(1, work.workload.operations.back());
+    TS_ASSIGN_OR_RETURN(std::vector<lower::Tensor> result, lower::evaluate(own, {}));
+    set(0, std::make_shared<const lower::Tensor>(std::move(result[0])));
+    return {};
+  }
+  TS_ASSIGN_OR_RETURN(std::vector<TensorRef> results, evaluate_node(work, inputs));
+  for (size_t i = 0; i < results.size(); ++i) set(i, std::move(results[i]));
+  return {};
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,262 @@
+#include "graph/onnx_tensor.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "graph/ops/op_context.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "ONNX raw data is little-endian");
+
+// Messages nest for subgraphs and types only.
+constexpr int kMaxNesting = 64;
+
+Error corrupt(const onnx::TensorProto& proto, std::string reason) {
+  return Error{ErrorCode::kCorrupt, "tensor '" + proto.name() + "'", std::move(reason)};
+}
+
+template <class T, class Field>
+Status copy_field(const onnx::TensorProto& proto, const Field& field, int64_t count, lower::Tensor& tensor) {
+  if (field.size() != count) {
+    return corrupt(proto,
+                   "has " + std::to_string(field.size()) + " elements instead of " + std::to_string(count));
+  }
+  tensor.data.resize(static_cast<size_t>(count) * sizeof(T));
+  for (int64_t i = 0; i < count; ++i) {
+    const T element = static_cast<T>(field.Get(static_cast<int>(i)));
+    std::memcpy(tensor.data.data() + static_cast<size_t>(i) * sizeof(T), &element, sizeof(T));
+  }
+  return {};
+}
+
+Status copy_typed(const onnx::TensorProto& proto, int64_t count, lower::Tensor& tensor) {
+  switch (tensor.dtype) {
+    case ir::DType::kF32:
+      return copy_field<float>(proto, proto.float_data(), count, tensor);
+    case ir::DType::kF64:
+      return copy_field<double>(proto, proto.double_data(), count, tensor);
+    case ir::DType::kI64:
+      return copy_field<int64_t>(proto, proto.int64_data(), count, tensor);
+    case ir::DType::kU64:
+      return copy_field<uint64_t>(proto, proto.uint64_data(), count, tensor);
+    case ir::DType::kU32:
+      return copy_field<uint32_t>(proto, proto.uint64_data(), count, tensor);
+    case ir::DType::kI32:
+      return copy_field<int32_t>(proto, proto.int32_data(), count, tensor);
+    case ir::DType::kI16:
+    case ir::DType::kU16:
+    case ir::DType::kF16:
+    case ir::DType::kBF16:
+      return copy_field<uint16_t>(proto, proto.int32_data(), count, tensor);
+    case ir::DType::kI8:
+    case ir::DType::kU8:
+      return copy_field<uint8_t>(proto, proto.int32_data(), count, tensor);
+    case ir::DType::kBool: {
+      TS_RETURN_IF_ERROR(copy_field<uint8_t>(proto, proto.int32_data(), count, tensor));
+      return {};
+    }
+  }
+  return corrupt(proto, "has an unknown dtype");
+}
+
+bool parse_number(const std::string& text, int64_t& value) {
+  if (text.empty() || text.size() > 18) return false;
+  if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) return false;
+  value = std::stoll(text);
+  return true;
+}
+
+// The file must lie below the model's folder: the path comes with the model and is not to be trusted.
+Status read_external(const onnx::TensorProto& proto, const TensorSource& source, int64_t bytes,
+                     lower::Tensor& tensor) {
+  std::string location;
+  int64_t offset = 0;
+  int64_t length = bytes;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") {
+      location = entry.value();
+    } else if (entry.key() == "offset") {
+      if (!parse_number(entry.value(), offset)) return corrupt(proto, "external data has a bad offset");
+    } else if (entry.key() == "length") {
+      if (!parse_number(entry.value(), length)) return corrupt(proto, "external data has a bad length");
+    }
+  }
+  const std::filesystem::path path(location);
+  const bool escapes = std::find(path.begin(), path.end(), "..") != path.end();
+  if (location.empty() || location.find('\0') != std::string::npos || path.is_absolute() || escapes) {
+    return corrupt(proto, "external data must be a path below the model's folder, not '" + location + "'");
+  }
+  if (!source.has_directory) {
+    return Error{ErrorCode::kUnsupported, "tensor '" + proto.name() + "'",
+                 "external data of a model that is not a file; import it from its path"};
+  }
+  if (length != bytes) {
+    return corrupt(
+        proto, "external data has " + std::to_string(length) + " bytes instead of " + std::to_string(bytes));
+  }
+  const std::filesystem::path full = std::filesystem::path(source.directory) / path;
+  std::error_code code;
+  const auto size = std::filesystem::file_size(full, code);
+  if (code) {
+    return Error{ErrorCode::kNotFound, full.string(),
+                 "cannot read the external data of tensor '" + proto.name() + "': " + code.message()};
+  }
+  if (offset > static_cast<int64_t>(size) || bytes > static_cast<int64_t>(size) - offset) {
+    return Error{ErrorCode::kCorrupt, full.string(),
+                 "is too short for the external data of tensor '" + proto.name() + "'"};
+  }
+  std::FILE* file = std::fopen(full.c_str(), "rb");
+  if (file == nullptr) {
+    return Error{ErrorCode::kIo, full.string(), std::string("cannot open: ") + std::strerror(errno)};
+  }
+  tensor.data.resize(static_cast<size_t>(bytes));
+  const bool good = fseeko(file, static_cast<off_t>(offset), SEEK_SET) == 0 &&
+                    std::fread(tensor.data.data(), 1, tensor.data.size(), file) == tensor.data.size();
+  std::fclose(file);
+  if (!good) return Error{ErrorCode::kIo, full.string(), "cannot read"};
+  return {};
+}
+
+int64_t onnx_number(ir::DType dtype) {
+  for (int64_t number = 1; number <= 16; ++number) {
+    if (onnx_dtype(number) == dtype) return number;
+  }
+  throw_internal_error(__FILE__, __LINE__, "dtype without an ONNX number");
+}
+
+}  // namespace
+
+Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSource& source) {
+  const auto dtype = onnx_dtype(proto.data_type());
+  if (!dtype) {
+    return Error{ErrorCode::kUnsupported, "tensor '" + proto.name() + "'",
+                 "ONNX data type " + std::to_string(proto.data_type()) +
+                     (proto.data_type() == 8 ? " (string)" : "") + " is not supported"};
+  }
+  if (proto.has_segment()) {
+    return Error{ErrorCode::kUnsupported, "tensor '" + proto.name() + "'", "is stored in segments"};
+  }
+  lower::Tensor tensor;
+  tensor.dtype = *dtype;
+  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
+  if (!is_reasonable(tensor.shape)) {
+    return corrupt(proto, "has the unreasonable shape " + describe(*dtype, tensor.shape));
+  }
+  const int64_t count = tensor.num_elements();
+  const int64_t bytes = count * ir::bytes_of(*dtype);
+  if (bytes > source.bytes_left) {
+    return Error{ErrorCode::kResourceExhausted, "tensor '" + proto.name() + "'",
+                 "the model's constants take too much memory"};
+  }
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    TS_RETURN_IF_ERROR(read_external(proto, source, bytes, tensor));
+  } else if (proto.has_raw_data()) {
+    if (static_cast<int64_t>(proto.raw_data().size()) != bytes) {
+      return corrupt(proto, "has " + std::to_string(proto.raw_data().size()) + " bytes instead of " +
+                                std::to_string(bytes));
+    }
+    tensor.data.resize(static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(tensor.data.data(), proto.raw_data().data(), static_cast<size_t>(bytes));
+  } else {
+    TS_RETURN_IF_ERROR(copy_typed(proto, count, tensor));
+  }
+  source.bytes_left -= bytes;
+  if (*dtype == ir::DType::kBool) {
+    for (std::byte& b : tensor.data) b = b == std::byte{0} ? b : std::byte{1};
+  }
+  return tensor;
+}
+
+Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (!std::filesystem::exists(status)) {
+    return Error{ErrorCode::kNotFound, path, "no such file"};
+  }
+  if (std::filesystem::is_directory(status)) {
+    return Error{ErrorCode::kInvalidArgument, path, "is a folder, not a file"};
+  }
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) {
+    return Error{ErrorCode::kIo, path, std::string("cannot open: ") + std::strerror(errno)};
+  }
+  std::string bytes;
+  char chunk[1 << 16];
+  size_t got = 0;
+  while ((got = std::fread(chunk, 1, sizeof chunk, file)) > 0) {
+    if (static_cast<int64_t>(bytes.size() + got) > max_bytes) {
+      std::fclose(file);
+      return Error{ErrorCode::kResourceExhausted, path,
+                   "is longer than " + std::to_string(max_bytes) + " bytes"};
+    }
+    bytes.append(chunk, got);
+  }
+  const bool good = std::ferror(file) == 0;
+  std::fclose(file);
+  if (!good) return Error{ErrorCode::kIo, path, "cannot read"};
+  return bytes;
+}
+
+bool parse_message(std::string_view bytes, google::protobuf::MessageLite& message) {
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) return false;
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetRecursionLimit(kMaxNesting);
+  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  return message.ParsePartialFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+}
+
+Result<lower::Tensor> read_tensor_proto(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_file(path, std::numeric_limits<int>::max()));
+  onnx::TensorProto proto;
+  if (!parse_message(bytes, proto)) {
+    return Error{ErrorCode::kCorrupt, path, "is no ONNX tensor (truncated or of another format)"};
+  }
+  TensorSource source;
+  auto tensor = tensor_from_proto(proto, source);
+  if (!tensor.ok()) {
+    Error error = std::move(tensor).error();
+    error.place = path + ": " + error.place;
+    return error;
+  }
+  return tensor;
+}
+
+Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor) {
+  onnx::TensorProto proto;
+  proto.set_name(name);
+  proto.set_data_type(static_cast<int32_t>(onnx_number(tensor.dtype)));
+  for (int64_t extent : tensor.shape) proto.add_dims(extent);
+  proto.set_raw_data(tensor.data.data(), tensor.data.size());
+  std::string bytes;
+  if (!proto.SerializeToString(&bytes)) {
+    return Error{ErrorCode::kResourceExhausted, path, "the tensor is too large for an ONNX file (2 GiB)"};
+  }
+  // Written beside and renamed, so that no half-written file remains.
+  const std::string temporary = path + ".tmp";
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (file == nullptr) {
+    return Error{ErrorCode::kIo, path, std::string("cannot create: ") + std::strerror(errno)};
+  }
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  const bool closed = std::fclose(file) == 0;
+  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const std::string reason = std::strerror(errno);
+    std::remove(temporary.c_str());
+    return Error{ErrorCode::kIo, path, "cannot write: " + reason};
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,27 @@
+// TensorProto <-> Tensor. Only files named onnx_* include this: it shows protobuf.
+#pragma once
+
+#include <string>
+
+#include "graph/graph.h"
+#include "onnx/onnx_pb.h"
+
+namespace tensorsmith::graph {
+
+// Where external tensor data lies and how much may be read in all.
+struct TensorSource {
+  std::string directory;  // of the model; empty if there is none (external data is an error then)
+  bool has_directory = false;
+  int64_t bytes_left = int64_t{8} << 30;
+};
+
+// Errors name the tensor in place.
+Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSource& source);
+
+// The bytes of a whole file. kNotFound, kIo, or kResourceExhausted if it is longer than max_bytes.
+Result<std::string> read_file(const std::string& path, int64_t max_bytes);
+
+// Parses with limits on nesting; false if the bytes are no such message.
+bool parse_message(std::string_view bytes, google::protobuf::MessageLite& message);
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,146 @@
+// Elementwise operators of several tensors with NumPy broadcasting: arithmetic, comparisons, logic, Where.
+#include <cctype>
+
+#include "graph/ops/index.h"
+#include "graph/ops/registry.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using ir::BinaryOp;
+using ir::Expr;
+using ir::Intrinsic;
+
+std::string lower_case(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+Result<Shape> broadcast_inputs(const OpContext& ctx) {
+  Shape shape = ctx.shape(0);
+  for (size_t i = 1; i < ctx.num_inputs(); ++i) {
+    auto next = broadcast(shape, ctx.shape(i));
+    if (!next) {
+      return ctx.invalid("input " + std::to_string(i) + " " + describe(ctx.dtype(i), ctx.shape(i)) +
+                         " does not broadcast with " + describe(ctx.dtype(0), shape));
+    }
+    shape = *std::move(next);
+  }
+  return shape;
+}
+
+template <Expr (*F)(OpContext&, const Expr&, const Expr&)>
+Result<Buffers> binary(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const Shape shape, broadcast_inputs(ctx));
+  std::vector<ir::Axis> axes = axes_for(shape);
+  const Exprs vars = vars_of(axes);
+  Expr body = F(ctx, operand(ctx, 0, vars), operand(ctx, 1, vars));
+  return Buffers{ctx.compute(lower_case(ctx.node().op), std::move(axes), std::move(body))};
+}
+
+template <BinaryOp Op>
+Expr plain(OpContext&, const Expr& a, const Expr& b) {
+  return ir::binary(Op, a, b);
+}
+
+// Left fold of any number of inputs.
+template <BinaryOp Op>
+Result<Buffers> variadic(OpContext& ctx) {
+  if (ctx.num_inputs() == 1) return Buffers{ctx.in(0)};
+  TS_ASSIGN_OR_RETURN(const Shape shape, broadcast_inputs(ctx));
+  std::vector<ir::Axis> axes = axes_for(shape);
+  const Exprs vars = vars_of(axes);
+  Expr body = operand(ctx, 0, vars);
+  for (size_t i = 1; i < ctx.num_inputs(); ++i) body = ir::binary(Op, body, operand(ctx, i, vars));
+  const bool mean = ctx.node().op == "Mean";
+  if (mean) body = body / ir::make_const(body.dtype(), static_cast<double>(ctx.num_inputs()));
+  return Buffers{ctx.compute(lower_case(ctx.node().op), std::move(axes), std::move(body))};
+}
+
+// fmod = 0: the remainder has the divisor's sign (integers only by the standard; floats follow Python too).
+Expr mod(OpContext& ctx, const Expr& a, const Expr& b) {
+  const bool fmod = ctx.int_attr("fmod", 0) != 0;
+  if (ir::is_float(a.dtype())) {
+    const Expr r = ir::call(Intrinsic::kFmod, {a, b});
+    if (fmod) return r;
+    const Expr zero = ir::make_const(a.dtype(), 0);
+    return ir::select(r != zero && (r < zero) != (b < zero), r + b, r);
+  }
+  return fmod ? a - (a / b) * b : ir::floormod(a, b);
+}
+
+// The result has the base's dtype; integers go through f64, as NumPy's mixed powers do.
+Expr pow(OpContext& ctx, const Expr& a, const Expr& b) {
+  const ir::DType dtype = a.dtype();
+  if (!ir::is_float(dtype)) {
+    const Expr p = ir::call(Intrinsic::kPow, {ir::cast(ir::DType::kF64, a), ir::cast(ir::DType::kF64, b)});
+    return ir::cast(dtype, p);
+  }
+  if (const lower::Tensor* exponent = ctx.constant(1); exponent != nullptr && exponent->num_elements() == 1) {
+    const ir::Scalar value = exponent->at(0);
+    const double e = ir::is_float(value.dtype) ? value.f : static_cast<double>(value.i);
+    const Expr unit = ir::make_const(dtype, 1);
+    if (e == 1.0) return a;
+    if (e == 2.0) return a * a;
+    if (e == 3.0) return a * a * a;
+    if (e == 0.5) return ir::call(Intrinsic::kSqrt, {a});
+    if (e == -1.0) return unit / a;
+    if (e == -0.5) return unit / ir::call(Intrinsic::kSqrt, {a});
+    return ir::call(Intrinsic::kPow, {a, ir::make_const(dtype, e)});
+  }
+  return ir::call(Intrinsic::kPow, {a, b.dtype() == dtype ? b : ir::cast(dtype, b)});
+}
+
+Expr bit_shift(OpContext& ctx, const Expr& a, const Expr& b) {
+  return ir::binary(ctx.string_attr("direction", "") == "LEFT" ? BinaryOp::kShl : BinaryOp::kShr, a, b);
+}
+
+Expr exclusive_or(OpContext&, const Expr& a, const Expr& b) { return a != b; }
+
+// slope broadcasts to x only.
+Expr prelu(OpContext&, const Expr& x, const Expr& slope) {
+  return ir::select(x < ir::make_const(x.dtype(), 0), x * slope, x);
+}
+
+Result<Buffers> emit_where(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const Shape shape, broadcast_inputs(ctx));
+  std::vector<ir::Axis> axes = axes_for(shape);
+  const Exprs vars = vars_of(axes);
+  Expr body = ir::select(operand(ctx, 0, vars), operand(ctx, 1, vars), operand(ctx, 2, vars));
+  return Buffers{ctx.compute("where", std::move(axes), std::move(body))};
+}
+
+}  // namespace
+
+std::span<const OpEntry> binary_operators() {
+  static const OpEntry kEntries[] = {
+      {"Add", "n:TT", binary<plain<BinaryOp::kAdd>>},
+      {"And", "b:TT", binary<plain<BinaryOp::kAnd>>},
+      {"BitShift", "u:TT", binary<bit_shift>},
+      {"BitwiseAnd", "i:TT", binary<plain<BinaryOp::kBitAnd>>},
+      {"BitwiseOr", "i:TT", binary<plain<BinaryOp::kBitOr>>},
+      {"BitwiseXor", "i:TT", binary<plain<BinaryOp::kBitXor>>},
+      {"Div", "n:TT", binary<plain<BinaryOp::kDiv>>},
+      {"Equal", "a:TT", binary<plain<BinaryOp::kEq>>},
+      {"Greater", "n:TT", binary<plain<BinaryOp::kGt>>},
+      {"GreaterOrEqual", "n:TT", binary<plain<BinaryOp::kGe>>},
+      {"Less", "n:TT", binary<plain<BinaryOp::kLt>>},
+      {"LessOrEqual", "n:TT", binary<plain<BinaryOp::kLe>>},
+      {"Max", "n:T*", variadic<BinaryOp::kMax>},
+      {"Mean", "f:T*", variadic<BinaryOp::kAdd>},
+      {"Min", "n:T*", variadic<BinaryOp::kMin>},
+      {"Mod", "n:TT", binary<mod>},
+      {"Mul", "n:TT", binary<plain<BinaryOp::kMul>>},
+      {"Or", "b:TT", binary<plain<BinaryOp::kOr>>},
+      {"PRelu", "n:TT", binary<prelu>},
+      {"Pow", "n:TN", binary<pow>},
+      {"Sub", "n:TT", binary<plain<BinaryOp::kSub>>},
+      {"Sum", "f:T*", variadic<BinaryOp::kAdd>},
+      {"Where", "a:BTT", emit_where},
+      {"Xor", "b:TT", binary<exclusive_or>},
+  };
+  return kEntries;
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,220 @@
+#include "graph/ops/op_context.h"
+
+#include <algorithm>
+
+namespace tensorsmith::graph {
+
+std::optional<ir::DType> onnx_dtype(int64_t data_type) {
+  switch (data_type) {
+    case 1:
+      return ir::DType::kF32;
+    case 2:
+      return ir::DType::kU8;
+    case 3:
+      return ir::DType::kI8;
+    case 4:
+      return ir::DType::kU16;
+    case 5:
+      return ir::DType::kI16;
+    case 6:
+      return ir::DType::kI32;
+    case 7:
+      return ir::DType::kI64;
+    case 9:
+      return ir::DType::kBool;
+    case 10:
+      return ir::DType::kF16;
+    case 11:
+      return ir::DType::kF64;
+    case 12:
+      return ir::DType::kU32;
+    case 13:
+      return ir::DType::kU64;
+    case 16:
+      return ir::DType::kBF16;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string describe(ir::DType dtype, const Shape& shape) {
+  std::string text(ir::to_string(dtype));
+  text += '[';
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ',';
+    text += std::to_string(shape[i]);
+  }
+  return text + ']';
+}
+
+bool is_reasonable(std::span<const int64_t> shape) {
+  if (shape.size() > kMaxRank) return false;
+  int64_t total = 1;
+  for (int64_t extent : shape) {
+    if (extent < 0 || extent > kMaxElements) return false;
+    if (extent == 0) continue;
+    if (total > kMaxElements / extent) return false;
+    total *= extent;
+  }
+  return true;
+}
+
+int64_t product(std::span<const int64_t> extents) {
+  int64_t total = 1;
+  for (int64_t extent : extents) total *= extent;
+  return total;
+}
+
+Error OpContext::invalid(std::string reason) const {
+  return Error{ErrorCode::kInvalidArgument, node_.name, node_.op + ": " + std::move(reason)};
+}
+
+Error OpContext::unsupported(std::string reason) const {
+  return Error{ErrorCode::kUnsupported, node_.name, node_.op + ": " + std::move(reason)};
+}
+
+const lower::Tensor* OpContext::constant(size_t i) const {
+  if (i >= node_.inputs.size() || node_.inputs[i] == kNoValue) return nullptr;
+  return graph_.values[static_cast<size_t>(node_.inputs[i])].constant.get();
+}
+
+Result<std::vector<int64_t>> OpContext::constant_ints(size_t i, std::string_view what) const {
+  const lower::Tensor* tensor = constant(i);
+  if (tensor == nullptr) {
+    return unsupported("input " + std::to_string(i) + " (" + std::string(what) +
+                       ") must be constant; it is only known at run time");
+  }
+  if (tensor->shape.size() > 1 || ir::is_float(tensor->dtype)) {
+    return invalid("input " + std::to_string(i) + " (" + std::string(what) +
+                   ") must be a vector of integers, not " + describe(tensor->dtype, tensor->shape));
+  }
+  std::vector<int64_t> values;
+  values.reserve(static_cast<size_t>(tensor->num_elements()));
+  for (int64_t k = 0; k < tensor->num_elements(); ++k) values.push_back(tensor->at(k).i);
+  return values;
+}
+
+Result<std::vector<double>> OpContext::constant_floats(size_t i, std::string_view what) const {
+  const lower::Tensor* tensor = constant(i);
+  if (tensor == nullptr) {
+    return unsupported("input " + std::to_string(i) + " (" + std::string(what) +
+                       ") must be constant; it is only known at run time");
+  }
+  if (tensor->shape.size() > 1 || !ir::is_float(tensor->dtype)) {
+    return invalid("input " + std::to_string(i) + " (" + std::string(what) +
+                   ") must be a vector of floats, not " + describe(tensor->dtype, tensor->shape));
+  }
+  std::vector<double> values;
+  values.reserve(static_cast<size_t>(tensor->num_elements()));
+  for (int64_t k = 0; k < tensor->num_elements(); ++k) values.push_back(tensor->at(k).f);
+  return values;
+}
+
+bool OpContext::has_attr(std::string_view name) const { return node_.attributes.contains(std::string(name)); }
+
+template <class T>
+const T* OpContext::find_attr(std::string_view name, const char* type) {
+  const auto found = node_.attributes.find(std::string(name));
+  if (found == node_.attributes.end()) return nullptr;
+  const T* value = std::get_if<T>(&found->second);
+  if (value == nullptr) fail(invalid("attribute " + std::string(name) + " is not " + type));
+  return value;
+}
+
+int64_t OpContext::int_attr(std::string_view name, int64_t otherwise) {
+  const auto* value = find_attr<int64_t>(name, "an integer");
+  return value != nullptr ? *value : otherwise;
+}
+
+double OpContext::float_attr(std::string_view name, double otherwise) {
+  const auto* value = find_attr<double>(name, "a float");
+  return value != nullptr ? *value : otherwise;
+}
+
+std::string OpContext::string_attr(std::string_view name, std::string otherwise) {
+  const auto* value = find_attr<std::string>(name, "a string");
+  return value != nullptr ? *value : std::move(otherwise);
+}
+
+std::optional<std::vector<int64_t>> OpContext::ints_attr(std::string_view name) {
+  const auto* value = find_attr<std::vector<int64_t>>(name, "a list of integers");
+  return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+
+std::optional<std::vector<double>> OpContext::floats_attr(std::string_view name) {
+  const auto* value = find_attr<std::vector<double>>(name, "a list of floats");
+  return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+
+std::optional<std::vector<std::string>> OpContext::strings_attr(std::string_view name) {
+  const auto* value = find_attr<std::vector<std::string>>(name, "a list of strings");
+  return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+
+std::vector<int64_t> OpContext::geometry_attr(std::string_view name, size_t count, int64_t otherwise) {
+  std::optional<std::vector<int64_t>> values = ints_attr(name);
+  if (!values) return std::vector<int64_t>(count, otherwise);
+  if (values->size() != count) {
+    fail(invalid("attribute " + std::string(name) + " has " + std::to_string(values->size()) +
+                 " values instead of " + std::to_string(count)));
+    return std::vector<int64_t>(count, otherwise);
+  }
+  for (int64_t& value : *values) {
+    if (value < -kMaxGeometry || value > kMaxGeometry) {
+      fail(invalid("attribute " + std::string(name) + " is out of range: " + std::to_string(value)));
+      value = otherwise;
+    }
+  }
+  return *std::move(values);
+}
+
+Result<size_t> OpContext::normalize_axis(int64_t axis, size_t rank) const {
+  const auto signed_rank = static_cast<int64_t>(rank);
+  if (axis < -signed_rank || axis >= signed_rank) {
+    return invalid("axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank));
+  }
+  return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+Result<std::vector<size_t>> OpContext::normalize_axes(std::span<const int64_t> axes, size_t rank) const {
+  std::vector<size_t> result;
+  for (int64_t axis : axes) {
+    TS_ASSIGN_OR_RETURN(const size_t normalized, normalize_axis(axis, rank));
+    if (std::find(result.begin(), result.end(), normalized) != result.end()) {
+      return invalid("axis " + std::to_string(axis) + " is given twice");
+    }
+    result.push_back(normalized);
+  }
+  return result;
+}
+
+void OpContext::check_axes(const std::string& name, std::vector<ir::Axis>& axes) {
+  Shape extents;
+  for (const ir::Axis& axis : axes) extents.push_back(axis.extent);
+  if (is_reasonable(extents)) return;
+  fail(Error{ErrorCode::kResourceExhausted, node_.name,
+             node_.op + ": " + name + " has unreasonable extents " + describe(ir::DType::kI64, extents)});
+  for (ir::Axis& axis : axes) axis.extent = 1;
+}
+
+ir::Buffer OpContext::compute(const std::string& name, std::vector<ir::Axis> spatial, ir::Expr body) {
+  return reduce(name, std::move(spatial), {}, ir::Combiner::kNone, std::move(body));
+}
+
+ir::Buffer OpContext::reduce(const std::string& name, std::vector<ir::Axis> spatial,
+                             std::vector<ir::Axis> reduce_axes, ir::Combiner combiner, ir::Expr body) {
+  check_axes(name, spatial);
+  check_axes(name, reduce_axes);
+  return builder_.compute(name, std::move(spatial), std::move(reduce_axes), combiner, std::move(body));
+}
+
+Buffers OpContext::reduce_arg(const std::string& name, std::vector<ir::Axis> spatial,
+                              std::vector<ir::Axis> reduce_axes, ir::Combiner combiner, ir::Expr value,
+                              ir::Expr index) {
+  check_axes(name, spatial);
+  check_axes(name, reduce_axes);
+  return builder_.compute_pair(name, std::move(spatial), std::move(reduce_axes), combiner, std::move(value),
+                               std::move(index));
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,223 @@
+// Reduce*, ArgMax, ArgMin, CumSum.
+#include <algorithm>
+#include <numeric>
+
+#include "graph/ops/reduction.h"
+#include "graph/ops/registry.h"
+
+namespace tensorsmith::graph {
+
+using ir::Combiner;
+using ir::Expr;
+using ir::Intrinsic;
+
+ir::Buffer reduce_dims(OpContext& ctx, const std::string& name, const Shape& shape,
+                       std::span<const size_t> dims, bool keep_dims, Combiner combiner,
+                       const std::function<Expr(std::span<const Expr>)>& value) {
+  std::vector<ir::Axis> spatial;
+  std::vector<ir::Axis> reduce;
+  Exprs indices;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) {
+      spatial.push_back({ir::Var("i" + std::to_string(d)), shape[d]});
+      indices.push_back(spatial.back().var);
+    } else {
+      if (keep_dims) spatial.push_back({ir::Var("i" + std::to_string(d)), 1});
+      indices.push_back(add_reduce_axis(reduce, "r" + std::to_string(d), shape[d]));
+    }
+  }
+  Expr body = value(indices);
+  const Combiner used = reduce.empty() ? Combiner::kNone : combiner;
+  return ctx.reduce(name, std::move(spatial), std::move(reduce), used, std::move(body));
+}
+
+Expr read_reduced(const ir::Buffer& reduced, std::span<const Expr> indices) {
+  return broadcast_read(reduced, indices);
+}
+
+namespace {
+
+struct ReduceSpec {
+  std::vector<size_t> dims;
+  bool keep_dims = true;
+  bool identity = false;  // no axes and noop_with_empty_axes
+};
+
+// Axes are an attribute in older opsets and an input in newer ones.
+Result<ReduceSpec> read_reduce(OpContext& ctx) {
+  ReduceSpec spec;
+  spec.keep_dims = ctx.int_attr("keepdims", 1) != 0;
+  std::vector<int64_t> axes;
+  if (ctx.has(1)) {
+    TS_ASSIGN_OR_RETURN(axes, ctx.constant_ints(1, "axes"));
+  } else if (auto attr = ctx.ints_attr("axes")) {
+    axes = *std::move(attr);
+  }
+  if (axes.empty()) {
+    spec.identity = ctx.int_attr("noop_with_empty_axes", 0) != 0;
+    spec.dims.resize(ctx.rank(0));
+    std::iota(spec.dims.begin(), spec.dims.end(), size_t{0});
+    return spec;
+  }
+  TS_ASSIGN_OR_RETURN(spec.dims, ctx.normalize_axes(axes, ctx.rank(0)));
+  return spec;
+}
+
+ir::Buffer simple(OpContext& ctx, const std::string& name, const ReduceSpec& spec, Combiner combiner,
+                  const std::function<Expr(Expr)>& f = nullptr) {
+  return reduce_dims(ctx, name, ctx.shape(0), spec.dims, spec.keep_dims, combiner,
+                     [&](std::span<const Expr> indices) {
+                       Expr x = ir::load(ctx.in(0), Exprs(indices.begin(), indices.end()));
+                       return f ? f(x) : x;
+                     });
+}
+
+Expr square(const Expr& x) { return x * x; }
+Expr absolute(const Expr& x) {
+  if (ir::is_float(x.dtype())) return ir::call(Intrinsic::kAbs, {x});
+  return ir::select(x < ir::make_const(x.dtype(), 0), -x, x);
+}
+// Square root and logarithm of an integer truncate.
+Expr via_float(Intrinsic intrinsic, const Expr& x) {
+  if (ir::is_float(x.dtype())) return ir::call(intrinsic, {x});
+  return ir::cast(x.dtype(), ir::call(intrinsic, {ir::cast(ir::DType::kF64, x)}));
+}
+
+template <Combiner C>
+Result<Buffers> emit_reduce(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
+  if (spec.identity) return Buffers{ctx.in(0)};
+  return Buffers{simple(ctx, "reduce_" + std::string(ir::to_string(C)), spec, C)};
+}
+
+Result<Buffers> emit_mean(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
+  if (spec.identity) return Buffers{ctx.in(0)};
+  int64_t count = 1;
+  for (size_t d : spec.dims) count *= ctx.shape(0)[d];
+  const ir::Buffer sum = simple(ctx, "reduce_sum", spec, Combiner::kSum);
+  return Buffers{map_elements(ctx, "mean", sum, [count](const Expr& x) {
+    return x / ir::make_const(x.dtype(), static_cast<double>(count));
+  })};
+}
+
+Result<Buffers> emit_l1(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
+  if (spec.identity) return Buffers{ctx.in(0)};
+  return Buffers{simple(ctx, "reduce_l1", spec, Combiner::kSum, absolute)};
+}
+
+Result<Buffers> emit_l2(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
+  if (spec.identity) return Buffers{ctx.in(0)};
+  const ir::Buffer sum = simple(ctx, "reduce_sum_square", spec, Combiner::kSum, square);
+  return Buffers{
+      map_elements(ctx, "sqrt", sum, [](const Expr& x) { return via_float(Intrinsic::kSqrt, x); })};
+}
+
+Result<Buffers> emit_sum_square(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
+  if (spec.identity) return Buffers{ctx.in(0)};
+  return Buffers{simple(ctx, "reduce_sum_square", spec, Combiner::kSum, square)};
+}
+
+Result<Buffers> emit_log_sum(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
+  if (spec.identity) return Buffers{ctx.in(0)};
+  const ir::Buffer sum = simple(ctx, "reduce_sum", spec, Combiner::kSum);
+  return Buffers{map_elements(ctx, "log", sum, [](const Expr& x) { return via_float(Intrinsic::kLog, x); })};
+}
+
+// max + log(sum(exp(x - max)))
+Result<Buffers> emit_log_sum_exp(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
+  if (spec.identity) return Buffers{ctx.in(0)};
+  if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("integer data");
+  ReduceSpec kept = spec;
+  kept.keep_dims = true;
+  const ir::Buffer best = simple(ctx, "reduce_max", kept, Combiner::kMax);
+  const ir::Buffer sum = reduce_dims(
+      ctx, "exp_sum", ctx.shape(0), spec.dims, true, Combiner::kSum, [&](std::span<const Expr> indices) {
+        const Expr x = ir::load(ctx.in(0), Exprs(indices.begin(), indices.end()));
+        return ir::call(Intrinsic::kExp, {x - read_reduced(best, indices)});
+      });
+  std::vector<ir::Axis> axes;
+  Exprs indices;
+  for (size_t d = 0; d < ctx.rank(0); ++d) {
+    const bool reduced = std::find(spec.dims.begin(), spec.dims.end(), d) != spec.dims.end();
+    if (!reduced || spec.keep_dims) {
+      axes.push_back({ir::Var("i" + std::to_string(d)), reduced ? 1 : ctx.shape(0)[d]});
+    }
+    indices.push_back(reduced ? Expr(0) : Expr(axes.back().var));
+  }
+  Expr body = ir::call(Intrinsic::kLog, {ir::load(sum, indices)}) + ir::load(best, indices);
+  return Buffers{ctx.compute("log_sum_exp", std::move(axes), std::move(body))};
+}
+
+template <Combiner C>
+Result<Buffers> emit_arg(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", 0), ctx.rank(0)));
+  const bool keep_dims = ctx.int_attr("keepdims", 1) != 0;
+  const bool last = ctx.int_attr("select_last_index", 0) != 0;
+  const int64_t extent = ctx.shape(0)[axis];
+  if (extent == 0) return ctx.invalid("the reduced dimension is empty");
+  std::vector<ir::Axis> spatial;
+  Exprs indices;
+  // The first of equal values wins; reading backwards makes that the last.
+  std::vector<ir::Axis> reduce = {{ir::Var("r"), extent}};
+  const Expr r = reduce[0].var;
+  for (size_t d = 0; d < ctx.rank(0); ++d) {
+    if (d != axis || keep_dims) {
+      spatial.push_back({ir::Var("i" + std::to_string(d)), d == axis ? 1 : ctx.shape(0)[d]});
+    }
+    indices.push_back(d == axis ? (last ? Expr(extent - 1) - r : r) : Expr(spatial.back().var));
+  }
+  const Expr value = ir::load(ctx.in(0), indices);
+  Buffers best = ctx.reduce_arg(C == Combiner::kArgMax ? "argmax" : "argmin", std::move(spatial),
+                                std::move(reduce), C, value, r);
+  if (!last) return Buffers{best[1]};
+  return Buffers{
+      map_elements(ctx, "last_index", best[1], [extent](const Expr& x) { return Expr(extent - 1) - x; })};
+}
+
+// out[i] = sum over r <= i (or <, or from the back) of x[r].
+Result<Buffers> emit_cumsum(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ctx.constant_ints(1, "axis"));
+  if (axes.size() != 1) return ctx.invalid("input 1 (axis) must be one number");
+  TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(axes[0], ctx.rank(0)));
+  const bool exclusive = ctx.int_attr("exclusive", 0) != 0;
+  const bool reverse = ctx.int_attr("reverse", 0) != 0;
+  std::vector<ir::Axis> spatial = axes_for(ctx.shape(0));
+  std::vector<ir::Axis> reduce = {{ir::Var("r"), ctx.shape(0)[axis]}};
+  Exprs indices = vars_of(spatial);
+  const Expr i = indices[axis];
+  const Expr r = reduce[0].var;
+  indices[axis] = r;
+  const Expr included = reverse ? (exclusive ? r > i : r >= i) : (exclusive ? r < i : r <= i);
+  Expr body = ir::select(included, ir::load(ctx.in(0), indices), ir::make_const(ctx.dtype(0), 0));
+  return Buffers{
+      ctx.reduce("cumsum", std::move(spatial), std::move(reduce), Combiner::kSum, std::move(body))};
+}
+
+}  // namespace
+
+std::span<const OpEntry> reduce_operators() {
+  static const OpEntry kEntries[] = {
+      {"ArgMax", "n:T", emit_arg<Combiner::kArgMax>},
+      {"ArgMin", "n:T", emit_arg<Combiner::kArgMin>},
+      {"CumSum", "n:TI", emit_cumsum},
+      {"ReduceL1", "n:Tl", emit_l1},
+      {"ReduceL2", "n:Tl", emit_l2},
+      {"ReduceLogSum", "n:Tl", emit_log_sum},
+      {"ReduceLogSumExp", "n:Tl", emit_log_sum_exp},
+      {"ReduceMax", "n:Tl", emit_reduce<Combiner::kMax>},
+      {"ReduceMean", "n:Tl", emit_mean},
+      {"ReduceMin", "n:Tl", emit_reduce<Combiner::kMin>},
+      {"ReduceProd", "n:Tl", emit_reduce<Combiner::kProd>},
+      {"ReduceSum", "n:Tl", emit_reduce<Combiner::kSum>},
+      {"ReduceSumSquare", "n:Tl", emit_sum_square},
+  };
+  return kEntries;
+}
+
+}  // namespace tensorsmith::graph

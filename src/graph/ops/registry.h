@@ -1,0 +1,48 @@
+// The table of operators.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "graph/ops/op_context.h"
+
+namespace tensorsmith::graph {
+
+using Emitter = Result<Buffers> (*)(OpContext&);
+
+// One operator. The signature says which inputs it takes: the class of T, a colon, and a letter an input,
+// small for one that may be omitted; '*' at the end repeats the last letter.
+//   class of T: a any, n numeric, f float, i integer, u unsigned integer, b bool
+//   T the same dtype of that class, U the same dtype of any class, I i32 or i64, L i64, B bool, F any float,
+//   N numeric, A any
+// "f:TTt" is Conv: three inputs of one float dtype, the last optional.
+struct OpEntry {
+  std::string_view op;
+  std::string_view signature;
+  Emitter emit;
+};
+
+// Null if there is none.
+const OpEntry* find_operator(std::string_view op);
+
+// Whether the inputs agree with the signature.
+Status check_signature(const OpContext& ctx, std::string_view signature);
+
+// One list a family.
+std::span<const OpEntry> binary_operators();
+std::span<const OpEntry> constant_operators();
+std::span<const OpEntry> conv_operators();
+std::span<const OpEntry> gather_operators();
+std::span<const OpEntry> gemm_operators();
+std::span<const OpEntry> normalization_operators();
+std::span<const OpEntry> pad_operators();
+std::span<const OpEntry> pool_operators();
+std::span<const OpEntry> reduce_operators();
+std::span<const OpEntry> reshape_operators();
+std::span<const OpEntry> resize_operators();
+std::span<const OpEntry> slice_operators();
+std::span<const OpEntry> softmax_operators();
+std::span<const OpEntry> transpose_operators();
+std::span<const OpEntry> unary_operators();
+
+}  // namespace tensorsmith::graph

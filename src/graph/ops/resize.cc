@@ -1,0 +1,328 @@
+// Resize and Upsample: nearest, linear and cubic, one stage a resized dimension.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "graph/ops/index.h"
+#include "graph/ops/registry.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using ir::DType;
+using ir::Expr;
+using ir::Intrinsic;
+
+// One resized dimension: output position o is input position o * factor + offset.
+struct Dimension {
+  size_t axis = 0;
+  int64_t input = 0;
+  int64_t output = 0;
+  double factor = 1;
+  double offset = 0;
+
+  double position(int64_t o) const { return static_cast<double>(o) * factor + offset; }
+  Expr position(const Expr& o, DType dtype) const {
+    return ir::cast(dtype, o) * ir::make_const(dtype, factor) + ir::make_const(dtype, offset);
+  }
+};
+
+enum class Rounding { kFloor, kCeil, kPreferFloor, kPreferCeil };
+
+double apply(Rounding rounding, double x) {
+  switch (rounding) {
+    case Rounding::kFloor:
+      return std::floor(x);
+    case Rounding::kCeil:
+      return std::ceil(x);
+    case Rounding::kPreferFloor:
+      return std::ceil(x - 0.5);
+    case Rounding::kPreferCeil:
+      return std::floor(x + 0.5);
+  }
+  return x;
+}
+
+Expr apply(Rounding rounding, const Expr& x) {
+  const Expr half = ir::make_const(x.dtype(), 0.5);
+  switch (rounding) {
+    case Rounding::kFloor:
+      return ir::call(Intrinsic::kFloor, {x});
+    case Rounding::kCeil:
+      return ir::call(Intrinsic::kCeil, {x});
+    case Rounding::kPreferFloor:
+      return ir::call(Intrinsic::kCeil, {x - half});
+    case Rounding::kPreferCeil:
+      return ir::call(Intrinsic::kFloor, {x + half});
+  }
+  return x;
+}
+
+// A position that falls on an integer up to rounding errors of the factor is that integer.
+double snapped(double x) {
+  const double nearest = std::nearbyint(x * 2) / 2;
+  return std::abs(x - nearest) < 1e-9 * (1 + std::abs(x)) ? nearest : x;
+}
+
+// The rounded position of each output as an index expression, not clamped. Positions are affine, so that
+// nearly always one quotient floordiv(o * p + r, q) gives all of them: r is the intersection of what each
+// output allows. Otherwise the position is computed in floating point.
+Expr rounded_position(const Dimension& d, Rounding rounding, const Expr& o) {
+  const int64_t common = std::gcd(d.input, d.output);
+  const int64_t p = d.input / common;
+  const int64_t q = d.output / common;
+  int64_t low = -(int64_t{1} << 62);
+  int64_t high = int64_t{1} << 62;
+  for (int64_t k = 0; k < d.output; ++k) {
+    const double exact = apply(rounding, snapped(d.position(k)));
+    if (!(std::abs(exact) < static_cast<double>(kMaxGeometry)) || d.output > 65536) {
+      low = 1;
+      high = 0;
+      break;
+    }
+    const auto t = static_cast<int64_t>(exact);
+    low = std::max(low, t * q - k * p);
+    high = std::min(high, (t + 1) * q - k * p - 1);
+  }
+  if (low <= high) {
+    const int64_t r = std::clamp<int64_t>(0, low, high);
+    const Expr numerator = o * Expr(p) + Expr(r);
+    return q == 1 ? numerator : ir::floordiv(numerator, q);
+  }
+  return ir::cast(DType::kI64, apply(rounding, d.position(o, DType::kF64)));
+}
+
+Expr clamp_to(const Expr& index, int64_t extent) { return ir::min(ir::max(index, 0), extent - 1); }
+
+struct ResizeSpec {
+  std::vector<Dimension> dims;  // those that change
+  Shape shape;
+  std::string mode;
+  std::string coordinates;
+  Rounding rounding = Rounding::kPreferFloor;
+  double cubic_a = -0.75;
+  bool exclude_outside = false;
+  bool extrapolate = false;
+  double extrapolation_value = 0;
+};
+
+// Factor and offset of one dimension; scale = output / input as given, begin and end the region of interest.
+Result<Dimension> place(const OpContext& ctx, const std::string& coordinates, size_t axis, int64_t input,
+                        int64_t output, double scale, double begin, double end) {
+  Dimension d{axis, input, output, 1, 0};
+  const auto in = static_cast<double>(input);
+  const double resized = scale * in;
+  if (coordinates == "asymmetric") {
+    d.factor = 1 / scale;
+  } else if (coordinates == "half_pixel" || (coordinates == "pytorch_half_pixel" && output > 1)) {
+    d.factor = 1 / scale;
+    d.offset = 0.5 / scale - 0.5;
+  } else if (coordinates == "pytorch_half_pixel") {
+    d.factor = 0;
+    d.offset = -0.5;
+  } else if (coordinates == "half_pixel_symmetric") {
+    const double adjustment = static_cast<double>(output) / resized;
+    d.factor = 1 / scale;
+    d.offset = in / 2 * (1 - adjustment) + 0.5 / scale - 0.5;
+  } else if (coordinates == "tf_half_pixel_for_nn") {
+    d.factor = 1 / scale;
+    d.offset = 0.5 / scale;
+  } else if (coordinates == "align_corners") {
+    d.factor = resized == 1 ? 0 : (in - 1) / (resized - 1);
+  } else if (coordinates == "tf_crop_and_resize") {
+    d.factor = output == 1 ? 0 : (end - begin) * (in - 1) / static_cast<double>(output - 1);
+    d.offset = begin * (in - 1) + (output == 1 ? (end - begin) * (in - 1) / 2 : 0);
+  } else {
+    return ctx.unsupported("coordinate_transformation_mode '" + coordinates + "'");
+  }
+  return d;
+}
+
+// Inputs by opset: 7 Upsample(x), 9 Upsample and 10 Resize(x, scales), 11 Resize(x, roi, scales, sizes).
+Result<ResizeSpec> read_resize(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  const bool modern = ctx.node().op == "Resize" && ctx.opset() >= 11;
+  ResizeSpec spec;
+  spec.mode = ctx.string_attr("mode", "nearest");
+  if (spec.mode == "bilinear" || spec.mode == "trilinear") spec.mode = "linear";
+  if (spec.mode != "nearest" && spec.mode != "linear" && spec.mode != "cubic") {
+    return ctx.invalid("unknown mode '" + spec.mode + "'");
+  }
+  spec.coordinates = ctx.string_attr("coordinate_transformation_mode", modern ? "half_pixel" : "asymmetric");
+  const std::string rounding = ctx.string_attr("nearest_mode", modern ? "round_prefer_floor" : "floor");
+  if (rounding == "floor") {
+    spec.rounding = Rounding::kFloor;
+  } else if (rounding == "ceil") {
+    spec.rounding = Rounding::kCeil;
+  } else if (rounding == "round_prefer_ceil") {
+    spec.rounding = Rounding::kPreferCeil;
+  } else if (rounding != "round_prefer_floor") {
+    return ctx.invalid("unknown nearest_mode '" + rounding + "'");
+  }
+  spec.cubic_a = ctx.float_attr("cubic_coeff_a", -0.75);
+  spec.exclude_outside = ctx.int_attr("exclude_outside", 0) != 0;
+  spec.extrapolation_value = ctx.float_attr("extrapolation_value", 0);
+  spec.extrapolate = spec.coordinates == "tf_crop_and_resize";
+  if (ctx.int_attr("antialias", 0) != 0) return ctx.unsupported("antialias");
+  if (ctx.string_attr("keep_aspect_ratio_policy", "stretch") != "stretch") {
+    return ctx.unsupported("keep_aspect_ratio_policy other than stretch");
+  }
+
+  std::vector<size_t> axes(x.size());
+  std::iota(axes.begin(), axes.end(), size_t{0});
+  if (const auto attr = ctx.ints_attr("axes")) {
+    TS_ASSIGN_OR_RETURN(axes, ctx.normalize_axes(*attr, x.size()));
+  }
+  const auto present = [&](size_t i) { return ctx.has(i) && product(ctx.shape(i)) != 0; };
+  std::vector<double> scales;
+  std::vector<int64_t> sizes;
+  const size_t scales_input = modern ? 2 : 1;
+  if (present(scales_input)) {
+    TS_ASSIGN_OR_RETURN(scales, ctx.constant_floats(scales_input, "scales"));
+  } else if (modern && present(3)) {
+    TS_ASSIGN_OR_RETURN(sizes, ctx.constant_ints(3, "sizes"));
+  } else if (auto attr = ctx.floats_attr("scales")) {
+    scales = *std::move(attr);
+  }
+  if (scales.size() + sizes.size() != axes.size()) {
+    return ctx.invalid("there must be one scale or size a dimension");
+  }
+  std::vector<double> roi;
+  if (spec.extrapolate) {
+    if (!present(1)) return ctx.invalid("input 1 (roi) is missing");
+    TS_ASSIGN_OR_RETURN(roi, ctx.constant_floats(1, "roi"));
+    if (roi.size() != 2 * axes.size()) return ctx.invalid("roi must have two numbers a dimension");
+  }
+  spec.shape = x;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const size_t axis = axes[k];
+    double scale = 0;
+    if (sizes.empty()) {
+      scale = scales[k];
+      const double extent = std::floor(static_cast<double>(x[axis]) * scale);
+      if (!(scale > 0) || !(extent >= 1) || extent > static_cast<double>(kMaxGeometry)) {
+        return ctx.invalid("scale " + std::to_string(scale) + " of dimension " + std::to_string(axis) +
+                           " is out of range");
+      }
+      spec.shape[axis] = static_cast<int64_t>(extent);
+    } else {
+      if (sizes[k] < 1 || sizes[k] > kMaxGeometry || x[axis] < 1) {
+        return ctx.invalid("size " + std::to_string(sizes[k]) + " of dimension " + std::to_string(axis) +
+                           " is out of range");
+      }
+      scale = static_cast<double>(sizes[k]) / static_cast<double>(x[axis]);
+      spec.shape[axis] = sizes[k];
+    }
+    const double begin = roi.empty() ? 0 : roi[k];
+    const double end = roi.empty() ? 1 : roi[k + axes.size()];
+    if (scale == 1.0 && begin == 0 && end == 1) continue;
+    TS_ASSIGN_OR_RETURN(Dimension d,
+                        place(ctx, spec.coordinates, axis, x[axis], spec.shape[axis], scale, begin, end));
+    if (!std::isfinite(d.factor) || !std::isfinite(d.offset))
+      return ctx.invalid("roi or scales are not finite");
+    spec.dims.push_back(d);
+  }
+  if (!is_reasonable(spec.shape)) return ctx.invalid("the result would be too large");
+  return spec;
+}
+
+ir::Buffer emit_nearest(OpContext& ctx, const ResizeSpec& spec) {
+  std::vector<ir::Axis> axes = axes_for(spec.shape);
+  Exprs source = vars_of(axes);
+  for (const Dimension& d : spec.dims) {
+    // The largest and smallest positions are at the ends.
+    const Expr index = rounded_position(d, spec.rounding, source[d.axis]);
+    const double first = apply(spec.rounding, snapped(d.position(0)));
+    const double last = apply(spec.rounding, snapped(d.position(d.output - 1)));
+    const bool inside = std::min(first, last) >= 0 && std::max(first, last) < static_cast<double>(d.input) &&
+                        d.output <= 65536;
+    source[d.axis] = inside ? index : clamp_to(index, d.input);
+  }
+  return ctx.compute("resize_nearest", std::move(axes), ir::load(ctx.in(0), source));
+}
+
+// Weights of the four neighbours at distance t from the second, Keys' cubic convolution with parameter a.
+Exprs cubic_weights(const Expr& t, double a) {
+  const auto constant = [&](double v) { return ir::make_const(t.dtype(), v); };
+  const Expr one = constant(1);
+  const auto near = [&](const Expr& s) {  // |s| <= 1
+    return (constant(a + 2) * s - constant(a + 3)) * s * s + one;
+  };
+  const auto far = [&](const Expr& s) {  // 1 < |s| < 2
+    return ((constant(a) * s - constant(5 * a)) * s + constant(8 * a)) * s - constant(4 * a);
+  };
+  return {far(t + one), near(t), near(one - t), far(constant(2) - t)};
+}
+
+// One dimension of linear or cubic interpolation.
+ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const Dimension& d, const ir::Buffer& x) {
+  Shape shape = x->shape;
+  shape[d.axis] = d.output;
+  const DType dtype = x->dtype;
+  const DType weight_dtype = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  std::vector<ir::Axis> axes = axes_for(shape);
+  const Exprs vars = vars_of(axes);
+  const Expr o = vars[d.axis];
+  const Expr floor = rounded_position(d, Rounding::kFloor, o);
+  const Expr t = d.position(o, weight_dtype) - ir::cast(weight_dtype, floor);
+  const Expr one = ir::make_const(weight_dtype, 1);
+  const bool cubic = spec.mode == "cubic";
+  Exprs weights = cubic ? cubic_weights(t, spec.cubic_a) : Exprs{one - t, t};
+  const int64_t first = cubic ? -1 : 0;
+  if (spec.exclude_outside) {
+    Expr total;
+    for (size_t k = 0; k < weights.size(); ++k) {
+      const Expr index = floor + Expr(first + static_cast<int64_t>(k));
+      weights[k] =
+          ir::select(index >= 0 && index < Expr(d.input), weights[k], ir::make_const(weight_dtype, 0));
+      total = total.defined() ? total + weights[k] : weights[k];
+    }
+    for (Expr& weight : weights) weight = weight / total;
+  }
+  Expr sum;
+  for (size_t k = 0; k < weights.size(); ++k) {
+    Exprs source = vars;
+    source[d.axis] = clamp_to(floor + Expr(first + static_cast<int64_t>(k)), d.input);
+    const Expr weight = dtype == weight_dtype ? weights[k] : ir::cast(dtype, weights[k]);
+    const Expr term = ir::load(x, source) * weight;
+    sum = sum.defined() ? sum + term : term;
+  }
+  return ctx.compute("resize_" + spec.mode, std::move(axes), std::move(sum));
+}
+
+Result<Buffers> emit_resize(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ResizeSpec spec, read_resize(ctx));
+  if (spec.dims.empty()) return Buffers{ctx.in(0)};
+  ir::Buffer result = ctx.in(0);
+  if (spec.mode == "nearest") {
+    result = emit_nearest(ctx, spec);
+  } else {
+    if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("interpolation of integers");
+    for (const Dimension& d : spec.dims) result = interpolate(ctx, spec, d, result);
+  }
+  if (!spec.extrapolate) return Buffers{result};
+  std::vector<ir::Axis> axes = axes_for(spec.shape);
+  const Exprs vars = vars_of(axes);
+  Expr inside = ir::bool_imm(true);
+  for (const Dimension& d : spec.dims) {
+    const Expr position = d.position(vars[d.axis], DType::kF64);
+    inside = inside && position >= ir::make_const(DType::kF64, 0) &&
+             position <= ir::make_const(DType::kF64, static_cast<double>(d.input - 1));
+  }
+  Expr body =
+      ir::select(inside, ir::load(result, vars), ir::make_const(ctx.dtype(0), spec.extrapolation_value));
+  return Buffers{ctx.compute("extrapolate", std::move(axes), std::move(body))};
+}
+
+}  // namespace
+
+std::span<const OpEntry> resize_operators() {
+  static const OpEntry kEntries[] = {
+      {"Resize", "a:Tffl", emit_resize},
+      {"Upsample", "a:Tf", emit_resize},
+  };
+  return kEntries;
+}
+
+}  // namespace tensorsmith::graph
