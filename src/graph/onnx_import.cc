@@ -483,8 +483,8 @@ Result<Graph> Importer::run() {
   }
   graph_.name = proto.name();
   Scope scope;
-  TS_ASSIGN_OR_RETURN(scope.opset, opset_of(model_.opset_import()));
   TS_RETURN_IF_ERROR(check_operators());
+  TS_ASSIGN_OR_RETURN(scope.opset, opset_of(model_.opset_import()));
   TS_RETURN_IF_ERROR(add_initializers(proto, scope));
   TS_RETURN_IF_ERROR(add_inputs(scope));
   TS_RETURN_IF_ERROR(add_nodes(proto.node(), scope, 0));
@@ -496,8 +496,7 @@ Result<Graph> Importer::run() {
   return std::move(graph_);
 }
 
-Result<Graph> import_message(std::string_view bytes, const ImportOptions& options, const std::string& place,
-                             TensorSource source) {
+Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place) {
   // Protobuf must not write its own complaints to the standard error stream.
   const google::protobuf::LogSilencer silencer;
   onnx::ModelProto model;
@@ -505,6 +504,12 @@ Result<Graph> import_message(std::string_view bytes, const ImportOptions& option
     return Error{ErrorCode::kCorrupt, place,
                  "is no ONNX model (truncated, damaged or of another format); export or download it again"};
   }
+  return model;
+}
+
+Result<Graph> import_message(std::string_view bytes, const ImportOptions& options, const std::string& place,
+                             TensorSource source) {
+  TS_ASSIGN_OR_RETURN(const onnx::ModelProto model, parse_model(bytes, place));
   return Importer(model, options, place, std::move(source)).run();
 }
 
@@ -517,6 +522,18 @@ Result<Graph> import_onnx(const std::string& path, const ImportOptions& options)
   if (source.directory.empty()) source.directory = ".";
   source.has_directory = true;
   return import_message(bytes, options, path, std::move(source));
+}
+
+Result<std::vector<std::string>> onnx_input_names(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_file(path, std::numeric_limits<int>::max()));
+  TS_ASSIGN_OR_RETURN(const onnx::ModelProto model, parse_model(bytes, path));
+  std::set<std::string> initializers;
+  for (const auto& initializer : model.graph().initializer()) initializers.insert(initializer.name());
+  std::vector<std::string> names;
+  for (const auto& input : model.graph().input()) {
+    if (!initializers.contains(input.name())) names.push_back(input.name());
+  }
+  return names;
 }
 
 Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,

@@ -88,7 +88,8 @@ Result<TransposedGeometry> read_transposed(OpContext& ctx, const Shape& input, c
     int64_t out = full - begin - (auto_pad == "VALID" ? 0 : pads[rank + d]);
     if (wanted || same) {
       out = wanted ? (*wanted)[d] : input[d] * g.strides[d];
-      const int64_t total = full - out;
+      // What the output asks for beyond the full result is filled with zeros at the end.
+      const int64_t total = std::max<int64_t>(full - out, 0);
       begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
     }
     if (out < 1 || out > kMaxElements || begin > kMaxElements || begin < -kMaxElements) {

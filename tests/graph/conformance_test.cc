@@ -1,0 +1,146 @@
+// ONNX's own node cases (Debian's libonnx-testdata) through the importer and the reference interpreter.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "onnx_testdata.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+constexpr const char* kCases = "/usr/share/libonnx-testdata/data/node";
+// As many as pass today: an operator that breaks must be noticed.
+constexpr int kFloor = 670;
+constexpr int kCaseCount = 932;
+
+struct Outcome {
+  bool passed = false;
+  bool constants = false;  // some inputs had to be compiled in
+  bool unsupported = false;
+  std::string reason;
+};
+
+Outcome failed(std::string reason) { return {false, false, false, std::move(reason)}; }
+
+// The data of bf16 cases is stored as u16, sometimes flat; CastLike's second input, of which only the dtype
+// matters, has another shape than its model says.
+lower::Tensor as_declared(const lower::Tensor& tensor, const Value& value) {
+  lower::Tensor result = tensor;
+  if (value.name == "like") return lower::Tensor::zeros(value.dtype, value.shape);
+  if (value.dtype != ir::DType::kBF16 || tensor.dtype != ir::DType::kU16) return result;
+  result.dtype = value.dtype;
+  if (lower::Tensor::zeros(value.dtype, value.shape).data.size() == tensor.data.size())
+    result.shape = value.shape;
+  return result;
+}
+
+Result<std::vector<lower::Tensor>> run_case(const std::string& model, const testing::DataSet& data,
+                                            const std::vector<std::string>& names,
+                                            const std::function<bool(const lower::Tensor&)>& is_constant) {
+  ImportOptions options;
+  for (size_t i = 0; i < data.inputs.size(); ++i) {
+    if (is_constant(data.inputs[i])) options.constant_inputs[names[i]] = data.inputs[i];
+  }
+  Result<Graph> graph = import_onnx(model, options);
+  if (!graph.ok() && graph.error().reason.find("--shape") != std::string::npos) {
+    for (size_t i = 0; i < data.inputs.size(); ++i) options.shapes[names[i]] = data.inputs[i].shape;
+    graph = import_onnx(model, options);
+  }
+  if (!graph.ok()) return std::move(graph).error();
+  std::vector<lower::Tensor> inputs;
+  for (ValueId id : graph->inputs) {
+    const Value& value = graph->values[static_cast<size_t>(id)];
+    for (size_t i = 0; i < data.inputs.size(); ++i) {
+      if (names[i] == value.name) inputs.push_back(as_declared(data.inputs[i], value));
+    }
+  }
+  return evaluate(*graph, inputs);
+}
+
+Outcome check_case(const std::filesystem::path& folder) {
+  const std::string model = (folder / "model.onnx").string();
+  const auto data = testing::read_data_set(folder / "test_data_set_0");
+  const auto names = onnx_input_names(model);
+  if (!names.ok()) return failed(names.error().message());
+  if (!data.ok()) {
+    // The model says better what is wrong than its data, if it is wrong.
+    const auto graph = import_onnx(model, {});
+    const Error& error = graph.ok() ? data.error() : graph.error();
+    return {false, false, error.code == ErrorCode::kUnsupported, error.message()};
+  }
+  if (names->size() < data->inputs.size()) return failed("more test inputs than model inputs");
+  const std::function<bool(const lower::Tensor&)> kinds[] = {
+      [](const lower::Tensor&) { return false; },
+      [](const lower::Tensor& t) {
+        return t.dtype == ir::DType::kI64 || t.dtype == ir::DType::kI32 || t.dtype == ir::DType::kBool;
+      },
+      [](const lower::Tensor&) { return true; },
+  };
+  std::string first_reason;
+  for (const auto& kind : kinds) {
+    const auto outputs = run_case(model, *data, *names, kind);
+    if (!outputs.ok()) {
+      if (first_reason.empty()) first_reason = outputs.error().message();
+      if (outputs.error().code != ErrorCode::kUnsupported) return failed(outputs.error().message());
+      if (outputs.error().reason.find("must be constant") == std::string::npos) break;
+      continue;
+    }
+    if (outputs->size() != data->outputs.size()) return failed("wrong number of outputs");
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      const lower::Tensor& got = (*outputs)[i];
+      const lower::Tensor expected = as_declared(data->outputs[i], {"", got.dtype, got.shape, nullptr});
+      // The expected bf16 values are truncated instead of rounded.
+      const double rtol = got.dtype == ir::DType::kBF16 ? 1.0 / 128 : 1e-3;
+      const std::string wrong = testing::difference(got, expected, rtol, 1e-4);
+      if (!wrong.empty()) return failed("output " + std::to_string(i) + ": " + wrong);
+    }
+    return {true, &kind != &kinds[0], false, ""};
+  }
+  return {false, false, true, first_reason};
+}
+
+TEST(OnnxConformance, NodeCases) {
+  if (!std::filesystem::exists(kCases)) {
+    GTEST_SKIP() << kCases << " is absent; install libonnx-testdata to run ONNX's node cases";
+  }
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(kCases)) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  int passed = 0;
+  int with_constants = 0;
+  std::map<std::string, std::vector<std::string>> unsupported;
+  std::vector<std::string> wrong;
+  for (const auto& folder : folders) {
+    if (std::getenv("TENSORSMITH_TRACE_CASES") != nullptr)
+      std::fprintf(stderr, "%s\n", folder.filename().c_str());
+    const Outcome outcome = check_case(folder);
+    const std::string name = folder.filename().string();
+    if (outcome.passed) {
+      ++passed;
+      with_constants += outcome.constants ? 1 : 0;
+    } else if (outcome.unsupported) {
+      const size_t at = outcome.reason.find(kCases);
+      std::string reason = outcome.reason;
+      if (at == 0) reason = reason.substr(std::min(reason.size(), folder.string().size() + 1));
+      unsupported[reason].push_back(name);
+    } else {
+      wrong.push_back(name + ": " + outcome.reason);
+    }
+  }
+  for (const auto& [reason, names] : unsupported) {
+    std::printf("unsupported: %s (%zu: %s)\n", reason.c_str(), names.size(), names.front().c_str());
+  }
+  for (const std::string& line : wrong) std::printf("WRONG: %s\n", line.c_str());
+  std::printf("%d of %zu ONNX node cases pass (%d with inputs compiled in), %zu fail\n", passed,
+              folders.size(), with_constants, wrong.size());
+  EXPECT_THAT(wrong, ::testing::IsEmpty());
+  EXPECT_GE(passed, kFloor);
+  EXPECT_GE(static_cast<int>(folders.size()), kCaseCount);
+}
+
+}  // namespace
+}  // namespace tensorsmith::graph
