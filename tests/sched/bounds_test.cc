@@ -4,10 +4,15 @@
 
 #include "ir/scalar.h"
 #include "support/random_trace.h"
-#include "support/workloads.h"
+#include "support/random_workload.h"
+#include "support/small_workloads.h"
 
 namespace tensorsmith::sched {
 namespace {
+
+ir::Workload draw_workload(uint64_t seed, Rng& rng) {
+  return seed % 2 == 0 ? test::small::random(rng) : test::random_workload(seed);
+}
 
 using Values = std::map<const ir::VarNode*, int64_t>;
 
@@ -159,9 +164,9 @@ TEST(Bounds, RegionsHoldEveryRead) {
   int checked = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     Rng rng(seed);
-    const ir::Workload workload = test::random_workload(rng);
+    const ir::Workload workload = draw_workload(seed, rng);
     test::RandomTraceOptions options;
-    options.thread_axes = seed % 4 == 0;
+    options.thread_axes = seed % 5 == 0;
     options.proposals = 30;
     const ScheduleBuilder builder = test::random_schedule(workload, rng, options);
     const Schedule& schedule = builder.schedule();
@@ -196,7 +201,8 @@ StageBounds bounds_of(const Schedule& schedule, const std::string& name) {
 using Extents = std::vector<int64_t>;
 
 TEST(Bounds, RootStagesAreComputedInFull) {
-  const Schedule schedule = apply(test::matmul(6, 10, 4), {Split{2, 1, {3}, true, TailPolicy::kPredicate}});
+  const Schedule schedule =
+      apply(test::small::matmul(6, 10, 4), {Split{2, 1, {3}, true, TailPolicy::kPredicate}});
   const StageBounds b = bounds_of(schedule, "C");
   EXPECT_EQ(b.root_extent, (Extents{6, 10, 4}));
   EXPECT_EQ(b.extents, (Extents{6, 10, 4, 4, 3}));
@@ -205,7 +211,7 @@ TEST(Bounds, RootStagesAreComputedInFull) {
 // Splits clamp to what is left, as TVM's min(factor, extent).
 TEST(Bounds, SplitLengthsAreClamped) {
   const auto extents = [](const Split& split) {
-    const StageBounds b = bounds_of(apply(test::matmul(10, 1, 1), {split}), "C");
+    const StageBounds b = bounds_of(apply(test::small::matmul(10, 1, 1), {split}), "C");
     return Extents(b.extents.begin() + 3, b.extents.end());
   };
   EXPECT_EQ(extents({2, 0, {4}, true, TailPolicy::kPredicate}), (Extents{3, 4}));
@@ -216,14 +222,15 @@ TEST(Bounds, SplitLengthsAreClamped) {
 }
 
 TEST(Bounds, ThreadBoundLoopsKeepTheirLength) {
-  const Schedule schedule = apply(test::matmul(10, 1, 1), {Split{2, 0, {32}, true, TailPolicy::kPredicate},
-                                                           Annotate{2, 1, Annotation::kThreadX}});
+  const Schedule schedule =
+      apply(test::small::matmul(10, 1, 1),
+            {Split{2, 0, {32}, true, TailPolicy::kPredicate}, Annotate{2, 1, Annotation::kThreadX}});
   EXPECT_EQ(bounds_of(schedule, "C").extents, (Extents{10, 1, 1, 1, 32}));
 }
 
 TEST(Bounds, ConvolutionTileReadsItsHalo) {
   // relu tiled 4 x 4 over y, x; conv and the padded input computed in the tile.
-  const ir::Workload workload = test::conv2d(3, 8, 4, 3, 1, 1);
+  const ir::Workload workload = test::small::conv2d(3, 8, 4, 3, 1, 1);
   const Schedule schedule = apply(workload, {
                                                 ComputeInline{5},
                                                 Split{6, 2, {4}, true, TailPolicy::kPredicate},
@@ -238,7 +245,7 @@ TEST(Bounds, ConvolutionTileReadsItsHalo) {
 }
 
 TEST(Bounds, StridedConvolutionTile) {
-  const ir::Workload workload = test::conv2d(3, 9, 4, 3, 2, 0);
+  const ir::Workload workload = test::small::conv2d(3, 9, 4, 3, 2, 0);
   const Schedule schedule =
       apply(workload, {Split{4, 2, {2}, true, TailPolicy::kPredicate}, ComputeAt{3, 4, 2}});
   EXPECT_EQ(bounds_of(schedule, "conv").extents[2], 4);
@@ -248,7 +255,7 @@ TEST(Bounds, StridedConvolutionTile) {
 // Tiles that do not divide stick out at the end: the region keeps its constant size and may leave the axis.
 TEST(Bounds, TailTilesMayLeaveTheAxis) {
   const Schedule schedule =
-      apply(test::matmul(10, 4, 4, true),
+      apply(test::small::matmul(10, 4, 4, true),
             {ComputeInline{4}, Split{5, 0, {4}, true, TailPolicy::kPredicate}, ComputeAt{2, 5, 0}});
   const StageBounds b = bounds_of(schedule, "C");
   EXPECT_EQ(b.root_extent, (Extents{4, 4, 4}));
@@ -257,10 +264,10 @@ TEST(Bounds, TailTilesMayLeaveTheAxis) {
 
 // A fused outer loop: its digits pick the tile.
 TEST(Bounds, AttachUnderAFusedLoop) {
-  const Schedule schedule =
-      apply(test::matmul(8, 12, 4, true), {ComputeInline{4}, Split{5, 0, {4}, true, TailPolicy::kPredicate},
-                                           Split{5, 2, {3}, true, TailPolicy::kPredicate},
-                                           Reorder{5, {0, 2, 1, 3}}, Fuse{5, {0, 1}}, ComputeAt{2, 5, 0}});
+  const Schedule schedule = apply(test::small::matmul(8, 12, 4, true),
+                                  {ComputeInline{4}, Split{5, 0, {4}, true, TailPolicy::kPredicate},
+                                   Split{5, 2, {3}, true, TailPolicy::kPredicate}, Reorder{5, {0, 2, 1, 3}},
+                                   Fuse{5, {0, 1}}, ComputeAt{2, 5, 0}});
   const StageBounds b = bounds_of(schedule, "C");
   EXPECT_EQ(b.root_extent, (Extents{4, 3, 4}));
   EXPECT_EQ(b.root_may_leave, (std::vector<uint8_t>{0, 0, 0}));
@@ -268,7 +275,7 @@ TEST(Bounds, AttachUnderAFusedLoop) {
 
 // The consumer runs through a fused loop that is split: 16 flat elements are two whole rows of 8.
 TEST(Bounds, SplitOfAFusedLoopIsWholeRows) {
-  const Schedule schedule = apply(test::matmul(6, 8, 4, true),
+  const Schedule schedule = apply(test::small::matmul(6, 8, 4, true),
                                   {ComputeInline{4}, Fuse{5, {0, 1}},
                                    Split{5, 0, {16}, true, TailPolicy::kPredicate}, ComputeAt{2, 5, 0}});
   EXPECT_EQ(bounds_of(schedule, "C").root_extent, (Extents{2, 8, 4}));
@@ -276,18 +283,18 @@ TEST(Bounds, SplitOfAFusedLoopIsWholeRows) {
 
 TEST(Bounds, ReshapedReadOfAlignedBlocks) {
   // flat tiled by 8 = one row of B.
-  const Schedule schedule =
-      apply(test::reshape_chain(6, 8), {Split{2, 0, {8}, true, TailPolicy::kPredicate}, ComputeAt{1, 2, 0}});
+  const Schedule schedule = apply(test::small::reshape_chain(6, 8),
+                                  {Split{2, 0, {8}, true, TailPolicy::kPredicate}, ComputeAt{1, 2, 0}});
   EXPECT_EQ(bounds_of(schedule, "B").root_extent, (Extents{1, 8}));
 }
 
 TEST(Bounds, DataDependentReadsNeedTheWholeDimension) {
-  const Schedule schedule = apply(test::gather(7, 5, 3), {ComputeAt{2, 3, 1}});
+  const Schedule schedule = apply(test::small::gather(7, 5, 3), {ComputeAt{2, 3, 1}});
   EXPECT_EQ(bounds_of(schedule, "scaled").root_extent, (Extents{7, 1}));
 }
 
 TEST(Bounds, ClampedStencilReads) {
-  const Schedule schedule = apply(test::concat_stencil(16, 16),
+  const Schedule schedule = apply(test::small::concat_stencil(16, 16),
                                   {Split{5, 0, {8}, true, TailPolicy::kPredicate}, ComputeAt{4, 5, 0}});
   EXPECT_EQ(bounds_of(schedule, "C").root_extent, (Extents{10}));
 }
@@ -296,13 +303,13 @@ TEST(Bounds, ClampedStencilReads) {
 TEST(Bounds, SharedMemoryRangesOverThreads) {
   for (const auto scope : {ir::MemoryScope::kShared, ir::MemoryScope::kLocal}) {
     const Schedule schedule =
-        apply(test::matmul(64, 64, 16), {
-                                            Split{2, 0, {8}, true, TailPolicy::kPredicate},
-                                            Annotate{2, 0, Annotation::kBlockX},
-                                            Annotate{2, 1, Annotation::kThreadX},
-                                            CacheRead{0, scope, {2}},
-                                            ComputeAt{1, 3, 1},
-                                        });
+        apply(test::small::matmul(64, 64, 16), {
+                                                   Split{2, 0, {8}, true, TailPolicy::kPredicate},
+                                                   Annotate{2, 0, Annotation::kBlockX},
+                                                   Annotate{2, 1, Annotation::kThreadX},
+                                                   CacheRead{0, scope, {2}},
+                                                   ComputeAt{1, 3, 1},
+                                               });
     const bool shared = scope == ir::MemoryScope::kShared;
     EXPECT_EQ(bounds_of(schedule, shared ? "A.shared" : "A.local").root_extent,
               (Extents{shared ? 8 : 1, 16}));

@@ -1,10 +1,15 @@
 #include <gtest/gtest.h>
 
 #include "support/random_trace.h"
-#include "support/workloads.h"
+#include "support/random_workload.h"
+#include "support/small_workloads.h"
 
 namespace tensorsmith::sched {
 namespace {
+
+ir::Workload draw_workload(uint64_t seed, Rng& rng) {
+  return seed % 2 == 0 ? test::small::random(rng) : test::random_workload(seed);
+}
 
 TEST(Trace, EveryStepRoundTrips) {
   Trace trace;
@@ -83,9 +88,9 @@ TEST(Trace, RandomTracesRoundTripAndReplay) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
-    const ir::Workload workload = test::random_workload(rng);
+    const ir::Workload workload = draw_workload(seed, rng);
     test::RandomTraceOptions options;
-    options.thread_axes = seed % 2 == 1;
+    options.thread_axes = seed % 3 == 1;
     const ScheduleBuilder builder = test::random_schedule(workload, rng, options);
     const auto parsed = parse_trace(print(builder.trace()));
     ASSERT_TRUE(parsed.ok()) << parsed.error().message();
@@ -100,7 +105,7 @@ TEST(Trace, RandomTracesRoundTripAndReplay) {
 
 TEST(Trace, RandomTextNeverCrashes) {
   Rng rng(7);
-  const ir::Workload workload = test::conv2d(3, 6, 4, 3, 1, 1);
+  const ir::Workload workload = test::small::conv2d(3, 6, 4, 3, 1, 1);
   for (int round = 0; round < 300; ++round) {
     std::string text = print(test::random_trace(workload, rng));
     for (int edits = 0; edits < 4 && !text.empty(); ++edits) {
@@ -129,7 +134,7 @@ TEST(Trace, AFailedStepChangesNothing) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
-    const ir::Workload workload = test::random_workload(rng);
+    const ir::Workload workload = draw_workload(seed, rng);
     ScheduleBuilder builder(workload);
     for (int i = 0; i < 20; ++i) {
       const std::string before = to_string(builder.schedule());

@@ -7,7 +7,7 @@
 #include "base/rng.h"
 #include "ir/workload.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::small {
 
 // C[i, j] = sum_k A[i, k] * B[k, j]; B is constant; then R = max(C + bias, 0) if relu.
 ir::Workload matmul(int64_t m, int64_t n, int64_t k, bool relu = false);
@@ -31,6 +31,6 @@ ir::Workload int8_matmul(int64_t m, int64_t n, int64_t k);
 ir::Workload total_sum(int64_t rows, int64_t columns);
 
 // One of the above with small random sizes.
-ir::Workload random_workload(Rng& rng);
+ir::Workload random(Rng& rng);
 
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::small

@@ -1,6 +1,6 @@
-#include "support/workloads.h"
+#include "support/small_workloads.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::small {
 
 using ir::Axis;
 using ir::Combiner;
@@ -227,7 +227,7 @@ ir::Workload total_sum(int64_t rows, int64_t columns) {
   return make({x, s}, {s});
 }
 
-ir::Workload random_workload(Rng& rng) {
+ir::Workload random(Rng& rng) {
   const auto size = [&](int64_t low, int64_t high) { return rng.uniform_int(low, high); };
   switch (rng.below(11)) {
     case 0:
@@ -259,4 +259,4 @@ ir::Workload random_workload(Rng& rng) {
   }
 }
 
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::small
