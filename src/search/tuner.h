@@ -37,6 +37,8 @@ struct TuneOptions {
   uint64_t seed = 0;
   record::MeasureSettings settings;
   int threads = 1;  // of the tuner itself
+  // Close winners are measured again against each other and the default before they are reported.
+  bool confirm = true;
 };
 
 // What a progress display needs, sent after every measurement.

@@ -1,0 +1,91 @@
+// Simulated annealing as in AutoTVM (NeurIPS 2018): parallel chains walk by mutation under the cost model's
+// score with falling temperature; the best points visited are proposed. The chains go on from round to round.
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "search/strategies.h"
+
+namespace tensorsmith::search {
+
+namespace {
+
+constexpr size_t kChains = 32;
+constexpr double kEpsilon = 0.07;
+
+class AnnealingStrategy final : public Strategy {
+ public:
+  std::vector<space::Candidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+    start_chains(view, rng);
+    std::unordered_set<uint64_t> visited;
+    std::vector<ScoredCandidate> pool;
+    const auto visit = [&](const space::Candidate& c, float score) {
+      if (std::isfinite(score) && visited.insert(c.hash()).second && !view.known(c))
+        pool.push_back({c, score});
+    };
+    auto scores = view.score(chains_);
+    for (size_t i = 0; i < chains_.size(); ++i) visit(chains_[i], scores[i]);
+    const size_t steps = std::max<size_t>(8, view.score_budget / kChains);
+    // Temperatures in units of the spread of the scores at the start.
+    const double spread = spread_of(scores);
+    for (size_t step = 0; step < steps; ++step) {
+      const double temperature = spread * (1.0 - static_cast<double>(step) / static_cast<double>(steps));
+      std::vector<space::Candidate> next;
+      for (const auto& c : chains_) next.push_back(view.space->mutate(c, rng));
+      const auto next_scores = view.score(next);
+      for (size_t i = 0; i < next.size(); ++i) {
+        visit(next[i], next_scores[i]);
+        const double gain = static_cast<double>(next_scores[i]) - static_cast<double>(scores[i]);
+        const bool accept = std::isfinite(next_scores[i]) &&
+                            (!std::isfinite(scores[i]) || gain >= 0 ||
+                             (temperature > 0 && rng.uniform() < std::exp(gain / temperature)));
+        if (!accept) continue;
+        chains_[i] = next[i];
+        scores[i] = next_scores[i];
+      }
+    }
+    std::stable_sort(pool.begin(), pool.end(),
+                     [](const auto& a, const auto& b) { return a.score > b.score; });
+    std::vector<space::Candidate> result;
+    const auto random = static_cast<size_t>(rng.bernoulli(kEpsilon * static_cast<double>(count)) ? 1 : 0);
+    for (auto& scored : pool) {
+      if (result.size() + random >= count) break;
+      result.push_back(std::move(scored.candidate));
+    }
+    auto unseen = sample_unseen(view, count - result.size(), result, rng);
+    for (auto& c : unseen) result.push_back(std::move(c));
+    return result;
+  }
+
+ private:
+  void start_chains(const StrategyView& view, Rng& rng) {
+    if (chains_.empty())
+      for (size_t i = 0; i < kChains; ++i) chains_.push_back(view.space->sample(rng));
+    // The fastest measured program always has a chain.
+    const MeasuredCandidate* best = nullptr;
+    for (const auto& m : view.measured)
+      if (std::isfinite(m.seconds) && (best == nullptr || m.seconds < best->seconds)) best = &m;
+    if (best != nullptr) chains_[0] = best->candidate;
+  }
+
+  static double spread_of(const std::vector<float>& scores) {
+    double low = 0, high = 0;
+    bool first = true;
+    for (float s : scores) {
+      if (!std::isfinite(s)) continue;
+      const auto x = static_cast<double>(s);
+      low = first ? x : std::min(low, x);
+      high = first ? x : std::max(high, x);
+      first = false;
+    }
+    return 0.3 * (high - low);
+  }
+
+  std::vector<space::Candidate> chains_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_annealing_strategy() { return std::make_unique<AnnealingStrategy>(); }
+
+}  // namespace tensorsmith::search

@@ -1,0 +1,138 @@
+// Evolutionary search as in Ansor (OSDI 2020, section 5.1) and MetaSchedule: a population from random and the
+// best measured candidates, varied by mutation and crossover over a few generations that the cost model
+// scores; the batch takes the best by score, a small part at random (epsilon-greedy). In front of the cost
+// model stands a draft (Pruner, ASPLOS 2025): each generation makes many more children than are scored in
+// full, and the draft chooses among them.
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "search/strategies.h"
+
+namespace tensorsmith::search {
+
+namespace {
+
+constexpr int kGenerations = 4;
+constexpr double kEpsilon = 0.07;
+constexpr double kMeasuredShare = 0.25;  // of the first population
+constexpr double kMutation = 0.85;       // else crossover
+constexpr size_t kDraftFactor = 6;       // candidates drafted for each that is scored
+constexpr size_t kParents = 24;          // measured candidates that have children
+
+class EvolutionaryStrategy final : public Strategy {
+ public:
+  std::vector<space::Candidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+    const size_t population_size = std::max(count * 2, view.score_budget / kGenerations);
+    std::unordered_set<uint64_t> scored_hashes;
+    std::vector<ScoredCandidate> pool;        // everything scored and buildable, for the final choice
+    std::vector<ScoredCandidate> population;  // parents of the next generation
+    std::vector<space::Candidate> best = best_measured(view);
+
+    for (int generation = 0; generation < kGenerations; ++generation) {
+      std::vector<space::Candidate> children;
+      std::unordered_set<uint64_t> made;
+      const size_t wanted = population_size * kDraftFactor;
+      const auto offer = [&](space::Candidate c) {
+        const uint64_t h = c.hash();
+        if (scored_hashes.count(h) > 0 || !made.insert(h).second || view.known(c)) return;
+        children.push_back(std::move(c));
+      };
+      std::vector<double> weights;
+      for (const auto& p : population) weights.push_back(selection_weight(p, population));
+      for (size_t attempt = 0; children.size() < wanted && attempt < 2 * wanted; ++attempt) {
+        if (generation == 0 || population.empty()) {
+          if (!best.empty() && rng.bernoulli(kMeasuredShare)) {
+            // Children of fast measured programs: near the front of the list more often.
+            const double x = rng.uniform();
+            space::Candidate c = best[static_cast<size_t>(x * x * static_cast<double>(best.size()))];
+            const int changes = 1 + static_cast<int>(rng.below(3));
+            for (int i = 0; i < changes; ++i) c = view.space->mutate(c, rng);
+            offer(std::move(c));
+          } else {
+            offer(view.space->sample(rng));
+          }
+          continue;
+        }
+        const auto& parent = population[rng.weighted(weights)].candidate;
+        if (rng.bernoulli(kMutation)) {
+          offer(view.space->mutate(parent, rng));
+        } else {
+          offer(view.space->crossover(parent, population[rng.weighted(weights)].candidate, rng));
+        }
+      }
+      choose_by_draft(view, children, population_size, rng);
+      const auto scores = view.score(children);
+      for (size_t i = 0; i < children.size(); ++i) {
+        scored_hashes.insert(children[i].hash());
+        if (std::isfinite(scores[i])) pool.push_back({std::move(children[i]), scores[i]});
+      }
+      std::stable_sort(pool.begin(), pool.end(),
+                       [](const auto& a, const auto& b) { return a.score > b.score; });
+      population.assign(pool.begin(),
+                        pool.begin() + static_cast<std::ptrdiff_t>(std::min(pool.size(), population_size)));
+    }
+    return choose(view, pool, count, rng);
+  }
+
+ private:
+  static std::vector<space::Candidate> best_measured(const StrategyView& view) {
+    std::vector<const MeasuredCandidate*> sorted;
+    for (const auto& m : view.measured)
+      if (std::isfinite(m.seconds)) sorted.push_back(&m);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+    std::vector<space::Candidate> result;
+    for (const auto* m : sorted) {
+      if (result.size() == kParents) break;
+      result.push_back(m->candidate);
+    }
+    return result;
+  }
+
+  // Fitness grows with the score, from the worst to the best of the population.
+  static double selection_weight(const ScoredCandidate& c, const std::vector<ScoredCandidate>& population) {
+    const float low = population.back().score, high = population.front().score;
+    if (high <= low) return 1;
+    const double x = static_cast<double>((c.score - low) / (high - low));
+    return 0.05 + x * x;
+  }
+
+  // Keeps the `keep` best by draft, with a part at random so that what the draft misjudges can be found.
+  static void choose_by_draft(const StrategyView& view, std::vector<space::Candidate>& children, size_t keep,
+                              Rng& rng) {
+    if (children.size() <= keep) return;
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t i = 0; i < children.size(); ++i) order.emplace_back(-view.draft(children[i]), i);
+    std::sort(order.begin(), order.end());
+    const size_t by_draft = keep * 3 / 4;
+    std::vector<space::Candidate> chosen;
+    for (size_t i = 0; i < by_draft; ++i) chosen.push_back(std::move(children[order[i].second]));
+    for (size_t i = by_draft; i < keep; ++i) {
+      const size_t j = i + rng.below(order.size() - i);
+      std::swap(order[i], order[j]);
+      chosen.push_back(std::move(children[order[i].second]));
+    }
+    children = std::move(chosen);
+  }
+
+  static std::vector<space::Candidate> choose(const StrategyView& view, std::vector<ScoredCandidate>& pool,
+                                              size_t count, Rng& rng) {
+    std::vector<space::Candidate> result;
+    auto random = static_cast<size_t>(std::floor(kEpsilon * static_cast<double>(count)));
+    if (rng.bernoulli(kEpsilon * static_cast<double>(count) - static_cast<double>(random))) ++random;
+    for (auto& scored : pool) {
+      if (result.size() + random >= count) break;
+      result.push_back(std::move(scored.candidate));
+    }
+    auto unseen = sample_unseen(view, count - result.size(), result, rng);
+    for (auto& c : unseen) result.push_back(std::move(c));
+    return result;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_evolutionary_strategy() { return std::make_unique<EvolutionaryStrategy>(); }
+
+}  // namespace tensorsmith::search

@@ -1,0 +1,73 @@
+#include "search/task_scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/hash.h"
+#include "ir/analysis.h"
+
+namespace tensorsmith::search {
+
+double expected_gain(std::span<const TaskStatus> tasks, size_t task, const SchedulerOptions& options) {
+  const auto& t = tasks[task];
+  if (t.history.empty()) return std::numeric_limits<double>::infinity();
+  const double g = t.best_seconds;
+  const auto rounds = static_cast<double>(t.history.size());
+  // A task that never ran successfully gets rarer tries; its possible gain is unknown.
+  if (!std::isfinite(g)) return t.weight * 1e-6 / rounds;
+  double backward = 0;
+  const auto window = static_cast<size_t>(options.window);
+  if (t.history.size() > window) {
+    const double before = t.history[t.history.size() - 1 - window];
+    if (std::isfinite(before)) backward = (before - g) / static_cast<double>(window);
+  } else if (std::isfinite(t.history.front())) {
+    backward = (t.history.front() - g) / rounds;
+  }
+  double throughput = 0;
+  for (const auto& other : tasks)
+    if (other.group == t.group && std::isfinite(other.best_seconds) && other.best_seconds > 0)
+      throughput = std::max(throughput, other.flops / other.best_seconds);
+  double reachable = g - g / rounds;
+  if (throughput > 0) reachable = std::min(reachable, options.beta * t.flops / throughput);
+  const double forward = std::max(0.0, g - reachable);
+  return t.weight * (options.alpha * backward + (1 - options.alpha) * forward);
+}
+
+size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng) {
+  std::vector<size_t> open;
+  for (size_t i = 0; i < tasks.size(); ++i)
+    if (!tasks[i].exhausted) open.push_back(i);
+  if (open.empty()) return tasks.size();
+  if (rng.bernoulli(options.epsilon)) return open[rng.below(open.size())];
+  size_t best = open.front();
+  double gain = -1;
+  for (size_t i : open) {
+    const double x = expected_gain(tasks, i, options);
+    if (x > gain) {
+      gain = x;
+      best = i;
+    }
+  }
+  return best;
+}
+
+uint64_t similarity_group(const ir::Workload& workload) {
+  Hasher hasher;
+  for (const auto& op : workload.operations) {
+    if (op->is_placeholder()) continue;
+    hasher.add(static_cast<uint64_t>(op->combiner));
+    hasher.add(op->spatial.size());
+    hasher.add(op->reduce.size());
+    for (const auto& body : op->bodies) {
+      ir::for_each_expr(body, [&](const ir::Expr& e) {
+        hasher.add(e->kind.index());
+        if (const auto* binary = ir::as<ir::Binary>(e)) hasher.add(static_cast<uint64_t>(binary->op));
+        if (const auto* call = ir::as<ir::Call>(e)) hasher.add(static_cast<uint64_t>(call->intrinsic));
+      });
+    }
+  }
+  return hasher.digest64();
+}
+
+}  // namespace tensorsmith::search

@@ -1,0 +1,43 @@
+// Which task gets the next trials: where the whole model gains most.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "ir/workload.h"
+
+namespace tensorsmith::search {
+
+// What the scheduler knows of a task.
+struct TaskStatus {
+  double weight = 1;
+  double flops = 0;
+  double best_seconds = 0;      // +inf: nothing has run
+  std::vector<double> history;  // best seconds after each round, first round first
+  uint64_t group = 0;           // similarity group
+  bool exhausted = false;       // nothing left to measure
+};
+
+struct SchedulerOptions {
+  double alpha = 0.2;     // share of the backward difference
+  double beta = 2;        // how much slower than its group's best throughput a task may stay
+  int window = 3;         // rounds of the backward difference
+  double epsilon = 0.05;  // random choices
+};
+
+// Expected decrease of sum(weight * seconds) by one more round, >= 0 (Ansor, OSDI 2020, section 6.2 and
+// appendix A: gradient of the objective sum w_i g_i):
+//   w * [alpha * (g(t - window) - g(t)) / window + (1 - alpha) * (g - min(g - g / t, beta * flops / best
+//   throughput of the group))]
+// with the second term bounded below by 0. Infinite where nothing has been measured yet.
+double expected_gain(std::span<const TaskStatus> tasks, size_t task, const SchedulerOptions& options);
+
+// The task with the largest gain; nullopt-like: tasks.size() if all are exhausted.
+size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng);
+
+// Equal for workloads with the same sequence of operators, whatever their shapes.
+uint64_t similarity_group(const ir::Workload& workload);
+
+}  // namespace tensorsmith::search

@@ -1,0 +1,95 @@
+// One task during a tuning run: its space, what was measured, and the proposals of its strategy.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "search/pipeline.h"
+#include "search/strategy.h"
+
+namespace tensorsmith::search {
+
+// A program that was measured, as training data.
+struct TrainingRow {
+  std::shared_ptr<const feature::FeatureMatrix> features;
+  double seconds = 0;
+};
+
+// A program chosen for measurement.
+struct Proposal {
+  sched::Trace trace;
+  std::string text;  // of the trace
+  std::string origin;
+  std::optional<space::Candidate> candidate;
+  std::shared_ptr<const feature::FeatureMatrix> features;  // may be null: not needed so far
+};
+
+class TaskState {
+ public:
+  TaskState(const TuneTask& task, space::DesignSpace space, StrategyKind strategy, uint64_t seed,
+            feature::PerStoreOptions features);
+
+  const TuneTask& task() const { return *task_; }
+  const space::DesignSpace& space() const { return space_; }
+
+  // The untuned schedule.
+  Proposal default_proposal() const;
+  // At most count new programs; none if the space is exhausted. model may be null.
+  std::vector<Proposal> propose(size_t count, const learn::CostModel* model, size_t score_budget,
+                                ThreadPool& pool);
+
+  // Takes a result from the measurer or the database.
+  void take(const Proposal& proposal, const record::MeasureResult& result);
+  // A record of an earlier run; traces that do not parse are ignored.
+  void take_record(const record::Record& record);
+  bool known_trace(const std::string& text) const { return known_traces_.count(text) > 0; }
+  void finish_round();
+
+  // The fastest results first, at most count.
+  struct Result {
+    std::string text;
+    sched::Trace trace;
+    double seconds = 0;
+    bool is_default = false;
+  };
+  std::vector<Result> fastest(size_t count) const;
+
+  double best_seconds() const { return best_seconds_; }
+  double default_seconds() const { return default_seconds_; }
+  bool default_known() const { return default_known_; }
+  const std::vector<double>& history() const { return history_; }
+  const std::vector<TrainingRow>& rows() const { return rows_; }
+  bool exhausted() const { return exhausted_; }
+  int64_t trials() const { return trials_; }
+  int64_t failures() const { return failures_; }
+
+ private:
+  std::vector<float> score(std::span<const space::Candidate> candidates, const learn::CostModel* model,
+                           ThreadPool& pool);
+
+  const TuneTask* task_;
+  space::DesignSpace space_;
+  std::unique_ptr<Strategy> strategy_;
+  Rng rng_;
+  feature::PerStoreOptions feature_options_;
+  sched::Trace default_trace_;
+  std::string default_text_;
+
+  std::vector<MeasuredCandidate> measured_;
+  std::unordered_set<uint64_t> known_candidates_;
+  std::unordered_set<std::string> known_traces_;
+  std::vector<Result> results_;  // successful ones
+  std::vector<TrainingRow> rows_;
+  std::unordered_map<uint64_t, ProgramSample> samples_;  // scored during one proposal
+  std::vector<double> history_;
+  double best_seconds_ = std::numeric_limits<double>::infinity();
+  double default_seconds_ = std::numeric_limits<double>::infinity();
+  bool default_known_ = false, exhausted_ = false;
+  int64_t trials_ = 0, failures_ = 0;
+};
+
+}  // namespace tensorsmith::search

@@ -1,0 +1,69 @@
+// One tuning run: the loop behind tune().
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "search/task_scheduler.h"
+#include "search/task_state.h"
+#include "search/tuner.h"
+
+namespace tensorsmith::search {
+
+class TuningRun {
+ public:
+  TuningRun(const std::vector<TuneTask>& tasks, const target::Device& device, const TuneOptions& options,
+            record::Database& database, measure::Measurer& measurer, learn::Trainer& trainer,
+            const Clock& clock, LogSink& log, const ProgressFn& progress, const std::atomic<bool>& cancel);
+
+  Result<TuneReport> run();
+
+ private:
+  Status prepare();
+  Status measure_defaults();
+  Status search();
+  Status confirm();
+  TuneReport report();
+
+  // Measures and keeps the results; those already in the database are taken from there.
+  Status measure(size_t task, std::vector<Proposal> proposals);
+  Status one_round(size_t task, size_t count);
+  void retrain();
+  std::vector<size_t> warm_up_order() const;
+  TaskStatus status_of(size_t task) const;
+  void send_progress(size_t task);
+
+  double elapsed() const { return clock_.monotonic_seconds() - start_; }
+  // Whether the limits allow another measurement.
+  bool finished() const;
+  size_t batch_size() const;
+  size_t score_budget() const;
+
+  const std::vector<TuneTask>& tasks_;
+  const target::Device& device_;
+  const TuneOptions& options_;
+  record::Database& database_;
+  measure::Measurer& measurer_;
+  learn::Trainer& trainer_;
+  const Clock& clock_;
+  LogSink& log_;
+  const ProgressFn& progress_;
+  const std::atomic<bool>& cancel_;
+
+  ThreadPool pool_;
+  Rng rng_;
+  double start_;
+  std::vector<std::unique_ptr<TaskState>> states_;
+  std::vector<uint64_t> groups_;
+  std::vector<double> flops_;
+  std::vector<sched::Trace> confirmed_;  // by task; empty before confirm()
+  std::vector<char> is_confirmed_;
+  std::unique_ptr<learn::CostModel> model_;
+  size_t rows_at_training_ = 0;
+  double training_seconds_ = 0, proposing_seconds_ = 0, measuring_seconds_ = 0;
+  int64_t proposals_ = 0;
+  int64_t trials_ = 0, resumed_ = 0;
+  int lost_workers_ = 0;  // in a row
+};
+
+}  // namespace tensorsmith::search
