@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/text.h"
+
 namespace tensorsmith::search {
 
 namespace {

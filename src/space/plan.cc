@@ -129,28 +129,22 @@ void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector
 
 void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<const int64_t> extents,
                      int contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail) {
-  auto loops = maker.leaves(stage);
+  const auto loops = maker.leaves(stage);
   if (contiguous_axis < 0) return;
   const auto c = static_cast<size_t>(contiguous_axis);
-  const auto inner = loops[c];
-  std::vector<TraceMaker::LoopId> rows;
+  std::vector<TraceMaker::LoopId> rows, ones, vectors{loops[c]};
   for (size_t a = 0; a < loops.size(); ++a)
-    if (a != c && extents[a] > 1) rows.push_back(loops[a]);
-  // Axes after the contiguous one have extent 1, so the loop order is already rows outside.
-  if (extents[c] > lanes) {
-    const auto made = maker.split(stage, inner, {lanes}, tail);
-    maker.annotate(stage, made[1], sched::Annotation::kVectorize);
-    if (rows.empty()) rows.push_back(made[0]);
-  } else if (extents[c] > 1) {
-    maker.annotate(stage, inner, sched::Annotation::kVectorize);
-  }
-  if (!parallel || rows.empty()) return;
-  // Only consecutive loops fuse: the leading ones of extent > 1 with those of extent 1 between them.
-  const auto& leaves = maker.leaves(stage);
-  const auto first = std::find(leaves.begin(), leaves.end(), rows.front());
-  const auto last = std::find(leaves.begin(), leaves.end(), rows[std::min<size_t>(rows.size(), 3) - 1]);
-  const std::vector<TraceMaker::LoopId> fused(first, last + 1);
-  maker.annotate(stage, maker.fuse(stage, fused), sched::Annotation::kParallel);
+    if (a != c) (extents[a] > 1 ? rows : ones).push_back(loops[a]);
+  if (extents[c] > lanes) vectors = maker.split(stage, loops[c], {lanes}, tail);
+  std::vector<TraceMaker::LoopId> order = rows;
+  order.insert(order.end(), ones.begin(), ones.end());
+  order.insert(order.end(), vectors.begin(), vectors.end());
+  maker.reorder(stage, order);
+  if (extents[c] > 1) maker.annotate(stage, vectors.back(), sched::Annotation::kVectorize);
+  if (!parallel) return;
+  if (rows.empty() && vectors.size() > 1) rows.push_back(vectors.front());
+  // Ones stand between the rows and the vectors, so only rows are fused.
+  parallelize(maker, stage, rows, std::min<size_t>(rows.size(), 3));
 }
 
 }  // namespace tensorsmith::space

@@ -244,7 +244,7 @@ std::vector<Sketch> make_sketches(const PlanContext& context, const PlanContext&
   const Grouping fused(context, true);
   combine(context, fused.groups(), 16, sketches);
   const Grouping separate(context, false);
-  if (separate.groups().size() != fused.groups().size()) combine(context, separate.groups(), 8, sketches);
+  if (separate.groups().size() != fused.groups().size()) combine(context, separate.groups(), 2, sketches);
   Plans plans;
   for (size_t s = 0; s < plain.analysis->stages.size(); ++s)
     if (!plain.stage(static_cast<int>(s)).placeholder)
