@@ -1,0 +1,84 @@
+#include <algorithm>
+
+#include "graph/infer.h"
+#include "graph/passes/passes.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+void replace(std::vector<ValueId>& ids, ValueId from, ValueId to) {
+  std::replace(ids.begin(), ids.end(), from, to);
+}
+
+// The input that each output of the node is, or nothing if an output is computed.
+Result<std::vector<ValueId>> aliased_inputs(const Graph& graph, const Node& node) {
+  TS_ASSIGN_OR_RETURN(const NodeWorkload work, node_workload(graph, node));
+  std::vector<ValueId> sources;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const auto found = std::find(work.inputs.begin(), work.inputs.end(), work.outputs[i]);
+    if (node.outputs[i] == kNoValue) {
+      sources.push_back(kNoValue);
+    } else if (found != work.inputs.end()) {
+      sources.push_back(node.inputs[static_cast<size_t>(found - work.inputs.begin())]);
+    } else {
+      return std::vector<ValueId>{};
+    }
+  }
+  return sources;
+}
+
+// Operators that may return an input; the others need not be emitted to know.
+bool may_alias(const std::string& op) {
+  static constexpr const char* kOps[] = {"Cast",      "CastLike",  "Concat",  "Dropout", "Expand", "Flatten",
+                                         "Identity",  "Max",       "Mean",    "Min",     "Pad",    "Reshape",
+                                         "Resize",    "Slice",     "Split",   "Squeeze", "Sum",    "Tile",
+                                         "Transpose", "Unsqueeze", "Upsample"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps) || op.starts_with("Reduce");
+}
+
+}  // namespace
+
+Status eliminate_identities(Graph& graph) {
+  std::vector<Node> kept;
+  const auto is_output = [&](ValueId id) {
+    return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
+  };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    Node& node = graph.nodes[n];
+    std::vector<ValueId> sources;
+    if (may_alias(node.op)) {
+      TS_ASSIGN_OR_RETURN(sources, aliased_inputs(graph, node));
+    }
+    // A graph output keeps its value and with it its name: then the value that it copies is renamed to it,
+    // which works for one that a node computes and that is no output itself.
+    bool removable = !sources.empty();
+    for (size_t i = 0; i < sources.size() && removable; ++i) {
+      if (sources[i] == kNoValue || !is_output(node.outputs[i])) continue;
+      const Value& source = graph.values[static_cast<size_t>(sources[i])];
+      const bool computed = source.constant == nullptr && std::find(graph.inputs.begin(), graph.inputs.end(),
+                                                                    sources[i]) == graph.inputs.end();
+      removable = computed && !is_output(sources[i]) && sources.size() == 1;
+    }
+    if (!removable) {
+      kept.push_back(std::move(node));
+      continue;
+    }
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (sources[i] == kNoValue) continue;
+      const bool output = is_output(node.outputs[i]);
+      const ValueId from = output ? sources[i] : node.outputs[i];
+      const ValueId to = output ? node.outputs[i] : sources[i];
+      for (Node& before : kept) {
+        replace(before.inputs, from, to);
+        replace(before.outputs, from, to);
+      }
+      for (size_t later = n + 1; later < graph.nodes.size(); ++later)
+        replace(graph.nodes[later].inputs, from, to);
+    }
+  }
+  graph.nodes = std::move(kept);
+  return {};
+}
+
+}  // namespace tensorsmith::graph

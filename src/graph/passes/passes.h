@@ -1,0 +1,40 @@
+// The graph passes. Each keeps the graph's meaning and leaves it valid (verify_graph).
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace tensorsmith::graph {
+
+// Nodes whose inputs are all constants become constants, within limits of time and memory.
+Status fold_constants(Graph& graph);
+
+// Removes nodes and values that no output needs; values are renumbered.
+void eliminate_dead_nodes(Graph& graph);
+
+// Removes nodes that return an input unchanged: Identity, Dropout, a Cast to the same dtype, a Transpose that
+// moves nothing, a Reshape to the same shape, ... The names of graph outputs stay.
+Status eliminate_identities(Graph& graph);
+
+// Scales and shifts a channel by constants (BatchNormalization, Mul, Div, Add, Sub) that directly follow a
+// convolution or Gemm with constant weights move into those; other BatchNormalizations become Mul and Add.
+//   Conv(x, w, b) -> BatchNormalization(., s, t, m, v)  =>  Conv(x, w * f, (b - m) * f + t), f = s / sqrt(v +
+//   eps)
+void fold_channel_scales(Graph& graph);
+
+// Pad with zeros before Conv or AveragePool moves into their pads.
+//   Pad(x, spatial p) -> Conv(pads q)  =>  Conv(x, pads p + q)
+void fold_pads(Graph& graph);
+
+// Ids in range, each value defined once and before its use, outputs defined.
+Status verify_graph(const Graph& graph);
+
+// Uses of each value by nodes and graph outputs.
+std::vector<int> count_uses(const Graph& graph);
+// Index of the node that makes each value, or -1.
+std::vector<int> find_producers(const Graph& graph);
+// A new value with contents.
+ValueId add_constant(Graph& graph, std::string name, lower::Tensor tensor);
+
+}  // namespace tensorsmith::graph
