@@ -1,0 +1,220 @@
+// Loop program -> LLVM IR. Internal to the room: the only users are the .cc files beside it.
+//
+// The emitter does itself what optimizer passes would do at a higher price: it unrolls, folds index
+// arithmetic into affine forms with known ranges, places loop-invariant address arithmetic at the outermost
+// loop where it is defined, and turns vectorized loops into vector types. What is left to passes is promotion
+// of local buffers to registers, common subexpressions, and hoisting of loads.
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "codegen/llvm/codegen.h"
+#include "codegen/llvm/plan.h"
+#include "ir/bounds.h"
+#include "ir/stmt.h"
+
+namespace tensorsmith::codegen {
+
+// What the emitter must know about the machine.
+struct TargetTraits {
+  int vector_bytes = 16;
+  bool fma = false;           // scalar and vector fused multiply-add instructions
+  bool half_convert = false;  // f16 <-> f32 instructions
+};
+
+// A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector
+// with one element a lane. f16 and bf16 are held as float, bool as i1.
+struct Val {
+  llvm::Value* value = nullptr;
+  bool uniform = true;
+};
+
+// A scalar i64 that index arithmetic does not look into.
+struct Atom {
+  llvm::Value* value = nullptr;
+  int depth = 0;  // scope that defines it, or kHere
+  int id = 0;     // order of creation
+  ir::Interval range;
+};
+// Depth of values computed at the insertion point: valid for the expression under evaluation only.
+constexpr int kHere = 1 << 20;
+
+// constant + lane * (lane number) + sum(coefficient * atom) + vector, modulo 2^64.
+struct Affine {
+  int64_t constant = 0;
+  int64_t lane = 0;
+  llvm::SmallVector<std::pair<const Atom*, int64_t>, 4> terms;  // by ascending id; no zero coefficients
+  llvm::Value* vector = nullptr;                                // <lanes x i64>, or null
+
+  bool is_constant() const { return lane == 0 && terms.empty() && vector == nullptr; }
+  bool uniform() const { return lane == 0 && vector == nullptr; }
+};
+
+class Emitter {
+ public:
+  Emitter(const ir::Program& program, const TargetTraits& traits, const CodegenOptions& options,
+          llvm::Module& module);
+  // Adds the kernel function to the module.
+  void run();
+  int64_t shared_workspace_bytes() const { return shared_bytes_; }
+  int64_t thread_workspace_bytes() const { return thread_bytes_; }
+
+ private:
+  // Storage of one buffer as the current function sees it.
+  struct BufferInfo {
+    llvm::Value* base = nullptr;
+    int64_t elements = 0;
+    int id = 0;
+    int lanes = 1;  // > 1: allocated inside a vectorized loop, each element is stored once a lane
+    bool read_only = false;
+    std::vector<int64_t> strides;
+  };
+  // Where values that depend on loop variables down to one depth are computed, and those already there.
+  struct Scope {
+    llvm::Instruction* insert_before = nullptr;
+    std::map<std::vector<int64_t>, llvm::Value*> sums;  // by key_of
+    std::map<std::vector<int64_t>, const Atom*> atoms;
+  };
+  struct FunctionState {
+    llvm::Function* function = nullptr;
+    llvm::Instruction* alloca_point = nullptr;
+    std::vector<Scope> scopes;
+    std::unordered_map<const ir::VarNode*, Affine> vars;
+    std::unordered_map<const ir::BufferNode*, BufferInfo> buffers;
+    llvm::Value* context = nullptr;           // kernel function only
+    llvm::Value* thread_workspace = nullptr;  // this thread's block
+    llvm::Value* shared_workspace = nullptr;
+    bool in_parallel = false;
+    int64_t stack_bytes = 0;
+  };
+
+  // --- types.cc
+  llvm::Type* compute_type(ir::DType dtype) const;
+  llvm::Type* memory_type(ir::DType dtype) const;
+  llvm::Type* with_lanes(llvm::Type* scalar) const;  // a vector of lanes_ elements
+  // The type with the shape (scalar or vector) of another.
+  static llvm::Type* like(llvm::Type* scalar, llvm::Type* shape);
+  llvm::Value* to_memory(ir::DType dtype, llvm::Value* v);
+  llvm::Value* from_memory(ir::DType dtype, llvm::Value* v);
+  llvm::Value* convert(ir::DType from, ir::DType to, llvm::Value* v);
+  // Rounds a float to f16 or bf16 precision; other dtypes are left alone.
+  llvm::Value* round_to(ir::DType dtype, llvm::Value* v);
+  llvm::Value* f32_to_f16_bits(llvm::Value* v);
+  llvm::Value* f16_bits_to_f32(llvm::Value* v);
+  llvm::Value* f32_to_bf16_bits(llvm::Value* v);
+
+  // --- index.cc
+  Affine index(const ir::Expr& e);
+  Affine opaque(const ir::Expr& e);
+  Affine atom_here(llvm::Value* v, ir::Interval range);
+  int depth_of(const ir::Expr& e) const;
+  ir::Interval range_of(const Affine& a) const;
+  Affine floor_div(const Affine& a, int64_t divisor);
+  Affine floor_mod(const Affine& a, int64_t divisor);
+  Affine divided_atom(const Affine& a, int64_t divisor, bool modulo);
+  // The value in the current function; uniform part and, if any, lanes.
+  Val materialize(const Affine& a);
+  llvm::Value* uniform_sum(const Affine& a);
+  llvm::Value* pointer_to(const ir::Buffer& buffer, const BufferInfo& info, const Affine& element);
+  llvm::Value* lane_numbers(int bits) const;
+  Val compare(ir::BinaryOp op, const Affine& a, const Affine& b);
+  const Atom* new_atom(llvm::Value* v, int depth, ir::Interval range);
+  static Affine affine_of(const Atom* atom);
+  static Affine add(const Affine& a, const Affine& b, int64_t scale_b);
+  Affine sum(const Affine& a, const Affine& b, int64_t scale_b);  // add, vectors included
+  static int depth_of(const Affine& a);
+  static std::vector<int64_t> key_of(int64_t tag, const Affine& a, int max_depth);
+
+  // --- expr.cc
+  Val eval(const ir::Expr& e);
+  Val eval_generic(const ir::Expr& e);
+  Val eval_unary(ir::DType dtype, ir::UnaryOp op, const ir::Expr& a);
+  Val eval_binary(ir::DType dtype, const ir::Binary& op);
+  Val eval_select(const ir::Select& select);
+  Val eval_branch(llvm::Value* condition, const ir::Expr& a, const ir::Expr& b);
+  Val eval_call(ir::DType dtype, const ir::Call& call);
+  bool try_fma(ir::DType dtype, const ir::Binary& op, Val& out);
+  llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* integer_division(ir::BinaryOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
+  llvm::Value* comparison(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* broadcast(Val v);
+  // Makes both uniform or both vectors; true if vectors.
+  bool unify(Val& a, Val& b);
+
+  // --- memory.cc
+  struct Address {
+    const BufferInfo* info = nullptr;
+    Affine element;  // flat index of the element, lane expansion included
+    ir::DType dtype = ir::DType::kF32;
+    bool in_range = false;  // proven for all lanes, active or not
+  };
+  Address address_of(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
+  // zero_if_off: the caller needs 0 where guard_ is false.
+  Val load(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, bool* zero_if_off = nullptr);
+  llvm::Value* load_strided(const ir::Buffer& buffer, const Address& at);
+  llvm::Value* load_gather(const ir::Buffer& buffer, const Address& at, llvm::Value* mask);
+  void store(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, Val value);
+  void store_scatter(const ir::Buffer& buffer, const Address& at, llvm::Value* value);
+  llvm::Align alignment_of(const Address& at) const;
+  template <typename Instruction>
+  Instruction* annotate(Instruction* access, const BufferInfo& info, bool invariant);
+  llvm::Value* zero_block(int64_t bytes);
+  llvm::Value* vector_of_pointers(const ir::Buffer& buffer, const Address& at);
+  llvm::Value* any_lane(llvm::Value* mask);
+
+  // --- stmt.cc
+  void emit(const ir::Stmt& s);
+  void emit_for(const ir::Stmt& s, const ir::For& loop);
+  void emit_serial(const ir::For& loop);
+  // for v in [begin, end): body; begin < end is known if nonempty.
+  void emit_loop(const ir::Var& var, llvm::Value* begin, llvm::Value* end, ir::Interval range, bool nonempty,
+                 const std::function<void(const Affine&)>& body);
+  void emit_unrolled(const ir::For& loop, int64_t extent);
+  void emit_vectorized(const ir::For& loop, int64_t extent);
+  void emit_if(const ir::IfThenElse& branch);
+  void emit_allocate(const ir::Allocate& allocate);
+  llvm::BasicBlock* new_block(const char* name);
+
+  // --- parallel.cc
+  void emit_parallel(const ir::For& loop, int64_t extent);
+
+  // --- emitter.cc
+  void begin_function(llvm::Function* function);
+  void end_function();
+  void make_alias_scopes();
+  const BufferInfo& info_of(const ir::Buffer& buffer) const;
+  llvm::Value* load_field(llvm::Value* base, int64_t offset, llvm::Type* type, int64_t align_of_pointee);
+
+  const ir::Program& program_;
+  const TargetTraits traits_;
+  const CodegenOptions& options_;
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> b_;
+  Plan plan_;
+  FunctionState f_;
+  std::deque<Atom> atoms_;
+  int lanes_ = 1;
+  llvm::Value* mask_ = nullptr;   // <lanes_ x i1>, null = all lanes are active
+  llvm::Value* guard_ = nullptr;  // uniform i1: loads may only read where it is true; null = true
+  int64_t unroll_step_ = 0;       // of the enclosing auto_unroll_max_step
+  int64_t shared_bytes_ = 0;
+  int64_t thread_bytes_ = 0;
+  int64_t zero_block_bytes_ = 0;
+  llvm::GlobalVariable* zero_block_ = nullptr;
+  std::unordered_map<const ir::BufferNode*, int64_t> workspace_offset_;
+  std::unordered_map<const ir::BufferNode*, int> buffer_ids_;
+  std::vector<std::pair<llvm::MDNode*, llvm::MDNode*>> alias_metadata_;  // by buffer id: scope, noalias
+  int parallel_bodies_ = 0;
+};
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,522 @@
+// Index arithmetic: affine forms with ranges, and their placement in the loop nest.
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/llvm/emitter.h"
+#include "ir/analysis.h"
+
+namespace tensorsmith::codegen {
+
+using ir::BinaryOp;
+using ir::DType;
+using ir::Expr;
+using ir::Interval;
+using llvm::Value;
+
+namespace {
+
+// Ranges are only trusted while they stay far from overflow.
+constexpr int64_t kFar = int64_t{1} << 60;
+
+bool near(const Interval& r) { return r.min > -kFar && r.max < kFar; }
+
+int64_t floordiv64(int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
+int64_t floormod64(int64_t a, int64_t b) { return a - b * floordiv64(a, b); }
+int64_t wrapping_mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+int64_t wrapping_add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+Interval add_scaled(Interval sum, const Interval& r, int64_t coefficient) {
+  if (!near(sum) || !near(r)) return Interval::everything();
+  int64_t low = 0;
+  int64_t high = 0;
+  if (__builtin_mul_overflow(r.min, coefficient, &low) || __builtin_mul_overflow(r.max, coefficient, &high))
+    return Interval::everything();
+  if (low > high) std::swap(low, high);
+  if (low < -kFar || high > kFar) return Interval::everything();
+  return {sum.min + low, sum.max + high};
+}
+
+Interval range_of_dtype(DType t) {
+  switch (t) {
+    case DType::kBool:
+      return {0, 1};
+    case DType::kI8:
+      return {INT8_MIN, INT8_MAX};
+    case DType::kU8:
+      return {0, UINT8_MAX};
+    case DType::kI16:
+      return {INT16_MIN, INT16_MAX};
+    case DType::kU16:
+      return {0, UINT16_MAX};
+    case DType::kI32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::kU32:
+      return {0, UINT32_MAX};
+    case DType::kI64:
+    case DType::kU64:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF32:
+    case DType::kF64:
+      break;
+  }
+  return Interval::everything();
+}
+
+}  // namespace
+
+const Atom* Emitter::new_atom(Value* v, int depth, Interval range) {
+  atoms_.push_back({v, depth, static_cast<int>(atoms_.size()), range});
+  return &atoms_.back();
+}
+
+Affine Emitter::affine_of(const Atom* atom) {
+  Affine a;
+  a.terms.emplace_back(atom, 1);
+  return a;
+}
+
+Affine Emitter::atom_here(Value* v, Interval range) {
+  Affine a;
+  if (v->getType()->isVectorTy()) {
+    a.vector = v;
+    return a;
+  }
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(v)) {
+    a.constant = c->getSExtValue();
+    return a;
+  }
+  return affine_of(new_atom(v, kHere, range));
+}
+
+Affine Emitter::add(const Affine& a, const Affine& b, int64_t scale) {
+  Affine r;
+  r.constant = wrapping_add(a.constant, wrapping_mul(b.constant, scale));
+  r.lane = wrapping_add(a.lane, wrapping_mul(b.lane, scale));
+  auto x = a.terms.begin();
+  auto y = b.terms.begin();
+  while (x != a.terms.end() || y != b.terms.end()) {
+    if (y == b.terms.end() || (x != a.terms.end() && x->first->id < y->first->id)) {
+      r.terms.push_back(*x++);
+      continue;
+    }
+    int64_t coefficient = wrapping_mul(y->second, scale);
+    if (x != a.terms.end() && x->first == y->first) coefficient = wrapping_add(coefficient, (x++)->second);
+    if (coefficient != 0) r.terms.emplace_back(y->first, coefficient);
+    ++y;
+  }
+  return r;
+}
+
+Affine Emitter::sum(const Affine& a, const Affine& b, int64_t scale) {
+  Affine r = add(a, b, scale);
+  Value* v = b.vector;
+  if (v != nullptr && scale != 1)
+    v = b_.CreateMul(v, llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(scale)));
+  r.vector = a.vector == nullptr ? v : v == nullptr ? a.vector : b_.CreateAdd(a.vector, v);
+  return r;
+}
+
+int Emitter::depth_of(const Affine& a) {
+  int depth = a.uniform() ? 0 : kHere;
+  for (const auto& [atom, coefficient] : a.terms) depth = std::max(depth, atom->depth);
+  return depth;
+}
+
+Interval Emitter::range_of(const Affine& a) const {
+  if (a.vector != nullptr || a.constant < -kFar || a.constant > kFar) return Interval::everything();
+  Interval r = Interval::point(a.constant);
+  for (const auto& [atom, coefficient] : a.terms) {
+    r = add_scaled(r, atom->range, coefficient);
+    if (!near(r)) return Interval::everything();
+  }
+  return add_scaled(r, {0, lanes_ - 1}, a.lane);
+}
+
+// The deepest scope that an expression needs; kHere if it differs between lanes or reads memory.
+int Emitter::depth_of(const Expr& e) const {
+  int depth = 0;
+  ir::for_each_expr(e, [&](const Expr& x) {
+    if (ir::as<ir::Load>(x) != nullptr) depth = kHere;
+    if (const auto* ref = ir::as<ir::VarRef>(x))
+      depth = std::max(depth, depth_of(f_.vars.at(ref->var.get())));
+  });
+  return depth;
+}
+
+Affine Emitter::index(const Expr& e) {
+  if (e.dtype() != DType::kI64) return opaque(e);
+  return ir::visit(ir::overloaded{
+                       [&](const ir::IntImm& imm) {
+                         Affine a;
+                         a.constant = imm.value;
+                         return a;
+                       },
+                       [&](const ir::VarRef& ref) { return f_.vars.at(ref.var.get()); },
+                       [&](const ir::Unary& op) {
+                         if (op.op == ir::UnaryOp::kNeg) return sum(Affine(), index(op.a), -1);
+                         return opaque(e);
+                       },
+                       [&](const ir::Binary& op) {
+                         switch (op.op) {
+                           case BinaryOp::kAdd:
+                             return sum(index(op.a), index(op.b), 1);
+                           case BinaryOp::kSub:
+                             return sum(index(op.a), index(op.b), -1);
+                           case BinaryOp::kMul: {
+                             const Affine b = index(op.b);
+                             if (b.is_constant()) return sum(Affine(), index(op.a), b.constant);
+                             const Affine a = index(op.a);
+                             if (a.is_constant()) return sum(Affine(), b, a.constant);
+                             return opaque(e);
+                           }
+                           case BinaryOp::kFloorDiv:
+                           case BinaryOp::kFloorMod:
+                           case BinaryOp::kDiv: {
+                             const Affine b = index(op.b);
+                             if (!b.is_constant() || b.constant <= 0) return opaque(e);
+                             const Affine a = index(op.a);
+                             if (op.op == BinaryOp::kFloorMod) return floor_mod(a, b.constant);
+                             const Interval range = range_of(a);
+                             if (op.op == BinaryOp::kFloorDiv || (near(range) && range.min >= 0))
+                               return floor_div(a, b.constant);
+                             return opaque(e);
+                           }
+                           case BinaryOp::kMin:
+                           case BinaryOp::kMax: {
+                             const Affine a = index(op.a);
+                             const Affine b = index(op.b);
+                             const Interval difference = range_of(sum(a, b, -1));
+                             const bool is_min = op.op == BinaryOp::kMin;
+                             if (near(difference) && difference.max <= 0) return is_min ? a : b;
+                             if (near(difference) && difference.min >= 0) return is_min ? b : a;
+                             return opaque(e);
+                           }
+                           default:
+                             return opaque(e);
+                         }
+                       },
+                       [&](const ir::Select& select) {
+                         if (const auto* c = llvm::dyn_cast<llvm::ConstantInt>(eval(select.condition).value))
+                           return index(c->isZero() ? select.b : select.a);
+                         return opaque(e);
+                       },
+                       [&](const ir::Cast& cast) {
+                         // i64 of a narrower integer: the range of its type.
+                         if (ir::is_int(cast.a.dtype()) && cast.a.dtype() != DType::kU64)
+                           return index(cast.a);
+                         return opaque(e);
+                       },
+                       [&](const ir::Call&) { return opaque(e); },
+                       [&](const ir::Load&) { return opaque(e); },
+                       [&](const ir::FloatImm&) -> Affine {
+                         throw_internal_error(__FILE__, __LINE__, "a float as an index");
+                       },
+                   },
+                   e);
+}
+
+// The value as one atom, computed in the outermost scope that has what it needs.
+Affine Emitter::opaque(const Expr& e) {
+  const DType dtype = e.dtype();
+  Interval range = range_of_dtype(dtype);
+  if (const auto* op = ir::as<ir::Binary>(e);
+      op != nullptr && dtype == DType::kI64 && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax)) {
+    const Interval x = range_of(index(op->a));
+    const Interval y = range_of(index(op->b));
+    range = op->op == BinaryOp::kMin ? Interval{std::min(x.min, y.min), std::min(x.max, y.max)}
+                                     : Interval{std::max(x.min, y.min), std::max(x.max, y.max)};
+    if (!near(range)) range = Interval::everything();
+  }
+  const auto widen = [&](Value* v) { return dtype == DType::kI64 ? v : convert(dtype, DType::kI64, v); };
+  const int depth = depth_of(e);
+  if (depth == kHere) {
+    const Val v = eval_generic(e);
+    return atom_here(widen(v.value), range);
+  }
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(f_.scopes[static_cast<size_t>(depth)].insert_before);
+  Value* v = widen(eval_generic(e).value);
+  Affine a;
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(v)) {
+    a.constant = c->getSExtValue();
+    return a;
+  }
+  return affine_of(new_atom(v, depth, range));
+}
+
+std::vector<int64_t> Emitter::key_of(int64_t tag, const Affine& a, int max_depth) {
+  std::vector<int64_t> key{tag};
+  for (const auto& [atom, coefficient] : a.terms) {
+    if (atom->depth > max_depth) continue;
+    key.push_back(atom->id);
+    key.push_back(coefficient);
+  }
+  return key;
+}
+
+// floor(a / d) or a - d * floor(a / d) of a uniform value that affine rules cannot divide.
+Affine Emitter::divided_atom(const Affine& a, int64_t divisor, bool modulo) {
+  const int depth = depth_of(a);
+  std::vector<int64_t> key;
+  if (depth != kHere) {
+    key = key_of(modulo ? -1 : -2, a, kHere);
+    key.push_back(a.constant);
+    key.push_back(divisor);
+    const auto& known = f_.scopes[static_cast<size_t>(depth)].atoms;
+    if (const auto it = known.find(key); it != known.end()) return affine_of(it->second);
+  }
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  if (depth != kHere) b_.SetInsertPoint(f_.scopes[static_cast<size_t>(depth)].insert_before);
+  const Interval range = range_of(a);
+  Value* x = uniform_sum(a);
+  Value* d = b_.getInt64(static_cast<uint64_t>(divisor));
+  Value* v = nullptr;
+  if (near(range) && range.min >= 0) {
+    // 32-bit division where it is enough: the multiplications behind it are cheaper.
+    const bool narrow = range.max <= INT32_MAX && divisor <= INT32_MAX;
+    if (narrow) {
+      x = b_.CreateTrunc(x, b_.getInt32Ty());
+      d = b_.getInt32(static_cast<uint32_t>(divisor));
+    }
+    v = modulo ? b_.CreateURem(x, d) : b_.CreateUDiv(x, d);
+    if (narrow) v = b_.CreateZExt(v, b_.getInt64Ty());
+  } else {
+    v = integer_division(modulo ? BinaryOp::kFloorMod : BinaryOp::kFloorDiv, true, x, d);
+  }
+  Interval result = Interval::everything();
+  if (modulo) {
+    result = {0, divisor - 1};
+  } else if (near(range)) {
+    result = {floordiv64(range.min, divisor), floordiv64(range.max, divisor)};
+  }
+  const Atom* atom = new_atom(v, depth, result);
+  if (depth != kHere) f_.scopes[static_cast<size_t>(depth)].atoms[key] = atom;
+  return affine_of(atom);
+}
+
+Affine Emitter::floor_div(const Affine& a, int64_t d) {
+  if (d == 1) return a;
+  if (a.vector != nullptr) {
+    const Val v = materialize(a);
+    return atom_here(integer_division(BinaryOp::kFloorDiv, true, v.value,
+                                      llvm::ConstantInt::get(v.value->getType(), static_cast<uint64_t>(d))),
+                     Interval::everything());
+  }
+  // a = d * quotient + rest, term by term. Sound only while nothing overflows.
+  if (!near(range_of(a)) && !a.is_constant())
+    return a.uniform() ? divided_atom(a, d, false)
+                       : atom_here(integer_division(BinaryOp::kFloorDiv, true, materialize(a).value,
+                                                    llvm::ConstantInt::get(with_lanes(b_.getInt64Ty()),
+                                                                           static_cast<uint64_t>(d))),
+                                   Interval::everything());
+  Affine quotient;
+  Affine rest;
+  quotient.constant = floordiv64(a.constant, d);
+  rest.constant = floormod64(a.constant, d);
+  (a.lane % d == 0 ? quotient.lane : rest.lane) = a.lane % d == 0 ? a.lane / d : a.lane;
+  for (const auto& [atom, coefficient] : a.terms) {
+    if (coefficient % d == 0) {
+      quotient.terms.emplace_back(atom, coefficient / d);
+    } else {
+      rest.terms.emplace_back(atom, coefficient);
+    }
+  }
+  const Interval range = range_of(rest);
+  if (range.min >= 0 && range.max < d) return quotient;
+  // floor((k * u + s) / (k * m)) = floor(u / m) if 0 <= s < k.
+  const auto try_factor = [&](int64_t k) -> std::optional<Affine> {
+    k = k < 0 ? -k : k;
+    if (k <= 1 || d % k != 0) return std::nullopt;
+    Affine u;
+    Affine s;
+    u.constant = floordiv64(rest.constant, k);
+    s.constant = floormod64(rest.constant, k);
+    (rest.lane % k == 0 ? u.lane : s.lane) = rest.lane % k == 0 ? rest.lane / k : rest.lane;
+    for (const auto& [atom, coefficient] : rest.terms) {
+      if (coefficient % k == 0) {
+        u.terms.emplace_back(atom, coefficient / k);
+      } else {
+        s.terms.emplace_back(atom, coefficient);
+      }
+    }
+    const Interval small = range_of(s);
+    if (small.min < 0 || small.max >= k) return std::nullopt;
+    return floor_div(u, d / k);
+  };
+  for (const auto& [atom, coefficient] : rest.terms)
+    if (const std::optional<Affine> r = try_factor(coefficient)) return sum(quotient, *r, 1);
+  if (rest.uniform()) return sum(quotient, divided_atom(rest, d, false), 1);
+  Value* v = materialize(rest).value;
+  const bool narrow = range.min > INT32_MIN && range.max < INT32_MAX && d < INT32_MAX;
+  if (narrow) v = b_.CreateTrunc(v, with_lanes(b_.getInt32Ty()));
+  Value* divisor = llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(d));
+  v = range.min >= 0 ? b_.CreateUDiv(v, divisor) : integer_division(BinaryOp::kFloorDiv, true, v, divisor);
+  if (narrow) v = b_.CreateSExt(v, with_lanes(b_.getInt64Ty()));
+  return sum(quotient, atom_here(v, Interval::everything()), 1);
+}
+
+Affine Emitter::floor_mod(const Affine& a, int64_t d) {
+  if (d == 1) return {};
+  const Interval range = range_of(a);
+  if (near(range) && range.min >= 0 && range.max < d) return a;
+  if (a.uniform() && !a.is_constant()) {
+    // Terms that are multiples of d vanish; a power of two needs no quotient.
+    Affine rest;
+    rest.constant = floormod64(a.constant, d);
+    if (!near(range)) return divided_atom(a, d, true);
+    for (const auto& [atom, coefficient] : a.terms)
+      if (coefficient % d != 0) rest.terms.emplace_back(atom, coefficient);
+    const Affine q = floor_div(rest, d);
+    if (q.is_constant()) return sum(rest, q, -d);
+    const Interval left = range_of(rest);
+    if (left.min >= 0 && left.max < d) return rest;
+    return divided_atom(rest, d, true);
+  }
+  return sum(a, floor_div(a, d), -d);
+}
+
+// The uniform part (without lanes) as a scalar. Partial sums are placed in the scope of their deepest term.
+Value* Emitter::uniform_sum(const Affine& a) {
+  Affine u;
+  u.constant = a.constant;
+  u.terms = a.terms;
+  if (u.terms.empty()) return b_.getInt64(static_cast<uint64_t>(u.constant));
+  const int deepest = depth_of(u);
+  llvm::SmallVector<int, 4> depths;
+  for (const auto& [atom, coefficient] : u.terms) depths.push_back(atom->depth);
+  std::sort(depths.begin(), depths.end());
+  depths.erase(std::unique(depths.begin(), depths.end()), depths.end());
+  Value* total = nullptr;
+  for (const int depth : depths) {
+    const auto emit_level = [&] {
+      for (const auto& [atom, coefficient] : u.terms) {
+        if (atom->depth != depth) continue;
+        Value* term = coefficient == 1
+                          ? atom->value
+                          : b_.CreateMul(atom->value, b_.getInt64(static_cast<uint64_t>(coefficient)));
+        total = total == nullptr ? term : b_.CreateAdd(total, term);
+      }
+      if (depth == deepest && u.constant != 0)
+        total = b_.CreateAdd(total, b_.getInt64(static_cast<uint64_t>(u.constant)));
+    };
+    if (depth == kHere) {
+      emit_level();
+      continue;
+    }
+    std::vector<int64_t> key = key_of(-3, u, depth);
+    if (depth == deepest) key.push_back(u.constant);
+    Scope& scope = f_.scopes[static_cast<size_t>(depth)];
+    if (const auto it = scope.sums.find(key); it != scope.sums.end()) {
+      total = it->second;
+      continue;
+    }
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(scope.insert_before);
+    emit_level();
+    scope.sums[key] = total;
+  }
+  return total;
+}
+
+Value* Emitter::lane_numbers(int bits) const {
+  llvm::SmallVector<llvm::Constant*, 16> numbers;
+  llvm::Type* type = llvm::Type::getIntNTy(context_, static_cast<unsigned>(bits));
+  for (int i = 0; i < lanes_; ++i) numbers.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
+  return llvm::ConstantVector::get(numbers);
+}
+
+Val Emitter::materialize(const Affine& a) {
+  if (a.uniform()) return {uniform_sum(a), true};
+  Value* v = a.vector;
+  if (a.lane != 0) {
+    Value* ramp = b_.CreateMul(
+        lane_numbers(64), llvm::ConstantInt::get(with_lanes(b_.getInt64Ty()), static_cast<uint64_t>(a.lane)));
+    v = v == nullptr ? ramp : b_.CreateAdd(v, ramp);
+  }
+  if (!a.terms.empty() || a.constant != 0) v = b_.CreateAdd(v, broadcast({uniform_sum(a), true}));
+  return {v, false};
+}
+
+Value* Emitter::pointer_to(const ir::Buffer& buffer, const BufferInfo& info, const Affine& element) {
+  llvm::Type* type = memory_type(buffer->dtype);
+  Value* pointer = info.base;
+  llvm::SmallVector<int, 4> depths;
+  for (const auto& [atom, coefficient] : element.terms) depths.push_back(atom->depth);
+  std::sort(depths.begin(), depths.end());
+  depths.erase(std::unique(depths.begin(), depths.end()), depths.end());
+  for (const int depth : depths) {
+    const auto emit_level = [&] {
+      Affine level;
+      for (const auto& term : element.terms)
+        if (term.first->depth == depth) level.terms.push_back(term);
+      pointer = b_.CreateGEP(type, pointer, uniform_sum(level));
+    };
+    if (depth == kHere) {
+      emit_level();
+      continue;
+    }
+    Scope& scope = f_.scopes[static_cast<size_t>(depth)];
+    const std::vector<int64_t> key = key_of(info.id, element, depth);
+    if (const auto it = scope.sums.find(key); it != scope.sums.end()) {
+      pointer = it->second;
+      continue;
+    }
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(scope.insert_before);
+    emit_level();
+    scope.sums[key] = pointer;
+  }
+  if (element.constant != 0)
+    pointer = b_.CreateGEP(type, pointer, b_.getInt64(static_cast<uint64_t>(element.constant)));
+  return pointer;
+}
+
+// Decided by ranges where possible, which is what removes guards from unrolled code.
+Val Emitter::compare(BinaryOp op, const Affine& a, const Affine& b) {
+  const Affine d = sum(a, b, -1);
+  const Interval range = range_of(d);
+  if (near(range) && near(range_of(a)) && near(range_of(b))) {
+    const auto decided = [&](bool always, bool never) -> Value* {
+      return always ? b_.getTrue() : never ? b_.getFalse() : nullptr;
+    };
+    Value* known = nullptr;
+    if (op == BinaryOp::kLt) known = decided(range.max < 0, range.min >= 0);
+    if (op == BinaryOp::kLe) known = decided(range.max <= 0, range.min > 0);
+    if (op == BinaryOp::kGt) known = decided(range.min > 0, range.max <= 0);
+    if (op == BinaryOp::kGe) known = decided(range.min >= 0, range.max < 0);
+    const bool apart = range.min > 0 || range.max < 0;
+    const bool equal = range.min == 0 && range.max == 0;
+    if (op == BinaryOp::kEq) known = decided(equal, apart);
+    if (op == BinaryOp::kNe) known = decided(apart, equal);
+    if (known != nullptr) return {known, true};
+    if (!d.uniform() && range.min > INT32_MIN / 2 && range.max < INT32_MAX / 2 && d.lane > INT16_MIN &&
+        d.lane < INT16_MAX) {
+      // lane * coefficient against a uniform value, in 32 bits.
+      llvm::Type* i32 = with_lanes(b_.getInt32Ty());
+      Affine rest = d;
+      rest.lane = 0;
+      Value* limit = b_.CreateNeg(b_.CreateTrunc(uniform_sum(rest), b_.getInt32Ty()));
+      Value* ramp =
+          b_.CreateMul(lane_numbers(32), llvm::ConstantInt::get(i32, static_cast<uint64_t>(d.lane)));
+      return {comparison(op, DType::kI32, ramp, broadcast({limit, true})), false};
+    }
+    if (d.uniform()) {
+      Affine terms = d;
+      terms.constant = 0;
+      return {
+          comparison(op, DType::kI64, uniform_sum(terms), b_.getInt64(0 - static_cast<uint64_t>(d.constant))),
+          true};
+    }
+  }
+  Val x = materialize(a);
+  Val y = materialize(b);
+  const bool vectors = unify(x, y);
+  return {comparison(op, DType::kI64, x.value, y.value), !vectors};
+}
+
+}  // namespace tensorsmith::codegen

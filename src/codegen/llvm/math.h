@@ -1,0 +1,81 @@
+// Math functions as inline code: kernels call no library. Values are float or double, scalars or vectors.
+//
+// Accuracy, tested against libm: float exp, log, tanh, erf, sin, cos within about 2 ulp, other float
+// functions are computed in double and rounded once; double functions within 1e-13 relative (sin, cos, tan:
+// for |x| < 1e9). Infinities, NaN, zeros and subnormals behave as in C's libm, signs of zeros included.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <initializer_list>
+
+#include "ir/expr.h"
+
+namespace tensorsmith::codegen {
+
+class MathEmitter {
+ public:
+  MathEmitter(llvm::IRBuilder<>& builder, bool fma) : b_(builder), fma_(fma) {}
+
+  // y is used by functions of two arguments only. kIsNan and kIsInf give i1.
+  llvm::Value* intrinsic(ir::Intrinsic intrinsic, llvm::Value* x, llvm::Value* y);
+
+ private:
+  using V = llvm::Value*;
+
+  // --- intrinsic.cc
+  V sign(V x);
+  V fmod(V x, V y);
+  llvm::Function* fmod_function();
+
+  // --- math_core.cc: float and double
+  V exp(V x);
+  V log(V x);
+  V tanh(V x);
+  V erf(V x);
+  V sin_cos(V x, bool cosine);
+  V exp_f32(V x);
+  V log_f32(V x);
+  V tanh_f32(V x);
+  V erf_f32(V x);
+
+  // --- math_f64.cc: double only
+  V exp_f64(V x);
+  V log_f64(V x);
+  V tanh_f64(V x);
+  V erf_f64(V x);
+  V atan_f64(V x);
+  V log1p_f64(V x);
+  V sinh_f64(V x, bool cosine);
+  V asinh_f64(V x);
+  V acosh_f64(V x);
+  V atanh_f64(V x);
+  V pow_f64(V x, V y);
+  // x = quadrant * pi/2 + rest, |rest| <= pi/4; quadrant as integers of x's width.
+  V reduce_angle(V x, V& quadrant);
+
+  // --- helpers (math_core.cc)
+  V f(V like, double value);                                      // constant of like's type
+  V i(V like, uint64_t value);                                    // integer constant of like's width
+  llvm::Type* ints(V like);                                       // integers of like's shape and width
+  V mul_add(V a, V b, V c);                                       // fused if the machine can
+  V polynomial(V x, std::initializer_list<double> coefficients);  // highest power first
+  V unary(unsigned id, V x);
+  V abs(V x);
+  V copysign(V magnitude, V sign);
+  V sqrt(V x);
+  V to_bits(V x) { return b_.CreateBitCast(x, ints(x)); }
+  V from_bits(V bits, V like) { return b_.CreateBitCast(bits, like->getType()); }
+  // p * 2^n for integers n (as bits of p's width) in twice the exponent range.
+  V scale(V p, V n);
+  // Rounds to the nearest integer through the mantissa; also gives it as integer bits. |x| < 2^22 (2^51).
+  V round_magic(V x, V& integer);
+  bool is_f32(V x) { return x->getType()->getScalarType()->isFloatTy(); }
+  V widen(V x);           // float -> double
+  V narrow(V x, V like);  // double -> like's type
+
+  llvm::IRBuilder<>& b_;
+  const bool fma_;
+};
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,168 @@
+#include "codegen/llvm/passes.h"
+
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace tensorsmith::codegen {
+namespace {
+
+void initialize_targets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+}
+
+std::string triple_of(const target::Device& device) {
+  if (device.arch == "x86-64") return "x86_64-unknown-linux-gnu";
+  if (device.arch == "aarch64") return "aarch64-unknown-linux-gnu";
+  return {};
+}
+
+// The analyses' registration costs more than a small kernel: one set a thread, emptied after each module.
+struct Pipeline {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::FunctionPassManager passes;
+
+  explicit Pipeline(llvm::TargetMachine& machine) {
+    llvm::PassBuilder builder(&machine);
+    llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
+    library.disableAllFunctions();
+    functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+    functions.registerPass([&] { return builder.buildDefaultAAPipeline(); });
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(sccs);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, sccs, modules);
+
+    passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(
+        llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true, /*UseBlockFrequencyInfo=*/false));
+    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+    passes.addPass(llvm::SimplifyCFGPass());
+  }
+
+  void run(llvm::Module& module) {
+    for (llvm::Function& function : module)
+      if (!function.isDeclaration()) passes.run(function, functions);
+    loops.clear();
+    functions.clear();
+    sccs.clear();
+    modules.clear();
+  }
+};
+
+struct Machine {
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<Pipeline> pipeline;
+};
+
+// LLVM's machines and analyses are not thread-safe, and making them takes milliseconds.
+std::map<std::string, Machine>& machines_of_thread() {
+  thread_local std::map<std::string, Machine> machines;
+  return machines;
+}
+
+std::string joined_features(const target::Device& device) {
+  std::string out;
+  for (const std::string& f : device.features) out += (out.empty() ? "" : ",") + f;
+  return out;
+}
+
+}  // namespace
+
+Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
+  const std::string place = "device " + device.name;
+  const std::string triple = triple_of(device);
+  if (device.kind != target::DeviceKind::kCpu || triple.empty()) {
+    return Error{ErrorCode::kUnsupported, place,
+                 "no code generator for " + device.arch + "; choose an x86-64 or aarch64 CPU"};
+  }
+  if (device.arch == "x86-64" && !device.has_feature("sse4.2")) {
+    return Error{ErrorCode::kUnsupported, place,
+                 "x86-64 code needs SSE4.2; the device does not list +sse4.2"};
+  }
+  const std::string features = joined_features(device);
+  const std::string key = triple + "/" + device.cpu + "/" + features;
+  auto& machines = machines_of_thread();
+  if (const auto it = machines.find(key); it != machines.end()) return it->second.machine.get();
+
+  initialize_targets();
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (target == nullptr) return Error{ErrorCode::kUnsupported, place, "LLVM: " + error};
+  // Asked before a machine is made: LLVM prints about names it does not know.
+  const std::unique_ptr<llvm::MCSubtargetInfo> baseline(target->createMCSubtargetInfo(triple, "", ""));
+  if (!device.cpu.empty() && !baseline->isCPUStringValid(device.cpu)) {
+    return Error{ErrorCode::kInvalidArgument, place,
+                 "LLVM knows no CPU '" + device.cpu + "' for " + device.arch + "; correct the device's cpu"};
+  }
+  for (const std::string& f : device.features) {
+    const auto& known = baseline->getAllProcessorFeatures();
+    if (f.empty() || std::none_of(known.begin(), known.end(), [&](const auto& k) {
+          return f.compare(1, std::string::npos, k.Key) == 0;
+        })) {
+      return Error{
+          ErrorCode::kInvalidArgument, place,
+          "LLVM knows no feature '" + f + "' for " + device.arch + "; correct the device's features"};
+    }
+  }
+  llvm::TargetOptions options;
+  Machine made;
+  made.machine.reset(target->createTargetMachine(triple, device.cpu, features, options, llvm::Reloc::PIC_,
+                                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  TS_CHECK(made.machine != nullptr, "LLVM made no target machine for " + key);
+  made.pipeline = std::make_unique<Pipeline>(*made.machine);
+  return machines.emplace(key, std::move(made)).first->second.machine.get();
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  for (auto& [key, made] : machines_of_thread()) {
+    if (made.machine.get() != &machine) continue;
+    made.pipeline->run(module);
+    return;
+  }
+  throw_internal_error(__FILE__, __LINE__, "optimize: a machine of another thread");
+}
+
+std::vector<char> emit_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  const bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, type);
+  TS_CHECK(!unsupported, "LLVM cannot emit this file type");
+  passes.run(module);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,28 @@
+// Target machines, the optimization pipeline and object emission. Internal to the room.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "target/target.h"
+
+namespace tensorsmith::codegen {
+
+// The machine for a device, made once a thread and kept. Errors: unknown CPU or feature names, devices that
+// are no CPUs.
+Result<llvm::TargetMachine*> machine_for(const target::Device& device);
+
+// Promotes local buffers to registers, removes common subexpressions, hoists invariant loads and promotes
+// stores out of loops. No vectorizer and no loop idioms: schedules decide those, and kernels must not call
+// memset.
+void optimize(llvm::Module& module, llvm::TargetMachine& machine);
+
+// An object file, or assembly text.
+std::vector<char> emit_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly);
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,223 @@
+#include "codegen/llvm/plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "ir/analysis.h"
+#include "ir/structural.h"
+
+namespace tensorsmith::codegen {
+
+using ir::Expr;
+using ir::For;
+using ir::ForKind;
+using ir::Stmt;
+
+namespace {
+
+int64_t times(int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out)) return Plan::kManySteps;
+  return std::min(out, Plan::kManySteps);
+}
+
+// A buffer in registers takes at most this many accumulators (vectors or scalars).
+constexpr int64_t kMaxRegisterTile = 64;
+
+struct Access {
+  const ir::BufferNode* buffer;
+  const std::vector<Expr>* indices;
+};
+
+void for_each_access(const Stmt& s, const std::function<void(const Access&, bool is_store)>& fn) {
+  ir::for_each_stmt(s, [&](const Stmt& inner) {
+    const auto loads = [&](const Expr& e) {
+      ir::for_each_expr(e, [&](const Expr& x) {
+        if (const auto* load = ir::as<ir::Load>(x)) fn({load->buffer.get(), &load->indices}, false);
+      });
+    };
+    ir::visit(ir::overloaded{[&](const For& loop) { loads(loop.extent); },
+                             [&](const ir::Store& store) {
+                               loads(store.value);
+                               for (const Expr& i : store.indices) loads(i);
+                               fn({store.buffer.get(), &store.indices}, true);
+                             },
+                             [&](const ir::IfThenElse& branch) { loads(branch.condition); },
+                             [&](const ir::Seq&) {}, [&](const ir::Allocate&) {}},
+              inner);
+  });
+}
+
+bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Expr& x, const Expr& y) {
+           return ir::structural_equal(x, y);
+         });
+}
+
+// The coefficient of v in e if e is linear in v; other variables may appear anywhere.
+std::optional<int64_t> coefficient(const Expr& e, const ir::Var& v) {
+  if (!ir::uses_var(e, v)) return 0;
+  if (ir::as<ir::VarRef>(e) != nullptr) return 1;
+  const auto* op = ir::as<ir::Binary>(e);
+  if (op == nullptr) return std::nullopt;
+  const std::optional<int64_t> a = coefficient(op->a, v);
+  const std::optional<int64_t> b = coefficient(op->b, v);
+  if (!a || !b) return std::nullopt;
+  if (op->op == ir::BinaryOp::kAdd) return *a + *b;
+  if (op->op == ir::BinaryOp::kSub) return *a - *b;
+  if (op->op == ir::BinaryOp::kMul) {
+    if (const auto c = ir::as_int(op->b)) return times(*a, *c);
+    if (const auto c = ir::as_int(op->a)) return times(*b, *c);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Plan::Plan(const ir::Program& program) {
+  if (program.body) scan(program.body);
+}
+
+int64_t Plan::scan(const Stmt& s) {
+  bool parallel = false;
+  const auto child = [&](const Stmt& c) {
+    const int64_t n = scan(c);
+    parallel = parallel || contains_parallel(c);
+    return n;
+  };
+  const int64_t steps =
+      ir::visit(ir::overloaded{[&](const For& loop) {
+                                 const int64_t body = child(loop.body);
+                                 parallel = parallel || loop.kind == ForKind::kParallel;
+                                 const std::optional<int64_t> extent = ir::as_int(loop.extent);
+                                 if (loop.kind == ForKind::kVectorized && lanes_are_independent(loop)) {
+                                   vectorizable_.insert(s.get());
+                                   return times(body, extent ? (*extent + 15) / 16 : kManySteps);
+                                 }
+                                 return times(body, extent ? *extent : kManySteps);
+                               },
+                               [&](const ir::Store&) { return int64_t{1}; },
+                               [&](const ir::IfThenElse& branch) {
+                                 int64_t n = child(branch.then_body);
+                                 if (branch.else_body) n += child(branch.else_body);
+                                 return std::min(n, kManySteps);
+                               },
+                               [&](const ir::Seq& seq) {
+                                 int64_t n = 0;
+                                 for (const Stmt& part : seq.stmts) n = std::min(n + child(part), kManySteps);
+                                 return n;
+                               },
+                               [&](const ir::Allocate& allocate) { return child(allocate.body); }},
+                s);
+  steps_[s.get()] = steps;
+  if (parallel) with_parallel_.insert(s.get());
+  if (ir::as<ir::Allocate>(s) != nullptr && !parallel) find_register_loops(s);
+  return steps;
+}
+
+// Every access must be indexed by loops inside the allocation with constant extents, few altogether.
+void Plan::find_register_loops(const Stmt& s) {
+  const auto& allocate = *ir::as<ir::Allocate>(s);
+  if (allocate.buffer->allocation_elements() > 8192) return;
+  std::vector<const ir::StmtNode*> loops;
+  std::vector<const ir::StmtNode*> found;
+  int64_t copies = 0;
+  bool ok = true;
+  const auto access = [&](const ir::BufferNode* buffer, const std::vector<Expr>& indices) {
+    if (buffer != allocate.buffer.get() || !ok) return;
+    int64_t product = 1;
+    std::vector<const ir::VarNode*> known;
+    for (const ir::StmtNode* node : loops) {
+      const For& loop = std::get<For>(node->kind);
+      known.push_back(loop.var.get());
+      if (std::none_of(indices.begin(), indices.end(),
+                       [&](const Expr& e) { return ir::uses_var(e, loop.var); }))
+        continue;
+      const std::optional<int64_t> extent = ir::as_int(loop.extent);
+      if (!extent) {
+        ok = false;
+        return;
+      }
+      if (loop.kind == ForKind::kVectorized) continue;
+      product = times(product, *extent);
+      found.push_back(node);
+    }
+    copies += product;
+    if (product > kMaxRegisterTile) ok = false;
+    for (const Expr& e : indices) {
+      ir::for_each_expr(e, [&](const Expr& x) {
+        const auto* ref = ir::as<ir::VarRef>(x);
+        if (ref != nullptr && std::find(known.begin(), known.end(), ref->var.get()) == known.end())
+          ok = false;
+        if (ir::as<ir::Load>(x) != nullptr) ok = false;
+      });
+    }
+  };
+  const auto scan_loads = [&](const Expr& e) {
+    ir::for_each_expr(e, [&](const Expr& x) {
+      if (const auto* load = ir::as<ir::Load>(x)) access(load->buffer.get(), load->indices);
+    });
+  };
+  const std::function<void(const Stmt&)> walk = [&](const Stmt& inner) {
+    if (!ok) return;
+    ir::visit(ir::overloaded{[&](const For& loop) {
+                               scan_loads(loop.extent);
+                               loops.push_back(inner.get());
+                               walk(loop.body);
+                               loops.pop_back();
+                             },
+                             [&](const ir::Store& store) {
+                               scan_loads(store.value);
+                               for (const Expr& i : store.indices) scan_loads(i);
+                               access(store.buffer.get(), store.indices);
+                             },
+                             [&](const ir::IfThenElse& branch) {
+                               scan_loads(branch.condition);
+                               walk(branch.then_body);
+                               if (branch.else_body) walk(branch.else_body);
+                             },
+                             [&](const ir::Seq& seq) {
+                               for (const Stmt& part : seq.stmts) walk(part);
+                             },
+                             [&](const ir::Allocate& inner_allocate) { walk(inner_allocate.body); }},
+              inner);
+  };
+  walk(allocate.body);
+  if (!ok || copies > kMaxUnrolledSteps) return;
+  register_loops_.insert(found.begin(), found.end());
+}
+
+// Sufficient: what is stored is loaded only with the same indices, each store goes to a place of its lane (to
+// no other lane's if it is loaded too), and loops inside do not depend on the lane. Buffers allocated inside
+// have one copy a lane.
+bool Plan::lanes_are_independent(const For& loop) {
+  std::unordered_set<const ir::BufferNode*> own;
+  bool ok = true;
+  ir::for_each_stmt(loop.body, [&](const Stmt& s) {
+    if (const auto* allocate = ir::as<ir::Allocate>(s)) own.insert(allocate->buffer.get());
+    if (const auto* inner = ir::as<For>(s))
+      if (ir::uses_var(inner->extent, loop.var)) ok = false;
+  });
+  std::vector<Access> stores;
+  for_each_access(loop.body, [&](const Access& a, bool is_store) {
+    if (!is_store || own.contains(a.buffer)) return;
+    stores.push_back(a);
+    if (std::none_of(a.indices->begin(), a.indices->end(),
+                     [&](const Expr& e) { return ir::uses_var(e, loop.var); }))
+      ok = false;
+  });
+  for_each_access(loop.body, [&](const Access& a, bool is_store) {
+    for (const Access& store : stores) {
+      if (store.buffer != a.buffer || store.indices == a.indices) continue;
+      if (!same_indices(*store.indices, *a.indices)) ok = false;
+      if (!is_store && std::none_of(a.indices->begin(), a.indices->end(),
+                                    [&](const Expr& e) { return coefficient(e, loop.var).value_or(0) != 0; }))
+        ok = false;
+    }
+  });
+  return ok;
+}
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,40 @@
+// Decisions about loops that need a look at the whole program, made before emission.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/stmt.h"
+
+namespace tensorsmith::codegen {
+
+class Plan {
+ public:
+  explicit Plan(const ir::Program& program);
+
+  // Stores that the statement executes when everything with a constant extent is unrolled, vectorized loops
+  // counting once for each 16 lanes; kManySteps at most.
+  int64_t steps(const ir::Stmt& s) const { return steps_.at(s.get()); }
+  // The loop indexes a small local buffer that lives in registers once all indices are constant.
+  bool indexes_registers(const ir::Stmt& loop) const { return register_loops_.contains(loop.get()); }
+  // All lanes can be executed at once with the result of serial execution.
+  bool vectorizable(const ir::Stmt& loop) const { return vectorizable_.contains(loop.get()); }
+  bool contains_parallel(const ir::Stmt& s) const { return with_parallel_.contains(s.get()); }
+
+  static constexpr int64_t kManySteps = int64_t{1} << 40;
+  // A statement with more steps is never unrolled further.
+  static constexpr int64_t kMaxUnrolledSteps = 4096;
+
+ private:
+  int64_t scan(const ir::Stmt& s);
+  void find_register_loops(const ir::Stmt& allocate);
+  static bool lanes_are_independent(const ir::For& loop);
+
+  std::unordered_map<const ir::StmtNode*, int64_t> steps_;
+  std::unordered_set<const ir::StmtNode*> register_loops_;
+  std::unordered_set<const ir::StmtNode*> vectorizable_;
+  std::unordered_set<const ir::StmtNode*> with_parallel_;
+};
+
+}  // namespace tensorsmith::codegen
