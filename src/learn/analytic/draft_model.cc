@@ -1,0 +1,201 @@
+#include "learn/analytic/draft_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "learn/analytic/row_view.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+// Typical of out-of-order cores; only the order of candidates matters.
+constexpr double kLoadsPerCycle = 2;
+constexpr double kFmaLatency = 4;
+constexpr double kDivideCycles = 8;
+constexpr double kMathInstructions = 16;  // a vector polynomial
+constexpr double kScalarMathCycles = 30;  // a call of the library
+constexpr double kLoopCycles = 1;         // increment, compare, branch
+constexpr double kL2LineCycles = 2, kL3LineCycles = 6;
+constexpr double kOuterReuseL1 = 0.3, kOuterReuseL2 = 0.5, kOuterReuseL3 = 0.8;
+constexpr double kForkSeconds = 5e-6;
+constexpr double kCoreBandwidth = 12e9;  // bytes a second one core gets from memory
+
+struct Machine {
+  double hertz, vector_bytes, registers, fma_per_cycle, l1, l2, l3, bandwidth, line_bytes, threads;
+};
+
+Machine machine_of(const target::Device& device, int threads) {
+  Machine m{};
+  m.hertz = (device.clock_ghz > 0 ? device.clock_ghz : 2.5) * 1e9;
+  m.vector_bytes = std::max(device.vector_bytes, 4);
+  m.registers = std::max(device.vector_registers, 8);
+  m.fma_per_cycle = device.fma_per_cycle > 0 ? device.fma_per_cycle : 1;
+  m.l1 = static_cast<double>(device.l1_bytes);
+  m.l2 = static_cast<double>(device.l2_bytes);
+  m.l3 = device.l3_bytes > 0 ? static_cast<double>(device.l3_bytes) : m.l2;
+  m.threads = std::clamp(threads, 1, std::max(device.cores, 1));
+  const double total = device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs * 1e9 : 20e9;
+  m.bandwidth = std::min(total, kCoreBandwidth * m.threads);
+  m.line_bytes = device.cacheline_bytes > 0 ? device.cacheline_bytes : 64;
+  return m;
+}
+
+// Lines that come into a cache of the given size. Known is only the innermost reuse: lost if its distance is
+// larger than the cache, else the lines of one use remain. What loops further out reuse is between nothing
+// and all of it: `outer_reuse` (0 to 1) interpolates on the logarithmic scale.
+// A temporary that fits, and what another statement has just touched, is there already.
+double lines_into(const RowView& row, const RowView::Buffer& buffer, double cache_bytes, double outer_reuse) {
+  if (buffer.writes() && row.alloc_bytes() > 0 && row.alloc_bytes() <= cache_bytes / 2) return 0;
+  if (buffer.serial_reuse() && buffer.reuse_bytes() <= cache_bytes / 2) return 0;
+  double lines = std::max(buffer.lines(), 1.0);
+  if (buffer.reuse_count() > 0.5 && buffer.reuse_bytes() <= cache_bytes)
+    lines /= std::max(buffer.reuse_count(), 1.0);
+  const double unique = std::max(buffer.unique_lines(), 1.0);
+  return lines > unique ? unique * std::pow(lines / unique, 1 - outer_reuse) : unique;
+}
+
+struct StoreCost {
+  double core_cycles = 0;   // on one core, if serial
+  double memory_bytes = 0;  // from memory
+};
+
+// A reduction that a loop around it repeats without need: compilers move it out of that loop. Told by all
+// reads being reused right outside of the reduction, over the same loop. Returns that loop's extent, else 1.
+double repeated_in_vain(const RowView& row) {
+  double reduction = 0, extent = 0;
+  for (int b = 0; b < RowView::kBuffers; ++b) {
+    const auto buffer = row.buffer(b);
+    if (buffer.present() && buffer.reads_and_writes() && buffer.loop_reuse())
+      reduction = buffer.reuse_iterations() * buffer.reuse_count();
+  }
+  if (reduction == 0) return 1;
+  for (int b = 0; b < RowView::kBuffers; ++b) {
+    const auto buffer = row.buffer(b);
+    if (!buffer.present() || buffer.reads_and_writes()) continue;
+    const bool outside = buffer.loop_reuse() && std::abs(buffer.reuse_iterations() / reduction - 1) < 0.01;
+    if (!outside || (extent > 0 && std::abs(buffer.reuse_count() / extent - 1) > 0.01)) return 1;
+    extent = buffer.reuse_count();
+  }
+  return std::max(extent, 1.0);
+}
+
+StoreCost cost_of(const RowView& row, const Machine& m) {
+  const double iterations = std::max(row.outer_product(), 1.0);
+  double element_bytes = 4;
+  for (int b = 0; b < RowView::kBuffers; ++b) {
+    const auto buffer = row.buffer(b);
+    if (buffer.present() && buffer.writes())
+      element_bytes = std::max(1.0, std::round(buffer.bytes() / iterations));
+  }
+  const double full_lanes = std::max(1.0, m.vector_bytes / element_bytes);
+  const double length = row.vectorized() ? std::max(row.vector_length(), 1.0) : 1;
+  // Elements per vector instruction, a last incomplete vector included.
+  const double lanes = length / std::ceil(length / full_lanes);
+  const double steps = iterations / lanes;
+
+  const double fused = std::min(row.float_addsub(), row.float_mul());
+  const double simple = row.float_addsub() + row.float_mul() - fused + row.float_cmp() + row.select_op();
+  double arithmetic = simple / lanes / m.fma_per_cycle + row.float_divmod() / lanes * kDivideCycles;
+  arithmetic += lanes > 1 ? row.float_math() / lanes * kMathInstructions / m.fma_per_cycle
+                          : row.float_math() * kScalarMathCycles;
+
+  // The loops around a tile that is to stay in registers must be unrolled.
+  const double unrolled = std::max(row.unroll_product(), row.auto_unroll_max_step());
+  double accesses = 0, latency = 0, l2_lines = 0, l3_lines = 0, memory_lines = 0, unique = 0;
+  for (int b = 0; b < RowView::kBuffers; ++b) {
+    const auto buffer = row.buffer(b);
+    if (buffer.present()) unique += buffer.unique_bytes();
+  }
+  for (int b = 0; b < RowView::kBuffers; ++b) {
+    const auto buffer = row.buffer(b);
+    if (!buffer.present()) continue;
+    const double directions = buffer.reads_and_writes() ? 2 : 1;
+    // Distance 1: the innermost loop does not move the access.
+    const bool held = buffer.loop_reuse() && buffer.reuse_iterations() < 1.5;
+    const double tile_steps = std::max(1.0, buffer.reuse_iterations() / lanes);
+    const bool in_registers = buffer.loop_reuse() && tile_steps <= 0.75 * m.registers &&
+                              (tile_steps <= 1.01 || unrolled >= tile_steps);
+    double instructions = steps;
+    if (held) {
+      // Vectorized along the loop that does not move it: a broadcast, once a vector.
+      instructions = row.vectorized() ? iterations / std::max(buffer.reuse_count(), lanes)
+                                      : iterations / std::max(buffer.reuse_count(), 1.0);
+    } else if (row.vectorized() && buffer.stride() > 1.5) {
+      instructions = iterations * 1.5;  // gathered element by element
+    }
+    if (!held && in_registers) instructions /= std::max(buffer.reuse_count(), 1.0);
+    accesses += instructions * directions;
+    if (buffer.reads_and_writes()) {
+      // A sum waits for its last term: as many chains overlap as there are accumulators.
+      const double chains = held ? 1 : std::max(1.0, tile_steps);
+      const double chain_steps = held ? iterations : steps;
+      const double wait = in_registers || held ? kFmaLatency : 2 * kFmaLatency;  // through memory
+      if (buffer.loop_reuse())
+        latency = std::max(latency, chain_steps * wait / std::min(chains, 2 * kFmaLatency));
+    }
+    l2_lines += lines_into(row, buffer, m.l1, kOuterReuseL1);
+    l3_lines += lines_into(row, buffer, m.l2, unique <= m.l2 ? 1 : kOuterReuseL2);
+    memory_lines += unique <= m.l3 ? 0 : lines_into(row, buffer, m.l3, kOuterReuseL3);
+  }
+  StoreCost cost;
+  const double overhead = iterations / length * kLoopCycles / std::max(1.0, std::min(unrolled, 16.0));
+  cost.core_cycles =
+      std::max({arithmetic, accesses / kLoadsPerCycle, latency, l2_lines * kL2LineCycles,
+                l3_lines * kL3LineCycles}) +
+      0.2 * (arithmetic + accesses / kLoadsPerCycle + l2_lines * kL2LineCycles + l3_lines * kL3LineCycles) +
+      overhead;
+  cost.core_cycles /= repeated_in_vain(row);
+  cost.memory_bytes = memory_lines * m.line_bytes;
+  return cost;
+}
+
+}  // namespace
+
+double draft_seconds(const feature::FeatureMatrix& features, const target::Device& device, int threads) {
+  const Machine m = machine_of(device, threads);
+  double seconds = 0, forks = 0;
+  for (int r = 0; r < features.rows; ++r) {
+    const RowView row(features.row(r));
+    const StoreCost cost = cost_of(row, m);
+    double speedup = 1;
+    if (row.parallel()) {
+      const double chunks = std::max(row.parallel_product(), 1.0);
+      speedup = chunks / std::ceil(chunks / m.threads);
+      forks = std::max(forks, 1.0);
+    }
+    const double memory =
+        cost.memory_bytes / (row.parallel() ? m.bandwidth : std::min(m.bandwidth, kCoreBandwidth));
+    seconds += std::max(cost.core_cycles / m.hertz / speedup, memory);
+  }
+  return seconds + forks * kForkSeconds;
+}
+
+namespace {
+
+class DraftModel final : public CostModel {
+ public:
+  DraftModel(const target::Device& device, int threads) : device_(device), threads_(threads) {}
+
+  std::vector<float> predict(std::span<const Sample> programs) const override {
+    std::vector<float> scores;
+    scores.reserve(programs.size());
+    for (const Sample& program : programs)
+      scores.push_back(
+          static_cast<float>(-std::log(draft_seconds(*program.features, device_, threads_) + 1e-12)));
+    return scores;
+  }
+  std::string name() const override { return "draft"; }
+
+ private:
+  target::Device device_;
+  int threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_draft_model(const target::Device& device, int threads) {
+  return std::make_unique<DraftModel>(device, threads);
+}
+
+}  // namespace tensorsmith::learn
