@@ -1,0 +1,411 @@
+// Statements: loops, masks, guards, allocations, parallel loops, against the interpreter; errors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/runner.h"
+
+namespace tensorsmith {
+namespace {
+
+using ir::Buffer;
+using ir::DType;
+using ir::Expr;
+using ir::ForKind;
+using ir::make_buffer;
+using ir::Stmt;
+using ir::Var;
+using lower::Tensor;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Stmt loop(const Var& v, Expr extent, Stmt body, ForKind kind = ForKind::kSerial, int64_t unroll = 0) {
+  return ir::make_for({v, std::move(extent), kind, ir::ThreadAxis::kNone, unroll, std::move(body)});
+}
+Stmt vectorized(const Var& v, int64_t extent, Stmt body) {
+  return loop(v, extent, std::move(body), ForKind::kVectorized);
+}
+Stmt unrolled(const Var& v, int64_t extent, Stmt body) {
+  return loop(v, extent, std::move(body), ForKind::kUnrolled);
+}
+Stmt parallel(const Var& v, int64_t extent, Stmt body) {
+  return loop(v, extent, std::move(body), ForKind::kParallel);
+}
+
+// Runs on every device of this machine and compares with the interpreter.
+void check(const ir::Program& program, double relative = 1e-5, int64_t index_limit = 0) {
+  Rng rng(3);
+  std::vector<Tensor> inputs;
+  for (const Buffer& b : program.inputs)
+    inputs.push_back(lower::random_tensor(b->dtype, b->shape, rng, index_limit));
+  const auto want = lower::run(program, inputs);
+  ASSERT_TRUE(want.ok()) << want.error().message();
+  for (const target::Device& device : test::local_devices()) {
+    const auto kernel = codegen::compile(program, device, {});
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+    EXPECT_THAT(test::undefined_symbols(kernel->object), IsEmpty());
+    for (const int threads : {1, 3}) {
+      const auto got = test::compile_and_run(program, device, inputs, threads);
+      ASSERT_TRUE(got.ok()) << got.error().message();
+      for (size_t o = 0; o < want->size(); ++o)
+        EXPECT_EQ(test::compare((*got)[o], (*want)[o], relative, relative), "")
+            << program.name << " on " << device.name << ", " << threads << " threads, output " << o;
+    }
+  }
+}
+
+// C[40, n] = A[40, 23] * B[23, n] with a register tile of 4 x (2 vectors of 8), tail in j predicated.
+ir::Program tiled_matmul(int64_t n, ForKind outer) {
+  const Buffer a = make_buffer("A", DType::kF32, {40, 23});
+  const Buffer b = make_buffer("B", DType::kF32, {23, n});
+  const Buffer c = make_buffer("C", DType::kF32, {40, n});
+  const Buffer acc = make_buffer("acc", DType::kF32, {4, 16}, ir::MemoryScope::kLocal);
+  const Var io("io"), jo("jo"), i("i"), j("j"), v("v"), k("k"), i2("i2"), j2("j2"), v2("v2"), i3("i3"),
+      j3("j3"), v3("v3");
+  const auto column = [&](const Var& x, const Var& y) { return Expr(jo) * 16 + Expr(x) * 8 + Expr(y); };
+  const auto guard = [&](const Expr& at, Stmt s) { return n % 16 == 0 ? s : ir::make_if(at < Expr(n), s); };
+  const Stmt init = unrolled(
+      i2, 4,
+      loop(j2, 2,
+           vectorized(v2, 8,
+                      ir::make_store(acc, {i2, Expr(j2) * 8 + Expr(v2)}, ir::float_imm(DType::kF32, 0)))));
+  const Expr place = Expr(j) * 8 + Expr(v);
+  const Stmt update = ir::make_store(
+      acc, {i, place},
+      ir::load(acc, {i, place}) + ir::load(a, {Expr(io) * 4 + Expr(i), k}) * ir::load(b, {k, column(j, v)}));
+  const Stmt reduce = loop(k, 23, loop(i, 4, loop(j, 2, vectorized(v, 8, guard(column(j, v), update)))));
+  const Stmt write = loop(
+      i3, 4,
+      loop(j3, 2,
+           vectorized(v3, 8,
+                      guard(column(j3, v3), ir::make_store(c, {Expr(io) * 4 + Expr(i3), column(j3, v3)},
+                                                           ir::load(acc, {i3, Expr(j3) * 8 + Expr(v3)}))))));
+  const Stmt tile = ir::make_allocate(acc, ir::make_seq({init, reduce, write}));
+  return {"matmul" + std::to_string(n), {a, b}, {c}, loop(io, 10, loop(jo, (n + 15) / 16, tile), outer)};
+}
+
+TEST(Program, RegisterTileWithAndWithoutTail) {
+  for (const int64_t n : {32, 37, 5}) {
+    check(tiled_matmul(n, ForKind::kSerial));
+    check(tiled_matmul(n, ForKind::kParallel));
+  }
+}
+
+TEST(Program, RegisterTileLeavesNoLocalMemory) {
+  const auto text = codegen::emit_llvm_ir(tiled_matmul(32, ForKind::kSerial), test::local_devices()[0], {});
+  ASSERT_TRUE(text.ok()) << text.error().message();
+  EXPECT_THAT(*text, ::testing::Not(HasSubstr("alloca")));
+}
+
+TEST(Program, EveryVectorLength) {
+  for (int64_t lanes = 1; lanes <= 80; lanes += lanes < 20 ? 1 : 7) {
+    const Buffer a = make_buffer("A", DType::kF32, {3, lanes});
+    const Buffer b = make_buffer("B", DType::kF32, {3, lanes});
+    const Var i("i"), v("v");
+    check({"lanes" + std::to_string(lanes),
+           {a},
+           {b},
+           loop(i, 3,
+                vectorized(v, lanes, ir::make_store(b, {i, v}, ir::load(a, {i, v}) * ir::load(a, {0, v}))))});
+  }
+  // Longer than what is unrolled.
+  const Buffer a = make_buffer("A", DType::kI16, {1000});
+  const Buffer b = make_buffer("B", DType::kI16, {1000});
+  const Var v("v");
+  check({"long",
+         {a},
+         {b},
+         vectorized(v, 1000, ir::make_store(b, {v}, ir::load(a, {v}) + ir::cast(DType::kI16, v)))});
+}
+
+TEST(Program, StridedLoadsAndStores) {
+  for (const DType t : {DType::kF32, DType::kU8, DType::kF64}) {
+    for (const int64_t stride : {0, 2, 3, 4, 5, -1, -2}) {
+      for (const int64_t lanes : {4, 7, 16}) {
+        const int64_t span = (lanes - 1) * std::abs(stride) + 1;
+        const int64_t start = stride < 0 ? span - 1 : 0;
+        const Buffer a = make_buffer("A", t, {span});
+        const Buffer b = make_buffer("B", t, {lanes});
+        const Buffer c = make_buffer("C", t, {span});
+        const Var v("v"), w("w"), z("z");
+        std::vector<Stmt> parts = {
+            vectorized(v, lanes, ir::make_store(b, {v}, ir::load(a, {Expr(start) + Expr(v) * stride}))),
+            loop(z, span, ir::make_store(c, {z}, ir::make_const(t, 9))),
+            vectorized(w, lanes,
+                       ir::make_store(c, {Expr(start) + Expr(w) * stride},
+                                      ir::load(a, {Expr(start) + Expr(w) * stride}) + ir::make_const(t, 1)))};
+        check({"stride" + std::to_string(stride), {a}, {b, c}, ir::make_seq(parts)});
+      }
+    }
+  }
+}
+
+TEST(Program, GatherAndScatter) {
+  const Buffer index = make_buffer("I", DType::kI64, {50});
+  const Buffer narrow = make_buffer("N", DType::kI32, {50});
+  const Buffer table = make_buffer("T", DType::kF32, {20, 3});
+  const Buffer out = make_buffer("O", DType::kF32, {50, 3});
+  const Buffer scattered = make_buffer("S", DType::kF32, {20});
+  const Var i("i"), v("v"), z("z"), w("w");
+  const Stmt gather = loop(i, 50, ir::make_store(out, {i, 0}, ir::load(table, {ir::load(index, {i}), 0})));
+  const Stmt vector = vectorized(
+      v, 50,
+      ir::make_seq(
+          {ir::make_store(out, {v, 1}, ir::load(table, {ir::load(index, {v}), 1})),
+           ir::make_store(out, {v, 2}, ir::load(table, {ir::cast(DType::kI64, ir::load(narrow, {v})), 2}))}));
+  // Where lanes meet, the last one wins.
+  const Stmt scatter = ir::make_seq(
+      {loop(z, 20, ir::make_store(scattered, {z}, ir::float_imm(DType::kF32, 0))),
+       vectorized(w, 50, ir::make_store(scattered, {ir::load(index, {w})}, ir::load(out, {w, 1})))});
+  check({"gather", {index, narrow, table}, {out, scattered}, ir::make_seq({gather, vector, scatter})}, 0, 20);
+}
+
+// Padding: only the chosen side of a select may be read. The input sits against inaccessible guard bytes only
+// by value, so a wrong read shows as a wrong result; the interpreter refuses reads out of range.
+TEST(Program, SelectReadsOnlyTheChosenSide) {
+  for (const int64_t lanes : {1, 6, 16}) {
+    for (const int shift : {-3, 2}) {
+      const Buffer x = make_buffer("X", DType::kF32, {5, 48});
+      const Buffer y = make_buffer("Y", DType::kF32, {7, 48});
+      const Var i("i"), jo("jo"), v("v");
+      const Expr j = Expr(jo) * lanes + Expr(v);
+      const Expr row = Expr(i) - 1;
+      const Expr inside = row >= Expr(0) && row < Expr(5) && j + shift >= Expr(0) && j + shift < Expr(48);
+      const Expr padded = ir::select(inside, ir::load(x, {row, j + shift}), ir::float_imm(DType::kF32, 0));
+      const Expr other =
+          ir::select(row >= Expr(0) && row < Expr(5), ir::load(x, {row, j}), ir::float_imm(DType::kF32, 7));
+      // Expensive sides become branches.
+      const Expr load_row =
+          ir::select(row >= Expr(0) && row < Expr(5), ir::load(x, {row, 3}), ir::float_imm(DType::kF32, 0));
+      const Expr expensive = ir::select(row >= Expr(0) && row < Expr(5),
+                                        ir::call(ir::Intrinsic::kExp, {ir::load(x, {row, 1})}) *
+                                            ir::call(ir::Intrinsic::kTanh, {ir::load(x, {row, j})}),
+                                        ir::call(ir::Intrinsic::kExp, {ir::cast(DType::kF32, Expr(i))}));
+      check({"pad",
+             {x},
+             {y},
+             loop(i, 7,
+                  loop(jo, 48 / lanes,
+                       vectorized(v, lanes,
+                                  ir::make_store(y, {i, j}, padded + other * load_row + expensive))))});
+    }
+  }
+}
+
+TEST(Program, MasksOfBranchesInsideLanes) {
+  const Buffer x = make_buffer("X", DType::kF32, {10});
+  const Buffer y = make_buffer("Y", DType::kF32, {10});
+  const Buffer k = make_buffer("K", DType::kI32, {16});
+  const Var v("v"), z("z");
+  const Stmt odd = ir::make_if(
+      ir::floormod(Expr(v), 2) == Expr(0), ir::make_store(y, {v}, ir::load(x, {v})),
+      ir::make_if(ir::load(x, {v}) > ir::float_imm(DType::kF32, 0), ir::make_store(y, {v}, -ir::load(x, {v})),
+                  ir::make_store(y, {v}, ir::load(x, {Expr(9) - Expr(v)}))));
+  const Stmt guarded = vectorized(v, 16, ir::make_if(Expr(v) < Expr(10), odd));
+  const Stmt fill = loop(z, 16, ir::make_store(k, {z}, ir::int_imm(DType::kI32, 1)));
+  const Var w("w"), u("u");
+  // A uniform load whose address is only valid where some lane is active.
+  const Stmt uniform = loop(
+      u, 8,
+      vectorized(
+          w, 2,
+          ir::make_if(Expr(u) * 2 + Expr(w) < Expr(3),
+                      ir::make_store(k, {Expr(u) * 2 + Expr(w)},
+                                     ir::cast(DType::kI32, ir::load(x, {Expr(u) * 9}) +
+                                                               ir::load(x, {Expr(u) * 3 + Expr(w) * 2}))))));
+  check({"masks", {x}, {y, k}, ir::make_seq({guarded, fill, uniform})});
+}
+
+TEST(Program, LocalBuffersInsideLanesAreOnePerLane) {
+  const Buffer x = make_buffer("X", DType::kF32, {12, 9});
+  const Buffer y = make_buffer("Y", DType::kF32, {12});
+  const Buffer t = make_buffer("t", DType::kF32, {9}, ir::MemoryScope::kLocal);
+  const Buffer s = make_buffer("s", DType::kF32, {}, ir::MemoryScope::kLocal);
+  const Var v("v"), k("k"), k2("k2");
+  const Stmt body = ir::make_allocate(
+      t, ir::make_allocate(
+             s, ir::make_seq(
+                    {loop(k, 9, ir::make_store(t, {k}, ir::load(x, {v, k}) + ir::cast(DType::kF32, Expr(v)))),
+                     ir::make_store(s, {}, ir::float_imm(DType::kF32, 0)),
+                     loop(k2, 9, ir::make_store(s, {}, ir::load(s, {}) + ir::load(t, {Expr(8) - Expr(k2)}))),
+                     ir::make_store(y, {v}, ir::load(s, {}))})));
+  check({"lanes", {x}, {y}, vectorized(v, 12, body)});
+}
+
+TEST(Program, ReductionOverLanesIsExecutedSerially) {
+  const Buffer x = make_buffer("X", DType::kF32, {16});
+  const Buffer y = make_buffer("Y", DType::kF32, {1});
+  const Var v("v");
+  const Stmt sum = vectorized(v, 16, ir::make_store(y, {0}, ir::load(y, {0}) + ir::load(x, {v})));
+  check({"sum", {x}, {y}, ir::make_seq({ir::make_store(y, {0}, ir::float_imm(DType::kF32, 0)), sum})});
+  // A recurrence: lane v reads what lane v - 1 wrote.
+  const Buffer z = make_buffer("Z", DType::kF32, {17});
+  const Stmt scan = vectorized(v, 16, ir::make_store(z, {Expr(v) + 1}, ir::load(z, {v}) + ir::load(x, {v})));
+  check({"scan", {x}, {z}, ir::make_seq({ir::make_store(z, {0}, ir::float_imm(DType::kF32, 0)), scan})});
+}
+
+TEST(Program, NestedVectorAndDynamicExtents) {
+  const Buffer x = make_buffer("X", DType::kI32, {8, 8});
+  const Buffer y = make_buffer("Y", DType::kI32, {8, 8});
+  const Var i("i"), j("j"), a("a"), b("b");
+  // A triangle, then everything else.
+  const Stmt triangle = loop(i, 8, loop(j, Expr(i) + 1, ir::make_store(y, {i, j}, ir::load(x, {j, i}))));
+  const Stmt rest = vectorized(
+      a, 8,
+      vectorized(b, 8,
+                 ir::make_if(Expr(b) > Expr(a), ir::make_store(y, {a, b}, ir::int_imm(DType::kI32, 5)))));
+  check({"triangle", {x}, {y}, ir::make_seq({triangle, rest})});
+}
+
+TEST(Program, ParallelLoopsNestAndCapture) {
+  const Buffer x = make_buffer("X", DType::kF32, {6, 10, 33});
+  const Buffer y = make_buffer("Y", DType::kF32, {6, 10, 33});
+  const Buffer row = make_buffer("row", DType::kF32, {33});
+  const Buffer shared = make_buffer("shared", DType::kF32, {10, 33});
+  const Var s("s"), p("p"), q("q"), i("i"), j("j"), p2("p2"), j2("j2");
+  const Stmt fill = parallel(
+      p, 10,
+      loop(i, 33,
+           ir::make_store(shared, {p, i}, ir::load(x, {s, p, i}) * ir::load(x, {s, Expr(9) - Expr(p), i}))));
+  const Stmt use = parallel(
+      p2, 10,
+      ir::make_allocate(
+          row, ir::make_seq(
+                   {parallel(q, 33,
+                             ir::make_store(
+                                 row, {q},
+                                 ir::load(shared, {Expr(9) - Expr(p2), q}) + ir::cast(DType::kF32, Expr(s)))),
+                    vectorized(j, 33, ir::make_store(y, {s, p2, j}, ir::load(row, {Expr(32) - Expr(j)})))})));
+  check({"parallel", {x}, {y}, loop(s, 6, ir::make_allocate(shared, ir::make_seq({fill, use})))});
+}
+
+TEST(Program, LargeBuffersLiveInTheWorkspaces) {
+  const int64_t n = 20000;
+  const Buffer x = make_buffer("X", DType::kF32, {4, n});
+  const Buffer y = make_buffer("Y", DType::kF32, {4, n});
+  const Buffer all = make_buffer("all", DType::kF32, {4, n});
+  const Buffer mine = make_buffer("mine", DType::kF32, {n});
+  const Var p("p"), i("i"), p2("p2"), i2("i2"), i3("i3");
+  const Stmt fill = parallel(
+      p, 4, vectorized(i, n, ir::make_store(all, {p, i}, ir::load(x, {p, i}) * ir::load(x, {p, i}))));
+  const Stmt use = parallel(
+      p2, 4,
+      ir::make_allocate(
+          mine,
+          ir::make_seq(
+              {loop(i2, n, ir::make_store(mine, {i2}, ir::load(all, {p2, Expr(n - 1) - Expr(i2)}))),
+               loop(i3, n,
+                    ir::make_store(y, {p2, i3}, ir::load(mine, {i3}) + ir::float_imm(DType::kF32, 1)))})));
+  const ir::Program program{"workspace", {x}, {y}, ir::make_allocate(all, ir::make_seq({fill, use}))};
+  check(program);
+  const auto kernel = codegen::compile(program, test::local_devices()[0], {});
+  EXPECT_GE(kernel->shared_workspace_bytes, 4 * n * 4);
+  EXPECT_GE(kernel->thread_workspace_bytes, n * 4);
+  EXPECT_LT(kernel->thread_workspace_bytes, n * 4 + 128);
+}
+
+TEST(Program, UnrollPragmaAndStridedBuffers) {
+  const Buffer x = make_buffer("X", DType::kF32, {3, 5, 7}, ir::MemoryScope::kGlobal, {64, 8, 1});
+  const Buffer y = make_buffer("Y", DType::kF32, {3});
+  const Buffer in = make_buffer("I", DType::kF32, {3, 5, 7});
+  const Var a("a"), b("b"), c("c"), a2("a2"), b2("b2"), c2("c2");
+  const Stmt copy = loop(a, 3, loop(b, 5, loop(c, 7, ir::make_store(x, {a, b, c}, ir::load(in, {a, b, c})))),
+                         ForKind::kSerial, 512);
+  const Stmt sum = loop(
+      a2, 3,
+      ir::make_seq(
+          {ir::make_store(y, {a2}, ir::float_imm(DType::kF32, 0)),
+           loop(b2, 5, loop(c2, 7, ir::make_store(y, {a2}, ir::load(y, {a2}) + ir::load(x, {a2, b2, c2}))))}),
+      ForKind::kSerial, 16);
+  check({"unroll", {in}, {y}, ir::make_allocate(x, ir::make_seq({copy, sum}))});
+}
+
+TEST(Program, FusedIndicesWithDivisions) {
+  const Buffer x = make_buffer("X", DType::kF32, {6, 8, 10});
+  const Buffer y = make_buffer("Y", DType::kF32, {480});
+  const Var f("f"), v("v");
+  for (const int64_t lanes : {1, 4, 5, 16, 32}) {
+    const Expr at = Expr(f) * lanes + Expr(v);
+    const Expr value =
+        ir::load(x, {ir::floordiv(at, 80), ir::floormod(ir::floordiv(at, 10), 8), ir::floormod(at, 10)}) +
+        ir::cast(DType::kF32, ir::floormod(Expr(0) - at, 7)) +
+        ir::cast(DType::kF32, ir::floordiv(Expr(3) - at, 4));
+    check({"fused", {x}, {y}, loop(f, 480 / lanes, vectorized(v, lanes, ir::make_store(y, {at}, value)))});
+  }
+}
+
+// --- errors
+
+ir::Program copy_program() {
+  const Buffer a = make_buffer("A", DType::kF32, {8});
+  const Buffer b = make_buffer("B", DType::kF32, {8});
+  const Var i("i");
+  return {"copy", {a}, {b}, loop(i, 8, ir::make_store(b, {i}, ir::load(a, {i})))};
+}
+
+TEST(Errors, UnknownCpuAndFeature) {
+  target::Device device = test::local_devices()[0];
+  device.cpu = "znver99";
+  auto kernel = codegen::compile(copy_program(), device, {});
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(kernel.error().message(), HasSubstr("LLVM knows no CPU 'znver99' for x86-64"));
+  device = test::local_devices()[0];
+  device.features.push_back("+warp-drive");
+  kernel = codegen::compile(copy_program(), device, {});
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_THAT(kernel.error().message(), HasSubstr("no feature '+warp-drive'"));
+}
+
+TEST(Errors, DevicesWithoutCodeGenerator) {
+  const auto gpu = codegen::compile(copy_program(), target::find_device("v100").value(), {});
+  ASSERT_FALSE(gpu.ok());
+  EXPECT_EQ(gpu.error().code, ErrorCode::kUnsupported);
+  target::Device old;
+  old.name = "old";
+  old.arch = "x86-64";
+  EXPECT_THAT(codegen::compile(copy_program(), old, {}).error().message(), HasSubstr("needs SSE4.2"));
+}
+
+TEST(Errors, GpuLoopsAndBadSymbols) {
+  ir::Program program = copy_program();
+  ir::For thread = *ir::as<ir::For>(program.body);
+  thread.kind = ForKind::kThread;
+  thread.thread = ir::ThreadAxis::kBlockX;
+  program.body = ir::make_for(thread);
+  const auto kernel = codegen::compile(program, test::local_devices()[0], {});
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(kernel.error().message(), HasSubstr("GPU thread axis"));
+  EXPECT_THAT(codegen::compile(copy_program(), test::local_devices()[0], {.symbol = "a b"}).error().message(),
+              HasSubstr("symbol 'a b'"));
+}
+
+TEST(Errors, DamagedObjects) {
+  EXPECT_EQ(codegen::LoadedKernel::load({}, "kernel").error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(codegen::LoadedKernel::load({'x', 'y'}, "kernel").error().code, ErrorCode::kCorrupt);
+  const auto kernel = codegen::compile(copy_program(), test::local_devices()[0], {});
+  const auto missing = codegen::LoadedKernel::load(kernel->object, "other");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(missing.error().message(), HasSubstr("no such symbol"));
+}
+
+TEST(Compile, OtherArchitectureAndText) {
+  const auto graviton = target::find_device("graviton2").value();
+  const auto object = codegen::compile(tiled_matmul(37, ForKind::kParallel), graviton, {});
+  ASSERT_TRUE(object.ok()) << object.error().message();
+  EXPECT_THAT(test::undefined_symbols(object->object), IsEmpty());
+  EXPECT_THAT(*codegen::emit_assembly(tiled_matmul(32, ForKind::kSerial), graviton, {}), HasSubstr("fmla"));
+  for (const char* name : {"xeon-8358", "xeon-8272cl", "e5-2673v4", "epyc-7452"})
+    EXPECT_TRUE(
+        codegen::compile(tiled_matmul(37, ForKind::kParallel), target::find_device(name).value(), {}).ok());
+}
+
+TEST(Compile, IsDeterministic) {
+  const auto a = codegen::compile(tiled_matmul(37, ForKind::kParallel), test::local_devices()[0], {});
+  const auto b = codegen::compile(tiled_matmul(37, ForKind::kParallel), test::local_devices()[0], {});
+  EXPECT_EQ(a->object, b->object);
+}
+
+}  // namespace
+}  // namespace tensorsmith
