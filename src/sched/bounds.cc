@@ -201,8 +201,15 @@ class Inference {
         const auto parent = static_cast<size_t>(split->parent);
         int64_t stride = 1;
         SymRange sum = axes_[static_cast<size_t>(split->children.back())];
+        constexpr int64_t kMaxStride = int64_t{1} << 40;
         for (size_t k = split->children.size() - 1; k-- > 0;) {
-          stride *= extents[static_cast<size_t>(split->children[k + 1])];
+          const int64_t inner = extents[static_cast<size_t>(split->children[k + 1])];
+          // Only absurd thread counts get here.
+          if (inner > kMaxStride / std::max<int64_t>(stride, 1)) {
+            sum = SymArena::full(extents[parent]);
+            break;
+          }
+          stride *= inner;
           sum = arena_.add(sum, arena_.scale(axes_[static_cast<size_t>(split->children[k])], stride));
         }
         axes_[parent] = sum.width >= extents[parent] ? SymArena::full(extents[parent]) : sum;

@@ -10,6 +10,13 @@ size_t index(int i) { return static_cast<size_t>(i); }
 
 bool bound_to_gpu(Annotation a) { return a >= Annotation::kVThread; }
 
+// Absurd thread counts must not overflow: a product saturates far above any tensor.
+int64_t saturating_product(int64_t a, int64_t b) {
+  constexpr int64_t kLimit = int64_t{1} << 60;
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || product > kLimit ? kLimit : product;
+}
+
 int64_t ceil_div(int64_t a, int64_t b) { return b <= 1 ? a : (a + b - 1) / b; }
 
 // By iterator: some loop made of it is bound to a GPU axis. Empty if none is.
@@ -45,7 +52,9 @@ void pass_down_extents(const Stage& stage, std::vector<int64_t>& extents) {
         const size_t k = split->outer_lengths ? i : n - 1 - i;
         const int child = split->children[k];
         const int64_t wish = split->lengths[split->outer_lengths ? k : k - 1];
-        const int64_t length = !bound.empty() && bound[index(child)] != 0 ? wish : std::min(wish, rest);
+        constexpr int64_t kMostThreads = 65536;
+        const bool threads = !bound.empty() && bound[index(child)] != 0;
+        const int64_t length = std::min(wish, threads ? std::max(rest, kMostThreads) : rest);
         extents[index(child)] = length;
         rest = ceil_div(rest, length);
       }
@@ -53,7 +62,7 @@ void pass_down_extents(const Stage& stage, std::vector<int64_t>& extents) {
     } else {
       const auto& fuse = std::get<FuseRelation>(relation);
       int64_t product = 1;
-      for (int parent : fuse.parents) product *= extents[index(parent)];
+      for (int parent : fuse.parents) product = saturating_product(product, extents[index(parent)]);
       extents[index(fuse.child)] = product;
     }
   }
@@ -102,7 +111,7 @@ std::vector<int> overshooting(const Stage& stage, const std::vector<int64_t>& ex
     const auto* split = std::get_if<SplitRelation>(&relation);
     if (split == nullptr) continue;
     int64_t product = 1;
-    for (int child : split->children) product *= extents[index(child)];
+    for (int child : split->children) product = saturating_product(product, extents[index(child)]);
     if (product > extents[index(split->parent)]) result.push_back(split->parent);
   }
   return result;

@@ -228,6 +228,17 @@ TEST(Bounds, ThreadBoundLoopsKeepTheirLength) {
   EXPECT_EQ(bounds_of(schedule, "C").extents, (Extents{10, 1, 1, 1, 32}));
 }
 
+// Numbers of threads that no device has do not overflow.
+TEST(Bounds, AbsurdThreadCounts) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  const Schedule schedule =
+      apply(test::small::matmul(10, 10, 1, true),
+            {ComputeInline{4}, Split{5, 0, {kHuge}, true, TailPolicy::kPredicate},
+             Split{5, 2, {kHuge}, true, TailPolicy::kPredicate}, Reorder{5, {0, 2, 1, 3}}, Fuse{5, {2, 3}},
+             Annotate{5, 2, Annotation::kThreadX}, ComputeAt{2, 5, 2}});
+  EXPECT_EQ(bounds_of(schedule, "R").extents.back(), int64_t{1} << 32);
+}
+
 TEST(Bounds, ConvolutionTileReadsItsHalo) {
   // relu tiled 4 x 4 over y, x; conv and the padded input computed in the tile.
   const ir::Workload workload = test::small::conv2d(3, 8, 4, 3, 1, 1);
