@@ -1,0 +1,534 @@
+#include "lower/nest.h"
+
+#include <algorithm>
+
+namespace tensorsmith::lower {
+
+using ir::Expr;
+using ir::Stmt;
+using sched::Annotation;
+using sched::FuseRelation;
+using sched::IterKind;
+using sched::SplitRelation;
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+// Each peeled tail doubles the code below; beyond this, guards.
+constexpr int kMaxPeels = 3;
+
+ir::ForKind kind_of(Annotation a) {
+  switch (a) {
+    case Annotation::kNone:
+      return ir::ForKind::kSerial;
+    case Annotation::kUnroll:
+      return ir::ForKind::kUnrolled;
+    case Annotation::kVectorize:
+      return ir::ForKind::kVectorized;
+    case Annotation::kParallel:
+      return ir::ForKind::kParallel;
+    case Annotation::kVThread:
+    case Annotation::kBlockX:
+    case Annotation::kBlockY:
+    case Annotation::kBlockZ:
+    case Annotation::kThreadX:
+    case Annotation::kThreadY:
+    case Annotation::kThreadZ:
+      return ir::ForKind::kThread;
+  }
+  return ir::ForKind::kSerial;
+}
+
+ir::ThreadAxis thread_of(Annotation a) {
+  switch (a) {
+    case Annotation::kVThread:
+      return ir::ThreadAxis::kVirtual;
+    case Annotation::kBlockX:
+      return ir::ThreadAxis::kBlockX;
+    case Annotation::kBlockY:
+      return ir::ThreadAxis::kBlockY;
+    case Annotation::kBlockZ:
+      return ir::ThreadAxis::kBlockZ;
+    case Annotation::kThreadX:
+      return ir::ThreadAxis::kThreadX;
+    case Annotation::kThreadY:
+      return ir::ThreadAxis::kThreadY;
+    case Annotation::kThreadZ:
+      return ir::ThreadAxis::kThreadZ;
+    case Annotation::kNone:
+    case Annotation::kUnroll:
+    case Annotation::kVectorize:
+    case Annotation::kParallel:
+      break;
+  }
+  return ir::ThreadAxis::kNone;
+}
+
+bool is_arg(ir::Combiner c) { return c == ir::Combiner::kArgMax || c == ir::Combiner::kArgMin; }
+
+void append(std::vector<Stmt>& list, Stmt s) {
+  if (s != nullptr) list.push_back(std::move(s));
+}
+Stmt sequence(std::vector<Stmt> list) {
+  if (list.empty()) return nullptr;
+  return list.size() == 1 ? std::move(list.front()) : ir::make_seq(std::move(list));
+}
+
+}  // namespace
+
+NestBuilder::NestBuilder(const sched::Schedule& schedule, const sched::Bounds& bounds, const StorageMap& storage)
+    : schedule_(schedule), bounds_(bounds), storage_(storage) {
+  const size_t n = schedule.stages.size();
+  infos_.resize(n);
+  leaf_values_.resize(n);
+  root_min_.resize(n);
+  for (size_t s = 0; s < n; ++s) {
+    const sched::Stage& stage = schedule.stages[s];
+    if (stage.is_placeholder() || stage.attach == sched::AttachKind::kInlined) continue;
+    leaf_values_[s].resize(stage.iterators.size());
+    root_min_[s].resize(stage.num_roots());
+    if (stage.attach != sched::AttachKind::kAt) continue;
+    const auto target = at(stage.attach_stage);
+    const int position = schedule.stages[target].leaf_position(stage.attach_iterator);
+    info(target).attached[at(position)].push_back(static_cast<int>(s));
+  }
+  load_writer_ = [this](const ir::Load& load, std::vector<Index> indices) {
+    return write_load(load, std::move(indices));
+  };
+}
+
+NestBuilder::StageInfo& NestBuilder::info(size_t s) {
+  StageInfo& out = infos_[s];
+  if (out.ready) return out;
+  const sched::Stage& stage = schedule_.stages[s];
+  const std::vector<int64_t>& extents = bounds_.stages[s].extents;
+  out.ready = true;
+  out.depth.assign(stage.iterators.size(), -1);
+  out.made_into.assign(stage.iterators.size(), -1);
+  out.attached.resize(stage.leaves.size());
+  for (size_t p = 0; p < stage.leaves.size(); ++p) {
+    if (extents[at(stage.leaves[p])] != 1) out.depth[at(stage.leaves[p])] = static_cast<int>(p);
+  }
+  for (size_t r = stage.relations.size(); r-- > 0;) {
+    if (const auto* split = std::get_if<SplitRelation>(&stage.relations[r])) {
+      out.made_into[at(split->parent)] = static_cast<int>(r);
+      for (int child : split->children) {
+        out.depth[at(split->parent)] = std::max(out.depth[at(split->parent)], out.depth[at(child)]);
+      }
+    } else {
+      const auto& fuse = std::get<FuseRelation>(stage.relations[r]);
+      for (int parent : fuse.parents) {
+        out.made_into[at(parent)] = static_cast<int>(r);
+        out.depth[at(parent)] = extents[at(parent)] == 1 ? -1 : out.depth[at(fuse.child)];
+      }
+    }
+  }
+  out.init_position = static_cast<int>(stage.leaves.size());
+  for (size_t p = stage.leaves.size(); p-- > 0;) {
+    if (stage.iterators[at(stage.leaves[p])].kind != IterKind::kSpatial) out.init_position = static_cast<int>(p);
+  }
+  if (stage.init_at >= 0) {
+    const int position = stage.leaf_position(stage.init_at);
+    if (position >= 0) out.init_position = std::min(out.init_position, position);
+  }
+  return out;
+}
+
+Stmt NestBuilder::root_stage(size_t s) { return stage(s); }
+
+int64_t NestBuilder::inner_product(size_t s, const SplitRelation& split, size_t child) const {
+  int64_t product = 1;
+  for (size_t k = child + 1; k < split.children.size(); ++k) {
+    product *= bounds_.stages[s].extents[at(split.children[k])];
+  }
+  return product;
+}
+
+Index NestBuilder::value_of(size_t s, int iterator) {
+  const int r = info(s).made_into[at(iterator)];
+  if (r < 0) return leaf_value(s, iterator);
+  const std::vector<int64_t>& extents = bounds_.stages[s].extents;
+  const sched::Relation& relation = schedule_.stages[s].relations[at(r)];
+  if (const auto* split = std::get_if<SplitRelation>(&relation)) {
+    Index sum;
+    for (int child : split->children) sum = sum * extents[at(child)] + value_of(s, child);
+    return sum;
+  }
+  const auto& fuse = std::get<FuseRelation>(relation);
+  if (extents[at(iterator)] == 1) return 0;
+  Index rest = value_of(s, fuse.child);
+  for (size_t k = fuse.parents.size(); k-- > 0;) {
+    const int64_t extent = extents[at(fuse.parents[k])];
+    if (fuse.parents[k] == iterator) return arena_.resolve(k == 0 ? rest : arena_.floormod(rest, extent));
+    rest = arena_.floordiv(rest, extent);
+  }
+  throw_internal_error(__FILE__, __LINE__, "a fuse without its parent");
+}
+
+Index NestBuilder::region_min(size_t s, size_t root) {
+  const Expr& min = bounds_.stages[s].root_min[root];
+  if (const auto value = ir::as_int(min)) return *value;
+  Bindings bindings;
+  // The variables in scope: those of the stages around the attach point.
+  const sched::Stage* inner = &schedule_.stages[s];
+  while (inner->attach == sched::AttachKind::kAt) {
+    const auto target = at(inner->attach_stage);
+    const sched::Stage& around = schedule_.stages[target];
+    for (int leaf : around.leaves) {
+      bindings.emplace_back(bounds_.loop_vars[target][at(leaf)].get(), leaf_value(target, leaf));
+      if (leaf == inner->attach_iterator) break;
+    }
+    inner = &around;
+  }
+  return arena_.resolve(Rewriter(arena_, bindings, load_writer_).index(min));
+}
+
+Stmt NestBuilder::stage(size_t s) {
+  const sched::Stage& stage = schedule_.stages[s];
+  const sched::StageBounds& b = bounds_.stages[s];
+  const size_t rank = stage.op->spatial.size();
+  State state;
+  state.limits = b.extents;
+  for (size_t a = 0; a < stage.num_roots(); ++a) {
+    root_min_[s][a] = region_min(s, a);
+    if (b.root_may_leave[a] == 0) continue;
+    const int64_t extent = a < rank ? stage.op->spatial[a].extent : stage.op->reduce[a - rank].extent;
+    const Index& min = root_min_[s][a];
+    if (min.is_constant()) {
+      state.limits[a] = std::min(state.limits[a], extent - min.constant);
+      if (state.limits[a] <= 0) return nullptr;
+      if (min.constant < 0) state.guards.push_back({static_cast<int>(a), min, 0, extent});
+    } else {
+      state.guards.push_back({static_cast<int>(a), min, 0, extent});
+    }
+  }
+  for (size_t r = 0; r < stage.relations.size(); ++r) {
+    if (const auto* split = std::get_if<SplitRelation>(&stage.relations[r])) {
+      const int64_t limit = state.limits[at(split->parent)];
+      const int64_t inner = inner_product(s, *split, 0);
+      int64_t& outer_limit = state.limits[at(split->children[0])];
+      if (inner * b.extents[at(split->children[0])] <= limit) continue;
+      outer_limit = std::min(outer_limit, (limit + inner - 1) / inner);
+      if (limit % inner != 0) state.constraints.push_back({static_cast<int>(r), 0, limit, limit});
+    } else {
+      const auto& fuse = std::get<FuseRelation>(stage.relations[r]);
+      for (size_t k = 0; k < fuse.parents.size(); ++k) {
+        const int parent = fuse.parents[k];
+        const int64_t limit = state.limits[at(parent)];
+        if (limit >= b.extents[at(parent)]) continue;
+        if (k == 0) {
+          state.limits[at(fuse.child)] = b.extents[at(fuse.child)] / b.extents[at(parent)] * limit;
+        } else {
+          state.guards.push_back({parent, 0, 0, limit});
+        }
+      }
+    }
+  }
+  return nest(s, std::move(state), 0);
+}
+
+void NestBuilder::to_guard(size_t s, State& state, size_t constraint) {
+  const Constraint c = state.constraints[constraint];
+  state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(constraint));
+  const auto& split = std::get<SplitRelation>(schedule_.stages[s].relations[at(c.relation)]);
+  state.guards.push_back({split.parent, 0, 0, c.limit});
+}
+
+bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt& result) {
+  const StageInfo& facts = info(s);
+  for (size_t k = 0; k < state.constraints.size();) {
+    Constraint& c = state.constraints[k];
+    const auto& split = std::get<SplitRelation>(schedule_.stages[s].relations[at(c.relation)]);
+    const int child = split.children[c.child];
+    if (facts.depth[at(child)] >= position) {
+      ++k;
+      continue;
+    }
+    const int64_t inner = inner_product(s, split, c.child);
+    const int64_t full = c.rest / inner;
+    const int64_t rest = c.rest % inner;
+    const Index v = value_of(s, child);
+    const Range r = arena_.range(v);
+    if (r.high < full) {
+      state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(k));
+      continue;
+    }
+    if (r.low > full || (r.low == full && rest == 0)) {
+      result = nullptr;
+      return true;
+    }
+    if (v.is_constant()) {
+      ++c.child;
+      c.rest = rest;
+      continue;
+    }
+    if (split.tail != sched::TailPolicy::kPeel || state.peels >= kMaxPeels) {
+      to_guard(s, state, k);
+      continue;
+    }
+    State main = state;
+    State tail = std::move(state);
+    main.constraints.erase(main.constraints.begin() + static_cast<std::ptrdiff_t>(k));
+    if (rest > 0 && full > 0) ++main.peels, ++tail.peels;
+    const auto branch = [&](State branch_state, Range range) {
+      const size_t mark = arena_.mark();
+      const IndexArena::Saved saved = arena_.restrict_to(v, range);
+      Stmt body = nest(s, std::move(branch_state), position);
+      arena_.restore(saved);
+      arena_.rollback(mark);
+      return body;
+    };
+    Stmt main_body = full > 0 ? branch(std::move(main), {-Range::kUnbounded, full - 1}) : nullptr;
+    Stmt tail_body;
+    if (rest > 0) {
+      ++tail.constraints[k].child;
+      tail.constraints[k].rest = rest;
+      tail_body = branch(std::move(tail), {full, full});
+      if (tail_body != nullptr && r.high > full) {
+        tail_body = ir::make_if(arena_.compare(ir::BinaryOp::kEq, v - full), tail_body);
+      }
+    }
+    const Expr in_main = arena_.compare(ir::BinaryOp::kLt, v - full);
+    if (main_body != nullptr) {
+      result = ir::make_if(in_main, main_body, tail_body);
+    } else if (tail_body != nullptr) {
+      result = full > 0 ? ir::make_if(arena_.compare(ir::BinaryOp::kGe, v - full), tail_body) : tail_body;
+    }
+    return true;
+  }
+  return false;
+}
+
+bool NestBuilder::take_guards(size_t s, State& state, int position, Expr& condition,
+                              std::vector<IndexArena::Saved>& restricted) {
+  const StageInfo& facts = info(s);
+  const auto add = [&](Expr e) { condition = condition.defined() ? condition && e : e; };
+  std::vector<Guard> later;
+  for (Guard& g : state.guards) {
+    if (facts.depth[at(g.iterator)] >= position) {
+      later.push_back(std::move(g));
+      continue;
+    }
+    const Index v = arena_.resolve(g.base + value_of(s, g.iterator));
+    const Range r = arena_.range(v);
+    if (r.high < g.lower || r.low >= g.upper) return false;
+    if (r.low < g.lower) add(arena_.compare(ir::BinaryOp::kGe, v - g.lower));
+    if (r.high >= g.upper) add(arena_.compare(ir::BinaryOp::kLt, v - g.upper));
+    if (r.low < g.lower || r.high >= g.upper) restricted.push_back(arena_.restrict_to(v, {g.lower, g.upper - 1}));
+  }
+  state.guards = std::move(later);
+  return true;
+}
+
+NestBuilder::State NestBuilder::init_state(size_t s, const State& state) {
+  const sched::Stage& stage = schedule_.stages[s];
+  State init = state;
+  init.init = true;
+  std::erase_if(init.constraints, [&](const Constraint& c) {
+    const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
+    return stage.iterators[at(split.parent)].kind == IterKind::kReduce;
+  });
+  std::erase_if(init.guards, [&](const Guard& g) { return stage.iterators[at(g.iterator)].kind == IterKind::kReduce; });
+  return init;
+}
+
+// Everything inside the loops at positions [0, position).
+Stmt NestBuilder::nest(size_t s, State state, int position) {
+  Stmt result;
+  if (resolve_constraints(s, state, position, result)) return result;
+  const size_t mark = arena_.mark();
+  std::vector<IndexArena::Saved> restricted;
+  Expr condition;
+  if (!take_guards(s, state, position, condition, restricted)) {
+    for (size_t k = restricted.size(); k-- > 0;) arena_.restore(restricted[k]);
+    return nullptr;
+  }
+  const sched::Stage& stage = schedule_.stages[s];
+  const StageInfo& facts = info(s);
+  struct Attached {
+    int stage;
+    Stmt body;
+  };
+  std::vector<Attached> attached;
+  if (position > 0 && !state.init) {
+    for (int a : facts.attached[at(position - 1)]) attached.push_back({a, this->stage(at(a))});
+  }
+  std::vector<Stmt> list;
+  if (stage.op->has_reduction() && !state.init && position == facts.init_position) {
+    append(list, nest(s, init_state(s, state), position));
+  }
+  if (at(position) == stage.leaves.size()) {
+    append(list, innermost(s, state.init));
+  } else {
+    append(list, open_leaf(s, std::move(state), position));
+  }
+  Stmt body = sequence(std::move(list));
+  if (body != nullptr) {
+    for (size_t k = attached.size(); k-- > 0;) {
+      if (attached[k].body != nullptr) body = ir::make_seq({attached[k].body, std::move(body)});
+      for (const ir::Buffer& out : schedule_.stages[at(attached[k].stage)].op->outputs) {
+        body = ir::make_allocate(storage_.at(out.get()).buffer, std::move(body));
+      }
+    }
+  }
+  for (size_t k = restricted.size(); k-- > 0;) arena_.restore(restricted[k]);
+  arena_.rollback(mark);
+  if (body != nullptr && condition.defined()) body = ir::make_if(std::move(condition), std::move(body));
+  return body;
+}
+
+Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
+  const sched::Stage& stage = schedule_.stages[s];
+  const int leaf = stage.leaves[at(position)];
+  const sched::Iterator& iterator = stage.iterators[at(leaf)];
+  if (state.init && iterator.kind == IterKind::kReduce) {
+    // The init does not depend on it; its value is used by no spatial axis.
+    leaf_values_[s][at(leaf)] = 0;
+    return nest(s, std::move(state), position + 1);
+  }
+  int64_t extent = state.limits[at(leaf)];
+  // Guards of the loop's own value cut the loop.
+  std::erase_if(state.guards, [&](const Guard& g) {
+    if (g.iterator != leaf || !g.base.is_constant() || g.base.constant < g.lower) return false;
+    extent = std::min(extent, g.upper - g.base.constant);
+    return true;
+  });
+  for (size_t k = 0; k < state.constraints.size(); ++k) {
+    Constraint& c = state.constraints[k];
+    const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
+    if (split.children[c.child] != leaf) continue;
+    const int64_t inner = inner_product(s, split, c.child);
+    const int64_t full = c.rest / inner;
+    const int64_t rest = c.rest % inner;
+    const auto drop = [&](State& from) {
+      from.constraints.erase(from.constraints.begin() + static_cast<std::ptrdiff_t>(k));
+    };
+    if (full >= extent) {
+      drop(state);
+      break;
+    }
+    extent = std::min(extent, rest > 0 ? full + 1 : full);
+    if (rest == 0) {
+      drop(state);
+      break;
+    }
+    const bool cut = iterator.annotation == Annotation::kNone || iterator.annotation == Annotation::kUnroll;
+    const bool branch = iterator.annotation == Annotation::kParallel;
+    if (split.tail != sched::TailPolicy::kPeel || (!cut && !branch && extent > 1) || state.peels >= kMaxPeels) {
+      to_guard(s, state, k);
+      break;
+    }
+    if (!cut || extent == 1) break;  // decided inside the loop
+    State main = state;
+    drop(main);
+    ++main.peels;
+    ++c.child;
+    c.rest = rest;
+    ++state.peels;
+    std::vector<Stmt> list;
+    append(list, loop(s, std::move(main), position, full));
+    leaf_values_[s][at(leaf)] = full;
+    append(list, nest(s, std::move(state), position + 1));
+    return sequence(std::move(list));
+  }
+  return loop(s, std::move(state), position, extent);
+}
+
+Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent) {
+  if (extent <= 0) return nullptr;
+  const sched::Stage& stage = schedule_.stages[s];
+  const int leaf = stage.leaves[at(position)];
+  const sched::Iterator& iterator = stage.iterators[at(leaf)];
+  const ir::ForKind kind = kind_of(iterator.annotation);
+  if (extent == 1 && kind != ir::ForKind::kThread) {
+    leaf_values_[s][at(leaf)] = 0;
+    return nest(s, std::move(state), position + 1);
+  }
+  ir::For out;
+  out.var = ir::Var(iterator.name);
+  out.extent = extent;
+  out.kind = kind;
+  out.thread = thread_of(iterator.annotation);
+  if (state.outermost) out.auto_unroll_max_step = stage.auto_unroll_max_step;
+  state.outermost = false;
+  const size_t mark = arena_.mark();
+  leaf_values_[s][at(leaf)] = arena_.loop(out.var, extent);
+  out.body = nest(s, std::move(state), position + 1);
+  arena_.rollback(mark);
+  leaf_values_[s][at(leaf)] = 0;
+  if (out.body == nullptr) return nullptr;
+  return ir::make_for(std::move(out));
+}
+
+std::vector<Expr> NestBuilder::physical(const StoragePlan& plan, std::vector<Index> logical) {
+  std::vector<Expr> out;
+  if (plan.layout != nullptr) {
+    out.reserve(plan.layout->size());
+    const std::vector<ir::Axis>& axes = schedule_.stages[at(plan.stage)].op->spatial;
+    for (const sched::LayoutDim& d : *plan.layout) {
+      Index digit = arena_.floordiv(logical[at(d.dim)], d.divisor);
+      // The top digit is within its extent because the index is within the tensor.
+      if (axes[at(d.dim)].extent > d.divisor * d.extent) digit = arena_.floormod(digit, d.extent);
+      out.push_back(arena_.to_expr(d.extent == 1 ? Index(0) : digit));
+    }
+    return out;
+  }
+  out.reserve(logical.size());
+  for (size_t k = 0; k < logical.size(); ++k) {
+    out.push_back(arena_.to_expr(arena_.resolve(plan.shrunk ? logical[k] - root_min_[at(plan.stage)][k] : logical[k])));
+  }
+  return out;
+}
+
+Expr NestBuilder::write_load(const ir::Load& load, std::vector<Index> indices) {
+  const StoragePlan& plan = storage_.at(load.buffer.get());
+  return ir::load(plan.buffer, physical(plan, std::move(indices)));
+}
+
+Stmt NestBuilder::store(const ir::Buffer& logical, const std::vector<Index>& point, Expr value) {
+  const StoragePlan& plan = storage_.at(logical.get());
+  return ir::make_store(plan.buffer, physical(plan, point), std::move(value));
+}
+
+// The statement inside all loops of the stage.
+Stmt NestBuilder::innermost(size_t s, bool init) {
+  const ir::Operation& op = *schedule_.stages[s].op;
+  std::vector<Index> point;
+  Bindings bindings;
+  for (size_t a = 0; a < op.spatial.size(); ++a) {
+    point.push_back(arena_.resolve(root_min_[s][a] + value_of(s, static_cast<int>(a))));
+    bindings.emplace_back(op.spatial[a].var.get(), point.back());
+  }
+  if (init) {
+    const ir::Buffer& out = op.output();
+    Stmt value = store(out, point, ir::identity_of(op.combiner, out->dtype));
+    if (!is_arg(op.combiner)) return value;
+    // The largest index loses every tie.
+    const ir::Buffer& index = op.outputs[1];
+    return ir::make_seq({store(index, point, ir::identity_of(ir::Combiner::kMin, index->dtype)), value});
+  }
+  for (size_t r = 0; r < op.reduce.size(); ++r) {
+    const size_t a = op.spatial.size() + r;
+    bindings.emplace_back(op.reduce[r].var.get(), value_of(s, static_cast<int>(a)));
+  }
+  Rewriter rewriter(arena_, bindings, load_writer_);
+  const Expr next = rewriter.value(op.bodies[0]);
+  if (!op.has_reduction()) return store(op.output(), point, next);
+  const auto current = [&](const ir::Buffer& logical) {
+    const StoragePlan& plan = storage_.at(logical.get());
+    return ir::load(plan.buffer, physical(plan, point));
+  };
+  const Expr best = current(op.output());
+  if (!is_arg(op.combiner)) return store(op.output(), point, ir::combine(op.combiner, best, next));
+  const Expr index = rewriter.value(op.bodies[1]);
+  const Expr best_index = current(op.outputs[1]);
+  const bool is_max = op.combiner == ir::Combiner::kArgMax;
+  const Expr better = is_max ? next > best : next < best;
+  const Expr wins = better || (next == best && index < best_index);
+  // The index first: it is chosen by comparing with the value stored so far.
+  return ir::make_seq({store(op.outputs[1], point, ir::select(wins, index, best_index)),
+                       store(op.output(), point, ir::select(better, next, best))});
+}
+
+}  // namespace tensorsmith::lower

@@ -1,0 +1,100 @@
+// The loop nest of one schedule: stages become loops from the outside in, with what is known about the indices at each
+// place.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "lower/index.h"
+#include "lower/rewriter.h"
+#include "sched/schedule.h"
+
+namespace tensorsmith::lower {
+
+// Where a tensor of the workload is stored.
+struct StoragePlan {
+  ir::Buffer buffer;
+  int stage = -1;
+  // Physical order; null: the logical dimensions.
+  const sched::Layout* layout = nullptr;
+  // Only the region of the attached stage is stored, from its first index.
+  bool shrunk = false;
+  bool allocated = false;  // by the program; otherwise it is a parameter
+};
+using StorageMap = std::unordered_map<const ir::BufferNode*, StoragePlan>;
+
+class NestBuilder {
+ public:
+  NestBuilder(const sched::Schedule& schedule, const sched::Bounds& bounds, const StorageMap& storage);
+
+  // The nest of a stage at root with everything that is attached to it; null if nothing is computed.
+  ir::Stmt root_stage(size_t s);
+
+ private:
+  // value(children[child ..] of the relation) < rest must hold: what is left of the split's limit once the children
+  // before have reached the last value that is not full.
+  struct Constraint {
+    int relation = 0;
+    size_t child = 0;
+    int64_t rest = 0;
+    int64_t limit = 0;  // of the parent
+  };
+  // lower <= base + value(iterator) < upper
+  struct Guard {
+    int iterator = 0;
+    Index base;
+    int64_t lower = 0;
+    int64_t upper = 0;
+  };
+  // What is still to be decided below some loop of a stage.
+  struct State {
+    bool init = false;
+    bool outermost = true;  // no loop of the stage was written yet
+    int peels = 0;          // how often the nest was doubled on the way here
+    std::vector<Constraint> constraints;
+    std::vector<Guard> guards;
+    std::vector<int64_t> limits;  // by iterator: values below are needed
+  };
+  // Facts about a stage that no place changes.
+  struct StageInfo {
+    std::vector<int> depth;       // by iterator: position of the innermost loop its value depends on, -1: none
+    std::vector<int> made_into;   // by iterator: the relation that consumed it, -1: a leaf
+    std::vector<std::vector<int>> attached;  // by leaf position: stages
+    int init_position = 0;        // reductions: before the leaf at this position
+    bool ready = false;
+  };
+
+  StageInfo& info(size_t s);
+  ir::Stmt stage(size_t s);
+  ir::Stmt nest(size_t s, State state, int position);
+  ir::Stmt loop(size_t s, State state, int position, int64_t extent);
+  ir::Stmt open_leaf(size_t s, State state, int position);
+  ir::Stmt innermost(size_t s, bool init);
+  // Decides constraints whose current child has a value. Returns true if result is the whole nest.
+  bool resolve_constraints(size_t s, State& state, int position, ir::Stmt& result);
+  // The condition of the guards that can be decided here; removes them. False: nothing is computed.
+  bool take_guards(size_t s, State& state, int position, ir::Expr& condition,
+                   std::vector<IndexArena::Saved>& restricted);
+  void to_guard(size_t s, State& state, size_t constraint);
+  State init_state(size_t s, const State& state);
+  int64_t inner_product(size_t s, const sched::SplitRelation& split, size_t child) const;
+
+  Index value_of(size_t s, int iterator);
+  Index leaf_value(size_t s, int iterator) const { return arena_.resolve(leaf_values_[s][static_cast<size_t>(iterator)]); }
+  Index region_min(size_t s, size_t root);
+  std::vector<ir::Expr> physical(const StoragePlan& plan, std::vector<Index> logical);
+  ir::Expr write_load(const ir::Load& load, std::vector<Index> indices);
+  ir::Stmt store(const ir::Buffer& logical, const std::vector<Index>& point, ir::Expr value);
+
+  const sched::Schedule& schedule_;
+  const sched::Bounds& bounds_;
+  const StorageMap& storage_;
+  IndexArena arena_;
+  std::vector<StageInfo> infos_;
+  std::vector<std::vector<Index>> leaf_values_;  // by stage and iterator
+  std::vector<std::vector<Index>> root_min_;     // by stage and root axis, while the stage is being written
+  Rewriter::LoadWriter load_writer_;
+};
+
+}  // namespace tensorsmith::lower

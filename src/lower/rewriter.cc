@@ -1,0 +1,168 @@
+#include "lower/rewriter.h"
+
+#include <algorithm>
+
+namespace tensorsmith::lower {
+
+using ir::BinaryOp;
+using ir::DType;
+using ir::Expr;
+
+namespace {
+
+// Larger constants are data, not indices; keeping them out of sums keeps those from overflowing.
+constexpr int64_t kLargestFactor = int64_t{1} << 31;
+constexpr int64_t kLargestConstant = int64_t{1} << 40;
+
+}  // namespace
+
+Index Rewriter::index(const Expr& e) {
+  if (const auto value = ir::as_int(e); value && *value < kLargestConstant && *value > -kLargestConstant) {
+    return *value;
+  }
+  if (const auto* ref = ir::as<ir::VarRef>(e)) {
+    for (const auto& [var, value] : bindings_) {
+      if (var == ref->var.get()) return value;
+    }
+    TS_CHECK(false, "variable '" + ref->var.name() + "' has no value here");
+  }
+  if (const auto* n = ir::as<ir::Binary>(e)) {
+    if (Index out; index_binary(*n, &out)) return out;
+  }
+  if (const auto* n = ir::as<ir::Select>(e)) {
+    const Expr condition = value(n->condition);
+    if (const auto known = ir::as_int(condition)) return index(*known != 0 ? n->a : n->b);
+    const Index a = index(n->a);
+    const Index b = index(n->b);
+    if (a == b) return a;
+    const Range x = arena_.range(a);
+    const Range y = arena_.range(b);
+    return arena_.opaque(ir::select(condition, arena_.to_expr(a), arena_.to_expr(b)),
+                         {std::min(x.low, y.low), std::max(x.high, y.high)});
+  }
+  return arena_.opaque(rebuild(e));
+}
+
+bool Rewriter::index_binary(const ir::Binary& n, Index* out) {
+  if (n.a.dtype() != DType::kI64) return false;
+  switch (n.op) {
+    case BinaryOp::kAdd:
+      *out = index(n.a) + index(n.b);
+      return true;
+    case BinaryOp::kSub:
+      *out = index(n.a) - index(n.b);
+      return true;
+    case BinaryOp::kMul: {
+      const Index a = index(n.a);
+      const Index b = index(n.b);
+      const Index& factor = b.is_constant() ? b : a;
+      if (!factor.is_constant() || factor.constant >= kLargestFactor || factor.constant <= -kLargestFactor) break;
+      *out = (b.is_constant() ? a : b) * factor.constant;
+      return true;
+    }
+    case BinaryOp::kDiv:
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod: {
+      const auto divisor = ir::as_int(n.b);
+      if (!divisor || *divisor <= 0 || *divisor >= kLargestConstant) break;
+      const Index a = index(n.a);
+      if (n.op == BinaryOp::kDiv && arena_.range(a).low < 0) break;  // truncation is not floor division below zero
+      *out = n.op == BinaryOp::kFloorMod ? arena_.floormod(a, *divisor) : arena_.floordiv(a, *divisor);
+      return true;
+    }
+    case BinaryOp::kMin:
+      *out = arena_.minimum(index(n.a), index(n.b));
+      return true;
+    case BinaryOp::kMax:
+      *out = arena_.maximum(index(n.a), index(n.b));
+      return true;
+    case BinaryOp::kEq:
+    case BinaryOp::kNe:
+    case BinaryOp::kLt:
+    case BinaryOp::kLe:
+    case BinaryOp::kGt:
+    case BinaryOp::kGe:
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr:
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kShl:
+    case BinaryOp::kShr:
+      break;
+  }
+  return false;
+}
+
+Expr Rewriter::value(const Expr& e) {
+  if (e.dtype() == DType::kI64) {
+    if (ir::as<ir::IntImm>(e) != nullptr) return e;
+    if (ir::as<ir::Load>(e) == nullptr && ir::as<ir::Call>(e) == nullptr) return arena_.to_expr(index(e));
+  }
+  return rebuild(e);
+}
+
+// The node with its operands rewritten.
+Expr Rewriter::rebuild(const Expr& e) {
+  return ir::visit(ir::overloaded{
+                       [&](const ir::IntImm&) { return e; },
+                       [&](const ir::FloatImm&) { return e; },
+                       [&](const ir::VarRef&) { return arena_.to_expr(index(e)); },
+                       [&](const ir::Unary& n) {
+                         Expr a = value(n.a);
+                         if (n.op == ir::UnaryOp::kNot) {
+                           if (const auto known = ir::as_int(a)) return ir::bool_imm(*known == 0);
+                         }
+                         return a.same_as(n.a) ? e : ir::unary(n.op, std::move(a));
+                       },
+                       [&](const ir::Binary& n) { return rebuild_binary(e, n); },
+                       [&](const ir::Select& n) {
+                         Expr condition = value(n.condition);
+                         if (const auto known = ir::as_int(condition)) return value(*known != 0 ? n.a : n.b);
+                         Expr a = value(n.a);
+                         Expr b = value(n.b);
+                         if (condition.same_as(n.condition) && a.same_as(n.a) && b.same_as(n.b)) return e;
+                         return ir::select(std::move(condition), std::move(a), std::move(b));
+                       },
+                       [&](const ir::Cast& n) {
+                         Expr a = value(n.a);
+                         return a.same_as(n.a) ? e : ir::cast(e.dtype(), std::move(a));
+                       },
+                       [&](const ir::Call& n) {
+                         std::vector<Expr> args;
+                         args.reserve(n.args.size());
+                         bool same = true;
+                         for (const Expr& arg : n.args) {
+                           args.push_back(value(arg));
+                           same = same && args.back().same_as(arg);
+                         }
+                         return same ? e : ir::call(n.intrinsic, std::move(args));
+                       },
+                       [&](const ir::Load& n) {
+                         std::vector<Index> indices;
+                         indices.reserve(n.indices.size());
+                         for (const Expr& i : n.indices) {
+                           indices.push_back(i.dtype() == DType::kI64 ? index(i) : arena_.opaque(ir::cast(DType::kI64, value(i))));
+                         }
+                         return load_(n, std::move(indices));
+                       },
+                   },
+                   e);
+}
+
+Expr Rewriter::rebuild_binary(const Expr& e, const ir::Binary& n) {
+  if (ir::is_comparison(n.op) && n.a.dtype() == DType::kI64) return arena_.compare(n.op, index(n.a) - index(n.b));
+  Expr a = value(n.a);
+  if (n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr) {
+    // Both sides are free of effects, so a decided one may drop or replace the other.
+    const bool neutral = n.op == BinaryOp::kAnd;
+    if (const auto known = ir::as_int(a)) return (*known != 0) == neutral ? value(n.b) : a;
+    Expr b = value(n.b);
+    if (const auto known = ir::as_int(b)) return (*known != 0) == neutral ? a : b;
+    return a.same_as(n.a) && b.same_as(n.b) ? e : ir::binary(n.op, std::move(a), std::move(b));
+  }
+  Expr b = value(n.b);
+  return a.same_as(n.a) && b.same_as(n.b) ? e : ir::binary(n.op, std::move(a), std::move(b));
+}
+
+}  // namespace tensorsmith::lower
