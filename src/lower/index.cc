@@ -122,9 +122,9 @@ Index IndexArena::intern(Kind kind, const Index& a, const Index& b, int64_t c, R
   return out;
 }
 
-// With a = c * q + r: floordiv(a, c) = q + floordiv(r, c) and floormod(a, c) = floormod(r, c), where q collects the
-// terms whose coefficients c divides. If g divides c and all coefficients of r, what is left of r's constant modulo g
-// does not matter: floordiv(g * x + y, g * d) = floordiv(x, d) for 0 <= y < g.
+// With a = c * q + r: floordiv(a, c) = q + floordiv(r, c) and floormod(a, c) = floormod(r, c), where q
+// collects the terms whose coefficients c divides. If g divides c and all coefficients of r, what is left of
+// r's constant modulo g does not matter: floordiv(g * x + y, g * d) = floordiv(x, d) for 0 <= y < g.
 Index IndexArena::floordiv(const Index& a, int64_t c) {
   if (c == 1) return a;
   Index quotient(floor_div(a.constant, c));

@@ -1,5 +1,5 @@
-// Index arithmetic while loops are being generated: sums over loop variables whose ranges are known at this place.
-// Lowering decides guards and cuts loops with it, and writes expressions out already simplified.
+// Index arithmetic while loops are being generated: sums over loop variables whose ranges are known at this
+// place. Lowering decides guards and cuts loops with it, and writes expressions out already simplified.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct Range {
   int64_t high = kUnbounded;
 };
 
-// The atoms: loop variables, and quotients, remainders, minima, maxima of sums, and expressions that nothing is known
-// about. Equal ones are one atom as long as scopes last.
+// The atoms: loop variables, and quotients, remainders, minima, maxima of sums, and expressions that nothing
+// is known about. Equal ones are one atom as long as scopes last.
 class IndexArena {
  public:
   // Atoms made after mark() are forgotten by rollback(mark); so are their interned equals.
@@ -55,13 +55,13 @@ class IndexArena {
 
   Range range(const Index& a) const;
   ir::Expr to_expr(const Index& a) const;
-  // a op 0 for a comparison; terms are spread over both sides so that no coefficient is negative. Decided ones become
-  // constants.
+  // a op 0 for a comparison; terms are spread over both sides so that no coefficient is negative. Decided
+  // ones become constants.
   ir::Expr compare(ir::BinaryOp op, const Index& a) const;
 
-  // Narrows what is known about an index of the form atom + constant for the rest of a scope; without effect on other
-  // forms. Restore with the returned state. Atoms that depend on it keep what they were made with, so make them inside
-  // the scope and roll back at its end.
+  // Narrows what is known about an index of the form atom + constant for the rest of a scope; without effect
+  // on other forms. Restore with the returned state. Atoms that depend on it keep what they were made with,
+  // so make them inside the scope and roll back at its end.
   struct Saved {
     int32_t atom = -1;
     Range range;

@@ -87,8 +87,10 @@ class ProgramBuilder {
         std::vector<int64_t> strides;
         if (stage.storage_align) strides = aligned_strides(stage, shape);
         // What all loop nests of the program see is no thread's own.
-        const ir::MemoryScope scope = stage.attach == AttachKind::kRoot ? ir::MemoryScope::kGlobal : stage.scope;
-        p.buffer = ir::make_buffer(logical->name, logical->dtype, std::move(shape), scope, std::move(strides));
+        const ir::MemoryScope scope =
+            stage.attach == AttachKind::kRoot ? ir::MemoryScope::kGlobal : stage.scope;
+        p.buffer =
+            ir::make_buffer(logical->name, logical->dtype, std::move(shape), scope, std::move(strides));
       }
       storage_[logical.get()] = std::move(p);
     }
@@ -118,7 +120,8 @@ class ProgramBuilder {
     }
   }
 
-  // Nests [begin, end) in order, each intermediate allocated around its uses (and those of what is allocated inside).
+  // Nests [begin, end) in order, each intermediate allocated around its uses (and those of what is allocated
+  // inside).
   ir::Stmt sequence(size_t begin, size_t end) const {
     std::vector<ir::Stmt> list;
     for (size_t k = begin; k < end;) {
@@ -149,8 +152,8 @@ class ProgramBuilder {
   const sched::Schedule& schedule_;
   const sched::Bounds& bounds_;
   StorageMap storage_;
-  std::vector<size_t> roots_;      // stages
-  std::vector<ir::Stmt> bodies_;   // of the roots
+  std::vector<size_t> roots_;     // stages
+  std::vector<ir::Stmt> bodies_;  // of the roots
   std::vector<size_t> last_use_;
 };
 

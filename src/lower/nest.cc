@@ -77,7 +77,8 @@ Stmt sequence(std::vector<Stmt> list) {
 
 }  // namespace
 
-NestBuilder::NestBuilder(const sched::Schedule& schedule, const sched::Bounds& bounds, const StorageMap& storage)
+NestBuilder::NestBuilder(const sched::Schedule& schedule, const sched::Bounds& bounds,
+                         const StorageMap& storage)
     : schedule_(schedule), bounds_(bounds), storage_(storage) {
   const size_t n = schedule.stages.size();
   infos_.resize(n);
@@ -126,7 +127,8 @@ NestBuilder::StageInfo& NestBuilder::info(size_t s) {
   }
   out.init_position = static_cast<int>(stage.leaves.size());
   for (size_t p = stage.leaves.size(); p-- > 0;) {
-    if (stage.iterators[at(stage.leaves[p])].kind != IterKind::kSpatial) out.init_position = static_cast<int>(p);
+    if (stage.iterators[at(stage.leaves[p])].kind != IterKind::kSpatial)
+      out.init_position = static_cast<int>(p);
   }
   if (stage.init_at >= 0) {
     const int position = stage.leaf_position(stage.init_at);
@@ -315,7 +317,8 @@ bool NestBuilder::take_guards(size_t s, State& state, int position, Expr& condit
     if (r.high < g.lower || r.low >= g.upper) return false;
     if (r.low < g.lower) add(arena_.compare(ir::BinaryOp::kGe, v - g.lower));
     if (r.high >= g.upper) add(arena_.compare(ir::BinaryOp::kLt, v - g.upper));
-    if (r.low < g.lower || r.high >= g.upper) restricted.push_back(arena_.restrict_to(v, {g.lower, g.upper - 1}));
+    if (r.low < g.lower || r.high >= g.upper)
+      restricted.push_back(arena_.restrict_to(v, {g.lower, g.upper - 1}));
   }
   state.guards = std::move(later);
   return true;
@@ -329,7 +332,8 @@ NestBuilder::State NestBuilder::init_state(size_t s, const State& state) {
     const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
     return stage.iterators[at(split.parent)].kind == IterKind::kReduce;
   });
-  std::erase_if(init.guards, [&](const Guard& g) { return stage.iterators[at(g.iterator)].kind == IterKind::kReduce; });
+  std::erase_if(init.guards,
+                [&](const Guard& g) { return stage.iterators[at(g.iterator)].kind == IterKind::kReduce; });
   return init;
 }
 
@@ -415,7 +419,8 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     }
     const bool cut = iterator.annotation == Annotation::kNone || iterator.annotation == Annotation::kUnroll;
     const bool branch = iterator.annotation == Annotation::kParallel;
-    if (split.tail != sched::TailPolicy::kPeel || (!cut && !branch && extent > 1) || state.peels >= kMaxPeels) {
+    if (split.tail != sched::TailPolicy::kPeel || (!cut && !branch && extent > 1) ||
+        state.peels >= kMaxPeels) {
       to_guard(s, state, k);
       break;
     }
@@ -476,7 +481,8 @@ std::vector<Expr> NestBuilder::physical(const StoragePlan& plan, std::vector<Ind
   }
   out.reserve(logical.size());
   for (size_t k = 0; k < logical.size(); ++k) {
-    out.push_back(arena_.to_expr(arena_.resolve(plan.shrunk ? logical[k] - root_min_[at(plan.stage)][k] : logical[k])));
+    out.push_back(
+        arena_.to_expr(arena_.resolve(plan.shrunk ? logical[k] - root_min_[at(plan.stage)][k] : logical[k])));
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// The loop nest of one schedule: stages become loops from the outside in, with what is known about the indices at each
-// place.
+// The loop nest of one schedule: stages become loops from the outside in, with what is known about the
+// indices at each place.
 #pragma once
 
 #include <optional>
@@ -32,8 +32,8 @@ class NestBuilder {
   ir::Stmt root_stage(size_t s);
 
  private:
-  // value(children[child ..] of the relation) < rest must hold: what is left of the split's limit once the children
-  // before have reached the last value that is not full.
+  // value(children[child ..] of the relation) < rest must hold: what is left of the split's limit once the
+  // children before have reached the last value that is not full.
   struct Constraint {
     int relation = 0;
     size_t child = 0;
@@ -58,10 +58,10 @@ class NestBuilder {
   };
   // Facts about a stage that no place changes.
   struct StageInfo {
-    std::vector<int> depth;       // by iterator: position of the innermost loop its value depends on, -1: none
-    std::vector<int> made_into;   // by iterator: the relation that consumed it, -1: a leaf
+    std::vector<int> depth;      // by iterator: position of the innermost loop its value depends on, -1: none
+    std::vector<int> made_into;  // by iterator: the relation that consumed it, -1: a leaf
     std::vector<std::vector<int>> attached;  // by leaf position: stages
-    int init_position = 0;        // reductions: before the leaf at this position
+    int init_position = 0;                   // reductions: before the leaf at this position
     bool ready = false;
   };
 
@@ -81,7 +81,9 @@ class NestBuilder {
   int64_t inner_product(size_t s, const sched::SplitRelation& split, size_t child) const;
 
   Index value_of(size_t s, int iterator);
-  Index leaf_value(size_t s, int iterator) const { return arena_.resolve(leaf_values_[s][static_cast<size_t>(iterator)]); }
+  Index leaf_value(size_t s, int iterator) const {
+    return arena_.resolve(leaf_values_[s][static_cast<size_t>(iterator)]);
+  }
   Index region_min(size_t s, size_t root);
   std::vector<ir::Expr> physical(const StoragePlan& plan, std::vector<Index> logical);
   ir::Expr write_load(const ir::Load& load, std::vector<Index> indices);

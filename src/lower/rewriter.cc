@@ -56,7 +56,8 @@ bool Rewriter::index_binary(const ir::Binary& n, Index* out) {
       const Index a = index(n.a);
       const Index b = index(n.b);
       const Index& factor = b.is_constant() ? b : a;
-      if (!factor.is_constant() || factor.constant >= kLargestFactor || factor.constant <= -kLargestFactor) break;
+      if (!factor.is_constant() || factor.constant >= kLargestFactor || factor.constant <= -kLargestFactor)
+        break;
       *out = (b.is_constant() ? a : b) * factor.constant;
       return true;
     }
@@ -66,7 +67,8 @@ bool Rewriter::index_binary(const ir::Binary& n, Index* out) {
       const auto divisor = ir::as_int(n.b);
       if (!divisor || *divisor <= 0 || *divisor >= kLargestConstant) break;
       const Index a = index(n.a);
-      if (n.op == BinaryOp::kDiv && arena_.range(a).low < 0) break;  // truncation is not floor division below zero
+      if (n.op == BinaryOp::kDiv && arena_.range(a).low < 0)
+        break;  // truncation is not floor division below zero
       *out = n.op == BinaryOp::kFloorMod ? arena_.floormod(a, *divisor) : arena_.floordiv(a, *divisor);
       return true;
     }
@@ -142,7 +144,9 @@ Expr Rewriter::rebuild(const Expr& e) {
                          std::vector<Index> indices;
                          indices.reserve(n.indices.size());
                          for (const Expr& i : n.indices) {
-                           indices.push_back(i.dtype() == DType::kI64 ? index(i) : arena_.opaque(ir::cast(DType::kI64, value(i))));
+                           indices.push_back(i.dtype() == DType::kI64
+                                                 ? index(i)
+                                                 : arena_.opaque(ir::cast(DType::kI64, value(i))));
                          }
                          return load_(n, std::move(indices));
                        },
@@ -151,7 +155,8 @@ Expr Rewriter::rebuild(const Expr& e) {
 }
 
 Expr Rewriter::rebuild_binary(const Expr& e, const ir::Binary& n) {
-  if (ir::is_comparison(n.op) && n.a.dtype() == DType::kI64) return arena_.compare(n.op, index(n.a) - index(n.b));
+  if (ir::is_comparison(n.op) && n.a.dtype() == DType::kI64)
+    return arena_.compare(n.op, index(n.a) - index(n.b));
   Expr a = value(n.a);
   if (n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr) {
     // Both sides are free of effects, so a decided one may drop or replace the other.
