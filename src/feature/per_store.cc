@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "feature/access.h"
+#include "feature/schedule_view.h"
 
 namespace tensorsmith::feature {
 
@@ -74,7 +75,11 @@ struct LoopTouches {
 
 class Extractor {
  public:
-  explicit Extractor(const PerStoreOptions& options) : options_(options), gpu_(options.gpu) {
+  using Allocated = std::vector<std::pair<ir::Buffer, int64_t>>;
+
+  // allocated: elements of buffers whose shape is not what is allocated for them; may be null.
+  Extractor(const PerStoreOptions& options, const Allocated* allocated)
+      : options_(options), allocated_(allocated), gpu_(options.gpu) {
     loops_.reserve(16);
     rows_.reserve(8);
   }
@@ -180,7 +185,13 @@ class Extractor {
 
   void allocation(const ir::BufferNode& buffer) {
     StoreFeatures& row = row_of(buffer);
-    const auto elements = static_cast<float>(buffer.num_elements());
+    int64_t allocated = buffer.num_elements();
+    if (allocated_ != nullptr) {
+      for (const auto& [other, count] : *allocated_) {
+        if (other.get() == &buffer) allocated = count;
+      }
+    }
+    const auto elements = static_cast<float>(allocated);
     row.alloc_size = elements * static_cast<float>(ir::bytes_of(buffer.dtype));
     row.alloc_product = elements * outer_product_;
     row.alloc_outer = outer_product_;
@@ -572,6 +583,7 @@ class Extractor {
   }
 
   const PerStoreOptions options_;
+  const Allocated* allocated_;
   std::vector<LoopRange> loops_;
   std::vector<LoopTouches> touches_;  // by loop depth; kept to reuse their memory
   float outer_product_ = 1;
@@ -593,7 +605,12 @@ class Extractor {
 }  // namespace
 
 FeatureMatrix extract_per_store(const ir::Program& program, const PerStoreOptions& options) {
-  return Extractor(options).run(program);
+  return Extractor(options, nullptr).run(program);
+}
+
+Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options) {
+  TS_ASSIGN_OR_RETURN(const ScheduleView view, view_schedule(schedule));
+  return Extractor(options, &view.allocated).run(view.program);
 }
 
 }  // namespace tensorsmith::feature

@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/stmt.h"
+#include "sched/schedule.h"
 
 namespace tensorsmith::feature {
 
@@ -33,6 +35,10 @@ struct PerStoreOptions {
 // data-dependent index may touch its whole dimension. Select between a read and a constant counts as a math
 // function, as TVM's if_then_else does.
 FeatureMatrix extract_per_store(const ir::Program& program, const PerStoreOptions& options);
+// The same from a schedule, without lowering it, and as TVM sees it: temporaries are indexed as whole
+// tensors. Comparable with features that TVM extracted (TenSet); not with those of the lowered program.
+// Errors are those of sched::infer_bounds.
+Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options);
 // "float_addsub", "B0.bytes", ...: name of column i.
 const char* per_store_column_name(int column);
 
