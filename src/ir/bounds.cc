@@ -90,16 +90,27 @@ Interval Simplifier::interval(const LinearSum& sum) {
   if (sum.bad || sum.terms.empty() || without_facts_ || facts_.empty()) return out;
   without_facts_ = true;
   for (const LinearSum& fact : facts_) {
-    // Facts that share no atom tell nothing new.
-    bool shared = false;
-    for (const LinearSum::Term& term : sum.terms) shared = shared || fact.coefficient_of(term.atom) != 0;
-    if (!shared) continue;
-    const Interval above = interval_plain(difference(sum, fact));  // sum = fact + above <= above - 1
-    if (above.max != Interval::kPosInf && above.max != INT64_MIN) out.max = std::min(out.max, above.max - 1);
-    LinearSum total = sum;
-    total.add(fact);
-    const Interval below = interval_plain(total);  // sum = below - fact >= below + 1
-    if (below.min != Interval::kNegInf && below.min != INT64_MAX) out.min = std::max(out.min, below.min + 1);
+    // sum = scale * fact + rest, the scale chosen so that some term cancels; facts that share no term tell
+    // nothing.
+    int64_t last_scale = 0;
+    for (const LinearSum::Term& term : fact.terms) {
+      const int64_t own = sum.coefficient_of(term.atom);
+      if (own == 0 || own == INT64_MIN || own % term.coefficient != 0) continue;
+      const int64_t scale = own / term.coefficient;
+      if (scale == last_scale || scale == INT64_MIN) continue;
+      last_scale = scale;
+      LinearSum rest = sum;
+      rest.add(fact, -scale);
+      const Interval r = interval_plain(rest);
+      // fact <= -1
+      int64_t limit = 0;
+      if (scale > 0) {
+        if (r.max != Interval::kPosInf && !__builtin_sub_overflow(r.max, scale, &limit))
+          out.max = std::min(out.max, limit);
+      } else if (r.min != Interval::kNegInf && !__builtin_sub_overflow(r.min, scale, &limit)) {
+        out.min = std::max(out.min, limit);
+      }
+    }
   }
   without_facts_ = false;
   return out;
@@ -241,8 +252,21 @@ Interval Simplifier::binary_bounds(const Expr& e, const Binary& n) {
   return within(out, all) ? out : all;
 }
 
-void Simplifier::assume_negative(const LinearSum& d) {
+void Simplifier::assume_negative(const LinearSum& d, int budget) {
   if (d.bad || d.terms.empty()) return;
+  // x < min(a, b) is x < a and x < b; max(a, b) < x likewise.
+  for (size_t i = 0; i < d.terms.size() && budget > 0; ++i) {
+    const Binary* n = as<Binary>(d.terms[i].atom);
+    const int64_t scale = d.terms[i].coefficient;
+    if (n == nullptr || n->op != (scale < 0 ? BinaryOp::kMin : BinaryOp::kMax)) continue;
+    for (const Expr& side : {n->a, n->b}) {
+      LinearSum one = d;
+      one.terms.erase(one.terms.begin() + static_cast<std::ptrdiff_t>(i));
+      accumulate(side, scale, one);
+      assume_negative(one, budget - 1);
+    }
+    break;
+  }
   facts_.push_back(d);
   forget_bounds();
   for (const LinearSum::Term& term : d.terms) {
@@ -317,8 +341,11 @@ void Simplifier::assume(const Expr& condition, bool truth) {
 
 Interval Simplifier::bounds(const Expr& e) {
   const Expr simple = simplify(e);
-  if (simple.dtype() == DType::kI64) return interval(linearize(simple));
-  return compute_bounds(simple);
+  if (simple.dtype() != DType::kI64) return compute_bounds(simple);
+  const Interval out = interval(linearize(simple));
+  if (simple.same_as(e)) return out;
+  // Simplification takes sums apart that a fact may be about; as written they may be bounded better.
+  return intersect(out, interval(linearize(e)));
 }
 
 Interval bounds_of(const Expr& e, const VarBounds& vars) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ir/expr_types.h"
 #include "ir/scalar.h"
 
 namespace tensorsmith::ir {
@@ -275,17 +276,8 @@ Expr make_const(DType dtype, double value) {
 Expr unary(UnaryOp op, Expr a) {
   TS_CHECK(a.defined(), "unary: undefined operand");
   const DType dtype = a.dtype();
-  switch (op) {
-    case UnaryOp::kNeg:
-      TS_CHECK(dtype != DType::kBool, "negation of a bool");
-      break;
-    case UnaryOp::kNot:
-      TS_CHECK(dtype == DType::kBool, "logical not of a number");
-      break;
-    case UnaryOp::kBitNot:
-      TS_CHECK(is_int(dtype), "bitwise not needs an integer");
-      break;
-  }
+  const auto error = type_error(op, dtype);
+  TS_CHECK(!error.has_value(), *error);
   if (const IntImm* imm = as<IntImm>(a)) return int_imm(dtype, eval_unary(op, {dtype, imm->value, 0}).i);
   return make(dtype, Unary{op, std::move(a)});
 }
@@ -293,41 +285,9 @@ Expr unary(UnaryOp op, Expr a) {
 Expr binary(BinaryOp op, Expr a, Expr b) {
   TS_CHECK(a.defined() && b.defined(), "binary: undefined operand");
   const DType dtype = a.dtype();
-  TS_CHECK(dtype == b.dtype(), "operands of '" + std::string(to_string(op)) + "' have dtypes " +
-                                   std::string(to_string(dtype)) + " and " +
-                                   std::string(to_string(b.dtype())));
-  DType result = dtype;
-  switch (op) {
-    case BinaryOp::kAdd:
-    case BinaryOp::kSub:
-    case BinaryOp::kMul:
-    case BinaryOp::kDiv:
-    case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      TS_CHECK(dtype != DType::kBool, "arithmetic on bool operands");
-      break;
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-    case BinaryOp::kBitAnd:
-    case BinaryOp::kBitOr:
-    case BinaryOp::kBitXor:
-    case BinaryOp::kShl:
-    case BinaryOp::kShr:
-      TS_CHECK(is_int(dtype), "'" + std::string(to_string(op)) + "' needs integer operands");
-      break;
-    case BinaryOp::kAnd:
-    case BinaryOp::kOr:
-      TS_CHECK(dtype == DType::kBool, "logical operator on numbers");
-      break;
-    case BinaryOp::kEq:
-    case BinaryOp::kNe:
-    case BinaryOp::kLt:
-    case BinaryOp::kLe:
-    case BinaryOp::kGt:
-    case BinaryOp::kGe:
-      result = DType::kBool;
-      break;
-  }
+  const auto error = type_error(op, dtype, b.dtype());
+  TS_CHECK(!error.has_value(), *error);
+  const DType result = is_comparison(op) ? DType::kBool : dtype;
   if (!is_float(dtype)) {
     if (Expr folded = fold_binary(op, a, b); folded.defined()) return folded;
   }
@@ -336,8 +296,8 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
 
 Expr select(Expr condition, Expr a, Expr b) {
   TS_CHECK(condition.defined() && a.defined() && b.defined(), "select: undefined operand");
-  TS_CHECK(condition.dtype() == DType::kBool, "select: the condition is not bool");
-  TS_CHECK(a.dtype() == b.dtype(), "select: the sides have different dtypes");
+  const auto error = select_type_error(condition.dtype(), a.dtype(), b.dtype());
+  TS_CHECK(!error.has_value(), *error);
   if (const IntImm* imm = as<IntImm>(condition)) return imm->value != 0 ? a : b;
   const DType dtype = a.dtype();
   return make(dtype, Select{std::move(condition), std::move(a), std::move(b)});
@@ -354,14 +314,10 @@ Expr cast(DType dtype, Expr a) {
 Expr call(Intrinsic intrinsic, std::vector<Expr> args) {
   TS_CHECK(static_cast<int>(args.size()) == arity(intrinsic),
            "wrong number of arguments for " + std::string(to_string(intrinsic)));
-  for (const Expr& arg : args) {
-    TS_CHECK(arg.defined(), "call: undefined argument");
-    TS_CHECK(arg.dtype() == args.front().dtype(), "call: arguments of different dtypes");
-  }
+  for (const Expr& arg : args) TS_CHECK(arg.defined(), "call: undefined argument");
   const DType dtype = args.front().dtype();
-  const bool integers = intrinsic == Intrinsic::kAbs || intrinsic == Intrinsic::kSign;
-  TS_CHECK(is_float(dtype) || (integers && is_int(dtype)),
-           std::string(to_string(intrinsic)) + " is not defined for " + std::string(to_string(dtype)));
+  const auto error = type_error(intrinsic, dtype, args.back().dtype());
+  TS_CHECK(!error.has_value(), *error);
   const bool predicate = intrinsic == Intrinsic::kIsNan || intrinsic == Intrinsic::kIsInf;
   return make(predicate ? DType::kBool : dtype, Call{intrinsic, std::move(args)});
 }

@@ -71,7 +71,7 @@ class Simplifier {
   Interval atom_bounds(const Expr& atom);
   Interval compute_bounds(const Expr& e);
   Interval binary_bounds(const Expr& e, const Binary& n);
-  void assume_negative(const LinearSum& d);  // d < 0
+  void assume_negative(const LinearSum& d, int budget = 3);  // d < 0
 
   const VarBounds& vars_;
   std::vector<std::pair<const VarNode*, Interval>> ranges_;

@@ -33,11 +33,14 @@ Expr ordered_expr(LinearSum sum) {
   return to_expr(sum);
 }
 
-// n = divisor * quotient + rest with |coefficients of rest| < divisor and its constant in [0, divisor).
+// n = divisor * quotient + rest, rest without multiples of the divisor and its constant in [0, divisor).
 void split(const LinearSum& n, int64_t divisor, LinearSum& quotient, LinearSum& rest) {
   for (const LinearSum::Term& term : n.terms) {
-    if (term.coefficient / divisor != 0) quotient.terms.push_back({term.atom, term.coefficient / divisor});
-    if (term.coefficient % divisor != 0) rest.terms.push_back({term.atom, term.coefficient % divisor});
+    if (term.coefficient % divisor == 0) {
+      quotient.terms.push_back({term.atom, term.coefficient / divisor});
+    } else {
+      rest.terms.push_back(term);
+    }
   }
   quotient.constant = floor_div(n.constant, divisor);
   rest.constant = floor_mod(n.constant, divisor);
@@ -48,7 +51,7 @@ std::vector<int64_t> common_factors(const LinearSum& sum, int64_t divisor) {
   std::vector<int64_t> out;
   for (const LinearSum::Term& term : sum.terms) {
     const int64_t g = std::gcd(term.coefficient, divisor);
-    if (g > 1 && g < divisor) out.push_back(g);
+    if (g > 1) out.push_back(g);
   }
   std::sort(out.begin(), out.end(), std::greater<>());
   out.erase(std::unique(out.begin(), out.end()), out.end());

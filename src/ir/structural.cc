@@ -1,6 +1,10 @@
 #include "ir/structural.h"
 
-#include <bit>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/hash.h"
 
 namespace tensorsmith::ir {
 
@@ -50,5 +54,209 @@ bool structural_equal(const Expr& a, const Expr& b) {
                },
                a);
 }
+
+namespace {
+
+// Writes everything but names as a sequence of words that determines the structure: variables and buffers are
+// numbered in the order of their definition (or first use, if free).
+class Encoder {
+ public:
+  std::vector<uint64_t> take() { return std::move(words_); }
+
+  void workload(const Workload& w) {
+    size(w.operations.size());
+    for (const OperationRef& op : w.operations) operation(*op);
+    size(w.outputs.size());
+    for (const Buffer& output : w.outputs) buffer_use(output.get());
+  }
+
+  void program(const Program& p) {
+    size(p.inputs.size());
+    for (const Buffer& b : p.inputs) buffer(b);
+    size(p.outputs.size());
+    for (const Buffer& b : p.outputs) buffer(b);
+    stmt(p.body);
+  }
+
+ private:
+  void size(size_t n) { words_.push_back(n); }
+  void number(int64_t n) { words_.push_back(static_cast<uint64_t>(n)); }
+  // Enumerators by their text, so that their order in the headers does not matter.
+  void word(std::string_view text) {
+    uint64_t h = 0xcbf29ce484222325ULL;
+    for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    words_.push_back(h);
+  }
+  void numbers(const std::vector<int64_t>& list) {
+    size(list.size());
+    for (int64_t n : list) number(n);
+  }
+
+  void id_of(const void* node) { words_.push_back(ids_.emplace(node, ids_.size()).first->second); }
+  void define(const void* node) {
+    const uint64_t id = defined_++;
+    ids_[node] = kDefined + id;
+  }
+
+  void buffer(const Buffer& b) {
+    define(b.get());
+    word(to_string(b->dtype));
+    numbers(b->shape);
+    numbers(b->strides);
+    word(to_string(b->scope));
+  }
+  void buffer_use(const BufferNode* b) { id_of(b); }
+
+  void axes(const std::vector<Axis>& list) {
+    size(list.size());
+    for (const Axis& axis : list) {
+      define(axis.var.get());
+      word(to_string(axis.var.dtype()));
+      number(axis.extent);
+    }
+  }
+
+  void operation(const Operation& op) {
+    word(op.is_placeholder() ? (op.is_constant ? "const" : "input") : "compute");
+    size(op.outputs.size());
+    for (const Buffer& output : op.outputs) buffer(output);
+    axes(op.spatial);
+    axes(op.reduce);
+    word(to_string(op.combiner));
+    size(op.bodies.size());
+    for (const Expr& body : op.bodies) expr(body);
+  }
+
+  void stmt(const Stmt& s) {
+    if (s == nullptr) {
+      // A program without effect.
+      word("seq");
+      return size(0);
+    }
+    visit(overloaded{
+              [&](const For& n) {
+                word("for");
+                expr(n.extent);
+                define(n.var.get());
+                word(to_string(n.kind));
+                word(to_string(n.thread));
+                number(n.auto_unroll_max_step);
+                stmt(n.body);
+              },
+              [&](const Store& n) {
+                word("store");
+                buffer_use(n.buffer.get());
+                exprs(n.indices);
+                expr(n.value);
+              },
+              [&](const IfThenElse& n) {
+                word(n.else_body != nullptr ? "if else" : "if");
+                expr(n.condition);
+                stmt(n.then_body);
+                if (n.else_body != nullptr) stmt(n.else_body);
+              },
+              [&](const Seq& n) {
+                word("seq");
+                size(n.stmts.size());
+                for (const Stmt& child : n.stmts) stmt(child);
+              },
+              [&](const Allocate& n) {
+                word("alloc");
+                buffer(n.buffer);
+                stmt(n.body);
+              },
+          },
+          s);
+  }
+
+  void exprs(const std::vector<Expr>& list) {
+    size(list.size());
+    for (const Expr& e : list) expr(e);
+  }
+
+  void expr(const Expr& e) {
+    word(to_string(e.dtype()));
+    visit(overloaded{
+              [&](const IntImm& n) {
+                word("int");
+                number(n.value);
+              },
+              [&](const FloatImm& n) {
+                word("float");
+                uint64_t bits = 0x7ff8000000000000ULL;
+                if (!std::isnan(n.value)) std::memcpy(&bits, &n.value, sizeof bits);
+                words_.push_back(bits);
+              },
+              [&](const VarRef& n) {
+                word("var");
+                id_of(n.var.get());
+              },
+              [&](const Unary& n) {
+                word("unary");
+                word(to_string(n.op));
+                expr(n.a);
+              },
+              [&](const Binary& n) {
+                word("binary");
+                word(to_string(n.op));
+                expr(n.a);
+                expr(n.b);
+              },
+              [&](const Select& n) {
+                word("select");
+                expr(n.condition);
+                expr(n.a);
+                expr(n.b);
+              },
+              [&](const Cast& n) {
+                word("cast");
+                expr(n.a);
+              },
+              [&](const Call& n) {
+                word("call");
+                word(to_string(n.intrinsic));
+                exprs(n.args);
+              },
+              [&](const Load& n) {
+                word("load");
+                buffer_use(n.buffer.get());
+                exprs(n.indices);
+              },
+          },
+          e);
+  }
+
+  // Free variables and buffers count from 0, defined ones from here.
+  static constexpr uint64_t kDefined = uint64_t{1} << 32;
+  std::vector<uint64_t> words_;
+  std::unordered_map<const void*, uint64_t> ids_;
+  uint64_t defined_ = 0;
+};
+
+std::vector<uint64_t> encode(const Workload& workload) {
+  Encoder encoder;
+  encoder.workload(workload);
+  return encoder.take();
+}
+std::vector<uint64_t> encode(const Program& program) {
+  Encoder encoder;
+  encoder.program(program);
+  return encoder.take();
+}
+
+std::string key_of(const std::vector<uint64_t>& words, std::string_view kind) {
+  Hasher hasher;
+  hasher.add(kind);
+  for (uint64_t w : words) hasher.add(w);
+  return hasher.hex128();
+}
+
+}  // namespace
+
+bool structural_equal(const Program& a, const Program& b) { return encode(a) == encode(b); }
+bool structural_equal(const Workload& a, const Workload& b) { return encode(a) == encode(b); }
+
+std::string structural_key(const Workload& workload) { return key_of(encode(workload), "workload 1"); }
+std::string structural_key(const Program& program) { return key_of(encode(program), "program 1"); }
 
 }  // namespace tensorsmith::ir
