@@ -1,0 +1,107 @@
+#include "measure/build_pipeline.h"
+
+#include <chrono>
+
+#include "measure/wire.h"
+
+namespace tensorsmith::measure {
+
+BuildPipeline::BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s)
+    : timeout_s_(timeout_s), shared_(std::make_shared<Shared>()) {
+  shared_->builder = std::move(builder);
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([shared = shared_] { run_thread(shared); });
+}
+
+BuildPipeline::~BuildPipeline() {
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+  }
+  shared_->changed.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock lock(shared->mutex);
+  for (;;) {
+    shared->changed.wait(
+        lock, [&] { return shared->stopping || (shared->job && shared->job->next < shared->job->allowed); });
+    if (shared->stopping) return;
+    const std::shared_ptr<Job> job = shared->job;
+    const size_t i = job->next++;
+    Slot& slot = job->slots[i];
+    slot.state = State::kBuilding;
+    slot.started = monotonic_seconds();
+    lock.unlock();
+    BuildResult result;
+    try {
+      result = shared->builder->build(job->workload, job->traces[i]);
+    } catch (const std::exception& e) {
+      // Out of memory while building, for example.
+      result = BuildFailure{record::Outcome::kBuildError, e.what()};
+    }
+    const double ended = monotonic_seconds();
+    lock.lock();
+    if (slot.state == State::kTimedOut) return;  // another thread took this one's place
+    slot.build = {std::move(result), ended - slot.started};
+    slot.state = State::kDone;
+    shared->changed.notify_all();
+  }
+}
+
+void BuildPipeline::start(const ir::Workload& workload, std::vector<sched::Trace> traces) {
+  auto job = std::make_shared<Job>();
+  job->workload = workload;
+  job->slots.resize(traces.size());
+  job->traces = std::move(traces);
+  std::lock_guard lock(shared_->mutex);
+  shared_->job = std::move(job);
+}
+
+void BuildPipeline::allow(size_t count) {
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->job->allowed = std::min(count, shared_->job->slots.size());
+  }
+  shared_->changed.notify_all();
+}
+
+void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
+  Slot& slot = shared_->job->slots[i];
+  while (slot.state == State::kWaiting || slot.state == State::kBuilding) {
+    if (slot.state == State::kWaiting) {
+      shared_->changed.wait_for(lock, std::chrono::milliseconds(50));
+      // All threads may be stuck in builds before this one.
+      for (size_t j = 0; j < i; ++j) {
+        const Slot& other = shared_->job->slots[j];
+        if (other.state == State::kBuilding && monotonic_seconds() - other.started > timeout_s_)
+          wait_for(j, lock);
+      }
+      continue;
+    }
+    const double left = slot.started + timeout_s_ - monotonic_seconds();
+    if (left > 0) {
+      shared_->changed.wait_for(lock, std::chrono::duration<double>(left));
+      continue;
+    }
+    slot.state = State::kTimedOut;
+    char text[64];
+    std::snprintf(text, sizeof text, "not built after %.3g s", timeout_s_);
+    slot.build = {BuildFailure{record::Outcome::kBuildTimeout, text}, timeout_s_};
+    threads_.emplace_back([shared = shared_] { run_thread(shared); });
+  }
+}
+
+TimedBuild BuildPipeline::take(size_t i) {
+  std::unique_lock lock(shared_->mutex);
+  TS_CHECK(i < shared_->job->allowed, "take() of what may not be built");
+  wait_for(i, lock);
+  return std::move(shared_->job->slots[i].build);
+}
+
+void BuildPipeline::wait_allowed() {
+  std::unique_lock lock(shared_->mutex);
+  for (size_t i = 0; i < shared_->job->allowed; ++i) wait_for(i, lock);
+}
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,71 @@
+// Builds candidates on threads of its own while others run.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "measure/builder.h"
+
+namespace tensorsmith::measure {
+
+struct TimedBuild {
+  BuildResult result;
+  double seconds = 0;
+};
+
+// Threads that build one list of traces in order, at most as far as allow() says. A build that takes longer
+// than its timeout is given up: its thread is replaced, and joined when the pipeline is destroyed.
+class BuildPipeline {
+ public:
+  BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s);
+  ~BuildPipeline();
+  BuildPipeline(const BuildPipeline&) = delete;
+  BuildPipeline& operator=(const BuildPipeline&) = delete;
+
+  // Forgets the list before; nothing is built before allow().
+  void start(const ir::Workload& workload, std::vector<sched::Trace> traces);
+  // The first `count` of the list may be built.
+  void allow(size_t count);
+  // The result of list element i < the allowed count; waits for it.
+  TimedBuild take(size_t i);
+  // Waits until all allowed builds are done or given up, so that no thread of this pipeline that can still
+  // matter disturbs a timing.
+  void wait_allowed();
+
+ private:
+  enum class State { kWaiting, kBuilding, kDone, kTimedOut };
+  struct Slot {
+    State state = State::kWaiting;
+    double started = 0;
+    TimedBuild build;
+  };
+  struct Job {
+    ir::Workload workload;
+    std::vector<sched::Trace> traces;
+    std::vector<Slot> slots;
+    size_t next = 0;
+    size_t allowed = 0;
+  };
+  // Shared with threads that were given up.
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::shared_ptr<const Builder> builder;
+    std::shared_ptr<Job> job;
+    bool stopping = false;
+  };
+
+  static void run_thread(const std::shared_ptr<Shared>& shared);
+  // Waits until slot i is done or given up; the lock is held.
+  void wait_for(size_t i, std::unique_lock<std::mutex>& lock);
+
+  double timeout_s_;
+  std::shared_ptr<Shared> shared_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tensorsmith::measure

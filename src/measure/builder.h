@@ -1,0 +1,37 @@
+// From a trace to object code. An interface, so that tests can supply code that misbehaves.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "codegen/llvm/codegen.h"
+#include "ir/workload.h"
+#include "lower/lower.h"
+#include "record/record.h"
+#include "sched/step.h"
+#include "target/target.h"
+
+namespace tensorsmith::measure {
+
+struct BuiltCandidate {
+  codegen::CompiledKernel kernel;
+  std::vector<lower::PackedConstant> packed;
+};
+struct BuildFailure {
+  record::Outcome outcome = record::Outcome::kBuildError;
+  std::string reason;
+};
+using BuildResult = std::variant<BuildFailure, BuiltCandidate>;
+
+class Builder {
+ public:
+  virtual ~Builder() = default;
+  // Thread-safe.
+  virtual BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const = 0;
+};
+
+// replay -> lower -> codegen::compile for the device.
+std::unique_ptr<Builder> make_builder(const target::Device& device);
+
+}  // namespace tensorsmith::measure

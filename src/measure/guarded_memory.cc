@@ -1,0 +1,88 @@
+#include "measure/guarded_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace tensorsmith::measure {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int kCanary = 0xC5;
+
+int64_t page_bytes() { return ::sysconf(_SC_PAGESIZE); }
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+bool all_canary(const std::byte* begin, const std::byte* end) {
+  return std::all_of(begin, end, [](std::byte b) { return b == std::byte{kCanary}; });
+}
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept { *this = std::move(other); }
+
+GuardedBuffer& GuardedBuffer::operator=(GuardedBuffer&& other) noexcept {
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapping_bytes_, other.mapping_bytes_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+GuardedBuffer::~GuardedBuffer() {
+  if (mapping_) ::munmap(mapping_, static_cast<size_t>(mapping_bytes_));
+}
+
+Result<GuardedBuffer> GuardedBuffer::allocate(int64_t bytes) {
+  const auto no_memory = [bytes] {
+    return Error{ErrorCode::kResourceExhausted, "", "no memory for " + std::to_string(bytes) + " bytes"};
+  };
+  if (bytes < 0 || bytes > (int64_t{1} << 46)) return no_memory();
+  GuardedBuffer buffer;
+  // At least 64 bytes of canary in front.
+  const int64_t accessible = round_up(round_up(bytes, kAlignment) + kAlignment, page_bytes());
+  const int64_t total = accessible + 2 * page_bytes();
+  void* address = ::mmap(nullptr, static_cast<size_t>(total), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return no_memory();
+  buffer.mapping_ = static_cast<std::byte*>(address);
+  buffer.mapping_bytes_ = total;
+  buffer.bytes_ = bytes;
+  if (::mprotect(buffer.accessible_begin(), static_cast<size_t>(accessible), PROT_READ | PROT_WRITE) != 0)
+    return no_memory();
+  buffer.data_ = buffer.accessible_end() - round_up(bytes, kAlignment);
+  buffer.write_canaries();
+  return buffer;
+}
+
+std::byte* GuardedBuffer::accessible_begin() const { return mapping_ + page_bytes(); }
+std::byte* GuardedBuffer::accessible_end() const { return mapping_ + mapping_bytes_ - page_bytes(); }
+
+void GuardedBuffer::write_canaries() {
+  std::memset(accessible_begin(), kCanary, static_cast<size_t>(data_ - accessible_begin()));
+  std::memset(data_ + bytes_, kCanary, static_cast<size_t>(accessible_end() - data_ - bytes_));
+}
+
+Status GuardedBuffer::make_read_only() {
+  if (::mprotect(accessible_begin(), static_cast<size_t>(accessible_end() - accessible_begin()), PROT_READ) ==
+      0)
+    return {};
+  return Error{ErrorCode::kIo, "", "cannot protect memory: " + std::generic_category().message(errno)};
+}
+
+void GuardedBuffer::reset(unsigned char fill) {
+  std::memset(data_, fill, static_cast<size_t>(bytes_));
+  write_canaries();
+}
+
+bool GuardedBuffer::canaries_intact() const {
+  return all_canary(accessible_begin(), data_) && all_canary(data_ + bytes_, accessible_end());
+}
+
+}  // namespace tensorsmith::measure

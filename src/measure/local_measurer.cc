@@ -1,0 +1,329 @@
+#include "measure/local_measurer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <list>
+#include <numeric>
+#include <optional>
+
+#include "base/hash.h"
+#include "base/thread_pool.h"
+#include "ir/structural.h"
+#include "measure/build_pipeline.h"
+#include "measure/task_data.h"
+#include "measure/worker_process.h"
+#include "runtime/kernel_pool.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+using record::MeasureResult;
+using record::Outcome;
+
+// Below this many operations the interpreter computes the expected outputs itself.
+constexpr double kEvaluateFlops = 3e7;
+// Above this it takes minutes: a task whose reference program is wrong cannot be measured.
+constexpr double kMaxEvaluateFlops = 5e9;
+// Operations spent on the sampled check of a compiled reference.
+constexpr double kVerifyFlops = 1e7;
+constexpr int64_t kTaskCacheBytes = int64_t{1} << 30;
+constexpr double kStartTimeoutSeconds = 30;
+constexpr int kStartAttempts = 3;
+// How many candidates may be built ahead of the one that runs.
+constexpr size_t kBuildAhead = 4;
+constexpr size_t kExclusiveChunk = 8;
+
+struct PreparedTask {
+  std::string key;
+  std::unique_ptr<TaskData> data;
+};
+
+class LocalMeasurer final : public Measurer {
+ public:
+  LocalMeasurer(const target::Device& device, const MeasureOptions& options, std::vector<std::string> command,
+                LogSink& log, std::shared_ptr<const Builder> builder)
+      : options_(options),
+        command_(std::move(command)),
+        log_(log),
+        builder_(std::move(builder)),
+        // A kernel that uses every processor must not share them with the builds.
+        exclusive_(options.settings.threads >= runtime::available_processors()),
+        pipeline_(builder_,
+                  exclusive_ ? std::max(options.build_threads, runtime::available_processors())
+                             : options.build_threads,
+                  options.build_timeout_s),
+        spawner_(1) {
+    flush_bytes_ = std::clamp<int64_t>(device.l3_bytes + device.l2_bytes * device.cores, int64_t{16} << 20,
+                                       int64_t{256} << 20);
+  }
+
+  Result<std::vector<MeasureResult>> measure(const ir::Workload& workload,
+                                             std::span<const Candidate> candidates,
+                                             double best_seconds_so_far, const Done& done) override;
+
+  // Starts the worker unless there is one.
+  Status ensure_worker();
+
+ private:
+  Result<PreparedTask*> prepare(const ir::Workload& workload);
+  Status make_expected(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                       PreparedTask& task);
+  Status expected_by_program(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                             const sched::Trace& trace, PreparedTask& task);
+  // The worker with this task.
+  Status ensure_task(const PreparedTask& task);
+  Result<MeasureResult> run(const PreparedTask& task, const BuiltCandidate& built, double best,
+                            bool reference);
+  void spawn();
+
+  MeasureOptions options_;
+  std::vector<std::string> command_;
+  LogSink& log_;
+  std::shared_ptr<const Builder> builder_;
+  bool exclusive_;
+  int64_t flush_bytes_ = 0;
+  std::list<PreparedTask> tasks_;  // most recently used first
+  BuildPipeline pipeline_;
+  std::optional<WorkerProcess> worker_;
+  bool worker_is_ready_ = false;
+  std::string worker_task_;  // key of the task the worker holds
+  Status spawn_status_;
+  // A worker lives no longer than the thread that started it; this one lives as long as the measurer.
+  ThreadPool spawner_;
+};
+
+void LocalMeasurer::spawn() {
+  worker_.reset();
+  worker_is_ready_ = false;
+  worker_task_.clear();
+  spawner_
+      .submit([this] {
+        auto worker = WorkerProcess::start(command_);
+        if (worker.ok()) {
+          worker_ = std::move(worker).value();
+          spawn_status_ = Status();
+        } else {
+          spawn_status_ = worker.error();
+        }
+      })
+      .get();
+}
+
+Status LocalMeasurer::ensure_worker() {
+  if (worker_ && worker_is_ready_ && worker_->reusable()) return {};
+  Status status;
+  for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
+    if (!worker_ || worker_is_ready_) spawn();
+    status = worker_ ? worker_->wait_ready(kStartTimeoutSeconds) : spawn_status_;
+    if (status.ok()) {
+      worker_is_ready_ = true;
+      return {};
+    }
+    worker_.reset();
+    log_.log(LogLevel::kWarning, status.error().message());
+  }
+  Error error = status.error();
+  error.place = command_.front();
+  return error;
+}
+
+Status LocalMeasurer::ensure_task(const PreparedTask& task) {
+  TS_RETURN_IF_ERROR(ensure_worker());
+  if (worker_task_ == task.key) return {};
+  MeasureResult result;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    TS_RETURN_IF_ERROR(ensure_worker());
+    result = worker_->set_task(encode(task.data->spec()), task.data->fd(), kStartTimeoutSeconds);
+    if (result.ok()) {
+      worker_task_ = task.key;
+      return {};
+    }
+  }
+  return Error{ErrorCode::kResourceExhausted, "measurement worker",
+               "does not take the task's data: " + result.reason};
+}
+
+Result<MeasureResult> LocalMeasurer::run(const PreparedTask& task, const BuiltCandidate& built, double best,
+                                         bool reference) {
+  TS_RETURN_IF_ERROR(ensure_task(task));
+  RunRequest request;
+  request.object = built.kernel.object;
+  request.symbol = built.kernel.symbol;
+  request.shared_workspace_bytes = built.kernel.shared_workspace_bytes;
+  request.thread_workspace_bytes = built.kernel.thread_workspace_bytes;
+  for (const auto& packed : built.packed)
+    request.packed.push_back({static_cast<int32_t>(packed.input), packed.layout});
+  request.threads = options_.settings.threads;
+  request.flush_bytes = flush_bytes_;
+  request.make_reference = reference;
+  request.timing.min_repeats = options_.min_repeats;
+  request.timing.max_repeats = options_.max_repeats;
+  request.timing.target_spread = options_.target_spread;
+  request.timing.min_repeat_s = options_.min_repeat_s;
+  request.timing.best_seconds = std::isfinite(best) ? best : 0;
+  request.timing.hopeless_factor = options_.hopeless_factor;
+  request.timing.budget_s = options_.run_timeout_s / 2;
+  request.timing.flush_cache = options_.settings.flush_cache;
+  MeasureResult result = worker_->run(encode(request), options_.run_timeout_s);
+  if (!worker_->reusable()) {
+    log_.log(LogLevel::kDebug, "measurement worker restarts: " +
+                                   std::string(record::to_string(result.outcome)) + " " + result.reason);
+    spawn();  // comes up while the next candidate is built
+  }
+  return result;
+}
+
+Status LocalMeasurer::expected_by_program(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                                          const sched::Trace& trace, PreparedTask& task) {
+  BuildResult build = builder_->build(workload, trace);
+  if (const auto* failed = std::get_if<BuildFailure>(&build))
+    return Error{ErrorCode::kUnsupported, "reference program", failed->reason};
+  TS_ASSIGN_OR_RETURN(const MeasureResult result, run(task, std::get<BuiltCandidate>(build), 0, true));
+  if (!result.ok()) {
+    return Error{ErrorCode::kMismatch, "reference program",
+                 std::string(record::to_string(result.outcome)) + ": " + result.reason};
+  }
+  task.data->set_tolerances(workload);
+  return verify_points(workload, inputs, *task.data, kVerifyFlops, 1);
+}
+
+Status LocalMeasurer::make_expected(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                                    PreparedTask& task) {
+  const double flops = ir::flop_count(workload);
+  if (flops > kEvaluateFlops) {
+    Status status;
+    for (const auto& trace : {reference_trace(workload), sched::Trace{}}) {
+      status = expected_by_program(workload, inputs, trace, task);
+      if (status.ok()) return {};
+      log_.log(LogLevel::kWarning, "task " + task.key + ": " + status.error().message());
+    }
+    if (flops > kMaxEvaluateFlops) return status;
+  }
+  TS_ASSIGN_OR_RETURN(const auto outputs, lower::evaluate(workload, inputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].data.empty())
+      std::memcpy(task.data->output(i), outputs[i].data.data(), outputs[i].data.size());
+  }
+  task.data->set_tolerances(workload);
+  return {};
+}
+
+Result<PreparedTask*> LocalMeasurer::prepare(const ir::Workload& workload) {
+  const std::string key = ir::structural_key(workload);
+  for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
+    if (it->key != key) continue;
+    tasks_.splice(tasks_.begin(), tasks_, it);
+    return &tasks_.front();
+  }
+  PreparedTask task;
+  task.key = key;
+  // The contents depend on the task alone: a resumed run compares with the same values.
+  const std::vector<lower::Tensor> inputs = random_inputs(workload, Hasher().add(key).digest64());
+  TS_ASSIGN_OR_RETURN(task.data, TaskData::create(workload, inputs, options_.memory_limit_bytes));
+  TS_RETURN_IF_ERROR(make_expected(workload, inputs, task));
+  // The worker's copy has the final tolerances only if it gets the task again.
+  worker_task_.clear();
+  tasks_.push_front(std::move(task));
+  int64_t bytes = 0;
+  for (auto it = tasks_.begin(); it != tasks_.end();) {
+    bytes += it->data->spec().memory_bytes;
+    it = it != tasks_.begin() && bytes > kTaskCacheBytes ? tasks_.erase(it) : std::next(it);
+  }
+  return &tasks_.front();
+}
+
+Result<std::vector<MeasureResult>> LocalMeasurer::measure(const ir::Workload& workload,
+                                                          std::span<const Candidate> candidates,
+                                                          double best_seconds_so_far, const Done& done) {
+  std::vector<MeasureResult> results;
+  if (candidates.empty()) return results;
+  TS_ASSIGN_OR_RETURN(const PreparedTask* task, prepare(workload));
+  TS_RETURN_IF_ERROR(ensure_task(*task));
+  std::vector<sched::Trace> traces;
+  for (const auto& candidate : candidates) traces.push_back(candidate.trace);
+  pipeline_.start(workload, std::move(traces));
+
+  double best = best_seconds_so_far > 0 ? best_seconds_so_far : std::numeric_limits<double>::infinity();
+  size_t allowed = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (exclusive_) {
+      if (i == allowed) {
+        pipeline_.allow(allowed += kExclusiveChunk);
+        pipeline_.wait_allowed();
+      }
+    } else {
+      pipeline_.allow(i + 1 + kBuildAhead);
+    }
+    TimedBuild build = pipeline_.take(i);
+    MeasureResult result;
+    if (const auto* failed = std::get_if<BuildFailure>(&build.result)) {
+      result.outcome = failed->outcome;
+      result.reason = failed->reason;
+    } else {
+      TS_ASSIGN_OR_RETURN(result, run(*task, std::get<BuiltCandidate>(build.result), best, false));
+    }
+    result.build_seconds = build.seconds;
+    best = std::min(best, result.best_estimate());
+    results.push_back(std::move(result));
+    if (done) done(i, results.back());
+  }
+  return results;
+}
+
+}  // namespace
+
+sched::Trace reference_trace(const ir::Workload& workload) {
+  constexpr int kLanes = 16;
+  sched::Trace trace;
+  int stage = -1;
+  for (const auto& op : workload.operations) {
+    ++stage;
+    if (op->is_placeholder() || op->spatial.empty()) continue;
+    const int spatial = static_cast<int>(op->spatial.size()), reduce = static_cast<int>(op->reduce.size());
+    bool vectorized = false;
+    if (op->spatial.back().extent >= kLanes) {
+      sched::Split split;
+      split.stage = stage;
+      split.iterator = spatial - 1;
+      split.lengths = {kLanes};
+      trace.steps.emplace_back(split);
+      // outer spatial | reduce | lanes
+      std::vector<int> order(static_cast<size_t>(spatial + 1 + reduce));
+      std::iota(order.begin(), order.end(), 0);
+      std::rotate(order.begin() + spatial, order.begin() + spatial + 1, order.end());
+      if (reduce > 0) trace.steps.emplace_back(sched::Reorder{stage, order});
+      trace.steps.emplace_back(sched::Annotate{stage, spatial + reduce, sched::Annotation::kVectorize});
+      vectorized = true;
+    }
+    if (spatial > 1 || vectorized)
+      trace.steps.emplace_back(sched::Annotate{stage, 0, sched::Annotation::kParallel});
+  }
+  return trace;
+}
+
+Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& device,
+                                                      const MeasureOptions& options,
+                                                      std::vector<std::string> worker_command, LogSink& log,
+                                                      std::shared_ptr<const Builder> builder) {
+  const auto invalid = [](const char* option, const char* reason) {
+    return Error{ErrorCode::kInvalidArgument, option, reason};
+  };
+  if (worker_command.empty()) return invalid("worker_command", "is empty");
+  if (options.settings.threads < 1) return invalid("threads", "must be at least 1");
+  if (options.build_threads < 1) return invalid("build_threads", "must be at least 1");
+  if (options.max_repeats < 1) return invalid("max_repeats", "must be at least 1");
+  auto measurer =
+      std::make_unique<LocalMeasurer>(device, options, std::move(worker_command), log, std::move(builder));
+  TS_RETURN_IF_ERROR(measurer->ensure_worker());
+  return std::unique_ptr<Measurer>(std::move(measurer));
+}
+
+Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& device,
+                                                      const MeasureOptions& options,
+                                                      std::vector<std::string> worker_command, LogSink& log) {
+  return make_local_measurer(device, options, std::move(worker_command), log, make_builder(device));
+}
+
+}  // namespace tensorsmith::measure

@@ -1,1 +1,0 @@
-#include "measure/measurer.h"

@@ -1,0 +1,175 @@
+#include "measure/protocol.h"
+
+#include "measure/wire.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 46;
+
+Error corrupt(const char* what) {
+  return Error{ErrorCode::kCorrupt, "", std::string("not a valid ") + what + " message"};
+}
+
+void add_tensor(WireWriter& w, const TensorSpec& t) {
+  w.add(t.dtype);
+  w.add_list(t.shape);
+  w.add(t.offset);
+  w.add(t.tolerance.relative);
+  w.add(t.tolerance.absolute);
+  w.add(t.tolerance.allowed);
+}
+
+TensorSpec get_tensor(WireReader& r) {
+  TensorSpec t;
+  t.dtype = r.get<ir::DType>();
+  t.shape = r.get_list<int64_t>();
+  t.offset = r.get<int64_t>();
+  t.tolerance.relative = r.get<double>();
+  t.tolerance.absolute = r.get<double>();
+  t.tolerance.allowed = r.get<int64_t>();
+  return t;
+}
+
+bool is_inside(const TensorSpec& t, int64_t memory_bytes) {
+  if (ir::bytes_of(t.dtype) == 0) return false;
+  int64_t bytes = ir::bytes_of(t.dtype);
+  for (const int64_t extent : t.shape) {
+    if (extent < 0 || (extent > 0 && bytes > kMaxBytes / extent)) return false;
+    bytes *= extent;
+  }
+  return t.offset >= 0 && t.offset <= memory_bytes && bytes <= memory_bytes - t.offset;
+}
+
+}  // namespace
+
+int64_t TensorSpec::elements() const {
+  int64_t n = 1;
+  for (const int64_t extent : shape) n *= extent;
+  return n;
+}
+
+std::vector<char> encode(const TaskSpec& task) {
+  WireWriter w;
+  for (const auto* list : {&task.inputs, &task.outputs}) {
+    w.add<uint64_t>(list->size());
+    for (const auto& tensor : *list) add_tensor(w, tensor);
+  }
+  w.add(task.memory_bytes);
+  w.add(task.memory_limit_bytes);
+  return w.bytes();
+}
+
+Result<TaskSpec> decode_task(const std::vector<char>& bytes) {
+  WireReader r(bytes);
+  TaskSpec task;
+  for (auto* list : {&task.inputs, &task.outputs}) {
+    const auto count = r.get<uint64_t>();
+    for (uint64_t i = 0; i < count && r.ok(); ++i) list->push_back(get_tensor(r));
+  }
+  task.memory_bytes = r.get<int64_t>();
+  task.memory_limit_bytes = r.get<int64_t>();
+  if (!r.complete() || task.memory_bytes < 0 || task.memory_limit_bytes < 0) return corrupt("task");
+  for (const auto* list : {&task.inputs, &task.outputs}) {
+    for (const auto& tensor : *list) {
+      if (!is_inside(tensor, task.memory_bytes)) return corrupt("task");
+    }
+  }
+  return task;
+}
+
+std::vector<char> encode(const RunRequest& request) {
+  WireWriter w;
+  w.add_list(request.object);
+  w.add_text(request.symbol);
+  w.add(request.shared_workspace_bytes);
+  w.add(request.thread_workspace_bytes);
+  w.add<uint64_t>(request.packed.size());
+  for (const auto& packed : request.packed) {
+    w.add(packed.input);
+    w.add<uint64_t>(packed.layout.size());
+    for (const auto& d : packed.layout) {
+      w.add<int32_t>(d.dim);
+      w.add(d.divisor);
+      w.add(d.extent);
+    }
+  }
+  w.add<int32_t>(request.threads);
+  w.add(request.flush_bytes);
+  const TimingOptions& t = request.timing;
+  w.add<int32_t>(t.min_repeats);
+  w.add<int32_t>(t.max_repeats);
+  w.add(t.target_spread);
+  w.add(t.min_repeat_s);
+  w.add(t.best_seconds);
+  w.add(t.hopeless_factor);
+  w.add(t.budget_s);
+  w.add(t.flush_cache);
+  w.add(request.make_reference);
+  return w.bytes();
+}
+
+Result<RunRequest> decode_run(const std::vector<char>& bytes) {
+  WireReader r(bytes);
+  RunRequest request;
+  request.object = r.get_list<char>();
+  request.symbol = r.get_text();
+  request.shared_workspace_bytes = r.get<int64_t>();
+  request.thread_workspace_bytes = r.get<int64_t>();
+  const auto packed_count = r.get<uint64_t>();
+  for (uint64_t i = 0; i < packed_count && r.ok(); ++i) {
+    PackedInput packed;
+    packed.input = r.get<int32_t>();
+    const auto dims = r.get<uint64_t>();
+    for (uint64_t d = 0; d < dims && r.ok(); ++d) {
+      sched::LayoutDim dim;
+      dim.dim = r.get<int32_t>();
+      dim.divisor = r.get<int64_t>();
+      dim.extent = r.get<int64_t>();
+      packed.layout.push_back(dim);
+    }
+    request.packed.push_back(std::move(packed));
+  }
+  request.threads = r.get<int32_t>();
+  request.flush_bytes = r.get<int64_t>();
+  TimingOptions& t = request.timing;
+  t.min_repeats = r.get<int32_t>();
+  t.max_repeats = r.get<int32_t>();
+  t.target_spread = r.get<double>();
+  t.min_repeat_s = r.get<double>();
+  t.best_seconds = r.get<double>();
+  t.hopeless_factor = r.get<double>();
+  t.budget_s = r.get<double>();
+  t.flush_cache = r.get<bool>();
+  request.make_reference = r.get<bool>();
+  if (!r.complete() || request.threads < 1 || request.flush_bytes < 0 || request.shared_workspace_bytes < 0 ||
+      request.thread_workspace_bytes < 0)
+    return corrupt("run");
+  return request;
+}
+
+std::vector<char> encode(const record::MeasureResult& result) {
+  WireWriter w;
+  w.add(result.outcome);
+  w.add_text(result.reason);
+  w.add_list(result.seconds);
+  w.add<int32_t>(result.runs_per_repeat);
+  w.add(result.stopped_early);
+  w.add(result.measure_seconds);
+  return w.bytes();
+}
+
+Result<record::MeasureResult> decode_result(const std::vector<char>& bytes) {
+  WireReader r(bytes);
+  record::MeasureResult result;
+  result.outcome = r.get<record::Outcome>();
+  result.reason = r.get_text();
+  result.seconds = r.get_list<double>();
+  result.runs_per_repeat = r.get<int32_t>();
+  result.stopped_early = r.get<bool>();
+  result.measure_seconds = r.get<double>();
+  if (!r.complete() || result.outcome > record::Outcome::kWorkerLost) return corrupt("result");
+  return result;
+}
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,90 @@
+#include "measure/sandbox.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace tensorsmith::measure {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Read by the signal handler; the worker process has one sandbox.
+std::atomic<int64_t> limit_bytes{0};
+
+// Address space of this process in bytes, 0 if unknown. Only async-signal-safe calls.
+int64_t address_space_bytes() {
+  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[64];
+  const ssize_t got = ::read(fd, text, sizeof text);
+  ::close(fd);
+  int64_t pages = 0;
+  for (ssize_t i = 0; i < got && text[i] >= '0' && text[i] <= '9'; ++i) pages = pages * 10 + (text[i] - '0');
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+void on_fatal_signal(int signal) {
+  if (memory_is_exhausted()) ::_exit(kExitMemoryLimit);
+  // The default action, by returning to the same instruction (or, for abort, by abort itself).
+  ::signal(signal, SIG_DFL);
+  if (signal == SIGABRT) ::raise(signal);
+}
+
+}  // namespace
+
+bool memory_is_exhausted() {
+  const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
+  if (limit == 0) return false;
+  // What is refused is usually the next big or growing piece.
+  return address_space_bytes() > limit - std::max<int64_t>(limit / 8, int64_t{64} << 20);
+}
+
+void enter_sandbox() {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    // Best effort: the limit on memory is what counts.
+    [[maybe_unused]] const ssize_t written = ::write(fd, "1000", 4);
+    ::close(fd);
+  }
+  // A stack overflow leaves no room for the handler on the stack itself.
+  constexpr size_t kStackBytes = 64 << 10;
+  void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (stack != MAP_FAILED) {
+    stack_t alternative{};
+    alternative.ss_sp = stack;
+    alternative.ss_size = kStackBytes;
+    ::sigaltstack(&alternative, nullptr);
+  }
+  struct sigaction action{};
+  action.sa_handler = on_fatal_signal;
+  action.sa_flags = SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE}) ::sigaction(signal, &action, nullptr);
+}
+
+void limit_memory(int64_t more_bytes) {
+  if (kSanitized) return;
+  const int64_t now = address_space_bytes();
+  if (now == 0) return;
+  const int64_t limit = now + more_bytes;
+  rlimit value{};
+  ::getrlimit(RLIMIT_AS, &value);
+  const auto soft = static_cast<rlim_t>(limit);
+  value.rlim_cur = value.rlim_max == RLIM_INFINITY ? soft : std::min(soft, value.rlim_max);
+  ::setrlimit(RLIMIT_AS, &value);
+  limit_bytes = limit;
+}
+
+}  // namespace tensorsmith::measure

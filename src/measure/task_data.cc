@@ -1,0 +1,149 @@
+#include "measure/task_data.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "ir/analysis.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+using Limits = std::unordered_map<const ir::BufferNode*, int64_t>;
+
+void lower_limit(Limits& limits, const ir::Buffer& buffer, int64_t limit) {
+  if (!ir::is_int(buffer->dtype) || limit <= 0) return;
+  auto [it, fresh] = limits.emplace(buffer.get(), limit);
+  if (!fresh) it->second = std::min(it->second, limit);
+}
+
+// Every buffer read by e becomes limited.
+void limit_loads(Limits& limits, const ir::Expr& e, int64_t limit) {
+  for (const ir::Load* load : ir::loads_of(e)) lower_limit(limits, load->buffer, limit);
+}
+
+}  // namespace
+
+std::vector<int64_t> index_limits(const ir::Workload& workload) {
+  Limits limits;
+  // Consumers first: what limits an operation's output limits the integers it is made of.
+  for (auto it = workload.operations.rbegin(); it != workload.operations.rend(); ++it) {
+    const ir::Operation& op = **it;
+    for (size_t b = 0; b < op.bodies.size(); ++b) {
+      const auto found = limits.find(op.outputs[b].get());
+      if (found != limits.end()) limit_loads(limits, op.bodies[b], found->second);
+      for (const ir::Load* load : ir::loads_of(op.bodies[b])) {
+        for (size_t d = 0; d < load->indices.size(); ++d)
+          limit_loads(limits, load->indices[d], load->buffer->shape[d]);
+      }
+    }
+  }
+  std::vector<int64_t> result;
+  for (const auto& input : workload.inputs()) {
+    const auto it = limits.find(input.get());
+    result.push_back(it == limits.end() ? 0 : it->second);
+  }
+  return result;
+}
+
+std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t seed) {
+  Rng rng(seed);
+  const std::vector<int64_t> limits = index_limits(workload);
+  std::vector<lower::Tensor> tensors;
+  size_t i = 0;
+  for (const auto& input : workload.inputs())
+    tensors.push_back(lower::random_tensor(input->dtype, input->shape, rng, limits[i++]));
+  return tensors;
+}
+
+Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
+                                                   std::span<const lower::Tensor> inputs,
+                                                   int64_t memory_limit_bytes) {
+  std::unique_ptr<TaskData> data(new TaskData);
+  TaskSpec& spec = data->spec_;
+  const auto place = [&](const ir::Buffer& buffer) {
+    TensorSpec tensor;
+    tensor.dtype = buffer->dtype;
+    tensor.shape = buffer->shape;
+    tensor.offset = spec.memory_bytes;
+    spec.memory_bytes = aligned(spec.memory_bytes + tensor.bytes());
+    return tensor;
+  };
+  for (const auto& input : workload.inputs()) spec.inputs.push_back(place(input));
+  for (const auto& output : workload.outputs) spec.outputs.push_back(place(output));
+  spec.memory_bytes = std::max(spec.memory_bytes, kAlignment);
+  // The worker holds the tensors again, and packed copies of the constants.
+  spec.memory_limit_bytes = memory_limit_bytes + 4 * spec.memory_bytes;
+
+  const auto failed = [&](const char* what) {
+    return Error{ErrorCode::kResourceExhausted, "",
+                 std::string(what) + " for " + std::to_string(spec.memory_bytes) + " bytes of task data"};
+  };
+  data->fd_ = ::memfd_create("tensorsmith-task", MFD_CLOEXEC);
+  if (data->fd_ < 0 || ::ftruncate(data->fd_, spec.memory_bytes) != 0) return failed("no memory file");
+  void* address = ::mmap(nullptr, static_cast<size_t>(spec.memory_bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
+                         data->fd_, 0);
+  if (address == MAP_FAILED) return failed("no address space");
+  data->address_ = static_cast<std::byte*>(address);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TS_CHECK(static_cast<int64_t>(inputs[i].data.size()) == spec.inputs[i].bytes(), "input sizes differ");
+    if (!inputs[i].data.empty())
+      std::memcpy(data->address_ + spec.inputs[i].offset, inputs[i].data.data(), inputs[i].data.size());
+  }
+  return data;
+}
+
+TaskData::~TaskData() {
+  if (address_) ::munmap(address_, static_cast<size_t>(spec_.memory_bytes));
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void TaskData::set_tolerances(const ir::Workload& workload) {
+  for (size_t i = 0; i < spec_.outputs.size(); ++i)
+    spec_.outputs[i].tolerance = tolerance_for(workload, i, output(i));
+}
+
+Status verify_points(const ir::Workload& workload, std::span<const lower::Tensor> inputs, TaskData& data,
+                     double budget_flops, uint64_t seed) {
+  Rng rng(seed);
+  const double flops = std::max(1.0, ir::flop_count(workload));
+  for (size_t o = 0; o < data.spec().outputs.size(); ++o) {
+    const TensorSpec& tensor = data.spec().outputs[o];
+    const int64_t n = tensor.elements();
+    if (n == 0) continue;
+    // An element of a whole reduction chain may need far more than its share; the minimum is always checked.
+    const double affordable = budget_flops / flops * static_cast<double>(n);
+    const auto count = std::min(n, static_cast<int64_t>(std::clamp(affordable, 64.0, 4096.0)));
+    std::vector<int64_t> points = {0, n - 1};
+    while (static_cast<int64_t>(points.size()) < count)
+      points.push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(n))));
+    std::sort(points.begin(), points.end());
+    points.erase(std::unique(points.begin(), points.end()), points.end());
+    TS_ASSIGN_OR_RETURN(const auto values, lower::evaluate_points(workload, inputs, o, points));
+    const auto element_bytes = static_cast<size_t>(ir::bytes_of(tensor.dtype));
+    std::vector<std::byte> got(points.size() * element_bytes), expected(points.size() * element_bytes);
+    for (size_t i = 0; i < points.size(); ++i) {
+      ir::store_scalar(values[i], expected.data() + i * element_bytes);
+      std::memcpy(got.data() + i * element_bytes,
+                  data.output(o) + static_cast<size_t>(points[i]) * element_bytes, element_bytes);
+    }
+    auto mismatch = compare(tensor.dtype, static_cast<int64_t>(points.size()), got.data(), expected.data(),
+                            tensor.tolerance);
+    if (!mismatch) continue;
+    mismatch->index = points[static_cast<size_t>(mismatch->index)];
+    return Error{ErrorCode::kMismatch, "output " + std::to_string(o),
+                 describe(*mismatch, static_cast<int64_t>(points.size()))};
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::measure

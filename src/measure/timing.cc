@@ -1,0 +1,96 @@
+#include "measure/timing.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tensorsmith::measure {
+
+double raw_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double median(std::span<const double> values) {
+  if (values.empty()) return std::numeric_limits<double>::infinity();
+  std::vector<double> sorted(values.begin(), values.end());
+  const size_t middle = sorted.size() / 2;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(middle), sorted.end());
+  const double upper = sorted[middle];
+  if (sorted.size() % 2 == 1) return upper;
+  return (*std::max_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(middle)) + upper) /
+         2;
+}
+
+double relative_spread(std::span<const double> values) {
+  if (values.size() < 2) return std::numeric_limits<double>::infinity();
+  const double center = median(values);
+  std::vector<double> deviations;
+  deviations.reserve(values.size());
+  for (const double value : values) deviations.push_back(std::abs(value - center));
+  const double half_width =
+      1.96 * 1.2533 * 1.4826 * median(deviations) / std::sqrt(static_cast<double>(values.size()));
+  return center > 0 ? half_width / center : 0;
+}
+
+Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds) {
+  Timing timing;
+  const double start = hooks.now();
+  double estimate = first_run_seconds;
+  const bool hopeless_known =
+      options.hopeless_factor > 0 && options.best_seconds > 0 && std::isfinite(options.best_seconds);
+  const double hopeless = options.hopeless_factor * options.best_seconds;
+
+  if (!options.flush_cache) {
+    // The first run paid for page faults and cold caches. Where it took long that does not matter.
+    if (first_run_seconds < 10 * options.min_repeat_s) {
+      const double before = hooks.now();
+      hooks.run();
+      estimate = hooks.now() - before;
+    }
+    const double runs = std::ceil(options.min_repeat_s / std::max(estimate, 1e-9));
+    timing.runs_per_repeat = static_cast<int>(std::clamp(runs, 1.0, 1e6));
+  }
+
+  const auto repeat = [&] {
+    double seconds = 0;
+    if (options.flush_cache) {
+      hooks.flush();
+      const double before = hooks.now();
+      hooks.run();
+      seconds = hooks.now() - before;
+    } else {
+      const double before = hooks.now();
+      for (int i = 0; i < timing.runs_per_repeat; ++i) hooks.run();
+      seconds = (hooks.now() - before) / timing.runs_per_repeat;
+    }
+    return seconds;
+  };
+
+  const int max_repeats = std::max(1, options.max_repeats);
+  while (static_cast<int>(timing.seconds.size()) < max_repeats) {
+    timing.seconds.push_back(repeat());
+    const auto count = static_cast<int>(timing.seconds.size());
+    const bool enough =
+        count >= std::max(1, options.min_repeats) && relative_spread(timing.seconds) <= options.target_spread;
+    if (enough || count == max_repeats) break;
+    if (count == 1 && hopeless_known && timing.seconds[0] > hopeless) {
+      timing.stopped_early = true;
+      break;
+    }
+    if (hooks.now() - start > options.budget_s) break;
+    // The warm-up was disturbed and the repeats are too short: calibrate again.
+    if (count == 1 && !options.flush_cache &&
+        timing.seconds[0] * timing.runs_per_repeat < 0.5 * options.min_repeat_s) {
+      const double runs = std::ceil(options.min_repeat_s / std::max(timing.seconds[0], 1e-9));
+      timing.runs_per_repeat = static_cast<int>(std::clamp(runs, 1.0, 1e6));
+      timing.seconds.clear();
+    }
+  }
+  return timing;
+}
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,50 @@
+// The timing method: repeat until the spread meets a target, stop early when a candidate cannot win.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace tensorsmith::measure {
+
+struct TimingOptions {
+  int min_repeats = 3;
+  int max_repeats = 12;
+  double target_spread = 0.02;
+  double min_repeat_s = 0.001;
+  double best_seconds = 0;     // of the task so far; 0 or infinite = unknown
+  double hopeless_factor = 3;  // 0 = never stop early
+  double budget_s = 5;         // start no further repeat after this much time
+  bool flush_cache = false;    // flush before every run: a repeat is then one run
+};
+
+struct Timing {
+  std::vector<double> seconds;  // by repeat, each the mean of runs_per_repeat runs
+  int runs_per_repeat = 1;
+  bool stopped_early = false;
+};
+
+// What a timing needs from its surroundings; doubles in tests.
+struct TimingHooks {
+  std::function<void()> run;    // the kernel, once
+  std::function<void()> flush;  // evicts the caches; used with flush_cache only
+  std::function<double()> now;  // seconds
+};
+
+// first_run_seconds: of a run before, which warmed up and is the first estimate.
+//   warm-up:   one more run, whose time decides how many runs make a repeat of min_repeat_s
+//   repeats:   until relative_spread() <= target_spread (at least min_repeats), max_repeats, or the budget
+//   hopeless:  after the first repeat, if slower than hopeless_factor * best_seconds
+Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
+
+double median(std::span<const double> values);
+// Half-width of the 95 % confidence interval of the median, relative to the median, from the median absolute
+// deviation: 1.96 * 1.2533 * 1.4826 * MAD / sqrt(n) / median (normal errors; Rousseeuw and Croux 1993). +inf
+// for fewer than 2 values.
+double relative_spread(std::span<const double> values);
+
+// CLOCK_MONOTONIC_RAW in seconds: not slewed by time synchronization.
+double raw_seconds();
+
+}  // namespace tensorsmith::measure

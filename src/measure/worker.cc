@@ -1,0 +1,355 @@
+#include "measure/worker.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <optional>
+
+#include "codegen/llvm/codegen.h"
+#include "lower/lower.h"
+#include "measure/guarded_memory.h"
+#include "measure/measurer.h"
+#include "measure/protocol.h"
+#include "measure/sandbox.h"
+#include "measure/wire.h"
+#include "runtime/kernel_pool.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+using record::MeasureResult;
+using record::Outcome;
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+MeasureResult failure(Outcome outcome, std::string reason) {
+  MeasureResult result;
+  result.outcome = outcome;
+  result.reason = std::move(reason);
+  return result;
+}
+
+// The task's memory file in this process.
+class TaskMemory {
+ public:
+  TaskMemory(int fd, int64_t bytes) : fd_(fd), bytes_(bytes) {}
+  TaskMemory(const TaskMemory&) = delete;
+  TaskMemory& operator=(const TaskMemory&) = delete;
+  ~TaskMemory() {
+    if (address_) ::munmap(address_, static_cast<size_t>(bytes_));
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Status map() {
+    if (bytes_ == 0) return {};
+    struct stat info{};
+    if (::fstat(fd_, &info) != 0 || info.st_size < bytes_)
+      return Error{ErrorCode::kCorrupt, "", "the task's memory is too small"};
+    void* address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_SHARED, fd_, 0);
+    if (address == MAP_FAILED)
+      return Error{ErrorCode::kResourceExhausted, "", "cannot map the task's memory"};
+    address_ = address;
+    return {};
+  }
+  const std::byte* at(int64_t offset) const { return static_cast<const std::byte*>(address_) + offset; }
+  Status write(int64_t offset, const std::byte* from, int64_t bytes) const {
+    while (bytes > 0) {
+      const ssize_t done = ::pwrite(fd_, from, static_cast<size_t>(bytes), offset);
+      if (done <= 0) return Error{ErrorCode::kIo, "", "cannot write the expected outputs"};
+      offset += done;
+      from += done;
+      bytes -= done;
+    }
+    return {};
+  }
+
+ private:
+  int fd_;
+  int64_t bytes_;
+  void* address_ = nullptr;
+};
+
+// A packed input and the layout it has.
+struct Packed {
+  sched::Layout layout;
+  GuardedBuffer buffer;
+  uint64_t last_use = 0;
+};
+
+struct Task {
+  TaskSpec spec;
+  std::unique_ptr<TaskMemory> memory;
+  std::vector<GuardedBuffer> inputs;
+  std::vector<GuardedBuffer> outputs;
+  std::multimap<int32_t, Packed> packed;  // by input
+};
+
+constexpr size_t kMaxPackedPerTask = 16;
+
+Result<int64_t> packed_bytes(const TensorSpec& tensor, const sched::Layout& layout) {
+  int64_t bytes = ir::bytes_of(tensor.dtype);
+  for (const auto& d : layout) {
+    if (d.dim < 0 || static_cast<size_t>(d.dim) >= tensor.shape.size() || d.divisor < 1 || d.extent < 1 ||
+        bytes > (int64_t{1} << 40) / d.extent)
+      return Error{ErrorCode::kInvalidArgument, "", "the layout of a packed input is out of range"};
+    bytes *= d.extent;
+  }
+  return bytes;
+}
+
+class Worker {
+ public:
+  Worker(int socket, const KernelLoader& loader) : socket_(socket), loader_(loader) {}
+
+  int serve() {
+    if (!send_message(socket_, MessageType::kReady, {}, -1, 0).ok()) return 1;
+    for (;;) {
+      auto message = receive_message(socket_, 0);
+      if (!message.ok()) return message.error().code == ErrorCode::kIo ? 0 : 1;  // kIo: the parent is gone
+      MeasureResult result;
+      MessageType answer = MessageType::kResult;
+      switch (message->type) {
+        case MessageType::kTask: {
+          answer = MessageType::kTaskReady;
+          auto status = set_task(*message);
+          if (!status.ok()) result = failure(Outcome::kMemoryLimit, status.error().message());
+          break;
+        }
+        case MessageType::kRun:
+          result = run(message->payload);
+          break;
+        case MessageType::kReady:
+        case MessageType::kTaskReady:
+        case MessageType::kResult:
+          return 1;
+      }
+      if (!send_message(socket_, answer, encode(result), -1, 0).ok()) return 1;
+    }
+  }
+
+ private:
+  Status set_task(const Message& message);
+  MeasureResult run(const std::vector<char>& payload);
+  Result<const std::byte*> packed_input(const PackedInput& wanted);
+  std::optional<MeasureResult> check_fences();
+  std::optional<MeasureResult> check_outputs();
+  void flush_caches(int64_t bytes);
+
+  int socket_;
+  const KernelLoader& loader_;
+  std::optional<Task> task_;
+  std::unique_ptr<runtime::KernelPool> pool_;
+  GuardedBuffer shared_workspace_;
+  GuardedBuffer thread_workspace_;
+  std::vector<char> flush_buffer_;
+  uint64_t uses_ = 0;
+};
+
+Status Worker::set_task(const Message& message) {
+  // Owns the descriptor from here on.
+  const int fd = message.fd;
+  auto spec = decode_task(message.payload);
+  auto memory = std::make_unique<TaskMemory>(fd, spec.ok() ? spec->memory_bytes : 0);
+  task_.reset();
+  if (!spec.ok()) return spec.error();
+  TS_RETURN_IF_ERROR(memory->map());
+  Task task;
+  task.spec = std::move(spec).value();
+  task.memory = std::move(memory);
+  for (const auto& tensor : task.spec.inputs) {
+    TS_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::allocate(tensor.bytes()));
+    if (tensor.bytes() > 0)
+      std::memcpy(buffer.data(), task.memory->at(tensor.offset), static_cast<size_t>(tensor.bytes()));
+    TS_RETURN_IF_ERROR(buffer.make_read_only());
+    task.inputs.push_back(std::move(buffer));
+  }
+  for (const auto& tensor : task.spec.outputs) {
+    TS_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::allocate(tensor.bytes()));
+    task.outputs.push_back(std::move(buffer));
+  }
+  task_ = std::move(task);
+  return {};
+}
+
+// Weights are packed once for a layout and kept while the task lasts, as a compiled model does ahead of time.
+Result<const std::byte*> Worker::packed_input(const PackedInput& wanted) {
+  if (wanted.input < 0 || static_cast<size_t>(wanted.input) >= task_->inputs.size())
+    return Error{ErrorCode::kInvalidArgument, "", "a packed input does not exist"};
+  const auto index = static_cast<size_t>(wanted.input);
+  const auto [begin, end] = task_->packed.equal_range(wanted.input);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.layout != wanted.layout) continue;
+    it->second.last_use = ++uses_;
+    return static_cast<const std::byte*>(it->second.buffer.data());
+  }
+  if (task_->packed.size() >= kMaxPackedPerTask) {
+    task_->packed.erase(
+        std::min_element(task_->packed.begin(), task_->packed.end(),
+                         [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; }));
+  }
+  const TensorSpec& tensor = task_->spec.inputs[index];
+  TS_ASSIGN_OR_RETURN(const int64_t bytes, packed_bytes(tensor, wanted.layout));
+  TS_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::allocate(bytes));
+  lower::pack(wanted.layout, tensor.shape, ir::bytes_of(tensor.dtype), task_->inputs[index].data(),
+              buffer.data());
+  TS_RETURN_IF_ERROR(buffer.make_read_only());
+  const std::byte* data = buffer.data();
+  task_->packed.emplace(wanted.input, Packed{wanted.layout, std::move(buffer), ++uses_});
+  return data;
+}
+
+std::optional<MeasureResult> Worker::check_fences() {
+  for (size_t i = 0; i < task_->outputs.size(); ++i) {
+    if (!task_->outputs[i].canaries_intact())
+      return failure(Outcome::kWrongOutput, "writes outside of output " + std::to_string(i));
+  }
+  if (!shared_workspace_.canaries_intact() || !thread_workspace_.canaries_intact())
+    return failure(Outcome::kWrongOutput, "writes outside of its workspace");
+  return std::nullopt;
+}
+
+std::optional<MeasureResult> Worker::check_outputs() {
+  if (auto fences = check_fences()) return fences;
+  for (size_t i = 0; i < task_->outputs.size(); ++i) {
+    const TensorSpec& tensor = task_->spec.outputs[i];
+    const auto mismatch = compare(tensor.dtype, tensor.elements(), task_->outputs[i].data(),
+                                  task_->memory->at(tensor.offset), tensor.tolerance);
+    if (mismatch) {
+      return failure(Outcome::kWrongOutput,
+                     "output " + std::to_string(i) + ": " + describe(*mismatch, tensor.elements()));
+    }
+  }
+  return std::nullopt;
+}
+
+void Worker::flush_caches(int64_t bytes) {
+  if (flush_buffer_.size() != static_cast<size_t>(bytes)) flush_buffer_.assign(static_cast<size_t>(bytes), 0);
+  // Writing takes every line from the other caches too.
+  volatile char* data = flush_buffer_.data();
+  for (int64_t i = 0; i < bytes; i += 64) data[i] = static_cast<char>(data[i] + 1);
+}
+
+MeasureResult Worker::run(const std::vector<char>& payload) {
+  if (!task_) return failure(Outcome::kWorkerLost, "a run without a task");
+  auto decoded = decode_run(payload);
+  if (!decoded.ok()) return failure(Outcome::kWorkerLost, decoded.error().message());
+  const RunRequest& request = *decoded;
+  const double start = raw_seconds();
+
+  if (!pool_ || pool_->num_threads() != request.threads) {
+    pool_.reset();
+    pool_ = std::make_unique<runtime::KernelPool>(request.threads);
+  }
+  limit_memory(task_->spec.memory_limit_bytes);
+  auto loaded = loader_(request.object, request.symbol);
+  if (!loaded.ok()) return failure(Outcome::kBuildError, "cannot be loaded: " + loaded.error().message());
+
+  std::vector<void*> buffers;
+  for (auto& input : task_->inputs) buffers.push_back(input.data());
+  for (const auto& packed : request.packed) {
+    auto data = packed_input(packed);
+    if (!data.ok()) return failure(Outcome::kMemoryLimit, data.error().message());
+    buffers[static_cast<size_t>(packed.input)] = const_cast<std::byte*>(*data);
+  }
+  for (auto& output : task_->outputs) buffers.push_back(output.data());
+
+  const int64_t stride = round_up(request.thread_workspace_bytes, 4096);
+  if (stride > (int64_t{1} << 40) / pool_->num_threads())
+    return failure(Outcome::kMemoryLimit, "its workspace is too large");
+  for (auto [workspace, bytes] : {std::pair{&shared_workspace_, request.shared_workspace_bytes},
+                                  std::pair{&thread_workspace_, stride * pool_->num_threads()}}) {
+    if (workspace->data() && workspace->size() == bytes) continue;
+    *workspace = GuardedBuffer();
+    auto allocated = GuardedBuffer::allocate(bytes);
+    if (!allocated.ok())
+      return failure(Outcome::kMemoryLimit, "its workspace: " + allocated.error().message());
+    *workspace = std::move(allocated).value();
+  }
+  // NaN as float: reading what was not written shows in the output.
+  shared_workspace_.reset(0xFF);
+  thread_workspace_.reset(0xFF);
+
+  TensorsmithKernelContext context{};
+  context.parallel_for = &runtime::KernelPool::parallel_for_abi;
+  context.pool = pool_.get();
+  context.num_threads = pool_->num_threads();
+  context.shared_workspace = shared_workspace_.data();
+  context.thread_workspace = thread_workspace_.data();
+  context.thread_workspace_stride = stride;
+
+  for (size_t i = 0; i < task_->outputs.size(); ++i) {
+    task_->outputs[i].reset(0xFF);
+    if (!request.make_reference) {
+      poison(task_->memory->at(task_->spec.outputs[i].offset), task_->outputs[i].size(),
+             task_->outputs[i].data());
+    }
+  }
+  const double before = raw_seconds();
+  loaded->function(&context, buffers.data());
+  const double first_run = raw_seconds() - before;
+
+  MeasureResult result;
+  if (request.make_reference) {
+    if (auto wrong = check_fences()) return *wrong;
+    for (size_t i = 0; i < task_->outputs.size(); ++i) {
+      const auto status = task_->memory->write(task_->spec.outputs[i].offset, task_->outputs[i].data(),
+                                               task_->outputs[i].size());
+      if (!status.ok()) return failure(Outcome::kWorkerLost, status.error().message());
+    }
+    result.seconds = {first_run};
+    result.runs_per_repeat = 1;
+    result.measure_seconds = raw_seconds() - start;
+    return result;
+  }
+  if (auto wrong = check_outputs()) return *wrong;
+
+  TimingHooks hooks;
+  hooks.run = [&] { loaded->function(&context, buffers.data()); };
+  hooks.flush = [&] { flush_caches(request.flush_bytes); };
+  hooks.now = raw_seconds;
+  Timing timing = measure_time(request.timing, hooks, first_run);
+  // A race between threads, or a dependence on what the outputs held before, shows in later runs only.
+  if (auto wrong = check_outputs()) {
+    wrong->reason = "right at first, wrong after " +
+                    std::to_string(timing.seconds.size() * static_cast<size_t>(timing.runs_per_repeat)) +
+                    " runs: " + wrong->reason;
+    return *wrong;
+  }
+  result.seconds = std::move(timing.seconds);
+  result.runs_per_repeat = timing.runs_per_repeat;
+  result.stopped_early = timing.stopped_early;
+  result.measure_seconds = raw_seconds() - start;
+  return result;
+}
+
+}  // namespace
+
+int serve_worker(int socket, const KernelLoader& loader) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started by hand
+  enter_sandbox();
+  try {
+    return Worker(socket, loader).serve();
+  } catch (const std::bad_alloc&) {
+    return kExitMemoryLimit;
+  }
+}
+
+int worker_main(int, char**) {
+  return serve_worker(
+      kWorkerSocket,
+      [](const std::vector<char>& object, const std::string& symbol) -> Result<LoadedFunction> {
+        TS_ASSIGN_OR_RETURN(std::shared_ptr<codegen::LoadedKernel> kernel,
+                            codegen::LoadedKernel::load(object, symbol));
+        const TensorsmithKernel function = kernel->function();
+        return LoadedFunction{std::move(kernel), function};
+      });
+}
+
+}  // namespace tensorsmith::measure

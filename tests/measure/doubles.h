@@ -1,0 +1,138 @@
+// Candidates that are test doubles: a trace of one Unroll step whose number names a symbol of doubles.c.
+#pragma once
+
+#include <dirent.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ir/expr.h"
+#include "measure/local_measurer.h"
+
+namespace tensorsmith::measure {
+
+inline ir::Workload matmul16() {
+  const auto a = ir::placeholder("A", ir::DType::kF32, {16, 16});
+  const auto b = ir::placeholder("B", ir::DType::kF32, {16, 16}, true);
+  const ir::Axis i{ir::Var("i"), 16}, j{ir::Var("j"), 16}, k{ir::Var("k"), 16};
+  const auto c = ir::compute("C", {i, j}, {k}, ir::Combiner::kSum,
+                             {ir::load(a->output(), {i.var, k.var}) * ir::load(b->output(), {k.var, j.var})});
+  ir::Workload workload;
+  workload.operations = {a, b, c};
+  workload.outputs = {c->output()};
+  return workload;
+}
+
+// Names of doubles, and what the builder itself does for some.
+class DoubleBuilder final : public Builder {
+ public:
+  static Candidate candidate(const std::string& name) {
+    const auto& names = all();
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == name) return number(i);
+    }
+    throw_internal_error(__FILE__, __LINE__, "no double " + name);
+  }
+
+  BuildResult build(const ir::Workload&, const sched::Trace& trace) const override {
+    const auto& name =
+        all().at(static_cast<size_t>(std::get<sched::Unroll>(trace.steps.at(0)).auto_max_step));
+    if (name == "not_legal") return BuildFailure{record::Outcome::kInvalidSchedule, "step 3: no"};
+    if (name == "not_built") return BuildFailure{record::Outcome::kBuildError, "internal error: x"};
+    if (name == "throws") throw std::bad_alloc();
+    if (name == "builds_long") std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    BuiltCandidate built;
+    built.kernel.symbol = name == "builds_long" ? "right" : name;
+    if (name == "no_object") {
+      built.kernel.object = {'x'};
+      return built;
+    }
+    if (name == "huge_workspace") {
+      built.kernel.symbol = "right";
+      built.kernel.shared_workspace_bytes = int64_t{1} << 44;
+    }
+    if (name == "right_with_workspace" || name == "writes_outside_workspace") {
+      built.kernel.shared_workspace_bytes = 4096;
+      built.kernel.thread_workspace_bytes = 256;
+    }
+    if (name == "right_packed") built.packed = {{1, {{1, 1, 16}, {0, 1, 16}}}};
+    std::ifstream file(DOUBLES, std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    const std::string text = bytes.str();
+    built.kernel.object.assign(text.begin(), text.end());
+    return built;
+  }
+
+ private:
+  static const std::vector<std::string>& all() {
+    static const std::vector<std::string> names = {"right",
+                                                   "right_with_workspace",
+                                                   "right_packed",
+                                                   "slow",
+                                                   "wrong_element",
+                                                   "unwritten",
+                                                   "accumulates",
+                                                   "wrong_later",
+                                                   "writes_before",
+                                                   "writes_far_after",
+                                                   "writes_outside_workspace",
+                                                   "writes_input",
+                                                   "segfaults",
+                                                   "aborts",
+                                                   "executes_nonsense",
+                                                   "overflows_stack",
+                                                   "loops",
+                                                   "loops_everywhere",
+                                                   "eats_memory",
+                                                   "eats_memory_and_loops",
+                                                   "exits",
+                                                   "closes_descriptors",
+                                                   "sends_garbage",
+                                                   "not_legal",
+                                                   "not_built",
+                                                   "throws",
+                                                   "builds_long",
+                                                   "no_object",
+                                                   "huge_workspace"};
+    return names;
+  }
+  static Candidate number(size_t i) {
+    Candidate candidate;
+    candidate.trace.steps = {sched::Unroll{0, static_cast<int64_t>(i)}};
+    return candidate;
+  }
+};
+
+inline target::Device test_device() {
+  target::Device device;
+  device.name = "test";
+  device.l3_bytes = 1 << 20;
+  return device;
+}
+
+// Processes whose parent is `parent`, zombies included.
+inline std::vector<int> children_of(int parent) {
+  std::vector<int> children;
+  DIR* proc = ::opendir("/proc");
+  while (const dirent* entry = ::readdir(proc)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const size_t end = text.rfind(')');
+    if (end == std::string::npos || end + 4 > text.size()) continue;
+    if (std::atoi(text.c_str() + end + 4) == parent) children.push_back(pid);
+  }
+  ::closedir(proc);
+  return children;
+}
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,225 @@
+// The measurer with candidates that do everything they must not do: each costs itself only.
+#include "measure/measurer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "doubles.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+using record::MeasureResult;
+using record::Outcome;
+using ::testing::HasSubstr;
+
+MeasureOptions test_options() {
+  MeasureOptions options;
+  options.settings.threads = 2;
+  options.run_timeout_s = 1.5;
+  options.build_timeout_s = 10;
+  options.memory_limit_bytes = int64_t{256} << 20;
+  return options;
+}
+
+class MeasurerTest : public ::testing::Test {
+ protected:
+  std::vector<MeasureResult> measure(const std::vector<std::string>& names,
+                                     const MeasureOptions& options = test_options(), double best = 0) {
+    if (!measurer_) {
+      auto made =
+          make_local_measurer(test_device(), options, {TEST_WORKER}, log_, std::make_shared<DoubleBuilder>());
+      EXPECT_TRUE(made.ok()) << made.error().message();
+      measurer_ = std::move(made).value();
+    }
+    std::vector<Candidate> candidates;
+    for (const auto& name : names) candidates.push_back(DoubleBuilder::candidate(name));
+    size_t expected_index = 0;
+    auto results = measurer_->measure(matmul16(), candidates, best, [&](size_t i, const MeasureResult&) {
+      EXPECT_EQ(i, expected_index++);
+    });
+    EXPECT_TRUE(results.ok()) << results.error().message();
+    EXPECT_EQ(expected_index, names.size());
+    return results.ok() ? *results : std::vector<MeasureResult>(names.size());
+  }
+
+  // The candidate fails so, and the ones before and after it are measured.
+  void expect_failure(const std::string& name, Outcome outcome, const std::string& reason) {
+    SCOPED_TRACE(name);
+    const auto results = measure({"right", name, "right"});
+    EXPECT_TRUE(results[0].ok()) << results[0].reason;
+    EXPECT_EQ(results[1].outcome, outcome)
+        << record::to_string(results[1].outcome) << " " << results[1].reason;
+    EXPECT_THAT(results[1].reason, HasSubstr(reason));
+    EXPECT_TRUE(std::isinf(results[1].best_estimate()));
+    EXPECT_TRUE(results[2].ok()) << results[2].reason;
+  }
+
+  NullLogSink log_;
+  std::unique_ptr<Measurer> measurer_;
+};
+
+TEST_F(MeasurerTest, RightCandidatesAreTimed) {
+  auto options = test_options();
+  options.hopeless_factor = 0;
+  const auto results = measure({"right", "right_with_workspace", "right_packed", "right"}, options);
+  for (const auto& result : results) {
+    ASSERT_TRUE(result.ok()) << result.reason;
+    EXPECT_TRUE(result.reason.empty());
+    EXPECT_GE(result.seconds.size(), 3u);
+    EXPECT_LE(result.seconds.size(), 12u);
+    EXPECT_GT(result.best_estimate(), 0);
+    EXPECT_LT(result.best_estimate(), 0.1);
+    EXPECT_GE(result.runs_per_repeat, 1);
+    EXPECT_FALSE(result.stopped_early);
+    EXPECT_GT(result.measure_seconds, 0);
+    EXPECT_GE(result.build_seconds, 0);
+  }
+}
+
+TEST_F(MeasurerTest, WrongOutputs) {
+  expect_failure("wrong_element", Outcome::kWrongOutput, "output 0: element 37 is ");
+  expect_failure("unwritten", Outcome::kWrongOutput, "output 0: element 255 is ");
+  expect_failure("accumulates", Outcome::kWrongOutput, "elements differ");
+  expect_failure("wrong_later", Outcome::kWrongOutput, "right at first, wrong after");
+  expect_failure("writes_before", Outcome::kWrongOutput, "writes outside of output 0");
+  expect_failure("writes_outside_workspace", Outcome::kWrongOutput, "writes outside of its workspace");
+}
+
+TEST_F(MeasurerTest, Crashes) {
+  expect_failure("segfaults", Outcome::kCrash, "SIGSEGV");
+  expect_failure("writes_far_after", Outcome::kCrash, "SIGSEGV");
+  expect_failure("writes_input", Outcome::kCrash, "SIGSEGV");
+  expect_failure("aborts", Outcome::kCrash, "SIGABRT");
+  expect_failure("executes_nonsense", Outcome::kCrash, "SIGILL");
+  expect_failure("overflows_stack", Outcome::kCrash, "SIGSEGV");
+  expect_failure("exits", Outcome::kCrash, "ended with status 0");
+  expect_failure("sends_garbage", Outcome::kCrash, "garbage");
+}
+
+TEST_F(MeasurerTest, Hangs) {
+  expect_failure("loops", Outcome::kRunTimeout, "not done after 1.5 s");
+  expect_failure("loops_everywhere", Outcome::kRunTimeout, "not done after 1.5 s");
+}
+
+TEST_F(MeasurerTest, WorkerThatClosesItsSocketIsEnded) {
+  const auto results = measure({"closes_descriptors", "right"});
+  EXPECT_FALSE(results[0].ok());
+  EXPECT_TRUE(results[1].ok());
+}
+
+TEST_F(MeasurerTest, Memory) {
+  expect_failure("eats_memory", Outcome::kMemoryLimit, "the memory limit was reached");
+  expect_failure("eats_memory_and_loops", Outcome::kMemoryLimit, "the memory limit was reached");
+  expect_failure("huge_workspace", Outcome::kMemoryLimit, "workspace");
+}
+
+TEST_F(MeasurerTest, BuildFailures) {
+  expect_failure("not_legal", Outcome::kInvalidSchedule, "step 3: no");
+  expect_failure("not_built", Outcome::kBuildError, "internal error: x");
+  expect_failure("throws", Outcome::kBuildError, "bad_alloc");
+  expect_failure("no_object", Outcome::kBuildError, "cannot be loaded");
+}
+
+TEST_F(MeasurerTest, BuildTimeoutCostsOneCandidate) {
+  for (int threads : {1, 64}) {  // overlapping builds, and builds between the runs
+    measurer_.reset();
+    auto options = test_options();
+    options.settings.threads = threads;
+    options.build_timeout_s = 0.3;
+    const auto results = measure({"right", "builds_long", "right", "builds_long", "right"}, options);
+    for (size_t i : {0, 2, 4}) EXPECT_TRUE(results[i].ok()) << i << results[i].reason;
+    for (size_t i : {1, 3}) {
+      EXPECT_EQ(results[i].outcome, Outcome::kBuildTimeout);
+      EXPECT_EQ(results[i].reason, "not built after 0.3 s");
+    }
+  }
+}
+
+TEST_F(MeasurerTest, HopelessCandidatesStopEarly) {
+  auto results = measure({"right", "slow", "right"});
+  EXPECT_TRUE(results[1].ok());
+  EXPECT_TRUE(results[1].stopped_early);  // against the first one of the list
+  EXPECT_EQ(results[1].seconds.size(), 1u);
+  EXPECT_GE(results[1].best_estimate(), 0.02);
+  results = measure({"slow"}, test_options(), /*best=*/1e-4);
+  EXPECT_TRUE(results[0].stopped_early);
+  results = measure({"slow"});
+  EXPECT_FALSE(results[0].stopped_early);
+  EXPECT_GE(results[0].seconds.size(), 3u);
+}
+
+TEST_F(MeasurerTest, FlushedRunsAreTimedOneByOne) {
+  auto options = test_options();
+  options.settings.flush_cache = true;
+  const auto results = measure({"right"}, options);
+  ASSERT_TRUE(results[0].ok()) << results[0].reason;
+  EXPECT_EQ(results[0].runs_per_repeat, 1);
+}
+
+TEST_F(MeasurerTest, NoProcessIsLeft) {
+  measure({"right", "segfaults", "right", "exits"});
+  EXPECT_EQ(children_of(::getpid()).size(), 1u);
+  measurer_.reset();
+  EXPECT_TRUE(children_of(::getpid()).empty());
+}
+
+TEST(MeasurerStart, UnusableWorkersAreAClearError) {
+  NullLogSink log;
+  const auto start = [&](std::vector<std::string> command) {
+    auto made = make_local_measurer(test_device(), test_options(), std::move(command), log,
+                                    std::make_shared<DoubleBuilder>());
+    EXPECT_FALSE(made.ok());
+    EXPECT_TRUE(children_of(::getpid()).empty());
+    return made.ok() ? "" : made.error().message();
+  };
+  EXPECT_THAT(start({"/nonexistent/worker"}),
+              HasSubstr("/nonexistent/worker: the measurement worker does not start: exit status 127 (cannot "
+                        "execute the program)"));
+  EXPECT_THAT(start({TEST_WORKER, "exits"}), HasSubstr("exit status 5"));
+  EXPECT_THAT(start({TEST_WORKER, "complains"}), HasSubstr("exit status 1 (no licence )"));
+  EXPECT_THAT(start({}), HasSubstr("worker_command: is empty"));
+}
+
+// The tuner is killed while a candidate hangs: the worker, which cannot notice, ends too.
+TEST(MeasurerKill, KilledParentLeavesNoWorker) {
+  const pid_t tuner = ::fork();
+  if (tuner == 0) {
+    NullLogSink log;
+    auto options = test_options();
+    options.run_timeout_s = 100;
+    auto made =
+        make_local_measurer(test_device(), options, {TEST_WORKER}, log, std::make_shared<DoubleBuilder>());
+    if (made.ok()) {
+      const Candidate loops[] = {DoubleBuilder::candidate("loops_everywhere")};
+      (void)(*made)->measure(matmul16(), loops, 0, nullptr);
+    }
+    ::_exit(1);
+  }
+  std::vector<int> workers;
+  for (int i = 0; i < 200 && workers.empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    workers = children_of(tuner);
+  }
+  ASSERT_EQ(workers.size(), 1u);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // it hangs in the candidate now
+  ::kill(tuner, SIGKILL);
+  ASSERT_EQ(::waitpid(tuner, nullptr, 0), tuner);
+  const auto alive = [&] {
+    std::ifstream stat("/proc/" + std::to_string(workers[0]) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const size_t end = text.rfind(')');
+    return end != std::string::npos && end + 2 < text.size() && text[end + 2] != 'Z';
+  };
+  for (int i = 0; i < 200 && alive(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  EXPECT_FALSE(alive());
+}
+
+}  // namespace
+}  // namespace tensorsmith::measure
