@@ -139,26 +139,31 @@ class RowsPlan final : public Plan {
     for (const auto& member : members_) {
       const auto& stage = context_.stage(member.stage);
       const double points = stage.spatial_points() * stage.reduce_points();
-      double width = 1, extra = 0;
+      // Cycles a point: of the arithmetic in vectors of `width`, and of reads that gather.
+      double width = 1, extra = 0, gathers = 0;
+      const double flops = stage.flops_per_point + 1;
       if (contiguous_row_) {
         width = static_cast<double>(std::min(row_width(d), lanes_));
+        for (const auto& read : effective_reads(context_, member.stage))
+          if (!read.affine || std::abs(stride_along_rows(member, read)) > 1) gathers += 1.5;
       } else if (!stage.reduction) {
         width = std::min<double>(static_cast<double>(lanes_), stage.spatial_points());
       } else if (member.factor_slot != kNone && category(d, member.factor_slot) > 0) {
+        // The dependent chain of additions is shared by the vectors in flight; the lanes are added one by
+        // one.
         const double factor = static_cast<double>(factor_of(member, category(d, member.factor_slot)));
-        // The dependent chain of additions is shared by the vectors in flight.
-        width = std::min(factor, static_cast<double>(lanes_) * 4) / 2;
-        extra = stage.spatial_points() * factor;
+        const double full = static_cast<double>(lanes_);
+        width = std::min(factor, full) / std::max(1.0, m.fma_latency * full / std::max(factor, full) / flops);
+        extra = stage.spatial_points() * factor * m.fma_latency;
       } else {
-        width = 0.25;
+        width = flops / m.fma_latency;
       }
-      double flops = stage.flops_per_point + 1;
       if (member.inline_slot != kNone && category(d, member.inline_slot) == 1) {
         inlined += stage.flops_per_point * static_cast<double>(stage.consumers.size()) * points /
                    static_cast<double>(lanes_);
         continue;
       }
-      cycles += points / width * flops + extra;
+      cycles += points * (flops / width + gathers) + extra;
     }
     cycles += inlined;
     if (!self_) cycles += info_.spatial_points() / static_cast<double>(lanes_) * (info_.flops_per_point + 2);
@@ -243,6 +248,13 @@ class RowsPlan final : public Plan {
   int64_t row_width(Decisions d) const {
     const int64_t extent = info_.extents[static_cast<size_t>(rows_.back())];
     return std::min(extent, lanes_ * (int64_t{1} << category(d, width_slot_)));
+  }
+
+  // Elements that a member's read moves from one row to the next, in vectors of rows.
+  int64_t stride_along_rows(const Member& member, const Read& read) const {
+    for (size_t a = 0; a < member.to_output.size(); ++a)
+      if (member.to_output[a] == rows_.back()) return read.strides[a];
+    return 0;
   }
 
   // Orders a member's loops so that the vector axis is innermost, and vectorizes it.
