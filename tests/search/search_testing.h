@@ -1,0 +1,90 @@
+// Doubles for tests of the search.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "ir/structural.h"
+#include "measure/measurer.h"
+#include "target/target.h"
+
+namespace tensorsmith::search::test {
+
+inline target::Device device() {
+  target::Device d;
+  d.name = "test";
+  d.arch = "x86-64";
+  d.vector_bytes = 32;
+  d.vector_registers = 16;
+  d.fma_per_cycle = 2;
+  d.cores = 1;
+  return d;
+}
+
+// Stands still unless told.
+class FakeClock final : public Clock {
+ public:
+  double monotonic_seconds() const override { return now; }
+  int64_t unix_milliseconds() const override { return static_cast<int64_t>(now * 1000); }
+  double now = 1000;
+};
+
+struct Killed : std::runtime_error {
+  Killed() : std::runtime_error("killed") {}
+};
+
+// Answers from a function of the workload's key and the trace's text; counts every measurement.
+class FakeMeasurer final : public measure::Measurer {
+ public:
+  using Answer = std::function<record::MeasureResult(const std::string& task, const sched::Trace& trace)>;
+  FakeMeasurer(Answer answer, FakeClock& clock, double seconds_per_trial = 0.1)
+      : answer_(std::move(answer)), clock_(clock), seconds_per_trial_(seconds_per_trial) {}
+
+  Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
+                                                     std::span<const measure::Candidate> candidates,
+                                                     double /*best_seconds_so_far*/,
+                                                     const Done& done) override {
+    const std::string key = ir::structural_key(workload);
+    std::vector<record::MeasureResult> results;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (kill_after >= 0 && total >= kill_after) throw Killed();
+      clock_.now += seconds_per_trial_;
+      ++total;
+      log.emplace_back(key, candidates[i].origin);
+      if (candidates[i].origin != "confirm") ++counts[key + "\n" + sched::print(candidates[i].trace)];
+      results.push_back(answer_(key, candidates[i].trace));
+      done(i, results.back());
+    }
+    return results;
+  }
+
+  std::map<std::string, int> counts;                     // by task and trace, without confirmations
+  std::vector<std::pair<std::string, std::string>> log;  // task key and origin, in order
+  int64_t total = 0;
+  int64_t kill_after = -1;
+
+ private:
+  Answer answer_;
+  FakeClock& clock_;
+  double seconds_per_trial_;
+};
+
+inline record::MeasureResult took(double seconds) {
+  record::MeasureResult result;
+  result.seconds = {seconds, seconds, seconds};
+  result.runs_per_repeat = 1;
+  return result;
+}
+
+inline record::MeasureResult failed(record::Outcome outcome, std::string reason) {
+  record::MeasureResult result;
+  result.outcome = outcome;
+  result.reason = std::move(reason);
+  return result;
+}
+
+}  // namespace tensorsmith::search::test

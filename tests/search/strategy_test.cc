@@ -1,0 +1,127 @@
+// Strategies on synthetic landscapes, where the optimum is known and measuring is free.
+#include "search/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <unordered_map>
+
+#include "search_testing.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::search {
+namespace {
+
+using namespace tensorsmith::test::standard;
+
+// Distance of a candidate from a hidden one, in octaves of each decision.
+struct Landscape {
+  space::Candidate best;
+  double seconds(const space::Candidate& c) const {
+    double distance = c.sketch == best.sketch ? 0 : 4;
+    for (size_t i = 0; i < std::min(c.decisions.size(), best.decisions.size()); ++i)
+      distance += std::abs(std::log2((static_cast<double>(c.decisions[i]) + 1) /
+                                     (static_cast<double>(best.decisions[i]) + 1)));
+    return 1 + distance;
+  }
+};
+
+struct Outcome {
+  double best = 1e30;
+  size_t measured = 0;
+};
+
+Outcome run(StrategyKind kind, const space::DesignSpace& space, const Landscape& landscape, uint64_t seed,
+            int rounds, size_t batch) {
+  Rng rng(seed);
+  auto strategy = make_strategy(kind);
+  std::vector<MeasuredCandidate> measured;
+  std::unordered_map<uint64_t, int> seen;
+  StrategyView view;
+  view.space = &space;
+  // The draft knows nothing here; the model is right up to noise that depends on the candidate.
+  view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000); };
+  view.score = [&](std::span<const space::Candidate> candidates) {
+    std::vector<float> scores;
+    for (const auto& c : candidates)
+      scores.push_back(
+          static_cast<float>(-landscape.seconds(c) * (1 + 0.1 * static_cast<double>(c.hash() % 100) / 100)));
+    return scores;
+  };
+  view.known = [&](const space::Candidate& c) { return seen.count(c.hash()) > 0; };
+  view.score_budget = 256;
+  Outcome outcome;
+  for (int r = 0; r < rounds; ++r) {
+    view.measured = measured;
+    const auto batch_candidates = strategy->propose(view, batch, rng);
+    EXPECT_LE(batch_candidates.size(), batch);
+    for (const auto& c : batch_candidates) {
+      EXPECT_EQ(seen[c.hash()]++, 0) << "proposed twice";
+      EXPECT_TRUE(space.check(c).ok());
+      measured.push_back({c, landscape.seconds(c)});
+      outcome.best = std::min(outcome.best, landscape.seconds(c));
+    }
+  }
+  outcome.measured = measured.size();
+  return outcome;
+}
+
+TEST(Strategy, ModelGuidedSearchBeatsRandomSearch) {
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  int evolutionary_wins = 0, annealing_wins = 0;
+  const int seeds = 5;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed * 77);
+    Landscape landscape{space->sample(rng)};
+    const auto random = run(StrategyKind::kRandom, *space, landscape, seed, 4, 16);
+    const auto evolutionary = run(StrategyKind::kEvolutionary, *space, landscape, seed, 4, 16);
+    const auto annealing = run(StrategyKind::kAnnealing, *space, landscape, seed, 4, 16);
+    EXPECT_EQ(evolutionary.measured, 64U);
+    evolutionary_wins += evolutionary.best < random.best ? 1 : 0;
+    annealing_wins += annealing.best < random.best ? 1 : 0;
+  }
+  EXPECT_GE(evolutionary_wins, seeds - 1);
+  EXPECT_GE(annealing_wins, seeds - 1);
+}
+
+TEST(Strategy, SameSeedSameProposals) {
+  const auto space = space::DesignSpace::build(matmul(20, 24, 8), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  Rng rng(5);
+  const Landscape landscape{space->sample(rng)};
+  for (auto kind : {StrategyKind::kEvolutionary, StrategyKind::kAnnealing, StrategyKind::kRandom}) {
+    const auto a = run(kind, *space, landscape, 9, 2, 8);
+    const auto b = run(kind, *space, landscape, 9, 2, 8);
+    EXPECT_EQ(a.best, b.best);
+  }
+}
+
+TEST(Strategy, ExhaustsATinySpaceAndStops) {
+  const auto space = space::DesignSpace::build(elementwise_chain(3), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  size_t legal = 0;
+  for (size_t k = 0; k < space->num_sketches(); ++k)
+    for (const auto& c : space->enumerate(static_cast<int>(k), 100000)) legal += space->check(c).ok() ? 1 : 0;
+  Rng rng(5);
+  const Landscape landscape{space->sample(rng)};
+  for (auto kind : {StrategyKind::kEvolutionary, StrategyKind::kAnnealing, StrategyKind::kRandom}) {
+    const auto all = run(kind, *space, landscape, 3, static_cast<int>(legal), 4);
+    EXPECT_EQ(all.measured, legal);
+    EXPECT_EQ(all.best, 1);
+  }
+}
+
+TEST(Strategy, ParsesNames) {
+  EXPECT_EQ(*parse_strategy("evolutionary"), StrategyKind::kEvolutionary);
+  EXPECT_EQ(*parse_strategy("annealing"), StrategyKind::kAnnealing);
+  EXPECT_EQ(*parse_strategy("random"), StrategyKind::kRandom);
+  const auto bad = parse_strategy("genetic");
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(bad.error().reason.find("'genetic'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tensorsmith::search

@@ -1,0 +1,80 @@
+#include "search/task_scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::search {
+namespace {
+
+TaskStatus task(double weight, double flops, std::vector<double> history, uint64_t group) {
+  TaskStatus t;
+  t.weight = weight;
+  t.flops = flops;
+  t.best_seconds = history.empty() ? std::numeric_limits<double>::infinity() : history.back();
+  t.history = std::move(history);
+  t.group = group;
+  return t;
+}
+
+TEST(TaskScheduler, GainFollowsTheGradientFormula) {
+  // One task in its group: throughput = flops / g, so beta * flops / throughput = 2 g never binds, and the
+  // forward term is g / t.
+  const std::vector<TaskStatus> tasks{task(3, 100, {8, 6, 5, 4}, 1)};
+  const double backward = (8.0 - 4.0) / 3;
+  const double forward = 4.0 / 4;
+  EXPECT_NEAR(expected_gain(tasks, 0, {}), 3 * (0.2 * backward + 0.8 * forward), 1e-12);
+}
+
+TEST(TaskScheduler, SimilarTasksBoundWhatIsReachable) {
+  // The other task of the group runs at 1000 flop/s; this one needs 100 / 1000 s at that throughput, so twice
+  // that is thought reachable although it has had many rounds.
+  const std::vector<TaskStatus> tasks{task(1, 100, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 7),
+                                      task(1, 1000, {1, 1, 1, 1, 1}, 7)};
+  EXPECT_NEAR(expected_gain(tasks, 0, {}), 0.8 * (1 - 2 * 0.1), 1e-12);
+  auto alone = tasks;
+  alone[1].group = 8;
+  EXPECT_NEAR(expected_gain(alone, 0, {}), 0.8 * 0.1, 1e-12);
+}
+
+TEST(TaskScheduler, PicksTheBottleneck) {
+  std::vector<TaskStatus> tasks;
+  for (int i = 0; i < 10; ++i) tasks.push_back(task(1, 1, {1e-5, 1e-5}, static_cast<uint64_t>(i)));
+  tasks[6] = task(4, 1, {1e-3, 1e-3}, 6);
+  SchedulerOptions options;
+  options.epsilon = 0;
+  Rng rng(1);
+  EXPECT_EQ(choose_task(tasks, options, rng), 6U);
+  tasks[6].exhausted = true;
+  EXPECT_NE(choose_task(tasks, options, rng), 6U);
+}
+
+TEST(TaskScheduler, NewTasksComeFirstAndFailingOnesLast) {
+  std::vector<TaskStatus> tasks{task(1, 1, {1e-3}, 1), task(1, 1, {}, 2), task(1, 1, {1e-3}, 3)};
+  SchedulerOptions options;
+  options.epsilon = 0;
+  Rng rng(1);
+  EXPECT_EQ(choose_task(tasks, options, rng), 1U);
+  tasks[1].history = {std::numeric_limits<double>::infinity()};
+  EXPECT_NE(choose_task(tasks, options, rng), 1U);
+}
+
+TEST(TaskScheduler, AllExhausted) {
+  std::vector<TaskStatus> tasks{task(1, 1, {1e-3}, 1)};
+  tasks[0].exhausted = true;
+  Rng rng(1);
+  EXPECT_EQ(choose_task(tasks, {}, rng), tasks.size());
+}
+
+TEST(TaskScheduler, GroupsByOperatorSequence) {
+  using namespace tensorsmith::test::standard;
+  EXPECT_EQ(similarity_group(matmul(4, 5, 6)), similarity_group(matmul(64, 32, 16)));
+  EXPECT_NE(similarity_group(matmul(4, 5, 6)), similarity_group(dense_bias_relu(4, 5, 6)));
+  EXPECT_NE(similarity_group(softmax(4, 5)), similarity_group(layernorm(4, 5)));
+}
+
+}  // namespace
+}  // namespace tensorsmith::search

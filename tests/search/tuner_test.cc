@@ -1,0 +1,321 @@
+// tune() with a measurer, a trainer and a clock that only pretend.
+#include "search/tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/hash.h"
+#include "ir/structural.h"
+#include "search/pipeline.h"
+#include "search_testing.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::search {
+namespace {
+
+using namespace tensorsmith::test::standard;
+using test::failed;
+using test::FakeClock;
+using test::FakeMeasurer;
+using test::Killed;
+using test::took;
+
+// A model without opinion.
+class FlatTrainer final : public learn::Trainer {
+ public:
+  class Flat final : public learn::CostModel {
+   public:
+    std::vector<float> predict(std::span<const learn::Sample> programs) const override {
+      return std::vector<float>(programs.size(), 0.0F);
+    }
+    std::string name() const override { return "flat"; }
+  };
+  Result<std::unique_ptr<learn::CostModel>> train(std::span<const learn::TrainingProgram> programs) override {
+    ++trainings;
+    last = programs.size();
+    return std::unique_ptr<learn::CostModel>(std::make_unique<Flat>());
+  }
+  int trainings = 0;
+  size_t last = 0;
+};
+
+TuneTask task(const std::string& name, ir::Workload workload, double weight = 1) {
+  TuneTask t;
+  t.name = name;
+  t.key = ir::structural_key(workload);
+  t.workload = std::move(workload);
+  t.weight = weight;
+  return t;
+}
+
+// Seconds that depend on the trace only.
+double pseudo_seconds(const sched::Trace& trace) {
+  return 1e-3 * (1 + static_cast<double>(Hasher().add(sched::print(trace)).digest64() % 1000) / 100);
+}
+
+struct Bench {
+  FakeClock clock;
+  FlatTrainer trainer;
+  NullLogSink log;
+  std::atomic<bool> cancel{false};
+  TuneOptions options;
+  std::unique_ptr<record::Database> database = std::move(*record::Database::open(":memory:"));
+  std::vector<TuneProgress> progress;
+
+  Bench() {
+    options.batch = 8;
+    options.seed = 1;
+  }
+  Result<TuneReport> run(const std::vector<TuneTask>& tasks, measure::Measurer& measurer) {
+    return tune(
+        tasks, test::device(), options, *database, measurer, trainer, clock, log,
+        [&](const TuneProgress& p) { progress.push_back(p); }, cancel);
+  }
+};
+
+FakeMeasurer::Answer pseudo() {
+  return [](const std::string&, const sched::Trace& trace) { return took(pseudo_seconds(trace)); };
+}
+
+TEST(Tune, MeasuresDefaultsFirstAndKeepsTheLimit) {
+  Bench bench;
+  bench.options.trials = 50;
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("b", matmul(16, 48, 8)),
+                                    task("c", softmax(4, 32))};
+  const auto report = bench.run(tasks, measurer);
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(measurer.log[i].second, "default");
+  EXPECT_EQ(report->final.trials, 50);
+  EXPECT_EQ(measurer.counts.size(), 50U);
+  EXPECT_EQ(*bench.database->record_count(), 50);
+  ASSERT_EQ(report->best_traces.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_LE(report->final.tasks[i].best_seconds, report->final.tasks[i].default_seconds);
+    EXPECT_TRUE(sched::replay(tasks[i].workload, report->best_traces[i]).ok());
+  }
+  EXPECT_EQ(bench.progress.size(), 50U);
+  EXPECT_EQ(bench.progress.back().trials, 50);
+  EXPECT_GT(bench.trainer.trainings, 0);
+}
+
+TEST(Tune, ReportsTheFastestProgram) {
+  Bench bench;
+  bench.options.trials = 30;
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32))};
+  const auto report = bench.run(tasks, measurer);
+  ASSERT_TRUE(report.ok());
+  double best = 1e30;
+  for (const auto& record :
+       *bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings))
+    best = std::min(best, record.result.best_estimate());
+  EXPECT_DOUBLE_EQ(pseudo_seconds(report->best_traces[0]), best);
+  EXPECT_DOUBLE_EQ(report->final.tasks[0].best_seconds, best);
+}
+
+TEST(Tune, SpendsTrialsOnTheBottleneck) {
+  Bench bench;
+  bench.options.trials = 200;
+  const std::vector<TuneTask> tasks{task("small", matmul(16, 16, 16)), task("large", matmul(64, 64, 64), 5),
+                                    task("other", softmax(8, 64))};
+  const std::string large = tasks[1].key;
+  FakeMeasurer measurer(
+      [&](const std::string& key, const sched::Trace& trace) {
+        return took(pseudo_seconds(trace) * (key == large ? 1 : 1e-2));
+      },
+      bench.clock);
+  const auto report = bench.run(tasks, measurer);
+  ASSERT_TRUE(report.ok());
+  const auto& t = report->final.tasks;
+  EXPECT_GT(t[1].trials, 2 * (t[0].trials + t[2].trials));
+}
+
+TEST(Tune, ResumesAfterBeingKilledAndMeasuresNothingTwice) {
+  const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("b", softmax(8, 64))};
+  for (int64_t kill_after : {0, 1, 2, 9, 23}) {
+    SCOPED_TRACE("killed after " + std::to_string(kill_after));
+    Bench bench;
+    bench.options.trials = 40;
+    FakeMeasurer measurer(pseudo(), bench.clock);
+    measurer.kill_after = kill_after;
+    EXPECT_THROW((void)bench.run(tasks, measurer), Killed);
+    EXPECT_EQ(*bench.database->record_count(), kill_after);
+    measurer.kill_after = -1;
+    bench.options.seed = 2;
+    const auto report = bench.run(tasks, measurer);
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(report->final.resumed, kill_after);
+    EXPECT_EQ(report->final.trials, 40);
+    EXPECT_EQ(*bench.database->record_count(), kill_after + 40);
+    for (const auto& [program, count] : measurer.counts) EXPECT_EQ(count, 1) << program;
+  }
+}
+
+TEST(Tune, TakesWhatAnotherProcessMeasuredMeanwhile) {
+  Bench bench;
+  bench.options.trials = 30;
+  const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32))};
+  FakeMeasurer first(pseudo(), bench.clock);
+  ASSERT_TRUE(bench.run(tasks, first).ok());
+  // The same seed proposes the same programs from scratch, but the database has them.
+  FakeMeasurer second(pseudo(), bench.clock);
+  const auto again = bench.run(tasks, second);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->final.resumed, 30);
+  for (const auto& [program, count] : second.counts) EXPECT_EQ(first.counts.count(program), 0U) << program;
+}
+
+TEST(Tune, FailuresCostOnlyTheCandidate) {
+  Bench bench;
+  bench.options.trials = 60;
+  int n = 0;
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        switch (n++ % 4) {
+          case 1:
+            return failed(record::Outcome::kCrash, "signal 11");
+          case 2:
+            return failed(record::Outcome::kRunTimeout, "10 s");
+          case 3:
+            return failed(record::Outcome::kWrongOutput, "element 3");
+          default:
+            return took(pseudo_seconds(trace));
+        }
+      },
+      bench.clock);
+  const auto report = bench.run({task("a", matmul(32, 32, 32))}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->final.tasks[0].failures, 45);
+  EXPECT_TRUE(std::isfinite(report->final.tasks[0].best_seconds));
+  EXPECT_EQ(*bench.database->record_count(), 60);
+}
+
+TEST(Tune, NothingFasterKeepsTheDefault) {
+  Bench bench;
+  bench.options.trials = 25;
+  const auto t = task("a", matmul(32, 32, 32));
+  const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+  const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        return sched::print(trace) == default_text ? took(1e-3) : took(2e-3);
+      },
+      bench.clock);
+  const auto report = bench.run({t}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(sched::print(report->best_traces[0]), default_text);
+}
+
+TEST(Tune, AFailingDefaultIsReplaced) {
+  Bench bench;
+  bench.options.trials = 25;
+  const auto t = task("a", matmul(32, 32, 32));
+  const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+  const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        return sched::print(trace) == default_text ? failed(record::Outcome::kBuildError, "no") : took(2e-3);
+      },
+      bench.clock);
+  const auto report = bench.run({t}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_NE(sched::print(report->best_traces[0]), default_text);
+  EXPECT_TRUE(std::isinf(report->final.tasks[0].default_seconds));
+}
+
+// The first measurement of one program is a lucky outlier below the default; repeated it is slower.
+TEST(Tune, NoiseDoesNotBeatTheDefault) {
+  Bench bench;
+  bench.options.trials = 25;
+  const auto t = task("a", matmul(32, 32, 32));
+  const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+  const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
+  std::set<std::string> seen;
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        const std::string text = sched::print(trace);
+        if (text == default_text) return took(1e-3);
+        return took(seen.insert(text).second && seen.size() == 5 ? 0.97e-3 : 1.2e-3);
+      },
+      bench.clock);
+  const auto report = bench.run({t}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(sched::print(report->best_traces[0]), default_text);
+}
+
+TEST(Tune, StopsWhenTheTimeIsOver) {
+  Bench bench;
+  bench.options.seconds = 10;
+  FakeMeasurer measurer(pseudo(), bench.clock, 0.1);
+  const double before = bench.clock.now;
+  const auto report = bench.run({task("a", matmul(32, 32, 32)), task("b", softmax(8, 64))}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_GT(report->final.trials, 60);
+  EXPECT_LT(bench.clock.now - before, 12);
+}
+
+TEST(Tune, StopsWhenCancelled) {
+  Bench bench;
+  bench.options.trials = 1000;
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        bench.cancel = true;
+        return took(pseudo_seconds(trace));
+      },
+      bench.clock);
+  const auto report = bench.run({task("a", matmul(32, 32, 32))}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_LE(report->final.trials, 8);
+  EXPECT_EQ(report->best_traces.size(), 1U);
+}
+
+TEST(Tune, StopsWhenTheSpaceIsExhausted) {
+  Bench bench;
+  bench.options.trials = 100000;
+  FakeMeasurer measurer(pseudo(), bench.clock, 0);
+  const auto report = bench.run({task("tiny", elementwise_chain(3))}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_LT(report->final.trials, 1000);
+  for (const auto& [program, count] : measurer.counts) EXPECT_EQ(count, 1) << program;
+}
+
+TEST(Tune, LostWorkersAreNoRecordsAndEndTheRun) {
+  Bench bench;
+  bench.options.trials = 1000;
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace&) {
+        return failed(record::Outcome::kWorkerLost, "fork: resource temporarily unavailable");
+      },
+      bench.clock);
+  const auto report = bench.run({task("a", matmul(32, 32, 32))}, measurer);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, ErrorCode::kIo);
+  EXPECT_EQ(*bench.database->record_count(), 0);
+}
+
+TEST(Tune, RefusesBadOptions) {
+  Bench bench;
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  const auto no_limit = bench.run({task("a", matmul(8, 8, 8))}, measurer);
+  ASSERT_FALSE(no_limit.ok());
+  EXPECT_EQ(no_limit.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(no_limit.error().reason.find("no limit"), std::string::npos);
+  bench.options.trials = 5;
+  bench.options.batch = 0;
+  EXPECT_FALSE(bench.run({task("a", matmul(8, 8, 8))}, measurer).ok());
+}
+
+TEST(CandidateText, RoundTripsAndRefusesGarbage) {
+  space::Candidate c{3, {1, 16, 0, 7}};
+  EXPECT_EQ(encode(c), "3/1,16,0,7");
+  EXPECT_EQ(decode(encode(c)), c);
+  c.decisions.clear();
+  EXPECT_EQ(decode(encode(c)), c);
+  for (const char* bad : {"", "3", "x/1", "3/1,", "3/1,x", "3/,1", "/1"}) EXPECT_FALSE(decode(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace tensorsmith::search
