@@ -10,7 +10,9 @@ namespace tensorsmith::search {
 
 namespace {
 
-constexpr size_t kChains = 32;
+constexpr size_t kChains = 16;
+constexpr size_t kRestarted = 6;  // chains that start from the fastest measured programs
+constexpr double kJump = 0.05;    // steps to a random candidate: mutation never changes the structure
 constexpr double kEpsilon = 0.07;
 
 class AnnealingStrategy final : public Strategy {
@@ -31,7 +33,8 @@ class AnnealingStrategy final : public Strategy {
     for (size_t step = 0; step < steps; ++step) {
       const double temperature = spread * (1.0 - static_cast<double>(step) / static_cast<double>(steps));
       std::vector<space::Candidate> next;
-      for (const auto& c : chains_) next.push_back(view.space->mutate(c, rng));
+      for (const auto& c : chains_)
+        next.push_back(rng.bernoulli(kJump) ? view.space->sample(rng) : view.space->mutate(c, rng));
       const auto next_scores = view.score(next);
       for (size_t i = 0; i < next.size(); ++i) {
         visit(next[i], next_scores[i]);
@@ -61,11 +64,12 @@ class AnnealingStrategy final : public Strategy {
   void start_chains(const StrategyView& view, Rng& rng) {
     if (chains_.empty())
       for (size_t i = 0; i < kChains; ++i) chains_.push_back(view.space->sample(rng));
-    // The fastest measured program always has a chain.
-    const MeasuredCandidate* best = nullptr;
+    std::vector<const MeasuredCandidate*> sorted;
     for (const auto& m : view.measured)
-      if (std::isfinite(m.seconds) && (best == nullptr || m.seconds < best->seconds)) best = &m;
-    if (best != nullptr) chains_[0] = best->candidate;
+      if (std::isfinite(m.seconds)) sorted.push_back(&m);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+    for (size_t i = 0; i < std::min(sorted.size(), kRestarted); ++i) chains_[i] = sorted[i]->candidate;
   }
 
   static double spread_of(const std::vector<float>& scores) {
@@ -78,7 +82,7 @@ class AnnealingStrategy final : public Strategy {
       high = first ? x : std::max(high, x);
       first = false;
     }
-    return 0.3 * (high - low);
+    return 0.05 * (high - low);
   }
 
   std::vector<space::Candidate> chains_;

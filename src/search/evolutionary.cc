@@ -16,6 +16,7 @@ namespace {
 constexpr int kGenerations = 4;
 constexpr double kEpsilon = 0.07;
 constexpr double kMeasuredShare = 0.25;  // of the first population
+constexpr double kImmigrants = 0.1;      // random candidates in later generations
 constexpr double kMutation = 0.85;       // else crossover
 constexpr size_t kDraftFactor = 6;       // candidates drafted for each that is scored
 constexpr size_t kParents = 24;          // measured candidates that have children
@@ -52,6 +53,11 @@ class EvolutionaryStrategy final : public Strategy {
           } else {
             offer(view.space->sample(rng));
           }
+          continue;
+        }
+        // New blood: mutation never changes the structure (the sketch).
+        if (rng.bernoulli(kImmigrants)) {
+          offer(view.space->sample(rng));
           continue;
         }
         const auto& parent = population[rng.weighted(weights)].candidate;

@@ -109,9 +109,9 @@ TEST(Tune, ReportsTheFastestProgram) {
   const auto report = bench.run(tasks, measurer);
   ASSERT_TRUE(report.ok());
   double best = 1e30;
-  for (const auto& record :
-       *bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings))
-    best = std::min(best, record.result.best_estimate());
+  const auto records = bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings);
+  ASSERT_TRUE(records.ok());
+  for (const auto& record : *records) best = std::min(best, record.result.best_estimate());
   EXPECT_DOUBLE_EQ(pseudo_seconds(report->best_traces[0]), best);
   EXPECT_DOUBLE_EQ(report->final.tasks[0].best_seconds, best);
 }
