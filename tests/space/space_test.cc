@@ -93,5 +93,211 @@ TEST(DesignSpace, SampledTracesReplayOnRandomWorkloads) {
   }
 }
 
+// The sizes of small sketches against brute force over the slots.
+TEST(DesignSpace, EnumeratesEveryPointOnce) {
+  int compared = 0;
+  for (const auto& workload :
+       {elementwise_chain(5), matmul(2, 3, 2), softmax(2, 3), dense_bias_relu(1, 4, 3)}) {
+    const auto space = build(workload);
+    for (size_t k = 0; k < space.num_sketches(); ++k) {
+      const int sketch = static_cast<int>(k);
+      // Counts the tuples of each slot one by one.
+      double expected = 1;
+      for (const auto& slot : space.slots(sketch)) {
+        if (slot.kind == DecisionKind::kCategory) {
+          expected *= slot.categories;
+          continue;
+        }
+        int64_t tuples = 0;
+        std::vector<int64_t> l(static_cast<size_t>(slot.parts), 1);
+        for (bool more = true; more;) {
+          int64_t product = 1;
+          for (int64_t x : l) product *= x;
+          if (product <= slot.extent && (slot.max_innermost == 0 || l.back() <= slot.max_innermost)) ++tuples;
+          size_t p = l.size();
+          while (p > 0 && ++l[p - 1] > slot.extent) l[--p] = 1;
+          more = p > 0;
+        }
+        expected *= static_cast<double>(tuples);
+      }
+      EXPECT_EQ(space.size(sketch), expected) << space.describe(sketch);
+      if (expected > 200000) continue;
+      ++compared;
+      std::set<std::vector<int64_t>> found;
+      for (const auto& c : space.enumerate(sketch, 1000000)) EXPECT_TRUE(found.insert(c.decisions).second);
+      EXPECT_EQ(static_cast<double>(found.size()), expected) << space.describe(sketch);
+      EXPECT_EQ(space.enumerate(sketch, 3).size(), std::min<size_t>(3, found.size()));
+    }
+  }
+  EXPECT_GE(compared, 6);
+}
+
+TEST(DesignSpace, SamplingCoversATinySpace) {
+  const auto space = build(elementwise_chain(6), 1);
+  std::set<std::pair<int, std::vector<int64_t>>> legal, sampled, reached;
+  for (size_t k = 0; k < space.num_sketches(); ++k)
+    for (const auto& c : space.enumerate(static_cast<int>(k), 100000))
+      if (space.check(c).ok()) legal.insert({c.sketch, c.decisions});
+  Rng rng(11);
+  Candidate walk = space.default_candidate();
+  for (int i = 0; i < 20000; ++i) {
+    const Candidate c = space.sample(rng);
+    sampled.insert({c.sketch, c.decisions});
+    walk = space.mutate(walk, rng);
+    reached.insert({walk.sketch, walk.decisions});
+  }
+  EXPECT_EQ(sampled, legal);
+  // Mutation keeps the structure but reaches all of its candidates.
+  for (const auto& point : legal) {
+    if (point.first == space.default_candidate().sketch) {
+      EXPECT_EQ(reached.count(point), 1U);
+    }
+  }
+}
+
+TEST(DesignSpace, MutationChangesAndStaysLegal) {
+  for (const auto& [name, workload] : workloads()) {
+    const auto space = build(workload);
+    Rng rng(3);
+    Candidate c = space.default_candidate();
+    for (int i = 0; i < 300; ++i) {
+      const Candidate next = space.mutate(c, rng);
+      EXPECT_NE(next, c) << name;
+      EXPECT_TRUE(space.check(next).ok()) << name;
+      c = next;
+    }
+  }
+}
+
+TEST(DesignSpace, CrossoverMixesParents) {
+  const auto space = build(matmul(64, 64, 64));
+  Rng rng(3);
+  int mixed = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Candidate a = space.sample(rng), b = space.sample(rng);
+    const Candidate c = space.crossover(a, b, rng);
+    EXPECT_TRUE(space.check(c).ok());
+    EXPECT_EQ(c.sketch, a.sketch);
+    if (a.sketch != b.sketch) {
+      EXPECT_EQ(c, a);
+      continue;
+    }
+    for (size_t k = 0; k < c.decisions.size(); ++k)
+      EXPECT_TRUE(c.decisions[k] == a.decisions[k] || c.decisions[k] == b.decisions[k]);
+    mixed += c != a && c != b ? 1 : 0;
+  }
+  EXPECT_GT(mixed, 30);
+}
+
+TEST(DesignSpace, TheSameSeedGivesTheSameCandidates) {
+  const auto a = build(matmul(30, 40, 50)), b = build(matmul(30, 40, 50));
+  EXPECT_EQ(a.default_candidate(), b.default_candidate());
+  Rng ra(9), rb(9);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(a.sample(ra), b.sample(rb));
+}
+
+TEST(DesignSpace, RescalesToOtherShapes) {
+  const auto small = build(matmul(64, 64, 64)), large = build(matmul(200, 300, 50)),
+             tiny = build(matmul(3, 5, 2));
+  Rng rng(4);
+  for (int i = 0; i < 100; ++i) {
+    const Candidate c = small.sample(rng);
+    const auto same = small.rescale(small, c);
+    ASSERT_TRUE(same.ok());
+    EXPECT_EQ(*same, c);
+    for (const auto* target : {&large, &tiny}) {
+      const auto scaled = target->rescale(small, c);
+      ASSERT_TRUE(scaled.ok()) << scaled.error().message();
+      EXPECT_TRUE(target->check(*scaled).ok());
+      EXPECT_EQ(target->describe(scaled->sketch), small.describe(c.sketch));
+    }
+  }
+  const auto other = build(softmax(4, 8));
+  const auto none = other.rescale(small, small.default_candidate());
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
+}
+
+TEST(DesignSpace, RefusesForeignCandidates) {
+  const auto space = build(matmul(16, 16, 16));
+  Candidate c = space.default_candidate();
+  c.decisions.push_back(1);
+  EXPECT_EQ(space.check(c).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(space.to_trace(c).ok());
+  c = space.default_candidate();
+  c.sketch = 99;
+  EXPECT_NE(space.check(c).error().reason.find("99"), std::string::npos);
+  c = space.default_candidate();
+  c.decisions[0] = 1000;
+  const auto status = space.check(c);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().reason.find("out of range"), std::string::npos);
+}
+
+TEST(DesignSpace, RefusesRegisterTilesThatDoNotFit) {
+  const auto space = build(matmul(64, 64, 64));
+  int refused = 0;
+  Candidate c = space.default_candidate();
+  for (size_t k = 0; k < space.slots(c.sketch).size(); ++k)
+    ASSERT_FALSE(space.slots(c.sketch)[k].name.empty());
+  const auto all = space.enumerate(0, 2000000);
+  for (size_t i = 0; i < all.size(); i += 97) {
+    const auto status = space.check(all[i]);
+    if (status.ok()) continue;
+    EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
+    ++refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(DesignSpace, GpusAreRefused) {
+  auto device = small_device();
+  device.kind = target::DeviceKind::kGpu;
+  const auto space = DesignSpace::build(matmul(4, 4, 4), device, {1});
+  ASSERT_FALSE(space.ok());
+  EXPECT_EQ(space.error().code, ErrorCode::kUnsupported);
+}
+
+// The structures that the rules must find.
+TEST(DesignSpace, FindsTheExpectedStructures) {
+  Conv2d conv;
+  const auto fused = build(conv2d_bias_relu(conv));
+  EXPECT_EQ(fused.describe(0), "tile SRS conv into relu with pad");
+  EXPECT_EQ(fused.describe(1), "tile SSRSRS conv into relu with pad");
+  const auto rows = build(softmax(8, 100));
+  EXPECT_EQ(rows.describe(0), "row-wise div of sum exp max");
+  const auto chain = build(elementwise_chain(100));
+  EXPECT_EQ(chain.describe(0), "rows out");
+  const auto plain = build(matmul(8, 8, 8));
+  EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
+}
+
+// A matrix product's default uses the vector registers: a register tile of at least half of them, whole
+// vectors, weights packed.
+TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
+  const auto space = build(matmul(512, 512, 512), 2, 64);
+  const auto trace = space.to_trace(space.default_candidate());
+  ASSERT_TRUE(trace.ok());
+  const auto schedule = sched::replay(space.workload(), *trace);
+  ASSERT_TRUE(schedule.ok());
+  const auto bounds = sched::infer_bounds(*schedule);
+  ASSERT_TRUE(bounds.ok());
+  const auto stage = schedule->stage_named("C.local");
+  ASSERT_TRUE(stage.has_value());
+  int64_t vector = 0, unrolled = 1;
+  const auto& s = schedule->stages[*stage];
+  for (int leaf : s.leaves) {
+    const auto& it = s.iterators[static_cast<size_t>(leaf)];
+    const int64_t extent = bounds->stages[*stage].extents[static_cast<size_t>(leaf)];
+    if (it.annotation == sched::Annotation::kVectorize) vector = extent;
+    if (it.annotation == sched::Annotation::kUnroll && it.kind == sched::IterKind::kSpatial)
+      unrolled *= extent;
+  }
+  EXPECT_EQ(vector, 16);
+  EXPECT_GE(unrolled, 12);
+  EXPECT_LE(unrolled, 32);
+  EXPECT_TRUE(schedule->stages[1].layout.has_value());
+}
+
 }  // namespace
 }  // namespace tensorsmith::space
