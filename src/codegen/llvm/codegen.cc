@@ -9,6 +9,7 @@
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/passes.h"
 #include "ir/analysis.h"
+#include "ir/verify_program.h"
 
 namespace tensorsmith::codegen {
 namespace {
@@ -29,7 +30,7 @@ Status check(const ir::Program& program, const CodegenOptions& options) {
     return Error{ErrorCode::kInvalidArgument, "codegen of '" + program.name + "'",
                  "symbol '" + options.symbol + "' is not a name of letters, digits, '_' and '.'"};
   }
-
+  TS_RETURN_IF_ERROR(ir::verify(program));
   Status status;
   ir::for_each_stmt(program.body, [&](const ir::Stmt& s) {
     if (const auto* loop = ir::as<ir::For>(s); loop != nullptr && loop->kind == ir::ForKind::kThread) {

@@ -1,0 +1,119 @@
+// Random workload x random legal trace: the compiled program computes what the workload says, on every
+// instruction set of this machine. The seeds are fixed; TENSORSMITH_PROPERTY_SEED and
+// TENSORSMITH_PROPERTY_COUNT choose others. A failing trace is shrunk before it is printed.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "codegen/runner.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "support/random_trace.h"
+#include "support/random_workload.h"
+#include "support/small_workloads.h"
+
+namespace tensorsmith {
+namespace {
+
+using lower::Tensor;
+
+uint64_t from_environment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Case {
+  ir::Workload workload;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> expected;
+  const target::Device* device = nullptr;
+  int threads = 1;
+};
+
+// Empty if the schedule's code computes the expected values, else what is wrong.
+std::string check(const Case& c, const sched::Schedule& schedule) {
+  const auto lowered = lower::lower(schedule);
+  if (!lowered.ok()) return "lower: " + lowered.error().message();
+  std::vector<Tensor> inputs = c.inputs;
+  for (const lower::PackedConstant& p : lowered->packed) {
+    Tensor packed = Tensor::zeros(inputs[p.input].dtype, lowered->program.inputs[p.input]->shape);
+    lower::pack(p.layout, inputs[p.input].shape, ir::bytes_of(packed.dtype), inputs[p.input].data.data(),
+                packed.data.data());
+    inputs[p.input] = std::move(packed);
+  }
+  const auto kernel = codegen::compile(lowered->program, *c.device, {});
+  if (!kernel.ok()) return "compile: " + kernel.error().message();
+  const auto undefined = test::undefined_symbols(kernel->object);
+  if (!undefined.empty()) return "needs symbol " + undefined.front();
+  const auto loaded = codegen::LoadedKernel::load(kernel->object, kernel->symbol);
+  if (!loaded.ok()) return "load: " + loaded.error().message();
+  const auto outputs = test::run_kernel((*loaded)->function(), *kernel, lowered->program, inputs, c.threads);
+  if (outputs.size() != c.expected.size()) return "another number of outputs";
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const std::string difference = test::compare(outputs[o], c.expected[o], 1e-4, 1e-4);
+    if (!difference.empty()) return "output " + std::to_string(o) + " " + difference;
+  }
+  return {};
+}
+
+// InternalErrors count as failures.
+std::string try_check(const Case& c, const sched::Schedule& schedule) {
+  try {
+    return check(c, schedule);
+  } catch (const InternalError& e) {
+    return e.what();
+  }
+}
+
+sched::Trace shrink(const Case& c, sched::Trace trace) {
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (size_t k = trace.steps.size(); k-- > 0;) {
+      sched::Trace candidate = trace;
+      candidate.steps.erase(candidate.steps.begin() + static_cast<std::ptrdiff_t>(k));
+      const auto schedule = sched::replay(c.workload, candidate);
+      if (!schedule.ok() || try_check(c, *schedule).empty()) continue;
+      trace = std::move(candidate);
+      smaller = true;
+    }
+  }
+  return trace;
+}
+
+void run_cases(uint64_t first, uint64_t count, bool small) {
+  const auto& devices = test::local_devices();
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Rng rng(seed);
+    Case c;
+    c.workload = small ? test::small::random(rng) : test::random_workload(seed);
+    for (const ir::Buffer& buffer : c.workload.inputs())
+      c.inputs.push_back(lower::random_tensor(buffer->dtype, buffer->shape, rng));
+    c.expected = lower::evaluate(c.workload, c.inputs).value();
+    c.device = &devices[seed % devices.size()];
+    c.threads = 1 + static_cast<int>(rng.below(3));
+    test::RandomTraceOptions options;
+    options.proposals = 8 + static_cast<int>(rng.below(40));
+    const sched::ScheduleBuilder builder = test::random_schedule(c.workload, rng, options);
+    const std::string failure = try_check(c, builder.schedule());
+    if (failure.empty()) continue;
+    const sched::Trace trace = shrink(c, builder.trace());
+    const auto schedule = sched::replay(c.workload, trace);
+    FAIL() << "seed " << seed << (small ? " (small)" : "") << " on " << c.device->name << ": " << failure
+           << "\nshrunk trace:\n"
+           << sched::print(trace) << "program:\n"
+           << ir::print(lower::lower(*schedule)->program) << "fails with: " << try_check(c, *schedule);
+  }
+}
+
+TEST(CodegenProperty, SmallWorkloads) {
+  run_cases(from_environment("TENSORSMITH_PROPERTY_SEED", 0),
+            from_environment("TENSORSMITH_PROPERTY_COUNT", 400), true);
+}
+
+TEST(CodegenProperty, RandomWorkloads) {
+  run_cases(from_environment("TENSORSMITH_PROPERTY_SEED", 0),
+            from_environment("TENSORSMITH_PROPERTY_COUNT", 400), false);
+}
+
+}  // namespace
+}  // namespace tensorsmith
