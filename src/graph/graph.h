@@ -71,8 +71,15 @@ Result<std::vector<std::string>> onnx_input_names(const std::string& path);
 Result<lower::Tensor> read_tensor_proto(const std::string& path);
 Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor);
 
-// Graph passes, in order: constant folding, batch-norm folding, identity elimination, canonicalization of
-// decomposed patterns. Each keeps the graph's meaning.
-Status optimize(Graph& graph);
+struct OptimizeOptions {
+  // One node is folded if evaluating it takes at most this many element operations (about 1e8 a second) ...
+  double max_fold_cost = 1 << 26;
+  // ... and all folded results together take at most this much memory.
+  int64_t max_constant_bytes = int64_t{4} << 30;
+};
+// Graph passes, in order: constant folding, elimination of identities and of dead nodes, folding of batch
+// normalization and of channel scales into weights, folding of pads. Each keeps the graph's meaning; values
+// are renumbered.
+Status optimize(Graph& graph, const OptimizeOptions& options = {});
 
 }  // namespace tensorsmith::graph

@@ -142,6 +142,7 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
   if (bytes > (cheap ? limits.max_fill_bytes : limits.max_bytes)) return {};
   if (!cheap && !aliases_only && evaluation_cost(work.workload) > limits.max_cost) return {};
   if (bytes > limits.constant_bytes_left) {
+    if (!limits.fail_when_exhausted) return {};
     return Error{ErrorCode::kResourceExhausted, node.name,
                  node.op + ": the model's constants take too much memory"};
   }

@@ -27,6 +27,7 @@ struct FoldLimits {
   int64_t max_bytes = int64_t{1} << 16;            // of one node's outputs
   int64_t max_fill_bytes = int64_t{1} << 30;       // ConstantOfShape, Reshape, ...: no evaluation needed
   int64_t constant_bytes_left = int64_t{8} << 30;  // for all nodes together; lowered by each fold
+  bool fail_when_exhausted = true;                 // else nodes are not folded any more
 };
 
 // Sets dtype and shape of the node's outputs; sets their contents if they can be known within the limits. The

@@ -5,10 +5,6 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// About a second of the reference interpreter a node; weights that are transposed or scaled come through.
-constexpr double kMaxCost = 1 << 26;
-constexpr int64_t kMaxBytes = int64_t{1} << 30;
-
 bool is_constant(const Graph& graph, const Node& node) {
   for (ValueId id : node.inputs) {
     if (id != kNoValue && graph.values[static_cast<size_t>(id)].constant == nullptr) return false;
@@ -18,10 +14,12 @@ bool is_constant(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Status fold_constants(Graph& graph) {
+Status fold_constants(Graph& graph, const OptimizeOptions& options) {
   FoldLimits limits;
-  limits.max_cost = kMaxCost;
-  limits.max_bytes = kMaxBytes;
+  limits.max_cost = options.max_fold_cost;
+  limits.max_bytes = options.max_constant_bytes;
+  limits.constant_bytes_left = options.max_constant_bytes;
+  limits.fail_when_exhausted = false;
   std::vector<Node> kept;
   for (Node& node : graph.nodes) {
     bool folded = is_constant(graph, node);

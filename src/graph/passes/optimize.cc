@@ -2,13 +2,13 @@
 
 namespace tensorsmith::graph {
 
-Status optimize(Graph& graph) {
-  TS_RETURN_IF_ERROR(fold_constants(graph));
+Status optimize(Graph& graph, const OptimizeOptions& options) {
+  TS_RETURN_IF_ERROR(fold_constants(graph, options));
   TS_RETURN_IF_ERROR(eliminate_identities(graph));
   eliminate_dead_nodes(graph);
   fold_channel_scales(graph);
   fold_pads(graph);
-  TS_RETURN_IF_ERROR(fold_constants(graph));
+  TS_RETURN_IF_ERROR(fold_constants(graph, options));
   eliminate_dead_nodes(graph);
   return verify_graph(graph);
 }

@@ -7,8 +7,9 @@
 
 namespace tensorsmith::graph {
 
-// Nodes whose inputs are all constants become constants, within limits of time and memory.
-Status fold_constants(Graph& graph);
+// Nodes whose inputs are all constants become constants, within the limits of time and memory; a node beyond
+// them stays.
+Status fold_constants(Graph& graph, const OptimizeOptions& options);
 
 // Removes nodes and values that no output needs; values are renumbered.
 void eliminate_dead_nodes(Graph& graph);
