@@ -40,11 +40,19 @@ std::string WorkloadBuilder::unique_name(const std::string& name) {
   return candidate;
 }
 
-bool is_supported_operator(const std::string& op) { return op == "Constant" || find_operator(op) != nullptr; }
+bool is_supported_operator(const std::string& op) {
+  return op == "Constant" || find_operator(op) != nullptr || find_fold_operator(op) != nullptr;
+}
 
 Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::span<const ir::Buffer> inputs,
                                      WorkloadBuilder& builder) {
   const OpEntry* entry = find_operator(node.op);
+  if (entry == nullptr && find_fold_operator(node.op) != nullptr) {
+    return Error{ErrorCode::kUnsupported, node.name,
+                 node.op +
+                     ": all inputs must be constant, as the result's shape depends on them; they are only "
+                     "known at run time"};
+  }
   if (entry == nullptr) {
     return Error{ErrorCode::kUnsupported, node.name, "operator " + node.op + " is not supported"};
   }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "graph/emit.h"
-#include "graph/ops/op_context.h"
+#include "graph/ops/registry.h"
 
 namespace tensorsmith::graph {
 
@@ -111,7 +111,55 @@ Result<std::vector<TensorRef>> evaluate_node(const NodeWorkload& node, std::span
   return outputs;
 }
 
+namespace {
+
+// A node of an operator that only exists on constants.
+Status fold_data_dependent(Graph& graph, const Node& node, const FoldEntry& entry, FoldLimits& limits) {
+  WorkloadBuilder builder;
+  std::vector<ir::Buffer> inputs;
+  bool constant = true;
+  double size = 0;
+  for (ValueId id : node.inputs) {
+    if (id == kNoValue) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    const Value& value = graph.values[static_cast<size_t>(id)];
+    constant = constant && value.constant != nullptr;
+    inputs.push_back(builder.placeholder(value.name, value.dtype, value.shape, true));
+    size += static_cast<double>(inputs.back()->num_elements());
+  }
+  // emit() has the error for run-time inputs.
+  if (!constant || size > limits.max_cost) return node_workload(graph, node).error();
+  OpContext ctx(graph, node, inputs, builder);
+  TS_RETURN_IF_ERROR(check_signature(ctx, entry.signature));
+  auto results = entry.fold(ctx);
+  if (!results.ok()) return std::move(results).error();
+  if (ctx.error()) return *ctx.error();
+  if (results->size() < node.outputs.size()) return ctx.unsupported("an output of the node is not supported");
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    Value& value = graph.values[static_cast<size_t>(node.outputs[i])];
+    lower::Tensor& tensor = (*results)[i];
+    const auto bytes = static_cast<int64_t>(tensor.data.size());
+    if (bytes > limits.constant_bytes_left) {
+      return Error{ErrorCode::kResourceExhausted, node.name,
+                   node.op + ": the model's constants take too much memory"};
+    }
+    limits.constant_bytes_left -= bytes;
+    value.dtype = tensor.dtype;
+    value.shape = tensor.shape;
+    value.constant = std::make_shared<const lower::Tensor>(std::move(tensor));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
+  if (const FoldEntry* entry = find_fold_operator(node.op)) {
+    return fold_data_dependent(graph, node, *entry, limits);
+  }
   TS_ASSIGN_OR_RETURN(const NodeWorkload work, node_workload(graph, node));
   int64_t bytes = 0;
   bool aliases_only = true;

@@ -1,6 +1,7 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -15,7 +16,17 @@ namespace tensorsmith::graph {
 
 namespace {
 
-constexpr int64_t kOldestOpset = 7;
+// These operators meant something else before opset 7 (broadcasting by attributes, training modes, ...); the
+// others are the same from opset 1 on.
+constexpr int kModernOpset = 7;
+constexpr std::array<std::string_view, 23> kChangedOperators = {"Add",      "And",  "BatchNormalization",
+                                                                "Cast",     "Div",  "Dropout",
+                                                                "Equal",    "GRU",  "Gemm",
+                                                                "Greater",  "LSTM", "Less",
+                                                                "LpPool",   "Mul",  "Or",
+                                                                "PRelu",    "Pad",  "Pow",
+                                                                "RNN",      "Sub",  "Tile",
+                                                                "Upsample", "Xor"};
 // Nested If branches and functions.
 constexpr int kMaxDepth = 16;
 // A function that calls functions can grow exponentially.
@@ -100,11 +111,7 @@ Result<int> Importer::opset_of(
     if (import.domain().empty() || import.domain() == "ai.onnx") version = import.version();
   }
   if (!version) return corrupt("the model does not say which ONNX opset it uses");
-  if (*version < kOldestOpset) {
-    return Error{ErrorCode::kUnsupported, place_,
-                 "opset " + std::to_string(*version) + " is too old; convert the model to opset " +
-                     std::to_string(kOldestOpset) + " or later"};
-  }
+  if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
   return static_cast<int>(std::min<int64_t>(*version, std::numeric_limits<int>::max()));
 }
 
@@ -431,6 +438,13 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
   if (const onnx::FunctionProto* function = find_function(proto);
       function != nullptr && !is_supported_operator(op)) {
     return inline_function(*function, proto, scope, depth);
+  }
+  if (scope.opset < kModernOpset &&
+      std::find(kChangedOperators.begin(), kChangedOperators.end(), op) != kChangedOperators.end()) {
+    return at_node(proto, ErrorCode::kUnsupported,
+                   op + " of opset " + std::to_string(scope.opset) +
+                       " is too old; convert the model to opset " + std::to_string(kModernOpset) +
+                       " or later");
   }
   if (graph_.nodes.size() >= kMaxNodes) return corrupt("the model has too many nodes");
   Node node;

@@ -10,10 +10,13 @@ namespace {
 
 std::map<std::string_view, const OpEntry*> make_table() {
   std::map<std::string_view, const OpEntry*> table;
-  for (const auto& family : {binary_operators(), constant_operators(), conv_operators(), gather_operators(),
-                             gemm_operators(), normalization_operators(), pad_operators(), pool_operators(),
-                             reduce_operators(), reshape_operators(), resize_operators(), slice_operators(),
-                             softmax_operators(), transpose_operators(), unary_operators()}) {
+  for (const auto& family :
+       {binary_operators(),    constant_operators(), conv_operators(),     einsum_operators(),
+        gather_operators(),    gemm_operators(),     loss_operators(),     normalization_operators(),
+        pad_operators(),       pool_operators(),     quantize_operators(), recurrent_operators(),
+        reduce_operators(),    reshape_operators(),  resize_operators(),   sample_operators(),
+        signal_operators(),    slice_operators(),    softmax_operators(),  topk_operators(),
+        transpose_operators(), unary_operators()}) {
     for (const OpEntry& entry : family) {
       const bool fresh = table.emplace(entry.op, &entry).second;
       TS_CHECK(fresh, "operator registered twice: " + std::string(entry.op));
@@ -75,6 +78,13 @@ const OpEntry* find_operator(std::string_view op) {
   static const std::map<std::string_view, const OpEntry*> table = make_table();
   const auto found = table.find(op);
   return found == table.end() ? nullptr : found->second;
+}
+
+const FoldEntry* find_fold_operator(std::string_view op) {
+  for (const FoldEntry& entry : data_dependent_operators()) {
+    if (entry.op == op) return &entry;
+  }
+  return nullptr;
 }
 
 Status check_signature(const OpContext& ctx, std::string_view signature) {

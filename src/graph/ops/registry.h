@@ -22,8 +22,17 @@ struct OpEntry {
   Emitter emit;
 };
 
+// An operator that is evaluated on constants only, because the shape of its result depends on the data.
+using Folder = Result<std::vector<lower::Tensor>> (*)(OpContext&);
+struct FoldEntry {
+  std::string_view op;
+  std::string_view signature;
+  Folder fold;  // called when ctx.constant(i) is there for each input that is there
+};
+
 // Null if there is none.
 const OpEntry* find_operator(std::string_view op);
+const FoldEntry* find_fold_operator(std::string_view op);
 
 // Whether the inputs agree with the signature.
 Status check_signature(const OpContext& ctx, std::string_view signature);
@@ -32,16 +41,24 @@ Status check_signature(const OpContext& ctx, std::string_view signature);
 std::span<const OpEntry> binary_operators();
 std::span<const OpEntry> constant_operators();
 std::span<const OpEntry> conv_operators();
+std::span<const FoldEntry> data_dependent_operators();
+std::span<const OpEntry> einsum_operators();
 std::span<const OpEntry> gather_operators();
 std::span<const OpEntry> gemm_operators();
+std::span<const OpEntry> loss_operators();
 std::span<const OpEntry> normalization_operators();
 std::span<const OpEntry> pad_operators();
 std::span<const OpEntry> pool_operators();
+std::span<const OpEntry> quantize_operators();
+std::span<const OpEntry> recurrent_operators();
 std::span<const OpEntry> reduce_operators();
 std::span<const OpEntry> reshape_operators();
 std::span<const OpEntry> resize_operators();
+std::span<const OpEntry> sample_operators();
+std::span<const OpEntry> signal_operators();
 std::span<const OpEntry> slice_operators();
 std::span<const OpEntry> softmax_operators();
+std::span<const OpEntry> topk_operators();
 std::span<const OpEntry> transpose_operators();
 std::span<const OpEntry> unary_operators();
 

@@ -1,0 +1,140 @@
+// Einsum: sums of products, with ellipsis and repeated labels.
+#include <algorithm>
+#include <map>
+
+#include "graph/ops/index.h"
+#include "graph/ops/registry.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using ir::Expr;
+
+// One label a dimension. The dimensions of an ellipsis are labelled -1, -2, ... from the last one, so that
+// operands with fewer of them broadcast.
+using Labels = std::vector<int>;
+
+// "ab...c" -> labels; ellipsis_rank is the number of dimensions that the dots stand for.
+std::optional<Labels> parse_term(const std::string& term, size_t ellipsis_rank) {
+  Labels labels;
+  bool seen = false;
+  for (size_t i = 0; i < term.size(); ++i) {
+    const char c = term[i];
+    if (c == '.') {
+      if (seen || term.compare(i, 3, "...") != 0) return std::nullopt;
+      seen = true;
+      i += 2;
+      for (size_t k = ellipsis_rank; k > 0; --k) labels.push_back(-static_cast<int>(k));
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      labels.push_back(c);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return labels;
+}
+
+struct Equation {
+  std::vector<std::string> terms;
+  std::optional<std::string> output;
+};
+
+Equation split_equation(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  Equation equation;
+  if (const size_t arrow = text.find("->"); arrow != std::string::npos) {
+    equation.output = text.substr(arrow + 2);
+    text.resize(arrow);
+  }
+  size_t begin = 0;
+  for (size_t comma = text.find(','); comma != std::string::npos; comma = text.find(',', begin)) {
+    equation.terms.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  equation.terms.push_back(text.substr(begin));
+  return equation;
+}
+
+Result<Buffers> emit_einsum(OpContext& ctx) {
+  const std::string text = ctx.string_attr("equation", "");
+  const Equation equation = split_equation(text);
+  const auto malformed = [&] { return ctx.invalid("the equation '" + text + "' does not fit the inputs"); };
+  if (equation.terms.size() != ctx.num_inputs()) return malformed();
+
+  std::vector<Labels> operands;
+  std::map<int, int64_t> extents;
+  std::map<int, int> occurrences;
+  size_t ellipsis = 0;
+  for (size_t i = 0; i < equation.terms.size(); ++i) {
+    const std::string& term = equation.terms[i];
+    const auto letters =
+        static_cast<size_t>(std::count_if(term.begin(), term.end(), [](char c) { return c != '.'; }));
+    const bool dots = letters < term.size();
+    if (dots ? letters > ctx.rank(i) : letters != ctx.rank(i)) return malformed();
+    const auto labels = parse_term(term, ctx.rank(i) - letters);
+    if (!labels || labels->size() != ctx.rank(i)) return malformed();
+    ellipsis = std::max(ellipsis, ctx.rank(i) - letters);
+    for (size_t d = 0; d < labels->size(); ++d) {
+      const int64_t extent = ctx.shape(i)[d];
+      auto [entry, fresh] = extents.emplace((*labels)[d], extent);
+      if (!fresh && entry->second != extent) {
+        if (entry->second != 1 && extent != 1) return malformed();
+        entry->second = std::max(entry->second, extent);
+      }
+      ++occurrences[(*labels)[d]];
+    }
+    operands.push_back(*labels);
+  }
+  Labels output;
+  if (equation.output) {
+    const auto labels = parse_term(*equation.output, ellipsis);
+    if (!labels) return malformed();
+    output = *labels;
+  } else {
+    // Ellipsis first, then the labels that occur once, in alphabetical order.
+    for (size_t k = ellipsis; k > 0; --k) output.push_back(-static_cast<int>(k));
+    for (const auto& [label, count] : occurrences) {
+      if (label > 0 && count == 1) output.push_back(label);
+    }
+  }
+  std::map<int, Expr> variables;
+  std::vector<ir::Axis> spatial;
+  for (int label : output) {
+    const auto extent = extents.find(label);
+    if (extent == extents.end() || variables.contains(label)) return malformed();
+    const std::string name =
+        label > 0 ? std::string(1, static_cast<char>(label)) : "e" + std::to_string(-label);
+    spatial.push_back({ir::Var(name), extent->second});
+    variables.emplace(label, spatial.back().var);
+  }
+  std::vector<ir::Axis> reduce;
+  for (const Labels& labels : operands) {
+    for (int label : labels) {
+      if (variables.contains(label)) continue;
+      const std::string name =
+          label > 0 ? std::string(1, static_cast<char>(label)) : "e" + std::to_string(-label);
+      variables.emplace(label, add_reduce_axis(reduce, name, extents.at(label)));
+    }
+  }
+  Expr body;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Exprs indices;
+    for (size_t d = 0; d < operands[i].size(); ++d) {
+      indices.push_back(ctx.shape(i)[d] == 1 ? Expr(0) : variables.at(operands[i][d]));
+    }
+    const Expr factor = ir::load(ctx.in(i), indices);
+    body = body.defined() ? body * factor : factor;
+  }
+  const ir::Combiner combiner = reduce.empty() ? ir::Combiner::kNone : ir::Combiner::kSum;
+  return Buffers{ctx.reduce("einsum", std::move(spatial), std::move(reduce), combiner, std::move(body))};
+}
+
+}  // namespace
+
+std::span<const OpEntry> einsum_operators() {
+  static const OpEntry kEntries[] = {{"Einsum", "n:T*", emit_einsum}};
+  return kEntries;
+}
+
+}  // namespace tensorsmith::graph

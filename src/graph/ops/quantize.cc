@@ -1,0 +1,282 @@
+// Quantization: linear maps between floats and integers, and integer convolutions and products.
+#include "graph/ops/reduction.h"
+#include "graph/ops/registry.h"
+#include "graph/ops/window.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using ir::Combiner;
+using ir::DType;
+using ir::Expr;
+using ir::Intrinsic;
+
+Expr zero(DType dtype) { return ir::make_const(dtype, 0); }
+
+// round(x / scale) + zero_point, saturated to the dtype (Cast saturates).
+Expr quantize(const Expr& x, const Expr& scale, const Expr& zero_point, DType dtype) {
+  const Expr rounded = ir::call(Intrinsic::kRound, {x / scale});
+  return ir::cast(dtype, rounded + ir::cast(x.dtype(), zero_point));
+}
+
+bool is_scalar(const OpContext& ctx, size_t i) { return product(ctx.shape(i)) == 1; }
+
+// Input i: one value for all, or one a position along the axis.
+Result<Expr> parameter(const OpContext& ctx, size_t i, const Expr& position, int64_t extent) {
+  if (is_scalar(ctx, i)) return ir::load(ctx.in(i), Exprs(ctx.rank(i), Expr(0)));
+  if (ctx.shape(i) == Shape{extent}) return ir::load(ctx.in(i), {position});
+  return ctx.invalid("input " + std::to_string(i) + " must be a scalar or have one value a channel, not " +
+                     describe(ctx.dtype(i), ctx.shape(i)));
+}
+
+Result<size_t> quantization_axis(OpContext& ctx) {
+  if (is_scalar(ctx, 1)) return size_t{0};
+  return ctx.normalize_axis(ctx.int_attr("axis", 1), ctx.rank(0));
+}
+
+Result<Buffers> emit_quantize_linear(OpContext& ctx) {
+  if (ctx.int_attr("block_size", 0) != 0) return ctx.unsupported("block_size");
+  DType dtype = DType::kU8;
+  if (ctx.has(2)) {
+    dtype = ctx.dtype(2);
+  } else if (const int64_t wanted = ctx.int_attr("output_dtype", 0); wanted != 0) {
+    const auto known = onnx_dtype(wanted);
+    if (!known) return ctx.unsupported("output_dtype " + std::to_string(wanted));
+    dtype = *known;
+  }
+  if (!ir::is_int(dtype)) return ctx.unsupported("quantization to " + std::string(ir::to_string(dtype)));
+  TS_ASSIGN_OR_RETURN(const size_t axis, quantization_axis(ctx));
+  std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
+  const Exprs vars = vars_of(axes);
+  const Expr position = vars.empty() ? Expr(0) : vars[axis];
+  const int64_t extent = vars.empty() ? 1 : ctx.shape(0)[axis];
+  TS_ASSIGN_OR_RETURN(Expr scale, parameter(ctx, 1, position, extent));
+  Expr zero_point = zero(dtype);
+  if (ctx.has(2)) {
+    TS_ASSIGN_OR_RETURN(zero_point, parameter(ctx, 2, position, extent));
+  }
+  Expr x = ir::load(ctx.in(0), vars);
+  if (x.dtype() != scale.dtype()) x = ir::cast(scale.dtype(), x);
+  return Buffers{ctx.compute("quantize", std::move(axes), quantize(x, scale, zero_point, dtype))};
+}
+
+// (x - zero_point) * scale
+Result<Buffers> emit_dequantize_linear(OpContext& ctx) {
+  if (ctx.int_attr("block_size", 0) != 0) return ctx.unsupported("block_size");
+  TS_ASSIGN_OR_RETURN(const size_t axis, quantization_axis(ctx));
+  std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
+  const Exprs vars = vars_of(axes);
+  const Expr position = vars.empty() ? Expr(0) : vars[axis];
+  const int64_t extent = vars.empty() ? 1 : ctx.shape(0)[axis];
+  TS_ASSIGN_OR_RETURN(const Expr scale, parameter(ctx, 1, position, extent));
+  Expr centered = ir::cast(DType::kI32, ir::load(ctx.in(0), vars));
+  if (ctx.has(2)) {
+    TS_ASSIGN_OR_RETURN(const Expr zero_point, parameter(ctx, 2, position, extent));
+    centered = centered - ir::cast(DType::kI32, zero_point);
+  }
+  return Buffers{ctx.compute("dequantize", std::move(axes), ir::cast(scale.dtype(), centered) * scale)};
+}
+
+// y, scale and zero point from the range of x, which is made to include 0.
+Result<Buffers> emit_dynamic_quantize_linear(OpContext& ctx) {
+  if (ctx.dtype(0) != DType::kF32) return ctx.unsupported("data other than f32");
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < ctx.rank(0); ++d) dims.push_back(d);
+  const auto read = [&](std::span<const Expr> indices) {
+    return ir::load(ctx.in(0), Exprs(indices.begin(), indices.end()));
+  };
+  const ir::Buffer high = reduce_dims(ctx, "range_max", ctx.shape(0), dims, false, Combiner::kMax, read);
+  const ir::Buffer low = reduce_dims(ctx, "range_min", ctx.shape(0), dims, false, Combiner::kMin, read);
+  const auto f32 = [](double v) { return ir::make_const(DType::kF32, v); };
+  const Expr maximum = ir::max(ir::load(high, {}), f32(0));
+  const Expr minimum = ir::min(ir::load(low, {}), f32(0));
+  const ir::Buffer scale = ctx.compute("scale", {}, (maximum - minimum) / f32(255));
+  const Expr s = ir::load(scale, {});
+  const Expr offset = ir::select(s == f32(0), f32(0), ir::call(Intrinsic::kRound, {f32(0) - minimum / s}));
+  const ir::Buffer zero_point = ctx.compute("zero_point", {}, ir::cast(DType::kU8, offset));
+  Buffers out = {map_elements(ctx, "quantize", ctx.in(0), [&](const Expr& x) {
+    return quantize(x, s, ir::load(zero_point, {}), DType::kU8);
+  })};
+  out.push_back(scale);
+  out.push_back(zero_point);
+  return out;
+}
+
+// Two-dimensional or batched product of i32 stages a (..., M, K) and b (..., K, N).
+Result<ir::Buffer> integer_matmul(OpContext& ctx, const ir::Buffer& a, const ir::Buffer& b) {
+  const size_t rank = std::max(a->shape.size(), b->shape.size());
+  if (a->shape.size() < 2 || b->shape.size() < 2) return ctx.unsupported("vectors; use matrices");
+  const auto batch =
+      broadcast(Shape(a->shape.begin(), a->shape.end() - 2), Shape(b->shape.begin(), b->shape.end() - 2));
+  const int64_t depth = a->shape.back();
+  if (!batch || b->shape[b->shape.size() - 2] != depth) {
+    return ctx.invalid("shapes do not fit: " + describe(ctx.dtype(0), a->shape) + " and " +
+                       describe(ctx.dtype(0), b->shape));
+  }
+  Shape shape = *batch;
+  shape.push_back(a->shape[a->shape.size() - 2]);
+  shape.push_back(b->shape.back());
+  std::vector<ir::Axis> axes = axes_for(shape);
+  std::vector<ir::Axis> reduce = {{ir::Var("k"), depth}};
+  Exprs at_a = vars_of(axes);
+  Exprs at_b = at_a;
+  at_a[rank - 1] = reduce[0].var;
+  at_b[rank - 2] = reduce[0].var;
+  // A dimension of extent 1 only broadcasts in the batch; row, column and depth are read as they are.
+  const auto read = [](const ir::Buffer& buffer, const Exprs& at) {
+    Exprs own(at.end() - static_cast<ptrdiff_t>(buffer->shape.size()), at.end());
+    for (size_t d = 0; d + 2 < own.size(); ++d) {
+      if (buffer->shape[d] == 1) own[d] = 0;
+    }
+    return ir::load(buffer, own);
+  };
+  return ctx.reduce("integer_matmul", std::move(axes), std::move(reduce), Combiner::kSum,
+                    read(a, at_a) * read(b, at_b));
+}
+
+// i32(x) - zero_point, the zero point one value or one a position of the axis.
+Result<ir::Buffer> centered(OpContext& ctx, size_t data, size_t zero_point, size_t axis) {
+  std::vector<ir::Axis> axes = axes_for(ctx.shape(data));
+  const Exprs vars = vars_of(axes);
+  Expr body = ir::cast(DType::kI32, ir::load(ctx.in(data), vars));
+  if (ctx.has(zero_point)) {
+    Expr point;
+    const Shape& shape = ctx.shape(zero_point);
+    if (shape.size() == ctx.rank(data) && shape.size() >= 2 &&
+        broadcast(shape, ctx.shape(data)) == ctx.shape(data)) {
+      point = broadcast_read(ctx.in(zero_point), vars);  // (..., M, 1) or (..., 1, N)
+    } else {
+      TS_ASSIGN_OR_RETURN(point, parameter(ctx, zero_point, vars[axis], ctx.shape(data)[axis]));
+    }
+    body = body - ir::cast(DType::kI32, point);
+  }
+  return ctx.compute("centered", std::move(axes), std::move(body));
+}
+
+Result<Buffers> emit_matmul_integer(OpContext& ctx) {
+  if (ctx.rank(0) < 2 || ctx.rank(1) < 2) return ctx.unsupported("vectors; use matrices");
+  TS_ASSIGN_OR_RETURN(const ir::Buffer a, centered(ctx, 0, 2, ctx.rank(0) - 2));
+  TS_ASSIGN_OR_RETURN(const ir::Buffer b, centered(ctx, 1, 3, ctx.rank(1) - 1));
+  TS_ASSIGN_OR_RETURN(ir::Buffer out, integer_matmul(ctx, a, b));
+  return Buffers{out};
+}
+
+// i32 accumulators to the output's dtype: saturate(round(sum * multiplier) + zero_point).
+Expr requantize(const Expr& sum, const Expr& multiplier, const Expr& zero_point, DType dtype) {
+  const Expr rounded = ir::call(Intrinsic::kRound, {ir::cast(DType::kF32, sum) * multiplier});
+  return ir::cast(dtype, rounded + ir::cast(DType::kF32, zero_point));
+}
+
+// Inputs: a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point.
+Result<Buffers> emit_qlinear_matmul(OpContext& ctx) {
+  if (ctx.rank(0) < 2 || ctx.rank(3) < 2) return ctx.unsupported("vectors; use matrices");
+  const size_t column = ctx.rank(3) - 1;
+  if (!is_scalar(ctx, 1) || !is_scalar(ctx, 6) || !is_scalar(ctx, 7)) {
+    return ctx.unsupported("scales of a and y that are not scalars");
+  }
+  TS_ASSIGN_OR_RETURN(const ir::Buffer a, centered(ctx, 0, 2, ctx.rank(0) - 2));
+  TS_ASSIGN_OR_RETURN(const ir::Buffer b, centered(ctx, 3, 5, column));
+  TS_ASSIGN_OR_RETURN(const ir::Buffer sum, integer_matmul(ctx, a, b));
+  std::vector<ir::Axis> axes = axes_for(sum->shape);
+  const Exprs vars = vars_of(axes);
+  TS_ASSIGN_OR_RETURN(const Expr b_scale, parameter(ctx, 4, vars.back(), sum->shape.back()));
+  TS_ASSIGN_OR_RETURN(const Expr a_scale, parameter(ctx, 1, 0, 1));
+  TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
+  TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
+  Expr body = requantize(ir::load(sum, vars), a_scale * b_scale / y_scale, y_zero, ctx.dtype(7));
+  return Buffers{ctx.compute("requantize", std::move(axes), std::move(body))};
+}
+
+// The i32 convolution of x - x_zero and w - w_zero.
+Result<ir::Buffer> integer_conv(OpContext& ctx, size_t x, size_t w, size_t x_zero, size_t w_zero) {
+  const Shape& xs = ctx.shape(x);
+  const Shape& ws = ctx.shape(w);
+  const int64_t groups = ctx.int_attr("group", 1);
+  if (xs.size() < 3 || ws.size() != xs.size() || groups < 1 || ws[0] < 1 || ws[0] % groups != 0 ||
+      xs[1] % groups != 0 || ws[1] != xs[1] / groups) {
+    return ctx.invalid("data " + describe(ctx.dtype(x), xs) + ", weights " + describe(ctx.dtype(w), ws) +
+                       " and group " + std::to_string(groups) + " do not fit");
+  }
+  if (ctx.has(x_zero) && !is_scalar(ctx, x_zero))
+    return ctx.unsupported("a zero point of the data that is not a scalar");
+  TS_ASSIGN_OR_RETURN(const Window window,
+                      read_window(ctx, Shape(xs.begin() + 2, xs.end()), Shape(ws.begin() + 2, ws.end())));
+  // Padding stands for the real value 0, which is the zero point: 0 after centering.
+  const ir::Buffer data = pad_for_windows(ctx, ctx.in(x), window, zero(DType::kI32), [&](const Expr& e) {
+    const Expr wide = ir::cast(DType::kI32, e);
+    if (!ctx.has(x_zero)) return wide;
+    return wide - ir::cast(DType::kI32, ir::load(ctx.in(x_zero), Exprs(ctx.rank(x_zero), Expr(0))));
+  });
+  TS_ASSIGN_OR_RETURN(const ir::Buffer weights, centered(ctx, w, w_zero, 0));
+  return convolve(ctx, convolution_name("integer_conv", window.rank(), groups, ws[1]), data, weights, window,
+                  groups);
+}
+
+Result<Buffers> emit_conv_integer(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(ir::Buffer out, integer_conv(ctx, 0, 1, 2, 3));
+  return Buffers{out};
+}
+
+// Inputs: x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, bias.
+Result<Buffers> emit_qlinear_conv(OpContext& ctx) {
+  if (!is_scalar(ctx, 1) || !is_scalar(ctx, 6) || !is_scalar(ctx, 7)) {
+    return ctx.unsupported("scales of x and y that are not scalars");
+  }
+  TS_ASSIGN_OR_RETURN(const ir::Buffer sum, integer_conv(ctx, 0, 3, 2, 5));
+  if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape[1]})
+    return ctx.invalid("the bias must have one value a channel");
+  std::vector<ir::Axis> axes = axes_for(sum->shape);
+  const Exprs vars = vars_of(axes);
+  TS_ASSIGN_OR_RETURN(const Expr w_scale, parameter(ctx, 4, vars[1], sum->shape[1]));
+  TS_ASSIGN_OR_RETURN(const Expr x_scale, parameter(ctx, 1, 0, 1));
+  TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
+  TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
+  Expr total = ir::load(sum, vars);
+  if (ctx.has(8)) total = total + ir::load(ctx.in(8), {vars[1]});
+  Expr body = requantize(total, x_scale * w_scale / y_scale, y_zero, ctx.dtype(7));
+  return Buffers{ctx.compute("requantize", std::move(axes), std::move(body))};
+}
+
+// The operators' inputs must be 8 bit integers and f32 scales; a bias is i32.
+template <Emitter F>
+Result<Buffers> with_dtypes(OpContext& ctx) {
+  const bool linear = ctx.node().op.starts_with("QLinear");
+  for (size_t i = 0; i < ctx.num_inputs(); ++i) {
+    if (!ctx.has(i)) continue;
+    const bool scale = linear && (i == 1 || i == 4 || i == 6);
+    const bool bias = linear && i == 8;
+    const DType dtype = ctx.dtype(i);
+    const bool fits = scale  ? dtype == DType::kF32
+                      : bias ? dtype == DType::kI32
+                             : dtype == DType::kI8 || dtype == DType::kU8;
+    if (!fits) {
+      return ctx.unsupported("input " + std::to_string(i) + " has dtype " +
+                             std::string(ir::to_string(dtype)));
+    }
+  }
+  return F(ctx);
+}
+
+Result<Buffers> emit_dequantize_checked(OpContext& ctx) {
+  if (!ir::is_int(ctx.dtype(0)))
+    return ctx.unsupported("data of dtype " + std::string(ir::to_string(ctx.dtype(0))));
+  return emit_dequantize_linear(ctx);
+}
+
+}  // namespace
+
+std::span<const OpEntry> quantize_operators() {
+  static const OpEntry kEntries[] = {
+      {"ConvInteger", "a:AAaa", with_dtypes<emit_conv_integer>},
+      {"DequantizeLinear", "i:TFt", emit_dequantize_checked},
+      {"DynamicQuantizeLinear", "f:T", emit_dynamic_quantize_linear},
+      {"MatMulInteger", "a:AAaa", with_dtypes<emit_matmul_integer>},
+      {"QLinearConv", "a:AAAAAAAAa", with_dtypes<emit_qlinear_conv>},
+      {"QLinearMatMul", "a:AAAAAAAA", with_dtypes<emit_qlinear_matmul>},
+      {"QuantizeLinear", "n:TFa", emit_quantize_linear},
+  };
+  return kEntries;
+}
+
+}  // namespace tensorsmith::graph

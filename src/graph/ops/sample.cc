@@ -1,0 +1,273 @@
+// Reads at computed positions: GridSample, RoiAlign, MaxUnpool; determinants.
+#include <algorithm>
+#include <numeric>
+
+#include "graph/ops/index.h"
+#include "graph/ops/registry.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using ir::Combiner;
+using ir::DType;
+using ir::Expr;
+using ir::Intrinsic;
+
+Expr f(const Expr& like, double v) { return ir::make_const(like.dtype(), v); }
+Expr floor_of(const Expr& x) { return ir::call(Intrinsic::kFloor, {x}); }
+
+// Folds x back into [low, high] as by mirrors at both ends.
+Expr mirror(const Expr& x, double low, double high) {
+  if (high <= low) return f(x, low);
+  const Expr range = f(x, high - low);
+  const Expr distance = ir::call(Intrinsic::kAbs, {x - f(x, low)});
+  const Expr turns = floor_of(distance / range);
+  const Expr rest = distance - turns * range;
+  const Expr odd = turns - f(x, 2) * floor_of(turns / f(x, 2));
+  return ir::select(odd == f(x, 0), f(x, low) + rest, f(x, high) - rest);
+}
+
+struct GridAxis {
+  int64_t extent = 0;
+  bool align_corners = false;
+  std::string padding;
+
+  double low() const { return align_corners ? 0 : -0.5; }
+  double high() const { return static_cast<double>(extent) - (align_corners ? 1.0 : 0.5); }
+
+  // From [-1, 1] to pixels.
+  Expr position(const Expr& x) const {
+    const double n = static_cast<double>(extent);
+    Expr p =
+        align_corners ? (x + f(x, 1)) * f(x, (n - 1) / 2) : ((x + f(x, 1)) * f(x, n) - f(x, 1)) * f(x, 0.5);
+    if (padding == "border") p = ir::min(ir::max(p, f(x, 0)), f(x, n - 1));
+    if (padding == "reflection") p = mirror(p, low(), high());
+    return p;
+  }
+  // The pixel of a whole-numbered position, in range.
+  Expr index(const Expr& p) const {
+    const Expr folded = padding == "reflection" ? mirror(p, low(), high()) : p;
+    const double last = static_cast<double>(extent - 1);
+    return ir::min(ir::max(ir::cast(DType::kI64, ir::min(ir::max(folded, f(p, 0)), f(p, last))), 0),
+                   extent - 1);
+  }
+  Expr inside(const Expr& p) const { return p >= f(p, 0) && p <= f(p, static_cast<double>(extent - 1)); }
+};
+
+// Keys' cubic convolution, a = -0.75, for neighbours -1, 0, 1, 2.
+Exprs cubic_weights(const Expr& t) {
+  constexpr double a = -0.75;
+  const auto near = [&](const Expr& s) { return (f(s, a + 2) * s - f(s, a + 3)) * s * s + f(s, 1); };
+  const auto far = [&](const Expr& s) {
+    return ((f(s, a) * s - f(s, 5 * a)) * s + f(s, 8 * a)) * s - f(s, 4 * a);
+  };
+  return {far(t + f(t, 1)), near(t), near(f(t, 1) - t), far(f(t, 2) - t)};
+}
+
+Result<Buffers> emit_grid_sample(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  const Shape& grid = ctx.shape(1);
+  if (x.size() != 4 || grid.size() != 4 || grid[3] != 2 || grid[0] != x[0]) {
+    return ctx.unsupported("data " + describe(ctx.dtype(0), x) + " with grid " +
+                           describe(ctx.dtype(1), grid) +
+                           "; images (N, C, H, W) and grids (N, H, W, 2) are supported");
+  }
+  std::string mode = ctx.string_attr("mode", "bilinear");
+  if (mode == "linear") mode = "bilinear";
+  if (mode == "cubic") mode = "bicubic";
+  const std::string padding = ctx.string_attr("padding_mode", "zeros");
+  if ((mode != "bilinear" && mode != "nearest" && mode != "bicubic") ||
+      (padding != "zeros" && padding != "border" && padding != "reflection") || x[2] < 1 || x[3] < 1) {
+    return ctx.invalid("unknown mode '" + mode + "' or padding_mode '" + padding + "', or an empty image");
+  }
+  const bool align = ctx.int_attr("align_corners", 0) != 0;
+  const GridAxis rows{x[2], align, padding};
+  const GridAxis columns{x[3], align, padding};
+  std::vector<ir::Axis> axes = axes_for({x[0], x[1], grid[1], grid[2]});
+  const Exprs v = vars_of(axes);
+  const Expr px = columns.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 0}));
+  const Expr py = rows.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 1}));
+  const auto pixel = [&](const Expr& row, const Expr& column) {
+    const Expr read = ir::load(ctx.in(0), {v[0], v[1], rows.index(row), columns.index(column)});
+    if (padding != "zeros") return read;
+    return ir::select(rows.inside(row) && columns.inside(column), read, ir::make_const(ctx.dtype(0), 0));
+  };
+  if (mode == "nearest") {
+    Expr body = pixel(ir::call(Intrinsic::kRound, {py}), ir::call(Intrinsic::kRound, {px}));
+    return Buffers{ctx.compute("grid_sample", std::move(axes), std::move(body))};
+  }
+  const Expr row = floor_of(py);
+  const Expr column = floor_of(px);
+  const Expr ty = py - row;
+  const Expr tx = px - column;
+  const bool cubic = mode == "bicubic";
+  const Exprs wy = cubic ? cubic_weights(ty) : Exprs{f(ty, 1) - ty, ty};
+  const Exprs wx = cubic ? cubic_weights(tx) : Exprs{f(tx, 1) - tx, tx};
+  const int first = cubic ? -1 : 0;
+  Expr sum;
+  for (size_t i = 0; i < wy.size(); ++i) {
+    for (size_t j = 0; j < wx.size(); ++j) {
+      Expr weight = wy[i] * wx[j];
+      if (weight.dtype() != ctx.dtype(0)) weight = ir::cast(ctx.dtype(0), weight);
+      const Expr term = weight * pixel(row + f(row, first + static_cast<int>(i)),
+                                       column + f(column, first + static_cast<int>(j)));
+      sum = sum.defined() ? sum + term : term;
+    }
+  }
+  return Buffers{ctx.compute("grid_sample", std::move(axes), std::move(sum))};
+}
+
+// Inputs: x (N, C, H, W), rois (R, 4) as x1, y1, x2, y2, batch index a roi. Each output cell is the mean or
+// maximum of sampling_ratio^2 bilinear samples.
+Result<Buffers> emit_roi_align(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  const Shape& rois = ctx.shape(1);
+  if (x.size() != 4 || rois.size() != 2 || rois[1] != 4 || ctx.shape(2) != Shape{rois[0]} || x[0] < 1 ||
+      x[2] < 1 || x[3] < 1) {
+    return ctx.invalid("data, rois and batch_indices do not fit");
+  }
+  const std::string mode = ctx.string_attr("mode", "avg");
+  if (mode != "avg") return ctx.unsupported("mode '" + mode + "'");
+  const int64_t height = ctx.int_attr("output_height", 1);
+  const int64_t width = ctx.int_attr("output_width", 1);
+  const int64_t samples = ctx.int_attr("sampling_ratio", 0);
+  if (height < 1 || width < 1 || height > kMaxGeometry || width > kMaxGeometry) {
+    return ctx.invalid("the output size must be positive");
+  }
+  if (samples < 1 || samples > 1024) return ctx.unsupported("sampling_ratio 0 (adaptive)");
+  const double scale = ctx.float_attr("spatial_scale", 1.0);
+  const bool half_pixel =
+      ctx.string_attr("coordinate_transformation_mode",
+                      ctx.opset() >= 16 ? "half_pixel" : "output_half_pixel") == "half_pixel";
+  std::vector<ir::Axis> axes = axes_for({rois[0], x[1], height, width});
+  const Exprs v = vars_of(axes);
+  std::vector<ir::Axis> reduce;
+  const Expr sy = add_reduce_axis(reduce, "sy", samples);
+  const Expr sx = add_reduce_axis(reduce, "sx", samples);
+  const DType dtype = ctx.dtype(0);
+  const auto constant = [&](double value) { return ir::make_const(dtype, value); };
+  struct Sample {
+    Expr low, high, weight, outside;
+  };
+  const auto place = [&](int64_t begin, int64_t end, const Expr& cell, const Expr& sample, int64_t cells,
+                         int64_t extent) {
+    const double shift = half_pixel ? 0.5 : 0;
+    const Expr start = ir::load(ctx.in(1), {v[0], begin}) * constant(scale) - constant(shift);
+    Expr length = ir::load(ctx.in(1), {v[0], end}) * constant(scale) - constant(shift) - start;
+    if (!half_pixel) length = ir::max(length, constant(1));
+    const Expr bin = length / constant(static_cast<double>(cells));
+    const Expr position =
+        start + ir::cast(dtype, cell) * bin +
+        (ir::cast(dtype, sample) + constant(0.5)) * bin / constant(static_cast<double>(samples));
+    Sample s;
+    s.outside = position < constant(-1) || position > constant(static_cast<double>(extent));
+    const Expr inner = ir::min(ir::max(position, constant(0)), constant(static_cast<double>(extent - 1)));
+    s.low = ir::min(ir::max(ir::cast(DType::kI64, floor_of(inner)), 0), extent - 1);
+    s.high = ir::min(s.low + 1, extent - 1);
+    s.weight = inner - floor_of(inner);
+    return s;
+  };
+  const Sample row = place(1, 3, v[2], sy, height, x[2]);
+  const Sample column = place(0, 2, v[3], sx, width, x[3]);
+  const Expr n = ir::min(ir::max(ir::load(ctx.in(2), {v[0]}), 0), x[0] - 1);
+  const auto read = [&](const Expr& h, const Expr& w) { return ir::load(ctx.in(0), {n, v[1], h, w}); };
+  const Expr one = constant(1);
+  const Expr top =
+      read(row.low, column.low) * (one - column.weight) + read(row.low, column.high) * column.weight;
+  const Expr bottom =
+      read(row.high, column.low) * (one - column.weight) + read(row.high, column.high) * column.weight;
+  Expr body =
+      ir::select(row.outside || column.outside, constant(0), top * (one - row.weight) + bottom * row.weight);
+  const Combiner combiner = reduce.empty() ? Combiner::kNone : Combiner::kSum;
+  const ir::Buffer sum = ctx.reduce("roi_sum", std::move(axes), std::move(reduce), combiner, std::move(body));
+  return Buffers{map_elements(ctx, "roi_align", sum, [&](const Expr& e) {
+    return e / constant(static_cast<double>(samples * samples));
+  })};
+}
+
+// Puts each x at its index (in the flattened output of the default size), the rest is 0.
+Result<Buffers> emit_max_unpool(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  if (x.size() < 3 || ctx.shape(1) != x)
+    return ctx.invalid("data must have rank 3 or more and one index an element");
+  const size_t rank = x.size() - 2;
+  const Shape kernel = ctx.geometry_attr("kernel_shape", rank, 1);
+  const Shape strides = ctx.geometry_attr("strides", rank, 1);
+  const Shape pads = ctx.geometry_attr("pads", 2 * rank, 0);
+  Shape shape = x;
+  for (size_t d = 0; d < rank; ++d) {
+    if (x[d + 2] < 1 || x[d + 2] > kMaxGeometry || strides[d] < 1)
+      return ctx.invalid("bad extents or strides");
+    shape[d + 2] = (x[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[d + rank];
+  }
+  const Shape indexed = shape;  // the shape that the indices count in
+  if (ctx.has(2)) {
+    TS_ASSIGN_OR_RETURN(shape, ctx.constant_ints(2, "output_shape"));
+  }
+  if (!is_reasonable(shape) || !is_reasonable(indexed) || shape.size() != x.size() || product(indexed) == 0 ||
+      shape[0] != x[0] || shape[1] != x[1]) {
+    return ctx.invalid("the output would have shape " + describe(ctx.dtype(0), shape));
+  }
+  for (size_t d = 2; d < x.size(); ++d) {
+    if (shape[d] < indexed[d]) return ctx.invalid("output_shape is smaller than the default");
+  }
+  std::vector<ir::Axis> axes = axes_for(shape);
+  const Exprs v = vars_of(axes);
+  std::vector<ir::Axis> reduce;
+  Exprs source = {v[0], v[1]};
+  for (size_t d = 2; d < x.size(); ++d)
+    source.push_back(add_reduce_axis(reduce, "r" + std::to_string(d - 2), x[d]));
+  const Expr target = linear_index(indexed, v);
+  Expr hit = ir::load(ctx.in(1), source) == target;
+  for (size_t d = 2; d < x.size(); ++d) {
+    if (shape[d] > indexed[d]) hit = hit && v[d] < Expr(indexed[d]);
+  }
+  Expr body = ir::select(hit, ir::load(ctx.in(0), source), ir::make_const(ctx.dtype(0), 0));
+  const Combiner combiner = reduce.empty() ? Combiner::kNone : Combiner::kSum;
+  return Buffers{ctx.reduce("max_unpool", std::move(axes), std::move(reduce), combiner, std::move(body))};
+}
+
+// Leibniz' sum over permutations, for small matrices.
+Result<Buffers> emit_det(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  if (x.size() < 2 || x[x.size() - 1] != x[x.size() - 2]) return ctx.invalid("the matrices must be square");
+  const int64_t n = x.back();
+  if (n < 1 || n > 4) return ctx.unsupported("matrices larger than 4x4");
+  std::vector<ir::Axis> axes = axes_for(Shape(x.begin(), x.end() - 2));
+  const Exprs batch = vars_of(axes);
+  std::vector<int64_t> permutation(static_cast<size_t>(n));
+  std::iota(permutation.begin(), permutation.end(), int64_t{0});
+  Expr sum;
+  do {
+    int inversions = 0;
+    Expr term;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = i + 1; j < n; ++j) {
+        inversions += permutation[static_cast<size_t>(i)] > permutation[static_cast<size_t>(j)] ? 1 : 0;
+      }
+      Exprs at = batch;
+      at.push_back(i);
+      at.push_back(permutation[static_cast<size_t>(i)]);
+      const Expr factor = ir::load(ctx.in(0), at);
+      term = term.defined() ? term * factor : factor;
+    }
+    if (inversions % 2 == 1) term = -term;
+    sum = sum.defined() ? sum + term : term;
+  } while (std::next_permutation(permutation.begin(), permutation.end()));
+  return Buffers{ctx.compute("det", std::move(axes), std::move(sum))};
+}
+
+}  // namespace
+
+std::span<const OpEntry> sample_operators() {
+  static const OpEntry kEntries[] = {
+      {"Det", "f:T", emit_det},
+      {"GridSample", "f:TF", emit_grid_sample},
+      {"MaxUnpool", "f:TLl", emit_max_unpool},
+      {"RoiAlign", "f:TTL", emit_roi_align},
+  };
+  return kEntries;
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,63 @@
+// TopK, by counting for each element how many come before it.
+#include "graph/ops/index.h"
+#include "graph/ops/registry.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using ir::Combiner;
+using ir::DType;
+using ir::Expr;
+
+Result<Buffers> emit_topk(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", -1), x.size()));
+  int64_t k = 0;
+  if (ctx.has(1)) {
+    TS_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ctx.constant_ints(1, "k"));
+    if (values.size() != 1) return ctx.invalid("input 1 (k) must be one number");
+    k = values[0];
+  } else {
+    k = ctx.int_attr("k", -1);
+  }
+  const int64_t extent = x[axis];
+  if (k < 0 || k > extent)
+    return ctx.invalid("k is " + std::to_string(k) + " for an extent of " + std::to_string(extent));
+  const bool largest = ctx.int_attr("largest", 1) != 0;
+
+  // Among equal elements the first comes first.
+  std::vector<ir::Axis> spatial = axes_for(x);
+  std::vector<ir::Axis> others = {{ir::Var("r"), extent}};
+  const Exprs own = vars_of(spatial);
+  Exprs other = own;
+  other[axis] = others[0].var;
+  const Expr a = ir::load(ctx.in(0), other);
+  const Expr b = ir::load(ctx.in(0), own);
+  const Expr before = (largest ? a > b : a < b) || (a == b && other[axis] < own[axis]);
+  const ir::Buffer rank = ctx.reduce("rank", std::move(spatial), std::move(others), Combiner::kSum,
+                                     ir::cast(DType::kI64, before));
+  // The element whose rank is the output's position.
+  Shape shape = x;
+  shape[axis] = k;
+  std::vector<ir::Axis> out = axes_for(shape);
+  std::vector<ir::Axis> candidates = {{ir::Var("r"), extent}};
+  Exprs at = vars_of(out);
+  const Expr position = at[axis];
+  at[axis] = candidates[0].var;
+  const ir::Buffer index = ctx.reduce("topk_index", std::move(out), std::move(candidates), Combiner::kMax,
+                                      ir::select(ir::load(rank, at) == position, at[axis], Expr(0)));
+  std::vector<ir::Axis> axes = axes_for(shape);
+  Exprs source = vars_of(axes);
+  source[axis] = wrap_index(ir::load(index, source), extent);
+  return Buffers{ctx.compute("topk", std::move(axes), ir::load(ctx.in(0), source)), index};
+}
+
+}  // namespace
+
+std::span<const OpEntry> topk_operators() {
+  static const OpEntry kEntries[] = {{"TopK", "n:Tl", emit_topk}};
+  return kEntries;
+}
+
+}  // namespace tensorsmith::graph
