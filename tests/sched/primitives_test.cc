@@ -1,6 +1,7 @@
 // What each primitive makes of a schedule, as text.
 #include <gtest/gtest.h>
 
+#include "ir/text.h"
 #include "sched/step.h"
 #include "support/golden.h"
 #include "support/small_workloads.h"
@@ -24,6 +25,14 @@ class Golden {
       ASSERT_TRUE(status.ok()) << status.error().message();
     }
     text_ += "# " + title + "\n" + print(builder.trace()) + "=>\n" + to_string(builder.schedule()) + "\n";
+  }
+  // The same with the rewritten definitions.
+  void add_with_definitions(const std::string& title, const ir::Workload& workload,
+                            const std::vector<Step>& steps) {
+    add(title, workload, steps);
+    const auto schedule = replay(workload, Trace{steps});
+    ASSERT_TRUE(schedule.ok());
+    text_ += ir::print(schedule->workload()) + "\n";
   }
 
  private:
@@ -126,37 +135,39 @@ TEST(Primitives, ReverseComputeAt) {
 
 TEST(Primitives, ComputeInline) {
   Golden golden("compute_inline");
-  golden.add("padding and bias", test::small::conv2d(3, 6, 4, 3, 1, 1), {ComputeInline{3}, ComputeInline{5}});
+  golden.add_with_definitions("padding and bias", test::small::conv2d(3, 6, 4, 3, 1, 1),
+                              {ComputeInline{3}, ComputeInline{5}});
 }
 
 TEST(Primitives, CacheRead) {
   Golden golden("cache_read");
   const ir::Workload w = test::small::softmax(4, 6);
-  golden.add("one of two readers", w, {CacheRead{0, ir::MemoryScope::kLocal, {2}}});
-  golden.add("both readers, twice", w,
-             {CacheRead{0, ir::MemoryScope::kShared, {1, 2}}, CacheRead{0, ir::MemoryScope::kShared, {1}}});
-  golden.add("attachments keep their stage", test::small::matmul(8, 8, 8, true),
-             {ComputeAt{2, 4, 0}, CacheRead{0, ir::MemoryScope::kLocal, {2}}});
+  golden.add_with_definitions("one of two readers", w, {CacheRead{0, ir::MemoryScope::kLocal, {2}}});
+  golden.add_with_definitions(
+      "both readers, twice", w,
+      {CacheRead{0, ir::MemoryScope::kShared, {1, 2}}, CacheRead{0, ir::MemoryScope::kShared, {1}}});
+  golden.add_with_definitions("attachments keep their stage", test::small::matmul(8, 8, 8, true),
+                              {ComputeAt{2, 4, 0}, CacheRead{0, ir::MemoryScope::kLocal, {2}}});
 }
 
 TEST(Primitives, CacheWrite) {
   Golden golden("cache_write");
   const ir::Workload w = test::small::matmul(8, 8, 8);
-  golden.add(
+  golden.add_with_definitions(
       "accumulator in the tile", w,
       {CacheWrite{2, ir::MemoryScope::kLocal}, Split{3, 0, {4}, true, kPredicate}, ComputeAt{2, 3, 0}});
 }
 
 TEST(Primitives, Rfactor) {
   Golden golden("rfactor");
-  golden.add("inner part of a split", test::small::matmul(4, 4, 10),
-             {Split{2, 2, {4}, true, kPredicate}, Rfactor{2, 3, 2}});
-  golden.add("whole reduction of a fused loop", test::small::total_sum(4, 5),
-             {Fuse{1, {0, 1}}, Split{1, 0, {4}, true, kPredicate}, Rfactor{1, 1, 0}});
-  golden.add("index of the largest", test::small::arg_max(4, 10),
-             {Split{1, 1, {4}, true, kPredicate}, Rfactor{1, 2, 1}});
-  golden.add("untouched reduce axes stay", test::small::conv2d(4, 6, 4, 3, 1, 1),
-             {Split{4, 4, {2}, true, kPredicate}, Rfactor{4, 5, 0}});
+  golden.add_with_definitions("inner part of a split", test::small::matmul(4, 4, 10),
+                              {Split{2, 2, {4}, true, kPredicate}, Rfactor{2, 3, 2}});
+  golden.add_with_definitions("whole reduction of a fused loop", test::small::total_sum(4, 5),
+                              {Fuse{1, {0, 1}}, Split{1, 0, {4}, true, kPredicate}, Rfactor{1, 1, 0}});
+  golden.add_with_definitions("index of the largest", test::small::arg_max(4, 10),
+                              {Split{1, 1, {4}, true, kPredicate}, Rfactor{1, 2, 1}});
+  golden.add_with_definitions("untouched reduce axes stay", test::small::conv2d(4, 6, 4, 3, 1, 1),
+                              {Split{4, 4, {2}, true, kPredicate}, Rfactor{4, 5, 0}});
 }
 
 TEST(Primitives, DecomposeReduction) {
