@@ -146,6 +146,8 @@ TEST(Primitives, CacheRead) {
   golden.add_with_definitions(
       "both readers, twice", w,
       {CacheRead{0, ir::MemoryScope::kShared, {1, 2}}, CacheRead{0, ir::MemoryScope::kShared, {1}}});
+  golden.add_with_definitions("a reader that is inlined", test::small::matmul(8, 8, 8, true),
+                              {ComputeInline{4}, CacheRead{3, ir::MemoryScope::kLocal, {4}}});
   golden.add_with_definitions("attachments keep their stage", test::small::matmul(8, 8, 8, true),
                               {ComputeAt{2, 4, 0}, CacheRead{0, ir::MemoryScope::kLocal, {2}}});
 }

@@ -1,0 +1,133 @@
+#include "sched/device_limits.h"
+
+#include <array>
+#include <string>
+
+namespace tensorsmith::sched {
+
+namespace {
+
+Error illegal(const Stage& stage, std::string reason) {
+  return {ErrorCode::kIllegal, "stage '" + stage.op->name + "'", std::move(reason)};
+}
+
+// 0, 1, 2 for threadIdx.x, y, z; -1 otherwise.
+int thread_axis(Annotation a) {
+  switch (a) {
+    case Annotation::kThreadX:
+      return 0;
+    case Annotation::kThreadY:
+      return 1;
+    case Annotation::kThreadZ:
+      return 2;
+    case Annotation::kNone:
+    case Annotation::kUnroll:
+    case Annotation::kVectorize:
+    case Annotation::kParallel:
+    case Annotation::kVThread:
+    case Annotation::kBlockX:
+    case Annotation::kBlockY:
+    case Annotation::kBlockZ:
+      return -1;
+  }
+  return -1;
+}
+
+struct Kernel {
+  std::array<int64_t, 3> threads = {0, 0, 0};  // 0: axis not used
+  bool bound = false;
+  int64_t shared_bytes = 0;
+};
+
+// The root stage whose loops are around this one (itself if it is at root).
+size_t root_of(const Schedule& schedule, size_t s) {
+  while (schedule.stages[s].attach == AttachKind::kAt)
+    s = static_cast<size_t>(schedule.stages[s].attach_stage);
+  return s;
+}
+
+bool is_block(Annotation a) {
+  return a == Annotation::kBlockX || a == Annotation::kBlockY || a == Annotation::kBlockZ;
+}
+
+// Some loop around the attached stage satisfies the predicate.
+template <class Predicate>
+bool around(const Schedule& schedule, const Stage& stage, const Predicate& predicate) {
+  const Stage* at = &stage;
+  while (at->attach == AttachKind::kAt) {
+    const Stage& target = schedule.stages[static_cast<size_t>(at->attach_stage)];
+    for (int leaf : target.leaves) {
+      if (predicate(target.iterators[static_cast<size_t>(leaf)].annotation)) return true;
+      if (leaf == at->attach_iterator) break;
+    }
+    at = &target;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const target::Device& device) {
+  const bool gpu = device.kind == target::DeviceKind::kGpu;
+  std::vector<Kernel> kernels(schedule.stages.size());
+  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+    const Stage& stage = schedule.stages[s];
+    if (stage.is_placeholder() || stage.attach == AttachKind::kInlined) continue;
+    Kernel& kernel = kernels[root_of(schedule, s)];
+    for (int leaf : stage.leaves) {
+      const Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
+      if (it.annotation < Annotation::kVThread) continue;
+      if (!gpu)
+        return illegal(stage, "loop '" + it.name + "' is bound to " + std::string(to_string(it.annotation)) +
+                                  ", but device '" + device.name + "' is a CPU");
+      kernel.bound = true;
+      const int64_t extent = bounds.stages[s].extents[static_cast<size_t>(leaf)];
+      if (it.annotation == Annotation::kVThread) {
+        if (device.max_vthread_extent > 0 && extent > device.max_vthread_extent)
+          return illegal(stage, "loop '" + it.name + "' is " + std::to_string(extent) +
+                                    " virtual threads, device '" + device.name + "' allows " +
+                                    std::to_string(device.max_vthread_extent));
+        continue;
+      }
+      const int axis = thread_axis(it.annotation);
+      if (axis < 0) continue;
+      int64_t& threads = kernel.threads[static_cast<size_t>(axis)];
+      if (threads != 0 && threads != extent)
+        return illegal(stage, "loop '" + it.name + "' binds " + std::to_string(extent) + " iterations to " +
+                                  std::string(to_string(it.annotation)) + ", another loop of the kernel " +
+                                  std::to_string(threads));
+      threads = extent;
+    }
+    if (!gpu) continue;
+    if (stage.scope == ir::MemoryScope::kGlobal) continue;
+    if (stage.attach != AttachKind::kAt || !around(schedule, stage, is_block))
+      return illegal(stage, "lives in " + std::string(ir::to_string(stage.scope)) +
+                                " memory, but is not computed inside a loop bound to a block axis");
+    if (stage.scope == ir::MemoryScope::kShared) {
+      for (const ir::Buffer& buffer : stage.op->outputs) {
+        int64_t bytes = ir::bytes_of(buffer->dtype);
+        for (size_t a = 0; a < stage.op->spatial.size(); ++a) bytes *= bounds.stages[s].root_extent[a];
+        kernel.shared_bytes += bytes;
+      }
+    }
+  }
+  if (!gpu) return {};
+  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+    const Stage& stage = schedule.stages[s];
+    if (stage.is_placeholder() || stage.attach != AttachKind::kRoot) continue;
+    const Kernel& kernel = kernels[s];
+    if (!kernel.bound) return illegal(stage, "no loop of the kernel is bound to a GPU axis");
+    int64_t threads = 1;
+    for (int64_t extent : kernel.threads) threads *= extent == 0 ? 1 : extent;
+    if (device.max_threads_per_block > 0 && threads > device.max_threads_per_block)
+      return illegal(stage, "the kernel has " + std::to_string(threads) + " threads a block, device '" +
+                                device.name + "' allows " + std::to_string(device.max_threads_per_block));
+    if (device.shared_memory_per_block > 0 && kernel.shared_bytes > device.shared_memory_per_block)
+      return illegal(stage, "the kernel needs " + std::to_string(kernel.shared_bytes) +
+                                " bytes of shared memory a block, device '" + device.name + "' has " +
+                                std::to_string(device.shared_memory_per_block));
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::sched
