@@ -90,12 +90,14 @@ LinearSum linearize(const Expr& e) {
 }
 
 void sort_terms(LinearSum& sum) {
-  if (sum.terms.size() < 2) return;
-  std::stable_sort(sum.terms.begin(), sum.terms.end(),
-                   [](const LinearSum::Term& a, const LinearSum::Term& b) {
-                     if ((a.coefficient > 0) != (b.coefficient > 0)) return a.coefficient > 0;
-                     return a.coefficient > 0 ? a.coefficient > b.coefficient : a.coefficient < b.coefficient;
-                   });
+  const auto before = [](int64_t a, int64_t b) {
+    return (a > 0) != (b > 0) ? a > 0 : (a > 0 ? a > b : a < b);
+  };
+  // Insertion: sums are short, and mostly in order.
+  for (size_t i = 1; i < sum.terms.size(); ++i) {
+    for (size_t k = i; k > 0 && before(sum.terms[k].coefficient, sum.terms[k - 1].coefficient); --k)
+      std::swap(sum.terms[k], sum.terms[k - 1]);
+  }
 }
 
 Expr to_expr(const LinearSum& sum) {

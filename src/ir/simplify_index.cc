@@ -17,12 +17,13 @@ LinearSum constant_sum(int64_t value) {
   return out;
 }
 
-LinearSum atom_sum(const Expr& atom) {
-  LinearSum out;
-  if (const IntImm* imm = as<IntImm>(atom)) {
-    out.constant = imm->value;
-  } else {
-    out.terms.push_back({atom, 1});
+// The sum of a simplified expression that is usually an atom; the builders may have folded it into something
+// else.
+LinearSum atom_sum(const Expr& e) {
+  LinearSum out = linearize(e);
+  if (out.bad) {
+    out = {};
+    out.terms.push_back({e, 1});
   }
   return out;
 }
@@ -412,8 +413,7 @@ LinearSum Simplifier::linear_atom(const Expr& e) {
   }
   const Expr simple = simplify_node(e);
   // What was a select or a cast may have become any other simplified expression.
-  LinearSum out = linearize(simple);
-  return out.bad ? atom_sum(simple) : out;
+  return atom_sum(simple);
 }
 
 void Simplifier::collect(const Expr& e, int64_t scale, LinearSum& out) {

@@ -45,7 +45,9 @@ TEST(Structural, NamesDoNotMatter) {
 }
 
 // The key is stored in databases: it may change only together with the version in structural.cc.
-TEST(Structural, KeyIsStable) { EXPECT_EQ(structural_key(workload_of(kWorkload)), "df2bb1eb0ca4fc146a162bac48fa991e"); }
+TEST(Structural, KeyIsStable) {
+  EXPECT_EQ(structural_key(workload_of(kWorkload)), "df2bb1eb0ca4fc146a162bac48fa991e");
+}
 
 TEST(Structural, EveryChangeOfAWorkloadMatters) {
   const std::string base = kWorkload;

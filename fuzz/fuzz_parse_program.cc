@@ -1,0 +1,39 @@
+// Any text: parse_program never crashes; what it accepts prints and parses to the same program, is verified
+// or refused, and what verifies still does after simplification.
+#include <cstdint>
+#include <cstdlib>
+
+#include "ir/simplify.h"
+#include "ir/structural.h"
+#include "ir/text.h"
+#include "ir/verify_program.h"
+
+namespace {
+
+using namespace tensorsmith;  // NOLINT(google-build-using-namespace)
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto program = ir::parse_program({reinterpret_cast<const char*>(data), size});
+  if (!program.ok()) {
+    require(!program.error().place.empty() && !program.error().reason.empty());
+    return 0;
+  }
+  const std::string text = ir::print(*program);
+  const auto again = ir::parse_program(text);
+  require(again.ok());
+  require(ir::structural_equal(*program, *again) &&
+          ir::structural_key(*program) == ir::structural_key(*again));
+  require(ir::print(*again) == text);
+  if (!ir::verify(*program).ok()) return 0;
+  (void)ir::verify_in_bounds(*program).ok();
+  ir::Program simple = *program;
+  simple.body = ir::simplify(program->body);
+  require(ir::verify(simple).ok());
+  return 0;
+}
