@@ -16,17 +16,16 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// These operators meant something else before opset 7 (broadcasting by attributes, training modes, ...); the
-// others are the same from opset 1 on.
+// These operators changed their meaning: before opset 6 (flags and types that are gone), or before opset 7
+// and not understood here. The others are the same from opset 1 on, or their emitters know the old forms.
 constexpr int kModernOpset = 7;
-constexpr std::array<std::string_view, 23> kChangedOperators = {"Add",      "And",  "BatchNormalization",
-                                                                "Cast",     "Div",  "Dropout",
-                                                                "Equal",    "GRU",  "Gemm",
-                                                                "Greater",  "LSTM", "Less",
-                                                                "LpPool",   "Mul",  "Or",
-                                                                "PRelu",    "Pad",  "Pow",
-                                                                "RNN",      "Sub",  "Tile",
-                                                                "Upsample", "Xor"};
+constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "BatchNormalization",
+                                                              "Cast",  "Div",  "Dropout",
+                                                              "Equal", "Gemm", "Greater",
+                                                              "Less",  "Mul",  "Or",
+                                                              "PRelu", "Pow",  "Sub",
+                                                              "Tile",  "Xor"};
+constexpr std::array<std::string_view, 5> kChangedBefore7 = {"GRU", "LSTM", "LpPool", "RNN", "Upsample"};
 // Nested If branches and functions.
 constexpr int kMaxDepth = 16;
 // A function that calls functions can grow exponentially.
@@ -101,6 +100,7 @@ class Importer {
   TensorSource source_;
   FoldLimits limits_;
   std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
+  size_t expanded_ = 0;  // nodes seen, those of inlined functions each time
   Graph graph_;
 };
 
@@ -439,14 +439,15 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
       function != nullptr && !is_supported_operator(op)) {
     return inline_function(*function, proto, scope, depth);
   }
-  if (scope.opset < kModernOpset &&
-      std::find(kChangedOperators.begin(), kChangedOperators.end(), op) != kChangedOperators.end()) {
+  const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), op) != list.end(); };
+  if ((scope.opset < 6 && listed(kChangedBefore6)) || (scope.opset < 7 && listed(kChangedBefore7)) ||
+      (scope.opset < 2 && op == "Pad")) {
     return at_node(proto, ErrorCode::kUnsupported,
                    op + " of opset " + std::to_string(scope.opset) +
                        " is too old; convert the model to opset " + std::to_string(kModernOpset) +
                        " or later");
   }
-  if (graph_.nodes.size() >= kMaxNodes) return corrupt("the model has too many nodes");
+  if (++expanded_ > kMaxNodes) return corrupt("the model has too many nodes");
   Node node;
   node.op = op;
   node.name = proto.name().empty() ? op + "_" + std::to_string(graph_.nodes.size()) : proto.name();

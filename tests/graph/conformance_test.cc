@@ -1,4 +1,4 @@
-// ONNX's own node cases (Debian's libonnx-testdata) through the importer and the reference interpreter.
+// ONNX's own cases (Debian's libonnx-testdata) through the importer and the reference interpreter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,10 +12,13 @@
 namespace tensorsmith::graph {
 namespace {
 
-constexpr const char* kCases = "/usr/share/libonnx-testdata/data/node";
-// As many as pass today: an operator that breaks must be noticed.
-constexpr int kFloor = 860;
-constexpr int kCaseCount = 932;
+const std::filesystem::path kData = "/usr/share/libonnx-testdata/data";
+
+struct Suite {
+  const char* name;
+  int cases;  // in the package
+  int floor;  // as many as pass today: an operator that breaks must be noticed
+};
 
 struct Outcome {
   bool passed = false;
@@ -105,20 +108,24 @@ Outcome check_case(const std::filesystem::path& folder, bool optimized) {
   return {false, false, true, first_reason};
 }
 
-TEST(OnnxConformance, NodeCases) {
-  if (!std::filesystem::exists(kCases)) {
-    GTEST_SKIP() << kCases << " is absent; install libonnx-testdata to run ONNX's node cases";
+class OnnxConformance : public ::testing::TestWithParam<Suite> {};
+
+// Each case passes, before and after the graph passes, or says which operator or dtype is not supported.
+TEST_P(OnnxConformance, Cases) {
+  const std::filesystem::path suite = kData / GetParam().name;
+  if (!std::filesystem::exists(suite)) {
+    GTEST_SKIP() << suite << " is absent; install libonnx-testdata to run ONNX's own cases";
   }
   std::vector<std::filesystem::path> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(kCases)) folders.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(suite)) {
+    if (entry.is_directory()) folders.push_back(entry.path());
+  }
   std::sort(folders.begin(), folders.end());
   int passed = 0;
   int with_constants = 0;
   std::map<std::string, std::vector<std::string>> unsupported;
   std::vector<std::string> wrong;
   for (const auto& folder : folders) {
-    if (std::getenv("TENSORSMITH_TRACE_CASES") != nullptr)
-      std::fprintf(stderr, "%s\n", folder.filename().c_str());
     Outcome outcome = check_case(folder, false);
     if (outcome.passed) outcome = check_case(folder, true);
     const std::string name = folder.filename().string();
@@ -126,9 +133,8 @@ TEST(OnnxConformance, NodeCases) {
       ++passed;
       with_constants += outcome.constants ? 1 : 0;
     } else if (outcome.unsupported) {
-      const size_t at = outcome.reason.find(kCases);
       std::string reason = outcome.reason;
-      if (at == 0) reason = reason.substr(std::min(reason.size(), folder.string().size() + 1));
+      if (reason.starts_with(folder.string())) reason = reason.substr(folder.string().size() + 1);
       unsupported[reason].push_back(name);
     } else {
       wrong.push_back(name + ": " + outcome.reason);
@@ -138,12 +144,22 @@ TEST(OnnxConformance, NodeCases) {
     std::printf("unsupported: %s (%zu: %s)\n", reason.c_str(), names.size(), names.front().c_str());
   }
   for (const std::string& line : wrong) std::printf("WRONG: %s\n", line.c_str());
-  std::printf("%d of %zu ONNX node cases pass (%d with inputs compiled in), %zu fail\n", passed,
-              folders.size(), with_constants, wrong.size());
+  std::printf("%d of %zu ONNX %s cases pass (%d with inputs compiled in), %zu fail\n", passed, folders.size(),
+              GetParam().name, with_constants, wrong.size());
   EXPECT_THAT(wrong, ::testing::IsEmpty());
-  EXPECT_GE(passed, kFloor);
-  EXPECT_GE(static_cast<int>(folders.size()), kCaseCount);
+  EXPECT_GE(passed, GetParam().floor);
+  EXPECT_GE(static_cast<int>(folders.size()), GetParam().cases);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, OnnxConformance,
+                         ::testing::Values(Suite{"node", 932, 863}, Suite{"simple", 23, 7},
+                                           Suite{"pytorch-converted", 82, 82},
+                                           Suite{"pytorch-operator", 35, 35}),
+                         [](const auto& suite) {
+                           std::string name = suite.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace tensorsmith::graph

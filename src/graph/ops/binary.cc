@@ -30,8 +30,39 @@ Result<Shape> broadcast_inputs(const OpContext& ctx) {
   return shape;
 }
 
+// Before opset 7 the second operand's dimensions were placed explicitly: at attribute axis, a PRelu's slope
+// at the channels.
+Result<std::optional<size_t>> explicit_axis(OpContext& ctx) {
+  if (ctx.opset() >= 7) return std::optional<size_t>();
+  int64_t axis = -1;
+  if (ctx.node().op == "PRelu") {
+    if (ctx.rank(1) != 1 || ctx.shape(1)[0] == 1 || ctx.rank(0) < 2) return std::optional<size_t>();
+    axis = 1;
+  } else if (ctx.int_attr("broadcast", 0) == 0 || !ctx.has_attr("axis")) {
+    return std::optional<size_t>();
+  } else {
+    axis = ctx.int_attr("axis", -1);
+  }
+  TS_ASSIGN_OR_RETURN(const size_t first, ctx.normalize_axis(axis, std::max<size_t>(ctx.rank(0), 1)));
+  if (first + ctx.rank(1) > ctx.rank(0))
+    return ctx.invalid("input 1 does not fit input 0 at axis " + std::to_string(axis));
+  for (size_t d = 0; d < ctx.rank(1); ++d) {
+    if (ctx.shape(1)[d] != 1 && ctx.shape(1)[d] != ctx.shape(0)[first + d]) {
+      return ctx.invalid("input 1 does not fit input 0 at axis " + std::to_string(axis));
+    }
+  }
+  return std::optional(first);
+}
+
 template <Expr (*F)(OpContext&, const Expr&, const Expr&)>
 Result<Buffers> binary(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const std::optional<size_t> axis, explicit_axis(ctx));
+  if (axis) {
+    std::vector<ir::Axis> placed = axes_for(ctx.shape(0));
+    const Exprs vars = vars_of(placed);
+    Expr body = F(ctx, operand(ctx, 0, vars), operand(ctx, 1, std::span(vars).subspan(*axis, ctx.rank(1))));
+    return Buffers{ctx.compute(lower_case(ctx.node().op), std::move(placed), std::move(body))};
+  }
   TS_ASSIGN_OR_RETURN(const Shape shape, broadcast_inputs(ctx));
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs vars = vars_of(axes);

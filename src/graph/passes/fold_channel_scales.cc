@@ -83,6 +83,7 @@ std::optional<ChannelAffine> channel_affine(const Graph& graph, const Node& node
   const Value& out = graph.values[static_cast<size_t>(node.outputs[0])];
   if (out.dtype != ir::DType::kF32 || out.shape.size() < 2) return std::nullopt;
   const auto channels = static_cast<size_t>(out.shape[1]);
+  if (arithmetic && node.attributes.contains("axis")) return std::nullopt;  // opset 6: other alignment
   if (!arithmetic) return of_batch_norm(graph, node, channels);
 
   size_t data = 0;

@@ -1,0 +1,365 @@
+// What the importer accepts and how it refuses the rest.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "graph/evaluate.h"
+#include "onnx_model_builder.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::ModelBuilder;
+
+void expect_error(const Result<Graph>& graph, ErrorCode code,
+                  const ::testing::Matcher<std::string>& message) {
+  ASSERT_FALSE(graph.ok());
+  EXPECT_EQ(graph.error().code, code) << graph.error().message();
+  EXPECT_THAT(graph.error().message(), message);
+  EXPECT_EQ(graph.error().message().find('\n'), std::string::npos);
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tensorsmith_import_XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+ModelBuilder relu() {
+  ModelBuilder model;
+  model.input("x", {2, 3}).output("y").node("Relu", {"x"}, {"y"});
+  return model;
+}
+
+TEST(Import, ReadsAFile) {
+  const TemporaryFolder folder;
+  write(folder / "model.onnx", relu().bytes());
+  const auto graph = import_onnx((folder / "model.onnx").string(), {});
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  EXPECT_EQ(graph->nodes.size(), 1u);
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_THAT(*onnx_input_names((folder / "model.onnx").string()), ::testing::ElementsAre("x"));
+}
+
+TEST(Import, MissingFile) {
+  expect_error(import_onnx("/nowhere/model.onnx", {}), ErrorCode::kNotFound,
+               HasSubstr("/nowhere/model.onnx"));
+}
+
+TEST(Import, Folder) {
+  expect_error(import_onnx("/tmp", {}), ErrorCode::kInvalidArgument, HasSubstr("/tmp: is a folder"));
+}
+
+TEST(Import, EveryTruncationIsAnError) {
+  const std::string bytes = relu().bytes();
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    const auto graph = import_onnx_bytes(std::string_view(bytes).substr(0, n), {}, "cut.onnx");
+    if (graph.ok()) continue;  // the cut fell behind the graph
+    EXPECT_THAT(graph.error().message(), HasSubstr("cut.onnx")) << n;
+  }
+  expect_error(import_onnx_bytes(std::string_view(bytes).substr(0, bytes.size() / 2), {}, "cut.onnx"),
+               ErrorCode::kCorrupt, HasSubstr("is no ONNX model"));
+}
+
+TEST(Import, TextIsNoModel) {
+  expect_error(import_onnx_bytes("this is not a model", {}, "text.onnx"), ErrorCode::kCorrupt,
+               HasSubstr("text.onnx: is no ONNX model"));
+  expect_error(import_onnx_bytes("", {}, "empty.onnx"), ErrorCode::kCorrupt, HasSubstr("has no graph"));
+}
+
+TEST(Import, AllUnsupportedOperatorsInOneLine) {
+  ModelBuilder model;
+  model.input("x", {2}).output("z");
+  model.node("Frobnicate", {"x"}, {"a"}).node("Relu", {"a"}, {"b"}).node("Loop", {"b"}, {"c"});
+  model.node("Frobnicate", {"c"}, {"z"});
+  expect_error(model.import(), ErrorCode::kUnsupported,
+               AllOf(HasSubstr("unsupported operators: Frobnicate (node 'a' and 1 more), Loop (node 'c')"),
+                     HasSubstr("test.onnx")));
+}
+
+TEST(Import, ForeignDomain) {
+  ModelBuilder model = relu();
+  model.proto().mutable_graph()->mutable_node(0)->set_domain("com.example");
+  expect_error(model.import(), ErrorCode::kUnsupported, HasSubstr("com.example.Relu"));
+}
+
+TEST(Import, UnknownDimensionIsAskedForByName) {
+  ModelBuilder model;
+  model.input("image", {1, 3, -1, -2}, 1, "height").output("y").node("Relu", {"image"}, {"y"});
+  expect_error(model.import(), ErrorCode::kInvalidArgument,
+               AllOf(HasSubstr("input 'image' has unknown dimension 2 ('height'), 3"),
+                     HasSubstr("--shape image=1x3xheightx?")));
+  ImportOptions options;
+  options.shapes["image"] = {1, 3, 8, 9};
+  const auto graph = model.import(options);
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{1, 3, 8, 9}));
+}
+
+TEST(Import, ANamedDimensionIsGivenOnce) {
+  ModelBuilder model;
+  model.input("a", {-1, 4}).input("b", {-1, 4}).output("y").node("Add", {"a", "b"}, {"y"});
+  ImportOptions options;
+  options.shapes["a"] = {5, 4};
+  const auto graph = model.import(options);
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->inputs[1])].shape, (std::vector<int64_t>{5, 4}));
+}
+
+TEST(Import, WrongShapeOptions) {
+  ImportOptions options;
+  options.shapes["x"] = {2, 3, 4};
+  expect_error(relu().import(options), ErrorCode::kInvalidArgument,
+               HasSubstr("has 3 dimensions, the model's 2"));
+  options.shapes = {{"w", {1}}};
+  expect_error(relu().import(options), ErrorCode::kInvalidArgument,
+               HasSubstr("'w', which is no input; inputs are: 'x'"));
+  options.shapes = {{"x", {int64_t{1} << 40, int64_t{1} << 40}}};
+  expect_error(relu().import(options), ErrorCode::kInvalidArgument, HasSubstr("unreasonable shape"));
+  options.shapes = {{"x", {-1, 3}}};
+  expect_error(relu().import(options), ErrorCode::kInvalidArgument, HasSubstr("unreasonable shape"));
+}
+
+TEST(Import, UnsupportedDtypes) {
+  ModelBuilder strings;
+  strings.input("x", {2}, 8).output("y").node("Identity", {"x"}, {"y"});
+  expect_error(strings.import(), ErrorCode::kUnsupported,
+               HasSubstr("input 'x' has ONNX data type 8 (string)"));
+  ModelBuilder mixed;
+  mixed.input("a", {2}, 1).input("b", {2}, 7).output("y").node("Add", {"a", "b"}, {"y"});
+  expect_error(mixed.import(), ErrorCode::kUnsupported, HasSubstr("Add: input 1 has dtype i64"));
+}
+
+TEST(Import, Opsets) {
+  ModelBuilder none = relu();
+  none.proto().clear_opset_import();
+  expect_error(none.import(), ErrorCode::kCorrupt, HasSubstr("does not say which ONNX opset"));
+  ModelBuilder old(5);
+  old.input("a", {2}).input("b", {2}).output("y").node("Add", {"a", "b"}, {"y"});
+  expect_error(old.import(), ErrorCode::kUnsupported, HasSubstr("convert the model to opset 7 or later"));
+}
+
+TEST(Import, WiringErrors) {
+  ModelBuilder undefined;
+  undefined.input("x", {2}).output("y").node("Add", {"x", "ghost"}, {"y"});
+  expect_error(undefined.import(), ErrorCode::kCorrupt,
+               HasSubstr("reads 'ghost', which nothing before it defines"));
+  ModelBuilder twice;
+  twice.input("x", {2}).output("y").node("Relu", {"x"}, {"y"}).node("Relu", {"x"}, {"y"});
+  expect_error(twice.import(), ErrorCode::kCorrupt, HasSubstr("'y' is defined twice"));
+  ModelBuilder cycle;
+  cycle.input("x", {2}).output("y").node("Add", {"x", "z"}, {"y"}).node("Relu", {"y"}, {"z"});
+  expect_error(cycle.import(), ErrorCode::kCorrupt, HasSubstr("reads 'z'"));
+  ModelBuilder output;
+  output.input("x", {2}).output("q").node("Relu", {"x"}, {"y"});
+  expect_error(output.import(), ErrorCode::kCorrupt, HasSubstr("nothing computes the output 'q'"));
+}
+
+TEST(Import, BadTensors) {
+  ModelBuilder count;
+  count.input("x", {2}).output("y").initializer("w", {3}, {1, 2}).node("Add", {"x", "w"}, {"y"});
+  expect_error(count.import(), ErrorCode::kCorrupt,
+               AllOf(HasSubstr("tensor 'w'"), HasSubstr("2 elements instead of 3")));
+  ModelBuilder huge;
+  huge.input("x", {2}).output("y").initializer("w", {int64_t{1} << 40, int64_t{1} << 40}, {});
+  huge.node("Add", {"x", "w"}, {"y"});
+  expect_error(huge.import(), ErrorCode::kCorrupt, HasSubstr("unreasonable shape"));
+  ModelBuilder raw;
+  raw.input("x", {2}).output("y").initializer("w", {2}, {}).node("Add", {"x", "w"}, {"y"});
+  raw.proto().mutable_graph()->mutable_initializer(0)->set_raw_data("abc");
+  expect_error(raw.import(), ErrorCode::kCorrupt, HasSubstr("3 bytes instead of 8"));
+}
+
+TEST(Import, NodeErrorsNameTheNode) {
+  ModelBuilder matmul;
+  matmul.input("a", {2, 3}).input("b", {4, 5}).output("y").node("MatMul", {"a", "b"}, {"y"});
+  matmul.proto().mutable_graph()->mutable_node(0)->set_name("projection");
+  expect_error(matmul.import(), ErrorCode::kInvalidArgument,
+               HasSubstr("test.onnx: projection: MatMul: shapes do not fit: f32[2,3] and f32[4,5]"));
+  ModelBuilder attribute;
+  attribute.input("x", {2, 3}).output("y").node("Softmax", {"x"}, {"y"}).text("axis", "last");
+  expect_error(attribute.import(), ErrorCode::kInvalidArgument,
+               HasSubstr("attribute axis is not an integer"));
+  ModelBuilder runtime;
+  runtime.input("x", {6}).input("s", {2}, 7).output("y").node("Reshape", {"x", "s"}, {"y"});
+  expect_error(runtime.import(), ErrorCode::kUnsupported, HasSubstr("input 1 (shape) must be constant"));
+  ModelBuilder missing;
+  missing.input("x", {1, 3, 8, 8}).output("y").node("Conv", {"x"}, {"y"});
+  expect_error(missing.import(), ErrorCode::kInvalidArgument, HasSubstr("Conv: input 1 is missing"));
+  ModelBuilder data;
+  data.input("x", {4}).output("y").node("NonZero", {"x"}, {"y"});
+  expect_error(data.import(), ErrorCode::kUnsupported, HasSubstr("NonZero: all inputs must be constant"));
+}
+
+TEST(Import, ConstantInputs) {
+  ModelBuilder model;
+  model.input("x", {6}).input("s", {2}, 7).output("y").node("Reshape", {"x", "s"}, {"y"});
+  lower::Tensor shape = lower::Tensor::zeros(ir::DType::kI64, {2});
+  shape.set(0, ir::scalar_int(ir::DType::kI64, 2));
+  shape.set(1, ir::scalar_int(ir::DType::kI64, -1));
+  ImportOptions options;
+  options.constant_inputs["s"] = shape;
+  const auto graph = model.import(options);
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  EXPECT_EQ(graph->inputs.size(), 1u);
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{2, 3}));
+  options.constant_inputs["s"] = lower::Tensor::zeros(ir::DType::kF32, {2});
+  expect_error(model.import(options), ErrorCode::kInvalidArgument, HasSubstr("wrong dtype"));
+}
+
+TEST(Import, ConstantsHaveALimit) {
+  ModelBuilder model;
+  model.input("x", {1}).output("y").integers("s", {1 << 20, 256}).node("ConstantOfShape", {"s"}, {"c"});
+  model.node("Add", {"x", "c"}, {"y"});
+  ImportOptions options;
+  options.max_constant_bytes = 1 << 20;
+  expect_error(model.import(options), ErrorCode::kResourceExhausted, HasSubstr("take too much memory"));
+}
+
+// Shape arithmetic as PyTorch exports it: view(x.size(0), -1).
+TEST(Import, FoldsShapeArithmetic) {
+  ModelBuilder model;
+  model.input("x", {2, 3, 4}).output("y").integers("zero", {0}).integers("minus", {-1});
+  model.node("Shape", {"x"}, {"s"}).node("Gather", {"s", "zero"}, {"n"});
+  model.node("Concat", {"n", "minus"}, {"shape"}).integer("axis", 0).node("Reshape", {"x", "shape"}, {"y"});
+  const auto graph = model.import();
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  EXPECT_EQ(graph->nodes.size(), 1u);
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{2, 12}));
+}
+
+TEST(Import, ExternalData) {
+  const TemporaryFolder folder;
+  const float values[] = {9, 1, 2, 3};
+  write(folder / "weights.bin", std::string(reinterpret_cast<const char*>(values), sizeof values));
+  const auto build = [&](const std::string& location, const std::string& offset, const std::string& length) {
+    ModelBuilder model;
+    model.input("x", {3}).output("y").initializer("w", {3}, {}).node("Add", {"x", "w"}, {"y"});
+    auto* tensor = model.proto().mutable_graph()->mutable_initializer(0);
+    tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] :
+         {std::pair("location", location), std::pair("offset", offset), std::pair("length", length)}) {
+      auto* entry = tensor->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    write(folder / "model.onnx", model.bytes());
+    return import_onnx((folder / "model.onnx").string(), {});
+  };
+  const auto graph = build("weights.bin", "4", "12");
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  const auto sum = evaluate(*graph, std::vector{lower::Tensor::zeros(ir::DType::kF32, {3})});
+  ASSERT_TRUE(sum.ok());
+  EXPECT_EQ((*sum)[0].at(2).f, 3.0);
+  expect_error(build("../weights.bin", "0", "12"), ErrorCode::kCorrupt,
+               HasSubstr("below the model's folder"));
+  expect_error(build("/etc/passwd", "0", "12"), ErrorCode::kCorrupt, HasSubstr("below the model's folder"));
+  expect_error(build("none.bin", "0", "12"), ErrorCode::kNotFound, HasSubstr("none.bin"));
+  expect_error(build("weights.bin", "8", "12"), ErrorCode::kCorrupt, HasSubstr("too short"));
+  expect_error(build("weights.bin", "-4", "12"), ErrorCode::kCorrupt, HasSubstr("bad offset"));
+  expect_error(build("weights.bin", "0", "8"), ErrorCode::kCorrupt, HasSubstr("8 bytes instead of 12"));
+}
+
+TEST(Import, ConstantIfIsInlined) {
+  ModelBuilder model;
+  model.input("x", {2}).output("y").integers("one", {1}).integers("two", {2});
+  model.node("Less", {"one", "two"}, {"c"}).node("If", {"c"}, {"y"});
+  auto* node = model.proto().mutable_graph()->mutable_node(1);
+  for (const auto& [branch, op] : {std::pair("then_branch", "Exp"), std::pair("else_branch", "Log")}) {
+    auto* attribute = node->add_attribute();
+    attribute->set_name(branch);
+    attribute->set_type(onnx::AttributeProto::GRAPH);
+    auto* inner = attribute->mutable_g()->add_node();
+    inner->set_op_type(op);
+    inner->add_input("x");
+    inner->add_output("r");
+    attribute->mutable_g()->add_output()->set_name("r");
+  }
+  const auto graph = model.import();
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  ASSERT_EQ(graph->nodes.size(), 1u);
+  EXPECT_EQ(graph->nodes[0].op, "Exp");
+  model.proto().mutable_graph()->mutable_node(0)->set_input(0, "x");
+  model.proto().mutable_graph()->mutable_node(0)->set_input(1, "x");
+  expect_error(model.import(), ErrorCode::kUnsupported, HasSubstr("condition) must be constant"));
+}
+
+TEST(Import, FunctionsAreInlined) {
+  ModelBuilder model;
+  model.input("x", {2}).output("y").node("Twice", {"x"}, {"y"}).number("slope", 0.5F);
+  model.proto().mutable_graph()->mutable_node(0)->set_domain("local");
+  auto* function = model.proto().add_functions();
+  function->set_name("Twice");
+  function->set_domain("local");
+  function->add_input("a");
+  function->add_output("b");
+  function->add_attribute("slope");
+  *function->add_opset_import() = model.proto().opset_import(0);
+  for (const auto& [from, to] : {std::pair("a", "t"), std::pair("t", "b")}) {
+    auto* node = function->add_node();
+    node->set_op_type("LeakyRelu");
+    node->add_input(from);
+    node->add_output(to);
+    auto* attribute = node->add_attribute();
+    attribute->set_name("alpha");
+    attribute->set_ref_attr_name("slope");
+    attribute->set_type(onnx::AttributeProto::FLOAT);
+  }
+  const auto graph = model.import();
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  lower::Tensor x = lower::Tensor::zeros(ir::DType::kF32, {2});
+  x.set(0, ir::scalar_float(ir::DType::kF32, -4));
+  const auto y = evaluate(*graph, std::vector{x});
+  ASSERT_TRUE(y.ok()) << y.error().message();
+  EXPECT_EQ((*y)[0].at(0).f, -1.0);
+
+  // A function that calls itself must not be expanded forever.
+  function->mutable_node(0)->set_op_type("Twice");
+  function->mutable_node(0)->set_domain("local");
+  expect_error(model.import(), ErrorCode::kCorrupt, HasSubstr("nested too deeply"));
+}
+
+TEST(TensorFiles, RoundTrip) {
+  const TemporaryFolder folder;
+  Rng rng(7);
+  for (ir::DType dtype :
+       {ir::DType::kBool, ir::DType::kI8, ir::DType::kU16, ir::DType::kI32, ir::DType::kI64, ir::DType::kU64,
+        ir::DType::kF16, ir::DType::kBF16, ir::DType::kF32, ir::DType::kF64}) {
+    const lower::Tensor tensor = lower::random_tensor(dtype, {2, 3}, rng);
+    const std::string path = (folder / "tensor.pb").string();
+    ASSERT_TRUE(write_tensor_proto(path, "t", tensor).ok());
+    const auto read = read_tensor_proto(path);
+    ASSERT_TRUE(read.ok()) << read.error().message();
+    EXPECT_EQ(read->dtype, tensor.dtype);
+    EXPECT_EQ(read->shape, tensor.shape);
+    EXPECT_EQ(read->data, tensor.data);
+  }
+}
+
+TEST(TensorFiles, Errors) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(read_tensor_proto((folder / "none.pb").string()).error().code, ErrorCode::kNotFound);
+  write(folder / "bad.pb", "\x08\xff");
+  EXPECT_EQ(read_tensor_proto((folder / "bad.pb").string()).error().code, ErrorCode::kCorrupt);
+  const auto tensor = lower::Tensor::zeros(ir::DType::kF32, {1});
+  const Status status = write_tensor_proto("/nowhere/t.pb", "t", tensor);
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+}
+
+}  // namespace
+}  // namespace tensorsmith::graph
