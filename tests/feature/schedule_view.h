@@ -1,6 +1,7 @@
-// The loop program that TVM looks at when it extracts features: after loops are made, before storage is made
-// compact. Every buffer has the whole tensor's shape and every index is global, so that a temporary computed
-// tile by tile still shows which tile; there are no guards.
+// Another way to the features of a schedule, for comparison: the loop program that TVM looks at when it
+// extracts features: after loops are made, before storage is made compact. Every buffer has the whole
+// tensor's shape and every index is global, so that a temporary computed tile by tile still shows which tile;
+// there are no guards.
 #pragma once
 
 #include <utility>
@@ -9,7 +10,7 @@
 #include "ir/stmt.h"
 #include "sched/schedule.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::testing {
 
 struct ScheduleView {
   ir::Program program;
@@ -20,4 +21,4 @@ struct ScheduleView {
 // Errors are those of sched::infer_bounds.
 Result<ScheduleView> view_schedule(const sched::Schedule& schedule);
 
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::testing

@@ -1,10 +1,10 @@
-#include "feature/schedule_view.h"
+#include "schedule_view.h"
 
 #include "ir/analysis.h"
 #include "ir/simplify.h"
 #include "sched/relations.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::testing {
 
 namespace {
 
@@ -120,7 +120,8 @@ class Viewer {
     }
     int outermost = -1;  // the outermost loop that is there
     for (size_t p = leaves.size(); p-- > 0;) {
-      if (stage_bounds.extents[static_cast<size_t>(leaves[p])] > 1) outermost = leaves[p];
+      const auto id = static_cast<size_t>(leaves[p]);
+      if (stage_bounds.extents[id] > 1 || is_thread(stage.iterators[id].annotation)) outermost = leaves[p];
     }
 
     // Variables in scope: those of the stages around, then ours.
@@ -233,4 +234,4 @@ Result<ScheduleView> view_schedule(const sched::Schedule& schedule) {
   return Viewer(schedule, bounds).run();
 }
 
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::testing

@@ -1,0 +1,168 @@
+// Computes per-store rows while somebody walks a program: loops are entered and left, stores reported with
+// the forms of their indices. One pass; memory is reused from store to store.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "feature/forms.h"
+#include "feature/per_store.h"
+#include "ir/stmt.h"
+
+namespace tensorsmith::feature {
+
+// Operations of one execution of a store's value, by column (0-15). mad (0, 7) and otherfunc (6, 13) stay 0.
+struct OpCounts {
+  std::array<int, 16> counts{};
+  void add(int column, bool is_float, int count = 1) {
+    counts[static_cast<size_t>(column + (is_float ? 0 : 7))] += count;
+  }
+  void add(const OpCounts& other) {
+    for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  }
+  int float_ops() const { return counts[1] + counts[2] + counts[3] + counts[4] + counts[5]; }
+};
+inline constexpr int kAddSub = 1, kMul = 2, kDivMod = 3, kCompare = 4, kMathFunction = 5, kBoolOp = 14,
+                     kSelectOp = 15;
+
+class StoreCollector {
+ public:
+  static constexpr int kMaxLoops = 64;
+
+  explicit StoreCollector(const PerStoreOptions& options);
+
+  FormArena& forms() { return forms_; }
+
+  // A number for the buffer. shape and strides (empty: compact) are those of the first call.
+  int buffer(const ir::BufferNode* node, const std::vector<int64_t>& shape,
+             const std::vector<int64_t>& strides);
+  int find_buffer(const ir::BufferNode* node) const;  // -1: new
+
+  // Returns the form of the loop's variable. unroll_step: 0 = that of the loops outside.
+  Form enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t extent, int64_t unroll_step);
+  void leave_loop();
+  // The buffer is allocated inside the present loops; after its stores.
+  void allocation(int buffer, int64_t elements);
+
+  // One store: begin, its write and reads (index by index), end.
+  void begin_store(int buffer);
+  void add_index(const Form& index) { pending_.push_back(index); }
+  // The indices since the last access; a read of the written buffer makes the store an update.
+  void add_access(int buffer, bool write);
+  void end_store(const OpCounts& ops);
+
+  FeatureMatrix finish() const;
+
+ private:
+  enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
+  enum class ReuseType : uint8_t { kLoopMultipleRead, kSerialMultipleReadWrite, kNone };
+
+  struct BufferInfo {
+    const ir::BufferNode* node = nullptr;
+    float element_bytes = 4;
+    std::vector<int64_t> shape, strides;
+    int row = -1;
+  };
+  struct AccessFeatures {
+    AccessType type = AccessType::kRead;
+    float bytes = 0, unique_bytes = 0, lines = 0, unique_lines = 0;
+    ReuseType reuse = ReuseType::kNone;
+    float reuse_iterations = 0, reuse_bytes = 0, reuse_count = 0;
+    float stride = 0;
+  };
+  struct AnnotationFeatures {
+    float count = 0, product = 0, innermost = 0;
+  };
+  // One row before scaling.
+  struct Row {
+    bool stored = false;
+    std::array<double, 16> ops{};
+    AnnotationFeatures vectorize, unroll, parallel;
+    bool gpu = false;
+    std::array<float, 7> threads{};
+    std::array<AccessFeatures, 5> accesses;
+    size_t access_count = 0;
+    std::array<float, 10> curve{};
+    float alloc_size = 0, alloc_product = 0, alloc_outer = 0, alloc_inner = 0;
+    float outer_product = 0, loop_count = 0, unroll_step = 0;
+  };
+  // What the statements seen so far in the body of a loop touch of one buffer in one execution of the loop.
+  struct Touch {
+    int buffer = 0;
+    int accesses = 0;
+    int64_t first = 0, smallest = 0;  // elements
+  };
+  struct Loop {
+    int64_t extent = 1;
+    // To be restored on leaving.
+    float outer_product = 1;
+    int64_t unroll_step = 0;
+    AnnotationFeatures* annotation = nullptr;
+    AnnotationFeatures saved_annotation;
+    float* thread = nullptr;
+    float saved_thread = 0;
+  };
+  struct LoopTouches {
+    std::vector<Touch> touches;
+    float bytes = 0;          // sum over the accesses of elements * size
+    float element_bytes = 0;  // sum over the accesses of the size of one element
+  };
+  struct Index {
+    Form form;
+    uint64_t loops = 0;
+    bool simple = true;  // loops only, no other atoms
+    ValueRange range;    // while the loops entered so far run
+  };
+  struct Tuple {
+    size_t first = 0;  // in indices_
+    int next = -1;     // of the same access
+  };
+  struct Access {
+    int buffer = 0;
+    AccessType type = AccessType::kRead;
+    int first_tuple = 0, last_tuple = 0;
+    uint64_t loops = 0;
+    int64_t elements = 0;  // touched while the loops entered so far run
+  };
+
+  Row& row_of(int buffer);
+  void enter_level(int level);
+  int64_t box_of(const Access& access, std::vector<int64_t>* lengths) const;
+  void touch_regions(const OpCounts& ops);
+  const Touch& touch_of(size_t level, int buffer) const;
+  void access_features(Row& row);
+  AccessFeatures features_of(const Access& access) const;
+  int64_t stride_of(const Access& access, size_t loop) const;
+  void reuse(const Access& access, AccessFeatures& out) const;
+  void intensity_curve(Row& row) const;
+  float intensity(size_t i) const { return bytes_list_[i] > 0 ? ops_list_[i] / bytes_list_[i] : 0; }
+  static void keep_annotation(AnnotationFeatures& row, const AnnotationFeatures& current);
+  static float* write_annotation(const AnnotationFeatures& annotation, float* out);
+  static float* write_access(const AccessFeatures& access, float* out);
+  static float* write_row(const Row& row, float* out);
+
+  const PerStoreOptions options_;
+  FormArena forms_;
+  std::vector<BufferInfo> buffers_;
+  std::vector<Row> rows_;
+  std::vector<Loop> loops_;
+  std::vector<LoopTouches> touches_;  // by loop depth; longer than loops_ to keep their memory
+  float outer_product_ = 1;
+  int64_t unroll_step_ = 0;
+  AnnotationFeatures vectorize_, unroll_, parallel_;
+  bool gpu_;
+  std::array<float, 7> threads_ = {1, 1, 1, 1, 1, 1, 1};  // blockIdx, threadIdx x, y, z, vthread
+
+  // Of the current store.
+  int stored_buffer_ = -1;
+  std::vector<Form> pending_;
+  std::vector<Index> indices_;
+  std::vector<Tuple> tuples_;
+  std::vector<Access> accesses_;  // the written buffer first
+  std::vector<int64_t> written_region_;
+  std::vector<float> ops_list_, bytes_list_;
+  std::vector<AccessFeatures> features_;
+};
+
+}  // namespace tensorsmith::feature

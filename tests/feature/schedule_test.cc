@@ -1,0 +1,115 @@
+// Features straight from a schedule.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <iostream>
+#include <map>
+
+#include "feature/per_store.h"
+#include "sched/step.h"
+#include "schedule_view.h"
+#include "support/random_trace.h"
+#include "support/small_workloads.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::feature {
+namespace {
+
+float at(const FeatureMatrix& matrix, int row, const std::string& name) {
+  for (int c = 0; c < kPerStoreWidth; ++c) {
+    if (name == per_store_column_name(c)) return matrix.row(row)[static_cast<size_t>(c)];
+  }
+  ADD_FAILURE() << "no column " << name;
+  return NAN;
+}
+float slog(double x) { return static_cast<float>(std::log2(x + 1)); }
+
+// Against the program of the same loops, simplified by ir::simplify and walked like any program. Where the
+// two simplifiers write an index differently, counts of integer operations and rarely a range differ; what
+// has no index in it must not.
+TEST(ScheduleFeatures, AgreeWithTheProgramOfTheSameLoops) {
+  int64_t values = 0, different = 0, schedules = 0;
+  std::map<std::string, int64_t> by_column;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    Rng rng(seed);
+    const ir::Workload workload = test::small::random(rng);
+    bool arg = false;  // the view leaves out the combiner's comparisons
+    for (const auto& op : workload.operations)
+      arg = arg || op->combiner == ir::Combiner::kArgMax || op->combiner == ir::Combiner::kArgMin;
+    if (arg) continue;
+    test::RandomTraceOptions options;
+    options.layouts = false;
+    options.thread_axes = seed % 3 == 0;
+    const auto builder = test::random_schedule(workload, rng, options);
+    const auto ours = extract_per_store(builder.schedule(), {});
+    const auto view = testing::view_schedule(builder.schedule());
+    ASSERT_TRUE(ours.ok() && view.ok()) << "seed " << seed;
+    const FeatureMatrix other = extract_per_store(view->program, {});
+    ASSERT_EQ(ours->rows, other.rows) << "seed " << seed;
+    ++schedules;
+    for (int r = 0; r < ours->rows; ++r) {
+      for (int c = 0; c < kPerStoreWidth; ++c) {
+        const std::string name = per_store_column_name(c);
+        if (name == "alloc_size" || name == "alloc_prod") continue;  // a program allocates whole tensors
+        const float a = ours->row(r)[static_cast<size_t>(c)], b = other.row(r)[static_cast<size_t>(c)];
+        ASSERT_TRUE(std::isfinite(a));
+        ++values;
+        if (std::abs(a - b) <= 2e-4F) continue;
+        ++different;
+        ++by_column[name];
+        const bool structural = (c >= 16 && c < 57) || c >= 157;
+        ASSERT_FALSE(structural) << "seed " << seed << " row " << r << " " << name << ": " << a << " and "
+                                 << b;
+      }
+    }
+  }
+  std::cout << schedules << " schedules, " << different << " of " << values << " numbers differ\n";
+  for (const auto& [name, count] : by_column) std::cout << "  " << name << " " << count << "\n";
+  EXPECT_LT(different * 200, values);
+}
+
+TEST(ScheduleFeatures, LayoutsMoveTheStrides) {
+  // W[n, k] read along n by the innermost loop: stride k, packed to 16 adjacent n: stride 1.
+  const ir::Workload workload = test::standard::dense_bias_relu(8, 64, 128);
+  for (const bool packed : {false, true}) {
+    sched::ScheduleBuilder builder(workload);
+    const auto dense = static_cast<int>(*builder.schedule().stage_named("dense"));
+    const auto weights = static_cast<int>(*builder.schedule().stage_named("W"));
+    const auto apply = [&](const sched::Step& step) {
+      const Status status = builder.apply(step);
+      ASSERT_TRUE(status.ok()) << status.error().message();
+    };
+    apply(sched::Split{dense, 1, {16}});         // m, n.0, n.1, k
+    apply(sched::Reorder{dense, {0, 1, 3, 2}});  // m, n.0, k, n.1
+    apply(sched::Annotate{dense, 3, sched::Annotation::kVectorize});
+    if (packed) apply(sched::PackLayout{weights, {{0, 16, 4}, {1, 1, 128}, {0, 1, 16}}});
+    const auto features = extract_per_store(builder.schedule(), {});
+    ASSERT_TRUE(features.ok());
+    float weight_stride = -1;
+    for (int b = 0; b < 3; ++b) {
+      const std::string prefix = "B" + std::to_string(b) + ".";
+      // Of the three buffers W is the one whose whole 64 * 128 floats are touched.
+      if (std::abs(at(*features, 0, prefix + "unique_bytes") - slog(4 * 64 * 128)) < 1e-4)
+        weight_stride = at(*features, 0, prefix + "stride");
+    }
+    EXPECT_NEAR(weight_stride, slog(packed ? 1 : 128), 1e-4);
+  }
+}
+
+TEST(ScheduleFeatures, AttachedStagesAllocateTheirRegion) {
+  sched::ScheduleBuilder builder(test::standard::elementwise_chain(1024));
+  // The last stage in tiles of 32, the one before computed inside.
+  const auto last = static_cast<int>(builder.schedule().stages.size()) - 1;
+  ASSERT_TRUE(builder.apply(sched::Split{last, 0, {32}}).ok());
+  ASSERT_TRUE(builder.apply(sched::ComputeAt{last - 1, last, 0}).ok());
+  const auto features = extract_per_store(builder.schedule(), {});
+  ASSERT_TRUE(features.ok());
+  const int row = features->rows - 2;
+  EXPECT_NEAR(at(*features, row, "alloc_size"), slog(32 * 4), 1e-4);
+  EXPECT_NEAR(at(*features, row, "alloc_outer_prod"), slog(32), 1e-4);
+  EXPECT_NEAR(at(*features, row, "alloc_inner_prod"), slog(32), 1e-4);
+  EXPECT_NEAR(at(*features, row, "outer_prod"), slog(1024), 1e-4);
+}
+
+}  // namespace
+}  // namespace tensorsmith::feature
