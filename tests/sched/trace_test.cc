@@ -103,6 +103,32 @@ TEST(Trace, RandomTracesRoundTripAndReplay) {
   }
 }
 
+// Random traces are worth something only if no primitive is missing in them.
+TEST(Trace, RandomTracesUseEveryPrimitive) {
+  std::vector<int> used(std::variant_size_v<Step>, 0);
+  int attached = 0;
+  constexpr int kTraces = 2000;
+  for (uint64_t seed = 0; seed < kTraces; ++seed) {
+    Rng rng(seed);
+    const ScheduleBuilder builder = test::random_schedule(draw_workload(seed, rng), rng);
+    std::vector<char> here(used.size(), 0);
+    for (const Step& step : builder.trace().steps) here[step.index()] = 1;
+    for (size_t k = 0; k < used.size(); ++k) used[k] += here[k];
+    for (const Stage& stage : builder.schedule().stages) attached += stage.attach == AttachKind::kAt ? 1 : 0;
+  }
+  const Step steps[] = {
+      Split{},      FollowSplit{}, FollowFusedSplit{},   Fuse{},          Reorder{},     Annotate{},
+      Unroll{},     ComputeAt{},   ReverseComputeAt{},   ComputeInline{}, ComputeRoot{}, CacheRead{},
+      CacheWrite{}, Rfactor{},     DecomposeReduction{}, StorageAlign{},  PackLayout{}};
+  for (const Step& step : steps) EXPECT_GT(used[step.index()], kTraces / 50) << step_name(step);
+  EXPECT_GT(attached, kTraces / 2);
+  if (std::getenv("TENSORSMITH_VERBOSE") != nullptr) {
+    for (const Step& step : steps)
+      std::printf("%s %d\n", std::string(step_name(step)).c_str(), used[step.index()]);
+    std::printf("attached %d\n", attached);
+  }
+}
+
 TEST(Trace, RandomTextNeverCrashes) {
   Rng rng(7);
   const ir::Workload workload = test::small::conv2d(3, 6, 4, 3, 1, 1);

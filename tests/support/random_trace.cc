@@ -54,7 +54,11 @@ std::vector<int> random_order(size_t n, Rng& rng) {
 }  // namespace
 
 Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const RandomTraceOptions& options) {
-  const int s = pick(rng, schedule.stages.size());
+  int s = pick(rng, schedule.stages.size());
+  // Placeholders take few kinds of steps.
+  for (int again = 0;
+       again < 8 && schedule.stages[static_cast<size_t>(s)].is_placeholder() && rng.bernoulli(0.85); ++again)
+    s = pick(rng, schedule.stages.size());
   const Stage& stage = schedule.stages[static_cast<size_t>(s)];
   const int leaf = pick(rng, stage.leaves.size());
   const auto memory = [&] { return rng.bernoulli(0.5) ? ir::MemoryScope::kLocal : ir::MemoryScope::kGlobal; };
@@ -67,6 +71,21 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
       if (step.readers.empty() || rng.bernoulli(0.5)) step.readers.push_back(static_cast<int>(c));
     }
     return step;
+  }
+  const bool reduces = stage.op->has_reduction();
+  if (reduces && rng.bernoulli(0.08)) {
+    // Reduce loops: most other draws miss them.
+    std::vector<int> reduce;
+    for (size_t i = 0; i < stage.leaves.size(); ++i) {
+      if (stage.iterators[static_cast<size_t>(stage.leaves[i])].kind == IterKind::kReduce)
+        reduce.push_back(static_cast<int>(i));
+    }
+    const int position = reduce.empty() ? leaf : reduce[rng.below(reduce.size())];
+    const uint64_t kind = rng.below(3);
+    if (kind == 0) return DecomposeReduction{s, pick(rng, static_cast<size_t>(position) + 1)};
+    if (kind == 1)
+      return Split{s, position, {rng.uniform_int(1, 6)}, rng.bernoulli(0.8), TailPolicy::kPredicate};
+    return Rfactor{s, position, pick(rng, stage.op->spatial.size() + 1)};
   }
   switch (rng.below(24)) {
     case 0:
@@ -164,8 +183,100 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
   }
 }
 
+namespace {
+
+// What a tuner's sketch does: a stage tiled in levels with its consumer around it, outer loops fused and
+// parallel, the innermost vectorized. Steps that are refused are left out.
+void tile(ScheduleBuilder& builder, Rng& rng, const RandomTraceOptions& options) {
+  const auto apply = [&](const Step& step) { return builder.apply(step).ok(); };
+  const auto stage = [&](int i) -> const Stage& { return builder.schedule().stages[static_cast<size_t>(i)]; };
+  // Elementwise producers first, from the outputs.
+  for (int i = static_cast<int>(builder.schedule().stages.size()) - 1; i >= 0; --i) {
+    if (!stage(i).is_placeholder() && rng.bernoulli(0.4)) apply(ComputeInline{i});
+  }
+  std::vector<int> candidates;
+  for (size_t i = 0; i < builder.schedule().stages.size(); ++i) {
+    const Stage& s = builder.schedule().stages[i];
+    if (!s.is_placeholder() && s.attach == AttachKind::kRoot && !s.op->spatial.empty())
+      candidates.push_back(static_cast<int>(i));
+  }
+  if (candidates.empty()) return;
+  int target = candidates[rng.below(candidates.size())];
+  for (int c : candidates) {
+    if (stage(c).op->has_reduction() && rng.bernoulli(0.6)) target = c;
+  }
+  int consumer = -1;
+  if (const auto readers = builder.schedule().consumers_of(static_cast<size_t>(target));
+      readers.size() == 1 &&
+      stage(static_cast<int>(readers[0])).op->spatial.size() == stage(target).op->spatial.size())
+    consumer = static_cast<int>(readers[0]);
+  if (rng.bernoulli(consumer < 0 ? 0.8 : 0.2) && apply(CacheWrite{target, ir::MemoryScope::kLocal}))
+    consumer = target + 1;
+
+  const int rank = static_cast<int>(stage(target).op->spatial.size());
+  const int reduce = static_cast<int>(stage(target).op->reduce.size());
+  std::vector<int> sources;
+  const TailPolicy tail = rng.bernoulli(0.5) ? TailPolicy::kPeel : TailPolicy::kPredicate;
+  for (int a = 0; a < rank; ++a) {
+    const int64_t extent = stage(target).op->spatial[static_cast<size_t>(a)].extent;
+    Split split{target, 4 * a, {}, true, tail};
+    for (int level = 0; level < 3; ++level)
+      split.lengths.push_back(
+          rng.bernoulli(0.4)
+              ? 1
+              : random_length(rng, options, std::max<int64_t>(1, std::min<int64_t>(extent, 8))));
+    apply(split);
+    sources.push_back(static_cast<int>(builder.trace().steps.size()) - 1);
+  }
+  for (int a = 0; a < reduce; ++a)
+    apply(Split{target,
+                4 * rank + 2 * a,
+                {rng.uniform_int(1, 4)},
+                true,
+                rng.bernoulli(0.5) ? tail : TailPolicy::kPredicate});
+  // Levels S S R S R S.
+  Reorder order{target, {}};
+  const auto spatial = [&](int level) {
+    for (int a = 0; a < rank; ++a) order.order.push_back(4 * a + level);
+  };
+  const auto reduction = [&](int level) {
+    for (int a = 0; a < reduce; ++a) order.order.push_back(4 * rank + 2 * a + level);
+  };
+  spatial(0);
+  spatial(1);
+  reduction(0);
+  spatial(2);
+  reduction(1);
+  spatial(3);
+  apply(order);
+  int outer = target;
+  if (consumer >= 0) {
+    const int levels = 1 + pick(rng, 2);
+    bool tiled = true;
+    for (int a = 0; a < rank && tiled; ++a)
+      tiled = apply(FollowSplit{consumer, (levels + 1) * a, sources[static_cast<size_t>(a)], levels});
+    Reorder levels_first{consumer, {}};
+    for (int level = 0; level <= levels; ++level) {
+      for (int a = 0; a < rank; ++a) levels_first.order.push_back((levels + 1) * a + level);
+    }
+    apply(levels_first);
+    if (tiled && apply(ComputeAt{target, consumer, levels * rank - 1})) outer = consumer;
+  }
+  Fuse fuse{outer, {}};
+  for (int a = 0; a < rank; ++a) fuse.iterators.push_back(a);
+  if (rng.bernoulli(0.7) && apply(fuse)) apply(Annotate{outer, 0, Annotation::kParallel});
+  if (rng.bernoulli(0.7))
+    apply(Annotate{target, static_cast<int>(stage(target).leaves.size()) - 1, Annotation::kVectorize});
+  if (outer != target && rng.bernoulli(0.5))
+    apply(Annotate{outer, static_cast<int>(stage(outer).leaves.size()) - 1, Annotation::kVectorize});
+  if (rng.bernoulli(0.5)) apply(Unroll{target, 16});
+}
+
+}  // namespace
+
 ScheduleBuilder random_schedule(const ir::Workload& workload, Rng& rng, const RandomTraceOptions& options) {
   ScheduleBuilder builder(workload);
+  if (rng.bernoulli(options.tiled)) tile(builder, rng, options);
   for (int i = 0; i < options.proposals; ++i) {
     // A refused proposal changes nothing.
     static_cast<void>(builder.apply(propose_step(builder.schedule(), builder.trace(), rng, options)));

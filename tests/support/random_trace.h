@@ -11,6 +11,7 @@ struct RandomTraceOptions {
   int proposals = 24;        // how many steps are tried
   bool thread_axes = false;  // also bind loops to GPU axes
   bool layouts = true;       // also pack_layout and storage_align
+  double tiled = 0.3;        // probability to start with multi-level tiles as a tuner's sketch makes them
   bool odd_factors = true;   // also factors that do not divide, or exceed, the extent
 };
 
