@@ -36,6 +36,45 @@ std::vector<int64_t> layout_shape(const sched::Layout& layout) {
   return shape;
 }
 
+// The root axis whose innermost part is vectorized, -1 if none.
+int vectorized_axis(const sched::Stage& stage) {
+  int iterator = -1;
+  for (int leaf : stage.leaves) {
+    if (stage.iterators[static_cast<size_t>(leaf)].annotation == sched::Annotation::kVectorize)
+      iterator = leaf;
+  }
+  for (size_t r = stage.relations.size(); iterator >= 0 && r-- > 0;) {
+    const auto* split = std::get_if<sched::SplitRelation>(&stage.relations[r]);
+    if (split == nullptr) {
+      if (std::get<sched::FuseRelation>(stage.relations[r]).child == iterator) return -1;
+    } else if (split->children.back() == iterator) {
+      iterator = split->parent;
+    } else if (std::find(split->children.begin(), split->children.end(), iterator) != split->children.end()) {
+      return -1;
+    }
+  }
+  return iterator;
+}
+
+// A local tile is private to the schedule, so its storage follows its use: the axis along which it is
+// computed in vectors is innermost, that vectors of it are contiguous. Empty: row-major already is that.
+std::vector<int64_t> tile_strides(const sched::Stage& stage, const std::vector<int64_t>& shape) {
+  const int axis = vectorized_axis(stage);
+  if (axis < 0 || static_cast<size_t>(axis) >= shape.size()) return {};
+  const auto v = static_cast<size_t>(axis);
+  if (shape[v] <= 1 || std::all_of(shape.begin() + axis + 1, shape.end(), [](int64_t n) { return n == 1; }))
+    return {};
+  std::vector<int64_t> strides(shape.size());
+  strides[v] = 1;
+  int64_t stride = shape[v];
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (d == v) continue;
+    strides[d] = stride;
+    stride *= std::max<int64_t>(shape[d], 1);
+  }
+  return strides;
+}
+
 class ProgramBuilder {
  public:
   ProgramBuilder(const sched::Schedule& schedule, const sched::Bounds& bounds)
@@ -85,7 +124,11 @@ class ProgramBuilder {
           shape.assign(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(shape.size()));
         }
         std::vector<int64_t> strides;
-        if (stage.storage_align) strides = aligned_strides(stage, shape);
+        if (stage.storage_align) {
+          strides = aligned_strides(stage, shape);
+        } else if (!stage.layout) {
+          strides = tile_strides(stage, shape);
+        }
         // What all loop nests of the program see is no thread's own.
         const ir::MemoryScope scope =
             stage.attach == AttachKind::kRoot ? ir::MemoryScope::kGlobal : stage.scope;

@@ -174,7 +174,9 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, in
     outer.erase(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
     outer.insert(outer.begin(), loop);
   }
-  const LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
+  // With one tile in all, a loop of extent 1 still makes the anchor's storage the tile's own.
+  LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
+  if (outer.empty() && middle.empty() && !ones.empty()) outer_last = ones.back();
   const LoopId attach = middle.empty() ? outer_last : middle.back();
 
   // The anchor: reduction, tiles, reduction, register tile.
