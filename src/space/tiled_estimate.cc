@@ -53,7 +53,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     const bool guarded =
         operand.read.guarded ||
         (operand.pad >= 0 && c.pads[static_cast<size_t>(operand.pad)] == PadLocation::kInline);
-    if (guarded) cost *= 4;
+    // Conditions of the border are decided lane by lane, and keep the compiler from sharing loads.
+    if (guarded) cost = cost * 6 + 4;
     // Scalars of an unpacked constant or strided operand come from as many cache lines.
     loads += count * cost;
   }
@@ -233,8 +234,11 @@ double TiledPlan::estimate(Decisions d) const {
   }
   for (size_t r = 0; r < c.r1.size(); ++r)
     inner_steps *= static_cast<double>(two_level_ ? c.r1[r] : extent(r + static_cast<size_t>(spatial_)));
-  if (register_tiles > 1 || (self_ && !c.cache_write))
+  const bool direct = self_ && !c.cache_write;
+  if (register_tiles > 1 || direct)
     cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * 2;
+  // The output is no place of the program's own: its rows lie far apart.
+  if (direct) cycles *= 1.1;
   const double traffic = traffic_cycles(c);
   cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic) + write_cycles(c);
   if (c.copy)

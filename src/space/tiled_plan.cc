@@ -232,6 +232,8 @@ Status TiledPlan::check(Decisions d) const {
   if (region > 2 * context_.machine.l2_bytes) return refuse("the tile does not fit the cache");
   if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
   double unrolled = accumulators(c) * static_cast<double>(c.unroll);
+  for (const auto where : c.pads)
+    if (where == PadLocation::kInline) unrolled *= 4;  // conditions at every read
   if (unrolled > 512) return refuse("too much unrolled code");
   return {};
 }
