@@ -66,7 +66,9 @@ struct Pipeline {
     passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
     passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(
-        llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true, /*UseBlockFrequencyInfo=*/false));
+        llvm::LICMPass(llvm::LICMOptions(/*LicmMssaOptCap=*/100, /*LicmMssaNoAccForPromotionCap=*/4000,
+                                         /*AllowSpeculation=*/true)),
+        /*UseMemorySSA=*/true, /*UseBlockFrequencyInfo=*/false));
     passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
     passes.addPass(llvm::SimplifyCFGPass());
   }
