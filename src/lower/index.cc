@@ -59,7 +59,10 @@ Index operator*(const Index& a, int64_t factor) {
   return out;
 }
 
-void IndexArena::rollback(size_t mark) { atoms_.resize(mark); }
+void IndexArena::rollback(const Mark& mark) {
+  atoms_.resize(mark.atoms);
+  facts_.resize(mark.facts);
+}
 
 Index IndexArena::loop(const ir::Var& var, int64_t extent) {
   Atom atom;
@@ -122,37 +125,57 @@ Index IndexArena::intern(Kind kind, const Index& a, const Index& b, int64_t c, R
   return out;
 }
 
+// A factor g of c such that a = g * multiple + rest with 0 <= rest < g in all cases; 1 if there is none.
+int64_t IndexArena::split_factor(const Index& a, int64_t c, Index* multiple, Index* rest) const {
+  int64_t all = c;
+  for (const Index::Term& t : a.terms) all = std::gcd(all, t.coefficient);
+  for (size_t k = 0; k <= a.terms.size(); ++k) {
+    const int64_t g = k == 0 ? all : std::abs(a.terms[k - 1].coefficient);
+    if (g <= 1 || c % g != 0) continue;
+    *multiple = Index(floor_div(a.constant, g));
+    *rest = Index(floor_mod(a.constant, g));
+    for (const Index::Term& t : a.terms) {
+      if (t.coefficient % g == 0) {
+        multiple->terms.push_back({t.atom, t.coefficient / g});
+      } else {
+        rest->terms.push_back(t);
+      }
+    }
+    const Range r = range(*rest);
+    if (r.low >= 0 && r.high < g) return g;
+  }
+  return 1;
+}
+
 // With a = c * q + r: floordiv(a, c) = q + floordiv(r, c) and floormod(a, c) = floormod(r, c), where q
-// collects the terms whose coefficients c divides. If g divides c and all coefficients of r, what is left of
-// r's constant modulo g does not matter: floordiv(g * x + y, g * d) = floordiv(x, d) for 0 <= y < g.
+// collects the terms whose coefficients c divides. With r = g * x + y and 0 <= y < g: floordiv(r, g * d) =
+// floordiv(x, d) and floormod(r, g * d) = g * floormod(x, d) + y. Example: (4 * i + j) // 8 = i // 2 for j
+// < 4.
 Index IndexArena::floordiv(const Index& a, int64_t c) {
   if (c == 1) return a;
   Index quotient(floor_div(a.constant, c));
   Index rest(floor_mod(a.constant, c));
-  int64_t g = c;
   for (const Index::Term& t : a.terms) {
     if (t.coefficient % c == 0) {
       quotient.terms.push_back({t.atom, t.coefficient / c});
     } else {
       rest.terms.push_back(t);
-      g = std::gcd(g, t.coefficient);
     }
   }
   if (rest.is_constant()) return quotient;
-  if (g > 1) {
-    for (Index::Term& t : rest.terms) t.coefficient /= g;
-    rest.constant = floor_div(rest.constant, g);
-    c /= g;
-    if (c == 1) return quotient + rest;
-  }
   const Range r = range(rest);
   if (r.low >= 0 && r.high < c) return quotient;
+  Index multiple;
+  Index remainder;
+  if (const int64_t g = split_factor(rest, c, &multiple, &remainder); g > 1) {
+    return quotient + floordiv(multiple, c / g);
+  }
   if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
     const Atom& atom = atoms_[static_cast<size_t>(rest.terms[0].atom)];
-    if (atom.kind == Kind::kDiv && atom.c <= Range::kUnbounded / c) {
-      const Index inner = atom.a;
-      return quotient + floordiv(inner, atom.c * c);
-    }
+    const Index inner = atom.a;
+    const int64_t d = atom.c;
+    if (atom.kind == Kind::kDiv && d <= Range::kUnbounded / c) return quotient + floordiv(inner, d * c);
+    if (atom.kind == Kind::kMod && d % c == 0) return quotient + floormod(floordiv(inner, c), d / c);
   }
   const Range q{r.low <= -Range::kUnbounded ? r.low : floor_div(r.low, c),
                 r.high >= Range::kUnbounded ? r.high : floor_div(r.high, c)};
@@ -162,22 +185,23 @@ Index IndexArena::floordiv(const Index& a, int64_t c) {
 Index IndexArena::floormod(const Index& a, int64_t c) {
   if (c == 1) return 0;
   Index rest(floor_mod(a.constant, c));
-  int64_t g = c;
   for (const Index::Term& t : a.terms) {
-    if (t.coefficient % c != 0) {
-      rest.terms.push_back(t);
-      g = std::gcd(g, t.coefficient);
-    }
+    if (t.coefficient % c != 0) rest.terms.push_back(t);
   }
   if (rest.is_constant()) return rest;
   const Range r = range(rest);
   if (r.low >= 0 && r.high < c) return rest;
-  if (g > 1) {
-    // mod(g * x + y, g * d) = g * mod(x, d) + y
-    const int64_t y = floor_mod(rest.constant, g);
-    for (Index::Term& t : rest.terms) t.coefficient /= g;
-    rest.constant = (rest.constant - y) / g;
-    return floormod(rest, c / g) * g + y;
+  Index multiple;
+  Index remainder;
+  if (const int64_t g = split_factor(rest, c, &multiple, &remainder); g > 1) {
+    return floormod(multiple, c / g) * g + remainder;
+  }
+  if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
+    const Atom& atom = atoms_[static_cast<size_t>(rest.terms[0].atom)];
+    if (atom.kind == Kind::kMod && atom.c % c == 0) {
+      const Index inner = atom.a;
+      return floormod(inner, c);
+    }
   }
   return intern(Kind::kMod, rest, {}, c, {0, c - 1});
 }
@@ -200,7 +224,28 @@ Index IndexArena::maximum(const Index& a, const Index& b) {
   return intern(Kind::kMax, a, b, 1, {std::max(x.low, y.low), std::max(x.high, y.high)});
 }
 
+// With a fact f <= 0 and c > 0: a <= a - c * f and a >= a + c * f; c is chosen so that a term cancels.
 Range IndexArena::range(const Index& a) const {
+  Range r = plain_range(a);
+  for (const Index& f : facts_) {
+    for (const Index::Term& t : a.terms) {
+      const auto in_fact = std::find_if(f.terms.begin(), f.terms.end(),
+                                        [&](const Index::Term& other) { return other.atom == t.atom; });
+      if (in_fact == f.terms.end() || t.coefficient % in_fact->coefficient != 0) continue;
+      const int64_t c = t.coefficient / in_fact->coefficient;
+      const Range other = plain_range(a - f * c);
+      if (c > 0) {
+        r.high = std::min(r.high, other.high);
+      } else {
+        r.low = std::max(r.low, other.low);
+      }
+      break;
+    }
+  }
+  return r;
+}
+
+Range IndexArena::plain_range(const Index& a) const {
   Wide low = a.constant;
   Wide high = a.constant;
   for (const Index::Term& t : a.terms) {
@@ -222,21 +267,22 @@ ir::Expr IndexArena::to_expr(const Index& a) const {
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t x, uint32_t y) { return terms[x].coefficient > terms[y].coefficient; });
   }
+  const bool constant_first = a.constant != 0 && terms[order[0]].coefficient < 0;
   ir::Expr sum;
+  if (constant_first) sum = a.constant;
   for (const uint32_t k : order) {
     const ir::Expr& atom = atoms_[static_cast<size_t>(terms[k].atom)].expr;
     const int64_t c = terms[k].coefficient;
     if (!sum.defined()) {
-      sum = c == 1 ? atom : atom * ir::Expr(c);
+      sum = c == 1 ? atom : c == -1 ? -atom : atom * ir::Expr(c);
     } else if (c > 0) {
       sum = sum + (c == 1 ? atom : atom * ir::Expr(c));
     } else {
       sum = sum - (c == -1 ? atom : atom * ir::Expr(-c));
     }
   }
-  if (a.constant > 0) return sum + ir::Expr(a.constant);
-  if (a.constant < 0) return sum - ir::Expr(-a.constant);
-  return sum;
+  if (constant_first || a.constant == 0) return sum;
+  return a.constant > 0 ? sum + ir::Expr(a.constant) : sum - ir::Expr(-a.constant);
 }
 
 ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
@@ -284,21 +330,55 @@ ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
       TS_CHECK(false, "not a comparison");
   }
   if (done) return constant;
-  Index left;
-  Index right;
-  for (const Index::Term& t : a.terms) {
-    if (t.coefficient > 0) {
-      left.terms.push_back(t);
-    } else {
-      right.terms.push_back({t.atom, -t.coefficient});
+  // As the simplifier writes comparisons: with < wherever there is an order.
+  const auto spread = [&](ir::BinaryOp o, Index d) {
+    Index left;
+    Index right;
+    int64_t g = 0;
+    for (const Index::Term& t : d.terms) g = std::gcd(g, t.coefficient);
+    if (g > 1 && o == ir::BinaryOp::kLt) {
+      for (Index::Term& t : d.terms) t.coefficient /= g;
+      d.constant = floor_div(d.constant, g);
     }
+    for (const Index::Term& t : d.terms) {
+      if (t.coefficient > 0) {
+        left.terms.push_back(t);
+      } else {
+        right.terms.push_back({t.atom, -t.coefficient});
+      }
+    }
+    (left.terms.empty() ? left : right).constant = left.terms.empty() ? d.constant : -d.constant;
+    return ir::binary(o, to_expr(left), to_expr(right));
+  };
+  switch (op) {
+    case ir::BinaryOp::kLe:
+      return spread(ir::BinaryOp::kLt, less_than_zero(a - 1));
+    case ir::BinaryOp::kGt:
+      return spread(ir::BinaryOp::kLt, a * -1);
+    case ir::BinaryOp::kGe:
+      return spread(ir::BinaryOp::kLt, a * -1 - 1);
+    case ir::BinaryOp::kLt:
+      return spread(op, less_than_zero(a));
+    case ir::BinaryOp::kEq:
+    case ir::BinaryOp::kNe:
+    case ir::BinaryOp::kAdd:
+    case ir::BinaryOp::kSub:
+    case ir::BinaryOp::kMul:
+    case ir::BinaryOp::kDiv:
+    case ir::BinaryOp::kFloorDiv:
+    case ir::BinaryOp::kFloorMod:
+    case ir::BinaryOp::kMin:
+    case ir::BinaryOp::kMax:
+    case ir::BinaryOp::kAnd:
+    case ir::BinaryOp::kOr:
+    case ir::BinaryOp::kBitAnd:
+    case ir::BinaryOp::kBitOr:
+    case ir::BinaryOp::kBitXor:
+    case ir::BinaryOp::kShl:
+    case ir::BinaryOp::kShr:
+      break;
   }
-  if (left.terms.empty()) {
-    left.constant = a.constant;
-  } else {
-    right.constant = -a.constant;
-  }
-  return ir::binary(op, to_expr(left), to_expr(right));
+  return spread(op, a);
 }
 
 IndexArena::Saved IndexArena::restrict_to(const Index& a, Range range) {
@@ -316,15 +396,39 @@ void IndexArena::restore(const Saved& saved) {
 
 Index IndexArena::resolve(const Index& a) const {
   Index out(a.constant);
+  bool quotients = false;
   for (const Index::Term& t : a.terms) {
-    const Range& r = atoms_[static_cast<size_t>(t.atom)].range;
-    if (r.low == r.high) {
-      out.constant += t.coefficient * r.low;
+    const Atom& atom = atoms_[static_cast<size_t>(t.atom)];
+    if (atom.range.low == atom.range.high) {
+      out.constant += t.coefficient * atom.range.low;
     } else {
       out.terms.push_back(t);
+      quotients = quotients || atom.kind == Kind::kDiv;
+    }
+  }
+  // c * (x // c) + x % c = x
+  for (size_t k = 0; quotients && k < out.terms.size(); ++k) {
+    const Atom& div = atoms_[static_cast<size_t>(out.terms[k].atom)];
+    if (div.kind != Kind::kDiv || out.terms[k].coefficient % div.c != 0) continue;
+    const int64_t factor = out.terms[k].coefficient / div.c;
+    for (size_t m = 0; m < out.terms.size(); ++m) {
+      const Atom& mod = atoms_[static_cast<size_t>(out.terms[m].atom)];
+      if (mod.kind != Kind::kMod || mod.c != div.c || out.terms[m].coefficient != factor || !(mod.a == div.a))
+        continue;
+      const Index whole = div.a * factor;
+      out.terms.erase(out.terms.begin() + static_cast<std::ptrdiff_t>(std::max(k, m)));
+      out.terms.erase(out.terms.begin() + static_cast<std::ptrdiff_t>(std::min(k, m)));
+      return resolve(out + whole);
     }
   }
   return out;
+}
+
+Index IndexArena::less_than_zero(const Index& a) const {
+  if (a.terms.size() != 1 || a.terms[0].coefficient != 1) return a;
+  const Atom& atom = atoms_[static_cast<size_t>(a.terms[0].atom)];
+  if (atom.kind != Kind::kDiv) return a;
+  return less_than_zero(atom.a + a.constant * atom.c);
 }
 
 }  // namespace tensorsmith::lower

@@ -42,9 +42,13 @@ struct Range {
 // is known about. Equal ones are one atom as long as scopes last.
 class IndexArena {
  public:
-  // Atoms made after mark() are forgotten by rollback(mark); so are their interned equals.
-  size_t mark() const { return atoms_.size(); }
-  void rollback(size_t mark);
+  // Atoms made and facts learnt after mark() are forgotten by rollback(mark). Indices that contain such atoms
+  // must not be used any more.
+  struct Mark {
+    size_t atoms = 0, facts = 0;
+  };
+  Mark mark() const { return {atoms_.size(), facts_.size()}; }
+  void rollback(const Mark& mark);
 
   Index loop(const ir::Var& var, int64_t extent);
   Index opaque(const ir::Expr& e, Range range = {});
@@ -68,8 +72,14 @@ class IndexArena {
   };
   Saved restrict_to(const Index& a, Range range);
   void restore(const Saved& saved);
+  // a <= 0 from here on.
+  void learn_not_positive(const Index& a) {
+    if (!a.is_constant()) facts_.push_back(a);
+  }
   // Replaces atoms known to have one value by it.
   Index resolve(const Index& a) const;
+  // An index that is below 0 if and only if a is; x // c - k gives x - k * c.
+  Index less_than_zero(const Index& a) const;
 
  private:
   enum class Kind : uint8_t { kLoop, kOpaque, kDiv, kMod, kMin, kMax };
@@ -80,9 +90,12 @@ class IndexArena {
     Index a, b;  // operands
     int64_t c = 1;
   };
+  Range plain_range(const Index& a) const;
+  int64_t split_factor(const Index& a, int64_t c, Index* multiple, Index* rest) const;
   Index intern(Kind kind, const Index& a, const Index& b, int64_t c, Range range);
 
   std::vector<Atom> atoms_;
+  std::vector<Index> facts_;  // each is <= 0
 };
 
 }  // namespace tensorsmith::lower

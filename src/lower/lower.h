@@ -20,17 +20,21 @@ struct LoweredProgram {
   std::vector<PackedConstant> packed;
 };
 
-// Loops, guards or peeled tails, reduction inits, allocations, physical layouts. The program passes ir::verify and
-// reads and writes in range (ir::verify_in_bounds proves it but for a few indices of fused loops whose tiles do not
-// line up). Errors name the stage.
+// Loops, guards or peeled tails, reduction inits, allocations, physical layouts. The program passes
+// ir::verify and reads and writes in range (ir::verify_in_bounds proves it but for a few indices of fused
+// loops whose tiles do not line up). Errors name the stage.
 //
-//  - kPeel cuts the outermost loop of a split: full tiles without guards, then the tail with the loops inside cut to what
-//    remains. Where that loop is fused, parallel or split again, a branch inside it chooses. A nest is doubled three
-//    times at most; further tails are guarded. A vectorized loop is never cut in two, but may get shorter.
+//  - kPeel cuts the outermost loop of a split: full tiles without guards, then the tail with the loops inside
+//  cut to what
+//    remains. Where that loop is fused, parallel or split again, a branch inside it chooses. A nest is
+//    doubled three times at most; further tails are guarded. A vectorized loop is never cut in two, but may
+//    get shorter.
 //  - A guard stands at the outermost loop that decides it.
-//  - The init of a reduction is a nest of its own over the spatial loops from Stage::init_at (or the outermost reduce
+//  - The init of a reduction is a nest of its own over the spatial loops from Stage::init_at (or the
+//  outermost reduce
 //    loop) inwards. kArgMax / kArgMin start with the largest index, which loses every tie.
-//  - An attached stage's tensor holds its region only and is allocated at the attach point; a root stage's is global
+//  - An attached stage's tensor holds its region only and is allocated at the attach point; a root stage's is
+//  global
 //    and allocated around its uses.
 Result<LoweredProgram> lower(const sched::Schedule& schedule, std::string name = "kernel");
 

@@ -137,7 +137,7 @@ NestBuilder::StageInfo& NestBuilder::info(size_t s) {
   return out;
 }
 
-Stmt NestBuilder::root_stage(size_t s) { return stage(s); }
+Stmt NestBuilder::root_stage(size_t s) { return stage(s, 0); }
 
 int64_t NestBuilder::inner_product(size_t s, const SplitRelation& split, size_t child) const {
   int64_t product = 1;
@@ -186,11 +186,12 @@ Index NestBuilder::region_min(size_t s, size_t root) {
   return arena_.resolve(Rewriter(arena_, bindings, load_writer_).index(min));
 }
 
-Stmt NestBuilder::stage(size_t s) {
+Stmt NestBuilder::stage(size_t s, int peels) {
   const sched::Stage& stage = schedule_.stages[s];
   const sched::StageBounds& b = bounds_.stages[s];
   const size_t rank = stage.op->spatial.size();
   State state;
+  state.peels = peels;
   state.limits = b.extents;
   for (size_t a = 0; a < stage.num_roots(); ++a) {
     root_min_[s][a] = region_min(s, a);
@@ -248,58 +249,79 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
       continue;
     }
     const int64_t inner = inner_product(s, split, c.child);
-    const int64_t full = c.rest / inner;
-    const int64_t rest = c.rest % inner;
+    const Index full = arena_.floordiv(c.rest, inner);
+    const Index rest = arena_.floormod(c.rest, inner);
     const Index v = value_of(s, child);
-    const Range r = arena_.range(v);
-    if (r.high < full) {
+    const Range r = arena_.range(v - full);
+    if (r.high < 0) {
       state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(k));
       continue;
     }
-    if (r.low > full || (r.low == full && rest == 0)) {
+    const bool no_tail = rest.is_constant() && rest.constant == 0;
+    if (r.low > 0 || (r.low == 0 && no_tail)) {
       result = nullptr;
       return true;
     }
-    if (v.is_constant()) {
+    if (r.low == 0 && r.high == 0) {
       ++c.child;
       c.rest = rest;
       continue;
     }
-    if (split.tail != sched::TailPolicy::kPeel || state.peels >= kMaxPeels) {
+    if (split.tail == sched::TailPolicy::kPeel && defer(s, c)) {
+      c.rest = c.rest - v * inner;
+      ++c.child;
+      continue;
+    }
+    if (split.tail != sched::TailPolicy::kPeel || state.peels >= kMaxPeels || !rest.is_constant()) {
       to_guard(s, state, k);
       continue;
     }
     State main = state;
     State tail = std::move(state);
     main.constraints.erase(main.constraints.begin() + static_cast<std::ptrdiff_t>(k));
-    if (rest > 0 && full > 0) ++main.peels, ++tail.peels;
-    const auto branch = [&](State branch_state, Range range) {
-      const size_t mark = arena_.mark();
-      const IndexArena::Saved saved = arena_.restrict_to(v, range);
+    if (!no_tail) ++main.peels, ++tail.peels;
+    const auto branch = [&](State branch_state, const Range& difference) {
+      const IndexArena::Mark mark = arena_.mark();
+      IndexArena::Saved saved;
+      if (full.is_constant()) {
+        saved = arena_.restrict_to(v, {difference.low + full.constant, difference.high + full.constant});
+      }
+      arena_.learn_not_positive(v - full - difference.high);
+      if (difference.low == difference.high) arena_.learn_not_positive(full + difference.low - v);
       Stmt body = nest(s, std::move(branch_state), position);
       arena_.restore(saved);
       arena_.rollback(mark);
       return body;
     };
-    Stmt main_body = full > 0 ? branch(std::move(main), {-Range::kUnbounded, full - 1}) : nullptr;
+    Stmt main_body = r.low < 0 ? branch(std::move(main), {-Range::kUnbounded, -1}) : nullptr;
     Stmt tail_body;
-    if (rest > 0) {
+    if (!no_tail) {
       ++tail.constraints[k].child;
       tail.constraints[k].rest = rest;
-      tail_body = branch(std::move(tail), {full, full});
-      if (tail_body != nullptr && r.high > full) {
+      tail_body = branch(std::move(tail), {0, 0});
+      if (tail_body != nullptr && r.high > 0) {
         tail_body = ir::make_if(arena_.compare(ir::BinaryOp::kEq, v - full), tail_body);
       }
     }
-    const Expr in_main = arena_.compare(ir::BinaryOp::kLt, v - full);
     if (main_body != nullptr) {
-      result = ir::make_if(in_main, main_body, tail_body);
+      result = ir::make_if(arena_.compare(ir::BinaryOp::kLt, v - full), main_body, tail_body);
     } else if (tail_body != nullptr) {
-      result = full > 0 ? ir::make_if(arena_.compare(ir::BinaryOp::kGe, v - full), tail_body) : tail_body;
+      result = r.low < 0 ? ir::make_if(arena_.compare(ir::BinaryOp::kGe, v - full), tail_body) : tail_body;
     }
     return true;
   }
   return false;
+}
+
+bool NestBuilder::defer(size_t s, const Constraint& c) const {
+  const sched::Stage& stage = schedule_.stages[s];
+  const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
+  // At the last child nothing would be left to cut: its loop itself would be of varying length.
+  if (c.child + 2 >= split.children.size()) return false;
+  const int next = split.children[c.child + 1];
+  const StageInfo& facts = infos_[s];
+  return facts.made_into[at(next)] < 0 && stage.iterators[at(next)].annotation == Annotation::kNone &&
+         facts.depth[at(next)] > facts.depth[at(split.children[c.child])];
 }
 
 bool NestBuilder::take_guards(size_t s, State& state, int position, Expr& condition,
@@ -313,12 +335,15 @@ bool NestBuilder::take_guards(size_t s, State& state, int position, Expr& condit
       continue;
     }
     const Index v = arena_.resolve(g.base + value_of(s, g.iterator));
-    const Range r = arena_.range(v);
-    if (r.high < g.lower || r.low >= g.upper) return false;
-    if (r.low < g.lower) add(arena_.compare(ir::BinaryOp::kGe, v - g.lower));
-    if (r.high >= g.upper) add(arena_.compare(ir::BinaryOp::kLt, v - g.upper));
-    if (r.low < g.lower || r.high >= g.upper)
-      restricted.push_back(arena_.restrict_to(v, {g.lower, g.upper - 1}));
+    // Both are below 0 where the guard holds.
+    for (const Index& need : {arena_.less_than_zero(v - g.upper), g.lower - v - 1}) {
+      const Range r = arena_.range(need);
+      if (r.high < 0) continue;
+      if (r.low >= 0) return false;
+      add(arena_.compare(ir::BinaryOp::kLt, need));
+      arena_.learn_not_positive(need + 1);
+    }
+    restricted.push_back(arena_.restrict_to(v, {g.lower, g.upper - 1}));
   }
   state.guards = std::move(later);
   return true;
@@ -341,7 +366,7 @@ NestBuilder::State NestBuilder::init_state(size_t s, const State& state) {
 Stmt NestBuilder::nest(size_t s, State state, int position) {
   Stmt result;
   if (resolve_constraints(s, state, position, result)) return result;
-  const size_t mark = arena_.mark();
+  const IndexArena::Mark mark = arena_.mark();
   std::vector<IndexArena::Saved> restricted;
   Expr condition;
   if (!take_guards(s, state, position, condition, restricted)) {
@@ -356,7 +381,7 @@ Stmt NestBuilder::nest(size_t s, State state, int position) {
   };
   std::vector<Attached> attached;
   if (position > 0 && !state.init) {
-    for (int a : facts.attached[at(position - 1)]) attached.push_back({a, this->stage(at(a))});
+    for (int a : facts.attached[at(position - 1)]) attached.push_back({a, this->stage(at(a), state.peels)});
   }
   std::vector<Stmt> list;
   if (stage.op->has_reduction() && !state.init && position == facts.init_position) {
@@ -403,24 +428,37 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
     if (split.children[c.child] != leaf) continue;
     const int64_t inner = inner_product(s, split, c.child);
-    const int64_t full = c.rest / inner;
-    const int64_t rest = c.rest % inner;
+    const Index full = arena_.floordiv(c.rest, inner);
+    const Index rest = arena_.floormod(c.rest, inner);
+    const bool no_tail = rest.is_constant() && rest.constant == 0;
+    const Range r = arena_.range(full);
     const auto drop = [&](State& from) {
       from.constraints.erase(from.constraints.begin() + static_cast<std::ptrdiff_t>(k));
     };
-    if (full >= extent) {
+    if (r.low >= extent) {
       drop(state);
       break;
     }
-    extent = std::min(extent, rest > 0 ? full + 1 : full);
-    if (rest == 0) {
+    extent = std::min(extent, no_tail ? r.high : r.high + 1);
+    const bool peel = split.tail == sched::TailPolicy::kPeel;
+    if (no_tail && full.is_constant()) {
       drop(state);
       break;
     }
-    const bool cut = iterator.annotation == Annotation::kNone || iterator.annotation == Annotation::kUnroll;
+    const bool serial = iterator.annotation == Annotation::kNone;
+    if (peel && defer(s, c)) {  // decided inside the loop
+      if (!serial) break;
+      const Index needed = arena_.floordiv(c.rest + (inner - 1), inner);
+      return loop(s, std::move(state), position, extent, needed);
+    }
+    if (peel && no_tail && serial) {
+      drop(state);
+      return loop(s, std::move(state), position, extent, full);
+    }
+    const bool cut = serial || (iterator.annotation == Annotation::kUnroll && full.is_constant());
     const bool branch = iterator.annotation == Annotation::kParallel;
-    if (split.tail != sched::TailPolicy::kPeel || (!cut && !branch && extent > 1) ||
-        state.peels >= kMaxPeels) {
+    if (!peel || (!cut && !branch && extent > 1) || state.peels >= kMaxPeels || !rest.is_constant() ||
+        r.low < 0) {
       to_guard(s, state, k);
       break;
     }
@@ -432,33 +470,47 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     c.rest = rest;
     ++state.peels;
     std::vector<Stmt> list;
-    append(list, loop(s, std::move(main), position, full));
+    append(list, loop(s, std::move(main), position, extent, full));
     leaf_values_[s][at(leaf)] = full;
-    append(list, nest(s, std::move(state), position + 1));
+    if (r.high < extent) {
+      append(list, nest(s, std::move(state), position + 1));
+    } else {
+      // The tail stands where the loop ended early.
+      const IndexArena::Mark mark = arena_.mark();
+      arena_.learn_not_positive(full - extent + 1);
+      Stmt tail = nest(s, std::move(state), position + 1);
+      arena_.rollback(mark);
+      if (tail != nullptr)
+        append(list, ir::make_if(arena_.compare(ir::BinaryOp::kLt, full - extent), std::move(tail)));
+    }
     return sequence(std::move(list));
   }
-  return loop(s, std::move(state), position, extent);
+  return loop(s, std::move(state), position, extent, extent);
 }
 
-Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent) {
+Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent, const Index& fewer) {
+  const Range needed = arena_.range(fewer);
+  extent = std::min(extent, needed.high);
   if (extent <= 0) return nullptr;
+  const bool varies = needed.low < extent;
   const sched::Stage& stage = schedule_.stages[s];
   const int leaf = stage.leaves[at(position)];
   const sched::Iterator& iterator = stage.iterators[at(leaf)];
   const ir::ForKind kind = kind_of(iterator.annotation);
-  if (extent == 1 && kind != ir::ForKind::kThread) {
+  if (extent == 1 && !varies && kind != ir::ForKind::kThread) {
     leaf_values_[s][at(leaf)] = 0;
     return nest(s, std::move(state), position + 1);
   }
   ir::For out;
   out.var = ir::Var(iterator.name);
-  out.extent = extent;
+  out.extent = varies ? arena_.to_expr(arena_.minimum(fewer, extent)) : Expr(extent);
   out.kind = kind;
   out.thread = thread_of(iterator.annotation);
   if (state.outermost) out.auto_unroll_max_step = stage.auto_unroll_max_step;
   state.outermost = false;
-  const size_t mark = arena_.mark();
+  const IndexArena::Mark mark = arena_.mark();
   leaf_values_[s][at(leaf)] = arena_.loop(out.var, extent);
+  if (varies) arena_.learn_not_positive(leaf_values_[s][at(leaf)] - fewer + 1);
   out.body = nest(s, std::move(state), position + 1);
   arena_.rollback(mark);
   leaf_values_[s][at(leaf)] = 0;

@@ -32,13 +32,13 @@ class NestBuilder {
   ir::Stmt root_stage(size_t s);
 
  private:
-  // value(children[child ..] of the relation) < rest must hold: what is left of the split's limit once the
-  // children before have reached the last value that is not full.
+  // value(children[child ..] of the relation) < rest must hold, given the values of the children before. rest
+  // may depend on loops outside.
   struct Constraint {
     int relation = 0;
     size_t child = 0;
-    int64_t rest = 0;
-    int64_t limit = 0;  // of the parent
+    Index rest;
+    int64_t limit = 0;  // of the parent's value
   };
   // lower <= base + value(iterator) < upper
   struct Guard {
@@ -66,9 +66,10 @@ class NestBuilder {
   };
 
   StageInfo& info(size_t s);
-  ir::Stmt stage(size_t s);
+  ir::Stmt stage(size_t s, int peels);
   ir::Stmt nest(size_t s, State state, int position);
-  ir::Stmt loop(size_t s, State state, int position, int64_t extent);
+  // extent: at most the constant; less where fewer iterations are needed.
+  ir::Stmt loop(size_t s, State state, int position, int64_t extent, const Index& fewer);
   ir::Stmt open_leaf(size_t s, State state, int position);
   ir::Stmt innermost(size_t s, bool init);
   // Decides constraints whose current child has a value. Returns true if result is the whole nest.
@@ -77,6 +78,8 @@ class NestBuilder {
   bool take_guards(size_t s, State& state, int position, ir::Expr& condition,
                    std::vector<IndexArena::Saved>& restricted);
   void to_guard(size_t s, State& state, size_t constraint);
+  // Whether the tail is better cut at the next child, so that the loops of this one need not be doubled.
+  bool defer(size_t s, const Constraint& c) const;
   State init_state(size_t s, const State& state);
   int64_t inner_product(size_t s, const sched::SplitRelation& split, size_t child) const;
 
