@@ -84,9 +84,39 @@ Interval Simplifier::interval_split(const LinearSum& sum, int& budget) {
   return whole;
 }
 
-Interval Simplifier::interval(const LinearSum& sum) {
+// q + x // c is (c*q + x - x % c) / c with x % c in [0, c): the sum in the numerator may cancel terms, or be
+// one that a fact is about.
+Interval Simplifier::interval_lifted(const LinearSum& sum, int depth) {
+  Interval out;
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Binary* n = as<Binary>(sum.terms[i].atom);
+    const IntImm* imm = n != nullptr && n->op == BinaryOp::kFloorDiv ? as<IntImm>(n->b) : nullptr;
+    if (imm == nullptr || imm->value <= 0) continue;
+    const int64_t divisor = imm->value;
+    const int64_t scale = sum.terms[i].coefficient;
+    LinearSum rest = sum;
+    rest.terms.erase(rest.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    LinearSum lifted;
+    lifted.add(rest, divisor);
+    accumulate(n->a, scale, lifted);
+    if (lifted.bad) continue;
+    // divisor * sum = lifted - scale * (x % divisor)
+    Interval r = interval(lifted, depth - 1);
+    r = add(r, multiply(Interval{0, divisor - 1}, multiply(Interval::point(scale), -1)));
+    const Interval down = floor_div(r, divisor);
+    // The lower end rounds up.
+    const Interval up = r.min == Interval::kNegInf ? r : multiply(floor_div(multiply(r, -1), divisor), -1);
+    out = intersect(out, {r.min == Interval::kNegInf ? r.min : up.min, down.max});
+    break;
+  }
+  return out;
+}
+
+Interval Simplifier::interval(const LinearSum& sum, int lifts) {
   int budget = kSplitBudget;
   Interval out = interval_split(sum, budget);
+  if (lifts > 0 && (sum.terms.size() > 1 || !facts_.empty()) && !sum.bad && out.min != out.max)
+    out = intersect(out, interval_lifted(sum, lifts));
   if (sum.bad || sum.terms.empty() || without_facts_ || facts_.empty()) return out;
   without_facts_ = true;
   for (const LinearSum& fact : facts_) {

@@ -65,7 +65,8 @@ class Simplifier {
 
   // bounds.cc
   Interval range(const Var& var) const;
-  Interval interval(const LinearSum& sum);        // with facts
+  Interval interval(const LinearSum& sum, int lifts = 2);  // with facts; looks into so many divisions
+  Interval interval_lifted(const LinearSum& sum, int depth);
   Interval interval_plain(const LinearSum& sum);  // without
   Interval interval_split(const LinearSum& sum, int& budget);
   Interval atom_bounds(const Expr& atom);

@@ -135,6 +135,11 @@ TEST(Bounds, AreTightForCorrelatedTerms) {
   EXPECT_EQ(bounds_of(floordiv(i + 3, 4), t.bounds), (Interval{0, 4}));
   EXPECT_EQ(bounds_of(min(Expr(t.x) * 4 + 4, 50) - Expr(t.x) * 4, {{t.x.get(), {0, 12}}}), (Interval{2, 4}));
   EXPECT_EQ(bounds_of(t.x, t.bounds), Interval::everything());
+  // Divisions that belong together.
+  EXPECT_EQ(bounds_of(floordiv(Expr(t.x) * 2 + j, 5) - floordiv(Expr(t.x) * 2, 5), t.bounds),
+            (Interval{0, 1}));
+  EXPECT_EQ(bounds_of(floordiv(Expr(t.x) * 10 + i, 8) - floordiv(Expr(t.x) * 5, 4), t.bounds),
+            (Interval{0, 2}));
   EXPECT_EQ(bounds_of(i < 16, t.bounds), Interval::point(1));
   EXPECT_EQ(bounds_of(i < 15, t.bounds), (Interval{0, 1}));
   const auto form = as_affine((i + j * 2 - 3) * 4 + i);

@@ -97,6 +97,9 @@ TEST(VerifyProgram, ProvesAccessesByExtentsAndGuards) {
   proven("for i in 60 { if i == 7 { C[i + 40] = 1.0 } }");
   proven("for i in 60 { if i < 0 { C[i + 400] = 1.0 } }");
   proven("for i in 0 { C[i + 400] = 1.0 }");
+  proven(
+      "for a in 5 { for b in 2 { for c in 4 { if a * 6 + b * 4 + c < 26 { C[a * 3 + b * 2 + c // 2] = A[12 - "
+      "c // 2 - b * 2 - a * 3] } } } }");
   proven("for i in 100 { if i // 2 < 25 { C[i // 2] = A[i % 50] } }");
 }
 

@@ -323,7 +323,10 @@ class Generator {
     if (!pool && too_large(x.buffer->dtype, magnitude)) return false;
     if (channels && shape[channel_dim] * static_cast<int64_t>(points) > options_.max_elements) return false;
 
-    const Expr fill = pool ? identity_of(Combiner::kMax, x.buffer->dtype) : make_const(x.buffer->dtype, 0);
+    // A window may lie in the padding altogether; an infinity there would become NaN further on.
+    const Expr fill = !pool      ? make_const(x.buffer->dtype, 0)
+                      : floating ? float_imm(x.buffer->dtype, -8192)
+                                 : identity_of(Combiner::kMax, x.buffer->dtype);
     size_t source = v;
     if (pad_stage) {
       const std::vector<Axis> outer = axes_of(padded);
@@ -334,9 +337,7 @@ class Generator {
         inside = inside.has_value() ? *inside && both : both;
         inner[d] = inner[d] - pad;
       }
-      // Later readers must not see the infinities that pad a maximum.
-      const Expr value = pool && floating ? float_imm(x.buffer->dtype, -8192) : fill;
-      emit("pad", outer, {}, Combiner::kNone, {select(*inside, read(v, inner), value)}, x.exact,
+      emit("pad", outer, {}, Combiner::kNone, {select(*inside, read(v, inner), fill)}, x.exact,
            pool && floating ? 8192 : x.magnitude);
       source = values_.size() - 1;
     }
@@ -365,7 +366,7 @@ class Generator {
     if (inside.has_value()) body = select(*inside, body, fill);
     if (pool) {
       return emit("pool", std::move(axes), std::move(reduce), Combiner::kMax, {body}, x.exact,
-                  pad_stage && floating ? 8192 : x.magnitude);
+                  pad > 0 && floating ? 8192 : x.magnitude);
     }
     const size_t w = add_input(weight_shape, x.buffer->dtype, true);
     Expr weight = read(w, weight_indices);
