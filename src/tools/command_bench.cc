@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/commands.h"
+#include "tools/compile_model.h"
+#include "tools/model_timer.h"
+#include "tools/report.h"
+#include "tools/tuned_schedules.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BenchOptions {
+  ModelOptions model;  // path: compiled directory or ONNX file
+  DeviceOptions device;
+  std::string database = "tensorsmith.db";
+  bool untuned = false;
+  double seconds = 3;
+  int runs = 10;
+  uint64_t seed = 0;
+  bool profile = false;
+  bool json = false;
+};
+
+// Compiled models made for this call only; removed at its end.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string pattern = (fs::temp_directory_path() / "tensorsmith-bench-XXXXXX").string();
+    if (mkdtemp(pattern.data())) path_ = pattern;
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+struct Contender {
+  std::string name;
+  std::unique_ptr<runtime::Model> model;
+};
+
+// Runs a model loaded with profiling and shows where the time goes.
+Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
+  ModelBuffers buffers(model, seed);
+  const std::vector<const void*> inputs = buffers.inputs();
+  const std::vector<void*> outputs = buffers.outputs();
+  constexpr int kRuns = 7;
+  for (int run = 0; run < kRuns + 1; ++run) {
+    if (run == 1) model.reset_profile();  // the first run warms up
+    TS_RETURN_IF_ERROR(model.run(inputs, outputs));
+  }
+  const std::vector<runtime::CallTime> times = model.profile();
+  struct Row {
+    int calls = 0;
+    double seconds = 0, flops = 0;
+  };
+  std::map<std::string, Row> rows;
+  double total = 0;
+  for (size_t c = 0; c < times.size(); ++c) {
+    Row& row = rows[model.description().calls[c].task];
+    ++row.calls;
+    row.seconds += times[c].min_seconds;
+    row.flops += model.description().calls[c].flops;
+    total += times[c].min_seconds;
+  }
+  std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  if (json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& [name, row] : sorted) {
+      list.push_back({{"task", name}, {"calls", row.calls}, {"seconds", row.seconds}, {"flops", row.flops}});
+    }
+    fmt::print("{}\n", list.dump(2));
+    return {};
+  }
+  Table table({"task", "calls", "time", "share", "speed"});
+  for (const auto& [name, row] : sorted) {
+    table.add({name, std::to_string(row.calls), format_seconds(row.seconds),
+               fmt::format("{:.1f} %", 100 * row.seconds / total),
+               fmt::format("{:.1f} GFLOP/s", row.flops / row.seconds / 1e9)});
+  }
+  fmt::print("{}", table.text());
+  return {};
+}
+
+Status bench(const BenchOptions& options) {
+  const SystemClock clock;
+  std::vector<Contender> contenders;
+  ScratchDirectory scratch;
+  TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
+  runtime::LoadOptions load_options;
+  load_options.threads = device.cores;
+  load_options.profile = options.profile;
+  std::error_code ignored;
+  if (fs::is_directory(options.model.path, ignored)) {
+    TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.model.path, load_options));
+    contenders.push_back({options.model.path, std::move(model)});
+  } else {
+    if (scratch.path().empty()) return Error{ErrorCode::kIo, "bench", "cannot make a temporary directory"};
+    TS_ASSIGN_OR_RETURN(const LoadedModel loaded, load_model(options.model));
+    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules, default_schedules(loaded.partition, device));
+    auto add = [&](const std::string& name) -> Status {
+      CompileOptions compile_options;
+      compile_options.directory = (scratch.path() / name).string();
+      compile_options.model_name = name;
+      compile_options.jobs = std::max(1, device.cores);
+      TS_RETURN_IF_ERROR(compile_model(loaded, device, schedules, compile_options));
+      TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(compile_options.directory, load_options));
+      contenders.push_back({name, std::move(model)});
+      return {};
+    };
+    const bool has_database = fs::exists(options.database, ignored);
+    if (options.untuned || !has_database) TS_RETURN_IF_ERROR(add("untuned"));
+    if (!options.untuned && has_database) {
+      TS_ASSIGN_OR_RETURN(const size_t found,
+                          apply_best_records(loaded.partition, device, options.database, schedules));
+      TS_RETURN_IF_ERROR(add(found > 0 ? "tuned" : "untuned"));
+    }
+  }
+  std::vector<runtime::Model*> models;
+  for (const auto& contender : contenders) models.push_back(contender.model.get());
+  if (options.profile) return print_profile(*models.front(), options.seed, options.json);
+  TS_ASSIGN_OR_RETURN(const auto timings,
+                      time_interleaved(models, options.seconds, options.runs, options.seed, clock));
+  if (options.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (size_t i = 0; i < timings.size(); ++i) {
+      list.push_back({{"name", contenders[i].name},
+                      {"threads", device.cores},
+                      {"runs", timings[i].seconds.size()},
+                      {"median_seconds", timings[i].median()},
+                      {"p10_seconds", timings[i].quantile(0.1)},
+                      {"p90_seconds", timings[i].quantile(0.9)}});
+    }
+    fmt::print("{}\n", list.dump(2));
+    return {};
+  }
+  Table table({"model", "threads", "runs", "median", "10 %", "90 %"});
+  for (size_t i = 0; i < timings.size(); ++i) {
+    table.add({contenders[i].name, std::to_string(device.cores), std::to_string(timings[i].seconds.size()),
+               format_seconds(timings[i].median()), format_seconds(timings[i].quantile(0.1)),
+               format_seconds(timings[i].quantile(0.9))});
+  }
+  fmt::print("{}", table.text());
+  return {};
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command =
+      app.add_subcommand("bench", "Time a compiled model, or compile an ONNX model and time that");
+  options->model.add_to(*command);
+  options->device.add_to(*command);
+  command->add_option("--db", options->database, "Record database to take schedules from")
+      ->capture_default_str();
+  command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
+  command->add_option("--seconds", options->seconds, "How long to measure")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--runs", options->runs, "Measured runs at least")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of the random inputs")->capture_default_str();
+  command->add_flag("--profile", options->profile, "Show the time of each task");
+  command->add_flag("--json", options->json, "Machine-readable output");
+  command->callback([options, &exit_code] { exit_code = run_command([&] { return bench(*options); }); });
+}
+
+}  // namespace tensorsmith::tools

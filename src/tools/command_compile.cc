@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "record/database.h"
+#include "tools/commands.h"
+#include "tools/compile_model.h"
+#include "tools/report.h"
+#include "tools/tuned_schedules.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct CompileCommandOptions {
+  ModelOptions model;
+  DeviceOptions device;
+  std::string directory;
+  std::string database = "tensorsmith.db";
+  bool untuned = false;
+};
+
+Status compile(const CompileCommandOptions& options) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
+  TS_RETURN_IF_ERROR(check_output_directory(options.directory));
+  TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
+  CompileOptions compile_options;
+  compile_options.directory = options.directory;
+  compile_options.model_name = std::filesystem::path(options.model.path).filename().string();
+  TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
+  compile_options.jobs = local.cores;
+  size_t found = 0;
+  TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules, default_schedules(model.partition, device));
+  if (!options.untuned) {
+    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database, schedules));
+    compile_options.tuned = found > 0;
+  }
+  TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
+  fmt::print("{}: {} kernels, {} of {} tasks with tuned schedules\n", options.directory,
+             model.partition.calls.size(), found, model.partition.tasks.size());
+  return {};
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<CompileCommandOptions>();
+  CLI::App* command =
+      app.add_subcommand("compile", "Compile a model with the best schedules known, without measuring");
+  options->model.add_to(*command);
+  options->device.add_to(*command);
+  command->add_option("-o,--output", options->directory, "Directory of the compiled model")->required();
+  command->add_option("--db", options->database, "Record database to take schedules from")
+      ->capture_default_str();
+  command->add_flag("--untuned", options->untuned, "Use the untuned default schedules, no database");
+  command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "record/database.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct DbOptions {
+  std::string database;
+  std::string file;
+  bool json = false;
+};
+
+Status info(const DbOptions& options) {
+  TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
+  TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
+  TS_ASSIGN_OR_RETURN(const auto tasks, db->tasks());
+  if (options.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& task : tasks)
+      list.push_back({{"key", task.key}, {"name", task.name}, {"flops", task.flops}});
+    fmt::print("{}\n", nlohmann::json{{"records", count}, {"tasks", list}}.dump(2));
+    return {};
+  }
+  Table table({"task", "work", "key"});
+  for (const auto& task : tasks) table.add({task.name, format_flops(task.flops), task.key});
+  fmt::print("{}{} records of {} tasks in {}\n", table.text(), count, tasks.size(), options.database);
+  return {};
+}
+
+Status check(const DbOptions& options) {
+  TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
+  TS_RETURN_IF_ERROR(db->check_integrity());
+  TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
+  fmt::print("{}: sound, {} records\n", options.database, count);
+  return {};
+}
+
+Status export_jsonl(const DbOptions& options) {
+  TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
+  TS_RETURN_IF_ERROR(db->export_jsonl(options.file));
+  TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
+  fmt::print("wrote {} records to {}\n", count, options.file);
+  return {};
+}
+
+Status import_jsonl(const DbOptions& options) {
+  TS_ASSIGN_OR_RETURN(auto db, record::Database::open(options.database));
+  TS_ASSIGN_OR_RETURN(const auto report, db->import_jsonl(options.file));
+  for (const auto& problem : report.problems)
+    fmt::print(stderr, "tensorsmith: warning: {}: {}\n", options.file, problem);
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"tasks", report.tasks},
+                                      {"records", report.records},
+                                      {"duplicates", report.duplicates},
+                                      {"corrupt", report.corrupt}}
+                           .dump());
+  } else {
+    fmt::print("{} tasks and {} records imported, {} already there, {} corrupt lines skipped\n", report.tasks,
+               report.records, report.duplicates, report.corrupt);
+  }
+  if (report.corrupt > 0 && report.records + report.tasks + report.duplicates == 0) {
+    return Error{ErrorCode::kCorrupt, options.file,
+                 "no line is a Tensorsmith record; is it an export of `db export`?"};
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_db_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("db", "Look into a record database, export and import it");
+  command->require_subcommand(1);
+  auto add = [&](const char* name, const char* help, bool needs_file, auto function) {
+    auto options = std::make_shared<DbOptions>();
+    CLI::App* sub = command->add_subcommand(name, help);
+    sub->add_option("database", options->database, "Record database (SQLite file)")->required();
+    if (needs_file) sub->add_option("file", options->file, "JSON lines file")->required();
+    sub->add_flag("--json", options->json, "Machine-readable output");
+    sub->callback(
+        [options, function, &exit_code] { exit_code = run_command([&] { return function(*options); }); });
+  };
+  add("info", "Tasks and number of records", false, info);
+  add("check", "Verify that the file is sound", false, check);
+  add("export", "Write all tasks and records as JSON lines", true, export_jsonl);
+  add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
+      import_jsonl);
+}
+
+}  // namespace tensorsmith::tools

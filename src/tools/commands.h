@@ -1,0 +1,23 @@
+// The sub-commands. Each add_* registers options on the application and a callback that stores the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tensorsmith::tools {
+
+// Exit codes: 0 done, 1 the request failed (one line on stderr says why), 2 wrong usage, 3 a bug in
+// Tensorsmith, 130 interrupted.
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitBug = 3;
+inline constexpr int kExitInterrupted = 130;
+
+void add_tasks_command(CLI::App& app, int& exit_code);
+void add_tune_command(CLI::App& app, int& exit_code);
+void add_compile_command(CLI::App& app, int& exit_code);
+void add_run_command(CLI::App& app, int& exit_code);
+void add_bench_command(CLI::App& app, int& exit_code);
+void add_db_command(CLI::App& app, int& exit_code);
+void add_devices_command(CLI::App& app, int& exit_code);
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,254 @@
+#include "tools/compile_model.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "base/thread_pool.h"
+#include "codegen/llvm/codegen.h"
+#include "lower/lower.h"
+#include "runtime/model_writer.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BuiltTask {
+  lower::LoweredProgram lowered;
+  codegen::CompiledKernel kernel;
+};
+
+Result<BuiltTask> build_task(const graph::Task& task, size_t number, const sched::Trace& trace,
+                             const target::Device& device) {
+  TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(task.workload, trace));
+  BuiltTask out;
+  const std::string symbol = "task_" + std::to_string(number);
+  TS_ASSIGN_OR_RETURN(out.lowered, lower::lower(schedule, symbol));
+  codegen::CodegenOptions options;
+  options.symbol = symbol;
+  TS_ASSIGN_OR_RETURN(out.kernel, codegen::compile(out.lowered.program, device, options));
+  return out;
+}
+
+Result<std::vector<BuiltTask>> build_tasks(const graph::Partition& partition, const target::Device& device,
+                                           const std::vector<TaskSchedule>& schedules, int jobs) {
+  std::vector<BuiltTask> built(partition.tasks.size());
+  std::mutex mutex;
+  std::optional<Error> failure;
+  ThreadPool pool(std::max(1, jobs - 1));  // the calling thread works too
+  pool.parallel_for(static_cast<int64_t>(built.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto t = static_cast<size_t>(i);
+      auto result = build_task(partition.tasks[t], t, schedules[t].trace, device);
+      std::lock_guard lock(mutex);
+      if (result.ok()) {
+        built[t] = std::move(result).value();
+      } else if (!failure) {
+        failure = result.error();
+        failure->place =
+            "task " + partition.tasks[t].name + (failure->place.empty() ? "" : ", " + failure->place);
+      }
+    }
+  });
+  if (failure) return *failure;
+  return built;
+}
+
+// The runtime has its own element type, so that it needs none of the compiler's headers.
+runtime::TensorInfo tensor_info(const graph::Value& value) {
+  runtime::TensorInfo info;
+  info.name = value.name;
+  info.dtype = runtime::parse_dtype(ir::to_string(value.dtype)).value();
+  info.shape = value.shape;
+  return info;
+}
+
+int64_t bytes_of(const ir::Buffer& buffer) {
+  return buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
+}
+
+// Constants as the kernels want them: each (value, layout) is stored once.
+class WeightTable {
+ public:
+  explicit WeightTable(const graph::Graph& graph) : graph_(graph) {}
+
+  int64_t add(graph::ValueId id, const sched::Layout* layout, int64_t bytes) {
+    std::string key = std::to_string(id);
+    if (layout) {
+      for (const auto& dim : *layout) {
+        key += ":" + std::to_string(dim.dim) + "," + std::to_string(dim.divisor) + "," +
+               std::to_string(dim.extent);
+      }
+    }
+    const auto [it, added] = index_.emplace(key, static_cast<int64_t>(weights.size()));
+    if (!added) return it->second;
+    const graph::Value& value = graph_.values[static_cast<size_t>(id)];
+    const lower::Tensor& tensor = *value.constant;
+    if (layout) {
+      packed_.emplace_back(static_cast<size_t>(bytes));
+      lower::pack(*layout, value.shape, ir::bytes_of(value.dtype), tensor.data.data(), packed_.back().data());
+      weights.push_back({value.name, packed_.back()});
+    } else {
+      weights.push_back({value.name, tensor.data});
+    }
+    return it->second;
+  }
+
+  std::vector<runtime::WeightData> weights;
+
+ private:
+  const graph::Graph& graph_;
+  std::map<std::string, int64_t> index_;
+  std::vector<std::vector<std::byte>> packed_;
+};
+
+// Positions of values among the model's inputs and outputs.
+int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId storage,
+                    const graph::Partition& partition) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (partition.storage_of[static_cast<size_t>(list[i])] == storage) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, int64_t bytes) {
+  const graph::ValueId storage = model.partition.storage_of[static_cast<size_t>(id)];
+  if (const int64_t i = position_of(model.graph.outputs, storage, model.partition); i >= 0) {
+    return runtime::BufferRef{runtime::BufferKind::kOutput, i, bytes};
+  }
+  if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
+    return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes};
+  }
+  const int64_t offset = model.memory.offset[static_cast<size_t>(storage)];
+  TS_CHECK(offset >= 0, "value " + model.graph.values[static_cast<size_t>(id)].name + " has no memory");
+  return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
+}
+
+// Removes a temporary file when it goes out of scope.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
+  ~TemporaryFile() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+Status check_output_directory(const std::string& directory) {
+  const fs::path path = fs::absolute(directory).lexically_normal();
+  std::error_code error;
+  if (fs::exists(path, error)) {
+    if (!fs::is_directory(path, error)) {
+      return Error{ErrorCode::kInvalidArgument, directory,
+                   "is a file; give -o a directory for the compiled model"};
+    }
+    if (!fs::is_empty(path, error) && !fs::exists(path / "manifest.json", error)) {
+      return Error{ErrorCode::kInvalidArgument, directory,
+                   "holds something that is no compiled model; give -o a new or empty directory"};
+    }
+  }
+  const fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
+  fs::create_directories(parent, error);
+  if (error) return Error{ErrorCode::kIo, parent.string(), "cannot be made: " + error.message()};
+  if (access(parent.c_str(), W_OK) != 0) {
+    return Error{ErrorCode::kIo, parent.string(), "is not writable; give -o another place"};
+  }
+  return {};
+}
+
+Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
+                                                    const target::Device& device) {
+  std::vector<TaskSchedule> out;
+  for (const auto& task : partition.tasks) {
+    space::DesignSpace::Options options;
+    options.threads = device.cores;
+    auto space = space::DesignSpace::build(task.workload, device, options);
+    if (!space.ok()) return Error{space.error().code, "task " + task.name, space.error().message()};
+    auto trace = space->to_trace(space->default_candidate());
+    if (!trace.ok()) return Error{trace.error().code, "task " + task.name, trace.error().message()};
+    out.push_back({std::move(trace).value(), 0});
+  }
+  return out;
+}
+
+Status compile_model(const LoadedModel& model, const target::Device& device,
+                     const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
+  const graph::Partition& partition = model.partition;
+  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  TS_ASSIGN_OR_RETURN(const std::vector<BuiltTask> built,
+                      build_tasks(partition, device, schedules, options.jobs));
+
+  runtime::ModelDescription description;
+  description.name = options.model_name;
+  description.tool_version = "0.1.0";
+  description.device = device.description.empty() ? device.name : device.description;
+  description.arch = device.arch;
+  for (const auto& feature : device.features) {
+    if (!feature.empty() && feature[0] == '+') description.cpu_features.push_back(feature.substr(1));
+  }
+  description.threads = options.tuned ? device.cores : 0;
+  for (graph::ValueId id : model.graph.inputs) {
+    description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  }
+  for (graph::ValueId id : model.graph.outputs) {
+    description.outputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  }
+  description.arena_bytes = model.memory.arena_bytes;
+
+  WeightTable weights(model.graph);
+  for (const graph::Call& call : partition.calls) {
+    const BuiltTask& task = built[call.task];
+    runtime::CallInfo info;
+    info.symbol = task.kernel.symbol;
+    info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
+    info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
+    info.task = partition.tasks[call.task].name;
+    info.flops = partition.tasks[call.task].flops;
+    info.measured_seconds = schedules[call.task].measured_seconds;
+    const ir::Program& program = task.lowered.program;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const int64_t bytes = bytes_of(program.inputs[i]);
+      if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
+        const sched::Layout* layout = nullptr;
+        for (const auto& packed : task.lowered.packed) {
+          if (packed.input == i) layout = &packed.layout;
+        }
+        info.buffers.push_back(
+            {runtime::BufferKind::kWeight, weights.add(call.inputs[i], layout, bytes), bytes});
+      } else {
+        TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
+        info.buffers.push_back(ref);
+      }
+    }
+    for (size_t o = 0; o < call.outputs.size(); ++o) {
+      TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
+                          locate(model, call.outputs[o], bytes_of(program.outputs[o])));
+      info.buffers.push_back(ref);
+    }
+    description.calls.push_back(std::move(info));
+  }
+
+  std::vector<std::vector<char>> objects;
+  for (const auto& task : built) objects.push_back(task.kernel.object);
+  std::error_code error;
+  const fs::path temporary = fs::temp_directory_path(error);
+  if (error) return Error{ErrorCode::kIo, "", "no directory for temporary files: " + error.message()};
+  const TemporaryFile library(
+      (temporary / ("tensorsmith-" + std::to_string(getpid()) + "-kernels.so")).string());
+  TS_RETURN_IF_ERROR(codegen::link_shared_library(objects, library.path()));
+  return runtime::write_model(options.directory, std::move(description), library.path(), weights.weights);
+}
+
+}  // namespace tensorsmith::tools

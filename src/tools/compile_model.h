@@ -1,0 +1,38 @@
+// Chosen schedules -> a compiled model directory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sched/step.h"
+#include "target/target.h"
+#include "tools/model_pipeline.h"
+
+namespace tensorsmith::tools {
+
+// How one task is to run.
+struct TaskSchedule {
+  sched::Trace trace;
+  double measured_seconds = 0;  // 0 = not measured
+};
+
+// Whether a compiled model can be written there, before long work starts: the parent can be made and written,
+// and what is there already is a compiled model or an empty directory.
+Status check_output_directory(const std::string& directory);
+
+// The untuned schedule of every task.
+Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
+                                                    const target::Device& device);
+
+struct CompileOptions {
+  std::string directory;
+  std::string model_name;
+  bool tuned = false;
+  int jobs = 1;  // kernels compiled at a time
+};
+
+// Compiles each task, packs the weights, writes the directory (all of it or nothing). schedules: by task.
+Status compile_model(const LoadedModel& model, const target::Device& device,
+                     const std::vector<TaskSchedule>& schedules, const CompileOptions& options);
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,24 @@
+// Log lines of the rooms, on stderr through spdlog.
+#pragma once
+
+#include <memory>
+
+#include "base/sinks.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace tensorsmith::tools {
+
+class StderrLogSink final : public LogSink {
+ public:
+  explicit StderrLogSink(LogLevel threshold);
+  ~StderrLogSink() override;
+  void log(LogLevel level, std::string_view message) override;
+
+ private:
+  std::unique_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,78 @@
+#include "tools/options.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "tools/commands.h"
+
+namespace tensorsmith::tools {
+
+Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text) {
+  const Error bad{ErrorCode::kInvalidArgument, "--shape " + text,
+                  "write it as NAME=1x3x48x320, positive integers"};
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return bad;
+  std::vector<int64_t> dims;
+  size_t begin = equals + 1;
+  while (begin < text.size()) {
+    size_t end = text.find_first_of("x,", begin);
+    if (end == std::string::npos) end = text.size();
+    int64_t value = 0;
+    const auto [ptr, ec] = std::from_chars(text.data() + begin, text.data() + end, value);
+    if (ec != std::errc() || ptr != text.data() + end || value <= 0) return bad;
+    dims.push_back(value);
+    begin = end + 1;
+    if (end + 1 == text.size()) return bad;  // trailing separator
+  }
+  return std::pair{text.substr(0, equals), std::move(dims)};
+}
+
+void ModelOptions::add_to(CLI::App& command) {
+  command.add_option("model", path, "ONNX model file")->required();
+  command
+      .add_option("--shape", shapes,
+                  "Shape of an input with symbolic dimensions, NAME=1x3x48x320 (repeatable)")
+      ->allow_extra_args(false);
+}
+
+Result<std::map<std::string, std::vector<int64_t>>> ModelOptions::parsed_shapes() const {
+  std::map<std::string, std::vector<int64_t>> out;
+  for (const auto& text : shapes) {
+    TS_ASSIGN_OR_RETURN(auto entry, parse_shape_option(text));
+    if (!out.emplace(entry.first, entry.second).second) {
+      return Error{ErrorCode::kInvalidArgument, "--shape " + text,
+                   "input '" + entry.first + "' is given twice"};
+    }
+  }
+  return out;
+}
+
+void DeviceOptions::add_to(CLI::App& command) {
+  command
+      .add_option("--device", device,
+                  "Device to compile for: local, local:isa=avx2, ... (see `tensorsmith devices`)")
+      ->capture_default_str();
+  command.add_option("--threads", threads, "Threads that kernels run on (0 = all cores)")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+Result<target::Device> DeviceOptions::resolve() const {
+  TS_ASSIGN_OR_RETURN(target::Device found, target::find_device(device));
+  if (threads > 0) {
+    if (found.cores > 0) found.peak_f32_gflops *= static_cast<double>(threads) / found.cores;
+    found.cores = threads;
+  }
+  return found;
+}
+
+int report_error(const Error& error) {
+  std::string line = error.message();
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  std::fprintf(stderr, "tensorsmith: error: %s\n", line.c_str());
+  return error.code == ErrorCode::kCancelled ? kExitInterrupted : kExitFailed;
+}
+
+}  // namespace tensorsmith::tools

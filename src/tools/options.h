@@ -1,0 +1,45 @@
+// Options that several commands share, and how they are reported.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "record/record.h"
+#include "target/target.h"
+
+namespace tensorsmith::tools {
+
+// "NAME=1x3x48x320" -> NAME, {1, 3, 48, 320}.
+Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text);
+
+struct ModelOptions {
+  std::string path;
+  std::vector<std::string> shapes;
+  void add_to(CLI::App& command);
+  Result<std::map<std::string, std::vector<int64_t>>> parsed_shapes() const;
+};
+
+struct DeviceOptions {
+  std::string device = "local";
+  int threads = 0;  // 0 = all cores
+  void add_to(CLI::App& command);
+  // The device with the thread count applied.
+  Result<target::Device> resolve() const;
+  // Threads that kernels run on.
+  static int kernel_threads(const target::Device& device) { return device.cores; }
+};
+
+// Prints "tensorsmith: error: ..." on stderr and returns kExitFailed.
+int report_error(const Error& error);
+// Runs a command body; a failed Status is reported, success is exit code 0.
+template <typename Body>
+int run_command(Body&& body) {
+  const Status status = body();
+  return status.ok() ? 0 : report_error(status.error());
+}
+
+}  // namespace tensorsmith::tools

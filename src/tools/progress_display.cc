@@ -1,0 +1,90 @@
+#include "tools/progress_display.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+constexpr double kTerminalInterval = 0.1;  // seconds between redraws
+constexpr double kPlainInterval = 5.0;     // seconds between plain lines
+
+size_t terminal_columns(std::FILE* stream) {
+  winsize size{};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  return 100;
+}
+
+}  // namespace
+
+ProgressDisplay::ProgressDisplay(std::FILE* stream, const Clock& clock, int64_t trial_limit,
+                                 double second_limit)
+    : stream_(stream),
+      clock_(clock),
+      trial_limit_(trial_limit),
+      second_limit_(second_limit),
+      terminal_(isatty(fileno(stream)) == 1) {}
+
+ProgressDisplay::~ProgressDisplay() { finish(); }
+
+std::string ProgressDisplay::line_of(const search::TuneProgress& p, size_t columns) const {
+  double share = 0;
+  if (second_limit_ > 0) share = std::max(share, p.elapsed_seconds / second_limit_);
+  if (trial_limit_ > 0)
+    share = std::max(share, static_cast<double>(p.trials) / static_cast<double>(trial_limit_));
+  share = std::clamp(share, 0.0, 1.0);
+  const double eta = share > 0.005 ? p.elapsed_seconds * (1 - share) / share : -1;
+  const double rate = p.elapsed_seconds > 0 ? static_cast<double>(p.trials) / p.elapsed_seconds : 0;
+
+  std::string model = "model -";
+  const double before = p.model_default_seconds();
+  const double best = p.model_best_seconds();
+  if (std::isfinite(before) && std::isfinite(best) && best > 0) {
+    model =
+        fmt::format("model {} -> {} ({:.2f}x)", format_seconds(before), format_seconds(best), before / best);
+  }
+  std::string task;
+  if (p.current_task < p.tasks.size()) {
+    const auto& t = p.tasks[p.current_task];
+    task = fmt::format("{}: {}", t.name, format_seconds(t.best_seconds));
+  }
+  std::string bar;
+  if (terminal_) {
+    constexpr int kWidth = 20;
+    const int filled = static_cast<int>(share * kWidth);
+    bar = "[" + std::string(static_cast<size_t>(filled), '#') +
+          std::string(static_cast<size_t>(kWidth - filled), '.') + "] ";
+  }
+  std::string line = fmt::format("{}{:3.0f} %  {} trials ({:.1f}/s)  ETA {}  {}  | {}", bar, share * 100,
+                                 p.trials, rate, eta >= 0 ? format_duration(eta) : "-", model, task);
+  if (line.size() > columns) line.resize(columns);
+  return line;
+}
+
+void ProgressDisplay::update(const search::TuneProgress& progress) {
+  const double now = clock_.monotonic_seconds();
+  if (now - last_draw_ < (terminal_ ? kTerminalInterval : kPlainInterval)) return;
+  last_draw_ = now;
+  if (terminal_) {
+    fmt::print(stream_, "\r\033[K{}", line_of(progress, terminal_columns(stream_) - 1));
+    drawn_ = true;
+  } else {
+    fmt::print(stream_, "{}\n", line_of(progress, 400));
+  }
+  std::fflush(stream_);
+}
+
+void ProgressDisplay::finish() {
+  if (!drawn_) return;
+  fmt::print(stream_, "\n");
+  std::fflush(stream_);
+  drawn_ = false;
+}
+
+}  // namespace tensorsmith::tools

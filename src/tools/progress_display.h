@@ -1,0 +1,36 @@
+// Progress of a tuning run on stderr: one line that redraws itself on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "base/clock.h"
+#include "search/tuner.h"
+
+namespace tensorsmith::tools {
+
+class ProgressDisplay {
+ public:
+  // limits as given to the tuner, for the bar and the ETA; 0 = none.
+  ProgressDisplay(std::FILE* stream, const Clock& clock, int64_t trial_limit, double second_limit);
+  ~ProgressDisplay();
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+  void update(const search::TuneProgress& progress);
+  // Ends the redrawn line, so that other output starts on its own.
+  void finish();
+
+ private:
+  std::string line_of(const search::TuneProgress& progress, size_t columns) const;
+
+  std::FILE* stream_;
+  const Clock& clock_;
+  int64_t trial_limit_;
+  double second_limit_;
+  bool terminal_;
+  bool drawn_ = false;
+  double last_draw_ = -1e9;
+};
+
+}  // namespace tensorsmith::tools

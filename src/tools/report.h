@@ -1,0 +1,29 @@
+// Tables and numbers for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tensorsmith::tools {
+
+// Columns aligned, numbers to the right; the first row is the header.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header);
+  void add(std::vector<std::string> row);
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "1.234 ms", "56.7 us", "2.10 s"; "-" if not finite.
+std::string format_seconds(double seconds);
+// "3.71 GFLOP".
+std::string format_flops(double flops);
+// "1:02:03", "2:05", "7 s".
+std::string format_duration(double seconds);
+// "12.3 MB".
+std::string format_bytes(double bytes);
+
+}  // namespace tensorsmith::tools

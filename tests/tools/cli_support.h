@@ -1,0 +1,44 @@
+// Runs the tensorsmith program as a user would.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tensorsmith::testing {
+
+struct CliResult {
+  int exit_code = -1;  // 128 + signal if killed by one
+  std::string out;
+  std::string err;
+};
+
+struct CliOptions {
+  std::filesystem::path directory = std::filesystem::current_path();
+  int64_t file_size_limit = 0;  // bytes; 0 = none: writes beyond it fail, like on a full disk
+};
+
+CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});
+// Starts the program with its output discarded and returns at once.
+pid_t start_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});
+
+// A fresh directory that is removed with everything in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Debian's ONNX conformance cases; empty if the package is not installed.
+std::filesystem::path onnx_test_data();
+
+}  // namespace tensorsmith::testing

@@ -1,0 +1,170 @@
+// What a user sees: every failure is one line that says what and where, with a failing exit code and nothing
+// left behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli_support.h"
+
+namespace tensorsmith::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void write_file(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// One line on stderr that contains all the words, exit code 1, nothing on stdout.
+void expect_one_line_error(const CliResult& result, const std::vector<std::string>& words) {
+  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(result.err.rfind("tensorsmith: error: ", 0), 0u) << result.err;
+  EXPECT_TRUE(result.out.empty()) << result.out;
+  for (const auto& word : words) EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
+}
+
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (onnx_test_data().empty()) GTEST_SKIP() << "libonnx-testdata is not installed";
+    case_ = onnx_test_data() / "pytorch-converted/test_Conv2d_padding";
+    model_ = (case_ / "model.onnx").string();
+    options_.directory = directory_.path();
+  }
+  CliResult cli(const std::vector<std::string>& arguments) const { return run_cli(arguments, options_); }
+  std::vector<std::string> left_behind() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_.path()))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  TemporaryDirectory directory_;
+  CliOptions options_;
+  fs::path case_;
+  std::string model_;
+};
+
+TEST_F(Cli, EveryCommandHasHelp) {
+  for (const char* command : {"tasks", "tune", "compile", "run", "bench", "db", "devices"}) {
+    const CliResult result = cli({command, "--help"});
+    EXPECT_EQ(result.exit_code, 0) << command;
+    EXPECT_NE(result.out.find("--help"), std::string::npos) << command;
+  }
+  EXPECT_EQ(cli({"--version"}).exit_code, 0);
+}
+
+TEST_F(Cli, WrongUsageIsExitCode2) {
+  EXPECT_EQ(cli({}).exit_code, 2);
+  EXPECT_EQ(cli({"tune"}).exit_code, 2);
+  EXPECT_EQ(cli({"frobnicate"}).exit_code, 2);
+  EXPECT_EQ(cli({"tune", model_, "-o", "out", "--trials", "-3"}).exit_code, 2);
+}
+
+TEST_F(Cli, TuneCompileRunCheck) {
+  const CliResult tune =
+      cli({"tune", model_, "-o", "out", "--trials", "6", "--json", "--quiet", "--seed", "3"});
+  ASSERT_EQ(tune.exit_code, 0) << tune.err;
+  const auto report = nlohmann::json::parse(tune.out);
+  EXPECT_EQ(report["trials"], 6);
+  EXPECT_LE(report["model_best_seconds"].get<double>(), report["model_default_seconds"].get<double>());
+  const CliResult check = cli({"run", "out", "--check", case_.string()});
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+  // The database knows the schedules now: compiling needs no measurement.
+  EXPECT_EQ(cli({"compile", model_, "-o", "again"}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "again", "--check", case_.string()}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "again", "--reference", model_}).exit_code, 0);
+  EXPECT_EQ(cli({"bench", "again", "--seconds", "0.1"}).exit_code, 0);
+  EXPECT_EQ(cli({"bench", "again", "--seconds", "0.1", "--profile"}).exit_code, 0);
+  EXPECT_EQ(cli({"db", "check", "tensorsmith.db"}).exit_code, 0);
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"again", "out", "tensorsmith.db"}));
+}
+
+TEST_F(Cli, WrongOutputsAreFound) {
+  ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);
+  const fs::path other = onnx_test_data() / "pytorch-converted/test_Conv2d/test_data_set_0";
+  fs::create_directory(directory_.path() / "set");
+  fs::copy(case_ / "test_data_set_0/input_0.pb", directory_.path() / "set");
+  fs::copy(other / "output_0.pb", directory_.path() / "set");
+  const CliResult result = cli({"run", "out", "--check", "set"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("differ"), std::string::npos) << result.err;
+}
+
+TEST_F(Cli, MissingAndForeignFiles) {
+  expect_one_line_error(cli({"tasks", "missing.onnx"}), {"missing.onnx"});
+  expect_one_line_error(cli({"tasks", "."}), {"."});
+  write_file(directory_.path() / "text.onnx", "this is no model\n");
+  expect_one_line_error(cli({"tasks", "text.onnx"}), {"text.onnx"});
+  write_file(directory_.path() / "empty.onnx", "");
+  expect_one_line_error(cli({"tasks", "empty.onnx"}), {"empty.onnx"});
+  const std::string bytes = read_file(model_);
+  write_file(directory_.path() / "cut.onnx", bytes.substr(0, bytes.size() / 2));
+  expect_one_line_error(cli({"tune", "cut.onnx", "-o", "out", "--trials", "2"}), {"cut.onnx"});
+  EXPECT_FALSE(fs::exists(directory_.path() / "out"));
+  expect_one_line_error(cli({"run", "nowhere"}), {"nowhere"});
+  expect_one_line_error(cli({"db", "check", "nothing.db"}), {"nothing.db"});
+  expect_one_line_error(cli({"devices", "toaster"}), {"toaster"});
+}
+
+TEST_F(Cli, ForeignDatabases) {
+  write_file(directory_.path() / "noise.db", std::string(10000, 'x'));
+  expect_one_line_error(cli({"tune", model_, "-o", "out", "--trials", "2", "--db", "noise.db"}),
+                        {"noise.db"});
+  EXPECT_EQ(read_file(directory_.path() / "noise.db"), std::string(10000, 'x'))
+      << "a foreign file was changed";
+  EXPECT_FALSE(fs::exists(directory_.path() / "out"));
+}
+
+TEST_F(Cli, OutputPlacesAreCheckedFirst) {
+  write_file(directory_.path() / "file", "x");
+  expect_one_line_error(cli({"tune", model_, "-o", "file", "--trials", "2"}), {"file"});
+  fs::create_directory(directory_.path() / "mine");
+  write_file(directory_.path() / "mine/precious", "x");
+  expect_one_line_error(cli({"compile", model_, "-o", "mine", "--untuned"}), {"mine"});
+  EXPECT_TRUE(fs::exists(directory_.path() / "mine/precious"));
+}
+
+TEST_F(Cli, NoSpaceLeavesNothingHalfWritten) {
+  CliOptions small = options_;
+  small.file_size_limit = 2048;  // less than any kernel library
+  const CliResult result = run_cli({"compile", model_, "-o", "out", "--untuned"}, small);
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_TRUE(left_behind().empty()) << left_behind().front();
+}
+
+TEST_F(Cli, CorruptCompiledModels) {
+  ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);
+  for (const char* name : {"manifest.json", "weights.bin", "kernels.so"}) {
+    const fs::path file = directory_.path() / "out" / name;
+    const std::string bytes = read_file(file);
+    write_file(file, bytes.substr(0, bytes.size() / 2));
+    expect_one_line_error(cli({"run", "out", "--check", case_.string()}), {"out"});
+    fs::remove(file);
+    expect_one_line_error(cli({"run", "out", "--check", case_.string()}), {"out"});
+    write_file(file, bytes);
+  }
+  EXPECT_EQ(cli({"run", "out", "--check", case_.string()}).exit_code, 0);
+}
+
+TEST_F(Cli, ShapesAreAskedForByName) {
+  const fs::path model =
+      fs::path(TENSORSMITH_SOURCE_DIR) / "../shared/data/models/super_resolution_10/model.onnx";
+  if (!fs::exists(model)) GTEST_SKIP() << "../shared is absent";
+  expect_one_line_error(cli({"tasks", model.string()}), {"input", "batch_size", "--shape"});
+  EXPECT_EQ(cli({"tasks", model.string(), "--shape", "input=1x1x224x224"}).exit_code, 0);
+  expect_one_line_error(cli({"tasks", model.string(), "--shape", "input=1x1"}), {"input"});
+  expect_one_line_error(cli({"tasks", model.string(), "--shape", "inputs=1x1x224x224"}), {"inputs"});
+}
+
+}  // namespace
+}  // namespace tensorsmith::testing
