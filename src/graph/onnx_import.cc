@@ -216,8 +216,7 @@ Result<Shape> Importer::input_shape(const onnx::ValueInfoProto& info) {
     const std::string label =
         dim.dim_param().empty() ? std::to_string(d) : std::to_string(d) + " ('" + dim.dim_param() + "')";
     if (extent < 0) missing += (missing.empty() ? "" : ", ") + label;
-    example += (d > 0 ? "x" : "") +
-               (extent < 0 ? (dim.dim_param().empty() ? "?" : dim.dim_param()) : std::to_string(extent));
+    example += (d > 0 ? "x" : "") + (extent < 0 ? "N" : std::to_string(extent));
     shape.push_back(extent);
   }
   if (given != options_.shapes.end()) {
@@ -229,7 +228,8 @@ Result<Shape> Importer::input_shape(const onnx::ValueInfoProto& info) {
     shape = given->second;
   } else if (!missing.empty()) {
     return Error{ErrorCode::kInvalidArgument, place_,
-                 "input '" + name + "' has unknown dimension " + missing + "; " + usage(example)};
+                 "input '" + name + "' has unknown dimension " + missing + "; " + usage(example) +
+                     " (a number for each N)"};
   }
   if (!is_reasonable(shape)) {
     return Error{ErrorCode::kInvalidArgument, place_,

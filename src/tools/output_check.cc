@@ -36,7 +36,7 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
       } else if (a.f != b.f) {
         difference = std::abs(a.f - b.f);
         limit = tolerance.atol + tolerance.rtol * std::abs(b.f);
-        good = difference <= limit;
+        good = std::isfinite(difference) && difference <= limit;
       }
     } else {
       good = a.i == b.i;

@@ -43,7 +43,7 @@ TEST_P(SmallModel, MatchesItsExpectedOutputs) {
 INSTANTIATE_TEST_SUITE_P(Models, SmallModel,
                          ::testing::Values("mnist_8", "subpixel", "super_resolution_10", "ultraface_rfb320",
                                            "fastestdet", "light_squeezenet", "light_shufflenet"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace tensorsmith::testing
