@@ -74,7 +74,8 @@ TEST_F(Cli, TuneCompileRunCheck) {
       cli({"tune", model_, "-o", "out", "--trials", "6", "--json", "--quiet", "--seed", "3"});
   ASSERT_EQ(tune.exit_code, 0) << tune.err;
   const auto report = nlohmann::json::parse(tune.out);
-  EXPECT_EQ(report["trials"], 6);
+  EXPECT_LE(report["trials"].get<int>(), 6);
+  EXPECT_GE(report["trials"].get<int>(), 2);
   EXPECT_LE(report["model_best_seconds"].get<double>(), report["model_default_seconds"].get<double>());
   const CliResult check = cli({"run", "out", "--check", case_.string()});
   EXPECT_EQ(check.exit_code, 0) << check.out << check.err;

@@ -1,4 +1,4 @@
-// TensorProto <-> Tensor. Only files named onnx_* include this: it shows protobuf.
+// TensorProto <-> Tensor. Only files in this folder include this: it shows protobuf.
 #pragma once
 
 #include <string>

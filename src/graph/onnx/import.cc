@@ -9,7 +9,7 @@
 
 #include "graph/emit.h"
 #include "graph/infer.h"
-#include "graph/onnx_tensor.h"
+#include "graph/onnx/tensor.h"
 #include "graph/ops/op_context.h"
 
 namespace tensorsmith::graph {

@@ -1,4 +1,4 @@
-#include "graph/onnx_tensor.h"
+#include "graph/onnx/tensor.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
