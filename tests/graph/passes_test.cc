@@ -1,0 +1,291 @@
+// Each pass on its own: what it changes, what it must leave, and that results stay.
+#include "graph/passes/passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/ops/op_context.h"
+#include "graph_builder.h"
+#include "onnx_testdata.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::GraphBuilder;
+
+std::vector<std::string> ops(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.push_back(node.op);
+  return names;
+}
+
+// The graph after the pass gives what it gave before on random inputs.
+void expect_same(const Graph& before, const Graph& after, uint64_t seed) {
+  ASSERT_TRUE(verify_graph(after).ok()) << verify_graph(after).error().message();
+  Rng rng(seed);
+  std::vector<lower::Tensor> inputs;
+  for (ValueId id : before.inputs) {
+    const Value& value = before.values[static_cast<size_t>(id)];
+    inputs.push_back(lower::random_tensor(value.dtype, value.shape, rng));
+  }
+  const auto expected = evaluate(before, inputs);
+  const auto got = evaluate(after, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.error().message();
+  ASSERT_TRUE(got.ok()) << got.error().message();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    EXPECT_EQ(testing::difference((*got)[i], (*expected)[i], 1e-4, 1e-5), "");
+  }
+}
+
+ValueId random_constant(GraphBuilder& b, Shape shape, Rng& rng) {
+  return b.constant(lower::random_tensor(ir::DType::kF32, std::move(shape), rng));
+}
+
+ValueId batch_norm(GraphBuilder& b, ValueId x, int64_t channels, Rng& rng) {
+  const ValueId scale = random_constant(b, {channels}, rng);
+  const ValueId bias = random_constant(b, {channels}, rng);
+  const ValueId mean = random_constant(b, {channels}, rng);
+  std::vector<double> variance;
+  for (int64_t c = 0; c < channels; ++c) variance.push_back(0.5 + 0.25 * static_cast<double>(c));
+  return b.node("BatchNormalization", {x, scale, bias, mean, b.floats({channels}, variance)},
+                {{"epsilon", 1e-3}});
+}
+
+TEST(FoldChannelScales, ConvBatchNorm) {
+  for (const bool bias : {false, true}) {
+    Rng rng(3);
+    GraphBuilder b;
+    std::vector<ValueId> inputs = {b.input({2, 4, 5, 5}), random_constant(b, {6, 2, 3, 3}, rng)};
+    if (bias) inputs.push_back(random_constant(b, {6}, rng));
+    const ValueId conv = b.node("Conv", inputs, {{"group", int64_t{2}}});
+    const Graph before = b.finish({batch_norm(b, conv, 6, rng)});
+    Graph after = before;
+    fold_channel_scales(after);
+    EXPECT_THAT(ops(after), ElementsAre("Conv"));
+    expect_same(before, after, 1);
+  }
+}
+
+TEST(FoldChannelScales, ConvTransposeWithGroups) {
+  Rng rng(4);
+  GraphBuilder b;
+  const ValueId conv = b.node("ConvTranspose", {b.input({1, 4, 3, 3}), random_constant(b, {4, 3, 2, 2}, rng)},
+                              {{"group", int64_t{2}}, {"strides", std::vector<int64_t>{2, 2}}});
+  const Graph before = b.finish({batch_norm(b, conv, 6, rng)});
+  Graph after = before;
+  fold_channel_scales(after);
+  EXPECT_THAT(ops(after), ElementsAre("ConvTranspose"));
+  expect_same(before, after, 1);
+}
+
+TEST(FoldChannelScales, Gemm) {
+  for (const int64_t transposed : {0, 1}) {
+    Rng rng(5);
+    GraphBuilder b;
+    const ValueId w = random_constant(b, transposed != 0 ? Shape{6, 4} : Shape{4, 6}, rng);
+    const ValueId gemm = b.node("Gemm", {b.input({3, 4}), w, random_constant(b, {6}, rng)},
+                                {{"transB", transposed}, {"alpha", 0.5}, {"beta", 2.0}});
+    const Graph before = b.finish({batch_norm(b, gemm, 6, rng)});
+    Graph after = before;
+    fold_channel_scales(after);
+    EXPECT_THAT(ops(after), ElementsAre("Gemm"));
+    expect_same(before, after, 1);
+  }
+}
+
+// Exporters write batch normalization as arithmetic.
+TEST(FoldChannelScales, DecomposedArithmetic) {
+  Rng rng(6);
+  GraphBuilder b;
+  ValueId x = b.node("Conv", {b.input({1, 2, 4, 4}), random_constant(b, {3, 2, 1, 1}, rng)});
+  x = b.node("Sub", {x, random_constant(b, {1, 3, 1, 1}, rng)});
+  x = b.node("Mul", {random_constant(b, {3, 1, 1}, rng), x});
+  x = b.node("Div", {x, b.floats({}, {0.5})});
+  x = b.node("Add", {x, random_constant(b, {3, 1, 1}, rng)});
+  x = b.node("Sub", {b.floats({1}, {2.0}), x});
+  const Graph before = b.finish({x});
+  Graph after = before;
+  fold_channel_scales(after);
+  EXPECT_THAT(ops(after), ElementsAre("Conv"));
+  expect_same(before, after, 1);
+}
+
+TEST(FoldChannelScales, AloneBecomesMulAdd) {
+  Rng rng(7);
+  GraphBuilder b;
+  const ValueId relu = b.node("Relu", {b.input({2, 3, 4})});
+  const Graph before = b.finish({batch_norm(b, relu, 3, rng)});
+  Graph after = before;
+  fold_channel_scales(after);
+  EXPECT_THAT(ops(after), ElementsAre("Relu", "Mul", "Add"));
+  expect_same(before, after, 1);
+}
+
+TEST(FoldChannelScales, LeavesWhatIsUsedTwiceOrNotPerChannel) {
+  Rng rng(8);
+  GraphBuilder b;
+  const ValueId conv = b.node("Conv", {b.input({1, 2, 4, 4}), random_constant(b, {4, 2, 1, 1}, rng)});
+  const ValueId scaled = b.node("Mul", {conv, random_constant(b, {4, 1, 1}, rng)});
+  const Graph shared = b.finish({conv, scaled});
+  Graph after = shared;
+  fold_channel_scales(after);
+  EXPECT_THAT(ops(after), ElementsAre("Conv", "Mul"));
+  expect_same(shared, after, 1);
+
+  // A vector of four along the columns, not the channels.
+  GraphBuilder c;
+  const ValueId other = c.node("Conv", {c.input({1, 2, 4, 4}), random_constant(c, {4, 2, 1, 1}, rng)});
+  const Graph columns = c.finish({c.node("Mul", {other, random_constant(c, {4}, rng)})});
+  after = columns;
+  fold_channel_scales(after);
+  EXPECT_THAT(ops(after), ElementsAre("Conv", "Mul"));
+  expect_same(columns, after, 1);
+
+  // Weights known at run time only.
+  GraphBuilder d;
+  const ValueId dynamic = d.node("Conv", {d.input({1, 2, 4, 4}), d.input({4, 2, 1, 1})});
+  const Graph runtime = d.finish({batch_norm(d, dynamic, 4, rng)});
+  after = runtime;
+  fold_channel_scales(after);
+  EXPECT_THAT(ops(after), ElementsAre("Conv", "Mul", "Add"));
+  expect_same(runtime, after, 1);
+}
+
+TEST(FoldPads, MovesZeroPadsIntoConv) {
+  Rng rng(9);
+  GraphBuilder b;
+  const ValueId padded = b.node("Pad", {b.input({1, 2, 4, 4}), b.integers({0, 0, 1, 2, 0, 0, 0, 1})});
+  const ValueId y = b.node("Conv", {padded, random_constant(b, {3, 2, 3, 3}, rng)},
+                           {{"pads", std::vector<int64_t>{1, 0, 0, 1}}});
+  const Graph before = b.finish({y});
+  Graph after = before;
+  fold_pads(after);
+  eliminate_dead_nodes(after);
+  EXPECT_THAT(ops(after), ElementsAre("Conv"));
+  expect_same(before, after, 1);
+}
+
+TEST(FoldPads, AveragePoolCountsThem) {
+  GraphBuilder b;
+  const ValueId padded = b.node("Pad", {b.input({1, 2, 4, 4}), b.integers({0, 0, 1, 1, 0, 0, 1, 1})});
+  const Graph before =
+      b.finish({b.node("AveragePool", {padded}, {{"kernel_shape", std::vector<int64_t>{3, 3}}})});
+  Graph after = before;
+  fold_pads(after);
+  eliminate_dead_nodes(after);
+  EXPECT_THAT(ops(after), ElementsAre("AveragePool"));
+  expect_same(before, after, 1);
+}
+
+TEST(FoldPads, LeavesOtherPads) {
+  Rng rng(10);
+  const auto after_fold = [&](const std::string& mode, double fill, std::vector<int64_t> pads) {
+    GraphBuilder b;
+    const ValueId padded =
+        b.node("Pad", {b.input({1, 2, 4, 4}), b.integers(pads), b.floats({}, {fill})}, {{"mode", mode}});
+    const int64_t channels = 2 + pads[1] + pads[5];
+    const Graph before = b.finish({b.node("Conv", {padded, random_constant(b, {3, channels, 1, 1}, rng)})});
+    Graph after = before;
+    fold_pads(after);
+    eliminate_dead_nodes(after);
+    expect_same(before, after, 1);
+    return ops(after);
+  };
+  EXPECT_THAT(after_fold("reflect", 0, {0, 0, 1, 1, 0, 0, 1, 1}), ElementsAre("Pad", "Conv"));
+  EXPECT_THAT(after_fold("constant", 1, {0, 0, 1, 1, 0, 0, 1, 1}), ElementsAre("Pad", "Conv"));
+  EXPECT_THAT(after_fold("constant", 0, {0, 1, 1, 1, 0, 0, 1, 1}), ElementsAre("Pad", "Conv"));
+  EXPECT_THAT(after_fold("constant", 0, {0, 0, -1, 1, 0, 0, 1, 1}), ElementsAre("Pad", "Conv"));
+  EXPECT_THAT(after_fold("constant", 0, {0, 0, 1, 1, 0, 0, 1, 1}), ElementsAre("Conv"));
+}
+
+TEST(EliminateIdentities, RemovesWhatReturnsItsInput) {
+  GraphBuilder b;
+  ValueId x = b.node("Relu", {b.input({2, 3})});
+  x = b.node("Identity", {x});
+  x = b.node("Dropout", {x});
+  x = b.node("Cast", {x}, {{"to", int64_t{1}}});
+  x = b.node("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 1}}});
+  x = b.node("Reshape", {x, b.integers({2, 3})});
+  x = b.node("Exp", {x});
+  const Graph before = b.finish({x});
+  Graph after = before;
+  ASSERT_TRUE(eliminate_identities(after).ok());
+  EXPECT_THAT(ops(after), ElementsAre("Relu", "Exp"));
+  expect_same(before, after, 1);
+}
+
+TEST(EliminateIdentities, GraphOutputsKeepTheirNames) {
+  GraphBuilder b;
+  const ValueId relu = b.node("Relu", {b.input({2, 3})});
+  const ValueId y = b.node("Identity", {relu});
+  const Graph before = b.finish({y});
+  Graph after = before;
+  ASSERT_TRUE(eliminate_identities(after).ok());
+  EXPECT_THAT(ops(after), ElementsAre("Relu"));
+  EXPECT_EQ(after.values[static_cast<size_t>(after.outputs[0])].name,
+            before.values[static_cast<size_t>(y)].name);
+  expect_same(before, after, 1);
+
+  // An input, and a value that is an output itself, cannot be renamed.
+  GraphBuilder c;
+  const ValueId x = c.input({2});
+  const ValueId e = c.node("Exp", {x});
+  const Graph kept = c.finish({c.node("Identity", {x}), e, c.node("Identity", {e})});
+  after = kept;
+  ASSERT_TRUE(eliminate_identities(after).ok());
+  EXPECT_THAT(ops(after), ElementsAre("Exp", "Identity", "Identity"));
+  expect_same(kept, after, 1);
+}
+
+TEST(FoldConstants, WithinTheLimits) {
+  Rng rng(11);
+  GraphBuilder b;
+  const ValueId sum = b.node("Add", {random_constant(b, {8, 8}, rng), random_constant(b, {8}, rng)});
+  const ValueId turned = b.node("Transpose", {sum});
+  const Graph before = b.finish({b.node("MatMul", {b.input({2, 8}), turned})});
+  Graph after = before;
+  ASSERT_TRUE(fold_constants(after, {}).ok());
+  EXPECT_THAT(ops(after), ElementsAre("MatMul"));
+  expect_same(before, after, 1);
+  after = before;
+  OptimizeOptions small;
+  small.max_fold_cost = 10;
+  ASSERT_TRUE(fold_constants(after, small).ok());
+  EXPECT_THAT(ops(after), ElementsAre("Add", "Transpose", "MatMul"));
+}
+
+TEST(EliminateDeadNodes, DropsNodesAndValues) {
+  Rng rng(12);
+  GraphBuilder b;
+  const ValueId x = b.input({2, 3});
+  const ValueId unused = b.input({4});
+  b.node("Exp", {unused});
+  b.node("Add", {x, random_constant(b, {3}, rng)});
+  const Graph before = b.finish({b.node("Relu", {x})});
+  Graph after = before;
+  eliminate_dead_nodes(after);
+  EXPECT_THAT(ops(after), ElementsAre("Relu"));
+  EXPECT_EQ(after.inputs.size(), 2u);
+  EXPECT_EQ(after.values.size(), 3u);
+  expect_same(before, after, 1);
+}
+
+TEST(VerifyGraph, FindsBrokenGraphs) {
+  GraphBuilder b;
+  const ValueId relu = b.node("Relu", {b.input({2})});
+  const Graph good = b.finish({b.node("Exp", {relu})});
+  ASSERT_TRUE(verify_graph(good).ok());
+  Graph order = good;
+  std::swap(order.nodes[0], order.nodes[1]);
+  EXPECT_THAT(verify_graph(order).error().message(), ::testing::HasSubstr("before it is defined"));
+  Graph twice = good;
+  twice.nodes[1].outputs = twice.nodes[0].outputs;
+  EXPECT_THAT(verify_graph(twice).error().message(), ::testing::HasSubstr("defines a value twice"));
+  Graph range = good;
+  range.outputs[0] = 99;
+  EXPECT_THAT(verify_graph(range).error().message(), ::testing::HasSubstr("not defined"));
+}
+
+}  // namespace
+}  // namespace tensorsmith::graph
