@@ -1,8 +1,10 @@
 #include "graph/evaluate.h"
 
+#include <algorithm>
+
 #include "graph/emit.h"
 #include "graph/infer.h"
-#include "graph/ops/op_context.h"
+#include "graph/ops/index.h"
 
 namespace tensorsmith::graph {
 
@@ -63,7 +65,17 @@ Result<GraphWorkload> graph_workload(const Graph& graph) {
       if (node.outputs[i] != kNoValue) buffers[static_cast<size_t>(node.outputs[i])] = outputs[i];
     }
   }
-  for (ValueId id : graph.outputs) result.workload.outputs.push_back(buffer_of(id));
+  // An output that is another one under a second name becomes a copy.
+  for (ValueId id : graph.outputs) {
+    ir::Buffer output = buffer_of(id);
+    auto& listed = result.workload.outputs;
+    if (std::find(listed.begin(), listed.end(), output) != listed.end()) {
+      std::vector<ir::Axis> axes = axes_for(output->shape);
+      ir::Expr body = ir::load(output, vars_of(axes));
+      output = builder.compute("copy", std::move(axes), {}, ir::Combiner::kNone, std::move(body));
+    }
+    listed.push_back(output);
+  }
   result.workload.operations = builder.operations();
   return result;
 }

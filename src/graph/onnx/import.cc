@@ -100,7 +100,7 @@ class Importer {
   TensorSource source_;
   FoldLimits limits_;
   std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
-  size_t expanded_ = 0;  // nodes seen, those of inlined functions each time
+  size_t expanded_ = 0;                        // nodes seen, those of inlined functions each time
   Graph graph_;
 };
 
@@ -503,9 +503,13 @@ Result<Graph> Importer::run() {
   TS_RETURN_IF_ERROR(add_initializers(proto, scope));
   TS_RETURN_IF_ERROR(add_inputs(scope));
   TS_RETURN_IF_ERROR(add_nodes(proto.node(), scope, 0));
+  std::set<std::string> outputs;
   for (const auto& output : proto.output()) {
     const auto id = scope.find(output.name());
     if (!id) return corrupt("nothing computes the output '" + output.name() + "'");
+    if (!outputs.insert(output.name()).second) {
+      return corrupt("the output '" + output.name() + "' is listed twice");
+    }
     graph_.outputs.push_back(*id);
   }
   return std::move(graph_);

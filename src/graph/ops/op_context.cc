@@ -188,13 +188,21 @@ Result<std::vector<size_t>> OpContext::normalize_axes(std::span<const int64_t> a
   return result;
 }
 
-void OpContext::check_axes(const std::string& name, std::vector<ir::Axis>& axes) {
-  Shape extents;
-  for (const ir::Axis& axis : axes) extents.push_back(axis.extent);
-  if (is_reasonable(extents)) return;
+void OpContext::check_axes(const std::string& name, std::vector<ir::Axis>& spatial,
+                           std::vector<ir::Axis>& reduce_axes) {
+  Shape extents[2];
+  double points = 1;
+  for (const ir::Axis& axis : spatial) extents[0].push_back(axis.extent);
+  for (const ir::Axis& axis : reduce_axes) extents[1].push_back(axis.extent);
+  for (const Shape& shape : extents) {
+    for (int64_t extent : shape) points *= static_cast<double>(std::max<int64_t>(extent, 1));
+  }
+  if (is_reasonable(extents[0]) && is_reasonable(extents[1]) && points <= kMaxPoints) return;
   fail(Error{ErrorCode::kResourceExhausted, node_.name,
-             node_.op + ": " + name + " has unreasonable extents " + describe(ir::DType::kI64, extents)});
-  for (ir::Axis& axis : axes) axis.extent = 1;
+             node_.op + ": " + name + " would be too large: " + describe(ir::DType::kI64, extents[0]) +
+                 " elements, each reduced over " + describe(ir::DType::kI64, extents[1])});
+  for (ir::Axis& axis : spatial) axis.extent = 1;
+  for (ir::Axis& axis : reduce_axes) axis.extent = 1;
 }
 
 ir::Buffer OpContext::compute(const std::string& name, std::vector<ir::Axis> spatial, ir::Expr body) {
@@ -203,16 +211,14 @@ ir::Buffer OpContext::compute(const std::string& name, std::vector<ir::Axis> spa
 
 ir::Buffer OpContext::reduce(const std::string& name, std::vector<ir::Axis> spatial,
                              std::vector<ir::Axis> reduce_axes, ir::Combiner combiner, ir::Expr body) {
-  check_axes(name, spatial);
-  check_axes(name, reduce_axes);
+  check_axes(name, spatial, reduce_axes);
   return builder_.compute(name, std::move(spatial), std::move(reduce_axes), combiner, std::move(body));
 }
 
 Buffers OpContext::reduce_arg(const std::string& name, std::vector<ir::Axis> spatial,
                               std::vector<ir::Axis> reduce_axes, ir::Combiner combiner, ir::Expr value,
                               ir::Expr index) {
-  check_axes(name, spatial);
-  check_axes(name, reduce_axes);
+  check_axes(name, spatial, reduce_axes);
   return builder_.compute_pair(name, std::move(spatial), std::move(reduce_axes), combiner, std::move(value),
                                std::move(index));
 }

@@ -18,6 +18,8 @@ using Buffers = std::vector<ir::Buffer>;
 // Larger tensors are refused: no product of extents overflows below these limits.
 inline constexpr int64_t kMaxElements = int64_t{1} << 33;
 inline constexpr size_t kMaxRank = 16;
+// Body evaluations of one operation: weeks of work.
+inline constexpr double kMaxPoints = 4503599627370496.0;  // 2^52
 // Window geometry, pads, repeats: |value| at most this, so that sums and products of two fit into 64 bits.
 inline constexpr int64_t kMaxGeometry = int64_t{1} << 30;
 
@@ -87,7 +89,8 @@ class OpContext {
   void fail(Error error) {
     if (!error_) error_ = std::move(error);
   }
-  void check_axes(const std::string& name, std::vector<ir::Axis>& axes);
+  void check_axes(const std::string& name, std::vector<ir::Axis>& spatial,
+                  std::vector<ir::Axis>& reduce_axes);
 
   const Graph& graph_;
   const Node& node_;
