@@ -79,10 +79,13 @@ int run(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", results.error().message().c_str());
       return 1;
     }
-    for (const auto& r : *results) {
+    for (size_t c = 0; c < part.size(); ++c) {
+      const auto& r = (*results)[c];
       ++outcomes[std::string(record::to_string(r.outcome))];
-      if (!r.ok())
-        std::printf("%s: %s\n", std::string(record::to_string(r.outcome)).c_str(), r.reason.c_str());
+      if (!r.ok()) {
+        std::printf("%s: %s\n%s\n", std::string(record::to_string(r.outcome)).c_str(), r.reason.c_str(),
+                    sched::print(part[c].trace).c_str());
+      }
       builds.push_back(r.build_seconds);
       if (!r.ok()) continue;
       runs.push_back(r.measure_seconds);

@@ -44,6 +44,13 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
       options.hopeless_factor > 0 && options.best_seconds > 0 && std::isfinite(options.best_seconds);
   const double hopeless = options.hopeless_factor * options.best_seconds;
 
+  // A run of many milliseconds is hardly slower for being the first: it counts as the first repeat of a
+  // candidate that it shows to be hopeless.
+  if (hopeless_known && first_run_seconds > hopeless && first_run_seconds >= 10 * options.min_repeat_s) {
+    timing.seconds = {first_run_seconds};
+    timing.stopped_early = true;
+    return timing;
+  }
   if (!options.flush_cache) {
     // The first run paid for page faults and cold caches. Where it took long that does not matter.
     if (first_run_seconds < 10 * options.min_repeat_s) {
