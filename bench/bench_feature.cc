@@ -1,0 +1,114 @@
+// Features per second and core on conv2d 1x64x56x56 -> 64, 3x3, with bias and relu: random candidates of the
+// design space, and each step between a candidate and its score. Prints the best of several rounds.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "base/clock.h"
+#include "feature/per_store.h"
+#include "learn/analytic/draft_model.h"
+#include "learn/cost_model.h"
+#include "lower/lower.h"
+#include "space/design_space.h"
+#include "support/standard_workloads.h"
+#include "target/target.h"
+
+namespace {
+
+using namespace tensorsmith;
+
+void report(const char* what, size_t count, const std::function<void()>& run) {
+  const SystemClock clock;
+  double best = 1e9;
+  for (int round = 0; round < 7; ++round) {
+    const double start = clock.monotonic_seconds();
+    run();
+    best = std::min(best, clock.monotonic_seconds() - start);
+  }
+  std::printf("%-36s %9.2f us each %10.0f /s\n", what, best / static_cast<double>(count) * 1e6,
+              static_cast<double>(count) / best);
+}
+
+}  // namespace
+
+int main() {
+  test::standard::Conv2d shape;
+  shape.h = shape.w = 56;
+  shape.ci = shape.co = 64;
+  const ir::Workload workload = test::standard::conv2d_bias_relu(shape);
+  const auto device = target::probe_local(1);
+  const auto space = space::DesignSpace::build(workload, *device, {});
+  if (!device.ok() || !space.ok()) return 1;
+  Rng rng(1);
+  constexpr size_t kCount = 500;
+  std::vector<sched::Trace> traces;
+  std::vector<sched::Schedule> schedules;
+  std::vector<ir::Program> programs;
+  while (programs.size() < kCount) {
+    auto trace = space->to_trace(space->sample(rng));
+    if (!trace.ok()) continue;
+    auto schedule = sched::replay(workload, *trace);
+    if (!schedule.ok()) continue;
+    auto lowered = lower::lower(*schedule);
+    if (!lowered.ok()) continue;
+    traces.push_back(std::move(*trace));
+    schedules.push_back(std::move(*schedule));
+    programs.push_back(std::move(lowered->program));
+  }
+  size_t rows = 0;
+  std::vector<feature::FeatureMatrix> matrices;
+  for (const auto& schedule : schedules) matrices.push_back(*feature::extract_per_store(schedule, {}));
+  for (const auto& matrix : matrices) rows += static_cast<size_t>(matrix.rows);
+  std::printf("%zu candidates, %.1f rows each\n", kCount, static_cast<double>(rows) / kCount);
+
+  report("sample, to_trace", kCount, [&] {
+    for (size_t i = 0; i < kCount; ++i) rows += space->to_trace(space->sample(rng)).ok() ? 1 : 0;
+  });
+  report("replay", kCount, [&] {
+    for (const auto& trace : traces) rows += sched::replay(workload, trace).ok() ? 1 : 0;
+  });
+  report("infer_bounds", kCount, [&] {
+    for (const auto& schedule : schedules) rows += sched::infer_bounds(schedule).ok() ? 1 : 0;
+  });
+  report("features of a schedule (with bounds)", kCount, [&] {
+    for (const auto& schedule : schedules) rows += feature::extract_per_store(schedule, {}).ok() ? 1 : 0;
+  });
+  report("lower", kCount, [&] {
+    for (const auto& schedule : schedules) rows += lower::lower(schedule).ok() ? 1 : 0;
+  });
+  report("features of a lowered program", kCount, [&] {
+    for (const auto& program : programs)
+      rows += static_cast<size_t>(feature::extract_per_store(program, {}).rows);
+  });
+
+  std::vector<learn::Sample> samples;
+  std::vector<learn::TrainingProgram> training;
+  for (size_t i = 0; i < kCount; ++i) {
+    samples.push_back({&matrices[i]});
+    training.push_back({&matrices[i], 0, learn::draft_seconds(matrices[i], *device, 1)});
+  }
+  const auto draft = learn::make_draft_model(*device, 1);
+  report("draft score", kCount, [&] { rows += draft->predict(samples).size(); });
+  report("training, online settings, 500", kCount,
+         [&] { rows += learn::make_gbt_trainer(learn::GbtOptions::online())->train(training).ok() ? 1 : 0; });
+  const auto online = learn::make_gbt_trainer(learn::GbtOptions::online())->train(training);
+  report("score, 40 trees of depth 6", kCount, [&] { rows += (*online)->predict(samples).size(); });
+  const auto full = learn::make_gbt_trainer({})->train(training);
+  report("score, 300 trees of depth 10", kCount, [&] { rows += (*full)->predict(samples).size(); });
+  report("candidate to score", kCount, [&] {
+    std::vector<feature::FeatureMatrix> made;
+    for (size_t i = 0; i < kCount; ++i) {
+      const auto trace = space->to_trace(space->sample(rng));
+      if (!trace.ok()) continue;
+      const auto schedule = sched::replay(workload, *trace);
+      if (!schedule.ok()) continue;
+      auto features = feature::extract_per_store(*schedule, {});
+      if (features.ok()) made.push_back(std::move(*features));
+    }
+    std::vector<learn::Sample> batch;
+    for (const auto& matrix : made) batch.push_back({&matrix});
+    rows += (*online)->predict(batch).size();
+  });
+  return rows > 0 ? 0 : 1;
+}
