@@ -15,8 +15,8 @@ Result<std::shared_ptr<const feature::FeatureMatrix>> features_of(const ir::Work
                                                                   const sched::Trace& trace,
                                                                   const feature::PerStoreOptions& options) {
   TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, trace));
-  TS_ASSIGN_OR_RETURN(const auto lowered, lower::lower(schedule));
-  return std::make_shared<const feature::FeatureMatrix>(feature::extract_per_store(lowered.program, options));
+  TS_ASSIGN_OR_RETURN(auto features, feature::extract_per_store(schedule, options));
+  return std::make_shared<const feature::FeatureMatrix>(std::move(features));
 }
 
 Result<ProgramSample> make_sample(const space::DesignSpace& space, const space::Candidate& candidate,

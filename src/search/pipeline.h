@@ -1,12 +1,11 @@
-// From a candidate to what the cost model sees: trace -> replay -> lower -> features. Each stage is a
-// function of its own, so that it can be measured alone.
+// From a candidate to what the cost model sees: trace -> replay -> features of the schedule. Lowering
+// would take five times as long and waits until a candidate is measured.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "feature/per_store.h"
-#include "lower/lower.h"
 #include "space/design_space.h"
 #include "target/target.h"
 

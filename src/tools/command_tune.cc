@@ -151,7 +151,7 @@ Status tune(const TuneCommandOptions& options) {
   measure_options.settings.flush_cache = options.flush_cache;
   TS_ASSIGN_OR_RETURN(auto measurer, measure::make_local_measurer(device, measure_options,
                                                                   {"/proc/self/exe", "__worker"}, log));
-  learn::GbtOptions gbt;
+  learn::GbtOptions gbt = learn::GbtOptions::online();
   gbt.seed = options.seed;
   gbt.threads = machine.cores;
   const auto trainer = learn::make_gbt_trainer(gbt);
