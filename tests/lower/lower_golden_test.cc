@@ -63,8 +63,9 @@ TEST(LowerGolden, TiledMatmulPeeled) {
 }
 
 TEST(LowerGolden, PeeledTails) {
-  expect_program("peeled_tail_vectorized", test::small::matmul(4, 21, 8),
-                 {Split{2, 1, {8}, true, kPeel}, Reorder{2, {0, 1, 3, 2}}, Annotate{2, 3, Annotation::kVectorize}});
+  expect_program(
+      "peeled_tail_vectorized", test::small::matmul(4, 21, 8),
+      {Split{2, 1, {8}, true, kPeel}, Reorder{2, {0, 1, 3, 2}}, Annotate{2, 3, Annotation::kVectorize}});
   expect_program("peeled_tail_three_levels", test::small::matmul(2, 45, 3),
                  {Split{2, 1, {2, 2, 4}, true, kPeel}});
   expect_program("peeled_tail_reduce", test::small::matmul(4, 8, 21), {Split{2, 2, {8}, true, kPeel}});
@@ -95,14 +96,16 @@ TEST(LowerGolden, Convolution) {
 }
 
 TEST(LowerGolden, SoftmaxInOneLoop) {
-  expect_program("softmax_fused", test::small::softmax(6, 20),
-                 {ComputeAt{3, 4, 0}, ComputeAt{2, 4, 0}, ComputeAt{1, 4, 0}, Annotate{4, 0, Annotation::kParallel}});
+  expect_program(
+      "softmax_fused", test::small::softmax(6, 20),
+      {ComputeAt{3, 4, 0}, ComputeAt{2, 4, 0}, ComputeAt{1, 4, 0}, Annotate{4, 0, Annotation::kParallel}});
 }
 
 TEST(LowerGolden, Reductions) {
   expect_program("argmax_rfactored", test::small::arg_max(4, 21),
                  {Split{1, 1, {8}, true, kPredicate}, Rfactor{1, 2, 1}});
-  expect_program("reduction_decomposed", test::small::matmul(6, 8, 5), {Reorder{2, {0, 2, 1}}, DecomposeReduction{2, 0}});
+  expect_program("reduction_decomposed", test::small::matmul(6, 8, 5),
+                 {Reorder{2, {0, 2, 1}}, DecomposeReduction{2, 0}});
 }
 
 TEST(LowerGolden, Storage) {

@@ -126,7 +126,8 @@ void run_cases(uint64_t first, uint64_t count, bool small, bool thread_axes) {
            << sched::print(trace) << "schedule:\n"
            << sched::to_string(*schedule) << "fails with: " << check(c, *schedule);
   }
-  // run() has checked every access; the proof fails for a few indices of fused loops that no tile lines up with.
+  // run() has checked every access; the proof fails for a few indices of fused loops that no tile lines up
+  // with.
   EXPECT_LE(statistics.unproven * 50, statistics.programs) << statistics.unproven;
 }
 
