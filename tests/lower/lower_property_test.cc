@@ -141,5 +141,10 @@ TEST(LowerProperty, RandomWorkloads) {
             from_environment("TENSORSMITH_PROPERTY_COUNT", 2000), false, false);
 }
 
+// Loops bound to GPU axes run one after the other here, each thread with its own copy of what it shares.
+TEST(LowerProperty, Threads) {
+  run_cases(0, 800, true, true);
+}
+
 }  // namespace
 }  // namespace tensorsmith::lower
