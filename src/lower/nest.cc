@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/analysis.h"
+
 namespace tensorsmith::lower {
 
 using ir::Expr;
@@ -186,10 +188,48 @@ Index NestBuilder::region_min(size_t s, size_t root) {
   return arena_.resolve(Rewriter(arena_, bindings, load_writer_).index(min));
 }
 
+// An attached stage has room for its whole region. Vector lanes beyond the tensor's extent are harmless if
+// what they read is there: packed constants have padding. Example: 16 output channels at a time of 40,
+// weights packed by 16.
+int64_t NestBuilder::lanes_beyond(size_t s, size_t axis) const {
+  const sched::Stage& stage = schedule_.stages[s];
+  const sched::StageBounds& b = bounds_.stages[s];
+  if (stage.attach != sched::AttachKind::kAt || axis >= stage.op->spatial.size()) return 0;
+  int leaf = static_cast<int>(axis);
+  const StageInfo& facts = infos_[s];
+  while (facts.made_into[at(leaf)] >= 0) {
+    const auto* split = std::get_if<SplitRelation>(&stage.relations[at(facts.made_into[at(leaf)])]);
+    if (split == nullptr) return 0;
+    leaf = split->children.back();
+  }
+  if (stage.iterators[at(leaf)].annotation != Annotation::kVectorize) return 0;
+  const Range min = arena_.range(root_min_[s][axis]);
+  if (min.low < 0) return 0;
+  const int64_t lanes = b.extents[at(leaf)];
+  const int64_t end = min.high + (b.root_extent[axis] + lanes - 1) / lanes * lanes;
+  const ir::Var& var = stage.op->spatial[axis].var;
+  for (const ir::Load* load : *stage.loads) {
+    const StoragePlan& plan = storage_.at(load->buffer.get());
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      if (!ir::uses_var(load->indices[d], var)) continue;
+      const auto* ref = ir::as<ir::VarRef>(load->indices[d]);
+      if (ref == nullptr || plan.layout == nullptr || !schedule_.stages[at(plan.stage)].is_placeholder())
+        return 0;
+      int64_t capacity = 0;
+      for (const sched::LayoutDim& digit : *plan.layout) {
+        if (at(digit.dim) == d) capacity = std::max(capacity, digit.divisor * digit.extent);
+      }
+      if (capacity < end) return 0;
+    }
+  }
+  return lanes;
+}
+
 Stmt NestBuilder::stage(size_t s, int peels) {
   const sched::Stage& stage = schedule_.stages[s];
   const sched::StageBounds& b = bounds_.stages[s];
   const size_t rank = stage.op->spatial.size();
+  info(s);
   State state;
   state.peels = peels;
   state.limits = b.extents;
@@ -198,11 +238,14 @@ Stmt NestBuilder::stage(size_t s, int peels) {
     if (b.root_may_leave[a] == 0) continue;
     const int64_t extent = a < rank ? stage.op->spatial[a].extent : stage.op->reduce[a - rank].extent;
     const Index& min = root_min_[s][a];
+    const int64_t lanes = lanes_beyond(s, a);
     if (min.is_constant()) {
-      state.limits[a] = std::min(state.limits[a], extent - min.constant);
-      if (state.limits[a] <= 0) return nullptr;
+      if (extent <= min.constant) return nullptr;
+      int64_t needed = extent - min.constant;
+      if (lanes > 0) needed = (needed + lanes - 1) / lanes * lanes;
+      state.limits[a] = std::min(state.limits[a], needed);
       if (min.constant < 0) state.guards.push_back({static_cast<int>(a), min, 0, extent});
-    } else {
+    } else if (lanes == 0) {
       state.guards.push_back({static_cast<int>(a), min, 0, extent});
     }
   }
@@ -213,7 +256,8 @@ Stmt NestBuilder::stage(size_t s, int peels) {
       int64_t& outer_limit = state.limits[at(split->children[0])];
       if (inner * b.extents[at(split->children[0])] <= limit) continue;
       outer_limit = std::min(outer_limit, (limit + inner - 1) / inner);
-      if (limit % inner != 0) state.constraints.push_back({static_cast<int>(r), 0, limit, limit});
+      if (limit % inner != 0)
+        state.constraints.push_back({static_cast<int>(r), 0, limit, split->parent, limit});
     } else {
       const auto& fuse = std::get<FuseRelation>(stage.relations[r]);
       for (size_t k = 0; k < fuse.parents.size(); ++k) {
@@ -231,17 +275,17 @@ Stmt NestBuilder::stage(size_t s, int peels) {
   return nest(s, std::move(state), 0);
 }
 
-void NestBuilder::to_guard(size_t s, State& state, size_t constraint) {
+void NestBuilder::to_guard(State& state, size_t constraint) {
   const Constraint c = state.constraints[constraint];
   state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(constraint));
-  const auto& split = std::get<SplitRelation>(schedule_.stages[s].relations[at(c.relation)]);
-  state.guards.push_back({split.parent, 0, 0, c.limit});
+  state.guards.push_back({c.iterator, 0, 0, c.limit});
 }
 
 bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt& result) {
   const StageInfo& facts = info(s);
   for (size_t k = 0; k < state.constraints.size();) {
     Constraint& c = state.constraints[k];
+    descend(s, c);
     const auto& split = std::get<SplitRelation>(schedule_.stages[s].relations[at(c.relation)]);
     const int child = split.children[c.child];
     if (facts.depth[at(child)] >= position) {
@@ -273,7 +317,7 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
       continue;
     }
     if (split.tail != sched::TailPolicy::kPeel || state.peels >= kMaxPeels || !rest.is_constant()) {
-      to_guard(s, state, k);
+      to_guard(state, k);
       continue;
     }
     State main = state;
@@ -311,6 +355,21 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
     return true;
   }
   return false;
+}
+
+// What is left to the last child alone is a matter of the child's own split.
+void NestBuilder::descend(size_t s, Constraint& c) const {
+  const sched::Stage& stage = schedule_.stages[s];
+  while (true) {
+    const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
+    const int made_into = infos_[s].made_into[at(split.children[c.child])];
+    if (c.child + 1 < split.children.size() || made_into < 0 ||
+        !std::holds_alternative<SplitRelation>(stage.relations[at(made_into)])) {
+      return;
+    }
+    c.relation = made_into;
+    c.child = 0;
+  }
 }
 
 bool NestBuilder::defer(size_t s, const Constraint& c) const {
@@ -459,7 +518,7 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     const bool branch = iterator.annotation == Annotation::kParallel;
     if (!peel || (!cut && !branch && extent > 1) || state.peels >= kMaxPeels || !rest.is_constant() ||
         r.low < 0) {
-      to_guard(s, state, k);
+      to_guard(state, k);
       break;
     }
     if (!cut || extent == 1) break;  // decided inside the loop

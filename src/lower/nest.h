@@ -38,7 +38,9 @@ class NestBuilder {
     int relation = 0;
     size_t child = 0;
     Index rest;
-    int64_t limit = 0;  // of the parent's value
+    // The whole constraint: value(iterator) < limit.
+    int iterator = 0;
+    int64_t limit = 0;
   };
   // lower <= base + value(iterator) < upper
   struct Guard {
@@ -77,10 +79,14 @@ class NestBuilder {
   // The condition of the guards that can be decided here; removes them. False: nothing is computed.
   bool take_guards(size_t s, State& state, int position, ir::Expr& condition,
                    std::vector<IndexArena::Saved>& restricted);
-  void to_guard(size_t s, State& state, size_t constraint);
+  void to_guard(State& state, size_t constraint);
+  void descend(size_t s, Constraint& c) const;
   // Whether the tail is better cut at the next child, so that the loops of this one need not be doubled.
   bool defer(size_t s, const Constraint& c) const;
   State init_state(size_t s, const State& state);
+  // If values of this axis beyond the tensor may be computed, the number of them that a vectorized loop
+  // computes at once, else 0.
+  int64_t lanes_beyond(size_t s, size_t axis) const;
   int64_t inner_product(size_t s, const sched::SplitRelation& split, size_t child) const;
 
   Index value_of(size_t s, int iterator);
