@@ -11,7 +11,7 @@ struct Machine {
   int64_t vector_bytes = 16;
   int registers = 16;
   double fma_per_cycle = 1;
-  double loads_per_cycle = 2;
+  double loads_per_cycle = 1.6;  // sustained, of two issued
   double issue_per_cycle = 4;
   double fma_latency = 4;
   double seconds_per_cycle = 1 / 2.5e9;

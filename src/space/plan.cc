@@ -1,6 +1,7 @@
 #include "space/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tensorsmith::space {
 
@@ -117,6 +118,19 @@ int64_t vector_lanes(int64_t length, int64_t lanes) {
   for (int64_t l = std::min(length, lanes); l > 1; --l)
     if (length % l == 0) return l;
   return 1;
+}
+
+double read_cycles(int64_t stride, double length, double lanes) {
+  const double vectors = std::ceil(length / lanes);
+  const auto distance = static_cast<double>(std::abs(stride));
+  if (distance <= 1) return vectors;
+  if (distance <= 4) return vectors * (2 * distance + 1);
+  return length * 1.5;
+}
+
+double tail_factor(int64_t extent, int64_t tile, bool vectorized, sched::TailPolicy tail) {
+  if (tail == sched::TailPolicy::kPeel || tile < 1 || extent % tile == 0) return 1;
+  return vectorized ? 4 : 1.5;
 }
 
 void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,

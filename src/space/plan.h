@@ -85,6 +85,14 @@ class Plan {
 // 1 = do not vectorize.
 int64_t vector_lanes(int64_t length, int64_t lanes);
 
+// Cycles to read `length` elements that lie `stride` apart into vectors of `lanes`: contiguous vectors,
+// vectors that are shuffled together, or single elements.
+double read_cycles(int64_t stride, double length, double lanes);
+
+// Predicated tails decide in every iteration, lane by lane in vectors: how much slower a loop of this length
+// gets. Peeled tails cost next to nothing.
+double tail_factor(int64_t extent, int64_t tile, bool vectorized, sched::TailPolicy tail);
+
 // Fuses the outermost loops that come first in `outer` until the fused extent is enough for the threads and
 // marks them parallel: the number of loops is count.
 void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,

@@ -49,7 +49,7 @@ class RowsPlan final : public Plan {
       weights[0] = 0.1;
       parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, weights);
     }
-    tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {1, 1});
+    tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
   }
 
   std::string describe() const override {
@@ -144,8 +144,14 @@ class RowsPlan final : public Plan {
       const double flops = stage.flops_per_point + 1;
       if (contiguous_row_) {
         width = static_cast<double>(std::min(row_width(d), lanes_));
+        const double rows = static_cast<double>(row_width(d));
         for (const auto& read : effective_reads(context_, member.stage))
-          if (!read.affine || std::abs(stride_along_rows(member, read)) > 1) gathers += 1.5;
+          gathers +=
+              (read.affine ? read_cycles(stride_along_rows(member, read), rows, static_cast<double>(lanes_))
+                           : rows * 2) /
+              rows;
+        // One chain of dependent operations for each vector of rows.
+        if (stage.reduction) gathers = std::max(gathers, m.fma_latency / rows - flops / width);
       } else if (!stage.reduction) {
         width = std::min<double>(static_cast<double>(lanes_), stage.spatial_points());
       } else if (member.factor_slot != kNone && category(d, member.factor_slot) > 0) {
@@ -167,6 +173,12 @@ class RowsPlan final : public Plan {
     }
     cycles += inlined;
     if (!self_) cycles += info_.spatial_points() / static_cast<double>(lanes_) * (info_.flops_per_point + 2);
+    const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
+    if (contiguous_row_) {
+      cycles *= tail_factor(info_.extents[static_cast<size_t>(rows_.back())], row_width(d), true, tail);
+    } else if (info_.contiguous_axis >= 0) {
+      cycles *= tail_factor(info_.extents[static_cast<size_t>(info_.contiguous_axis)], lanes_, true, tail);
+    }
     double trips = 1;
     const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
     for (size_t i = 0; i < std::min(parallel, rows_.size()); ++i)

@@ -37,7 +37,7 @@ class SpatialPlan final : public Plan {
       weights[0] = 0.1;
       parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, weights);
     }
-    tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {1, 1});
+    tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
   }
 
   std::string describe() const override { return (tiled_ ? "tiles " : "rows ") + context_.op(output_).name; }

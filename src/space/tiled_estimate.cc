@@ -45,7 +45,10 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     if (c.vector_axis >= 0 && operand.read.depends_on(c.vector_axis)) {
       const bool unit = (operand.read.affine && std::abs(operand.read.strides[v]) == 1) ||
                         (operand.packable && c.pack) || (operand.copyable && c.copy);
-      cost = unit || !vectorized ? vectors_along : vector_length * 1.5;
+      cost = unit || !vectorized   ? vectors_along
+             : operand.read.affine ? read_cycles(operand.read.strides[v], vector_length,
+                                                 std::min(full_lanes, static_cast<double>(c.lanes)))
+                                   : vector_length * 1.5;
       live_vectors += vectors_along;
     } else {
       live_vectors += 1;
@@ -63,6 +66,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
                             (arithmetic + loads) / m.issue_per_cycle, m.fma_latency});
   const double excess = accumulated + std::min(live_vectors, 4.0) - static_cast<double>(m.registers);
   if (excess > 0) cycles += 2 * excess;
+  // Vectors of 3, 5, 14, ... lanes are loaded and stored under masks or in pieces.
+  if ((c.lanes & (c.lanes - 1)) != 0) cycles *= 1.3;
   // Loop overhead, less where the reduction is unrolled.
   return cycles + 1.0 / static_cast<double>(c.unroll);
 }
@@ -124,6 +129,15 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
            std::max(row, std::min(64.0, element * static_cast<double>(
                                                       context_.stage(operand.read.producer).extents.back())));
   };
+  // The accumulators go through the caches too where they do not stay in registers.
+  bool in_memory = self_ && !c.cache_write;
+  for (int axis : live_)
+    in_memory = in_memory || c.region[static_cast<size_t>(axis)] > c.t3[static_cast<size_t>(axis)];
+  const auto accumulator_bytes = [&](size_t depth) {
+    double bytes = in_memory ? 2.0 * info_.element_bytes : 0;
+    for (int axis : live_) bytes *= ranges[depth][static_cast<size_t>(axis)];
+    return bytes;
+  };
   const struct {
     double bytes, rate;
   } levels[] = {{m.l1_bytes * 0.75, m.l2_bytes_per_cycle},
@@ -135,6 +149,7 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
     for (; depth < loops.size(); ++depth) {
       double total = 0;
       for (const auto& operand : operands_) total += bytes_of(operand, depth);
+      total += accumulator_bytes(depth) / 2;
       if (total <= level.bytes) break;
     }
     double traffic = 0;
@@ -147,6 +162,16 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
         times *= loops[i].trips;
       }
       traffic += times * bytes_of(operand, depth);
+    }
+    if (in_memory) {
+      double times = 1;
+      bool stays = true;
+      for (size_t i = depth; i-- > 0;) {
+        if (stays && loops[i].axis >= static_cast<size_t>(spatial_)) continue;
+        stays = false;
+        times *= loops[i].trips;
+      }
+      traffic += times * accumulator_bytes(depth);
     }
     cycles += traffic / level.rate;
   }
@@ -211,13 +236,12 @@ double TiledPlan::pad_cycles(const Choice& c) const {
 
 double TiledPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
-  double steps = 1, tiles = 1, waste = 1;
+  double steps = 1, tiles = 1;
   for (int axis : live_) {
     const auto a = static_cast<size_t>(axis);
     const double tile = static_cast<double>(c.t1[a] * c.t2[a]);
     const double inner = static_cast<double>(c.t3[a]);
     tiles *= std::ceil(static_cast<double>(extent(a)) / (tile * inner)) * tile;
-    (void)waste;
   }
   for (int axis : live_reduce_) {
     const auto a = static_cast<size_t>(axis);
@@ -239,6 +263,14 @@ double TiledPlan::estimate(Decisions d) const {
     cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * 2;
   // The output is no place of the program's own: its rows lie far apart.
   if (direct) cycles *= 1.1;
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    cycles *= tail_factor(extent(a), c.t1[a] * c.t2[a] * c.t3[a], axis == c.vector_axis, c.tail);
+  }
+  for (int axis : live_reduce_) {
+    const auto a = static_cast<size_t>(axis);
+    cycles *= tail_factor(extent(a), c.r1[a - static_cast<size_t>(spatial_)], false, c.tail);
+  }
   const double traffic = traffic_cycles(c);
   cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic) + write_cycles(c);
   if (c.copy)

@@ -144,7 +144,7 @@ void TiledPlan::make_slots() {
   }
   if (!live_reduce_.empty())
     unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {2, 2, 2, 1});
-  tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {1, 1});
+  tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
 }
 
 TiledPlan::Choice TiledPlan::decode(Decisions d) const {
