@@ -1,5 +1,5 @@
-/* Candidates for C[16, 16] = sum_k A[16, 16] * B[16, 16] in f32; buffers A, B, C. One is right, the others do what
- * candidates must not do. Kept simple for the compiler not to see through them. */
+/* Candidates for C[16, 16] = sum_k A[16, 16] * B[16, 16] in f32; buffers A, B, C. One is right, the others do
+ * what candidates must not do. Kept simple for the compiler not to see through them. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

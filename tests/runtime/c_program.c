@@ -6,12 +6,12 @@
 
 #include "tensorsmith.h"
 
-#define EXPECT(condition)                                                                        \
-  do {                                                                                           \
-    if (!(condition)) {                                                                          \
-      fprintf(stderr, "line %d: %s (last error: %s)\n", __LINE__, #condition, ts_last_error());   \
-      return 1;                                                                                  \
-    }                                                                                            \
+#define EXPECT(condition)                                                                       \
+  do {                                                                                          \
+    if (!(condition)) {                                                                         \
+      fprintf(stderr, "line %d: %s (last error: %s)\n", __LINE__, #condition, ts_last_error()); \
+      return 1;                                                                                 \
+    }                                                                                           \
   } while (0)
 
 int main(int argc, char** argv) {

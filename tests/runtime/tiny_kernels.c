@@ -1,4 +1,5 @@
-/* Kernels of a two-layer toy model, by hand: t = x * w (4x8 by 8x16), y = max(t + b, 0), c = number of y > 0. */
+/* Kernels of a two-layer toy model, by hand: t = x * w (4x8 by 8x16), y = max(t + b, 0), c = number of y > 0.
+ */
 #include "runtime/kernel_abi.h"
 
 struct Matmul {
