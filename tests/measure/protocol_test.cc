@@ -1,0 +1,154 @@
+#include "measure/protocol.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/rng.h"
+#include "measure/wire.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+RunRequest sample_run() {
+  RunRequest request;
+  request.object = {'a', '\0', 'b'};
+  request.symbol = "kernel";
+  request.shared_workspace_bytes = 10;
+  request.packed = {{1, {{0, 16, 4}, {1, 1, 3}}}};
+  request.threads = 2;
+  request.timing.best_seconds = 0.25;
+  request.timing.flush_cache = true;
+  return request;
+}
+
+TaskSpec sample_task() {
+  TaskSpec task;
+  task.inputs = {{ir::DType::kF32, {4, 4}, 0, {}}};
+  task.outputs = {{ir::DType::kI8, {3}, 64, {1e-3, 0.5, 2}}};
+  task.memory_bytes = 128;
+  task.memory_limit_bytes = 1000;
+  return task;
+}
+
+TEST(Protocol, MessagesReadBack) {
+  const auto run = decode_run(encode(sample_run()));
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(encode(*run), encode(sample_run()));
+  EXPECT_EQ(run->packed[0].layout, sample_run().packed[0].layout);
+  EXPECT_EQ(run->timing.best_seconds, 0.25);
+  const auto task = decode_task(encode(sample_task()));
+  ASSERT_TRUE(task.ok());
+  EXPECT_EQ(encode(*task), encode(sample_task()));
+  EXPECT_EQ(task->outputs[0].tolerance.allowed, 2);
+  record::MeasureResult result;
+  result.outcome = record::Outcome::kWrongOutput;
+  result.reason = "why";
+  result.seconds = {1, 2};
+  const auto read = decode_result(encode(result));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->reason, "why");
+  EXPECT_EQ(read->seconds, result.seconds);
+}
+
+TEST(Protocol, BadMessagesAreRefused) {
+  auto task = sample_task();
+  task.outputs[0].offset = 126;  // 3 bytes from there are outside
+  EXPECT_FALSE(decode_task(encode(task)).ok());
+  task = sample_task();
+  task.inputs[0].shape = {1 << 30, 1 << 30};
+  EXPECT_FALSE(decode_task(encode(task)).ok());
+  auto run = sample_run();
+  run.threads = 0;
+  EXPECT_FALSE(decode_run(encode(run)).ok());
+  // Any cut and any byte: an error or a message, never a crash.
+  const auto bytes = encode(sample_run());
+  for (size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_FALSE(decode_run({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n)}).ok());
+  const uint64_t seed = 12;
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  for (int round = 0; round < 20000; ++round) {
+    auto damaged = round % 2 ? encode(sample_run()) : encode(sample_task());
+    for (int i = 0; i < 3; ++i) damaged[rng.below(damaged.size())] = static_cast<char>(rng.below(256));
+    (void)decode_run(damaged).ok();
+    const auto decoded = decode_task(damaged);
+    if (decoded.ok()) {
+      for (const auto& tensor : decoded->inputs)
+        EXPECT_LE(tensor.offset + tensor.bytes(), decoded->memory_bytes);
+    }
+    (void)decode_result(damaged).ok();
+  }
+}
+
+class Sockets : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_), 0); }
+  void TearDown() override {
+    for (const int s : sockets_) {
+      if (s >= 0) ::close(s);
+    }
+  }
+  void close(int i) {
+    ::close(sockets_[i]);
+    sockets_[i] = -1;
+  }
+  int sockets_[2] = {-1, -1};
+};
+
+TEST_F(Sockets, LargeMessagesAndDescriptorsArrive) {
+  std::vector<char> payload(5 << 20);
+  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(i * 7);
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  std::thread sender([&] {
+    EXPECT_TRUE(send_message(sockets_[0], MessageType::kTask, payload, pipe[1], 0).ok());
+    EXPECT_TRUE(send_message(sockets_[0], MessageType::kRun, {}, -1, 0).ok());
+  });
+  auto message = receive_message(sockets_[1], monotonic_seconds() + 20);
+  sender.join();
+  ASSERT_TRUE(message.ok()) << message.error().message();
+  EXPECT_EQ(message->type, MessageType::kTask);
+  EXPECT_EQ(message->payload, payload);
+  ASSERT_GE(message->fd, 0);
+  EXPECT_EQ(::write(message->fd, "x", 1), 1);
+  char x = 0;
+  EXPECT_EQ(::read(pipe[0], &x, 1), 1);
+  EXPECT_EQ(x, 'x');
+  ::close(message->fd);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  message = receive_message(sockets_[1], monotonic_seconds() + 20);
+  ASSERT_TRUE(message.ok());
+  EXPECT_EQ(message->type, MessageType::kRun);
+  EXPECT_EQ(message->fd, -1);
+}
+
+TEST_F(Sockets, SilenceClosingAndGarbage) {
+  auto message = receive_message(sockets_[1], monotonic_seconds() + 0.02);
+  ASSERT_FALSE(message.ok());
+  EXPECT_EQ(message.error().code, ErrorCode::kTimeout);
+  // Nobody reads: the buffer fills up.
+  const auto status = send_message(sockets_[0], MessageType::kRun, std::vector<char>(10 << 20), -1,
+                                   monotonic_seconds() + 0.05);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kTimeout);
+  const std::string garbage(100, 'g');
+  ASSERT_EQ(::write(sockets_[1], garbage.data(), garbage.size()), 100);
+  message = receive_message(sockets_[0], monotonic_seconds() + 5);
+  ASSERT_FALSE(message.ok());
+  EXPECT_EQ(message.error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(Sockets, ClosedByTheOtherSide) {
+  close(1);
+  const auto message = receive_message(sockets_[0], monotonic_seconds() + 5);
+  ASSERT_FALSE(message.ok());
+  EXPECT_EQ(message.error().code, ErrorCode::kIo);
+  EXPECT_EQ(send_message(sockets_[0], MessageType::kRun, {}, -1, 0).error().code, ErrorCode::kIo);
+}
+
+}  // namespace
+}  // namespace tensorsmith::measure

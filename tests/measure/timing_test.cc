@@ -1,0 +1,142 @@
+#include "measure/timing.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+// A kernel on a clock that only it moves.
+struct FakeKernel {
+  std::vector<double> durations;  // of successive runs; the last one repeats
+  double time = 100;
+  size_t runs = 0;
+  int flushes = 0;
+
+  Timing measure(const TimingOptions& options, double first_run) {
+    TimingHooks hooks;
+    hooks.run = [this] { time += durations[std::min(runs++, durations.size() - 1)]; };
+    hooks.flush = [this] {
+      ++flushes;
+      time += 0.5;
+    };
+    hooks.now = [this] { return time; };
+    return measure_time(options, hooks, first_run);
+  }
+};
+
+TEST(Timing, ShortKernelsRunUntilTheRepeatIsLongEnough) {
+  FakeKernel kernel{{1e-5}};
+  const Timing timing = kernel.measure({}, 5e-5);
+  EXPECT_EQ(timing.runs_per_repeat, 100);
+  ASSERT_EQ(timing.seconds.size(), 3u);  // no spread at all: the minimum is enough
+  for (const double s : timing.seconds) EXPECT_NEAR(s, 1e-5, 1e-12);
+  EXPECT_EQ(kernel.runs, 301u);  // with one to calibrate
+  EXPECT_FALSE(timing.stopped_early);
+}
+
+TEST(Timing, LongKernelsRunOnceARepeatWithoutWarmUp) {
+  FakeKernel kernel{{0.05}};
+  const Timing timing = kernel.measure({}, 0.06);
+  EXPECT_EQ(timing.runs_per_repeat, 1);
+  EXPECT_EQ(kernel.runs, 3u);
+}
+
+TEST(Timing, DisturbedCalibrationIsRepeated) {
+  FakeKernel kernel{{1e-3, 1e-5}};  // the calibration run was interrupted
+  const Timing timing = kernel.measure({}, 1e-5);
+  EXPECT_EQ(timing.runs_per_repeat, 100);
+  EXPECT_EQ(timing.seconds.size(), 3u);
+}
+
+TEST(Timing, NoisyKernelsRepeatUpToTheMaximum) {
+  FakeKernel kernel;
+  for (int i = 0; i < 100; ++i) kernel.durations.push_back(0.02 + 0.005 * (i % 3));
+  TimingOptions options;
+  EXPECT_EQ(kernel.measure(options, 0.02).seconds.size(), 12u);
+  options.budget_s = 0.1;
+  kernel.runs = 0;
+  EXPECT_LE(kernel.measure(options, 0.02).seconds.size(), 6u);
+}
+
+TEST(Timing, RepeatsUntilTheSpreadMeetsTheTarget) {
+  // 2 % away in turns: the spread falls with the number of repeats.
+  FakeKernel kernel;
+  for (int i = 0; i < 100; ++i) kernel.durations.push_back(0.02 * (1 + 0.01 * ((i * 7) % 5 - 2)));
+  TimingOptions options;
+  options.max_repeats = 50;
+  const Timing timing = kernel.measure(options, 0.02);
+  EXPECT_GT(timing.seconds.size(), 3u);
+  EXPECT_LT(timing.seconds.size(), 50u);
+  EXPECT_LE(relative_spread(timing.seconds), options.target_spread);
+  EXPECT_GT(relative_spread(std::span(timing.seconds).first(timing.seconds.size() - 1)),
+            options.target_spread);
+}
+
+TEST(Timing, HopelessStopsAfterOneRepeat) {
+  TimingOptions options;
+  options.best_seconds = 1e-4;
+  FakeKernel kernel{{4e-4}};
+  Timing timing = kernel.measure(options, 4e-4);
+  EXPECT_TRUE(timing.stopped_early);
+  EXPECT_EQ(timing.seconds.size(), 1u);
+  kernel = FakeKernel{{2.9e-4}};  // less than three times slower
+  timing = kernel.measure(options, 4e-4);
+  EXPECT_FALSE(timing.stopped_early);
+  kernel = FakeKernel{{0.5}};
+  timing = kernel.measure(options, 0.5);  // the first run says it all
+  EXPECT_TRUE(timing.stopped_early);
+  EXPECT_EQ(timing.seconds, std::vector<double>{0.5});
+  EXPECT_EQ(kernel.runs, 0u);
+  for (const double best : {0.0, std::numeric_limits<double>::infinity()}) {
+    options.best_seconds = best;
+    kernel = FakeKernel{{0.5}};
+    EXPECT_FALSE(kernel.measure(options, 0.5).stopped_early);
+  }
+  options.best_seconds = 1e-4;
+  options.hopeless_factor = 0;
+  kernel = FakeKernel{{0.5}};
+  EXPECT_FALSE(kernel.measure(options, 0.5).stopped_early);
+}
+
+TEST(Timing, FlushesBeforeEveryRunAndDoesNotCountIt) {
+  TimingOptions options;
+  options.flush_cache = true;
+  FakeKernel kernel{{1e-5}};
+  const Timing timing = kernel.measure(options, 1e-5);
+  EXPECT_EQ(timing.runs_per_repeat, 1);
+  EXPECT_EQ(kernel.flushes, static_cast<int>(kernel.runs));
+  EXPECT_NEAR(timing.seconds[0], 1e-5, 1e-10);
+}
+
+TEST(Statistics, Median) {
+  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
+  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median(std::vector<double>{7}), 7);
+  EXPECT_TRUE(std::isinf(median({})));
+}
+
+// The interval covers the true median about 95 times out of 100.
+TEST(Statistics, SpreadIsAConfidenceInterval) {
+  const uint64_t seed = 11;
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  int covered = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<double> values;
+    for (int i = 0; i < 25; ++i) values.push_back(1 + 0.05 * rng.normal());
+    const double center = median(values);
+    covered += std::abs(center - 1) <= relative_spread(values) * center;
+  }
+  EXPECT_GT(covered, 1800);
+  EXPECT_LT(covered, 1990);
+  EXPECT_TRUE(std::isinf(relative_spread(std::vector<double>{1})));
+  EXPECT_EQ(relative_spread(std::vector<double>{2, 2, 2}), 0);
+}
+
+}  // namespace
+}  // namespace tensorsmith::measure
