@@ -43,9 +43,7 @@ Interval Simplifier::interval_plain(const LinearSum& sum) {
   if (sum.bad) return {};
   Interval out = Interval::point(sum.constant);
   for (const LinearSum::Term& term : sum.terms) {
-    const VarRef* ref = as<VarRef>(term.atom);
-    const Interval atom = ref != nullptr ? range(ref->var) : atom_bounds(term.atom);
-    out = add(out, multiply(atom, term.coefficient));
+    out = add(out, multiply(atom_bounds(term.atom), term.coefficient));
     if (out == Interval::everything()) break;
   }
   return out;
@@ -147,6 +145,7 @@ Interval Simplifier::interval(const LinearSum& sum, int lifts) {
 }
 
 Interval Simplifier::atom_bounds(const Expr& atom) {
+  if (const VarRef* ref = as<VarRef>(atom)) return range(ref->var);
   if (const IntImm* imm = as<IntImm>(atom); imm != nullptr && atom.dtype() != DType::kU64)
     return Interval::point(imm->value);
   BoundsMemo& memo = memo_[without_facts_ ? 1 : 0];

@@ -40,6 +40,7 @@ class Simplifier {
   void collect(const Expr& e, int64_t scale, LinearSum& out);
   LinearSum linear_atom(const Expr& e);
   LinearSum linear_binary(const Expr& e, const Binary& n);
+  bool separate(const LinearSum& sum, int64_t g, LinearSum& multiple, LinearSum& small);
   LinearSum div_const(const LinearSum& n, int64_t divisor);
   LinearSum mod_const(const LinearSum& n, int64_t divisor);
   LinearSum div_general(const LinearSum& a, const LinearSum& b, bool truncate);

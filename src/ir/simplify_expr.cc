@@ -176,31 +176,27 @@ Expr Simplifier::less_than_zero(LinearSum d) {
     }
     // g * s + r < 0 <=> s + floor(r / g) < 0, if that is the same for all values of r.
     bool changed = false;
-    int64_t all = 0;
-    for (const LinearSum::Term& term : d.terms) all = std::gcd(all, term.coefficient);
-    std::vector<int64_t> factors;
-    for (const LinearSum::Term& term : d.terms) {
-      if (term.coefficient != INT64_MIN) factors.push_back(std::abs(term.coefficient));
-    }
-    if (all > 1) factors.push_back(all);
-    for (int64_t g : factors) {
-      if (g <= 1) continue;
-      LinearSum multiple;
-      LinearSum rest;
-      for (const LinearSum::Term& term : d.terms) {
-        if (term.coefficient % g == 0) {
-          multiple.terms.push_back({term.atom, term.coefficient / g});
-        } else {
-          rest.terms.push_back(term);
-        }
+    for (size_t i = 0; i <= d.terms.size() && !changed; ++i) {
+      int64_t g = 0;
+      if (i < d.terms.size()) {
+        if (d.terms[i].coefficient == INT64_MIN) continue;
+        g = std::abs(d.terms[i].coefficient);
+      } else {
+        for (const LinearSum::Term& term : d.terms) g = std::gcd(g, term.coefficient);
       }
-      rest.constant = d.constant;
-      const Interval r = interval(rest);
+      if (g <= 1) continue;
+      Interval r = Interval::point(d.constant);
+      for (const LinearSum::Term& term : d.terms) {
+        if (term.coefficient % g != 0) r = add(r, multiply(atom_bounds(term.atom), term.coefficient));
+      }
       if (!r.bounded() || floor_div(r.min, g) != floor_div(r.max, g)) continue;
+      LinearSum multiple;
+      for (const LinearSum::Term& term : d.terms) {
+        if (term.coefficient % g == 0) multiple.terms.push_back({term.atom, term.coefficient / g});
+      }
       multiple.constant = floor_div(r.min, g);
       d = std::move(multiple);
       changed = true;
-      break;
     }
     if (!changed) break;
   }
@@ -263,21 +259,18 @@ Expr Simplifier::equals_zero(LinearSum d, bool equal) {
 Expr Simplifier::compare_index(BinaryOp op, const Expr& a, const Expr& b) {
   const LinearSum la = linear(a);
   const LinearSum lb = linear(b);
-  LinearSum d = difference(la, lb);
-  LinearSum opposite;
-  opposite.add(d, -1);
-  if (op == BinaryOp::kLe) d.add_constant(-1);
-  if (op == BinaryOp::kGe) opposite.add_constant(-1);
+  const bool flip = op == BinaryOp::kGt || op == BinaryOp::kGe;
+  LinearSum d = flip ? difference(lb, la) : difference(la, lb);
+  // a <= b is a - b - 1 < 0.
+  if (op == BinaryOp::kLe || op == BinaryOp::kGe) d.add_constant(-1);
   recombine(d);
-  recombine(opposite);
-  if (d.bad || opposite.bad) return binary(op, to_expr(la), to_expr(lb));
+  if (d.bad) return binary(op, to_expr(la), to_expr(lb));
   switch (op) {
     case BinaryOp::kLt:
     case BinaryOp::kLe:
-      return less_than_zero(std::move(d));
     case BinaryOp::kGt:
     case BinaryOp::kGe:
-      return less_than_zero(std::move(opposite));
+      return less_than_zero(std::move(d));
     case BinaryOp::kEq:
     case BinaryOp::kNe:
       return equals_zero(std::move(d), op == BinaryOp::kEq);

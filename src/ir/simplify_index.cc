@@ -59,19 +59,6 @@ std::vector<int64_t> common_factors(const LinearSum& sum, int64_t divisor) {
   return out;
 }
 
-// sum = g * multiple + rest, rest without the terms divisible by g.
-void separate(const LinearSum& sum, int64_t g, LinearSum& multiple, LinearSum& rest) {
-  for (const LinearSum::Term& term : sum.terms) {
-    if (term.coefficient % g == 0) {
-      multiple.terms.push_back({term.atom, term.coefficient / g});
-    } else {
-      rest.terms.push_back(term);
-    }
-  }
-  multiple.constant = floor_div(sum.constant, g);
-  rest.constant = floor_mod(sum.constant, g);
-}
-
 // floor(value / divisor) if it is the same for the whole interval.
 std::optional<int64_t> single_quotient(Interval values, int64_t divisor) {
   if (!values.bounded()) return std::nullopt;
@@ -90,6 +77,30 @@ const Binary* by_constant(const Expr& e, BinaryOp op) {
 int64_t divisor_of(const Binary* n) { return as<IntImm>(n->b)->value; }
 
 }  // namespace
+
+// sum = g * multiple + small with 0 <= small < g for all values, small without the terms divisible by g;
+// false if there is no such pair.
+bool Simplifier::separate(const LinearSum& sum, int64_t g, LinearSum& multiple, LinearSum& small) {
+  const int64_t constant = floor_mod(sum.constant, g);
+  Interval range = Interval::point(constant);
+  for (const LinearSum::Term& term : sum.terms) {
+    if (term.coefficient % g != 0) range = add(range, multiply(atom_bounds(term.atom), term.coefficient));
+  }
+  const auto k = single_quotient(range, g);
+  if (!k.has_value()) return false;
+  for (const LinearSum::Term& term : sum.terms) {
+    if (term.coefficient % g == 0) {
+      multiple.terms.push_back({term.atom, term.coefficient / g});
+    } else {
+      small.terms.push_back(term);
+    }
+  }
+  multiple.constant = floor_div(sum.constant, g);
+  multiple.add_constant(*k);
+  small.constant = constant;
+  small.add_constant(*k, -g);
+  return true;
+}
 
 // floor(n / divisor), divisor > 0:
 //   (16*o + i) // 16 => o + i // 16 => o if 0 <= i < 16
@@ -114,10 +125,7 @@ LinearSum Simplifier::div_const(const LinearSum& n, int64_t divisor) {
   for (int64_t g : common_factors(rest, divisor)) {
     LinearSum multiple;
     LinearSum small;
-    separate(rest, g, multiple, small);
-    const auto k = single_quotient(interval(small), g);
-    if (!k.has_value()) continue;
-    multiple.add_constant(*k);
+    if (!separate(rest, g, multiple, small)) continue;
     quotient.add(div_const(multiple, divisor / g));
     return quotient;
   }
@@ -173,11 +181,7 @@ LinearSum Simplifier::mod_const(const LinearSum& n, int64_t divisor) {
   for (int64_t g : common_factors(rest, divisor)) {
     LinearSum multiple;
     LinearSum small;
-    separate(rest, g, multiple, small);
-    const auto k = single_quotient(interval(small), g);
-    if (!k.has_value()) continue;
-    multiple.add_constant(*k);
-    small.add_constant(*k, -g);
+    if (!separate(rest, g, multiple, small)) continue;
     small.add(mod_const(multiple, divisor / g), g);
     return small;
   }
