@@ -319,6 +319,18 @@ TEST(Program, UnrollPragmaAndStridedBuffers) {
   check({"unroll", {in}, {y}, ir::make_allocate(x, ir::make_seq({copy, sum}))});
 }
 
+// Each unrolled copy has memory of its own, which addresses kept from an earlier copy must not reach.
+TEST(Program, BuffersAllocatedInUnrolledLoops) {
+  const Buffer x = make_buffer("X", DType::kF32, {4, 7});
+  const Buffer y = make_buffer("Y", DType::kF32, {4, 3});
+  const Buffer t = make_buffer("t", DType::kF32, {7}, ir::MemoryScope::kLocal);
+  const Var o("o"), i("i"), k("k");
+  const Stmt body = ir::make_allocate(
+      t, ir::make_seq({loop(k, 7, ir::make_store(t, {k}, ir::load(x, {i, k}))),
+                       ir::make_store(y, {i, o}, ir::load(t, {o}) + ir::load(t, {Expr(o) + 3}))}));
+  check({"unrolled", {x}, {y}, loop(o, 3, unrolled(i, 4, body), ForKind::kSerial)});
+}
+
 TEST(Program, FusedIndicesWithDivisions) {
   const Buffer x = make_buffer("X", DType::kF32, {6, 8, 10});
   const Buffer y = make_buffer("Y", DType::kF32, {480});

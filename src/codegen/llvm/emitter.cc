@@ -105,6 +105,7 @@ void Emitter::run() {
       info.elements = buffer->allocation_elements();
       info.strides = buffer->effective_strides();
       info.id = buffer_ids_.at(buffer.get());
+      info.instance = instances_++;
       info.read_only = read_only;
       offset += 8;
       f_.buffers.try_emplace(buffer.get(), info);

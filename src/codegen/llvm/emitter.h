@@ -73,8 +73,9 @@ class Emitter {
   struct BufferInfo {
     llvm::Value* base = nullptr;
     int64_t elements = 0;
-    int id = 0;
-    int lanes = 1;  // > 1: allocated inside a vectorized loop, each element is stored once a lane
+    int id = 0;        // of the buffer, for alias metadata
+    int instance = 0;  // of this allocation: unrolled code allocates one buffer several times
+    int lanes = 1;     // > 1: allocated inside a vectorized loop, each element is stored once a lane
     bool read_only = false;
     std::vector<int64_t> strides;
   };
@@ -215,6 +216,7 @@ class Emitter {
   std::unordered_map<const ir::BufferNode*, int> buffer_ids_;
   std::vector<std::pair<llvm::MDNode*, llvm::MDNode*>> alias_metadata_;  // by buffer id: scope, noalias
   int parallel_bodies_ = 0;
+  int instances_ = 0;
 };
 
 }  // namespace tensorsmith::codegen

@@ -461,7 +461,7 @@ Value* Emitter::pointer_to(const ir::Buffer& buffer, const BufferInfo& info, con
       continue;
     }
     Scope& scope = f_.scopes[static_cast<size_t>(depth)];
-    const std::vector<int64_t> key = key_of(info.id, element, depth);
+    const std::vector<int64_t> key = key_of(info.instance, element, depth);
     if (const auto it = scope.sums.find(key); it != scope.sums.end()) {
       pointer = it->second;
       continue;

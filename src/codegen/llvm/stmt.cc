@@ -204,6 +204,7 @@ void Emitter::emit_allocate(const ir::Allocate& allocate) {
   const ir::BufferNode* node = allocate.buffer.get();
   BufferInfo info;
   info.id = buffer_ids_.at(node);
+  info.instance = instances_++;
   info.lanes = lanes_;
   info.strides = node->effective_strides();
   info.elements = node->allocation_elements();
