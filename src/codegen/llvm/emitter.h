@@ -169,6 +169,8 @@ class Emitter {
   template <typename Instruction>
   Instruction* annotate(Instruction* access, const BufferInfo& info, bool invariant);
   llvm::Value* zero_block(int64_t bytes);
+  llvm::Value* guarded_pointer(const ir::Buffer& buffer, const Address& at, llvm::Value* condition,
+                               int64_t size);
   llvm::Value* vector_of_pointers(const ir::Buffer& buffer, const Address& at);
   llvm::Value* any_lane(llvm::Value* mask);
 

@@ -66,6 +66,22 @@ Value* Emitter::zero_block(int64_t bytes) {
 
 Value* Emitter::any_lane(Value* mask) { return b_.CreateOrReduce(mask); }
 
+// The address of the first lane where the condition holds, else that of zeros. Loads whose offsets differ by
+// little, as in unrolled code, share the choice: it is made for the start of a window.
+Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* condition, int64_t size) {
+  constexpr int64_t kWindow = 1024;  // bytes
+  Affine first = at.element;
+  first.lane = 0;
+  if (condition == nullptr) return pointer_to(buffer, *at.info, first);
+  const int64_t elements = kWindow / ir::bytes_of(buffer->dtype);
+  const int64_t offset = ((first.constant % elements) + elements) % elements;
+  first.constant -= offset;
+  Value* start =
+      b_.CreateSelect(condition, pointer_to(buffer, *at.info, first), zero_block(kWindow + size));
+  if (offset == 0) return start;
+  return b_.CreateGEP(memory_type(buffer->dtype), start, b_.getInt64(static_cast<uint64_t>(offset)));
+}
+
 Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, bool* zero_if_off) {
   const Address at = address_of(buffer, indices);
   llvm::Type* type = memory_type(buffer->dtype);
@@ -73,9 +89,6 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, bool* 
   // In range for all lanes: neither mask nor guard is needed for safety.
   Value* mask = at.in_range ? nullptr : mask_;
   Value* guard = at.in_range ? nullptr : guard_;
-  const auto safe_pointer = [&](Value* pointer, Value* condition, int64_t size) {
-    return condition == nullptr ? pointer : b_.CreateSelect(condition, pointer, zero_block(size));
-  };
   if (at.element.uniform()) {
     // Lanes that are all inactive may leave a wild address.
     Value* condition = guard;
@@ -83,7 +96,7 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, bool* 
       Value* any = any_lane(mask);
       condition = condition == nullptr ? any : b_.CreateAnd(condition, any);
     }
-    Value* pointer = safe_pointer(pointer_to(buffer, *at.info, at.element), condition, bytes);
+    Value* pointer = guarded_pointer(buffer, at, condition, bytes);
     // With a mask the condition is narrower than the guard, but then a zero for it is still right.
     if (zero_if_off != nullptr) *zero_if_off = guard != nullptr;
     auto* v = annotate(b_.CreateAlignedLoad(type, pointer, alignment_of(at)), *at.info, true);
@@ -92,9 +105,7 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, bool* 
   llvm::Type* vector = with_lanes(type);
   Value* v = nullptr;
   if (at.element.vector == nullptr && at.element.lane == 1) {
-    Affine first = at.element;
-    first.lane = 0;
-    Value* pointer = safe_pointer(pointer_to(buffer, *at.info, first), guard, bytes * lanes_);
+    Value* pointer = guarded_pointer(buffer, at, guard, bytes * lanes_);
     if (zero_if_off != nullptr) *zero_if_off = guard != nullptr;
     if (mask == nullptr) {
       v = annotate(b_.CreateAlignedLoad(vector, pointer, alignment_of(at)), *at.info, true);
