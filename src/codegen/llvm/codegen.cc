@@ -8,6 +8,7 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/passes.h"
+#include "codegen/llvm/promote.h"
 #include "ir/analysis.h"
 #include "ir/verify_program.h"
 
@@ -54,7 +55,8 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.vector_bytes = device.vector_bytes;
   traits.fma = device.arch == "aarch64" || device.has_feature("fma");
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
-  Emitter emitter(program, traits, options, *built.module);
+  const ir::Program promoted = promote_accumulators(program, device.vector_registers, device.vector_bytes);
+  Emitter emitter(promoted, traits, options, *built.module);
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();
   built.thread_bytes = emitter.thread_workspace_bytes();

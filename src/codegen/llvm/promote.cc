@@ -1,0 +1,448 @@
+#include "codegen/llvm/promote.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/analysis.h"
+#include "ir/bounds.h"
+#include "ir/structural.h"
+
+namespace tensorsmith::codegen {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::For;
+using ir::ForKind;
+using ir::Stmt;
+using ir::Var;
+
+// Code is emitted for each accumulator: with more of them than this, memory is no worse.
+constexpr int64_t kMaxSlots = 64;
+
+// The loops inside the one under consideration, and the conditions, around a statement.
+struct Context {
+  std::vector<const For*> loops;
+  std::vector<Expr> conditions;
+};
+
+struct Access {
+  const std::vector<Expr>* indices = nullptr;
+  std::vector<const For*> loops;  // those that the indices use, vectorized ones last
+  std::vector<Expr> guards;       // conditions on these loops and outer variables only
+  bool other_guards = false;      // conditions that mix them with the inner loops
+  bool is_store = false;
+};
+
+std::vector<const For*> loops_used(const std::vector<Expr>& indices, const std::vector<const For*>& loops) {
+  std::vector<const For*> used;
+  for (const For* loop : loops) {
+    if (std::any_of(indices.begin(), indices.end(),
+                    [&](const Expr& e) { return ir::uses_var(e, loop->var); }))
+      used.push_back(loop);
+  }
+  std::stable_partition(used.begin(), used.end(),
+                        [](const For* loop) { return loop->kind != ForKind::kVectorized; });
+  return used;
+}
+
+void add_conjuncts(const Expr& e, std::vector<Expr>& out) {
+  if (const auto* op = ir::as<ir::Binary>(e); op != nullptr && op->op == ir::BinaryOp::kAnd) {
+    add_conjuncts(op->a, out);
+    add_conjuncts(op->b, out);
+    return;
+  }
+  out.push_back(e);
+}
+
+// Calls fn for every access to the buffer inside a statement.
+class Walker {
+ public:
+  using Callback = std::function<void(const std::vector<Expr>&, const Context&, bool is_store)>;
+  Walker(const ir::BufferNode* buffer, Callback fn) : buffer_(buffer), fn_(std::move(fn)) {}
+
+  void walk(const Stmt& s) {
+    if (!s) return;
+    ir::visit(ir::overloaded{[&](const For& loop) {
+                               loads(loop.extent);
+                               context_.loops.push_back(&loop);
+                               walk(loop.body);
+                               context_.loops.pop_back();
+                             },
+                             [&](const ir::Store& store) {
+                               loads(store.value);
+                               for (const Expr& i : store.indices) loads(i);
+                               if (store.buffer.get() == buffer_) fn_(store.indices, context_, true);
+                             },
+                             [&](const ir::IfThenElse& branch) {
+                               loads(branch.condition);
+                               context_.conditions.push_back(branch.condition);
+                               walk(branch.then_body);
+                               context_.conditions.back() = !branch.condition;
+                               walk(branch.else_body);
+                               context_.conditions.pop_back();
+                             },
+                             [&](const ir::Seq& seq) {
+                               for (const Stmt& part : seq.stmts) walk(part);
+                             },
+                             [&](const ir::Allocate& allocate) { walk(allocate.body); }},
+              s);
+  }
+
+ private:
+  void loads(const Expr& e) {
+    ir::for_each_expr(e, [&](const Expr& x) {
+      const auto* load = ir::as<ir::Load>(x);
+      if (load != nullptr && load->buffer.get() == buffer_) fn_(load->indices, context_, false);
+    });
+  }
+  const ir::BufferNode* buffer_;
+  Callback fn_;
+  Context context_;
+};
+
+// Distinct values of the loops give distinct elements: coefficients like those of a mixed-radix number.
+bool is_injective(const Access& access, const Buffer& buffer) {
+  const std::vector<int64_t> strides = buffer->effective_strides();
+  std::vector<int64_t> coefficients(access.loops.size(), 0);
+  for (size_t d = 0; d < access.indices->size(); ++d) {
+    const std::optional<ir::AffineForm> form = ir::as_affine((*access.indices)[d]);
+    if (!form) return false;
+    for (size_t l = 0; l < access.loops.size(); ++l)
+      coefficients[l] += form->coefficient(access.loops[l]->var) * strides[d];
+  }
+  std::vector<std::pair<int64_t, int64_t>> digits;  // |coefficient|, extent
+  for (size_t l = 0; l < access.loops.size(); ++l)
+    digits.emplace_back(std::abs(coefficients[l]), ir::as_int(access.loops[l]->extent).value());
+  std::sort(digits.begin(), digits.end());
+  int64_t reach = 0;
+  for (const auto& [coefficient, extent] : digits) {
+    if (coefficient <= reach && extent > 1) return false;
+    reach += coefficient * (extent - 1);
+  }
+  return true;
+}
+
+class Promoter {
+ public:
+  Promoter(const ir::Program& program, int registers, int vector_bytes)
+      : program_(program), registers_(registers), vector_bytes_(vector_bytes) {}
+
+  Stmt rewrite(const Stmt& s) {
+    if (!s) return s;
+    return ir::visit(ir::overloaded{[&](const For& loop) { return rewrite_for(s, loop); },
+                                    [&](const ir::Store&) { return s; },
+                                    [&](const ir::IfThenElse& branch) {
+                                      Stmt a = rewrite(branch.then_body);
+                                      Stmt b = rewrite(branch.else_body);
+                                      if (a == branch.then_body && b == branch.else_body) return s;
+                                      return ir::make_if(branch.condition, std::move(a), std::move(b));
+                                    },
+                                    [&](const ir::Seq& seq) {
+                                      std::vector<Stmt> parts;
+                                      bool changed = false;
+                                      for (const Stmt& part : seq.stmts) {
+                                        parts.push_back(rewrite(part));
+                                        changed = changed || parts.back() != part;
+                                      }
+                                      return changed ? ir::make_seq(std::move(parts)) : s;
+                                    },
+                                    [&](const ir::Allocate& allocate) {
+                                      Stmt body = rewrite(allocate.body);
+                                      return body == allocate.body
+                                                 ? s
+                                                 : ir::make_allocate(allocate.buffer, std::move(body));
+                                    }},
+                     s);
+  }
+
+ private:
+  struct Promotion {
+    Buffer from;
+    Buffer to;
+    Access access;  // a representative
+  };
+
+  Stmt rewrite_for(const Stmt& s, const For& loop) {
+    std::vector<Promotion> promotions;
+    if (loop.kind == ForKind::kSerial && ir::as_int(loop.extent).value_or(1) > 1) {
+      const bool innermost = !contains_serial_loop(loop.body);
+      promotions = find(loop, innermost ? kMaxSlots : registers_);
+    }
+    Stmt current = s;
+    for (const Promotion& p : promotions) current = redirect(current, p);
+    // Other buffers may be accumulated further inside.
+    const For& now = std::get<For>(current->kind);
+    outer_[now.var.get()] = {0, ir::as_int(now.extent).value_or(ir::Interval::kPosInf) - 1};
+    Stmt body = rewrite(now.body);
+    if (body != now.body) {
+      For changed = now;
+      changed.body = std::move(body);
+      current = ir::make_for(std::move(changed));
+    }
+    for (const Promotion& p : promotions)
+      current = ir::make_allocate(p.to, ir::make_seq({copy(p, true), std::move(current), copy(p, false)}));
+    return current;
+  }
+
+  static bool contains_serial_loop(const Stmt& s) {
+    bool found = false;
+    ir::for_each_stmt(s, [&](const Stmt& inner) {
+      const auto* loop = ir::as<For>(inner);
+      if (loop != nullptr && loop->kind == ForKind::kSerial) found = true;
+    });
+    return found;
+  }
+
+  std::vector<Promotion> find(const For& loop, int64_t limit) const {
+    std::vector<Buffer> stored;
+    std::vector<const ir::BufferNode*> own;
+    bool parallel = false;
+    ir::for_each_stmt(loop.body, [&](const Stmt& s) {
+      if (const auto* store = ir::as<ir::Store>(s))
+        if (std::find(stored.begin(), stored.end(), store->buffer) == stored.end())
+          stored.push_back(store->buffer);
+      if (const auto* allocate = ir::as<ir::Allocate>(s)) own.push_back(allocate->buffer.get());
+      if (const auto* inner = ir::as<For>(s))
+        parallel = parallel || inner->kind == ForKind::kParallel || inner->kind == ForKind::kThread;
+    });
+    std::vector<Promotion> found;
+    if (parallel) return found;
+    int64_t slots = 0;
+    for (const Buffer& buffer : stored) {
+      // Small buffers of the program become registers as a whole.
+      const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
+      if (!is_output(buffer) && bytes <= kMaxSlots * vector_bytes_) continue;
+      if (std::find(own.begin(), own.end(), buffer.get()) != own.end()) continue;
+      std::optional<Access> access = common_access(loop, buffer);
+      if (!access) continue;
+      slots += slots_of(*access, buffer);
+      if (slots > limit) return {};
+      found.push_back({buffer, make_copy_buffer(*access, buffer), std::move(*access)});
+    }
+    return found;
+  }
+
+  int64_t slots_of(const Access& access, const Buffer& buffer) const {
+    int64_t slots = 1;
+    for (const For* l : access.loops) {
+      const int64_t extent = ir::as_int(l->extent).value();
+      const int64_t bytes = extent * ir::bytes_of(buffer->dtype);
+      slots *= l->kind == ForKind::kVectorized ? (bytes + vector_bytes_ - 1) / vector_bytes_ : extent;
+      if (slots > (1 << 20)) break;
+    }
+    return slots;
+  }
+
+  static Buffer make_copy_buffer(const Access& access, const Buffer& buffer) {
+    std::vector<int64_t> shape;
+    for (const For* l : access.loops) shape.push_back(ir::as_int(l->extent).value());
+    return ir::make_buffer(buffer->name + ".acc", buffer->dtype, std::move(shape), ir::MemoryScope::kLocal);
+  }
+
+  // The one way in which the loop's body accesses the buffer, if there is one and it is a reduction.
+  std::optional<Access> common_access(const For& loop, const Buffer& buffer) const {
+    std::optional<Access> first;
+    std::vector<Var> canonical;
+    std::vector<Expr> canonical_indices;
+    std::vector<Expr> canonical_guards;
+    bool ok = true;
+    bool loaded = false;
+    bool guards_differ = false;
+    Walker(buffer.get(), [&](const std::vector<Expr>& indices, const Context& context, bool is_store) {
+      if (!ok) return;
+      loaded = loaded || !is_store;
+      Access access = analyze(loop, indices, context, ok);
+      if (!ok) return;
+      guards_differ = guards_differ || access.other_guards;
+      if (!first) {
+        for (const For* l : access.loops) canonical.emplace_back(l->var.name());
+      } else if (access.loops.size() != canonical.size()) {
+        ok = false;
+        return;
+      }
+      ir::VarMap map;
+      for (size_t l = 0; l < canonical.size(); ++l) {
+        map[access.loops[l]->var.get()] = canonical[l];
+        if (!first) continue;
+        const For& a = *access.loops[l];
+        const For& b = *first->loops[l];
+        const bool vectors = a.kind == ForKind::kVectorized;
+        if (ir::as_int(a.extent) != ir::as_int(b.extent) || vectors != (b.kind == ForKind::kVectorized))
+          ok = false;
+      }
+      std::vector<Expr> renamed;
+      for (const Expr& e : indices) renamed.push_back(ir::substitute(e, map));
+      std::vector<Expr> renamed_guards;
+      for (const Expr& e : access.guards) renamed_guards.push_back(ir::substitute(e, map));
+      if (!first) {
+        ok = ok && is_injective(access, buffer);
+        first = std::move(access);
+        canonical_indices = std::move(renamed);
+        canonical_guards = std::move(renamed_guards);
+        return;
+      }
+      ok = ok && same(renamed, canonical_indices);
+      guards_differ = guards_differ || !same(renamed_guards, canonical_guards);
+    }).walk(loop.body);
+    if (!first || !ok || !loaded) return std::nullopt;
+    // Without one guard for all accesses, the copies must be in range without any.
+    if (guards_differ) {
+      if (!in_range(*first, buffer)) return std::nullopt;
+      first->guards.clear();
+    }
+    return first;
+  }
+
+  static bool same(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(),
+                      [](const Expr& x, const Expr& y) { return ir::structural_equal(x, y); });
+  }
+
+  // By the loops' extents alone.
+  bool in_range(const Access& access, const Buffer& buffer) const {
+    ir::VarBounds bounds = outer_;
+    for (const For* l : access.loops) bounds[l->var.get()] = {0, ir::as_int(l->extent).value() - 1};
+    for (size_t d = 0; d < access.indices->size(); ++d) {
+      const ir::Interval r = ir::bounds_of((*access.indices)[d], bounds);
+      if (!r.bounded() || r.min < 0 || r.max >= buffer->shape[d]) return false;
+    }
+    return true;
+  }
+
+  static Access analyze(const For& loop, const std::vector<Expr>& indices, const Context& context, bool& ok) {
+    Access access;
+    access.indices = &indices;
+    access.loops = loops_used(indices, context.loops);
+    const auto used = [&](const For* l) {
+      return std::find(access.loops.begin(), access.loops.end(), l) != access.loops.end();
+    };
+    const auto fail = [&] {
+      ok = false;
+      return access;
+    };
+    for (const Expr& e : indices) {
+      if (ir::uses_var(e, loop.var) || !ir::loads_of(e).empty()) return fail();
+    }
+    for (const For* l : access.loops)
+      if (!ir::as_int(l->extent) || *ir::as_int(l->extent) < 1) return fail();
+    // A serial loop over places around a reduction of its own is better served by promotion in there.
+    bool over_places = false;
+    for (const For* l : context.loops) {
+      if (l->kind != ForKind::kSerial) continue;
+      if (over_places && !used(l)) return fail();
+      over_places = over_places || used(l);
+    }
+    std::vector<Expr> conjuncts;
+    for (const Expr& e : context.conditions) add_conjuncts(e, conjuncts);
+    for (const Expr& e : conjuncts) {
+      bool inner = ir::uses_var(e, loop.var);
+      bool own = false;
+      for (const For* l : context.loops)
+        if (ir::uses_var(e, l->var)) (used(l) ? own : inner) = true;
+      if (!ir::loads_of(e).empty() || (inner && own)) {
+        access.other_guards = true;
+      } else if (!inner) {
+        access.guards.push_back(e);
+      }
+    }
+    return access;
+  }
+
+  // to[loops] = from[indices], or back.
+  static Stmt copy(const Promotion& p, bool in) {
+    ir::VarMap map;
+    std::vector<Expr> place;
+    std::vector<Var> vars;
+    for (const For* l : p.access.loops) {
+      vars.emplace_back(l->var.name());
+      map[l->var.get()] = vars.back();
+      place.push_back(vars.back());
+    }
+    std::vector<Expr> indices;
+    for (const Expr& e : *p.access.indices) indices.push_back(ir::substitute(e, map));
+    Stmt s = in ? ir::make_store(p.to, place, ir::load(p.from, indices))
+                : ir::make_store(p.from, indices, ir::load(p.to, place));
+    for (const Expr& guard : p.access.guards) s = ir::make_if(ir::substitute(guard, map), std::move(s));
+    for (size_t l = p.access.loops.size(); l-- > 0;) {
+      const bool vectors = p.access.loops[l]->kind == ForKind::kVectorized;
+      s = ir::make_for({vars[l], p.access.loops[l]->extent,
+                        vectors ? ForKind::kVectorized : ForKind::kUnrolled, ir::ThreadAxis::kNone, 0,
+                        std::move(s)});
+    }
+    return s;
+  }
+
+  // All accesses go to the copy.
+  Stmt redirect(const Stmt& s, const Promotion& p) {
+    std::vector<const For*> loops;
+    const std::function<Expr(const Expr&)> redirect_load = [&](const Expr& e) -> Expr {
+      const auto* load = ir::as<ir::Load>(e);
+      if (load == nullptr || load->buffer != p.from) return e;
+      return ir::load(p.to, place_of(load->indices, loops));
+    };
+    const std::function<Stmt(const Stmt&)> walk = [&](const Stmt& t) -> Stmt {
+      if (!t) return t;
+      return ir::visit(ir::overloaded{[&](const For& loop) {
+                                        For changed = loop;
+                                        loops.push_back(&loop);
+                                        changed.body = walk(loop.body);
+                                        loops.pop_back();
+                                        return changed.body == loop.body ? t
+                                                                         : ir::make_for(std::move(changed));
+                                      },
+                                      [&](const ir::Store& store) {
+                                        const Expr value = ir::rewrite(store.value, redirect_load);
+                                        if (store.buffer == p.from)
+                                          return ir::make_store(p.to, place_of(store.indices, loops), value);
+                                        std::vector<Expr> indices;
+                                        for (const Expr& i : store.indices)
+                                          indices.push_back(ir::rewrite(i, redirect_load));
+                                        return ir::make_store(store.buffer, std::move(indices), value);
+                                      },
+                                      [&](const ir::IfThenElse& branch) {
+                                        return ir::make_if(ir::rewrite(branch.condition, redirect_load),
+                                                           walk(branch.then_body), walk(branch.else_body));
+                                      },
+                                      [&](const ir::Seq& seq) {
+                                        std::vector<Stmt> parts;
+                                        for (const Stmt& part : seq.stmts) parts.push_back(walk(part));
+                                        return ir::make_seq(std::move(parts));
+                                      },
+                                      [&](const ir::Allocate& allocate) {
+                                        return ir::make_allocate(allocate.buffer, walk(allocate.body));
+                                      }},
+                       t);
+    };
+    return walk(s);
+  }
+
+  static std::vector<Expr> place_of(const std::vector<Expr>& indices, const std::vector<const For*>& loops) {
+    std::vector<Expr> place;
+    for (const For* l : loops_used(indices, loops)) place.push_back(l->var);
+    return place;
+  }
+
+  bool is_output(const Buffer& buffer) const {
+    return std::find(program_.outputs.begin(), program_.outputs.end(), buffer) != program_.outputs.end();
+  }
+
+  const ir::Program& program_;
+  const int64_t registers_;
+  const int64_t vector_bytes_;
+  ir::VarBounds outer_;  // ranges of the loops around
+};
+
+}  // namespace
+
+ir::Program promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes) {
+  ir::Program out = program;
+  out.body = Promoter(program, vector_registers, vector_bytes).rewrite(program.body);
+  return out;
+}
+
+}  // namespace tensorsmith::codegen
