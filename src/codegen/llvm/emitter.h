@@ -210,6 +210,7 @@ class Emitter {
   llvm::Value* mask_ = nullptr;   // <lanes_ x i1>, null = all lanes are active
   llvm::Value* guard_ = nullptr;  // uniform i1: loads may only read where it is true; null = true
   int64_t unroll_step_ = 0;       // of the enclosing auto_unroll_max_step
+  int64_t emitted_steps_ = 0;     // as Plan::steps counts
   int64_t shared_bytes_ = 0;
   int64_t thread_bytes_ = 0;
   int64_t zero_block_bytes_ = 0;

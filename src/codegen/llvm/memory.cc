@@ -76,8 +76,7 @@ Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* 
   const int64_t elements = kWindow / ir::bytes_of(buffer->dtype);
   const int64_t offset = ((first.constant % elements) + elements) % elements;
   first.constant -= offset;
-  Value* start =
-      b_.CreateSelect(condition, pointer_to(buffer, *at.info, first), zero_block(kWindow + size));
+  Value* start = b_.CreateSelect(condition, pointer_to(buffer, *at.info, first), zero_block(kWindow + size));
   if (offset == 0) return start;
   return b_.CreateGEP(memory_type(buffer->dtype), start, b_.getInt64(static_cast<uint64_t>(offset)));
 }
@@ -198,6 +197,8 @@ Value* Emitter::load_gather(const Buffer& buffer, const Address& at, Value* mask
 
 void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val value) {
   const Address at = address_of(buffer, indices);
+  const bool contiguous = at.element.uniform() || (at.element.lane == 1 && at.element.vector == nullptr);
+  emitted_steps_ += contiguous ? 1 : lanes_;
   if (at.element.uniform() && value.uniform && mask_ == nullptr) {
     annotate(b_.CreateAlignedStore(to_memory(buffer->dtype, value.value),
                                    pointer_to(buffer, *at.info, at.element), alignment_of(at)),

@@ -94,7 +94,8 @@ int64_t Plan::scan(const Stmt& s) {
                                  const std::optional<int64_t> extent = ir::as_int(loop.extent);
                                  if (loop.kind == ForKind::kVectorized && lanes_are_independent(loop)) {
                                    vectorizable_.insert(s.get());
-                                   return times(body, extent ? (*extent + 15) / 16 : kManySteps);
+                                   const int64_t lanes = is_contiguous(loop) ? 16 : 1;
+                                   return times(body, extent ? (*extent + lanes - 1) / lanes : kManySteps);
                                  }
                                  return times(body, extent ? *extent : kManySteps);
                                },
@@ -187,6 +188,18 @@ void Plan::find_register_loops(const Stmt& s) {
   walk(allocate.body);
   if (!ok || copies > kMaxUnrolledSteps) return;
   register_loops_.insert(found.begin(), found.end());
+}
+
+// All lanes of an access are neighbours, or one element.
+bool Plan::is_contiguous(const For& loop) {
+  bool ok = true;
+  for_each_access(loop.body, [&](const Access& a, bool) {
+    for (size_t d = 0; d < a.indices->size(); ++d) {
+      const std::optional<int64_t> c = coefficient((*a.indices)[d], loop.var);
+      ok = ok && c && (*c == 0 || (*c == 1 && d + 1 == a.indices->size()));
+    }
+  });
+  return ok;
 }
 
 // Sufficient: what is stored is loaded only with the same indices, each store goes to a place of its lane (to

@@ -13,8 +13,8 @@ class Plan {
  public:
   explicit Plan(const ir::Program& program);
 
-  // Stores that the statement executes when everything with a constant extent is unrolled, vectorized loops
-  // counting once for each 16 lanes; kManySteps at most.
+  // Stores that the statement executes when everything with a constant extent is unrolled. A vectorized loop
+  // counts once for each 16 lanes if its accesses are contiguous, else once a lane. kManySteps at most.
   int64_t steps(const ir::Stmt& s) const { return steps_.at(s.get()); }
   // The loop indexes a small local buffer that lives in registers once all indices are constant.
   bool indexes_registers(const ir::Stmt& loop) const { return register_loops_.contains(loop.get()); }
@@ -25,11 +25,14 @@ class Plan {
   static constexpr int64_t kManySteps = int64_t{1} << 40;
   // A statement with more steps is never unrolled further.
   static constexpr int64_t kMaxUnrolledSteps = 4096;
+  // A program that has emitted more is not unrolled any more: code generation takes more than linear time.
+  static constexpr int64_t kMaxProgramSteps = 8192;
 
  private:
   int64_t scan(const ir::Stmt& s);
   void find_register_loops(const ir::Stmt& allocate);
   static bool lanes_are_independent(const ir::For& loop);
+  static bool is_contiguous(const ir::For& loop);
 
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
   std::unordered_set<const ir::StmtNode*> register_loops_;

@@ -168,8 +168,9 @@ class Promoter {
 
   Stmt rewrite_for(const Stmt& s, const For& loop) {
     std::vector<Promotion> promotions;
-    if (loop.kind == ForKind::kSerial && ir::as_int(loop.extent).value_or(1) > 1) {
-      const bool innermost = !contains_serial_loop(loop.body);
+    const bool reducible = loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled;
+    if (reducible && ir::as_int(loop.extent).value_or(1) > 1) {
+      const bool innermost = loop.kind == ForKind::kUnrolled || !contains_serial_loop(loop.body);
       promotions = find(loop, innermost ? kMaxSlots : registers_);
     }
     Stmt current = s;

@@ -48,6 +48,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
   }
   const int64_t steps = plan_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
+    limit = std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
     if (extent && (*extent == 1 || steps <= limit)) {
       emit_unrolled(loop, *extent);
     } else {
