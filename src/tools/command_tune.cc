@@ -79,6 +79,24 @@ nlohmann::json number_or_null(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
+// Calls times latency, over the tasks whose untuned and best schedules both ran.
+struct MeasuredSum {
+  size_t tasks = 0;
+  double untuned = 0;
+  double tuned = 0;
+};
+
+MeasuredSum measured_sum(const search::TuneProgress& progress) {
+  MeasuredSum sum;
+  for (const auto& task : progress.tasks) {
+    if (!std::isfinite(task.default_seconds) || !std::isfinite(task.best_seconds)) continue;
+    ++sum.tasks;
+    sum.untuned += task.weight * task.default_seconds;
+    sum.tuned += task.weight * task.best_seconds;
+  }
+  return sum;
+}
+
 void print_report(const TuneCommandOptions& options, const search::TuneReport& report,
                   const std::optional<EndToEnd>& end_to_end) {
   const search::TuneProgress& p = report.final;
@@ -120,8 +138,16 @@ void print_report(const TuneCommandOptions& options, const search::TuneReport& r
   fmt::print("{}", table.text());
   fmt::print("{} trials in {} ({} found in {})\n", p.trials, format_duration(p.elapsed_seconds), p.resumed,
              options.database);
-  fmt::print("sum of tasks: untuned {}, tuned {} ({:.2f}x)\n", format_seconds(p.model_default_seconds()),
-             format_seconds(p.model_best_seconds()), p.model_default_seconds() / p.model_best_seconds());
+  const MeasuredSum sum = measured_sum(p);
+  if (sum.tasks > 0) {
+    fmt::print("sum of {} tasks: untuned {}, tuned {} ({:.2f}x)\n",
+               sum.tasks == p.tasks.size() ? "all" : fmt::format("the {} measured", sum.tasks),
+               format_seconds(sum.untuned), format_seconds(sum.tuned), sum.untuned / sum.tuned);
+  }
+  if (sum.tasks < p.tasks.size()) {
+    fmt::print("{} of {} tasks were not reached and keep their untuned schedule; run it again to go on\n",
+               p.tasks.size() - sum.tasks, p.tasks.size());
+  }
   if (end_to_end) {
     fmt::print("end to end:   untuned {}, tuned {} ({:.2f}x)\n", format_seconds(end_to_end->untuned),
                format_seconds(end_to_end->tuned), end_to_end->untuned / end_to_end->tuned);
