@@ -87,6 +87,9 @@ Result<TransposedGeometry> read_transposed(OpContext& ctx, const Shape& input, c
     int64_t begin = auto_pad == "VALID" ? 0 : pads[d];
     int64_t out = full - begin - (auto_pad == "VALID" ? 0 : pads[rank + d]);
     if (wanted || same) {
+      if (wanted && ((*wanted)[d] < 1 || (*wanted)[d] > kMaxElements)) {
+        return ctx.invalid("attribute output_shape is out of range");
+      }
       out = wanted ? (*wanted)[d] : input[d] * g.strides[d];
       // What the output asks for beyond the full result is filled with zeros at the end.
       const int64_t total = std::max<int64_t>(full - out, 0);

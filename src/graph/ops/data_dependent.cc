@@ -234,13 +234,13 @@ Result<std::vector<Tensor>> fold_mel_weight_matrix(OpContext& ctx) {
     if (ctx.constant(i)->num_elements() != 1) return ctx.invalid("the inputs must be scalars");
     v[i] = number(*ctx.constant(i), 0);
   }
-  const auto mels = static_cast<int64_t>(v[0]);
-  const auto length = static_cast<int64_t>(v[1]);
   const auto dtype = onnx_dtype(ctx.int_attr("output_datatype", 1));
   if (!dtype || !ir::is_float(*dtype)) return ctx.unsupported("an output that is not a float");
   if (!(v[0] >= 1 && v[0] <= 65536 && v[1] >= 1 && v[1] <= 65536 && v[2] > 0)) {
     return ctx.invalid("the sizes are out of range");
   }
+  const auto mels = static_cast<int64_t>(v[0]);
+  const auto length = static_cast<int64_t>(v[1]);
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = to_mel(v[3]);
   const double step = (to_mel(v[4]) - low) / static_cast<double>(mels + 2);

@@ -83,6 +83,7 @@ Result<Buffers> emit_average_pool(OpContext& ctx) {
   const ir::DType dtype = ctx.dtype(0);
   const ir::Buffer data = pad_for_windows(ctx, ctx.in(0), window, ir::make_const(dtype, 0));
   const ir::Buffer sum = pool(ctx, "pool_sum", data, window, ir::Combiner::kSum, keep);
+  if (ctx.error()) return *ctx.error();  // the extents below are only reasonable together
 
   // How many elements of the window count: those inside the input, or inside the padded input.
   std::vector<ir::Axis> axes = axes_for(sum->shape);

@@ -56,6 +56,7 @@ Result<Buffers> emit_space_to_depth(OpContext& ctx) {
   if (x.size() != 4 || block < 1 || block > 65536 || x[2] % block != 0 || x[3] % block != 0 || x[1] < 1) {
     return ctx.invalid("blocksize " + std::to_string(block) + " does not fit " + describe(ctx.dtype(0), x));
   }
+  if (block * block > kMaxElements / x[1]) return ctx.invalid("the result would be too large");
   std::vector<ir::Axis> axes = axes_for({x[0], x[1] * block * block, x[2] / block, x[3] / block});
   const Exprs v = vars_of(axes);
   const Expr within = ir::floordiv(v[1], x[1]);
@@ -84,7 +85,9 @@ Result<Buffers> emit_tile(OpContext& ctx) {
   if (repeats.size() != x.size()) return ctx.invalid("repeats does not have one number a dimension");
   Shape shape = x;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (repeats[d] < 0 || repeats[d] > kMaxGeometry) return ctx.invalid("repeats are out of range");
+    if (repeats[d] < 0 || repeats[d] > kMaxElements / std::max<int64_t>(x[d], 1)) {
+      return ctx.invalid("repeats are out of range");
+    }
     shape[d] *= repeats[d];
   }
   if (!is_reasonable(shape)) return ctx.invalid("the result would be too large");
@@ -105,7 +108,7 @@ Result<Buffers> emit_reverse_sequence(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const int64_t batch_axis = ctx.int_attr("batch_axis", 1);
   const int64_t time_axis = ctx.int_attr("time_axis", 0);
-  if (x.size() < 2 || batch_axis + time_axis != 1 || (batch_axis != 0 && batch_axis != 1)) {
+  if (x.size() < 2 || (batch_axis != 0 && batch_axis != 1) || time_axis != 1 - batch_axis) {
     return ctx.invalid("batch_axis and time_axis must be 0 and 1 in some order");
   }
   const auto b = static_cast<size_t>(batch_axis);
