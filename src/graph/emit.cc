@@ -41,6 +41,7 @@ std::string WorkloadBuilder::unique_name(const std::string& name) {
 }
 
 bool is_supported_operator(const std::string& op) {
+  if (op == kMoveOperator) return false;  // ours, unknown to ONNX
   return op == "Constant" || find_operator(op) != nullptr || find_fold_operator(op) != nullptr;
 }
 

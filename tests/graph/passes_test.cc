@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/ops/op_context.h"
+#include "graph/ops/move.h"
 #include "graph_builder.h"
 #include "onnx_testdata.h"
 
@@ -253,6 +253,82 @@ TEST(FoldConstants, WithinTheLimits) {
   small.max_fold_cost = 10;
   ASSERT_TRUE(fold_constants(after, small).ok());
   EXPECT_THAT(ops(after), ElementsAre("Add", "Transpose", "MatMul"));
+}
+
+// ShuffleNet's channel shuffle.
+TEST(MergeMoves, ChannelShuffle) {
+  GraphBuilder b;
+  ValueId x = b.node("Relu", {b.input({1, 12, 3, 5})});
+  x = b.node("Reshape", {x, b.integers({1, 4, 3, 3, 5})});
+  x = b.node("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3, 4}}});
+  x = b.node("Reshape", {x, b.integers({1, 12, 3, 5})});
+  const Graph before = b.finish({b.node("Exp", {x})});
+  Graph after = before;
+  merge_moves(after);
+  eliminate_dead_nodes(after);
+  EXPECT_THAT(ops(after), ElementsAre("Relu", "Move", "Exp"));
+  expect_same(before, after, 1);
+}
+
+// Both halves of a shuffle are read from its source.
+TEST(MergeMoves, ShuffleAndSplit) {
+  GraphBuilder b;
+  ValueId x = b.node("Relu", {b.input({1, 8, 4, 4})});
+  x = b.node("Reshape", {x, b.integers({4, 2, 16})});
+  x = b.node("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
+  x = b.node("Reshape", {x, b.integers({2, 1, 4, 4, 4})});
+  std::vector<ValueId> outputs;
+  for (int64_t half = 0; half < 2; ++half) {
+    lower::Tensor index = lower::Tensor::zeros(ir::DType::kI64, {});
+    index.set(0, ir::scalar_int(ir::DType::kI64, half));
+    outputs.push_back(b.node("Gather", {x, b.constant(index)}));
+  }
+  const Graph before = b.finish(outputs);
+  Graph after = before;
+  merge_moves(after);
+  eliminate_dead_nodes(after);
+  EXPECT_THAT(ops(after), ElementsAre("Relu", "Move", "Move"));
+  expect_same(before, after, 1);
+}
+
+TEST(MergeMoves, SlicesCompose) {
+  GraphBuilder b;
+  const ValueId x = b.input({10, 6});
+  const ValueId first =
+      b.node("Slice", {x, b.integers({9}), b.integers({0}), b.integers({0}), b.integers({-2})});
+  const ValueId second = b.node("Slice", {first, b.integers({1}), b.integers({4}), b.integers({0})});
+  const Graph before = b.finish({b.node("Transpose", {second})});
+  Graph after = before;
+  merge_moves(after);
+  eliminate_dead_nodes(after);
+  EXPECT_THAT(ops(after), ElementsAre("Move"));
+  expect_same(before, after, 1);
+}
+
+// The rows of the result would be read through divisions, and a lone reshape is free already.
+TEST(MergeMoves, LeavesFlattenedColumns) {
+  GraphBuilder b;
+  ValueId x = b.node("Transpose", {b.input({3, 4, 5})}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  const Graph flattened = b.finish({b.node("Reshape", {x, b.integers({60})})});
+  Graph after = flattened;
+  merge_moves(after);
+  EXPECT_THAT(ops(after), ElementsAre("Transpose", "Reshape"));
+  GraphBuilder c;
+  ValueId y = c.node("Reshape", {c.input({6, 4}), c.integers({2, 3, 4})});
+  const Graph reshapes = c.finish({c.node("Reshape", {y, c.integers({24})})});
+  after = reshapes;
+  merge_moves(after);
+  EXPECT_THAT(ops(after), ElementsAre("Reshape", "Reshape"));
+}
+
+TEST(MergeMoves, StepsRoundTrip) {
+  const MoveStep step{{2, 5}, {{1, 2, 1}, {-1, 0, 3}, {0, -1, 1}}, false};
+  const auto read = decode_step(encode_step(step), {10, 4, 2});
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(encode_step(*read), encode_step(step));
+  EXPECT_FALSE(decode_step(encode_step(step), {8, 4, 2}).has_value());
+  EXPECT_FALSE(decode_step(std::vector<int64_t>{0, 9, 1}, {4}).has_value());
+  EXPECT_FALSE(decode_step(std::vector<int64_t>{1, 1, 5}, {4}).has_value());
 }
 
 TEST(EliminateDeadNodes, DropsNodesAndValues) {

@@ -30,6 +30,9 @@ struct FoldEntry {
   Folder fold;  // called when ctx.constant(i) is there for each input that is there
 };
 
+// Made by merge_moves() only, never imported: the index maps of attributes step_0, step_1, ... (ops/move.h).
+inline constexpr const char* kMoveOperator = "Move";
+
 // Null if there is none.
 const OpEntry* find_operator(std::string_view op);
 const FoldEntry* find_fold_operator(std::string_view op);
@@ -46,6 +49,7 @@ std::span<const OpEntry> einsum_operators();
 std::span<const OpEntry> gather_operators();
 std::span<const OpEntry> gemm_operators();
 std::span<const OpEntry> loss_operators();
+std::span<const OpEntry> move_operators();
 std::span<const OpEntry> normalization_operators();
 std::span<const OpEntry> pad_operators();
 std::span<const OpEntry> pool_operators();

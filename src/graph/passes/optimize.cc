@@ -9,6 +9,7 @@ Status optimize(Graph& graph, const OptimizeOptions& options) {
   fold_channel_scales(graph);
   fold_pads(graph);
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
+  merge_moves(graph);
   eliminate_dead_nodes(graph);
   return verify_graph(graph);
 }

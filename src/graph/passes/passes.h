@@ -28,6 +28,12 @@ void fold_channel_scales(Graph& graph);
 //   Pad(x, spatial p) -> Conv(pads q)  =>  Conv(x, pads p + q)
 void fold_pads(Graph& graph);
 
+// Chains of Reshape, Transpose, Slice and Gather at constant indices read their source directly, as one node,
+// where rows stay contiguous reads. Channel shuffles and head splits become single kernels or part of their
+// reader's.
+//   Reshape -> Transpose -> Reshape  =>  Move(step_0 = ..., step_1 = ..., step_2 = ...)
+void merge_moves(Graph& graph);
+
 // Ids in range, each value defined once and before its use, outputs defined.
 Status verify_graph(const Graph& graph);
 
