@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/analysis.h"
 #include "ir/linear.h"
 #include "ir/simplifier.h"
 #include "ir/simplify.h"
@@ -366,6 +367,24 @@ void Simplifier::assume(const Expr& condition, bool truth) {
     }
   }
   truths_.emplace_back(condition, truth);
+}
+
+void Simplifier::assume_during(const Stmt& body, const Expr& condition, bool truth) {
+  if (body == nullptr) return;
+  if (const Binary* n = as<Binary>(condition);
+      n != nullptr && n->op == (truth ? BinaryOp::kAnd : BinaryOp::kOr)) {
+    assume_during(body, n->a, truth);
+    return assume_during(body, n->b, truth);
+  }
+  const std::vector<const Load*> loads = loads_of(condition);
+  bool written = false;
+  if (!loads.empty()) {
+    for_each_stmt(body, [&](const Stmt& s) {
+      const Store* store = as<Store>(s);
+      for (const Load* l : loads) written = written || (store != nullptr && store->buffer == l->buffer);
+    });
+  }
+  if (!written) assume(condition, truth);
 }
 
 Interval Simplifier::bounds(const Expr& e) {

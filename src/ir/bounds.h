@@ -34,7 +34,8 @@ struct AffineForm {
   std::vector<std::pair<Var, int64_t>> terms;
   int64_t coefficient(const Var& var) const;
 };
-// nullopt if e is not affine in its variables (after simplification with the given ranges).
+// nullopt if e is not a kI64 expression that is affine in its variables, as it stands or after
+// simplification.
 std::optional<AffineForm> as_affine(const Expr& e);
 
 }  // namespace tensorsmith::ir

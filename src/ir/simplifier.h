@@ -11,6 +11,7 @@
 #include "ir/bounds.h"
 #include "ir/expr.h"
 #include "ir/linear.h"
+#include "ir/stmt.h"
 
 namespace tensorsmith::ir {
 
@@ -29,6 +30,8 @@ class Simplifier {
   // Takes the condition (already simplified) to be true or false from here on. Conditions that contradict
   // what is known may be ignored: the code under them is never reached.
   void assume(const Expr& condition, bool truth);
+  // The same for the execution of body: leaves out what depends on buffers that body writes.
+  void assume_during(const Stmt& body, const Expr& condition, bool truth);
 
   Expr simplify(const Expr& e);
   // Bounds of an integer or bool expression.

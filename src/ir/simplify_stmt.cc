@@ -36,7 +36,8 @@ class StmtSimplifier {
     // A range of one value replaces the variable by it.
     simplifier_.bind(n.var, {0, count.max == Interval::kPosInf ? count.max : count.max - 1});
     // Inside the loop, variable < extent.
-    if (as<IntImm>(extent) == nullptr) simplifier_.assume(binary(BinaryOp::kLt, n.var, extent), true);
+    if (as<IntImm>(extent) == nullptr)
+      simplifier_.assume_during(n.body, binary(BinaryOp::kLt, n.var, extent), true);
     Stmt body = run(n.body);
     simplifier_.rollback(before);
     if (body == nullptr) return nullptr;
@@ -65,10 +66,10 @@ class StmtSimplifier {
     Expr condition = simplifier_.simplify(n.condition);
     if (const IntImm* imm = as<IntImm>(condition)) return run(imm->value != 0 ? n.then_body : n.else_body);
     const Simplifier::Mark before = simplifier_.mark();
-    simplifier_.assume(condition, true);
+    simplifier_.assume_during(n.then_body, condition, true);
     Stmt then_body = run(n.then_body);
     simplifier_.rollback(before);
-    simplifier_.assume(condition, false);
+    simplifier_.assume_during(n.else_body, condition, false);
     Stmt else_body = run(n.else_body);
     simplifier_.rollback(before);
     if (then_body == nullptr && else_body == nullptr) return nullptr;

@@ -103,7 +103,8 @@ class ProgramVerifier {
       reached = count.max > 0;
       if (reached) {
         simplifier_.bind(n.var, {0, count.max == Interval::kPosInf ? count.max : count.max - 1});
-        if (!constant.has_value()) simplifier_.assume(binary(BinaryOp::kLt, n.var, extent), true);
+        if (!constant.has_value())
+          simplifier_.assume_during(n.body, binary(BinaryOp::kLt, n.var, extent), true);
       }
     }
     unreached_ += reached ? 0 : 1;
@@ -131,8 +132,8 @@ class ProgramVerifier {
     if (n.condition.dtype() != DType::kBool) fail("the condition is not bool");
     if (error_.has_value()) return;
     path_.pop_back();
-    under(n.condition, true, [&] { stmt(n.then_body); });
-    under(n.condition, false, [&] { stmt(n.else_body); });
+    under(n.condition, true, [&] { stmt(n.then_body); }, n.then_body);
+    under(n.condition, false, [&] { stmt(n.else_body); }, n.else_body);
   }
 
   void allocate(const Allocate& n) {
@@ -145,15 +146,19 @@ class ProgramVerifier {
     if (!error_.has_value()) path_.pop_back();
   }
 
-  // Runs fn where the condition has the given value.
+  // Runs fn where the condition has the given value; body is the statement that fn is about, if it is one.
   template <class Fn>
-  void under(const Expr& condition, bool value, const Fn& fn) {
+  void under(const Expr& condition, bool value, const Fn& fn, const Stmt& body = nullptr) {
     if (error_.has_value()) return;
     if (!in_bounds_) return fn();
     const Expr simple = simplifier_.simplify(condition);
     const bool never = is_int_value(simple, value ? 0 : 1);
     const Simplifier::Mark before = simplifier_.mark();
-    simplifier_.assume(simple, value);
+    if (body != nullptr) {
+      simplifier_.assume_during(body, simple, value);
+    } else {
+      simplifier_.assume(simple, value);
+    }
     unreached_ += never ? 1 : 0;
     fn();
     unreached_ -= never ? 1 : 0;

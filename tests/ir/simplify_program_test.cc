@@ -111,6 +111,10 @@ TEST(SimplifyProgram, LoopsAndBranches) {
   expect_simplified("for i in 50 { if i == 7 { C[i] = A[i + 1] } }",
                     "for i in 50 { if i == 7 { C[7] = A[8] } }");
   expect_simplified("for i in 50 { for j in min(i + 1, 1) { C[i] = A[j] } }", "for i in 50 { C[i] = A[0] }");
+  expect_simplified("alloc M: i64[1] { M[0] = 3 if M[0] < 5 { if M[0] < 6 { C[0] = 1.0 } } }",
+                    "alloc M: i64[1] { M[0] = 3 if M[0] < 5 { C[0] = 1.0 } }");
+  const char* changing = "alloc M: i64[1] { M[0] = 3 if M[0] < 5 { M[0] = 9 if M[0] < 6 { C[0] = 1.0 } } }";
+  expect_simplified(changing, changing);
   expect_simplified("for o in 7 { for i in 8 { if o * 8 + i < 56 { C[0] = 1.0 } } }",
                     "for o in 7 { for i in 8 { C[0] = 1.0 } }");
 }

@@ -118,6 +118,10 @@ TEST(VerifyProgram, RefusesWhatItCannotProve) {
   EXPECT_THAT(unproven("for i in 60 { if i < 50 && A[i] > 0.0 { C[i] = 1.0 } }"),
               HasSubstr("if: cannot prove"));
   EXPECT_THAT(unproven("for i in 4 { C[N[i]] = 1.0 }"), HasSubstr("[-inf, inf]"));
+  // A guard that reads what its body changes does not hold throughout the body.
+  proven("alloc M: i64[4] { M[0] = 7 if M[0] >= 0 && M[0] < 50 { C[M[0]] = 1.0 } }");
+  EXPECT_THAT(unproven("alloc M: i64[4] { M[0] = 7 if M[0] >= 0 && M[0] < 50 { M[0] = 99 C[M[0]] = 1.0 } }"),
+              HasSubstr("[-inf, inf]"));
   EXPECT_THAT(unproven("for i in N[0] { C[i] = 1.0 }"), HasSubstr("[0, inf]"));
 }
 
