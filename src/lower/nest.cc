@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/analysis.h"
-
 namespace tensorsmith::lower {
 
 using ir::Expr;
@@ -86,6 +84,7 @@ NestBuilder::NestBuilder(const sched::Schedule& schedule, const sched::Bounds& b
   infos_.resize(n);
   leaf_values_.resize(n);
   root_min_.resize(n);
+  overreach_.resize(n);
   for (size_t s = 0; s < n; ++s) {
     const sched::Stage& stage = schedule.stages[s];
     if (stage.is_placeholder() || stage.attach == sched::AttachKind::kInlined) continue;
@@ -188,66 +187,56 @@ Index NestBuilder::region_min(size_t s, size_t root) {
   return arena_.resolve(Rewriter(arena_, bindings, load_writer_).index(min));
 }
 
-// An attached stage has room for its whole region. Vector lanes beyond the tensor's extent are harmless if
-// what they read is there: packed constants have padding. Example: 16 output channels at a time of 40,
-// weights packed by 16.
-int64_t NestBuilder::lanes_beyond(size_t s, size_t axis) const {
-  const sched::Stage& stage = schedule_.stages[s];
-  const sched::StageBounds& b = bounds_.stages[s];
-  if (stage.attach != sched::AttachKind::kAt || axis >= stage.op->spatial.size()) return 0;
-  int leaf = static_cast<int>(axis);
-  const StageInfo& facts = infos_[s];
-  while (facts.made_into[at(leaf)] >= 0) {
-    const auto* split = std::get_if<SplitRelation>(&stage.relations[at(facts.made_into[at(leaf)])]);
-    if (split == nullptr) return 0;
-    leaf = split->children.back();
-  }
-  if (stage.iterators[at(leaf)].annotation != Annotation::kVectorize) return 0;
-  const Range min = arena_.range(root_min_[s][axis]);
-  if (min.low < 0) return 0;
-  const int64_t lanes = b.extents[at(leaf)];
-  const int64_t end = min.high + (b.root_extent[axis] + lanes - 1) / lanes * lanes;
-  const ir::Var& var = stage.op->spatial[axis].var;
-  for (const ir::Load* load : *stage.loads) {
-    const StoragePlan& plan = storage_.at(load->buffer.get());
-    for (size_t d = 0; d < load->indices.size(); ++d) {
-      if (!ir::uses_var(load->indices[d], var)) continue;
-      const auto* ref = ir::as<ir::VarRef>(load->indices[d]);
-      if (ref == nullptr || plan.layout == nullptr || !schedule_.stages[at(plan.stage)].is_placeholder())
-        return 0;
-      int64_t capacity = 0;
-      for (const sched::LayoutDim& digit : *plan.layout) {
-        if (at(digit.dim) == d) capacity = std::max(capacity, digit.divisor * digit.extent);
-      }
-      if (capacity < end) return 0;
-    }
-  }
-  return lanes;
-}
-
 Stmt NestBuilder::stage(size_t s, int peels) {
   const sched::Stage& stage = schedule_.stages[s];
   const sched::StageBounds& b = bounds_.stages[s];
-  const size_t rank = stage.op->spatial.size();
   info(s);
+  for (size_t a = 0; a < stage.num_roots(); ++a) {
+    root_min_[s][a] = region_min(s, a);
+    if (b.root_may_leave[a] != 0 && root_min_[s][a].is_constant() &&
+        root_min_[s][a].constant >= axis_extent(s, a))
+      return nullptr;
+  }
+  Overreach& over = overreach_[s];
+  over.axes = overreach_candidates(s);
+  while (true) {
+    over.failed.assign(over.axes.size(), 0);
+    const IndexArena::Mark mark = arena_.mark();
+    Stmt body = nest(s, initial_state(s, peels), 0);
+    if (std::find(over.failed.begin(), over.failed.end(), 1) == over.failed.end()) return body;
+    arena_.rollback(mark);
+    for (size_t a = 0; a < over.axes.size(); ++a)
+      over.axes[a] = over.axes[a] != 0 && over.failed[a] == 0 ? 1 : 0;
+  }
+}
+
+int64_t NestBuilder::axis_extent(size_t s, size_t root) const {
+  const ir::Operation& op = *schedule_.stages[s].op;
+  return root < op.spatial.size() ? op.spatial[root].extent : op.reduce[root - op.spatial.size()].extent;
+}
+
+NestBuilder::State NestBuilder::initial_state(size_t s, int peels) {
+  const sched::Stage& stage = schedule_.stages[s];
+  const sched::StageBounds& b = bounds_.stages[s];
+  Overreach& over = overreach_[s];
+  over.partial.assign(stage.num_roots(), 0);
   State state;
   state.peels = peels;
   state.limits = b.extents;
   for (size_t a = 0; a < stage.num_roots(); ++a) {
-    root_min_[s][a] = region_min(s, a);
     if (b.root_may_leave[a] == 0) continue;
-    const int64_t extent = a < rank ? stage.op->spatial[a].extent : stage.op->reduce[a - rank].extent;
+    const int64_t extent = axis_extent(s, a);
     const Index& min = root_min_[s][a];
-    const int64_t lanes = lanes_beyond(s, a);
+    const bool reach = a < over.axes.size() && over.axes[a] != 0;
     if (min.is_constant()) {
-      if (extent <= min.constant) return nullptr;
       int64_t needed = extent - min.constant;
-      if (lanes > 0) needed = (needed + lanes - 1) / lanes * lanes;
+      if (reach) needed = round_to_lanes(s, a, needed);
       state.limits[a] = std::min(state.limits[a], needed);
       if (min.constant < 0) state.guards.push_back({static_cast<int>(a), min, 0, extent});
-    } else if (lanes == 0) {
+    } else if (!reach) {
       state.guards.push_back({static_cast<int>(a), min, 0, extent});
     }
+    if (!reach || min.is_constant()) over.partial[a] = 1;
   }
   for (size_t r = 0; r < stage.relations.size(); ++r) {
     if (const auto* split = std::get_if<SplitRelation>(&stage.relations[r])) {
@@ -272,7 +261,7 @@ Stmt NestBuilder::stage(size_t s, int peels) {
       }
     }
   }
-  return nest(s, std::move(state), 0);
+  return state;
 }
 
 void NestBuilder::to_guard(State& state, size_t constraint) {
@@ -600,6 +589,7 @@ std::vector<Expr> NestBuilder::physical(const StoragePlan& plan, std::vector<Ind
 
 Expr NestBuilder::write_load(const ir::Load& load, std::vector<Index> indices) {
   const StoragePlan& plan = storage_.at(load.buffer.get());
+  check_overreach(load, plan, indices);
   return ir::load(plan.buffer, physical(plan, std::move(indices)));
 }
 
@@ -629,6 +619,7 @@ Stmt NestBuilder::innermost(size_t s, bool init) {
     const size_t a = op.spatial.size() + r;
     bindings.emplace_back(op.reduce[r].var.get(), value_of(s, static_cast<int>(a)));
   }
+  writing_ = s;
   Rewriter rewriter(arena_, bindings, load_writer_);
   const Expr next = rewriter.value(op.bodies[0]);
   if (!op.has_reduction()) return store(op.output(), point, next);

@@ -84,9 +84,20 @@ class NestBuilder {
   // Whether the tail is better cut at the next child, so that the loops of this one need not be doubled.
   bool defer(size_t s, const Constraint& c) const;
   State init_state(size_t s, const State& state);
-  // If values of this axis beyond the tensor may be computed, the number of them that a vectorized loop
-  // computes at once, else 0.
-  int64_t lanes_beyond(size_t s, size_t axis) const;
+  // Overreach (overreach.cc): an attached stage has room for its whole region, and computing the part of it
+  // beyond the tensor is harmless where everything read for it is there. It is tried, and each read is
+  // checked when it is written; then neither guards nor cut loops are needed.
+  struct Overreach {
+    std::vector<char> axes;     // by spatial axis: may exceed the tensor
+    std::vector<char> failed;   // those for which a read was not known to be there
+    std::vector<char> partial;  // by root axis: the region is not computed to its end
+  };
+  std::vector<char> overreach_candidates(size_t s) const;
+  void check_overreach(const ir::Load& load, const StoragePlan& plan, const std::vector<Index>& logical);
+  // The number of values to compute so that the vectorized loop of the axis, if there is one, runs in full.
+  int64_t round_to_lanes(size_t s, size_t axis, int64_t needed) const;
+  int64_t axis_extent(size_t s, size_t root) const;
+  State initial_state(size_t s, int peels);
   int64_t inner_product(size_t s, const sched::SplitRelation& split, size_t child) const;
 
   Index value_of(size_t s, int iterator);
@@ -105,6 +116,8 @@ class NestBuilder {
   std::vector<StageInfo> infos_;
   std::vector<std::vector<Index>> leaf_values_;  // by stage and iterator
   std::vector<std::vector<Index>> root_min_;     // by stage and root axis, while the stage is being written
+  std::vector<Overreach> overreach_;             // by stage
+  size_t writing_ = 0;                           // the stage whose body is being written
   Rewriter::LoadWriter load_writer_;
 };
 

@@ -121,7 +121,10 @@ Expr Rewriter::rebuild(const Expr& e) {
                        [&](const ir::Select& n) {
                          Expr condition = value(n.condition);
                          if (const auto known = ir::as_int(condition)) return value(*known != 0 ? n.a : n.b);
+                         const IndexArena::Mark mark = arena_.mark();
+                         assume(n.condition);
                          Expr a = value(n.a);
+                         arena_.rollback(mark);
                          Expr b = value(n.b);
                          if (condition.same_as(n.condition) && a.same_as(n.a) && b.same_as(n.b)) return e;
                          return ir::select(std::move(condition), std::move(a), std::move(b));
@@ -152,6 +155,23 @@ Expr Rewriter::rebuild(const Expr& e) {
                        },
                    },
                    e);
+}
+
+// Learns what a true condition says about indices.
+void Rewriter::assume(const Expr& condition) {
+  const auto* n = ir::as<ir::Binary>(condition);
+  if (n == nullptr) return;
+  if (n->op == BinaryOp::kAnd) {
+    assume(n->a);
+    assume(n->b);
+    return;
+  }
+  if (!ir::is_comparison(n->op) || n->op == BinaryOp::kNe || n->a.dtype() != DType::kI64) return;
+  const Index d = index(n->a) - index(n->b);
+  if (n->op == BinaryOp::kLt) arena_.learn_not_positive(d + 1);
+  if (n->op == BinaryOp::kLe || n->op == BinaryOp::kEq) arena_.learn_not_positive(d);
+  if (n->op == BinaryOp::kGe || n->op == BinaryOp::kEq) arena_.learn_not_positive(d * -1);
+  if (n->op == BinaryOp::kGt) arena_.learn_not_positive(d * -1 + 1);
 }
 
 Expr Rewriter::rebuild_binary(const Expr& e, const ir::Binary& n) {

@@ -1,0 +1,82 @@
+#include <algorithm>
+
+#include "ir/analysis.h"
+#include "lower/nest.h"
+
+namespace tensorsmith::lower {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+// One past the largest index of a dimension that the layout has room for; what the tensor does not fill is
+// zero.
+int64_t capacity(const sched::Layout& layout, size_t dim) {
+  int64_t result = 0;
+  for (const sched::LayoutDim& digit : layout) {
+    if (at(digit.dim) == dim) result = std::max(result, digit.divisor * digit.extent);
+  }
+  return std::max<int64_t>(result, 1);
+}
+
+bool within(const Range& r, int64_t extent) { return r.low >= 0 && r.high < extent; }
+
+}  // namespace
+
+int64_t NestBuilder::round_to_lanes(size_t s, size_t axis, int64_t needed) const {
+  const sched::Stage& stage = schedule_.stages[s];
+  int leaf = static_cast<int>(axis);
+  while (infos_[s].made_into[at(leaf)] >= 0) {
+    const auto* split =
+        std::get_if<sched::SplitRelation>(&stage.relations[at(infos_[s].made_into[at(leaf)])]);
+    if (split == nullptr) return needed;
+    leaf = split->children.back();
+  }
+  if (stage.iterators[at(leaf)].annotation != sched::Annotation::kVectorize) return needed;
+  const int64_t lanes = bounds_.stages[s].extents[at(leaf)];
+  return (needed + lanes - 1) / lanes * lanes;
+}
+
+// Example: 16 output channels at a time of 40. The accumulators of the last 16 may all be computed if the
+// weights are packed by 16, which fills up with zeros; only the first 8 are stored.
+std::vector<char> NestBuilder::overreach_candidates(size_t s) const {
+  const sched::Stage& stage = schedule_.stages[s];
+  std::vector<char> axes(stage.op->spatial.size(), 0);
+  if (stage.attach != sched::AttachKind::kAt) return axes;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const Index& min = root_min_[s][a];
+    if (bounds_.stages[s].root_may_leave[a] == 0 || arena_.range(min).low < 0) continue;
+    const int64_t needed = axis_extent(s, a) - min.constant;
+    // Where the number of values is known, loops are cut; only vectors are better run in full.
+    axes[a] = !min.is_constant() || round_to_lanes(s, a, needed) != needed ? 1 : 0;
+  }
+  return axes;
+}
+
+void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
+                                  const std::vector<Index>& logical) {
+  Overreach& over = overreach_[writing_];
+  const std::vector<ir::Axis>& axes = schedule_.stages[writing_].op->spatial;
+  for (size_t a = 0; a < over.axes.size(); ++a) {
+    if (over.axes[a] == 0 || over.failed[a] != 0) continue;
+    for (size_t d = 0; d < logical.size(); ++d) {
+      if (!ir::uses_var(load.indices[d], axes[a].var)) continue;
+      const int64_t extent = load.buffer->shape[d];
+      const Range r = arena_.range(logical[d]);
+      bool there = within(r, extent);
+      const auto producer = at(plan.stage);
+      if (!plan.shrunk) {
+        if (plan.layout != nullptr && schedule_.stages[producer].is_placeholder()) {
+          there = within(r, capacity(*plan.layout, d));
+        }
+      } else if (!there) {
+        const Range local = arena_.range(logical[d] - root_min_[producer][d]);
+        there =
+            overreach_[producer].partial[d] == 0 && within(local, bounds_.stages[producer].root_extent[d]);
+      }
+      if (!there) over.failed[a] = 1;
+    }
+  }
+}
+
+}  // namespace tensorsmith::lower
