@@ -24,18 +24,21 @@ struct LoweredProgram {
 // ir::verify and reads and writes in range (ir::verify_in_bounds proves it but for a few indices of fused
 // loops whose tiles do not line up). Errors name the stage.
 //
-//  - kPeel cuts the outermost loop of a split: full tiles without guards, then the tail with the loops inside
-//  cut to what
-//    remains. Where that loop is fused, parallel or split again, a branch inside it chooses. A nest is
-//    doubled three times at most; further tails are guarded. A vectorized loop is never cut in two, but may
-//    get shorter.
-//  - A guard stands at the outermost loop that decides it.
-//  - The init of a reduction is a nest of its own over the spatial loops from Stage::init_at (or the
-//  outermost reduce
-//    loop) inwards. kArgMax / kArgMin start with the largest index, which loses every tie.
-//  - An attached stage's tensor holds its region only and is allocated at the attach point; a root stage's is
-//  global
-//    and allocated around its uses.
+// Tails: kPeel cuts the last level of a split that can be cut: full tiles without guards, then the tail with
+// the loops inside cut to what remains; loops outside may vary in length. Where the loop is fused, parallel
+// or split again, a branch inside it chooses. A nest is doubled three times at most, further tails are
+// guarded; a vectorized loop is never cut in two, but may get shorter.
+//
+// Guards stand at the outermost loop that decides them. An attached stage computes its region to the end
+// where everything it reads for that is there (padding of packed constants, reads under selects, attached
+// producers that do the same); otherwise an attached reduction gets one nest for regions inside the tensor
+// and a guarded one.
+//
+// Reductions: the init is a nest of its own over the spatial loops from Stage::init_at (or the outermost
+// reduce loop) inwards. kArgMax and kArgMin start with the largest index, which loses every tie.
+//
+// Storage: an attached stage's tensor holds its region only and is allocated at the attach point; a root
+// stage's is global and allocated around its uses. An intermediate that no one reads is still computed.
 Result<LoweredProgram> lower(const sched::Schedule& schedule, std::string name = "kernel");
 
 // Copies a logical row-major tensor into a layout, padding with zeros. source and destination hold whole

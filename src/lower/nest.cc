@@ -15,9 +15,6 @@ namespace {
 
 size_t at(int i) { return static_cast<size_t>(i); }
 
-// Each peeled tail doubles the code below; beyond this, guards.
-constexpr int kMaxPeels = 3;
-
 ir::ForKind kind_of(Annotation a) {
   switch (a) {
     case Annotation::kNone:
@@ -202,7 +199,7 @@ Stmt NestBuilder::stage(size_t s, int peels) {
   while (true) {
     over.failed.assign(over.axes.size(), 0);
     const IndexArena::Mark mark = arena_.mark();
-    Stmt body = nest(s, initial_state(s, peels), 0);
+    Stmt body = whole_or_guarded(s, initial_state(s, peels));
     if (std::find(over.failed.begin(), over.failed.end(), 1) == over.failed.end()) return body;
     arena_.rollback(mark);
     for (size_t a = 0; a < over.axes.size(); ++a)
@@ -213,188 +210,6 @@ Stmt NestBuilder::stage(size_t s, int peels) {
 int64_t NestBuilder::axis_extent(size_t s, size_t root) const {
   const ir::Operation& op = *schedule_.stages[s].op;
   return root < op.spatial.size() ? op.spatial[root].extent : op.reduce[root - op.spatial.size()].extent;
-}
-
-NestBuilder::State NestBuilder::initial_state(size_t s, int peels) {
-  const sched::Stage& stage = schedule_.stages[s];
-  const sched::StageBounds& b = bounds_.stages[s];
-  Overreach& over = overreach_[s];
-  over.partial.assign(stage.num_roots(), 0);
-  State state;
-  state.peels = peels;
-  state.limits = b.extents;
-  for (size_t a = 0; a < stage.num_roots(); ++a) {
-    if (b.root_may_leave[a] == 0) continue;
-    const int64_t extent = axis_extent(s, a);
-    const Index& min = root_min_[s][a];
-    const bool reach = a < over.axes.size() && over.axes[a] != 0;
-    if (min.is_constant()) {
-      int64_t needed = extent - min.constant;
-      if (reach) needed = round_to_lanes(s, a, needed);
-      state.limits[a] = std::min(state.limits[a], needed);
-      if (min.constant < 0) state.guards.push_back({static_cast<int>(a), min, 0, extent});
-    } else if (!reach) {
-      state.guards.push_back({static_cast<int>(a), min, 0, extent});
-    }
-    if (!reach || min.is_constant()) over.partial[a] = 1;
-  }
-  for (size_t r = 0; r < stage.relations.size(); ++r) {
-    if (const auto* split = std::get_if<SplitRelation>(&stage.relations[r])) {
-      const int64_t limit = state.limits[at(split->parent)];
-      const int64_t inner = inner_product(s, *split, 0);
-      int64_t& outer_limit = state.limits[at(split->children[0])];
-      if (inner * b.extents[at(split->children[0])] <= limit) continue;
-      outer_limit = std::min(outer_limit, (limit + inner - 1) / inner);
-      if (limit % inner != 0)
-        state.constraints.push_back({static_cast<int>(r), 0, limit, split->parent, limit});
-    } else {
-      const auto& fuse = std::get<FuseRelation>(stage.relations[r]);
-      for (size_t k = 0; k < fuse.parents.size(); ++k) {
-        const int parent = fuse.parents[k];
-        const int64_t limit = state.limits[at(parent)];
-        if (limit >= b.extents[at(parent)]) continue;
-        if (k == 0) {
-          state.limits[at(fuse.child)] = b.extents[at(fuse.child)] / b.extents[at(parent)] * limit;
-        } else {
-          state.guards.push_back({parent, 0, 0, limit});
-        }
-      }
-    }
-  }
-  return state;
-}
-
-void NestBuilder::to_guard(State& state, size_t constraint) {
-  const Constraint c = state.constraints[constraint];
-  state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(constraint));
-  state.guards.push_back({c.iterator, 0, 0, c.limit});
-}
-
-bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt& result) {
-  const StageInfo& facts = info(s);
-  for (size_t k = 0; k < state.constraints.size();) {
-    Constraint& c = state.constraints[k];
-    descend(s, c);
-    const auto& split = std::get<SplitRelation>(schedule_.stages[s].relations[at(c.relation)]);
-    const int child = split.children[c.child];
-    if (facts.depth[at(child)] >= position) {
-      ++k;
-      continue;
-    }
-    const int64_t inner = inner_product(s, split, c.child);
-    const Index full = arena_.floordiv(c.rest, inner);
-    const Index rest = arena_.floormod(c.rest, inner);
-    const Index v = value_of(s, child);
-    const Range r = arena_.range(v - full);
-    if (r.high < 0) {
-      state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(k));
-      continue;
-    }
-    const bool no_tail = rest.is_constant() && rest.constant == 0;
-    if (r.low > 0 || (r.low == 0 && no_tail)) {
-      result = nullptr;
-      return true;
-    }
-    if (r.low == 0 && r.high == 0) {
-      ++c.child;
-      c.rest = rest;
-      continue;
-    }
-    if (split.tail == sched::TailPolicy::kPeel && defer(s, c)) {
-      c.rest = c.rest - v * inner;
-      ++c.child;
-      continue;
-    }
-    if (split.tail != sched::TailPolicy::kPeel || state.peels >= kMaxPeels || !rest.is_constant()) {
-      to_guard(state, k);
-      continue;
-    }
-    State main = state;
-    State tail = std::move(state);
-    main.constraints.erase(main.constraints.begin() + static_cast<std::ptrdiff_t>(k));
-    if (!no_tail) ++main.peels, ++tail.peels;
-    const auto branch = [&](State branch_state, const Range& difference) {
-      const IndexArena::Mark mark = arena_.mark();
-      IndexArena::Saved saved;
-      if (full.is_constant()) {
-        saved = arena_.restrict_to(v, {difference.low + full.constant, difference.high + full.constant});
-      }
-      arena_.learn_not_positive(v - full - difference.high);
-      if (difference.low == difference.high) arena_.learn_not_positive(full + difference.low - v);
-      Stmt body = nest(s, std::move(branch_state), position);
-      arena_.restore(saved);
-      arena_.rollback(mark);
-      return body;
-    };
-    Stmt main_body = r.low < 0 ? branch(std::move(main), {-Range::kUnbounded, -1}) : nullptr;
-    Stmt tail_body;
-    if (!no_tail) {
-      ++tail.constraints[k].child;
-      tail.constraints[k].rest = rest;
-      tail_body = branch(std::move(tail), {0, 0});
-      if (tail_body != nullptr && r.high > 0) {
-        tail_body = ir::make_if(arena_.compare(ir::BinaryOp::kEq, v - full), tail_body);
-      }
-    }
-    if (main_body != nullptr) {
-      result = ir::make_if(arena_.compare(ir::BinaryOp::kLt, v - full), main_body, tail_body);
-    } else if (tail_body != nullptr) {
-      result = r.low < 0 ? ir::make_if(arena_.compare(ir::BinaryOp::kGe, v - full), tail_body) : tail_body;
-    }
-    return true;
-  }
-  return false;
-}
-
-// What is left to the last child alone is a matter of the child's own split.
-void NestBuilder::descend(size_t s, Constraint& c) const {
-  const sched::Stage& stage = schedule_.stages[s];
-  while (true) {
-    const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
-    const int made_into = infos_[s].made_into[at(split.children[c.child])];
-    if (c.child + 1 < split.children.size() || made_into < 0 ||
-        !std::holds_alternative<SplitRelation>(stage.relations[at(made_into)])) {
-      return;
-    }
-    c.relation = made_into;
-    c.child = 0;
-  }
-}
-
-bool NestBuilder::defer(size_t s, const Constraint& c) const {
-  const sched::Stage& stage = schedule_.stages[s];
-  const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
-  // At the last child nothing would be left to cut: its loop itself would be of varying length.
-  if (c.child + 2 >= split.children.size()) return false;
-  const int next = split.children[c.child + 1];
-  const StageInfo& facts = infos_[s];
-  return facts.made_into[at(next)] < 0 && stage.iterators[at(next)].annotation == Annotation::kNone &&
-         facts.depth[at(next)] > facts.depth[at(split.children[c.child])];
-}
-
-bool NestBuilder::take_guards(size_t s, State& state, int position, Expr& condition,
-                              std::vector<IndexArena::Saved>& restricted) {
-  const StageInfo& facts = info(s);
-  const auto add = [&](Expr e) { condition = condition.defined() ? condition && e : e; };
-  std::vector<Guard> later;
-  for (Guard& g : state.guards) {
-    if (facts.depth[at(g.iterator)] >= position) {
-      later.push_back(std::move(g));
-      continue;
-    }
-    const Index v = arena_.resolve(g.base + value_of(s, g.iterator));
-    // Both are below 0 where the guard holds.
-    for (const Index& need : {arena_.less_than_zero(v - g.upper), g.lower - v - 1}) {
-      const Range r = arena_.range(need);
-      if (r.high < 0) continue;
-      if (r.low >= 0) return false;
-      add(arena_.compare(ir::BinaryOp::kLt, need));
-      arena_.learn_not_positive(need + 1);
-    }
-    restricted.push_back(arena_.restrict_to(v, {g.lower, g.upper - 1}));
-  }
-  state.guards = std::move(later);
-  return true;
 }
 
 NestBuilder::State NestBuilder::init_state(size_t s, const State& state) {

@@ -32,6 +32,9 @@ class NestBuilder {
   ir::Stmt root_stage(size_t s);
 
  private:
+  // Each peeled tail doubles the code below; beyond this, guards.
+  static constexpr int kMaxPeels = 3;
+
   // value(children[child ..] of the relation) < rest must hold, given the values of the children before. rest
   // may depend on loops outside.
   struct Constraint {
@@ -69,6 +72,7 @@ class NestBuilder {
 
   StageInfo& info(size_t s);
   ir::Stmt stage(size_t s, int peels);
+  ir::Stmt whole_or_guarded(size_t s, State state);
   ir::Stmt nest(size_t s, State state, int position);
   // extent: at most the constant; less where fewer iterations are needed.
   ir::Stmt loop(size_t s, State state, int position, int64_t extent, const Index& fewer);

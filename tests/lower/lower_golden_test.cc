@@ -95,6 +95,26 @@ TEST(LowerGolden, Convolution) {
                  });
 }
 
+// A tile's region beyond the tensor is computed where that is harmless: the padding inlined, and attached.
+TEST(LowerGolden, TileBeyondTheTensor) {
+  const ir::Workload w = test::small::conv2d(3, 11, 6, 3, 1, 1);
+  const std::vector<Step> tile = {
+      ComputeInline{5},
+      Split{6, 3, {4}, true, kPredicate},
+      Split{6, 2, {4}, true, kPredicate},
+      Split{6, 1, {4}, true, kPredicate},
+      Reorder{6, {0, 1, 3, 5, 4, 6, 2}},
+      ComputeAt{4, 6, 3},
+      PackLayout{1, {{0, 4, 2}, {1, 1, 3}, {2, 1, 3}, {3, 1, 3}, {0, 1, 4}}},
+  };
+  std::vector<Step> inlined = tile;
+  inlined.insert(inlined.begin(), ComputeInline{3});
+  expect_program("tile_beyond_inlined_pad", w, inlined);
+  std::vector<Step> attached = tile;
+  attached.push_back(ComputeAt{3, 6, 3});
+  expect_program("tile_beyond_attached_pad", w, attached);
+}
+
 TEST(LowerGolden, SoftmaxInOneLoop) {
   expect_program(
       "softmax_fused", test::small::softmax(6, 20),

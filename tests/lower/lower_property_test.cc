@@ -142,9 +142,7 @@ TEST(LowerProperty, RandomWorkloads) {
 }
 
 // Loops bound to GPU axes run one after the other here, each thread with its own copy of what it shares.
-TEST(LowerProperty, Threads) {
-  run_cases(0, 800, true, true);
-}
+TEST(LowerProperty, Threads) { run_cases(0, 800, true, true); }
 
 }  // namespace
 }  // namespace tensorsmith::lower
