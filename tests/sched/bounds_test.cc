@@ -46,6 +46,7 @@ class Evaluator {
             [&](const ir::Cast& n) { return ir::eval_cast(e.dtype(), eval(n.a)); },
             [&](const ir::Call& n) {
               std::vector<ir::Scalar> args;
+              args.reserve(n.args.size());
               for (const ir::Expr& arg : n.args) args.push_back(eval(arg));
               return ir::eval_call(n.intrinsic, args[0], args.size() > 1 ? args[1] : ir::Scalar{});
             },

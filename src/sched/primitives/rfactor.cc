@@ -81,10 +81,9 @@ Status apply(Schedule& schedule, const Rfactor& step) {
   }
   for (const Relation& relation : stage.relations) {
     const auto* split = std::get_if<SplitRelation>(&relation);
-    const auto* fuse = std::get_if<FuseRelation>(&relation);
-    const int member = split != nullptr ? split->parent : fuse->child;
-    if (stage.iterators[static_cast<size_t>(member)].kind == IterKind::kSpatial &&
-        !(fuse && fuse->parents.empty()))
+    const int member = split != nullptr ? split->parent : std::get<FuseRelation>(relation).child;
+    const bool unit = split == nullptr && std::get<FuseRelation>(relation).parents.empty();
+    if (stage.iterators[static_cast<size_t>(member)].kind == IterKind::kSpatial && !unit)
       return illegal("the spatial loops of " + name + " were changed before; rfactor must come first");
   }
 
