@@ -20,7 +20,7 @@
 
 namespace tensorsmith::sched {
 
-enum class IterKind : uint8_t { kSpatial, kReduce };  // fuse refuses to mix them
+enum class IterKind : uint8_t { kSpatial, kReduce, kMixed /* fused of both */ };
 enum class Annotation : uint8_t {
   kNone,
   kUnroll,
