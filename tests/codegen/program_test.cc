@@ -191,6 +191,36 @@ TEST(Program, SelectReadsOnlyTheChosenSide) {
   }
 }
 
+// Strided rows with padding: guards of the row are uniform, those of the column differ between lanes.
+TEST(Program, SelectOfStridedLoads) {
+  for (const DType t : {DType::kF32, DType::kI16}) {
+    for (const int64_t stride : {2, 3, 5, -1, -2}) {
+      const int64_t lanes = 16, width = 24, columns = 32;
+      const Buffer x = make_buffer("X", t, {5, width});
+      const Buffer y = make_buffer("Y", t, {7, columns});
+      const Buffer z = make_buffer("Z", t, {7, columns});
+      const Var i("i"), jo("jo"), v("v");
+      const Expr j = Expr(jo) * lanes + Expr(v);
+      const Expr row = Expr(i) - 1;
+      const Expr column = j * stride + (stride < 0 ? 23 : -3);
+      const Expr row_inside = row >= Expr(0) && row < Expr(5);
+      const Expr column_inside = column >= Expr(0) && column < Expr(width);
+      const Stmt padded = ir::make_store(
+          y, {i, j},
+          ir::select(row_inside && column_inside, ir::load(x, {row, column}), ir::make_const(t, 0)) +
+              ir::select(column_inside && row_inside, ir::load(x, {row, column}), ir::make_const(t, 3)));
+      const Stmt cleared = ir::make_store(z, {i, j}, ir::make_const(t, 1));
+      const Stmt branch =
+          ir::make_if(row_inside && column_inside, ir::make_store(z, {i, j}, ir::load(x, {row, column})));
+      check({"strided select",
+             {x},
+             {y, z},
+             loop(i, 7,
+                  loop(jo, columns / lanes, vectorized(v, lanes, ir::make_seq({padded, cleared, branch}))))});
+    }
+  }
+}
+
 TEST(Program, MasksOfBranchesInsideLanes) {
   const Buffer x = make_buffer("X", DType::kF32, {10});
   const Buffer y = make_buffer("Y", DType::kF32, {10});

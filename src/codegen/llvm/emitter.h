@@ -140,6 +140,13 @@ class Emitter {
   Val eval_generic(const ir::Expr& e);
   Val eval_unary(ir::DType dtype, ir::UnaryOp op, const ir::Expr& a);
   Val eval_binary(ir::DType dtype, const ir::Binary& op);
+  // uniform && lanes; null = true.
+  struct Condition {
+    llvm::Value* uniform = nullptr;
+    llvm::Value* lanes = nullptr;
+    bool never = false;
+  };
+  Condition eval_condition(const ir::Expr& e);
   Val eval_select(const ir::Select& select);
   Val eval_branch(llvm::Value* condition, const ir::Expr& a, const ir::Expr& b);
   Val eval_call(ir::DType dtype, const ir::Call& call);
@@ -159,9 +166,17 @@ class Emitter {
     bool in_range = false;  // proven for all lanes, active or not
   };
   Address address_of(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
-  // zero_if_off: the caller needs 0 where guard_ is false.
-  Val load(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, bool* zero_if_off = nullptr);
-  llvm::Value* load_strided(const ir::Buffer& buffer, const Address& at);
+  // Asks for 0 where the guard is false and, if lanes, in inactive lanes.
+  struct ZeroRequest {
+    bool lanes = false;
+    bool granted = false;
+  };
+  Val load(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, ZeroRequest* zero = nullptr);
+  llvm::Value* load_vector(const ir::Buffer& buffer, const Address& at, llvm::Value* guard, llvm::Value* mask,
+                           llvm::Align align);
+  int64_t blocks_of(int64_t stride) const;
+  llvm::Value* load_strided(const ir::Buffer& buffer, const Address& at, llvm::Value* guard,
+                            llvm::Value* mask);
   llvm::Value* load_gather(const ir::Buffer& buffer, const Address& at, llvm::Value* mask);
   void store(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, Val value);
   void store_scatter(const ir::Buffer& buffer, const Address& at, llvm::Value* value);

@@ -286,40 +286,60 @@ Value* Emitter::integer_division(BinaryOp op, bool is_signed, Value* a, Value* b
   return result;
 }
 
+// The conjuncts of a condition, those that differ between lanes apart from the uniform ones. Null: true.
+Emitter::Condition Emitter::eval_condition(const Expr& e) {
+  if (const auto* op = ir::as<ir::Binary>(e); op != nullptr && op->op == BinaryOp::kAnd) {
+    const Condition a = eval_condition(op->a);
+    if (a.never) return a;
+    const Condition b = eval_condition(op->b);
+    if (b.never) return b;
+    const auto both = [&](Value* x, Value* y) {
+      return x == nullptr ? y : y == nullptr ? x : b_.CreateAnd(x, y);
+    };
+    return {both(a.uniform, b.uniform), both(a.lanes, b.lanes), false};
+  }
+  const Val v = eval(e);
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(v.value))
+    return {nullptr, nullptr, known->isZero()};
+  return v.uniform ? Condition{v.value, nullptr, false} : Condition{nullptr, v.value, false};
+}
+
 // Only the chosen side may read memory. A condition that differs between lanes becomes a mask of the side's
 // loads; a uniform one becomes a branch if a side is expensive, else the loads' addresses are made safe.
 Val Emitter::eval_select(const ir::Select& select) {
-  const Val condition = eval(select.condition);
-  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition.value))
-    return eval(known->isZero() ? select.b : select.a);
-  const auto under = [&](Value*& state, Value* extra, const auto& body) {
-    Value* before = state;
-    state = before == nullptr ? extra : b_.CreateAnd(before, extra);
+  const Condition c = eval_condition(select.condition);
+  if (c.never) return eval(select.b);
+  if (c.uniform == nullptr && c.lanes == nullptr) return eval(select.a);
+  const auto under = [&](Value* guard, Value* mask, const auto& body) {
+    Value* guard_before = guard_;
+    Value* mask_before = mask_;
+    const auto both = [&](Value* x, Value* y) {
+      return x == nullptr ? y : y == nullptr ? x : b_.CreateAnd(x, y);
+    };
+    guard_ = both(guard_before, guard);
+    mask_ = both(mask_before, mask);
     const Val v = body();
-    state = before;
+    guard_ = guard_before;
+    mask_ = mask_before;
     return v;
   };
-  Value* c = condition.value;
-  Val a;
-  Val b;
-  if (!condition.uniform) {
-    a = under(mask_, c, [&] { return eval(select.a); });
-    b = under(mask_, b_.CreateNot(c), [&] { return eval(select.b); });
-    return {b_.CreateSelect(c, broadcast(a), broadcast(b)), false};
+  const bool expensive = cost_of(select.a) > kBranchCost || cost_of(select.b) > kBranchCost;
+  if (c.lanes == nullptr && expensive) return eval_branch(c.uniform, select.a, select.b);
+  ZeroRequest zero{c.lanes != nullptr, false};
+  const auto* direct = ir::as<ir::Load>(select.a);
+  Val a = under(c.uniform, c.lanes, [&] {
+    return direct != nullptr && is_zero(select.b) ? load(direct->buffer, direct->indices, &zero)
+                                                  : eval(select.a);
+  });
+  if (zero.granted) return a;
+  if (c.lanes == nullptr) {
+    Val b = under(b_.CreateNot(c.uniform), nullptr, [&] { return eval(select.b); });
+    const bool vectors = unify(a, b);
+    return {b_.CreateSelect(c.uniform, a.value, b.value), !vectors};
   }
-  if (cost_of(select.a) > kBranchCost || cost_of(select.b) > kBranchCost)
-    return eval_branch(c, select.a, select.b);
-  if (const auto* l = ir::as<ir::Load>(select.a); l != nullptr && is_zero(select.b)) {
-    bool zero_if_off = false;
-    a = under(guard_, c, [&] { return load(l->buffer, l->indices, &zero_if_off); });
-    if (zero_if_off) return a;
-    b = eval(select.b);
-  } else {
-    a = under(guard_, c, [&] { return eval(select.a); });
-    b = under(guard_, b_.CreateNot(c), [&] { return eval(select.b); });
-  }
-  const bool vectors = unify(a, b);
-  return {b_.CreateSelect(c, a.value, b.value), !vectors};
+  Value* mask = c.uniform == nullptr ? c.lanes : b_.CreateAnd(c.lanes, broadcast({c.uniform, true}));
+  const Val b = under(nullptr, b_.CreateNot(mask), [&] { return eval(select.b); });
+  return {b_.CreateSelect(mask, broadcast(a), broadcast(b)), false};
 }
 
 Val Emitter::eval_branch(Value* condition, const Expr& a, const Expr& b) {

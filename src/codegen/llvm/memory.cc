@@ -81,10 +81,8 @@ Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* 
   return b_.CreateGEP(memory_type(buffer->dtype), start, b_.getInt64(static_cast<uint64_t>(offset)));
 }
 
-Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, bool* zero_if_off) {
+Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
   const Address at = address_of(buffer, indices);
-  llvm::Type* type = memory_type(buffer->dtype);
-  const int64_t bytes = ir::bytes_of(buffer->dtype);
   // In range for all lanes: neither mask nor guard is needed for safety.
   Value* mask = at.in_range ? nullptr : mask_;
   Value* guard = at.in_range ? nullptr : guard_;
@@ -95,79 +93,95 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, bool* 
       Value* any = any_lane(mask);
       condition = condition == nullptr ? any : b_.CreateAnd(condition, any);
     }
-    Value* pointer = guarded_pointer(buffer, at, condition, bytes);
-    // With a mask the condition is narrower than the guard, but then a zero for it is still right.
-    if (zero_if_off != nullptr) *zero_if_off = guard != nullptr;
-    auto* v = annotate(b_.CreateAlignedLoad(type, pointer, alignment_of(at)), *at.info, true);
+    Value* pointer = guarded_pointer(buffer, at, condition, ir::bytes_of(buffer->dtype));
+    if (zero != nullptr) zero->granted = guard != nullptr && !zero->lanes;
+    auto* v =
+        annotate(b_.CreateAlignedLoad(memory_type(buffer->dtype), pointer, alignment_of(at)), *at.info, true);
     return {from_memory(buffer->dtype, v), true};
   }
-  llvm::Type* vector = with_lanes(type);
+  if (zero != nullptr)
+    zero->granted = (guard != nullptr || guard_ == nullptr) && (mask != nullptr || !zero->lanes);
   Value* v = nullptr;
-  if (at.element.vector == nullptr && at.element.lane == 1) {
-    Value* pointer = guarded_pointer(buffer, at, guard, bytes * lanes_);
-    if (zero_if_off != nullptr) *zero_if_off = guard != nullptr;
-    if (mask == nullptr) {
-      v = annotate(b_.CreateAlignedLoad(vector, pointer, alignment_of(at)), *at.info, true);
-    } else {
-      v = annotate(
-          b_.CreateMaskedLoad(vector, pointer, alignment_of(at), mask, llvm::Constant::getNullValue(vector)),
-          *at.info, false);
-    }
+  const int64_t stride = at.element.lane;
+  if (at.element.vector == nullptr && stride == 1) {
+    v = load_vector(buffer, at, guard, mask, alignment_of(at));
+  } else if (at.element.vector == nullptr && (mask == nullptr || blocks_of(stride) > 0)) {
+    v = load_strided(buffer, at, guard, mask);
   } else {
     if (guard != nullptr) {
       Value* all = broadcast({guard, true});
       mask = mask == nullptr ? all : b_.CreateAnd(mask, all);
-      if (zero_if_off != nullptr) *zero_if_off = true;
     }
-    v = mask == nullptr && at.element.vector == nullptr ? load_strided(buffer, at)
-                                                        : load_gather(buffer, at, mask);
+    v = load_gather(buffer, at, mask);
   }
   return {from_memory(buffer->dtype, v), false};
 }
 
-// Lanes at a constant stride, all of them readable.
-Value* Emitter::load_strided(const Buffer& buffer, const Address& at) {
+// Consecutive elements from the first lane's on.
+Value* Emitter::load_vector(const Buffer& buffer, const Address& at, Value* guard, Value* mask,
+                            llvm::Align align) {
+  llvm::Type* vector = with_lanes(memory_type(buffer->dtype));
+  Value* pointer = guarded_pointer(buffer, at, guard, ir::bytes_of(buffer->dtype) * lanes_);
+  if (mask == nullptr) return annotate(b_.CreateAlignedLoad(vector, pointer, align), *at.info, true);
+  Value* zeros = llvm::Constant::getNullValue(vector);
+  return annotate(b_.CreateMaskedLoad(vector, pointer, align, mask, zeros), *at.info, false);
+}
+
+// Into how many contiguous vectors a strided access is taken apart; 0: lane by lane.
+int64_t Emitter::blocks_of(int64_t stride) const {
+  if (stride == -1) return 1;
+  return stride >= 2 && stride <= 4 && lanes_ >= 4 ? stride : 0;
+}
+
+// Lanes at a constant stride.
+Value* Emitter::load_strided(const Buffer& buffer, const Address& at, Value* guard, Value* mask) {
   llvm::Type* type = memory_type(buffer->dtype);
   const int64_t stride = at.element.lane;
-  Affine first = at.element;
-  first.lane = 0;
+  Address first = at;
+  first.element.lane = 0;
   const llvm::Align element_align(static_cast<uint64_t>(ir::bytes_of(buffer->dtype)));
-  const auto load_block = [&](int64_t offset) -> Value* {
-    Affine start = first;
-    start.constant += offset;
-    return annotate(
-        b_.CreateAlignedLoad(with_lanes(type), pointer_to(buffer, *at.info, start), element_align), *at.info,
-        true);
+  const auto at_offset = [&](int64_t offset) {
+    Address start = first;
+    start.element.constant += offset;
+    return start;
   };
   if (stride == -1) {
-    return b_.CreateVectorReverse(load_block(1 - lanes_));
+    Value* reversed = mask == nullptr ? nullptr : b_.CreateVectorReverse(mask);
+    return b_.CreateVectorReverse(load_vector(buffer, at_offset(1 - lanes_), guard, reversed, element_align));
   }
-  if (stride >= 2 && stride <= 4 && lanes_ >= 4) {
+  if (blocks_of(stride) > 0) {
     // Contiguous blocks that cover all lanes, the last one ending at the last lane so that nothing behind it
-    // is read; then one two-input shuffle a block.
+    // is read; then one two-input shuffle a block. A mask is spread to the elements of each block.
     const int64_t last = (lanes_ - 1) * stride;
     Value* result = nullptr;
     int64_t done = 0;  // lanes in result
     for (int64_t block = 0; block < stride; ++block) {
       const int64_t offset = block + 1 < stride ? block * lanes_ : last + 1 - lanes_;
-      Value* v = load_block(offset);
       llvm::SmallVector<int, 64> pick(static_cast<size_t>(lanes_), -1);
+      // Lane lanes_ of the mask's shuffle is false.
+      llvm::SmallVector<int, 64> spread(static_cast<size_t>(lanes_), lanes_);
       int64_t lane = 0;
       for (; lane < done; ++lane) pick[static_cast<size_t>(lane)] = static_cast<int>(lane);
-      for (; lane < lanes_ && lane * stride < offset + lanes_; ++lane)
-        pick[static_cast<size_t>(lane)] =
-            static_cast<int>(lane * stride - offset + (result == nullptr ? 0 : lanes_));
+      for (; lane < lanes_ && lane * stride < offset + lanes_; ++lane) {
+        const int64_t element = lane * stride - offset;
+        pick[static_cast<size_t>(lane)] = static_cast<int>(element + (result == nullptr ? 0 : lanes_));
+        spread[static_cast<size_t>(element)] = static_cast<int>(lane);
+      }
       done = lane;
+      Value* block_mask = nullptr;
+      if (mask != nullptr)
+        block_mask = b_.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), spread);
+      Value* v = load_vector(buffer, at_offset(offset), guard, block_mask, element_align);
       result = result == nullptr ? b_.CreateShuffleVector(v, pick) : b_.CreateShuffleVector(result, v, pick);
     }
     return result;
   }
+  TS_CHECK(mask == nullptr, "lanes one by one under a mask");
   Value* result = llvm::PoisonValue::get(with_lanes(type));
   for (int lane = 0; lane < lanes_; ++lane) {
-    Affine element = first;
-    element.constant += lane * stride;
-    auto* v = annotate(b_.CreateAlignedLoad(type, pointer_to(buffer, *at.info, element), element_align),
-                       *at.info, true);
+    const Address element = at_offset(lane * stride);
+    Value* pointer = guarded_pointer(buffer, element, guard, ir::bytes_of(buffer->dtype));
+    auto* v = annotate(b_.CreateAlignedLoad(type, pointer, element_align), *at.info, true);
     result = b_.CreateInsertElement(result, v, static_cast<uint64_t>(lane));
   }
   return result;

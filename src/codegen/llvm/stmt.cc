@@ -169,29 +169,27 @@ void Emitter::emit_vectorized(const For& loop, int64_t extent) {
 }
 
 void Emitter::emit_if(const ir::IfThenElse& branch) {
-  const Val condition = eval(branch.condition);
-  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition.value)) {
-    emit(known->isZero() ? branch.else_body : branch.then_body);
-    return;
-  }
-  if (!condition.uniform) {
-    Value* before = mask_;
-    const auto with_mask = [&](Value* mask, const Stmt& body) {
-      if (!body) return;
-      mask_ = before == nullptr ? mask : b_.CreateAnd(before, mask);
-      emit(body);
-      mask_ = before;
-    };
-    with_mask(condition.value, branch.then_body);
-    if (branch.else_body) with_mask(b_.CreateNot(condition.value), branch.else_body);
+  const Condition c = eval_condition(branch.condition);
+  if (c.never) return emit(branch.else_body);
+  if (c.uniform == nullptr && c.lanes == nullptr) return emit(branch.then_body);
+  Value* mask_before = mask_;
+  const auto with_mask = [&](Value* mask, const Stmt& body) {
+    if (mask != nullptr) mask_ = mask_before == nullptr ? mask : b_.CreateAnd(mask_before, mask);
+    emit(body);
+    mask_ = mask_before;
+  };
+  if (c.uniform == nullptr || (c.lanes != nullptr && branch.else_body)) {
+    Value* mask = c.uniform == nullptr ? c.lanes : b_.CreateAnd(c.lanes, broadcast({c.uniform, true}));
+    with_mask(mask, branch.then_body);
+    if (branch.else_body) with_mask(b_.CreateNot(mask), branch.else_body);
     return;
   }
   llvm::BasicBlock* then_block = new_block("then");
   llvm::BasicBlock* join = new_block("end");
   llvm::BasicBlock* else_block = branch.else_body ? new_block("else") : join;
-  b_.CreateCondBr(condition.value, then_block, else_block);
+  b_.CreateCondBr(c.uniform, then_block, else_block);
   b_.SetInsertPoint(then_block);
-  emit(branch.then_body);
+  with_mask(c.lanes, branch.then_body);
   b_.CreateBr(join);
   if (branch.else_body) {
     b_.SetInsertPoint(else_block);
