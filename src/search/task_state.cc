@@ -52,6 +52,17 @@ Proposal TaskState::default_proposal() const {
   return proposal;
 }
 
+Proposal TaskState::plain_proposal() const {
+  Proposal proposal;
+  proposal.candidate = space::Candidate{static_cast<int>(space_.num_sketches()) - 1, {}};
+  auto trace = space_.to_trace(*proposal.candidate);
+  TS_CHECK(trace.ok(), "plain loops of " + task_->name + " are not legal");
+  proposal.trace = std::move(*trace);
+  proposal.text = sched::print(proposal.trace);
+  proposal.origin = "search:" + encode(*proposal.candidate);
+  return proposal;
+}
+
 std::vector<float> TaskState::score(std::span<const space::Candidate> candidates,
                                     const learn::CostModel* model, ThreadPool& pool) {
   std::vector<float> draft(candidates.size(), kUnbuildable);

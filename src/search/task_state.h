@@ -38,6 +38,8 @@ class TaskState {
 
   // The untuned schedule.
   Proposal default_proposal() const;
+  // Plain loops: what is left if the default cannot be built or run.
+  Proposal plain_proposal() const;
   // At most count new programs; none if the space is exhausted. model may be null.
   std::vector<Proposal> propose(size_t count, const learn::CostModel* model, size_t score_budget,
                                 ThreadPool& pool);

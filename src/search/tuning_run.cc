@@ -170,6 +170,10 @@ Status TuningRun::measure_defaults() {
     if (states_[i]->default_known()) continue;
     if (finished()) break;
     TS_RETURN_IF_ERROR(measure(i, {states_[i]->default_proposal()}));
+    if (states_[i]->default_known() && !std::isfinite(states_[i]->best_seconds()) && !finished()) {
+      auto plain = states_[i]->plain_proposal();
+      if (!states_[i]->known_trace(plain.text)) TS_RETURN_IF_ERROR(measure(i, {std::move(plain)}));
+    }
     if (states_[i]->default_known() && states_[i]->history().empty()) states_[i]->finish_round();
   }
   return {};

@@ -143,7 +143,7 @@ void TiledPlan::make_slots() {
     parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, parallel);
   }
   if (!live_reduce_.empty())
-    unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {2, 2, 2, 1});
+    unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {3, 2, 2, 0.5});
   tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
 }
 
@@ -214,6 +214,29 @@ double TiledPlan::accumulators(const Choice& c) const {
          static_cast<double>((bytes + context_.machine.vector_bytes - 1) / context_.machine.vector_bytes);
 }
 
+// Size of the register tile's code, in simple vector instructions: what compile time grows with.
+double TiledPlan::unrolled_instructions(const Choice& c) const {
+  double size = accumulators(c);
+  int64_t product = 1;
+  for (size_t i = c.reduce_order.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(c.reduce_order[i]);
+    const int64_t length = two_level_ ? c.r1[axis - static_cast<size_t>(spatial_)] : extent(axis);
+    if (product * length > c.unroll) break;
+    product *= length;
+  }
+  size *= static_cast<double>(product);
+  // Conditions at every read, vectors of odd lengths and vectors that are shuffled together.
+  for (const auto where : c.pads)
+    if (where == PadLocation::kInline) size *= 4;
+  if ((c.lanes & (c.lanes - 1)) != 0) size *= 2;
+  for (const auto& operand : operands_) {
+    if (c.lanes == 1 || !operand.read.affine || (operand.packable && c.pack) || (operand.copyable && c.copy))
+      continue;
+    if (std::abs(operand.read.strides[static_cast<size_t>(c.vector_axis)]) > 1) size *= 3;
+  }
+  return size;
+}
+
 Status TiledPlan::check(Decisions d) const {
   const Choice c = decode(d);
   const auto refuse = [&](std::string reason) {
@@ -231,10 +254,7 @@ Status TiledPlan::check(Decisions d) const {
   }
   if (region > 2 * context_.machine.l2_bytes) return refuse("the tile does not fit the cache");
   if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
-  double unrolled = accumulators(c) * static_cast<double>(c.unroll);
-  for (const auto where : c.pads)
-    if (where == PadLocation::kInline) unrolled *= 4;  // conditions at every read
-  if (unrolled > 512) return refuse("too much unrolled code");
+  if (unrolled_instructions(c) > 400) return refuse("too much unrolled code");
   return {};
 }
 

@@ -74,6 +74,7 @@ class TiledPlan final : public Plan {
   double pad_cycles(const Choice& c) const;
   double write_cycles(const Choice& c) const;
   double accumulators(const Choice& c) const;
+  double unrolled_instructions(const Choice& c) const;
 
   int output_, anchor_;
   bool self_;  // the anchor is the output: cache_write makes the copy
