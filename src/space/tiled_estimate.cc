@@ -67,7 +67,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double excess = accumulated + std::min(live_vectors, 4.0) - static_cast<double>(m.registers);
   if (excess > 0) cycles += 2 * excess;
   // Vectors of 3, 5, 14, ... lanes are loaded and stored under masks or in pieces.
-  if ((c.lanes & (c.lanes - 1)) != 0) cycles *= 1.5;
+  if ((c.lanes & (c.lanes - 1)) != 0) cycles *= 2;
   // Loop overhead, less where the reduction is unrolled; long code is not free either.
   return (cycles + 1.0 / static_cast<double>(c.unroll)) * (1 + unrolled_instructions(c) / 4000);
 }
