@@ -272,7 +272,7 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
 }
 
-// A matrix product's default uses the vector registers: a register tile of at least half of them, whole
+// A matrix product's default keeps both FMA pipes busy: at least latency (4) times pipes (2) accumulators, whole
 // vectors, weights packed.
 TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
   const auto space = build(matmul(512, 512, 512), 2, 64);
@@ -294,7 +294,7 @@ TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
       unrolled *= extent;
   }
   EXPECT_EQ(vector, 16);
-  EXPECT_GE(unrolled, 12);
+  EXPECT_GE(unrolled, 8);
   EXPECT_LE(unrolled, 32);
   EXPECT_TRUE(schedule->stages[1].layout.has_value());
 }
