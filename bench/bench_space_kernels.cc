@@ -131,8 +131,7 @@ int run(int argc, char** argv) {
     if (rates.empty()) continue;
     std::sort(rates.begin(), rates.end());
     std::sort(times.begin(), times.end());
-    if (which != "all")
-      std::printf("longest code generation:\n%s\n", ir::print(slowest_program).c_str());
+    if (which != "all") std::printf("longest code generation:\n%s\n", ir::print(slowest_program).c_str());
     if (which != "all") std::printf("best:\n%s\n", ir::print(best_program).c_str());
     std::printf("%-12s %12.2f %12.2f %10.2f %10.2f %10.2f %6d\n", name.c_str(), default_rate, rates.back(),
                 rates[rates.size() / 2], times[times.size() / 2], times.back(), failed);

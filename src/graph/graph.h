@@ -78,8 +78,8 @@ struct OptimizeOptions {
   int64_t max_constant_bytes = int64_t{4} << 30;
 };
 // Graph passes, in order: constant folding, elimination of identities and of dead nodes, folding of batch
-// normalization and of channel scales into weights, folding of pads, merging of data movement. Each keeps the graph's meaning; values
-// are renumbered.
+// normalization and of channel scales into weights, folding of pads, merging of data movement. Each keeps the
+// graph's meaning; values are renumbered.
 Status optimize(Graph& graph, const OptimizeOptions& options = {});
 
 }  // namespace tensorsmith::graph

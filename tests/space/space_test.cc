@@ -272,8 +272,8 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
 }
 
-// A matrix product's default keeps both FMA pipes busy: at least latency (4) times pipes (2) accumulators, whole
-// vectors, weights packed.
+// A matrix product's default keeps both FMA pipes busy: at least latency (4) times pipes (2) accumulators,
+// whole vectors, weights packed.
 TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
   const auto space = build(matmul(512, 512, 512), 2, 64);
   const auto trace = space.to_trace(space.default_candidate());
