@@ -1,6 +1,8 @@
 // Builds candidates on threads of its own while others run.
 #pragma once
 
+#include <time.h>
+
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -17,8 +19,9 @@ struct TimedBuild {
   double seconds = 0;
 };
 
-// Threads that build one list of traces in order, at most as far as allow() says. A build that takes longer
-// than its timeout is given up: its thread is replaced, and joined when the pipeline is destroyed.
+// Threads that build one list of traces in order, at most as far as allow() says. A build that takes more
+// processor time than its timeout (or four times as much wall time: on a busy machine the candidate is not to
+// blame) is given up: its thread is replaced, and joined when the pipeline is destroyed.
 class BuildPipeline {
  public:
   BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s);
@@ -41,6 +44,8 @@ class BuildPipeline {
   struct Slot {
     State state = State::kWaiting;
     double started = 0;
+    clockid_t cpu_clock = 0;  // of the thread that builds
+    double cpu_started = 0;
     TimedBuild build;
   };
   struct Job {
@@ -60,6 +65,8 @@ class BuildPipeline {
   };
 
   static void run_thread(const std::shared_ptr<Shared>& shared);
+  // Seconds that the build of this slot may still take, at least; <= 0: its time is over.
+  double seconds_left(const Slot& slot) const;
   // Waits until slot i is done or given up; the lock is held.
   void wait_for(size_t i, std::unique_lock<std::mutex>& lock);
 

@@ -17,8 +17,8 @@ namespace tensorsmith::measure {
 
 struct MeasureOptions {
   record::MeasureSettings settings;
-  double build_timeout_s = 5;
-  double run_timeout_s = 10;  // for all runs of one candidate
+  double build_timeout_s = 8;  // processor time; four times as much wall time
+  double run_timeout_s = 10;   // for all runs of one candidate
   int64_t memory_limit_bytes = int64_t{8} << 30;
   double target_spread = 0.02;  // relative half-width of the spread at which repeating stops
   int min_repeats = 3;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -47,8 +48,13 @@ class DoubleBuilder final : public Builder {
     if (name == "not_built") return BuildFailure{record::Outcome::kBuildError, "internal error: x"};
     if (name == "throws") throw std::bad_alloc();
     if (name == "builds_long") std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    if (name == "builds_busily") {
+      const std::clock_t start = std::clock();  // of the process: at least this thread's
+      while (std::clock() - start < CLOCKS_PER_SEC) {
+      }
+    }
     BuiltCandidate built;
-    built.kernel.symbol = name == "builds_long" ? "right" : name;
+    built.kernel.symbol = name.starts_with("builds_") ? "right" : name;
     if (name == "no_object") {
       built.kernel.object = {'x'};
       return built;
@@ -99,6 +105,7 @@ class DoubleBuilder final : public Builder {
                                                    "not_built",
                                                    "throws",
                                                    "builds_long",
+                                                   "builds_busily",
                                                    "no_object",
                                                    "huge_workspace"};
     return names;
