@@ -10,6 +10,8 @@ namespace {
 constexpr float kUnbuildable = -std::numeric_limits<float>::infinity();
 // With this many measured programs of a task its model counts as much as the draft.
 constexpr double kTrustedSamples = 24;
+// Attempts to find programs that are not known yet; each costs one proposal of the strategy.
+constexpr int kMaxAttempts = 16;
 
 // Mean 0, variance 1 over the finite ones.
 void standardize(std::vector<float>& values) {
@@ -117,11 +119,14 @@ std::vector<Proposal> TaskState::propose(size_t count, const learn::CostModel* m
 
   std::vector<Proposal> result;
   std::unordered_set<std::string> taken;
-  // Different candidates can give the same program; a second attempt fills the gaps they leave.
-  for (int attempt = 0; attempt < 3 && result.size() < count; ++attempt) {
+  // Different candidates can give the same program; further attempts fill the gaps they leave. Each adds what
+  // it proposed to the known ones, so a space with nothing new ends in an empty proposal.
+  bool nothing_left = false;
+  for (int attempt = 0; attempt < kMaxAttempts && result.size() < count; ++attempt) {
     samples_.clear();
     const auto candidates = strategy_->propose(view, count - result.size(), rng_);
-    if (candidates.empty()) break;
+    nothing_left = candidates.empty();
+    if (nothing_left) break;
     for (const auto& c : candidates) {
       known_candidates_.insert(c.hash());
       Proposal proposal;
@@ -141,7 +146,7 @@ std::vector<Proposal> TaskState::propose(size_t count, const learn::CostModel* m
     }
   }
   samples_.clear();
-  if (result.empty()) exhausted_ = true;
+  if (result.empty() && nothing_left) exhausted_ = true;
   return result;
 }
 
