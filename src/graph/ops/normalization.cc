@@ -125,6 +125,32 @@ Result<Buffers> emit_layer_norm(OpContext& ctx) {
   return out;
 }
 
+// x / sqrt(mean of x^2 + epsilon) * scale
+Result<Buffers> emit_rms_norm(OpContext& ctx) {
+  const size_t rank = ctx.rank(0);
+  TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", -1), rank));
+  if (broadcast(ctx.shape(1), ctx.shape(0)) != ctx.shape(0)) {
+    return ctx.invalid("the scale does not broadcast to the data");
+  }
+  const double epsilon = ctx.float_attr("epsilon", 1e-5);
+  std::vector<size_t> dims(rank - axis);
+  std::iota(dims.begin(), dims.end(), axis);
+  const ir::Buffer squares = reduce_dims(
+      ctx, "norm_square_sum", ctx.shape(0), dims, true, Combiner::kSum, [&](std::span<const Expr> indices) {
+        const Expr x = ir::load(ctx.in(0), Exprs(indices.begin(), indices.end()));
+        return x * x;
+      });
+  double count = 1;
+  for (size_t d : dims) count *= static_cast<double>(ctx.shape(0)[d]);
+  std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
+  const Exprs vars = vars_of(axes);
+  const ir::DType dtype = ctx.dtype(0);
+  const Expr mean = read_reduced(squares, vars) / ir::make_const(dtype, count);
+  Expr body = ir::load(ctx.in(0), vars) / root(mean + ir::make_const(dtype, epsilon)) *
+              broadcast_read(ctx.in(1), vars);
+  return Buffers{ctx.compute("rms_norm", std::move(axes), std::move(body))};
+}
+
 // Scale and bias: one value a group (opset 18) or a channel (21).
 Result<Buffers> emit_group_norm(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
@@ -229,6 +255,7 @@ std::span<const OpEntry> normalization_operators() {
       {"LayerNormalization", "f:TTt", emit_layer_norm},
       {"LpNormalization", "f:T", emit_lp_norm},
       {"MeanVarianceNormalization", "f:T", emit_mean_variance_norm},
+      {"RMSNormalization", "f:TT", emit_rms_norm},
   };
   return kEntries;
 }

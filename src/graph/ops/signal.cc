@@ -87,6 +87,7 @@ Result<Buffers> emit_dft(OpContext& ctx) {
   if (length < 1 || length > kMaxGeometry) return ctx.invalid("the length must be positive");
   const bool inverse = ctx.int_attr("inverse", 0) != 0;
   const bool onesided = ctx.int_attr("onesided", 0) != 0;
+  if (inverse && onesided) return ctx.unsupported("the inverse of a onesided transform");
   Shape shape = x;
   shape.back() = 2;
   shape[axis] = onesided ? length / 2 + 1 : length;

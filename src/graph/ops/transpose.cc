@@ -59,10 +59,13 @@ Result<Buffers> emit_space_to_depth(OpContext& ctx) {
   if (block * block > kMaxElements / x[1]) return ctx.invalid("the result would be too large");
   std::vector<ir::Axis> axes = axes_for({x[0], x[1] * block * block, x[2] / block, x[3] / block});
   const Exprs v = vars_of(axes);
-  const Expr within = ir::floordiv(v[1], x[1]);
-  Expr body =
-      ir::load(ctx.in(0), {v[0], ir::floormod(v[1], x[1]), v[2] * Expr(block) + ir::floordiv(within, block),
-                           v[3] * Expr(block) + ir::floormod(within, block)});
+  const std::string mode = ctx.string_attr("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return ctx.invalid("unknown mode '" + mode + "'");
+  const bool dcr = mode == "DCR";
+  const Expr within = dcr ? ir::floordiv(v[1], x[1]) : ir::floormod(v[1], block * block);
+  const Expr channel = dcr ? ir::floormod(v[1], x[1]) : ir::floordiv(v[1], block * block);
+  Expr body = ir::load(ctx.in(0), {v[0], channel, v[2] * Expr(block) + ir::floordiv(within, block),
+                                   v[3] * Expr(block) + ir::floormod(within, block)});
   return Buffers{ctx.compute("space_to_depth", std::move(axes), std::move(body))};
 }
 
