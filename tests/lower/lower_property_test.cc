@@ -141,6 +141,126 @@ TEST(LowerProperty, RandomWorkloads) {
             from_environment("TENSORSMITH_PROPERTY_COUNT", 2000), false, false);
 }
 
+// Register tiles as the search makes them: outer tiles, a region with its own accumulators, packed weights,
+// the padding at any place, tails of every kind.
+TEST(LowerProperty, TiledConvolutions) {
+  using namespace sched;  // NOLINT(google-build-using-namespace)
+  const uint64_t first = from_environment("TENSORSMITH_PROPERTY_SEED", 0);
+  const uint64_t count = from_environment("TENSORSMITH_PROPERTY_COUNT", 1500);
+  Statistics statistics;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Rng rng(seed);
+    const auto pick = [&](int64_t low, int64_t high) { return rng.uniform_int(low, high); };
+    const int64_t channels = pick(1, 5), outputs = pick(1, 21), kernel = pick(1, 3);
+    Case c;
+    c.workload =
+        test::small::conv2d(channels, pick(kernel, 11), outputs, kernel, pick(1, 2), pick(0, kernel - 1));
+    for (const ir::Buffer& buffer : c.workload.inputs()) {
+      c.inputs.push_back(random_tensor(buffer->dtype, buffer->shape, rng));
+    }
+    auto expected = evaluate(c.workload, c.inputs);
+    ASSERT_TRUE(expected.ok()) << expected.error().message();
+    c.expected = *std::move(expected);
+    ScheduleBuilder builder(c.workload);
+    // Stages by name, loops by name: what does not apply (a pad that is not there) is left out.
+    const auto stage = [&](const std::string& name) {
+      return static_cast<int>(builder.schedule().stage_named(name).value_or(99));
+    };
+    const auto loop = [&](int s, const std::string& name) {
+      const Stage& at = builder.schedule().stages[static_cast<size_t>(s)];
+      for (size_t k = 0; k < at.leaves.size(); ++k) {
+        if (at.iterators[static_cast<size_t>(at.leaves[k])].name == name) return static_cast<int>(k);
+      }
+      return -1;
+    };
+    const auto apply = [&](const Step& step) { return builder.apply(step).ok(); };
+    const auto tail = [&] { return rng.bernoulli(0.5) ? TailPolicy::kPeel : TailPolicy::kPredicate; };
+    const int64_t lanes = pick(2, 8);
+    if (stage("biased") != 99) apply(ComputeInline{stage("biased")});
+    if (rng.bernoulli(0.3) && stage("pad") != 99) apply(ComputeInline{stage("pad")});
+    if (rng.bernoulli(0.6)) {
+      const int64_t tiles = (outputs + lanes - 1) / lanes + pick(0, 1);
+      apply(PackLayout{stage("W"),
+                       {{0, lanes, tiles}, {1, 1, channels}, {2, 1, kernel}, {3, 1, kernel}, {0, 1, lanes}}});
+    }
+    // A copy of what the convolution reads, which has no zeros around it.
+    const std::string source =
+        stage("pad") != 99 &&
+                builder.schedule().stages[static_cast<size_t>(stage("pad"))].attach != AttachKind::kInlined
+            ? "pad"
+            : "X";
+    const bool copy =
+        rng.bernoulli(0.5) && apply(CacheRead{stage(source), ir::MemoryScope::kLocal, {stage("conv")}});
+    const int out = stage("relu");
+    const bool middle = rng.bernoulli(0.5);
+    std::vector<std::string> outer, regions, write;
+    for (const std::string axis : {"f", "y", "x"}) {
+      const int64_t tile = axis == "f" ? lanes * pick(1, 2) : pick(1, 5);
+      const std::vector<int64_t> lengths =
+          middle ? std::vector<int64_t>{pick(1, 3), tile} : std::vector<int64_t>{tile};
+      ASSERT_TRUE(apply(Split{out, loop(out, axis), lengths, true, tail()}));
+      outer.push_back(axis + ".0");
+      if (middle) regions.push_back(axis + ".1");
+      write.push_back(axis + (middle ? ".2" : ".1"));
+    }
+    std::vector<int> order = {loop(out, "n")};
+    for (const auto& names : {outer, regions, write}) {
+      for (const std::string& name : names) order.push_back(loop(out, name));
+    }
+    ASSERT_TRUE(apply(Reorder{out, order}));
+    const std::string attach_at = middle ? regions.back() : outer.back();
+    if (rng.bernoulli(0.5))
+      apply(Annotate{out, loop(out, write[static_cast<size_t>(pick(0, 2))]), Annotation::kUnroll});
+    if (rng.bernoulli(0.5)) apply(Annotate{out, loop(out, write.back()), Annotation::kVectorize});
+    int at = loop(out, attach_at);
+    if (rng.bernoulli(0.5)) {
+      const int fused = static_cast<int>(pick(1, 4));
+      std::vector<int> loops;
+      for (int k = 0; k < fused; ++k) loops.push_back(k);
+      if (fused - 1 < at && apply(Fuse{out, loops})) at -= fused - 1;
+      apply(Annotate{out, 0, Annotation::kParallel});
+    }
+    const int conv = stage("conv");
+    ASSERT_TRUE(apply(ComputeAt{conv, out, at}));
+    if (rng.bernoulli(0.7)) apply(Split{conv, loop(conv, "f"), {lanes}, true, tail()});
+    if (rng.bernoulli(0.4)) apply(Split{conv, loop(conv, "y"), {pick(1, 3)}, true, tail()});
+    if (rng.bernoulli(0.5)) apply(Split{conv, loop(conv, "rc"), {pick(1, 3)}, true, tail()});
+    // Reduce loops outside, the channels innermost.
+    std::vector<int> spatial, reduce, channel;
+    const Stage& now = builder.schedule().stages[static_cast<size_t>(conv)];
+    for (size_t k = 0; k < now.leaves.size(); ++k) {
+      const Iterator& it = now.iterators[static_cast<size_t>(now.leaves[k])];
+      (it.kind == IterKind::kReduce ? reduce
+       : it.name.front() == 'f'     ? channel
+                                    : spatial)
+          .push_back(static_cast<int>(k));
+    }
+    reduce.insert(reduce.end(), spatial.begin(), spatial.end());
+    reduce.insert(reduce.end(), channel.begin(), channel.end());
+    ASSERT_TRUE(apply(Reorder{conv, reduce}));
+    if (rng.bernoulli(0.8))
+      apply(Annotate{conv, static_cast<int>(reduce.size()) - 1, Annotation::kVectorize});
+    if (const int pad = stage("pad"); pad != 99 && rng.bernoulli(0.7)) {
+      if (rng.bernoulli(0.5)) {
+        apply(ComputeAt{pad, out, static_cast<int>(pick(0, at))});
+      } else {
+        apply(ComputeAt{pad, conv, 0});
+      }
+      if (rng.bernoulli(0.5)) apply(Split{pad, 3, {pick(2, 4)}, true, tail()});
+    }
+    if (copy) {
+      const int cached = stage(source + ".local");
+      ASSERT_TRUE(rng.bernoulli(0.5) ? apply(ComputeAt{cached, conv, static_cast<int>(pick(0, 1))})
+                                     : apply(ComputeAt{cached, out, static_cast<int>(pick(0, at))}));
+    }
+    const std::string failure = check(c, builder.schedule(), &statistics);
+    ASSERT_TRUE(failure.empty()) << "seed " << seed << ": " << failure << "\n"
+                                 << print(builder.trace()) << "schedule:\n"
+                                 << to_string(builder.schedule());
+  }
+  EXPECT_LE(statistics.unproven * 50, statistics.programs) << statistics.unproven;
+}
+
 // Loops bound to GPU axes run one after the other here, each thread with its own copy of what it shares.
 TEST(LowerProperty, Threads) { run_cases(0, 800, true, true); }
 
