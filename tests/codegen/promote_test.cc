@@ -29,8 +29,9 @@ std::string promoted(const std::string& text) {
   const auto want = lower::run(*program, inputs);
   const auto got = lower::run(result, inputs);
   EXPECT_TRUE(want.ok() && got.ok()) << (want.ok() ? got : want).error().message();
-  if (want.ok() && got.ok())
+  if (want.ok() && got.ok()) {
     for (size_t o = 0; o < want->size(); ++o) EXPECT_EQ(test::compare((*got)[o], (*want)[o], 0, 0), "");
+  }
   return ir::print(result);
 }
 
