@@ -82,7 +82,9 @@ TEST(CrashTest, KilledWriterLeavesASoundDatabase) {
   const std::string path = dir.file("a.db");
   Rng rng(17);
   int committed_total = 0;
-  for (int round = 0; round < 40; ++round) {
+  // At least 40 kills, and on a slow disk more, with longer lives, until enough was committed to mean
+  // something.
+  for (int round = 0; round < 40 || (committed_total <= 50 && round < 400); ++round) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     const pid_t child = start_child([&] {
@@ -95,8 +97,8 @@ TEST(CrashTest, KilledWriterLeavesASoundDatabase) {
       }
     });
     close(ends[1]);
-    const auto micros = static_cast<long>(500 + rng.below(30000));
-    const timespec delay{0, micros * 1000};
+    const auto micros = static_cast<long>((500 + rng.below(30000)) * (1 + static_cast<uint64_t>(round) / 40));
+    const timespec delay{micros / 1000000, micros % 1000000 * 1000};
     nanosleep(&delay, nullptr);
     kill(child, SIGKILL);
     const int status = wait_for(child);
