@@ -221,43 +221,6 @@ TEST(Program, SelectOfStridedLoads) {
   }
 }
 
-// 14 iterations in a vector of 16: what the two extra lanes do must not be seen.
-TEST(Program, LanesThatFillUpAVector) {
-  for (const int64_t n : {5, 6, 7, 11, 14, 23, 28, 45, 60, 75}) {
-    const Buffer x = make_buffer("X", DType::kF32, {4, n});
-    const Buffer index = make_buffer("I", DType::kI32, {n});
-    const Buffer y = make_buffer("Y", DType::kF32, {4, n});
-    const Buffer z = make_buffer("Z", DType::kF32, {n});
-    const Buffer t = make_buffer("T", DType::kF32, {4, n});
-    const Var i("i"), v("v"), i2("i2"), v2("v2"), w("w"), u("u");
-    const Stmt fill = loop(
-        i, 4,
-        vectorized(v, n,
-                   ir::make_store(t, {i, v}, ir::load(x, {i, v}) + ir::load(x, {i, Expr(n - 1) - Expr(v)}))));
-    // Reversed, and guarded by a condition of the lane.
-    const Stmt use =
-        loop(i2, 4,
-             vectorized(
-                 v2, n,
-                 ir::make_seq({ir::make_store(y, {i2, v2}, ir::load(t, {i2, Expr(n - 1) - Expr(v2)})),
-                               ir::make_if(ir::floormod(Expr(v2), 3) == Expr(1),
-                                           ir::make_store(t, {i2, v2}, ir::float_imm(DType::kF32, 2))),
-                               ir::make_store(y, {i2, v2}, ir::load(y, {i2, v2}) * ir::load(t, {i2, v2}))})));
-    const Stmt clear = loop(u, n, ir::make_store(z, {u}, ir::float_imm(DType::kF32, 0)));
-    const Stmt gather = vectorized(
-        w, n,
-        ir::make_store(
-            z, {ir::cast(DType::kI64, ir::load(index, {w}))},
-            ir::load(t, {3, ir::cast(DType::kI64, ir::load(index, {w}))}) +
-                ir::cast(DType::kF32, ir::floordiv(ir::int_imm(DType::kI32, 100), ir::load(index, {w})))));
-    check({"fill" + std::to_string(n),
-           {x, index},
-           {y, z},
-           ir::make_allocate(t, ir::make_seq({fill, use, clear, gather}))},
-          1e-5, n);
-  }
-}
-
 TEST(Program, MasksOfBranchesInsideLanes) {
   const Buffer x = make_buffer("X", DType::kF32, {10});
   const Buffer y = make_buffer("Y", DType::kF32, {10});
