@@ -54,7 +54,6 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   TargetTraits traits;
   traits.vector_bytes = device.vector_bytes;
   traits.fma = device.arch == "aarch64" || device.has_feature("fma");
-  traits.masked_memory = device.has_feature("avx512bw") && device.has_feature("avx512vl");
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
   const ir::Program promoted = promote_accumulators(program, device.vector_registers, device.vector_bytes);
   Emitter emitter(promoted, traits, options, *built.module);

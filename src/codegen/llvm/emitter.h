@@ -27,9 +27,8 @@ namespace tensorsmith::codegen {
 // What the emitter must know about the machine.
 struct TargetTraits {
   int vector_bytes = 16;
-  bool fma = false;            // scalar and vector fused multiply-add instructions
-  bool half_convert = false;   // f16 <-> f32 instructions
-  bool masked_memory = false;  // loads and stores of some lanes cost little more than of all
+  bool fma = false;           // scalar and vector fused multiply-add instructions
+  bool half_convert = false;  // f16 <-> f32 instructions
 };
 
 // A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector
@@ -74,10 +73,9 @@ class Emitter {
   struct BufferInfo {
     llvm::Value* base = nullptr;
     int64_t elements = 0;
-    int id = 0;              // of the buffer, for alias metadata
-    int instance = 0;        // of this allocation: unrolled code allocates one buffer several times
-    int64_t padded_row = 0;  // > 0: room of a row of the last dimension, what is beyond its extent is unused
-    int lanes = 1;           // > 1: allocated inside a vectorized loop, each element is stored once a lane
+    int id = 0;        // of the buffer, for alias metadata
+    int instance = 0;  // of this allocation: unrolled code allocates one buffer several times
+    int lanes = 1;     // > 1: allocated inside a vectorized loop, each element is stored once a lane
     bool read_only = false;
     std::vector<int64_t> strides;
   };
@@ -120,8 +118,7 @@ class Emitter {
   Affine opaque(const ir::Expr& e);
   Affine atom_here(llvm::Value* v, ir::Interval range);
   int depth_of(const ir::Expr& e) const;
-  ir::Interval range_of(const Affine& a) const { return range_of(a, active_lanes_); }
-  static ir::Interval range_of(const Affine& a, int lanes);
+  ir::Interval range_of(const Affine& a) const;
   Affine floor_div(const Affine& a, int64_t divisor);
   Affine floor_mod(const Affine& a, int64_t divisor);
   Affine divided_atom(const Affine& a, int64_t divisor, bool modulo);
@@ -167,7 +164,6 @@ class Emitter {
     Affine element;  // flat index of the element, lane expansion included
     ir::DType dtype = ir::DType::kF32;
     bool in_range = false;  // proven for all lanes, active or not
-    bool room = false;      // inactive lanes at the end may be written, they own their memory
   };
   Address address_of(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
   // Asks for 0 where the guard is false and, if lanes, in inactive lanes.
@@ -192,8 +188,6 @@ class Emitter {
                                int64_t size);
   llvm::Value* vector_of_pointers(const ir::Buffer& buffer, const Address& at);
   llvm::Value* any_lane(llvm::Value* mask);
-  // The mask without the lanes that only fill the vector up, unless they have room.
-  llvm::Value* without_filling(llvm::Value* mask, const Address& at);
 
   // --- stmt.cc
   void emit(const ir::Stmt& s);
@@ -204,8 +198,6 @@ class Emitter {
                  const std::function<void(const Affine&)>& body);
   void emit_unrolled(const ir::For& loop, int64_t extent);
   void emit_vectorized(const ir::For& loop, int64_t extent);
-  // Lanes of a vector that holds the last few iterations of a vectorized loop.
-  int64_t filled_up(int64_t rest) const;
   void emit_if(const ir::IfThenElse& branch);
   void emit_allocate(const ir::Allocate& allocate);
   llvm::BasicBlock* new_block(const char* name);
@@ -230,7 +222,6 @@ class Emitter {
   FunctionState f_;
   std::deque<Atom> atoms_;
   int lanes_ = 1;
-  int active_lanes_ = 1;          // the first ones; the rest fills the vector up to a power of two
   llvm::Value* mask_ = nullptr;   // <lanes_ x i1>, null = all lanes are active
   llvm::Value* guard_ = nullptr;  // uniform i1: loads may only read where it is true; null = true
   int64_t unroll_step_ = 0;       // of the enclosing auto_unroll_max_step

@@ -127,14 +127,14 @@ int Emitter::depth_of(const Affine& a) {
   return depth;
 }
 
-Interval Emitter::range_of(const Affine& a, int lanes) {
+Interval Emitter::range_of(const Affine& a) const {
   if (a.vector != nullptr || a.constant < -kFar || a.constant > kFar) return Interval::everything();
   Interval r = Interval::point(a.constant);
   for (const auto& [atom, coefficient] : a.terms) {
     r = add_scaled(r, atom->range, coefficient);
     if (!near(r)) return Interval::everything();
   }
-  return add_scaled(r, {0, lanes - 1}, a.lane);
+  return add_scaled(r, {0, lanes_ - 1}, a.lane);
 }
 
 // The deepest scope that an expression needs; kHere if it differs between lanes or reads memory.

@@ -28,18 +28,12 @@ Emitter::Address Emitter::address_of(const Buffer& buffer, const std::vector<Exp
   at.dtype = buffer->dtype;
   for (size_t d = 0; d < indices.size(); ++d)
     at.element = sum(at.element, index(indices[d]), at.info->strides[d]);
-  const ir::Interval range = range_of(at.element, lanes_);
+  const ir::Interval range = range_of(at.element);
   at.in_range = range.bounded() && range.min >= 0 && range.max < at.info->elements;
   if (at.info->lanes > 1) {
     Affine lane;
     lane.lane = 1;
     at.element = sum(lane, at.element, at.info->lanes);
-    at.room = at.element.lane == 1 && at.element.vector == nullptr;
-  } else if (at.info->padded_row > 0) {
-    const Affine last = index(indices.back());
-    at.room = last.lane == 1 && last.vector == nullptr && last.terms.empty() && at.element.lane == 1 &&
-              at.element.vector == nullptr && last.constant >= 0 &&
-              last.constant + lanes_ <= at.info->padded_row;
   }
   return at;
 }
@@ -87,14 +81,6 @@ Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* 
   return b_.CreateGEP(memory_type(buffer->dtype), start, b_.getInt64(static_cast<uint64_t>(offset)));
 }
 
-Value* Emitter::without_filling(Value* mask, const Address& at) {
-  if (active_lanes_ == lanes_ || at.room) return mask;
-  llvm::SmallVector<llvm::Constant*, 64> active;
-  for (int lane = 0; lane < lanes_; ++lane) active.push_back(b_.getInt1(lane < active_lanes_));
-  Value* filled = llvm::ConstantVector::get(active);
-  return mask == nullptr ? filled : b_.CreateAnd(mask, filled);
-}
-
 Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
   const Address at = address_of(buffer, indices);
   // In range for all lanes: neither mask nor guard is needed for safety.
@@ -113,7 +99,6 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRe
         annotate(b_.CreateAlignedLoad(memory_type(buffer->dtype), pointer, alignment_of(at)), *at.info, true);
     return {from_memory(buffer->dtype, v), true};
   }
-  if (!at.in_range) mask = without_filling(mask, at);
   if (zero != nullptr)
     zero->granted = (guard != nullptr || guard_ == nullptr) && (mask != nullptr || !zero->lanes);
   Value* v = nullptr;
@@ -239,11 +224,12 @@ void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val 
     Affine first = at.element;
     first.lane = 0;
     Value* pointer = pointer_to(buffer, *at.info, first);
-    Value* mask = without_filling(mask_, at);
-    if (mask == nullptr) {
+    // Each lane of an expanded buffer is private: writing it in an inactive lane harms nobody, unless the
+    // lane is switched on later.
+    if (mask_ == nullptr) {
       annotate(b_.CreateAlignedStore(v, pointer, alignment_of(at)), *at.info, false);
     } else {
-      annotate(b_.CreateMaskedStore(v, pointer, alignment_of(at), mask), *at.info, false);
+      annotate(b_.CreateMaskedStore(v, pointer, alignment_of(at), mask_), *at.info, false);
     }
     return;
   }
@@ -254,7 +240,7 @@ void Emitter::store_scatter(const Buffer& buffer, const Address& at, Value* valu
   const llvm::Align align(static_cast<uint64_t>(ir::bytes_of(buffer->dtype)));
   if (mask_ == nullptr && at.element.vector == nullptr) {
     // Ascending lanes: where two meet, the last wins as in serial execution.
-    for (int lane = 0; lane < active_lanes_; ++lane) {
+    for (int lane = 0; lane < lanes_; ++lane) {
       Affine element = at.element;
       element.lane = 0;
       element.constant += lane * at.element.lane;
@@ -264,8 +250,7 @@ void Emitter::store_scatter(const Buffer& buffer, const Address& at, Value* valu
     }
     return;
   }
-  Value* mask = without_filling(mask_, at);
-  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
+  Value* mask = mask_ != nullptr ? mask_ : llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
   annotate(b_.CreateMaskedScatter(value, vector_of_pointers(buffer, at), align, mask), *at.info, false);
 }
 

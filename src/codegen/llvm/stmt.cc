@@ -1,6 +1,5 @@
 // Statements: loops of every kind, branches, allocations.
 #include <algorithm>
-#include <bit>
 #include <functional>
 
 #include "codegen/llvm/emitter.h"
@@ -138,51 +137,34 @@ void Emitter::emit_loop(const ir::Var& var, Value* begin, Value* end, ir::Interv
   b_.SetInsertPoint(exit);
 }
 
-int64_t Emitter::filled_up(int64_t rest) const {
-  return traits_.masked_memory && rest >= 5
-             ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rest)))
-             : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rest)));
-}
-
 // In pieces of a few registers: longer vectors would only be split by the code generator, at a higher price.
-// Lengths that are no powers of two become registers and a rest, which is filled up to a power of two with
-// inactive lanes or taken apart.
 void Emitter::emit_vectorized(const For& loop, int64_t extent) {
   const int64_t widest = traits_.vector_bytes;  // lanes: four registers of 32-bit elements
-  const int64_t native = traits_.vector_bytes / 4;
-  const auto piece = [&](const Affine& start, int64_t lanes, int64_t active) {
+  const auto piece = [&](const Affine& start, int64_t lanes) {
     lanes_ = static_cast<int>(lanes);
-    active_lanes_ = static_cast<int>(active);
     Affine value = start;
     value.lane = lanes > 1 ? 1 : 0;
     f_.vars[loop.var.get()] = value;
     emit(loop.body);
     f_.vars.erase(loop.var.get());
     lanes_ = 1;
-    active_lanes_ = 1;
   };
-  int64_t done = 0;
-  if (extent / widest > 4) {
-    const int64_t pieces = extent / widest;
+  const int64_t pieces = extent / widest;
+  if (pieces > 4) {
     emit_loop(ir::Var(loop.var.name()), b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(pieces)),
               {0, pieces - 1}, true,
-              [&](const Affine& number) { piece(sum(Affine(), number, widest), widest, widest); });
-    done = pieces * widest;
-  }
-  while (done < extent) {
-    const int64_t rest = extent - done;
-    int64_t lanes = native;
-    if (rest >= widest) {
-      lanes = widest;
-    } else if (std::has_single_bit(static_cast<uint64_t>(rest))) {
-      lanes = rest;
-    } else if (rest < native) {
-      lanes = filled_up(rest);
+              [&](const Affine& number) { piece(sum(Affine(), number, widest), widest); });
+  } else {
+    for (int64_t p = 0; p < pieces; ++p) {
+      Affine start;
+      start.constant = p * widest;
+      piece(start, widest);
     }
+  }
+  if (extent % widest != 0) {
     Affine start;
-    start.constant = done;
-    piece(start, lanes, std::min(lanes, rest));
-    done += lanes;
+    start.constant = pieces * widest;
+    piece(start, extent % widest);
   }
 }
 
@@ -225,19 +207,6 @@ void Emitter::emit_allocate(const ir::Allocate& allocate) {
   info.lanes = lanes_;
   info.strides = node->effective_strides();
   info.elements = node->allocation_elements();
-  // Rows of buffers of our own get room for filled-up vectors.
-  if (lanes_ == 1 && node->strides.empty() && !node->shape.empty() && node->shape.back() > 0) {
-    const int64_t row = node->shape.back();
-    const int64_t rest = row % (traits_.vector_bytes / 4);
-    const int64_t padded = rest == 0 ? row : row - rest + std::max(rest, filled_up(rest));
-    if (padded != row) {
-      ir::BufferNode wider = *node;
-      wider.shape.back() = padded;
-      info.strides = wider.effective_strides();
-      info.elements = wider.allocation_elements();
-      info.padded_row = padded;
-    }
-  }
   const int64_t bytes = std::max<int64_t>(info.elements, 1) * lanes_ * ir::bytes_of(node->dtype);
   const bool serial = !f_.in_parallel;
   if (bytes <= kMaxStackBuffer && f_.stack_bytes + bytes <= kMaxStack) {
