@@ -1,6 +1,8 @@
 // Loads and stores: contiguous vectors, strides, gathers; masks and guards.
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "codegen/llvm/emitter.h"
@@ -10,6 +12,32 @@ namespace tensorsmith::codegen {
 using ir::Buffer;
 using ir::Expr;
 using llvm::Value;
+
+namespace {
+
+// LLVM 19's x86 back end miscompiles masked accesses of vectors with an odd number of lanes (seen: stores of
+// <5 x float> for AVX-512). They are made with the next power of two, the lanes beyond masked off.
+int64_t masked_lanes(int64_t lanes) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lanes, 1))));
+}
+
+// Lanes 0 .. lanes - 1, then `rest` up to `wide`.
+llvm::SmallVector<int, 64> first_lanes(int64_t lanes, int64_t wide, int rest) {
+  llvm::SmallVector<int, 64> order(static_cast<size_t>(wide), rest);
+  std::iota(order.begin(), order.begin() + lanes, 0);
+  return order;
+}
+
+// The vector with `wide` lanes, those beyond its own zero (for a mask: off).
+Value* fill_up(llvm::IRBuilder<>& builder, Value* vector, int64_t wide) {
+  const auto lanes =
+      static_cast<int64_t>(llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+  if (lanes == wide) return vector;
+  return builder.CreateShuffleVector(vector, llvm::Constant::getNullValue(vector->getType()),
+                                     first_lanes(lanes, wide, static_cast<int>(lanes)));
+}
+
+}  // namespace
 
 // Attaches what is known about aliases: distinct buffers never overlap, and inputs are not written.
 template <typename Instruction>
@@ -124,7 +152,14 @@ Value* Emitter::load_vector(const Buffer& buffer, const Address& at, Value* guar
   Value* pointer = guarded_pointer(buffer, at, guard, ir::bytes_of(buffer->dtype) * lanes_);
   if (mask == nullptr) return annotate(b_.CreateAlignedLoad(vector, pointer, align), *at.info, true);
   Value* zeros = llvm::Constant::getNullValue(vector);
-  return annotate(b_.CreateMaskedLoad(vector, pointer, align, mask, zeros), *at.info, false);
+  const int64_t wide = masked_lanes(lanes_);
+  if (wide == lanes_)
+    return annotate(b_.CreateMaskedLoad(vector, pointer, align, mask, zeros), *at.info, false);
+  auto* wide_type = llvm::FixedVectorType::get(memory_type(buffer->dtype), static_cast<unsigned>(wide));
+  Value* loaded = annotate(b_.CreateMaskedLoad(wide_type, pointer, align, fill_up(b_, mask, wide),
+                                               llvm::Constant::getNullValue(wide_type)),
+                           *at.info, false);
+  return b_.CreateShuffleVector(loaded, first_lanes(lanes_, lanes_, 0));
 }
 
 // Into how many contiguous vectors a strided access is taken apart; 0: lane by lane.
@@ -229,7 +264,10 @@ void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val 
     if (mask_ == nullptr) {
       annotate(b_.CreateAlignedStore(v, pointer, alignment_of(at)), *at.info, false);
     } else {
-      annotate(b_.CreateMaskedStore(v, pointer, alignment_of(at), mask_), *at.info, false);
+      const int64_t wide = masked_lanes(lanes_);
+      annotate(
+          b_.CreateMaskedStore(fill_up(b_, v, wide), pointer, alignment_of(at), fill_up(b_, mask_, wide)),
+          *at.info, false);
     }
     return;
   }
