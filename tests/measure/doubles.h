@@ -47,10 +47,15 @@ class DoubleBuilder final : public Builder {
     if (name == "not_legal") return BuildFailure{record::Outcome::kInvalidSchedule, "step 3: no"};
     if (name == "not_built") return BuildFailure{record::Outcome::kBuildError, "internal error: x"};
     if (name == "throws") throw std::bad_alloc();
-    if (name == "builds_long") std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    if (name == "builds_long") std::this_thread::sleep_for(std::chrono::seconds(5));
     if (name == "builds_busily") {
-      const std::clock_t start = std::clock();  // of the process: at least this thread's
-      while (std::clock() - start < CLOCKS_PER_SEC) {
+      const auto used = [] {  // processor seconds of this thread
+        timespec now{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+      };
+      const double start = used();
+      while (used() - start < 3) {
       }
     }
     BuiltCandidate built;
