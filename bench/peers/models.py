@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Whole models: latency of compiled models against ONNX Runtime, in one interleaved run.
+
+  models.py --runtime libtensorsmith_runtime.so --threads 1,2 NAME=MODEL.onnx:COMPILED_DIR ...
+
+In each round both engines run one after the other for a slice of time; a round's ratio is the quotient of their median
+latencies. Printed: medians over the rounds, the median ratio (> 1: Tensorsmith is faster) and the 10th and 90th percentile
+of the rounds' ratios. Outputs are compared first (rtol 1e-3, atol 1e-4 by default); a model whose outputs differ is an error.
+"""
+import argparse
+import ctypes
+import json
+import math
+import statistics
+import sys
+import time
+
+import numpy as np
+import onnxruntime
+
+DTYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16, None,
+          np.float32, np.float64]
+
+
+def aligned(shape, dtype):
+    """A zeroed array at an address divisible by 64: the runtime uses such tensors in place."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, dtype=np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + size].view(dtype).reshape(shape)
+
+
+class Compiled:
+    """A compiled model through the C interface."""
+
+    def __init__(self, library, directory, threads):
+        self.lib = library
+        self.model = ctypes.c_void_p()
+        self.check(library.ts_model_load(directory.encode(), threads, ctypes.byref(self.model)))
+        self.inputs = {}
+        for i in range(library.ts_model_num_inputs(self.model)):
+            self.inputs[library.ts_model_input_name(self.model, i).decode()] = self.tensor("input", i)
+        self.outputs = [self.tensor("output", i) for i in range(library.ts_model_num_outputs(self.model))]
+        pointers = lambda arrays: (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+        self.input_pointers = pointers(list(self.inputs.values()))
+        self.output_pointers = pointers(self.outputs)
+
+    def check(self, status):
+        if status:
+            sys.exit("error: " + self.lib.ts_last_error().decode())
+
+    def tensor(self, kind, i):
+        lib = self.lib
+        rank = getattr(lib, f"ts_model_{kind}_rank")(self.model, i)
+        dims = getattr(lib, f"ts_model_{kind}_dims")(self.model, i)
+        return aligned([dims[d] for d in range(rank)], DTYPES[getattr(lib, f"ts_model_{kind}_dtype")(self.model, i)])
+
+    def run(self):
+        self.check(self.lib.ts_model_run(self.model, self.input_pointers, self.output_pointers))
+
+    def close(self):
+        self.lib.ts_model_free(self.model)
+
+
+def load_library(path):
+    lib = ctypes.CDLL(path)
+    lib.ts_last_error.restype = ctypes.c_char_p
+    lib.ts_model_load.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+    lib.ts_model_free.argtypes = [ctypes.c_void_p]
+    lib.ts_model_run.argtypes = [ctypes.c_void_p] * 3
+    for kind in ("input", "output"):
+        count = getattr(lib, f"ts_model_num_{kind}s")
+        count.argtypes, count.restype = [ctypes.c_void_p], ctypes.c_size_t
+        for what, result in (("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
+                             ("dims", ctypes.POINTER(ctypes.c_int64))):
+            function = getattr(lib, f"ts_model_{kind}_{what}")
+            function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_size_t], result
+    return lib
+
+
+def slice_of_runs(run, seconds):
+    """The median latency of the runs that fit into `seconds`, at least two, after one that does not count."""
+    run()
+    times = []
+    stop = time.perf_counter() + seconds
+    while len(times) < 2 or time.perf_counter() < stop:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def percentile(values, p):
+    return float(np.percentile(np.array(values), p))
+
+
+def compare(library, name, onnx_file, directory, threads, args):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
+    ours = Compiled(library, directory, threads)
+    rng = np.random.default_rng(args.seed)
+    feed = {}
+    for i, given in enumerate(session.get_inputs()):
+        array = list(ours.inputs.values())[i]
+        if np.issubdtype(array.dtype, np.floating):
+            array[...] = rng.standard_normal(array.shape).astype(array.dtype)
+        else:
+            array[...] = rng.integers(0, 2, array.shape)
+        feed[given.name] = array
+    expected = session.run(None, feed)
+    ours.run()
+    for got, want in zip(ours.outputs, expected):
+        if not np.allclose(got, want, rtol=args.rtol, atol=args.atol):
+            worst = float(np.max(np.abs(got.astype(np.float64) - want.astype(np.float64))))
+            sys.exit(f"error: {name}: the outputs differ from ONNX Runtime's by up to {worst:g}")
+    peer = lambda: session.run(None, feed)
+    own_times, peer_times, ratios = [], [], []
+    for _ in range(args.rounds):
+        own_times.append(slice_of_runs(ours.run, args.slice))
+        time.sleep(args.pause)
+        peer_times.append(slice_of_runs(peer, args.slice))
+        time.sleep(args.pause)  # ONNX Runtime's threads spin for a while
+        ratios.append(peer_times[-1] / own_times[-1])
+    ours.close()
+    return {"model": name, "threads": threads, "tensorsmith_ms": 1e3 * statistics.median(own_times),
+            "onnxruntime_ms": 1e3 * statistics.median(peer_times), "ratio": statistics.median(ratios),
+            "ratio_p10": percentile(ratios, 10), "ratio_p90": percentile(ratios, 90)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", metavar="NAME=MODEL.onnx:COMPILED_DIR",
+                        help="in COMPILED_DIR, {threads} stands for the number of threads")
+    parser.add_argument("--runtime", required=True, help="libtensorsmith_runtime.so")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--slice", type=float, default=0.1, help="seconds an engine runs in a round")
+    parser.add_argument("--pause", type=float, default=0.02, help="seconds between the engines")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rtol", type=float, default=1e-3)
+    parser.add_argument("--atol", type=float, default=1e-4)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    library = load_library(args.runtime)
+    results = []
+    if not args.json:
+        print(f"ONNX Runtime {onnxruntime.__version__}; ratio > 1: Tensorsmith is faster")
+        print(f"{'model':<22} {'threads':>7} {'tensorsmith ms':>15} {'onnxruntime ms':>15} {'ratio':>7}   p10 .. p90")
+    for threads in [int(t) for t in args.threads.split(",")]:
+        for spec in args.models:
+            name, _, rest = spec.partition("=")
+            onnx_file, _, directory = rest.rpartition(":")
+            if not name or not onnx_file:
+                sys.exit(f"error: '{spec}' is not NAME=MODEL.onnx:COMPILED_DIR")
+            r = compare(library, name, onnx_file, directory.replace("{threads}", str(threads)), threads, args)
+            results.append(r)
+            if not args.json:
+                print(f"{r['model']:<22} {threads:>7} {r['tensorsmith_ms']:>15.3f} {r['onnxruntime_ms']:>15.3f} "
+                      f"{r['ratio']:>7.3f}   {r['ratio_p10']:.3f} .. {r['ratio_p90']:.3f}", flush=True)
+    mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in results))
+    if args.json:
+        print(json.dumps({"onnxruntime": onnxruntime.__version__, "results": results, "geometric_mean": mean}))
+    else:
+        print(f"geometric mean {mean:.3f}, worst {min(r['ratio'] for r in results):.3f}")
+
+
+if __name__ == "__main__":
+    main()
