@@ -7,6 +7,7 @@
 
 #include "tools/commands.h"
 #include "tools/compile_model.h"
+#include "tools/log_sink.h"
 #include "tools/model_timer.h"
 #include "tools/report.h"
 #include "tools/tuned_schedules.h"
@@ -124,8 +125,9 @@ Status bench(const BenchOptions& options) {
     const bool has_database = fs::exists(options.database, ignored);
     if (options.untuned || !has_database) TS_RETURN_IF_ERROR(add("untuned"));
     if (!options.untuned && has_database) {
+      StderrLogSink log(LogLevel::kWarning);
       TS_ASSIGN_OR_RETURN(const size_t found,
-                          apply_best_records(loaded.partition, device, options.database, schedules));
+                          apply_best_records(loaded.partition, device, options.database, schedules, log));
       TS_RETURN_IF_ERROR(add(found > 0 ? "tuned" : "untuned"));
     }
   }

@@ -5,6 +5,7 @@
 #include "record/database.h"
 #include "tools/commands.h"
 #include "tools/compile_model.h"
+#include "tools/log_sink.h"
 #include "tools/report.h"
 #include "tools/tuned_schedules.h"
 
@@ -31,7 +32,8 @@ Status compile(const CompileCommandOptions& options) {
   size_t found = 0;
   TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules, default_schedules(model.partition, device));
   if (!options.untuned) {
-    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database, schedules));
+    StderrLogSink log(LogLevel::kWarning);
+    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database, schedules, log));
     compile_options.tuned = found > 0;
   }
   TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));

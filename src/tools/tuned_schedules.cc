@@ -1,22 +1,48 @@
 #include "tools/tuned_schedules.h"
 
+#include <fmt/format.h>
+
 #include "record/database.h"
 
 namespace tensorsmith::tools {
+namespace {
+
+// The schedule of a record, if the workload still takes it.
+Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::string& text) {
+  TS_ASSIGN_OR_RETURN(sched::Trace trace, sched::parse_trace(text));
+  TS_RETURN_IF_ERROR(sched::replay(workload, trace));
+  return trace;
+}
+
+}  // namespace
 
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
-                                  const std::string& database, std::vector<TaskSchedule>& schedules) {
+                                  const std::string& database, std::vector<TaskSchedule>& schedules,
+                                  LogSink& log) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
   record::MeasureSettings settings;
   settings.threads = device.cores;
   size_t found = 0;
+  size_t skipped = 0;
+  std::string first_skipped;
   for (size_t t = 0; t < partition.tasks.size(); ++t) {
     TS_ASSIGN_OR_RETURN(const auto best, db->best(partition.tasks[t].key, device.key(), settings));
     if (!best) continue;
-    auto trace = sched::parse_trace(best->trace);
-    if (!trace.ok() || !sched::replay(partition.tasks[t].workload, *trace).ok()) continue;
+    auto trace = replayable_trace(partition.tasks[t].workload, best->trace);
+    if (!trace.ok()) {
+      if (skipped++ == 0) {
+        first_skipped = fmt::format("task {}: {}", partition.tasks[t].name, trace.error().message());
+      }
+      continue;
+    }
     schedules[t] = {std::move(trace).value(), best->result.best_estimate()};
     ++found;
+  }
+  if (skipped > 0) {
+    log.log(LogLevel::kWarning,
+            fmt::format("{}: {} of {} tasks keep their untuned schedule because their fastest record is not "
+                        "usable (tune again); the first is {}",
+                        database, skipped, partition.tasks.size(), first_skipped));
   }
   return found;
 }

@@ -1,0 +1,102 @@
+// What compiling takes from a record database, and what it says about records it cannot use.
+#include "tools/tuned_schedules.h"
+
+#include <gtest/gtest.h>
+
+#include "cli_support.h"
+#include "ir/structural.h"
+#include "record/database.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+class RecordingSink final : public LogSink {
+ public:
+  void log(LogLevel level, std::string_view message) override {
+    EXPECT_EQ(level, LogLevel::kWarning);
+    messages.emplace_back(message);
+  }
+  std::vector<std::string> messages;
+};
+
+class TunedSchedules : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto device = target::find_device("local:threads=1");
+    ASSERT_TRUE(device.ok());
+    device_ = std::move(*device);
+    for (const int64_t n : {8, 16, 24}) {
+      graph::Task task;
+      task.workload = test::standard::matmul(n, n, n);
+      task.key = ir::structural_key(task.workload);
+      task.name = "matmul_" + std::to_string(n);
+      partition_.tasks.push_back(std::move(task));
+    }
+    schedules_.resize(partition_.tasks.size());
+  }
+
+  // A database with one record for each task, of these traces.
+  void write_records(const std::vector<std::string>& traces) {
+    const auto db = record::Database::open(database_);
+    ASSERT_TRUE(db.ok());
+    for (size_t t = 0; t < traces.size(); ++t) {
+      record::Record record;
+      record.task_key = partition_.tasks[t].key;
+      record.device_key = device_.key();
+      record.trace = traces[t];
+      record.result.seconds = {0.5};
+      ASSERT_TRUE((*db)->add({record}).ok());
+    }
+  }
+
+  target::Device device_;
+  graph::Partition partition_;
+  std::vector<TaskSchedule> schedules_;
+  testing::TemporaryDirectory directory_;
+  std::string database_ = directory_.file("records.db");
+  RecordingSink log_;
+};
+
+// Stages of a matmul: A, B, C; the axes of C: i, j, k.
+constexpr const char* kGood = "split stage=2 iter=0 lengths=[4] inner=true tail=predicate\n";
+constexpr const char* kOtherScheduler = "transmogrify stage=2 iter=0\n";
+constexpr const char* kOtherWorkload = "split stage=2 iter=17 lengths=[4] inner=true tail=predicate\n";
+
+TEST_F(TunedSchedules, AreTakenFromTheDatabase) {
+  write_records({kGood, kGood});  // nothing was measured for the third task
+  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(*found, 2U);
+  for (const size_t t : {0, 1}) {
+    EXPECT_EQ(sched::print(schedules_[t].trace), kGood);
+    EXPECT_EQ(schedules_[t].measured_seconds, 0.5);
+  }
+  EXPECT_TRUE(schedules_[2].trace.steps.empty());
+  EXPECT_TRUE(log_.messages.empty()) << log_.messages.front();
+}
+
+TEST_F(TunedSchedules, OneWarningTellsOfUnusableRecords) {
+  write_records({kGood, kOtherScheduler, kOtherWorkload});
+  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(*found, 1U);
+  EXPECT_TRUE(schedules_[1].trace.steps.empty());
+  EXPECT_TRUE(schedules_[2].trace.steps.empty());
+  ASSERT_EQ(log_.messages.size(), 1U);
+  for (const char* words : {"records.db", "2 of 3 tasks", "matmul_16", "transmogrify"})
+    EXPECT_NE(log_.messages[0].find(words), std::string::npos) << words << ": " << log_.messages[0];
+}
+
+TEST_F(TunedSchedules, ATraceThatParsesButDoesNotReplayIsNamed) {
+  write_records({kGood, kGood, kOtherWorkload});
+  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(*found, 2U);
+  ASSERT_EQ(log_.messages.size(), 1U);
+  for (const char* words : {"1 of 3 tasks", "matmul_24", "step 0 (split)"})
+    EXPECT_NE(log_.messages[0].find(words), std::string::npos) << words << ": " << log_.messages[0];
+}
+
+}  // namespace
+}  // namespace tensorsmith::tools
