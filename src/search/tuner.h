@@ -24,6 +24,8 @@ struct TuneTask {
   std::string name;
   ir::Workload workload;
   double weight = 1;  // how often the model runs it
+  // Of one call of the untuned schedule, as far as known: which tasks matter. 0 = unknown.
+  double hint_seconds = 0;
 };
 
 enum class StrategyKind { kEvolutionary, kRandom, kAnnealing };
@@ -60,9 +62,16 @@ struct TuneProgress {
 };
 using ProgressFn = std::function<void(const TuneProgress&)>;
 
+struct RankedTrace {
+  sched::Trace trace;
+  double seconds = 0;
+};
+
 struct TuneReport {
   TuneProgress final;
   std::vector<sched::Trace> best_traces;  // by task; the default's when nothing is faster
+  // By task: the best few that ran, fastest first.
+  std::vector<std::vector<RankedTrace>> fastest;
 };
 
 // Tunes all tasks. The default schedule of each task is measured first. Records go to the database as they

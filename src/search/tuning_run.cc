@@ -23,6 +23,7 @@ constexpr int kMaxLostWorkers = 8;
 constexpr double kDoubtfulGain = 1.10;
 constexpr double kDoubtfulTie = 1.03;
 constexpr int kConfirmRounds = 3;
+constexpr size_t kReported = 4;  // of each task, in the report
 
 }  // namespace
 
@@ -163,7 +164,9 @@ Status TuningRun::measure_defaults() {
   std::vector<double> seconds(tasks_.size());
   for (size_t i = 0; i < order.size(); ++i) {
     order[i] = i;
-    seconds[i] = tasks_[i].weight * states_[i]->space().estimate(states_[i]->space().default_candidate());
+    const auto& space = states_[i]->space();
+    seconds[i] = tasks_[i].weight * (tasks_[i].hint_seconds > 0 ? tasks_[i].hint_seconds
+                                                                : space.estimate(space.default_candidate()));
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return seconds[a] > seconds[b]; });
   for (size_t i : order) {
@@ -361,7 +364,9 @@ Result<TuneReport> TuningRun::run() {
   TS_RETURN_IF_ERROR(confirm());
   TuneReport result = report();
   for (size_t i = 0; i < states_.size(); ++i) {
-    const auto top = states_[i]->fastest(1);
+    const auto top = states_[i]->fastest(kReported);
+    auto& ranked = result.fastest.emplace_back();
+    for (const auto& r : top) ranked.push_back({r.trace, r.seconds});
     if (is_confirmed_[i]) {
       result.best_traces.push_back(confirmed_[i]);
     } else if (!top.empty()) {

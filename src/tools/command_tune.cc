@@ -13,7 +13,7 @@
 #include "tools/commands.h"
 #include "tools/compile_model.h"
 #include "tools/log_sink.h"
-#include "tools/model_timer.h"
+#include "tools/model_trials.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
 
@@ -45,33 +45,74 @@ void request_cancel(int signal) {
   std::signal(signal, SIG_DFL);  // a second one ends the program
 }
 
-// Latency of the compiled models end to end, interleaved.
-struct EndToEnd {
+// What the whole model says about the schedules: latencies end to end, and each task's time in its place.
+struct InModel {
   double untuned = 0;
   double tuned = 0;
+  std::vector<double> task_untuned, task_tuned;  // by task, all calls of one run
 };
 
-Result<EndToEnd> compare_end_to_end(const LoadedModel& model, const target::Device& device,
-                                    const std::string& tuned, int jobs, uint64_t seed, const Clock& clock) {
-  TS_ASSIGN_OR_RETURN(const std::vector<TaskSchedule> defaults, default_schedules(model.partition, device));
-  const std::string directory = tuned + ".untuned-" + std::to_string(getpid());
-  CompileOptions options;
-  options.directory = directory;
-  options.model_name = "untuned";
-  options.jobs = jobs;
-  auto measure = [&]() -> Result<EndToEnd> {
-    TS_RETURN_IF_ERROR(compile_model(model, device, defaults, options));
-    runtime::LoadOptions load_options;
-    load_options.threads = device.cores;
-    TS_ASSIGN_OR_RETURN(auto before, runtime::Model::load(directory, load_options));
-    TS_ASSIGN_OR_RETURN(auto after, runtime::Model::load(tuned, load_options));
-    TS_ASSIGN_OR_RETURN(const auto timings,
-                        time_interleaved({before.get(), after.get()}, 2.0, 5, seed, clock));
-    return EndToEnd{timings[0].median(), timings[1].median()};
-  };
-  auto result = measure();
-  std::error_code ignored;
-  fs::remove_all(directory, ignored);
+// How the time after the search is spent.
+constexpr size_t kMaxVariants = 4;
+constexpr int64_t kMaxVariantBytes = int64_t{3} << 29;  // weights of all variants together
+constexpr double kTrialTimeShare = 0.06;                // of the whole run; once for each of two comparisons
+constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
+// Tuned kernels can take longer to compile than the untuned ones.
+constexpr double kSlowerBuild = 1.5;
+
+size_t variants_that_fit(const ModelTrials& trials) {
+  const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
+  return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 2, kMaxVariants);
+}
+
+double trial_seconds(const TuneCommandOptions& options) {
+  if (options.seconds == 0) return kMaxTrialSeconds / 2;
+  return std::clamp(kTrialTimeShare * options.seconds, kMinTrialSeconds, kMaxTrialSeconds);
+}
+
+// The k-th fastest schedule of each task as it was measured alone; of a task that has fewer, the fastest.
+std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, size_t rank) {
+  std::vector<TaskSchedule> schedules;
+  for (size_t t = 0; t < report.best_traces.size(); ++t) {
+    const auto& fastest = report.fastest[t];
+    if (fastest.empty()) {
+      schedules.push_back({report.best_traces[t], 0});
+    } else if (rank == 0 || rank >= fastest.size()) {
+      const double seconds = report.final.tasks[t].best_seconds;
+      schedules.push_back({report.best_traces[t], std::isfinite(seconds) ? seconds : 0});
+    } else {
+      schedules.push_back({fastest[rank].trace, fastest[rank].seconds});
+    }
+  }
+  return schedules;
+}
+
+// trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
+// options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
+Result<InModel> compile_fastest(const TuneCommandOptions& options, const LoadedModel& model,
+                                const target::Device& device, const search::TuneReport& report,
+                                size_t variants, ModelTrials& trials, CompileOptions compile_options) {
+  for (size_t rank = 0; rank + 1 < variants; ++rank)
+    TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
+  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
+  const std::vector<TaskSchedule> chosen = trials.fastest_by_task();
+  const std::vector<TaskSchedule> untuned = trials.first_schedules();
+  trials.keep_first();
+
+  compile_options.cache = &trials.cache();
+  TS_RETURN_IF_ERROR(compile_model(model, device, chosen, compile_options));
+  TS_RETURN_IF_ERROR(trials.add_compiled(options.directory, chosen));
+  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
+  InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}};
+  const bool keep = result.tuned <= result.untuned;
+  for (size_t t = 0; t < chosen.size(); ++t) {
+    result.task_untuned.push_back(trials.task_seconds(0, t));
+    result.task_tuned.push_back(trials.task_seconds(keep ? 1 : 0, t));
+  }
+  if (!keep) {
+    TS_RETURN_IF_ERROR(compile_model(model, device, untuned, compile_options));
+    result.tuned = result.untuned;
+  }
   return result;
 }
 
@@ -97,60 +138,83 @@ MeasuredSum measured_sum(const search::TuneProgress& progress) {
   return sum;
 }
 
+nlohmann::json json_report(const TuneCommandOptions& options, const search::TuneProgress& p,
+                           const std::optional<InModel>& in_model) {
+  nlohmann::json tasks = nlohmann::json::array();
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    const auto& task = p.tasks[t];
+    tasks.push_back({{"name", task.name},
+                     {"weight", task.weight},
+                     {"trials", task.trials},
+                     {"failures", task.failures},
+                     {"default_seconds", number_or_null(task.default_seconds)},
+                     {"best_seconds", number_or_null(task.best_seconds)}});
+    if (!in_model) continue;
+    tasks.back()["in_model_untuned_seconds"] = in_model->task_untuned[t];
+    tasks.back()["in_model_tuned_seconds"] = in_model->task_tuned[t];
+  }
+  nlohmann::json out = {{"directory", options.directory},
+                        {"database", options.database},
+                        {"elapsed_seconds", p.elapsed_seconds},
+                        {"trials", p.trials},
+                        {"resumed", p.resumed},
+                        {"model_default_seconds", number_or_null(p.model_default_seconds())},
+                        {"model_best_seconds", number_or_null(p.model_best_seconds())},
+                        {"tasks", tasks}};
+  if (in_model) {
+    out["end_to_end"] = {{"untuned_seconds", in_model->untuned},
+                         {"tuned_seconds", in_model->tuned},
+                         {"speedup", in_model->untuned / in_model->tuned}};
+  }
+  return out;
+}
+
 void print_report(const TuneCommandOptions& options, const search::TuneReport& report,
-                  const std::optional<EndToEnd>& end_to_end) {
+                  const std::optional<InModel>& in_model, double elapsed) {
   const search::TuneProgress& p = report.final;
   if (options.json) {
-    nlohmann::json tasks = nlohmann::json::array();
-    for (const auto& task : p.tasks) {
-      tasks.push_back({{"name", task.name},
-                       {"weight", task.weight},
-                       {"trials", task.trials},
-                       {"failures", task.failures},
-                       {"default_seconds", number_or_null(task.default_seconds)},
-                       {"best_seconds", number_or_null(task.best_seconds)}});
-    }
-    nlohmann::json out = {{"directory", options.directory},
-                          {"database", options.database},
-                          {"elapsed_seconds", p.elapsed_seconds},
-                          {"trials", p.trials},
-                          {"resumed", p.resumed},
-                          {"model_default_seconds", number_or_null(p.model_default_seconds())},
-                          {"model_best_seconds", number_or_null(p.model_best_seconds())},
-                          {"tasks", tasks}};
-    if (end_to_end) {
-      out["end_to_end"] = {{"untuned_seconds", end_to_end->untuned},
-                           {"tuned_seconds", end_to_end->tuned},
-                           {"speedup", end_to_end->untuned / end_to_end->tuned}};
-    }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", json_report(options, p, in_model).dump(2));
     return;
   }
-  Table table({"task", "calls", "untuned", "tuned", "speed-up", "trials", "failed"});
-  for (const auto& task : p.tasks) {
-    table.add({task.name, fmt::format("{:.0f}", task.weight), format_seconds(task.default_seconds),
-               format_seconds(task.best_seconds),
-               std::isfinite(task.default_seconds) && std::isfinite(task.best_seconds)
-                   ? fmt::format("{:.2f}x", task.default_seconds / task.best_seconds)
-                   : "-",
-               std::to_string(task.trials), std::to_string(task.failures)});
+  const auto speedup = [](double before, double after) {
+    return std::isfinite(before) && std::isfinite(after) && after > 0 ? fmt::format("{:.2f}x", before / after)
+                                                                      : "-";
+  };
+  std::vector<std::string> header{"task", "calls", "alone", "best alone", "trials", "failed"};
+  if (in_model) header.insert(header.end(), {"untuned", "tuned", "speed-up"});
+  Table table(std::move(header));
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    const auto& task = p.tasks[t];
+    std::vector<std::string> row{task.name,
+                                 fmt::format("{:.0f}", task.weight),
+                                 format_seconds(task.default_seconds),
+                                 format_seconds(task.best_seconds),
+                                 std::to_string(task.trials),
+                                 std::to_string(task.failures)};
+    if (in_model) {
+      row.insert(row.end(), {format_seconds(in_model->task_untuned[t] / task.weight),
+                             format_seconds(in_model->task_tuned[t] / task.weight),
+                             speedup(in_model->task_untuned[t], in_model->task_tuned[t])});
+    }
+    table.add(std::move(row));
   }
   fmt::print("{}", table.text());
-  fmt::print("{} trials in {} ({} found in {})\n", p.trials, format_duration(p.elapsed_seconds), p.resumed,
+  if (in_model) fmt::print("alone: measured by itself; untuned, tuned: a call in its place in the model\n");
+  fmt::print("{} trials in {} ({} found in {})\n", p.trials, format_duration(elapsed), p.resumed,
              options.database);
   const MeasuredSum sum = measured_sum(p);
-  if (sum.tasks > 0) {
-    fmt::print("sum of {} tasks: untuned {}, tuned {} ({:.2f}x)\n",
+  if (sum.tasks > 0 && !in_model) {
+    fmt::print("sum of {} tasks: untuned {}, tuned {} ({})\n",
                sum.tasks == p.tasks.size() ? "all" : fmt::format("the {} measured", sum.tasks),
-               format_seconds(sum.untuned), format_seconds(sum.tuned), sum.untuned / sum.tuned);
+               format_seconds(sum.untuned), format_seconds(sum.tuned), speedup(sum.untuned, sum.tuned));
   }
   if (sum.tasks < p.tasks.size()) {
     fmt::print("{} of {} tasks were not reached and keep their untuned schedule; run it again to go on\n",
                p.tasks.size() - sum.tasks, p.tasks.size());
   }
-  if (end_to_end) {
-    fmt::print("end to end:   untuned {}, tuned {} ({:.2f}x)\n", format_seconds(end_to_end->untuned),
-               format_seconds(end_to_end->tuned), end_to_end->untuned / end_to_end->tuned);
+  if (in_model) {
+    fmt::print("end to end:   untuned {}, tuned {} ({})\n", format_seconds(in_model->untuned),
+               format_seconds(in_model->tuned), speedup(in_model->untuned, in_model->tuned));
   }
   fmt::print("compiled model: {}\n", options.directory);
 }
@@ -165,12 +229,37 @@ Status tune(const TuneCommandOptions& options) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
   }
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   TS_RETURN_IF_ERROR(check_output_directory(options.directory));  // before minutes are spent
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
 
-  const SystemClock clock;
+  // The untuned model is there before the search: its own times say which tasks matter, and how long the
+  // compilations after the search will take.
+  ModelTrials trials(model, device, options.directory + ".trial-" + std::to_string(getpid()), machine.cores,
+                     options.seed, clock);
+  size_t variants = 0;
+  double search_seconds = options.seconds;
+  if (!options.skip_end_to_end) {
+    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> defaults, default_schedules(model.partition, device));
+    const double before = clock.monotonic_seconds();
+    TS_RETURN_IF_ERROR(trials.add(std::move(defaults)));
+    const double build_seconds = clock.monotonic_seconds() - before;
+    TS_RETURN_IF_ERROR(trials.time(0));
+    variants = variants_that_fit(trials);
+    if (options.seconds > 0) {
+      const double elapsed = clock.monotonic_seconds() - start;
+      const auto left_for_search = [&] {
+        return options.seconds - elapsed - 2 * trial_seconds(options) -
+               kSlowerBuild * build_seconds * static_cast<double>(variants);
+      };
+      while (variants > 2 && left_for_search() < 0.7 * options.seconds) --variants;
+      search_seconds = std::max(left_for_search(), 0.3 * options.seconds);
+    }
+  }
+
   StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
   measure::MeasureOptions measure_options;
   measure_options.settings.threads = device.cores;
@@ -183,12 +272,15 @@ Status tune(const TuneCommandOptions& options) {
   const auto trainer = learn::make_gbt_trainer(gbt);
 
   std::vector<search::TuneTask> tasks;
-  for (const auto& task : model.partition.tasks) {
-    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls)});
+  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
+    const auto& task = model.partition.tasks[t];
+    const double seconds = trials.size() > 0 ? trials.task_seconds(0, t) / task.calls : 0;
+    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds});
   }
   search::TuneOptions tune_options;
   tune_options.trials = options.trials;
-  tune_options.seconds = options.seconds;
+  tune_options.seconds = search_seconds;
+  tune_options.confirm = options.skip_end_to_end;  // else the model itself decides
   tune_options.batch = options.batch;
   tune_options.strategy = strategy;
   tune_options.seed = options.seed;
@@ -207,23 +299,19 @@ Status tune(const TuneCommandOptions& options) {
   display.finish();
   measurer.reset();
 
-  std::vector<TaskSchedule> schedules;
-  for (size_t t = 0; t < tasks.size(); ++t) {
-    schedules.push_back({report.best_traces[t], report.final.tasks[t].best_seconds});
-    if (!std::isfinite(schedules.back().measured_seconds)) schedules.back().measured_seconds = 0;
-  }
   CompileOptions compile_options;
   compile_options.directory = options.directory;
   compile_options.model_name = fs::path(options.model.path).filename().string();
   compile_options.tuned = true;
   compile_options.jobs = machine.cores;
-  TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
-  std::optional<EndToEnd> end_to_end;
-  if (!options.skip_end_to_end && !cancel_requested) {
-    TS_ASSIGN_OR_RETURN(
-        end_to_end, compare_end_to_end(model, device, options.directory, machine.cores, options.seed, clock));
+  std::optional<InModel> in_model;
+  if (options.skip_end_to_end || cancel_requested) {
+    TS_RETURN_IF_ERROR(compile_model(model, device, ranked_schedules(report, 0), compile_options));
+  } else {
+    TS_ASSIGN_OR_RETURN(in_model,
+                        compile_fastest(options, model, device, report, variants, trials, compile_options));
   }
-  print_report(options, report, end_to_end);
+  print_report(options, report, in_model, clock.monotonic_seconds() - start);
   if (cancel_requested) {
     return Error{ErrorCode::kCancelled, "tune",
                  "interrupted; the best so far is compiled, run it again to go on"};
@@ -245,7 +333,9 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command->add_option("--trials", options->trials, "Measurements to make (0 = no limit)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "Time to search (0 = no limit)")
+  command
+      ->add_option("--seconds", options->seconds,
+                   "Time for everything until the model is written (0 = no limit)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--strategy", options->strategy, "evolutionary, random or annealing")
@@ -256,7 +346,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command->add_option("--seed", options->seed, "Seed of every random choice")->capture_default_str();
   command->add_flag("--flush-cache", options->flush_cache, "Measure with cold caches");
   command->add_flag("--skip-end-to-end", options->skip_end_to_end,
-                    "Do not time the whole model, untuned against tuned, at the end");
+                    "Choose by the tasks' own times; do not run the whole model, untuned and tuned");
   command->add_flag("--json", options->json, "Machine-readable report on standard output");
   command->add_flag("--quiet", options->quiet, "No progress on standard error");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return tune(*options); }); });

@@ -9,8 +9,6 @@
 #include <optional>
 
 #include "base/thread_pool.h"
-#include "codegen/llvm/codegen.h"
-#include "lower/lower.h"
 #include "runtime/model_writer.h"
 #include "space/design_space.h"
 
@@ -19,33 +17,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct BuiltTask {
-  lower::LoweredProgram lowered;
-  codegen::CompiledKernel kernel;
-};
+using BuiltTasks = std::vector<std::shared_ptr<const BuiltTask>>;
 
-Result<BuiltTask> build_task(const graph::Task& task, size_t number, const sched::Trace& trace,
-                             const target::Device& device) {
-  TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(task.workload, trace));
-  BuiltTask out;
-  const std::string symbol = "task_" + std::to_string(number);
-  TS_ASSIGN_OR_RETURN(out.lowered, lower::lower(schedule, symbol));
-  codegen::CodegenOptions options;
-  options.symbol = symbol;
-  TS_ASSIGN_OR_RETURN(out.kernel, codegen::compile(out.lowered.program, device, options));
-  return out;
-}
-
-Result<std::vector<BuiltTask>> build_tasks(const graph::Partition& partition, const target::Device& device,
-                                           const std::vector<TaskSchedule>& schedules, int jobs) {
-  std::vector<BuiltTask> built(partition.tasks.size());
+Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::Device& device,
+                               const std::vector<TaskSchedule>& schedules, int jobs, KernelCache& cache) {
+  BuiltTasks built(partition.tasks.size());
   std::mutex mutex;
   std::optional<Error> failure;
   ThreadPool pool(std::max(1, jobs - 1));  // the calling thread works too
   pool.parallel_for(static_cast<int64_t>(built.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto t = static_cast<size_t>(i);
-      auto result = build_task(partition.tasks[t], t, schedules[t].trace, device);
+      auto result = cache.get(partition.tasks[t], t, schedules[t].trace, device);
       std::lock_guard lock(mutex);
       if (result.ok()) {
         built[t] = std::move(result).value();
@@ -187,8 +170,9 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
   const graph::Partition& partition = model.partition;
   TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
-  TS_ASSIGN_OR_RETURN(const std::vector<BuiltTask> built,
-                      build_tasks(partition, device, schedules, options.jobs));
+  KernelCache own_cache;
+  TS_ASSIGN_OR_RETURN(const BuiltTasks built, build_tasks(partition, device, schedules, options.jobs,
+                                                          options.cache ? *options.cache : own_cache));
 
   runtime::ModelDescription description;
   description.name = options.model_name;
@@ -209,7 +193,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
 
   WeightTable weights(model.graph);
   for (const graph::Call& call : partition.calls) {
-    const BuiltTask& task = built[call.task];
+    const BuiltTask& task = *built[call.task];
     runtime::CallInfo info;
     info.symbol = task.kernel.symbol;
     info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
@@ -241,7 +225,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
   }
 
   std::vector<std::vector<char>> objects;
-  for (const auto& task : built) objects.push_back(task.kernel.object);
+  for (const auto& task : built) objects.push_back(task->kernel.object);
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   if (error) return Error{ErrorCode::kIo, "", "no directory for temporary files: " + error.message()};

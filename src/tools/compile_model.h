@@ -6,6 +6,7 @@
 
 #include "sched/step.h"
 #include "target/target.h"
+#include "tools/kernel_cache.h"
 #include "tools/model_pipeline.h"
 
 namespace tensorsmith::tools {
@@ -28,7 +29,8 @@ struct CompileOptions {
   std::string directory;
   std::string model_name;
   bool tuned = false;
-  int jobs = 1;  // kernels compiled at a time
+  int jobs = 1;                  // kernels compiled at a time
+  KernelCache* cache = nullptr;  // may be null; of this model and device
 };
 
 // Compiles each task, packs the weights, writes the directory (all of it or nothing). schedules: by task.
