@@ -183,6 +183,14 @@ Result<Buffers> emit_group_norm(OpContext& ctx) {
   return Buffers{ctx.compute("group_norm", std::move(axes), std::move(body))};
 }
 
+// x ^ exponent; the usual fractions are square roots, several times faster than a power (LRN's 0.75).
+Expr power(const Expr& x, double exponent) {
+  if (exponent == 1) return x;
+  if (exponent == 0.5) return root(x);
+  if (exponent == 0.75) return root(x) * root(root(x));
+  return ir::call(Intrinsic::kPow, {x, ir::make_const(x.dtype(), exponent)});
+}
+
 // x / (bias + alpha / size * sum of squares in a window of channels)^beta
 Result<Buffers> emit_lrn(OpContext& ctx) {
   if (ctx.rank(0) < 2) return ctx.invalid("data must have rank 2 or more");
@@ -209,7 +217,7 @@ Result<Buffers> emit_lrn(OpContext& ctx) {
   const Exprs vars = vars_of(out);
   const Expr base = ir::make_const(dtype, bias) +
                     ir::make_const(dtype, alpha / static_cast<double>(size)) * ir::load(sum, vars);
-  Expr result = ir::load(ctx.in(0), vars) / ir::call(Intrinsic::kPow, {base, ir::make_const(dtype, beta)});
+  Expr result = ir::load(ctx.in(0), vars) / power(base, beta);
   return Buffers{ctx.compute("lrn", std::move(out), std::move(result))};
 }
 
