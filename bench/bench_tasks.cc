@@ -1,0 +1,205 @@
+// How good the untuned schedules are, task by task: each task's default candidate beside the best of a short
+// measured search around it. Where the two differ the analytic model is wrong, or the sampling misses it.
+//
+//   bench_tasks MODEL.onnx|gemm:MxNxK|batch:BxMxNxK [--task PART] [--samples N] [--threads T] [--show]
+//
+// --show prints the decisions and the loop program of both.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/codegen.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "runtime/kernel_pool.h"
+#include "space/design_space.h"
+#include "support/standard_workloads.h"
+#include "tools/model_pipeline.h"
+
+namespace tensorsmith {
+namespace {
+
+struct Entry {
+  std::string name;
+  ir::Workload workload;
+  int calls = 1;
+};
+
+// Seconds. On one thread those of the processor: time lent to others does not count.
+double now(bool own) {
+  timespec t{};
+  clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+class Kernel {
+ public:
+  static Result<std::unique_ptr<Kernel>> make(const space::DesignSpace& space,
+                                              const space::Candidate& candidate,
+                                              const target::Device& device) {
+    auto k = std::make_unique<Kernel>();
+    TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidate));
+    TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
+    TS_ASSIGN_OR_RETURN(k->lowered, lower::lower(schedule));
+    const double start = now(true);
+    TS_ASSIGN_OR_RETURN(k->compiled, codegen::compile(k->lowered.program, device, {}));
+    k->compile_ms = 1e3 * (now(true) - start);
+    TS_ASSIGN_OR_RETURN(k->loaded, codegen::LoadedKernel::load(k->compiled.object, k->compiled.symbol));
+    return k;
+  }
+
+  // Best of `rounds` runs; inputs are small numbers, so that no subnormal slows a kernel down.
+  double seconds(runtime::KernelPool& pool, int rounds) {
+    if (buffers_.empty()) {
+      for (const auto* list : {&lowered.program.inputs, &lowered.program.outputs})
+        for (const ir::Buffer& b : *list)
+          buffers_.push_back(block(b->num_elements() * ir::bytes_of(b->dtype)));
+      context_.parallel_for = &runtime::KernelPool::parallel_for_abi;
+      context_.pool = &pool;
+      context_.num_threads = pool.num_threads();
+      context_.shared_workspace = block(compiled.shared_workspace_bytes);
+      context_.thread_workspace_stride = (compiled.thread_workspace_bytes + 63) / 64 * 64;
+      context_.thread_workspace = block(context_.thread_workspace_stride * pool.num_threads());
+    }
+    double best = 1e9;
+    for (int r = 0; r < rounds; ++r) {
+      const double start = now(pool.num_threads() == 1);
+      loaded->function()(&context_, buffers_.data());
+      best = std::min(best, now(pool.num_threads() == 1) - start);
+    }
+    return best;
+  }
+
+  lower::LoweredProgram lowered;
+  codegen::CompiledKernel compiled;
+  std::unique_ptr<codegen::LoadedKernel> loaded;
+  double compile_ms = 0;
+
+ private:
+  void* block(int64_t bytes) {
+    void* p = std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64));
+    std::fill_n(static_cast<float*>(p), bytes / 4, 0.25F);
+    blocks_.emplace_back(static_cast<char*>(p), &std::free);
+    return p;
+  }
+  std::vector<std::unique_ptr<char, void (*)(void*)>> blocks_;
+  std::vector<void*> buffers_;
+  TensorsmithKernelContext context_{};
+};
+
+Result<std::vector<Entry>> load(const std::string& what) {
+  std::vector<Entry> entries;
+  long long a = 0, b = 0, c = 0, d = 0;
+  if (std::sscanf(what.c_str(), "gemm:%lldx%lldx%lld", &a, &b, &c) == 3) {
+    entries.push_back({what, test::standard::matmul(a, b, c)});
+  } else if (std::sscanf(what.c_str(), "batch:%lldx%lldx%lldx%lld", &a, &b, &c, &d) == 4) {
+    entries.push_back({what, test::standard::batch_matmul(a, b, c, d)});
+  } else {
+    tools::ModelOptions options;
+    options.path = what;
+    TS_ASSIGN_OR_RETURN(tools::LoadedModel model, tools::load_model(options));
+    for (auto& task : model.partition.tasks)
+      entries.push_back({task.name, std::move(task.workload), task.calls});
+  }
+  return entries;
+}
+
+std::string describe(const space::DesignSpace& space, const space::Candidate& c) {
+  std::string text = space.describe(c.sketch);
+  size_t at = 0;
+  for (const auto& slot : space.slots(c.sketch)) {
+    text += "\n    " + slot.name + " =";
+    const size_t width = slot.kind == space::DecisionKind::kTileLengths ? static_cast<size_t>(slot.parts) : 1;
+    for (size_t i = 0; i < width; ++i) text += " " + std::to_string(c.decisions[at++]);
+  }
+  return text;
+}
+
+int run(int argc, char** argv) {
+  std::string model, part;
+  int samples = 0, threads = 1;
+  bool show = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    if (arg == "--show") {
+      show = true;
+    } else if (arg == "--task" && i + 1 < argc) {
+      part = argv[++i];
+    } else if (arg == "--samples" && i + 1 < argc) {
+      samples = std::atoi(argv[++i]);
+    } else if (arg == "--threads" && i + 1 < argc) {
+      threads = std::atoi(argv[++i]);
+    } else {
+      model = arg;
+    }
+  }
+  const auto device = target::find_device("local:threads=" + std::to_string(threads));
+  const auto entries = load(model);
+  if (!device.ok() || !entries.ok()) {
+    std::fprintf(stderr, "%s\n",
+                 device.ok() ? entries.error().message().c_str() : device.error().message().c_str());
+    return 1;
+  }
+  runtime::KernelPool pool(threads);
+  std::printf("%-36s %5s %10s %8s %8s %9s %9s %9s\n", "task", "calls", "default us", "GFLOP/s", "build ms",
+              "best us", "GFLOP/s", "estimated");
+  double total = 0, best_total = 0;
+  for (const Entry& entry : *entries) {
+    if (entry.name.find(part) == std::string::npos) continue;
+    const auto space = space::DesignSpace::build(entry.workload, *device, {.threads = threads});
+    if (!space.ok()) continue;
+    const double flops = ir::flop_count(entry.workload);
+    const space::Candidate first = space->default_candidate();
+    auto kernel = Kernel::make(*space, first, *device);
+    if (!kernel.ok()) {
+      std::printf("%-36s %s\n", entry.name.c_str(), kernel.error().message().c_str());
+      continue;
+    }
+    double first_seconds = (*kernel)->seconds(pool, 5);
+    space::Candidate best = first;
+    auto best_kernel = Kernel::make(*space, first, *device).value();
+    double best_seconds = first_seconds;
+    Rng rng(1);
+    for (int s = 0; s < samples; ++s) {
+      const auto c = s % 4 == 0 ? space->sample(rng) : space->mutate(best, rng);
+      auto other = Kernel::make(*space, c, *device);
+      if (!other.ok()) continue;
+      double seconds = (*other)->seconds(pool, 3);
+      if (seconds > best_seconds * 1.02) continue;
+      seconds = std::min(seconds, (*other)->seconds(pool, 7));
+      if (seconds >= best_seconds) continue;
+      best_seconds = seconds;
+      best = c;
+      best_kernel = std::move(other).value();
+    }
+    // Interleaved: what else runs on the machine meets both.
+    for (int r = 0; r < 10; ++r) {
+      first_seconds = std::min(first_seconds, (*kernel)->seconds(pool, 2));
+      best_seconds = std::min(best_seconds, best_kernel->seconds(pool, 2));
+    }
+    std::printf("%-36s %5d %10.1f %8.1f %8.1f %9.1f %9.1f %9.1f\n", entry.name.c_str(), entry.calls,
+                first_seconds * 1e6, flops / first_seconds * 1e-9, (*kernel)->compile_ms, best_seconds * 1e6,
+                flops / best_seconds * 1e-9, space->estimate(first) * 1e6);
+    std::fflush(stdout);
+    total += entry.calls * first_seconds;
+    best_total += entry.calls * best_seconds;
+    if (show) {
+      std::printf("default: %s\n%s\n", describe(*space, first).c_str(),
+                  ir::print((*kernel)->lowered.program).c_str());
+      if (samples > 0)
+        std::printf("best (estimated %.1f us): %s\n%s\n", space->estimate(best) * 1e6,
+                    describe(*space, best).c_str(), ir::print(best_kernel->lowered.program).c_str());
+    }
+  }
+  std::printf("%-36s %5s %10.1f %8s %8s %9.1f\n", "all calls", "", total * 1e6, "", "", best_total * 1e6);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tensorsmith
+
+int main(int argc, char** argv) { return tensorsmith::run(argc, argv); }
