@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "ir/analysis.h"
 #include "ir/bounds.h"
+#include "ir/linear.h"
 
 namespace tensorsmith::space {
 
@@ -106,20 +108,9 @@ class BodyWalker {
     TS_CHECK(producer.has_value(), "a read of a buffer that nothing defines");
     read.producer = static_cast<int>(*producer);
     read.guarded = guarded;
-    read.affine = true;
-    for (const auto& index : load.indices) {
-      read.indices.push_back(analyze_index(index, guarded));
-      read.affine = read.affine && read.indices.back().affine;
-    }
-    if (read.affine) {
-      read.strides.assign(axes_.size(), 0);
-      const auto strides = load.buffer->effective_strides();
-      for (size_t d = 0; d < read.indices.size(); ++d)
-        for (size_t a = 0; a < axes_.size(); ++a)
-          read.strides[a] += strides[d] * read.indices[d].coefficients[a];
-    } else {
-      info_.indirect = true;
-    }
+    for (const auto& index : load.indices) read.indices.push_back(analyze_index(index, guarded));
+    read.summarize(load.buffer->effective_strides(), axes_.size());
+    if (!read.affine) info_.indirect = true;
     for (auto& other : info_.reads) {
       if (other.producer != read.producer || !other.affine || !read.affine) continue;
       bool equal = true;
@@ -139,7 +130,7 @@ class BodyWalker {
     // Loads inside an index (Gather) are reads too.
     for (const auto* inner : ir::loads_of(index)) add_read(*inner, guarded);
     const auto affine = ir::as_affine(index);
-    if (!affine) return result;
+    if (!affine) return blocked_index(index);
     result.constant = affine->constant;
     result.coefficients.assign(axes_.size(), 0);
     for (const auto& [var, coefficient] : affine->terms) {
@@ -148,6 +139,39 @@ class BodyWalker {
       result.coefficients[static_cast<size_t>(it - axes_.begin())] = coefficient;
     }
     result.affine = true;
+    return result;
+  }
+
+  // A sum of axes and of axes divided by constants; else an index that is neither affine nor blocked.
+  ReadIndex blocked_index(const Expr& index) const {
+    const ir::LinearSum sum = ir::linearize(index);
+    if (sum.bad) return {};
+    ReadIndex result;
+    result.affine = true;
+    result.constant = sum.constant;
+    result.coefficients.assign(axes_.size(), 0);
+    for (const auto& term : sum.terms) {
+      const auto* var = ir::as<ir::VarRef>(term.atom);
+      int64_t block = 1;
+      if (const auto* division = ir::as<ir::Binary>(term.atom)) {
+        const auto* divisor = ir::as<ir::IntImm>(division->b);
+        if (division->op != ir::BinaryOp::kFloorDiv || divisor == nullptr || divisor->value < 1) return {};
+        var = ir::as<ir::VarRef>(division->a);
+        block = divisor->value;
+      }
+      const auto it = var == nullptr ? axes_.end() : std::find(axes_.begin(), axes_.end(), var->var);
+      if (it == axes_.end()) return {};
+      ReadIndex part;
+      part.affine = block == 1;
+      part.blocked = !part.affine;
+      part.coefficients.assign(axes_.size(), 0);
+      part.coefficients[static_cast<size_t>(it - axes_.begin())] = 1;
+      if (part.blocked) {
+        part.blocks.assign(axes_.size(), 1);
+        part.blocks[static_cast<size_t>(it - axes_.begin())] = block;
+      }
+      result.add(part, term.coefficient);
+    }
     return result;
   }
 
@@ -165,7 +189,56 @@ bool misses_a_spatial_axis(const StageInfo& info, const Read& read) {
 
 }  // namespace
 
+void ReadIndex::add(const ReadIndex& other, int64_t factor) {
+  if (factor == 0 || !(affine || blocked)) return;
+  const auto refuse = [&] { *this = ReadIndex{}; };
+  if (!(other.affine || other.blocked)) return refuse();
+  constant += factor * other.constant;
+  for (size_t a = 0; a < coefficients.size(); ++a) {
+    if (other.coefficients[a] == 0) continue;
+    const int64_t block = other.blocked ? other.blocks[a] : 1;
+    const int64_t own = blocked ? blocks[a] : 1;
+    if (coefficients[a] != 0 && own != block) return refuse();
+    if (block > 1 && !blocked) {
+      blocks.assign(coefficients.size(), 1);
+      blocked = true;
+      affine = false;
+    }
+    if (blocked) blocks[a] = block;
+    coefficients[a] += factor * other.coefficients[a];
+  }
+}
+
+int64_t Read::block_of(int axis) const {
+  int64_t block = 0;
+  const auto a = static_cast<size_t>(axis);
+  for (const auto& index : indices)
+    if (index.blocked && index.blocks[a] > 1 && index.coefficients[a] != 0)
+      block = std::gcd(block, index.blocks[a]);
+  return block == 0 ? 1 : block;
+}
+
+void Read::summarize(const std::vector<int64_t>& strides_of_dims, size_t axes) {
+  affine = true;
+  blocked = false;
+  strides.clear();
+  for (const auto& index : indices) {
+    if (!index.affine && !index.blocked) {
+      affine = blocked = false;
+      return;
+    }
+    affine = affine && index.affine;
+    blocked = blocked || index.blocked;
+  }
+  strides.assign(axes, 0);
+  for (size_t d = 0; d < indices.size(); ++d)
+    for (size_t a = 0; a < axes; ++a)
+      if (!indices[d].blocked || indices[d].blocks[a] == 1)
+        strides[a] += strides_of_dims[d] * indices[d].coefficients[a];
+}
+
 int ReadIndex::single_axis() const {
+  if (!affine) return -1;
   int axis = -1;
   for (size_t a = 0; a < coefficients.size(); ++a) {
     if (coefficients[a] == 0) continue;

@@ -10,12 +10,19 @@
 
 namespace tensorsmith::space {
 
-// One index of a read as an affine function of the reader's axes (spatial, then reduce).
+// One index of a read as a function of the reader's axes (spatial, then reduce): affine, or affine in
+// floor(axis / block) of some axes (the input channels of a grouped convolution: one block of output channels
+// a group).
 struct ReadIndex {
   bool affine = false;
+  bool blocked = false;  // with a block > 1; not affine then
   int64_t constant = 0;
-  std::vector<int64_t> coefficients;  // by axis; empty if not affine
+  std::vector<int64_t> coefficients;  // by axis; empty if neither affine nor blocked
+  std::vector<int64_t> blocks;        // by axis, 1 = the axis itself; empty if not blocked
 
+  // Adds factor * other, which is over the same axes. An axis in two ways makes it neither affine nor
+  // blocked.
+  void add(const ReadIndex& other, int64_t factor);
   // The only axis with a coefficient, if that coefficient is 1 (the constant may be anything); else -1.
   int single_axis() const;
 };
@@ -24,11 +31,18 @@ struct ReadIndex {
 struct Read {
   int producer = 0;      // operation index
   bool affine = false;   // all indices
+  bool blocked = false;  // some index is blocked, the others are affine
   bool guarded = false;  // below a select
   std::vector<ReadIndex> indices;
-  std::vector<int64_t> strides;  // by axis: elements the row-major address moves; empty if not affine
+  // By axis: elements the row-major address moves, inside a block; empty if neither affine nor blocked.
+  std::vector<int64_t> strides;
 
-  bool depends_on(int axis) const { return !affine || strides[static_cast<size_t>(axis)] != 0; }
+  // Inside a block.
+  bool depends_on(int axis) const { return strides.empty() || strides[static_cast<size_t>(axis)] != 0; }
+  // How many points of an axis share an address as far as a block goes, gcd over the indices; 1 = no blocks.
+  int64_t block_of(int axis) const;
+  // Fills affine, blocked and strides from the indices; strides_of_dims: of the producer's storage.
+  void summarize(const std::vector<int64_t>& strides_of_dims, size_t axes);
 };
 
 struct StageInfo {

@@ -32,29 +32,17 @@ Read compose(const Read& outer, const Read& inner, size_t axes, const ir::Operat
   Read result;
   result.producer = inner.producer;
   result.guarded = outer.guarded || inner.guarded;
-  result.affine = outer.affine && inner.affine;
   for (const auto& index : inner.indices) {
     ReadIndex composed;
-    if (result.affine) {
+    if (index.affine) {
       composed.affine = true;
       composed.constant = index.constant;
       composed.coefficients.assign(axes, 0);
-      for (size_t k = 0; k < outer.indices.size(); ++k) {
-        const int64_t factor = index.coefficients[k];
-        if (factor == 0) continue;
-        composed.constant += factor * outer.indices[k].constant;
-        for (size_t a = 0; a < axes; ++a)
-          composed.coefficients[a] += factor * outer.indices[k].coefficients[a];
-      }
+      for (size_t k = 0; k < outer.indices.size(); ++k) composed.add(outer.indices[k], index.coefficients[k]);
     }
     result.indices.push_back(std::move(composed));
   }
-  if (result.affine) {
-    result.strides.assign(axes, 0);
-    const auto strides = target.output()->effective_strides();
-    for (size_t k = 0; k < result.indices.size(); ++k)
-      for (size_t a = 0; a < axes; ++a) result.strides[a] += strides[k] * result.indices[k].coefficients[a];
-  }
+  result.summarize(target.output()->effective_strides(), axes);
   return result;
 }
 
@@ -79,11 +67,12 @@ std::vector<Read> effective_reads(const PlanContext& context, int stage) {
   return result;
 }
 
-size_t Plan::add_tile(std::string name, int64_t extent, int parts, int64_t unit, int64_t max_innermost) {
+size_t Plan::add_tile(std::string name, int64_t extent, int parts, int64_t unit, int64_t max_innermost,
+                      bool divide) {
   Slot slot;
   slot.decision = DecisionSlot{
       std::move(name), DecisionKind::kTileLengths, DecisionRole::kTile, extent, parts, max_innermost, 0};
-  slot.tiles.emplace(extent, parts, max_innermost);
+  slot.tiles.emplace(extent, parts, max_innermost, divide);
   slot.unit = unit;
   slot.offset = width();
   slots_.push_back(std::move(slot));

@@ -22,10 +22,19 @@ double count_products(int64_t n, int parts) {
   return total;
 }
 
+// Tuples of `parts` lengths with product dividing n.
+double count_divisions(int64_t n, int parts) {
+  if (parts == 0) return 1;
+  double total = 0;
+  for (int64_t d = 1; d <= n; ++d)
+    if (n % d == 0) total += count_divisions(n / d, parts - 1);
+  return total;
+}
+
 }  // namespace
 
-TileLengths::TileLengths(int64_t extent, int parts, int64_t max_innermost)
-    : extent_(extent), parts_(parts), max_innermost_(max_innermost) {
+TileLengths::TileLengths(int64_t extent, int parts, int64_t max_innermost, bool divide)
+    : extent_(extent), parts_(parts), max_innermost_(max_innermost), divide_(divide) {
   TS_CHECK(extent >= 1 && parts >= 1 && max_innermost >= 0, "TileLengths: bad arguments");
   for (int64_t d = 1; d * d <= extent; ++d) {
     if (extent % d != 0) continue;
@@ -37,6 +46,12 @@ TileLengths::TileLengths(int64_t extent, int parts, int64_t max_innermost)
 
 double TileLengths::count() const {
   const int64_t last = std::min(cap(parts_ - 1), extent_);
+  if (divide_) {
+    double total = 0;
+    for (int64_t d : divisors_)
+      if (d <= last) total += count_divisions(extent_ / d, parts_ - 1);
+    return total;
+  }
   if (last == extent_) return count_products(extent_, parts_);
   double total = 0;
   for (int64_t l = 1; l <= last; ++l) total += count_products(extent_ / l, parts_ - 1);
@@ -48,7 +63,7 @@ bool TileLengths::contains(std::span<const int64_t> lengths) const {
   int64_t rest = extent_;
   for (int p = parts_ - 1; p >= 0; --p) {
     const int64_t l = lengths[static_cast<size_t>(p)];
-    if (l < 1 || l > rest || l > cap(p)) return false;
+    if (l < 1 || l > rest || l > cap(p) || (divide_ && rest % l != 0)) return false;
     rest /= l;  // floor: product <= extent  <=>  each length <= the remaining floor quotient
   }
   return true;
@@ -57,11 +72,19 @@ bool TileLengths::contains(std::span<const int64_t> lengths) const {
 bool TileLengths::advance(std::span<int64_t> lengths) const {
   for (int p = parts_ - 1; p >= 0; --p) {
     auto& l = lengths[static_cast<size_t>(p)];
-    ++l;
-    if (contains(lengths)) return true;
+    do {
+      ++l;
+      if (contains(lengths)) return true;
+    } while (divide_ && l < extent_);
     l = 1;
   }
   return false;
+}
+
+int64_t TileLengths::fitting(int part, int64_t wanted, int64_t rest) const {
+  int64_t l = std::clamp<int64_t>(wanted, 1, std::min(rest, cap(part)));
+  while (divide_ && rest % l != 0) --l;
+  return l;
 }
 
 int64_t TileLengths::draw(Rng& rng, int64_t unit, int64_t limit) const {
@@ -83,7 +106,7 @@ int64_t TileLengths::draw(Rng& rng, int64_t unit, int64_t limit) const {
 void TileLengths::sample(Rng& rng, int64_t unit, std::span<int64_t> lengths) const {
   int64_t rest = extent_;
   for (int p = parts_ - 1; p >= 0; --p) {
-    const int64_t l = draw(rng, p + 1 == parts_ ? unit : 1, std::min(rest, cap(p)));
+    const int64_t l = fitting(p, draw(rng, p + 1 == parts_ ? unit : 1, std::min(rest, cap(p))), rest);
     lengths[static_cast<size_t>(p)] = l;
     rest /= l;
   }
@@ -116,6 +139,7 @@ void TileLengths::mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) con
       lengths[other] *= factor;
     }
   }
+  if (divide_) lengths[part] = fitting(static_cast<int>(part), lengths[part], extent_ / others);
   if (!contains(lengths)) std::copy(before.begin(), before.end(), lengths.begin());
 }
 
@@ -124,7 +148,7 @@ void TileLengths::fit(std::span<const int64_t> source, std::span<int64_t> length
   for (int p = parts_ - 1; p >= 0; --p) {
     const auto i = static_cast<size_t>(p);
     const int64_t wanted = i < source.size() ? source[i] : 1;
-    lengths[i] = std::clamp<int64_t>(wanted, 1, std::min(rest, cap(p)));
+    lengths[i] = fitting(p, wanted, rest);
     rest /= lengths[i];
   }
 }

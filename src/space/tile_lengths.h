@@ -1,6 +1,7 @@
 // The inner lengths of one split axis: all tuples (l_1 .. l_parts), outer to inner, of positive lengths whose
 // product is at most the extent, the innermost at most a cap. Not only divisors: a tail is predicated or
-// peeled.
+// peeled. Where tiles must not straddle a block of the axis (a group of channels), the extent is that of the
+// block and every product of inner lengths divides it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@ namespace tensorsmith::space {
 
 class TileLengths {
  public:
-  // extent >= 1, parts >= 1; max_innermost 0 = no cap.
-  TileLengths(int64_t extent, int parts, int64_t max_innermost);
+  // extent >= 1, parts >= 1; max_innermost 0 = no cap. divide: l_parts, l_(parts-1) * l_parts, ... divide the
+  // extent.
+  TileLengths(int64_t extent, int parts, int64_t max_innermost, bool divide = false);
 
   int64_t extent() const { return extent_; }
   int parts() const { return parts_; }
@@ -29,16 +31,21 @@ class TileLengths {
   // Changes one or two lengths by a small or a large move. May give the same tuple.
   void mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) const;
   // The nearest tuple of this axis to one of another axis: inner lengths are kept as far as they fit.
+  // `lengths` may be the source itself.
   void fit(std::span<const int64_t> source, std::span<int64_t> lengths) const;
 
  private:
   int64_t cap(int part) const { return part + 1 == parts_ && max_innermost_ > 0 ? max_innermost_ : extent_; }
   // A random length in [1, limit] for one part.
   int64_t draw(Rng& rng, int64_t unit, int64_t limit) const;
+  // The largest length for `part` that is at most `wanted` and fits `rest`, the extent over the product of
+  // the inner lengths.
+  int64_t fitting(int part, int64_t wanted, int64_t rest) const;
 
   int64_t extent_;
   int parts_;
   int64_t max_innermost_;
+  bool divide_;
   std::vector<int64_t> divisors_;  // of the extent, ascending
 };
 

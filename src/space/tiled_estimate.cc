@@ -13,11 +13,14 @@ std::vector<double> TiledPlan::footprint(const Read& read, std::span<const doubl
     const auto& index = read.indices[d];
     const double whole = static_cast<double>(context_.stage(read.producer).extents[d]);
     double range = 1;
-    if (!index.affine) {
+    if (index.coefficients.empty()) {
       range = whole;
     } else {
-      for (size_t a = 0; a < ranges.size(); ++a)
-        range += static_cast<double>(std::abs(index.coefficients[a])) * (ranges[a] - 1);
+      for (size_t a = 0; a < ranges.size(); ++a) {
+        const double steps =
+            index.blocked ? std::ceil(ranges[a] / static_cast<double>(index.blocks[a])) : ranges[a];
+        range += static_cast<double>(std::abs(index.coefficients[a])) * (steps - 1);
+      }
     }
     result.push_back(std::min(range, whole));
   }
@@ -157,9 +160,17 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
       double times = 1;
       bool stays = true;  // until the first loop outside that moves the operand
       for (size_t i = depth; i-- > 0;) {
-        if (stays && !operand.read.depends_on(static_cast<int>(loops[i].axis))) continue;
+        const auto axis = static_cast<int>(loops[i].axis);
+        double trips = loops[i].trips;
+        if (stays && !operand.read.depends_on(axis)) {
+          // Over a blocked axis it moves once a block.
+          const int64_t block = operand.read.block_of(axis);
+          if (block == 1) continue;
+          trips = std::max(1.0, ranges[i][loops[i].axis] / static_cast<double>(block));
+          if (trips == 1) continue;
+        }
         stays = false;
-        times *= loops[i].trips;
+        times *= trips;
       }
       traffic += times * bytes_of(operand, depth);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace tensorsmith::space {
 
@@ -56,6 +57,7 @@ TiledPlan::TiledPlan(const PlanContext& context, int output, int anchor, std::ve
 }
 
 void TiledPlan::collect_operands() {
+  block_.assign(static_cast<size_t>(spatial_), 1);
   for (auto& read : effective_reads(context_, anchor_)) {
     Operand operand;
     const auto& producer = context_.stage(read.producer);
@@ -77,6 +79,7 @@ void TiledPlan::collect_operands() {
       if (pads_[p] == read.producer) operand.pad = static_cast<int>(p);
     operand.packable = whole_axes && producer.constant && read.indices.size() > 1;
     operand.copyable = whole_axes && producer.placeholder && !producer.constant && read.indices.size() > 1;
+    read.affine = read.affine || tile_within_blocks(read);
     operand.read = std::move(read);
     operands_.push_back(std::move(operand));
   }
@@ -86,15 +89,32 @@ void TiledPlan::collect_operands() {
       if (&a != &b && a.read.producer == b.read.producer) a.packable = a.copyable = false;
 }
 
+bool TiledPlan::tile_within_blocks(const Read& read) {
+  if (!read.blocked) return false;
+  std::vector<int64_t> blocks = block_;
+  for (int a = 0; a < spatial_ + reduce_; ++a) {
+    const int64_t block = read.block_of(a);
+    if (block == 1) continue;
+    if (a >= spatial_) return false;
+    auto& own = blocks[static_cast<size_t>(a)];
+    own = own == 1 ? block : std::gcd(own, block);
+    if (own == 1 || extent(static_cast<size_t>(a)) % own != 0) return false;
+  }
+  block_ = std::move(blocks);
+  return true;
+}
+
 void TiledPlan::make_slots() {
   const std::string name = context_.op(anchor_).name;
   const int64_t lanes = context_.machine.lanes(info_.element_bytes);
   spatial_slot_.assign(static_cast<size_t>(spatial_), kNone);
   reduce_slot_.assign(static_cast<size_t>(reduce_), kNone);
-  for (int a : live_)
-    spatial_slot_[static_cast<size_t>(a)] =
-        add_tile(name + ".tile." + context_.axis_name(anchor_, a), extent(static_cast<size_t>(a)),
-                 two_level_ ? 3 : 1, 1, 64 * std::max<int64_t>(1, lanes / 16));
+  for (int a : live_) {
+    const int64_t block = block_[static_cast<size_t>(a)];
+    spatial_slot_[static_cast<size_t>(a)] = add_tile(
+        name + ".tile." + context_.axis_name(anchor_, a), block > 1 ? block : extent(static_cast<size_t>(a)),
+        two_level_ ? 3 : 1, 1, 64 * std::max<int64_t>(1, lanes / 16), block > 1);
+  }
   if (two_level_)
     for (int a : live_reduce_)
       reduce_slot_[static_cast<size_t>(a - spatial_)] =
@@ -269,15 +289,8 @@ void TiledPlan::sample(Rng& rng, std::span<int64_t> d) const {
   const auto set_inner = [&](size_t axis, int64_t wanted) {
     const auto& slot = slots()[spatial_slot_[axis]];
     const auto l = d.subspan(slot.offset, slot.width());
-    int64_t limit = extent(axis);
-    if (slot.decision.max_innermost > 0) limit = std::min(limit, slot.decision.max_innermost);
-    l.back() = std::clamp<int64_t>(wanted, 1, limit);
-    // Outer lengths shrink to fit.
-    int64_t rest = extent(axis) / l.back();
-    for (size_t p = l.size() - 1; p-- > 0;) {
-      l[p] = std::clamp<int64_t>(l[p], 1, rest);
-      rest /= l[p];
-    }
+    l.back() = wanted;
+    slot.tiles->fit(l, l);  // outer lengths shrink to fit
     return l.back();
   };
   const int64_t whole = extent(v) / lanes;

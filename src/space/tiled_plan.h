@@ -56,7 +56,10 @@ class TiledPlan final : public Plan {
   size_t axes() const { return static_cast<size_t>(spatial_ + reduce_); }
   int64_t extent(size_t axis) const { return info_.extents[axis]; }
   Choice decode(Decisions decisions) const;
+  // Reads that stay in place over a block of a spatial axis (the channels of a grouped convolution) count as
+  // affine: tiles of such an axis divide the block, so that none straddles two.
   void collect_operands();
+  bool tile_within_blocks(const Read& read);  // and records the blocks
   void make_slots();
 
   void emit_attached(TraceMaker& maker, const Choice& c, int output, int anchor) const;
@@ -85,6 +88,7 @@ class TiledPlan final : public Plan {
   std::vector<int> output_axis_;  // by the anchor's spatial axis: axis of the output stage
   int contiguous_ = -1;           // the anchor's axis that is contiguous in the output
   std::vector<Operand> operands_;
+  std::vector<int64_t> block_;    // by spatial axis: tiles divide it (see collect_operands); 1 = any tile
   std::vector<int> live_;         // spatial axes of extent > 1
   std::vector<int> live_reduce_;  // reduce axes of extent > 1 (axis numbers)
   std::vector<int> vector_axes_;  // categories of the vector slot

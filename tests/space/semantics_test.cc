@@ -113,6 +113,10 @@ TEST(Semantics, StandardWorkloads) {
   dilated.pad = 2;
   Conv2d grouped = conv;
   grouped.groups = 2;
+  Conv2d wide_groups = grouped;
+  wide_groups.ci = 12;
+  wide_groups.co = 36;
+  wide_groups.groups = 3;
   Conv2d pointwise = conv;
   pointwise.kh = pointwise.kw = 1;
   pointwise.pad = 0;
@@ -127,6 +131,7 @@ TEST(Semantics, StandardWorkloads) {
       {"strided", conv2d_bias_relu(strided)},
       {"dilated", conv2d_bias_relu(dilated)},
       {"grouped", conv2d_bias_relu(grouped)},
+      {"wide groups", conv2d_bias_relu(wide_groups)},
       {"pointwise", conv2d_bias_relu(pointwise)},
       {"depthwise", depthwise_conv2d(conv)},
       {"softmax", softmax(5, 37)},

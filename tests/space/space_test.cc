@@ -1,6 +1,7 @@
 // Properties of design spaces over many workloads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "space/design_space.h"
@@ -270,6 +271,43 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(chain.describe(0), "rows out");
   const auto plain = build(matmul(8, 8, 8));
   EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
+}
+
+// Channel tiles of a grouped convolution stay inside a group, so that the input channels do not depend on the
+// place in the tile: the default has vectors and a register tile like that of a convolution without groups.
+TEST(DesignSpace, DefaultOfAGroupedConvolutionIsTiledInsideGroups) {
+  Conv2d conv;
+  conv.h = conv.w = 16;
+  conv.ci = 96;
+  conv.co = 72;
+  conv.groups = 4;
+  conv.kh = conv.kw = 1;
+  conv.pad = 0;
+  const auto space = build(conv2d_bias_relu(conv), 1, 64);
+  const Candidate c = space.default_candidate();
+  const auto trace = space.to_trace(c);
+  ASSERT_TRUE(trace.ok());
+  const auto schedule = sched::replay(space.workload(), *trace);
+  ASSERT_TRUE(schedule.ok());
+  const auto bounds = sched::infer_bounds(*schedule);
+  ASSERT_TRUE(bounds.ok());
+  const auto stage = *schedule->stage_named("conv");
+  const auto& s = schedule->stages[stage];
+  int64_t vector = 0, unrolled = 1;
+  for (int leaf : s.leaves) {
+    const auto& it = s.iterators[static_cast<size_t>(leaf)];
+    const int64_t extent = bounds->stages[stage].extents[static_cast<size_t>(leaf)];
+    if (it.annotation == sched::Annotation::kVectorize) vector = extent;
+    if (it.annotation == sched::Annotation::kUnroll && it.kind == sched::IterKind::kSpatial)
+      unrolled *= extent;
+  }
+  EXPECT_EQ(vector, 16);
+  EXPECT_GE(unrolled, 8);
+  const auto& slots = space.slots(c.sketch);
+  const auto channels =
+      std::find_if(slots.begin(), slots.end(), [](const auto& slot) { return slot.name == "conv.tile.f"; });
+  ASSERT_NE(channels, slots.end());
+  EXPECT_EQ(channels->extent, 18);
 }
 
 // A matrix product's default keeps both FMA pipes busy: at least latency (4) times pipes (2) accumulators,

@@ -43,6 +43,45 @@ TEST(TileLengths, CountsAndEnumeratesAllTuples) {
   }
 }
 
+// Tiles inside a block: the products of the inner lengths divide the extent.
+TEST(TileLengths, DividesWhereAsked) {
+  const uint64_t seed = 23;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  for (int64_t extent : {1, 7, 12, 36}) {
+    for (int parts : {1, 2, 3}) {
+      for (int64_t cap : {0, 4}) {
+        const TileLengths tiles(extent, parts, cap, true);
+        std::set<std::vector<int64_t>> expected;
+        for (const auto& l : all_tuples(extent, parts, cap)) {
+          int64_t product = 1;
+          bool divides = true;
+          for (size_t p = l.size(); p-- > 0;) divides = divides && extent % (product *= l[p]) == 0;
+          if (divides) expected.insert(l);
+        }
+        EXPECT_EQ(tiles.count(), static_cast<double>(expected.size()));
+        std::set<std::vector<int64_t>> found, sampled, mutated;
+        std::vector<int64_t> l(static_cast<size_t>(parts), 1), m = l;
+        do {
+          EXPECT_TRUE(found.insert(l).second);
+        } while (tiles.advance(l));
+        EXPECT_EQ(found, expected);
+        for (int i = 0; i < 5000; ++i) {
+          tiles.sample(rng, 4, l);
+          sampled.insert(l);
+          tiles.mutate(rng, 4, m);
+          mutated.insert(m);
+        }
+        EXPECT_EQ(sampled, expected);
+        EXPECT_EQ(mutated, expected);
+        for (auto& x : l) x = 5;
+        tiles.fit(l, l);
+        EXPECT_TRUE(tiles.contains(l));
+      }
+    }
+  }
+}
+
 TEST(TileLengths, CountsLargeAxesWithoutEnumeration) {
   // Sum over l of floor(n / l), the number of pairs: known values of the divisor summatory function (OEIS
   // A006218).
