@@ -1,11 +1,13 @@
 #include "measure/worker.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -101,6 +103,47 @@ Result<int64_t> packed_bytes(const TensorSpec& tensor, const sched::Layout& layo
   }
   return bytes;
 }
+
+// Puts the pool's threads on processors of their own: woken while builds still held the processors, two can
+// share one for milliseconds, longer than a whole timing. They stay free to move afterwards.
+class ThreadPlacement {
+ public:
+  static void spread(runtime::KernelPool& pool) {
+    if (pool.num_threads() < 2 || pool.num_threads() > runtime::available_processors()) return;
+    ThreadPlacement placement(pool.num_threads());
+    if (::sched_getaffinity(0, sizeof placement.allowed_, &placement.allowed_) != 0) return;
+    pool.parallel_for(
+        placement.threads_,
+        [](void* self, int64_t, int64_t, int32_t thread) {
+          static_cast<ThreadPlacement*>(self)->place(thread);
+        },
+        &placement);
+  }
+
+ private:
+  explicit ThreadPlacement(int threads) : threads_(threads) { CPU_ZERO(&allowed_); }
+
+  void place(int32_t thread) {
+    int cpu = -1;
+    for (int32_t seen = -1; seen < thread;)
+      if (CPU_ISSET(static_cast<size_t>(++cpu), &allowed_)) ++seen;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<size_t>(cpu), &one);
+    const bool moved = ::sched_setaffinity(0, sizeof one, &one) == 0;
+    // All must be on their processors at once: one that is done early would run another's chunk too.
+    arrived_.fetch_add(1);
+    const double start = raw_seconds();
+    while (arrived_.load() < threads_ && raw_seconds() - start < kPatienceSeconds) {
+    }
+    if (moved) ::sched_setaffinity(0, sizeof allowed_, &allowed_);
+  }
+
+  static constexpr double kPatienceSeconds = 0.005;
+  const int threads_;
+  cpu_set_t allowed_;
+  std::atomic<int> arrived_{0};
+};
 
 class Worker {
  public:
@@ -312,6 +355,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   hooks.run = [&] { loaded->function(&context, buffers.data()); };
   hooks.flush = [&] { flush_caches(request.flush_bytes); };
   hooks.now = raw_seconds;
+  ThreadPlacement::spread(*pool_);
   Timing timing = measure_time(request.timing, hooks, first_run);
   // A race between threads, or a dependence on what the outputs held before, shows in later runs only.
   if (auto wrong = check_outputs()) {
