@@ -187,6 +187,26 @@ bool misses_a_spatial_axis(const StageInfo& info, const Read& read) {
   return false;
 }
 
+// Windows that overlap (pooling 3x3 with stride 2): neighbouring points read the same elements.
+bool windows_overlap(const StageInfo& info, const Read& read) {
+  for (const auto& index : read.indices) {
+    if (!index.affine) continue;
+    int64_t reach = 0, step = 0;
+    for (int a = 0; a < info.num_axes(); ++a) {
+      const auto i = static_cast<size_t>(a);
+      const int64_t coefficient = std::abs(index.coefficients[i]);
+      if (coefficient == 0 || info.extents[i] == 1) continue;
+      if (a >= info.num_spatial) {
+        reach += coefficient * (info.extents[i] - 1);
+      } else if (step == 0 || coefficient < step) {
+        step = coefficient;
+      }
+    }
+    if (step > 0 && reach >= step) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void ReadIndex::add(const ReadIndex& other, int64_t factor) {
@@ -285,7 +305,8 @@ WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(worklo
       auto& consumers = stages[static_cast<size_t>(read.producer)].consumers;
       if (consumers.empty() || consumers.back() != static_cast<int>(i))
         consumers.push_back(static_cast<int>(i));
-      if (info.reduction && misses_a_spatial_axis(info, read)) info.data_reuse = true;
+      if (info.reduction && (misses_a_spatial_axis(info, read) || windows_overlap(info, read)))
+        info.data_reuse = true;
     }
   }
 }

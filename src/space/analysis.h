@@ -55,8 +55,9 @@ struct StageInfo {
   std::vector<int> consumers;  // operations that read it, ascending
   bool expensive = false;      // exp, log, division, ... in the body
   bool has_select = false;
-  bool indirect = false;       // an index that is not affine
-  bool data_reuse = false;     // a reduction one of whose reads misses a spatial axis of extent > 1
+  bool indirect = false;  // an index that is not affine
+  // A reduction one of whose reads misses a spatial axis of extent > 1, or whose windows overlap.
+  bool data_reuse = false;
   double flops_per_point = 0;  // rough operation count of the body, transcendental ones weighted
   int element_bytes = 4;
   // The last spatial axis of extent > 1 (contiguous in the output), or -1 for a scalar.

@@ -269,6 +269,12 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(rows.describe(0), "row-wise div of sum exp max");
   const auto chain = build(elementwise_chain(100));
   EXPECT_EQ(chain.describe(0), "rows out");
+  // Windows that overlap are tiled, disjoint ones have no reuse.
+  const auto overlapping = build(max_pool(1, 3, 9, 9, 3, 2, 0));
+  EXPECT_TRUE(overlapping.describe(1).starts_with("tile SSRSRS")) << overlapping.describe(1);
+  const auto disjoint = build(max_pool(1, 3, 8, 8, 2, 2, 0));
+  for (size_t k = 0; k < disjoint.num_sketches(); ++k)
+    EXPECT_FALSE(disjoint.describe(static_cast<int>(k)).starts_with("tile SSRSRS"));
   const auto plain = build(matmul(8, 8, 8));
   EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
 }
