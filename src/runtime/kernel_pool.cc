@@ -55,7 +55,15 @@ bool spin_until(std::chrono::nanoseconds limit, const Done& done) {
 // scheduler's time slice.
 constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(50);
 
-// Which pool's chunk this thread is running, to recognize nested calls and their thread index.
+// Pieces of a thread's share of a loop: small enough that a thread which starts late or is interrupted leaves
+// work to the others, few enough that taking them costs nothing.
+constexpr int64_t kPieces = 4;
+
+struct Range {
+  int64_t begin = 0, end = 0;
+};
+
+// Which pool's loop this thread is running, to recognize nested calls and their thread index.
 thread_local const void* running_pool = nullptr;
 thread_local int32_t running_thread = 0;
 
@@ -70,22 +78,24 @@ int available_processors() {
 }
 
 struct KernelPool::State {
-  // A chunk of job e is taken by the one thread that moves its word from e - 1 to e. Whoever succeeds knows
-  // that job e is still running (the caller waits for all chunks), so the job's fields are valid; a thread
-  // that comes late fails and touches nothing.
+  // The pieces of a thread's range that nobody has started: job number << 32 | how many, first pieces first.
+  // Whoever takes one by lowering the number knows that this job is still running (the caller waits for all
+  // pieces), so that its fields are valid; a thread that comes late finds another job or none left and
+  // touches nothing.
   struct alignas(128) Slot {
-    std::atomic<uint32_t> taken{0};
+    std::atomic<uint64_t> left{0};
   };
 
-  // Written by the caller before it publishes the epoch.
+  // Written by the caller before it fills the slots.
   TensorsmithParallelBody body = nullptr;
   void* closure = nullptr;
   int64_t n = 0;
-  int32_t chunks = 0;
+  int32_t ranges = 0;
 
   alignas(128) std::atomic<uint32_t> epoch{0};
+  std::atomic<int> caller_processor{-1};
   std::atomic<bool> stopping{false};
-  alignas(128) std::atomic<uint32_t> pending{0};  // chunks of the job not finished
+  alignas(128) std::atomic<uint32_t> pending{0};  // pieces of the job not finished
   std::atomic<bool> caller_sleeps{false};
   alignas(128) std::atomic<int32_t> sleepers{0};
   alignas(128) std::atomic<bool> busy{false};
@@ -96,7 +106,17 @@ struct KernelPool::State {
 
   explicit State(size_t num_threads) : slots(num_threads) {}
 
-  // Marks the thread as running this pool's chunk while it does.
+  // Part `index` of [0, total) cut into `count` parts whose sizes differ by at most one.
+  static Range part(int64_t total, int64_t count, int64_t index) {
+    const int64_t base = total / count, rest = total % count;
+    const int64_t begin = base * index + std::min(index, rest);
+    return {begin, begin + base + (index < rest ? 1 : 0)};
+  }
+
+  Range range_of(int32_t slot) const { return part(n, ranges, slot); }
+  static int64_t pieces_of(Range range) { return std::min(range.end - range.begin, kPieces); }
+
+  // Marks the thread as running this pool's loop while it does.
   void run_range(TensorsmithParallelBody fn, void* argument, int64_t begin, int64_t end, int32_t thread) {
     const void* outer_pool = running_pool;
     const int32_t outer_thread = running_thread;
@@ -107,25 +127,46 @@ struct KernelPool::State {
     running_thread = outer_thread;
   }
 
-  void run_chunk(int32_t chunk, int32_t thread) {
-    const int64_t base = n / chunks;
-    const int64_t rest = n % chunks;
-    const int64_t begin = base * chunk + std::min<int64_t>(chunk, rest);
-    run_range(body, closure, begin, begin + base + (chunk < rest ? 1 : 0), thread);
+  // Runs the pieces of a slot that are left.
+  void run_slot(int32_t slot, uint32_t job, int32_t thread) {
+    std::atomic<uint64_t>& word = slots[static_cast<size_t>(slot)].left;
+    uint64_t value = word.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto left = static_cast<int64_t>(value & 0xffffffffu);
+      if (value >> 32 != job || left == 0) return;
+      if (!word.compare_exchange_weak(value, value - 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+        continue;
+      const Range range = range_of(slot);
+      const int64_t pieces = pieces_of(range);
+      const Range piece = part(range.end - range.begin, pieces, pieces - left);
+      run_range(body, closure, range.begin + piece.begin, range.begin + piece.end, thread);
+      // seq_cst pairs with the caller's store to caller_sleeps: either it sees pending == 0 or we see it
+      // sleep.
+      if (pending.fetch_sub(1) == 1 && caller_sleeps.load()) futex_wake_all(pending);
+      value = word.load(std::memory_order_relaxed);
+    }
   }
 
-  bool take(int32_t chunk, uint32_t job) {
-    uint32_t expected = job - 1;
-    return slots[static_cast<size_t>(chunk)].taken.compare_exchange_strong(
-        expected, job, std::memory_order_acq_rel, std::memory_order_relaxed);
+  // The thread's own range, then what is left of the others'.
+  void run_job(uint32_t job, int32_t thread) {
+    const auto threads = static_cast<int32_t>(slots.size());
+    for (int32_t i = 0; i < threads; ++i) run_slot((thread + i) % threads, job, thread);
   }
 
-  void finish_chunk() {
-    // seq_cst pairs with the caller's store to caller_sleeps: either it sees pending == 0 or we see it sleep.
-    if (pending.fetch_sub(1) == 1 && caller_sleeps.load()) futex_wake_all(pending);
+  // The system likes to wake a thread where its waker runs. A worker there would stop the caller each time it
+  // runs or spins, and would never be moved: it leaves, and keeps off that processor until it meets the
+  // caller again.
+  void leave_callers_processor(const cpu_set_t& allowed) const {
+    const int processor = caller_processor.load(std::memory_order_relaxed);
+    if (processor < 0 || processor >= CPU_SETSIZE || sched_getcpu() != processor) return;
+    cpu_set_t others = allowed;
+    CPU_CLR(processor, &others);
+    if (CPU_COUNT(&others) > 0) sched_setaffinity(0, sizeof others, &others);
   }
 
   void run_worker(int32_t thread) {
+    cpu_set_t allowed;
+    const bool movable = spin.count() > 0 && sched_getaffinity(0, sizeof allowed, &allowed) == 0;
     uint32_t seen = 0;
     for (;;) {
       uint32_t now = seen;
@@ -138,10 +179,8 @@ struct KernelPool::State {
       }
       seen = now;
       if (stopping.load(std::memory_order_acquire)) return;
-      if (take(thread, seen)) {
-        run_chunk(thread, thread);
-        finish_chunk();
-      }
+      if (movable) leave_callers_processor(allowed);
+      run_job(seen, thread);
     }
   }
 
@@ -187,20 +226,20 @@ void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* clo
   s.body = body;
   s.closure = closure;
   s.n = n;
-  s.chunks = static_cast<int32_t>(std::min<int64_t>(n, threads));
+  s.ranges = static_cast<int32_t>(std::min<int64_t>(n, threads));
+  s.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
   const uint32_t job = s.epoch.load(std::memory_order_relaxed) + 1;
-  for (int32_t t = s.chunks; t < threads; ++t)
-    s.slots[static_cast<size_t>(t)].taken.store(job, std::memory_order_relaxed);
-  s.pending.store(static_cast<uint32_t>(s.chunks - 1), std::memory_order_relaxed);
+  int64_t pieces = 0;
+  for (int32_t t = 0; t < s.ranges; ++t) pieces += State::pieces_of(s.range_of(t));
+  s.pending.store(static_cast<uint32_t>(pieces), std::memory_order_relaxed);
+  for (int32_t t = 0; t < threads; ++t) {
+    const int64_t own = t < s.ranges ? State::pieces_of(s.range_of(t)) : 0;
+    s.slots[static_cast<size_t>(t)].left.store(uint64_t{job} << 32 | static_cast<uint64_t>(own),
+                                               std::memory_order_release);
+  }
   s.publish(job);
 
-  s.run_chunk(0, 0);
-  for (int32_t t = 1; t < s.chunks; ++t) {
-    if (s.take(t, job)) {
-      s.run_chunk(t, 0);
-      s.finish_chunk();
-    }
-  }
+  s.run_job(job, 0);
   const auto finished = [&] { return s.pending.load(std::memory_order_acquire) == 0; };
   if (!spin_until(s.spin, finished)) {
     s.caller_sleeps.store(true);

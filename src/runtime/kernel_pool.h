@@ -13,10 +13,11 @@ namespace tensorsmith::runtime {
 // started). An idle worker spins for a short while, since the next kernel of a model follows within
 // microseconds, then sleeps in the kernel. If there are fewer processors than threads, nobody spins.
 //
-// parallel_for splits [0, n) into min(n, num_threads) contiguous chunks, sizes differing by at most one;
-// chunk t goes to worker t, so that equal loops find their data in the same caches. A chunk that its worker
-// has not started when the caller is done with its own is run by the caller: a worker that the system does
-// not schedule delays nothing.
+// parallel_for splits [0, n) into min(n, num_threads) contiguous ranges, sizes differing by at most one, and
+// each of them into a few pieces. Thread t starts with the pieces of range t, so that equal loops find their
+// data in the same caches, and goes on with what is left of the others': a worker that the system does not
+// schedule delays the loop by no more than the piece it runs. A worker that finds itself on the caller's
+// processor moves to another one of those it was started with.
 //
 // A call from inside a body, or while another thread's call runs, is executed inline by the calling thread.
 // Bodies must not throw.
