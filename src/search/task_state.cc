@@ -107,7 +107,15 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   return scores;
 }
 
-std::vector<Proposal> TaskState::propose(size_t count, const learn::CostModel* model, size_t score_budget,
+const MeasuredCandidate* TaskState::best_candidate() const {
+  const MeasuredCandidate* best = nullptr;
+  for (const auto& m : measured_)
+    if (std::isfinite(m.seconds) && (best == nullptr || m.seconds < best->seconds)) best = &m;
+  return best;
+}
+
+std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Candidate> wanted,
+                                         const learn::CostModel* model, size_t score_budget,
                                          ThreadPool& pool) {
   StrategyView view;
   view.space = &space_;
@@ -119,6 +127,26 @@ std::vector<Proposal> TaskState::propose(size_t count, const learn::CostModel* m
 
   std::vector<Proposal> result;
   std::unordered_set<std::string> taken;
+  const auto take_candidate = [&](const space::Candidate& c) {
+    known_candidates_.insert(c.hash());
+    Proposal proposal;
+    if (const auto it = samples_.find(c.hash()); it != samples_.end()) {
+      proposal.trace = it->second.trace;
+      proposal.features = it->second.features;
+    } else {
+      auto trace = space_.to_trace(c);
+      if (!trace.ok()) return;
+      proposal.trace = std::move(*trace);
+    }
+    proposal.text = sched::print(proposal.trace);
+    if (known_traces_.count(proposal.text) > 0 || !taken.insert(proposal.text).second) return;
+    proposal.origin = "search:" + encode(c);
+    proposal.candidate = c;
+    result.push_back(std::move(proposal));
+  };
+  samples_.clear();
+  for (const auto& c : wanted)
+    if (result.size() < count && !view.known(c)) take_candidate(c);
   // Different candidates can give the same program; further attempts fill the gaps they leave. Each adds what
   // it proposed to the known ones, so a space with nothing new ends in an empty proposal.
   bool nothing_left = false;
@@ -127,23 +155,7 @@ std::vector<Proposal> TaskState::propose(size_t count, const learn::CostModel* m
     const auto candidates = strategy_->propose(view, count - result.size(), rng_);
     nothing_left = candidates.empty();
     if (nothing_left) break;
-    for (const auto& c : candidates) {
-      known_candidates_.insert(c.hash());
-      Proposal proposal;
-      if (const auto it = samples_.find(c.hash()); it != samples_.end()) {
-        proposal.trace = it->second.trace;
-        proposal.features = it->second.features;
-      } else {
-        auto trace = space_.to_trace(c);
-        if (!trace.ok()) continue;
-        proposal.trace = std::move(*trace);
-      }
-      proposal.text = sched::print(proposal.trace);
-      if (known_traces_.count(proposal.text) > 0 || !taken.insert(proposal.text).second) continue;
-      proposal.origin = "search:" + encode(c);
-      proposal.candidate = c;
-      result.push_back(std::move(proposal));
-    }
+    for (const auto& c : candidates) take_candidate(c);
   }
   samples_.clear();
   if (result.empty() && nothing_left) exhausted_ = true;

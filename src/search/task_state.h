@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -40,9 +41,12 @@ class TaskState {
   Proposal default_proposal() const;
   // Plain loops: what is left if the default cannot be built or run.
   Proposal plain_proposal() const;
-  // At most count new programs; none if the space is exhausted. model may be null.
-  std::vector<Proposal> propose(size_t count, const learn::CostModel* model, size_t score_budget,
-                                ThreadPool& pool);
+  // At most count new programs; none if the space is exhausted. model may be null. wanted: candidates that
+  // come first where they are new.
+  std::vector<Proposal> propose(size_t count, std::span<const space::Candidate> wanted,
+                                const learn::CostModel* model, size_t score_budget, ThreadPool& pool);
+  // The fastest one of those measured; null before any ran.
+  const MeasuredCandidate* best_candidate() const;
 
   // Takes a result from the measurer or the database.
   void take(const Proposal& proposal, const record::MeasureResult& result);

@@ -19,6 +19,10 @@ constexpr double kProposalTimeShare = 0.25;
 // In a limited time, the end that is kept for confirming winners.
 constexpr double kConfirmTimeShare = 0.06;
 constexpr int kMaxLostWorkers = 8;
+// The limits are looked at after so many measurements: as many as the measurer builds at a time.
+constexpr size_t kChunk = 8;
+// Proposals of a round that are other tasks' best programs.
+constexpr size_t kMaxTransferred = 2;
 // Winners whose measured gain over the default is below this are compared with it again.
 constexpr double kDoubtfulGain = 1.10;
 constexpr double kDoubtfulTie = 1.03;
@@ -44,6 +48,8 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       pool_(std::max(options.threads, 1)),
       rng_(options.seed),
       start_(clock.monotonic_seconds()),
+      task_seconds_(tasks.size(), 0),
+      task_trials_(tasks.size(), 0),
       confirmed_(tasks.size()),
       is_confirmed_(tasks.size(), 0) {}
 
@@ -105,11 +111,10 @@ TaskStatus TuningRun::status_of(size_t task) const {
 
 Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
   auto& state = *states_[task];
-  record::Record record;
+  record::Record record;  // for its key
   record.task_key = tasks_[task].key;
   record.device_key = device_.key();
   record.settings = options_.settings;
-  std::vector<measure::Candidate> candidates;
   std::vector<Proposal> fresh;
   for (auto& proposal : proposals) {
     record.trace = proposal.text;
@@ -120,10 +125,21 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
       ++resumed_;
       continue;
     }
-    candidates.push_back({proposal.trace, proposal.origin});
     fresh.push_back(std::move(proposal));
   }
-  if (fresh.empty()) return {};
+  for (size_t i = 0; i < fresh.size() && (i == 0 || !finished()); i += kChunk)
+    TS_RETURN_IF_ERROR(measure_chunk(task, std::span(fresh).subspan(i, std::min(kChunk, fresh.size() - i))));
+  return {};
+}
+
+Status TuningRun::measure_chunk(size_t task, std::span<const Proposal> proposals) {
+  auto& state = *states_[task];
+  record::Record record;
+  record.task_key = tasks_[task].key;
+  record.device_key = device_.key();
+  record.settings = options_.settings;
+  std::vector<measure::Candidate> candidates;
+  for (const auto& proposal : proposals) candidates.push_back({proposal.trace, proposal.origin});
   Status stored;
   const double before = clock_.monotonic_seconds();
   const auto done = [&](size_t i, const record::MeasureResult& result) {
@@ -134,13 +150,14 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
       return;
     }
     lost_workers_ = 0;
-    record.trace = fresh[i].text;
+    record.trace = proposals[i].text;
     record.result = result;
-    record.origin = fresh[i].origin;
+    record.origin = proposals[i].origin;
     record.unix_ms = clock_.unix_milliseconds();
     if (auto status = database_.add({record}); !status.ok() && stored.ok()) stored = status;
-    state.take(fresh[i], result);
+    state.take(proposals[i], result);
     ++trials_;
+    ++task_trials_[task];
     if (!result.ok())
       log_.log(LogLevel::kDebug,
                tasks_[task].name + ": " + std::string(to_string(result.outcome)) + ": " + result.reason);
@@ -148,7 +165,9 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
   };
   TS_ASSIGN_OR_RETURN(const auto results,
                       measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(), done));
-  measuring_seconds_ += clock_.monotonic_seconds() - before;
+  const double spent = clock_.monotonic_seconds() - before;
+  measuring_seconds_ += spent;
+  task_seconds_[task] += spent;
   TS_CHECK(results.size() == candidates.size(), "the measurer returns one result a candidate");
   TS_RETURN_IF_ERROR(stored);
   if (lost_workers_ >= kMaxLostWorkers)
@@ -182,7 +201,7 @@ Status TuningRun::measure_defaults() {
   return {};
 }
 
-size_t TuningRun::batch_size() const {
+size_t TuningRun::batch_size(size_t task) const {
   auto batch = static_cast<size_t>(std::max(options_.batch, 1));
   if (options_.trials > 0) {
     const auto left = static_cast<size_t>(std::max<int64_t>(options_.trials - trials_, 0));
@@ -196,7 +215,10 @@ size_t TuningRun::batch_size() const {
     const double affordable = left / per_trial;
     if (affordable < static_cast<double>(batch * 3 * tasks_.size()))
       batch = std::min(batch, std::max<size_t>(4, batch / 2));
-    batch = std::min(batch, static_cast<size_t>(std::max(affordable, 1.0)));
+    // Tasks differ in what a trial costs; the first one pays for the task's data too.
+    const double own =
+        task_trials_[task] > 1 ? task_seconds_[task] / static_cast<double>(task_trials_[task]) : per_trial;
+    batch = std::min(batch, static_cast<size_t>(std::max(left / std::max(own, per_trial), 1.0)));
   }
   return std::max<size_t>(batch, 1);
 }
@@ -232,10 +254,27 @@ void TuningRun::retrain() {
   }
 }
 
+std::vector<space::Candidate> TuningRun::transferred(size_t task) const {
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < states_.size(); ++i)
+    if (i != task && groups_[i] == groups_[task] && states_[i]->best_candidate() != nullptr &&
+        flops_[i] > 0 && flops_[task] > 0)
+      order.emplace_back(std::abs(std::log(flops_[i] / flops_[task])), i);
+  std::sort(order.begin(), order.end());
+  std::vector<space::Candidate> result;
+  for (const auto& [distance, i] : order) {
+    if (result.size() == kMaxTransferred) break;
+    auto candidate =
+        states_[task]->space().rescale(states_[i]->space(), states_[i]->best_candidate()->candidate);
+    if (candidate.ok()) result.push_back(std::move(*candidate));
+  }
+  return result;
+}
+
 Status TuningRun::one_round(size_t task, size_t count) {
   retrain();
   const double before = clock_.monotonic_seconds();
-  auto proposals = states_[task]->propose(count, model_.get(), score_budget(), pool_);
+  auto proposals = states_[task]->propose(count, transferred(task), model_.get(), score_budget(), pool_);
   proposing_seconds_ += clock_.monotonic_seconds() - before;
   ++proposals_;
   if (!proposals.empty()) TS_RETURN_IF_ERROR(measure(task, std::move(proposals)));
@@ -269,7 +308,7 @@ Status TuningRun::search() {
     if (finished()) return {};
     // A resumed task had its warm-up in the earlier run.
     if (states_[task]->history().size() > 1 || states_[task]->rows().size() > 1) continue;
-    TS_RETURN_IF_ERROR(one_round(task, batch_size()));
+    TS_RETURN_IF_ERROR(one_round(task, batch_size(task)));
   }
   const SchedulerOptions scheduler;
   while (!finished()) {
@@ -280,7 +319,7 @@ Status TuningRun::search() {
       log_.log(LogLevel::kInfo, "every candidate of every task is measured");
       return {};
     }
-    TS_RETURN_IF_ERROR(one_round(task, batch_size()));
+    TS_RETURN_IF_ERROR(one_round(task, batch_size(task)));
   }
   return {};
 }

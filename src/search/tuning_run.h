@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "search/task_scheduler.h"
@@ -27,7 +28,10 @@ class TuningRun {
 
   // Measures and keeps the results; those already in the database are taken from there.
   Status measure(size_t task, std::vector<Proposal> proposals);
+  Status measure_chunk(size_t task, std::span<const Proposal> proposals);
   Status one_round(size_t task, size_t count);
+  // The best candidates of tasks with the same operators, rescaled to this task; nearest in size first.
+  std::vector<space::Candidate> transferred(size_t task) const;
   void retrain();
   std::vector<size_t> warm_up_order() const;
   TaskStatus status_of(size_t task) const;
@@ -36,7 +40,7 @@ class TuningRun {
   double elapsed() const { return clock_.monotonic_seconds() - start_; }
   // Whether the limits allow another measurement.
   bool finished() const;
-  size_t batch_size() const;
+  size_t batch_size(size_t task) const;
   size_t score_budget() const;
 
   const std::vector<TuneTask>& tasks_;
@@ -55,6 +59,8 @@ class TuningRun {
   double start_;
   std::vector<std::unique_ptr<TaskState>> states_;
   std::vector<uint64_t> groups_;
+  std::vector<double> task_seconds_;  // spent on measuring, by task
+  std::vector<int64_t> task_trials_;  // in this run, by task
   std::vector<double> flops_;
   std::vector<sched::Trace> confirmed_;  // by task; empty before confirm()
   std::vector<char> is_confirmed_;

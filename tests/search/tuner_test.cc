@@ -133,6 +133,61 @@ TEST(Tune, SpendsTrialsOnTheBottleneck) {
   EXPECT_GT(t[1].trials, 2 * (t[0].trials + t[2].trials));
 }
 
+// The programs measured first after the defaults hold the other task's best one, fitted to these shapes.
+TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
+  Bench bench;
+  bench.options.trials = 24;
+  bench.options.strategy = StrategyKind::kRandom;
+  const std::vector<TuneTask> tasks{task("large", matmul(64, 64, 64), 1),
+                                    task("small", matmul(48, 48, 48), 1)};
+  std::map<std::string, std::vector<std::pair<double, std::string>>> order;  // by task
+  FakeMeasurer measurer(
+      [&](const std::string& key, const sched::Trace& trace) {
+        const double seconds = pseudo_seconds(trace) * (key == tasks[0].key ? 1 : 0.1);
+        order[key].emplace_back(seconds, sched::print(trace));
+        return took(seconds);
+      },
+      bench.clock);
+  ASSERT_TRUE(bench.run(tasks, measurer).ok());
+  // The large task's first round ends before the small one's begins.
+  const auto large = space::DesignSpace::build(tasks[0].workload, test::device(), {1});
+  const auto small = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
+  ASSERT_TRUE(large.ok() && small.ok());
+  const auto records = bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings);
+  ASSERT_TRUE(records.ok());
+  std::map<std::string, space::Candidate> by_trace;
+  for (const auto& r : *records)
+    if (const auto c = decode(std::string_view(r.origin).substr(r.origin.find(':') + 1)))
+      by_trace[r.trace] = *c;
+  by_trace[sched::print(*large->to_trace(large->default_candidate()))] = large->default_candidate();
+  std::set<std::string> fitted;
+  for (const auto& [trace, candidate] : by_trace) {
+    const auto c = small->rescale(*large, candidate);
+    if (c.ok()) fitted.insert(sched::print(*small->to_trace(*c)));
+  }
+  const auto& seen = order[tasks[1].key];
+  ASSERT_GT(seen.size(), 1U);
+  EXPECT_TRUE(fitted.count(seen[1].second) > 0) << seen[1].second;
+}
+
+TEST(Tune, LooksAtTheTimeInsideARound) {
+  Bench bench;
+  bench.options.seconds = 10;
+  bench.options.batch = 64;
+  bench.options.confirm = false;
+  int n = 0;
+  // The default gives no idea of how slow the others are to build.
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        bench.clock.now += n++ == 0 ? 0 : 1;
+        return took(pseudo_seconds(trace));
+      },
+      bench.clock, 0.01);
+  const auto report = bench.run({task("a", matmul(64, 64, 64))}, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_LE(report->final.elapsed_seconds, 10 + 8);
+}
+
 TEST(Tune, ResumesAfterBeingKilledAndMeasuresNothingTwice) {
   const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("b", softmax(8, 64))};
   for (int64_t kill_after : {0, 1, 2, 9, 23}) {
