@@ -17,6 +17,7 @@
 #include <string>
 
 #include "codegen/llvm/codegen.h"
+#include "peak_rate.h"
 
 namespace tensorsmith {
 namespace {
@@ -44,26 +45,6 @@ Buffer f32(const char* name, std::vector<int64_t> shape, ir::MemoryScope scope =
   return ir::make_buffer(name, DType::kF32, std::move(shape), scope);
 }
 Expr zero() { return ir::float_imm(DType::kF32, 0); }
-
-// acc = acc * x + y in `chains` independent vectors.
-Case peak(int64_t lanes, int64_t chains) {
-  const int64_t steps = 200000;
-  const Buffer x = f32("x", {lanes}), y = f32("y", {lanes}), out = f32("out", {chains, lanes});
-  const Buffer acc = f32("acc", {chains, lanes}, ir::MemoryScope::kLocal);
-  const Var k("k"), c("c"), v("v"), c1("c1"), v1("v1"), c2("c2"), v2("v2");
-  const Stmt init = loop(c1, chains, vectorized(v1, lanes, ir::make_store(acc, {c1, v1}, ir::load(x, {v1}))));
-  const Stmt run = loop(
-      k, steps,
-      loop(c, chains,
-           vectorized(
-               v, lanes,
-               ir::make_store(acc, {c, v}, ir::load(acc, {c, v}) * ir::load(x, {v}) + ir::load(y, {v})))));
-  const Stmt write =
-      loop(c2, chains, vectorized(v2, lanes, ir::make_store(out, {c2, v2}, ir::load(acc, {c2, v2}))));
-  return {"peak",
-          {"peak", {x, y}, {out}, ir::make_allocate(acc, ir::make_seq({init, run, write}))},
-          2.0 * static_cast<double>(steps * chains * lanes)};
-}
 
 // C = A * B, B packed in panels of `columns` columns: Bp[n / columns, k, columns]. Register tile rows x
 // columns.
@@ -200,7 +181,8 @@ int run(int argc, char** argv) {
   }
   const int64_t lanes = device->vector_bytes / 4;
   const bool many = device->vector_registers >= 32;
-  std::vector<Case> cases = {peak(lanes, many ? 24 : 12),
+  const bench::PeakProgram peak = bench::peak_program(*device);
+  std::vector<Case> cases = {{"peak", peak.program, peak.flops},
                              matmul(512, 8, lanes, 2),
                              matmul(512, 4, lanes, 2),
                              matmul(512, 16, lanes, 1),

@@ -1,5 +1,5 @@
-// Speed of the search itself: how many candidates a second and core are sampled, lowered, turned into
-// features and scored, and where the time goes.
+// Speed of the search itself: how many candidates a second and core are sampled, turned into features
+// and scored, and where the time goes. As in the search, features come straight from the schedule.
 //
 //   bench_search [CANDIDATES]
 //
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "learn/cost_model.h"
-#include "lower/lower.h"
 #include "search/pipeline.h"
 #include "search/strategy.h"
 #include "space/design_space.h"
@@ -53,8 +52,7 @@ int run(size_t count) {
   std::printf("design space built in %.2f ms\n", 1e3 * (cpu_seconds() - start));
   const auto options = search::feature_options(*device);
 
-  Stage stages[] = {{"sample"}, {"draft estimate"}, {"trace"}, {"replay"},
-                    {"lower"},  {"features"},       {"score"}};
+  Stage stages[] = {{"sample"}, {"draft estimate"}, {"trace"}, {"replay"}, {"features"}, {"score"}};
   const auto timed = [&](size_t stage, auto&& body) {
     const double before = cpu_seconds();
     body();
@@ -101,24 +99,22 @@ int run(size_t count) {
       auto replayed = sched::replay(workload, *trace);
       if (replayed.ok()) schedule = std::move(*replayed);
     });
-    std::optional<lower::LoweredProgram> lowered;
+    std::optional<feature::FeatureMatrix> matrix;
     timed(4, [&] {
       if (!schedule) return;
-      auto made = lower::lower(*schedule);
-      if (made.ok()) lowered = std::move(*made);
+      auto made = feature::extract_per_store(*schedule, options);
+      if (made.ok()) matrix = std::move(*made);
     });
-    if (!lowered) {
+    timed(3, [&] { schedule.reset(); });  // what the pipeline frees belongs to its cost too
+    if (!matrix) {
       ++refused;
       continue;
     }
-    timed(5, [&] { features.push_back(feature::extract_per_store(lowered->program, options)); });
-    // What the pipeline frees belongs to its cost too.
-    timed(4, [&] { lowered.reset(); });
-    timed(3, [&] { schedule.reset(); });
+    features.push_back(std::move(*matrix));
   }
   std::vector<learn::Sample> samples;
   for (const auto& f : features) samples.push_back({&f});
-  timed(6, [&] {
+  timed(5, [&] {
     const auto scores = (*model)->predict(samples);
     if (scores.size() != samples.size()) std::abort();
   });

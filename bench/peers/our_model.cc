@@ -1,0 +1,208 @@
+#include "our_model.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "graph/infer.h"
+#include "learn/cost_model.h"
+#include "measure/measurer.h"
+#include "search/pipeline.h"
+#include "search/tuner.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::peers {
+namespace {
+
+namespace fs = std::filesystem;
+
+using graph::ValueId;
+
+// A graph, operator by operator, as the import would make it.
+class Network {
+ public:
+  ValueId input(std::vector<int64_t> shape) {
+    const ValueId id = value(std::move(shape));
+    graph_.inputs.push_back(id);
+    return id;
+  }
+  ValueId constant(std::vector<int64_t> shape, const float* contents) {
+    lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kF32, shape);
+    std::memcpy(tensor.data.data(), contents, tensor.data.size());
+    const ValueId id = value(std::move(shape));
+    graph_.values.back().constant = std::make_shared<const lower::Tensor>(std::move(tensor));
+    return id;
+  }
+  Result<ValueId> node(const std::string& op, std::vector<ValueId> inputs,
+                       std::map<std::string, graph::Attribute> attributes = {}) {
+    const ValueId output = value({});
+    graph::Node node{op, op, 17, std::move(attributes), std::move(inputs), {output}};
+    graph::FoldLimits limits;
+    TS_RETURN_IF_ERROR(graph::infer_node(graph_, node, limits));
+    graph_.nodes.push_back(std::move(node));
+    return output;
+  }
+  Result<tools::LoadedModel> finish(ValueId output) && {
+    graph_.outputs = {output};
+    tools::LoadedModel model;
+    TS_RETURN_IF_ERROR(graph::optimize(graph_));
+    model.graph = std::move(graph_);
+    TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph));
+    model.memory = graph::plan_memory(model.graph, model.partition);
+    return model;
+  }
+
+ private:
+  ValueId value(std::vector<int64_t> shape) {
+    graph::Value v;
+    v.name = "v" + std::to_string(graph_.values.size());
+    v.shape = std::move(shape);
+    graph_.values.push_back(std::move(v));
+    return static_cast<ValueId>(graph_.values.size() - 1);
+  }
+  graph::Graph graph_;
+};
+
+struct RemovedAtExit {
+  std::string path;
+  ~RemovedAtExit() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+Result<tools::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b) {
+  Network network;
+  const auto dims = [&](int64_t rows, int64_t columns) {
+    return shape.batch > 1 ? std::vector<int64_t>{shape.batch, rows, columns}
+                           : std::vector<int64_t>{rows, columns};
+  };
+  const ValueId lhs = network.input(dims(shape.m, shape.k));
+  const ValueId rhs = shape.constant_b ? network.constant(dims(shape.k, shape.n), b.data())
+                                       : network.input(dims(shape.k, shape.n));
+  TS_ASSIGN_OR_RETURN(const ValueId product, network.node("MatMul", {lhs, rhs}));
+  return std::move(network).finish(product);
+}
+
+Result<tools::LoadedModel> conv_model(const ConvCase& shape, const ConvData& data) {
+  Network network;
+  const ValueId x = network.input({1, shape.ci, shape.image, shape.image});
+  const ValueId weights =
+      network.constant({shape.co, shape.ci / shape.groups, shape.window, shape.window}, data.weights);
+  const ValueId bias = network.constant({shape.co}, data.bias);
+  using List = std::vector<int64_t>;
+  TS_ASSIGN_OR_RETURN(ValueId out, network.node("Conv", {x, weights, bias},
+                                                {{"strides", List{shape.stride, shape.stride}},
+                                                 {"pads", List{shape.pad, shape.pad, shape.pad, shape.pad}},
+                                                 {"group", shape.groups}}));
+  if (shape.has_residual()) {
+    const ValueId residual = network.input({1, shape.co, shape.out_image(), shape.out_image()});
+    TS_ASSIGN_OR_RETURN(out, network.node("Add", {out, residual}));
+  }
+  if (shape.epilogue == Epilogue::kRelu || shape.epilogue == Epilogue::kAddRelu) {
+    TS_ASSIGN_OR_RETURN(out, network.node("Relu", {out}));
+  }
+  if (shape.epilogue == Epilogue::kRelu6) {
+    const float low = 0, high = 6;
+    const ValueId lower = network.constant({}, &low), upper = network.constant({}, &high);
+    TS_ASSIGN_OR_RETURN(out, network.node("Clip", {out, lower, upper}));
+  }
+  return std::move(network).finish(out);
+}
+
+Result<std::vector<BestKnown>> tune(const tools::LoadedModel& model, const target::Device& device,
+                                    const TuneBudget& budget, record::Database& database, LogSink& log) {
+  const SystemClock clock;
+  measure::MeasureOptions measure_options;
+  measure_options.settings.threads = device.cores;
+  TS_ASSIGN_OR_RETURN(auto measurer,
+                      measure::make_local_measurer(device, measure_options, budget.worker_command, log));
+  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
+  learn::GbtOptions gbt = learn::GbtOptions::online();
+  gbt.seed = budget.seed;
+  gbt.threads = machine.cores;
+  const auto trainer = learn::make_gbt_trainer(gbt);
+  std::vector<search::TuneTask> tasks;
+  for (const auto& task : model.partition.tasks)
+    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls)});
+  search::TuneOptions options;
+  options.seconds = budget.seconds;
+  options.seed = budget.seed;
+  options.settings = measure_options.settings;
+  options.threads = machine.cores;
+  std::vector<BestKnown> history;
+  const search::ProgressFn progress = [&](const search::TuneProgress& p) {
+    const double best = p.model_best_seconds();
+    if (history.empty() || best < history.back().seconds) history.push_back({p.elapsed_seconds, best});
+  };
+  const std::atomic<bool> cancel{false};
+  TS_RETURN_IF_ERROR(
+      search::tune(tasks, device, options, database, *measurer, *trainer, clock, log, progress, cancel));
+  return history;
+}
+
+Result<Chosen> choose(const tools::LoadedModel& model, const target::Device& device,
+                      record::Database* database) {
+  Chosen out;
+  TS_ASSIGN_OR_RETURN(out.schedules, tools::default_schedules(model.partition, device));
+  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
+    const graph::Task& task = model.partition.tasks[t];
+    TS_ASSIGN_OR_RETURN(const auto space,
+                        space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
+    std::string algorithm = space.describe(space.default_candidate().sketch);
+    if (database != nullptr) {
+      record::MeasureSettings settings;
+      settings.threads = device.cores;
+      TS_ASSIGN_OR_RETURN(const auto best, database->best(task.key, device.key(), settings));
+      if (best) {
+        TS_ASSIGN_OR_RETURN(out.schedules[t].trace, sched::parse_trace(best->trace));
+        out.schedules[t].measured_seconds = best->result.best_estimate();
+        out.tuned = true;
+        const auto colon = best->origin.find(':');
+        if (colon != std::string::npos) {
+          if (const auto candidate = search::decode(std::string_view(best->origin).substr(colon + 1)))
+            algorithm = space.describe(candidate->sketch);
+        }
+      }
+    }
+    out.algorithm += (t > 0 ? "; " : "") + algorithm;
+  }
+  return out;
+}
+
+Result<std::unique_ptr<OurModel>> OurModel::compile(const tools::LoadedModel& model,
+                                                    const target::Device& device, const Chosen& chosen,
+                                                    const std::vector<const Floats*>& inputs) {
+  tools::CompileOptions options;
+  options.directory =
+      (fs::temp_directory_path() / fmt::format("tensorsmith-bench-{}.model", getpid())).string();
+  options.model_name = "bench";
+  options.tuned = chosen.tuned;
+  const RemovedAtExit removed{options.directory};
+  TS_RETURN_IF_ERROR(tools::compile_model(model, device, chosen.schedules, options));
+  auto out = std::make_unique<OurModel>();
+  runtime::LoadOptions load_options;
+  load_options.threads = device.cores;
+  TS_ASSIGN_OR_RETURN(out->model_, runtime::Model::load(options.directory, load_options));
+  TS_CHECK(out->model_->inputs().size() == inputs.size() && out->model_->outputs().size() == 1,
+           "a model of one operator");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TS_CHECK(out->model_->inputs()[i].bytes() == static_cast<int64_t>(inputs[i]->size() * sizeof(float)),
+             "an input of the right size");
+    out->inputs_.push_back(inputs[i]->data());
+  }
+  out->output_.resize(static_cast<size_t>(out->model_->outputs()[0].bytes()) / sizeof(float));
+  return out;
+}
+
+Status OurModel::run() {
+  void* const outputs[] = {output_.data()};
+  return model_->run(inputs_, outputs);
+}
+
+}  // namespace tensorsmith::peers
