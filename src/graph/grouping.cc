@@ -17,11 +17,6 @@ constexpr double kMaxPrologueReads =
     4;  // a prologue is recomputed at each read: only where elements are read rarely
 constexpr int64_t kMaxNormalizedRow = 1 << 16;  // rows of fused normalizations should stay in the cache
 
-bool is_alias_operator(const std::string& op) {
-  return op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" || op == "Identity" ||
-         op == "Dropout";
-}
-
 // What one node looks like as tensor expressions.
 struct NodeFacts {
   NodeClass cls = NodeClass::kInjective;
@@ -78,10 +73,6 @@ int64_t trailing_reduction_row(const ir::Operation& op) {
 
 Result<NodeFacts> examine(const Graph& graph, const Node& node) {
   NodeFacts facts;
-  if (is_alias_operator(node.op)) {
-    facts.cls = NodeClass::kAlias;
-    return facts;
-  }
   WorkloadBuilder builder;
   std::vector<ir::Buffer> inputs;
   std::unordered_map<const ir::BufferNode*, ValueId> value_of;
@@ -143,12 +134,16 @@ Result<NodeFacts> examine(const Graph& graph, const Node& node) {
 // The groups as a union-find over nodes, with the post-dominator tree of the data flow.
 class Grouper {
  public:
-  explicit Grouper(const Graph& graph) : graph_(graph) {}
+  Grouper(const Graph& graph, const Views& views) : graph_(graph), views_(views) {}
 
   Result<Grouping> run() {
     const size_t n = graph_.nodes.size();
-    for (const Node& node : graph_.nodes) {
-      TS_ASSIGN_OR_RETURN(NodeFacts facts, examine(graph_, node));
+    for (size_t i = 0; i < n; ++i) {
+      NodeFacts facts;
+      facts.cls = NodeClass::kAlias;
+      if (!views_.is_view[i]) {
+        TS_ASSIGN_OR_RETURN(facts, examine(graph_, graph_.nodes[i]));
+      }
       facts_.push_back(std::move(facts));
     }
     find_consumers();
@@ -353,6 +348,7 @@ class Grouper {
   }
 
   const Graph& graph_;
+  const Views& views_;
   std::vector<NodeFacts> facts_;
   std::vector<std::vector<size_t>> consumers_;
   std::vector<bool> is_output_;
@@ -363,6 +359,6 @@ class Grouper {
 
 }  // namespace
 
-Result<Grouping> group_nodes(const Graph& graph) { return Grouper(graph).run(); }
+Result<Grouping> group_nodes(const Graph& graph, const Views& views) { return Grouper(graph, views).run(); }
 
 }  // namespace tensorsmith::graph

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/views.h"
 
 namespace tensorsmith::graph {
 
 enum class NodeClass {
-  kAlias,        // same bytes, other shape: Reshape, Squeeze, ...
+  kAlias,        // a view (graph/views.h): Reshape, a Concat of values that lie side by side, ...
   kElementwise,  // every output element needs one element, at the same place, of each input of the output's
                  // shape
   kInjective,    // moves elements (Transpose, Concat, Slice, Gather, Resize, broadcast)
@@ -20,6 +21,6 @@ struct Grouping {
   std::vector<std::vector<size_t>> groups;  // nodes of each kernel, ascending; aliases are in no group
 };
 
-Result<Grouping> group_nodes(const Graph& graph);
+Result<Grouping> group_nodes(const Graph& graph, const Views& views);
 
 }  // namespace tensorsmith::graph

@@ -32,6 +32,10 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition) {
     for (ValueId id : partition.calls[c].outputs) {
       const ValueId root = storage(id);
       if (elsewhere.count(root)) continue;
+      if (const int block = block_of[static_cast<size_t>(root)]; block >= 0) {  // another part of it
+        blocks[static_cast<size_t>(block)].last = c;
+        continue;
+      }
       const Value& value = graph.values[static_cast<size_t>(root)];
       int64_t bytes = ir::bytes_of(value.dtype);
       for (int64_t extent : value.shape) bytes *= extent;
@@ -66,10 +70,11 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition) {
                                    [&](size_t a, size_t b) { return blocks[a].offset < blocks[b].offset; }),
                   i);
   }
-  // Aliases lie where their storage lies.
+  // Views lie in their storage.
   for (size_t v = 0; v < plan.offset.size(); ++v) {
     const ValueId root = partition.storage_of[v];
-    if (static_cast<size_t>(root) != v) plan.offset[v] = plan.offset[static_cast<size_t>(root)];
+    if (static_cast<size_t>(root) == v || plan.offset[static_cast<size_t>(root)] < 0) continue;
+    plan.offset[v] = plan.offset[static_cast<size_t>(root)] + partition.storage_offset[v];
   }
   return plan;
 }

@@ -7,6 +7,7 @@
 #include "graph/emit.h"
 #include "graph/grouping.h"
 #include "graph/tasks.h"
+#include "graph/views.h"
 #include "ir/analysis.h"
 #include "ir/simplify.h"
 #include "ir/structural.h"
@@ -60,8 +61,10 @@ class Partitioner {
   explicit Partitioner(const Graph& graph) : graph_(graph) {}
 
   Result<Partition> run() {
-    TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_));
-    find_storage(grouping);
+    Views views = find_views(graph_);
+    TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views));
+    partition_.storage_of = std::move(views.storage_of);
+    partition_.storage_offset = std::move(views.offset);
     // A kernel runs at the place of its last node: everything it reads is there by then.
     std::vector<std::vector<size_t>> groups = grouping.groups;
     std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
@@ -71,16 +74,6 @@ class Partitioner {
   }
 
  private:
-  void find_storage(const Grouping& grouping) {
-    partition_.storage_of.resize(graph_.values.size());
-    for (size_t i = 0; i < graph_.values.size(); ++i) partition_.storage_of[i] = static_cast<ValueId>(i);
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (grouping.classes[i] != NodeClass::kAlias) continue;
-      const Node& node = graph_.nodes[i];
-      partition_.storage_of[index(node.outputs[0])] = partition_.storage_of[index(node.inputs[0])];
-    }
-  }
-
   Status add_group(const std::vector<size_t>& group) {
     // Values that leave the group: read by an outside node or by the user.
     std::unordered_set<ValueId> inside;
@@ -281,6 +274,7 @@ class Partitioner {
       }
       partition_.calls.insert(position, std::move(copy));
       partition_.storage_of[index(output)] = output;
+      partition_.storage_offset[index(output)] = 0;
     }
     return {};
   }

@@ -108,7 +108,7 @@ Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, i
   if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
     return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes};
   }
-  const int64_t offset = model.memory.offset[static_cast<size_t>(storage)];
+  const int64_t offset = model.memory.offset[static_cast<size_t>(id)];
   TS_CHECK(offset >= 0, "value " + model.graph.values[static_cast<size_t>(id)].name + " has no memory");
   return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
 }

@@ -1,0 +1,25 @@
+// Where values lie in the memory of others. Internal to graph.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace tensorsmith::graph {
+
+struct Views {
+  // By node: costs nothing, its outputs have the same memory as its inputs.
+  std::vector<bool> is_view;
+  // By ValueId: the value whose memory holds it, and the place of its first byte there.
+  std::vector<ValueId> storage_of;
+  std::vector<int64_t> offset;
+};
+
+// Reshape and its like give a whole value another shape. A Concat along the outermost dimension of extent > 1
+// is no work if its inputs' producers write to their places in its output:
+//   a = Conv(x); b = Conv(y); c = Concat(a, b)  =>  a lies in c at 0, b at bytes(a)
+// provided that every input is made by a kernel, lies in no other Concat's output, and starts at a multiple
+// of a kernel buffer's alignment; and that the output belongs to the model's working memory, not to its user.
+Views find_views(const Graph& graph);
+
+}  // namespace tensorsmith::graph

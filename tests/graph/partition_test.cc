@@ -1,0 +1,156 @@
+// Where values lie: views that cost no kernel, and the memory plan.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "graph/tasks.h"
+#include "graph_builder.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+using testing::GraphBuilder;
+
+size_t at(ValueId id) { return static_cast<size_t>(id); }
+
+struct Planned {
+  Partition partition;
+  MemoryPlan memory;
+};
+
+Planned plan(const Graph& graph) {
+  auto result = partition(graph);
+  TS_CHECK(result.ok(), result.ok() ? "" : result.error().message());
+  Planned out{std::move(result).value(), {}};
+  out.memory = plan_memory(graph, out.partition);
+  return out;
+}
+
+ValueId concat(GraphBuilder& b, std::vector<ValueId> inputs, int64_t axis) {
+  return b.node("Concat", std::move(inputs), {{"axis", axis}});
+}
+
+// Softmax is a kernel of its own, whatever it is read by.
+ValueId kernel(GraphBuilder& b, ValueId x) { return b.node("Softmax", {x}, {{"axis", int64_t{-1}}}); }
+
+TEST(Views, ConcatIsWrittenByItsProducers) {
+  GraphBuilder b;
+  const ValueId x = b.input({1, 2, 8});
+  const ValueId y = b.input({1, 4, 8});
+  const ValueId left = kernel(b, x);
+  const ValueId right = kernel(b, y);
+  const ValueId both = concat(b, {left, right}, 1);
+  const Graph graph = b.finish({kernel(b, both), kernel(b, left)});
+  const Planned p = plan(graph);
+  EXPECT_EQ(p.partition.calls.size(), 4U);
+  EXPECT_EQ(p.partition.storage_of[at(left)], both);
+  EXPECT_EQ(p.partition.storage_of[at(right)], both);
+  EXPECT_EQ(p.memory.offset[at(left)], p.memory.offset[at(both)]);
+  EXPECT_EQ(p.memory.offset[at(right)], p.memory.offset[at(both)] + 2 * 8 * 4);
+  EXPECT_EQ(p.memory.arena_bytes, 6 * 8 * 4);
+}
+
+TEST(Views, NestedAndReshaped) {
+  GraphBuilder b;
+  const ValueId first = kernel(b, b.input({2, 8}));
+  const ValueId second = kernel(b, b.input({2, 8}));
+  const ValueId third = kernel(b, b.input({1, 2, 8}));
+  const ValueId inner = concat(b, {first, second}, 0);
+  const ValueId reshaped = b.node("Reshape", {inner, b.integers({1, 4, 8})});
+  const ValueId outer = concat(b, {third, reshaped}, -2);
+  const Graph graph = b.finish({kernel(b, outer)});
+  const Planned p = plan(graph);
+  EXPECT_EQ(p.partition.calls.size(), 4U);
+  for (ValueId id : {first, second, third, inner, reshaped}) EXPECT_EQ(p.partition.storage_of[at(id)], outer);
+  EXPECT_EQ(p.partition.storage_offset[at(third)], 0);
+  EXPECT_EQ(p.partition.storage_offset[at(inner)], 64);
+  EXPECT_EQ(p.partition.storage_offset[at(reshaped)], 64);
+  EXPECT_EQ(p.partition.storage_offset[at(first)], 64);
+  EXPECT_EQ(p.partition.storage_offset[at(second)], 128);
+}
+
+// The parts of a Concat live from the first one written to the last read of the whole: nothing else may lie
+// there.
+TEST(Views, NothingElseLiesInAPartlyWrittenConcat) {
+  GraphBuilder b;
+  const ValueId x = b.input({1, 2, 8});
+  const ValueId left = kernel(b, x);
+  const ValueId between = kernel(b, kernel(b, x));
+  const ValueId right = kernel(b, between);
+  const ValueId both = concat(b, {left, right}, 1);
+  const Graph graph = b.finish({kernel(b, both)});
+  const Planned p = plan(graph);
+  const int64_t begin = p.memory.offset[at(both)];
+  const int64_t other = p.memory.offset[at(between)];
+  EXPECT_TRUE(other + 64 <= begin || other >= begin + 128) << other << " and " << begin;
+}
+
+TEST(Views, OtherConcatsAreKernels) {
+  struct Case {
+    const char* what;
+    std::function<std::vector<ValueId>(GraphBuilder&)> build;  // outputs
+  };
+  const Case cases[] = {
+      {"inner dimension",
+       [](GraphBuilder& b) {
+         const ValueId x = b.input({2, 8});
+         return std::vector{kernel(b, concat(b, {kernel(b, x), kernel(b, b.input({2, 8}))}, 1))};
+       }},
+      {"a value twice",
+       [](GraphBuilder& b) {
+         const ValueId x = kernel(b, b.input({2, 8}));
+         return std::vector{kernel(b, concat(b, {x, x}, 0))};
+       }},
+      {"an input of the model",
+       [](GraphBuilder& b) {
+         const ValueId x = b.input({2, 8});
+         return std::vector{kernel(b, concat(b, {kernel(b, x), x}, 0))};
+       }},
+      {"a constant",
+       [](GraphBuilder& b) {
+         const ValueId x = kernel(b, b.input({2, 8}));
+         return std::vector{kernel(b, concat(b, {x, b.floats({1, 8}, std::vector<double>(8, 1.0))}, 0))};
+       }},
+      {"an output of the model",
+       [](GraphBuilder& b) {
+         return std::vector{concat(b, {kernel(b, b.input({2, 8})), kernel(b, b.input({2, 8}))}, 0)};
+       }},
+      {"a part that is an output of the model",
+       [](GraphBuilder& b) {
+         const ValueId x = kernel(b, b.input({2, 8}));
+         return std::vector{kernel(b, concat(b, {x, kernel(b, b.input({2, 8}))}, 0)), x};
+       }},
+      {"parts that are not aligned",
+       [](GraphBuilder& b) {
+         const ValueId x = kernel(b, b.input({1, 7}));
+         return std::vector{kernel(b, concat(b, {x, kernel(b, b.input({2, 7}))}, 0))};
+       }},
+  };
+  for (const Case& c : cases) {
+    GraphBuilder b;
+    const std::vector<ValueId> outputs = c.build(b);
+    const Graph graph = b.finish(outputs);
+    const Planned p = plan(graph);
+    for (size_t v = 0; v < graph.values.size(); ++v) {
+      EXPECT_EQ(at(p.partition.storage_of[v]), v) << c.what << ", " << graph.values[v].name;
+      EXPECT_EQ(p.partition.storage_offset[v], 0) << c.what;
+    }
+  }
+}
+
+// Of two Concats that share a part only one can hold it.
+TEST(Views, APartLiesInOneConcat) {
+  GraphBuilder b;
+  const ValueId x = kernel(b, b.input({2, 8}));
+  const ValueId y = kernel(b, b.input({2, 8}));
+  const ValueId one = concat(b, {x, y}, 0);
+  const ValueId two = concat(b, {y, x}, 0);
+  const Graph graph = b.finish({kernel(b, one), kernel(b, two)});
+  const Planned p = plan(graph);
+  EXPECT_EQ(p.partition.storage_of[at(x)], one);
+  EXPECT_EQ(p.partition.storage_of[at(y)], one);
+  EXPECT_EQ(p.partition.storage_of[at(two)], two);
+}
+
+}  // namespace
+}  // namespace tensorsmith::graph
