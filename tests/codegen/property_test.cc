@@ -105,6 +105,47 @@ void run_cases(uint64_t first, uint64_t count, bool small) {
   }
 }
 
+// A depthwise convolution in tiles of 11 columns, its padding attached at each loop outside: vectors whose
+// lengths are no powers of two, loads that are 2 apart, tails in rows.
+TEST(CodegenProperty, DepthwiseOfElevenColumnsWithAttachedPadding) {
+  for (const int64_t stride : {1, 2}) {
+    for (const int64_t kernel : {3, 5}) {
+      Case c;
+      c.workload = test::small::depthwise(3, 11 * stride, kernel, stride, kernel / 2);
+      Rng rng(static_cast<uint64_t>(10 * stride + kernel));
+      for (const ir::Buffer& buffer : c.workload.inputs())
+        c.inputs.push_back(lower::random_tensor(buffer->dtype, buffer->shape, rng));
+      c.expected = lower::evaluate(c.workload, c.inputs).value();
+      ASSERT_EQ(c.expected.front().shape.back(), 11);
+      const int pad = 2, conv = 3;
+      for (const int attach : {1, 2}) {  // channels, rows
+        for (const auto tail : {sched::TailPolicy::kPredicate, sched::TailPolicy::kPeel}) {
+          sched::ScheduleBuilder builder(c.workload);
+          const std::vector<sched::Step> steps = {
+              // n, c, rows of 4, ry, rx, 4 rows, 11 columns
+              sched::Split{conv, 2, {4}, true, tail},
+              sched::Reorder{conv, {0, 1, 2, 5, 6, 3, 4}},
+              sched::Annotate{conv, 5, sched::Annotation::kUnroll},
+              sched::Annotate{conv, 6, sched::Annotation::kVectorize},
+              sched::ComputeAt{pad, conv, attach},
+              sched::Annotate{pad, 3, sched::Annotation::kVectorize},
+          };
+          for (const auto& step : steps) {
+            const Status applied = builder.apply(step);
+            ASSERT_TRUE(applied.ok()) << applied.error().message();
+          }
+          for (const auto& device : test::local_devices()) {
+            c.device = &device;
+            EXPECT_EQ(try_check(c, builder.schedule()), "")
+                << device.name << " stride " << stride << " kernel " << kernel << "\n"
+                << sched::print(builder.trace());
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CodegenProperty, SmallWorkloads) {
   run_cases(from_environment("TENSORSMITH_PROPERTY_SEED", 0),
             from_environment("TENSORSMITH_PROPERTY_COUNT", 400), true);
