@@ -5,6 +5,7 @@
 #include "record/database.h"
 #include "tools/commands.h"
 #include "tools/compile_model.h"
+#include "tools/interrupt.h"
 #include "tools/log_sink.h"
 #include "tools/report.h"
 #include "tools/tuned_schedules.h"
@@ -29,6 +30,7 @@ Status compile(const CompileCommandOptions& options) {
   compile_options.model_name = std::filesystem::path(options.model.path).filename().string();
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   compile_options.jobs = local.cores;
+  compile_options.cancelled = &catch_interrupts();
   size_t found = 0;
   TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules, default_schedules(model.partition, device));
   if (!options.untuned) {

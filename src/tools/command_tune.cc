@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "search/tuner.h"
 #include "tools/commands.h"
 #include "tools/compile_model.h"
+#include "tools/interrupt.h"
 #include "tools/log_sink.h"
 #include "tools/model_trials.h"
 #include "tools/progress_display.h"
@@ -37,13 +37,6 @@ struct TuneCommandOptions {
   bool json = false;
   bool quiet = false;
 };
-
-// Set by SIGINT and SIGTERM: the search stops after the current measurement and the best so far is compiled.
-std::atomic<bool> cancel_requested{false};
-void request_cancel(int signal) {
-  cancel_requested = true;
-  std::signal(signal, SIG_DFL);  // a second one ends the program
-}
 
 // What the whole model says about the schedules: latencies end to end, and each task's time in its place.
 struct InModel {
@@ -287,8 +280,8 @@ Status tune(const TuneCommandOptions& options) {
   tune_options.settings = measure_options.settings;
   tune_options.threads = machine.cores;
 
-  std::signal(SIGINT, request_cancel);
-  std::signal(SIGTERM, request_cancel);
+  // The search stops after the current measurement and the best so far is compiled.
+  const std::atomic<bool>& cancel_requested = catch_interrupts();
   ProgressDisplay display(stderr, clock, options.trials, options.seconds);
   const search::ProgressFn progress = [&](const search::TuneProgress& p) {
     if (!options.quiet) display.update(p);
@@ -336,6 +329,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--seconds", options->seconds,
                    "Time for everything until the model is written (0 = no limit)")
+      ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--strategy", options->strategy, "evolutionary, random or annealing")

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -20,13 +19,16 @@ namespace fs = std::filesystem;
 using BuiltTasks = std::vector<std::shared_ptr<const BuiltTask>>;
 
 Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::Device& device,
-                               const std::vector<TaskSchedule>& schedules, int jobs, KernelCache& cache) {
+                               const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
+                               KernelCache& cache) {
+  const auto cancelled = [&] { return options.cancelled != nullptr && *options.cancelled; };
   BuiltTasks built(partition.tasks.size());
   std::mutex mutex;
   std::optional<Error> failure;
-  ThreadPool pool(std::max(1, jobs - 1));  // the calling thread works too
+  ThreadPool pool(std::max(1, options.jobs - 1));  // the calling thread works too
   pool.parallel_for(static_cast<int64_t>(built.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      if (cancelled()) return;
       const auto t = static_cast<size_t>(i);
       auto result = cache.get(partition.tasks[t], t, schedules[t].trace, device);
       std::lock_guard lock(mutex);
@@ -40,6 +42,7 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
     }
   });
   if (failure) return *failure;
+  if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
   return built;
 }
 
@@ -113,23 +116,10 @@ Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, i
   return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
 }
 
-// Removes a temporary file when it goes out of scope.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
 Status check_output_directory(const std::string& directory) {
+  if (directory.empty()) return Error{ErrorCode::kInvalidArgument, "-o", "give it the name of a directory"};
   const fs::path path = fs::absolute(directory).lexically_normal();
   std::error_code error;
   if (fs::exists(path, error)) {
@@ -142,10 +132,13 @@ Status check_output_directory(const std::string& directory) {
                    "holds something that is no compiled model; give -o a new or empty directory"};
     }
   }
-  const fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
-  fs::create_directories(parent, error);
-  if (error) return Error{ErrorCode::kIo, parent.string(), "cannot be made: " + error.message()};
-  if (access(parent.c_str(), W_OK) != 0) {
+  // Folders on the way are made with the model: a run that fails before leaves none behind.
+  fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
+  while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
+  if (!fs::is_directory(parent, error)) {
+    return Error{ErrorCode::kInvalidArgument, parent.string(), "is no directory; give -o another place"};
+  }
+  if (access(parent.c_str(), W_OK | X_OK) != 0) {
     return Error{ErrorCode::kIo, parent.string(), "is not writable; give -o another place"};
   }
   return {};
@@ -171,7 +164,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
   const graph::Partition& partition = model.partition;
   TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
   KernelCache own_cache;
-  TS_ASSIGN_OR_RETURN(const BuiltTasks built, build_tasks(partition, device, schedules, options.jobs,
+  TS_ASSIGN_OR_RETURN(const BuiltTasks built, build_tasks(partition, device, schedules, options,
                                                           options.cache ? *options.cache : own_cache));
 
   runtime::ModelDescription description;
@@ -226,13 +219,9 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
 
   std::vector<std::vector<char>> objects;
   for (const auto& task : built) objects.push_back(task->kernel.object);
-  std::error_code error;
-  const fs::path temporary = fs::temp_directory_path(error);
-  if (error) return Error{ErrorCode::kIo, "", "no directory for temporary files: " + error.message()};
-  const TemporaryFile library(
-      (temporary / ("tensorsmith-" + std::to_string(getpid()) + "-kernels.so")).string());
-  TS_RETURN_IF_ERROR(codegen::link_shared_library(objects, library.path()));
-  return runtime::write_model(options.directory, std::move(description), library.path(), weights.weights);
+  TS_ASSIGN_OR_RETURN(const std::vector<char> library, codegen::link_shared_library(objects));
+  return runtime::write_model(options.directory, std::move(description), std::span<const char>(library),
+                              weights.weights);
 }
 
 }  // namespace tensorsmith::tools

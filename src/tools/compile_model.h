@@ -1,6 +1,7 @@
 // Chosen schedules -> a compiled model directory.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct CompileOptions {
   bool tuned = false;
   int jobs = 1;                  // kernels compiled at a time
   KernelCache* cache = nullptr;  // may be null; of this model and device
+  // Asked between kernels: true ends the compilation with kCancelled, before anything is written. May be
+  // null.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 // Compiles each task, packs the weights, writes the directory (all of it or nothing). schedules: by task.

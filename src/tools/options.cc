@@ -1,6 +1,7 @@
 #include "tools/options.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 #include "tools/commands.h"
@@ -25,6 +26,15 @@ Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const st
     if (end + 1 == text.size()) return bad;  // trailing separator
   }
   return std::pair{text.substr(0, equals), std::move(dims)};
+}
+
+CLI::Validator finite_number() {
+  return {[](const std::string& text) {
+            double value = 0;
+            const bool good = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
+            return good ? std::string() : text + " is no finite number";
+          },
+          "FINITE"};
 }
 
 void ModelOptions::add_to(CLI::App& command) {

@@ -16,6 +16,9 @@ namespace tensorsmith::tools {
 // "NAME=1x3x48x320" -> NAME, {1, 3, 48, 320}.
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text);
 
+// Refuses nan and inf, which range checks let through.
+CLI::Validator finite_number();
+
 struct ModelOptions {
   std::string path;
   std::vector<std::string> shapes;

@@ -44,7 +44,8 @@ class LoadedKernel {
   virtual TensorsmithKernel function() const = 0;
 };
 
-// Links objects into one shared library that needs no other library; symbols are those of the kernels.
-Status link_shared_library(const std::vector<std::vector<char>>& objects, const std::string& path);
+// Links objects into one shared library that needs no other library; symbols are those of the kernels. The
+// result is the library's file content: nothing is written to a disk.
+Result<std::vector<char>> link_shared_library(const std::vector<std::vector<char>>& objects);
 
 }  // namespace tensorsmith::codegen

@@ -1,4 +1,6 @@
-// Objects -> shared library, with lld in this process.
+// Objects -> shared library, with lld in this process. A regular output file lld would map into memory, where
+// a full disk is a SIGBUS; for anything else it makes the library in memory and writes it in order.
+#include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
 #include <sys/mman.h>
@@ -7,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "codegen/llvm/codegen.h"
 
@@ -18,7 +22,7 @@ namespace {
 // An unnamed file in memory, reachable by a path while this lives.
 class MemoryFile {
  public:
-  explicit MemoryFile(const std::vector<char>& bytes) : descriptor_(memfd_create("kernel.o", MFD_CLOEXEC)) {
+  explicit MemoryFile(const std::vector<char>& bytes) : descriptor_(memfd_create("kernel", MFD_CLOEXEC)) {
     size_t written = 0;
     while (ok() && written < bytes.size()) {
       const ssize_t n = write(descriptor_, bytes.data() + written, bytes.size() - written);
@@ -43,20 +47,59 @@ class MemoryFile {
   int descriptor_;
 };
 
+// A pipe whose other end is a path; what is written there is collected.
+class PipeSink {
+ public:
+  PipeSink() {
+    if (pipe2(ends_, O_CLOEXEC) == 0) reader_ = std::thread([this] { collect(); });
+  }
+  ~PipeSink() { (void)finish(); }
+  PipeSink(const PipeSink&) = delete;
+  PipeSink& operator=(const PipeSink&) = delete;
+  bool ok() const { return ends_[1] >= 0; }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
+  // To be called when all writers of the path are done.
+  std::vector<char> finish() {
+    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));  // the reader sees the end
+    if (reader_.joinable()) reader_.join();
+    if (ends_[0] >= 0) close(std::exchange(ends_[0], -1));
+    return std::move(bytes_);
+  }
+
+ private:
+  void collect() {
+    constexpr size_t kChunk = size_t{1} << 16;
+    while (true) {
+      const size_t size = bytes_.size();
+      bytes_.resize(size + kChunk);
+      const ssize_t n = read(ends_[0], bytes_.data() + size, kChunk);
+      bytes_.resize(size + (n > 0 ? static_cast<size_t>(n) : 0));
+      if (n == 0 || (n < 0 && errno != EINTR)) return;
+    }
+  }
+  int ends_[2] = {-1, -1};
+  std::vector<char> bytes_;
+  std::thread reader_;
+};
+
 }  // namespace
 
-Status link_shared_library(const std::vector<std::vector<char>>& objects, const std::string& path) {
-  const std::string place = "linking " + path;
+Result<std::vector<char>> link_shared_library(const std::vector<std::vector<char>>& objects) {
+  const std::string place = "linking";
   if (objects.empty()) return Error{ErrorCode::kInvalidArgument, place, "no objects"};
+  const auto no_memory = [&] {
+    return Error{ErrorCode::kResourceExhausted, place,
+                 std::string("cannot hold a file in memory: ") + std::strerror(errno)};
+  };
+  PipeSink library;
+  if (!library.ok()) return no_memory();
   std::vector<std::unique_ptr<MemoryFile>> files;
   std::vector<std::string> arguments = {
-      "ld.lld",           "-shared",         "-z",          "defs", "-z", "noexecstack",
-      "--hash-style=gnu", "--build-id=none", "--threads=1", "-o",   path};
+      "ld.lld",           "-shared",         "-z",          "defs", "-z",          "noexecstack",
+      "--hash-style=gnu", "--build-id=none", "--threads=1", "-o",   library.path()};
   for (const std::vector<char>& object : objects) {
     files.push_back(std::make_unique<MemoryFile>(object));
-    if (!files.back()->ok())
-      return Error{ErrorCode::kResourceExhausted, place,
-                   std::string("cannot hold an object in memory: ") + std::strerror(errno)};
+    if (!files.back()->ok()) return no_memory();
     arguments.push_back(files.back()->path());
   }
   std::vector<const char*> pointers;
@@ -71,11 +114,9 @@ Status link_shared_library(const std::vector<std::vector<char>>& objects, const 
   const lld::Result result =
       lld::lldMain(pointers, output_stream, error_stream, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0) {
-    std::string first = errors.substr(0, errors.find('\n'));
-    const bool io = errors.find("cannot open output file") != std::string::npos;
-    return Error{io ? ErrorCode::kIo : ErrorCode::kInvalidArgument, place, "lld: " + first};
+    return Error{ErrorCode::kInvalidArgument, place, "lld: " + errors.substr(0, errors.find('\n'))};
   }
-  return {};
+  return library.finish();
 }
 
 }  // namespace tensorsmith::codegen

@@ -1,0 +1,11 @@
+// SIGINT (Ctrl-C) and SIGTERM as a flag, so that a command can end cleanly.
+#pragma once
+
+#include <atomic>
+
+namespace tensorsmith::tools {
+
+// From the first call on a signal sets the flag; a second one ends the program.
+const std::atomic<bool>& catch_interrupts();
+
+}  // namespace tensorsmith::tools
