@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -39,6 +40,11 @@ constexpr const char* kColumns =
     "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
     "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, origin";
 
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 // The error for a failed SQLite call on the file.
 Error sqlite_error(sqlite3* db, int code, const std::string& path) {
   const std::string detail =
@@ -63,6 +69,9 @@ Error sqlite_error(sqlite3* db, int code, const std::string& path) {
     case SQLITE_READONLY:
       return {ErrorCode::kIo, path, "the database or its folder is not writable (" + detail + ")"};
     case SQLITE_CANTOPEN:
+      // SQLite's ENOENT may be of the file that it then could not create.
+      if (os_error == ENOENT && access(folder_of(path).c_str(), F_OK) == 0)
+        return {ErrorCode::kIo, path, "cannot be created: its folder is not writable; name another place"};
       return {os_error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
               "cannot be opened or created" + os + "; check that its folder exists and is accessible"};
     case SQLITE_IOERR:
@@ -389,8 +398,11 @@ class SqliteDatabase final : public Database {
   Status check(const std::string& pragma) {
     Statement select(db_, path_, pragma);
     TS_ASSIGN_OR_RETURN(const bool row, select.step());
-    const std::string answer = row ? select.text(0) : std::string("no answer");
+    std::string answer = row ? select.text(0) : std::string("no answer");
     if (answer == "ok") return {};
+    // The problem stands below a headline "*** in database main ***".
+    if (answer.rfind("***", 0) == 0 && answer.find('\n') != std::string::npos)
+      answer.erase(0, answer.find('\n') + 1);
     return Error{ErrorCode::kCorrupt, path_,
                  "the database is damaged (" + answer.substr(0, answer.find('\n')) +
                      "); restore a copy, or save what is readable with \"sqlite3 FILE .recover\""};
@@ -518,7 +530,8 @@ class SqliteDatabase final : public Database {
 
 Result<std::unique_ptr<Database>> open_with(const std::string& path, int flags) {
   struct stat info = {};
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+  const bool existed = stat(path.c_str(), &info) == 0;
+  if (existed && !S_ISREG(info.st_mode))
     return Error{ErrorCode::kInvalidArgument, path, "is no regular file; name a database file"};
   sqlite3* db = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_FULLMUTEX, nullptr);
@@ -528,7 +541,13 @@ Result<std::unique_ptr<Database>> open_with(const std::string& path, int flags) 
     return error;
   }
   auto database = std::make_unique<SqliteDatabase>(db, path);
-  TS_RETURN_IF_ERROR(database->prepare((flags & SQLITE_OPEN_READWRITE) != 0));
+  if (Status prepared = database->prepare((flags & SQLITE_OPEN_READWRITE) != 0); !prepared.ok()) {
+    database.reset();
+    // A file that this call made and could not fill (disk full) is not left behind.
+    struct stat after = {};
+    if (!existed && stat(path.c_str(), &after) == 0 && after.st_size == 0) unlink(path.c_str());
+    return prepared.error();
+  }
   return std::unique_ptr<Database>(std::move(database));
 }
 

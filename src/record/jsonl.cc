@@ -242,6 +242,19 @@ Result<std::optional<LineReader::Line>> LineReader::next() {
   return std::optional<Line>(std::move(line));
 }
 
+Status check_jsonl_file(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(auto reader, LineReader::open(path, Database::kMaxJsonLine));
+  bool blank = true;
+  while (true) {
+    TS_ASSIGN_OR_RETURN(const auto line, reader->next());
+    if (!line) break;
+    if (!line->too_long && parse_json_line(line->text).ok()) return {};
+    blank = blank && !line->too_long && line->text.find_first_not_of(" \t\r") == std::string::npos;
+  }
+  if (blank) return {};  // the export of an empty database
+  return Error{ErrorCode::kCorrupt, path, "no line is a Tensorsmith record; is it an export of `db export`?"};
+}
+
 // --- AtomicFileWriter
 // ---------------------------------------------------------------------------------------
 

@@ -49,6 +49,10 @@ class LineReader {
   int64_t number_ = 0;
 };
 
+// Ok if some line of the file is a task or a record, or all are blank. kCorrupt for a foreign file, as one
+// error instead of one for each of its lines.
+Status check_jsonl_file(const std::string& path);
+
 // Writes a file beside its destination and renames it over it on commit(); without commit nothing is left.
 class AtomicFileWriter {
  public:

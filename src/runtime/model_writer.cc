@@ -128,10 +128,16 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   // mkdtemp is for secrets; a model is readable like any other file: 0777 less the mask that mkdir applies.
   const fs::path content = temporary.path() / "model";
   if (::mkdir(content.c_str(), 0777) != 0) return file_error(content.string(), "cannot create", errno);
-  TS_RETURN_IF_ERROR(write_weights(content / "weights.bin", weights, d));
-  TS_RETURN_IF_ERROR(write_whole(content / "kernels.so", kernel_bytes));
-  TS_RETURN_IF_ERROR(write_whole(content / "manifest.json", print_manifest(d)));
-  TS_RETURN_IF_ERROR(sync_directory(content.string()));
+  const auto write_all = [&]() -> Status {
+    TS_RETURN_IF_ERROR(write_weights(content / "weights.bin", weights, d));
+    TS_RETURN_IF_ERROR(write_whole(content / "kernels.so", kernel_bytes));
+    TS_RETURN_IF_ERROR(write_whole(content / "manifest.json", print_manifest(d)));
+    return sync_directory(content.string());
+  };
+  // The temporary folder is gone when the error is read: it speaks of the model.
+  if (const Status written = write_all(); !written.ok())
+    return Error{written.error().code, target.string(),
+                 written.error().reason + "; nothing was changed, free some space or give another place"};
   TS_RETURN_IF_ERROR(exchange(content, target));
   return sync_directory(parent.string());
 }

@@ -171,6 +171,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
   command->add_option("--seconds", options->seconds, "How long to measure")
+      ->check(finite_number())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--runs", options->runs, "Measured runs at least")

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "record/database.h"
+#include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/report.h"
@@ -51,6 +52,7 @@ Status export_jsonl(const DbOptions& options) {
 }
 
 Status import_jsonl(const DbOptions& options) {
+  TS_RETURN_IF_ERROR(record::check_jsonl_file(options.file));  // before a database is made for it
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open(options.database));
   TS_ASSIGN_OR_RETURN(const auto report, db->import_jsonl(options.file));
   for (const auto& problem : report.problems)
@@ -64,10 +66,6 @@ Status import_jsonl(const DbOptions& options) {
   } else {
     fmt::print("{} tasks and {} records imported, {} already there, {} corrupt lines skipped\n", report.tasks,
                report.records, report.duplicates, report.corrupt);
-  }
-  if (report.corrupt > 0 && report.records + report.tasks + report.duplicates == 0) {
-    return Error{ErrorCode::kCorrupt, options.file,
-                 "no line is a Tensorsmith record; is it an export of `db export`?"};
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "cli_support.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -30,6 +31,15 @@ pid_t spawn(const std::vector<std::string>& arguments, const CliOptions& options
       const auto limit = static_cast<rlim_t>(options.file_size_limit);
       const rlimit size{limit, limit};
       setrlimit(RLIMIT_FSIZE, &size);
+    }
+    for (const std::string& entry : options.environment) {
+      const size_t equals = entry.find('=');
+      setenv(entry.substr(0, equals).c_str(), entry.c_str() + equals + 1, 1);
+    }
+    constexpr unsigned kNobody = 65534;
+    if (options.drop_privileges && geteuid() == 0 &&
+        (setgroups(0, nullptr) != 0 || setgid(kNobody) != 0 || setuid(kNobody) != 0)) {
+      _exit(127);
     }
     execv(argv[0], argv.data());
     _exit(127);

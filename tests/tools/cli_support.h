@@ -17,7 +17,9 @@ struct CliResult {
 
 struct CliOptions {
   std::filesystem::path directory = std::filesystem::current_path();
-  int64_t file_size_limit = 0;  // bytes; 0 = none: writes beyond it fail, like on a full disk
+  int64_t file_size_limit = 0;           // bytes; 0 = none: writes beyond it fail, like on a full disk
+  std::vector<std::string> environment;  // NAME=value, added
+  bool drop_privileges = false;          // root becomes nobody, who may not write everywhere
 };
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});

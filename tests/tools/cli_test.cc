@@ -1,9 +1,14 @@
 // What a user sees: every failure is one line that says what and where, with a failing exit code and nothing
 // left behind.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli_support.h"
@@ -20,6 +25,17 @@ std::string read_file(const fs::path& path) {
 void write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
+
+class Cleanup {
+ public:
+  explicit Cleanup(std::function<void()> action) : action_(std::move(action)) {}
+  ~Cleanup() { action_(); }
+  Cleanup(const Cleanup&) = delete;
+  Cleanup& operator=(const Cleanup&) = delete;
+
+ private:
+  std::function<void()> action_;
+};
 
 // One line on stderr that contains all the words, exit code 1, nothing on stdout.
 void expect_one_line_error(const CliResult& result, const std::vector<std::string>& words) {
@@ -67,6 +83,7 @@ TEST_F(Cli, WrongUsageIsExitCode2) {
   EXPECT_EQ(cli({"tune"}).exit_code, 2);
   EXPECT_EQ(cli({"frobnicate"}).exit_code, 2);
   EXPECT_EQ(cli({"tune", model_, "-o", "out", "--trials", "-3"}).exit_code, 2);
+  EXPECT_EQ(cli({"tune", model_, "-o", "out", "--seconds", "nan"}).exit_code, 2);
 }
 
 TEST_F(Cli, TuneCompileRunCheck) {
@@ -141,6 +158,99 @@ TEST_F(Cli, NoSpaceLeavesNothingHalfWritten) {
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   EXPECT_TRUE(left_behind().empty()) << left_behind().front();
+}
+
+// A real full file system: lld mapped its output into memory, and writing there was a SIGBUS.
+TEST_F(Cli, FullDisks) {
+  const fs::path disk = directory_.path() / "disk";
+  fs::create_directory(disk);
+  if (mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "may not mount a file system";
+  const Cleanup unmount([&] { umount(disk.c_str()); });
+  ASSERT_EQ(cli({"tune", model_, "-o", "out", "--trials", "2", "--quiet"}).exit_code, 0);
+  write_file(disk / "filler", std::string(size_t{1} << 20, 'x'));  // as much as there is room for
+  expect_one_line_error(cli({"compile", model_, "-o", "disk/out", "--untuned"}),
+                        {"disk/out", "No space left"});
+  expect_one_line_error(
+      cli({"tune", model_, "-o", "again", "--trials", "2", "--quiet", "--db", "disk/new.db"}),
+      {"disk/new.db", "disk full"});
+  expect_one_line_error(cli({"db", "export", "tensorsmith.db", "disk/records.jsonl"}),
+                        {"disk/records.jsonl", "No space left"});
+  EXPECT_FALSE(fs::exists(directory_.path() / "again"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(disk), fs::directory_iterator()), 1) << "only the filler";
+  // Temporary files are not needed to compile.
+  CliOptions full_temporary = options_;
+  full_temporary.environment = {"TMPDIR=" + disk.string()};
+  EXPECT_EQ(run_cli({"compile", model_, "-o", "again", "--untuned"}, full_temporary).exit_code, 0);
+  EXPECT_EQ(run_cli({"run", "again", "--check", case_.string()}, full_temporary).exit_code, 0);
+}
+
+TEST_F(Cli, UnwritableFolders) {
+  CliOptions nobody = options_;
+  nobody.drop_privileges = true;
+  fs::permissions(directory_.path(), fs::perms(0777));
+  fs::create_directory(directory_.path() / "locked");
+  fs::permissions(directory_.path() / "locked", fs::perms(0555));
+  fs::copy(model_, directory_.path() / "secret.onnx");
+  fs::permissions(directory_.path() / "secret.onnx", fs::perms::none);
+  expect_one_line_error(run_cli({"compile", "secret.onnx", "-o", "out", "--untuned"}, nobody),
+                        {"secret.onnx", "Permission denied"});
+  expect_one_line_error(run_cli({"compile", model_, "-o", "locked/out", "--untuned"}, nobody),
+                        {"locked", "not writable"});
+  expect_one_line_error(
+      run_cli({"tune", model_, "-o", "out", "--trials", "2", "--db", "locked/new.db"}, nobody),
+      {"locked/new.db", "not writable"});
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"locked", "secret.onnx"}));
+}
+
+TEST_F(Cli, FailuresLeaveNoFoldersOnTheWay) {
+  write_file(directory_.path() / "text.onnx", "this is no model\n");
+  expect_one_line_error(cli({"compile", "text.onnx", "-o", "a/b/c", "--untuned"}), {"text.onnx"});
+  expect_one_line_error(cli({"compile", model_, "-o", "text.onnx/out", "--untuned"}), {"text.onnx"});
+  expect_one_line_error(cli({"compile", model_, "-o", "", "--untuned"}), {"-o"});
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"text.onnx"}));
+  EXPECT_EQ(cli({"compile", model_, "-o", "a/b/c", "--untuned"}).exit_code, 0);
+}
+
+TEST_F(Cli, ForeignRecordFilesMakeNoDatabase) {
+  write_file(directory_.path() / "notes.txt", "one\ntwo\nthree\n");
+  expect_one_line_error(cli({"db", "import", "new.db", "notes.txt"}), {"notes.txt", "db export"});
+  expect_one_line_error(cli({"db", "import", "new.db", "missing.jsonl"}), {"missing.jsonl"});
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"notes.txt"}));
+}
+
+TEST_F(Cli, InterruptedTuningKeepsWhatItHas) {
+  const pid_t pid = start_cli({"tune", model_, "-o", "out", "--seconds", "60", "--quiet"}, options_);
+  // Some records are there before the signal.
+  for (int i = 0; i < 600; ++i) {
+    usleep(100'000);
+    const CliResult info = cli({"db", "info", "tensorsmith.db", "--json"});
+    if (info.exit_code == 0 && nlohmann::json::parse(info.out)["records"].get<int>() > 0) break;
+  }
+  kill(pid, SIGINT);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status;
+  EXPECT_EQ(cli({"run", "out", "--check", case_.string()}).exit_code, 0);
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"out", "tensorsmith.db"}));
+}
+
+TEST_F(Cli, InterruptedCompilationLeavesNothing) {
+  const fs::path model = fs::path(TENSORSMITH_SOURCE_DIR) / "../shared/data/models/fastestdet/model.onnx";
+  if (!fs::exists(model)) GTEST_SKIP() << "../shared is absent";
+  for (const int milliseconds : {20, 100, 200, 400}) {
+    const pid_t pid = start_cli({"compile", model.string(), "-o", "out", "--untuned"}, options_);
+    usleep(static_cast<useconds_t>(milliseconds) * 1000);
+    kill(pid, SIGINT);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    const std::vector<std::string> left = left_behind();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+      EXPECT_EQ(left, (std::vector<std::string>{"out"}));  // done before the signal
+      fs::remove_all(directory_.path() / "out");
+    } else {
+      EXPECT_TRUE(left.empty()) << left.front();
+    }
+  }
 }
 
 TEST_F(Cli, CorruptCompiledModels) {
