@@ -9,6 +9,7 @@
 #include "graph/tasks.h"
 #include "graph/views.h"
 #include "ir/analysis.h"
+#include "ir/collapse_axes.h"
 #include "ir/simplify.h"
 #include "ir/structural.h"
 
@@ -212,6 +213,8 @@ class Partitioner {
       return Error{ErrorCode::kUnsupported, task.nodes.empty() ? "" : task.nodes.front(),
                    status.error().message()};
     }
+    const std::vector<int64_t> shape = task.workload.outputs.front()->shape;
+    task.workload = ir::collapse_axes(task.workload);
     task.key = ir::structural_key(task.workload);
     auto [it, added] = task_index_.emplace(task.key, partition_.tasks.size());
     if (added) {
@@ -224,7 +227,7 @@ class Partitioner {
       if (group.empty()) task.name = "copy";
       constexpr size_t kLongestName = 60;
       if (task.name.size() > kLongestName) task.name = task.name.substr(0, kLongestName) + "..";
-      task.name += "_" + shape_text(task.workload.outputs.front()->shape);
+      task.name += "_" + shape_text(shape);
       // The longest reduction tells convolutions of one output shape apart; a number tells apart what is
       // left.
       int64_t longest = 1;

@@ -13,7 +13,9 @@ struct Task {
   std::string key;                 // ir::structural_key(workload)
   std::string name;                // "conv2d_add_relu_1x64x56x56"
   std::vector<std::string> nodes;  // ONNX nodes of the first call, for reports
-  ir::Workload workload;           // placeholders marked is_constant where a weight goes in
+  // Placeholders are marked is_constant where a weight goes in. Axes are collapsed (ir/collapse_axes.h):
+  // shapes are those of the graph's values only in the number of elements.
+  ir::Workload workload;
   double flops = 0;
   int calls = 0;  // how often the model runs it
 };

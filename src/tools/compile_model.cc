@@ -64,9 +64,12 @@ class WeightTable {
  public:
   explicit WeightTable(const graph::Graph& graph) : graph_(graph) {}
 
-  int64_t add(graph::ValueId id, const sched::Layout* layout, int64_t bytes) {
+  // shape: the weight's in the kernel that reads it, which the layout is about.
+  int64_t add(graph::ValueId id, const sched::Layout* layout, const std::vector<int64_t>& shape,
+              int64_t bytes) {
     std::string key = std::to_string(id);
     if (layout) {
+      for (const int64_t extent : shape) key += "x" + std::to_string(extent);
       for (const auto& dim : *layout) {
         key += ":" + std::to_string(dim.dim) + "," + std::to_string(dim.divisor) + "," +
                std::to_string(dim.extent);
@@ -78,7 +81,7 @@ class WeightTable {
     const lower::Tensor& tensor = *value.constant;
     if (layout) {
       packed_.emplace_back(static_cast<size_t>(bytes));
-      lower::pack(*layout, value.shape, ir::bytes_of(value.dtype), tensor.data.data(), packed_.back().data());
+      lower::pack(*layout, shape, ir::bytes_of(value.dtype), tensor.data.data(), packed_.back().data());
       weights.push_back({value.name, packed_.back()});
     } else {
       weights.push_back({value.name, tensor.data});
@@ -195,15 +198,17 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
     info.flops = partition.tasks[call.task].flops;
     info.measured_seconds = schedules[call.task].measured_seconds;
     const ir::Program& program = task.lowered.program;
+    const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const int64_t bytes = bytes_of(program.inputs[i]);
       if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
+        const std::vector<int64_t>& weight_shape = task_inputs[i]->shape;
         const sched::Layout* layout = nullptr;
         for (const auto& packed : task.lowered.packed) {
           if (packed.input == i) layout = &packed.layout;
         }
         info.buffers.push_back(
-            {runtime::BufferKind::kWeight, weights.add(call.inputs[i], layout, bytes), bytes});
+            {runtime::BufferKind::kWeight, weights.add(call.inputs[i], layout, weight_shape, bytes), bytes});
       } else {
         TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
         info.buffers.push_back(ref);
