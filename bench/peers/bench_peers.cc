@@ -455,17 +455,16 @@ Result<std::unique_ptr<Peer>> load_peer(const std::string& path) {
   return std::unique_ptr<Peer>(make());
 }
 
-// OpenBLAS does not know every CPU (0.3.34 runs its Haswell kernels on Zen 5, at half the speed), and its
-// idle threads spin for 0.1 s. What the user has set is left alone.
-Status prepare_environment() {
-  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
-  if (machine.has_feature("avx512f")) ::setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
-  ::setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);  // 2^20 cycles
-  return {};
+// The libraries choose for this CPU, whatever the environment says (a set OPENBLAS_CORETYPE can halve their
+// speed); version() tells what they chose. OpenBLAS' idle threads spin for 0.1 s unless told otherwise.
+void prepare_environment() {
+  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
+    unsetenv(name);
+  setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);  // 2^20 cycles
 }
 
 Status run(const Options& options) {
-  TS_RETURN_IF_ERROR(prepare_environment());
+  prepare_environment();
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& path : options.peers) {
     TS_ASSIGN_OR_RETURN(auto peer, load_peer(path));
