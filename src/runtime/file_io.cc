@@ -71,6 +71,8 @@ Result<Mapping> Mapping::anonymous(int64_t bytes) {
   if (address == MAP_FAILED)
     return Error{ErrorCode::kResourceExhausted, "",
                  "cannot get " + std::to_string(bytes) + " bytes of memory"};
+  // Fewer address translations for activations of megabytes; a system that refuses gives ordinary pages.
+  ::madvise(address, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   mapping.address_ = address;
   mapping.bytes_ = bytes;
   return mapping;
