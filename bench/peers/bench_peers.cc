@@ -463,8 +463,18 @@ void prepare_environment() {
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);  // 2^20 cycles
 }
 
+// OpenMP teams wait for their slowest thread: beside other programs their times can be tens of times longer.
+void warn_if_busy() {
+  double load[1] = {0};
+  if (getloadavg(load, 1) == 1 && load[0] > 0.5)
+    fmt::print(
+        "WARNING: the machine is busy (load {:.1f}); ratios, above all with several threads, mean little\n",
+        load[0]);
+}
+
 Status run(const Options& options) {
   prepare_environment();
+  warn_if_busy();
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& path : options.peers) {
     TS_ASSIGN_OR_RETURN(auto peer, load_peer(path));
