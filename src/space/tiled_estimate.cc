@@ -27,6 +27,38 @@ std::vector<double> TiledPlan::footprint(const Read& read, std::span<const doubl
   return result;
 }
 
+// Loads a vector of the operand costs: two where it lies across two cache lines. Packed and copied operands
+// are aligned; the others are only where each row is a whole number of vectors and no window shifts the
+// reads.
+double TiledPlan::line_crossings(const Choice& c, const Operand& operand) const {
+  if (c.lanes == 1 || (operand.packable && c.pack) || (operand.copyable && c.copy)) return 1;
+  const auto& producer = context_.stage(operand.read.producer);
+  const int64_t bytes = std::min(c.lanes * info_.element_bytes, context_.machine.vector_bytes);
+  bool aligned = producer.extents.back() * producer.element_bytes % bytes == 0;
+  if (operand.read.affine)
+    for (size_t a = 0; a < axes() && !operand.read.indices.empty(); ++a) {
+      const int64_t step = std::abs(operand.read.indices.back().coefficients[a]);
+      aligned = aligned && (step == 0 || static_cast<int>(a) == c.vector_axis || extent(a) == 1);
+    }
+  constexpr double kLineBytes = 64;
+  return aligned ? 1 : 1 + static_cast<double>(bytes - producer.element_bytes) / kLineBytes;
+}
+
+// A short innermost reduction loop is left, and its addresses are set up again, every few steps.
+double TiledPlan::loop_exit_cycles(const Choice& c) const {
+  constexpr double kExitCycles = 12;
+  if (c.reduce_order.empty()) return 0;
+  double trips = 1;
+  for (size_t i = c.reduce_order.size(); i-- > 0;) {
+    const auto a = static_cast<size_t>(c.reduce_order[i]);
+    const int64_t length = two_level_ ? c.r1[a - static_cast<size_t>(spatial_)] : extent(a);
+    trips *= static_cast<double>(length);
+    // Unrolled loops have no exit; the first one that stays a loop has.
+    if (trips > static_cast<double>(c.unroll)) break;
+  }
+  return kExitCycles / trips;
+}
+
 double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double full_lanes = static_cast<double>(m.lanes(info_.element_bytes));
@@ -48,7 +80,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     if (c.vector_axis >= 0 && operand.read.depends_on(c.vector_axis)) {
       const bool unit = (operand.read.affine && std::abs(operand.read.strides[v]) == 1) ||
                         (operand.packable && c.pack) || (operand.copyable && c.copy);
-      cost = unit || !vectorized   ? vectors_along
+      cost = unit || !vectorized   ? vectors_along * line_crossings(c, operand)
              : operand.read.affine ? read_cycles(operand.read.strides[v], vector_length,
                                                  std::min(full_lanes, static_cast<double>(c.lanes)))
                                    : vector_length * 1.5;
@@ -66,13 +98,14 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   }
   const double arithmetic = accumulated * std::max(1.0, info_.flops_per_point / 2);
   double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle,
-                            (arithmetic + loads) / m.issue_per_cycle, m.fma_latency});
+                            (arithmetic + loads) / m.issue_per_cycle, 1.4 * m.fma_latency});
   const double excess = accumulated + std::min(live_vectors, 4.0) - static_cast<double>(m.registers);
   if (excess > 0) cycles += 2 * excess;
   // Vectors of 3, 5, 14, ... lanes are loaded and stored under masks or in pieces.
   if ((c.lanes & (c.lanes - 1)) != 0) cycles *= 2;
   // Loop overhead, less where the reduction is unrolled; long code is not free either.
-  return (cycles + 1.0 / static_cast<double>(c.unroll)) * (1 + unrolled_instructions(c) / 4000);
+  return (cycles + loop_exit_cycles(c) + 1.0 / static_cast<double>(c.unroll)) *
+         (1 + unrolled_instructions(c) / 4000);
 }
 
 double TiledPlan::traffic_cycles(const Choice& c) const {
@@ -127,10 +160,14 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
     for (size_t k = 0; k < touched.size(); ++k) elements *= touched[k];
     const bool dense = (operand.packable && c.pack) || (operand.copyable && c.copy) || touched.empty();
     if (dense) return elements * element;
+    // A short row touches a line more than it fills, and no prefetcher runs ahead of it.
     const double row = touched.back() * element;
-    return elements / touched.back() *
-           std::max(row, std::min(64.0, element * static_cast<double>(
-                                                      context_.stage(operand.read.producer).extents.back())));
+    const double whole = element * static_cast<double>(context_.stage(operand.read.producer).extents.back());
+    if (row >= whole && touched.size() > 1 &&
+        touched[touched.size() - 2] >=
+            static_cast<double>(context_.stage(operand.read.producer).extents[touched.size() - 2]))
+      return elements * element;
+    return elements / touched.back() * (row + std::min(64.0, whole));
   };
   // The accumulators go through the caches too where they do not stay in registers.
   bool in_memory = self_ && !c.cache_write;
@@ -189,6 +226,14 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
   return cycles;
 }
 
+// The rows of the local tile lie apart by a multiple of the distance at which addresses share a set of the
+// cache.
+bool TiledPlan::aliased_rows(const Choice& c) const {
+  constexpr int64_t kAliasBytes = 1024;
+  if (c.vector_axis < 0) return false;
+  return c.region[static_cast<size_t>(c.vector_axis)] * info_.element_bytes % kAliasBytes == 0;
+}
+
 double TiledPlan::write_cycles(const Choice& c) const {
   const double points = info_.spatial_points();
   const double lanes = static_cast<double>(context_.machine.lanes(info_.element_bytes));
@@ -197,7 +242,8 @@ double TiledPlan::write_cycles(const Choice& c) const {
   const auto k = static_cast<size_t>(contiguous_);
   const double width = std::min(lanes, static_cast<double>(c.region[k]));
   // A transposed write gathers single elements of the accumulators.
-  const double gather = contiguous_ == c.vector_axis || c.lanes == 1 ? 0 : points * 1.2;
+  const double gather =
+      contiguous_ == c.vector_axis || c.lanes == 1 ? 0 : points * (aliased_rows(c) ? 4.0 : 1.2);
   return points / width * (2 + epilogue) + gather;
 }
 
@@ -271,7 +317,7 @@ double TiledPlan::estimate(Decisions d) const {
     inner_steps *= static_cast<double>(two_level_ ? c.r1[r] : extent(r + static_cast<size_t>(spatial_)));
   const bool direct = self_ && !c.cache_write;
   if (register_tiles > 1 || direct)
-    cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * 2;
+    cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * 2 * (aliased_rows(c) ? 3 : 1);
   // The output is no place of the program's own: its rows lie far apart.
   if (direct) cycles *= 1.1;
   for (int axis : live_) {
@@ -286,7 +332,7 @@ double TiledPlan::estimate(Decisions d) const {
   cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic) + write_cycles(c);
   if (c.copy)
     for (const auto& operand : operands_)
-      if (operand.copyable) cycles += 2 * context_.stage(operand.read.producer).spatial_points();
+      if (operand.copyable) cycles += 0.5 * context_.stage(operand.read.producer).spatial_points();
   double parallel = 1;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {
     const auto a = static_cast<size_t>(c.outer_order[i]);

@@ -72,6 +72,9 @@ class TiledPlan final : public Plan {
   // Elements of each dimension of a read that are touched while the axes cover `ranges`.
   std::vector<double> footprint(const Read& read, std::span<const double> ranges) const;
 
+  double line_crossings(const Choice& c, const Operand& operand) const;
+  double loop_exit_cycles(const Choice& c) const;
+  bool aliased_rows(const Choice& c) const;
   double micro_kernel_cycles(const Choice& c) const;
   double traffic_cycles(const Choice& c) const;
   double pad_cycles(const Choice& c) const;
