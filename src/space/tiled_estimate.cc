@@ -99,7 +99,10 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double arithmetic = accumulated * std::max(1.0, info_.flops_per_point / 2);
   double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle,
                             (arithmetic + loads) / m.issue_per_cycle, 1.4 * m.fma_latency});
-  const double excess = accumulated + std::min(live_vectors, 4.0) - static_cast<double>(m.registers);
+  // Unrolled reduction points have their vectors loaded ahead, which takes registers of its own.
+  const double ahead = std::min(unrolled_instructions(c) / std::max(1.0, accumulated), 3.0);
+  const double excess =
+      accumulated + std::min(live_vectors * std::max(1.0, ahead), 8.0) - static_cast<double>(m.registers);
   if (excess > 0) cycles += 2 * excess;
   // Vectors of 3, 5, 14, ... lanes are loaded and stored under masks or in pieces.
   if ((c.lanes & (c.lanes - 1)) != 0) cycles *= 2;
