@@ -109,10 +109,10 @@ class ProgramBuilder {
       const bool is_output =
           std::find(schedule_.outputs.begin(), schedule_.outputs.end(), logical) != schedule_.outputs.end();
       if (stage.is_placeholder()) {
-        if (stage.layout) {
+        if (stage.layout)
           p.buffer = ir::make_buffer(logical->name, logical->dtype, layout_shape(*stage.layout));
-          out.packed.push_back({out.program.inputs.size(), *stage.layout});
-        }
+        if (stage.layout || stage.transform)
+          out.prepared.push_back({out.program.inputs.size(), stage.transform, stage.layout});
         out.program.inputs.push_back(p.buffer);
       } else if (!is_output) {
         p.allocated = true;

@@ -1,23 +1,29 @@
 // Scheduled program -> explicit loops.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/stmt.h"
+#include "lower/interpreter.h"
 #include "sched/schedule.h"
 
 namespace tensorsmith::lower {
 
-struct PackedConstant {
-  size_t input = 0;      // index into Program::inputs; the buffer there has the physical shape
-  sched::Layout layout;  // how the logical tensor is stored
+// What is done to a constant ahead of time, when a model is compiled: it is transformed, then packed.
+struct PreparedConstant {
+  size_t input = 0;  // index into Program::inputs; the buffer there has the physical shape of the result
+  std::shared_ptr<const ir::Workload> transform;  // of the constant, its only placeholder; null: none
+  std::optional<sched::Layout> layout;            // how the tensor is stored; none: row-major
 };
 
 struct LoweredProgram {
   ir::Program
-      program;  // inputs = the workload's placeholders in order (packed ones with their physical shape)
-  std::vector<PackedConstant> packed;
+      program;  // inputs = the workload's placeholders in order (prepared ones with their physical shape)
+  std::vector<PreparedConstant> prepared;
 };
 
 // Loops, guards or peeled tails, reduction inits, allocations, physical layouts. The program passes
@@ -45,5 +51,9 @@ Result<LoweredProgram> lower(const sched::Schedule& schedule, std::string name =
 // elements of element_bytes; destination has the product of the layout's extents.
 void pack(const sched::Layout& layout, const std::vector<int64_t>& logical_shape, int element_bytes,
           const void* source, void* destination);
+
+// The tensor that the program's input holds, made of the workload's constant. Fails where the constant does
+// not fit the transform or the layout.
+Result<Tensor> prepare(const PreparedConstant& constant, const Tensor& source);
 
 }  // namespace tensorsmith::lower

@@ -1,4 +1,6 @@
+// What is done to constants ahead of time.
 #include <cstring>
+#include <span>
 
 #include "lower/lower.h"
 
@@ -37,6 +39,28 @@ void pack(const sched::Layout& layout, const std::vector<int64_t>& logical_shape
       digits[k] = 0;
     }
   }
+}
+
+Result<Tensor> prepare(const PreparedConstant& constant, const Tensor& source) {
+  Tensor transformed;
+  if (constant.transform) {
+    TS_ASSIGN_OR_RETURN(std::vector<Tensor> made, evaluate(*constant.transform, std::span(&source, 1)));
+    transformed = std::move(made.front());
+  }
+  const Tensor& logical = constant.transform ? transformed : source;
+  if (!constant.layout) return logical;
+  std::vector<int64_t> shape;
+  int64_t bytes = ir::bytes_of(logical.dtype);
+  for (const sched::LayoutDim& d : *constant.layout) {
+    if (d.dim < 0 || static_cast<size_t>(d.dim) >= logical.shape.size() || d.divisor < 1 || d.extent < 1 ||
+        bytes > (int64_t{1} << 40) / d.extent)
+      return Error{ErrorCode::kInvalidArgument, "", "the layout of a prepared constant is out of range"};
+    bytes *= d.extent;
+    shape.push_back(d.extent);
+  }
+  Tensor packed = Tensor::zeros(logical.dtype, std::move(shape));
+  pack(*constant.layout, logical.shape, ir::bytes_of(logical.dtype), logical.data.data(), packed.data.data());
+  return packed;
 }
 
 }  // namespace tensorsmith::lower

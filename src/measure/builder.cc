@@ -16,7 +16,7 @@ class CodegenBuilder final : public Builder {
       if (!lowered.ok()) return BuildFailure{record::Outcome::kInvalidSchedule, lowered.error().message()};
       auto kernel = codegen::compile(lowered->program, device_, {});
       if (!kernel.ok()) return BuildFailure{record::Outcome::kBuildError, kernel.error().message()};
-      return BuiltCandidate{std::move(kernel).value(), std::move(lowered->packed)};
+      return BuiltCandidate{std::move(kernel).value(), std::move(lowered->prepared)};
     } catch (const InternalError& e) {
       return BuildFailure{record::Outcome::kBuildError, std::string("internal error: ") + e.what()};
     }

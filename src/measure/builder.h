@@ -16,7 +16,7 @@ namespace tensorsmith::measure {
 
 struct BuiltCandidate {
   codegen::CompiledKernel kernel;
-  std::vector<lower::PackedConstant> packed;
+  std::vector<lower::PreparedConstant> prepared;
 };
 struct BuildFailure {
   record::Outcome outcome = record::Outcome::kBuildError;

@@ -153,8 +153,7 @@ Result<MeasureResult> LocalMeasurer::run(const PreparedTask& task, const BuiltCa
   request.symbol = built.kernel.symbol;
   request.shared_workspace_bytes = built.kernel.shared_workspace_bytes;
   request.thread_workspace_bytes = built.kernel.thread_workspace_bytes;
-  for (const auto& packed : built.packed)
-    request.packed.push_back({static_cast<int32_t>(packed.input), packed.layout});
+  request.prepared = built.prepared;
   request.threads = options_.settings.threads;
   request.flush_bytes = flush_bytes_;
   request.make_reference = reference;

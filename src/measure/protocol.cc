@@ -1,5 +1,6 @@
 #include "measure/protocol.h"
 
+#include "ir/text.h"
 #include "measure/wire.h"
 
 namespace tensorsmith::measure {
@@ -84,11 +85,14 @@ std::vector<char> encode(const RunRequest& request) {
   w.add_text(request.symbol);
   w.add(request.shared_workspace_bytes);
   w.add(request.thread_workspace_bytes);
-  w.add<uint64_t>(request.packed.size());
-  for (const auto& packed : request.packed) {
-    w.add(packed.input);
-    w.add<uint64_t>(packed.layout.size());
-    for (const auto& d : packed.layout) {
+  w.add<uint64_t>(request.prepared.size());
+  for (const auto& constant : request.prepared) {
+    w.add<uint64_t>(constant.input);
+    w.add_text(constant.transform ? ir::print(*constant.transform) : "");
+    w.add(constant.layout.has_value());
+    if (!constant.layout) continue;
+    w.add<uint64_t>(constant.layout->size());
+    for (const auto& d : *constant.layout) {
       w.add<int32_t>(d.dim);
       w.add(d.divisor);
       w.add(d.extent);
@@ -116,19 +120,25 @@ Result<RunRequest> decode_run(const std::vector<char>& bytes) {
   request.symbol = r.get_text();
   request.shared_workspace_bytes = r.get<int64_t>();
   request.thread_workspace_bytes = r.get<int64_t>();
-  const auto packed_count = r.get<uint64_t>();
-  for (uint64_t i = 0; i < packed_count && r.ok(); ++i) {
-    PackedInput packed;
-    packed.input = r.get<int32_t>();
+  const auto prepared_count = r.get<uint64_t>();
+  for (uint64_t i = 0; i < prepared_count && r.ok(); ++i) {
+    lower::PreparedConstant& constant = request.prepared.emplace_back();
+    constant.input = r.get<uint64_t>();
+    if (const std::string transform = r.get_text(); !transform.empty()) {
+      auto workload = ir::parse_workload(transform);
+      if (!workload.ok()) return corrupt("run");
+      constant.transform = std::make_shared<const ir::Workload>(std::move(*workload));
+    }
+    if (!r.get<bool>()) continue;
+    constant.layout.emplace();
     const auto dims = r.get<uint64_t>();
     for (uint64_t d = 0; d < dims && r.ok(); ++d) {
       sched::LayoutDim dim;
       dim.dim = r.get<int32_t>();
       dim.divisor = r.get<int64_t>();
       dim.extent = r.get<int64_t>();
-      packed.layout.push_back(dim);
+      constant.layout->push_back(dim);
     }
-    request.packed.push_back(std::move(packed));
   }
   request.threads = r.get<int32_t>();
   request.flush_bytes = r.get<int64_t>();

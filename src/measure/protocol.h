@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "ir/dtype.h"
+#include "lower/lower.h"
 #include "measure/compare.h"
 #include "measure/timing.h"
 #include "record/record.h"
@@ -33,19 +34,13 @@ struct TaskSpec {
   int64_t memory_limit_bytes = 0;   // for the candidates, beyond what the worker itself needs
 };
 
-// An input that the kernel wants in another layout.
-struct PackedInput {
-  int32_t input = 0;
-  sched::Layout layout;
-};
-
 // kRun: load, check, time. Answer: kResult.
 struct RunRequest {
   std::vector<char> object;
   std::string symbol;
   int64_t shared_workspace_bytes = 0;
   int64_t thread_workspace_bytes = 0;
-  std::vector<PackedInput> packed;
+  std::vector<lower::PreparedConstant> prepared;
   int threads = 1;
   int64_t flush_bytes = 0;
   TimingOptions timing;

@@ -81,7 +81,7 @@ Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
   for (const auto& input : workload.inputs()) spec.inputs.push_back(place(input));
   for (const auto& output : workload.outputs) spec.outputs.push_back(place(output));
   spec.memory_bytes = std::max(spec.memory_bytes, kAlignment);
-  // The worker holds the tensors again, and packed copies of the constants.
+  // The worker holds the tensors again, and prepared copies of the constants.
   spec.memory_limit_bytes = memory_limit_bytes + 4 * spec.memory_bytes;
 
   const auto failed = [&](const char* what) {

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "codegen/llvm/codegen.h"
+#include "ir/text.h"
 #include "lower/lower.h"
 #include "measure/guarded_memory.h"
 #include "measure/measurer.h"
@@ -76,9 +77,10 @@ class TaskMemory {
   void* address_ = nullptr;
 };
 
-// A packed input and the layout it has.
-struct Packed {
-  sched::Layout layout;
+// A constant as a kernel wants it, made once and kept while the task lasts.
+struct Prepared {
+  std::string transform;  // as text; empty: none
+  std::optional<sched::Layout> layout;
   GuardedBuffer buffer;
   uint64_t last_use = 0;
 };
@@ -88,21 +90,11 @@ struct Task {
   std::unique_ptr<TaskMemory> memory;
   std::vector<GuardedBuffer> inputs;
   std::vector<GuardedBuffer> outputs;
-  std::multimap<int32_t, Packed> packed;  // by input
+  std::multimap<size_t, Prepared> prepared;  // by input
 };
 
-constexpr size_t kMaxPackedPerTask = 16;
-
-Result<int64_t> packed_bytes(const TensorSpec& tensor, const sched::Layout& layout) {
-  int64_t bytes = ir::bytes_of(tensor.dtype);
-  for (const auto& d : layout) {
-    if (d.dim < 0 || static_cast<size_t>(d.dim) >= tensor.shape.size() || d.divisor < 1 || d.extent < 1 ||
-        bytes > (int64_t{1} << 40) / d.extent)
-      return Error{ErrorCode::kInvalidArgument, "", "the layout of a packed input is out of range"};
-    bytes *= d.extent;
-  }
-  return bytes;
-}
+// Prepared constants are dropped beyond this, the one used longest ago first.
+constexpr int64_t kMaxPreparedBytes = int64_t{256} << 20;
 
 // Puts the pool's threads on processors of their own: woken while builds still held the processors, two can
 // share one for milliseconds, longer than a whole timing. They stay free to move afterwards.
@@ -178,7 +170,7 @@ class Worker {
  private:
   Status set_task(const Message& message);
   MeasureResult run(const std::vector<char>& payload);
-  Result<const std::byte*> packed_input(const PackedInput& wanted);
+  Result<const std::byte*> prepared_input(const lower::PreparedConstant& wanted);
   std::optional<MeasureResult> check_fences();
   std::optional<MeasureResult> check_outputs();
   void flush_caches(int64_t bytes);
@@ -219,31 +211,38 @@ Status Worker::set_task(const Message& message) {
   return {};
 }
 
-// Weights are packed once for a layout and kept while the task lasts, as a compiled model does ahead of time.
-Result<const std::byte*> Worker::packed_input(const PackedInput& wanted) {
-  if (wanted.input < 0 || static_cast<size_t>(wanted.input) >= task_->inputs.size())
-    return Error{ErrorCode::kInvalidArgument, "", "a packed input does not exist"};
-  const auto index = static_cast<size_t>(wanted.input);
-  const auto [begin, end] = task_->packed.equal_range(wanted.input);
-  for (auto it = begin; it != end; ++it) {
-    if (it->second.layout != wanted.layout) continue;
-    it->second.last_use = ++uses_;
-    return static_cast<const std::byte*>(it->second.buffer.data());
+// Weights are prepared once and kept while the task lasts, as a compiled model does ahead of time.
+Result<const std::byte*> Worker::prepared_input(const lower::PreparedConstant& wanted) {
+  if (wanted.input >= task_->inputs.size())
+    return Error{ErrorCode::kInvalidArgument, "", "a prepared input does not exist"};
+  const std::string transform = wanted.transform ? ir::print(*wanted.transform) : "";
+  auto& all = task_->prepared;
+  int64_t bytes = 0;
+  for (auto& [input, prepared] : all) {
+    bytes += prepared.buffer.size();
+    if (input != wanted.input || prepared.layout != wanted.layout || prepared.transform != transform)
+      continue;
+    prepared.last_use = ++uses_;
+    return static_cast<const std::byte*>(prepared.buffer.data());
   }
-  if (task_->packed.size() >= kMaxPackedPerTask) {
-    task_->packed.erase(
-        std::min_element(task_->packed.begin(), task_->packed.end(),
-                         [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; }));
+  const TensorSpec& spec = task_->spec.inputs[wanted.input];
+  const std::byte* data = task_->inputs[wanted.input].data();
+  const lower::Tensor source{spec.dtype, spec.shape, std::vector<std::byte>(data, data + spec.bytes())};
+  TS_ASSIGN_OR_RETURN(const lower::Tensor made, lower::prepare(wanted, source));
+  const auto size = static_cast<int64_t>(made.data.size());
+  while (!all.empty() && bytes + size > kMaxPreparedBytes) {
+    const auto oldest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a.second.last_use < b.second.last_use;
+    });
+    bytes -= oldest->second.buffer.size();
+    all.erase(oldest);
   }
-  const TensorSpec& tensor = task_->spec.inputs[index];
-  TS_ASSIGN_OR_RETURN(const int64_t bytes, packed_bytes(tensor, wanted.layout));
-  TS_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::allocate(bytes));
-  lower::pack(wanted.layout, tensor.shape, ir::bytes_of(tensor.dtype), task_->inputs[index].data(),
-              buffer.data());
+  TS_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::allocate(size));
+  if (size > 0) std::memcpy(buffer.data(), made.data.data(), made.data.size());
   TS_RETURN_IF_ERROR(buffer.make_read_only());
-  const std::byte* data = buffer.data();
-  task_->packed.emplace(wanted.input, Packed{wanted.layout, std::move(buffer), ++uses_});
-  return data;
+  const std::byte* result = buffer.data();
+  all.emplace(wanted.input, Prepared{transform, wanted.layout, std::move(buffer), ++uses_});
+  return result;
 }
 
 std::optional<MeasureResult> Worker::check_fences() {
@@ -294,10 +293,10 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
 
   std::vector<void*> buffers;
   for (auto& input : task_->inputs) buffers.push_back(input.data());
-  for (const auto& packed : request.packed) {
-    auto data = packed_input(packed);
+  for (const auto& constant : request.prepared) {
+    auto data = prepared_input(constant);
     if (!data.ok()) return failure(Outcome::kMemoryLimit, data.error().message());
-    buffers[static_cast<size_t>(packed.input)] = const_cast<std::byte*>(*data);
+    buffers[constant.input] = const_cast<std::byte*>(*data);
   }
   for (auto& output : task_->outputs) buffers.push_back(output.data());
 

@@ -75,7 +75,12 @@ Schedule Schedule::create(const ir::Workload& workload) {
 ir::Workload Schedule::workload() const {
   ir::Workload result;
   for (const Stage& stage : stages) {
-    if (stage.attach != AttachKind::kInlined) result.operations.push_back(stage.op);
+    if (stage.transform) {
+      const auto& made = stage.transform->operations;
+      result.operations.insert(result.operations.end(), made.begin(), made.end());
+    } else if (stage.attach != AttachKind::kInlined) {
+      result.operations.push_back(stage.op);
+    }
   }
   result.outputs = outputs;
   return result;

@@ -99,6 +99,9 @@ struct Stage {
   int init_at = -1;
   ir::MemoryScope scope = ir::MemoryScope::kGlobal;
   std::optional<Layout> layout;  // storage layout of the stage's output (constants and intermediates)
+  // A constant that is computed ahead of time from a constant of the workload: how. The only placeholder is
+  // that constant, the only output this stage's tensor.
+  std::shared_ptr<const ir::Workload> transform;
   std::optional<std::pair<int64_t, int64_t>>
       storage_align;                // {factor, offset} in elements of the innermost-but-one stride
   int storage_align_iterator = -1;  // arena id of the root axis whose stride is aligned

@@ -105,10 +105,15 @@ struct PackLayout {
   Layout layout;
   friend bool operator==(const PackLayout&, const PackLayout&) = default;
 };  // constants and intermediates only
+struct Winograd {
+  int stage = 0;
+  int64_t m = 4;  // outputs of a tile by dimension
+  friend bool operator==(const Winograd&, const Winograd&) = default;
+};
 
 using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,
                           ReverseComputeAt, ComputeInline, ComputeRoot, CacheRead, CacheWrite, Rfactor,
-                          DecomposeReduction, StorageAlign, PackLayout>;
+                          DecomposeReduction, StorageAlign, PackLayout, Winograd>;
 
 struct Trace {
   std::vector<Step> steps;

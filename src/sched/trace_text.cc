@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kNames[] = {
     "split",       "follow_split", "follow_fused_split",  "fuse",           "reorder",      "annotate",
     "unroll",      "compute_at",   "reverse_compute_at",  "compute_inline", "compute_root", "cache_read",
-    "cache_write", "rfactor",      "decompose_reduction", "storage_align",  "pack_layout",
+    "cache_write", "rfactor",      "decompose_reduction", "storage_align",  "pack_layout",  "winograd",
 };
 static_assert(std::size(kNames) == std::variant_size_v<Step>);
 
@@ -283,6 +283,12 @@ Result<Step> parse_step(std::string_view name, LineParser& p) {
     TS_ASSIGN_OR_RETURN(s.layout, p.layout("layout"));
     return Step(s);
   }
+  if (name == "winograd") {
+    Winograd s;
+    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
+    TS_ASSIGN_OR_RETURN(s.m, p.integer("m"));
+    return Step(s);
+  }
   return p.error("unknown step '" + std::string(name.substr(0, 40)) + "'");
 }
 
@@ -347,6 +353,7 @@ std::string print(const Step& step) {
             }
             out += "]";
           },
+          [&](const Winograd& s) { out += key("stage", s.stage) + key("m", s.m); },
       },
       step);
   return out;

@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
 
 #include "base/thread_pool.h"
+#include "ir/structural.h"
+#include "lower/lower.h"
 #include "runtime/model_writer.h"
 #include "space/design_space.h"
 
@@ -59,18 +62,22 @@ int64_t bytes_of(const ir::Buffer& buffer) {
   return buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
 }
 
-// Constants as the kernels want them: each (value, layout) is stored once.
+// Constants as the kernels want them: each (value, preparation) is stored once.
 class WeightTable {
  public:
   explicit WeightTable(const graph::Graph& graph) : graph_(graph) {}
 
-  // shape: the weight's in the kernel that reads it, which the layout is about.
-  int64_t add(graph::ValueId id, const sched::Layout* layout, const std::vector<int64_t>& shape,
-              int64_t bytes) {
+  // prepared: null where the kernel takes the constant as it is. shape: the weight's in the kernel that reads
+  // it, which the preparation is about.
+  Result<int64_t> add(graph::ValueId id, const lower::PreparedConstant* prepared,
+                      const std::vector<int64_t>& shape) {
     std::string key = std::to_string(id);
-    if (layout) {
+    if (prepared != nullptr) {
       for (const int64_t extent : shape) key += "x" + std::to_string(extent);
-      for (const auto& dim : *layout) {
+    }
+    if (prepared != nullptr && prepared->transform) key += ":" + ir::structural_key(*prepared->transform);
+    if (prepared != nullptr && prepared->layout) {
+      for (const auto& dim : *prepared->layout) {
         key += ":" + std::to_string(dim.dim) + "," + std::to_string(dim.divisor) + "," +
                std::to_string(dim.extent);
       }
@@ -78,13 +85,14 @@ class WeightTable {
     const auto [it, added] = index_.emplace(key, static_cast<int64_t>(weights.size()));
     if (!added) return it->second;
     const graph::Value& value = graph_.values[static_cast<size_t>(id)];
-    const lower::Tensor& tensor = *value.constant;
-    if (layout) {
-      packed_.emplace_back(static_cast<size_t>(bytes));
-      lower::pack(*layout, shape, ir::bytes_of(value.dtype), tensor.data.data(), packed_.back().data());
-      weights.push_back({value.name, packed_.back()});
+    if (prepared != nullptr) {
+      lower::Tensor source = *value.constant;
+      source.shape = shape;
+      TS_ASSIGN_OR_RETURN(lower::Tensor made, lower::prepare(*prepared, source));
+      prepared_.push_back(std::move(made.data));
+      weights.push_back({value.name, prepared_.back()});
     } else {
-      weights.push_back({value.name, tensor.data});
+      weights.push_back({value.name, value.constant->data});
     }
     return it->second;
   }
@@ -94,7 +102,7 @@ class WeightTable {
  private:
   const graph::Graph& graph_;
   std::map<std::string, int64_t> index_;
-  std::vector<std::vector<std::byte>> packed_;
+  std::deque<std::vector<std::byte>> prepared_;
 };
 
 // Positions of values among the model's inputs and outputs.
@@ -202,13 +210,13 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const int64_t bytes = bytes_of(program.inputs[i]);
       if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
-        const std::vector<int64_t>& weight_shape = task_inputs[i]->shape;
-        const sched::Layout* layout = nullptr;
-        for (const auto& packed : task.lowered.packed) {
-          if (packed.input == i) layout = &packed.layout;
+        const lower::PreparedConstant* prepared = nullptr;
+        for (const auto& constant : task.lowered.prepared) {
+          if (constant.input == i) prepared = &constant;
         }
-        info.buffers.push_back(
-            {runtime::BufferKind::kWeight, weights.add(call.inputs[i], layout, weight_shape, bytes), bytes});
+        TS_ASSIGN_OR_RETURN(const int64_t weight,
+                            weights.add(call.inputs[i], prepared, task_inputs[i]->shape));
+        info.buffers.push_back({runtime::BufferKind::kWeight, weight, bytes});
       } else {
         TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
         info.buffers.push_back(ref);

@@ -35,11 +35,10 @@ std::string check(const Case& c, const sched::Schedule& schedule) {
   const auto lowered = lower::lower(schedule);
   if (!lowered.ok()) return "lower: " + lowered.error().message();
   std::vector<Tensor> inputs = c.inputs;
-  for (const lower::PackedConstant& p : lowered->packed) {
-    Tensor packed = Tensor::zeros(inputs[p.input].dtype, lowered->program.inputs[p.input]->shape);
-    lower::pack(p.layout, inputs[p.input].shape, ir::bytes_of(packed.dtype), inputs[p.input].data.data(),
-                packed.data.data());
-    inputs[p.input] = std::move(packed);
+  for (const lower::PreparedConstant& p : lowered->prepared) {
+    auto prepared = lower::prepare(p, inputs[p.input]);
+    if (!prepared.ok()) return "prepare: " + prepared.error().message();
+    inputs[p.input] = std::move(*prepared);
   }
   const auto kernel = codegen::compile(lowered->program, *c.device, {});
   if (!kernel.ok()) return "compile: " + kernel.error().message();

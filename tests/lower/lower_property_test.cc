@@ -45,11 +45,10 @@ std::string check(const Case& c, const sched::Schedule& schedule, Statistics* st
     statistics->unproven += ir::verify_in_bounds(lowered->program).ok() ? 0 : 1;
   }
   std::vector<Tensor> inputs = c.inputs;
-  for (const PackedConstant& p : lowered->packed) {
-    Tensor packed = Tensor::zeros(inputs[p.input].dtype, lowered->program.inputs[p.input]->shape);
-    pack(p.layout, inputs[p.input].shape, ir::bytes_of(packed.dtype), inputs[p.input].data.data(),
-         packed.data.data());
-    inputs[p.input] = std::move(packed);
+  for (const PreparedConstant& p : lowered->prepared) {
+    auto prepared = prepare(p, inputs[p.input]);
+    if (!prepared.ok()) return "prepare: " + prepared.error().message();
+    inputs[p.input] = std::move(*prepared);
   }
   const auto outputs = run(lowered->program, inputs);
   if (!outputs.ok()) return "run: " + outputs.error().message() + "\n" + ir::print(lowered->program);

@@ -63,16 +63,17 @@ TEST(Pack, ElementsOfAnySizeAndScalars) {
   EXPECT_EQ(packed, 7);
 }
 
-TEST(Pack, LoweringNamesThePackedInputs) {
+TEST(Pack, LoweringNamesThePreparedInputs) {
   sched::ScheduleBuilder builder(test::small::conv2d(3, 6, 20, 3, 1, 1));
   const Layout layout = {{0, 16, 2}, {1, 1, 3}, {2, 1, 3}, {3, 1, 3}, {0, 1, 16}};
   ASSERT_TRUE(builder.apply(sched::PackLayout{1, layout}).ok());
   const auto lowered = lower(builder.schedule(), "packed");
   ASSERT_TRUE(lowered.ok());
   EXPECT_EQ(lowered->program.name, "packed");
-  ASSERT_EQ(lowered->packed.size(), 1U);
-  EXPECT_EQ(lowered->packed[0].input, 1U);
-  EXPECT_EQ(lowered->packed[0].layout, layout);
+  ASSERT_EQ(lowered->prepared.size(), 1U);
+  EXPECT_EQ(lowered->prepared[0].input, 1U);
+  EXPECT_EQ(lowered->prepared[0].transform, nullptr);
+  EXPECT_EQ(lowered->prepared[0].layout, layout);
   EXPECT_EQ(lowered->program.inputs[1]->shape, (std::vector<int64_t>{2, 3, 3, 3, 16}));
   EXPECT_EQ(lowered->program.inputs[1]->name, "W");
 }

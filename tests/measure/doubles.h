@@ -72,7 +72,7 @@ class DoubleBuilder final : public Builder {
       built.kernel.shared_workspace_bytes = 4096;
       built.kernel.thread_workspace_bytes = 256;
     }
-    if (name == "right_packed") built.packed = {{1, {{1, 1, 16}, {0, 1, 16}}}};
+    if (name == "right_packed") built.prepared = {{1, nullptr, {{{1, 1, 16}, {0, 1, 16}}}}};
     std::ifstream file(DOUBLES, std::ios::binary);
     std::stringstream bytes;
     bytes << file.rdbuf();

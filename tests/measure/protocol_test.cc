@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "base/rng.h"
+#include "ir/structural.h"
 #include "measure/wire.h"
+#include "support/standard_workloads.h"
 
 namespace tensorsmith::measure {
 namespace {
@@ -17,7 +19,9 @@ RunRequest sample_run() {
   request.object = {'a', '\0', 'b'};
   request.symbol = "kernel";
   request.shared_workspace_bytes = 10;
-  request.packed = {{1, {{0, 16, 4}, {1, 1, 3}}}};
+  const sched::Layout layout = {{0, 16, 4}, {1, 1, 3}};
+  const auto transform = std::make_shared<const ir::Workload>(test::standard::matmul(2, 3, 4));
+  request.prepared = {{1, nullptr, layout}, {2, transform, std::nullopt}, {3, transform, layout}};
   request.threads = 2;
   request.timing.best_seconds = 0.25;
   request.timing.flush_cache = true;
@@ -37,7 +41,16 @@ TEST(Protocol, MessagesReadBack) {
   const auto run = decode_run(encode(sample_run()));
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(encode(*run), encode(sample_run()));
-  EXPECT_EQ(run->packed[0].layout, sample_run().packed[0].layout);
+  ASSERT_EQ(run->prepared.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    const lower::PreparedConstant expected = sample_run().prepared[i];
+    EXPECT_EQ(run->prepared[i].input, expected.input);
+    EXPECT_EQ(run->prepared[i].layout, expected.layout);
+    ASSERT_EQ(run->prepared[i].transform != nullptr, expected.transform != nullptr);
+    if (expected.transform) {
+      EXPECT_TRUE(ir::structural_equal(*run->prepared[i].transform, *expected.transform));
+    }
+  }
   EXPECT_EQ(run->timing.best_seconds, 0.25);
   const auto task = decode_task(encode(sample_task()));
   ASSERT_TRUE(task.ok());

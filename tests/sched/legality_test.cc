@@ -337,6 +337,26 @@ TEST(Legality, DecomposeReduction) {
          "loop");
 }
 
+TEST(Legality, Winograd) {
+  const std::string is_no =
+      " is no convolution C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, w + s] * W[k, c, r, s] of f32 with 3 "
+      "x 3 "
+      "kernels";
+  refuse(conv(), {Winograd{4, 3}}, kInvalid, "step 0 (winograd) stage 'conv': m is 3; it must be 2 or 4");
+  refuse(conv(), {Winograd{5, 2}}, kIllegal, "step 0 (winograd) stage 'biased': stage 'biased'" + is_no);
+  refuse(test::small::conv2d(3, 8, 4, 3, 2, 1), {Winograd{4, 2}}, kIllegal,
+         "step 0 (winograd) stage 'conv': stage 'conv'" + is_no);
+  refuse(test::small::conv2d(3, 8, 4, 2, 1, 1), {Winograd{4, 2}}, kIllegal,
+         "step 0 (winograd) stage 'conv': stage 'conv'" + is_no);
+  refuse(conv(), {Split{4, 0, {2}, true, kPredicate}, Winograd{4, 2}}, kIllegal,
+         "step 1 (winograd) stage 'conv': the loops of stage 'conv' were changed before; this step must come "
+         "first");
+  refuse(conv(), {PackLayout{1, {{0, 1, 4}, {1, 1, 3}, {2, 1, 3}, {3, 1, 3}}}, Winograd{4, 2}}, kIllegal,
+         "step 1 (winograd) stage 'conv': the weights 'W' have a packed layout; apply winograd before");
+  refuse(conv(), {Winograd{4, 2}, Winograd{9, 2}}, kIllegal,
+         "step 1 (winograd) stage 'conv': stage 'conv'" + is_no);
+}
+
 TEST(Legality, StorageAlign) {
   refuse(chain(), {StorageAlign{2, 0, 0, 0}}, kInvalid,
          "step 0 (storage_align) stage 'C': factor is not between 1 and 2^30");

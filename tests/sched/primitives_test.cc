@@ -187,6 +187,14 @@ TEST(Primitives, Storage) {
   golden.add("packed and padded intermediate", w, {PackLayout{2, {{0, 16, 3}, {1, 1, 8}, {0, 1, 16}}}});
 }
 
+TEST(Primitives, Winograd) {
+  Golden golden("winograd");
+  golden.add_with_definitions("2 x 2 outputs a tile", test::small::conv2d(3, 6, 4, 3, 1, 1),
+                              {Winograd{4, 2}});
+  golden.add("tiles beyond the border, packed weights", test::small::conv2d(3, 7, 20, 3, 1, 0),
+             {Winograd{4, 4}, PackLayout{1, {{0, 1, 6}, {1, 1, 6}, {3, 16, 2}, {2, 1, 3}, {3, 1, 16}}}});
+}
+
 // Positions after inserted stages are Ansor's.
 TEST(Primitives, StageNumbersAfterInsertion) {
   ScheduleBuilder builder(test::small::matmul(16, 16, 16, true));

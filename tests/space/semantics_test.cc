@@ -61,12 +61,10 @@ class Checker {
     const auto lowered = lower::lower(*schedule);
     ASSERT_TRUE(lowered.ok()) << what << lowered.error().message();
     auto inputs = inputs_;
-    for (const auto& packed : lowered->packed) {
-      const auto& buffer = lowered->program.inputs[packed.input];
-      auto physical = lower::Tensor::zeros(buffer->dtype, buffer->shape);
-      lower::pack(packed.layout, inputs_[packed.input].shape, ir::bytes_of(buffer->dtype),
-                  inputs_[packed.input].data.data(), physical.data.data());
-      inputs[packed.input] = std::move(physical);
+    for (const auto& constant : lowered->prepared) {
+      auto prepared = lower::prepare(constant, inputs_[constant.input]);
+      ASSERT_TRUE(prepared.ok()) << what << prepared.error().message();
+      inputs[constant.input] = std::move(*prepared);
     }
     const auto actual = lower::run(lowered->program, inputs);
     ASSERT_TRUE(actual.ok()) << what << actual.error().message();

@@ -276,6 +276,11 @@ void tile(ScheduleBuilder& builder, Rng& rng, const RandomTraceOptions& options)
 
 ScheduleBuilder random_schedule(const ir::Workload& workload, Rng& rng, const RandomTraceOptions& options) {
   ScheduleBuilder builder(workload);
+  // Another algorithm comes before any step on the loops. Most stages refuse it.
+  if (rng.bernoulli(0.7)) {
+    for (int s = 0; s < static_cast<int>(builder.schedule().stages.size()); ++s)
+      static_cast<void>(builder.apply(Winograd{s, rng.bernoulli(0.5) ? 2 : 4}));
+  }
   if (rng.bernoulli(options.tiled)) tile(builder, rng, options);
   for (int i = 0; i < options.proposals; ++i) {
     // A refused proposal changes nothing.

@@ -229,7 +229,7 @@ ir::Workload total_sum(int64_t rows, int64_t columns) {
 
 ir::Workload random(Rng& rng) {
   const auto size = [&](int64_t low, int64_t high) { return rng.uniform_int(low, high); };
-  switch (rng.below(11)) {
+  switch (rng.below(12)) {
     case 0:
       return matmul(size(1, 13), size(1, 13), size(1, 13));
     case 1:
@@ -254,6 +254,8 @@ ir::Workload random(Rng& rng) {
       return concat_stencil(size(1, 9), size(1, 9));
     case 9:
       return int8_matmul(size(1, 9), size(1, 9), size(1, 17));
+    case 10:  // what winograd takes
+      return conv2d(size(1, 5), size(3, 11), size(1, 6), 3, 1, size(0, 1));
     default:
       return total_sum(size(1, 9), size(1, 17));
   }

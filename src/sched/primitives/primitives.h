@@ -25,5 +25,6 @@ Status apply(Schedule& schedule, const Rfactor& step);
 Status apply(Schedule& schedule, const DecomposeReduction& step);
 Status apply(Schedule& schedule, const StorageAlign& step);
 Status apply(Schedule& schedule, const PackLayout& step);
+Status apply(Schedule& schedule, const Winograd& step);
 
 }  // namespace tensorsmith::sched::primitives

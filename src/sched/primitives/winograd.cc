@@ -1,0 +1,324 @@
+// winograd(stage, m)
+//   Arguments: a 3x3 convolution; m = 2 or 4, how many outputs a tile has by dimension: F(m x m, 3 x 3).
+//   Rewrite: the convolution is computed by Winograd's minimal filtering (Lavin & Gray 2015, "Fast Algorithms
+//     for Convolutional Neural Networks"): with a = m + 2, a tile of m x m outputs takes a x a
+//     multiplications by channel instead of 9 m x m. Five stages are inserted before the stage C, whose
+//     number grows by five; channels are innermost in all of them, so that the transforms are straight vector
+//     code:
+//       C.data[n, h, w, ic]               the data with channels innermost, 0 beyond its border
+//       C.rows[n, th, i, w, ic]           = sum_r BT[i, r] data[n, th * m + r, w, ic]
+//       C.input[i, j, n, th, tw, ic]      = sum_r BT[j, r] rows[n, th, i, tw * m + r, ic]
+//       C.product[i, j, n, th, tw, oc]    = sum_ic input[i, j, n, th, tw, ic] * U[i, j, ic, oc]
+//       C.columns[n, h, tw, j, oc]        = sum_i AT[h % m, i] product[i, j, n, h / m, tw, oc]
+//       C[n, oc, h, w]                    = sum_j AT[w % m, j] columns[n, h, w / m, j, oc]
+//     The sums but that over ic are written out, one branch for each value of the first index: a loop over
+//     it should be unrolled. The constant placeholder W is replaced by U = G W GT, which is computed ahead of
+//     time.
+//   Checks: C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, w + s] * W[k, c, r, s] of f32 with 3 x 3 kernels, at
+//     root, its loops untouched; W is a constant that no other stage reads, with neither a layout nor a
+//     transform yet.
+//     C (1 x 64 x 56 x 56)    winograd C, 4    =>    C.product: 36 products of 196 x 64 with 64 x 64
+#include <functional>
+
+#include "ir/analysis.h"
+#include "ir/linear.h"
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+namespace {
+
+using ir::Expr;
+using Matrix = std::vector<std::vector<double>>;
+
+// Y = AT [(G g GT) . (BT d B)] A
+struct Transforms {
+  Matrix bt, g, at;
+};
+
+const Transforms& transforms(int m) {
+  static const Transforms kF2 = {
+      {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
+      {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
+      {{1, 1, 1, 0}, {0, 1, -1, -1}},
+  };
+  // Points 0, 1, -1, 2, -2, infinity.
+  static const Transforms kF4 = {
+      {{4, 0, -5, 0, 1, 0},
+       {0, -4, -4, 1, 1, 0},
+       {0, 4, -4, -1, 1, 0},
+       {0, -2, -1, 2, 1, 0},
+       {0, 2, -1, -2, 1, 0},
+       {0, 4, 0, -5, 0, 1}},
+      {{1. / 4, 0, 0},
+       {-1. / 6, -1. / 6, -1. / 6},
+       {-1. / 6, 1. / 6, -1. / 6},
+       {1. / 24, 1. / 12, 1. / 6},
+       {1. / 24, -1. / 12, 1. / 6},
+       {0, 0, 1}},
+      {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}},
+  };
+  return m == 2 ? kF2 : kF4;
+}
+
+Expr constant(ir::DType dtype, double value) { return ir::float_imm(dtype, value); }
+
+// sum += coefficient * term; an undefined sum is 0.
+void add_scaled(Expr& sum, double coefficient, const Expr& term) {
+  if (coefficient == 0) return;
+  if (!sum.defined()) {
+    sum = coefficient == 1 ? term : coefficient == -1 ? -term : constant(term.dtype(), coefficient) * term;
+  } else if (coefficient == 1 || coefficient == -1) {
+    sum = coefficient > 0 ? sum + term : sum - term;
+  } else {
+    sum = sum + constant(term.dtype(), coefficient) * term;
+  }
+}
+
+// The sum of row[r] * term(r), written so that rows for the points p and -p share parts: their entries agree
+// at even positions and have opposite signs at odd ones.
+Expr combine_even_odd(const std::vector<double>& row, const std::function<Expr(int)>& term) {
+  Expr even;
+  Expr odd;
+  double sign = 0;  // of the first odd entry
+  for (size_t r = 0; r < row.size(); ++r) {
+    if (row[r] == 0) continue;
+    if (r % 2 == 1 && sign == 0) sign = row[r] < 0 ? -1 : 1;
+    add_scaled(r % 2 == 0 ? even : odd, r % 2 == 0 ? row[r] : row[r] * sign, term(static_cast<int>(r)));
+  }
+  if (!odd.defined()) return even;
+  if (!even.defined()) return sign > 0 ? odd : -odd;
+  return sign > 0 ? even + odd : even - odd;
+}
+
+// The same where rows share sums and differences of the terms of p and -p, which stand at 1 and 2, 3 and 4.
+Expr combine_pairs(const std::vector<double>& row, const std::function<Expr(int)>& term) {
+  Expr sum;
+  const size_t last = row.size() - 1;
+  add_scaled(sum, row[0], term(0));
+  for (size_t r = 1; r + 1 < last; r += 2) {
+    const Expr a = term(static_cast<int>(r));
+    const Expr b = term(static_cast<int>(r + 1));
+    add_scaled(sum, row[r], row[r] == row[r + 1] ? a + b : a - b);
+  }
+  add_scaled(sum, row[last], term(static_cast<int>(last)));
+  return sum;
+}
+
+// value(i) for the index, as branches: index == 0 ? value(0) : index == 1 ? ...
+Expr choose(const Expr& index, int count, const std::function<Expr(int)>& value) {
+  Expr result = value(count - 1);
+  for (int i = count - 1; i-- > 0;) result = ir::select(index == Expr(i), value(i), result);
+  return result;
+}
+
+// The convolution's parts, as the checks found them.
+struct Convolution {
+  ir::Buffer data, weights;
+  int64_t batch = 1, in_channels = 1, out_channels = 1, height = 1, width = 1;
+};
+
+// The index is the sum of these variables.
+bool is_sum_of(const Expr& index, const std::vector<ir::Var>& vars) {
+  const ir::LinearSum sum = ir::linearize(index);
+  if (sum.bad || sum.constant != 0 || sum.terms.size() != vars.size()) return false;
+  for (const ir::Var& var : vars) {
+    if (sum.coefficient_of(var) != 1) return false;
+  }
+  return true;
+}
+
+Result<Convolution> match(const ir::Operation& op) {
+  const Error no = illegal("stage '" + op.name +
+                           "' is no convolution C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, "
+                           "w + s] * W[k, c, r, s] of f32 with 3 x 3 kernels");
+  if (op.combiner != ir::Combiner::kSum || op.spatial.size() != 4 || op.reduce.size() != 3) return no;
+  if (op.output()->dtype != ir::DType::kF32) return no;
+  const auto* product = ir::as<ir::Binary>(op.bodies.front());
+  if (product == nullptr || product->op != ir::BinaryOp::kMul) return no;
+  const auto* data = ir::as<ir::Load>(product->a);
+  const auto* weights = ir::as<ir::Load>(product->b);
+  if (data == nullptr || weights == nullptr || data->indices.size() != 4 || weights->indices.size() != 4)
+    return no;
+  const auto spatial = [&](size_t i) { return op.spatial[i].var; };
+  const auto reduce = [&](size_t i) { return op.reduce[i].var; };
+  if (op.reduce[1].extent != 3 || op.reduce[2].extent != 3) return no;
+  if (!is_sum_of(data->indices[0], {spatial(0)}) || !is_sum_of(data->indices[1], {reduce(0)}) ||
+      !is_sum_of(data->indices[2], {spatial(2), reduce(1)}) ||
+      !is_sum_of(data->indices[3], {spatial(3), reduce(2)}))
+    return no;
+  if (!is_sum_of(weights->indices[0], {spatial(1)}) || !is_sum_of(weights->indices[1], {reduce(0)}) ||
+      !is_sum_of(weights->indices[2], {reduce(1)}) || !is_sum_of(weights->indices[3], {reduce(2)}))
+    return no;
+  if (weights->buffer->shape != std::vector<int64_t>{op.spatial[1].extent, op.reduce[0].extent, 3, 3})
+    return no;
+  return Convolution{data->buffer,         weights->buffer,      op.spatial[0].extent, op.reduce[0].extent,
+                     op.spatial[1].extent, op.spatial[2].extent, op.spatial[3].extent};
+}
+
+ir::Axis axis(const char* name, int64_t extent) { return {ir::Var(name), extent}; }
+
+// U[i, j, ic, oc] = sum_{r, s} G[i, r] W[oc, ic, r, s] G[j, s], in double precision: it is done once.
+std::shared_ptr<const ir::Workload> transform_weights(const ir::OperationRef& weights,
+                                                      const std::string& name, const Convolution& conv,
+                                                      const Matrix& g) {
+  const auto a = static_cast<int64_t>(g.size());
+  const auto count = static_cast<int>(g.size());
+  const std::vector<ir::Axis> half = {axis("i", a), axis("s", 3), axis("ic", conv.in_channels),
+                                      axis("oc", conv.out_channels)};
+  const auto sum = [&](int row, const std::function<Expr(int)>& term) {
+    Expr result;
+    for (int r = 0; r < 3; ++r)
+      add_scaled(result, g[static_cast<size_t>(row)][static_cast<size_t>(r)], term(r));
+    return result;
+  };
+  const ir::OperationRef columns = ir::compute(
+      name + ".columns", half, {}, ir::Combiner::kNone, {choose(half[0].var, count, [&](int i) {
+        return sum(i, [&](int r) {
+          return ir::cast(ir::DType::kF64,
+                          ir::load(weights->output(), {half[3].var, half[2].var, Expr(r), half[1].var}));
+        });
+      })});
+  const std::vector<ir::Axis> full = {axis("i", a), axis("j", a), axis("ic", conv.in_channels),
+                                      axis("oc", conv.out_channels)};
+  const ir::OperationRef result =
+      ir::compute(name, full, {}, ir::Combiner::kNone, {choose(full[1].var, count, [&](int j) {
+                    return ir::cast(ir::DType::kF32, sum(j, [&](int s) {
+                                      return ir::load(columns->output(),
+                                                      {full[0].var, Expr(s), full[2].var, full[3].var});
+                                    }));
+                  })});
+  auto workload = std::make_shared<ir::Workload>();
+  workload->operations = {weights, columns, result};
+  workload->outputs = result->outputs;
+  return workload;
+}
+
+}  // namespace
+
+Status apply(Schedule& schedule, const Winograd& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  const auto s = static_cast<size_t>(step.stage);
+  const Stage& stage = schedule.stages[s];
+  const ir::OperationRef op = stage.op;
+  if (step.m != 2 && step.m != 4) return invalid("m is " + std::to_string(step.m) + "; it must be 2 or 4");
+  TS_ASSIGN_OR_RETURN(const Convolution conv, match(*op));
+  if (stage.attach != AttachKind::kRoot)
+    return illegal("stage '" + op->name + "' is attached to a loop; apply winograd before compute_at");
+  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
+  if (stage.layout) return illegal("stage '" + op->name + "' has a packed layout; apply winograd before");
+  const int w = schedule.producer_of(conv.weights.get());
+  const ir::OperationRef weights = schedule.stages[static_cast<size_t>(w)].op;
+  const std::string weights_name = "'" + weights->name + "'";
+  if (!weights->is_placeholder() || !weights->is_constant)
+    return illegal("the weights " + weights_name + " are not constant");
+  if (schedule.stages[static_cast<size_t>(w)].transform)
+    return illegal("the weights " + weights_name + " are transformed ahead of time already");
+  if (schedule.stages[static_cast<size_t>(w)].layout)
+    return illegal("the weights " + weights_name + " have a packed layout; apply winograd before");
+  if (schedule.consumers_of(static_cast<size_t>(w)) != std::vector<size_t>{s})
+    return illegal("the weights " + weights_name + " are read by other stages too");
+
+  const Transforms& matrices = transforms(static_cast<int>(step.m));
+  const int64_t m = step.m;
+  const int64_t a = m + 2;
+  const auto count = static_cast<int>(a);
+  const int64_t tiles_h = (conv.height + m - 1) / m;
+  const int64_t tiles_w = (conv.width + m - 1) / m;
+  const std::string base = op->name;
+  const auto name = [&](const char* suffix) { return unique_name(schedule, base + "." + suffix); };
+
+  Stage prepared = Stage::create(weights);
+  const std::string prepared_name = unique_name(schedule, weights->name + ".winograd");
+  prepared.transform = transform_weights(weights, prepared_name, conv, matrices.g);
+  auto constant_op = std::make_shared<ir::Operation>(*weights);
+  constant_op->name = prepared_name;
+  constant_op->outputs = prepared.transform->outputs;
+  constant_op->spatial.clear();
+  for (const int64_t extent : constant_op->output()->shape) constant_op->spatial.push_back(axis("d", extent));
+  prepared.set_op(constant_op);
+
+  const ir::Axis n = axis("n", conv.batch);
+  const ir::Axis th = axis("th", tiles_h);
+  const ir::Axis tw = axis("tw", tiles_w);
+  const ir::Axis ic = axis("ic", conv.in_channels);
+  const ir::Axis oc = axis("oc", conv.out_channels);
+  const ir::Axis i = axis("i", a);
+  const ir::Axis j = axis("j", a);
+  const ir::Axis x = axis("x", tiles_w * m + 2);
+  // An axis belongs to one operation.
+  const auto stage_of = [&](const char* suffix, const std::vector<ir::Axis>& axes,
+                            const std::vector<ir::Axis>& reduce, const Expr& body) {
+    const std::vector<ir::Axis> own = fresh_axes(axes);
+    const std::vector<ir::Axis> own_reduce = fresh_axes(reduce);
+    ir::VarMap map;
+    for (size_t k = 0; k < axes.size(); ++k) map[axes[k].var.get()] = own[k].var;
+    for (size_t k = 0; k < reduce.size(); ++k) map[reduce[k].var.get()] = own_reduce[k].var;
+    return ir::compute(name(suffix), own, own_reduce,
+                       reduce.empty() ? ir::Combiner::kNone : ir::Combiner::kSum,
+                       {ir::substitute(body, map)});
+  };
+  std::vector<ir::OperationRef> ops;
+  {
+    const ir::Axis y = axis("y", tiles_h * m + 2);
+    Expr body = ir::load(conv.data, {n.var, ic.var, y.var, x.var});
+    Expr inside;
+    const auto require = [&](const ir::Axis& index, int64_t limit) {
+      if (index.extent <= limit) return;
+      const Expr condition = Expr(index.var) < Expr(limit);
+      inside = inside.defined() ? inside && condition : condition;
+    };
+    require(y, conv.data->shape[2]);
+    require(x, conv.data->shape[3]);
+    if (inside.defined()) body = ir::select(inside, body, constant(ir::DType::kF32, 0));
+    ops.push_back(stage_of("data", {n, y, x, ic}, {}, body));
+  }
+  const auto last = [&] { return ops.back()->output(); };
+  ops.push_back(stage_of("rows", {n, th, i, x, ic}, {}, choose(i.var, count, [&](int row) {
+                           return combine_even_odd(matrices.bt[static_cast<size_t>(row)], [&](int r) {
+                             return ir::load(last(),
+                                             {n.var, Expr(th.var) * Expr(m) + Expr(r), x.var, ic.var});
+                           });
+                         })));
+  ops.push_back(stage_of("input", {i, j, n, th, tw, ic}, {}, choose(j.var, count, [&](int row) {
+                           return combine_even_odd(matrices.bt[static_cast<size_t>(row)], [&](int r) {
+                             return ir::load(
+                                 last(), {n.var, th.var, i.var, Expr(tw.var) * Expr(m) + Expr(r), ic.var});
+                           });
+                         })));
+  ops.push_back(stage_of("product", {i, j, n, th, tw, oc}, {ic},
+                         ir::load(last(), {i.var, j.var, n.var, th.var, tw.var, ic.var}) *
+                             ir::load(constant_op->output(), {i.var, j.var, ic.var, oc.var})));
+  {
+    const ir::Axis h = axis("h", conv.height);
+    const Expr tile = ir::floordiv(h.var, m);
+    ops.push_back(stage_of("columns", {n, h, tw, j, oc}, {},
+                           choose(ir::floormod(h.var, m), static_cast<int>(m), [&](int row) {
+                             return combine_pairs(matrices.at[static_cast<size_t>(row)], [&](int r) {
+                               return ir::load(last(), {Expr(r), j.var, n.var, tile, tw.var, oc.var});
+                             });
+                           })));
+  }
+  auto result = std::make_shared<ir::Operation>(*op);
+  result->spatial = fresh_axes(op->spatial);
+  result->reduce.clear();
+  result->combiner = ir::Combiner::kNone;
+  const Expr width = result->spatial[3].var;
+  result->bodies = {choose(ir::floormod(width, m), static_cast<int>(m), [&](int row) {
+    return combine_pairs(matrices.at[static_cast<size_t>(row)], [&](int r) {
+      return ir::load(last(), {result->spatial[0].var, result->spatial[2].var, ir::floordiv(width, m),
+                               Expr(r), result->spatial[1].var});
+    });
+  })};
+
+  Stage rest = Stage::create(std::move(result));
+  rest.scope = stage.scope;
+  rest.auto_unroll_max_step = stage.auto_unroll_max_step;
+  schedule.stages[s] = std::move(rest);
+  schedule.stages[static_cast<size_t>(w)] = std::move(prepared);
+  for (size_t k = 0; k < ops.size(); ++k) insert_stage(schedule, s + k, Stage::create(ops[k]));
+  return {};
+}
+
+}  // namespace tensorsmith::sched::primitives
