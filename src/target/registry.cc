@@ -1,100 +1,63 @@
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
 
 #include "target/device_files.h"
+#include "target/target.h"
 
 namespace tensorsmith::target {
 namespace {
 
-using Json = nlohmann::json;
+// Far above any device file; keeps a wrong path from being read into memory.
+constexpr std::streamsize kMaxFileBytes = 1 << 20;
 
-// Reads one member if present; false if it has another type.
-template <typename T>
-bool read(const Json& value, T& out) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (!value.is_string()) return false;
-  } else if constexpr (std::is_floating_point_v<T>) {
-    if (!value.is_number()) return false;
-  } else if constexpr (std::is_integral_v<T>) {
-    if (!value.is_number_integer()) return false;
-  } else {
-    if (!value.is_array()) return false;
-    for (const Json& item : value)
-      if (!item.is_string()) return false;
+bool is_file_name(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".json");
+}
+
+Result<Device> read_device_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{ErrorCode::kNotFound, path, "cannot open this device file"};
+  std::string text(static_cast<size_t>(kMaxFileBytes) + 1, '\0');
+  in.read(text.data(), kMaxFileBytes + 1);
+  if (in.bad() || in.gcount() == 0) return Error{ErrorCode::kIo, path, "cannot read this device file"};
+  if (in.gcount() > kMaxFileBytes) return Error{ErrorCode::kCorrupt, path, "too large for a device file"};
+  text.resize(static_cast<size_t>(in.gcount()));
+  return parse_device(text, path);
+}
+
+Result<Device> find_registered(const std::string& name) {
+  const std::vector<Device>& known = registry();
+  const auto it = std::find_if(known.begin(), known.end(), [&](const Device& d) { return d.name == name; });
+  if (it != known.end()) return *it;
+  std::string names = "local";
+  for (const Device& d : known) names += ", " + d.name;
+  return Error{ErrorCode::kNotFound, "device '" + name + "'",
+               "no such device; known are " + names + "; a file's name contains '/' or ends in .json"};
+}
+
+Result<Device> with_threads(Device device, std::string_view count) {
+  int threads = 0;
+  const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), threads);
+  if (error != std::errc() || end != count.data() + count.size() || threads < 1) {
+    return Error{ErrorCode::kInvalidArgument, "device option threads",
+                 "'" + std::string(count) + "' is not a positive number"};
   }
-  out = value.get<T>();
-  return true;
+  if (device.kind != DeviceKind::kCpu) {
+    return Error{ErrorCode::kInvalidArgument, "device option threads",
+                 "applies to CPUs only, not to " + device.name};
+  }
+  if (threads > device.cores) {
+    return Error{ErrorCode::kInvalidArgument, "device option threads",
+                 device.name + " has " + std::to_string(device.cores) + " cores, not " + std::string(count)};
+  }
+  device.peak_f32_gflops *= static_cast<double>(threads) / device.cores;
+  device.cores = threads;
+  return device;
 }
 
 }  // namespace
-
-Result<Device> parse_device(std::string_view text, std::string_view place) {
-  const auto fail = [&](std::string reason) {
-    return Error{ErrorCode::kCorrupt, std::string(place), std::move(reason)};
-  };
-  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object()) return fail("not a JSON object");
-  Device d;
-  for (const auto& [key, value] : root.items()) {
-    bool typed = false;
-    if (key == "kind") {
-      typed = value == "cpu" || value == "gpu";
-      d.kind = value == "gpu" ? DeviceKind::kGpu : DeviceKind::kCpu;
-    } else if (key == "name") {
-      typed = read(value, d.name);
-    } else if (key == "description") {
-      typed = read(value, d.description);
-    } else if (key == "arch") {
-      typed = read(value, d.arch);
-    } else if (key == "cpu") {
-      typed = read(value, d.cpu);
-    } else if (key == "features") {
-      typed = read(value, d.features);
-    } else if (key == "cores") {
-      typed = read(value, d.cores);
-    } else if (key == "clock_ghz") {
-      typed = read(value, d.clock_ghz);
-    } else if (key == "vector_bytes") {
-      typed = read(value, d.vector_bytes);
-    } else if (key == "vector_registers") {
-      typed = read(value, d.vector_registers);
-    } else if (key == "fma_per_cycle") {
-      typed = read(value, d.fma_per_cycle);
-    } else if (key == "l1_bytes") {
-      typed = read(value, d.l1_bytes);
-    } else if (key == "l2_bytes") {
-      typed = read(value, d.l2_bytes);
-    } else if (key == "l3_bytes") {
-      typed = read(value, d.l3_bytes);
-    } else if (key == "cacheline_bytes") {
-      typed = read(value, d.cacheline_bytes);
-    } else if (key == "memory_bandwidth_gbs") {
-      typed = read(value, d.memory_bandwidth_gbs);
-    } else if (key == "memory_gb") {
-      typed = read(value, d.memory_gb);
-    } else if (key == "peak_f32_gflops") {
-      typed = read(value, d.peak_f32_gflops);
-    } else if (key == "warp_size") {
-      typed = read(value, d.warp_size);
-    } else if (key == "max_threads_per_block") {
-      typed = read(value, d.max_threads_per_block);
-    } else if (key == "shared_memory_per_block") {
-      typed = read(value, d.shared_memory_per_block);
-    } else if (key == "registers_per_block") {
-      typed = read(value, d.registers_per_block);
-    } else if (key == "max_vthread_extent") {
-      typed = read(value, d.max_vthread_extent);
-    } else {
-      return fail("unknown attribute '" + key + "'");
-    }
-    if (!typed) return fail("attribute '" + key + "' has the wrong type");
-  }
-  if (d.name.empty() || d.arch.empty() || d.cores < 1 || d.vector_bytes < 1)
-    return fail("name, arch, cores and vector_bytes are required");
-  for (const std::string& f : d.features)
-    if (f.size() < 2 || (f[0] != '+' && f[0] != '-'))
-      return fail("feature '" + f + "' does not start with + or -");
-  return d;
-}
 
 const std::vector<Device>& registry() {
   static const std::vector<Device> devices = [] {
@@ -107,6 +70,36 @@ const std::vector<Device>& registry() {
     return all;
   }();
   return devices;
+}
+
+Result<Device> find_device(std::string_view spec) {
+  const auto next_part = [&] {
+    const size_t colon = spec.find(':');
+    std::string_view part = spec.substr(0, colon);
+    spec = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
+    return part;
+  };
+  const std::string name(next_part());
+  Device device;
+  if (name == "local") {
+    TS_ASSIGN_OR_RETURN(device, probe_local());
+  } else if (is_file_name(name)) {
+    TS_ASSIGN_OR_RETURN(device, read_device_file(name));
+  } else {
+    TS_ASSIGN_OR_RETURN(device, find_registered(name));
+  }
+  while (!spec.empty()) {
+    const std::string_view option = next_part();
+    if (option.starts_with("isa=")) {
+      TS_ASSIGN_OR_RETURN(device, with_isa(device, option.substr(4)));
+    } else if (option.starts_with("threads=")) {
+      TS_ASSIGN_OR_RETURN(device, with_threads(std::move(device), option.substr(8)));
+    } else {
+      return Error{ErrorCode::kInvalidArgument, "device option '" + std::string(option) + "'",
+                   "unknown; options are isa=native|avx512|avx2|sse4.2 and threads=N"};
+    }
+  }
+  return device;
 }
 
 }  // namespace tensorsmith::target

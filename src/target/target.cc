@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 
 #include "base/hash.h"
 
 namespace tensorsmith::target {
 
-// Name, description and memory size do not change how long a program runs. Features are sorted: their order
-// means nothing.
+// Name, description, sources and memory size do not change how long a program runs; the base and boost clocks
+// and what a multiprocessor holds follow from the rest. Features are sorted: their order means nothing.
+// Power, which limits the clock that is reached, is hashed where it is known.
 std::string Device::key() const {
   std::vector<std::string> sorted = features;
   std::sort(sorted.begin(), sorted.end());
@@ -26,6 +26,7 @@ std::string Device::key() const {
   }
   for (double v : {clock_ghz, fma_per_cycle, memory_bandwidth_gbs, peak_f32_gflops})
     h.add(std::bit_cast<uint64_t>(v));
+  if (power_watts > 0) h.add(std::bit_cast<uint64_t>(power_watts));
   return h.hex128();
 }
 
@@ -33,66 +34,6 @@ bool Device::has_feature(std::string_view feature) const {
   return std::any_of(features.begin(), features.end(), [&](const std::string& f) {
     return f.size() == feature.size() + 1 && f[0] == '+' && f.compare(1, std::string::npos, feature) == 0;
   });
-}
-
-namespace {
-
-Result<Device> with_threads(Device device, std::string_view count) {
-  int threads = 0;
-  const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), threads);
-  if (error != std::errc() || end != count.data() + count.size() || threads < 1) {
-    return Error{ErrorCode::kInvalidArgument, "device option threads",
-                 "'" + std::string(count) + "' is not a positive number"};
-  }
-  if (device.kind != DeviceKind::kCpu) {
-    return Error{ErrorCode::kInvalidArgument, "device option threads",
-                 "applies to CPUs only, not to " + device.name};
-  }
-  if (threads > device.cores) {
-    return Error{ErrorCode::kInvalidArgument, "device option threads",
-                 device.name + " has " + std::to_string(device.cores) + " cores, not " + std::string(count)};
-  }
-  device.peak_f32_gflops *= static_cast<double>(threads) / device.cores;
-  device.cores = threads;
-  return device;
-}
-
-}  // namespace
-
-Result<Device> find_device(std::string_view spec) {
-  const auto next_part = [&] {
-    const size_t colon = spec.find(':');
-    std::string_view part = spec.substr(0, colon);
-    spec = colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
-    return part;
-  };
-  const std::string_view name = next_part();
-  Device device;
-  if (name == "local") {
-    TS_ASSIGN_OR_RETURN(device, probe_local());
-  } else {
-    const std::vector<Device>& known = registry();
-    const auto it = std::find_if(known.begin(), known.end(), [&](const Device& d) { return d.name == name; });
-    if (it == known.end()) {
-      std::string names = "local";
-      for (const Device& d : known) names += ", " + d.name;
-      return Error{ErrorCode::kNotFound, "device '" + std::string(name) + "'",
-                   "no such device; known are " + names};
-    }
-    device = *it;
-  }
-  while (!spec.empty()) {
-    const std::string_view option = next_part();
-    if (option.starts_with("isa=")) {
-      TS_ASSIGN_OR_RETURN(device, with_isa(device, option.substr(4)));
-    } else if (option.starts_with("threads=")) {
-      TS_ASSIGN_OR_RETURN(device, with_threads(std::move(device), option.substr(8)));
-    } else {
-      return Error{ErrorCode::kInvalidArgument, "device option '" + std::string(option) + "'",
-                   "unknown; options are isa=native|avx512|avx2|sse4.2 and threads=N"};
-    }
-  }
-  return device;
 }
 
 }  // namespace tensorsmith::target

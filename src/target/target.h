@@ -1,6 +1,6 @@
 // What a device is, as data: never code per device. Used by the space (register and cache sizes shape the
 // sampling), by code generation (features), by the cost models (device features) and by the records (device
-// key).
+// key). docs/devices.md documents the file format, which has the members' names.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,33 @@ struct Device {
   std::string cpu;                    // LLVM CPU name, e.g. "znver5"; empty = generic
   std::vector<std::string> features;  // LLVM feature strings that matter: "+avx512f", ...
   int cores = 1;                      // CPU cores or GPU multiprocessors that a program may use
-  double clock_ghz = 0;               // sustained under vector load
-  int vector_bytes = 16;              // widest vector register used
-  int vector_registers = 16;
-  double fma_per_cycle = 1;      // vector FMA instructions issued a cycle and core
-  int64_t l1_bytes = 32 << 10;   // data, per core
-  int64_t l2_bytes = 256 << 10;  // per core (GPU: whole)
-  int64_t l3_bytes = 0;          // shared, 0 = none
+  double clock_ghz = 0;               // sustained under vector load; what the peak is computed with
+  double base_clock_ghz = 0;          // guaranteed by the vendor
+  double boost_clock_ghz = 0;         // highest, of one core on CPUs
+  int vector_bytes = 16;              // widest vector register used; GPUs: 4, a lane of one thread
+  int vector_registers = 16;          // GPUs: 32-bit registers that one thread may use
+  double fma_per_cycle = 1;           // vector FMA instructions issued a cycle and core; GPUs: lanes
+  int64_t l1_bytes = 32 << 10;        // data, per core
+  int64_t l2_bytes = 256 << 10;       // per core (GPU: whole)
+  int64_t l3_bytes = 0;               // shared, 0 = none
   int cacheline_bytes = 64;
-  double memory_bandwidth_gbs = 0;
-  double memory_gb = 0;
-  double peak_f32_gflops = 0;  // all cores
+  double memory_bandwidth_gbs = 0;  // 10^9 bytes a second, of all channels
+  double memory_gb = 0;             // 2^30 bytes
+  double peak_f32_gflops = 0;       // all cores, vector units only (no matrix units)
+  double launch_overhead_us = 0;    // least time between two dependent kernels, 0 = not known
+  double power_watts = 0;           // thermal design power, 0 = not known
   // GPU limits (0 on CPUs).
   int warp_size = 0;
   int max_threads_per_block = 0;
-  int64_t shared_memory_per_block = 0;
-  int64_t registers_per_block = 0;
+  int64_t shared_memory_per_block = 0;  // bytes, the most a kernel can ask for
+  int64_t registers_per_block = 0;      // 32-bit
   int max_vthread_extent = 0;
+  // What resident blocks share, per multiprocessor (0 on CPUs).
+  int max_threads_per_core = 0;
+  int max_blocks_per_core = 0;
+  int64_t shared_memory_per_core = 0;  // bytes
+  int64_t registers_per_core = 0;      // 32-bit
+  std::vector<std::string> sources;    // where the figures come from
 
   // Hash of every attribute that can change a measurement; part of the record key.
   std::string key() const;
@@ -51,10 +61,21 @@ Result<Device> probe_local(int threads = 0);
 // A weaker variant of the local machine: isa is "native", "avx512", "avx2", "sse4.2".
 Result<Device> with_isa(const Device& device, std::string_view isa);
 
+// The device as a JSON file, which parse_device reads back unchanged. Attributes that are zero or empty are
+// left out.
+std::string to_json(const Device& device);
+// Reads such a file's text; place names it in errors (kCorrupt): what is no JSON, an attribute that is
+// unknown, missing or of the wrong type, and figures that contradict each other (check_device).
+Result<Device> parse_device(std::string_view text, std::string_view place);
+// The figures fit together: the peak is cores x clock x FMAs x 2 x lanes within 1 %, caches grow, clocks are
+// in order, a block's limits are within its multiprocessor's. The error names the attributes.
+Status check_device(const Device& device);
+
 // Known devices, compiled in from src/target/devices/*.json. Names are unique.
 const std::vector<Device>& registry();
-// By name: "local", "local:isa=avx2", "local:threads=1" (options joined by ':'), or a registry name. The
-// error lists the names.
+// By name: "local", a registry name, or a device file (contains '/' or ends in ".json"), with options joined
+// by
+// ':': "local:isa=avx2:threads=1". The error for an unknown name lists the names.
 Result<Device> find_device(std::string_view spec);
 
 }  // namespace tensorsmith::target

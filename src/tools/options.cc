@@ -59,8 +59,9 @@ Result<std::map<std::string, std::vector<int64_t>>> ModelOptions::parsed_shapes(
 
 void DeviceOptions::add_to(CLI::App& command) {
   command
-      .add_option("--device", device,
-                  "Device to compile for: local, local:isa=avx2, ... (see `tensorsmith devices`)")
+      .add_option(
+          "--device", device,
+          "Device to compile for: local, local:isa=avx2, a device file, ... (see `tensorsmith devices`)")
       ->capture_default_str();
   command.add_option("--threads", threads, "Threads that kernels run on (0 = all cores)")
       ->check(CLI::Range(0, 1024))

@@ -23,25 +23,72 @@ bool kernel_reports(const std::string& flag) {
   return false;
 }
 
-TEST(Registry, HasEveryKnownDeviceOnceAndSortedByName) {
-  std::vector<std::string> names;
-  for (const Device& d : registry()) names.push_back(d.name);
-  EXPECT_THAT(names, ::testing::ElementsAre("a100", "e5-2673v4", "epyc-7452", "graviton2", "h100", "h200",
-                                            "k80", "mi50", "p100", "t4", "v100", "xeon-8272cl", "xeon-8358"));
+TEST(Registry, HasTheDevicesOfTheDataSets) {
+  std::set<std::string> names;
+  for (const Device& d : registry()) EXPECT_TRUE(names.insert(d.name).second) << d.name;
+  EXPECT_EQ(names.size(), device_files().size());
+  for (const char* name : {"a100", "a100-pcie", "e5-2673v4", "epyc-7452", "graviton2", "h100", "h200", "k80",
+                           "mi50", "p100", "t4", "v100", "xeon-8272cl", "xeon-8358"})
+    EXPECT_TRUE(names.contains(name)) << name;
 }
 
-TEST(Registry, PeakFollowsFromCoresClockAndWidth) {
+// Each file is what `devices show` prints, so that a copy of one is a start for a device of one's own.
+TEST(Registry, FilesAreSortedNamedAndInTheFormatThatIsPrinted) {
+  std::string before;
+  for (const DeviceFile& file : device_files()) {
+    const Result<Device> device = parse_device(file.text, file.name);
+    ASSERT_TRUE(device.ok()) << device.error().message();
+    EXPECT_LT(before, device->name);
+    before = device->name;
+    EXPECT_EQ(device->name + ".json", file.name);
+    EXPECT_EQ(to_json(*device) + "\n", file.text) << "write it with `tensorsmith devices show FILE`";
+    EXPECT_FALSE(device->description.empty()) << file.name;
+    EXPECT_FALSE(device->sources.empty()) << file.name;
+  }
+}
+
+// What the vendor states as the board's single precision peak, in TFLOP/s, where it does.
+TEST(Registry, PeaksAreThePublishedOnes) {
+  const std::pair<const char*, double> published[] = {
+      {"a10", 31.2},       {"a100", 19.5},  {"a100-80gb", 19.5}, {"a30", 10.3},         {"a40", 37.4},
+      {"gtx1080ti", 11.3}, {"h100", 67},    {"h100-pcie", 51},   {"h200", 67},          {"l4", 30.3},
+      {"l40s", 91.6},      {"mi100", 23.1}, {"mi210", 22.6},     {"mi250x-gcd", 23.95}, {"mi300x", 163.4},
+      {"mi50", 13.3},      {"mi60", 14.7},  {"p100-sxm2", 10.6}, {"rtx2080ti", 13.4},   {"rtx3090", 35.6},
+      {"rtx4090", 82.6},   {"t4", 8.1},     {"v100", 15.7},      {"v100-pcie", 14}};
+  for (const auto& [name, tflops] : published)
+    EXPECT_NEAR(find_device(name).value().peak_f32_gflops, 1e3 * tflops, 15 * tflops) << name;
+}
+
+// Ranges that every device on the market since 2014 is in; a slip of a unit is outside.
+TEST(Registry, FiguresArePlausible) {
   for (const Device& d : registry()) {
-    const double lanes = d.vector_bytes / 4.0;
-    const double peak = d.cores * d.clock_ghz * d.fma_per_cycle * 2 * lanes;
-    EXPECT_NEAR(d.peak_f32_gflops, peak, 0.01 * peak) << d.name;
-    EXPECT_GT(d.memory_bandwidth_gbs, 0) << d.name;
-    EXPECT_GT(d.l2_bytes, d.l1_bytes) << d.name;
-    if (d.kind == DeviceKind::kGpu) {
-      EXPECT_GT(d.warp_size, 0) << d.name;
-      EXPECT_GT(d.shared_memory_per_block, 0) << d.name;
+    const bool gpu = d.kind == DeviceKind::kGpu;
+    EXPECT_TRUE(check_device(d).ok()) << d.name;
+    EXPECT_GT(d.clock_ghz, 0.5) << d.name;
+    EXPECT_LT(d.boost_clock_ghz, 6) << d.name;
+    EXPECT_GT(d.boost_clock_ghz, 0) << d.name;
+    EXPECT_GE(d.l1_bytes, 16 << 10) << d.name;
+    EXPECT_LE(d.l1_bytes, 256 << 10) << d.name;
+    EXPECT_GE(d.l2_bytes, gpu ? 1 << 20 : 256 << 10) << d.name;
+    EXPECT_LE(d.l2_bytes, gpu ? 128 << 20 : 4 << 20) << d.name;
+    EXPECT_GE(d.memory_gb, 8) << d.name;
+    EXPECT_LE(d.memory_gb, 1024) << d.name;
+    // Flops for each byte of memory traffic: 5 (GPUs of the K80's age) to 110 (L4, desktop CPUs).
+    const double balance = d.peak_f32_gflops / d.memory_bandwidth_gbs;
+    EXPECT_GT(balance, 5) << d.name;
+    EXPECT_LT(balance, 110) << d.name;
+    EXPECT_GT(d.memory_bandwidth_gbs, gpu ? 200 : 40) << d.name;
+    EXPECT_LT(d.memory_bandwidth_gbs, gpu ? 6000 : 700) << d.name;
+    // L4: 420 GFLOP/s for a watt.
+    EXPECT_LT(d.peak_f32_gflops, 450 * d.power_watts + (d.power_watts == 0 ? 1e6 : 0)) << d.name;
+    if (gpu) {
+      EXPECT_TRUE(d.warp_size == 32 || d.warp_size == 64) << d.name;
+      EXPECT_EQ(d.max_threads_per_core % d.warp_size, 0) << d.name;
+      EXPECT_EQ(d.registers_per_core % 65536, 0) << d.name;
     } else {
       EXPECT_EQ(d.warp_size, 0) << d.name;
+      EXPECT_GT(d.l3_bytes, 0) << d.name;
+      EXPECT_EQ(d.vector_bytes == 64, d.has_feature("avx512vl")) << d.name;
     }
   }
 }
@@ -75,11 +122,40 @@ TEST(DeviceFile, RejectsUnknownAttributesAndWrongTypes) {
   EXPECT_THAT(parse_device(R"({"nam": "a"})", "x").error().message(), HasSubstr("unknown attribute 'nam'"));
   EXPECT_THAT(parse_device(R"({"cores": "a"})", "x").error().message(),
               HasSubstr("'cores' has the wrong type"));
+  EXPECT_THAT(parse_device(R"({"cores": 4294967297})", "x").error().message(),
+              HasSubstr("'cores' has the wrong type"));
+  EXPECT_THAT(parse_device(R"({"kind": "tpu"})", "x").error().message(),
+              HasSubstr("'kind' has the wrong type"));
   EXPECT_THAT(parse_device(R"({"name": "a", "arch": "x", "features": ["avx"]})", "x").error().message(),
               HasSubstr("'avx' does not start with"));
+  EXPECT_THAT(parse_device(R"({"name": "a", "arch": "x", "memory_gb": -1})", "x").error().message(),
+              HasSubstr("'memory_gb' is negative"));
   const Result<Device> incomplete = parse_device(R"({"name": "a"})", "x");
   EXPECT_EQ(incomplete.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(incomplete.error().message(), HasSubstr("required"));
+}
+
+TEST(DeviceFile, RejectsFiguresThatContradictEachOther) {
+  const auto reason = [](const char* name, auto change) {
+    Device d = find_device(name).value();
+    change(d);
+    const Status status = check_device(d);
+    const std::string text = status.ok() ? "" : status.error().reason;
+    // The reader of files applies the same check.
+    EXPECT_EQ(parse_device(to_json(d), "x").ok(), status.ok());
+    return text;
+  };
+  EXPECT_EQ(reason("v100", [](Device&) {}), "");
+  EXPECT_THAT(reason("v100", [](Device& d) { d.peak_f32_gflops *= 2; }), HasSubstr("peak_f32_gflops is not"));
+  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.cores = 64; }), HasSubstr("peak_f32_gflops is not"));
+  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.l2_bytes = 16; }), HasSubstr("l2_bytes is less"));
+  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.l3_bytes = 128; }), HasSubstr("l3_bytes is less"));
+  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.boost_clock_ghz = 2; }),
+              HasSubstr("clock_ghz is not between"));
+  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.cores = 0; }), HasSubstr("must be positive"));
+  EXPECT_THAT(reason("t4", [](Device& d) { d.warp_size = 0; }), HasSubstr("needs a warp_size"));
+  EXPECT_THAT(reason("t4", [](Device& d) { d.shared_memory_per_block = 1 << 20; }),
+              HasSubstr("a block's limit"));
 }
 
 TEST(FindDevice, OptionsAndErrors) {
@@ -91,7 +167,7 @@ TEST(FindDevice, OptionsAndErrors) {
 
   const Result<Device> unknown = find_device("epyc");
   EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
-  EXPECT_THAT(unknown.error().message(), HasSubstr("local, a100, e5-2673v4"));
+  EXPECT_THAT(unknown.error().message(), HasSubstr("local, a10, a100, a100-80gb"));
   EXPECT_THAT(find_device("v100:threads=2").error().message(), HasSubstr("CPUs only"));
   EXPECT_THAT(find_device("epyc-7452:threads=33").error().message(), HasSubstr("has 32 cores"));
   EXPECT_THAT(find_device("epyc-7452:threads=0").error().message(), HasSubstr("not a positive number"));
@@ -100,6 +176,24 @@ TEST(FindDevice, OptionsAndErrors) {
   EXPECT_EQ(find_device("epyc-7452:isa=avx512").error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(find_device("graviton2:isa=avx2").error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(find_device("xeon-8358:isa=mmx").error().message(), HasSubstr("unknown instruction set 'mmx'"));
+}
+
+TEST(FindDevice, ReadsAFile) {
+  const std::string path = ::testing::TempDir() + "board.json";
+  Device board = find_device("epyc-7452").value();
+  board.name = "board";
+  std::ofstream(path) << to_json(board);
+  const Result<Device> found = find_device(path + ":threads=8");
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(found->name, "board");
+  EXPECT_EQ(found->cores, 8);
+  EXPECT_EQ(find_device(path).value().key(), board.key());
+  EXPECT_EQ(to_json(find_device(path).value()), to_json(board));
+  std::ofstream(path) << "{";
+  EXPECT_EQ(find_device(path).error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(find_device(path).error().message(), HasSubstr("board.json: not a JSON object"));
+  EXPECT_EQ(find_device("./absent").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(find_device(::testing::TempDir() + "/").ok());
 }
 
 TEST(WithIsa, WeakerLevelsDropFeaturesAndPeak) {
@@ -129,6 +223,10 @@ TEST(Probe, AgreesWithTheKernel) {
   EXPECT_GE(d.l1_bytes, 8 << 10);
   EXPECT_GE(d.l2_bytes, d.l1_bytes);
   EXPECT_EQ(d.key(), probe_local().value().key());
+  EXPECT_TRUE(check_device(d).ok()) << check_device(d).error().message();
+  const Result<Device> printed = parse_device(to_json(d), "local");
+  ASSERT_TRUE(printed.ok()) << printed.error().message();
+  EXPECT_EQ(printed->key(), d.key());
 #if defined(__x86_64__)
   EXPECT_EQ(d.arch, "x86-64");
   for (const auto& [feature, flag] :

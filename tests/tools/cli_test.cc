@@ -130,7 +130,8 @@ TEST_F(Cli, MissingAndForeignFiles) {
   EXPECT_FALSE(fs::exists(directory_.path() / "out"));
   expect_one_line_error(cli({"run", "nowhere"}), {"nowhere"});
   expect_one_line_error(cli({"db", "check", "nothing.db"}), {"nothing.db"});
-  expect_one_line_error(cli({"devices", "toaster"}), {"toaster"});
+  expect_one_line_error(cli({"devices", "show", "toaster"}), {"toaster"});
+  expect_one_line_error(cli({"devices", "show", "./toaster"}), {"toaster", "cannot open"});
 }
 
 TEST_F(Cli, ForeignDatabases) {
