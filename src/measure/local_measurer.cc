@@ -266,7 +266,7 @@ Result<std::vector<MeasureResult>> LocalMeasurer::measure(const ir::Workload& wo
     result.build_seconds = build.seconds;
     best = std::min(best, result.best_estimate());
     results.push_back(std::move(result));
-    if (done) done(i, results.back());
+    if (done && !done(i, results.back())) break;
   }
   return results;
 }

@@ -38,8 +38,9 @@ class Measurer {
  public:
   virtual ~Measurer() = default;
   // Results in the order of candidates. Building the next overlaps running the current one. Never fails as a
-  // whole for a candidate's sake; done(i, result) is called as each result arrives (same thread).
-  using Done = std::function<void(size_t, const record::MeasureResult&)>;
+  // whole for a candidate's sake; done(i, result) is called as each result arrives (same thread) and says
+  // whether to go on: after false the results end with this one.
+  using Done = std::function<bool(size_t, const record::MeasureResult&)>;
   virtual Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
                                                              std::span<const Candidate> candidates,
                                                              double best_seconds_so_far,

@@ -3,6 +3,10 @@
 // scores; the batch takes the best by score, a small part at random (epsilon-greedy). In front of the cost
 // model stands a draft (Pruner, ASPLOS 2025): each generation makes many more children than are scored in
 // full, and the draft chooses among them.
+//
+// A part of each batch, a larger one towards the end, is a coordinate descent: the steps of one decision from
+// the fastest measured programs, in the order of the cost model. Evolution reaches them only by chance, and
+// the last percents are found there.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -20,6 +24,11 @@ constexpr double kImmigrants = 0.1;      // random candidates in later generatio
 constexpr double kMutation = 0.85;       // else crossover
 constexpr size_t kDraftFactor = 6;       // candidates drafted for each that is scored
 constexpr size_t kParents = 24;          // measured candidates that have children
+// Of a batch, the steps from the fastest measured programs: at the start and at the end.
+constexpr double kDescentFirst = 0.125, kDescentLast = 0.625;
+constexpr size_t kDescents = 3;  // programs to step from
+// A structure whose best seems this much slower (draft scores are logarithms) is not tried for its own sake.
+constexpr double kHopelessDraft = 3;
 
 class EvolutionaryStrategy final : public Strategy {
  public:
@@ -78,10 +87,35 @@ class EvolutionaryStrategy final : public Strategy {
       population.assign(pool.begin(),
                         pool.begin() + static_cast<std::ptrdiff_t>(std::min(pool.size(), population_size)));
     }
-    return choose(view, pool, count, rng);
+    std::vector<space::Candidate> result = descend(view, best, count);
+    choose(view, pool, count, rng, result);
+    return result;
   }
 
  private:
+  // Unknown neighbours of the fastest programs, the fastest program's first and each one's best by score
+  // first.
+  static std::vector<space::Candidate> descend(const StrategyView& view,
+                                               const std::vector<space::Candidate>& best, size_t count) {
+    const double share = kDescentFirst + (kDescentLast - kDescentFirst) * view.progress;
+    const auto wanted = static_cast<size_t>(std::lround(share * static_cast<double>(count)));
+    std::vector<space::Candidate> result;
+    std::unordered_set<uint64_t> taken;
+    for (size_t b = 0; b < std::min(best.size(), kDescents) && result.size() < wanted; ++b) {
+      std::vector<space::Candidate> steps;
+      for (auto& c : view.space->neighbours(best[b]))
+        if (!view.known(c) && taken.insert(c.hash()).second) steps.push_back(std::move(c));
+      const auto scores = view.score(steps);
+      std::vector<size_t> order;
+      for (size_t i = 0; i < steps.size(); ++i)
+        if (std::isfinite(scores[i])) order.push_back(i);
+      std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return scores[i] > scores[j]; });
+      for (size_t i : order)
+        if (result.size() < wanted) result.push_back(std::move(steps[i]));
+    }
+    return result;
+  }
+
   static std::vector<space::Candidate> best_measured(const StrategyView& view) {
     std::vector<const MeasuredCandidate*> sorted;
     for (const auto& m : view.measured)
@@ -122,18 +156,34 @@ class EvolutionaryStrategy final : public Strategy {
     children = std::move(chosen);
   }
 
-  static std::vector<space::Candidate> choose(const StrategyView& view, std::vector<ScoredCandidate>& pool,
-                                              size_t count, Rng& rng) {
-    std::vector<space::Candidate> result;
+  // Fills result up to count.
+  static void choose(const StrategyView& view, std::vector<ScoredCandidate>& pool, size_t count, Rng& rng,
+                     std::vector<space::Candidate>& result) {
+    std::unordered_set<uint64_t> taken;
+    for (const auto& c : result) taken.insert(c.hash());
+    const auto take = [&](const space::Candidate& c) {
+      if (taken.insert(c.hash()).second) result.push_back(c);
+    };
     auto random = static_cast<size_t>(std::floor(kEpsilon * static_cast<double>(count)));
     if (rng.bernoulli(kEpsilon * static_cast<double>(count) - static_cast<double>(random))) ++random;
-    for (auto& scored : pool) {
+    // A structure of which nothing was measured gets a place for its best: the draft may be wrong about all
+    // of it, and once measured it is corrected.
+    std::unordered_set<int> tried;
+    for (const auto& m : view.measured) tried.insert(m.candidate.sketch);
+    size_t untried = count / 4;
+    for (const auto& scored : pool) {
+      if (untried == 0 || result.size() + random >= count) break;
+      if (view.draft(scored.candidate) < view.draft(pool.front().candidate) - kHopelessDraft) continue;
+      if (!tried.insert(scored.candidate.sketch).second) continue;
+      take(scored.candidate);
+      --untried;
+    }
+    for (const auto& scored : pool) {
       if (result.size() + random >= count) break;
-      result.push_back(std::move(scored.candidate));
+      take(scored.candidate);
     }
     auto unseen = sample_unseen(view, count - result.size(), result, rng);
     for (auto& c : unseen) result.push_back(std::move(c));
-    return result;
   }
 };
 

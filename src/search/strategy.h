@@ -26,7 +26,7 @@ struct ScoredCandidate {
 // How one task looks to a strategy. Scores: higher is faster, -inf for candidates that cannot be built.
 struct StrategyView {
   const space::DesignSpace* space = nullptr;
-  // Cheap draft score, from the decisions alone.
+  // Cheap draft score, from the decisions alone: minus the logarithm of seconds.
   std::function<double(const space::Candidate&)> draft;
   // Full score of a batch, in order.
   std::function<std::vector<float>(std::span<const space::Candidate>)> score;
@@ -35,6 +35,9 @@ struct StrategyView {
   std::function<bool(const space::Candidate&)> known;
   // How many candidates may be scored in full for this proposal.
   size_t score_budget = 512;
+  // Of the time or trials, how much is used up: 0 at the start, 1 at the end. Towards the end refining what
+  // is known pays more than exploring.
+  double progress = 0;
 };
 
 class Strategy {

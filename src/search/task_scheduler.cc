@@ -28,16 +28,33 @@ double expected_gain(std::span<const TaskStatus> tasks, size_t task, const Sched
   for (const auto& other : tasks)
     if (other.group == t.group && std::isfinite(other.best_seconds) && other.best_seconds > 0)
       throughput = std::max(throughput, other.flops / other.best_seconds);
-  double reachable = g - g / rounds;
+  const double most = std::max(0.0, g - t.bound_seconds);
+  double reachable = g - most / rounds;
   if (throughput > 0) reachable = std::min(reachable, options.beta * t.flops / throughput);
-  const double forward = std::max(0.0, g - reachable);
-  return t.weight * (options.alpha * backward + (1 - options.alpha) * forward);
+  const double forward = std::clamp(g - reachable, 0.0, most);
+  return t.weight * (options.alpha * backward + (1 - options.alpha) * forward) / t.round_cost;
+}
+
+std::vector<bool> worth_tuning(std::span<const TaskStatus> tasks, const SchedulerOptions& options) {
+  const auto seconds = [](const TaskStatus& t) {
+    return t.weight * (std::isfinite(t.best_seconds) ? t.best_seconds : t.expected_seconds);
+  };
+  double total = 0;
+  for (const auto& t : tasks) total += seconds(t);
+  std::vector<bool> worth;
+  for (const auto& t : tasks) {
+    const bool unknown = !std::isfinite(t.best_seconds) && t.expected_seconds <= 0;
+    worth.push_back(unknown || seconds(t) >= options.min_share * total);
+  }
+  return worth;
 }
 
 size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng) {
-  std::vector<size_t> open;
+  const std::vector<bool> worth = worth_tuning(tasks, options);
+  std::vector<size_t> open, small;
   for (size_t i = 0; i < tasks.size(); ++i)
-    if (!tasks[i].exhausted) open.push_back(i);
+    if (!tasks[i].exhausted) (worth[i] ? open : small).push_back(i);
+  if (open.empty()) open = std::move(small);
   if (open.empty()) return tasks.size();
   if (rng.bernoulli(options.epsilon)) return open[rng.below(open.size())];
   size_t best = open.front();

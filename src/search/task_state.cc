@@ -10,26 +10,12 @@ namespace {
 constexpr float kUnbuildable = -std::numeric_limits<float>::infinity();
 // With this many measured programs of a task its model counts as much as the draft.
 constexpr double kTrustedSamples = 24;
+// An estimate of a sketch counts as corrected with this many measurements; before, the mean over all sketches
+// does. And what a failed program counts as, in the logarithm of measured over estimated seconds.
+constexpr double kResidualPrior = 2;
+constexpr double kFailedResidual = 2;
 // Attempts to find programs that are not known yet; each costs one proposal of the strategy.
 constexpr int kMaxAttempts = 16;
-
-// Mean 0, variance 1 over the finite ones.
-void standardize(std::vector<float>& values) {
-  double sum = 0, squares = 0, n = 0;
-  for (float v : values) {
-    if (!std::isfinite(v)) continue;
-    sum += static_cast<double>(v);
-    squares += static_cast<double>(v) * static_cast<double>(v);
-    n += 1;
-  }
-  if (n == 0) return;
-  const double mean = sum / n;
-  const double deviation = std::sqrt(std::max(squares / n - mean * mean, 0.0));
-  for (float& v : values)
-    if (std::isfinite(v))
-      v = deviation > 1e-12 ? static_cast<float>((static_cast<double>(v) - mean) / deviation) : 0.0F;
-}
-
 }  // namespace
 
 TaskState::TaskState(const TuneTask& task, space::DesignSpace space, StrategyKind strategy, uint64_t seed,
@@ -43,6 +29,7 @@ TaskState::TaskState(const TuneTask& task, space::DesignSpace space, StrategyKin
   TS_CHECK(trace.ok(), "the default candidate of " + task.name + " is not legal");
   default_trace_ = std::move(*trace);
   default_text_ = sched::print(default_trace_);
+  residuals_.resize(space_.num_sketches());
 }
 
 Proposal TaskState::default_proposal() const {
@@ -65,19 +52,25 @@ Proposal TaskState::plain_proposal() const {
   return proposal;
 }
 
+double TaskState::draft(const space::Candidate& candidate) const {
+  const double seconds = space_.estimate(candidate);
+  if (!std::isfinite(seconds) || seconds <= 0) return -std::numeric_limits<double>::infinity();
+  const double mean = all_residuals_.count > 0 ? all_residuals_.sum / all_residuals_.count : 0;
+  const auto& own = residuals_[static_cast<size_t>(candidate.sketch)];
+  const double correction = (own.sum + kResidualPrior * mean) / (own.count + kResidualPrior);
+  return -std::log(seconds) - correction;
+}
+
 std::vector<float> TaskState::score(std::span<const space::Candidate> candidates,
                                     const learn::CostModel* model, ThreadPool& pool) {
-  std::vector<float> draft(candidates.size(), kUnbuildable);
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const double seconds = space_.estimate(candidates[i]);
-    if (std::isfinite(seconds) && seconds > 0) draft[i] = static_cast<float>(-std::log(seconds));
-  }
-  if (model == nullptr) return draft;
+  std::vector<float> drafts(candidates.size(), kUnbuildable);
+  for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(draft(candidates[i]));
+  if (model == nullptr || !std::isfinite(best_seconds_)) return drafts;
   std::vector<std::optional<ProgramSample>> made(candidates.size());
   pool.parallel_for(static_cast<int64_t>(candidates.size()), 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto k = static_cast<size_t>(i);
-      if (!std::isfinite(draft[k])) continue;
+      if (!std::isfinite(drafts[k])) continue;
       if (auto sample = make_sample(space_, candidates[k], feature_options_); sample.ok())
         made[k] = std::move(*sample);
     }
@@ -86,7 +79,7 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   std::vector<size_t> owner;
   for (size_t i = 0; i < made.size(); ++i) {
     if (!made[i]) {
-      draft[i] = kUnbuildable;
+      drafts[i] = kUnbuildable;
       continue;
     }
     samples.push_back({made[i]->features.get()});
@@ -95,13 +88,17 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   const auto predicted = model->predict(samples);
   std::vector<float> scores(candidates.size(), kUnbuildable);
   for (size_t j = 0; j < owner.size(); ++j) scores[owner[j]] = predicted[j];
-  // Draft and model are on different scales; the more of this task the model has seen, the more it counts.
-  standardize(scores);
-  standardize(draft);
+  // Both as the model's label, the task's best seconds over the candidate's: so scores of different calls
+  // compare. The more of this task the model has seen, the more it counts. Drafts that promise more than the
+  // best so far are not believed to the full.
   const double n = static_cast<double>(rows_.size());
   const auto trust = static_cast<float>(n / (n + kTrustedSamples));
-  for (size_t i = 0; i < scores.size(); ++i)
-    if (std::isfinite(scores[i])) scores[i] = trust * scores[i] + (1 - trust) * draft[i];
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (!std::isfinite(scores[i])) continue;
+    const double promise = best_seconds_ * std::exp(static_cast<double>(drafts[i]));
+    const double believed = promise > 1 ? 1 + std::log(promise) : promise;
+    scores[i] = trust * scores[i] + (1 - trust) * static_cast<float>(believed);
+  }
   for (size_t i = 0; i < made.size(); ++i)
     if (made[i]) samples_[candidates[i].hash()] = std::move(*made[i]);
   return scores;
@@ -115,15 +112,16 @@ const MeasuredCandidate* TaskState::best_candidate() const {
 }
 
 std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Candidate> wanted,
-                                         const learn::CostModel* model, size_t score_budget,
+                                         const learn::CostModel* model, size_t score_budget, double progress,
                                          ThreadPool& pool) {
   StrategyView view;
   view.space = &space_;
-  view.draft = [this](const space::Candidate& c) { return -std::log(space_.estimate(c)); };
+  view.draft = [this](const space::Candidate& c) { return draft(c); };
   view.score = [&](std::span<const space::Candidate> c) { return score(c, model, pool); };
   view.measured = measured_;
   view.known = [this](const space::Candidate& c) { return known_candidates_.count(c.hash()) > 0; };
   view.score_budget = score_budget;
+  view.progress = progress;
 
   std::vector<Proposal> result;
   std::unordered_set<std::string> taken;
@@ -175,6 +173,12 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
   if (proposal.candidate) {
     known_candidates_.insert(proposal.candidate->hash());
     measured_.push_back({*proposal.candidate, seconds});
+    const double estimate = space_.estimate(*proposal.candidate);
+    const double residual = result.ok() && estimate > 0 ? std::log(seconds / estimate) : kFailedResidual;
+    for (auto* r : {&residuals_[static_cast<size_t>(proposal.candidate->sketch)], &all_residuals_}) {
+      r->sum += residual;
+      r->count += 1;
+    }
   }
   if (result.ok()) {
     results_.push_back({proposal.text, proposal.trace, seconds, is_default});

@@ -42,9 +42,10 @@ class TaskState {
   // Plain loops: what is left if the default cannot be built or run.
   Proposal plain_proposal() const;
   // At most count new programs; none if the space is exhausted. model may be null. wanted: candidates that
-  // come first where they are new.
+  // come first where they are new. progress: see StrategyView.
   std::vector<Proposal> propose(size_t count, std::span<const space::Candidate> wanted,
-                                const learn::CostModel* model, size_t score_budget, ThreadPool& pool);
+                                const learn::CostModel* model, size_t score_budget, double progress,
+                                ThreadPool& pool);
   // The fastest one of those measured; null before any ran.
   const MeasuredCandidate* best_candidate() const;
 
@@ -74,6 +75,9 @@ class TaskState {
   int64_t failures() const { return failures_; }
 
  private:
+  // Minus the logarithm of the estimated seconds, corrected by how the estimates of the candidate's sketch
+  // compared with measurements so far; -inf for what cannot be built.
+  double draft(const space::Candidate& candidate) const;
   std::vector<float> score(std::span<const space::Candidate> candidates, const learn::CostModel* model,
                            ThreadPool& pool);
 
@@ -86,6 +90,11 @@ class TaskState {
   std::string default_text_;
 
   std::vector<MeasuredCandidate> measured_;
+  struct Residuals {
+    double sum = 0, count = 0;  // of log(measured / estimated)
+  };
+  std::vector<Residuals> residuals_;  // by sketch
+  Residuals all_residuals_;
   std::unordered_set<uint64_t> known_candidates_;
   std::unordered_set<std::string> known_traces_;
   std::vector<Result> results_;  // successful ones

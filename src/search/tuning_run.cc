@@ -19,8 +19,10 @@ constexpr double kProposalTimeShare = 0.25;
 // In a limited time, the end that is kept for confirming winners.
 constexpr double kConfirmTimeShare = 0.06;
 constexpr int kMaxLostWorkers = 8;
-// The limits are looked at after so many measurements: as many as the measurer builds at a time.
-constexpr size_t kChunk = 8;
+// Tasks with less of the model's time than this get no first round.
+constexpr double kWarmUpShare = 0.004;
+// Of the estimate of the program that the estimate thinks the fastest, what hardly any program beats.
+constexpr double kBoundOfEstimate = 0.5;
 // Proposals of a round that are other tasks' best programs.
 constexpr size_t kMaxTransferred = 2;
 // Winners whose measured gain over the default is below this are compared with it again.
@@ -59,6 +61,13 @@ bool TuningRun::finished() const {
   return options_.seconds > 0 && elapsed() >= options_.seconds * (1 - kConfirmTimeShare);
 }
 
+double TuningRun::progress() const {
+  double share = 0;
+  if (options_.trials > 0) share = static_cast<double>(trials_) / static_cast<double>(options_.trials);
+  if (options_.seconds > 0) share = std::max(share, elapsed() / (options_.seconds * (1 - kConfirmTimeShare)));
+  return std::min(share, 1.0);
+}
+
 Status TuningRun::prepare() {
   std::vector<std::optional<space::DesignSpace>> spaces(tasks_.size());
   std::vector<std::optional<Error>> errors(tasks_.size());
@@ -81,6 +90,8 @@ Status TuningRun::prepare() {
                                                   options_.seed, features));
     flops_.push_back(ir::flop_count(tasks_[i].workload));
     groups_.push_back(similarity_group(tasks_[i].workload));
+    const auto& space = states_.back()->space();
+    bounds_.push_back(kBoundOfEstimate * space.estimate(space.default_candidate()));
     TS_RETURN_IF_ERROR(
         database_.add_task({tasks_[i].key, ir::print(tasks_[i].workload), tasks_[i].name, flops_.back()}));
     TS_ASSIGN_OR_RETURN(const auto records,
@@ -103,6 +114,9 @@ TaskStatus TuningRun::status_of(size_t task) const {
   status.weight = tasks_[task].weight;
   status.flops = flops_[task];
   status.best_seconds = state.best_seconds();
+  status.expected_seconds = tasks_[task].hint_seconds;
+  status.bound_seconds = bounds_[task];
+  status.round_cost = options_.batch * trial_cost(task);
   status.history = state.history();
   status.group = groups_[task];
   status.exhausted = state.exhausted();
@@ -127,19 +141,9 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
     }
     fresh.push_back(std::move(proposal));
   }
-  for (size_t i = 0; i < fresh.size() && (i == 0 || !finished()); i += kChunk)
-    TS_RETURN_IF_ERROR(measure_chunk(task, std::span(fresh).subspan(i, std::min(kChunk, fresh.size() - i))));
-  return {};
-}
-
-Status TuningRun::measure_chunk(size_t task, std::span<const Proposal> proposals) {
-  auto& state = *states_[task];
-  record::Record record;
-  record.task_key = tasks_[task].key;
-  record.device_key = device_.key();
-  record.settings = options_.settings;
+  if (fresh.empty()) return {};
   std::vector<measure::Candidate> candidates;
-  for (const auto& proposal : proposals) candidates.push_back({proposal.trace, proposal.origin});
+  for (const auto& proposal : fresh) candidates.push_back({proposal.trace, proposal.origin});
   Status stored;
   const double before = clock_.monotonic_seconds();
   const auto done = [&](size_t i, const record::MeasureResult& result) {
@@ -147,28 +151,28 @@ Status TuningRun::measure_chunk(size_t task, std::span<const Proposal> proposals
       // Says nothing about the candidate, so nothing is kept and a later run may try again.
       ++lost_workers_;
       log_.log(LogLevel::kWarning, tasks_[task].name + ": " + result.reason);
-      return;
+      return !finished();
     }
     lost_workers_ = 0;
-    record.trace = proposals[i].text;
+    record.trace = fresh[i].text;
     record.result = result;
-    record.origin = proposals[i].origin;
+    record.origin = fresh[i].origin;
     record.unix_ms = clock_.unix_milliseconds();
     if (auto status = database_.add({record}); !status.ok() && stored.ok()) stored = status;
-    state.take(proposals[i], result);
+    state.take(fresh[i], result);
     ++trials_;
     ++task_trials_[task];
     if (!result.ok())
       log_.log(LogLevel::kDebug,
                tasks_[task].name + ": " + std::string(to_string(result.outcome)) + ": " + result.reason);
     send_progress(task);
+    return !finished();
   };
-  TS_ASSIGN_OR_RETURN(const auto results,
-                      measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(), done));
+  const auto measured = measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(), done);
+  if (!measured.ok()) return measured.error();
   const double spent = clock_.monotonic_seconds() - before;
   measuring_seconds_ += spent;
   task_seconds_[task] += spent;
-  TS_CHECK(results.size() == candidates.size(), "the measurer returns one result a candidate");
   TS_RETURN_IF_ERROR(stored);
   if (lost_workers_ >= kMaxLostWorkers)
     return Error{ErrorCode::kIo, "measuring",
@@ -188,17 +192,34 @@ Status TuningRun::measure_defaults() {
                                                                 : space.estimate(space.default_candidate()));
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return seconds[a] > seconds[b]; });
+  std::vector<TaskStatus> statuses;
+  for (size_t i = 0; i < states_.size(); ++i) statuses.push_back(status_of(i));
+  const std::vector<bool> worth = worth_tuning(statuses, SchedulerOptions());
   for (size_t i : order) {
-    if (states_[i]->default_known()) continue;
     if (finished()) break;
-    TS_RETURN_IF_ERROR(measure(i, {states_[i]->default_proposal()}));
-    if (states_[i]->default_known() && !std::isfinite(states_[i]->best_seconds()) && !finished()) {
-      auto plain = states_[i]->plain_proposal();
-      if (!states_[i]->known_trace(plain.text)) TS_RETURN_IF_ERROR(measure(i, {std::move(plain)}));
-    }
-    if (states_[i]->default_known() && states_[i]->history().empty()) states_[i]->finish_round();
+    if (worth[i]) TS_RETURN_IF_ERROR(measure_default(i));
   }
   return {};
+}
+
+Status TuningRun::measure_default(size_t task) {
+  auto& state = *states_[task];
+  if (state.default_known()) return {};
+  TS_RETURN_IF_ERROR(measure(task, {state.default_proposal()}));
+  if (state.default_known() && !std::isfinite(state.best_seconds()) && !finished()) {
+    auto plain = state.plain_proposal();
+    if (!state.known_trace(plain.text)) TS_RETURN_IF_ERROR(measure(task, {std::move(plain)}));
+  }
+  if (state.default_known() && state.history().empty()) state.finish_round();
+  return {};
+}
+
+// Tasks differ in what a trial costs: big kernels are slow to build and to run.
+double TuningRun::trial_cost(size_t task) const {
+  constexpr double kLeast = 1e-4;
+  if (task_trials_[task] > 1)
+    return std::max(task_seconds_[task] / static_cast<double>(task_trials_[task]), kLeast);
+  return trials_ > 0 ? std::max(measuring_seconds_ / static_cast<double>(trials_), kLeast) : 1;
 }
 
 size_t TuningRun::batch_size(size_t task) const {
@@ -215,10 +236,7 @@ size_t TuningRun::batch_size(size_t task) const {
     const double affordable = left / per_trial;
     if (affordable < static_cast<double>(batch * 3 * tasks_.size()))
       batch = std::min(batch, std::max<size_t>(4, batch / 2));
-    // Tasks differ in what a trial costs; the first one pays for the task's data too.
-    const double own =
-        task_trials_[task] > 1 ? task_seconds_[task] / static_cast<double>(task_trials_[task]) : per_trial;
-    batch = std::min(batch, static_cast<size_t>(std::max(left / std::max(own, per_trial), 1.0)));
+    batch = std::min(batch, static_cast<size_t>(std::max(left / std::max(trial_cost(task), per_trial), 1.0)));
   }
   return std::max<size_t>(batch, 1);
 }
@@ -272,9 +290,11 @@ std::vector<space::Candidate> TuningRun::transferred(size_t task) const {
 }
 
 Status TuningRun::one_round(size_t task, size_t count) {
+  if (!states_[task]->default_known()) return measure_default(task);
   retrain();
   const double before = clock_.monotonic_seconds();
-  auto proposals = states_[task]->propose(count, transferred(task), model_.get(), score_budget(), pool_);
+  auto proposals =
+      states_[task]->propose(count, transferred(task), model_.get(), score_budget(), progress(), pool_);
   proposing_seconds_ += clock_.monotonic_seconds() - before;
   ++proposals_;
   if (!proposals.empty()) TS_RETURN_IF_ERROR(measure(task, std::move(proposals)));
@@ -287,9 +307,9 @@ std::vector<size_t> TuningRun::warm_up_order() const {
   double total = 0;
   for (size_t i = 0; i < states_.size(); ++i) {
     double seconds = states_[i]->best_seconds();
+    if (!std::isfinite(seconds)) seconds = tasks_[i].hint_seconds;
     // Never ran: its share is unknown, so it gets its turn.
-    if (!std::isfinite(seconds))
-      seconds = states_[i]->space().estimate(states_[i]->space().default_candidate());
+    if (seconds <= 0) seconds = states_[i]->space().estimate(states_[i]->space().default_candidate());
     cost.emplace_back(-tasks_[i].weight * seconds, i);
     total += tasks_[i].weight * seconds;
   }
@@ -297,7 +317,8 @@ std::vector<size_t> TuningRun::warm_up_order() const {
   std::vector<size_t> order;
   for (const auto& [negative, task] : cost) {
     // What cannot gain a measurable part of the model's time waits for the scheduler.
-    if (-negative < 0.004 * total && std::isfinite(states_[task]->best_seconds())) continue;
+    if (-negative < kWarmUpShare * total && (states_[task]->default_known() || tasks_[task].hint_seconds > 0))
+      continue;
     order.push_back(task);
   }
   return order;
@@ -351,7 +372,7 @@ Status TuningRun::confirm() {
       for (const auto& r : top) candidates.push_back({r.trace, "confirm"});
     TS_ASSIGN_OR_RETURN(const auto results,
                         measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(),
-                                          [](size_t, const record::MeasureResult&) {}));
+                                          [](size_t, const record::MeasureResult&) { return true; }));
     size_t best = top.size();
     double best_seconds = std::numeric_limits<double>::infinity();
     for (size_t k = 0; k < top.size(); ++k) {

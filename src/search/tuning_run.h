@@ -22,13 +22,15 @@ class TuningRun {
  private:
   Status prepare();
   Status measure_defaults();
+  // The default schedule; plain loops too if that cannot be built or run.
+  Status measure_default(size_t task);
   Status search();
   Status confirm();
   TuneReport report();
 
-  // Measures and keeps the results; those already in the database are taken from there.
+  // Measures and keeps the results; those already in the database are taken from there. Ends early when the
+  // limits are reached.
   Status measure(size_t task, std::vector<Proposal> proposals);
-  Status measure_chunk(size_t task, std::span<const Proposal> proposals);
   Status one_round(size_t task, size_t count);
   // The best candidates of tasks with the same operators, rescaled to this task; nearest in size first.
   std::vector<space::Candidate> transferred(size_t task) const;
@@ -40,8 +42,12 @@ class TuningRun {
   double elapsed() const { return clock_.monotonic_seconds() - start_; }
   // Whether the limits allow another measurement.
   bool finished() const;
+  // Of the limits, how much is used up, in [0, 1].
+  double progress() const;
   size_t batch_size(size_t task) const;
   size_t score_budget() const;
+  // Seconds of measuring that a trial takes.
+  double trial_cost(size_t task) const;
 
   const std::vector<TuneTask>& tasks_;
   const target::Device& device_;
@@ -62,6 +68,7 @@ class TuningRun {
   std::vector<double> task_seconds_;  // spent on measuring, by task
   std::vector<int64_t> task_trials_;  // in this run, by task
   std::vector<double> flops_;
+  std::vector<double> bounds_;           // seconds, by task: see TaskStatus
   std::vector<sched::Trace> confirmed_;  // by task; empty before confirm()
   std::vector<char> is_confirmed_;
   std::unique_ptr<learn::CostModel> model_;

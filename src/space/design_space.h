@@ -62,6 +62,9 @@ class DesignSpace {
   // Changes one decision (role drawn as in search_space: mostly tiles); never returns the same candidate
   // unless the space has one point.
   Candidate mutate(const Candidate& candidate, Rng& rng) const;
+  // The legal candidates that differ in one decision by a small move (tile lengths) or any (categories): the
+  // steps of a coordinate descent.
+  std::vector<Candidate> neighbours(const Candidate& candidate) const;
   Candidate crossover(const Candidate& a, const Candidate& b,
                       Rng& rng) const;  // same sketch, else a copy of a
   // Number of candidates of a sketch, exact when below 2^53.

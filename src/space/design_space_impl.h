@@ -23,14 +23,15 @@ struct DesignSpace::Impl {
   // The first candidate of the sketch, all lengths 1 and all categories 0.
   Candidate first(size_t sketch) const;
   bool advance(Candidate& c) const;
-  // Fills seeds by the analytic model and takes the best as the default.
+  // Fills seeds and sketch_weights by the analytic model and takes the best seed as the default.
   void find_seeds();
 
   ir::Workload workload;
   WorkloadAnalysis analysis;
   PlanContext context, plain;  // the second inlines nothing
   std::vector<Sketch> sketches;
-  std::vector<Candidate> seeds;  // good by the analytic model, best first
+  std::vector<Candidate> seeds;        // good by the analytic model, best first
+  std::vector<double> sketch_weights;  // how often sampling draws from each
   Candidate default_candidate;
 };
 

@@ -12,6 +12,10 @@ namespace {
 constexpr int kDrawTries = 24;
 constexpr int kMutateTries = 48;
 constexpr size_t kSeeds = 24;
+// Sampling weights of sketches: of one that seems hopeless, relative to the best one, and the share of all
+// that plain loops get.
+constexpr double kMinSketchWeight = 0.1;
+constexpr double kPlainShare = 0.02;
 
 // How often a mutation changes a slot of this role, relative to the others. Ansor: tiles .90, unroll .04,
 // location .05, parallel .01; here more decisions are categories, so they get more.
@@ -39,8 +43,8 @@ double mutation_weight(DecisionRole role) {
 size_t DesignSpace::Impl::pick_sketch(Rng& rng) const {
   // The last sketch is plain loops: rarely of interest, but part of the space.
   const size_t count = sketches.size();
-  if (count == 1 || rng.bernoulli(0.02)) return count - 1;
-  return static_cast<size_t>(rng.below(count - 1));
+  if (count == 1 || rng.bernoulli(kPlainShare)) return count - 1;
+  return rng.weighted(std::span(sketch_weights).first(count - 1));
 }
 
 std::optional<Candidate> DesignSpace::Impl::draw(Rng& rng, size_t index) const {
@@ -106,6 +110,13 @@ void DesignSpace::Impl::find_seeds() {
   std::stable_sort(pool.begin(), pool.end(), faster);
   std::vector<Scored> starts(pool.begin(),
                              pool.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(pool.size(), 8)));
+  // A sketch is drawn the more often the faster its best draw seems, but none is ruled out by an estimate.
+  sketch_weights.assign(sketches.size(), kMinSketchWeight);
+  for (const auto& scored : pool) {
+    auto& weight = sketch_weights[static_cast<size_t>(scored.candidate.sketch)];
+    const double ratio = pool.front().seconds / scored.seconds;
+    if (std::isfinite(ratio)) weight = std::max(weight, ratio * ratio);
+  }
   for (auto& current : starts) {
     for (int step = 0; step < 120; ++step) {
       auto next = mutate(current.candidate, rng);
@@ -160,6 +171,28 @@ Candidate DesignSpace::mutate(const Candidate& candidate, Rng& rng) const {
     } while (impl_->advance(c));
   }
   return candidate;
+}
+
+std::vector<Candidate> DesignSpace::neighbours(const Candidate& candidate) const {
+  TS_CHECK(impl_->check(candidate).ok(), "neighbours: the candidate is not of this space");
+  const auto& s = impl_->sketch(candidate);
+  std::vector<Candidate> result;
+  for (const auto& [p, number] : s.owner) {
+    const auto& slot = s.plans[p]->slots()[number];
+    const auto at = static_cast<std::ptrdiff_t>(s.offsets[p] + slot.offset);
+    const auto offer = [&](std::span<const int64_t> values) {
+      Candidate c = candidate;
+      std::copy(values.begin(), values.end(), c.decisions.begin() + at);
+      if (c != candidate && impl_->check(c).ok()) result.push_back(std::move(c));
+    };
+    if (slot.tiles) {
+      const std::span<const int64_t> own(candidate.decisions.data() + at, slot.width());
+      for (const auto& lengths : slot.tiles->neighbours(slot.unit, own)) offer(lengths);
+    } else {
+      for (int64_t k = 0; k < slot.decision.categories; ++k) offer(std::span(&k, 1));
+    }
+  }
+  return result;
 }
 
 Candidate DesignSpace::crossover(const Candidate& a, const Candidate& b, Rng& rng) const {

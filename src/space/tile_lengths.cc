@@ -143,6 +143,38 @@ void TileLengths::mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) con
   if (!contains(lengths)) std::copy(before.begin(), before.end(), lengths.begin());
 }
 
+std::vector<std::vector<int64_t>> TileLengths::neighbours(int64_t unit,
+                                                          std::span<const int64_t> lengths) const {
+  const std::vector<int64_t> own(lengths.begin(), lengths.end());
+  std::vector<std::vector<int64_t>> result;
+  const auto offer = [&](const std::vector<int64_t>& tuple) {
+    if (tuple != own && contains(tuple) && std::find(result.begin(), result.end(), tuple) == result.end())
+      result.push_back(tuple);
+  };
+  for (size_t p = 0; p < own.size(); ++p) {
+    const int64_t l = own[p];
+    std::vector<int64_t> values{l - 1, l + 1, 2 * l, (l + 1) / 2};
+    if (p + 1 == own.size()) values.insert(values.end(), {(l - 1) / unit * unit, (l / unit + 1) * unit});
+    const auto above = std::upper_bound(divisors_.begin(), divisors_.end(), l);
+    const auto below = std::lower_bound(divisors_.begin(), divisors_.end(), l);
+    if (above != divisors_.end()) values.push_back(*above);
+    if (below != divisors_.begin()) values.push_back(*std::prev(below));
+    for (const int64_t value : values) {
+      auto tuple = own;
+      tuple[p] = value;
+      offer(tuple);
+    }
+    for (size_t q = 0; q < own.size(); ++q) {
+      if (q == p || l < 2) continue;
+      auto tuple = own;
+      tuple[p] /= 2;
+      tuple[q] *= 2;
+      offer(tuple);
+    }
+  }
+  return result;
+}
+
 void TileLengths::fit(std::span<const int64_t> source, std::span<int64_t> lengths) const {
   int64_t rest = extent_;
   for (int p = parts_ - 1; p >= 0; --p) {

@@ -30,6 +30,10 @@ class TileLengths {
   void sample(Rng& rng, int64_t unit, std::span<int64_t> lengths) const;
   // Changes one or two lengths by a small or a large move. May give the same tuple.
   void mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) const;
+  // The tuples one small move away: a length one step up or down (1, `unit` for the innermost, the next
+  // divisor of the extent, twice or half), or a factor of 2 moved from one length to another. Each once,
+  // without the tuple itself.
+  std::vector<std::vector<int64_t>> neighbours(int64_t unit, std::span<const int64_t> lengths) const;
   // The nearest tuple of this axis to one of another axis: inner lengths are kept as far as they fit.
   // `lengths` may be the source itself.
   void fit(std::span<const int64_t> source, std::span<int64_t> lengths) const;

@@ -202,7 +202,7 @@ void print_report(const TuneCommandOptions& options, const search::TuneReport& r
                format_seconds(sum.untuned), format_seconds(sum.tuned), speedup(sum.untuned, sum.tuned));
   }
   if (sum.tasks < p.tasks.size()) {
-    fmt::print("{} of {} tasks were not reached and keep their untuned schedule; run it again to go on\n",
+    fmt::print("{} of {} tasks keep their untuned schedule: they take too little time, or were not reached\n",
                p.tasks.size() - sum.tasks, p.tasks.size());
   }
   if (in_model) {

@@ -42,6 +42,7 @@ class MeasurerTest : public ::testing::Test {
     size_t expected_index = 0;
     auto results = measurer_->measure(matmul16(), candidates, best, [&](size_t i, const MeasureResult&) {
       EXPECT_EQ(i, expected_index++);
+      return true;
     });
     EXPECT_TRUE(results.ok()) << results.error().message();
     EXPECT_EQ(expected_index, names.size());
@@ -63,6 +64,17 @@ class MeasurerTest : public ::testing::Test {
   NullLogSink log_;
   std::unique_ptr<Measurer> measurer_;
 };
+
+TEST_F(MeasurerTest, EndsWhereTheCallerSaysSo) {
+  measure({"right"});
+  const std::vector<Candidate> candidates(6, DoubleBuilder::candidate("right"));
+  const auto results =
+      measurer_->measure(matmul16(), candidates, 0, [](size_t i, const MeasureResult&) { return i < 2; });
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(results->size(), 3u);
+  // And goes on with others.
+  EXPECT_TRUE(measure({"right", "right"})[1].ok());
+}
 
 TEST_F(MeasurerTest, RightCandidatesAreTimed) {
   auto options = test_options();

@@ -57,7 +57,7 @@ class FakeMeasurer final : public measure::Measurer {
       log.emplace_back(key, candidates[i].origin);
       if (candidates[i].origin != "confirm") ++counts[key + "\n" + sched::print(candidates[i].trace)];
       results.push_back(answer_(key, candidates[i].trace));
-      done(i, results.back());
+      if (!done(i, results.back())) break;
     }
     return results;
   }

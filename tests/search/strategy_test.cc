@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
 #include "search_testing.h"
@@ -91,6 +93,65 @@ TEST(Strategy, ModelGuidedSearchBeatsRandomSearch) {
   }
   EXPECT_GE(evolutionary_wins, seeds - 1);
   EXPECT_GE(annealing_wins, seeds - 1);
+}
+
+// Near the end the fastest program's neighbours are what is measured.
+TEST(Strategy, TheEndIsACoordinateDescent) {
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  Rng rng(5);
+  const space::Candidate best = space->sample(rng);
+  std::vector<MeasuredCandidate> measured{{best, 1e-3}};
+  for (int i = 0; i < 10; ++i) measured.push_back({space->sample(rng), 1e-2});
+  const auto neighbours = space->neighbours(best);
+  StrategyView view;
+  view.space = &*space;
+  view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000) * 1e-3; };
+  // Nothing but chance: only the descent knows the neighbours.
+  view.score = [](std::span<const space::Candidate> candidates) {
+    std::vector<float> scores;
+    for (const auto& c : candidates) scores.push_back(static_cast<float>(c.hash() % 1000));
+    return scores;
+  };
+  view.measured = measured;
+  view.known = [&](const space::Candidate& c) {
+    return std::any_of(measured.begin(), measured.end(), [&](const auto& m) { return m.candidate == c; });
+  };
+  view.score_budget = 64;
+  const auto steps = [&](double progress) {
+    view.progress = progress;
+    const auto proposed = make_strategy(StrategyKind::kEvolutionary)->propose(view, 16, rng);
+    EXPECT_EQ(proposed.size(), 16U);
+    return std::count_if(proposed.begin(), proposed.end(), [&](const auto& c) {
+      return std::find(neighbours.begin(), neighbours.end(), c) != neighbours.end();
+    });
+  };
+  const auto early = steps(0), late = steps(1);
+  EXPECT_GE(early, 2);
+  EXPECT_GE(late, 10);
+  EXPECT_GT(late, early);
+}
+
+// A draft that is wrong about all of a structure does not keep the others from being tried.
+TEST(Strategy, EveryPromisingStructureIsTried) {
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  ASSERT_GT(space->num_sketches(), 2U);
+  Rng rng(5);
+  StrategyView view;
+  view.space = &*space;
+  view.draft = [](const space::Candidate& c) { return c.sketch == 0 ? 1.0 : 0.0; };
+  view.score = [&](std::span<const space::Candidate> candidates) {
+    std::vector<float> scores;
+    for (const auto& c : candidates) scores.push_back(static_cast<float>(view.draft(c)));
+    return scores;
+  };
+  view.known = [](const space::Candidate&) { return false; };
+  std::set<int> tried;
+  for (const auto& c : make_strategy(StrategyKind::kEvolutionary)->propose(view, 16, rng))
+    tried.insert(c.sketch);
+  // Plain loops, the last sketch, are hardly ever drawn.
+  EXPECT_GE(tried.size(), space->num_sketches() - 1);
 }
 
 TEST(Strategy, SameSeedSameProposals) {

@@ -40,6 +40,42 @@ TEST(TaskScheduler, SimilarTasksBoundWhatIsReachable) {
   EXPECT_NEAR(expected_gain(alone, 0, {}), 0.8 * 0.1, 1e-12);
 }
 
+TEST(TaskScheduler, GainIsForTheTimeThatARoundTakes) {
+  std::vector<TaskStatus> tasks{task(1, 1, {1e-3, 1e-3}, 1), task(1, 1, {1e-3, 1e-3}, 2)};
+  tasks[1].round_cost = 4;
+  EXPECT_DOUBLE_EQ(expected_gain(tasks, 0, {}), 4 * expected_gain(tasks, 1, {}));
+}
+
+TEST(TaskScheduler, NothingIsGainedBelowTheBound) {
+  std::vector<TaskStatus> tasks{task(1, 100, {8, 8}, 1)};
+  tasks[0].bound_seconds = 6;
+  EXPECT_NEAR(expected_gain(tasks, 0, {}), 0.8 * (8 - 6) / 2, 1e-12);
+  tasks[0].bound_seconds = 9;
+  EXPECT_EQ(expected_gain(tasks, 0, {}), 0);
+  // Not even if others of its kind are much faster.
+  tasks.push_back(task(1, 10000, {8, 8}, 1));
+  EXPECT_EQ(expected_gain(tasks, 0, {}), 0);
+}
+
+TEST(TaskScheduler, WhatTakesNoTimeWaits) {
+  std::vector<TaskStatus> tasks{task(1, 1, {1e-3, 1e-3}, 1), task(2, 1, {1e-7, 1e-7}, 2), task(1, 1, {}, 3),
+                                task(1, 1, {}, 4)};
+  tasks[2].expected_seconds = 1e-7;
+  EXPECT_EQ(worth_tuning(tasks, {}), (std::vector<bool>{true, false, false, true}));
+  tasks[3].history = tasks[0].history;
+  tasks[3].best_seconds = 1e-5;
+  SchedulerOptions options;
+  options.epsilon = 1;  // random choices do not fall on them either
+  Rng rng(1);
+  for (int i = 0; i < 50; ++i) {
+    const size_t chosen = choose_task(tasks, options, rng);
+    EXPECT_TRUE(chosen == 0 || chosen == 3) << chosen;
+  }
+  tasks[0].exhausted = tasks[3].exhausted = true;
+  const size_t chosen = choose_task(tasks, options, rng);
+  EXPECT_TRUE(chosen == 1 || chosen == 2) << chosen;
+}
+
 TEST(TaskScheduler, PicksTheBottleneck) {
   std::vector<TaskStatus> tasks;
   for (int i = 0; i < 10; ++i) tasks.push_back(task(1, 1, {1e-5, 1e-5}, static_cast<uint64_t>(i)));

@@ -133,41 +133,97 @@ TEST(Tune, SpendsTrialsOnTheBottleneck) {
   EXPECT_GT(t[1].trials, 2 * (t[0].trials + t[2].trials));
 }
 
+// A structure that the estimate misjudges gets few trials once that is known.
+TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
+  Bench bench;
+  bench.options.trials = 160;
+  const std::vector<TuneTask> tasks{task("a", matmul(64, 64, 64))};
+  const auto space = space::DesignSpace::build(tasks[0].workload, test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  const int favourite = space->default_candidate().sketch;
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  // All of the favourite structure is a hundred times slower than it seems.
+  class Judge final : public measure::Measurer {
+   public:
+    Judge(FakeMeasurer& inner, int bad, const space::DesignSpace& space)
+        : inner_(inner), bad_(bad), space_(space) {}
+    Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
+                                                       std::span<const measure::Candidate> candidates,
+                                                       double best, const Done& done) override {
+      return inner_.measure(workload, candidates, best, [&](size_t i, const record::MeasureResult&) {
+        const auto colon = candidates[i].origin.find(':');
+        const auto candidate = colon == std::string::npos ? space_.default_candidate()
+                                                          : *decode(candidates[i].origin.substr(colon + 1));
+        const bool bad = candidate.sketch == bad_;
+        (bad ? bads : goods) += 1;
+        return done(i, took((bad ? 100 : 1) * space_.estimate(candidate)));
+      });
+    }
+    int bads = 0, goods = 0;
+
+   private:
+    FakeMeasurer& inner_;
+    const int bad_;
+    const space::DesignSpace& space_;
+  } judge(measurer, favourite, *space);
+  ASSERT_TRUE(bench.run(tasks, judge).ok());
+  EXPECT_GT(judge.goods, 3 * judge.bads);
+}
+
 // The programs measured first after the defaults hold the other task's best one, fitted to these shapes.
 TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
-  Bench bench;
-  bench.options.trials = 24;
-  bench.options.strategy = StrategyKind::kRandom;
   const std::vector<TuneTask> tasks{task("large", matmul(64, 64, 64), 1),
                                     task("small", matmul(48, 48, 48), 1)};
-  std::map<std::string, std::vector<std::pair<double, std::string>>> order;  // by task
-  FakeMeasurer measurer(
-      [&](const std::string& key, const sched::Trace& trace) {
-        const double seconds = pseudo_seconds(trace) * (key == tasks[0].key ? 1 : 0.1);
-        order[key].emplace_back(seconds, sched::print(trace));
-        return took(seconds);
-      },
-      bench.clock);
-  ASSERT_TRUE(bench.run(tasks, measurer).ok());
-  // The large task's first round ends before the small one's begins.
   const auto large = space::DesignSpace::build(tasks[0].workload, test::device(), {1});
   const auto small = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
   ASSERT_TRUE(large.ok() && small.ok());
-  const auto records = bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings);
-  ASSERT_TRUE(records.ok());
-  std::map<std::string, space::Candidate> by_trace;
-  for (const auto& r : *records)
-    if (const auto c = decode(std::string_view(r.origin).substr(r.origin.find(':') + 1)))
-      by_trace[r.trace] = *c;
-  by_trace[sched::print(*large->to_trace(large->default_candidate()))] = large->default_candidate();
-  std::set<std::string> fitted;
-  for (const auto& [trace, candidate] : by_trace) {
-    const auto c = small->rescale(*large, candidate);
-    if (c.ok()) fitted.insert(sched::print(*small->to_trace(*c)));
+  int learned = 0;
+  const int seeds = 5;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    Bench bench;
+    bench.options.trials = 24;
+    bench.options.seed = static_cast<uint64_t>(seed);
+    bench.options.strategy = StrategyKind::kRandom;
+    std::vector<std::string> seen;  // of the small task
+    FakeMeasurer measurer(
+        [&](const std::string& key, const sched::Trace& trace) {
+          if (key == tasks[1].key) seen.push_back(sched::print(trace));
+          return took(pseudo_seconds(trace) * (key == tasks[0].key ? 1 : 0.1));
+        },
+        bench.clock);
+    ASSERT_TRUE(bench.run(tasks, measurer).ok());
+    // The large task's first round ends before the small one's begins.
+    const auto records =
+        bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings);
+    ASSERT_TRUE(records.ok());
+    std::set<std::string> fitted;
+    const auto fit = [&](const space::Candidate& candidate) {
+      const auto c = small->rescale(*large, candidate);
+      if (c.ok()) fitted.insert(sched::print(*small->to_trace(*c)));
+    };
+    fit(large->default_candidate());
+    for (const auto& r : *records)
+      if (const auto c = decode(std::string_view(r.origin).substr(r.origin.find(':') + 1))) fit(*c);
+    ASSERT_GT(seen.size(), 1U);
+    learned += fitted.count(seen[1]) > 0 ? 1 : 0;
   }
-  const auto& seen = order[tasks[1].key];
-  ASSERT_GT(seen.size(), 1U);
-  EXPECT_TRUE(fitted.count(seen[1].second) > 0) << seen[1].second;
+  // The best one can fit to what was measured already.
+  EXPECT_GE(learned, seeds - 1);
+}
+
+TEST(Tune, LeavesOutWhatTakesNoTime) {
+  Bench bench;
+  bench.options.trials = 60;
+  std::vector<TuneTask> tasks{task("large", matmul(64, 64, 64)), task("tiny", softmax(4, 32))};
+  tasks[0].hint_seconds = 1e-2;
+  tasks[1].hint_seconds = 1e-6;
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  const auto report = bench.run(tasks, measurer);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->final.tasks[0].trials, 60);
+  EXPECT_EQ(report->final.tasks[1].trials, 0);
+  const auto space = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
+  EXPECT_EQ(sched::print(report->best_traces[1]), sched::print(*space->to_trace(space->default_candidate())));
 }
 
 TEST(Tune, LooksAtTheTimeInsideARound) {
@@ -185,7 +241,7 @@ TEST(Tune, LooksAtTheTimeInsideARound) {
       bench.clock, 0.01);
   const auto report = bench.run({task("a", matmul(64, 64, 64))}, measurer);
   ASSERT_TRUE(report.ok());
-  EXPECT_LE(report->final.elapsed_seconds, 10 + 8);
+  EXPECT_LE(report->final.elapsed_seconds, 10 + 1);
 }
 
 TEST(Tune, ResumesAfterBeingKilledAndMeasuresNothingTwice) {

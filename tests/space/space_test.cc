@@ -170,6 +170,34 @@ TEST(DesignSpace, MutationChangesAndStaysLegal) {
   }
 }
 
+TEST(DesignSpace, NeighboursDifferInOneDecision) {
+  for (const auto& [name, workload] : workloads()) {
+    const auto space = build(workload);
+    Rng rng(11);
+    for (int i = 0; i < 20; ++i) {
+      const Candidate c = space.sample(rng);
+      const auto neighbours = space.neighbours(c);
+      EXPECT_EQ(neighbours.empty(), space.slots(c.sketch).empty()) << name;
+      for (const Candidate& n : neighbours) {
+        ASSERT_EQ(n.sketch, c.sketch);
+        EXPECT_TRUE(space.check(n).ok()) << name;
+        int changed = 0;
+        size_t at = 0;
+        for (const auto& slot : space.slots(c.sketch)) {
+          const size_t width = slot.kind == DecisionKind::kTileLengths ? static_cast<size_t>(slot.parts) : 1;
+          changed += std::equal(c.decisions.begin() + static_cast<std::ptrdiff_t>(at),
+                                c.decisions.begin() + static_cast<std::ptrdiff_t>(at + width),
+                                n.decisions.begin() + static_cast<std::ptrdiff_t>(at))
+                         ? 0
+                         : 1;
+          at += width;
+        }
+        EXPECT_EQ(changed, 1) << name;
+      }
+    }
+  }
+}
+
 TEST(DesignSpace, CrossoverMixesParents) {
   const auto space = build(matmul(64, 64, 64));
   Rng rng(3);

@@ -113,6 +113,31 @@ TEST(TileLengths, SamplesAndMutationsStayInsideAndReachEverything) {
   }
 }
 
+TEST(TileLengths, NeighboursAreOneStepAwayAndReachEverything) {
+  for (const int64_t extent : {1, 6, 14, 36}) {
+    for (const int64_t cap : {0, 5}) {
+      for (const bool divide : {false, true}) {
+        const TileLengths tiles(extent, 2, cap, divide);
+        std::vector<std::vector<int64_t>> open{{1, 1}};
+        std::set<std::vector<int64_t>> reached(open.begin(), open.end());
+        while (!open.empty()) {
+          const auto from = open.back();
+          open.pop_back();
+          std::set<std::vector<int64_t>> once;
+          for (const auto& to : tiles.neighbours(4, from)) {
+            EXPECT_TRUE(tiles.contains(to));
+            EXPECT_NE(to, from);
+            EXPECT_TRUE(once.insert(to).second) << "twice";
+            if (reached.insert(to).second) open.push_back(to);
+          }
+        }
+        EXPECT_EQ(static_cast<double>(reached.size()), tiles.count())
+            << extent << " " << cap << " " << divide;
+      }
+    }
+  }
+}
+
 TEST(TileLengths, PrefersVectorMultiplesAndDivisors) {
   Rng rng(3);
   const TileLengths tiles(56, 1, 0);
