@@ -112,15 +112,10 @@ class BodyWalker {
     read.summarize(load.buffer->effective_strides(), axes_.size());
     if (!read.affine) info_.indirect = true;
     for (auto& other : info_.reads) {
-      if (other.producer != read.producer || !other.affine || !read.affine) continue;
-      bool equal = true;
-      for (size_t d = 0; d < read.indices.size() && equal; ++d)
-        equal = other.indices[d].constant == read.indices[d].constant &&
-                other.indices[d].coefficients == read.indices[d].coefficients;
-      if (equal) {
-        other.guarded = other.guarded && guarded;
-        return;
-      }
+      if (!other.same_element(read, info_.extents)) continue;
+      other.guarded = other.guarded && guarded;
+      ++other.loads;
+      return;
     }
     info_.reads.push_back(std::move(read));
   }
@@ -236,6 +231,17 @@ int64_t Read::block_of(int axis) const {
     if (index.blocked && index.blocks[a] > 1 && index.coefficients[a] != 0)
       block = std::gcd(block, index.blocks[a]);
   return block == 0 ? 1 : block;
+}
+
+bool Read::same_element(const Read& other, const std::vector<int64_t>& extents) const {
+  if (producer != other.producer || !affine || !other.affine) return false;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (indices[d].constant != other.indices[d].constant) return false;
+    // The only point of an axis of extent 1 may be written as the constant 0.
+    for (size_t a = 0; a < extents.size(); ++a)
+      if (extents[a] > 1 && indices[d].coefficients[a] != other.indices[d].coefficients[a]) return false;
+  }
+  return true;
 }
 
 void Read::summarize(const std::vector<int64_t>& strides_of_dims, size_t axes) {

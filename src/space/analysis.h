@@ -33,6 +33,7 @@ struct Read {
   bool affine = false;   // all indices
   bool blocked = false;  // some index is blocked, the others are affine
   bool guarded = false;  // below a select
+  int loads = 1;         // of the body that it stands for
   std::vector<ReadIndex> indices;
   // By axis: elements the row-major address moves, inside a block; empty if neither affine nor blocked.
   std::vector<int64_t> strides;
@@ -41,6 +42,8 @@ struct Read {
   bool depends_on(int axis) const { return strides.empty() || strides[static_cast<size_t>(axis)] != 0; }
   // How many points of an axis share an address as far as a block goes, gcd over the indices; 1 = no blocks.
   int64_t block_of(int axis) const;
+  // Whether both are known to read the same element at every point of a reader with these extents.
+  bool same_element(const Read& other, const std::vector<int64_t>& extents) const;
   // Fills affine, blocked and strides from the indices; strides_of_dims: of the producer's storage.
   void summarize(const std::vector<int64_t>& strides_of_dims, size_t axes);
 };

@@ -32,6 +32,7 @@ Read compose(const Read& outer, const Read& inner, size_t axes, const ir::Operat
   Read result;
   result.producer = inner.producer;
   result.guarded = outer.guarded || inner.guarded;
+  result.loads = outer.loads * inner.loads;
   for (const auto& index : inner.indices) {
     ReadIndex composed;
     if (index.affine) {
@@ -50,14 +51,22 @@ Read compose(const Read& outer, const Read& inner, size_t axes, const ir::Operat
 
 std::vector<Read> effective_reads(const PlanContext& context, int stage) {
   std::vector<Read> result;
-  const auto axes = context.stage(stage).extents.size();
+  const auto& extents = context.stage(stage).extents;
+  const auto axes = extents.size();
   for (const auto& read : context.stage(stage).reads) {
     std::vector<Read> pending{read};
     while (!pending.empty()) {
       Read next = std::move(pending.back());
       pending.pop_back();
       if (!context.inlined[static_cast<size_t>(next.producer)]) {
-        result.push_back(std::move(next));
+        const auto equal = std::find_if(result.begin(), result.end(),
+                                        [&](const Read& other) { return other.same_element(next, extents); });
+        if (equal == result.end()) {
+          result.push_back(std::move(next));
+        } else {
+          equal->guarded = equal->guarded && next.guarded;
+          equal->loads += next.loads;
+        }
         continue;
       }
       for (const auto& inner : context.stage(next.producer).reads)

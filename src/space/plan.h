@@ -42,7 +42,8 @@ struct PlanContext {
   std::string axis_name(int s, int axis) const;
 };
 
-// The reads of a stage with those of always-inlined producers replaced by what they read themselves.
+// The reads of a stage with those of always-inlined producers replaced by what they read themselves; equal
+// ones are listed once. x * sigmoid(x) with both operations inlined is one read of x.
 std::vector<Read> effective_reads(const PlanContext& context, int stage);
 
 using Decisions = std::span<const int64_t>;  // of one plan's slots

@@ -224,7 +224,8 @@ std::vector<bool> always_inlined(const WorkloadAnalysis& analysis) {
     if (info.placeholder) continue;
     size[s] = 1 + info.flops_per_point;
     for (const auto& read : info.reads)
-      if (inlined[static_cast<size_t>(read.producer)]) size[s] += size[static_cast<size_t>(read.producer)];
+      if (inlined[static_cast<size_t>(read.producer)])
+        size[s] += read.loads * size[static_cast<size_t>(read.producer)];
     if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
     bool reused = false;
     for (int c : info.consumers) reused = reused || analysis.stages[static_cast<size_t>(c)].data_reuse;

@@ -126,6 +126,7 @@ TEST(Semantics, StandardWorkloads) {
       {"gemv", dense_bias_relu(1, 40, 30)},
       {"conv2d", conv2d(conv)},
       {"conv2d_bias_relu", conv2d_bias_relu(conv)},
+      {"conv2d_bias_silu", conv2d_bias_silu(conv)},
       {"strided", conv2d_bias_relu(strided)},
       {"dilated", conv2d_bias_relu(dilated)},
       {"grouped", conv2d_bias_relu(grouped)},

@@ -293,6 +293,9 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   const auto fused = build(conv2d_bias_relu(conv));
   EXPECT_EQ(fused.describe(0), "tile SRS conv into relu with pad");
   EXPECT_EQ(fused.describe(1), "tile SSRSRS conv into relu with pad");
+  // The bias is read twice, the convolution by one element of its reader still.
+  const auto gated = build(conv2d_bias_silu(conv));
+  EXPECT_EQ(gated.describe(0), "tile SRS conv into silu with pad");
   const auto rows = build(softmax(8, 100));
   EXPECT_EQ(rows.describe(0), "row-wise div of sum exp max");
   const auto chain = build(elementwise_chain(100));

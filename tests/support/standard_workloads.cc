@@ -82,12 +82,14 @@ Workload dense_bias_relu(int64_t m, int64_t n, int64_t k) {
 
 namespace {
 
-Workload conv2d_of(const Conv2d& s, bool epilogue) {
+enum class Epilogue { kNone, kBiasRelu, kBiasSilu };
+
+Workload conv2d_of(const Conv2d& s, Epilogue epilogue) {
   const OperationRef x = placeholder("X", DType::kF32, {s.n, s.ci, s.h, s.w});
   const OperationRef w = placeholder("W", DType::kF32, {s.co, s.ci / s.groups, s.kh, s.kw}, true);
   const OperationRef b = placeholder("B", DType::kF32, {s.co}, true);
   Workload out{{x, w}, {}};
-  if (epilogue) out.operations.push_back(b);
+  if (epilogue != Epilogue::kNone) out.operations.push_back(b);
   const OperationRef padded = pad_of(x, s.pad, out.operations);
   const Var n("n");
   const Var c("f");
@@ -105,7 +107,7 @@ Workload conv2d_of(const Conv2d& s, bool epilogue) {
                                        Expr(v) * s.stride + Expr(rx) * s.dilation}) *
                load(w->output(), {c, rc, ry, rx})});
   out.operations.push_back(conv);
-  if (epilogue) {
+  if (epilogue != Epilogue::kNone) {
     const Var n2("n");
     const Var c2("f");
     const Var h2("y");
@@ -113,7 +115,19 @@ Workload conv2d_of(const Conv2d& s, bool epilogue) {
     out.operations.push_back(compute("bias_add", {{n2, s.n}, {c2, s.co}, {h2, s.out_h()}, {v2, s.out_w()}},
                                      {}, Combiner::kNone,
                                      {load(conv->output(), {n2, c2, h2, v2}) + load(b->output(), {c2})}));
-    out.operations.push_back(relu_of("relu", out.operations.back()));
+    const OperationRef biased = out.operations.back();
+    if (epilogue == Epilogue::kBiasRelu) {
+      out.operations.push_back(relu_of("relu", biased));
+    } else {
+      const auto at = [&](const OperationRef& op) {  // as broadcasting operators are imported
+        return load(op->output(), {s.n == 1 ? Expr(0) : Expr(n2), c2, h2, v2});
+      };
+      const std::vector<Axis> axes = biased->spatial;
+      const OperationRef sigmoid = compute("sigmoid", axes, {}, Combiner::kNone,
+                                           {f32(1) / (f32(1) + call(Intrinsic::kExp, {-at(biased)}))});
+      out.operations.push_back(sigmoid);
+      out.operations.push_back(compute("silu", axes, {}, Combiner::kNone, {at(biased) * at(sigmoid)}));
+    }
   }
   out.outputs = {out.operations.back()->output()};
   return out;
@@ -121,8 +135,9 @@ Workload conv2d_of(const Conv2d& s, bool epilogue) {
 
 }  // namespace
 
-Workload conv2d(const Conv2d& shape) { return conv2d_of(shape, false); }
-Workload conv2d_bias_relu(const Conv2d& shape) { return conv2d_of(shape, true); }
+Workload conv2d(const Conv2d& shape) { return conv2d_of(shape, Epilogue::kNone); }
+Workload conv2d_bias_relu(const Conv2d& shape) { return conv2d_of(shape, Epilogue::kBiasRelu); }
+Workload conv2d_bias_silu(const Conv2d& shape) { return conv2d_of(shape, Epilogue::kBiasSilu); }
 
 Workload depthwise_conv2d(const Conv2d& s) {
   const OperationRef x = placeholder("X", DType::kF32, {s.n, s.ci, s.h, s.w});

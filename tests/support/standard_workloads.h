@@ -27,6 +27,9 @@ struct Conv2d {
 ir::Workload conv2d(const Conv2d& shape);
 // conv2d with bias and relu after it: operations X, W, B, pad, conv, bias_add, relu.
 ir::Workload conv2d_bias_relu(const Conv2d& shape);
+// conv2d with bias and x * sigmoid(x) after it, as exporters write it: operations X, W, B, pad, conv,
+// bias_add, sigmoid, silu.
+ir::Workload conv2d_bias_silu(const Conv2d& shape);
 // One filter a channel: X[n, c, h, w], W[c, kh, kw], pad, depthwise; ci = co = groups are ignored but ci.
 ir::Workload depthwise_conv2d(const Conv2d& shape);
 
