@@ -363,5 +363,66 @@ TEST(VerifyGraph, FindsBrokenGraphs) {
   EXPECT_THAT(verify_graph(range).error().message(), ::testing::HasSubstr("not defined"));
 }
 
+// Kernels smaller and larger than strides, uneven pads, cropped and extended outputs, groups, any rank.
+TEST(SplitConvTranspose, AnyGeometry) {
+  int split = 0;
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const auto draw = [&](int64_t low, int64_t high) {
+      return low + static_cast<int64_t>(rng.below(static_cast<uint64_t>(high - low + 1)));
+    };
+    const auto rank = static_cast<size_t>(draw(1, 3));
+    const int64_t groups = draw(1, 2), filters = draw(1, 3);
+    Shape data = {draw(1, 2), groups * draw(1, 3)}, weights = {data[1], filters};
+    Shape strides, dilations, extra, pads(2 * rank, 0);
+    for (size_t d = 0; d < rank; ++d) {
+      data.push_back(draw(1, 4));
+      weights.push_back(draw(1, 5));
+      strides.push_back(draw(1, 3));
+      dilations.push_back(strides[d] == 1 ? draw(1, 2) : 1);
+      extra.push_back(draw(0, strides[d] - 1));
+      const int64_t full =
+          (data[d + 2] - 1) * strides[d] + (weights[d + 2] - 1) * dilations[d] + 1 + extra[d];
+      pads[d] = draw(0, std::min<int64_t>(full - 1, 4));
+      pads[rank + d] = draw(0, std::min<int64_t>(full - 1 - pads[d], 4));
+    }
+    GraphBuilder b;
+    std::vector<ValueId> inputs = {b.input(data), random_constant(b, weights, rng)};
+    if (draw(0, 1) == 1) inputs.push_back(random_constant(b, {groups * filters}, rng));
+    const ValueId y = b.node("ConvTranspose", inputs,
+                             {{"group", groups},
+                              {"strides", strides},
+                              {"dilations", dilations},
+                              {"output_padding", extra},
+                              {"pads", pads}});
+    const Graph before = b.finish({y});
+    Graph after = before;
+    split_conv_transpose(after);
+    const bool phases = std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s > 1; });
+    if (ops(after).front() == "ConvTranspose") continue;  // too many zeros
+    ++split;
+    EXPECT_EQ(ops(after),
+              phases ? (std::vector<std::string>{"Conv", "Move"}) : std::vector<std::string>{"Conv"});
+    expect_same(before, after, seed);
+  }
+  EXPECT_GT(split, 80);
+}
+
+TEST(SplitConvTranspose, WhatItLeaves) {
+  Rng rng(1);
+  GraphBuilder b;
+  const ValueId x = b.input({1, 2, 4, 4});
+  const ValueId w = random_constant(b, {2, 3, 3, 3}, rng);
+  const ValueId dilated =
+      b.node("ConvTranspose", {x, w}, {{"strides", Shape{2, 1}}, {"dilations", Shape{2, 1}}});
+  const ValueId computed = b.node("ConvTranspose", {x, b.input({2, 3, 3, 3})}, {{"strides", Shape{2, 2}}});
+  const ValueId sparse =
+      b.node("ConvTranspose", {x, random_constant(b, {2, 1, 1, 1}, rng)}, {{"strides", Shape{4, 4}}});
+  Graph graph = b.finish({dilated, computed, sparse});
+  split_conv_transpose(graph);
+  EXPECT_THAT(ops(graph), ElementsAre("ConvTranspose", "ConvTranspose", "ConvTranspose"));
+}
+
 }  // namespace
 }  // namespace tensorsmith::graph

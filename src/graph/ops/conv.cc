@@ -58,53 +58,6 @@ Result<Buffers> emit_conv(OpContext& ctx) {
   return Buffers{out};
 }
 
-struct TransposedGeometry {
-  Shape strides, dilations, pads_begin, output;
-};
-
-Result<TransposedGeometry> read_transposed(OpContext& ctx, const Shape& input, const Shape& kernel) {
-  const size_t rank = kernel.size();
-  TransposedGeometry g;
-  g.strides = ctx.geometry_attr("strides", rank, 1);
-  g.dilations = ctx.geometry_attr("dilations", rank, 1);
-  const Shape extra = ctx.geometry_attr("output_padding", rank, 0);
-  const Shape pads = ctx.geometry_attr("pads", 2 * rank, 0);
-  const std::string auto_pad = ctx.string_attr("auto_pad", "NOTSET");
-  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-  std::optional<Shape> wanted;
-  if (ctx.has_attr("output_shape")) {
-    wanted = ctx.ints_attr("output_shape");
-    if (wanted && wanted->size() == rank + 2) wanted->erase(wanted->begin(), wanted->begin() + 2);
-    if (wanted && wanted->size() != rank) return ctx.invalid("attribute output_shape has the wrong length");
-  }
-  if (ctx.error()) return *ctx.error();
-  for (size_t d = 0; d < rank; ++d) {
-    if (kernel[d] < 1 || g.strides[d] < 1 || g.dilations[d] < 1 || extra[d] < 0 || input[d] < 1 ||
-        kernel[d] > kMaxGeometry || input[d] > kMaxGeometry) {
-      return ctx.invalid("data, kernel, strides and dilations must be positive");
-    }
-    const int64_t full = (input[d] - 1) * g.strides[d] + (kernel[d] - 1) * g.dilations[d] + 1 + extra[d];
-    int64_t begin = auto_pad == "VALID" ? 0 : pads[d];
-    int64_t out = full - begin - (auto_pad == "VALID" ? 0 : pads[rank + d]);
-    if (wanted || same) {
-      if (wanted && ((*wanted)[d] < 1 || (*wanted)[d] > kMaxElements)) {
-        return ctx.invalid("attribute output_shape is out of range");
-      }
-      out = wanted ? (*wanted)[d] : input[d] * g.strides[d];
-      // What the output asks for beyond the full result is filled with zeros at the end.
-      const int64_t total = std::max<int64_t>(full - out, 0);
-      begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
-    }
-    if (out < 1 || out > kMaxElements || begin > kMaxElements || begin < -kMaxElements) {
-      return ctx.invalid("the output would have extent " + std::to_string(out) + " in spatial dimension " +
-                         std::to_string(d));
-    }
-    g.pads_begin.push_back(begin);
-    g.output.push_back(out);
-  }
-  return g;
-}
-
 // Gather form: a stage "dilate" spreads the input by the strides and pads it, so that the convolution with
 // the flipped kernel has a dense, regular reduction.
 Result<Buffers> emit_conv_transpose(OpContext& ctx) {
@@ -120,8 +73,8 @@ Result<Buffers> emit_conv_transpose(OpContext& ctx) {
   const int64_t filters_per_group = w[1];
   const int64_t channels_per_group = w[0] / groups;
   TS_RETURN_IF_ERROR(check_bias(ctx, 2, filters_per_group * groups));
-  TS_ASSIGN_OR_RETURN(const TransposedGeometry g,
-                      read_transposed(ctx, Shape(x.begin() + 2, x.end()), kernel));
+  TS_ASSIGN_OR_RETURN(const TransposedWindow g,
+                      read_transposed_window(ctx, Shape(x.begin() + 2, x.end()), kernel));
 
   ir::Buffer data = ctx.in(0);
   {

@@ -29,6 +29,15 @@ struct Window {
 // Reads strides, dilations, pads, auto_pad and ceil_mode of a node whose input has these spatial extents.
 Result<Window> read_window(OpContext& ctx, const Shape& input, const Shape& kernel);
 
+// A transposed convolution: input element i and tap r meet at output element
+// i * stride + r * dilation - pad. One value a spatial dimension; pads may be negative.
+struct TransposedWindow {
+  Shape strides, dilations, pads_begin, output;
+};
+
+// Reads strides, dilations, pads, auto_pad, output_padding and output_shape.
+Result<TransposedWindow> read_transposed_window(OpContext& ctx, const Shape& input, const Shape& kernel);
+
 // x (N, C, spatial...) extended to what the windows cover; outside is fill. value maps each element read (and
 // sets the dtype); the buffer x itself if nothing is to be padded and value is null.
 ir::Buffer pad_for_windows(OpContext& ctx, const ir::Buffer& x, const Window& window, const ir::Expr& fill,

@@ -7,6 +7,7 @@ Status optimize(Graph& graph, const OptimizeOptions& options) {
   TS_RETURN_IF_ERROR(eliminate_identities(graph));
   eliminate_dead_nodes(graph);
   fold_channel_scales(graph);
+  split_conv_transpose(graph);
   fold_pads(graph);
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
   merge_moves(graph);

@@ -28,6 +28,13 @@ void fold_channel_scales(Graph& graph);
 //   Pad(x, spatial p) -> Conv(pads q)  =>  Conv(x, pads p + q)
 void fold_pads(Graph& graph);
 
+// ConvTranspose with constant weights and stride s becomes a convolution with s filters a dimension for each
+// of its own, one for each residue of the output's place, whose results are interleaved: no tap meets the
+// zeros that lie between the input's elements. (Shi et al., "Is the deconvolution layer the same as a
+// convolutional layer?", 2016.) Dilated dimensions of stride > 1 stay.
+//   ConvTranspose(x, w (C, K, 4, 4), strides 2, pads 1)  =>  Conv(x, w' (4 K, C, 2, 2), pads 1) -> Move
+void split_conv_transpose(Graph& graph);
+
 // Chains of Reshape, Transpose, Slice and Gather at constant indices read their source directly, as one node,
 // where rows stay contiguous reads. Channel shuffles and head splits become single kernels or part of their
 // reader's.

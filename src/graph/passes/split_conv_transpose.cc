@@ -1,0 +1,222 @@
+#include <algorithm>
+
+#include "graph/ops/move.h"
+#include "graph/ops/registry.h"
+#include "graph/ops/window.h"
+#include "graph/passes/passes.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// One spatial dimension. Output place o = stride * q + phase - pad with 0 <= phase < stride. Tap r reaches it
+// from input element i where stride * i + r * dilation = o + pad. Without dilation r = phase + stride * t and
+// i = q - t; with stride 1 there is one phase, r = t and i = q - t * dilation.
+struct Dimension {
+  int64_t stride = 1, dilation = 1;
+  int64_t kernel = 1;
+  int64_t taps = 1;             // of a phase
+  int64_t first = 0, last = 0;  // q
+  int64_t pad_begin = 0, pad_end = 0;
+  int64_t crop = 0;  // results before the first one of the output
+  int64_t output = 1;
+
+  int64_t count() const { return last - first + 1; }
+};
+
+// The convolution counts taps the other way round: u = taps - 1 - t.
+Dimension split(const TransposedWindow& window, size_t d, int64_t input, int64_t kernel) {
+  Dimension s;
+  s.stride = window.strides[d];
+  s.dilation = window.dilations[d];
+  s.kernel = kernel;
+  s.taps = (kernel + s.stride - 1) / s.stride;
+  s.output = window.output[d];
+  const int64_t pad = window.pads_begin[d];
+  s.first = floor_div(pad, s.stride);
+  s.last = floor_div(s.output - 1 + pad, s.stride);
+  s.pad_begin = (s.taps - 1) * s.dilation - s.first;
+  s.pad_end = s.last - (input - 1);
+  s.crop = pad - s.first * s.stride;
+  return s;
+}
+
+// (C, K / groups, kernel...) to (K * phases, C / groups, taps...), channels (group, filter, phase...).
+lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups,
+                            const std::vector<Dimension>& dims) {
+  const int64_t channels = weights.shape[0] / groups;  // of a group
+  const int64_t filters = weights.shape[1];
+  int64_t phases = 1, taps = 1, kernel = 1;
+  Shape shape = {groups * filters, channels};
+  for (const Dimension& s : dims) {
+    phases *= s.stride;
+    taps *= s.taps;
+    kernel *= s.kernel;
+    shape.push_back(s.taps);
+  }
+  shape[0] *= phases;
+  lower::Tensor result = lower::Tensor::zeros(weights.dtype, shape);
+  for (int64_t phase = 0; phase < phases; ++phase) {
+    for (int64_t u = 0; u < taps; ++u) {
+      // The kernel's element for this phase and tap; beyond the kernel there are zeros.
+      int64_t element = 0, place = 1;
+      int64_t phase_rest = phase, tap_rest = u;
+      bool inside = true;
+      for (size_t d = dims.size(); d-- > 0;) {
+        const Dimension& s = dims[d];
+        const int64_t r = phase_rest % s.stride + s.stride * (s.taps - 1 - tap_rest % s.taps);
+        phase_rest /= s.stride;
+        tap_rest /= s.taps;
+        inside = inside && r < s.kernel;
+        element += r * place;
+        place *= s.kernel;
+      }
+      if (!inside) continue;
+      for (int64_t g = 0; g < groups; ++g) {
+        for (int64_t f = 0; f < filters; ++f) {
+          for (int64_t c = 0; c < channels; ++c) {
+            const int64_t from = ((g * channels + c) * filters + f) * kernel + element;
+            const int64_t to = (((g * filters + f) * phases + phase) * channels + c) * taps + u;
+            result.set(to, weights.at(from));
+          }
+        }
+      }
+    }
+  }
+  return result;
+}
+
+MoveStep reshape_to(Shape shape) {
+  MoveStep step;
+  step.to = std::move(shape);
+  step.is_reshape = true;
+  return step;
+}
+
+// (N, K * phases, q...) to (N, K, output...): the phases become the least significant part of each place.
+std::vector<MoveStep> interleave(int64_t batch, int64_t filters, const std::vector<Dimension>& dims) {
+  Shape apart = {batch, filters}, paired = {batch, filters}, joined = {batch, filters};
+  Shape output = {batch, filters};
+  for (const Dimension& s : dims) apart.push_back(s.stride);
+  for (const Dimension& s : dims) {
+    apart.push_back(s.count());
+    paired.insert(paired.end(), {s.count(), s.stride});
+    joined.push_back(s.count() * s.stride);
+    output.push_back(s.output);
+  }
+  MoveStep pair;  // apart (.., phases.., q..) from paired (.., q, phase, ..)
+  pair.to = paired;
+  pair.source = {{0, 1, 0}, {1, 1, 0}};
+  const auto rank = static_cast<int64_t>(dims.size());
+  for (int64_t d = 0; d < rank; ++d) pair.source.push_back({3 + 2 * d, 1, 0});
+  for (int64_t d = 0; d < rank; ++d) pair.source.push_back({2 + 2 * d, 1, 0});
+  MoveStep crop;
+  crop.to = output;
+  crop.source = {{0, 1, 0}, {1, 1, 0}};
+  for (int64_t d = 0; d < rank; ++d) crop.source.push_back({2 + d, 1, dims[static_cast<size_t>(d)].crop});
+  std::vector<MoveStep> steps = {reshape_to(apart), pair, reshape_to(joined)};
+  if (output != joined) steps.push_back(crop);
+  return steps;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(Graph& graph) : graph_(graph) {}
+
+  void run() {
+    std::vector<Node> nodes;
+    for (Node& node : graph_.nodes) {
+      std::vector<Dimension> dims = node.op == "ConvTranspose" ? dimensions(node) : std::vector<Dimension>();
+      if (dims.empty()) {
+        nodes.push_back(std::move(node));
+      } else {
+        replace(node, dims, nodes);
+      }
+    }
+    graph_.nodes = std::move(nodes);
+  }
+
+ private:
+  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
+
+  // Empty if the node stays.
+  std::vector<Dimension> dimensions(const Node& node) const {
+    if (node.inputs.size() < 2) return {};
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      if (node.inputs[i] != kNoValue && value(node.inputs[i]).constant == nullptr) return {};
+    const Shape& x = value(node.inputs[0]).shape;
+    const Shape& w = value(node.inputs[1]).shape;
+    WorkloadBuilder builder;
+    OpContext ctx(graph_, node, {}, builder);
+    const Shape kernel(w.begin() + 2, w.end());
+    const auto window = read_transposed_window(ctx, Shape(x.begin() + 2, x.end()), kernel);
+    if (!window.ok()) return {};
+    std::vector<Dimension> dims;
+    double padded = 1;  // kernel elements with the zeros that make all phases alike, by those without
+    for (size_t d = 0; d < kernel.size(); ++d) {
+      if (window->strides[d] > 1 && window->dilations[d] > 1 && kernel[d] > 1) return {};
+      dims.push_back(split(*window, d, x[d + 2], kernel[d]));
+      padded *= static_cast<double>(dims.back().taps * dims.back().stride) / static_cast<double>(kernel[d]);
+    }
+    constexpr double kMaxPadded = 8;
+    return padded > kMaxPadded ? std::vector<Dimension>() : dims;
+  }
+
+  ValueId add_value(const std::string& name, ir::DType dtype, Shape shape) {
+    Value v;
+    v.name = name;
+    v.dtype = dtype;
+    v.shape = std::move(shape);
+    graph_.values.push_back(std::move(v));
+    return static_cast<ValueId>(graph_.values.size() - 1);
+  }
+
+  void replace(const Node& node, const std::vector<Dimension>& dims, std::vector<Node>& nodes) {
+    const auto group = node.attributes.find("group");
+    const int64_t groups = group == node.attributes.end() ? 1 : std::get<int64_t>(group->second);
+    const int64_t batch = value(node.inputs[0]).shape[0];
+    lower::Tensor weights = split_weights(*value(node.inputs[1]).constant, groups, dims);
+    const int64_t filters = value(node.outputs[0]).shape[1];
+    const int64_t phases = weights.shape[0] / filters;
+    Shape shape = {batch, weights.shape[0]};
+    Shape pads, dilations, kernel;
+    for (const Dimension& s : dims) {
+      shape.push_back(s.count());
+      pads.push_back(s.pad_begin);
+      dilations.push_back(s.stride > 1 ? 1 : s.dilation);
+      kernel.push_back(s.taps);
+    }
+    for (const Dimension& s : dims) pads.push_back(s.pad_end);
+    Node conv{node.name, "Conv", node.opset, {}, {node.inputs[0]}, {}};
+    conv.attributes = {{"group", groups}, {"pads", pads}, {"dilations", dilations}, {"kernel_shape", kernel}};
+    conv.inputs.push_back(add_constant(graph_, node.name + "_weight", std::move(weights)));
+    if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
+      const lower::Tensor& bias = *value(node.inputs[2]).constant;
+      lower::Tensor repeated = lower::Tensor::zeros(bias.dtype, {filters * phases});
+      for (int64_t i = 0; i < filters * phases; ++i) repeated.set(i, bias.at(i / phases));
+      conv.inputs.push_back(add_constant(graph_, node.name + "_bias", std::move(repeated)));
+    }
+    if (phases == 1) {
+      conv.outputs = node.outputs;
+      nodes.push_back(std::move(conv));
+      return;
+    }
+    conv.outputs = {add_value(node.name + "_phases", value(node.outputs[0]).dtype, shape)};
+    Node move{node.name + "_interleave", kMoveOperator, node.opset, {}, conv.outputs, node.outputs};
+    int k = 0;
+    for (const MoveStep& step : interleave(batch, filters, dims))
+      move.attributes["step_" + std::to_string(k++)] = encode_step(step);
+    nodes.push_back(std::move(conv));
+    nodes.push_back(std::move(move));
+  }
+
+  Graph& graph_;
+};
+
+}  // namespace
+
+void split_conv_transpose(Graph& graph) { Splitter(graph).run(); }
+
+}  // namespace tensorsmith::graph
