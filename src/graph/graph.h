@@ -46,19 +46,20 @@ struct Graph {
 };
 
 struct ImportOptions {
-  // NAME -> shape, for inputs with symbolic dimensions or to override.
+  // NAME -> shape, for inputs with symbolic dimensions; fixed dimensions must agree with the model's.
   std::map<std::string, std::vector<int64_t>> shapes;
   // NAME -> contents: these inputs are compiled in and are no run-time inputs of the graph any more.
   std::map<std::string, lower::Tensor> constant_inputs;
   // Constants made during the import (initializers, folded nodes) may take this much memory together.
   int64_t max_constant_bytes = int64_t{8} << 30;
 };
-// Reads an ONNX model (opset 7 and later), resolves all shapes and folds small constant expressions (shape
-// arithmetic). External tensor data is read from files beside the model. If with a constant condition and
-// model-local functions are inlined.
-// Errors: unreadable or corrupt file (kNotFound, kIo, kCorrupt); unsupported operators (named with node and
-// operator, all of them in one line) and dtypes (kUnsupported); missing dimension (kInvalidArgument, named
-// with input, dimension and the --shape option that gives it); too much constant data (kResourceExhausted).
+// Reads an ONNX model (opset 7 to 24; older ones as far as their operators mean the same), resolves all
+// shapes and folds small constant expressions (shape arithmetic). External tensor data is read from files
+// beside the model. If with a constant condition and model-local functions are inlined. Errors: unreadable or
+// corrupt file (kNotFound, kIo, kCorrupt); unsupported operators (named with node and operator, all of them
+// in one line) and dtypes, opsets beyond the newest known (kUnsupported); missing dimension
+// (kInvalidArgument, named with input, dimension and the --shape option that gives it), given shapes that
+// contradict the model or each other (kInvalidArgument); too much constant data (kResourceExhausted).
 Result<Graph> import_onnx(const std::string& path, const ImportOptions& options);
 // As above, from memory; external data is an error.
 Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,
@@ -78,7 +79,8 @@ struct OptimizeOptions {
   int64_t max_constant_bytes = int64_t{4} << 30;
 };
 // Graph passes, in order: constant folding, elimination of identities and of dead nodes, folding of batch
-// normalization and of channel scales into weights, folding of pads, merging of data movement. Each keeps the
+// normalization and of channel scales into weights, splitting of transposed convolutions, folding of pads,
+// merging of data movement. Each keeps the
 // graph's meaning; values are renumbered.
 Status optimize(Graph& graph, const OptimizeOptions& options = {});
 

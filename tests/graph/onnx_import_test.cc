@@ -129,10 +129,38 @@ TEST(Import, WrongShapeOptions) {
   options.shapes = {{"w", {1}}};
   expect_error(relu().import(options), ErrorCode::kInvalidArgument,
                HasSubstr("'w', which is no input; inputs are: 'x'"));
+  ModelBuilder open;
+  open.input("x", {-2, -2}).output("y").node("Relu", {"x"}, {"y"});
   options.shapes = {{"x", {int64_t{1} << 40, int64_t{1} << 40}}};
-  expect_error(relu().import(options), ErrorCode::kInvalidArgument, HasSubstr("unreasonable shape"));
+  expect_error(open.import(options), ErrorCode::kInvalidArgument, HasSubstr("unreasonable shape"));
   options.shapes = {{"x", {-1, 3}}};
-  expect_error(relu().import(options), ErrorCode::kInvalidArgument, HasSubstr("unreasonable shape"));
+  expect_error(open.import(options), ErrorCode::kInvalidArgument, HasSubstr("unreasonable shape"));
+}
+
+TEST(Import, ShapeOptionsThatContradict) {
+  ImportOptions options;
+  options.shapes["x"] = {2, 4};
+  expect_error(
+      relu().import(options), ErrorCode::kInvalidArgument,
+      HasSubstr("the given shape of input 'x' has 4 in dimension 1, which is fixed at 3 in the model"));
+  options.shapes["x"] = {2, 3};
+  EXPECT_TRUE(relu().import(options).ok());
+  ModelBuilder named;
+  named.input("a", {-1, 4}).input("b", {-1, 4}).output("y").node("Add", {"a", "b"}, {"y"});
+  options.shapes = {{"a", {5, 4}}, {"b", {1, 4}}};
+  expect_error(named.import(options), ErrorCode::kInvalidArgument,
+               HasSubstr("input 'b' has 1 in dimension 0, which ('N') is given as 5 elsewhere"));
+}
+
+TEST(Import, OpsetsBeyondTheNewestKnown) {
+  const auto relu_of_opset = [](int opset) {
+    ModelBuilder model(opset);
+    model.input("x", {2, 3}).output("y").node("Relu", {"x"}, {"y"});
+    return model;
+  };
+  EXPECT_TRUE(relu_of_opset(24).import().ok());
+  expect_error(relu_of_opset(25).import(), ErrorCode::kUnsupported,
+               HasSubstr("the model uses ONNX opset 25, the newest known is 24; export or convert"));
 }
 
 TEST(Import, UnsupportedDtypes) {

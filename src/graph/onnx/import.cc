@@ -19,6 +19,8 @@ namespace {
 // These operators changed their meaning: before opset 6 (flags and types that are gone), or before opset 7
 // and not understood here. The others are the same from opset 1 on, or their emitters know the old forms.
 constexpr int kModernOpset = 7;
+// A later one may give an operator another meaning under the same name.
+constexpr int kNewestOpset = 24;
 constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "BatchNormalization",
                                                               "Cast",  "Div",  "Dropout",
                                                               "Equal", "Gemm", "Greater",
@@ -112,7 +114,12 @@ Result<int> Importer::opset_of(
   }
   if (!version) return corrupt("the model does not say which ONNX opset it uses");
   if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
-  return static_cast<int>(std::min<int64_t>(*version, std::numeric_limits<int>::max()));
+  if (*version > kNewestOpset) {
+    return Error{ErrorCode::kUnsupported, place_,
+                 "the model uses ONNX opset " + std::to_string(*version) + ", the newest known is " +
+                     std::to_string(kNewestOpset) + "; export or convert it to that opset"};
+  }
+  return static_cast<int>(*version);
 }
 
 const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& proto) const {
@@ -224,6 +231,17 @@ Result<Shape> Importer::input_shape(const onnx::ValueInfoProto& info) {
       return Error{ErrorCode::kInvalidArgument, place_,
                    "the given shape of input '" + name + "' has " + std::to_string(given->second.size()) +
                        " dimensions, the model's " + std::to_string(shape.size())};
+    }
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] < 0 || shape[d] == given->second[d]) continue;
+      const auto& dim = type.shape().dim(static_cast<int>(d));
+      const std::string why =
+          dim.has_dim_value()
+              ? "is fixed at " + std::to_string(shape[d]) + " in the model"
+              : "('" + dim.dim_param() + "') is given as " + std::to_string(shape[d]) + " elsewhere";
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "the given shape of input '" + name + "' has " + std::to_string(given->second[d]) +
+                       " in dimension " + std::to_string(d) + ", which " + why};
     }
     shape = given->second;
   } else if (!missing.empty()) {
