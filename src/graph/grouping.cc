@@ -8,6 +8,7 @@
 
 #include "graph/emit.h"
 #include "ir/analysis.h"
+#include "ir/bounds.h"
 
 namespace tensorsmith::graph {
 namespace {
@@ -24,7 +25,28 @@ struct NodeFacts {
   std::unordered_map<ValueId, double> reads_per_element;
   int64_t trailing_reduced =
       0;  // reductions over all of the last k axes of their input: the row length, else 0
+  bool selects_channels = false;  // only moves whole images (see below)
 };
+
+// Each image of the output is an image of the input, at a place that is affine in batch and channel: whoever
+// reads it reads the input with another stride.
+//   out[n, c, y, x] = in[n, 2 * c + 1, y, x]
+bool selects_channels_of(const ir::Operation& op) {
+  const auto* load = op.bodies.size() == 1 ? ir::as<ir::Load>(op.bodies[0]) : nullptr;
+  const size_t rank = op.spatial.size();
+  if (load == nullptr || op.has_reduction() || rank < 3 || load->indices.size() != rank) return false;
+  for (size_t d = 0; d < rank; ++d) {
+    if (d < 2) {
+      if (!ir::as_affine(load->indices[d])) return false;
+      continue;
+    }
+    if (load->buffer->shape[d] != op.spatial[d].extent) return false;
+    const auto* var = ir::as<ir::VarRef>(load->indices[d]);
+    const bool same = var && var->var == op.spatial[d].var;
+    if (!same && !(op.spatial[d].extent == 1 && ir::is_int_value(load->indices[d], 0))) return false;
+  }
+  return true;
+}
 
 bool is_identity_load(const ir::Load& load, const ir::Operation& op) {
   if (load.indices.size() != op.spatial.size()) return false;
@@ -89,9 +111,11 @@ Result<NodeFacts> examine(const Graph& graph, const Node& node) {
   std::unordered_map<const ir::BufferNode*, std::unordered_set<ValueId>> identity;  // of intermediate buffers
   bool reduction = false;
   bool one_shape = true;
+  int computed = 0;
   std::unordered_set<ValueId> moved;
   for (const auto& op : builder.operations()) {
     if (op->is_placeholder()) continue;
+    facts.selects_channels = ++computed == 1 && selects_channels_of(*op);
     if (op->has_reduction()) {
       facts.trailing_reduced = reduction ? 0 : trailing_reduction_row(*op);
       reduction = true;
@@ -329,7 +353,8 @@ class Grouper {
     const ValueId value = graph_.nodes[node].outputs.front();
     for (size_t c : consumers_[node]) {
       if (group_of_[c] != reader_group || cls(c) == NodeClass::kAlias) return;
-      if (facts_[c].reads_per_element.count(value) &&
+      const bool free = members.size() == 1 && facts_[node].selects_channels;
+      if (!free && facts_[c].reads_per_element.count(value) &&
           facts_[c].reads_per_element.at(value) > kMaxPrologueReads)
         return;
     }

@@ -31,8 +31,9 @@ struct Partition {
   std::vector<Task> tasks;  // deduplicated by key, in order of first use
   std::vector<Call> calls;  // topological order
   // By ValueId: the value whose memory holds it, and the place of its first byte there, a multiple of 64.
-  // Reshape and its like cost nothing: their output has the same storage as their input. The inputs of a
-  // Concat may lie in its output (graph/views.h). Everything else is its own storage.
+  // Reshape and its like cost nothing: their output has the same storage as their input. The outputs of a
+  // Split may lie in its input, the inputs of a Concat in its output (graph/views.h). Everything else is its
+  // own storage.
   std::vector<ValueId> storage_of;
   std::vector<int64_t> storage_offset;
 };

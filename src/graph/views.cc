@@ -1,8 +1,14 @@
 #include "graph/views.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "graph/infer.h"
 #include "graph/ops/op_context.h"
+#include "graph/ops/registry.h"
+#include "ir/analysis.h"
+#include "ir/bounds.h"
 #include "runtime/model_format.h"
 
 namespace tensorsmith::graph {
@@ -36,6 +42,8 @@ class ViewFinder {
     }
     for (ValueId id : graph_.inputs) owned_by_user_[index(id)] = true;
     for (ValueId id : graph_.outputs) owned_by_user_[index(views_.storage_of[index(id)])] = true;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n)
+      views_.is_view[n] = views_.is_view[n] || take_parts(graph_.nodes[n]);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (graph_.nodes[n].op == "Concat") views_.is_view[n] = place_concat(graph_.nodes[n]);
     }
@@ -46,6 +54,66 @@ class ViewFinder {
   int64_t bytes(ValueId id) const {
     const Value& value = graph_.values[index(id)];
     return product(value.shape) * ir::bytes_of(value.dtype);
+  }
+
+  // Puts everything whose memory is that of `part` at a place in that of `whole`.
+  void place(ValueId part, ValueId whole, int64_t place) {
+    for (size_t v = 0; v < views_.storage_of.size(); ++v) {
+      if (views_.storage_of[v] != part) continue;
+      views_.storage_of[v] = whole;
+      views_.offset[v] += place;
+    }
+  }
+
+  // Split, Slice and their like, if each output is a range of the input's memory.
+  bool take_parts(const Node& node) {
+    if (node.op != "Split" && node.op != "Slice" && node.op != "Gather" && node.op != kMoveOperator)
+      return false;
+    const ValueId input = node.inputs[0];
+    const ValueId root = views_.storage_of[index(input)];
+    if (owned_by_user_[index(root)]) return false;
+    const auto work = node_workload(graph_, node);
+    if (!work.ok()) return false;
+    std::vector<std::pair<ValueId, int64_t>> parts;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId id = node.outputs[i];
+      if (id == kNoValue) continue;
+      const auto first = range_start(*work, i);
+      if (!first || owned_by_user_[index(id)]) return false;
+      const int64_t place = *first * ir::bytes_of(graph_.values[index(id)].dtype);
+      if (place % runtime::kBufferAlignment != 0) return false;
+      parts.emplace_back(id, place);
+    }
+    for (const auto& [id, start] : parts) place(id, root, views_.offset[index(input)] + start);
+    return !parts.empty();
+  }
+
+  // The element of input 0 where output i begins, if the output is the elements from there on in their order.
+  static std::optional<int64_t> range_start(const NodeWorkload& work, size_t i) {
+    for (const auto& op : work.workload.operations) {
+      if (op->is_placeholder() || op->outputs.size() != 1 || op->output() != work.outputs[i]) continue;
+      const auto* load = ir::as<ir::Load>(op->bodies[0]);
+      if (load == nullptr || load->buffer != work.inputs[0] || op->has_reduction()) return std::nullopt;
+      const std::vector<int64_t> from = load->buffer->effective_strides(),
+                                 to = op->output()->effective_strides();
+      std::vector<int64_t> steps(op->spatial.size(), 0);
+      int64_t first = 0;
+      for (size_t d = 0; d < load->indices.size(); ++d) {
+        const auto affine = ir::as_affine(load->indices[d]);
+        if (!affine) return std::nullopt;
+        first += affine->constant * from[d];
+        for (const auto& [var, factor] : affine->terms) {
+          for (size_t a = 0; a < steps.size(); ++a)
+            if (op->spatial[a].var == var) steps[a] += factor * from[d];
+        }
+      }
+      for (size_t a = 0; a < steps.size(); ++a) {
+        const int64_t extent = op->spatial[a].extent;
+        if (extent < 1 || (extent > 1 && steps[a] != to[a])) return std::nullopt;
+      }
+      return first;
+    }
+    return std::nullopt;
   }
 
   bool concatenates_outermost(const Node& node) const {
@@ -62,26 +130,24 @@ class ViewFinder {
     const ValueId output = node.outputs[0];
     if (node.inputs.size() < 2 || owned_by_user_[index(output)] || !concatenates_outermost(node))
       return false;
-    std::vector<ValueId> roots;
-    std::vector<int64_t> places;
-    int64_t place = 0;
-    for (ValueId id : node.inputs) {
-      const ValueId root = views_.storage_of[index(id)];
-      // A part of another value stays there.
-      if (owned_by_user_[index(root)] || views_.offset[index(id)] != 0 || bytes(root) != bytes(id))
+    std::vector<std::pair<ValueId, int64_t>> parts;
+    int64_t start = 0;
+    for (size_t i = 0; i < node.inputs.size();) {
+      const ValueId root = views_.storage_of[index(node.inputs[i])];
+      if (owned_by_user_[index(root)] || start % runtime::kBufferAlignment != 0) return false;
+      if (std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.first == root; }))
         return false;
-      if (std::find(roots.begin(), roots.end(), root) != roots.end()) return false;
-      if (place % runtime::kBufferAlignment != 0) return false;
-      roots.push_back(root);
-      places.push_back(place);
-      place += bytes(id);
+      // A part of another value stays there, unless all of that value follows part by part.
+      int64_t reached = 0;
+      for (; i < node.inputs.size() && views_.storage_of[index(node.inputs[i])] == root &&
+             views_.offset[index(node.inputs[i])] == reached && reached < bytes(root);
+           ++i)
+        reached += bytes(node.inputs[i]);
+      if (reached != bytes(root)) return false;
+      parts.emplace_back(root, start);
+      start += reached;
     }
-    for (size_t v = 0; v < views_.storage_of.size(); ++v) {
-      const auto found = std::find(roots.begin(), roots.end(), views_.storage_of[v]);
-      if (found == roots.end()) continue;
-      views_.storage_of[v] = output;
-      views_.offset[v] += places[static_cast<size_t>(found - roots.begin())];
-    }
+    for (const auto& [root, at] : parts) place(root, output, at);
     return true;
   }
 

@@ -152,5 +152,93 @@ TEST(Views, APartLiesInOneConcat) {
   EXPECT_EQ(p.partition.storage_of[at(two)], two);
 }
 
+std::vector<ValueId> split(GraphBuilder& b, ValueId x, std::vector<int64_t> parts, int64_t axis) {
+  const auto count = static_cast<int>(parts.size());
+  const ValueId first = b.node("Split", {x, b.integers(parts)}, {{"axis", axis}}, count);
+  std::vector<ValueId> out;
+  for (int i = 0; i < count; ++i) out.push_back(first + i);
+  return out;
+}
+
+TEST(Views, PartsAreReadInPlace) {
+  GraphBuilder b;
+  const ValueId x = kernel(b, b.input({1, 6, 16}));
+  const auto parts = split(b, x, {2, 4}, 1);
+  const ValueId inner = b.node("Slice", {parts[1], b.integers({1}), b.integers({3}), b.integers({1})});
+  const ValueId row = b.node("Gather", {inner, b.integers({1})}, {{"axis", int64_t{1}}});
+  const Graph graph = b.finish({kernel(b, parts[0]), kernel(b, inner), kernel(b, row)});
+  const Planned p = plan(graph);
+  EXPECT_EQ(p.partition.calls.size(), 4U);
+  for (ValueId id : {parts[0], parts[1], inner, row}) EXPECT_EQ(p.partition.storage_of[at(id)], x);
+  EXPECT_EQ(p.partition.storage_offset[at(parts[1])], 2 * 64);
+  EXPECT_EQ(p.partition.storage_offset[at(inner)], 3 * 64);
+  EXPECT_EQ(p.partition.storage_offset[at(row)], 4 * 64);
+}
+
+// Bottlenecks of YOLO: halves of a value, and what is made of one of them, side by side again.
+TEST(Views, PartsThatFollowEachOtherAreTheWhole) {
+  GraphBuilder b;
+  const ValueId other = kernel(b, b.input({1, 2, 16}));
+  const ValueId x = kernel(b, b.input({1, 4, 16}));
+  const auto halves = split(b, x, {2, 2}, 1);
+  const ValueId made = kernel(b, halves[1]);
+  const ValueId all = concat(b, {other, halves[0], halves[1], made}, 1);
+  const Graph graph = b.finish({kernel(b, all)});
+  const Planned p = plan(graph);
+  EXPECT_EQ(p.partition.calls.size(), 4U);
+  for (ValueId id : {other, x, halves[0], halves[1], made}) EXPECT_EQ(p.partition.storage_of[at(id)], all);
+  EXPECT_EQ(p.partition.storage_offset[at(x)], 2 * 64);
+  EXPECT_EQ(p.partition.storage_offset[at(halves[1])], 4 * 64);
+  EXPECT_EQ(p.partition.storage_offset[at(made)], 6 * 64);
+}
+
+TEST(Views, PartsThatAreCopied) {
+  const auto expect_copied = [](const char* what, GraphBuilder& b, ValueId part,
+                                std::vector<ValueId> outputs) {
+    const Graph graph = b.finish(std::move(outputs));
+    EXPECT_EQ(plan(graph).partition.storage_of[at(part)], part) << what;
+  };
+  {
+    GraphBuilder b;
+    const auto parts = split(b, kernel(b, b.input({2, 6, 16})), {2, 4}, 1);
+    expect_copied("two images", b, parts[0], {kernel(b, parts[0]), kernel(b, parts[1])});
+  }
+  {
+    GraphBuilder b;
+    const auto parts = split(b, kernel(b, b.input({1, 6, 7})), {2, 4}, 1);
+    expect_copied("not aligned", b, parts[0], {kernel(b, parts[0]), kernel(b, parts[1])});
+  }
+  {
+    GraphBuilder b;
+    const auto parts = split(b, b.input({1, 6, 16}), {2, 4}, 1);
+    expect_copied("an input of the model", b, parts[0], {kernel(b, parts[0]), kernel(b, parts[1])});
+  }
+  {
+    GraphBuilder b;
+    const auto parts = split(b, kernel(b, b.input({1, 6, 16})), {2, 4}, 1);
+    expect_copied("an output of the model", b, parts[0], {parts[0], kernel(b, parts[1])});
+  }
+  {
+    GraphBuilder b;
+    const ValueId x = kernel(b, b.input({1, 6, 16}));
+    const ValueId odd =
+        b.node("Slice", {x, b.integers({1}), b.integers({6}), b.integers({1}), b.integers({2})});
+    expect_copied("a stride", b, odd, {kernel(b, odd)});
+  }
+}
+
+// Every other channel is another stride for the convolution that reads them, not a copy.
+TEST(Grouping, SelectedChannelsAreReadByTheConvolution) {
+  GraphBuilder b;
+  const ValueId x = kernel(b, b.input({1, 6, 4, 4}));
+  const ValueId odd =
+      b.node("Slice", {x, b.integers({1}), b.integers({6}), b.integers({1}), b.integers({2})});
+  const ValueId weights = b.floats({8, 3, 1, 1}, std::vector<double>(24, 0.5));
+  const Graph graph = b.finish({b.node("Conv", {odd, weights})});
+  const Planned p = plan(graph);
+  ASSERT_EQ(p.partition.calls.size(), 2U);
+  EXPECT_EQ(p.partition.calls[1].inputs, (std::vector<ValueId>{x, weights}));
+}
+
 }  // namespace
 }  // namespace tensorsmith::graph
