@@ -6,6 +6,12 @@
 In each round both engines run one after the other for a slice of time; a round's ratio is the quotient of their median
 latencies. Printed: medians over the rounds, the median ratio (> 1: Tensorsmith is faster) and the 10th and 90th percentile
 of the rounds' ratios. Outputs are compared first (rtol 1e-3, atol 1e-4 by default); a model whose outputs differ is an error.
+Symbolic dimensions are fixed in ONNX Runtime too, at the shapes that the model was compiled for.
+
+  models.py --print-shapes MODEL.onnx [--dim NAME=EXTENT ...]
+
+prints the --shape options that `tensorsmith compile` needs for the model: symbolic dimensions are 1 unless --dim says otherwise;
+names that the model does not have are ignored.
 """
 import argparse
 import ctypes
@@ -94,13 +100,40 @@ def percentile(values, p):
     return float(np.percentile(np.array(values), p))
 
 
-def compare(library, name, onnx_file, directory, threads, args):
+def new_session(onnx_file, threads, dims):
+    """dims: extents of symbolic dimensions by name; ONNX Runtime prepares for exactly these."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
+    for name, extent in dims.items():
+        options.add_free_dimension_override_by_name(name, extent)
+    return onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
+
+
+def print_shapes(onnx_file, given):
+    dims = {}
+    for text in given:
+        name, _, extent = text.rpartition("=")
+        if not name or not extent.isdigit() or int(extent) < 1:
+            sys.exit(f"error: --dim '{text}' is not NAME=EXTENT")
+        dims[name] = int(extent)
+    session = new_session(onnx_file, 1, {})
+    for given_input in session.get_inputs():
+        if all(isinstance(dim, int) for dim in given_input.shape):
+            continue
+        extents = [dim if isinstance(dim, int) else dims.get(dim, 1) for dim in given_input.shape]
+        print("--shape", f"{given_input.name}={'x'.join(map(str, extents))}", sep="\n")
+
+
+def compare(library, name, onnx_file, directory, threads, args):
+    session = new_session(onnx_file, threads, {})
     ours = Compiled(library, directory, threads)
+    dims = {}
+    for given, array in zip(session.get_inputs(), ours.inputs.values()):
+        dims.update((dim, extent) for dim, extent in zip(given.shape, array.shape) if isinstance(dim, str))
+    if dims:
+        session = new_session(onnx_file, threads, dims)
     rng = np.random.default_rng(args.seed)
     feed = {}
     for i, given in enumerate(session.get_inputs()):
@@ -132,9 +165,11 @@ def compare(library, name, onnx_file, directory, threads, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+", metavar="NAME=MODEL.onnx:COMPILED_DIR",
+    parser.add_argument("models", nargs="*", metavar="NAME=MODEL.onnx:COMPILED_DIR",
                         help="in COMPILED_DIR, {threads} stands for the number of threads")
-    parser.add_argument("--runtime", required=True, help="libtensorsmith_runtime.so")
+    parser.add_argument("--runtime", help="libtensorsmith_runtime.so")
+    parser.add_argument("--print-shapes", metavar="MODEL.onnx")
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=EXTENT")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--slice", type=float, default=0.1, help="seconds an engine runs in a round")
@@ -144,6 +179,11 @@ def main():
     parser.add_argument("--atol", type=float, default=1e-4)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if args.print_shapes:
+        print_shapes(args.print_shapes, args.dim)
+        return
+    if not args.models or not args.runtime:
+        parser.error("models and --runtime are needed")
     library = load_library(args.runtime)
     results = []
     if not args.json:
