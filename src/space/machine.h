@@ -10,6 +10,7 @@ namespace tensorsmith::space {
 struct Machine {
   int64_t vector_bytes = 16;
   int registers = 16;
+  bool masked_memory = false;  // vectors of any length are loaded and stored at the price of whole ones
   double fma_per_cycle = 1;
   double loads_per_cycle = 1.6;  // sustained, of two issued
   double issue_per_cycle = 4;

@@ -9,6 +9,7 @@ Machine Machine::of(const target::Device& device) {
   Machine m;
   m.vector_bytes = std::max(device.vector_bytes, 8);
   m.registers = std::max(device.vector_registers, 8);
+  m.masked_memory = device.has_feature("avx512vl") && device.has_feature("avx512bw");
   m.fma_per_cycle = device.fma_per_cycle > 0 ? device.fma_per_cycle : 1;
   const double ghz = device.clock_ghz > 0 ? device.clock_ghz : 2.5;
   m.seconds_per_cycle = 1e-9 / ghz;
@@ -110,6 +111,26 @@ void Plan::sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) cons
 
 void Plan::sample(Rng& rng, std::span<int64_t> decisions) const {
   for (size_t s = 0; s < slots_.size(); ++s) sample_slot(rng, s, decisions);
+}
+
+std::vector<double> Plan::footprint(const Read& read, std::span<const double> ranges) const {
+  std::vector<double> result;
+  for (size_t d = 0; d < read.indices.size(); ++d) {
+    const auto& index = read.indices[d];
+    const double whole = static_cast<double>(context_.stage(read.producer).extents[d]);
+    double range = 1;
+    if (index.coefficients.empty()) {
+      range = whole;
+    } else {
+      for (size_t a = 0; a < ranges.size(); ++a) {
+        const double steps =
+            index.blocked ? std::ceil(ranges[a] / static_cast<double>(index.blocks[a])) : ranges[a];
+        range += static_cast<double>(std::abs(index.coefficients[a])) * (steps - 1);
+      }
+    }
+    result.push_back(std::min(range, whole));
+  }
+  return result;
 }
 
 int64_t vector_lanes(int64_t length, int64_t lanes) {

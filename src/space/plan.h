@@ -76,6 +76,8 @@ class Plan {
     return d.subspan(slots_[slot].offset, slots_[slot].width());
   }
   void sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) const;
+  // Elements of each dimension of a read that are touched while the reader's axes cover `ranges`.
+  std::vector<double> footprint(const Read& read, std::span<const double> ranges) const;
 
   const PlanContext& context_;
 
@@ -107,6 +109,9 @@ void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<con
 
 std::unique_ptr<Plan> make_tiled_plan(const PlanContext& context, int output, int anchor,
                                       std::vector<int> pads, bool two_level);
+// Null where the anchor reduces over no small sliding window or its output has no contiguous axis.
+std::unique_ptr<Plan> make_window_plan(const PlanContext& context, int output, int anchor,
+                                       std::vector<int> pads);
 std::unique_ptr<Plan> make_rows_plan(const PlanContext& context, int output, std::vector<int> attached);
 std::unique_ptr<Plan> make_spatial_plan(const PlanContext& context, int output, bool tiled);
 // Nothing but a parallel outermost loop: legal for every stage.

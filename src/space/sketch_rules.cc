@@ -4,6 +4,7 @@
 //   elementwise
 //                   consumer, the padding before a tiled reduction, the reductions of one row
 //   tile            groups with data reuse: multi-level tiling (SRS, SSRSRS)
+//   window          groups with a small sliding window (depthwise convolution, pooling)
 //   rows            groups of row-wise reductions
 //   spatial         everything else
 #include <algorithm>
@@ -162,6 +163,8 @@ Plans alternatives(const PlanContext& context, const Group& group) {
     plans.push_back(make_tiled_plan(context, group.root, group.anchor, pads, false));
     if (context.stage(group.anchor).data_reuse)
       plans.push_back(make_tiled_plan(context, group.root, group.anchor, pads, true));
+    if (auto window = make_window_plan(context, group.root, group.anchor, pads))
+      plans.push_back(std::move(window));
     if (pads.empty() && reduces_contiguously(context, group.anchor))
       plans.push_back(
           make_rows_plan(context, group.root,

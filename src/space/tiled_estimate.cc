@@ -7,26 +7,6 @@
 
 namespace tensorsmith::space {
 
-std::vector<double> TiledPlan::footprint(const Read& read, std::span<const double> ranges) const {
-  std::vector<double> result;
-  for (size_t d = 0; d < read.indices.size(); ++d) {
-    const auto& index = read.indices[d];
-    const double whole = static_cast<double>(context_.stage(read.producer).extents[d]);
-    double range = 1;
-    if (index.coefficients.empty()) {
-      range = whole;
-    } else {
-      for (size_t a = 0; a < ranges.size(); ++a) {
-        const double steps =
-            index.blocked ? std::ceil(ranges[a] / static_cast<double>(index.blocks[a])) : ranges[a];
-        range += static_cast<double>(std::abs(index.coefficients[a])) * (steps - 1);
-      }
-    }
-    result.push_back(std::min(range, whole));
-  }
-  return result;
-}
-
 // Loads a vector of the operand costs: two where it lies across two cache lines. Packed and copied operands
 // are aligned; the others are only where each row is a whole number of vectors and no window shifts the
 // reads.

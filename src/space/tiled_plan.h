@@ -69,8 +69,6 @@ class TiledPlan final : public Plan {
   void emit_pads(TraceMaker& maker, const Choice& c, int output, int output_loop, int anchor,
                  int reduce_loop) const;
   sched::Layout packed_layout(const Choice& c, const Operand& operand) const;
-  // Elements of each dimension of a read that are touched while the axes cover `ranges`.
-  std::vector<double> footprint(const Read& read, std::span<const double> ranges) const;
 
   double line_crossings(const Choice& c, const Operand& operand) const;
   double loop_exit_cycles(const Choice& c) const;

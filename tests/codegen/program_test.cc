@@ -139,6 +139,29 @@ TEST(Program, StridedLoadsAndStores) {
   }
 }
 
+// Columns of a convolution's kernel: loads at neighbouring places share the vectors that they are taken from,
+// up to the end of the row and no further.
+TEST(Program, StridedLoadsAtNeighbouringPlaces) {
+  for (const int64_t stride : {2, 3}) {
+    for (const int64_t lanes : {7, 8, 14, 16, 28}) {
+      for (const int64_t spare : {0, 1, 3}) {
+        const int64_t columns = (lanes - 1) * stride + 3 + spare;
+        const Buffer a = make_buffer("A", DType::kF32, {4, columns});
+        const Buffer b = make_buffer("B", DType::kF32, {4, lanes});
+        const Var i("i"), v("v");
+        Expr sum = ir::load(a, {i, Expr(v) * stride});
+        for (int64_t k = 1; k < 3; ++k)
+          sum = sum + ir::load(a, {i, Expr(v) * stride + k}) * ir::float_imm(DType::kF32, 3);
+        // The first row is above the image, the first column left of it.
+        const Expr left =
+            ir::select(Expr(v) * stride >= Expr(1) && Expr(i) >= Expr(1),
+                       ir::load(a, {Expr(i) - 1, Expr(v) * stride - 1}), ir::float_imm(DType::kF32, 0));
+        check({"columns", {a}, {b}, loop(i, 4, vectorized(v, lanes, ir::make_store(b, {i, v}, sum + left)))});
+      }
+    }
+  }
+}
+
 TEST(Program, GatherAndScatter) {
   const Buffer index = make_buffer("I", DType::kI64, {50});
   const Buffer narrow = make_buffer("N", DType::kI32, {50});

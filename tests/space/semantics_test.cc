@@ -115,6 +115,11 @@ TEST(Semantics, StandardWorkloads) {
   wide_groups.ci = 12;
   wide_groups.co = 36;
   wide_groups.groups = 3;
+  Conv2d depthwise_strided = strided;
+  depthwise_strided.kh = depthwise_strided.kw = 5;
+  depthwise_strided.pad = 2;
+  Conv2d depthwise_bare = strided;
+  depthwise_bare.pad = 0;
   Conv2d pointwise = conv;
   pointwise.kh = pointwise.kw = 1;
   pointwise.pad = 0;
@@ -133,9 +138,13 @@ TEST(Semantics, StandardWorkloads) {
       {"wide groups", conv2d_bias_relu(wide_groups)},
       {"pointwise", conv2d_bias_relu(pointwise)},
       {"depthwise", depthwise_conv2d(conv)},
+      {"depthwise strided", depthwise_conv2d(depthwise_strided)},
+      {"depthwise dilated", depthwise_conv2d(dilated)},
+      {"depthwise without padding", depthwise_conv2d(depthwise_bare)},
       {"softmax", softmax(5, 37)},
       {"layernorm", layernorm(6, 40)},
       {"max_pool", max_pool(1, 3, 9, 9, 3, 2, 1)},
+      {"max_pool of disjoint windows", max_pool(2, 3, 8, 12, 2, 2, 0)},
       {"elementwise", elementwise_chain(100)}};
   uint64_t seed = 1000;
   for (const auto& [name, workload] : workloads) {

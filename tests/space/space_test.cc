@@ -306,6 +306,12 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   const auto disjoint = build(max_pool(1, 3, 8, 8, 2, 2, 0));
   for (size_t k = 0; k < disjoint.num_sketches(); ++k)
     EXPECT_FALSE(disjoint.describe(static_cast<int>(k)).starts_with("tile SSRSRS"));
+  // Windows without a sum over channels are unrolled in the tile.
+  const auto depthwise = build(depthwise_conv2d(conv));
+  EXPECT_EQ(depthwise.describe(2), "window depthwise with pad");
+  EXPECT_EQ(overlapping.describe(2), "window " + overlapping.describe(0).substr(sizeof("tile SRS ") - 1));
+  for (size_t k = 0; k < fused.num_sketches(); ++k)
+    EXPECT_FALSE(fused.describe(static_cast<int>(k)).starts_with("window"));
   const auto plain = build(matmul(8, 8, 8));
   EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
 }

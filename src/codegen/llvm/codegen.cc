@@ -55,6 +55,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.vector_bytes = device.vector_bytes;
   traits.fma = device.arch == "aarch64" || device.has_feature("fma");
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
+  traits.masked_memory = device.has_feature("avx512vl") && device.has_feature("avx512bw");
   const ir::Program promoted = promote_accumulators(program, device.vector_registers, device.vector_bytes);
   Emitter emitter(promoted, traits, options, *built.module);
   emitter.run();

@@ -27,8 +27,9 @@ namespace tensorsmith::codegen {
 // What the emitter must know about the machine.
 struct TargetTraits {
   int vector_bytes = 16;
-  bool fma = false;           // scalar and vector fused multiply-add instructions
-  bool half_convert = false;  // f16 <-> f32 instructions
+  bool fma = false;            // scalar and vector fused multiply-add instructions
+  bool half_convert = false;   // f16 <-> f32 instructions
+  bool masked_memory = false;  // contiguous accesses under a mask cost what plain ones do
 };
 
 // A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector
@@ -77,6 +78,7 @@ class Emitter {
     int instance = 0;  // of this allocation: unrolled code allocates one buffer several times
     int lanes = 1;     // > 1: allocated inside a vectorized loop, each element is stored once a lane
     bool read_only = false;
+    bool in_registers = false;  // promoted, if all of its accesses are plain
     std::vector<int64_t> strides;
   };
   // Where values that depend on loop variables down to one depth are computed, and those already there.
@@ -164,6 +166,8 @@ class Emitter {
     Affine element;  // flat index of the element, lane expansion included
     ir::DType dtype = ir::DType::kF32;
     bool in_range = false;  // proven for all lanes, active or not
+    // Elements before the first and behind the last lane that are there wherever the lanes themselves are.
+    int64_t room_before = 0, room_behind = 0;
   };
   Address address_of(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
   // Asks for 0 where the guard is false and, if lanes, in inactive lanes.
@@ -172,9 +176,9 @@ class Emitter {
     bool granted = false;
   };
   Val load(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, ZeroRequest* zero = nullptr);
-  llvm::Value* load_vector(const ir::Buffer& buffer, const Address& at, llvm::Value* guard, llvm::Value* mask,
-                           llvm::Align align);
-  int64_t blocks_of(int64_t stride) const;
+  llvm::Value* load_vector(const ir::Buffer& buffer, const Address& at, int64_t lanes, llvm::Value* guard,
+                           llvm::Value* mask, llvm::Align align);
+  bool loads_in_blocks(int64_t stride) const;
   llvm::Value* load_strided(const ir::Buffer& buffer, const Address& at, llvm::Value* guard,
                             llvm::Value* mask);
   llvm::Value* load_gather(const ir::Buffer& buffer, const Address& at, llvm::Value* mask);
@@ -199,7 +203,7 @@ class Emitter {
   void emit_unrolled(const ir::For& loop, int64_t extent);
   void emit_vectorized(const ir::For& loop, int64_t extent);
   void emit_if(const ir::IfThenElse& branch);
-  void emit_allocate(const ir::Allocate& allocate);
+  void emit_allocate(const ir::Stmt& s, const ir::Allocate& allocate);
   llvm::BasicBlock* new_block(const char* name);
 
   // --- parallel.cc

@@ -28,13 +28,18 @@ llvm::SmallVector<int, 64> first_lanes(int64_t lanes, int64_t wide, int rest) {
   return order;
 }
 
-// The vector with `wide` lanes, those beyond its own zero (for a mask: off).
-Value* fill_up(llvm::IRBuilder<>& builder, Value* vector, int64_t wide) {
+// The vector with `wide` lanes, those beyond its own as in rest (null: anything).
+Value* fill_up(llvm::IRBuilder<>& builder, Value* vector, int64_t wide, llvm::Constant* rest = nullptr) {
   const auto lanes =
       static_cast<int64_t>(llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
   if (lanes == wide) return vector;
-  return builder.CreateShuffleVector(vector, llvm::Constant::getNullValue(vector->getType()),
-                                     first_lanes(lanes, wide, static_cast<int>(lanes)));
+  if (rest == nullptr) return builder.CreateShuffleVector(vector, first_lanes(lanes, wide, -1));
+  return builder.CreateShuffleVector(vector, rest, first_lanes(lanes, wide, static_cast<int>(lanes)));
+}
+
+// A mask of `wide` lanes, those beyond its own off.
+Value* fill_up_mask(llvm::IRBuilder<>& builder, Value* mask, int64_t wide) {
+  return fill_up(builder, mask, wide, llvm::Constant::getNullValue(mask->getType()));
 }
 
 }  // namespace
@@ -54,14 +59,28 @@ Emitter::Address Emitter::address_of(const Buffer& buffer, const std::vector<Exp
   Address at;
   at.info = &info_of(buffer);
   at.dtype = buffer->dtype;
-  for (size_t d = 0; d < indices.size(); ++d)
-    at.element = sum(at.element, index(indices[d]), at.info->strides[d]);
+  ir::Interval column = ir::Interval::everything();
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Affine i = index(indices[d]);
+    if (d + 1 == indices.size() && at.info->strides[d] == 1) column = range_of(i);
+    at.element = sum(at.element, i, at.info->strides[d]);
+  }
   const ir::Interval range = range_of(at.element);
   at.in_range = range.bounded() && range.min >= 0 && range.max < at.info->elements;
   if (at.info->lanes > 1) {
     Affine lane;
     lane.lane = 1;
     at.element = sum(lane, at.element, at.info->lanes);
+    return at;
+  }
+  if (at.in_range) {
+    at.room_before = range.min;
+    at.room_behind = at.info->elements - 1 - range.max;
+  }
+  if (column.bounded()) {
+    // The rest of the row.
+    at.room_before = std::max({at.room_before, column.min, int64_t{0}});
+    at.room_behind = std::max({at.room_behind, buffer->shape.back() - 1 - column.max, int64_t{0}});
   }
   return at;
 }
@@ -111,8 +130,10 @@ Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* 
 
 Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
   const Address at = address_of(buffer, indices);
-  // In range for all lanes: neither mask nor guard is needed for safety.
-  Value* mask = at.in_range ? nullptr : mask_;
+  // In range for all lanes: neither mask nor guard is needed for safety. A mask may still be the cheapest way
+  // to zeros.
+  const bool zeros = zero != nullptr && zero->lanes && traits_.masked_memory && guard_ == nullptr;
+  Value* mask = at.in_range && !(zeros && !at.element.uniform()) ? nullptr : mask_;
   Value* guard = at.in_range ? nullptr : guard_;
   if (at.element.uniform()) {
     // Lanes that are all inactive may leave a wild address.
@@ -132,8 +153,8 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRe
   Value* v = nullptr;
   const int64_t stride = at.element.lane;
   if (at.element.vector == nullptr && stride == 1) {
-    v = load_vector(buffer, at, guard, mask, alignment_of(at));
-  } else if (at.element.vector == nullptr && (mask == nullptr || blocks_of(stride) > 0)) {
+    v = load_vector(buffer, at, lanes_, guard, mask, alignment_of(at));
+  } else if (at.element.vector == nullptr && (mask == nullptr || loads_in_blocks(stride))) {
     v = load_strided(buffer, at, guard, mask);
   } else {
     if (guard != nullptr) {
@@ -145,27 +166,28 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRe
   return {from_memory(buffer->dtype, v), false};
 }
 
-// Consecutive elements from the first lane's on.
-Value* Emitter::load_vector(const Buffer& buffer, const Address& at, Value* guard, Value* mask,
+// Consecutive elements from the first lane's on. Vectors that are no power of two long would be loaded in
+// pieces: where masks are cheap they are loaded as the next one.
+Value* Emitter::load_vector(const Buffer& buffer, const Address& at, int64_t lanes, Value* guard, Value* mask,
                             llvm::Align align) {
-  llvm::Type* vector = with_lanes(memory_type(buffer->dtype));
-  Value* pointer = guarded_pointer(buffer, at, guard, ir::bytes_of(buffer->dtype) * lanes_);
-  if (mask == nullptr) return annotate(b_.CreateAlignedLoad(vector, pointer, align), *at.info, true);
-  Value* zeros = llvm::Constant::getNullValue(vector);
-  const int64_t wide = masked_lanes(lanes_);
-  if (wide == lanes_)
-    return annotate(b_.CreateMaskedLoad(vector, pointer, align, mask, zeros), *at.info, false);
-  auto* wide_type = llvm::FixedVectorType::get(memory_type(buffer->dtype), static_cast<unsigned>(wide));
-  Value* loaded = annotate(b_.CreateMaskedLoad(wide_type, pointer, align, fill_up(b_, mask, wide),
+  llvm::Type* element = memory_type(buffer->dtype);
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  const int64_t wide = masked_lanes(lanes);
+  const bool fill = wide != lanes && traits_.masked_memory && !at.info->in_registers;
+  const int64_t length = mask != nullptr || fill ? wide : lanes;
+  Value* pointer = guarded_pointer(buffer, at, guard, ir::bytes_of(buffer->dtype) * length);
+  if (mask == nullptr && !fill) return annotate(b_.CreateAlignedLoad(vector, pointer, align), *at.info, true);
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(vector->getWithNewType(b_.getInt1Ty()));
+  auto* wide_type = llvm::FixedVectorType::get(element, static_cast<unsigned>(wide));
+  Value* loaded = annotate(b_.CreateMaskedLoad(wide_type, pointer, align, fill_up_mask(b_, mask, wide),
                                                llvm::Constant::getNullValue(wide_type)),
                            *at.info, false);
-  return b_.CreateShuffleVector(loaded, first_lanes(lanes_, lanes_, 0));
+  return wide == lanes ? loaded : b_.CreateShuffleVector(loaded, first_lanes(lanes, lanes, 0));
 }
 
-// Into how many contiguous vectors a strided access is taken apart; 0: lane by lane.
-int64_t Emitter::blocks_of(int64_t stride) const {
-  if (stride == -1) return 1;
-  return stride >= 2 && stride <= 4 && lanes_ >= 4 ? stride : 0;
+// Whether a strided access is taken apart into contiguous vectors; else lane by lane.
+bool Emitter::loads_in_blocks(int64_t stride) const {
+  return stride == -1 || (stride >= 2 && stride <= 4 && lanes_ >= 4);
 }
 
 // Lanes at a constant stride.
@@ -182,34 +204,59 @@ Value* Emitter::load_strided(const Buffer& buffer, const Address& at, Value* gua
   };
   if (stride == -1) {
     Value* reversed = mask == nullptr ? nullptr : b_.CreateVectorReverse(mask);
-    return b_.CreateVectorReverse(load_vector(buffer, at_offset(1 - lanes_), guard, reversed, element_align));
+    return b_.CreateVectorReverse(
+        load_vector(buffer, at_offset(1 - lanes_), lanes_, guard, reversed, element_align));
   }
-  if (blocks_of(stride) > 0) {
-    // Contiguous blocks that cover all lanes, the last one ending at the last lane so that nothing behind it
-    // is read; then one two-input shuffle a block. A mask is spread to the elements of each block.
-    const int64_t last = (lanes_ - 1) * stride;
+  if (loads_in_blocks(stride)) {
+    // Contiguous blocks that cover all lanes, the last one ending with the window so that nothing behind it
+    // is read; then shuffles. The window is that of the lanes, or, where the elements are there, whole
+    // strides: neighbours (the columns of a convolution's kernel) share the loads then. A mask is spread to
+    // the elements of each block.
+    int64_t begin = 0, end = (lanes_ - 1) * stride + 1;
+    const int64_t phase = ((first.element.constant % stride) + stride) % stride;
+    if (mask == nullptr && at.room_before >= phase && at.room_behind >= stride - 1 - phase) {
+      begin = -phase;
+      end = begin + lanes_ * stride;
+    }
+    int64_t block =
+        std::min(end - begin, std::max<int64_t>(lanes_, traits_.vector_bytes / ir::bytes_of(buffer->dtype)));
+    // Where masks are dear a block is a whole vector.
+    if (!traits_.masked_memory && masked_lanes(block) != block) block = lanes_;
+    const auto lanes = static_cast<size_t>(lanes_);
     Value* result = nullptr;
-    int64_t done = 0;  // lanes in result
-    for (int64_t block = 0; block < stride; ++block) {
-      const int64_t offset = block + 1 < stride ? block * lanes_ : last + 1 - lanes_;
-      llvm::SmallVector<int, 64> pick(static_cast<size_t>(lanes_), -1);
+    Value* waiting = nullptr;  // the first block
+    llvm::SmallVector<int, 64> picked(lanes, -1);
+    int64_t done = 0;  // lanes in blocks so far
+    for (int64_t start = begin; start < end; start += block) {
+      const int64_t offset = std::min(start, end - block);
+      llvm::SmallVector<int, 64> pick(lanes, -1);
       // Lane lanes_ of the mask's shuffle is false.
-      llvm::SmallVector<int, 64> spread(static_cast<size_t>(lanes_), lanes_);
-      int64_t lane = 0;
-      for (; lane < done; ++lane) pick[static_cast<size_t>(lane)] = static_cast<int>(lane);
-      for (; lane < lanes_ && lane * stride < offset + lanes_; ++lane) {
-        const int64_t element = lane * stride - offset;
-        pick[static_cast<size_t>(lane)] = static_cast<int>(element + (result == nullptr ? 0 : lanes_));
-        spread[static_cast<size_t>(element)] = static_cast<int>(lane);
+      llvm::SmallVector<int, 64> spread(static_cast<size_t>(block), lanes_);
+      const int64_t before = done;
+      for (; done < lanes_ && done * stride < offset + block; ++done) {
+        pick[static_cast<size_t>(done)] = static_cast<int>(done * stride - offset);
+        spread[static_cast<size_t>(done * stride - offset)] = static_cast<int>(done);
       }
-      done = lane;
       Value* block_mask = nullptr;
       if (mask != nullptr)
         block_mask = b_.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), spread);
-      Value* v = load_vector(buffer, at_offset(offset), guard, block_mask, element_align);
-      result = result == nullptr ? b_.CreateShuffleVector(v, pick) : b_.CreateShuffleVector(result, v, pick);
+      Value* v = load_vector(buffer, at_offset(offset), block, guard, block_mask, element_align);
+      if (waiting == nullptr) {
+        waiting = v;
+        picked = pick;
+      } else if (result == nullptr) {
+        for (auto lane = static_cast<size_t>(before); lane < static_cast<size_t>(done); ++lane)
+          picked[lane] = pick[lane] + static_cast<int>(block);
+        result = b_.CreateShuffleVector(waiting, v, picked);
+      } else {
+        llvm::SmallVector<int, 64> merge(lanes, -1);
+        std::iota(merge.begin(), merge.begin() + before, 0);
+        for (int64_t lane = before; lane < done; ++lane)
+          merge[static_cast<size_t>(lane)] = static_cast<int>(lane + lanes_);
+        result = b_.CreateShuffleVector(result, b_.CreateShuffleVector(v, pick), merge);
+      }
     }
-    return result;
+    return result == nullptr ? b_.CreateShuffleVector(waiting, picked) : result;
   }
   TS_CHECK(mask == nullptr, "lanes one by one under a mask");
   Value* result = llvm::PoisonValue::get(with_lanes(type));
@@ -261,14 +308,16 @@ void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val 
     Value* pointer = pointer_to(buffer, *at.info, first);
     // Each lane of an expanded buffer is private: writing it in an inactive lane harms nobody, unless the
     // lane is switched on later.
-    if (mask_ == nullptr) {
+    const int64_t wide = masked_lanes(lanes_);
+    const bool fill = wide != lanes_ && traits_.masked_memory && !at.info->in_registers;
+    if (mask_ == nullptr && !fill) {
       annotate(b_.CreateAlignedStore(v, pointer, alignment_of(at)), *at.info, false);
-    } else {
-      const int64_t wide = masked_lanes(lanes_);
-      annotate(
-          b_.CreateMaskedStore(fill_up(b_, v, wide), pointer, alignment_of(at), fill_up(b_, mask_, wide)),
-          *at.info, false);
+      return;
     }
+    Value* mask = mask_ != nullptr ? mask_ : llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
+    annotate(
+        b_.CreateMaskedStore(fill_up(b_, v, wide), pointer, alignment_of(at), fill_up_mask(b_, mask, wide)),
+        *at.info, false);
     return;
   }
   store_scatter(buffer, at, v);

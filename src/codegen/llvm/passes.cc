@@ -69,7 +69,8 @@ struct Pipeline {
         llvm::LICMPass(llvm::LICMOptions(/*LicmMssaOptCap=*/100, /*LicmMssaNoAccForPromotionCap=*/4000,
                                          /*AllowSpeculation=*/true)),
         /*UseMemorySSA=*/true, /*UseBlockFrequencyInfo=*/false));
-    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+    // Masked loads, which cannot be marked as invariant, are found equal across stores.
+    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
     passes.addPass(llvm::SimplifyCFGPass());
   }
 

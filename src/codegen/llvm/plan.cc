@@ -188,6 +188,7 @@ void Plan::find_register_loops(const Stmt& s) {
   walk(allocate.body);
   if (!ok || copies > kMaxUnrolledSteps) return;
   register_loops_.insert(found.begin(), found.end());
+  in_registers_.insert(s.get());
 }
 
 // All lanes of an access are neighbours, or one element.

@@ -18,6 +18,8 @@ class Plan {
   int64_t steps(const ir::Stmt& s) const { return steps_.at(s.get()); }
   // The loop indexes a small local buffer that lives in registers once all indices are constant.
   bool indexes_registers(const ir::Stmt& loop) const { return register_loops_.contains(loop.get()); }
+  // All accesses to the allocated buffer have such indices.
+  bool in_registers(const ir::Stmt& allocate) const { return in_registers_.contains(allocate.get()); }
   // All lanes can be executed at once with the result of serial execution.
   bool vectorizable(const ir::Stmt& loop) const { return vectorizable_.contains(loop.get()); }
   bool contains_parallel(const ir::Stmt& s) const { return with_parallel_.contains(s.get()); }
@@ -36,6 +38,7 @@ class Plan {
 
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
   std::unordered_set<const ir::StmtNode*> register_loops_;
+  std::unordered_set<const ir::StmtNode*> in_registers_;
   std::unordered_set<const ir::StmtNode*> vectorizable_;
   std::unordered_set<const ir::StmtNode*> with_parallel_;
 };

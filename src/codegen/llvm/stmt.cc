@@ -34,7 +34,7 @@ void Emitter::emit(const Stmt& s) {
                            [&](const ir::Seq& seq) {
                              for (const Stmt& part : seq.stmts) emit(part);
                            },
-                           [&](const ir::Allocate& allocate) { emit_allocate(allocate); }},
+                           [&](const ir::Allocate& allocate) { emit_allocate(s, allocate); }},
             s);
 }
 
@@ -199,12 +199,13 @@ void Emitter::emit_if(const ir::IfThenElse& branch) {
   b_.SetInsertPoint(join);
 }
 
-void Emitter::emit_allocate(const ir::Allocate& allocate) {
+void Emitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate) {
   const ir::BufferNode* node = allocate.buffer.get();
   BufferInfo info;
   info.id = buffer_ids_.at(node);
   info.instance = instances_++;
   info.lanes = lanes_;
+  info.in_registers = plan_.in_registers(s);
   info.strides = node->effective_strides();
   info.elements = node->allocation_elements();
   const int64_t bytes = std::max<int64_t>(info.elements, 1) * lanes_ * ir::bytes_of(node->dtype);
