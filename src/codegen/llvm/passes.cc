@@ -2,12 +2,16 @@
 
 #include <llvm/Analysis/AliasAnalysis.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -160,10 +164,27 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
 std::vector<char> emit_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
+  // As TargetMachine::addPassesToEmitFile does, without the schedulers: their dependence graphs are quadratic
+  // in the loads and stores of a block, which unrolled code has hundreds of, and they gain nothing: the code
+  // is emitted in a good order, and out-of-order processors make their own.
+  auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
   llvm::legacy::PassManager passes;
+  auto* info = new llvm::MachineModuleInfoWrapperPass(&target);
+  llvm::TargetPassConfig* config = target.createPassConfig(passes);
+  config->setDisableVerify(true);
+  config->disablePass(&llvm::MachineSchedulerID);
+  config->disablePass(&llvm::PostRASchedulerID);
+  config->disablePass(&llvm::PostMachineSchedulerID);
+  passes.add(config);
+  passes.add(info);
+  const bool unsupported = config->addISelPasses();
+  TS_CHECK(!unsupported, "LLVM cannot select instructions for this machine");
+  config->addMachinePasses();
+  config->setInitialized();
   const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  const bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, type);
-  TS_CHECK(!unsupported, "LLVM cannot emit this file type");
+  const bool printed = !target.addAsmPrinter(passes, stream, nullptr, type, info->getMMI().getContext());
+  TS_CHECK(printed, "LLVM cannot emit this file type");
+  passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
   return {bytes.begin(), bytes.end()};
 }
