@@ -1,6 +1,8 @@
 // Traces as text: one step a line, "name key=value key=value". Keys come in the order that print() writes.
 #include <charconv>
-#include <optional>
+#include <initializer_list>
+#include <tuple>
+#include <type_traits>
 
 #include "sched/step.h"
 
@@ -15,21 +17,77 @@ constexpr std::string_view kNames[] = {
 };
 static_assert(std::size(kNames) == std::variant_size_v<Step>);
 
+// One key of a step's text.
 template <class T>
-std::string list(const std::vector<T>& values) {
-  std::string out = "[";
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += ',';
-    out += std::to_string(values[i]);
+struct Field {
+  std::string_view name;
+  T& value;
+};
+template <class T>
+Field(std::string_view, T&) -> Field<T>;
+
+// The keys of a step in the order of its text, which printing and parsing share. S: a step, const or not.
+template <class S>
+auto fields_of(S& s) {
+  using T = std::remove_const_t<S>;
+  const auto stage = Field{"stage", s.stage};
+  if constexpr (std::is_same_v<T, Split>) {
+    return std::tuple(stage, Field{"iter", s.iterator}, Field{"lengths", s.lengths},
+                      Field{"inner", s.inner_to_outer}, Field{"tail", s.tail});
+  } else if constexpr (std::is_same_v<T, FollowSplit>) {
+    return std::tuple(stage, Field{"iter", s.iterator}, Field{"source", s.source_step},
+                      Field{"n_split", s.n_split});
+  } else if constexpr (std::is_same_v<T, FollowFusedSplit>) {
+    return std::tuple(stage, Field{"iter", s.iterator}, Field{"sources", s.source_steps},
+                      Field{"level", s.level}, Field{"factor", s.factor});
+  } else if constexpr (std::is_same_v<T, Fuse>) {
+    return std::tuple(stage, Field{"iters", s.iterators});
+  } else if constexpr (std::is_same_v<T, Reorder>) {
+    return std::tuple(stage, Field{"order", s.order});
+  } else if constexpr (std::is_same_v<T, Annotate>) {
+    return std::tuple(stage, Field{"iter", s.iterator}, Field{"as", s.annotation});
+  } else if constexpr (std::is_same_v<T, Unroll>) {
+    return std::tuple(stage, Field{"max_step", s.auto_max_step});
+  } else if constexpr (std::is_same_v<T, ComputeAt>) {
+    return std::tuple(stage, Field{"target", s.target_stage}, Field{"iter", s.target_iterator});
+  } else if constexpr (std::is_same_v<T, ReverseComputeAt>) {
+    return std::tuple(stage, Field{"producer", s.producer_stage}, Field{"iter", s.producer_iterator});
+  } else if constexpr (std::is_same_v<T, CacheRead>) {
+    return std::tuple(stage, Field{"scope", s.scope}, Field{"readers", s.readers});
+  } else if constexpr (std::is_same_v<T, CacheWrite>) {
+    return std::tuple(stage, Field{"scope", s.scope});
+  } else if constexpr (std::is_same_v<T, Rfactor>) {
+    return std::tuple(stage, Field{"iter", s.iterator}, Field{"axis", s.factor_axis});
+  } else if constexpr (std::is_same_v<T, DecomposeReduction>) {
+    return std::tuple(stage, Field{"iter", s.iterator});
+  } else if constexpr (std::is_same_v<T, StorageAlign>) {
+    return std::tuple(stage, Field{"iter", s.iterator}, Field{"factor", s.factor}, Field{"offset", s.offset});
+  } else if constexpr (std::is_same_v<T, PackLayout>) {
+    return std::tuple(stage, Field{"layout", s.layout});
+  } else if constexpr (std::is_same_v<T, Winograd>) {
+    return std::tuple(stage, Field{"m", s.m});
+  } else {
+    static_assert(std::is_same_v<T, ComputeInline> || std::is_same_v<T, ComputeRoot>);
+    return std::tuple(stage);
   }
+}
+
+// Values as text.
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(int value) { return std::to_string(value); }
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(TailPolicy tail) { return tail == TailPolicy::kPeel ? "peel" : "predicate"; }
+std::string text_of(ir::MemoryScope scope) { return std::string(ir::to_string(scope)); }
+std::string text_of(Annotation annotation) { return std::string(to_string(annotation)); }
+std::string text_of(const LayoutDim& digit) {
+  return text_of(digit.dim) + "/" + text_of(digit.divisor) + "%" + text_of(digit.extent);
+}
+template <class T>
+std::string text_of(const std::vector<T>& values) {
+  std::string out = "[";
+  for (size_t i = 0; i < values.size(); ++i) out += (i > 0 ? "," : "") + text_of(values[i]);
   return out + "]";
 }
-
-std::string key(std::string_view name, int64_t value) {
-  return " " + std::string(name) + "=" + std::to_string(value);
-}
-
-std::string_view scope_name(ir::MemoryScope scope) { return ir::to_string(scope); }
 
 // One line, cut from the left.
 class LineParser {
@@ -49,101 +107,66 @@ class LineParser {
     return w;
   }
 
-  // The text after "NAME=" up to the next space.
-  Result<std::string_view> value(std::string_view name) {
-    const std::string_view w = word();
-    if (w.size() <= name.size() || w.substr(0, name.size()) != name || w[name.size()] != '=')
-      return error("expected '" + std::string(name) + "=...'");
-    return w.substr(name.size() + 1);
+  Status read(const Field<int64_t>& field) {
+    TS_ASSIGN_OR_RETURN(const std::string_view text, value(field.name));
+    if (!parse_whole(text, &field.value)) return error(quoted(field.name) + " is no integer");
+    return {};
   }
 
-  Result<int64_t> integer(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(const std::string_view text, value(name));
-    int64_t out = 0;
-    if (!parse_whole(text, &out)) return error("'" + std::string(name) + "' is no integer");
-    return out;
-  }
-
-  Result<int> position(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(const int64_t v, integer(name));
-    if (v < INT32_MIN || v > INT32_MAX) return error("'" + std::string(name) + "' is out of range");
-    return static_cast<int>(v);
+  Status read(const Field<int>& field) {
+    int64_t wide = 0;
+    TS_RETURN_IF_ERROR(read(Field<int64_t>{field.name, wide}));
+    if (wide < INT32_MIN || wide > INT32_MAX) return error(quoted(field.name) + " is out of range");
+    field.value = static_cast<int>(wide);
+    return {};
   }
 
   template <class T>
-  Result<std::vector<T>> integers(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(std::string_view text, value(name));
-    if (text.size() < 2 || text.front() != '[' || text.back() != ']')
-      return error("'" + std::string(name) + "' is no list like [1,2]");
-    text = text.substr(1, text.size() - 2);
-    std::vector<T> out;
-    while (!text.empty()) {
-      const size_t comma = text.find(',');
+  Status read(const Field<std::vector<T>>& field) {
+    return read_list(field.name, "[1,2]", "holds something that is no integer", [&](std::string_view item) {
       int64_t v = 0;
-      if (!parse_whole(text.substr(0, comma), &v) || static_cast<int64_t>(static_cast<T>(v)) != v)
-        return error("'" + std::string(name) + "' holds something that is no integer");
-      out.push_back(static_cast<T>(v));
-      if (comma == std::string_view::npos) break;
-      text.remove_prefix(comma + 1);
-      if (text.empty()) return error("'" + std::string(name) + "' ends with a comma");
-    }
-    return out;
+      if (!parse_whole(item, &v) || static_cast<int64_t>(static_cast<T>(v)) != v) return false;
+      field.value.push_back(static_cast<T>(v));
+      return true;
+    });
   }
 
-  // dim/divisor%extent, comma separated, in brackets.
-  Result<Layout> layout(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(std::string_view text, value(name));
-    const Error bad = error("'" + std::string(name) + "' is no list like [0/1%3,1/16%4]");
-    if (text.size() < 2 || text.front() != '[' || text.back() != ']') return bad;
-    text = text.substr(1, text.size() - 2);
-    Layout out;
-    while (!text.empty()) {
-      const size_t comma = text.find(',');
-      const std::string_view item = text.substr(0, comma);
-      const size_t slash = item.find('/');
-      const size_t percent = item.find('%');
-      if (slash == std::string_view::npos || percent == std::string_view::npos || percent < slash) return bad;
-      LayoutDim digit;
-      int64_t dim = 0;
-      if (!parse_whole(item.substr(0, slash), &dim) || dim < INT32_MIN || dim > INT32_MAX ||
-          !parse_whole(item.substr(slash + 1, percent - slash - 1), &digit.divisor) ||
-          !parse_whole(item.substr(percent + 1), &digit.extent))
-        return bad;
-      digit.dim = static_cast<int>(dim);
-      out.push_back(digit);
-      if (comma == std::string_view::npos) break;
-      text.remove_prefix(comma + 1);
-      if (text.empty()) return bad;
-    }
-    return out;
+  // dim/divisor%extent
+  Status read(const Field<Layout>& field) {
+    return read_list(
+        field.name, "[0/1%3,1/16%4]", "is no list like [0/1%3,1/16%4]", [&](std::string_view item) {
+          const size_t slash = item.find('/');
+          const size_t percent = item.find('%');
+          if (slash == std::string_view::npos || percent == std::string_view::npos || percent < slash)
+            return false;
+          LayoutDim digit;
+          int64_t dim = 0;
+          if (!parse_whole(item.substr(0, slash), &dim) || dim < INT32_MIN || dim > INT32_MAX ||
+              !parse_whole(item.substr(slash + 1, percent - slash - 1), &digit.divisor) ||
+              !parse_whole(item.substr(percent + 1), &digit.extent))
+            return false;
+          digit.dim = static_cast<int>(dim);
+          field.value.push_back(digit);
+          return true;
+        });
   }
 
-  Result<bool> flag(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(const std::string_view text, value(name));
-    if (text != "true" && text != "false")
-      return error("'" + std::string(name) + "' is neither true nor false");
-    return text == "true";
+  Status read(const Field<bool>& field) {
+    return read_word(field, {true, false}, " is neither true nor false");
+  }
+  Status read(const Field<TailPolicy>& field) {
+    return read_word(field, {TailPolicy::kPredicate, TailPolicy::kPeel}, " is neither predicate nor peel");
+  }
+  Status read(const Field<ir::MemoryScope>& field) {
+    return read_word(field, {ir::MemoryScope::kGlobal, ir::MemoryScope::kShared, ir::MemoryScope::kLocal},
+                     " is none of global, shared, local");
   }
 
-  Result<TailPolicy> tail(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(const std::string_view text, value(name));
-    if (text != "predicate" && text != "peel")
-      return error("'" + std::string(name) + "' is neither predicate nor peel");
-    return text == "peel" ? TailPolicy::kPeel : TailPolicy::kPredicate;
-  }
-
-  Result<ir::MemoryScope> scope(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(const std::string_view text, value(name));
-    for (const auto s : {ir::MemoryScope::kGlobal, ir::MemoryScope::kShared, ir::MemoryScope::kLocal}) {
-      if (text == scope_name(s)) return s;
-    }
-    return error("'" + std::string(name) + "' is none of global, shared, local");
-  }
-
-  Result<Annotation> annotation(std::string_view name) {
-    TS_ASSIGN_OR_RETURN(const std::string_view text, value(name));
+  Status read(const Field<Annotation>& field) {
+    TS_ASSIGN_OR_RETURN(const std::string_view text, value(field.name));
     for (int a = 0; a <= static_cast<int>(Annotation::kThreadZ); ++a) {
-      if (text == to_string(static_cast<Annotation>(a))) return static_cast<Annotation>(a);
+      field.value = static_cast<Annotation>(a);
+      if (text == to_string(field.value)) return {};
     }
     return error("unknown annotation '" + std::string(text.substr(0, 40)) + "'");
   }
@@ -155,6 +178,45 @@ class LineParser {
   }
 
  private:
+  static std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+
+  // The text after "NAME=" up to the next space.
+  Result<std::string_view> value(std::string_view name) {
+    const std::string_view w = word();
+    if (w.size() <= name.size() || w.substr(0, name.size()) != name || w[name.size()] != '=')
+      return error("expected '" + std::string(name) + "=...'");
+    return w.substr(name.size() + 1);
+  }
+
+  // Items separated by commas, in brackets.
+  template <class ReadItem>
+  Status read_list(std::string_view name, const std::string& example, const std::string& wrong_item,
+                   const ReadItem& read_item) {
+    TS_ASSIGN_OR_RETURN(std::string_view text, value(name));
+    if (text.size() < 2 || text.front() != '[' || text.back() != ']')
+      return error(quoted(name) + " is no list like " + example);
+    text = text.substr(1, text.size() - 2);
+    while (!text.empty()) {
+      const size_t comma = text.find(',');
+      if (!read_item(text.substr(0, comma))) return error(quoted(name) + " " + wrong_item);
+      if (comma == std::string_view::npos) break;
+      text.remove_prefix(comma + 1);
+      if (text.empty()) return error(quoted(name) + " ends with a comma");
+    }
+    return {};
+  }
+
+  template <class T>
+  Status read_word(const Field<T>& field, std::initializer_list<T> values, std::string_view otherwise) {
+    TS_ASSIGN_OR_RETURN(const std::string_view text, value(field.name));
+    for (const T v : values) {
+      if (text != text_of(v)) continue;
+      field.value = v;
+      return {};
+    }
+    return error(quoted(field.name) + std::string(otherwise));
+  }
+
   static bool parse_whole(std::string_view text, int64_t* out) {
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *out);
     return code == std::errc() && end == text.data() + text.size();
@@ -167,129 +229,19 @@ class LineParser {
   size_t number_;
 };
 
-Result<Step> parse_step(std::string_view name, LineParser& p) {
-  if (name == "split") {
-    Split s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterator, p.position("iter"));
-    TS_ASSIGN_OR_RETURN(s.lengths, p.integers<int64_t>("lengths"));
-    TS_ASSIGN_OR_RETURN(s.inner_to_outer, p.flag("inner"));
-    TS_ASSIGN_OR_RETURN(s.tail, p.tail("tail"));
-    return Step(s);
+template <size_t kIndex = 0>
+Result<Step> parse_step(std::string_view name, LineParser& parser) {
+  if constexpr (kIndex == std::size(kNames)) {
+    return parser.error("unknown step '" + std::string(name.substr(0, 40)) + "'");
+  } else {
+    if (name != kNames[kIndex]) return parse_step<kIndex + 1>(name, parser);
+    std::variant_alternative_t<kIndex, Step> step;
+    Status status;
+    std::apply([&](const auto&... field) { (void)(... && (status = parser.read(field)).ok()); },
+               fields_of(step));
+    if (!status.ok()) return status.error();
+    return Step(std::move(step));
   }
-  if (name == "follow_split") {
-    FollowSplit s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterator, p.position("iter"));
-    TS_ASSIGN_OR_RETURN(s.source_step, p.position("source"));
-    TS_ASSIGN_OR_RETURN(s.n_split, p.position("n_split"));
-    return Step(s);
-  }
-  if (name == "follow_fused_split") {
-    FollowFusedSplit s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterator, p.position("iter"));
-    TS_ASSIGN_OR_RETURN(s.source_steps, p.integers<int>("sources"));
-    TS_ASSIGN_OR_RETURN(s.level, p.position("level"));
-    TS_ASSIGN_OR_RETURN(s.factor, p.flag("factor"));
-    return Step(s);
-  }
-  if (name == "fuse") {
-    Fuse s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterators, p.integers<int>("iters"));
-    return Step(s);
-  }
-  if (name == "reorder") {
-    Reorder s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.order, p.integers<int>("order"));
-    return Step(s);
-  }
-  if (name == "annotate") {
-    Annotate s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterator, p.position("iter"));
-    TS_ASSIGN_OR_RETURN(s.annotation, p.annotation("as"));
-    return Step(s);
-  }
-  if (name == "unroll") {
-    Unroll s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.auto_max_step, p.integer("max_step"));
-    return Step(s);
-  }
-  if (name == "compute_at") {
-    ComputeAt s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.target_stage, p.position("target"));
-    TS_ASSIGN_OR_RETURN(s.target_iterator, p.position("iter"));
-    return Step(s);
-  }
-  if (name == "reverse_compute_at") {
-    ReverseComputeAt s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.producer_stage, p.position("producer"));
-    TS_ASSIGN_OR_RETURN(s.producer_iterator, p.position("iter"));
-    return Step(s);
-  }
-  if (name == "compute_inline") {
-    ComputeInline s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    return Step(s);
-  }
-  if (name == "compute_root") {
-    ComputeRoot s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    return Step(s);
-  }
-  if (name == "cache_read") {
-    CacheRead s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.scope, p.scope("scope"));
-    TS_ASSIGN_OR_RETURN(s.readers, p.integers<int>("readers"));
-    return Step(s);
-  }
-  if (name == "cache_write") {
-    CacheWrite s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.scope, p.scope("scope"));
-    return Step(s);
-  }
-  if (name == "rfactor") {
-    Rfactor s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterator, p.position("iter"));
-    TS_ASSIGN_OR_RETURN(s.factor_axis, p.position("axis"));
-    return Step(s);
-  }
-  if (name == "decompose_reduction") {
-    DecomposeReduction s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterator, p.position("iter"));
-    return Step(s);
-  }
-  if (name == "storage_align") {
-    StorageAlign s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.iterator, p.position("iter"));
-    TS_ASSIGN_OR_RETURN(s.factor, p.integer("factor"));
-    TS_ASSIGN_OR_RETURN(s.offset, p.integer("offset"));
-    return Step(s);
-  }
-  if (name == "pack_layout") {
-    PackLayout s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.layout, p.layout("layout"));
-    return Step(s);
-  }
-  if (name == "winograd") {
-    Winograd s;
-    TS_ASSIGN_OR_RETURN(s.stage, p.position("stage"));
-    TS_ASSIGN_OR_RETURN(s.m, p.integer("m"));
-    return Step(s);
-  }
-  return p.error("unknown step '" + std::string(name.substr(0, 40)) + "'");
 }
 
 }  // namespace
@@ -298,63 +250,11 @@ std::string_view step_name(const Step& step) { return kNames[step.index()]; }
 
 std::string print(const Step& step) {
   std::string out(step_name(step));
+  const auto add = [&](const auto& field) {
+    out += " " + std::string(field.name) + "=" + text_of(field.value);
+  };
   std::visit(
-      ir::overloaded{
-          [&](const Split& s) {
-            out += key("stage", s.stage) + key("iter", s.iterator) + " lengths=" + list(s.lengths) +
-                   " inner=" + (s.inner_to_outer ? "true" : "false") +
-                   " tail=" + (s.tail == TailPolicy::kPeel ? "peel" : "predicate");
-          },
-          [&](const FollowSplit& s) {
-            out += key("stage", s.stage) + key("iter", s.iterator) + key("source", s.source_step) +
-                   key("n_split", s.n_split);
-          },
-          [&](const FollowFusedSplit& s) {
-            out += key("stage", s.stage) + key("iter", s.iterator) + " sources=" + list(s.source_steps) +
-                   key("level", s.level) + " factor=" + (s.factor ? "true" : "false");
-          },
-          [&](const Fuse& s) { out += key("stage", s.stage) + " iters=" + list(s.iterators); },
-          [&](const Reorder& s) { out += key("stage", s.stage) + " order=" + list(s.order); },
-          [&](const Annotate& s) {
-            out += key("stage", s.stage) + key("iter", s.iterator) +
-                   " as=" + std::string(to_string(s.annotation));
-          },
-          [&](const Unroll& s) { out += key("stage", s.stage) + key("max_step", s.auto_max_step); },
-          [&](const ComputeAt& s) {
-            out += key("stage", s.stage) + key("target", s.target_stage) + key("iter", s.target_iterator);
-          },
-          [&](const ReverseComputeAt& s) {
-            out +=
-                key("stage", s.stage) + key("producer", s.producer_stage) + key("iter", s.producer_iterator);
-          },
-          [&](const ComputeInline& s) { out += key("stage", s.stage); },
-          [&](const ComputeRoot& s) { out += key("stage", s.stage); },
-          [&](const CacheRead& s) {
-            out += key("stage", s.stage) + " scope=" + std::string(scope_name(s.scope)) +
-                   " readers=" + list(s.readers);
-          },
-          [&](const CacheWrite& s) {
-            out += key("stage", s.stage) + " scope=" + std::string(scope_name(s.scope));
-          },
-          [&](const Rfactor& s) {
-            out += key("stage", s.stage) + key("iter", s.iterator) + key("axis", s.factor_axis);
-          },
-          [&](const DecomposeReduction& s) { out += key("stage", s.stage) + key("iter", s.iterator); },
-          [&](const StorageAlign& s) {
-            out += key("stage", s.stage) + key("iter", s.iterator) + key("factor", s.factor) +
-                   key("offset", s.offset);
-          },
-          [&](const PackLayout& s) {
-            out += key("stage", s.stage) + " layout=[";
-            for (size_t i = 0; i < s.layout.size(); ++i) {
-              const LayoutDim& digit = s.layout[i];
-              out += (i > 0 ? "," : "") + std::to_string(digit.dim) + "/" + std::to_string(digit.divisor) +
-                     "%" + std::to_string(digit.extent);
-            }
-            out += "]";
-          },
-          [&](const Winograd& s) { out += key("stage", s.stage) + key("m", s.m); },
-      },
+      [&](const auto& s) { std::apply([&](const auto&... field) { (add(field), ...); }, fields_of(s)); },
       step);
   return out;
 }
