@@ -15,34 +15,6 @@ using sched::Annotation;
 size_t at(int i) { return static_cast<size_t>(i); }
 bool is_thread(Annotation a) { return a >= Annotation::kVThread; }
 
-std::pair<ir::ForKind, ir::ThreadAxis> kind_of(Annotation annotation) {
-  switch (annotation) {
-    case Annotation::kNone:
-      return {ir::ForKind::kSerial, ir::ThreadAxis::kNone};
-    case Annotation::kUnroll:
-      return {ir::ForKind::kUnrolled, ir::ThreadAxis::kNone};
-    case Annotation::kVectorize:
-      return {ir::ForKind::kVectorized, ir::ThreadAxis::kNone};
-    case Annotation::kParallel:
-      return {ir::ForKind::kParallel, ir::ThreadAxis::kNone};
-    case Annotation::kVThread:
-      return {ir::ForKind::kThread, ir::ThreadAxis::kVirtual};
-    case Annotation::kBlockX:
-      return {ir::ForKind::kThread, ir::ThreadAxis::kBlockX};
-    case Annotation::kThreadX:
-      return {ir::ForKind::kThread, ir::ThreadAxis::kThreadX};
-    case Annotation::kBlockY:
-      return {ir::ForKind::kThread, ir::ThreadAxis::kBlockY};
-    case Annotation::kThreadY:
-      return {ir::ForKind::kThread, ir::ThreadAxis::kThreadY};
-    case Annotation::kBlockZ:
-      return {ir::ForKind::kThread, ir::ThreadAxis::kBlockZ};
-    case Annotation::kThreadZ:
-      return {ir::ForKind::kThread, ir::ThreadAxis::kThreadZ};
-  }
-  return {ir::ForKind::kSerial, ir::ThreadAxis::kNone};
-}
-
 enum class Truth : uint8_t { kNo, kYes, kOpen };
 
 class ScheduleWalker {
@@ -103,8 +75,8 @@ class ScheduleWalker {
       *value = FormArena::constant(0);
       return false;
     }
-    const auto [kind, thread] = kind_of(annotation);
-    *value = collector_.enter_loop(kind, thread, extent, outermost ? stage.auto_unroll_max_step : 0);
+    *value = collector_.enter_loop(sched::loop_kind(annotation), sched::thread_axis(annotation), extent,
+                                   outermost ? stage.auto_unroll_max_step : 0);
     if (bind) loop_bindings_.emplace_back(bounds_.loop_vars[s][at(leaf)].get(), *value);
     return true;
   }

@@ -15,53 +15,6 @@ namespace {
 
 size_t at(int i) { return static_cast<size_t>(i); }
 
-ir::ForKind kind_of(Annotation a) {
-  switch (a) {
-    case Annotation::kNone:
-      return ir::ForKind::kSerial;
-    case Annotation::kUnroll:
-      return ir::ForKind::kUnrolled;
-    case Annotation::kVectorize:
-      return ir::ForKind::kVectorized;
-    case Annotation::kParallel:
-      return ir::ForKind::kParallel;
-    case Annotation::kVThread:
-    case Annotation::kBlockX:
-    case Annotation::kBlockY:
-    case Annotation::kBlockZ:
-    case Annotation::kThreadX:
-    case Annotation::kThreadY:
-    case Annotation::kThreadZ:
-      return ir::ForKind::kThread;
-  }
-  return ir::ForKind::kSerial;
-}
-
-ir::ThreadAxis thread_of(Annotation a) {
-  switch (a) {
-    case Annotation::kVThread:
-      return ir::ThreadAxis::kVirtual;
-    case Annotation::kBlockX:
-      return ir::ThreadAxis::kBlockX;
-    case Annotation::kBlockY:
-      return ir::ThreadAxis::kBlockY;
-    case Annotation::kBlockZ:
-      return ir::ThreadAxis::kBlockZ;
-    case Annotation::kThreadX:
-      return ir::ThreadAxis::kThreadX;
-    case Annotation::kThreadY:
-      return ir::ThreadAxis::kThreadY;
-    case Annotation::kThreadZ:
-      return ir::ThreadAxis::kThreadZ;
-    case Annotation::kNone:
-    case Annotation::kUnroll:
-    case Annotation::kVectorize:
-    case Annotation::kParallel:
-      break;
-  }
-  return ir::ThreadAxis::kNone;
-}
-
 bool is_arg(ir::Combiner c) { return c == ir::Combiner::kArgMax || c == ir::Combiner::kArgMin; }
 
 void append(std::vector<Stmt>& list, Stmt s) {
@@ -359,7 +312,7 @@ Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent, cons
   const sched::Stage& stage = schedule_.stages[s];
   const int leaf = stage.leaves[at(position)];
   const sched::Iterator& iterator = stage.iterators[at(leaf)];
-  const ir::ForKind kind = kind_of(iterator.annotation);
+  const ir::ForKind kind = sched::loop_kind(iterator.annotation);
   if (extent == 1 && !varies && kind != ir::ForKind::kThread) {
     leaf_values_[s][at(leaf)] = 0;
     return nest(s, std::move(state), position + 1);
@@ -368,7 +321,7 @@ Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent, cons
   out.var = ir::Var(iterator.name);
   out.extent = varies ? arena_.to_expr(arena_.minimum(fewer, extent)) : Expr(extent);
   out.kind = kind;
-  out.thread = thread_of(iterator.annotation);
+  out.thread = sched::thread_axis(iterator.annotation);
   if (state.outermost) out.auto_unroll_max_step = stage.auto_unroll_max_step;
   state.outermost = false;
   const IndexArena::Mark mark = arena_.mark();

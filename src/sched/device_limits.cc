@@ -12,7 +12,7 @@ Error illegal(const Stage& stage, std::string reason) {
 }
 
 // 0, 1, 2 for threadIdx.x, y, z; -1 otherwise.
-int thread_axis(Annotation a) {
+int thread_dimension(Annotation a) {
   switch (a) {
     case Annotation::kThreadX:
       return 0;
@@ -89,7 +89,7 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
                                     std::to_string(device.max_vthread_extent));
         continue;
       }
-      const int axis = thread_axis(it.annotation);
+      const int axis = thread_dimension(it.annotation);
       if (axis < 0) continue;
       int64_t& threads = kernel.threads[static_cast<size_t>(axis)];
       if (threads != 0 && threads != extent)

@@ -34,6 +34,53 @@ std::string_view to_string(Annotation annotation) {
   return "?";
 }
 
+ir::ForKind loop_kind(Annotation annotation) {
+  switch (annotation) {
+    case Annotation::kNone:
+      return ir::ForKind::kSerial;
+    case Annotation::kUnroll:
+      return ir::ForKind::kUnrolled;
+    case Annotation::kVectorize:
+      return ir::ForKind::kVectorized;
+    case Annotation::kParallel:
+      return ir::ForKind::kParallel;
+    case Annotation::kVThread:
+    case Annotation::kBlockX:
+    case Annotation::kBlockY:
+    case Annotation::kBlockZ:
+    case Annotation::kThreadX:
+    case Annotation::kThreadY:
+    case Annotation::kThreadZ:
+      return ir::ForKind::kThread;
+  }
+  return ir::ForKind::kSerial;
+}
+
+ir::ThreadAxis thread_axis(Annotation annotation) {
+  switch (annotation) {
+    case Annotation::kVThread:
+      return ir::ThreadAxis::kVirtual;
+    case Annotation::kBlockX:
+      return ir::ThreadAxis::kBlockX;
+    case Annotation::kBlockY:
+      return ir::ThreadAxis::kBlockY;
+    case Annotation::kBlockZ:
+      return ir::ThreadAxis::kBlockZ;
+    case Annotation::kThreadX:
+      return ir::ThreadAxis::kThreadX;
+    case Annotation::kThreadY:
+      return ir::ThreadAxis::kThreadY;
+    case Annotation::kThreadZ:
+      return ir::ThreadAxis::kThreadZ;
+    case Annotation::kNone:
+    case Annotation::kUnroll:
+    case Annotation::kVectorize:
+    case Annotation::kParallel:
+      break;
+  }
+  return ir::ThreadAxis::kNone;
+}
+
 void Stage::set_op(ir::OperationRef new_op) {
   op = std::move(new_op);
   auto list = std::make_shared<LoadList>();

@@ -35,6 +35,9 @@ enum class Annotation : uint8_t {
   kThreadZ,
 };
 std::string_view to_string(Annotation annotation);
+// What a loop with the annotation becomes in a program.
+ir::ForKind loop_kind(Annotation annotation);
+ir::ThreadAxis thread_axis(Annotation annotation);  // kNone unless loop_kind() is kThread
 
 // What happens when factors do not divide the extent.
 enum class TailPolicy : uint8_t {

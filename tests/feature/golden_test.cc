@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "feature/per_store.h"
 #include "sched/step.h"
+#include "support/ansor_records.h"
 
 namespace tensorsmith::feature {
 namespace {
@@ -25,22 +24,6 @@ using Json = nlohmann::json;
 using namespace sched;  // NOLINT: the steps by their names
 
 const std::string kData = TENSORSMITH_SOURCE_DIR "/../shared/data/ansor/";
-
-std::vector<std::string> lines_of(const std::string& path) {
-  std::vector<std::string> lines;
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
-      popen(("zstd -dcq '" + path + "' 2>/dev/null").c_str(), "r"), pclose);
-  std::string line;
-  for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get())) {
-    if (c != '\n') {
-      line += static_cast<char>(c);
-      continue;
-    }
-    lines.push_back(line);
-    line.clear();
-  }
-  return lines;
-}
 
 std::vector<Axis> axes(const std::string& prefix, const std::vector<int64_t>& extents) {
   std::vector<Axis> out;
@@ -99,34 +82,6 @@ std::optional<ir::Workload> workload_of(const std::string& key) {
   return std::nullopt;
 }
 
-ir::MemoryScope scope_of(const std::string& name) {
-  return name == "shared"  ? ir::MemoryScope::kShared
-         : name == "local" ? ir::MemoryScope::kLocal
-                           : ir::MemoryScope::kGlobal;
-}
-
-Step step_of(const Json& s) {
-  const std::string kind = s[0];
-  if (kind == "SP")
-    return Split{s[1], s[2], s[4].get<std::vector<int64_t>>(), s[5] != 0, TailPolicy::kPredicate};
-  if (kind == "FSP") return FollowSplit{s[1], s[2], s[3], s[4]};
-  if (kind == "FFSP") return FollowFusedSplit{s[1], s[2], s[3].get<std::vector<int>>(), s[4], s[5] != 0};
-  if (kind == "RE") return Reorder{s[1], s[2].get<std::vector<int>>()};
-  if (kind == "FU") return Fuse{s[1], s[2].get<std::vector<int>>()};
-  if (kind == "AN") return Annotate{s[1], s[2], static_cast<Annotation>(s[3].get<int>())};
-  if (kind == "PR") {
-    const std::string pragma = s[3];
-    return Unroll{s[1], std::stoll(pragma.substr(pragma.find('$') + 1))};
-  }
-  if (kind == "CA") return ComputeAt{s[1], s[2], s[3]};
-  if (kind == "CI") return ComputeInline{s[1]};
-  if (kind == "CR") return ComputeRoot{s[1]};
-  if (kind == "CHR") return CacheRead{s[1], scope_of(s[2]), s[3].get<std::vector<int>>()};
-  if (kind == "CHW") return CacheWrite{s[1], scope_of(s[2])};
-  if (kind == "RF") return Rfactor{s[1], s[2], s[3]};
-  return StorageAlign{s[1], s[2], s[3], s[4]};
-}
-
 using Row = std::vector<double>;
 
 // The golden rows are in another order (that of a hash map), and so are buffers of equal lines and bytes. The
@@ -156,7 +111,7 @@ std::vector<int> disagreement(const Row& ours, const Row& golden) {
 }
 
 TEST(GoldenFeatures, CpuRecordsAgreeWithTvm) {
-  const std::vector<std::string> lines = lines_of(kData + "features.golden.jsonl.zst");
+  const std::vector<std::string> lines = test::zst_lines(kData + "features.golden.jsonl.zst");
   if (lines.empty()) GTEST_SKIP() << "no " << kData << "features.golden.jsonl.zst, or no zstd";
   const bool verbose = std::getenv("TENSORSMITH_VERBOSE") != nullptr;
   int64_t records = 0, exact = 0, values = 0, wrong_values = 0, failed = 0, shown = 0;
@@ -171,7 +126,7 @@ TEST(GoldenFeatures, CpuRecordsAgreeWithTvm) {
     ScheduleBuilder builder(*workload);
     Status status;
     for (const Json& s : state[1][1]) {
-      status = builder.apply(step_of(s));
+      status = builder.apply(test::ansor_step(s));
       if (!status.ok()) break;
     }
     if (!status.ok()) {

@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <cstdio>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "sched/step.h"
+#include "support/ansor_records.h"
 
 namespace tensorsmith::sched {
 namespace {
@@ -210,52 +209,6 @@ class DagParser {
   bool failed_ = false;
 };
 
-ir::MemoryScope scope_of(const std::string& name) {
-  return name == "shared"  ? ir::MemoryScope::kShared
-         : name == "local" ? ir::MemoryScope::kLocal
-                           : ir::MemoryScope::kGlobal;
-}
-
-Step step_of(const Json& s) {
-  const std::string kind = s[0];
-  if (kind == "SP")
-    return Split{s[1], s[2], s[4].get<std::vector<int64_t>>(), s[5] != 0, TailPolicy::kPredicate};
-  if (kind == "FSP") return FollowSplit{s[1], s[2], s[3], s[4]};
-  if (kind == "FFSP") return FollowFusedSplit{s[1], s[2], s[3].get<std::vector<int>>(), s[4], s[5] != 0};
-  if (kind == "RE") return Reorder{s[1], s[2].get<std::vector<int>>()};
-  if (kind == "FU") return Fuse{s[1], s[2].get<std::vector<int>>()};
-  if (kind == "AN") return Annotate{s[1], s[2], static_cast<Annotation>(s[3].get<int>())};
-  if (kind == "PR") {
-    const std::string pragma = s[3];
-    return Unroll{s[1], std::stoll(pragma.substr(pragma.find('$') + 1))};
-  }
-  if (kind == "CA") return ComputeAt{s[1], s[2], s[3]};
-  if (kind == "CI") return ComputeInline{s[1]};
-  if (kind == "CR") return ComputeRoot{s[1]};
-  if (kind == "CHR") return CacheRead{s[1], scope_of(s[2]), s[3].get<std::vector<int>>()};
-  if (kind == "CHW") return CacheWrite{s[1], scope_of(s[2])};
-  if (kind == "RF") return Rfactor{s[1], s[2], s[3]};
-  return StorageAlign{s[1], s[2], s[3], s[4]};
-}
-
-// Decompressed lines of a .zst file, every nth.
-std::vector<std::string> lines_of(const std::string& path, size_t every) {
-  std::vector<std::string> lines;
-  const std::string command = "zstd -dcq '" + path + "' 2>/dev/null";
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::string line;
-  size_t number = 0;
-  for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get())) {
-    if (c != '\n') {
-      line += static_cast<char>(c);
-      continue;
-    }
-    if (number++ % every == 0) lines.push_back(line);
-    line.clear();
-  }
-  return lines;
-}
-
 TEST(AnsorSteps, RecordsApplyStepByStep) {
   std::ifstream file(kData + "workloads.json");
   if (!file) GTEST_SKIP() << "no " << kData << "workloads.json";
@@ -267,7 +220,7 @@ TEST(AnsorSteps, RecordsApplyStepByStep) {
     parsed[key] = *workload;
   }
   for (const char* name : {"v100", "k80", "mi50", "xeon8358"}) {
-    const std::vector<std::string> lines = lines_of(kData + name + ".jsonl.zst", 20);
+    const std::vector<std::string> lines = test::zst_lines(kData + name + ".jsonl.zst", 20);
     if (lines.empty()) GTEST_SKIP() << "cannot decompress " << name << ".jsonl.zst";
     int failures = 0;
     for (const std::string& line : lines) {
@@ -278,7 +231,7 @@ TEST(AnsorSteps, RecordsApplyStepByStep) {
       ASSERT_NE(workload, parsed.end()) << key;
       ScheduleBuilder builder(workload->second);
       for (const Json& s : state[1][1]) {
-        const Status status = builder.apply(step_of(s));
+        const Status status = builder.apply(test::ansor_step(s));
         if (status.ok()) continue;
         if (++failures <= 3)
           ADD_FAILURE() << name << ": " << status.error().message() << "\n"
