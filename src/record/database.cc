@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "record/jsonl.h"
+#include "record/sqlite_statement.h"
 
 namespace tensorsmith::record {
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr int kApplicationId = 0x54534d74;  // "TSmt"
 constexpr int kSchemaVersion = 1;
-constexpr int kBusyTimeoutMs = 60'000;
 // A full structural check at every open is cheap up to here; larger files are checked by check_integrity().
 constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
 constexpr size_t kImportBatch = 512;
@@ -39,122 +39,6 @@ CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache
 constexpr const char* kColumns =
     "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
     "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, origin";
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
-// The error for a failed SQLite call on the file.
-Error sqlite_error(sqlite3* db, int code, const std::string& path) {
-  const std::string detail =
-      db != nullptr && sqlite3_errcode(db) != SQLITE_OK ? sqlite3_errmsg(db) : sqlite3_errstr(code);
-  const int os_error = db != nullptr ? sqlite3_system_errno(db) : 0;
-  const std::string os = os_error != 0 ? std::string(" (") + std::strerror(os_error) + ")" : std::string();
-  switch (code & 0xff) {
-    case SQLITE_NOTADB:
-      return {ErrorCode::kCorrupt, path,
-              "is no SQLite database, so no Tensorsmith database; name another file, or move this one away"};
-    case SQLITE_CORRUPT:
-      return {ErrorCode::kCorrupt, path,
-              "the database is damaged (" + detail +
-                  "); restore a copy, or save what is readable with \"sqlite3 FILE .recover\""};
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return {ErrorCode::kTimeout, path,
-              "another process kept the database locked for " + std::to_string(kBusyTimeoutMs / 1000) +
-                  " s; let it finish and run again"};
-    case SQLITE_FULL:
-      return {ErrorCode::kIo, path, "disk full, nothing of this change was written; free some space"};
-    case SQLITE_READONLY:
-      return {ErrorCode::kIo, path, "the database or its folder is not writable (" + detail + ")"};
-    case SQLITE_CANTOPEN:
-      // SQLite's ENOENT may be of the file that it then could not create.
-      if (os_error == ENOENT && access(folder_of(path).c_str(), F_OK) == 0)
-        return {ErrorCode::kIo, path, "cannot be created: its folder is not writable; name another place"};
-      return {os_error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
-              "cannot be opened or created" + os + "; check that its folder exists and is accessible"};
-    case SQLITE_IOERR:
-      if (os_error == ENOSPC)
-        return {ErrorCode::kIo, path, "disk full, nothing of this change was written; free some space"};
-      return {ErrorCode::kIo, path, "reading or writing failed: " + detail + os};
-    case SQLITE_TOOBIG:
-      return {ErrorCode::kInvalidArgument, path, "a value is too large for the database: " + detail};
-    default:
-      return {ErrorCode::kIo, path, "database error: " + detail + os};
-  }
-}
-
-// A prepared statement; column access after step() returned true.
-class Statement {
- public:
-  Statement(sqlite3* db, const std::string& path, const std::string& sql) : db_(db), path_(path) {
-    code_ = sqlite3_prepare_v2(db, sql.c_str(), static_cast<int>(sql.size()), &statement_, nullptr);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& bind(std::string_view text) {
-    keep(sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(), text.size(),
-                             SQLITE_TRANSIENT, SQLITE_UTF8));
-    return *this;
-  }
-  Statement& bind(int64_t value) {
-    keep(sqlite3_bind_int64(statement_, ++bound_, value));
-    return *this;
-  }
-  Statement& bind(double value) {
-    keep(sqlite3_bind_double(statement_, ++bound_, value));
-    return *this;
-  }
-  Statement& bind_null() {
-    keep(sqlite3_bind_null(statement_, ++bound_));
-    return *this;
-  }
-  Statement& bind_blob(const void* data, size_t bytes) {
-    // A null pointer would bind NULL; an empty blob is meant.
-    keep(bytes == 0 ? sqlite3_bind_zeroblob(statement_, ++bound_, 0)
-                    : sqlite3_bind_blob64(statement_, ++bound_, data, bytes, SQLITE_TRANSIENT));
-    return *this;
-  }
-  // True: a row is there. False: done.
-  Result<bool> step() {
-    if (code_ == SQLITE_OK) {
-      code_ = sqlite3_step(statement_);
-      if (code_ == SQLITE_ROW) return code_ = SQLITE_OK, true;
-      if (code_ == SQLITE_DONE) return code_ = SQLITE_OK, false;
-    }
-    return sqlite_error(db_, code_, path_);
-  }
-  void reset() {
-    sqlite3_reset(statement_);
-    bound_ = 0;
-  }
-
-  std::string text(int column) const {
-    const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    if (data == nullptr) return {};
-    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
-  }
-  std::string_view blob(int column) const {
-    const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
-    if (data == nullptr) return {};
-    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
-  }
-  int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  double real(int column) const { return sqlite3_column_double(statement_, column); }
-
- private:
-  void keep(int code) {
-    if (code_ == SQLITE_OK) code_ = code;
-  }
-  sqlite3* db_;
-  const std::string& path_;
-  sqlite3_stmt* statement_ = nullptr;
-  int code_ = SQLITE_OK;
-  int bound_ = 0;
-};
 
 // Doubles as little-endian IEEE 754, whatever the machine.
 std::string encode_doubles(const std::vector<double>& values) {

@@ -1,0 +1,91 @@
+// SQLite statements and errors. For use inside the room: no other header shows SQLite.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tensorsmith::record {
+
+// How long a call waits for another process's lock.
+inline constexpr int kBusyTimeoutMs = 60'000;
+
+// The error for a failed SQLite call on the file; says what the user can do.
+Error sqlite_error(sqlite3* db, int code, const std::string& path);
+
+// A prepared statement; column access after step() returned true.
+class Statement {
+ public:
+  Statement(sqlite3* db, const std::string& path, const std::string& sql) : db_(db), path_(path) {
+    code_ = sqlite3_prepare_v2(db, sql.c_str(), static_cast<int>(sql.size()), &statement_, nullptr);
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& bind(std::string_view text) {
+    keep(sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(), text.size(),
+                             SQLITE_TRANSIENT, SQLITE_UTF8));
+    return *this;
+  }
+  Statement& bind(int64_t value) {
+    keep(sqlite3_bind_int64(statement_, ++bound_, value));
+    return *this;
+  }
+  Statement& bind(double value) {
+    keep(sqlite3_bind_double(statement_, ++bound_, value));
+    return *this;
+  }
+  Statement& bind_null() {
+    keep(sqlite3_bind_null(statement_, ++bound_));
+    return *this;
+  }
+  Statement& bind_blob(const void* data, size_t bytes) {
+    // A null pointer would bind NULL; an empty blob is meant.
+    keep(bytes == 0 ? sqlite3_bind_zeroblob(statement_, ++bound_, 0)
+                    : sqlite3_bind_blob64(statement_, ++bound_, data, bytes, SQLITE_TRANSIENT));
+    return *this;
+  }
+  // True: a row is there. False: done.
+  Result<bool> step() {
+    if (code_ == SQLITE_OK) {
+      code_ = sqlite3_step(statement_);
+      if (code_ == SQLITE_ROW) return code_ = SQLITE_OK, true;
+      if (code_ == SQLITE_DONE) return code_ = SQLITE_OK, false;
+    }
+    return sqlite_error(db_, code_, path_);
+  }
+  void reset() {
+    sqlite3_reset(statement_);
+    bound_ = 0;
+  }
+
+  std::string text(int column) const {
+    const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    if (data == nullptr) return {};
+    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+  std::string_view blob(int column) const {
+    const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+    if (data == nullptr) return {};
+    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+  int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  double real(int column) const { return sqlite3_column_double(statement_, column); }
+
+ private:
+  void keep(int code) {
+    if (code_ == SQLITE_OK) code_ = code;
+  }
+  sqlite3* db_;
+  const std::string& path_;
+  sqlite3_stmt* statement_ = nullptr;
+  int code_ = SQLITE_OK;
+  int bound_ = 0;
+};
+
+}  // namespace tensorsmith::record
