@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include "record/database.h"
+#include "sched/device_limits.h"
 
 namespace tensorsmith::tools {
 namespace {
 
-// The schedule of a record, if the workload still takes it.
-Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::string& text) {
+// The schedule of a record, if the workload still takes it and the device can run it: imported records may
+// come from anywhere.
+Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::string& text,
+                                      const target::Device& device) {
   TS_ASSIGN_OR_RETURN(sched::Trace trace, sched::parse_trace(text));
-  TS_RETURN_IF_ERROR(sched::replay(workload, trace));
+  TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(workload, trace));
+  TS_ASSIGN_OR_RETURN(const sched::Bounds bounds, sched::infer_bounds(schedule));
+  TS_RETURN_IF_ERROR(sched::check_device_limits(schedule, bounds, device));
   return trace;
 }
 
@@ -28,7 +33,7 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
   for (size_t t = 0; t < partition.tasks.size(); ++t) {
     TS_ASSIGN_OR_RETURN(const auto best, db->best(partition.tasks[t].key, device.key(), settings));
     if (!best) continue;
-    auto trace = replayable_trace(partition.tasks[t].workload, best->trace);
+    auto trace = replayable_trace(partition.tasks[t].workload, best->trace, device);
     if (!trace.ok()) {
       if (skipped++ == 0) {
         first_skipped = fmt::format("task {}: {}", partition.tasks[t].name, trace.error().message());

@@ -98,5 +98,16 @@ TEST_F(TunedSchedules, ATraceThatParsesButDoesNotReplayIsNamed) {
     EXPECT_NE(log_.messages[0].find(words), std::string::npos) << words << ": " << log_.messages[0];
 }
 
+TEST_F(TunedSchedules, ATraceForAnotherKindOfDeviceIsNamed) {
+  write_records({kGood, kGood, "annotate stage=2 iter=0 as=threadIdx.x\n"});
+  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(*found, 2U);
+  EXPECT_TRUE(schedules_[2].trace.steps.empty());
+  ASSERT_EQ(log_.messages.size(), 1U);
+  for (const char* words : {"1 of 3 tasks", "matmul_24", "threadIdx.x", "is a CPU"})
+    EXPECT_NE(log_.messages[0].find(words), std::string::npos) << words << ": " << log_.messages[0];
+}
+
 }  // namespace
 }  // namespace tensorsmith::tools
