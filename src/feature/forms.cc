@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "base/floor_div.h"
+
 namespace tensorsmith::feature {
 
 namespace {
@@ -17,16 +19,14 @@ int64_t multiply(int64_t a, int64_t b) {
   if (__builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kUnknownBound : -kUnknownBound;
   return clamp(product);
 }
-int64_t floor_divide(int64_t a, int64_t b) { return a / b - static_cast<int64_t>(a % b < 0); }
-int64_t floor_remainder(int64_t a, int64_t b) { return a - floor_divide(a, b) * b; }
 
 ValueRange divide(const ValueRange& a, int64_t c) {
-  return {a.min <= -kUnknownBound ? a.min : floor_divide(a.min, c),
-          a.max >= kUnknownBound ? a.max : floor_divide(a.max, c)};
+  return {a.min <= -kUnknownBound ? a.min : floor_div(a.min, c),
+          a.max >= kUnknownBound ? a.max : floor_div(a.max, c)};
 }
 ValueRange remainder(const ValueRange& a, int64_t c) {
-  if (a.min > -kUnknownBound && a.max < kUnknownBound && floor_divide(a.min, c) == floor_divide(a.max, c))
-    return {floor_remainder(a.min, c), floor_remainder(a.max, c)};
+  if (a.min > -kUnknownBound && a.max < kUnknownBound && floor_div(a.min, c) == floor_div(a.max, c))
+    return {floor_mod(a.min, c), floor_mod(a.max, c)};
   return {0, c - 1};
 }
 ValueRange hull(const ValueRange& a, const ValueRange& b) {
@@ -157,14 +157,14 @@ Form FormArena::floordiv(Form a, int64_t c) {
       g = std::gcd(g, t.coefficient);
     }
   }
-  const Form quotient{floor_divide(a.constant, c), quotient_begin, a.count - rest_count};
+  const Form quotient{floor_div(a.constant, c), quotient_begin, a.count - rest_count};
   if (rest_count == 0) return quotient;
   const auto rest_begin = static_cast<uint32_t>(terms_.size());
   for (uint32_t i = 0; i < a.count; ++i) {
     const Term t = terms_[a.begin + i];
     if (t.coefficient % c != 0) terms_.push_back({t.atom, t.coefficient / g});
   }
-  const Form rest{floor_divide(floor_remainder(a.constant, c), g), rest_begin, rest_count};
+  const Form rest{floor_div(floor_mod(a.constant, c), g), rest_begin, rest_count};
   const int64_t d = c / g;
   if (d == 1) return add(quotient, rest);
   const ValueRange r = range(rest);
@@ -187,12 +187,12 @@ Form FormArena::floormod(Form a, int64_t c) {
     terms_.push_back(t);
     g = std::gcd(g, t.coefficient);
   }
-  Form rest{floor_remainder(a.constant, c), rest_begin, static_cast<uint32_t>(terms_.size()) - rest_begin};
+  Form rest{floor_mod(a.constant, c), rest_begin, static_cast<uint32_t>(terms_.size()) - rest_begin};
   if (rest.count == 0) return rest;
   const ValueRange r = range(rest);
   if (r.min >= 0 && r.max < c) return rest;
   if (g > 1) {
-    const int64_t y = floor_remainder(rest.constant, g);
+    const int64_t y = floor_mod(rest.constant, g);
     for (uint32_t i = 0; i < rest.count; ++i) terms_[rest.begin + i].coefficient /= g;
     rest.constant = (rest.constant - y) / g;
     return add(constant(y), floormod(rest, c / g), g);

@@ -128,16 +128,6 @@ Expr to_expr(const LinearSum& sum) {
   return out;
 }
 
-int64_t floor_div(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return a % b < 0 ? q - 1 : q;
-}
-
-int64_t floor_mod(int64_t a, int64_t b) {
-  const int64_t r = a % b;
-  return r < 0 ? r + b : r;
-}
-
 namespace {
 
 int64_t add_bound(int64_t a, int64_t b, int64_t unknown) {

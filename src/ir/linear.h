@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/floor_div.h"
 #include "ir/bounds.h"
 #include "ir/expr.h"
 
@@ -41,8 +42,8 @@ void sort_terms(LinearSum& sum);
 // The expression of sum: positive terms, then subtracted ones, then the constant. The sum is not bad.
 Expr to_expr(const LinearSum& sum);
 
-int64_t floor_div(int64_t a, int64_t b);  // b > 0
-int64_t floor_mod(int64_t a, int64_t b);  // b > 0
+using tensorsmith::floor_div;
+using tensorsmith::floor_mod;
 
 // Interval arithmetic; results that leave int64 become unknown.
 Interval add(Interval a, Interval b);

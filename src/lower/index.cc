@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/floor_div.h"
+
 namespace tensorsmith::lower {
 
 namespace {
@@ -12,11 +14,6 @@ __extension__ using Wide = __int128;
 int64_t saturate(Wide v) {
   return static_cast<int64_t>(std::clamp<Wide>(v, -Range::kUnbounded, Range::kUnbounded));
 }
-int64_t floor_div(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return q - static_cast<int64_t>(a % b < 0);
-}
-int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 Index combine(const Index& a, const Index& b, int64_t scale) {
   Index out;
@@ -287,30 +284,39 @@ ir::Expr IndexArena::to_expr(const Index& a) const {
 
 ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
   const Range r = range(a);
-  const auto decided = [&](bool always, bool never, ir::Expr* out) {
-    if (always || never) *out = ir::bool_imm(always);
-    return always || never;
-  };
-  ir::Expr constant;
-  bool done = false;
+  bool always = false;
+  bool never = false;
+  // Otherwise factor * a + offset < 0, or = or != 0.
+  int64_t factor = 1;
+  int64_t offset = 0;
   switch (op) {
     case ir::BinaryOp::kLt:
-      done = decided(r.high < 0, r.low >= 0, &constant);
+      always = r.high < 0;
+      never = r.low >= 0;
       break;
     case ir::BinaryOp::kLe:
-      done = decided(r.high <= 0, r.low > 0, &constant);
+      always = r.high <= 0;
+      never = r.low > 0;
+      offset = -1;
       break;
     case ir::BinaryOp::kGt:
-      done = decided(r.low > 0, r.high <= 0, &constant);
+      always = r.low > 0;
+      never = r.high <= 0;
+      factor = -1;
       break;
     case ir::BinaryOp::kGe:
-      done = decided(r.low >= 0, r.high < 0, &constant);
+      always = r.low >= 0;
+      never = r.high < 0;
+      factor = -1;
+      offset = -1;
       break;
     case ir::BinaryOp::kEq:
-      done = decided(r.low == 0 && r.high == 0, r.low > 0 || r.high < 0, &constant);
+      always = r.low == 0 && r.high == 0;
+      never = r.low > 0 || r.high < 0;
       break;
     case ir::BinaryOp::kNe:
-      done = decided(r.low > 0 || r.high < 0, r.low == 0 && r.high == 0, &constant);
+      always = r.low > 0 || r.high < 0;
+      never = r.low == 0 && r.high == 0;
       break;
     case ir::BinaryOp::kAdd:
     case ir::BinaryOp::kSub:
@@ -329,56 +335,30 @@ ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
     case ir::BinaryOp::kShr:
       TS_CHECK(false, "not a comparison");
   }
-  if (done) return constant;
-  // As the simplifier writes comparisons: with < wherever there is an order.
-  const auto spread = [&](ir::BinaryOp o, Index d) {
-    Index left;
-    Index right;
+  if (always || never) return ir::bool_imm(always);
+  Index d = a * factor + offset;
+  const bool equality = op == ir::BinaryOp::kEq || op == ir::BinaryOp::kNe;
+  if (!equality) {
+    if (factor == 1) d = less_than_zero(d);
     int64_t g = 0;
     for (const Index::Term& t : d.terms) g = std::gcd(g, t.coefficient);
-    if (g > 1 && o == ir::BinaryOp::kLt) {
+    if (g > 1) {
       for (Index::Term& t : d.terms) t.coefficient /= g;
       d.constant = floor_div(d.constant, g);
     }
-    for (const Index::Term& t : d.terms) {
-      if (t.coefficient > 0) {
-        left.terms.push_back(t);
-      } else {
-        right.terms.push_back({t.atom, -t.coefficient});
-      }
-    }
-    (left.terms.empty() ? left : right).constant = left.terms.empty() ? d.constant : -d.constant;
-    return ir::binary(o, to_expr(left), to_expr(right));
-  };
-  switch (op) {
-    case ir::BinaryOp::kLe:
-      return spread(ir::BinaryOp::kLt, less_than_zero(a - 1));
-    case ir::BinaryOp::kGt:
-      return spread(ir::BinaryOp::kLt, a * -1);
-    case ir::BinaryOp::kGe:
-      return spread(ir::BinaryOp::kLt, a * -1 - 1);
-    case ir::BinaryOp::kLt:
-      return spread(op, less_than_zero(a));
-    case ir::BinaryOp::kEq:
-    case ir::BinaryOp::kNe:
-    case ir::BinaryOp::kAdd:
-    case ir::BinaryOp::kSub:
-    case ir::BinaryOp::kMul:
-    case ir::BinaryOp::kDiv:
-    case ir::BinaryOp::kFloorDiv:
-    case ir::BinaryOp::kFloorMod:
-    case ir::BinaryOp::kMin:
-    case ir::BinaryOp::kMax:
-    case ir::BinaryOp::kAnd:
-    case ir::BinaryOp::kOr:
-    case ir::BinaryOp::kBitAnd:
-    case ir::BinaryOp::kBitOr:
-    case ir::BinaryOp::kBitXor:
-    case ir::BinaryOp::kShl:
-    case ir::BinaryOp::kShr:
-      break;
   }
-  return spread(op, a);
+  // As the simplifier writes comparisons: no negative coefficients.
+  Index left;
+  Index right;
+  for (const Index::Term& t : d.terms) {
+    if (t.coefficient > 0) {
+      left.terms.push_back(t);
+    } else {
+      right.terms.push_back({t.atom, -t.coefficient});
+    }
+  }
+  (left.terms.empty() ? left : right).constant = left.terms.empty() ? d.constant : -d.constant;
+  return ir::binary(equality ? op : ir::BinaryOp::kLt, to_expr(left), to_expr(right));
 }
 
 IndexArena::Saved IndexArena::restrict_to(const Index& a, Range range) {

@@ -3,19 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/floor_div.h"
 #include "base/result.h"
 
 namespace tensorsmith::sched {
-
-namespace {
-
-int64_t floor_div(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return q - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
-}
-int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
-
-}  // namespace
 
 SymArena::SymArena() {
   atoms_.reserve(64);

@@ -1,0 +1,16 @@
+// Integer division that rounds towards minus infinity, the remainder with it.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorsmith {
+
+// b > 0
+inline int64_t floor_div(int64_t a, int64_t b) { return a / b - static_cast<int64_t>(a % b < 0); }
+// b > 0; in [0, b)
+inline int64_t floor_mod(int64_t a, int64_t b) {
+  const int64_t r = a % b;
+  return r < 0 ? r + b : r;
+}
+
+}  // namespace tensorsmith
