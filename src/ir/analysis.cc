@@ -1,6 +1,9 @@
 #include "ir/analysis.h"
 
+#include <unordered_set>
 #include <utility>
+
+#include "ir/expr_memo.h"
 
 namespace tensorsmith::ir {
 
@@ -81,15 +84,60 @@ void visit_children(const Expr& e, const Fn& fn) {
         e);
 }
 
-}  // namespace
-
-Expr substitute(const Expr& e, const VarMap& map) {
-  if (map.empty()) return e;
+Expr substitute(const Expr& e, const VarMap& map, ExprMemo<Expr>& memo) {
   if (const VarRef* ref = as<VarRef>(e)) {
     const auto it = map.find(ref->var.get());
     return it == map.end() ? e : it->second;
   }
-  return map_children(e, [&](const Expr& child) { return substitute(child, map); });
+  if (const Expr* known = memo.find(e)) return *known;
+  Expr out = map_children(e, [&](const Expr& child) { return substitute(child, map, memo); });
+  memo.remember(e, out);
+  return out;
+}
+
+Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn, ExprMemo<Expr>& memo) {
+  if (const Expr* known = memo.find(e)) return *known;
+  Expr out = fn(map_children(e, [&](const Expr& child) { return rewrite(child, fn, memo); }));
+  memo.remember(e, out);
+  return out;
+}
+
+using Visited = std::unordered_set<const ExprNode*>;
+
+void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& fn, Visited& visited) {
+  if (worth_remembering(e) && !visited.insert(e.get()).second) return;
+  fn(e);
+  visit_children(e, [&](const Expr& child) { for_each_expr(child, fn, visited); });
+}
+
+bool uses_var(const Expr& e, const Var& var, Visited& visited) {
+  if (const VarRef* ref = as<VarRef>(e)) return ref->var == var;
+  if (worth_remembering(e) && !visited.insert(e.get()).second) return false;
+  bool found = false;
+  visit_children(e, [&](const Expr& child) { found = found || uses_var(child, var, visited); });
+  return found;
+}
+
+using LoadSize = std::function<int64_t(const Load&)>;
+
+int64_t written_size(const Expr& e, const LoadSize& extra, ExprMemo<int64_t>& memo) {
+  if (const int64_t* known = memo.find(e)) return *known;
+  int64_t size = 1;
+  const auto add = [&](int64_t more) {
+    if (__builtin_add_overflow(size, more, &size)) size = INT64_MAX;
+  };
+  visit_children(e, [&](const Expr& child) { add(written_size(child, extra, memo)); });
+  if (const Load* l = as<Load>(e); l != nullptr && extra) add(extra(*l));
+  memo.remember(e, size);
+  return size;
+}
+
+}  // namespace
+
+Expr substitute(const Expr& e, const VarMap& map) {
+  if (map.empty()) return e;
+  ExprMemo<Expr> memo;
+  return substitute(e, map, memo);
 }
 
 Stmt substitute(const Stmt& s, const VarMap& map) {
@@ -98,7 +146,8 @@ Stmt substitute(const Stmt& s, const VarMap& map) {
 }
 
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn) {
-  return fn(map_children(e, [&](const Expr& child) { return rewrite(child, fn); }));
+  ExprMemo<Expr> memo;
+  return rewrite(e, fn, memo);
 }
 
 Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
@@ -153,8 +202,8 @@ Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
 }
 
 void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& fn) {
-  fn(e);
-  visit_children(e, [&](const Expr& child) { for_each_expr(child, fn); });
+  Visited visited;
+  for_each_expr(e, fn, visited);
 }
 
 void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& fn) {
@@ -176,10 +225,13 @@ void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& fn) {
 }
 
 bool uses_var(const Expr& e, const Var& var) {
-  if (const VarRef* ref = as<VarRef>(e)) return ref->var == var;
-  bool found = false;
-  visit_children(e, [&](const Expr& child) { found = found || uses_var(child, var); });
-  return found;
+  Visited visited;
+  return uses_var(e, var, visited);
+}
+
+int64_t written_size(const Expr& e, const LoadSize& extra) {
+  ExprMemo<int64_t> memo;
+  return written_size(e, extra, memo);
 }
 
 std::vector<const Load*> loads_of(const Expr& e) {

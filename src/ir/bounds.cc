@@ -22,12 +22,12 @@ void Simplifier::rollback(const Mark& mark) {
   ranges_.resize(mark.ranges);
   facts_.resize(mark.facts);
   truths_.resize(mark.truths);
-  forget_bounds();
+  forget_results();
 }
 
 void Simplifier::bind(const Var& var, Interval range) {
   ranges_.emplace_back(var.get(), range);
-  forget_bounds();
+  forget_results();
 }
 
 Interval Simplifier::range(const Var& var) const {
@@ -298,7 +298,7 @@ void Simplifier::assume_negative(const LinearSum& d, int budget) {
     break;
   }
   facts_.push_back(d);
-  forget_bounds();
+  forget_results();
   for (const LinearSum::Term& term : d.terms) {
     const VarRef* ref = as<VarRef>(term.atom);
     if (ref == nullptr) continue;
@@ -367,6 +367,7 @@ void Simplifier::assume(const Expr& condition, bool truth) {
     }
   }
   truths_.emplace_back(condition, truth);
+  simple_.clear();
 }
 
 void Simplifier::assume_during(const Stmt& body, const Expr& condition, bool truth) {

@@ -49,6 +49,8 @@ class Expr {
   const ExprNode* get() const { return node_.get(); }
   // Identity, not structure; for structure see ir/structural.h.
   bool same_as(const Expr& other) const { return node_ == other.node_; }
+  // Whether something else owns the node too. Only then can a walk come to it twice.
+  bool is_shared() const { return node_.use_count() > 1; }
   DType dtype() const;
 
  private:

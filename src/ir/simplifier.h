@@ -10,6 +10,7 @@
 
 #include "ir/bounds.h"
 #include "ir/expr.h"
+#include "ir/expr_memo.h"
 #include "ir/linear.h"
 #include "ir/stmt.h"
 
@@ -53,6 +54,7 @@ class Simplifier {
   bool recombine_once(LinearSum& sum);
 
   // simplify_expr.cc: everything else
+  Expr simplify_under_facts(const Expr& e);
   Expr simplify_node(const Expr& e);
   Expr simplify_unary(const Expr& e, const Unary& n);
   Expr simplify_binary(const Expr& e, const Binary& n);
@@ -89,7 +91,11 @@ class Simplifier {
   BoundsMemo memo_[2];
   bool without_facts_ = false;
 
-  void forget_bounds() {
+  ExprMemo<Expr> simple_;  // results of simplify() under the present facts
+
+  // After any change of what is known.
+  void forget_results() {
+    simple_.clear();
     memo_[0].clear();
     memo_[1].clear();
   }

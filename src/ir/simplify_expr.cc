@@ -49,10 +49,40 @@ bool is_float_value(const Expr& e, double value) {
   return imm != nullptr && imm->value == value && std::signbit(imm->value) == std::signbit(value);
 }
 
+// d op 0 with the positive terms on the left, the negative ones and the constant on the right.
+Expr two_sided(BinaryOp op, LinearSum d) {
+  sort_terms(d);
+  LinearSum left;
+  LinearSum right;
+  for (const LinearSum::Term& term : d.terms) {
+    if (term.coefficient > 0) {
+      left.terms.push_back(term);
+    } else {
+      right.add_term(term.atom, term.coefficient);
+    }
+  }
+  LinearSum flipped;
+  flipped.add(right, -1);
+  if (left.terms.empty()) {
+    left.constant = d.constant;
+  } else {
+    flipped.add_constant(d.constant, -1);
+  }
+  if (flipped.bad) return binary(op, to_expr(d), 0);
+  return binary(op, to_expr(left), to_expr(flipped));
+}
+
 }  // namespace
 
 Expr Simplifier::simplify(const Expr& e) {
   if (as<IntImm>(e) != nullptr || as<FloatImm>(e) != nullptr) return e;
+  if (const Expr* known = simple_.find(e)) return *known;
+  Expr out = simplify_under_facts(e);
+  simple_.remember(e, out);
+  return out;
+}
+
+Expr Simplifier::simplify_under_facts(const Expr& e) {
   Expr out;
   if (e.dtype() == DType::kI64) {
     const LinearSum sum = linear(e);
@@ -200,25 +230,7 @@ Expr Simplifier::less_than_zero(LinearSum d) {
     }
     if (!changed) break;
   }
-  sort_terms(d);
-  LinearSum left;
-  LinearSum right;
-  for (const LinearSum::Term& term : d.terms) {
-    if (term.coefficient > 0) {
-      left.terms.push_back(term);
-    } else {
-      right.add_term(term.atom, term.coefficient);
-    }
-  }
-  LinearSum flipped;
-  flipped.add(right, -1);
-  if (left.terms.empty()) {
-    left.constant = d.constant;
-  } else {
-    flipped.add_constant(d.constant, -1);
-  }
-  if (flipped.bad) return binary(BinaryOp::kLt, to_expr(d), 0);
-  return binary(BinaryOp::kLt, to_expr(left), to_expr(flipped));
+  return two_sided(BinaryOp::kLt, std::move(d));
 }
 
 Expr Simplifier::equals_zero(LinearSum d, bool equal) {
@@ -239,21 +251,7 @@ Expr Simplifier::equals_zero(LinearSum d, bool equal) {
     if (!flipped.bad) d = std::move(flipped);
     sort_terms(d);
   }
-  LinearSum left;
-  LinearSum right;
-  for (const LinearSum::Term& term : d.terms) {
-    if (term.coefficient > 0) {
-      left.terms.push_back(term);
-    } else {
-      right.add_term(term.atom, term.coefficient);
-    }
-  }
-  LinearSum flipped;
-  flipped.add(right, -1);
-  flipped.add_constant(d.constant, -1);
-  const BinaryOp op = equal ? BinaryOp::kEq : BinaryOp::kNe;
-  if (flipped.bad) return binary(op, to_expr(d), 0);
-  return binary(op, to_expr(left), to_expr(flipped));
+  return two_sided(equal ? BinaryOp::kEq : BinaryOp::kNe, std::move(d));
 }
 
 Expr Simplifier::compare_index(BinaryOp op, const Expr& a, const Expr& b) {

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/expr_memo.h"
 #include "ir/simplifier.h"
 #include "ir/text.h"
 
@@ -108,7 +109,9 @@ class ProgramVerifier {
       }
     }
     unreached_ += reached ? 0 : 1;
+    const size_t checked = checked_.mark();
     stmt(n.body);
+    checked_.rollback(checked);
     unreached_ -= reached ? 0 : 1;
     simplifier_.rollback(before);
     vectorized_ = outer_vectorized;
@@ -141,7 +144,9 @@ class ProgramVerifier {
     check_buffer(*n.buffer);
     if (!buffers_.emplace(n.buffer.get(), Role::kAllocated).second) fail("the buffer is declared already");
     if (error_.has_value()) return;
+    const size_t checked = checked_.mark();
     stmt(n.body);
+    checked_.rollback(checked);
     buffers_.erase(n.buffer.get());
     if (!error_.has_value()) path_.pop_back();
   }
@@ -160,7 +165,9 @@ class ProgramVerifier {
       simplifier_.assume(simple, value);
     }
     unreached_ += never ? 1 : 0;
+    const size_t checked = checked_.mark();
     fn();
+    checked_.rollback(checked);
     unreached_ -= never ? 1 : 0;
     simplifier_.rollback(before);
   }
@@ -168,6 +175,8 @@ class ProgramVerifier {
   void expr(const Expr& e) {
     if (error_.has_value()) return;
     if (!e.defined()) return fail("an expression is undefined");
+    if (checked_.find(e) != nullptr) return;
+    checked_.remember(e, true);
     visit(overloaded{
               [&](const IntImm&) {},
               [&](const FloatImm&) {},
@@ -223,7 +232,8 @@ class ProgramVerifier {
   std::unordered_map<const BufferNode*, Role> buffers_;
   std::unordered_set<const VarNode*> variables_;
   bool vectorized_ = false;
-  int unreached_ = 0;  // enclosing scopes that never run
+  int unreached_ = 0;       // enclosing scopes that never run
+  ExprMemo<bool> checked_;  // what is known to be right in the present scope
 };
 
 }  // namespace

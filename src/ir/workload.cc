@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/analysis.h"
+#include "ir/expr_memo.h"
 
 namespace tensorsmith::ir {
 
@@ -132,6 +133,7 @@ namespace {
 
 // Bytes of a tensor stay below this, so that index and size arithmetic never overflows.
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
+constexpr int64_t kMaxWrittenSize = 1'000'000;  // nodes
 
 class WorkloadVerifier {
  public:
@@ -226,6 +228,8 @@ class WorkloadVerifier {
       const Expr& body = op_->bodies[i];
       if (!body.defined()) return fail("a body is undefined");
       if (body.dtype() != op_->outputs[i]->dtype) return fail("a body's dtype is not its output's");
+      // Keys and records hold it as text, features count what the text computes.
+      if (written_size(body) > kMaxWrittenSize) return fail("a body is too large to be written out");
       TS_RETURN_IF_ERROR(check_body(body));
     }
     const DType dtype = op_->bodies.front().dtype();
@@ -260,32 +264,46 @@ class WorkloadVerifier {
 
 // Operations of one evaluation. Conditions count only what they compute in floating point: integer operations
 // there are index arithmetic.
-double count(const Expr& e, bool in_condition) {
-  const double own = in_condition && !is_float(e.dtype()) ? 0 : 1;
-  return visit(
-      overloaded{
-          [](const IntImm&) { return 0.0; },
-          [](const FloatImm&) { return 0.0; },
-          [](const VarRef&) { return 0.0; },
-          [&](const Unary& n) { return (n.op == UnaryOp::kNot ? 0 : own) + count(n.a, in_condition); },
-          [&](const Binary& n) {
-            if (is_comparison(n.op) || n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr)
-              return count(n.a, true) + count(n.b, true);
-            return own + count(n.a, in_condition) + count(n.b, in_condition);
-          },
-          [&](const Select& n) {
-            return count(n.condition, true) + count(n.a, in_condition) + count(n.b, in_condition);
-          },
-          [&](const Cast& n) { return count(n.a, in_condition); },
-          [&](const Call& n) {
-            double total = 1;
-            for (const Expr& arg : n.args) total += count(arg, in_condition);
-            return total;
-          },
-          [](const Load&) { return 0.0; },
-      },
-      e);
-}
+class OperationCounter {
+ public:
+  double count(const Expr& e, bool in_condition) {
+    ExprMemo<double>& memo = memo_[in_condition ? 1 : 0];
+    if (const double* known = memo.find(e)) return *known;
+    const double total = count_node(e, in_condition);
+    memo.remember(e, total);
+    return total;
+  }
+
+ private:
+  double count_node(const Expr& e, bool in_condition) {
+    const double own = in_condition && !is_float(e.dtype()) ? 0 : 1;
+    return visit(
+        overloaded{
+            [](const IntImm&) { return 0.0; },
+            [](const FloatImm&) { return 0.0; },
+            [](const VarRef&) { return 0.0; },
+            [&](const Unary& n) { return (n.op == UnaryOp::kNot ? 0 : own) + count(n.a, in_condition); },
+            [&](const Binary& n) {
+              if (is_comparison(n.op) || n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr)
+                return count(n.a, true) + count(n.b, true);
+              return own + count(n.a, in_condition) + count(n.b, in_condition);
+            },
+            [&](const Select& n) {
+              return count(n.condition, true) + count(n.a, in_condition) + count(n.b, in_condition);
+            },
+            [&](const Cast& n) { return count(n.a, in_condition); },
+            [&](const Call& n) {
+              double total = 1;
+              for (const Expr& arg : n.args) total += count(arg, in_condition);
+              return total;
+            },
+            [](const Load&) { return 0.0; },
+        },
+        e);
+  }
+
+  ExprMemo<double> memo_[2];
+};
 
 }  // namespace
 
@@ -299,7 +317,7 @@ double flop_count(const Workload& workload) {
     for (const Axis& axis : op->spatial) points *= static_cast<double>(axis.extent);
     for (const Axis& axis : op->reduce) points *= static_cast<double>(axis.extent);
     // The index body of an argmax is index arithmetic.
-    total += points * (count(op->bodies.front(), false) + (op->has_reduction() ? 1 : 0));
+    total += points * (OperationCounter().count(op->bodies.front(), false) + (op->has_reduction() ? 1 : 0));
   }
   return total;
 }

@@ -1,6 +1,7 @@
 #include "lower/rewriter.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tensorsmith::lower {
 
@@ -17,6 +18,13 @@ constexpr int64_t kLargestConstant = int64_t{1} << 40;
 }  // namespace
 
 Index Rewriter::index(const Expr& e) {
+  if (const Index* known = results_.indices.find(e)) return *known;
+  Index out = index_node(e);
+  results_.indices.remember(e, out);
+  return out;
+}
+
+Index Rewriter::index_node(const Expr& e) {
   if (const auto value = ir::as_int(e); value && *value < kLargestConstant && *value > -kLargestConstant) {
     return *value;
   }
@@ -97,6 +105,13 @@ bool Rewriter::index_binary(const ir::Binary& n, Index* out) {
 }
 
 Expr Rewriter::value(const Expr& e) {
+  if (const Expr* known = results_.values.find(e)) return *known;
+  Expr out = value_node(e);
+  results_.values.remember(e, out);
+  return out;
+}
+
+Expr Rewriter::value_node(const Expr& e) {
   if (e.dtype() == DType::kI64) {
     if (ir::as<ir::IntImm>(e) != nullptr) return e;
     if (ir::as<ir::Load>(e) == nullptr && ir::as<ir::Call>(e) == nullptr) return arena_.to_expr(index(e));
@@ -118,17 +133,7 @@ Expr Rewriter::rebuild(const Expr& e) {
                          return a.same_as(n.a) ? e : ir::unary(n.op, std::move(a));
                        },
                        [&](const ir::Binary& n) { return rebuild_binary(e, n); },
-                       [&](const ir::Select& n) {
-                         Expr condition = value(n.condition);
-                         if (const auto known = ir::as_int(condition)) return value(*known != 0 ? n.a : n.b);
-                         const IndexArena::Mark mark = arena_.mark();
-                         assume(n.condition);
-                         Expr a = value(n.a);
-                         arena_.rollback(mark);
-                         Expr b = value(n.b);
-                         if (condition.same_as(n.condition) && a.same_as(n.a) && b.same_as(n.b)) return e;
-                         return ir::select(std::move(condition), std::move(a), std::move(b));
-                       },
+                       [&](const ir::Select& n) { return rebuild_select(e, n); },
                        [&](const ir::Cast& n) {
                          Expr a = value(n.a);
                          return a.same_as(n.a) ? e : ir::cast(e.dtype(), std::move(a));
@@ -155,6 +160,29 @@ Expr Rewriter::rebuild(const Expr& e) {
                        },
                    },
                    e);
+}
+
+Expr Rewriter::rebuild_select(const Expr& e, const ir::Select& n) {
+  Expr condition = value(n.condition);
+  if (const auto known = ir::as_int(condition)) return value(*known != 0 ? n.a : n.b);
+  const IndexArena::Mark mark = arena_.mark();
+  assume(n.condition);
+  Expr a;
+  if (arena_.mark().facts == mark.facts) {
+    // The atoms made here are forgotten, and with them the indices that contain them.
+    const size_t known = results_.indices.mark();
+    a = value(n.a);
+    results_.indices.rollback(known);
+  } else {
+    // With more facts the same expressions may become simpler ones.
+    Results outside = std::exchange(results_, {});
+    a = value(n.a);
+    results_ = std::move(outside);
+  }
+  arena_.rollback(mark);
+  Expr b = value(n.b);
+  if (condition.same_as(n.condition) && a.same_as(n.a) && b.same_as(n.b)) return e;
+  return ir::select(std::move(condition), std::move(a), std::move(b));
 }
 
 // Learns what a true condition says about indices.

@@ -1,10 +1,12 @@
-// Writes an operation's body for one place in the loop nest.
+// Writes an operation's body for one place in the loop nest. What the body shares is written once and shared
+// again.
 #pragma once
 
 #include <functional>
 #include <utility>
 #include <vector>
 
+#include "ir/expr_memo.h"
 #include "lower/index.h"
 
 namespace tensorsmith::lower {
@@ -19,10 +21,14 @@ class Rewriter {
   Rewriter(IndexArena& arena, const Bindings& bindings, const LoadWriter& load)
       : arena_(arena), bindings_(bindings), load_(load) {}
 
+  // While the rewriter lives, the arena's facts and ranges change only by what it assumes itself.
   Index index(const ir::Expr& e);  // of a kI64 expression
   ir::Expr value(const ir::Expr& e);
 
  private:
+  Index index_node(const ir::Expr& e);
+  ir::Expr value_node(const ir::Expr& e);
+  ir::Expr rebuild_select(const ir::Expr& e, const ir::Select& n);
   bool index_binary(const ir::Binary& n, Index* out);
   void assume(const ir::Expr& condition);
   ir::Expr rebuild(const ir::Expr& e);
@@ -31,6 +37,11 @@ class Rewriter {
   IndexArena& arena_;
   const Bindings& bindings_;
   const LoadWriter& load_;
+  struct Results {
+    ir::ExprMemo<Index> indices;
+    ir::ExprMemo<ir::Expr> values;
+  };
+  Results results_;  // under the facts of this place
 };
 
 }  // namespace tensorsmith::lower

@@ -67,6 +67,8 @@ struct ReverseComputeAt {
   int stage = 0, producer_stage = 0, producer_iterator = 0;
   friend bool operator==(const ReverseComputeAt&, const ReverseComputeAt&) = default;
 };
+// Nodes that a definition may have after inlining, written out (ir::written_size).
+inline constexpr int64_t kMaxInlinedSize = 20'000;
 struct ComputeInline {
   int stage = 0;
   friend bool operator==(const ComputeInline&, const ComputeInline&) = default;

@@ -23,7 +23,7 @@ DesignSpace::Impl::Impl(ir::Workload w, const target::Device& device, int thread
   context.machine = Machine::of(device);
   context.threads = std::max(threads, 1);
   plain = context;
-  context.inlined = always_inlined(analysis);
+  context.inlined = always_inlined(analysis, workload);
   plain.inlined.assign(analysis.stages.size(), false);
   sketches = make_sketches(context, plain);
 }

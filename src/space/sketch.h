@@ -24,7 +24,7 @@ struct Sketch {
 };
 
 // Operations that every sketch but the plain one inlines (rule AlwaysInline, see sketch_rules.cc).
-std::vector<bool> always_inlined(const WorkloadAnalysis& analysis);
+std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload);
 
 // All sketches, best structures first; the last one is plain loops, legal for every workload. plain: a
 // context without inlining.

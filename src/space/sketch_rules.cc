@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/analysis.h"
+#include "sched/step.h"
 #include "space/sketch.h"
 
 namespace tensorsmith::space {
@@ -214,17 +216,47 @@ void combine(const PlanContext& context, const std::vector<Group>& groups, size_
   }
 }
 
+// Indices grow too when they are written into each other, hence less than what the step allows.
+constexpr int64_t kMaxWrittenSize = sched::kMaxInlinedSize / 4;
+
+// Size of operation s's bodies with the inlined producers, whose sizes are known, written into them.
+int64_t written_size(const ir::Workload& workload, size_t s, const std::vector<bool>& inlined,
+                     const std::vector<int64_t>& written) {
+  int64_t total = 0;
+  for (const ir::Expr& body : workload.operations[s]->bodies) {
+    const int64_t size = ir::written_size(body, [&](const ir::Load& load) -> int64_t {
+      const auto producer = workload.producer_of(load.buffer.get());
+      return producer && inlined[*producer] ? written[*producer] : 0;
+    });
+    total = std::max(total, size);
+  }
+  return total;
+}
+
 }  // namespace
 
 // AlwaysInline: no reduction, not an output, one result, and cheap where it is read. Not cheap:
 // transcendental functions read more than once; a select (padding) under data reuse, which would be decided
 // in the innermost loop: that is a decision of the tiled plan.
-std::vector<bool> always_inlined(const WorkloadAnalysis& analysis) {
+// What is read twice is there twice, so chains like x * sigmoid(x) grow fast: a reader that would become too
+// large computes its producers.
+std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload) {
   std::vector<bool> inlined(analysis.stages.size(), false);
-  std::vector<double> size(analysis.stages.size(), 1);  // of the body after inlining
+  std::vector<int64_t> written(analysis.stages.size(), 0);  // size of the bodies after inlining, written out
+  std::vector<double> size(analysis.stages.size(), 1);      // of the body after inlining
   for (size_t s = 0; s < analysis.stages.size(); ++s) {
     const auto& info = analysis.stages[s];
     if (info.placeholder) continue;
+    while ((written[s] = written_size(workload, s, inlined, written)) > kMaxWrittenSize) {
+      int largest = -1;
+      for (const auto& read : info.reads) {
+        const auto p = static_cast<size_t>(read.producer);
+        if (inlined[p] && (largest < 0 || written[p] > written[static_cast<size_t>(largest)]))
+          largest = read.producer;
+      }
+      if (largest < 0) break;
+      inlined[static_cast<size_t>(largest)] = false;
+    }
     size[s] = 1 + info.flops_per_point;
     for (const auto& read : info.reads)
       if (inlined[static_cast<size_t>(read.producer)])

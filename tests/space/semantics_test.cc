@@ -99,6 +99,24 @@ TEST(Semantics, RandomWorkloads) {
   }
 }
 
+// Each link reads the one before it twice, which inlining would double each time.
+TEST(Semantics, ChainOfSharedReads) {
+  constexpr int64_t kExtent = 96;
+  const auto input = ir::placeholder("X", ir::DType::kF32, {kExtent});
+  ir::Workload workload{{input}, {}};
+  for (int k = 0; k < 40; ++k) {
+    const ir::Var i("i");
+    const ir::Buffer& from = workload.operations.back()->output();
+    const ir::Expr one = ir::float_imm(ir::DType::kF32, 1);
+    // Two reads of their own, as of a program that was parsed.
+    const ir::Expr sigmoid = one / (one + ir::call(ir::Intrinsic::kExp, {-ir::load(from, {i})}));
+    workload.operations.push_back(ir::compute("silu" + std::to_string(k), {{i, kExtent}}, {},
+                                              ir::Combiner::kNone, {ir::load(from, {i}) * sigmoid}));
+  }
+  workload.outputs = {workload.operations.back()->output()};
+  check_workload(workload, 3, 12);
+}
+
 TEST(Semantics, StandardWorkloads) {
   Conv2d conv;
   conv.h = 7;

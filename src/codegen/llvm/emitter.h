@@ -20,6 +20,7 @@
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/plan.h"
 #include "ir/bounds.h"
+#include "ir/expr_memo.h"
 #include "ir/stmt.h"
 
 namespace tensorsmith::codegen {
@@ -119,6 +120,7 @@ class Emitter {
   Affine index(const ir::Expr& e);
   Affine opaque(const ir::Expr& e);
   Affine atom_here(llvm::Value* v, ir::Interval range);
+  Affine index_node(const ir::Expr& e);
   int depth_of(const ir::Expr& e) const;
   ir::Interval range_of(const Affine& a) const;
   Affine floor_div(const Affine& a, int64_t divisor);
@@ -140,6 +142,7 @@ class Emitter {
   // --- expr.cc
   Val eval(const ir::Expr& e);
   Val eval_generic(const ir::Expr& e);
+  Val eval_node(const ir::Expr& e);
   Val eval_unary(ir::DType dtype, ir::UnaryOp op, const ir::Expr& a);
   Val eval_binary(ir::DType dtype, const ir::Binary& op);
   // uniform && lanes; null = true.
@@ -226,6 +229,29 @@ class Emitter {
   FunctionState f_;
   std::deque<Atom> atoms_;
   int lanes_ = 1;
+  // What shared expressions of the statement under emission evaluate to, as far as it is defined at the
+  // insertion point.
+  struct Evaluated {
+    ir::ExprMemo<Val> values;
+    ir::ExprMemo<Affine> indices;
+  };
+  Evaluated evaluated_;
+  // Forgets on destruction what was evaluated since: under a guard or a mask, or in a block that is left.
+  class EvaluationScope {
+   public:
+    explicit EvaluationScope(Evaluated& evaluated)
+        : evaluated_(evaluated), values_(evaluated.values.mark()), indices_(evaluated.indices.mark()) {}
+    ~EvaluationScope() {
+      evaluated_.values.rollback(values_);
+      evaluated_.indices.rollback(indices_);
+    }
+    EvaluationScope(const EvaluationScope&) = delete;
+    EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+   private:
+    Evaluated& evaluated_;
+    size_t values_, indices_;
+  };
   llvm::Value* mask_ = nullptr;   // <lanes_ x i1>, null = all lanes are active
   llvm::Value* guard_ = nullptr;  // uniform i1: loads may only read where it is true; null = true
   int64_t unroll_step_ = 0;       // of the enclosing auto_unroll_max_step

@@ -56,6 +56,13 @@ Val Emitter::eval(const Expr& e) {
 }
 
 Val Emitter::eval_generic(const Expr& e) {
+  if (const Val* known = evaluated_.values.find(e)) return *known;
+  const Val v = eval_node(e);
+  evaluated_.values.remember(e, v);
+  return v;
+}
+
+Val Emitter::eval_node(const Expr& e) {
   const DType dtype = e.dtype();
   return ir::visit(
       ir::overloaded{
@@ -311,6 +318,7 @@ Val Emitter::eval_select(const ir::Select& select) {
   if (c.never) return eval(select.b);
   if (c.uniform == nullptr && c.lanes == nullptr) return eval(select.a);
   const auto under = [&](Value* guard, Value* mask, const auto& body) {
+    const EvaluationScope scope(evaluated_);
     Value* guard_before = guard_;
     Value* mask_before = mask_;
     const auto both = [&](Value* x, Value* y) {
@@ -347,11 +355,14 @@ Val Emitter::eval_branch(Value* condition, const Expr& a, const Expr& b) {
   llvm::BasicBlock* else_block = new_block("select.b");
   llvm::BasicBlock* join = new_block("select.end");
   b_.CreateCondBr(condition, then_block, else_block);
-  b_.SetInsertPoint(then_block);
-  Val x = eval(a);
+  const auto in_block = [&](llvm::BasicBlock* block, const Expr& e) {
+    const EvaluationScope scope(evaluated_);
+    b_.SetInsertPoint(block);
+    return eval(e);
+  };
+  Val x = in_block(then_block, a);
   llvm::BasicBlock* then_end = b_.GetInsertBlock();
-  b_.SetInsertPoint(else_block);
-  Val y = eval(b);
+  Val y = in_block(else_block, b);
   llvm::BasicBlock* else_end = b_.GetInsertBlock();
   const bool vectors = !(x.uniform && y.uniform);
   b_.SetInsertPoint(then_end);

@@ -1,9 +1,11 @@
 // Index arithmetic: affine forms with ranges, and their placement in the loop nest.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "codegen/llvm/emitter.h"
 #include "ir/analysis.h"
+#include "ir/linear.h"
 
 namespace tensorsmith::codegen {
 
@@ -20,8 +22,6 @@ constexpr int64_t kFar = int64_t{1} << 60;
 
 bool near(const Interval& r) { return r.min > -kFar && r.max < kFar; }
 
-int64_t floordiv64(int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
-int64_t floormod64(int64_t a, int64_t b) { return a - b * floordiv64(a, b); }
 int64_t wrapping_mul(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
@@ -38,33 +38,6 @@ Interval add_scaled(Interval sum, const Interval& r, int64_t coefficient) {
   if (low > high) std::swap(low, high);
   if (low < -kFar || high > kFar) return Interval::everything();
   return {sum.min + low, sum.max + high};
-}
-
-Interval range_of_dtype(DType t) {
-  switch (t) {
-    case DType::kBool:
-      return {0, 1};
-    case DType::kI8:
-      return {INT8_MIN, INT8_MAX};
-    case DType::kU8:
-      return {0, UINT8_MAX};
-    case DType::kI16:
-      return {INT16_MIN, INT16_MAX};
-    case DType::kU16:
-      return {0, UINT16_MAX};
-    case DType::kI32:
-      return {INT32_MIN, INT32_MAX};
-    case DType::kU32:
-      return {0, UINT32_MAX};
-    case DType::kI64:
-    case DType::kU64:
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kF32:
-    case DType::kF64:
-      break;
-  }
-  return Interval::everything();
 }
 
 }  // namespace
@@ -150,6 +123,13 @@ int Emitter::depth_of(const Expr& e) const {
 
 Affine Emitter::index(const Expr& e) {
   if (e.dtype() != DType::kI64) return opaque(e);
+  if (const Affine* known = evaluated_.indices.find(e)) return *known;
+  Affine a = index_node(e);
+  evaluated_.indices.remember(e, a);
+  return a;
+}
+
+Affine Emitter::index_node(const Expr& e) {
   return ir::visit(ir::overloaded{
                        [&](const ir::IntImm& imm) {
                          Affine a;
@@ -223,7 +203,7 @@ Affine Emitter::index(const Expr& e) {
 // The value as one atom, computed in the outermost scope that has what it needs.
 Affine Emitter::opaque(const Expr& e) {
   const DType dtype = e.dtype();
-  Interval range = range_of_dtype(dtype);
+  Interval range = ir::range_of(dtype);
   if (const auto* op = ir::as<ir::Binary>(e);
       op != nullptr && dtype == DType::kI64 && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax)) {
     const Interval x = range_of(index(op->a));
@@ -240,7 +220,10 @@ Affine Emitter::opaque(const Expr& e) {
   }
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   b_.SetInsertPoint(f_.scopes[static_cast<size_t>(depth)].insert_before);
+  // What was evaluated here is not defined there.
+  Evaluated here = std::exchange(evaluated_, {});
   Value* v = widen(eval_generic(e).value);
+  evaluated_ = std::move(here);
   Affine a;
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(v)) {
     a.constant = c->getSExtValue();
@@ -292,7 +275,7 @@ Affine Emitter::divided_atom(const Affine& a, int64_t divisor, bool modulo) {
   if (modulo) {
     result = {0, divisor - 1};
   } else if (near(range)) {
-    result = {floordiv64(range.min, divisor), floordiv64(range.max, divisor)};
+    result = {tensorsmith::floor_div(range.min, divisor), tensorsmith::floor_div(range.max, divisor)};
   }
   const Atom* atom = new_atom(v, depth, result);
   if (depth != kHere) f_.scopes[static_cast<size_t>(depth)].atoms[key] = atom;
@@ -316,8 +299,8 @@ Affine Emitter::floor_div(const Affine& a, int64_t d) {
                                    Interval::everything());
   Affine quotient;
   Affine rest;
-  quotient.constant = floordiv64(a.constant, d);
-  rest.constant = floormod64(a.constant, d);
+  quotient.constant = tensorsmith::floor_div(a.constant, d);
+  rest.constant = tensorsmith::floor_mod(a.constant, d);
   (a.lane % d == 0 ? quotient.lane : rest.lane) = a.lane % d == 0 ? a.lane / d : a.lane;
   for (const auto& [atom, coefficient] : a.terms) {
     if (coefficient % d == 0) {
@@ -334,8 +317,8 @@ Affine Emitter::floor_div(const Affine& a, int64_t d) {
     if (k <= 1 || d % k != 0) return std::nullopt;
     Affine u;
     Affine s;
-    u.constant = floordiv64(rest.constant, k);
-    s.constant = floormod64(rest.constant, k);
+    u.constant = tensorsmith::floor_div(rest.constant, k);
+    s.constant = tensorsmith::floor_mod(rest.constant, k);
     (rest.lane % k == 0 ? u.lane : s.lane) = rest.lane % k == 0 ? rest.lane / k : rest.lane;
     for (const auto& [atom, coefficient] : rest.terms) {
       if (coefficient % k == 0) {
@@ -367,7 +350,7 @@ Affine Emitter::floor_mod(const Affine& a, int64_t d) {
   if (a.uniform() && !a.is_constant()) {
     // Terms that are multiples of d vanish; a power of two needs no quotient.
     Affine rest;
-    rest.constant = floormod64(a.constant, d);
+    rest.constant = tensorsmith::floor_mod(a.constant, d);
     if (!near(range)) return divided_atom(a, d, true);
     for (const auto& [atom, coefficient] : a.terms)
       if (coefficient % d != 0) rest.terms.emplace_back(atom, coefficient);

@@ -29,7 +29,10 @@ llvm::BasicBlock* Emitter::new_block(const char* name) {
 void Emitter::emit(const Stmt& s) {
   if (!s) return;
   ir::visit(ir::overloaded{[&](const For& loop) { emit_for(s, loop); },
-                           [&](const ir::Store& st) { store(st.buffer, st.indices, eval(st.value)); },
+                           [&](const ir::Store& st) {
+                             const EvaluationScope scope(evaluated_);
+                             store(st.buffer, st.indices, eval(st.value));
+                           },
                            [&](const ir::IfThenElse& branch) { emit_if(branch); },
                            [&](const ir::Seq& seq) {
                              for (const Stmt& part : seq.stmts) emit(part);
@@ -98,7 +101,10 @@ void Emitter::emit_unrolled(const For& loop, int64_t extent) {
 }
 
 void Emitter::emit_serial(const For& loop) {
-  const Affine extent = index(loop.extent);
+  const Affine extent = [&] {
+    const EvaluationScope scope(evaluated_);
+    return index(loop.extent);
+  }();
   const ir::Interval bound = range_of(extent);
   const ir::Interval range{0, bound.bounded() ? std::max<int64_t>(bound.max - 1, 0) : ir::Interval::kPosInf};
   TS_CHECK(extent.uniform(), "loop over '" + loop.var.name() + "' has an extent that differs between lanes");
@@ -169,7 +175,10 @@ void Emitter::emit_vectorized(const For& loop, int64_t extent) {
 }
 
 void Emitter::emit_if(const ir::IfThenElse& branch) {
-  const Condition c = eval_condition(branch.condition);
+  const Condition c = [&] {
+    const EvaluationScope scope(evaluated_);
+    return eval_condition(branch.condition);
+  }();
   if (c.never) return emit(branch.else_body);
   if (c.uniform == nullptr && c.lanes == nullptr) return emit(branch.then_body);
   Value* mask_before = mask_;

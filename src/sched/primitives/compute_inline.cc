@@ -4,10 +4,14 @@
 //   stage
 //     computes nothing any more. It keeps its number, so that later steps count as before.
 //   Checks: no placeholder, no output, no reduction, no packed layout; nothing is attached to its loops; the
-//     readers' definitions stay below 20,000 nodes.
+//     readers' definitions, written out, stay below kMaxInlinedSize nodes.
 //     B[i] = A[i] * 2        inline B         C[i] = A[i + 1] * 2 + 1
 //     C[i] = B[i + 1] + 1       =>
+#include <algorithm>
+#include <utility>
+
 #include "ir/analysis.h"
+#include "ir/structural.h"
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 
@@ -15,11 +19,30 @@ namespace tensorsmith::sched::primitives {
 
 namespace {
 
-size_t count_nodes(const ir::Expr& e) {
-  size_t n = 0;
-  ir::for_each_expr(e, [&](const ir::Expr&) { ++n; });
-  return n;
-}
+// The op's body at the indices of one read; equal reads get the same node, so that they stay one computation.
+class InlinedReads {
+ public:
+  explicit InlinedReads(const ir::Operation& op) : op_(op) {}
+
+  ir::Expr at(const ir::Expr& read) {
+    for (const auto& [known, value] : known_) {
+      if (ir::structural_equal(known, read)) return value;
+    }
+    const ir::Load& load = *ir::as<ir::Load>(read);
+    ir::VarMap map;
+    for (size_t d = 0; d < op_.spatial.size(); ++d) {
+      const ir::Expr& index = load.indices[d];
+      map[op_.spatial[d].var.get()] =
+          index.dtype() == ir::DType::kI64 ? index : ir::cast(ir::DType::kI64, index);
+    }
+    known_.emplace_back(read, ir::substitute(op_.bodies[0], map));
+    return known_.back().second;
+  }
+
+ private:
+  const ir::Operation& op_;
+  std::vector<std::pair<ir::Expr, ir::Expr>> known_;
+};
 
 }  // namespace
 
@@ -37,29 +60,26 @@ Status apply(Schedule& schedule, const ComputeInline& step) {
 
   const ir::Operation& op = *stage.op;
   const ir::Buffer& buffer = op.output();
-  constexpr size_t kMaxNodes = 20000;
-  const size_t own_nodes = count_nodes(op.bodies[0]);
+  const int64_t own_size = ir::written_size(op.bodies[0]);
   for (size_t r : readers) {
-    size_t nodes = 0;
-    for (const ir::Expr& body : schedule.stages[r].op->bodies) nodes += count_nodes(body);
-    for (const ir::Load* load : *schedule.stages[r].loads) nodes += load->buffer == buffer ? own_nodes : 0;
-    if (nodes > kMaxNodes)
+    int64_t size = 0;
+    for (const ir::Expr& body : schedule.stages[r].op->bodies) {
+      const int64_t written =
+          ir::written_size(body, [&](const ir::Load& l) { return l.buffer == buffer ? own_size : 0; });
+      size = written > kMaxInlinedSize ? written : size + written;
+    }
+    if (size > kMaxInlinedSize)
       return illegal("inlining " + name + " makes the definition of stage '" + schedule.stages[r].op->name +
                      "' too large; compute it instead");
   }
   for (size_t r : readers) {
     auto op_copy = std::make_shared<ir::Operation>(*schedule.stages[r].op);
     for (ir::Expr& body : op_copy->bodies) {
+      InlinedReads reads(op);
       body = ir::rewrite(body, [&](const ir::Expr& e) {
         const auto* load = ir::as<ir::Load>(e);
         if (load == nullptr || load->buffer != buffer) return e;
-        ir::VarMap map;
-        for (size_t d = 0; d < op.spatial.size(); ++d) {
-          const ir::Expr& index = load->indices[d];
-          map[op.spatial[d].var.get()] =
-              index.dtype() == ir::DType::kI64 ? index : ir::cast(ir::DType::kI64, index);
-        }
-        return ir::substitute(op.bodies[0], map);
+        return reads.at(e);
       });
     }
     schedule.stages[r].set_op(std::move(op_copy));

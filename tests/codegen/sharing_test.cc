@@ -1,0 +1,77 @@
+// What a stored value shares is computed once: code size and compile time follow the nodes, not the tree of
+// 2^40.
+#include <gtest/gtest.h>
+
+#include "codegen/runner.h"
+
+namespace tensorsmith {
+namespace {
+
+using ir::DType;
+using ir::Expr;
+
+constexpr int kLength = 40;
+constexpr int64_t kExtent = 50;
+
+Expr f32(double value) { return ir::float_imm(DType::kF32, value); }
+
+// Y[i] = link(link(...X[i])) in a loop of the kind.
+template <class Link>
+void check(ir::ForKind kind, const Link& link) {
+  const ir::Buffer x = ir::make_buffer("X", DType::kF32, {kExtent});
+  const ir::Buffer y = ir::make_buffer("Y", DType::kF32, {kExtent});
+  const ir::Var i("i");
+  Expr value = ir::load(x, {i});
+  for (int k = 0; k < kLength; ++k) value = link(value, Expr(i));
+  const ir::Program program{
+      "chain", {x}, {y}, ir::make_for({i, kExtent, kind, {}, 0, ir::make_store(y, {i}, value)})};
+  Rng rng(1);
+  const std::vector<lower::Tensor> inputs = {lower::random_tensor(DType::kF32, {kExtent}, rng)};
+  const auto want = lower::run(program, inputs);
+  ASSERT_TRUE(want.ok()) << want.error().message();
+  for (const target::Device& device : test::local_devices()) {
+    const auto got = test::compile_and_run(program, device, inputs);
+    ASSERT_TRUE(got.ok()) << got.error().message();
+    EXPECT_EQ(test::compare((*got)[0], (*want)[0], 1e-4, 1e-5), "") << device.name;
+  }
+}
+
+constexpr ir::ForKind kKinds[] = {ir::ForKind::kSerial, ir::ForKind::kVectorized, ir::ForKind::kUnrolled,
+                                  ir::ForKind::kParallel};
+
+TEST(CodegenSharing, Values) {
+  for (const ir::ForKind kind : kKinds)
+    check(kind, [](const Expr& x, const Expr&) {
+      return x * (f32(1.5) / (f32(1) + ir::call(ir::Intrinsic::kExp, {-x})));
+    });
+}
+
+// Conditions that differ between lanes, and uniform ones; both sides share with what is around the select.
+TEST(CodegenSharing, Selects) {
+  for (const ir::ForKind kind : kKinds)
+    check(kind, [](const Expr& x, const Expr& i) {
+      return ir::select(x < f32(0.5), x + f32(0.25), ir::select(i < 20, x * x, x)) * f32(0.75);
+    });
+}
+
+// The expensive side is a branch: what is computed in it is not there behind it.
+TEST(CodegenSharing, Branches) {
+  for (const ir::ForKind kind : kKinds)
+    check(kind, [](const Expr& x, const Expr&) {
+      const Expr deep = ir::call(ir::Intrinsic::kTanh, {ir::call(ir::Intrinsic::kExp, {x})});
+      return ir::select(x < f32(0.5), deep * deep, x) + x * f32(0.125);
+    });
+}
+
+// Integers of index type are taken apart as sums.
+TEST(CodegenSharing, Indices) {
+  for (const ir::ForKind kind : kKinds)
+    check(kind, [](const Expr& x, const Expr& i) {
+      const Expr whole = ir::cast(DType::kI64, x * f32(3));
+      const Expr mixed = ir::floormod(whole * whole + i, 7) * whole;
+      return ir::cast(DType::kF32, mixed - whole) * f32(0.125) + x * f32(0.5);
+    });
+}
+
+}  // namespace
+}  // namespace tensorsmith
