@@ -1,7 +1,7 @@
 /* Running models compiled by Tensorsmith. C99; needs libtensorsmith_runtime only.
  *
  *   ts_model* model;
- *   if (ts_model_load("model.tsm", 0, &model) != TS_OK) { fputs(ts_last_error(), stderr); exit(1); }
+ *   if (ts_model_load("tuned", 0, &model) != TS_OK) { fputs(ts_last_error(), stderr); exit(1); }
  *   const void* inputs[] = {image};
  *   void* outputs[] = {scores};
  *   if (ts_model_run(model, inputs, outputs) != TS_OK) ...
