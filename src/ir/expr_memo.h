@@ -23,7 +23,7 @@ class ExprMemo {
  public:
   // The result for e, or null.
   const T* find(const Expr& e) const {
-    if (results_.empty()) return nullptr;
+    if (results_.empty() || !e.is_shared()) return nullptr;
     const auto it = results_.find(e.get());
     return it == results_.end() ? nullptr : &it->second;
   }
