@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/analysis.h"
+
 namespace tensorsmith::space {
 
 Machine Machine::of(const target::Device& device) {
@@ -49,6 +51,28 @@ Read compose(const Read& outer, const Read& inner, size_t axes, const ir::Operat
 }
 
 }  // namespace
+
+int64_t written_size(const ir::Workload& workload, size_t stage, const std::vector<bool>& inlined,
+                     const std::vector<int64_t>& written) {
+  int64_t largest = 0;
+  for (const ir::Expr& body : workload.operations[stage]->bodies) {
+    const int64_t size = ir::written_size(body, [&](const ir::Load& load) -> int64_t {
+      const auto producer = workload.producer_of(load.buffer.get());
+      return producer && inlined[*producer] ? written[*producer] : 0;
+    });
+    largest = std::max(largest, size);
+  }
+  return largest;
+}
+
+bool inlining_fits(const ir::Workload& workload, const std::vector<bool>& inlined) {
+  std::vector<int64_t> written(inlined.size(), 0);
+  for (size_t s = 0; s < inlined.size(); ++s) {
+    written[s] = written_size(workload, s, inlined, written);
+    if (written[s] > kMaxWrittenSize) return false;
+  }
+  return true;
+}
 
 std::vector<Read> effective_reads(const PlanContext& context, int stage) {
   std::vector<Read> result;

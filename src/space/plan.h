@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sched/step.h"
 #include "space/analysis.h"
 #include "space/design_space.h"
 #include "space/machine.h"
@@ -41,6 +42,16 @@ struct PlanContext {
   const ir::Operation& op(int s) const { return *workload->operations[static_cast<size_t>(s)]; }
   std::string axis_name(int s, int axis) const;
 };
+
+// Largest definition that plans make by inlining, written out. Less than what the step allows, because
+// indices grow too when they are written into each other.
+inline constexpr int64_t kMaxWrittenSize = sched::kMaxInlinedSize / 4;
+// Size of a stage's definition, written out, with the inlined producers in it, whose sizes are known (by
+// operation).
+int64_t written_size(const ir::Workload& workload, size_t stage, const std::vector<bool>& inlined,
+                     const std::vector<int64_t>& written);
+// Whether no definition becomes larger than kMaxWrittenSize with these operations inlined.
+bool inlining_fits(const ir::Workload& workload, const std::vector<bool>& inlined);
 
 // The reads of a stage with those of always-inlined producers replaced by what they read themselves; equal
 // ones are listed once. x * sigmoid(x) with both operations inlined is one read of x.

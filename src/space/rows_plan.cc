@@ -33,11 +33,14 @@ class RowsPlan final : public Plan {
     }
     contiguous_row_ = !rows_.empty() && rows_.back() == info_.contiguous_axis;
     if (contiguous_row_) width_slot_ = add_category(name + ".width", DecisionRole::kVectorize, {1, 1, 0.5});
+    std::vector<bool> inlined = context.inlined;  // and the members that may be
     for (auto& member : members_) {
       const auto& stage = context.stage(member.stage);
       const std::string own = context.op(member.stage).name;
-      if (!stage.reduction && !stage.output)
-        member.inline_slot = add_category(own + ".inline", DecisionRole::kLocation, {2, 1});
+      const auto s = static_cast<size_t>(member.stage);
+      inlined[s] = !stage.reduction && !stage.output;
+      inlined[s] = inlined[s] && inlining_fits(*context.workload, inlined);
+      if (inlined[s]) member.inline_slot = add_category(own + ".inline", DecisionRole::kLocation, {2, 1});
       if (stage.reduction && !contiguous_row_) {
         find_factor_axis(member);
         if (member.factor_axis >= 0)

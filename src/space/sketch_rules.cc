@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/analysis.h"
-#include "sched/step.h"
 #include "space/sketch.h"
 
 namespace tensorsmith::space {
@@ -214,23 +212,6 @@ void combine(const PlanContext& context, const std::vector<Group>& groups, size_
     while (g < at.size() && ++at[g] == choices[g].size()) at[g++] = 0;
     if (g == at.size()) break;
   }
-}
-
-// Indices grow too when they are written into each other, hence less than what the step allows.
-constexpr int64_t kMaxWrittenSize = sched::kMaxInlinedSize / 4;
-
-// Size of operation s's bodies with the inlined producers, whose sizes are known, written into them.
-int64_t written_size(const ir::Workload& workload, size_t s, const std::vector<bool>& inlined,
-                     const std::vector<int64_t>& written) {
-  int64_t total = 0;
-  for (const ir::Expr& body : workload.operations[s]->bodies) {
-    const int64_t size = ir::written_size(body, [&](const ir::Load& load) -> int64_t {
-      const auto producer = workload.producer_of(load.buffer.get());
-      return producer && inlined[*producer] ? written[*producer] : 0;
-    });
-    total = std::max(total, size);
-  }
-  return total;
 }
 
 }  // namespace
