@@ -47,17 +47,20 @@ void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
   const bool direct = self_ && !c.cache_write;
   int anchor = anchor_;
   if (self_ && c.cache_write) anchor = maker.cache_write(output_, ir::MemoryScope::kLocal);
-  if (c.copy) {
-    for (const auto& operand : operands_) {
-      if (!operand.copyable) continue;
-      const int source = operand.read.producer;
-      const auto& extents = context_.stage(source).extents;
-      const int copy = maker.cache_read(source, ir::MemoryScope::kGlobal, {anchor}, extents.size());
-      maker.pack(copy, packed_layout(c, operand));
-      emit_copy_stage(maker, copy, extents, context_.stage(source).contiguous_axis,
-                      context_.machine.lanes(context_.stage(source).element_bytes), context_.threads > 1,
-                      c.tail);
+  for (const auto& operand : operands_) {
+    if ((c.copied & operand.bit) == 0) continue;
+    const int source = operand.read.producer;
+    const auto& info = context_.stage(source);
+    const int copy = maker.cache_read(source, ir::MemoryScope::kGlobal, {anchor}, info.extents.size());
+    const sched::Layout layout = packed_layout(c, operand);
+    int64_t lanes = context_.machine.lanes(info.element_bytes);
+    // Vectors that end where the innermost digit does are contiguous on both sides.
+    if (!layout.empty() && layout.back().dim == info.contiguous_axis) {
+      const int64_t whole = vector_lanes(layout.back().extent, lanes);
+      if (whole * 4 >= lanes) lanes = whole;
     }
+    maker.pack(copy, layout);
+    emit_copy_stage(maker, copy, info.extents, info.contiguous_axis, lanes, context_.threads > 1, c.tail);
   }
   if (direct) {
     emit_direct(maker, c, output_);
@@ -306,7 +309,8 @@ void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, int output, int ou
 
 // The digits of each index in the order of the loops that run over them, so that the register tile reads the
 // packed tensor from front to back. Example, W[oc, ic, kh, kw] with 16 channels in the tile:
-// {oc/16, ic, kh, kw, oc%16}.
+// {oc/16, ic, kh, kw, oc%16}. Rows that are kept, A[m, k] with 14 rows in the tile and 16 points of k a step:
+// {m/14, k/16, m%14, k%16}.
 sched::Layout TiledPlan::packed_layout(const Choice& c, const Operand& operand) const {
   const auto& shape = context_.stage(operand.read.producer).extents;
   std::vector<int> dim_of(axes(), -1);
@@ -344,10 +348,15 @@ sched::Layout TiledPlan::packed_layout(const Choice& c, const Operand& operand) 
     const int64_t tile = std::min(c.t3[a], region(a));
     add(axis, tile, ceil_div(region(a), tile));
   }
-  for (int axis : c.reduce_order) add(axis, 1, c.r1[static_cast<size_t>(axis - spatial_)]);
+  const auto add_reduction = [&] {
+    for (int axis : c.reduce_order) add(axis, 1, c.r1[static_cast<size_t>(axis - spatial_)]);
+  };
+  const bool rows = keeps_rows(c, operand);
+  if (!rows) add_reduction();
   for (int axis : live_)
     if (axis != c.vector_axis)
       add(axis, 1, std::min(c.t3[static_cast<size_t>(axis)], region(static_cast<size_t>(axis))));
+  if (rows) add_reduction();
   if (c.vector_axis >= 0) {
     const auto v = static_cast<size_t>(c.vector_axis);
     add(c.vector_axis, 1, std::min(c.t3[v], region(v)));

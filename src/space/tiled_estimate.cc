@@ -2,16 +2,77 @@
 // and padding. Constants are typical of out-of-order cores with two vector pipes; only the order matters.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "space/tiled_plan.h"
 
 namespace tensorsmith::space {
 
+// Example, 14 rows of a matrix with 1024 columns of 4 bytes: all lie in the same set of a cache whose ways
+// have 4096 bytes, so that they take 14 ways.
+double TiledPlan::occupied(const Operand& operand, std::span<const double> touched, double bytes,
+                           double way_bytes) const {
+  if (way_bytes <= 0 || touched.empty()) return bytes;
+  constexpr double kLineBytes = 64;
+  const auto& producer = context_.stage(operand.read.producer);
+  const auto way = static_cast<int64_t>(way_bytes);
+  double covered = 0, lines = 1;  // bytes of a way that the rows fall on; lines of the region
+  int64_t stride = producer.element_bytes;
+  for (size_t d = touched.size(); d-- > 0; stride *= producer.extents[d]) {
+    if (covered == 0) {
+      covered = std::max(kLineBytes, touched[d] * static_cast<double>(stride));
+      lines = covered / kLineBytes;
+      continue;
+    }
+    if (touched[d] <= 1) continue;
+    lines *= touched[d];
+    const double places = static_cast<double>(way / std::gcd(stride, way));
+    covered *= std::min(touched[d], std::max(1.0, places));
+  }
+  covered = std::min(covered, way_bytes);
+  const double ways = lines * kLineBytes / covered;
+  return ways > 1.5 ? std::max(bytes, ways * way_bytes) : bytes;
+}
+
+// Copies of whole operands before the tiles, shared by the threads.
+double TiledPlan::copy_cycles(const Choice& c) const {
+  const auto& m = context_.machine;
+  double cycles = 0;
+  for (const auto& operand : operands_) {
+    if ((c.copied & operand.bit) == 0) continue;
+    const auto& source = context_.stage(operand.read.producer);
+    const double points = source.spatial_points();
+    const double bytes = 2 * points * source.element_bytes;
+    const int axis = source.contiguous_axis < 0
+                         ? -1
+                         : operand.read.indices[static_cast<size_t>(source.contiguous_axis)].single_axis();
+    const bool whole_vectors = axis == c.vector_axis || keeps_rows(c, operand);
+    cycles += points * (whole_vectors ? 3.0 / static_cast<double>(m.lanes(source.element_bytes)) : 1.5);
+    cycles += bytes / (bytes < m.l2_bytes   ? m.l2_bytes_per_cycle
+                       : bytes < m.l3_bytes ? m.l3_bytes_per_cycle
+                                            : m.memory_bytes_per_cycle);
+    if (context_.threads > 1) cycles += m.fork_seconds / m.seconds_per_cycle * context_.threads;
+  }
+  return cycles;
+}
+
+bool TiledPlan::keeps_rows(const Choice& c, const Operand& operand) const {
+  const int dim = context_.stage(operand.read.producer).contiguous_axis;
+  if ((c.copied & operand.bit) == 0 || dim < 0 ||
+      (c.vector_axis >= 0 && operand.read.depends_on(c.vector_axis)))
+    return false;
+  const int axis = operand.read.indices[static_cast<size_t>(dim)].single_axis();
+  if (axis < spatial_ || c.reduce_order.empty() || c.reduce_order.back() != axis) return false;
+  const int64_t length = c.r1[static_cast<size_t>(axis - spatial_)];
+  const int64_t lanes = context_.machine.lanes(context_.stage(operand.read.producer).element_bytes);
+  return two_level_ && length < extent(static_cast<size_t>(axis)) && vector_lanes(length, lanes) * 4 >= lanes;
+}
+
 // Loads a vector of the operand costs: two where it lies across two cache lines. Packed and copied operands
 // are aligned; the others are only where each row is a whole number of vectors and no window shifts the
 // reads.
 double TiledPlan::line_crossings(const Choice& c, const Operand& operand) const {
-  if (c.lanes == 1 || (operand.packable && c.pack) || (operand.copyable && c.copy)) return 1;
+  if (c.lanes == 1 || rearranged(c, operand)) return 1;
   const auto& producer = context_.stage(operand.read.producer);
   const int64_t bytes = std::min(c.lanes * info_.element_bytes, context_.machine.vector_bytes);
   bool aligned = producer.extents.back() * producer.element_bytes % bytes == 0;
@@ -58,8 +119,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     }
     double cost = 1;
     if (c.vector_axis >= 0 && operand.read.depends_on(c.vector_axis)) {
-      const bool unit = (operand.read.affine && std::abs(operand.read.strides[v]) == 1) ||
-                        (operand.packable && c.pack) || (operand.copyable && c.copy);
+      const bool unit =
+          (operand.read.affine && std::abs(operand.read.strides[v]) == 1) || rearranged(c, operand);
       cost = unit || !vectorized   ? vectors_along * line_crossings(c, operand)
              : operand.read.affine ? read_cycles(operand.read.strides[v], vector_length,
                                                  std::min(full_lanes, static_cast<double>(c.lanes)))
@@ -136,12 +197,11 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
         std::min(inner[loops[i].axis] * loops[i].trips, static_cast<double>(extent(loops[i].axis)));
     ranges[i] = inner;
   }
-  const auto bytes_of = [&](const Operand& operand, size_t depth) {
-    const auto touched = footprint(operand.read, ranges[depth]);
+  const auto bytes_of = [&](const Operand& operand, std::span<const double> touched) {
     const double element = context_.stage(operand.read.producer).element_bytes;
     double elements = 1;
     for (size_t k = 0; k < touched.size(); ++k) elements *= touched[k];
-    const bool dense = (operand.packable && c.pack) || (operand.copyable && c.copy) || touched.empty();
+    const bool dense = rearranged(c, operand) || touched.empty();
     if (dense) return elements * element;
     // A short row touches a line more than it fills, and no prefetcher runs ahead of it.
     const double row = touched.back() * element;
@@ -161,17 +221,22 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
     for (int axis : live_) bytes *= ranges[depth][static_cast<size_t>(axis)];
     return bytes;
   };
+  // The first level's index is a part of the page offset; the last level's is hashed.
   const struct {
-    double bytes, rate;
-  } levels[] = {{m.l1_bytes * 0.75, m.l2_bytes_per_cycle},
-                {m.l2_bytes * 0.75, m.l3_bytes_per_cycle},
-                {m.l3_bytes * 0.75, m.memory_bytes_per_cycle}};
+    double bytes, rate, way_bytes;
+  } levels[] = {{m.l1_bytes * 0.75, m.l2_bytes_per_cycle, 4096},
+                {m.l2_bytes * 0.75, m.l3_bytes_per_cycle, m.l2_bytes / 16},
+                {m.l3_bytes * 0.75, m.memory_bytes_per_cycle, 0}};
   double cycles = 0;
   for (const auto& level : levels) {
     size_t depth = 0;
     for (; depth < loops.size(); ++depth) {
       double total = 0;
-      for (const auto& operand : operands_) total += bytes_of(operand, depth);
+      for (const auto& operand : operands_) {
+        const auto touched = footprint(operand.read, ranges[depth]);
+        const double bytes = bytes_of(operand, touched);
+        total += rearranged(c, operand) ? bytes : occupied(operand, touched, bytes, level.way_bytes);
+      }
       total += accumulator_bytes(depth) / 2;
       if (total <= level.bytes) break;
     }
@@ -192,7 +257,7 @@ double TiledPlan::traffic_cycles(const Choice& c) const {
         stays = false;
         times *= trips;
       }
-      traffic += times * bytes_of(operand, depth);
+      traffic += times * bytes_of(operand, footprint(operand.read, ranges[depth]));
     }
     if (in_memory) {
       double times = 1;
@@ -313,9 +378,7 @@ double TiledPlan::estimate(Decisions d) const {
   }
   const double traffic = traffic_cycles(c);
   cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic) + write_cycles(c);
-  if (c.copy)
-    for (const auto& operand : operands_)
-      if (operand.copyable) cycles += 0.5 * context_.stage(operand.read.producer).spatial_points();
+  cycles += copy_cycles(c);
   double parallel = 1;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {
     const auto a = static_cast<size_t>(c.outer_order[i]);

@@ -87,6 +87,10 @@ void TiledPlan::collect_operands() {
   for (auto& a : operands_)
     for (auto& b : operands_)
       if (&a != &b && a.read.producer == b.read.producer) a.packable = a.copyable = false;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    operands_[i].copyable = operands_[i].copyable && i < 32;
+    if (operands_[i].copyable) operands_[i].bit = uint32_t{1} << i;
+  }
 }
 
 bool TiledPlan::tile_within_blocks(const Read& read) {
@@ -144,13 +148,12 @@ void TiledPlan::make_slots() {
   }
   if (live_reduce_.size() > 1)
     reduce_order_slot_ = add_category(name + ".reduce_order", DecisionRole::kLocation, {3, 1});
-  bool packable = false, copyable = false;
-  for (const auto& operand : operands_) {
-    packable = packable || operand.packable;
-    copyable = copyable || operand.copyable;
-  }
-  if (packable) pack_slot_ = add_category(name + ".pack", DecisionRole::kLayout, {0.1, 0.9});
-  if (copyable) copy_slot_ = add_category(name + ".copy", DecisionRole::kLayout, {0.6, 0.4});
+  if (std::any_of(operands_.begin(), operands_.end(), [](const Operand& o) { return o.packable; }))
+    pack_slot_ = add_category(name + ".pack", DecisionRole::kLayout, {0.1, 0.9});
+  for (auto& operand : operands_)
+    if (operand.copyable)
+      operand.copy_slot = add_category(name + ".copy." + context_.op(operand.read.producer).name,
+                                       DecisionRole::kLayout, {0.6, 0.4});
   if (self_) cache_slot_ = add_category(name + ".cache_write", DecisionRole::kCacheWrite, {0.15, 0.85});
   if (two_level_) attach_slot_ = add_category(name + ".attach", DecisionRole::kLocation, {0.7, 0.3});
   for (size_t p = 0; p < pads_.size(); ++p)
@@ -207,7 +210,8 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
     c.lanes = vector_lanes(std::min(c.t3[v], c.region[v]), context_.machine.lanes(info_.element_bytes));
   }
   c.pack = pick(pack_slot_, 0) == 1;
-  c.copy = pick(copy_slot_, 0) == 1;
+  for (const auto& operand : operands_)
+    if (pick(operand.copy_slot, 0) == 1) c.copied |= operand.bit;
   c.cache_write = pick(cache_slot_, 1) == 1;
   c.parallel = static_cast<size_t>(pick(parallel_slot_, 0));
   c.unroll = kUnrollLimits[static_cast<size_t>(pick(unroll_slot_, 0))];
@@ -250,11 +254,26 @@ double TiledPlan::unrolled_instructions(const Choice& c) const {
     if (where == PadLocation::kInline) size *= 4;
   if ((c.lanes & (c.lanes - 1)) != 0) size *= 2;
   for (const auto& operand : operands_) {
-    if (c.lanes == 1 || !operand.read.affine || (operand.packable && c.pack) || (operand.copyable && c.copy))
-      continue;
+    if (c.lanes == 1 || !operand.read.affine || rearranged(c, operand)) continue;
     if (std::abs(operand.read.strides[static_cast<size_t>(c.vector_axis)]) > 1) size *= 3;
   }
   return size;
+}
+
+// How often the register tile's code is repeated for tails that are peeled.
+double TiledPlan::peeled_bodies(const Choice& c) const {
+  if (c.tail != sched::TailPolicy::kPeel) return 1;
+  double bodies = 1;
+  const auto split = [&](int64_t length, int64_t tile) { bodies *= length % tile != 0 ? 2 : 1; };
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    split(extent(a), std::min(extent(a), c.t1[a] * c.t2[a] * c.t3[a]));
+    split(c.region[a], std::min(c.region[a], c.t3[a]));
+  }
+  for (int axis : live_reduce_)
+    split(extent(static_cast<size_t>(axis)), c.r1[static_cast<size_t>(axis - spatial_)]);
+  // Lowering turns further tails into conditions.
+  return std::min(bodies, 8.0);
 }
 
 Status TiledPlan::check(Decisions d) const {
@@ -274,7 +293,8 @@ Status TiledPlan::check(Decisions d) const {
   }
   if (region > 2 * context_.machine.l2_bytes) return refuse("the tile does not fit the cache");
   if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
-  if (unrolled_instructions(c) > 400) return refuse("too much unrolled code");
+  if (unrolled_instructions(c) > 400 || unrolled_instructions(c) * peeled_bodies(c) > 1000)
+    return refuse("too much unrolled code");
   return {};
 }
 

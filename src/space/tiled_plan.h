@@ -25,6 +25,7 @@ class TiledPlan final : public Plan {
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
   enum class PadLocation : uint8_t { kInline, kRoot, kTile, kReduceTile };
 
   // The decisions by axis of the anchor (spatial, then reduce). Lengths are 1 where an axis has no slot.
@@ -36,7 +37,8 @@ class TiledPlan final : public Plan {
     std::vector<int> reduce_order;
     int vector_axis = -1;
     int64_t lanes = 1;  // of the anchor's innermost loop
-    bool pack = false, copy = false, cache_write = true;
+    bool pack = false, cache_write = true;
+    uint32_t copied = 0;        // bit i: the i-th operand is copied
     bool attach_outer = false;  // two levels: at the outer tile loops
     size_t parallel = 0;        // how many outer loops are fused and parallel
     int64_t unroll = 1;         // reduction points unrolled
@@ -51,6 +53,8 @@ class TiledPlan final : public Plan {
     bool packable = false;  // constant whose dimensions are whole axes
     bool copyable = false;  // the same for an intermediate or input
     int pad = -1;           // index into pads_
+    uint32_t bit = 0;       // in Choice::copied
+    size_t copy_slot = kNone;
   };
 
   size_t axes() const { return static_cast<size_t>(spatial_ + reduce_); }
@@ -68,8 +72,20 @@ class TiledPlan final : public Plan {
                           const std::vector<int>& reduce, const std::vector<int>& inner) const;
   void emit_pads(TraceMaker& maker, const Choice& c, int output, int output_loop, int anchor,
                  int reduce_loop) const;
+  // The operand is read from a place of the schedule's own, in the order of its loops.
+  static bool rearranged(const Choice& c, const Operand& operand) {
+    return (operand.packable && c.pack) || (c.copied & operand.bit) != 0;
+  }
+  // A copied operand whose elements are broadcast keeps pieces of its rows together, so that the copy moves
+  // whole vectors instead of transposing.
+  bool keeps_rows(const Choice& c, const Operand& operand) const;
   sched::Layout packed_layout(const Choice& c, const Operand& operand) const;
 
+  // Bytes of a cache with a way of way_bytes that an operand takes: more than it has where its rows fall into
+  // the same sets.
+  double occupied(const Operand& operand, std::span<const double> touched, double bytes,
+                  double way_bytes) const;
+  double copy_cycles(const Choice& c) const;
   double line_crossings(const Choice& c, const Operand& operand) const;
   double loop_exit_cycles(const Choice& c) const;
   bool aliased_rows(const Choice& c) const;
@@ -79,6 +95,7 @@ class TiledPlan final : public Plan {
   double write_cycles(const Choice& c) const;
   double accumulators(const Choice& c) const;
   double unrolled_instructions(const Choice& c) const;
+  double peeled_bodies(const Choice& c) const;
 
   int output_, anchor_;
   bool self_;  // the anchor is the output: cache_write makes the copy
@@ -94,11 +111,10 @@ class TiledPlan final : public Plan {
   std::vector<int> live_reduce_;  // reduce axes of extent > 1 (axis numbers)
   std::vector<int> vector_axes_;  // categories of the vector slot
 
-  static constexpr size_t kNone = static_cast<size_t>(-1);
   std::vector<size_t> spatial_slot_, reduce_slot_;
   size_t vector_slot_ = kNone, order_slot_ = kNone, reduce_order_slot_ = kNone, pack_slot_ = kNone,
-         copy_slot_ = kNone, cache_slot_ = kNone, attach_slot_ = kNone, parallel_slot_ = kNone,
-         unroll_slot_ = kNone, tail_slot_ = kNone;
+         cache_slot_ = kNone, attach_slot_ = kNone, parallel_slot_ = kNone, unroll_slot_ = kNone,
+         tail_slot_ = kNone;
   std::vector<size_t> pad_slots_;
 };
 
