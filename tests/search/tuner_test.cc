@@ -177,38 +177,42 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
   const auto large = space::DesignSpace::build(tasks[0].workload, test::device(), {1});
   const auto small = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
   ASSERT_TRUE(large.ok() && small.ok());
-  int learned = 0;
-  const int seeds = 5;
-  for (int seed = 1; seed <= seeds; ++seed) {
+  for (int seed = 1; seed <= 5; ++seed) {
     Bench bench;
     bench.options.trials = 24;
     bench.options.seed = static_cast<uint64_t>(seed);
     bench.options.strategy = StrategyKind::kRandom;
     std::vector<std::string> seen;  // of the small task
+    std::string best;  // of the large task before the small one's first round, which follows its default
+    double best_seconds = 1e9;
     FakeMeasurer measurer(
         [&](const std::string& key, const sched::Trace& trace) {
-          if (key == tasks[1].key) seen.push_back(sched::print(trace));
-          return took(pseudo_seconds(trace) * (key == tasks[0].key ? 1 : 0.1));
+          const double seconds = pseudo_seconds(trace) * (key == tasks[0].key ? 1 : 0.1);
+          if (key == tasks[1].key) {
+            seen.push_back(sched::print(trace));
+          } else if (seen.size() < 2 && seconds < best_seconds) {
+            best_seconds = seconds;
+            best = sched::print(trace);
+          }
+          return took(seconds);
         },
         bench.clock);
     ASSERT_TRUE(bench.run(tasks, measurer).ok());
-    // The large task's first round ends before the small one's begins.
     const auto records =
         bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings);
     ASSERT_TRUE(records.ok());
-    std::set<std::string> fitted;
-    const auto fit = [&](const space::Candidate& candidate) {
-      const auto c = small->rescale(*large, candidate);
-      if (c.ok()) fitted.insert(sched::print(*small->to_trace(*c)));
-    };
-    fit(large->default_candidate());
-    for (const auto& r : *records)
-      if (const auto c = decode(std::string_view(r.origin).substr(r.origin.find(':') + 1))) fit(*c);
+    space::Candidate candidate = large->default_candidate();
+    for (const auto& r : *records) {
+      const auto c = decode(std::string_view(r.origin).substr(r.origin.find(':') + 1));
+      if (c && sched::print(*large->to_trace(*c)) == best) candidate = *c;
+    }
+    const auto fitted = small->rescale(*large, candidate);
+    ASSERT_TRUE(fitted.ok());
     ASSERT_GT(seen.size(), 1U);
-    learned += fitted.count(seen[1]) > 0 ? 1 : 0;
+    // The default comes first, and may be what the best one fits to.
+    const std::string expected = sched::print(*small->to_trace(*fitted));
+    EXPECT_TRUE(expected == seen[0] || expected == seen[1]) << "seed " << seed;
   }
-  // The best one can fit to what was measured already.
-  EXPECT_GE(learned, seeds - 1);
 }
 
 TEST(Tune, LeavesOutWhatTakesNoTime) {
