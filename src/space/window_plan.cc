@@ -43,9 +43,10 @@ class WindowPlan final : public Plan {
     std::sort(live_.begin(), live_.end(), [&](int x, int y) {
       return output_axis_[static_cast<size_t>(x)] < output_axis_[static_cast<size_t>(y)];
     });
+    // Tiles of axes that windows slide along: only there neighbours have loads in common.
     tile_slot_.assign(static_cast<size_t>(info_.num_spatial), kNone);
     for (int a : live_)
-      if (a != vector_axis_)
+      if (a != vector_axis_ && slides_along(a))
         tile_slot_[static_cast<size_t>(a)] =
             add_tile(name + ".tile." + context.axis_name(anchor, a), extent(a), 1, 1, 64);
     strip_slot_ = add_tile(name + ".strip." + context.axis_name(anchor, vector_axis_), extent(vector_axis_),
@@ -177,18 +178,16 @@ class WindowPlan final : public Plan {
     slot.tiles->fit(lengths, lengths);
     double room = kMaxUnrolled / info_.reduce_points() / static_cast<double>(lengths[0]);
     for (size_t i = live_.size(); i-- > 0;) {
-      const int a = live_[i];
-      if (a == vector_axis_) continue;
-      const auto& own = slots()[tile_slot_[static_cast<size_t>(a)]];
-      int64_t t = 1;
-      if (room >= 2) {
-        t = rng.uniform_int(1, std::max<int64_t>(1, std::min(extent(a), static_cast<int64_t>(room))));
-        if (rng.bernoulli(0.7))
-          while (extent(a) % t != 0) --t;
-      }
-      d[own.offset] = t;
-      own.tiles->fit(d.subspan(own.offset, 1), d.subspan(own.offset, 1));
-      room = 1;  // the innermost axis that is not in lanes is the one whose windows overlap
+      const auto slot_of = tile_slot_[static_cast<size_t>(live_[i])];
+      if (slot_of == kNone) continue;
+      const int64_t rows = extent(live_[i]);
+      int64_t t = rng.uniform_int(1, std::max<int64_t>(1, std::min(rows, static_cast<int64_t>(room))));
+      if (rng.bernoulli(0.7))
+        while (rows % t != 0) --t;
+      const auto own = d.subspan(slots()[slot_of].offset, 1);
+      own[0] = t;
+      slots()[slot_of].tiles->fit(own, own);
+      room /= static_cast<double>(own[0]);
     }
   }
 
@@ -209,13 +208,7 @@ class WindowPlan final : public Plan {
         cycles *= tail_factor(extent(a), tile(d, a), false, tail_of(d));
       }
     }
-    double bytes = context_.stage(output_).spatial_points() * context_.stage(output_).element_bytes;
-    for (const auto& read : reads_)
-      bytes += context_.stage(read.producer).spatial_points() * context_.stage(read.producer).element_bytes;
-    const double rate = bytes <= 0.75 * m.l2_bytes   ? m.l2_bytes_per_cycle
-                        : bytes <= 0.75 * m.l3_bytes ? m.l3_bytes_per_cycle
-                                                     : m.memory_bytes_per_cycle;
-    const double traffic = bytes / rate;
+    const double traffic = traffic_cycles(d, tiles);
     cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic);
     double trips = 1;
     size_t left = parallel(d);
@@ -236,7 +229,20 @@ class WindowPlan final : public Plan {
   enum class PadLocation : uint8_t { kInline, kTile, kRoot };
 
   int64_t extent(int axis) const { return info_.extents[static_cast<size_t>(axis)]; }
-  int64_t tile(Decisions d, int axis) const { return lengths(d, tile_slot_[static_cast<size_t>(axis)])[0]; }
+  int64_t tile(Decisions d, int axis) const {
+    const size_t slot = tile_slot_[static_cast<size_t>(axis)];
+    return slot == kNone ? 1 : lengths(d, slot)[0];
+  }
+  // Some index moves along the axis and along the window.
+  bool slides_along(int axis) const {
+    for (const auto& read : reads_)
+      for (const auto& index : read.indices) {
+        if (!index.affine || index.coefficients[static_cast<size_t>(axis)] == 0) continue;
+        for (int r = info_.num_spatial; r < info_.num_axes(); ++r)
+          if (extent(r) > 1 && index.coefficients[static_cast<size_t>(r)] != 0) return true;
+      }
+    return false;
+  }
   int64_t width(Decisions d) const { return std::min(lengths(d, strip_slot_)[1], extent(vector_axis_)); }
   int64_t strip(Decisions d) const { return lengths(d, strip_slot_)[0]; }
   int64_t tile_length(Decisions d, int axis) const {
@@ -251,7 +257,7 @@ class WindowPlan final : public Plan {
   sched::TailPolicy tail_of(Decisions d) const {
     return category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   }
-  // Of the anchor's axes, of what one tile (or, pad_root, everything) computes.
+  // Of the anchor's axes, in one tile.
   std::vector<double> tile_ranges(Decisions d) const {
     std::vector<double> ranges;
     for (int a = 0; a < info_.num_axes(); ++a)
@@ -330,6 +336,27 @@ class WindowPlan final : public Plan {
                               vectors * window * m.fma_latency / chains});
     if (!m.masked_memory && (width(d) & (width(d) - 1)) != 0) cycles *= 2;
     return cycles + written / m.fma_per_cycle;
+  }
+
+  // What crosses the cache that holds everything: whole rows stream, pieces of rows touch a line more each.
+  double traffic_cycles(Decisions d, double tiles) const {
+    const auto& m = context_.machine;
+    const auto& out = context_.stage(output_);
+    double bytes = out.spatial_points() * out.element_bytes, moved = 2 * bytes;
+    for (const auto& read : reads_) {
+      const auto& producer = context_.stage(read.producer);
+      bytes += producer.spatial_points() * producer.element_bytes;
+      if (!read.depends_on(vector_axis_)) continue;
+      const auto touched = footprint(read, tile_ranges(d));
+      double elements = 1;
+      for (double t : touched) elements *= t;
+      const bool whole = touched.back() >= static_cast<double>(producer.extents.back());
+      moved += tiles * (elements * producer.element_bytes + (whole ? 1 : elements / touched.back()) * 64);
+    }
+    const double rate = bytes <= 0.75 * m.l2_bytes   ? m.l2_bytes_per_cycle
+                        : bytes <= 0.75 * m.l3_bytes ? m.l3_bytes_per_cycle
+                                                     : m.memory_bytes_per_cycle;
+    return moved / rate;
   }
 
   double pad_cycles(Decisions d) const {
