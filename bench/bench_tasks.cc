@@ -1,14 +1,19 @@
 // How good the untuned schedules are, task by task: each task's default candidate beside the best of a short
 // measured search around it. Where the two differ the analytic model is wrong, or the sampling misses it.
 //
-//   bench_tasks MODEL.onnx|gemm:MxNxK|batch:BxMxNxK [--task PART] [--samples N] [--threads T] [--show]
+//   bench_tasks MODEL.onnx|gemm:MxNxK|batch:BxMxNxK|conv:CIxHxWxCO [--task PART] [--sketch PART] [--samples
+//   N]
+//               [--threads T] [--show] [--log]
 //
-// --show prints the decisions and the loop program of both.
+// conv: 3x3, stride 1, padding 1, bias and relu. --sketch takes only candidates of sketches whose description
+// contains PART, the default replaced by the best of them by the analytic model. --show prints the decisions
+// and the loop program of both, --log every candidate that was measured.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,6 +103,13 @@ Result<std::vector<Entry>> load(const std::string& what) {
     entries.push_back({what, test::standard::matmul(a, b, c)});
   } else if (std::sscanf(what.c_str(), "batch:%lldx%lldx%lldx%lld", &a, &b, &c, &d) == 4) {
     entries.push_back({what, test::standard::batch_matmul(a, b, c, d)});
+  } else if (std::sscanf(what.c_str(), "conv:%lldx%lldx%lldx%lld", &a, &b, &c, &d) == 4) {
+    test::standard::Conv2d conv;
+    conv.ci = a;
+    conv.h = b;
+    conv.w = c;
+    conv.co = d;
+    entries.push_back({what, test::standard::conv2d_bias_relu(conv)});
   } else {
     tools::ModelOptions options;
     options.path = what;
@@ -119,14 +131,31 @@ std::string describe(const space::DesignSpace& space, const space::Candidate& c)
   return text;
 }
 
+// The best candidate of such a sketch by the analytic model, after some climbing; none if there is no sketch.
+std::optional<space::Candidate> best_estimated(const space::DesignSpace& space, const std::string& sketch,
+                                               Rng& rng) {
+  std::optional<space::Candidate> best;
+  const auto consider = [&](const space::Candidate& c) {
+    if (space.describe(c.sketch).find(sketch) == std::string::npos) return;
+    if (!best || space.estimate(c) < space.estimate(*best)) best = c;
+  };
+  for (int i = 0; i < 3000; ++i) consider(space.sample(rng));
+  for (int i = 0; best && i < 3000; ++i) consider(space.mutate(*best, rng));
+  return best;
+}
+
 int run(int argc, char** argv) {
-  std::string model, part;
+  std::string model, part, sketch;
   int samples = 0, threads = 1;
-  bool show = false;
+  bool show = false, log = false;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--show") {
       show = true;
+    } else if (arg == "--log") {
+      log = true;
+    } else if (arg == "--sketch" && i + 1 < argc) {
+      sketch = argv[++i];
     } else if (arg == "--task" && i + 1 < argc) {
       part = argv[++i];
     } else if (arg == "--samples" && i + 1 < argc) {
@@ -153,7 +182,13 @@ int run(int argc, char** argv) {
     const auto space = space::DesignSpace::build(entry.workload, *device, {.threads = threads});
     if (!space.ok()) continue;
     const double flops = ir::flop_count(entry.workload);
-    const space::Candidate first = space->default_candidate();
+    Rng rng(1);
+    space::Candidate first = space->default_candidate();
+    if (!sketch.empty()) {
+      const auto chosen = best_estimated(*space, sketch, rng);
+      if (!chosen) continue;
+      first = *chosen;
+    }
     auto kernel = Kernel::make(*space, first, *device);
     if (!kernel.ok()) {
       std::printf("%-36s %s\n", entry.name.c_str(), kernel.error().message().c_str());
@@ -163,12 +198,15 @@ int run(int argc, char** argv) {
     space::Candidate best = first;
     auto best_kernel = Kernel::make(*space, first, *device).value();
     double best_seconds = first_seconds;
-    Rng rng(1);
     for (int s = 0; s < samples; ++s) {
       const auto c = s % 4 == 0 ? space->sample(rng) : space->mutate(best, rng);
+      if (space->describe(c.sketch).find(sketch) == std::string::npos) continue;
       auto other = Kernel::make(*space, c, *device);
       if (!other.ok()) continue;
       double seconds = (*other)->seconds(pool, 3);
+      if (log)
+        std::printf("  %.1f us, estimated %.1f, built in %.1f ms: %s\n", seconds * 1e6,
+                    space->estimate(c) * 1e6, (*other)->compile_ms, describe(*space, c).c_str());
       if (seconds > best_seconds * 1.02) continue;
       seconds = std::min(seconds, (*other)->seconds(pool, 7));
       if (seconds >= best_seconds) continue;

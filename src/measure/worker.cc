@@ -211,7 +211,8 @@ Status Worker::set_task(const Message& message) {
   return {};
 }
 
-// Weights are prepared once and kept while the task lasts, as a compiled model does ahead of time.
+// Weights are prepared once and kept while the task lasts, as a compiled model does ahead of time. A
+// transform is computed once for all layouts of its result.
 Result<const std::byte*> Worker::prepared_input(const lower::PreparedConstant& wanted) {
   if (wanted.input >= task_->inputs.size())
     return Error{ErrorCode::kInvalidArgument, "", "a prepared input does not exist"};
@@ -225,10 +226,23 @@ Result<const std::byte*> Worker::prepared_input(const lower::PreparedConstant& w
     prepared.last_use = ++uses_;
     return static_cast<const std::byte*>(prepared.buffer.data());
   }
-  const TensorSpec& spec = task_->spec.inputs[wanted.input];
-  const std::byte* data = task_->inputs[wanted.input].data();
-  const lower::Tensor source{spec.dtype, spec.shape, std::vector<std::byte>(data, data + spec.bytes())};
-  TS_ASSIGN_OR_RETURN(const lower::Tensor made, lower::prepare(wanted, source));
+  lower::PreparedConstant last = wanted;  // what is left to do
+  lower::Tensor source;
+  if (wanted.transform && wanted.layout) {
+    TS_ASSIGN_OR_RETURN(const std::byte* transformed,
+                        prepared_input({wanted.input, wanted.transform, std::nullopt}));
+    const ir::Buffer& made = wanted.transform->outputs.front();
+    source = {made->dtype, made->shape, {}};
+    source.data.assign(transformed, transformed + made->num_elements() * ir::bytes_of(made->dtype));
+    last.transform = nullptr;
+    bytes = 0;
+    for (const auto& [input, prepared] : all) bytes += prepared.buffer.size();
+  } else {
+    const TensorSpec& spec = task_->spec.inputs[wanted.input];
+    const std::byte* data = task_->inputs[wanted.input].data();
+    source = {spec.dtype, spec.shape, std::vector<std::byte>(data, data + spec.bytes())};
+  }
+  TS_ASSIGN_OR_RETURN(const lower::Tensor made, lower::prepare(last, source));
   const auto size = static_cast<int64_t>(made.data.size());
   while (!all.empty() && bytes + size > kMaxPreparedBytes) {
     const auto oldest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {

@@ -38,6 +38,9 @@ struct TuneOptions {
   StrategyKind strategy = StrategyKind::kEvolutionary;
   uint64_t seed = 0;
   record::MeasureSettings settings;
+  // Whether schedules may use Winograd's filtering; without it, records that do are as if they were not
+  // there.
+  bool winograd = true;
   int threads = 1;  // of the tuner itself
   // Close winners are measured again against each other and the default before they are reported.
   bool confirm = true;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/text.h"
+#include "sched/trace_traits.h"
 
 namespace tensorsmith::search {
 
@@ -74,7 +75,8 @@ Status TuningRun::prepare() {
   pool_.parallel_for(static_cast<int64_t>(tasks_.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto k = static_cast<size_t>(i);
-      auto built = space::DesignSpace::build(tasks_[k].workload, device_, {options_.settings.threads});
+      auto built = space::DesignSpace::build(
+          tasks_[k].workload, device_, {.threads = options_.settings.threads, .winograd = options_.winograd});
       if (built.ok()) {
         spaces[k] = std::move(*built);
       } else {
@@ -98,6 +100,7 @@ Status TuningRun::prepare() {
                         database_.records_of(tasks_[i].key, device_key, options_.settings));
     for (const auto& record : records) {
       if (record.code_version != record::kCodeVersion) continue;
+      if (!options_.winograd && sched::uses_winograd(record.trace)) continue;
       states_[i]->take_record(record);
       ++resumed_;
     }

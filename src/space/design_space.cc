@@ -16,16 +16,13 @@ uint64_t Candidate::hash() const {
   return hasher.digest64();
 }
 
-DesignSpace::Impl::Impl(ir::Workload w, const target::Device& device, int threads)
-    : workload(std::move(w)), analysis(workload) {
-  context.workload = &workload;
-  context.analysis = &analysis;
-  context.machine = Machine::of(device);
-  context.threads = std::max(threads, 1);
-  plain = context;
-  context.inlined = always_inlined(analysis, workload);
-  plain.inlined.assign(analysis.stages.size(), false);
-  sketches = make_sketches(context, plain);
+DesignSpace::Impl::Impl(ir::Workload w, const target::Device& device, const Options& options)
+    : workload(std::move(w)) {
+  const Machine machine = Machine::of(device);
+  algorithms = make_algorithms(workload, machine, options.threads, options.winograd);
+  for (const auto& algorithm : algorithms)
+    for (auto& sketch : make_sketches(*algorithm)) sketches.push_back(std::move(sketch));
+  sketches.push_back(make_plain_sketch(*algorithms.front()));
 }
 
 Status DesignSpace::Impl::check(const Candidate& c) const {
@@ -60,12 +57,13 @@ double DesignSpace::Impl::estimate(const Candidate& c) const {
 
 sched::Trace DesignSpace::Impl::trace(const Candidate& c) const {
   const auto& s = sketch(c);
-  TraceMaker maker(workload);
+  TraceMaker maker(s.algorithm->workload, s.algorithm->steps);
   // Consumers first: a producer's body is then copied once into the final reader, not through every stage of
   // the chain.
+  const auto& inlined = s.algorithm->context.inlined;
   if (s.inlines)
-    for (size_t i = context.inlined.size(); i-- > 0;)
-      if (context.inlined[i]) maker.compute_inline(static_cast<int>(i));
+    for (size_t i = inlined.size(); i-- > 0;)
+      if (inlined[i]) maker.compute_inline(static_cast<int>(i));
   for (size_t p = 0; p < s.plans.size(); ++p) s.plans[p]->emit(maker, s.of_plan(c.decisions, p));
   return std::move(maker).take();
 }
@@ -107,7 +105,7 @@ Result<DesignSpace> DesignSpace::build(const ir::Workload& workload, const targe
     return Error{ErrorCode::kUnsupported, device.name, "the design space covers CPUs only"};
   if (options.threads < 1)
     return Error{ErrorCode::kInvalidArgument, "threads", "the number of threads must be at least 1"};
-  auto impl = std::make_shared<Impl>(workload, device, options.threads);
+  auto impl = std::make_shared<Impl>(workload, device, options);
   impl->find_seeds();
   return DesignSpace(std::move(impl));
 }

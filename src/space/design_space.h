@@ -48,6 +48,9 @@ class DesignSpace {
  public:
   struct Options {
     int threads = 1;
+    // 3x3 convolutions may be computed by Winograd's minimal filtering, whose rounding errors are larger than
+    // those of the sum over products (see algorithm.h).
+    bool winograd = true;
   };
   static Result<DesignSpace> build(const ir::Workload& workload, const target::Device& device,
                                    const Options& options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "space/design_space.h"
@@ -8,7 +9,7 @@
 namespace tensorsmith::space {
 
 struct DesignSpace::Impl {
-  Impl(ir::Workload w, const target::Device& device, int threads);
+  Impl(ir::Workload w, const target::Device& device, const Options& options);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -27,9 +28,8 @@ struct DesignSpace::Impl {
   void find_seeds();
 
   ir::Workload workload;
-  WorkloadAnalysis analysis;
-  PlanContext context, plain;  // the second inlines nothing
-  std::vector<Sketch> sketches;
+  std::vector<std::unique_ptr<const Algorithm>> algorithms;
+  std::vector<Sketch> sketches;        // the last one is plain loops
   std::vector<Candidate> seeds;        // good by the analytic model, best first
   std::vector<double> sketch_weights;  // how often sampling draws from each
   Candidate default_candidate;

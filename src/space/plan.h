@@ -30,13 +30,21 @@ struct Slot {
   }
 };
 
-// Shared by all plans of a space; outlives them.
+// Where the stages of a convolution stand that sched::Winograd has rewritten.
+struct WinogradStages {
+  int64_t m = 4;  // outputs of a tile by dimension
+  int weights = 0, data = 0, rows = 0, input = 0, product = 0, columns = 0;
+  int result = 0;  // the stage that was the convolution
+};
+
+// Shared by all plans of an algorithm; outlives them.
 struct PlanContext {
   const ir::Workload* workload = nullptr;
   const WorkloadAnalysis* analysis = nullptr;
   Machine machine;
   int threads = 1;
   std::vector<bool> inlined;  // by operation: always inlined in this space
+  std::vector<WinogradStages> winograd;
 
   const StageInfo& stage(int s) const { return analysis->stages[static_cast<size_t>(s)]; }
   const ir::Operation& op(int s) const { return *workload->operations[static_cast<size_t>(s)]; }
@@ -124,6 +132,8 @@ std::unique_ptr<Plan> make_tiled_plan(const PlanContext& context, int output, in
 std::unique_ptr<Plan> make_window_plan(const PlanContext& context, int output, int anchor,
                                        std::vector<int> pads);
 std::unique_ptr<Plan> make_rows_plan(const PlanContext& context, int output, std::vector<int> attached);
+std::unique_ptr<Plan> make_winograd_plan(const PlanContext& context, int output,
+                                         const WinogradStages& stages);
 std::unique_ptr<Plan> make_spatial_plan(const PlanContext& context, int output, bool tiled);
 // Nothing but a parallel outermost loop: legal for every stage.
 std::unique_ptr<Plan> make_plain_plan(const PlanContext& context, int output);

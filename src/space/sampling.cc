@@ -16,6 +16,8 @@ constexpr size_t kSeeds = 24;
 // that plain loops get.
 constexpr double kMinSketchWeight = 0.1;
 constexpr double kPlainShare = 0.02;
+constexpr size_t kStarts = 8;
+constexpr int kStartsOfSketch = 2;
 
 // How often a mutation changes a slot of this role, relative to the others. Ansor: tiles .90, unroll .04,
 // location .05, parallel .01; here more decisions are categories, so they get more.
@@ -106,10 +108,17 @@ void DesignSpace::Impl::find_seeds() {
     for (int i = 0; i < draws; ++i)
       if (auto c = draw(rng, k)) consider(*c);
   }
-  // Hill climbing from the best ones.
+  // Hill climbing from the best ones, and from the best of each sketch: a random candidate of one can be
+  // further from its best than that of another.
   std::stable_sort(pool.begin(), pool.end(), faster);
-  std::vector<Scored> starts(pool.begin(),
-                             pool.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(pool.size(), 8)));
+  std::vector<Scored> starts;
+  std::vector<int> taken(sketches.size(), 0);
+  for (size_t i = 0; i < pool.size(); ++i) {
+    int& of_sketch = taken[static_cast<size_t>(pool[i].candidate.sketch)];
+    if (i >= kStarts && of_sketch >= kStartsOfSketch) continue;
+    ++of_sketch;
+    starts.push_back(pool[i]);
+  }
   // A sketch is drawn the more often the faster its best draw seems, but none is ruled out by an estimate.
   sketch_weights.assign(sketches.size(), kMinSketchWeight);
   for (const auto& scored : pool) {

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "space/algorithm.h"
 #include "space/plan.h"
 
 namespace tensorsmith::space {
 
 struct Sketch {
+  const Algorithm* algorithm = nullptr;  // what the plans are over
   std::vector<std::shared_ptr<const Plan>> plans;
   std::vector<size_t> offsets;                   // of each plan's decisions; one more at the end
   std::vector<DecisionSlot> slots;               // of all plans
@@ -23,11 +25,9 @@ struct Sketch {
   }
 };
 
-// Operations that every sketch but the plain one inlines (rule AlwaysInline, see sketch_rules.cc).
-std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload);
-
-// All sketches, best structures first; the last one is plain loops, legal for every workload. plain: a
-// context without inlining.
-std::vector<Sketch> make_sketches(const PlanContext& context, const PlanContext& plain);
+// Sketches of an algorithm, best structures first.
+std::vector<Sketch> make_sketches(const Algorithm& algorithm);
+// Plain loops and nothing inlined: legal for every workload.
+Sketch make_plain_sketch(const Algorithm& algorithm);
 
 }  // namespace tensorsmith::space

@@ -3,6 +3,7 @@
 //   group           a root stage with what can be computed inside its loops: a reduction before its
 //   elementwise
 //                   consumer, the padding before a tiled reduction, the reductions of one row
+//   winograd        groups of a convolution that the algorithm has rewritten
 //   tile            groups with data reuse: multi-level tiling (SRS, SSRSRS)
 //   window          groups with a small sliding window (depthwise convolution, pooling)
 //   rows            groups of row-wise reductions
@@ -22,6 +23,13 @@ struct Group {
   std::vector<int> pads;      // injective stages read by the anchor only
   std::vector<int> attached;  // stages of a row, consumers before producers
 };
+
+// The stages of the convolution whose result this stage is, if sched::Winograd has rewritten it.
+const WinogradStages* winograd_of(const PlanContext& context, int s) {
+  for (const auto& stages : context.winograd)
+    if (stages.result == s) return &stages;
+  return nullptr;
+}
 
 class Grouping {
  public:
@@ -52,7 +60,7 @@ class Grouping {
     Group group;
     group.root = s;
     const auto& info = context_.stage(s);
-    if (info.reduction && !info.arg_reduction) group.anchor = s;
+    if ((info.reduction && !info.arg_reduction) || winograd_of(context_, s) != nullptr) group.anchor = s;
     group_[static_cast<size_t>(s)] = static_cast<int>(groups_.size());
     groups_.push_back(std::move(group));
   }
@@ -66,7 +74,13 @@ class Grouping {
       if (group_[static_cast<size_t>(reader)] != g) return start(s);
     auto& group = groups_[static_cast<size_t>(g)];
     const auto join = [&] { group_[static_cast<size_t>(s)] = g; };
-    if (!info.reduction) {
+    if (group.anchor >= 0) {
+      if (const auto* stages = winograd_of(context_, group.anchor)) {
+        const auto inner = {stages->data, stages->rows, stages->input, stages->product, stages->columns};
+        return std::find(inner.begin(), inner.end(), s) != inner.end() ? join() : start(s);
+      }
+    }
+    if (!info.reduction && winograd_of(context_, s) == nullptr) {
       if (readers.size() == 1 && readers.front() == group.anchor && group.attached.empty() &&
           context_.stage(group.anchor).data_reuse) {
         group.pads.push_back(s);
@@ -77,7 +91,8 @@ class Grouping {
       group.anchor = s;
       return join();
     }
-    if (!fuse_rows || info.data_reuse || !group.pads.empty()) return start(s);
+    if (!fuse_rows || info.data_reuse || !group.pads.empty() || winograd_of(context_, s) != nullptr)
+      return start(s);
     if (group.anchor >= 0 && context_.stage(group.anchor).data_reuse) return start(s);
     // A row of several stages.
     if (context_.stage(group.root).arg_reduction || !shares_rows(group, s)) return start(s);
@@ -100,7 +115,8 @@ class Grouping {
       std::vector<bool> used(out.extents.size(), false);
       for (size_t d = 0; d < map.size(); ++d) {
         if (map[d] < 0) {
-          if (produced.extents[d] > 1) return false;
+          // The loops of a Winograd plan follow all axes but the batch.
+          if (produced.extents[d] > 1 || (d > 0 && winograd_of(context_, s) != nullptr)) return false;
           continue;
         }
         const auto to = static_cast<size_t>(map[d]);
@@ -158,6 +174,10 @@ Plans alternatives(const PlanContext& context, const Group& group) {
     return plans;
   }
   if (group.anchor >= 0) {
+    if (const auto* stages = winograd_of(context, group.anchor)) {
+      plans.push_back(make_winograd_plan(context, group.root, *stages));
+      return plans;
+    }
     std::vector<int> pads = group.pads;
     std::sort(pads.begin(), pads.end());
     plans.push_back(make_tiled_plan(context, group.root, group.anchor, pads, false));
@@ -216,58 +236,26 @@ void combine(const PlanContext& context, const std::vector<Group>& groups, size_
 
 }  // namespace
 
-// AlwaysInline: no reduction, not an output, one result, and cheap where it is read. Not cheap:
-// transcendental functions read more than once; a select (padding) under data reuse, which would be decided
-// in the innermost loop: that is a decision of the tiled plan.
-// What is read twice is there twice, so chains like x * sigmoid(x) grow fast: a reader that would become too
-// large computes its producers.
-std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload) {
-  std::vector<bool> inlined(analysis.stages.size(), false);
-  std::vector<int64_t> written(analysis.stages.size(), 0);  // size of the bodies after inlining, written out
-  std::vector<double> size(analysis.stages.size(), 1);      // of the body after inlining
-  for (size_t s = 0; s < analysis.stages.size(); ++s) {
-    const auto& info = analysis.stages[s];
-    if (info.placeholder) continue;
-    while ((written[s] = written_size(workload, s, inlined, written)) > kMaxWrittenSize) {
-      int largest = -1;
-      for (const auto& read : info.reads) {
-        const auto p = static_cast<size_t>(read.producer);
-        if (inlined[p] && (largest < 0 || written[p] > written[static_cast<size_t>(largest)]))
-          largest = read.producer;
-      }
-      if (largest < 0) break;
-      inlined[static_cast<size_t>(largest)] = false;
-    }
-    size[s] = 1 + info.flops_per_point;
-    for (const auto& read : info.reads)
-      if (inlined[static_cast<size_t>(read.producer)])
-        size[s] += read.loads * size[static_cast<size_t>(read.producer)];
-    if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
-    bool reused = false;
-    for (int c : info.consumers) reused = reused || analysis.stages[static_cast<size_t>(c)].data_reuse;
-    const bool once = info.consumers.size() == 1 &&
-                      (analysis.reads_elementwise(info.consumers.front(), static_cast<int>(s)) ||
-                       (analysis.stages[static_cast<size_t>(info.consumers.front())].reduction && !reused));
-    if (size[s] > 400) continue;
-    if (reused && (info.expensive || info.has_select || info.indirect)) continue;
-    if (info.expensive && !once) continue;
-    inlined[s] = true;
-  }
-  return inlined;
-}
-
-std::vector<Sketch> make_sketches(const PlanContext& context, const PlanContext& plain) {
+std::vector<Sketch> make_sketches(const Algorithm& algorithm) {
+  const PlanContext& context = algorithm.context;
   std::vector<Sketch> sketches;
   const Grouping fused(context, true);
   combine(context, fused.groups(), 16, sketches);
   const Grouping separate(context, false);
   if (separate.groups().size() != fused.groups().size()) combine(context, separate.groups(), 2, sketches);
-  Plans plans;
-  for (size_t s = 0; s < plain.analysis->stages.size(); ++s)
-    if (!plain.stage(static_cast<int>(s)).placeholder)
-      plans.push_back(make_plain_plan(plain, static_cast<int>(s)));
-  sketches.push_back(assemble(std::move(plans), false));
+  for (auto& sketch : sketches) sketch.algorithm = &algorithm;
   return sketches;
+}
+
+Sketch make_plain_sketch(const Algorithm& algorithm) {
+  const PlanContext& context = algorithm.plain;
+  Plans plans;
+  for (size_t s = 0; s < context.analysis->stages.size(); ++s)
+    if (!context.stage(static_cast<int>(s)).placeholder)
+      plans.push_back(make_plain_plan(context, static_cast<int>(s)));
+  Sketch sketch = assemble(std::move(plans), false);
+  sketch.algorithm = &algorithm;
+  return sketch;
 }
 
 }  // namespace tensorsmith::space

@@ -6,7 +6,8 @@
 
 namespace tensorsmith::space {
 
-TraceMaker::TraceMaker(const ir::Workload& workload) {
+TraceMaker::TraceMaker(const ir::Workload& workload, std::vector<sched::Step> steps)
+    : steps_(std::move(steps)) {
   for (size_t i = 0; i < workload.operations.size(); ++i) {
     const auto& op = *workload.operations[i];
     insert_stage(i, op.spatial.size(), op.reduce.size());

@@ -14,7 +14,8 @@ class TraceMaker {
   using StageId = int;  // the operation's index in the workload, or a number given by a cache or rfactor step
   using LoopId = int;
 
-  explicit TraceMaker(const ir::Workload& workload);
+  // steps: those that made the workload from the one that the trace is of.
+  explicit TraceMaker(const ir::Workload& workload, std::vector<sched::Step> steps = {});
 
   // The loops of a stage, outer to inner.
   const std::vector<LoopId>& leaves(StageId stage) const { return stages_[static_cast<size_t>(stage)]; }

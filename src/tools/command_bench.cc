@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 struct BenchOptions {
   ModelOptions model;  // path: compiled directory or ONNX file
   DeviceOptions device;
+  ScheduleOptions schedules;
   std::string database = "tensorsmith.db";
   bool untuned = false;
   double seconds = 3;
@@ -111,7 +112,8 @@ Status bench(const BenchOptions& options) {
   } else {
     if (scratch.path().empty()) return Error{ErrorCode::kIo, "bench", "cannot make a temporary directory"};
     TS_ASSIGN_OR_RETURN(const LoadedModel loaded, load_model(options.model));
-    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules, default_schedules(loaded.partition, device));
+    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules,
+                        default_schedules(loaded.partition, device, options.schedules));
     auto add = [&](const std::string& name) -> Status {
       CompileOptions compile_options;
       compile_options.directory = (scratch.path() / name).string();
@@ -126,8 +128,8 @@ Status bench(const BenchOptions& options) {
     if (options.untuned || !has_database) TS_RETURN_IF_ERROR(add("untuned"));
     if (!options.untuned && has_database) {
       StderrLogSink log(LogLevel::kWarning);
-      TS_ASSIGN_OR_RETURN(const size_t found,
-                          apply_best_records(loaded.partition, device, options.database, schedules, log));
+      TS_ASSIGN_OR_RETURN(const size_t found, apply_best_records(loaded.partition, device, options.database,
+                                                                 options.schedules, schedules, log));
       TS_RETURN_IF_ERROR(add(found > 0 ? "tuned" : "untuned"));
     }
   }
@@ -170,6 +172,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   command->add_option("--db", options->database, "Record database to take schedules from")
       ->capture_default_str();
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
+  options->schedules.add_to(*command);
   command->add_option("--seconds", options->seconds, "How long to measure")
       ->check(finite_number())
       ->check(CLI::PositiveNumber)

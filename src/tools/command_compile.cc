@@ -16,6 +16,7 @@ namespace {
 struct CompileCommandOptions {
   ModelOptions model;
   DeviceOptions device;
+  ScheduleOptions schedules;
   std::string directory;
   std::string database = "tensorsmith.db";
   bool untuned = false;
@@ -32,10 +33,12 @@ Status compile(const CompileCommandOptions& options) {
   compile_options.jobs = local.cores;
   compile_options.cancelled = &catch_interrupts();
   size_t found = 0;
-  TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules, default_schedules(model.partition, device));
+  TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules,
+                      default_schedules(model.partition, device, options.schedules));
   if (!options.untuned) {
     StderrLogSink log(LogLevel::kWarning);
-    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database, schedules, log));
+    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database,
+                                                  options.schedules, schedules, log));
     compile_options.tuned = found > 0;
   }
   TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
@@ -56,6 +59,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   command->add_option("--db", options->database, "Record database to take schedules from")
       ->capture_default_str();
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules, no database");
+  options->schedules.add_to(*command);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });
 }
 

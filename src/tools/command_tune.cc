@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 struct TuneCommandOptions {
   ModelOptions model;
   DeviceOptions device;
+  ScheduleOptions schedules;
   std::string directory;
   std::string database = "tensorsmith.db";
   int64_t trials = 0;
@@ -236,7 +237,8 @@ Status tune(const TuneCommandOptions& options) {
   size_t variants = 0;
   double search_seconds = options.seconds;
   if (!options.skip_end_to_end) {
-    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> defaults, default_schedules(model.partition, device));
+    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> defaults,
+                        default_schedules(model.partition, device, options.schedules));
     const double before = clock.monotonic_seconds();
     TS_RETURN_IF_ERROR(trials.add(std::move(defaults)));
     const double build_seconds = clock.monotonic_seconds() - before;
@@ -278,6 +280,7 @@ Status tune(const TuneCommandOptions& options) {
   tune_options.strategy = strategy;
   tune_options.seed = options.seed;
   tune_options.settings = measure_options.settings;
+  tune_options.winograd = options.schedules.winograd;
   tune_options.threads = machine.cores;
 
   // The search stops after the current measurement and the best so far is compiled.
@@ -332,6 +335,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       ->check(finite_number())
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  options->schedules.add_to(*command);
   command->add_option("--strategy", options->strategy, "evolutionary, random or annealing")
       ->capture_default_str();
   command->add_option("--batch", options->batch, "Measurements a round")

@@ -156,11 +156,13 @@ Status check_output_directory(const std::string& directory) {
 }
 
 Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
-                                                    const target::Device& device) {
+                                                    const target::Device& device,
+                                                    const ScheduleOptions& schedule_options) {
   std::vector<TaskSchedule> out;
   for (const auto& task : partition.tasks) {
     space::DesignSpace::Options options;
     options.threads = device.cores;
+    options.winograd = schedule_options.winograd;
     auto space = space::DesignSpace::build(task.workload, device, options);
     if (!space.ok()) return Error{space.error().code, "task " + task.name, space.error().message()};
     auto trace = space->to_trace(space->default_candidate());

@@ -9,6 +9,7 @@
 #include "target/target.h"
 #include "tools/kernel_cache.h"
 #include "tools/model_pipeline.h"
+#include "tools/options.h"
 
 namespace tensorsmith::tools {
 
@@ -24,7 +25,8 @@ Status check_output_directory(const std::string& directory);
 
 // The untuned schedule of every task.
 Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
-                                                    const target::Device& device);
+                                                    const target::Device& device,
+                                                    const ScheduleOptions& schedule_options = {});
 
 struct CompileOptions {
   std::string directory;

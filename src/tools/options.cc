@@ -77,6 +77,12 @@ Result<target::Device> DeviceOptions::resolve() const {
   return found;
 }
 
+void ScheduleOptions::add_to(CLI::App& command) {
+  command.add_flag_function(
+      "--no-winograd", [this](int64_t) { winograd = false; },
+      "No Winograd filtering of 3x3 convolutions: the definition's sums, slower and rounded less");
+}
+
 int report_error(const Error& error) {
   std::string line = error.message();
   for (char& c : line) {

@@ -36,6 +36,12 @@ struct DeviceOptions {
   static int kernel_threads(const target::Device& device) { return device.cores; }
 };
 
+// Which schedules may be used.
+struct ScheduleOptions {
+  bool winograd = true;
+  void add_to(CLI::App& command);
+};
+
 // Prints "tensorsmith: error: ..." on stderr and returns kExitFailed.
 int report_error(const Error& error);
 // Runs a command body; a failed Status is reported, success is exit code 0.

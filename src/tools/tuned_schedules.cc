@@ -4,6 +4,7 @@
 
 #include "record/database.h"
 #include "sched/device_limits.h"
+#include "sched/trace_traits.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -19,11 +20,25 @@ Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::s
   return trace;
 }
 
+Result<std::optional<record::Record>> best_record(record::Database& db, const std::string& task_key,
+                                                  const std::string& device_key,
+                                                  const record::MeasureSettings& settings,
+                                                  const ScheduleOptions& options) {
+  if (options.winograd) return db.best(task_key, device_key, settings);
+  TS_ASSIGN_OR_RETURN(auto records, db.records_of(task_key, device_key, settings));
+  std::optional<record::Record> best;
+  for (auto& record : records) {
+    if (!record.result.ok() || sched::uses_winograd(record.trace)) continue;
+    if (!best || record.result.best_estimate() < best->result.best_estimate()) best = std::move(record);
+  }
+  return best;
+}
+
 }  // namespace
 
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
-                                  const std::string& database, std::vector<TaskSchedule>& schedules,
-                                  LogSink& log) {
+                                  const std::string& database, const ScheduleOptions& options,
+                                  std::vector<TaskSchedule>& schedules, LogSink& log) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
   record::MeasureSettings settings;
   settings.threads = device.cores;
@@ -31,7 +46,8 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
   size_t skipped = 0;
   std::string first_skipped;
   for (size_t t = 0; t < partition.tasks.size(); ++t) {
-    TS_ASSIGN_OR_RETURN(const auto best, db->best(partition.tasks[t].key, device.key(), settings));
+    TS_ASSIGN_OR_RETURN(const auto best,
+                        best_record(*db, partition.tasks[t].key, device.key(), settings, options));
     if (!best) continue;
     auto trace = replayable_trace(partition.tasks[t].workload, best->trace, device);
     if (!trace.ok()) {

@@ -162,6 +162,36 @@ TEST(Program, StridedLoadsAtNeighbouringPlaces) {
   }
 }
 
+// Unrolled rows of vectors that are stored across them are transposed in registers: all sizes, borders that
+// some lanes do not read, and sums that must not be mistaken for it.
+TEST(Program, RowsStoredAsColumns) {
+  const Var y("y"), u("u"), v("v");
+  for (const int64_t rows : {2, 3, 4, 7, 8, 14, 16, 17})
+    for (const int64_t lanes : {2, 4, 5, 8, 15, 16}) {
+      const Buffer x = make_buffer("X", DType::kF32, {3, rows, lanes});
+      const Buffer out = make_buffer("Y", DType::kF32, {3, lanes, rows});
+      const Expr inside = Expr(v) >= Expr(1) && Expr(y) < Expr(2);
+      const Expr value = ir::select(inside, ir::load(x, {y, u, Expr(v) - 1}), ir::float_imm(DType::kF32, 0));
+      check({"columns",
+             {x},
+             {out},
+             loop(y, 3,
+                  unrolled(
+                      u, rows,
+                      vectorized(v, lanes,
+                                 ir::make_store(out, {y, v, u}, value * ir::float_imm(DType::kF32, 2)))))});
+    }
+  const Buffer x = make_buffer("X", DType::kF32, {4, 8});
+  const Buffer out = make_buffer("Y", DType::kF32, {8, 4});
+  const auto add = ir::make_store(out, {v, u}, ir::load(out, {v, u}) + ir::load(x, {u, v}));
+  check(
+      {"sums",
+       {x},
+       {out},
+       ir::make_seq({loop(u, 4, vectorized(v, 8, ir::make_store(out, {v, u}, ir::float_imm(DType::kF32, 1)))),
+                     unrolled(u, 4, vectorized(v, 8, add))})});
+}
+
 TEST(Program, GatherAndScatter) {
   const Buffer index = make_buffer("I", DType::kI64, {50});
   const Buffer narrow = make_buffer("N", DType::kI32, {50});

@@ -7,7 +7,9 @@
 
 #include "feature/per_store.h"
 #include "sched/step.h"
+#include "sched/trace_traits.h"
 #include "schedule_view.h"
+#include "space/design_space.h"
 #include "support/random_trace.h"
 #include "support/small_workloads.h"
 #include "support/standard_workloads.h"
@@ -24,28 +26,20 @@ float at(const FeatureMatrix& matrix, int row, const std::string& name) {
 }
 float slog(double x) { return static_cast<float>(std::log2(x + 1)); }
 
-// Against the program of the same loops, simplified by ir::simplify and walked like any program. Where the
-// two simplifiers write an index differently, counts of integer operations and rarely a range differ; what
-// has no index in it must not.
-TEST(ScheduleFeatures, AgreeWithTheProgramOfTheSameLoops) {
+// How many numbers of features straight from schedules were compared, and which differ.
+struct Agreement {
   int64_t values = 0, different = 0, schedules = 0;
   std::map<std::string, int64_t> by_column;
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
-    Rng rng(seed);
-    const ir::Workload workload = test::small::random(rng);
-    bool arg = false;  // the view leaves out the combiner's comparisons
-    for (const auto& op : workload.operations)
-      arg = arg || op->combiner == ir::Combiner::kArgMax || op->combiner == ir::Combiner::kArgMin;
-    if (arg) continue;
-    test::RandomTraceOptions options;
-    options.layouts = false;
-    options.thread_axes = seed % 3 == 0;
-    const auto builder = test::random_schedule(workload, rng, options);
-    const auto ours = extract_per_store(builder.schedule(), {});
-    const auto view = testing::view_schedule(builder.schedule());
-    ASSERT_TRUE(ours.ok() && view.ok()) << "seed " << seed;
+
+  // Against the program of the same loops, simplified by ir::simplify and walked like any program. Where the
+  // two simplifiers write an index differently, counts of integer operations and rarely a range differ; what
+  // has no index in it must not. Layouts are not seen by the program.
+  void compare(const sched::Schedule& schedule, const std::string& what) {
+    const auto ours = extract_per_store(schedule, {});
+    const auto view = testing::view_schedule(schedule);
+    ASSERT_TRUE(ours.ok() && view.ok()) << what;
     const FeatureMatrix other = extract_per_store(view->program, {});
-    ASSERT_EQ(ours->rows, other.rows) << "seed " << seed;
+    ASSERT_EQ(ours->rows, other.rows) << what;
     ++schedules;
     for (int r = 0; r < ours->rows; ++r) {
       for (int c = 0; c < kPerStoreWidth; ++c) {
@@ -58,14 +52,59 @@ TEST(ScheduleFeatures, AgreeWithTheProgramOfTheSameLoops) {
         ++different;
         ++by_column[name];
         const bool structural = (c >= 16 && c < 57) || c >= 157;
-        ASSERT_FALSE(structural) << "seed " << seed << " row " << r << " " << name << ": " << a << " and "
-                                 << b;
+        ASSERT_FALSE(structural) << what << " row " << r << " " << name << ": " << a << " and " << b;
       }
     }
   }
-  std::cout << schedules << " schedules, " << different << " of " << values << " numbers differ\n";
-  for (const auto& [name, count] : by_column) std::cout << "  " << name << " " << count << "\n";
-  EXPECT_LT(different * 200, values);
+  void report() const {
+    std::cout << schedules << " schedules, " << different << " of " << values << " numbers differ\n";
+    for (const auto& [name, count] : by_column) std::cout << "  " << name << " " << count << "\n";
+    EXPECT_LT(different * 200, values);
+  }
+};
+
+TEST(ScheduleFeatures, AgreeWithTheProgramOfTheSameLoops) {
+  Agreement agreement;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    Rng rng(seed);
+    const ir::Workload workload = test::small::random(rng);
+    bool arg = false;  // the view leaves out the combiner's comparisons
+    for (const auto& op : workload.operations)
+      arg = arg || op->combiner == ir::Combiner::kArgMax || op->combiner == ir::Combiner::kArgMin;
+    if (arg) continue;
+    test::RandomTraceOptions options;
+    options.layouts = false;
+    options.thread_axes = seed % 3 == 0;
+    const auto builder = test::random_schedule(workload, rng, options);
+    agreement.compare(builder.schedule(), "seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+  agreement.report();
+}
+
+// The stages that winograd makes, placed and tiled as the design space does.
+TEST(ScheduleFeatures, AgreeOnWinogradSketches) {
+  test::standard::Conv2d conv;
+  conv.h = 11;
+  conv.w = 14;
+  conv.ci = conv.co = 16;
+  const ir::Workload workload = test::standard::conv2d_bias_relu(conv);
+  target::Device device;
+  device.vector_bytes = 32;
+  const auto space = space::DesignSpace::build(workload, device, {.threads = 2});
+  ASSERT_TRUE(space.ok());
+  Agreement agreement;
+  Rng rng(4);
+  while (agreement.schedules < 60) {
+    auto trace = space->to_trace(space->sample(rng));
+    ASSERT_TRUE(trace.ok());
+    if (!sched::uses_winograd(*trace)) continue;
+    std::erase_if(trace->steps,
+                  [](const sched::Step& step) { return std::holds_alternative<sched::PackLayout>(step); });
+    agreement.compare(*sched::replay(workload, *trace), sched::print(*trace));
+    if (HasFatalFailure()) return;
+  }
+  agreement.report();
 }
 
 TEST(ScheduleFeatures, LayoutsMoveTheStrides) {

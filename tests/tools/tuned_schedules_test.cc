@@ -65,7 +65,7 @@ constexpr const char* kOtherWorkload = "split stage=2 iter=17 lengths=[4] inner=
 
 TEST_F(TunedSchedules, AreTakenFromTheDatabase) {
   write_records({kGood, kGood});  // nothing was measured for the third task
-  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_EQ(*found, 2U);
   for (const size_t t : {0, 1}) {
@@ -76,9 +76,38 @@ TEST_F(TunedSchedules, AreTakenFromTheDatabase) {
   EXPECT_TRUE(log_.messages.empty()) << log_.messages.front();
 }
 
+// The trace itself says that it uses Winograd's filtering, whatever run it is from.
+TEST_F(TunedSchedules, WinogradIsLeftOutOnRequest) {
+  test::standard::Conv2d conv;
+  partition_.tasks.resize(1);
+  partition_.tasks[0].workload = test::standard::conv2d(conv);
+  partition_.tasks[0].key = ir::structural_key(partition_.tasks[0].workload);
+  schedules_.resize(1);
+  const std::string direct = "split stage=3 iter=0 lengths=[1] inner=true tail=predicate\n";
+  const std::string winograd = "winograd stage=3 m=4\n";
+  const auto db = record::Database::open(database_);
+  ASSERT_TRUE(db.ok());
+  for (const auto& [trace, seconds] : {std::pair{direct, 0.5}, {winograd, 0.25}}) {
+    record::Record record;
+    record.task_key = partition_.tasks[0].key;
+    record.device_key = device_.key();
+    record.trace = trace;
+    record.result.seconds = {seconds};
+    ASSERT_TRUE((*db)->add({record}).ok());
+  }
+  for (const bool allowed : {true, false}) {
+    ScheduleOptions options;
+    options.winograd = allowed;
+    const auto found = apply_best_records(partition_, device_, database_, options, schedules_, log_);
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    EXPECT_EQ(*found, 1U);
+    EXPECT_EQ(sched::print(schedules_[0].trace), allowed ? winograd : direct);
+  }
+}
+
 TEST_F(TunedSchedules, OneWarningTellsOfUnusableRecords) {
   write_records({kGood, kOtherScheduler, kOtherWorkload});
-  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_EQ(*found, 1U);
   EXPECT_TRUE(schedules_[1].trace.steps.empty());
@@ -90,7 +119,7 @@ TEST_F(TunedSchedules, OneWarningTellsOfUnusableRecords) {
 
 TEST_F(TunedSchedules, ATraceThatParsesButDoesNotReplayIsNamed) {
   write_records({kGood, kGood, kOtherWorkload});
-  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_EQ(*found, 2U);
   ASSERT_EQ(log_.messages.size(), 1U);

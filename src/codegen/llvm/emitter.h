@@ -209,6 +209,10 @@ class Emitter {
   void emit_allocate(const ir::Stmt& s, const ir::Allocate& allocate);
   llvm::BasicBlock* new_block(const char* name);
 
+  // --- transpose.cc
+  // The unrolled loop around a vectorized one, if that stores across rows; else nothing is emitted.
+  bool emit_transposed(const ir::For& loop, int64_t extent);
+
   // --- parallel.cc
   void emit_parallel(const ir::For& loop, int64_t extent);
 

@@ -341,4 +341,6 @@ void Emitter::store_scatter(const Buffer& buffer, const Address& at, Value* valu
   annotate(b_.CreateMaskedScatter(value, vector_of_pointers(buffer, at), align, mask), *at.info, false);
 }
 
+template llvm::StoreInst* Emitter::annotate(llvm::StoreInst*, const BufferInfo&, bool);
+
 }  // namespace tensorsmith::codegen

@@ -67,6 +67,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
       serial_or_unrolled(plan_.indexes_registers(s) ? Plan::kMaxUnrolledSteps : limit);
       break;
     case ForKind::kUnrolled:
+      if (extent && emit_transposed(loop, *extent)) break;
       serial_or_unrolled(Plan::kMaxUnrolledSteps);
       break;
     case ForKind::kVectorized:

@@ -291,7 +291,8 @@ Status apply(Schedule& schedule, const Winograd& step) {
                          ir::load(last(), {i.var, j.var, n.var, th.var, tw.var, ic.var}) *
                              ir::load(constant_op->output(), {i.var, j.var, ic.var, oc.var})));
   {
-    const ir::Axis h = axis("h", conv.height);
+    // Whole tiles: rows beyond the last are not read, and nothing decides about them.
+    const ir::Axis h = axis("h", tiles_h * m);
     const Expr tile = ir::floordiv(h.var, m);
     ops.push_back(stage_of("columns", {n, h, tw, j, oc}, {},
                            choose(ir::floormod(h.var, m), static_cast<int>(m), [&](int row) {

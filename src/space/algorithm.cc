@@ -1,0 +1,116 @@
+#include "space/algorithm.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tensorsmith::space {
+
+namespace {
+
+// AlwaysInline: no reduction, not an output, one result, and cheap where it is read. Not cheap:
+// transcendental functions read more than once; a select (padding) under data reuse, which would be decided
+// in the innermost loop: that is a decision of the tiled plan. The stages of a rewritten convolution are
+// there to be computed.
+// What is read twice is there twice, so chains like x * sigmoid(x) grow fast: a reader that would become too
+// large computes its producers.
+std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload,
+                                 const std::vector<WinogradStages>& winograd) {
+  std::vector<bool> inlined(analysis.stages.size(), false), kept(analysis.stages.size(), false);
+  for (const auto& w : winograd)
+    for (int s : {w.data, w.rows, w.input, w.product, w.columns, w.result})
+      kept[static_cast<size_t>(s)] = true;
+  std::vector<int64_t> written(analysis.stages.size(), 0);  // size of the bodies after inlining, written out
+  std::vector<double> size(analysis.stages.size(), 1);      // of the body after inlining
+  for (size_t s = 0; s < analysis.stages.size(); ++s) {
+    const auto& info = analysis.stages[s];
+    if (info.placeholder || kept[s]) continue;
+    while ((written[s] = written_size(workload, s, inlined, written)) > kMaxWrittenSize) {
+      int largest = -1;
+      for (const auto& read : info.reads) {
+        const auto p = static_cast<size_t>(read.producer);
+        if (inlined[p] && (largest < 0 || written[p] > written[static_cast<size_t>(largest)]))
+          largest = read.producer;
+      }
+      if (largest < 0) break;
+      inlined[static_cast<size_t>(largest)] = false;
+    }
+    size[s] = 1 + info.flops_per_point;
+    for (const auto& read : info.reads)
+      if (inlined[static_cast<size_t>(read.producer)])
+        size[s] += read.loads * size[static_cast<size_t>(read.producer)];
+    if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
+    bool reused = false;
+    for (int c : info.consumers) reused = reused || analysis.stages[static_cast<size_t>(c)].data_reuse;
+    const bool once = info.consumers.size() == 1 &&
+                      (analysis.reads_elementwise(info.consumers.front(), static_cast<int>(s)) ||
+                       (analysis.stages[static_cast<size_t>(info.consumers.front())].reduction && !reused));
+    if (size[s] > 400) continue;
+    if (reused && (info.expensive || info.has_select || info.indirect)) continue;
+    if (info.expensive && !once) continue;
+    inlined[s] = true;
+  }
+  return inlined;
+}
+
+// Fewer channels than this do not pay for the transforms anywhere.
+constexpr int64_t kMinChannels = 8;
+
+std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workload, int64_t m,
+                                                       const Machine& machine, int threads) {
+  sched::ScheduleBuilder builder(workload);
+  std::vector<int> results;
+  // Each step inserts five stages before its own, so the last convolution comes first.
+  constexpr int kInserted = 5;
+  for (size_t s = workload.operations.size(); s-- > 0;) {
+    const auto& op = *workload.operations[s];
+    if (!op.has_reduction() || op.spatial.size() != 4) continue;
+    if (std::min(op.spatial[1].extent, op.reduce.front().extent) < kMinChannels) continue;
+    if (!builder.apply(sched::Winograd{static_cast<int>(s), m}).ok()) continue;
+    for (int& r : results) r += kInserted;
+    results.push_back(static_cast<int>(s) + kInserted);
+  }
+  if (results.empty()) return nullptr;
+  ir::Workload rewritten;
+  for (const auto& stage : builder.schedule().stages) rewritten.operations.push_back(stage.op);
+  rewritten.outputs = workload.outputs;
+  std::vector<WinogradStages> winograd;
+  for (const int result : results) {
+    WinogradStages stages{m, 0, result - 5, result - 4, result - 3, result - 2, result - 1, result};
+    const auto& product = *builder.schedule().stages[static_cast<size_t>(stages.product)].loads;
+    // input * weights
+    stages.weights = builder.schedule().producer_of(product.back()->buffer.get());
+    winograd.push_back(stages);
+  }
+  return std::make_unique<Algorithm>(std::move(rewritten), builder.trace().steps, std::move(winograd),
+                                     machine, threads);
+}
+
+}  // namespace
+
+Algorithm::Algorithm(ir::Workload rewritten, std::vector<sched::Step> made_by,
+                     std::vector<WinogradStages> winograd, const Machine& machine, int threads)
+    : workload(std::move(rewritten)), steps(std::move(made_by)), analysis(workload) {
+  context.workload = &workload;
+  context.analysis = &analysis;
+  context.machine = machine;
+  context.threads = threads;
+  context.winograd = std::move(winograd);
+  plain = context;
+  context.inlined = always_inlined(analysis, workload, context.winograd);
+  plain.inlined.assign(analysis.stages.size(), false);
+}
+
+std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
+                                                              const Machine& machine, int threads,
+                                                              bool winograd) {
+  std::vector<std::unique_ptr<const Algorithm>> result;
+  result.push_back(std::make_unique<Algorithm>(workload, std::vector<sched::Step>{},
+                                               std::vector<WinogradStages>{}, machine, threads));
+  if (!winograd) return result;
+  for (const int64_t m : {4, 2})
+    if (auto rewritten = rewritten_by_winograd(workload, m, machine, threads))
+      result.push_back(std::move(rewritten));
+  return result;
+}
+
+}  // namespace tensorsmith::space
