@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "record/jsonl.h"
-#include "record/sqlite_statement.h"
+#include "record/sqlite/statement.h"
 
 namespace tensorsmith::record {
 

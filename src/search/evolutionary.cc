@@ -138,13 +138,19 @@ class EvolutionaryStrategy final : public Strategy {
     return 0.05 + x * x;
   }
 
-  // Keeps the `keep` best by draft, with a part at random so that what the draft misjudges can be found.
+  // Keeps the `keep` best by draft, with a part at random so that what the draft misjudges can be found; the
+  // best of each structure is always among them.
   static void choose_by_draft(const StrategyView& view, std::vector<space::Candidate>& children, size_t keep,
                               Rng& rng) {
     if (children.size() <= keep) return;
     std::vector<std::pair<double, size_t>> order;
     for (size_t i = 0; i < children.size(); ++i) order.emplace_back(-view.draft(children[i]), i);
     std::sort(order.begin(), order.end());
+    std::unordered_set<int> structures;
+    std::vector<std::pair<double, size_t>> first, rest;
+    for (const auto& entry : order)
+      (structures.insert(children[entry.second].sketch).second ? first : rest).push_back(entry);
+    std::copy(rest.begin(), rest.end(), std::copy(first.begin(), first.end(), order.begin()));
     const size_t by_draft = keep * 3 / 4;
     std::vector<space::Candidate> chosen;
     for (size_t i = 0; i < by_draft; ++i) chosen.push_back(std::move(children[order[i].second]));

@@ -1,5 +1,6 @@
 #include "support/standard_workloads.h"
 
+#include <functional>
 #include <utility>
 
 namespace tensorsmith::test::standard {
@@ -119,14 +120,21 @@ Workload conv2d_of(const Conv2d& s, Epilogue epilogue) {
     if (epilogue == Epilogue::kBiasRelu) {
       out.operations.push_back(relu_of("relu", biased));
     } else {
-      const auto at = [&](const OperationRef& op) {  // as broadcasting operators are imported
-        return load(op->output(), {s.n == 1 ? Expr(0) : Expr(n2), c2, h2, v2});
+      // As broadcasting operators are imported: an axis of extent 1 is read at 0.
+      const auto elementwise = [&](const char* name,
+                                   const std::function<Expr(const std::vector<Expr>&)>& body) {
+        const Var n3("n"), c3("f"), h3("y"), v3("x");
+        const std::vector<Axis> axes{{n3, s.n}, {c3, s.co}, {h3, s.out_h()}, {v3, s.out_w()}};
+        out.operations.push_back(
+            compute(name, axes, {}, Combiner::kNone, {body({s.n == 1 ? Expr(0) : Expr(n3), c3, h3, v3})}));
+        return out.operations.back();
       };
-      const std::vector<Axis> axes = biased->spatial;
-      const OperationRef sigmoid = compute("sigmoid", axes, {}, Combiner::kNone,
-                                           {f32(1) / (f32(1) + call(Intrinsic::kExp, {-at(biased)}))});
-      out.operations.push_back(sigmoid);
-      out.operations.push_back(compute("silu", axes, {}, Combiner::kNone, {at(biased) * at(sigmoid)}));
+      const OperationRef sigmoid = elementwise("sigmoid", [&](const std::vector<Expr>& at) {
+        return f32(1) / (f32(1) + call(Intrinsic::kExp, {-load(biased->output(), at)}));
+      });
+      elementwise("silu", [&](const std::vector<Expr>& at) {
+        return load(biased->output(), at) * load(sigmoid->output(), at);
+      });
     }
   }
   out.outputs = {out.operations.back()->output()};

@@ -129,7 +129,7 @@ TEST_F(TunedSchedules, ATraceThatParsesButDoesNotReplayIsNamed) {
 
 TEST_F(TunedSchedules, ATraceForAnotherKindOfDeviceIsNamed) {
   write_records({kGood, kGood, "annotate stage=2 iter=0 as=threadIdx.x\n"});
-  const auto found = apply_best_records(partition_, device_, database_, schedules_, log_);
+  const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_EQ(*found, 2U);
   EXPECT_TRUE(schedules_[2].trace.steps.empty());

@@ -62,7 +62,9 @@ bool Emitter::emit_transposed(const For& loop, int64_t extent) {
   Affine lane;
   lane.lane = 1;
   f_.vars[inner->var.get()] = lane;
+  // What was evaluated for another u holds no longer.
   const auto at = [&](int64_t u) {
+    const EvaluationScope scope(evaluated_);
     Affine value;
     value.constant = u;
     f_.vars[loop.var.get()] = value;
@@ -78,6 +80,7 @@ bool Emitter::emit_transposed(const For& loop, int64_t extent) {
     std::vector<Value*> vectors;
     for (int64_t u = 0; u < extent; ++u) {
       at(u);
+      const EvaluationScope scope(evaluated_);
       vectors.push_back(to_memory(ir::DType::kF32, broadcast(eval(store->value))));
     }
     const size_t count = std::bit_ceil(static_cast<size_t>(extent));

@@ -1,4 +1,4 @@
-#include "record/sqlite_statement.h"
+#include "record/sqlite/statement.h"
 
 #include <unistd.h>
 
