@@ -1,5 +1,6 @@
-// Results of one walk over an expression, by node. Expressions are graphs: y = x * sigmoid(x), forty times over, is
-// 160 nodes and a tree of 2^40. A walk that remembers what it did for a node costs what the graph costs.
+// Results of one walk over an expression, by node. Expressions are graphs: y = x * sigmoid(x), forty times
+// over, is 160 nodes and a tree of 2^40. A walk that remembers what it did for a node costs what the graph
+// costs.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,9 @@ inline bool worth_remembering(const Expr& e) {
   return e.is_shared() && as<VarRef>(e) == nullptr && as<IntImm>(e) == nullptr && as<FloatImm>(e) == nullptr;
 }
 
-// What is remembered after mark() is forgotten by rollback(mark), for results that hold only in some scope (under a
-// condition, in a basic block). Keeps the nodes alive, so that none is mistaken for another at the same address.
+// What is remembered after mark() is forgotten by rollback(mark), for results that hold only in some scope
+// (under a condition, in a basic block). Keeps the nodes alive, so that none is mistaken for another at the
+// same address.
 template <class T>
 class ExprMemo {
  public:
