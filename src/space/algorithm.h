@@ -1,12 +1,12 @@
 // How the operations of a workload are computed before any loop is scheduled: as they are defined, or
 // rewritten into other operations that give the same results. The sketch rules see the rewritten operations.
 //
-// Accuracy of Winograd's filtering. Its sums have other terms than the direct ones, with factors up to 8, so
-// rounding errors are larger by a factor that depends on m alone: the sum over channels lies between the
+// Accuracy of Winograd's filtering. Its sums have other terms than the direct ones, with factors up to 27/8,
+// so rounding errors are larger by a factor that depends on m alone: the sum over channels lies between the
 // transforms. For values of either sign and similar size the largest error of an output, relative to the root
-// mean square of all outputs, is about 1e-6 for m = 2 and 3e-5 for m = 4 (tests/space/winograd_test.cc),
-// where 1e-3 is what measurements accept (measure/compare.h). Larger tiles, with factors of 32 for m = 6,
-// would come too near and are no part of the space.
+// mean square of all outputs, is about 1e-6 for m = 2 and below 3e-5 for m = 4
+// (tests/space/winograd_test.cc), where 1e-3 is what measurements accept (measure/compare.h). Larger tiles,
+// with factors of 32 for m = 6, would come too near and are no part of the space.
 #pragma once
 
 #include <memory>

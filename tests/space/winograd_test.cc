@@ -193,7 +193,7 @@ TEST(Winograd, ErrorsStayFarBelowTheTolerance) {
     Rng rng(seed);
     const double m4 = worst_error(run(space, sample_of(space, sketches[0], rng), inputs)[0], (*expected)[0]);
     const double m2 = worst_error(run(space, sample_of(space, sketches[1], rng), inputs)[0], (*expected)[0]);
-    EXPECT_LE(m4, 6e-5);
+    EXPECT_LE(m4, 3e-5);
     EXPECT_LE(m2, 2e-6);
   }
 }
