@@ -229,12 +229,33 @@ uint64_t FormArena::loops_of(const Form& f) const {
   return loops;
 }
 
+void FormArena::assume_below(const Form& f, int64_t limit) {
+  if (f.constant != 0 || f.count != 1 || terms_[f.begin].coefficient != 1) {
+    assumptions_.push_back({f, limit});
+    return;
+  }
+  const auto index = static_cast<size_t>(terms_[f.begin].atom);
+  const Atom a = atoms_[index];
+  if (a.kind == Kind::kFloorDiv && limit < kUnknownBound / a.c) return assume_below(a.a, limit * a.c);
+  narrowed_.emplace_back(index, a.range);
+  atoms_[index].range.max = std::max(a.range.min, std::min(a.range.max, limit - 1));
+}
+
+void FormArena::drop_assumptions() {
+  assumptions_.clear();
+  for (; !narrowed_.empty(); narrowed_.pop_back())
+    atoms_[narrowed_.back().first].range = narrowed_.back().second;
+}
+
 ValueRange FormArena::range(const Form& f) const {
   ValueRange out{f.constant, f.constant};
   for (const Term& t : terms(f)) {
     const ValueRange& r = atom(t).range;
     const int64_t x = multiply(t.coefficient, r.min), y = multiply(t.coefficient, r.max);
     out = {clamp(out.min + std::min(x, y)), clamp(out.max + std::max(x, y))};
+  }
+  for (const Assumption& assumption : assumptions_) {
+    if (equal(assumption.below, f)) out.max = std::max(out.min, std::min(out.max, assumption.limit - 1));
   }
   return out;
 }
@@ -370,20 +391,6 @@ Form FormArena::of(const ir::Expr& e, std::span<const Binding> bindings) {
   atom.loops = loops_of(e, bindings);
   atom.expr = &e;
   return of_atom(atom);
-}
-
-int64_t FormArena::coefficient_guess(const Form& f, int depth) const {
-  const uint64_t bit = uint64_t{1} << depth;
-  for (const Term& t : terms(f)) {
-    const Atom& a = atom(t);
-    if ((a.loops & bit) == 0) continue;
-    if (std::abs(t.coefficient) != 1) return std::abs(t.coefficient);
-    if (a.kind == Kind::kLoop || a.kind == Kind::kOpaque) return 1;
-    const bool in_a = (loops_of(a.a) & bit) != 0;
-    const bool in_b = (loops_of(a.b) & bit) != 0;
-    return in_a ? coefficient_guess(a.a, depth) : in_b ? coefficient_guess(a.b, depth) : 1;
-  }
-  return 1;
 }
 
 }  // namespace tensorsmith::feature

@@ -78,17 +78,34 @@ class FormArena {
   std::span<const Term> terms(const Form& f) const { return {terms_.data() + f.begin, f.count}; }
   const Atom& atom(const Term& t) const { return atoms_[static_cast<size_t>(t.atom)]; }
   uint64_t loops_of(const Form& f) const;
+  // What a guard around a statement says: f < limit, and with it x < c * limit for f = floordiv(x, c). Forms
+  // made from now on are simplified with it, until drop_assumptions(). Like TVM's, the knowledge is about
+  // this very form or loop; no other sum is bounded by it.
+  void assume_below(const Form& f, int64_t limit);
+  void drop_assumptions();
   // Enclosure while all loops run.
   ValueRange range(const Form& f) const;
   // While loops at depth >= level run and the outer ones stand at 0.
   ValueRange range_from(const Form& f, int level) const;
   // Enclosure of a - b.
   ValueRange range_of_difference(const Form& a, const Form& b);
-  // TVM's approximation of the coefficient of a loop that occurs inside of atoms: the factor of a product
-  // around it, else 1.
+  // The form after TVM's rewriting, which follows its canonicalization: with c = k * d and 0 <= y < k,
+  // floordiv(k * x + y, c) = floordiv(x, d); floormod(k * x + y, c) = floormod((k mod c) * x + y, c). Only
+  // sums of two are rewritten, and no quotient inside of a remainder.
+  Form rewritten(Form f);
+  // TVM's approximation of how far the value moves with the loop (CoefficientExtractor): the last factor
+  // before which, in the order of the printed expression, the loop's variable stands, else 1. Exact where the
+  // loop is the innermost one of a sum. The loop must occur.
   int64_t coefficient_guess(const Form& f, int depth) const;
 
  private:
+  struct Coefficient {
+    bool variable = false, product = false, sum = false;
+    int64_t value = 1;
+  };
+  void find_coefficient(const Form& f, int depth, Coefficient& out) const;
+  Form rewritten_atom(Term term);
+  Form reduced(Form f, int64_t c);
   Form intern(Kind kind, Form a, Form b, int64_t c, ValueRange range);
   Form of_atom(Atom atom);
   Form recombined(Form f);
@@ -96,8 +113,14 @@ class FormArena {
   uint64_t loops_of(const ir::Expr& e, std::span<const Binding> bindings) const;
   ValueRange atom_range_from(const Atom& atom, int level) const;
 
+  struct Assumption {
+    Form below;
+    int64_t limit = 0;
+  };
   std::vector<Term> terms_;
   std::vector<Atom> atoms_;
+  std::vector<Assumption> assumptions_;
+  std::vector<std::pair<size_t, ValueRange>> narrowed_;  // atoms and their ranges without assumptions
 };
 
 }  // namespace tensorsmith::feature

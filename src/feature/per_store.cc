@@ -64,7 +64,8 @@ class ProgramWalker {
     const auto saved = forms.mark();
     const int buffer = number(*store.buffer);
     collector_.begin_store(buffer);
-    for (const ir::Expr& index : store.indices) collector_.add_index(forms.of(index, bindings_));
+    for (const ir::Expr& index : store.indices)
+      collector_.add_index(forms.rewritten(forms.of(index, bindings_)));
     collector_.add_access(buffer, true);
     OpCounts ops;
     visit_value(store.value, ops);
@@ -74,38 +75,39 @@ class ProgramWalker {
 
   // The value as it stands is what runs: operations are counted on the tree.
   void visit_value(const ir::Expr& e, OpCounts& ops) {
-    ir::visit(ir::overloaded{
-                  [](const ir::IntImm&) {},
-                  [](const ir::FloatImm&) {},
-                  [](const ir::VarRef&) {},
-                  [&](const ir::Unary& unary) {
-                    count_unary(unary.op, e.dtype(), ops);
-                    visit_value(unary.a, ops);
-                  },
-                  [&](const ir::Binary& binary) {
-                    count_binary(binary.op, binary.a.dtype(), ops);
-                    visit_value(binary.a, ops);
-                    visit_value(binary.b, ops);
-                  },
-                  [&](const ir::Select& select) {
-                    count_select(select, e.dtype(), ops);
-                    visit_value(select.condition, ops);
-                    visit_value(select.a, ops);
-                    visit_value(select.b, ops);
-                  },
-                  [&](const ir::Cast& cast) { visit_value(cast.a, ops); },
-                  [&](const ir::Call& call) {
-                    ops.add(kMathFunction, ir::is_float(e.dtype()));
-                    for (const ir::Expr& arg : call.args) visit_value(arg, ops);
-                  },
-                  [&](const ir::Load& load) {
-                    for (const ir::Expr& index : load.indices)
-                      collector_.add_index(collector_.forms().of(index, bindings_));
-                    collector_.add_access(number(*load.buffer), false);
-                    for (const ir::Expr& index : load.indices) visit_value(index, ops);
-                  },
-              },
-              e);
+    ir::visit(
+        ir::overloaded{
+            [](const ir::IntImm&) {},
+            [](const ir::FloatImm&) {},
+            [](const ir::VarRef&) {},
+            [&](const ir::Unary& unary) {
+              count_unary(unary.op, e.dtype(), ops);
+              visit_value(unary.a, ops);
+            },
+            [&](const ir::Binary& binary) {
+              count_binary(binary.op, binary.a.dtype(), ops);
+              visit_value(binary.a, ops);
+              visit_value(binary.b, ops);
+            },
+            [&](const ir::Select& select) {
+              count_select(select, e.dtype(), ops);
+              visit_value(select.condition, ops);
+              visit_value(select.a, ops);
+              visit_value(select.b, ops);
+            },
+            [&](const ir::Cast& cast) { visit_value(cast.a, ops); },
+            [&](const ir::Call& call) {
+              ops.add(kMathFunction, ir::is_float(e.dtype()));
+              for (const ir::Expr& arg : call.args) visit_value(arg, ops);
+            },
+            [&](const ir::Load& load) {
+              for (const ir::Expr& index : load.indices)
+                collector_.add_index(collector_.forms().rewritten(collector_.forms().of(index, bindings_)));
+              collector_.add_access(number(*load.buffer), false);
+              for (const ir::Expr& index : load.indices) visit_value(index, ops);
+            },
+        },
+        e);
   }
 
   StoreCollector collector_;

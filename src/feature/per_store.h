@@ -39,6 +39,20 @@ FeatureMatrix extract_per_store(const ir::Program& program, const PerStoreOption
 // tensors. Comparable with features that TVM extracted (TenSet); not with those of the lowered program.
 // Errors are those of sched::infer_bounds.
 Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options);
+// The stores of a program one by one, in program order: an init and its update are two leaves of the syntax
+// tree (CDMPP's compact AST).
+struct LeafFeatures {
+  FeatureMatrix vectors;  // one row a leaf
+  // By leaf: the row of extract_per_store() that it is (then it has that row's numbers), or -1.
+  std::vector<int> row_numbers;
+  // By leaf: where its id stands in the tree written in pre-order with a mark after the children of each node
+  // (nodes: root, attributes, loops, allocations, stores), so that it tells the leaf's place in the tree.
+  std::vector<int> positions;
+  int tree_nodes = 0;
+
+  FeatureMatrix per_store() const;  // the rows, as extract_per_store() returns them
+};
+Result<LeafFeatures> extract_leaves(const sched::Schedule& schedule, const PerStoreOptions& options);
 // "float_addsub", "B0.bytes", ...: name of column i.
 const char* per_store_column_name(int column);
 

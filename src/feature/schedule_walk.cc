@@ -1,6 +1,7 @@
 // Per-store features of a schedule, straight from its loops: no program is built. The loops are those that
 // lowering would make without guards; index arithmetic is simplified as it is made.
 #include <algorithm>
+#include <optional>
 
 #include "feature/per_store.h"
 #include "feature/store_collector.h"
@@ -23,19 +24,26 @@ class ScheduleWalker {
       : schedule_(schedule), bounds_(bounds), collector_(options), forms_(collector_.forms()) {}
 
   FeatureMatrix run() {
+    walk_roots();
+    return collector_.finish();
+  }
+  LeafFeatures run_leaves() {
+    collector_.keep_leaves();
+    walk_roots();
+    return collector_.finish_leaves();
+  }
+
+ private:
+  void walk_roots() {
     const size_t n = schedule_.stages.size();
     leaf_values_.resize(n);
     for (size_t s = 0; s < n; ++s) {
       const sched::Stage& stage = schedule_.stages[s];
-      if (!stage.is_placeholder() && stage.attach == sched::AttachKind::kRoot) root_stage(s);
+      if (stage.is_placeholder() || stage.attach != sched::AttachKind::kRoot) continue;
+      if (!schedule_.is_output(s)) collector_.open_node();  // to the end
+      nest(s);
+      allocation(s);
     }
-    return collector_.finish();
-  }
-
- private:
-  void root_stage(size_t s) {
-    nest(s);
-    allocation(s);
   }
 
   // Allocated is the region computed at a time.
@@ -63,11 +71,125 @@ class ScheduleWalker {
       }
     }
     leaf_values_[s].assign(stage.iterators.size(), Form());
-    walk(s, 0, init_position, true);
+    // The pragma stands at the first loop, even if that runs once; TVM drops it where the loop is bound to
+    // threads.
+    const bool pragma = leaves > 0 && stage.auto_unroll_max_step != 0 &&
+                        !is_thread(stage.iterators[at(stage.leaves[0])].annotation);
+    const int64_t outside = collector_.unroll_step();
+    if (pragma) collector_.set_unroll_step(stage.auto_unroll_max_step);
+    if (reduces_across_threads(stage)) {
+      cross_thread(s, 0);
+    } else {
+      walk(s, 0, init_position);
+    }
+    collector_.set_unroll_step(outside);
   }
 
+  // --- reductions across threads: each thread reduces its part into a temporary of its own, these are
+  // combined into another, and that is stored. TVM's MakeCrossThreadReduction.
+
+  static bool is_reduce(const sched::Stage& stage, int leaf) {
+    return stage.iterators[at(leaf)].kind != sched::IterKind::kSpatial;
+  }
+  static bool reduces_across_threads(const sched::Stage& stage) {
+    return std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](int leaf) {
+      return is_reduce(stage, leaf) && is_thread(stage.iterators[at(leaf)].annotation);
+    });
+  }
+
+  // The loops that all threads share: spatial ones and those bound to threads; reduce loops of one thread are
+  // inside.
+  void cross_thread(size_t s, size_t position) {
+    const sched::Stage& stage = schedule_.stages[s];
+    if (position == stage.leaves.size()) {
+      combine_threads(s);
+      return;
+    }
+    const int leaf = stage.leaves[position];
+    if (is_reduce(stage, leaf) && !is_thread(stage.iterators[at(leaf)].annotation)) {
+      cross_thread(s, position + 1);
+      return;
+    }
+    const bool opened = open(s, leaf, true, &leaf_values_[s][at(leaf)]);
+    const int allocated = attached(s, leaf);
+    cross_thread(s, position + 1);
+    for (int i = 0; i < allocated; ++i) collector_.close_node();
+    if (opened) {
+      loop_bindings_.pop_back();
+      collector_.leave_loop();
+    }
+  }
+
+  void combine_threads(size_t s) {
+    const sched::Stage& stage = schedule_.stages[s];
+    const bool parts = std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](int leaf) {
+      return is_reduce(stage, leaf) && !is_thread(stage.iterators[at(leaf)].annotation);
+    });
+    const auto temporary = [&](const ir::Buffer& output) {
+      temporaries_.push_back(ir::make_buffer("temporary", output->dtype, {1}, ir::MemoryScope::kLocal));
+      return temporaries_.back().get();
+    };
+    std::vector<const ir::BufferNode*> part, whole;
+    for (const ir::Buffer& output : stage.op->outputs) {
+      if (parts) part.push_back(temporary(output));
+      whole.push_back(temporary(output));
+    }
+    for (size_t i = 0; i < part.size() + whole.size(); ++i) collector_.open_node();
+    for (const ir::BufferNode* buffer : part) {
+      collector_.begin_store(number(buffer));
+      access_first(buffer, true);
+      collector_.end_store({});
+    }
+    if (parts) reduce_part(s, 0, part);
+    for (const ir::BufferNode* buffer : whole) collector_.combined_across_threads(number(buffer));
+    const auto saved = forms_.mark();
+    root_values(s, stage.op->spatial.size());
+    for (size_t b = 0; b < whole.size(); ++b) {
+      const ir::BufferNode* output = stage.op->outputs[b].get();
+      collector_.begin_store(number(output));
+      write_access(output);
+      access_first(whole[b], false);
+      collector_.end_store({});
+    }
+    forms_.rollback(saved);
+    for (const auto& buffers : {part, whole}) {
+      for (const ir::BufferNode* buffer : buffers) {
+        collector_.allocation(number(buffer), 1);
+        collector_.close_node();
+      }
+    }
+  }
+
+  void reduce_part(size_t s, size_t position, const std::vector<const ir::BufferNode*>& part) {
+    const sched::Stage& stage = schedule_.stages[s];
+    if (position == stage.leaves.size()) {
+      store(s, &part);
+      return;
+    }
+    const int leaf = stage.leaves[position];
+    if (!is_reduce(stage, leaf) || is_thread(stage.iterators[at(leaf)].annotation)) {
+      reduce_part(s, position + 1, part);
+      return;
+    }
+    const bool opened = open(s, leaf, true, &leaf_values_[s][at(leaf)]);
+    const int allocated = attached(s, leaf);
+    reduce_part(s, position + 1, part);
+    for (int i = 0; i < allocated; ++i) collector_.close_node();
+    if (opened) {
+      loop_bindings_.pop_back();
+      collector_.leave_loop();
+    }
+  }
+
+  void access_first(const ir::BufferNode* buffer, bool write) {
+    indices_.assign(1, FormArena::constant(0));
+    add_access(buffer, 0, write);
+  }
+
+  // --- loops of other stages
+
   // Enters the loop of a leaf, unless it runs once; returns its value.
-  bool open(size_t s, int leaf, bool outermost, bool bind, Form* value) {
+  bool open(size_t s, int leaf, bool bind, Form* value) {
     const sched::Stage& stage = schedule_.stages[s];
     const int64_t extent = bounds_.stages[s].extents[at(leaf)];
     const Annotation annotation = stage.iterators[at(leaf)].annotation;
@@ -75,18 +197,34 @@ class ScheduleWalker {
       *value = FormArena::constant(0);
       return false;
     }
-    *value = collector_.enter_loop(sched::loop_kind(annotation), sched::thread_axis(annotation), extent,
-                                   outermost ? stage.auto_unroll_max_step : 0);
+    *value = collector_.enter_loop(sched::loop_kind(annotation), sched::thread_axis(annotation), extent, 0);
+    if (extent == 1) *value = FormArena::constant(0);
     if (bind) loop_bindings_.emplace_back(bounds_.loop_vars[s][at(leaf)].get(), *value);
     return true;
   }
 
-  void walk(size_t s, size_t position, size_t init_position, bool outermost) {
+  // The stages attached to the loop; returns how many nodes of allocations were opened.
+  int attached(size_t s, int leaf) {
+    int allocated = 0;
+    for (size_t t = 0; t < s; ++t) {
+      const sched::Stage& other = schedule_.stages[t];
+      if (other.attach != sched::AttachKind::kAt || other.attach_stage != static_cast<int>(s) ||
+          other.attach_iterator != leaf)
+        continue;
+      collector_.open_node();
+      ++allocated;
+      nest(t);
+      allocation(t);
+    }
+    return allocated;
+  }
+
+  void walk(size_t s, size_t position, size_t init_position) {
     const sched::Stage& stage = schedule_.stages[s];
     const bool reduces = stage.op->has_reduction();
     if (reduces && position == init_position) {
       const auto saved = leaf_values_[s];
-      init(s, position, outermost);
+      init(s, position);
       leaf_values_[s] = saved;
     }
     if (position == stage.leaves.size()) {
@@ -94,16 +232,10 @@ class ScheduleWalker {
       return;
     }
     const int leaf = stage.leaves[position];
-    const bool opened = open(s, leaf, outermost, true, &leaf_values_[s][at(leaf)]);
-    for (size_t t = 0; t < s; ++t) {
-      const sched::Stage& other = schedule_.stages[t];
-      if (other.attach != sched::AttachKind::kAt || other.attach_stage != static_cast<int>(s) ||
-          other.attach_iterator != leaf)
-        continue;
-      nest(t);
-      allocation(t);
-    }
-    walk(s, position + 1, init_position, outermost && !opened);
+    const bool opened = open(s, leaf, true, &leaf_values_[s][at(leaf)]);
+    const int allocated = attached(s, leaf);
+    walk(s, position + 1, init_position);
+    for (int i = 0; i < allocated; ++i) collector_.close_node();
     if (opened) {
       loop_bindings_.pop_back();
       collector_.leave_loop();
@@ -111,7 +243,7 @@ class ScheduleWalker {
   }
 
   // Spatial loops from `position` on, of their own, around the stores of the neutral element.
-  void init(size_t s, size_t position, bool outermost) {
+  void init(size_t s, size_t position) {
     const sched::Stage& stage = schedule_.stages[s];
     if (position == stage.leaves.size()) {
       init_store(s);
@@ -120,8 +252,8 @@ class ScheduleWalker {
     const int leaf = stage.leaves[position];
     bool opened = false;
     if (stage.iterators[at(leaf)].kind == sched::IterKind::kSpatial)
-      opened = open(s, leaf, outermost, false, &leaf_values_[s][at(leaf)]);
-    init(s, position + 1, outermost && !opened);
+      opened = open(s, leaf, false, &leaf_values_[s][at(leaf)]);
+    init(s, position + 1);
     if (opened) collector_.leave_loop();
   }
 
@@ -154,6 +286,28 @@ class ScheduleWalker {
       const Form first = ir::is_int_value(min, 0) ? FormArena::constant(0) : forms_.of(min, loop_bindings_);
       roots_.push_back(forms_.add(first, values_[r]));
     }
+  }
+
+  // root_values with what the guards around the statement say: loops may run beyond the region or the tensor.
+  // drop_assumptions() before the statement ends.
+  void guarded_root_values(size_t s, size_t count) {
+    root_values(s, count);
+    const ir::Operation& op = *schedule_.stages[s].op;
+    const sched::StageBounds& bounds = bounds_.stages[s];
+    bool guarded = false;
+    for (size_t r = 0; r < count; ++r) {
+      const int64_t extent =
+          r < op.spatial.size() ? op.spatial[r].extent : op.reduce[r - op.spatial.size()].extent;
+      if (forms_.range(values_[r]).max >= bounds.root_extent[r]) {
+        forms_.assume_below(values_[r], bounds.root_extent[r]);
+        guarded = true;
+      }
+      if (bounds.root_may_leave[r] != 0 && forms_.range(roots_[r]).max >= extent) {
+        forms_.assume_below(roots_[r], extent);
+        guarded = true;
+      }
+    }
+    if (guarded) root_values(s, count);
   }
 
   // A buffer of the workload as it is stored.
@@ -192,46 +346,55 @@ class ScheduleWalker {
   }
 
   void write_access(const ir::BufferNode* buffer) {
-    indices_.assign(roots_.begin(), roots_.begin() + static_cast<std::ptrdiff_t>(buffer->shape.size()));
+    indices_.clear();
+    for (size_t d = 0; d < buffer->shape.size(); ++d) indices_.push_back(forms_.rewritten(roots_[d]));
     add_access(buffer, 0, true);
   }
 
   void init_store(size_t s) {
     const ir::Operation& op = *schedule_.stages[s].op;
     const auto saved = forms_.mark();
-    root_values(s, op.spatial.size());
     for (const ir::Buffer& output : op.outputs) {
+      guarded_root_values(s, op.spatial.size());
       collector_.begin_store(number(output.get()));
       write_access(output.get());
+      forms_.drop_assumptions();
       collector_.end_store({});
     }
     forms_.rollback(saved);
   }
 
-  void store(size_t s) {
+  // temporaries: scalars that take the reduction's value instead of the outputs.
+  void store(size_t s, const std::vector<const ir::BufferNode*>* temporaries = nullptr) {
     const ir::Operation& op = *schedule_.stages[s].op;
     const auto saved = forms_.mark();
-    root_values(s, op.spatial.size() + op.reduce.size());
-    axis_bindings_.clear();
-    for (size_t r = 0; r < roots_.size(); ++r) {
-      const ir::Axis& axis = r < op.spatial.size() ? op.spatial[r] : op.reduce[r - op.spatial.size()];
-      axis_bindings_.emplace_back(axis.var.get(), roots_[r]);
-    }
     for (size_t b = 0; b < op.bodies.size(); ++b) {
-      const ir::BufferNode* output = op.outputs[b].get();
-      collector_.begin_store(number(output));
-      write_access(output);
+      guarded_root_values(s, op.spatial.size() + op.reduce.size());
+      axis_bindings_.clear();
+      for (size_t r = 0; r < roots_.size(); ++r) {
+        const ir::Axis& axis = r < op.spatial.size() ? op.spatial[r] : op.reduce[r - op.spatial.size()];
+        axis_bindings_.emplace_back(axis.var.get(), roots_[r]);
+      }
       OpCounts ops;
-      if (op.has_reduction()) update(op, output, ops);
+      if (temporaries != nullptr) {
+        collector_.begin_store(number((*temporaries)[b]));
+        access_first((*temporaries)[b], true);
+        count_combiner(op, ir::is_float(op.outputs[b]->dtype), ops);
+        access_first((*temporaries)[b], false);
+      } else {
+        const ir::BufferNode* output = op.outputs[b].get();
+        collector_.begin_store(number(output));
+        write_access(output);
+        if (op.has_reduction()) update(op, output, ops);
+      }
       visit_value(op.bodies[b], ops);
+      forms_.drop_assumptions();
       collector_.end_store(ops);
     }
     forms_.rollback(saved);
   }
 
-  // output = combine(output, value): the read of the output and the combiner's operation.
-  void update(const ir::Operation& op, const ir::BufferNode* output, OpCounts& ops) {
-    const bool is_float = ir::is_float(output->dtype);
+  static void count_combiner(const ir::Operation& op, bool is_float, OpCounts& ops) {
     switch (op.combiner) {
       case ir::Combiner::kNone:
         return;
@@ -251,8 +414,16 @@ class ScheduleWalker {
         ++ops.counts[kSelectOp];
         break;
     }
-    for (size_t d = 0; d < output->shape.size(); ++d) count_form(roots_[d], ops);
-    indices_.assign(roots_.begin(), roots_.begin() + static_cast<std::ptrdiff_t>(output->shape.size()));
+  }
+
+  // output = combine(output, value): the read of the output and the combiner's operation.
+  void update(const ir::Operation& op, const ir::BufferNode* output, OpCounts& ops) {
+    count_combiner(op, ir::is_float(output->dtype), ops);
+    indices_.clear();
+    for (size_t d = 0; d < output->shape.size(); ++d) {
+      indices_.push_back(forms_.rewritten(roots_[d]));
+      count_form(indices_.back(), ops);
+    }
     add_access(output, 0, false);
   }
 
@@ -313,6 +484,11 @@ class ScheduleWalker {
                     visit_value(unary.a, ops);
                   },
                   [&](const ir::Binary& binary) {
+                    if (const auto divisor = constant_divisor(binary)) {
+                      if (*divisor != 1) ops.add(kMul, true);
+                      visit_value(binary.a, ops);
+                      return;
+                    }
                     count_binary(binary.op, binary.a.dtype(), ops);
                     visit_value(binary.a, ops);
                     visit_value(binary.b, ops);
@@ -334,7 +510,7 @@ class ScheduleWalker {
                   [&](const ir::Load& load) {
                     const size_t first = indices_.size();
                     for (const ir::Expr& index : load.indices) {
-                      const Form form = forms_.of(index, axis_bindings_);
+                      const Form form = forms_.rewritten(forms_.of(index, axis_bindings_));
                       indices_.push_back(form);
                     }
                     // Reads inside of the indices come after this one; its own go to the collector first.
@@ -345,6 +521,26 @@ class ScheduleWalker {
                   },
               },
               e);
+  }
+
+  // x / c of floats is a product to TVM, and nothing for c = 1; c may be an integer that turns out to be
+  // constant.
+  std::optional<double> constant_divisor(const ir::Binary& binary) {
+    if (binary.op != ir::BinaryOp::kDiv || !ir::is_float(binary.a.dtype())) return std::nullopt;
+    if (const auto* imm = ir::as<ir::FloatImm>(binary.b)) return imm->value;
+    const auto* cast = ir::as<ir::Cast>(binary.b);
+    if (cast == nullptr || cast->a.dtype() != ir::DType::kI64) return std::nullopt;
+    const auto value = constant_value(cast->a);
+    return value ? std::optional<double>(static_cast<double>(*value)) : std::nullopt;
+  }
+  std::optional<int64_t> constant_value(const ir::Expr& e) {
+    const auto* binary = ir::as<ir::Binary>(e);
+    if (binary != nullptr && binary->op == ir::BinaryOp::kMul) {  // of two sums that are constant
+      const auto a = constant_value(binary->a), b = constant_value(binary->b);
+      return a && b ? std::optional<int64_t>(*a * *b) : std::nullopt;
+    }
+    const Form form = forms_.of(e, axis_bindings_);
+    return form.is_constant() ? std::optional<int64_t>(form.constant) : std::nullopt;
   }
 
   Truth condition(const ir::Expr& e, OpCounts& ops) {
@@ -421,6 +617,7 @@ class ScheduleWalker {
   std::vector<std::vector<Form>> leaf_values_;  // by stage and iterator; leaves only
   std::vector<Binding> loop_bindings_, axis_bindings_;
   std::vector<const sched::Layout*> layouts_;  // by the collector's buffer number; null: as declared
+  std::vector<ir::Buffer> temporaries_;        // of reductions across threads
   std::vector<Form> values_, roots_, indices_, nested_;
 };
 
@@ -429,6 +626,24 @@ class ScheduleWalker {
 Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options) {
   TS_ASSIGN_OR_RETURN(const sched::Bounds bounds, sched::infer_bounds(schedule));
   return ScheduleWalker(schedule, bounds, options).run();
+}
+
+Result<LeafFeatures> extract_leaves(const sched::Schedule& schedule, const PerStoreOptions& options) {
+  TS_ASSIGN_OR_RETURN(const sched::Bounds bounds, sched::infer_bounds(schedule));
+  return ScheduleWalker(schedule, bounds, options).run_leaves();
+}
+
+FeatureMatrix LeafFeatures::per_store() const {
+  FeatureMatrix out;
+  out.rows = 0;
+  for (int number : row_numbers) out.rows += number >= 0 ? 1 : 0;
+  out.values.resize(at(out.rows) * kPerStoreWidth);
+  for (size_t l = 0; l < row_numbers.size(); ++l) {
+    if (row_numbers[l] < 0) continue;
+    const auto vector = vectors.row(static_cast<int>(l));
+    std::copy(vector.begin(), vector.end(), out.values.begin() + row_numbers[l] * kPerStoreWidth);
+  }
+  return out;
 }
 
 }  // namespace tensorsmith::feature

@@ -67,6 +67,7 @@ Form StoreCollector::enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t
   TS_CHECK(loops_.size() < static_cast<size_t>(kMaxLoops), "more than 64 nested loops");
   Loop loop;
   loop.extent = extent;
+  loop.is_thread = kind == ir::ForKind::kThread;
   loop.outer_product = outer_product_;
   loop.unroll_step = unroll_step_;
   switch (kind) {
@@ -100,21 +101,40 @@ Form StoreCollector::enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t
   }
   if (unroll_step != 0) unroll_step_ = unroll_step;
   outer_product_ *= length;
+  ++tree_position_;
+  ++tree_nodes_;
   loops_.push_back(loop);
-  if (touches_.size() < loops_.size()) touches_.emplace_back();
-  LoopTouches& touches = touches_[loops_.size() - 1];
-  touches.touches.clear();
-  touches.bytes = touches.element_bytes = 0;
+  loops_.back().touches = take_touches(kind == ir::ForKind::kThread);
   return forms_.loop(static_cast<int>(loops_.size()) - 1, extent);
+}
+
+// TVM keeps what a loop's statements touch by the address of its node. Loops bound to threads are temporary
+// nodes: the next one gets the address of the last one left, and with it what was touched there, be it in
+// another kernel. Models trained on TVM's numbers expect it so; it changes reuse only.
+size_t StoreCollector::take_touches(bool thread) {
+  auto& free = thread ? free_thread_touches_ : free_touches_;
+  if (free.empty()) {
+    touches_.emplace_back();
+    return touches_.size() - 1;
+  }
+  const size_t taken = free.back();
+  free.pop_back();
+  if (!thread) {
+    touches_[taken].touches.clear();
+    touches_[taken].bytes = touches_[taken].element_bytes = 0;
+  }
+  return taken;
 }
 
 void StoreCollector::leave_loop() {
   const Loop& loop = loops_.back();
+  (loop.is_thread ? free_thread_touches_ : free_touches_).push_back(loop.touches);
   outer_product_ = loop.outer_product;
   unroll_step_ = loop.unroll_step;
   if (loop.annotation != nullptr) *loop.annotation = loop.saved_annotation;
   if (loop.thread != nullptr) *loop.thread = loop.saved_thread;
   loops_.pop_back();
+  ++tree_position_;
 }
 
 StoreCollector::Row& StoreCollector::row_of(int buffer) {
@@ -192,11 +212,45 @@ void StoreCollector::keep_annotation(AnnotationFeatures& row, const AnnotationFe
 
 void StoreCollector::end_store(const OpCounts& ops) {
   Row& row = row_of(stored_buffer_);
-  for (size_t i = 0; i < ops.counts.size(); ++i)
-    row.ops[i] += static_cast<double>(outer_product_) * ops.counts[i];
+  std::array<double, 16> executed{};
+  for (size_t i = 0; i < ops.counts.size(); ++i) {
+    executed[i] = static_cast<double>(outer_product_) * ops.counts[i];
+    row.ops[i] += executed[i];
+  }
   touch_regions(ops);
   // An update overwrites its init; what runs less often than what is there does not count.
-  if (row.stored && outer_product_ < row.outer_product) return;
+  const bool overwrites = !row.stored || outer_product_ >= row.outer_product;
+  if (overwrites) describe(row);
+  if (keeps_leaves_) {
+    if (overwrites) buffers_[static_cast<size_t>(stored_buffer_)].leaf = static_cast<int>(leaves_.size());
+    Leaf& leaf = leaves_.emplace_back();
+    leaf.buffer = stored_buffer_;
+    leaf.position = tree_position_;
+    if (overwrites) {
+      leaf.row = row;
+    } else {
+      describe(leaf.row);
+    }
+    leaf.row.ops = executed;
+  }
+  tree_position_ += 2;
+  ++tree_nodes_;
+}
+
+void StoreCollector::combined_across_threads(int buffer) {
+  row_of(buffer).stored = true;
+  if (keeps_leaves_) {
+    buffers_[static_cast<size_t>(buffer)].leaf = static_cast<int>(leaves_.size());
+    Leaf& leaf = leaves_.emplace_back();
+    leaf.buffer = buffer;
+    leaf.position = tree_position_;
+  }
+  tree_position_ += 2;
+  ++tree_nodes_;
+}
+
+// Everything but the operations, which add up, and the allocation.
+void StoreCollector::describe(Row& row) {
   row.stored = true;
   keep_annotation(row.vectorize, vectorize_);
   keep_annotation(row.unroll, unroll_);
@@ -258,7 +312,7 @@ void StoreCollector::touch_regions(const OpCounts& ops) {
   double total_ops = ops.float_ops();
   for (size_t level = loops_.size(); level-- > 0;) {
     enter_level(static_cast<int>(level));
-    LoopTouches& loop = touches_[level];
+    LoopTouches& loop = touches_[loops_[level].touches];
     float bytes = 0;
     for (Access& access : accesses_) {
       if ((access.loops >> level & 1) != 0) access.elements = box_of(access, nullptr);
@@ -288,7 +342,7 @@ void StoreCollector::touch_regions(const OpCounts& ops) {
 }
 
 const StoreCollector::Touch& StoreCollector::touch_of(size_t level, int buffer) const {
-  for (const Touch& touch : touches_[level].touches) {
+  for (const Touch& touch : touches_[loops_[level].touches].touches) {
     if (touch.buffer == buffer) return touch;
   }
   throw_internal_error(__FILE__, __LINE__, "buffer of the current store not entered");
@@ -360,18 +414,7 @@ int64_t StoreCollector::stride_of(const Access& access, size_t loop) const {
     for (size_t d = buffer.shape.size(); d-- > 0;) {
       const Index& index = indices_[tuples_[static_cast<size_t>(t)].first + d];
       if ((index.loops & bit) == 0) continue;
-      int64_t coefficient = 0;
-      bool in_atom = false;
-      for (const FormArena::Term& term : forms_.terms(index.form)) {
-        const FormArena::Atom& atom = forms_.atom(term);
-        if ((atom.loops & bit) == 0) continue;
-        if (atom.kind == FormArena::Kind::kLoop) {
-          coefficient = std::abs(term.coefficient);
-        } else {
-          in_atom = true;
-        }
-      }
-      if (in_atom) coefficient = forms_.coefficient_guess(index.form, static_cast<int>(loop));
+      const int64_t coefficient = forms_.coefficient_guess(index.form, static_cast<int>(loop));
       const int64_t stride = coefficient * buffer.strides[d];
       if (stride != 0 && (smallest == 0 || stride < smallest)) smallest = stride;
       break;
@@ -387,12 +430,12 @@ void StoreCollector::reuse(const Access& access, AccessFeatures& out) const {
     if ((access.loops >> level & 1) == 0) {
       out.reuse = ReuseType::kLoopMultipleRead;
       out.reuse_iterations = iterations;
-      out.reuse_bytes = bytes < 0 ? touches_[level].element_bytes : bytes;
+      out.reuse_bytes = bytes < 0 ? touches_[loops_[level].touches].element_bytes : bytes;
       out.reuse_count = extent;
       return;
     }
     iterations *= extent;
-    bytes = touches_[level].bytes;
+    bytes = touches_[loops_[level].touches].bytes;
     const Touch& touch = touch_of(level, access.buffer);
     if (touch.accesses > 1) {
       out.reuse = ReuseType::kSerialMultipleReadWrite;
@@ -435,6 +478,36 @@ FeatureMatrix StoreCollector::finish() const {
     if (row.stored) out = write_row(row, out);
   }
   return matrix;
+}
+
+LeafFeatures StoreCollector::finish_leaves() const {
+  LeafFeatures out;
+  out.tree_nodes = tree_nodes_;
+  out.vectors.rows = static_cast<int>(leaves_.size());
+  out.vectors.values.resize(leaves_.size() * kPerStoreWidth);
+  // Rows are numbered as finish() orders them.
+  std::vector<int> number(rows_.size(), 0);
+  int count = 0;
+  for (size_t r = 0; r < rows_.size(); ++r) number[r] = rows_[r].stored ? count++ : -1;
+  float* values = out.vectors.values.data();
+  for (size_t l = 0; l < leaves_.size(); ++l) {
+    const BufferInfo& buffer = buffers_[static_cast<size_t>(leaves_[l].buffer)];
+    const Row& whole = rows_[static_cast<size_t>(buffer.row)];
+    const bool is_row = buffer.leaf == static_cast<int>(l);
+    out.positions.push_back(leaves_[l].position);
+    out.row_numbers.push_back(is_row ? number[static_cast<size_t>(buffer.row)] : -1);
+    if (is_row) {
+      values = write_row(whole, values);
+      continue;
+    }
+    Row own = leaves_[l].row;
+    own.alloc_size = whole.alloc_size;
+    own.alloc_product = whole.alloc_product;
+    own.alloc_outer = whole.alloc_outer;
+    own.alloc_inner = whole.alloc_outer > 0 ? own.outer_product / whole.alloc_outer : 0;
+    values = write_row(own, values);
+  }
+  return out;
 }
 
 float* StoreCollector::write_annotation(const AnnotationFeatures& annotation, float* out) {

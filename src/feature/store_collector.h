@@ -39,9 +39,19 @@ class StoreCollector {
              const std::vector<int64_t>& strides);
   int find_buffer(const ir::BufferNode* node) const;  // -1: new
 
+  // Keeps each store's own row too, for finish_leaves().
+  void keep_leaves() { keeps_leaves_ = true; }
+
+  // A node of the syntax tree that is no loop and no store: an allocation around what follows.
+  void open_node() { ++tree_position_, ++tree_nodes_; }
+  void close_node() { ++tree_position_; }
+
   // Returns the form of the loop's variable. unroll_step: 0 = that of the loops outside.
   Form enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t extent, int64_t unroll_step);
   void leave_loop();
+  // Of the loops entered from now on.
+  int64_t unroll_step() const { return unroll_step_; }
+  void set_unroll_step(int64_t step) { unroll_step_ = step; }
   // The buffer is allocated inside the present loops; after its stores.
   void allocation(int buffer, int64_t elements);
 
@@ -52,7 +62,12 @@ class StoreCollector {
   void add_access(int buffer, bool write);
   void end_store(const OpCounts& ops);
 
+  // The buffer is written by a reduction across threads. That is a leaf, but no store to TVM: the row has the
+  // allocation's numbers only.
+  void combined_across_threads(int buffer);
+
   FeatureMatrix finish() const;
+  LeafFeatures finish_leaves() const;
 
  private:
   enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
@@ -63,6 +78,7 @@ class StoreCollector {
     float element_bytes = 4;
     std::vector<int64_t> shape, strides;
     int row = -1;
+    int leaf = -1;  // the store that the row describes
   };
   struct AccessFeatures {
     AccessType type = AccessType::kRead;
@@ -87,6 +103,12 @@ class StoreCollector {
     float alloc_size = 0, alloc_product = 0, alloc_outer = 0, alloc_inner = 0;
     float outer_product = 0, loop_count = 0, unroll_step = 0;
   };
+  // A store by itself, in program order.
+  struct Leaf {
+    int buffer = 0;
+    int position = 0;
+    Row row;
+  };
   // What the statements seen so far in the body of a loop touch of one buffer in one execution of the loop.
   struct Touch {
     int buffer = 0;
@@ -95,6 +117,8 @@ class StoreCollector {
   };
   struct Loop {
     int64_t extent = 1;
+    size_t touches = 0;  // in touches_
+    bool is_thread = false;
     // To be restored on leaving.
     float outer_product = 1;
     int64_t unroll_step = 0;
@@ -127,6 +151,8 @@ class StoreCollector {
   };
 
   Row& row_of(int buffer);
+  void describe(Row& row);
+  size_t take_touches(bool thread);
   void enter_level(int level);
   int64_t box_of(const Access& access, std::vector<int64_t>* lengths) const;
   void touch_regions(const OpCounts& ops);
@@ -147,7 +173,11 @@ class StoreCollector {
   std::vector<BufferInfo> buffers_;
   std::vector<Row> rows_;
   std::vector<Loop> loops_;
-  std::vector<LoopTouches> touches_;  // by loop depth; longer than loops_ to keep their memory
+  std::vector<LoopTouches> touches_;
+  std::vector<size_t> free_touches_, free_thread_touches_;  // the last ones left at the end
+  std::vector<Leaf> leaves_;
+  bool keeps_leaves_ = false;
+  int tree_position_ = 2, tree_nodes_ = 2;  // behind the root and its attributes
   float outer_product_ = 1;
   int64_t unroll_step_ = 0;
   AnnotationFeatures vectorize_, unroll_, parallel_;

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "record/jsonl.h"
+#include "record/line_reader.h"
 #include "record/sqlite/statement.h"
 
 namespace tensorsmith::record {

@@ -4,12 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "record/line_reader.h"
 
 namespace tensorsmith::record {
 
@@ -191,55 +192,6 @@ Result<std::variant<TaskInfo, Record>> parse_json_line(std::string_view line) {
     return std::variant<TaskInfo, Record>(std::move(record));
   }
   return corrupt("field \"type\" is neither \"task\" nor \"record\"");
-}
-
-// --- LineReader
-// ---------------------------------------------------------------------------------------------
-
-Result<std::unique_ptr<LineReader>> LineReader::open(const std::string& path, size_t max_bytes) {
-  struct stat info = {};
-  std::FILE* file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) {
-    const int code = errno;
-    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
-                 std::string("cannot be read: ") + std::strerror(code)};
-  }
-  if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
-    std::fclose(file);
-    return Error{ErrorCode::kInvalidArgument, path, "is a folder, a file of JSON lines is needed"};
-  }
-  return std::unique_ptr<LineReader>(new LineReader(path, file, max_bytes));
-}
-
-LineReader::~LineReader() { std::fclose(file_); }
-
-Result<std::optional<LineReader::Line>> LineReader::next() {
-  Line line;
-  line.number = ++number_;
-  bool any = false;
-  std::array<char, 65536> chunk;
-  while (true) {
-    // fgets cannot tell where a line with embedded NULs ends, so the chunk is filled by hand.
-    size_t filled = 0;
-    int c = 0;
-    while (filled < chunk.size() && (c = getc_unlocked(file_)) != EOF && c != '\n')
-      chunk[filled++] = static_cast<char>(c);
-    any = any || filled > 0 || c == '\n';
-    if (!line.too_long) {
-      if (line.text.size() + filled > max_bytes_) {
-        line.too_long = true;
-        line.text.clear();
-        line.text.shrink_to_fit();
-      } else {
-        line.text.append(chunk.data(), filled);
-      }
-    }
-    if (c == EOF || c == '\n') break;
-  }
-  if (std::ferror(file_))
-    return Error{ErrorCode::kIo, path_, std::string("reading failed: ") + std::strerror(errno)};
-  if (!any) return std::optional<Line>();
-  return std::optional<Line>(std::move(line));
 }
 
 Status check_jsonl_file(const std::string& path) {

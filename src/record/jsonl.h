@@ -24,31 +24,6 @@ Result<std::variant<TaskInfo, Record>> parse_json_line(std::string_view line);
 // What add() demands of a record: kInvalidArgument, the reason names the field.
 Status check_record(const Record& record);
 
-// Reads lines of at most max_bytes bytes; longer ones are skipped and reported, never held in memory.
-class LineReader {
- public:
-  static Result<std::unique_ptr<LineReader>> open(const std::string& path, size_t max_bytes);
-  ~LineReader();
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
-
-  struct Line {
-    int64_t number = 0;  // from 1
-    std::string text;    // without the newline
-    bool too_long = false;
-  };
-  // nullopt at the end of the file.
-  Result<std::optional<Line>> next();
-
- private:
-  LineReader(std::string path, std::FILE* file, size_t max_bytes)
-      : path_(std::move(path)), file_(file), max_bytes_(max_bytes) {}
-  std::string path_;
-  std::FILE* file_;
-  size_t max_bytes_;
-  int64_t number_ = 0;
-};
-
 // Ok if some line of the file is a task or a record, or all are blank. kCorrupt for a foreign file, as one
 // error instead of one for each of its lines.
 Status check_jsonl_file(const std::string& path);

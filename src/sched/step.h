@@ -131,6 +131,7 @@ class ScheduleBuilder {
   explicit ScheduleBuilder(Schedule fresh);
   Status apply(const Step& step);
   const Schedule& schedule() const { return schedule_; }
+  Schedule take() && { return std::move(schedule_); }
   const Trace& trace() const { return trace_; }
 
  private:

@@ -18,6 +18,7 @@ void add_compile_command(CLI::App& app, int& exit_code);
 void add_run_command(CLI::App& app, int& exit_code);
 void add_bench_command(CLI::App& app, int& exit_code);
 void add_db_command(CLI::App& app, int& exit_code);
+void add_dataset_command(CLI::App& app, int& exit_code);
 void add_devices_command(CLI::App& app, int& exit_code);
 
 }  // namespace tensorsmith::tools

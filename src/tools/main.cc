@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   tools::add_run_command(app, exit_code);
   tools::add_bench_command(app, exit_code);
   tools::add_db_command(app, exit_code);
+  tools::add_dataset_command(app, exit_code);
   tools::add_devices_command(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,71 @@
+// Records of others into a store.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "learn/dataset/store.h"
+#include "record/ansor/workloads.h"
+#include "record/line_reader.h"
+
+namespace tensorsmith::learn {
+
+// A line of a file of Ansor records and what became of it.
+struct ImportedProgram {
+  std::string file;
+  int64_t line = 0;
+  record::AnsorRecord record;
+  std::shared_ptr<const record::AnsorWorkloads::Task> task;  // null for a failed program that does not replay
+  feature::LeafFeatures leaves;                              // empty for such a program
+};
+
+struct ImportProblem {
+  std::string place;  // "file:line"
+  std::string reason;
+};
+
+// Reads files line by line, replays and extracts features on several threads, and hands on the results in the
+// order of the lines. Memory: one batch.
+class ProgramReader {
+ public:
+  ProgramReader(const record::AnsorWorkloads& workloads, int threads);
+
+  // program() for each good line, problem() for each line that is corrupt or whose program cannot be made. A
+  // record of a failed program counts as good even if the steps do not apply (error_no 1 says just that). An
+  // error of program() or of the file ends it.
+  Status read(const std::string& path, const std::function<Status(ImportedProgram&)>& program,
+              const std::function<void(const ImportProblem&)>& problem);
+
+ private:
+  struct Slot {
+    record::LineReader::Line line;
+    Status status;
+    ImportedProgram program;
+  };
+  void make(Slot& slot) const;
+
+  const record::AnsorWorkloads& workloads_;
+  int threads_;
+  std::vector<Slot> slots_;
+};
+
+struct ImportFile {
+  std::string device;  // as it is called in the store
+  std::string path;
+};
+struct ImportReport {
+  int64_t records = 0;                  // stored
+  int64_t failed = 0;                   // of these: programs that could not be built or run
+  int64_t corrupt = 0;                  // lines that were skipped
+  std::vector<ImportProblem> problems;  // of the corrupt lines, at most 20
+};
+struct ImportOptions {
+  int threads = 1;
+  std::function<void(const ImportReport&)> progress;  // now and then
+};
+// All records of the files as a new store at output, which replaces what is there at once or not at all.
+Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const std::string& workloads_path,
+                                  const std::string& output, const ImportOptions& options);
+
+}  // namespace tensorsmith::learn

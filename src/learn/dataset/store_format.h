@@ -1,0 +1,60 @@
+// The layout of a store's file, shared by writer and reader.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "feature/per_store.h"
+
+namespace tensorsmith::learn::store_format {
+
+inline constexpr char kMagic[8] = {'T', 'S', 'S', 'T', 'O', 'R', 'E', '\n'};
+inline constexpr int kMaskWords = (feature::kPerStoreWidth + 63) / 64;
+using Mask = std::array<uint64_t, kMaskWords>;
+
+struct Header {
+  char magic[8] = {};
+  uint32_t version = 0;
+  uint32_t schema = 0;  // feature::kPerStoreVersion
+  uint64_t catalog_offset = 0;
+  uint64_t catalog_bytes = 0;
+  char hash[32] = {};  // of everything behind the header, in hex
+};
+static_assert(sizeof(Header) == 64);
+
+// Fixed columns of one record. The ends count from the group's beginning.
+struct Fixed {
+  double mean_seconds = 0;
+  int64_t unix_seconds = 0;
+  uint64_t program = 0;
+  uint32_t workload = 0;
+  uint32_t device = 0;
+  int32_t error_no = 0;
+  uint32_t tree_nodes = 0;
+  uint32_t seconds_end = 0;
+  uint32_t leaves_end = 0;
+  uint32_t trace_end = 0;
+  uint32_t rows = 0;
+};
+static_assert(sizeof(Fixed) == 56);
+
+struct Leaf {
+  Mask mask{};
+  uint32_t values_end = 0;
+  uint16_t position = 0;
+  int16_t row = -1;
+};
+static_assert(sizeof(Leaf) == 32);
+
+// Number of elements of each section of a group, in the order they are stored.
+struct GroupSizes {
+  uint64_t records = 0, leaves = 0, seconds = 0, values = 0, trace_bytes = 0;
+};
+constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
+constexpr uint64_t bytes_of(const GroupSizes& g) {
+  return g.records * sizeof(Fixed) + g.leaves * sizeof(Leaf) + g.seconds * sizeof(double) +
+         aligned(g.values * sizeof(float)) + aligned(g.trace_bytes);
+}
+
+}  // namespace tensorsmith::learn::store_format

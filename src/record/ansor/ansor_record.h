@@ -1,0 +1,41 @@
+// Measured programs of TVM's auto-scheduler (Ansor, TenSet): one JSON line each,
+//   {"i":[[workload_key, target, hardware, ...], [[], steps]], "r":[[seconds...], error_no, all_cost, time],
+//   "v":"v0.6"}
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "sched/step.h"
+
+namespace tensorsmith::record {
+
+struct AnsorRecord {
+  std::string workload_key;  // JSON text: ["md5 or function", shape or arguments...]
+  std::string target;        // "llvm -keys=cpu -mcpu=..."
+  int64_t cacheline_bytes = 64;
+  sched::Trace trace;
+  // By step: the extent that a split names for the loop it splits; 0 for other steps and unknown extents.
+  std::vector<int64_t> split_extents;
+  std::vector<double> seconds;  // one a repeat
+  int error_no = 0;             // 0: measured
+  int64_t unix_seconds = 0;
+
+  // A program that could not be built or run, or whose time is TVM's mark for that (1e10 seconds).
+  bool failed() const;
+  double mean_seconds() const;  // of a record that has not failed
+};
+
+// Into a record that is used again. Errors: kCorrupt for a line that does not follow the format, kUnsupported
+// for steps that we do not have (tensorize, other pragmas); the place is "column N". Never crashes (fuzzed).
+Status parse_ansor_record(std::string_view line, AnsorRecord& out);
+
+// The record's steps applied to Schedule::create's result. Besides what a step's checks refuse: kMismatch
+// where a split names another extent than the workload gives that axis, so that a wrong workload does not go
+// unnoticed.
+Result<sched::Schedule> replay(sched::Schedule fresh, const AnsorRecord& record);
+
+}  // namespace tensorsmith::record

@@ -1,0 +1,339 @@
+// Extents of the axes of a printed DAG.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "record/ansor/dag.h"
+
+namespace tensorsmith::record {
+
+namespace {
+
+using Kind = DagNode::Kind;
+
+constexpr int64_t kLimit = int64_t{1} << 40;      // numbers in the text, elements of a tensor
+constexpr int64_t kMaxPoints = int64_t{1} << 60;  // iterations of an operation
+
+// constant + sum(coefficient * axis)
+struct Affine {
+  int64_t constant = 0;
+  std::vector<int64_t> coefficients;  // by axis
+};
+
+std::optional<Affine> affine_of(const DagOperation& op, int id) {
+  const DagNode& node = op.nodes[static_cast<size_t>(id)];
+  Affine out;
+  out.coefficients.assign(op.axes.size(), 0);
+  switch (node.kind) {
+    case Kind::kInt:
+      if (std::abs(node.integer) > kLimit) return std::nullopt;
+      out.constant = node.integer;
+      return out;
+    case Kind::kAxis:
+      out.coefficients[static_cast<size_t>(node.index)] = 1;
+      return out;
+    case Kind::kBinary:
+      break;
+    case Kind::kCast:  // of indices, between integers
+      return affine_of(op, node.children[0]);
+    case Kind::kFloat:
+    case Kind::kRead:
+    case Kind::kUnary:
+    case Kind::kSelect:
+    case Kind::kCall:
+      return std::nullopt;
+  }
+  const auto a = affine_of(op, node.children[0]);
+  const auto b = affine_of(op, node.children[1]);
+  if (!a || !b) return std::nullopt;
+  const auto is_constant = [](const Affine& f) {
+    return std::all_of(f.coefficients.begin(), f.coefficients.end(), [](int64_t c) { return c == 0; });
+  };
+  int64_t fa = 1, fb = 1;
+  if (node.binary == ir::BinaryOp::kSub) {
+    fb = -1;
+  } else if (node.binary == ir::BinaryOp::kMul) {
+    if (is_constant(*b)) {
+      fa = b->constant;
+      fb = 0;
+    } else if (is_constant(*a)) {
+      fa = 0;
+      fb = a->constant;
+    } else {
+      return std::nullopt;
+    }
+  } else if (node.binary != ir::BinaryOp::kAdd) {
+    return std::nullopt;
+  }
+  const auto combine = [&](int64_t x, int64_t y) { return x * fa + y * fb; };
+  out.constant = combine(a->constant, b->constant);
+  bool fits = std::abs(out.constant) <= kLimit;
+  for (size_t i = 0; i < out.coefficients.size(); ++i) {
+    out.coefficients[i] = combine(a->coefficients[i], b->coefficients[i]);
+    fits = fits && std::abs(out.coefficients[i]) <= (int64_t{1} << 20);
+  }
+  if (!fits) return std::nullopt;
+  return out;
+}
+
+// low <= axis < high, from the conditions around a read; 0 and kLimit: none.
+struct Guard {
+  int64_t low = 0, high = kLimit;
+};
+
+// One index of one read.
+struct IndexUse {
+  int tensor = 0;
+  size_t dimension = 0;
+  std::optional<Affine> affine;  // none: not affine
+  std::vector<Guard> guards;     // by axis
+};
+
+class Inference {
+ public:
+  Inference(const DagSyntax& dag, const DagExtents& known, bool symmetric)
+      : dag_(dag), symmetric_(symmetric) {
+    extents_.resize(dag.size());
+    uses_.resize(dag.size());
+    for (size_t o = 0; o < dag.size(); ++o) {
+      const DagOperation& op = dag[o];
+      if (op.is_placeholder) {
+        extents_[o] = op.shape;
+        continue;
+      }
+      extents_[o].assign(op.axes.size(), 0);
+      for (size_t a = 0; a < op.axes.size() && o < known.size() && a < known[o].size(); ++a)
+        extents_[o][a] = known[o][a];
+      collect(o, op.body, std::vector<Guard>(op.axes.size()));
+    }
+  }
+
+  Result<DagExtents> run() {
+    while (true) {
+      if (forward()) continue;
+      const auto open = first_open();
+      if (!open) break;
+      if (!backward()) {
+        const DagOperation& op = dag_[open->first];
+        return Error{ErrorCode::kNotFound, std::to_string(op.line) + ":" + std::to_string(op.column),
+                     "the extent of axis '" + op.axes[open->second] + "' of '" + op.name +
+                         "' does not follow from the text"};
+      }
+    }
+    TS_RETURN_IF_ERROR(check());
+    return std::move(extents_);
+  }
+
+ private:
+  void collect(size_t o, int id, const std::vector<Guard>& guards) {
+    const DagOperation& op = dag_[o];
+    const DagNode& node = op.nodes[static_cast<size_t>(id)];
+    if (node.kind == Kind::kSelect) {
+      collect(o, node.children[0], guards);
+      std::vector<Guard> inner = guards;
+      assume(op, node.children[0], inner);
+      collect(o, node.children[1], inner);
+      collect(o, node.children[2], guards);
+      return;
+    }
+    if (node.kind == Kind::kRead) {
+      for (size_t d = 0; d < node.children.size(); ++d)
+        uses_[o].push_back({node.index, d, affine_of(op, node.children[d]), guards});
+    }
+    for (int child : node.children) collect(o, child, guards);
+  }
+
+  static void assume(const DagOperation& op, int id, std::vector<Guard>& guards) {
+    const DagNode& node = op.nodes[static_cast<size_t>(id)];
+    if (node.kind != Kind::kBinary) return;
+    if (node.binary == ir::BinaryOp::kAnd) {
+      assume(op, node.children[0], guards);
+      assume(op, node.children[1], guards);
+      return;
+    }
+    const DagNode& axis = op.nodes[static_cast<size_t>(node.children[0])];
+    const DagNode& limit = op.nodes[static_cast<size_t>(node.children[1])];
+    if (axis.kind != Kind::kAxis || limit.kind != Kind::kInt || std::abs(limit.integer) > kLimit) return;
+    Guard& guard = guards[static_cast<size_t>(axis.index)];
+    switch (node.binary) {
+      case ir::BinaryOp::kGe:
+        guard.low = std::max(guard.low, limit.integer);
+        break;
+      case ir::BinaryOp::kGt:
+        guard.low = std::max(guard.low, limit.integer + 1);
+        break;
+      case ir::BinaryOp::kLt:
+        guard.high = std::min(guard.high, limit.integer);
+        break;
+      case ir::BinaryOp::kLe:
+        guard.high = std::min(guard.high, limit.integer + 1);
+        break;
+      default:
+        break;
+    }
+  }
+
+  std::optional<std::pair<size_t, size_t>> first_open() const {
+    for (size_t o = 0; o < extents_.size(); ++o) {
+      for (size_t a = 0; a < extents_[o].size(); ++a) {
+        if (extents_[o][a] == 0) return std::pair{o, a};
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The extent that the use suggests for its only open axis: 0 if it suggests none.
+  int64_t suggested(size_t o, const IndexUse& use, bool sums, size_t* open_axis) const {
+    const int64_t dimension = extents_[static_cast<size_t>(use.tensor)][use.dimension];
+    if (dimension == 0 || !use.affine) return 0;
+    int64_t rest = dimension - 1 - use.affine->constant;
+    size_t open = SIZE_MAX, axes = 0;
+    for (size_t a = 0; a < use.affine->coefficients.size(); ++a) {
+      const int64_t c = use.affine->coefficients[a];
+      if (c == 0) continue;
+      ++axes;
+      if (extents_[o][a] == 0) {
+        if (open != SIZE_MAX || c < 0) return 0;
+        open = a;
+      } else if (c > 0) {
+        rest -= c * (extents_[o][a] - 1);
+      }
+    }
+    if (open == SIZE_MAX || (axes > 1) != sums || rest < 0) return 0;
+    *open_axis = open;
+    const Guard& guard = use.guards[open];
+    const int64_t whole = rest / use.affine->coefficients[open] + 1;
+    if (guard.high >= whole && guard.high != kLimit && guard.low == 0) return 0;  // how much behind?
+    if (guard.high == kLimit) return whole;
+    return symmetric_ ? guard.high + guard.low : 0;
+  }
+
+  // Axes that alone index a dimension first, then those in sums with others.
+  bool forward() {
+    for (const bool sums : {false, true}) {
+      bool found = false;
+      for (size_t o = 0; o < dag_.size(); ++o) {
+        std::vector<int64_t> best(extents_[o].size(), 0);
+        for (const IndexUse& use : uses_[o]) {
+          size_t axis = 0;
+          const int64_t extent = suggested(o, use, sums, &axis);
+          if (extent > 0 && (best[axis] == 0 || extent < best[axis])) best[axis] = extent;
+        }
+        for (size_t a = 0; a < best.size(); ++a) {
+          if (best[a] == 0) continue;
+          extents_[o][a] = best[a];
+          found = true;
+        }
+        if (found && sums) return true;  // one operation at a time: others may get simpler reads
+      }
+      if (found) return true;
+    }
+    return false;
+  }
+
+  // An open dimension is as long as its readers need it.
+  bool backward() {
+    for (size_t t = 0; t < dag_.size(); ++t) {
+      for (size_t d = 0; d < dag_[t].rank; ++d) {
+        if (extents_[t][d] != 0) continue;
+        int64_t needed = 0;
+        for (size_t o = t + 1; o < dag_.size(); ++o) {
+          for (const IndexUse& use : uses_[o]) {
+            if (use.tensor == static_cast<int>(t) && use.dimension == d && use.affine)
+              needed = std::max(needed, reach(o, *use.affine) + 1);
+          }
+        }
+        if (needed <= 0) continue;
+        extents_[t][d] = needed;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The largest value, or -1 if an axis is open.
+  int64_t reach(size_t o, const Affine& f) const {
+    int64_t value = f.constant;
+    for (size_t a = 0; a < f.coefficients.size(); ++a) {
+      if (f.coefficients[a] == 0) continue;
+      if (extents_[o][a] == 0) return -1;
+      if (f.coefficients[a] > 0) value += f.coefficients[a] * (extents_[o][a] - 1);
+    }
+    return value;
+  }
+
+  Status check() const {
+    for (size_t o = 0; o < dag_.size(); ++o) {
+      int64_t points = 1;
+      for (size_t a = 0; a < extents_[o].size(); ++a) {
+        const int64_t extent = extents_[o][a];
+        if (extent > (a < dag_[o].rank ? kLimit : kMaxPoints) / points)
+          return mismatch(o, "has too many elements");
+        points *= extent;
+      }
+      for (const IndexUse& use : uses_[o]) {
+        if (!use.affine) continue;
+        const bool guarded = std::any_of(use.guards.begin(), use.guards.end(),
+                                         [](const Guard& g) { return g.low != 0 || g.high != kLimit; });
+        if (!guarded && reach(o, *use.affine) >= extents_[static_cast<size_t>(use.tensor)][use.dimension])
+          return mismatch(o, "reads beyond the end of '" + dag_[static_cast<size_t>(use.tensor)].name + "'");
+      }
+    }
+    return {};
+  }
+  Error mismatch(size_t o, const std::string& what) const {
+    return {ErrorCode::kMismatch, std::to_string(dag_[o].line) + ":" + std::to_string(dag_[o].column),
+            "'" + dag_[o].name + "' " + what};
+  }
+
+  const DagSyntax& dag_;
+  const bool symmetric_;
+  DagExtents extents_;
+  std::vector<std::vector<IndexUse>> uses_;
+};
+
+}  // namespace
+
+Result<DagExtents> infer_extents(const DagSyntax& dag, const DagExtents& known) {
+  auto symmetric = Inference(dag, known, true).run();
+  if (symmetric.ok()) return symmetric;
+  // Padding of another amount behind than before: as much as is read.
+  auto needed = Inference(dag, known, false).run();
+  return needed.ok() ? std::move(needed) : std::move(symmetric);
+}
+
+DagExtents extents_of_key(const DagSyntax& dag, std::string_view workload_key) {
+  DagExtents known(dag.size());
+  const auto json = nlohmann::json::parse(workload_key, nullptr, false);
+  if (!json.is_array() || json.empty() || !json[0].is_string() || dag.empty()) return known;
+  const auto positive = [](const nlohmann::json& v) {
+    return v.is_number_integer() && v > 0 && v < kLimit ? v.get<int64_t>() : int64_t{0};
+  };
+  if (json[0] == "pool_layer" && json.size() > 7) {  // kind, N, C, H, W, window height and width, ...
+    for (size_t o = 0; o < dag.size(); ++o) {
+      if (dag[o].combiner == ir::Combiner::kNone || dag[o].axes.size() != dag[o].rank + 2) continue;
+      known[o].assign(dag[o].axes.size(), 0);
+      known[o][dag[o].rank] = positive(json[6]);
+      known[o][dag[o].rank + 1] = positive(json[7]);
+    }
+    return known;
+  }
+  // ["md5", shape of each input, shape of the output], as lists or one after the other.
+  const DagOperation& last = dag.back();
+  if (last.is_placeholder || json[0].get_ref<const std::string&>().size() != 32) return known;
+  std::vector<int64_t> flat;
+  for (size_t i = 1; i < json.size(); ++i) {
+    if (json[i].is_array()) {
+      for (const auto& v : json[i]) flat.push_back(positive(v));
+    } else {
+      flat.push_back(positive(json[i]));
+    }
+  }
+  size_t expected = last.rank;
+  for (const DagOperation& op : dag) expected += op.is_placeholder ? op.rank : 0;
+  if (flat.size() == expected)
+    known.back().assign(flat.end() - static_cast<std::ptrdiff_t>(last.rank), flat.end());
+  return known;
+}
+
+}  // namespace tensorsmith::record

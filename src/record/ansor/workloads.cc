@@ -1,0 +1,172 @@
+#include "record/ansor/workloads.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "ir/structural.h"
+
+namespace tensorsmith::record {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// The operation of the DAG that a stage was made of, or -1: cache stages are named like it, with a suffix.
+int operation_of(const DagSyntax& dag, const sched::Stage& stage) {
+  const std::string& name = stage.op->name;
+  int best = -1;
+  for (size_t o = 0; o < dag.size(); ++o) {
+    const std::string& base = dag[o].name;
+    if (name.compare(0, base.size(), base) != 0 || (name.size() > base.size() && name[base.size()] != '.'))
+      continue;
+    if (best < 0 || base.size() > dag[static_cast<size_t>(best)].name.size()) best = static_cast<int>(o);
+  }
+  return best;
+}
+
+// What the splits of a record tell about the extents. Steps do not look at extents, so they apply whatever
+// these are.
+DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorRecord& record) {
+  DagExtents made_up(dag.size());
+  for (size_t o = 0; o < dag.size(); ++o) {
+    made_up[o] = dag[o].shape;
+    if (!dag[o].is_placeholder) made_up[o].assign(dag[o].axes.size(), 1);
+  }
+  const auto workload = build_workload(dag, made_up);
+  if (!workload.ok()) return known;
+  sched::ScheduleBuilder builder(*workload);
+  for (size_t i = 0; i < record.trace.steps.size(); ++i) {
+    const auto* split = std::get_if<sched::Split>(&record.trace.steps[i]);
+    const auto& stages = builder.schedule().stages;
+    if (split != nullptr && record.split_extents[i] > 0 && split->stage >= 0 &&
+        static_cast<size_t>(split->stage) < stages.size() && split->iterator >= 0) {
+      const sched::Stage& stage = stages[static_cast<size_t>(split->stage)];
+      const int o = operation_of(dag, stage);
+      const auto position = static_cast<size_t>(split->iterator);
+      if (o >= 0 && stage.attach == sched::AttachKind::kRoot && position < stage.leaves.size()) {
+        const DagOperation& op = dag[static_cast<size_t>(o)];
+        const auto root = static_cast<size_t>(stage.leaves[position]);
+        // The copy behind a cache has the spatial axes only, an rfactor stage others.
+        const bool same = stage.op->spatial.size() == op.rank &&
+                          (stage.op->reduce.empty() || stage.num_roots() == op.axes.size());
+        if (same && root < stage.num_roots()) {
+          auto& extents = known[static_cast<size_t>(o)];
+          extents.resize(op.axes.size(), 0);
+          extents[root] = record.split_extents[i];
+        }
+      }
+    }
+    if (!builder.apply(record.trace.steps[i]).ok()) break;
+  }
+  return known;
+}
+
+// "conv2d_layer" of a key that names a function; otherwise the operation with the most work a name tells.
+std::string name_of(const std::string& key, const ir::Workload& workload) {
+  const Json json = Json::parse(key, nullptr, false);
+  if (json.is_array() && !json.empty() && json[0].is_string()) {
+    const auto& first = json[0].get_ref<const std::string&>();
+    const bool hash = first.size() == 32 && first.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!hash) return first;
+  }
+  for (const auto& op : workload.operations) {
+    if (op->has_reduction()) return op->name;
+  }
+  return workload.operations.back()->name;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const AnsorWorkloads::Task>> AnsorWorkloads::make_task(const std::string& key,
+                                                                              const Entry& entry,
+                                                                              const AnsorRecord* example) {
+  TS_ASSIGN_OR_RETURN(const DagSyntax dag, parse_dag_syntax(entry.text));
+  DagExtents known = extents_of_key(dag, key);
+  if (example != nullptr) known = extents_of_steps(dag, std::move(known), *example);
+  TS_ASSIGN_OR_RETURN(const DagExtents extents, infer_extents(dag, known));
+  auto task = std::make_shared<Task>();
+  TS_ASSIGN_OR_RETURN(task->workload, build_workload(dag, extents));
+  task->key = key;
+  task->name = name_of(key, task->workload);
+  task->structural_key = ir::structural_key(task->workload);
+  task->flops = entry.flops > 0 ? entry.flops : ir::flop_count(task->workload);
+  task->fresh = sched::Schedule::create(task->workload);
+  return std::shared_ptr<const Task>(std::move(task));
+}
+
+Result<AnsorWorkloads> AnsorWorkloads::from_json(std::string_view text) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_object()) return Error{ErrorCode::kCorrupt, "", "no JSON object of workloads"};
+  AnsorWorkloads out;
+  for (const auto& [key, value] : json.items()) {
+    auto entry = std::make_unique<Entry>();
+    if (value.is_string()) {
+      entry->text = value.get<std::string>();
+    } else if (value.is_object() && value.contains("compute_dag") && value["compute_dag"].is_string()) {
+      entry->text = value["compute_dag"].get<std::string>();
+      if (value.contains("flops") && value["flops"].is_number()) entry->flops = value["flops"].get<double>();
+    } else {
+      return Error{ErrorCode::kCorrupt, "workload " + key, "has no \"compute_dag\""};
+    }
+    auto task = make_task(key, *entry, nullptr);
+    if (task.ok()) {
+      entry->task = std::move(*task);
+    } else {
+      entry->error = std::move(task).error();
+      entry->error.place = "compute DAG of " + key + " at " + entry->error.place;
+    }
+    out.entries_.emplace(key, std::move(entry));
+  }
+  return out;
+}
+
+Result<AnsorWorkloads> AnsorWorkloads::load(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return Error{ErrorCode::kNotFound, path, "cannot be read"};
+  std::ostringstream text;
+  text << file.rdbuf();
+  auto out = from_json(text.str());
+  if (out.ok()) return out;
+  Error error = std::move(out).error();
+  error.place = error.place.empty() ? path : path + ": " + error.place;
+  return error;
+}
+
+std::shared_ptr<const AnsorWorkloads::Task> AnsorWorkloads::find(std::string_view key) const {
+  const auto it = entries_.find(key);
+  if (it == entries_.end()) return nullptr;
+  const std::scoped_lock lock(it->second->mutex);
+  return it->second->task;
+}
+
+Result<AnsorWorkloads::Replayed> AnsorWorkloads::replay(const AnsorRecord& record) const {
+  const auto it = entries_.find(record.workload_key);
+  if (it == entries_.end())
+    return Error{ErrorCode::kNotFound, "", "workload " + record.workload_key + " is not among the workloads"};
+  Entry& entry = *it->second;
+  std::unique_lock lock(entry.mutex);
+  std::shared_ptr<const Task> task = entry.task;
+  const bool confirmed = entry.confirmed;
+  if (confirmed) lock.unlock();  // nothing will change any more
+  Error error = entry.error;
+  if (task) {
+    auto schedule = record::replay(task->fresh, record);
+    if (schedule.ok()) {
+      if (lock.owns_lock()) entry.confirmed = true;
+      return Replayed{std::move(task), std::move(*schedule)};
+    }
+    error = std::move(schedule).error();
+  }
+  if (confirmed || (error.code != ErrorCode::kMismatch && error.code != ErrorCode::kNotFound)) return error;
+  const auto other = make_task(it->first, entry, &record);
+  if (!other.ok()) return error;
+  auto schedule = record::replay((*other)->fresh, record);
+  if (!schedule.ok()) return error;
+  entry.task = *other;
+  entry.confirmed = true;
+  return Replayed{*other, std::move(*schedule)};
+}
+
+}  // namespace tensorsmith::record

@@ -1,0 +1,45 @@
+// Lines of a file, plain or compressed with zstd (recognized by its content).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tensorsmith::record {
+
+// Reads lines of at most max_bytes bytes; longer ones are skipped and reported, never held in memory. Memory:
+// one line and a fixed buffer, however large the file.
+class LineReader {
+ public:
+  static Result<std::unique_ptr<LineReader>> open(const std::string& path, size_t max_bytes);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  struct Line {
+    int64_t number = 0;  // from 1
+    std::string text;    // without the newline
+    bool too_long = false;
+  };
+  // nullopt at the end of the file. Errors (place: the file): kIo, and kCorrupt where compressed data is
+  // damaged or ends early, after the lines before the damage.
+  Result<std::optional<Line>> next();
+  // The same into a line that is used again, so that its memory is; false at the end.
+  Result<bool> next(Line& line);
+
+ private:
+  class Source;
+  class PlainSource;
+  class ZstdSource;
+  LineReader(std::unique_ptr<Source> source, size_t max_bytes);
+  std::unique_ptr<Source> source_;
+  size_t max_bytes_;
+  int64_t number_ = 0;
+  std::string_view rest_;  // what the source gave and no line took
+};
+
+}  // namespace tensorsmith::record

@@ -1,0 +1,167 @@
+// A trace is the number of its steps, then each step's code and its fields in the order below; integers are
+// base-128 varints of their zigzag form, lists their length and elements.
+#include "record/trace_code.h"
+
+#include <type_traits>
+
+namespace tensorsmith::record {
+
+namespace {
+
+using namespace sched;  // NOLINT: the steps by their names
+
+template <class S, class T>
+concept Is = std::is_same_v<std::remove_const_t<S>, T>;
+
+// Calls f with each field of the step.
+template <class S, class F>
+void fields(S& s, F&& f) {
+  f(s.stage);
+  if constexpr (Is<S, Split>) {
+    f(s.iterator), f(s.lengths), f(s.inner_to_outer), f(s.tail);
+  } else if constexpr (Is<S, FollowSplit>) {
+    f(s.iterator), f(s.source_step), f(s.n_split);
+  } else if constexpr (Is<S, FollowFusedSplit>) {
+    f(s.iterator), f(s.source_steps), f(s.level), f(s.factor);
+  } else if constexpr (Is<S, Fuse>) {
+    f(s.iterators);
+  } else if constexpr (Is<S, Reorder>) {
+    f(s.order);
+  } else if constexpr (Is<S, Annotate>) {
+    f(s.iterator), f(s.annotation);
+  } else if constexpr (Is<S, Unroll>) {
+    f(s.auto_max_step);
+  } else if constexpr (Is<S, ComputeAt>) {
+    f(s.target_stage), f(s.target_iterator);
+  } else if constexpr (Is<S, ReverseComputeAt>) {
+    f(s.producer_stage), f(s.producer_iterator);
+  } else if constexpr (Is<S, CacheRead>) {
+    f(s.scope), f(s.readers);
+  } else if constexpr (Is<S, CacheWrite>) {
+    f(s.scope);
+  } else if constexpr (Is<S, Rfactor>) {
+    f(s.iterator), f(s.factor_axis);
+  } else if constexpr (Is<S, DecomposeReduction>) {
+    f(s.iterator);
+  } else if constexpr (Is<S, StorageAlign>) {
+    f(s.iterator), f(s.factor), f(s.offset);
+  } else if constexpr (Is<S, PackLayout>) {
+    f(s.layout);
+  } else if constexpr (Is<S, Winograd>) {
+    f(s.m);
+  } else {
+    static_assert(Is<S, ComputeInline> || Is<S, ComputeRoot>);
+  }
+}
+
+class Encoder {
+ public:
+  explicit Encoder(std::string& out) : out_(out) {}
+  void number(int64_t value) {
+    uint64_t bits = (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+    for (; bits >= 128; bits >>= 7) out_ += static_cast<char>(bits | 128);
+    out_ += static_cast<char>(bits);
+  }
+  void operator()(const int& v) { number(v); }
+  void operator()(const int64_t& v) { number(v); }
+  void operator()(const bool& v) { number(v ? 1 : 0); }
+  void operator()(const TailPolicy& v) { number(static_cast<int64_t>(v)); }
+  void operator()(const Annotation& v) { number(static_cast<int64_t>(v)); }
+  void operator()(const ir::MemoryScope& v) { number(static_cast<int64_t>(v)); }
+  void operator()(const LayoutDim& v) { number(v.dim), number(v.divisor), number(v.extent); }
+  template <class T>
+  void operator()(const std::vector<T>& list) {
+    number(static_cast<int64_t>(list.size()));
+    for (const T& v : list) (*this)(v);
+  }
+
+ private:
+  std::string& out_;
+};
+
+class Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : bytes_(bytes) {}
+  bool failed() const { return failed_; }
+  bool at_end() const { return bytes_.empty(); }
+
+  int64_t number() {
+    uint64_t bits = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (bytes_.empty()) break;
+      const auto byte = static_cast<unsigned char>(bytes_.front());
+      bytes_.remove_prefix(1);
+      bits |= static_cast<uint64_t>(byte & 127U) << shift;
+      if (byte < 128) return static_cast<int64_t>(bits >> 1) ^ -static_cast<int64_t>(bits & 1);
+    }
+    failed_ = true;
+    return 0;
+  }
+  void operator()(int& v) { v = static_cast<int>(in_range(INT32_MIN, INT32_MAX)); }
+  void operator()(int64_t& v) { v = number(); }
+  void operator()(bool& v) { v = in_range(0, 1) != 0; }
+  void operator()(TailPolicy& v) { v = static_cast<TailPolicy>(in_range(0, 1)); }
+  void operator()(Annotation& v) {
+    v = static_cast<Annotation>(in_range(0, static_cast<int64_t>(Annotation::kThreadZ)));
+  }
+  void operator()(ir::MemoryScope& v) {
+    v = static_cast<ir::MemoryScope>(in_range(0, static_cast<int64_t>(ir::MemoryScope::kLocal)));
+  }
+  void operator()(LayoutDim& v) { (*this)(v.dim), (*this)(v.divisor), (*this)(v.extent); }
+  template <class T>
+  void operator()(std::vector<T>& list) {
+    // Every element takes a byte at least.
+    list.resize(static_cast<size_t>(in_range(0, static_cast<int64_t>(bytes_.size()))));
+    for (T& v : list) {
+      if (!failed_) (*this)(v);
+    }
+  }
+  int64_t in_range(int64_t low, int64_t high) {
+    const int64_t value = number();
+    if (value >= low && value <= high) return value;
+    failed_ = true;
+    return std::max<int64_t>(low, 0);
+  }
+
+ private:
+  std::string_view bytes_;
+  bool failed_ = false;
+};
+
+// Codes are the alternatives' positions in Step, which only grows at its end.
+static_assert(std::variant_size_v<Step> == 18 && std::is_same_v<std::variant_alternative_t<0, Step>, Split> &&
+              std::is_same_v<std::variant_alternative_t<17, Step>, Winograd>);
+
+template <size_t I = 0>
+Step empty_step(size_t code) {
+  if constexpr (I + 1 < std::variant_size_v<Step>) {
+    if (code != I) return empty_step<I + 1>(code);
+  }
+  return std::variant_alternative_t<I, Step>{};
+}
+
+}  // namespace
+
+void encode_trace(const Trace& trace, std::string& out) {
+  Encoder encoder(out);
+  encoder.number(static_cast<int64_t>(trace.steps.size()));
+  for (const Step& step : trace.steps) {
+    encoder.number(static_cast<int64_t>(step.index()));
+    std::visit([&](const auto& s) { fields(s, encoder); }, step);
+  }
+}
+
+Result<Trace> decode_trace(std::string_view bytes) {
+  Decoder decoder(bytes);
+  Trace trace;
+  const int64_t count = decoder.in_range(0, static_cast<int64_t>(bytes.size()));
+  for (int64_t i = 0; i < count && !decoder.failed(); ++i) {
+    trace.steps.push_back(empty_step(
+        static_cast<size_t>(decoder.in_range(0, static_cast<int64_t>(std::variant_size_v<Step>) - 1))));
+    std::visit([&](auto& s) { fields(s, decoder); }, trace.steps.back());
+  }
+  if (decoder.failed() || !decoder.at_end()) return Error{ErrorCode::kCorrupt, "", "the bytes are no trace"};
+  return trace;
+}
+
+}  // namespace tensorsmith::record

@@ -1,0 +1,353 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "learn/dataset/import.h"
+#include "learn/dataset/split.h"
+#include "record/jsonl.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+int default_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+void warn(const learn::ImportProblem& problem) {
+  fmt::print(stderr, "tensorsmith: warning: {}: {}\n", problem.place, problem.reason);
+}
+
+// --- import
+
+struct ImportCommand {
+  std::vector<std::string> files;
+  std::string workloads, output;
+  int threads = default_threads();
+  bool json = false;
+};
+
+// "DEVICE=PATH", or the file's name up to its first dot.
+learn::ImportFile import_file(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals != std::string::npos && equals > 0 && text.find('/') > equals)
+    return {text.substr(0, equals), text.substr(equals + 1)};
+  const std::string name = std::filesystem::path(text).filename();
+  return {name.substr(0, name.find('.')), text};
+}
+
+Status import(const ImportCommand& command) {
+  std::vector<learn::ImportFile> files;
+  for (const std::string& file : command.files) files.push_back(import_file(file));
+  learn::ImportOptions options;
+  options.threads = command.threads;
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (terminal) {
+    options.progress = [&](const learn::ImportReport& report) {
+      fmt::print(stderr, "\r{} records, {:.0f} a second", report.records,
+                 static_cast<double>(report.records) / (clock.monotonic_seconds() - start));
+    };
+  }
+  const auto report = learn::import_ansor(files, command.workloads, command.output, options);
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (!report.ok()) return report.error();
+  for (const auto& problem : report->problems) warn(problem);
+  const double seconds = clock.monotonic_seconds() - start;
+  if (command.json) {
+    fmt::print("{}\n", Json{{"records", report->records},
+                            {"failed", report->failed},
+                            {"corrupt", report->corrupt},
+                            {"seconds", seconds}}
+                           .dump());
+  } else {
+    fmt::print(
+        "{} records imported ({} of programs that failed), {} corrupt lines skipped; {:.0f} records a "
+        "second\n",
+        report->records, report->failed, report->corrupt, static_cast<double>(report->records) / seconds);
+  }
+  return {};
+}
+
+// --- features
+
+struct FeaturesCommand {
+  std::string file, workloads, output, schema = "per-store";
+  int threads = default_threads();
+};
+
+void append_number(float value, std::string& out) {
+  std::array<char, 32> text;
+  out.append(text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr);
+}
+
+// reverse: the last row first.
+void append_matrix(const feature::FeatureMatrix& matrix, bool reverse, std::string& out) {
+  out += '[';
+  for (int r = 0; r < matrix.rows; ++r) {
+    out += r == 0 ? "[" : ",[";
+    const auto row = matrix.row(reverse ? matrix.rows - 1 - r : r);
+    for (size_t c = 0; c < row.size(); ++c) {
+      if (c > 0) out += ',';
+      append_number(row[c], out);
+    }
+    out += ']';
+  }
+  out += ']';
+}
+
+Status features(const FeaturesCommand& command) {
+  if (command.schema != "per-store")
+    return Error{ErrorCode::kInvalidArgument, "--schema", "'" + command.schema + "' is not known: per-store"};
+  TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
+  TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
+  learn::ProgramReader reader(workloads, command.threads);
+  int64_t programs = 0, corrupt = 0;
+  std::string line;
+  const auto write = [&](learn::ImportedProgram& program) {
+    line = "{\"features\":";
+    // TVM keeps its rows in a hash map, which nearly always gives the last inserted first.
+    append_matrix(program.leaves.per_store(), true, line);
+    line += '}';
+    ++programs;
+    return writer->write_line(line);
+  };
+  const auto skip = [&](const learn::ImportProblem& problem) {
+    if (++corrupt <= 20) warn(problem);
+  };
+  TS_RETURN_IF_ERROR(reader.read(command.file, write, skip));
+  TS_RETURN_IF_ERROR(writer->commit());
+  fmt::print("features of {} programs written to {}, {} corrupt lines skipped\n", programs, command.output,
+             corrupt);
+  return {};
+}
+
+// --- stats
+
+struct StatsCommand {
+  std::string store;
+  bool verify = false, json = false;
+};
+
+struct Count {
+  int64_t records = 0, failed = 0, rows = 0, leaves = 0;
+  std::map<uint32_t, int64_t> tasks;
+  void add(const learn::Store::Entry& entry) {
+    ++records;
+    failed += entry.failed() ? 1 : 0;
+    rows += entry.rows;
+    leaves += entry.leaves;
+    ++tasks[entry.workload];
+  }
+};
+
+Status stats(const StatsCommand& command) {
+  TS_ASSIGN_OR_RETURN(const auto store, learn::Store::open(command.store));
+  if (command.verify) TS_RETURN_IF_ERROR(store->verify());
+  std::map<std::pair<std::string, std::string>, Count> counts;  // by device and operator
+  std::map<std::string, Count> totals;
+  for (int64_t i = 0; i < store->size(); ++i) {
+    const auto entry = store->entry(i);
+    const std::string& device = store->devices()[entry.device];
+    counts[{device, store->workloads()[entry.workload].name}].add(entry);
+    totals[device].add(entry);
+  }
+  if (command.json) {
+    Json devices = Json::object();
+    for (const auto& [device, c] : totals)
+      devices[device] = {
+          {"records", c.records}, {"failed", c.failed}, {"tasks", c.tasks.size()}, {"rows", c.rows}};
+    fmt::print("{}\n", Json{{"records", store->size()},
+                            {"tasks", store->workloads().size()},
+                            {"hash", store->content_hash()},
+                            {"devices", devices}}
+                           .dump());
+    return {};
+  }
+  Table table({"device", "operator", "tasks", "records", "failed", "rows each", "leaves each"});
+  const auto row = [&](const std::string& device, const std::string& name, const Count& c) {
+    const auto each = [&](int64_t n) {
+      return fmt::format("{:.1f}", static_cast<double>(n) / static_cast<double>(c.records));
+    };
+    table.add({device, name, std::to_string(c.tasks.size()), std::to_string(c.records),
+               std::to_string(c.failed), each(c.rows), each(c.leaves)});
+  };
+  for (const auto& [key, c] : counts) row(key.first, key.second, c);
+  for (const auto& [device, c] : totals) row(device, "all", c);
+  fmt::print("{}{} records of {} workloads on {} devices, hash {}{}\n", table.text(), store->size(),
+             store->workloads().size(), store->devices().size(), store->content_hash(),
+             command.verify ? ", contents sound" : "");
+  return {};
+}
+
+// --- split
+
+struct SplitCommand {
+  std::string store, output, kind = "by-task";
+  learn::SplitOptions options;
+};
+
+Status split(const SplitCommand& command) {
+  learn::SplitOptions options = command.options;
+  TS_ASSIGN_OR_RETURN(options.kind, learn::parse_split_kind(command.kind));
+  TS_ASSIGN_OR_RETURN(const auto store, learn::Store::open(command.store));
+  TS_ASSIGN_OR_RETURN(const auto split, learn::make_split(*store, options));
+  TS_RETURN_IF_ERROR(learn::check_split(*store, split));
+  TS_RETURN_IF_ERROR(learn::save_split(split, command.output));
+  Table table({"part", "tasks", "records"});
+  for (const auto part :
+       {learn::Part::kTrain, learn::Part::kValidation, learn::Part::kTest, learn::Part::kUnused}) {
+    std::map<std::pair<uint32_t, uint32_t>, int> tasks;
+    const auto records = split.records_of(part);
+    for (int64_t i : records) ++tasks[{store->entry(i).device, store->entry(i).workload}];
+    table.add(
+        {std::string(learn::to_string(part)), std::to_string(tasks.size()), std::to_string(records.size())});
+  }
+  fmt::print("{}{} split of {} written to {}\n", table.text(), command.kind, command.store, command.output);
+  return {};
+}
+
+// --- export
+
+struct ExportCommand {
+  std::string store, output, split, part;
+  bool features = false, steps = false;
+};
+
+Status export_jsonl(const ExportCommand& command) {
+  TS_ASSIGN_OR_RETURN(const auto store, learn::Store::open(command.store));
+  std::vector<int64_t> chosen;
+  if (!command.split.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto split, learn::load_split(command.split));
+    TS_RETURN_IF_ERROR(learn::check_split(*store, split));
+    bool known = false;
+    for (const auto part :
+         {learn::Part::kTrain, learn::Part::kValidation, learn::Part::kTest, learn::Part::kUnused}) {
+      if (command.part != learn::to_string(part)) continue;
+      chosen = split.records_of(part);
+      known = true;
+    }
+    if (!known)
+      return Error{ErrorCode::kInvalidArgument, "--part",
+                   "'" + command.part + "' is none of train, validation, test, unused"};
+  } else {
+    if (!command.part.empty()) return Error{ErrorCode::kInvalidArgument, "--part", "needs --split"};
+    chosen.resize(static_cast<size_t>(store->size()));
+    for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = static_cast<int64_t>(i);
+  }
+  TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
+  for (int64_t i : chosen) {
+    const auto entry = store->entry(i);
+    const auto& workload = store->workloads()[entry.workload];
+    Json json = {{"workload", workload.key},
+                 {"name", workload.name},
+                 {"device", store->devices()[entry.device]},
+                 {"error_no", entry.error_no},
+                 {"seconds", std::vector<double>(entry.seconds.begin(), entry.seconds.end())},
+                 {"time", entry.unix_seconds}};
+    if (command.steps) {
+      TS_ASSIGN_OR_RETURN(const auto trace, store->trace(i));
+      json["steps"] = sched::print(trace);
+    }
+    std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (command.features) {
+      line.pop_back();
+      line += ",\"features\":";
+      append_matrix(store->per_store(i), false, line);
+      line += '}';
+    }
+    TS_RETURN_IF_ERROR(writer->write_line(line));
+  }
+  TS_RETURN_IF_ERROR(writer->commit());
+  fmt::print("{} records written to {}\n", chosen.size(), command.output);
+  return {};
+}
+
+template <class Options, class Function>
+std::pair<CLI::App*, std::shared_ptr<Options>> add(CLI::App& parent, const char* name, const char* help,
+                                                   Function function, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = parent.add_subcommand(name, help);
+  sub->callback(
+      [options, function, &exit_code] { exit_code = run_command([&] { return function(*options); }); });
+  return {sub, options};
+}
+
+void add_threads(CLI::App& command, int& threads) {
+  command.add_option("--threads", threads, "Threads to work on")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_dataset_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("dataset", "Measured programs to train cost models on");
+  command->require_subcommand(1);
+  {
+    auto [sub, o] = add<ImportCommand>(*command, "import", "Make a store of files of Ansor or TenSet records",
+                                       import, exit_code);
+    sub->add_option(
+           "files", o->files,
+           "[DEVICE=]FILE, JSON lines, plain or zstd; the device is the file's name up to its first dot")
+        ->required();
+    sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG")->required();
+    sub->add_option("-o,--output", o->output, "The store; replaced if it exists")->required();
+    add_threads(*sub, o->threads);
+    sub->add_flag("--json", o->json, "Machine-readable output");
+  }
+  {
+    auto [sub, o] = add<StatsCommand>(*command, "stats", "What is in a store", stats, exit_code);
+    sub->add_option("store", o->store, "The store")->required();
+    sub->add_flag("--verify", o->verify, "Read all of it and check its hash");
+    sub->add_flag("--json", o->json, "Machine-readable output");
+  }
+  {
+    auto [sub, o] = add<SplitCommand>(*command, "split", "Decide once which records train, validate and test",
+                                      split, exit_code);
+    sub->add_option("store", o->store, "The store")->required();
+    sub->add_option("-o,--output", o->output, "The split's file")->required();
+    sub->add_option("--kind", o->kind, "within-task, by-task or by-device")->capture_default_str();
+    sub->add_option("--validation", o->options.validation, "Share of the validation part")
+        ->check(CLI::Range(0.0, 1.0))
+        ->capture_default_str();
+    sub->add_option("--test", o->options.test, "Share of the test part")
+        ->check(CLI::Range(0.0, 1.0))
+        ->capture_default_str();
+    sub->add_option("--test-device", o->options.test_devices,
+                    "by-device: a device to test on; may be given again");
+    sub->add_option("--seed", o->options.seed, "Another seed, another split")->capture_default_str();
+    sub->add_option("--min-records", o->options.min_records, "Leave out tasks with fewer measured programs")
+        ->capture_default_str();
+  }
+  {
+    auto [sub, o] = add<ExportCommand>(
+        *command, "export", "Write a store, or a part of a split, as JSON lines", export_jsonl, exit_code);
+    sub->add_option("store", o->store, "The store")->required();
+    sub->add_option("-o,--output", o->output, "JSON lines file")->required();
+    sub->add_option("--split", o->split, "A split's file");
+    sub->add_option("--part", o->part, "train, validation, test or unused");
+    sub->add_flag("--features", o->features, "With the per-store features");
+    sub->add_flag("--steps", o->steps, "With the schedule's steps");
+  }
+  {
+    auto [sub, o] = add<FeaturesCommand>(
+        *command, "features", "Features of a file of records, one line a program", features, exit_code);
+    sub->add_option("file", o->file, "JSON lines, plain or zstd")->required();
+    sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG")->required();
+    sub->add_option("--schema", o->schema, "per-store: 164 numbers a store")->capture_default_str();
+    sub->add_option("-o,--output", o->output, "JSON lines file")->required();
+    add_threads(*sub, o->threads);
+  }
+}
+
+}  // namespace tensorsmith::tools

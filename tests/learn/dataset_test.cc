@@ -1,0 +1,261 @@
+// Records of others into a store, its reading, and its splits.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "learn/dataset/import.h"
+#include "learn/dataset/split.h"
+#include "record/ansor_samples.h"
+#include "record/record_testing.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+using record::testing::conv_line;
+using record::testing::dense_line;
+using record::testing::sum_line;
+using record::testing::TempDir;
+using record::testing::write_file;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class DatasetTest : public ::testing::Test {
+ protected:
+  DatasetTest() { write_file(workloads_, record::testing::kWorkloads); }
+
+  ImportReport import(const std::vector<std::string>& cpu, const std::vector<std::string>& gpu,
+                      int threads = 1) {
+    const auto text = [](const std::vector<std::string>& lines) {
+      std::string out;
+      for (const std::string& line : lines) out += line + "\n";
+      return out;
+    };
+    write_file(folder_.file("cpu.jsonl"), text(cpu));
+    write_file(folder_.file("gpu.jsonl"), text(gpu));
+    ImportOptions options;
+    options.threads = threads;
+    auto report = import_ansor({{"cpu", folder_.file("cpu.jsonl")}, {"gpu", folder_.file("gpu.jsonl")}},
+                               workloads_, store_, options);
+    EXPECT_TRUE(report.ok()) << report.error().message();
+    return report.ok() ? *report : ImportReport();
+  }
+  std::unique_ptr<Store> open() {
+    auto store = Store::open(store_);
+    EXPECT_TRUE(store.ok()) << store.error().message();
+    return store.ok() ? std::move(*store) : nullptr;
+  }
+
+  TempDir folder_;
+  const std::string workloads_ = folder_.file("workloads.json");
+  const std::string store_ = folder_.file("store");
+};
+
+TEST_F(DatasetTest, WhatIsImportedIsReadAgain) {
+  const auto report = import({dense_line(), dense_line(4), dense_line(6, "[[1e+10],4,0.5,1700000000]")},
+                             {conv_line(), sum_line()});
+  EXPECT_EQ(report.records, 5);
+  EXPECT_EQ(report.failed, 1);
+  EXPECT_EQ(report.corrupt, 0);
+  const auto store = open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_TRUE(store->verify().ok());
+  ASSERT_EQ(store->size(), 5);
+  EXPECT_THAT(store->devices(), ElementsAre("cpu", "gpu"));
+  ASSERT_EQ(store->workloads().size(), 3u);
+  EXPECT_EQ(store->workloads()[0].name, "dense");
+  EXPECT_THAT(store->workloads()[0].foreign_keys, ElementsAre(R"(["dense", 64, 32, 48])"));
+
+  const auto workloads = record::AnsorWorkloads::load(workloads_);
+  ASSERT_TRUE(workloads.ok());
+  const std::vector<std::string> lines = {dense_line(), dense_line(4), "", conv_line(), sum_line()};
+  for (int64_t i = 0; i < 5; ++i) {
+    const auto entry = store->entry(i);
+    EXPECT_EQ(entry.device, i < 3 ? 0u : 1u);
+    if (i == 2) {
+      EXPECT_TRUE(entry.failed());
+      EXPECT_TRUE(std::isinf(entry.mean_seconds));
+      EXPECT_EQ(entry.error_no, 4);
+      continue;
+    }
+    record::AnsorRecord record;
+    ASSERT_TRUE(record::parse_ansor_record(lines[static_cast<size_t>(i)], record).ok());
+    EXPECT_FALSE(entry.failed());
+    EXPECT_DOUBLE_EQ(entry.mean_seconds, record.mean_seconds());
+    EXPECT_EQ(std::vector<double>(entry.seconds.begin(), entry.seconds.end()), record.seconds);
+    EXPECT_EQ(*store->trace(i), record.trace);
+    const auto replayed = workloads->replay(record);
+    ASSERT_TRUE(replayed.ok());
+    const auto rows = feature::extract_per_store(replayed->schedule, {});
+    const auto leaves = feature::extract_leaves(replayed->schedule, {});
+    ASSERT_TRUE(rows.ok() && leaves.ok());
+    EXPECT_EQ(store->per_store(i).values, rows->values);
+    feature::LeafFeatures read;
+    store->leaves(i, read);
+    EXPECT_EQ(read.vectors.values, leaves->vectors.values);
+    EXPECT_EQ(read.positions, leaves->positions);
+    EXPECT_EQ(read.row_numbers, leaves->row_numbers);
+    EXPECT_EQ(read.tree_nodes, leaves->tree_nodes);
+    EXPECT_EQ(entry.leaves, leaves->vectors.rows);
+    EXPECT_EQ(entry.rows, rows->rows);
+  }
+}
+
+// matmul tiled by 32 x 8 lanes: an init and an update of C, and the relu: three leaves, two rows.
+TEST_F(DatasetTest, LeavesOfATiledMatmul) {
+  import({dense_line()}, {});
+  const auto store = open();
+  ASSERT_NE(store, nullptr);
+  feature::LeafFeatures leaves;
+  store->leaves(0, leaves);
+  EXPECT_THAT(leaves.row_numbers, ElementsAre(-1, 0, 1));
+  ASSERT_EQ(leaves.positions.size(), 3u);
+  EXPECT_LT(leaves.positions[0], leaves.positions[1]);
+  EXPECT_LT(leaves.positions[1], leaves.positions[2]);
+  const auto rows = store->per_store(0);
+  const auto slog = [](double x) { return static_cast<float>(std::log2(x + 1)); };
+  const auto column = [](const std::string& name) {
+    for (int c = 0; c < feature::kPerStoreWidth; ++c) {
+      if (name == feature::per_store_column_name(c)) return static_cast<size_t>(c);
+    }
+    ADD_FAILURE() << name;
+    return size_t{0};
+  };
+  EXPECT_FLOAT_EQ(rows.row(0)[column("float_mul")], slog(64.0 * 32 * 48));
+  EXPECT_FLOAT_EQ(rows.row(0)[column("float_addsub")], slog(64.0 * 32 * 48));
+  EXPECT_FLOAT_EQ(rows.row(0)[column("auto_unroll_max_step")], slog(16));
+  EXPECT_FLOAT_EQ(rows.row(0)[column("outer_prod")], slog(64.0 * 32 * 48));
+  EXPECT_FLOAT_EQ(rows.row(1)[column("outer_prod")], slog(64.0 * 48));
+  EXPECT_FLOAT_EQ(leaves.vectors.row(0)[column("outer_prod")], slog(64.0 * 48));
+  EXPECT_FLOAT_EQ(leaves.vectors.row(0)[column("float_mul")], 0);
+}
+
+TEST_F(DatasetTest, CorruptLinesAreCountedNamedAndSkipped) {
+  std::string wrong = dense_line();
+  wrong.replace(wrong.find("[\"SP\",2,0,64"), 12, "[\"SP\",2,0,63");
+  const auto report = import({dense_line(), "not json", "", wrong, dense_line(4)}, {conv_line() + "x"});
+  EXPECT_EQ(report.records, 2);
+  EXPECT_EQ(report.corrupt, 3);
+  ASSERT_EQ(report.problems.size(), 3u);
+  EXPECT_THAT(report.problems[0].place, HasSubstr("cpu.jsonl:2"));
+  EXPECT_THAT(report.problems[1].place, HasSubstr("cpu.jsonl:4"));
+  EXPECT_THAT(report.problems[1].reason, HasSubstr("extent 63"));
+  EXPECT_THAT(report.problems[2].place, HasSubstr("gpu.jsonl:1"));
+}
+
+TEST_F(DatasetTest, ThreadsDoNotChangeTheStore) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 5000; ++i) lines.push_back(dense_line(1 + i % 16));
+  import(lines, {conv_line()}, 1);
+  const std::string one = record::testing::read_file(store_);
+  import(lines, {conv_line()}, 3);
+  EXPECT_EQ(one, record::testing::read_file(store_));
+  const auto store = open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_EQ(store->size(), 5001);
+  EXPECT_EQ(store->entry(4999).program, store->entry(4999 - 16).program);
+  EXPECT_NE(store->entry(4999).program, store->entry(4998).program);
+}
+
+TEST_F(DatasetTest, FailedImportsLeaveTheOldStore) {
+  import({dense_line()}, {});
+  const std::string before = record::testing::read_file(store_);
+  EXPECT_FALSE(import_ansor({{"cpu", folder_.file("none")}}, workloads_, store_, {}).ok());
+  EXPECT_EQ(record::testing::read_file(store_), before);
+  EXPECT_THAT(folder_.names(), ElementsAre("cpu.jsonl", "gpu.jsonl", "store", "workloads.json"));
+}
+
+TEST_F(DatasetTest, DamagedStoresAreErrors) {
+  import({dense_line(), dense_line(4)}, {conv_line()});
+  const std::string good = record::testing::read_file(store_);
+  for (size_t length : {size_t{0}, size_t{10}, size_t{64}, good.size() / 2, good.size() - 9}) {
+    write_file(store_, good.substr(0, length));
+    const auto store = Store::open(store_);
+    ASSERT_FALSE(store.ok()) << length;
+    EXPECT_EQ(store.error().code, ErrorCode::kCorrupt);
+  }
+  Rng rng(5);
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = good;
+    damaged[rng.below(good.size())] ^= static_cast<char>(1 + rng.below(255));
+    write_file(store_, damaged);
+    const auto store = Store::open(store_);
+    if (!store.ok()) continue;
+    feature::LeafFeatures leaves;
+    for (int64_t r = 0; r < (*store)->size(); ++r) {
+      (*store)->entry(r);
+      (*store)->leaves(r, leaves);
+      (*store)->per_store(r);
+      (void)(*store)->trace(r);
+    }
+  }
+  std::string other = good;
+  other[8] = 99;
+  write_file(store_, other);
+  EXPECT_EQ(Store::open(store_).error().code, ErrorCode::kMismatch);
+}
+
+TEST_F(DatasetTest, SplitsAreDisjointAndFixed) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 160; ++i) lines.push_back(dense_line(1 + i % 40));
+  import(lines, {conv_line(), sum_line(), conv_line()});
+  const auto store = open();
+  ASSERT_NE(store, nullptr);
+  for (const auto kind : {SplitKind::kWithinTask, SplitKind::kByTask, SplitKind::kByDevice}) {
+    SplitOptions options;
+    options.kind = kind;
+    options.test = options.validation = 0.2;
+    options.test_devices = {"gpu"};
+    const auto split = make_split(*store, options);
+    ASSERT_TRUE(split.ok());
+    EXPECT_TRUE(check_split(*store, *split).ok());
+    const auto again = make_split(*store, options);
+    EXPECT_EQ(split->parts, again->parts);
+    ASSERT_TRUE(save_split(*split, folder_.file("split")).ok());
+    const auto loaded = load_split(folder_.file("split"));
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+    EXPECT_EQ(loaded->parts, split->parts);
+    EXPECT_EQ(loaded->store_hash, split->store_hash);
+    EXPECT_TRUE(check_split(*store, *loaded).ok());
+
+    std::set<uint64_t> programs[4];
+    std::set<uint32_t> workloads[4], devices[4];
+    for (int64_t i = 0; i < store->size(); ++i) {
+      const auto part = static_cast<size_t>(split->parts[static_cast<size_t>(i)]);
+      programs[part].insert(store->entry(i).program);
+      workloads[part].insert(store->entry(i).workload);
+      devices[part].insert(store->entry(i).device);
+    }
+    for (size_t a = 0; a < 3; ++a) {
+      for (size_t b = a + 1; b < 3; ++b) {
+        const auto common = [](const auto& x, const auto& y) {
+          return std::any_of(x.begin(), x.end(), [&](const auto& v) { return y.count(v) != 0; });
+        };
+        EXPECT_FALSE(kind == SplitKind::kWithinTask && common(programs[a], programs[b]));
+        EXPECT_FALSE(kind == SplitKind::kByTask && common(workloads[a], workloads[b]));
+        EXPECT_FALSE(kind == SplitKind::kByDevice && b == 2 && common(devices[a], devices[b]));
+      }
+    }
+    EXPECT_FALSE(split->records_of(Part::kTrain).empty());
+    EXPECT_FALSE(split->records_of(Part::kTest).empty());
+
+    // One record on the other side is found.
+    Split leaking = *split;
+    const int64_t moved = kind == SplitKind::kByDevice ? store->size() - 1 : 0;
+    Part& part = leaking.parts[static_cast<size_t>(moved)];
+    part = part == Part::kTrain ? Part::kTest : Part::kTrain;
+    EXPECT_EQ(check_split(*store, leaking).error().code, ErrorCode::kInvalidArgument);
+  }
+  SplitOptions none;
+  none.test = 0.7, none.validation = 0.5;
+  EXPECT_FALSE(make_split(*store, none).ok());
+  none = {};
+  none.kind = SplitKind::kByDevice;
+  none.test_devices = {"tpu"};
+  EXPECT_EQ(make_split(*store, none).error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace tensorsmith::learn

@@ -1,0 +1,121 @@
+// The dataset commands as a user runs them.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli_support.h"
+#include "record/ansor_samples.h"
+
+namespace tensorsmith::testing {
+namespace {
+
+using Json = nlohmann::json;
+using record::testing::conv_line;
+using record::testing::dense_line;
+
+std::vector<Json> read_lines(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<Json> out;
+  for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
+  return out;
+}
+
+class DatasetCli : public ::testing::Test {
+ protected:
+  DatasetCli() {
+    std::ofstream(workloads_) << record::testing::kWorkloads;
+    std::ofstream cpu(cpu_);
+    for (int i = 0; i < 50; ++i) cpu << dense_line(1 + i % 24) << "\n";
+    cpu << "not a record\n";
+    std::ofstream(folder_.file("gpu.jsonl")) << conv_line() << "\n";
+  }
+  CliResult import(const std::string& output) {
+    return run_cli({"dataset", "import", cpu_, "v100=" + folder_.file("gpu.jsonl"), "--workloads", workloads_,
+                    "-o", output, "--json"});
+  }
+
+  TemporaryDirectory folder_;
+  const std::string workloads_ = folder_.file("workloads.json");
+  const std::string cpu_ = folder_.file("cpu.2024.jsonl");
+  const std::string store_ = folder_.file("all.store");
+};
+
+TEST_F(DatasetCli, FromRecordsToAPartOfASplit) {
+  const CliResult imported = import(store_);
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_EQ(Json::parse(imported.out)["records"], 51);
+  EXPECT_EQ(Json::parse(imported.out)["corrupt"], 1);
+  EXPECT_NE(imported.err.find("cpu.2024.jsonl:51"), std::string::npos) << imported.err;
+
+  const CliResult stats = run_cli({"dataset", "stats", store_, "--verify", "--json"});
+  ASSERT_EQ(stats.exit_code, 0) << stats.err;
+  EXPECT_EQ(Json::parse(stats.out)["devices"]["cpu"]["records"], 50);
+  EXPECT_EQ(Json::parse(stats.out)["devices"]["v100"]["tasks"], 1);
+  EXPECT_EQ(run_cli({"dataset", "stats", store_}).exit_code, 0);
+
+  const std::string split = folder_.file("split");
+  const CliResult made =
+      run_cli({"dataset", "split", store_, "--kind", "by-device", "--test-device", "v100", "-o", split});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const std::string part = folder_.file("test.jsonl");
+  const CliResult exported = run_cli(
+      {"dataset", "export", store_, "--split", split, "--part", "test", "--features", "--steps", "-o", part});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const auto lines = read_lines(part);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["device"], "v100");
+  EXPECT_EQ(lines[0]["seconds"], Json::parse("[0.0005]"));
+  ASSERT_EQ(lines[0]["features"].size(), 4u);
+  EXPECT_EQ(lines[0]["features"][0].size(), 164u);
+}
+
+TEST_F(DatasetCli, FeaturesOneLineAProgram) {
+  const std::string output = folder_.file("features.jsonl");
+  const CliResult result = run_cli(
+      {"dataset", "features", cpu_, "--workloads", workloads_, "--schema", "per-store", "-o", output});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto lines = read_lines(output);
+  ASSERT_EQ(lines.size(), 50u);
+  for (const Json& line : lines) {
+    ASSERT_EQ(line["features"].size(), 2u);
+    EXPECT_EQ(line["features"][0].size(), 164u);
+  }
+}
+
+TEST_F(DatasetCli, ErrorsAreOneLine) {
+  EXPECT_EQ(run_cli({"dataset", "stats", cpu_}).exit_code, 1);
+  EXPECT_EQ(run_cli({"dataset", "stats", folder_.file("none")}).exit_code, 1);
+  const CliResult schema =
+      run_cli({"dataset", "features", cpu_, "--workloads", workloads_, "--schema", "other", "-o", store_});
+  EXPECT_EQ(schema.exit_code, 1);
+  EXPECT_NE(schema.err.find("--schema"), std::string::npos);
+  EXPECT_EQ(run_cli({"dataset", "import", cpu_, "--workloads", cpu_, "-o", store_}).exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(store_));
+}
+
+// Killed at any moment, an import leaves the store that was there, and the next one works.
+TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
+  ASSERT_EQ(import(store_).exit_code, 0);
+  std::ofstream big(folder_.file("big.jsonl"));
+  for (int i = 0; i < 20000; ++i) big << dense_line(1 + i % 24) << "\n";
+  big.close();
+  for (int milliseconds : {20, 100, 300}) {
+    const pid_t pid =
+        start_cli({"dataset", "import", folder_.file("big.jsonl"), "--workloads", workloads_, "-o", store_});
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(pid, SIGKILL);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    const CliResult stats = run_cli({"dataset", "stats", store_, "--verify", "--json"});
+    ASSERT_EQ(stats.exit_code, 0) << stats.err;
+    const int64_t records = Json::parse(stats.out)["records"];
+    EXPECT_TRUE(records == 51 || records == 20000) << records;
+  }
+}
+
+}  // namespace
+}  // namespace tensorsmith::testing
