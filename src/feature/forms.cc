@@ -143,7 +143,7 @@ Form FormArena::intern(Kind kind, Form a, Form b, int64_t c, ValueRange range) {
 // the terms whose coefficients c divides. A common divisor g of c and the coefficients of r cancels:
 // floordiv(g * x + y, g * d) = floordiv(x, d) and floormod(g * x + y, g * d) = g * floormod(x, d) + y for
 // 0 <= y < g.
-Form FormArena::floordiv(Form a, int64_t c) {
+Form FormArena::floordiv(Form a, int64_t c, bool absorbs) {
   if (c == 1) return a;
   const auto quotient_begin = static_cast<uint32_t>(terms_.size());
   int64_t g = c;
@@ -171,10 +171,27 @@ Form FormArena::floordiv(Form a, int64_t c) {
   if (r.min >= 0 && r.max < d) return quotient;
   if (rest.constant == 0 && rest.count == 1 && terms_[rest.begin].coefficient == 1) {
     const Atom inner = atom(terms_[rest.begin]);
+    // The sum inside was not absorbed by its divisor; TVM does not look at it again.
     if (inner.kind == Kind::kFloorDiv && inner.c <= kUnknownBound / d)
-      return add(quotient, floordiv(inner.a, inner.c * d));
+      return add(quotient, floordiv(inner.a, inner.c * d, false));
+  }
+  if (absorbs) {
+    if (const auto whole = absorbed(rest, d)) return add(quotient, *whole);
   }
   return add(quotient, intern(Kind::kFloorDiv, rest, {}, d, divide(r, d)));
+}
+
+std::optional<Form> FormArena::absorbed(const Form& f, int64_t c) {
+  if (f.count != 2 || f.constant != 0) return std::nullopt;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const Term x = terms_[f.begin + i];
+    const ValueRange y = range({0, f.begin + 1 - i, 1});
+    if (x.coefficient <= 1 || c % x.coefficient != 0 || y.min < 0 || y.max >= x.coefficient) continue;
+    const auto begin = static_cast<uint32_t>(terms_.size());
+    terms_.push_back({x.atom, 1});
+    return floordiv({0, begin, 1}, c / x.coefficient);
+  }
+  return std::nullopt;
 }
 
 Form FormArena::floormod(Form a, int64_t c) {

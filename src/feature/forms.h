@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -67,7 +68,7 @@ class FormArena {
   Form loop(int depth, int64_t extent);
   Form add(Form a, Form b, int64_t factor = 1);  // a + factor * b
   Form scale(Form a, int64_t factor) { return add({}, a, factor); }
-  Form floordiv(Form a, int64_t c);
+  Form floordiv(Form a, int64_t c) { return floordiv(a, c, true); }
   Form floormod(Form a, int64_t c);
   Form minimum(Form a, Form b);
   Form maximum(Form a, Form b);
@@ -103,6 +104,9 @@ class FormArena {
     bool variable = false, product = false, sum = false;
     int64_t value = 1;
   };
+  // absorbs: with c = k * d and 0 <= y < k, floordiv(k * x + y, c) becomes floordiv(x, d).
+  Form floordiv(Form a, int64_t c, bool absorbs);
+  std::optional<Form> absorbed(const Form& f, int64_t c);
   void find_coefficient(const Form& f, int depth, Coefficient& out) const;
   Form rewritten_atom(Term term);
   Form reduced(Form f, int64_t c);

@@ -33,15 +33,7 @@ Form FormArena::rewritten_atom(Term term) {
   };
   if (old.kind == Kind::kFloorDiv) {
     const Form inner = rewritten(old.a);
-    for (uint32_t i = 0; i < inner.count && inner.count == 2 && inner.constant == 0; ++i) {
-      const Term x = terms_[inner.begin + i];
-      const Form y{0, inner.begin + 1 - i, 1};
-      const ValueRange r = range(y);
-      if (x.coefficient <= 1 || old.c % x.coefficient != 0 || r.min < 0 || r.max >= x.coefficient) continue;
-      const auto begin = static_cast<uint32_t>(terms_.size());
-      terms_.push_back({x.atom, 1});
-      return floordiv({0, begin, 1}, old.c / x.coefficient);
-    }
+    if (const auto whole = absorbed(inner, old.c)) return *whole;
     return intern(Kind::kFloorDiv, inner, {}, old.c, old.range);
   }
   // floormod(floordiv(x, d), c) is floordiv(floormod(x, c * d), d) to TVM.
