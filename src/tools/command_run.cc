@@ -7,6 +7,7 @@
 #include "graph/evaluate.h"
 #include "graph/graph.h"
 #include "tools/commands.h"
+#include "tools/model_pipeline.h"
 #include "tools/options.h"
 #include "tools/output_check.h"
 #include "tools/report.h"
@@ -141,9 +142,7 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
   ModelOptions model_options;
   model_options.path = options.reference;
   model_options.shapes = options.shapes;
-  graph::ImportOptions import_options;
-  TS_ASSIGN_OR_RETURN(import_options.shapes, model_options.parsed_shapes());
-  TS_ASSIGN_OR_RETURN(const graph::Graph graph, graph::import_onnx(options.reference, import_options));
+  TS_ASSIGN_OR_RETURN(const graph::Graph graph, import_model(model_options));
   const std::vector<lower::Tensor> inputs = random_inputs(model, options.seed);
   TS_ASSIGN_OR_RETURN(const auto expected, graph::evaluate(graph, inputs));
   TS_ASSIGN_OR_RETURN(const auto got, run_model(model, inputs));
@@ -207,7 +206,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
       "Compare with expected outputs: a test_data_set_N directory or one that holds such");
   auto* reference =
       command->add_option("--reference", options->reference,
-                          "Compare with the reference interpreter running this ONNX model on random inputs");
+                          "Compare with the reference interpreter running this model on random inputs");
   check->excludes(reference);
   command->add_option("--shape", options->shapes, "Shapes for --reference, as the model was compiled with")
       ->allow_extra_args(false);

@@ -12,24 +12,66 @@ namespace {
 
 struct TasksOptions {
   ModelOptions model;
+  std::vector<std::string> more;  // models
   bool json = false;
   bool text = false;
 };
 
+nlohmann::json task_json(const graph::Task& task, bool text) {
+  nlohmann::json entry = {
+      {"name", task.name}, {"key", task.key}, {"flops", task.flops}, {"nodes", task.nodes}};
+  if (text) entry["workload"] = ir::print(task.workload);
+  return entry;
+}
+
+// The tasks of several models, each once.
+Status shared_tasks(const TasksOptions& options) {
+  if (!options.model.shapes.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "--shape " + options.model.shapes[0],
+                 "says nothing about the model it is for; give one model"};
+  }
+  std::vector<ModelOptions> models = {options.model};
+  for (const std::string& path : options.more) models.emplace_back().path = path;
+  TS_ASSIGN_OR_RETURN(const std::vector<SharedTask> tasks, load_tasks(models));
+  nlohmann::json list = nlohmann::json::array();
+  Table table({"task", "models", "calls", "work a call", "key"});
+  size_t of_models = 0;
+  for (const auto& [task, model_calls] : tasks) {
+    int calls = 0;
+    nlohmann::json by_model = nlohmann::json::object();
+    for (const auto& [model, n] : model_calls) {
+      calls += n;
+      by_model[model] = n;
+    }
+    of_models += model_calls.size();
+    if (options.json) {
+      list.push_back(task_json(task, options.text));
+      list.back()["calls"] = std::move(by_model);
+    } else if (options.text) {
+      fmt::print("# {} (key {}, {} calls)\n{}\n", task.name, task.key, calls, ir::print(task.workload));
+    }
+    table.add({task.name, std::to_string(model_calls.size()), std::to_string(calls), format_flops(task.flops),
+               task.key});
+  }
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"tasks", list}}.dump(2));
+  } else if (!options.text) {
+    fmt::print("{}{} tasks, {} before deduplication over {} models\n", table.text(), tasks.size(), of_models,
+               models.size());
+  }
+  return {};
+}
+
 Status tasks(const TasksOptions& options) {
+  if (!options.more.empty()) return shared_tasks(options);
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   double total = 0;
   for (const auto& task : model.partition.tasks) total += task.flops * task.calls;
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const auto& task : model.partition.tasks) {
-      nlohmann::json entry = {{"name", task.name},
-                              {"key", task.key},
-                              {"calls", task.calls},
-                              {"flops", task.flops},
-                              {"nodes", task.nodes}};
-      if (options.text) entry["workload"] = ir::print(task.workload);
-      list.push_back(std::move(entry));
+      list.push_back(task_json(task, options.text));
+      list.back()["calls"] = task.calls;
     }
     fmt::print("{}\n", nlohmann::json{{"model", model.graph.name},
                                       {"flops", total},
@@ -60,8 +102,9 @@ Status tasks(const TasksOptions& options) {
 
 void add_tasks_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TasksOptions>();
-  CLI::App* command = app.add_subcommand("tasks", "Show the tensor programs that a model is made of");
+  CLI::App* command = app.add_subcommand("tasks", "Show the tensor programs that models are made of");
   options->model.add_to(*command);
+  command->add_option("more", options->more, "More models; tasks that they share are shown once");
   command->add_flag("--text", options->text, "Print each task as tensor expressions");
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return tasks(*options); }); });

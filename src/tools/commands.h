@@ -20,5 +20,6 @@ void add_bench_command(CLI::App& app, int& exit_code);
 void add_db_command(CLI::App& app, int& exit_code);
 void add_dataset_command(CLI::App& app, int& exit_code);
 void add_devices_command(CLI::App& app, int& exit_code);
+void add_zoo_command(CLI::App& app, int& exit_code);
 
 }  // namespace tensorsmith::tools

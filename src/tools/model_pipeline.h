@@ -1,7 +1,10 @@
-// From an ONNX file to tasks: the front half that all model commands share.
+// From a model to tasks: the front half that all model commands share. A model is an ONNX file or a network
+// of the zoo, "zoo:resnet50:batch=4" (graph/zoo/zoo.h).
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graph/tasks.h"
 #include "tools/options.h"
@@ -14,7 +17,16 @@ struct LoadedModel {
   graph::MemoryPlan memory;
 };
 
+Result<graph::Graph> import_model(const ModelOptions& options);
 // Imports, optimizes, partitions.
 Result<LoadedModel> load_model(const ModelOptions& options);
+
+// A task that several models may have.
+struct SharedTask {
+  graph::Task task;                                // as in the first model that has it
+  std::vector<std::pair<std::string, int>> calls;  // model and how often one run of it calls the task
+};
+// The tasks of all models, deduplicated by key, in order of first use. One model is in memory at a time.
+Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelOptions>& models);
 
 }  // namespace tensorsmith::tools

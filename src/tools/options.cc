@@ -38,7 +38,9 @@ CLI::Validator finite_number() {
 }
 
 void ModelOptions::add_to(CLI::App& command) {
-  command.add_option("model", path, "ONNX model file")->required();
+  command
+      .add_option("model", path, "ONNX model file, or a network of the zoo: zoo:NAME[:batch=B][:size=S]...")
+      ->required();
   command
       .add_option("--shape", shapes,
                   "Shape of an input with symbolic dimensions, NAME=1x3x48x320 (repeatable)")

@@ -70,7 +70,7 @@ class Cli : public ::testing::Test {
 };
 
 TEST_F(Cli, EveryCommandHasHelp) {
-  for (const char* command : {"tasks", "tune", "compile", "run", "bench", "db", "devices"}) {
+  for (const char* command : {"tasks", "tune", "compile", "run", "bench", "db", "devices", "zoo"}) {
     const CliResult result = cli({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_NE(result.out.find("--help"), std::string::npos) << command;
@@ -132,6 +132,50 @@ TEST_F(Cli, MissingAndForeignFiles) {
   expect_one_line_error(cli({"db", "check", "nothing.db"}), {"nothing.db"});
   expect_one_line_error(cli({"devices", "show", "toaster"}), {"toaster"});
   expect_one_line_error(cli({"devices", "show", "./toaster"}), {"toaster", "cannot open"});
+}
+
+TEST_F(Cli, DeviceFiles) {
+  const CliResult shown = cli({"devices", "show", "epyc-7452"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  write_file(directory_.path() / "board.json", shown.out);
+  EXPECT_EQ(cli({"devices", "show", "board.json"}).out, shown.out);
+  EXPECT_EQ(nlohmann::json::parse(cli({"devices", "show", "board.json:threads=4"}).out)["cores"], 4);
+  write_file(directory_.path() / "broken.json", "{\"name\": 3}");
+  expect_one_line_error(cli({"compile", model_, "-o", "out", "--untuned", "--device", "broken.json"}),
+                        {"broken.json", "'name' has the wrong type"});
+  const auto list = nlohmann::json::parse(cli({"devices", "list", "--json"}).out);
+  EXPECT_EQ(list[0]["name"], "local");
+  EXPECT_GT(list.size(), 20u);
+  EXPECT_EQ(list[0]["key"].get<std::string>().size(), 32u);
+}
+
+TEST_F(Cli, ZooNetworksAreModels) {
+  const auto names = nlohmann::json::parse(cli({"zoo", "list", "--json"}).out);
+  EXPECT_GT(names.size(), 20u);
+  ASSERT_EQ(cli({"zoo", "export", "bert_tiny", "--sequence", "6", "-o", "tiny.onnx"}).exit_code, 0);
+  const CliResult compiled = cli({"compile", "tiny.onnx", "-o", "out", "--untuned"});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  const CliResult run = cli({"run", "out", "--reference", "zoo:bert_tiny:sequence=6"});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  // The exported file and the name are the same tasks; the batch changes them.
+  const auto tasks = [&](const std::vector<std::string>& models) {
+    std::vector<std::string> words = {"tasks", "--json"};
+    words.insert(words.end(), models.begin(), models.end());
+    return nlohmann::json::parse(cli(words).out)["tasks"];
+  };
+  const auto one = tasks({"tiny.onnx"});
+  const auto same = tasks({"tiny.onnx", "zoo:bert_tiny:sequence=6"});
+  ASSERT_EQ(same.size(), one.size());
+  EXPECT_EQ(same[0]["calls"]["tiny.onnx"], one[0]["calls"]);
+  EXPECT_EQ(same[0]["calls"]["zoo:bert_tiny:sequence=6"], one[0]["calls"]);
+  EXPECT_GT(tasks({"tiny.onnx", "zoo:bert_tiny:sequence=6:batch=2"}).size(), one.size());
+
+  expect_one_line_error(cli({"tasks", "zoo:resnet51"}), {"resnet51", "resnet50"});
+  expect_one_line_error(cli({"tasks", "zoo:alexnet:size=16"}), {"alexnet", "too small"});
+  expect_one_line_error(cli({"tasks", "zoo:bert_tiny", "--shape", "input_ids=1x4"}),
+                        {"--shape", "sequence=L"});
+  expect_one_line_error(cli({"zoo", "export", "bert_tiny", "-o", "no/such/folder.onnx"}),
+                        {"no/such/folder.onnx"});
 }
 
 TEST_F(Cli, ForeignDatabases) {

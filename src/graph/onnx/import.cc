@@ -8,6 +8,7 @@
 #include <set>
 
 #include "graph/emit.h"
+#include "graph/files.h"
 #include "graph/infer.h"
 #include "graph/onnx/tensor.h"
 #include "graph/ops/op_context.h"

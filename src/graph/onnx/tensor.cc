@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "graph/files.h"
 #include "graph/ops/op_context.h"
 
 namespace tensorsmith::graph {
@@ -178,36 +179,6 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   return tensor;
 }
 
-Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
-  std::error_code code;
-  const auto status = std::filesystem::status(path, code);
-  if (!std::filesystem::exists(status)) {
-    return Error{ErrorCode::kNotFound, path, "no such file"};
-  }
-  if (std::filesystem::is_directory(status)) {
-    return Error{ErrorCode::kInvalidArgument, path, "is a folder, not a file"};
-  }
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) {
-    return Error{ErrorCode::kIo, path, std::string("cannot open: ") + std::strerror(errno)};
-  }
-  std::string bytes;
-  char chunk[1 << 16];
-  size_t got = 0;
-  while ((got = std::fread(chunk, 1, sizeof chunk, file)) > 0) {
-    if (static_cast<int64_t>(bytes.size() + got) > max_bytes) {
-      std::fclose(file);
-      return Error{ErrorCode::kResourceExhausted, path,
-                   "is longer than " + std::to_string(max_bytes) + " bytes"};
-    }
-    bytes.append(chunk, got);
-  }
-  const bool good = std::ferror(file) == 0;
-  std::fclose(file);
-  if (!good) return Error{ErrorCode::kIo, path, "cannot read"};
-  return bytes;
-}
-
 bool parse_message(std::string_view bytes, google::protobuf::MessageLite& message) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) return false;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
@@ -243,20 +214,7 @@ Status write_tensor_proto(const std::string& path, const std::string& name, cons
   if (!proto.SerializeToString(&bytes)) {
     return Error{ErrorCode::kResourceExhausted, path, "the tensor is too large for an ONNX file (2 GiB)"};
   }
-  // Written beside and renamed, so that no half-written file remains.
-  const std::string temporary = path + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) {
-    return Error{ErrorCode::kIo, path, std::string("cannot create: ") + std::strerror(errno)};
-  }
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string reason = std::strerror(errno);
-    std::remove(temporary.c_str());
-    return Error{ErrorCode::kIo, path, "cannot write: " + reason};
-  }
-  return {};
+  return write_file(path, bytes);
 }
 
 }  // namespace tensorsmith::graph

@@ -18,9 +18,6 @@ struct TensorSource {
 // Errors name the tensor in place.
 Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSource& source);
 
-// The bytes of a whole file. kNotFound, kIo, or kResourceExhausted if it is longer than max_bytes.
-Result<std::string> read_file(const std::string& path, int64_t max_bytes);
-
 // Parses with limits on nesting; false if the bytes are no such message.
 bool parse_message(std::string_view bytes, google::protobuf::MessageLite& message);
 
