@@ -31,7 +31,7 @@ class RowsPlan final : public Plan {
       for (const auto& member : members_) row = row && maps_to(member, a);
       (row ? rows_ : columns_).push_back(a);
     }
-    contiguous_row_ = !rows_.empty() && rows_.back() == info_.contiguous_axis;
+    contiguous_row_ = !rows_.empty() && rows_.back() == info_.contiguous_axis && !reduces_along_memory();
     if (contiguous_row_) width_slot_ = add_category(name + ".width", DecisionRole::kVectorize, {1, 1, 0.5});
     std::vector<bool> inlined = context.inlined;  // and the members that may be
     for (auto& member : members_) {
@@ -158,12 +158,11 @@ class RowsPlan final : public Plan {
       } else if (!stage.reduction) {
         width = std::min<double>(static_cast<double>(lanes_), stage.spatial_points());
       } else if (member.factor_slot != kNone && category(d, member.factor_slot) > 0) {
-        // The dependent chain of additions is shared by the vectors in flight; the lanes are added one by
-        // one.
+        // The dependent chain of additions is shared by the vectors in flight; then the lanes are halved.
         const double factor = static_cast<double>(factor_of(member, category(d, member.factor_slot)));
         const double full = static_cast<double>(lanes_);
         width = std::min(factor, full) / std::max(1.0, m.fma_latency * full / std::max(factor, full) / flops);
-        extra = stage.spatial_points() * factor * m.fma_latency;
+        extra = stage.spatial_points() * (factor / full + 3 * std::log2(std::min(factor, full)));
       } else {
         width = flops / m.fma_latency;
       }
@@ -252,6 +251,21 @@ class RowsPlan final : public Plan {
     }
   }
 
+  // Some reduction reads whole vectors along a reduce axis, and none along the rows.
+  bool reduces_along_memory() {
+    bool along = false;
+    for (auto& member : members_) {
+      const auto& stage = context_.stage(member.stage);
+      if (!stage.reduction) continue;
+      find_factor_axis(member);
+      along = along ||
+              (member.factor_axis >= 0 && stage.extents[static_cast<size_t>(member.factor_axis)] >= lanes_);
+      for (const auto& read : effective_reads(context_, member.stage))
+        if (!read.affine || std::abs(stride_along_rows(member, read)) == 1) return false;
+    }
+    return along;
+  }
+
   int64_t factor_of(const Member& member, int64_t choice) const {
     const auto& stage = context_.stage(member.stage);
     const int64_t extent = stage.extents[static_cast<size_t>(member.factor_axis)];
@@ -335,9 +349,30 @@ class RowsPlan final : public Plan {
     order.push_back(vector_loop);
     maker.reorder(partial, order);
     maker.annotate(partial, vector_loop, sched::Annotation::kVectorize);
-    if (attach >= 0) {
-      maker.compute_at(stage, output_, attach);
-      maker.compute_at(partial, output_, attach);
+    std::vector<int> partials{partial};
+    combine_lanes(maker, stage, factor, partials);
+    if (attach < 0) return;
+    maker.compute_at(stage, output_, attach);
+    for (size_t p = partials.size(); p-- > 0;) maker.compute_at(partials[p], output_, attach);
+  }
+
+  // Adds up the lanes in halves, each half a vector: {16} -> {8} -> {4} -> {2}, which leaves one addition.
+  void combine_lanes(TraceMaker& maker, int stage, int64_t lanes, std::vector<int>& partials) const {
+    const size_t spatial = maker.num_spatial(stage);
+    while (lanes > 2 && lanes % 2 == 0) {
+      const int64_t half = lanes > lanes_ && lanes % lanes_ == 0 ? lanes_ : lanes / 2;
+      const auto halves =
+          maker.split(stage, maker.leaves(stage)[spatial], {half}, sched::TailPolicy::kPredicate);
+      const int made = maker.rfactor(stage, halves[1], spatial);
+      const auto loops = maker.leaves(made);  // spatial, lanes, the parts to be added
+      std::vector<LoopId> order(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(spatial));
+      order.push_back(loops[spatial + 1]);
+      order.push_back(loops[spatial]);
+      maker.reorder(made, order);
+      maker.annotate(made, loops[spatial + 1], sched::Annotation::kUnroll);
+      maker.annotate(made, loops[spatial], sched::Annotation::kVectorize);
+      partials.push_back(made);
+      lanes = half;
     }
   }
 

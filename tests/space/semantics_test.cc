@@ -160,6 +160,8 @@ TEST(Semantics, StandardWorkloads) {
       {"depthwise dilated", depthwise_conv2d(dilated)},
       {"depthwise without padding", depthwise_conv2d(depthwise_bare)},
       {"softmax", softmax(5, 37)},
+      {"row means", row_means(19, 49)},
+      {"means of short rows", row_means(33, 6)},
       {"layernorm", layernorm(6, 40)},
       {"max_pool", max_pool(1, 3, 9, 9, 3, 2, 1)},
       {"max_pool of disjoint windows", max_pool(2, 3, 8, 12, 2, 2, 0)},

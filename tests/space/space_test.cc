@@ -316,6 +316,23 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
 }
 
+// Rows that lie apart in memory are summed along it, in vectors; short ones side by side.
+TEST(DesignSpace, DefaultOfMeansReadsAlongMemory) {
+  const auto stages_of = [](const DesignSpace& space) {
+    const auto trace = space.to_trace(space.default_candidate());
+    EXPECT_TRUE(trace.ok());
+    const auto schedule = sched::replay(space.workload(), *trace);
+    EXPECT_TRUE(schedule.ok());
+    return schedule->stages.size();
+  };
+  const auto lines = build(row_means(512, 49), 1, 64);
+  EXPECT_TRUE(lines.describe(lines.default_candidate().sketch).starts_with("row-wise"));
+  // The partial sums of a vector are halved until two are left.
+  EXPECT_GE(stages_of(lines), 3U + 4U);
+  const auto short_rows = build(row_means(512, 4), 1, 64);
+  EXPECT_EQ(stages_of(short_rows), 3U);
+}
+
 // Channel tiles of a grouped convolution stay inside a group, so that the input channels do not depend on the
 // place in the tile: the default has vectors and a register tile like that of a convolution without groups.
 TEST(DesignSpace, DefaultOfAGroupedConvolutionIsTiledInsideGroups) {

@@ -167,6 +167,16 @@ Workload depthwise_conv2d(const Conv2d& s) {
   return out;
 }
 
+Workload row_means(int64_t rows, int64_t cols) {
+  const OperationRef x = placeholder("X", DType::kF32, {rows, cols});
+  const Axis i{Var("i"), rows}, j{Var("i"), rows}, k{Var("k"), cols};
+  const OperationRef sum = compute("sum", {i}, {k}, Combiner::kSum, {load(x->output(), {i.var, k.var})});
+  const OperationRef mean =
+      compute("mean", {j}, {}, Combiner::kNone,
+              {load(sum->output(), {j.var}) / ir::float_imm(DType::kF32, static_cast<double>(cols))});
+  return {{x, sum, mean}, {mean->output()}};
+}
+
 Workload softmax(int64_t rows, int64_t cols) {
   const OperationRef x = placeholder("X", DType::kF32, {rows, cols});
   const auto row = [&] { return Axis{Var("i"), rows}; };

@@ -33,6 +33,8 @@ ir::Workload conv2d_bias_silu(const Conv2d& shape);
 // One filter a channel: X[n, c, h, w], W[c, kh, kw], pad, depthwise; ci = co = groups are ignored but ci.
 ir::Workload depthwise_conv2d(const Conv2d& shape);
 
+// The sum over the columns, divided by their number: sum[i], mean[i].
+ir::Workload row_means(int64_t rows, int64_t cols);
 // Four stages over the columns: max, exp (of the difference), sum, div.
 ir::Workload softmax(int64_t rows, int64_t cols);
 // mean, centered, variance, normalized with scale and shift (constants gamma, beta).
