@@ -38,7 +38,12 @@ constexpr size_t kExclusiveChunk = 8;
 struct PreparedTask {
   std::string key;
   std::unique_ptr<TaskData> data;
+  double reference_timeout_s = 0;
 };
+
+// The reference program is simple, so large tasks take it long: it reaches at least half a GFLOP/s even where
+// every element of an operand comes from memory.
+constexpr double kReferenceSecondsPerFlop = 2e-9;
 
 class LocalMeasurer final : public Measurer {
  public:
@@ -165,7 +170,8 @@ Result<MeasureResult> LocalMeasurer::run(const PreparedTask& task, const BuiltCa
   request.timing.hopeless_factor = options_.hopeless_factor;
   request.timing.budget_s = options_.run_timeout_s / 2;
   request.timing.flush_cache = options_.settings.flush_cache;
-  MeasureResult result = worker_->run(encode(request), options_.run_timeout_s);
+  MeasureResult result =
+      worker_->run(encode(request), reference ? task.reference_timeout_s : options_.run_timeout_s);
   if (!worker_->reusable()) {
     log_.log(LogLevel::kDebug, "measurement worker restarts: " +
                                    std::string(record::to_string(result.outcome)) + " " + result.reason);
@@ -179,6 +185,8 @@ Status LocalMeasurer::expected_by_program(const ir::Workload& workload, std::spa
   BuildResult build = builder_->build(workload, trace);
   if (const auto* failed = std::get_if<BuildFailure>(&build))
     return Error{ErrorCode::kUnsupported, "reference program", failed->reason};
+  task.reference_timeout_s =
+      std::max(options_.run_timeout_s, ir::flop_count(workload) * kReferenceSecondsPerFlop);
   TS_ASSIGN_OR_RETURN(const MeasureResult result, run(task, std::get<BuiltCandidate>(build), 0, true));
   if (!result.ok()) {
     return Error{ErrorCode::kMismatch, "reference program",
