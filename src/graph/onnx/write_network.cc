@@ -1,11 +1,10 @@
-#include "graph/zoo/write.h"
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "graph/zoo/write.h"
 #include "onnx/onnx_pb.h"
 
 namespace tensorsmith::graph::zoo {
