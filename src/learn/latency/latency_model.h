@@ -1,0 +1,106 @@
+// Models that predict how long a program takes on a device, in seconds. The online model of a search
+// (learn/cost_model.h) only ranks the programs of one task; these know devices, carry a card that says what
+// they were trained on, and are kept in files.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "feature/per_store.h"
+#include "learn/dataset/store.h"
+#include "sched/step.h"
+#include "target/target.h"
+
+namespace tensorsmith::learn {
+
+// A program and the device that it would run on. Pointers outlive the call.
+struct LatencyQuery {
+  const StoredWorkload* workload = nullptr;  // its flops and name
+  const feature::LeafFeatures* leaves = nullptr;
+  const sched::Trace* trace = nullptr;  // models that do not read it (LatencyModel::reads_trace) take null
+  const target::Device* device = nullptr;
+};
+
+struct LatencyPrediction {
+  double seconds = 0;  // +inf where the model says that the program cannot run
+  // Standard deviation of log(seconds), calibrated on validation data; 0: the model does not know.
+  double log_sigma = 0;
+};
+
+// What a model is and what it has seen; kept in its file.
+struct ModelCard {
+  std::string kind;                    // "roofline", "xgboost", "mlp", "tlp", "cdmpp", "tensorsmith", ...
+  int feature_version = 0;             // feature::kPerStoreVersion
+  std::string store_hash;              // of the training store
+  std::vector<std::string> devices;    // trained on
+  std::vector<std::string> workloads;  // keys (StoredWorkload::key) of the training tasks, ascending
+  int64_t records = 0;
+  uint64_t seed = 0;
+  std::string command;     // that made it
+  std::string parameters;  // JSON object: hyper-parameters
+  std::string metrics;     // JSON object: on the validation part
+};
+
+class LatencyModel {
+ public:
+  virtual ~LatencyModel() = default;
+  // In the order of the queries; kInvalidArgument for a query that the model cannot take. Thread-safe.
+  virtual Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const = 0;
+  virtual bool reads_trace() const { return false; }
+  // Models that rank only give seconds that compare within one task and device; their errors in seconds mean
+  // nothing.
+  virtual bool ranks_only() const { return false; }
+  virtual const ModelCard& card() const = 0;
+  // Replaces the file at once or not at all (learn/latency/model_file.h describes the format).
+  virtual Status save(const std::string& path) const = 0;
+};
+
+// Records of a store that a model is trained and chosen by. Failed programs may be among them.
+struct LatencyData {
+  const Store* store = nullptr;
+  std::vector<int64_t> train, validation;      // record numbers
+  std::vector<const target::Device*> devices;  // by device number of the store
+};
+
+struct TrainingProgress {
+  int step = 0, steps = 0;  // rounds or epochs
+  double train_loss = 0, validation_loss = 0;
+  double samples_per_second = 0;
+};
+
+struct TrainingControl {
+  uint64_t seed = 0;
+  int threads = 1;
+  // A file that training goes on from where it exists, and is written to after each epoch; empty: none.
+  std::string checkpoint;
+  std::function<void(const TrainingProgress&)> progress;
+  // Asked between steps: true ends training with kCancelled, after a checkpoint.
+  std::function<bool()> stop;
+};
+
+class LatencyTrainer {
+ public:
+  virtual ~LatencyTrainer() = default;
+  // The validation part chooses the checkpoint. Nothing else of the store is looked at.
+  virtual Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
+                                                      const TrainingControl& control) const = 0;
+  // Goes on from a trained model of the same kind with (few) further records, for instance of another device.
+  virtual Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
+                                                          const TrainingControl& control) const = 0;
+};
+
+// kind: a name of latency_model_kinds(). parameters: a JSON object of hyper-parameters; what it leaves out
+// has the default, an unknown name is an error (kInvalidArgument).
+Result<std::unique_ptr<LatencyTrainer>> make_latency_trainer(const std::string& kind,
+                                                             const nlohmann::json& parameters);
+std::vector<std::string> latency_model_kinds();
+// kCorrupt for a damaged file, kMismatch for one of another schema or version.
+Result<std::unique_ptr<LatencyModel>> load_latency_model(const std::string& path);
+
+}  // namespace tensorsmith::learn
