@@ -37,6 +37,11 @@ class PeerKernel {
  public:
   virtual ~PeerKernel() = default;
   virtual void run() = 0;
+  // Before the first and after the last of several runs that are timed: libraries that leave their threads
+  // where the system puts them give each a processor of its own (two on one processor wait for each other for
+  // whole time slices), and take the calling thread's restriction back.
+  virtual void begin() {}
+  virtual void end() {}
   // The last run's result, row-major (NCHW).
   virtual Floats output() = 0;
 

@@ -4,10 +4,12 @@
 // timed), and NCHW activations with weights of its choice. Matrix products: all operands row-major, and a
 // constant B in the library's own layout. oneDNN 2 has Winograd convolutions and may choose them.
 #include <omp.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
+#include <vector>
 
 #include "peer.h"
 
@@ -44,6 +46,22 @@ class Primitive final : public PeerKernel {
     primitive_.execute(stream_, arguments_);
     stream_.wait();
   }
+  void begin() override {
+    sched_getaffinity(0, sizeof allowed_, &allowed_);
+    std::vector<int> processors;
+    for (int p = 0; p < CPU_SETSIZE; ++p) {
+      if (CPU_ISSET(p, &allowed_)) processors.push_back(p);
+    }
+    if (processors.size() < static_cast<size_t>(threads_)) return;
+#pragma omp parallel num_threads(threads_)
+    {
+      cpu_set_t own;
+      CPU_ZERO(&own);
+      CPU_SET(processors[static_cast<size_t>(omp_get_thread_num())], &own);
+      sched_setaffinity(0, sizeof own, &own);
+    }
+  }
+  void end() override { sched_setaffinity(0, sizeof allowed_, &allowed_); }
   Floats output() override {
     Floats out(plain_result_.get_size() / sizeof(float));
     memory to(plain_result_, engine_, out.data());
@@ -60,6 +78,7 @@ class Primitive final : public PeerKernel {
   std::unordered_map<int, memory> arguments_;
   memory::desc plain_result_;
   int threads_;
+  cpu_set_t allowed_{};
 };
 
 void append_relu(dnnl::post_ops& ops, float upper) {
