@@ -242,10 +242,14 @@ Error AtomicFileWriter::io_error(const char* action) const {
   return Error{ErrorCode::kIo, path_, reason + "; the file is as it was before"};
 }
 
-Status AtomicFileWriter::write_line(std::string_view line) {
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fputc('\n', file_) == EOF)
-    return io_error("writing");
+Status AtomicFileWriter::write(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) return io_error("writing");
   return {};
+}
+
+Status AtomicFileWriter::write_line(std::string_view line) {
+  TS_RETURN_IF_ERROR(write(line));
+  return write("\n");
 }
 
 Status AtomicFileWriter::commit() {

@@ -36,6 +36,7 @@ class AtomicFileWriter {
   AtomicFileWriter(const AtomicFileWriter&) = delete;
   AtomicFileWriter& operator=(const AtomicFileWriter&) = delete;
 
+  Status write(std::string_view bytes);
   Status write_line(std::string_view line);
   Status commit();  // flushes to disk and renames
 

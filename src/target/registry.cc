@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -27,9 +28,20 @@ Result<Device> read_device_file(const std::string& path) {
   return parse_device(text, path);
 }
 
+// Data sets write names as they like: "xeon8358", "Xeon_8358".
+std::string without_dashes(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '-' && c != '_') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
 Result<Device> find_registered(const std::string& name) {
   const std::vector<Device>& known = registry();
-  const auto it = std::find_if(known.begin(), known.end(), [&](const Device& d) { return d.name == name; });
+  const auto it = std::find_if(known.begin(), known.end(), [plain = without_dashes(name)](const Device& d) {
+    return without_dashes(d.name) == plain;
+  });
   if (it != known.end()) return *it;
   std::string names = "local";
   for (const Device& d : known) names += ", " + d.name;

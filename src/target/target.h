@@ -71,11 +71,11 @@ Result<Device> parse_device(std::string_view text, std::string_view place);
 // in order, a block's limits are within its multiprocessor's. The error names the attributes.
 Status check_device(const Device& device);
 
-// Known devices, compiled in from src/target/devices/*.json. Names are unique.
+// Known devices, compiled in from src/target/devices/*.json. Names are unique, also without dashes.
 const std::vector<Device>& registry();
 // By name: "local", a registry name, or a device file (contains '/' or ends in ".json"), with options joined
-// by
-// ':': "local:isa=avx2:threads=1". The error for an unknown name lists the names.
+// by ':': "local:isa=avx2:threads=1". Registry names are compared without dashes, underscores and case:
+// "xeon8358" is xeon-8358. The error for an unknown name lists the names.
 Result<Device> find_device(std::string_view spec);
 
 }  // namespace tensorsmith::target

@@ -165,6 +165,10 @@ TEST(FindDevice, OptionsAndErrors) {
   EXPECT_DOUBLE_EQ(four.peak_f32_gflops * 8, full.peak_f32_gflops);
   EXPECT_NE(four.key(), full.key());
 
+  // Data sets write names as they like.
+  EXPECT_EQ(find_device("xeon8358").value().name, "xeon-8358");
+  EXPECT_EQ(find_device("Xeon_8358:threads=2").value().cores, 2);
+
   const Result<Device> unknown = find_device("epyc");
   EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(unknown.error().message(), HasSubstr("local, a10, a100, a100-80gb"));

@@ -39,7 +39,7 @@ struct ModelCard {
   int feature_version = 0;             // feature::kPerStoreVersion
   std::string store_hash;              // of the training store
   std::vector<std::string> devices;    // trained on
-  std::vector<std::string> workloads;  // keys (StoredWorkload::key) of the training tasks, ascending
+  std::vector<std::string> workloads;  // keys (StoredWorkload::key) of training and validation, ascending
   int64_t records = 0;
   uint64_t seed = 0;
   std::string command;     // that made it
@@ -64,7 +64,10 @@ class LatencyModel {
 // Records of a store that a model is trained and chosen by. Failed programs may be among them.
 struct LatencyData {
   const Store* store = nullptr;
-  std::vector<int64_t> train, validation;      // record numbers
+  std::vector<int64_t> train, validation;  // record numbers
+  // Programs of the devices or tasks that the model is for, whose times are not looked at; models that adapt
+  // to them (CDMPP's CMD) do. May be empty.
+  std::vector<int64_t> unlabelled;
   std::vector<const target::Device*> devices;  // by device number of the store
 };
 
@@ -76,6 +79,7 @@ struct TrainingProgress {
 
 struct TrainingControl {
   uint64_t seed = 0;
+  std::string command;  // for the card
   int threads = 1;
   // A file that training goes on from where it exists, and is written to after each epoch; empty: none.
   std::string checkpoint;
@@ -87,7 +91,8 @@ struct TrainingControl {
 class LatencyTrainer {
  public:
   virtual ~LatencyTrainer() = default;
-  // The validation part chooses the checkpoint. Nothing else of the store is looked at.
+  // The validation part chooses the checkpoint; without one the last is taken. Nothing else of the store is
+  // looked at.
   virtual Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
                                                       const TrainingControl& control) const = 0;
   // Goes on from a trained model of the same kind with (few) further records, for instance of another device.

@@ -1,0 +1,76 @@
+#include "learn/latency/queries.h"
+
+#include <algorithm>
+
+namespace tensorsmith::learn {
+
+namespace {
+constexpr size_t kBatch = 1024;
+}
+
+Result<std::vector<target::Device>> devices_of(const Store& store) {
+  std::vector<target::Device> out;
+  for (const std::string& name : store.devices()) {
+    TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(name));
+    out.push_back(std::move(device));
+  }
+  return out;
+}
+
+std::vector<const target::Device*> pointers_to(const std::vector<target::Device>& devices) {
+  std::vector<const target::Device*> out;
+  for (const target::Device& device : devices) out.push_back(&device);
+  return out;
+}
+
+Result<std::span<const LatencyQuery>> QueryBatch::make(std::span<const int64_t> records) {
+  if (leaves_.size() < records.size()) leaves_.resize(records.size());
+  if (traces_ && steps_.size() < records.size()) steps_.resize(records.size());
+  queries_.clear();
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Store::Entry entry = store_.entry(records[i]);
+    if (entry.leaves == 0)
+      return Error{ErrorCode::kInvalidArgument, "record " + std::to_string(records[i]),
+                   "has no features: the program could not be made"};
+    store_.leaves(records[i], leaves_[i]);
+    LatencyQuery query;
+    query.workload = &store_.workloads()[entry.workload];
+    query.leaves = &leaves_[i];
+    query.device = devices_[entry.device];
+    if (traces_) {
+      TS_ASSIGN_OR_RETURN(steps_[i], store_.trace(records[i]));
+      query.trace = &steps_[i];
+    }
+    queries_.push_back(query);
+  }
+  return std::span<const LatencyQuery>(queries_);
+}
+
+Result<std::vector<LatencyPrediction>> predict_records(const LatencyModel& model, const Store& store,
+                                                       std::span<const target::Device* const> devices,
+                                                       std::span<const int64_t> records) {
+  QueryBatch batch(store, devices, model.reads_trace());
+  std::vector<LatencyPrediction> out;
+  out.reserve(records.size());
+  for (size_t begin = 0; begin < records.size(); begin += kBatch) {
+    TS_ASSIGN_OR_RETURN(const auto queries,
+                        batch.make(records.subspan(begin, std::min(kBatch, records.size() - begin))));
+    TS_ASSIGN_OR_RETURN(const auto predicted, model.predict(queries));
+    out.insert(out.end(), predicted.begin(), predicted.end());
+  }
+  return out;
+}
+
+std::vector<int64_t> records_of_devices(const Store& store, std::span<const int64_t> records,
+                                        const std::vector<std::string>& names) {
+  std::vector<char> wanted;
+  for (const std::string& device : store.devices())
+    wanted.push_back(std::find(names.begin(), names.end(), device) != names.end() ? 1 : 0);
+  std::vector<int64_t> out;
+  for (const int64_t i : records) {
+    if (wanted[store.entry(i).device] != 0) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace tensorsmith::learn

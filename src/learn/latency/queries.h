@@ -1,0 +1,46 @@
+// Records of a store as queries and as what was measured.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "learn/latency/latency_model.h"
+
+namespace tensorsmith::learn {
+
+// The registry's device for each device of the store (target::find_device). kNotFound names the store's
+// device that is not known.
+Result<std::vector<target::Device>> devices_of(const Store& store);
+std::vector<const target::Device*> pointers_to(const std::vector<target::Device>& devices);
+
+// Queries of some records; the memory is used again for the next ones.
+class QueryBatch {
+ public:
+  // devices: by device number of the store. traces: whether the model reads them. All outlives the batch.
+  QueryBatch(const Store& store, std::span<const target::Device* const> devices, bool traces)
+      : store_(store), devices_(devices), traces_(traces) {}
+  // Until the next call. kInvalidArgument for a record without features (a failed program that could not be
+  // made); errors of Store::trace.
+  Result<std::span<const LatencyQuery>> make(std::span<const int64_t> records);
+
+ private:
+  const Store& store_;
+  std::span<const target::Device* const> devices_;
+  bool traces_;
+  std::vector<feature::LeafFeatures> leaves_;
+  std::vector<sched::Trace> steps_;
+  std::vector<LatencyQuery> queries_;
+};
+
+// In the order of the records, by batches.
+Result<std::vector<LatencyPrediction>> predict_records(const LatencyModel& model, const Store& store,
+                                                       std::span<const target::Device* const> devices,
+                                                       std::span<const int64_t> records);
+
+// Of the given records those whose device has one of the names as the store calls it.
+std::vector<int64_t> records_of_devices(const Store& store, std::span<const int64_t> records,
+                                        const std::vector<std::string>& names);
+
+}  // namespace tensorsmith::learn

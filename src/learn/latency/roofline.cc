@@ -1,0 +1,212 @@
+#include "learn/latency/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "learn/latency/kinds.h"
+#include "learn/latency/parameters.h"
+#include "learn/latency/queries.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+constexpr int kBuffers = 5;
+constexpr int kFloatOps = 7;
+
+struct Columns {
+  int unique_bytes[kBuffers];
+  int vec_num, vec_len, parallel_prod, block[3], thread[3];
+};
+
+const Columns& columns() {
+  static const Columns found = [] {
+    const auto column = [](const std::string& name) {
+      for (int c = 0; c < feature::kPerStoreWidth; ++c) {
+        if (name == feature::per_store_column_name(c)) return c;
+      }
+      throw_internal_error(__FILE__, __LINE__, "no column " + name);
+    };
+    Columns out;
+    for (int b = 0; b < kBuffers; ++b)
+      out.unique_bytes[b] = column("B" + std::to_string(b) + ".unique_bytes");
+    out.vec_num = column("vec_num");
+    out.vec_len = column("vec_len");
+    out.parallel_prod = column("parallel_prod");
+    for (int i = 0; i < 3; ++i) {
+      const std::string axis = std::string("_") + "xyz"[i] + "_len";
+      out.block[i] = column("blockIdx" + axis);
+      out.thread[i] = column("threadIdx" + axis);
+    }
+    return out;
+  }();
+  return found;
+}
+
+// The features' slog(x) = log2(x + 1) undone.
+double raw(float value) { return std::exp2(static_cast<double>(value)) - 1; }
+// Of a number of iterations, which rounding to float has moved off its whole number; at least 1.
+double count(float value) { return std::max(std::round(raw(value)), 1.0); }
+
+double cpu_utilization(std::span<const float> leaf, const target::Device& device) {
+  const auto at = [&](int column) { return count(leaf[static_cast<size_t>(column)]); };
+  const double cores = std::max(device.cores, 1);
+  const double chunks = at(columns().parallel_prod);
+  const double busy = chunks / (std::ceil(chunks / cores) * cores);
+  const double lanes = std::max(device.vector_bytes / 4.0, 1.0);
+  const double used = leaf[static_cast<size_t>(columns().vec_num)] > 0 ? at(columns().vec_len) : 1.0;
+  return busy * std::clamp(used / lanes, 1 / lanes, 1.0);
+}
+
+double gpu_utilization(std::span<const float> leaf, const target::Device& device) {
+  double blocks = 1, threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    blocks *= count(leaf[static_cast<size_t>(columns().block[i])]);
+    threads *= count(leaf[static_cast<size_t>(columns().thread[i])]);
+  }
+  const double warp = std::max(device.warp_size, 1);
+  const double issued = std::ceil(threads / warp) * warp;
+  double resident = device.max_threads_per_core > 0 ? std::floor(device.max_threads_per_core / issued) : 1;
+  if (device.max_blocks_per_core > 0) resident = std::min<double>(resident, device.max_blocks_per_core);
+  resident = std::max(resident, 1.0);
+  // Fewer blocks than would fit are spread over the multiprocessors.
+  const double cores = std::max(device.cores, 1);
+  resident = std::min(resident, std::max(std::ceil(blocks / cores), 1.0));
+  const double wave = cores * resident;
+  const double busy = blocks / (std::ceil(blocks / wave) * wave);
+  const double filled = std::min(1.0, resident * issued / std::max(device.fma_per_cycle, 1.0));
+  return busy * (threads / issued) * filled;
+}
+
+}  // namespace
+
+double roofline_seconds(const feature::LeafFeatures& leaves, const target::Device& device) {
+  const bool gpu = device.kind == target::DeviceKind::kGpu;
+  double seconds = gpu ? device.launch_overhead_us * 1e-6 : 0;
+  for (int r = 0; r < leaves.vectors.rows; ++r) {
+    const std::span<const float> leaf = leaves.vectors.row(r);
+    double operations = 0, bytes = 0;
+    for (size_t c = 0; c < kFloatOps; ++c) operations += raw(leaf[c]);
+    for (const int c : columns().unique_bytes) bytes += raw(leaf[static_cast<size_t>(c)]);
+    const double utilization = gpu ? gpu_utilization(leaf, device) : cpu_utilization(leaf, device);
+    double leaf_seconds = 0;
+    if (device.peak_f32_gflops > 0) leaf_seconds = operations / (device.peak_f32_gflops * 1e9 * utilization);
+    if (device.memory_bandwidth_gbs > 0)
+      leaf_seconds = std::max(leaf_seconds, bytes / (device.memory_bandwidth_gbs * 1e9));
+    seconds += leaf_seconds;
+  }
+  // Below what any clock resolves; a logarithm follows.
+  return std::max(seconds, 1e-9);
+}
+
+namespace {
+
+// What measurements show of the estimate, by kind of device.
+struct Calibration {
+  double log_scale = 0;  // median of log(measured / estimate)
+  double log_sigma = 0;  // 1.4826 * median absolute deviation: the standard deviation of a normal
+};
+
+class RooflineModel final : public LatencyModel {
+ public:
+  RooflineModel(ModelCard card, const std::array<Calibration, 2>& calibration)
+      : card_(std::move(card)), calibration_(calibration) {}
+
+  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override {
+    std::vector<LatencyPrediction> out;
+    out.reserve(queries.size());
+    for (const LatencyQuery& query : queries) {
+      const Calibration& c = calibration_[static_cast<size_t>(query.device->kind)];
+      out.push_back({std::exp(c.log_scale) * roofline_seconds(*query.leaves, *query.device), c.log_sigma});
+    }
+    return out;
+  }
+  const ModelCard& card() const override { return card_; }
+  Status save(const std::string& path) const override {
+    ModelFile file;
+    file.card = card_;
+    const double scales[] = {calibration_[0].log_scale, calibration_[1].log_scale};
+    const double sigmas[] = {calibration_[0].log_sigma, calibration_[1].log_sigma};
+    file.add<double>("log_scale", {2}, scales);
+    file.add<double>("log_sigma", {2}, sigmas);
+    return write_model_file(file, path);
+  }
+  const std::array<Calibration, 2>& calibration() const { return calibration_; }
+
+ private:
+  ModelCard card_;
+  std::array<Calibration, 2> calibration_;  // by target::DeviceKind
+};
+
+double median_of(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Result<std::unique_ptr<LatencyModel>> calibrate(std::array<Calibration, 2> calibration,
+                                                const LatencyData& data, const TrainingControl& control) {
+  std::array<std::vector<double>, 2> errors;
+  feature::LeafFeatures leaves;
+  for (const int64_t i : data.train) {
+    const Store::Entry entry = data.store->entry(i);
+    if (entry.failed() || entry.leaves == 0) continue;
+    data.store->leaves(i, leaves);
+    const target::Device& device = *data.devices[entry.device];
+    errors[static_cast<size_t>(device.kind)].push_back(
+        std::log(entry.mean_seconds / roofline_seconds(leaves, device)));
+  }
+  for (size_t kind = 0; kind < errors.size(); ++kind) {
+    std::vector<double>& e = errors[kind];
+    if (e.empty()) continue;
+    const double middle = median_of(e);
+    for (double& x : e) x = std::abs(x - middle);
+    calibration[kind] = {middle, 1.4826 * median_of(e)};
+  }
+  return std::unique_ptr<LatencyModel>(std::make_unique<RooflineModel>(
+      make_card("roofline", data, control, nlohmann::json::object()), calibration));
+}
+
+class RooflineTrainer final : public LatencyTrainer {
+ public:
+  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
+                                              const TrainingControl& control) const override {
+    return calibrate({}, data, control);
+  }
+  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
+                                                  const TrainingControl& control) const override {
+    const auto* roofline = dynamic_cast<const RooflineModel*>(&model);
+    if (roofline == nullptr)
+      return Error{ErrorCode::kInvalidArgument, "", "the model to go on from is of another kind"};
+    return calibrate(roofline->calibration(), data, control);
+  }
+};
+
+Result<std::unique_ptr<LatencyModel>> roofline_from_file(ModelFile file) {
+  TS_ASSIGN_OR_RETURN(const std::vector<double> scales, file.values<double>("log_scale", {2}));
+  TS_ASSIGN_OR_RETURN(const std::vector<double> sigmas, file.values<double>("log_sigma", {2}));
+  for (size_t i = 0; i < 2; ++i) {
+    if (!(std::abs(scales[i]) < 100) || !(sigmas[i] >= 0 && sigmas[i] < 100))
+      return Error{ErrorCode::kCorrupt, "", "the calibration is out of range"};
+  }
+  const std::array<Calibration, 2> calibration = {Calibration{scales[0], sigmas[0]},
+                                                  Calibration{scales[1], sigmas[1]}};
+  return std::unique_ptr<LatencyModel>(std::make_unique<RooflineModel>(std::move(file.card), calibration));
+}
+
+}  // namespace
+
+const LatencyKind& roofline_kind() {
+  static const LatencyKind kind = {
+      "roofline",
+      [](const nlohmann::json& given) -> Result<std::unique_ptr<LatencyTrainer>> {
+        TS_ASSIGN_OR_RETURN(const nlohmann::json none, Parameters(given).finish());
+        return std::unique_ptr<LatencyTrainer>(std::make_unique<RooflineTrainer>());
+      },
+      roofline_from_file};
+  return kind;
+}
+
+}  // namespace tensorsmith::learn
