@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "learn/cost_model.h"
-#include "learn/gbt/xgboost_fit.h"
+#include "learn/gbt/gbt_fit.h"
 #include "learn/metrics.h"
 
 namespace tensorsmith::learn {

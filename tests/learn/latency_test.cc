@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "latency_testing.h"
+#include "learn/latency/evaluation.h"
 #include "learn/latency/model_file.h"
 #include "learn/latency/roofline.h"
 
@@ -22,6 +23,10 @@ std::unique_ptr<LatencyTrainer> trainer(const std::string& kind) {
   auto made = make_latency_trainer(kind, nlohmann::json::object());
   EXPECT_TRUE(made.ok()) << made.error().message();
   return std::move(*made);
+}
+
+Result<std::unique_ptr<LatencyModel>> trainer_model(const std::string& kind, const LatencyData& data) {
+  return trainer(kind)->train(data, {});
 }
 
 // By hand. Xeon 8358: 5324.8 GFLOP/s, 204.8 GB/s, 32 cores, 16 lanes.
@@ -99,7 +104,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
 TEST(LatencyModels, KeepTheirPredictionsInFiles) {
   const MadeStore made;
   const LatencyData data = made.data();
-  for (const std::string& kind : latency_model_kinds()) {
+  for (const std::string kind : {"random", "roofline", "xgboost"}) {
     SCOPED_TRACE(kind);
     TrainingControl control;
     control.seed = 5;
@@ -130,10 +135,137 @@ TEST(LatencyModels, KeepTheirPredictionsInFiles) {
   }
 }
 
+TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
+  const MadeStore made(MadeStoreOptions{.tasks = 20, .noise = 0.02, .failures = 0.05});
+  const LatencyData data = made.data();
+  const auto analytic = trainer_model("roofline", data);
+  const double roofline =
+      evaluate_records(**analytic, made.store(), data.devices, made.test())->total().mape_median;
+  for (const char* label : {"seconds", "throughput", "rank"}) {
+    SCOPED_TRACE(label);
+    const auto trainer = make_latency_trainer("xgboost", {{"label", label}, {"rounds", 150}});
+    ASSERT_TRUE(trainer.ok());
+    const auto model = (*trainer)->train(data, {});
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    const auto evaluated = evaluate_records(**model, made.store(), data.devices, made.test());
+    ASSERT_TRUE(evaluated.ok());
+    const Scores scores = evaluated->total();
+    EXPECT_GT(scores.pairwise, 0.8);
+    EXPECT_EQ((*model)->ranks_only(), std::string(label) == "rank");
+    if ((*model)->ranks_only()) continue;
+    EXPECT_LT(scores.mape_median, 0.3);
+    EXPECT_LT(scores.mape_median, roofline / 2);
+    EXPECT_NEAR(evaluated->coverage().first, 0.68, 0.12);
+    const auto metrics = nlohmann::json::parse((*model)->card().metrics);
+    EXPECT_LT(metrics.at("mape_median"), 0.3);
+    const auto by_device = evaluated->by_device();
+    ASSERT_EQ(by_device.size(), 2u);
+    for (const auto& [device, s] : by_device) EXPECT_LT(s.mape_median, 0.35) << device;
+  }
+}
+
+TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
+  const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 20});
+  LatencyData v100 = made.data(), k80 = made.data();
+  for (auto* part : {&v100.train, &v100.validation})
+    *part = records_of_devices(made.store(), *part, {"v100"});
+  for (auto* part : {&k80.train, &k80.validation}) *part = records_of_devices(made.store(), *part, {"k80"});
+  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 100}});
+  const auto first = (*trainer)->train(v100, {});
+  ASSERT_TRUE(first.ok());
+  const auto test = records_of_devices(made.store(), made.test(), {"k80"});
+  const double before = evaluate_records(**first, made.store(), k80.devices, test)->total().mape_median;
+  const auto second = (*trainer)->fine_tune(**first, k80, {});
+  ASSERT_TRUE(second.ok()) << second.error().message();
+  const double after = evaluate_records(**second, made.store(), k80.devices, test)->total().mape_median;
+  EXPECT_GT(before, 0.5);
+  EXPECT_LT(after, 0.3);
+  EXPECT_THAT((*second)->card().devices, ElementsAre("k80", "v100"));
+  EXPECT_EQ((*second)->card().records, static_cast<int64_t>(v100.train.size() + k80.train.size()));
+  EXPECT_FALSE((*trainer)->fine_tune(**trainer_model("roofline", v100), k80, {}).ok());
+}
+
+// Stopped in the middle and started again, a training ends with the same bytes as one that was not.
+TEST(Xgboost, GoesOnFromACheckpoint) {
+  const MadeStore made;
+  const LatencyData data = made.data();
+  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 120}});
+  const std::string whole = made.folder().file("whole"), resumed = made.folder().file("resumed");
+  ASSERT_TRUE((*(*trainer)->train(data, {}))->save(whole).ok());
+
+  TrainingControl control;
+  control.checkpoint = made.folder().file("checkpoint");
+  for (const int stop_at : {1, 37, 70}) {
+    int rounds = 0;
+    control.progress = [&](const TrainingProgress& p) { rounds = p.step; };
+    control.stop = [&] { return rounds >= stop_at; };
+    const auto stopped = (*trainer)->train(data, control);
+    ASSERT_FALSE(stopped.ok());
+    EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+    EXPECT_EQ(rounds, stop_at);
+  }
+  int first = 0;
+  control.progress = [&](const TrainingProgress& p) { first = first == 0 ? p.step : first; };
+  control.stop = nullptr;
+  const auto model = (*trainer)->train(data, control);
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  EXPECT_EQ(first, 71);
+  ASSERT_TRUE((*model)->save(resumed).ok());
+  EXPECT_EQ(record::testing::read_file(whole), record::testing::read_file(resumed));
+
+  // Of another training: refused, not mixed.
+  control.seed = 1;
+  EXPECT_EQ((*trainer)->train(data, control).error().code, ErrorCode::kMismatch);
+  EXPECT_FALSE(load_latency_model(control.checkpoint).ok());
+}
+
+// Whatever the other records' times are, the model is the same.
+TEST(LatencyModels, LookAtNothingButTheirParts) {
+  record::testing::TempDir folder;
+  const MadeStore made;
+  // The same programs with the test records' times drawn anew.
+  auto writer = StoreWriter::create(folder.file("other"));
+  ASSERT_TRUE(writer.ok());
+  const LatencyData data = made.data();
+  std::vector<char> is_test(static_cast<size_t>(made.store().size()), 0);
+  for (const int64_t i : made.test()) is_test[static_cast<size_t>(i)] = 1;
+  Rng rng(3);
+  for (int64_t i = 0; i < made.store().size(); ++i) {
+    const auto entry = made.store().entry(i);
+    StoreRecord record;
+    record.workload = (*writer)->add_workload(made.store().workloads()[entry.workload]);
+    record.device = (*writer)->add_device(made.store().devices()[entry.device]);
+    made.store().leaves(i, record.leaves);
+    record.trace = made.store().trace(i).value();
+    record.mean_seconds = is_test[static_cast<size_t>(i)] != 0 ? rng.uniform() : entry.mean_seconds;
+    record.seconds = {record.mean_seconds};
+    ASSERT_TRUE((*writer)->add(record).ok());
+  }
+  ASSERT_TRUE((*writer)->finish().ok());
+  const auto other = Store::open(folder.file("other"));
+  ASSERT_TRUE(other.ok());
+  LatencyData poisoned = data;
+  poisoned.store = other->get();
+  poisoned.unlabelled = made.test();
+  for (const std::string kind : {"random", "roofline", "xgboost"}) {
+    SCOPED_TRACE(kind);
+    const auto a = trainer(kind)->train(data, {});
+    const auto b = trainer(kind)->train(poisoned, {});
+    ASSERT_TRUE(a.ok() && b.ok());
+    const auto from_a = predict_records(**a, made.store(), data.devices, made.test());
+    const auto from_b = predict_records(**b, made.store(), data.devices, made.test());
+    for (size_t i = 0; i < from_a->size(); ++i) {
+      ASSERT_EQ((*from_a)[i].seconds, (*from_b)[i].seconds);
+      ASSERT_EQ((*from_a)[i].log_sigma, (*from_b)[i].log_sigma);
+    }
+    EXPECT_EQ((*a)->card().metrics, (*b)->card().metrics);
+  }
+}
+
 TEST(LatencyModels, UnknownKindsAndParameters) {
   EXPECT_THAT(latency_model_kinds(), Contains("roofline"));
   EXPECT_THAT(make_latency_trainer("oracle", nlohmann::json::object()).error().message(),
-              HasSubstr("known are random, roofline"));
+              HasSubstr("known are random, roofline, xgboost"));
   EXPECT_THAT(make_latency_trainer("roofline", {{"x", 1}}).error().message(),
               HasSubstr("this model has no parameters"));
   const record::testing::TempDir folder;

@@ -94,17 +94,66 @@ void Forest::predict(std::span<const float> rows, std::span<float> out) const {
   }
 }
 
-std::string Forest::to_json() const {
-  nlohmann::json trees = nlohmann::json::array();
+Forest::Arrays Forest::to_arrays() const {
+  Arrays out;
   for (size_t t = 0; t < roots_.size(); ++t) {
     const size_t begin = roots_[t].first;
     const size_t end = t + 1 < roots_.size() ? roots_[t + 1].first : nodes_.size();
-    nlohmann::json left = nlohmann::json::array(), feature = left, number = left;
+    out.sizes.push_back(static_cast<int32_t>(end - begin));
     for (size_t i = begin; i < end; ++i) {
       const bool leaf = nodes_[i].left == i - begin;
-      left.push_back(leaf ? -1 : static_cast<int>(nodes_[i].left));
-      feature.push_back(nodes_[i].feature);
-      number.push_back(static_cast<double>(leaf ? values_[i] : nodes_[i].threshold));
+      out.number.push_back(leaf ? values_[i] : nodes_[i].threshold);
+      out.feature.push_back(nodes_[i].feature);
+      out.left.push_back(leaf ? uint16_t{0} : nodes_[i].left);
+    }
+  }
+  return out;
+}
+
+Result<Forest> Forest::from_arrays(const Arrays& arrays, int width) {
+  const auto corrupt = [](const std::string& what) { return Error{ErrorCode::kCorrupt, "", what}; };
+  const size_t nodes = arrays.number.size();
+  if (arrays.feature.size() != nodes || arrays.left.size() != nodes)
+    return corrupt("the trees' arrays have different lengths");
+  std::vector<Tree> trees;
+  size_t at = 0;
+  for (const int32_t size : arrays.sizes) {
+    if (size < 1 || static_cast<size_t>(size) > nodes - at) return corrupt("a tree is cut off");
+    Tree tree;
+    for (const size_t end = at + static_cast<size_t>(size); at < end; ++at) {
+      const int left = arrays.left[at] == 0 ? -1 : arrays.left[at];
+      tree.left.push_back(left);
+      tree.right.push_back(left + 1);
+      tree.feature.push_back(arrays.feature[at]);
+      tree.threshold.push_back(arrays.number[at]);
+      tree.value.push_back(arrays.number[at]);
+    }
+    trees.push_back(std::move(tree));
+  }
+  if (at != nodes) return corrupt("there are nodes that belong to no tree");
+  auto forest = create(trees, width);
+  if (!forest.ok()) return corrupt(forest.error().reason);
+  return forest;
+}
+
+void Forest::append(const Forest& other) {
+  TS_CHECK(width_ == other.width_, "Forest::append: another width");
+  const auto first = static_cast<uint32_t>(nodes_.size());
+  nodes_.insert(nodes_.end(), other.nodes_.begin(), other.nodes_.end());
+  values_.insert(values_.end(), other.values_.begin(), other.values_.end());
+  for (const Root& root : other.roots_) roots_.push_back({root.first + first, root.depth});
+}
+
+std::string Forest::to_json() const {
+  const Arrays arrays = to_arrays();
+  nlohmann::json trees = nlohmann::json::array();
+  size_t at = 0;
+  for (const int32_t size : arrays.sizes) {
+    nlohmann::json left = nlohmann::json::array(), feature = left, number = left;
+    for (const size_t end = at + static_cast<size_t>(size); at < end; ++at) {
+      left.push_back(arrays.left[at] == 0 ? -1 : static_cast<int>(arrays.left[at]));
+      feature.push_back(arrays.feature[at]);
+      number.push_back(static_cast<double>(arrays.number[at]));
     }
     trees.push_back(
         {{"left", std::move(left)}, {"feature", std::move(feature)}, {"number", std::move(number)}});

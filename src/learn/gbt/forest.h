@@ -35,6 +35,19 @@ class Forest {
   // all finite.
   void predict(std::span<const float> rows, std::span<float> out) const;
 
+  // The nodes of all trees, one tree after the other: number is the threshold of an inner node or the value
+  // of a leaf; left is the left child's place in the tree, the right child follows it; a leaf has left 0.
+  struct Arrays {
+    std::vector<int32_t> sizes;  // by tree: its nodes
+    std::vector<float> number;   // by node, as the others
+    std::vector<uint16_t> feature, left;
+  };
+  Arrays to_arrays() const;
+  // Checks everything create() checks (kCorrupt).
+  static Result<Forest> from_arrays(const Arrays& arrays, int width);
+  // This forest and then the other's trees, of the same width.
+  void append(const Forest& other);
+
   // JSON that from_json reads back exactly; from_json checks everything create() checks (kCorrupt).
   std::string to_json() const;
   static Result<Forest> from_json(std::string_view text);

@@ -4,7 +4,7 @@
 
 #include "learn/cost_model.h"
 #include "learn/gbt/forest.h"
-#include "learn/gbt/xgboost_fit.h"
+#include "learn/gbt/gbt_fit.h"
 #include "record/jsonl.h"
 
 namespace tensorsmith::learn {
@@ -54,7 +54,7 @@ class GbtTrainer final : public Trainer {
  public:
   explicit GbtTrainer(const GbtOptions& options) : options_(options) {}
   Result<std::unique_ptr<CostModel>> train(std::span<const TrainingProgram> programs) override {
-    TS_ASSIGN_OR_RETURN(GbtFit fit, fit_gbt(programs, options_));
+    TS_ASSIGN_OR_RETURN(PackSumFit fit, fit_gbt(programs, options_));
     return std::unique_ptr<CostModel>(std::make_unique<GbtModel>(std::move(fit.forest)));
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "learn/latency/latency_model.h"
 #include "learn/latency/model_file.h"
@@ -17,9 +18,21 @@ struct LatencyKind {
 
 const LatencyKind& random_kind();
 const LatencyKind& roofline_kind();
+const LatencyKind& xgboost_kind();
 
-// A card with what the data says; the model adds metrics.
+// A card with what the data says, and with what the model that training went on from (base, may be nullptr)
+// had seen; the trainer adds metrics.
 ModelCard make_card(const std::string& kind, const LatencyData& data, const TrainingControl& control,
-                    const nlohmann::json& parameters);
+                    const nlohmann::json& parameters, const ModelCard* base = nullptr);
+
+// Of all that decides what a training makes: kind, records, parameters, seed, the model it goes on from (may
+// be nullptr). A checkpoint names it, so that no other training goes on from there.
+std::string training_hash(const std::string& kind, const LatencyData& data, const TrainingControl& control,
+                          const nlohmann::json& parameters, const LatencyModel* base = nullptr);
+
+// Checkpoints are model files of a kind that cannot be loaded as a model.
+ModelCard checkpoint_card(const std::string& training);
+// Nothing where there is no such file. kMismatch for the checkpoint of another training.
+Result<std::optional<ModelFile>> open_checkpoint(const std::string& path, const std::string& training);
 
 }  // namespace tensorsmith::learn

@@ -50,7 +50,8 @@ struct ModelCard {
 class LatencyModel {
  public:
   virtual ~LatencyModel() = default;
-  // In the order of the queries; kInvalidArgument for a query that the model cannot take. Thread-safe.
+  // In the order of the queries; kInvalidArgument for a query that the model cannot take. Thread-safe, and
+  // works on the calling thread alone: callers give batches from several threads.
   virtual Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const = 0;
   virtual bool reads_trace() const { return false; }
   // Models that rank only give seconds that compare within one task and device; their errors in seconds mean
@@ -74,7 +75,7 @@ struct LatencyData {
 struct TrainingProgress {
   int step = 0, steps = 0;  // rounds or epochs
   double train_loss = 0, validation_loss = 0;
-  double samples_per_second = 0;
+  double samples_per_second = 0;  // 0: not known
 };
 
 struct TrainingControl {

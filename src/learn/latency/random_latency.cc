@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "learn/latency/evaluation.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
 
@@ -41,8 +42,9 @@ class RandomTrainer final : public LatencyTrainer {
  public:
   Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
                                               const TrainingControl& control) const override {
-    return std::unique_ptr<LatencyModel>(
-        std::make_unique<RandomLatency>(make_card("random", data, control, nlohmann::json::object())));
+    ModelCard card = make_card("random", data, control, nlohmann::json::object());
+    TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(RandomLatency(card), data));
+    return std::unique_ptr<LatencyModel>(std::make_unique<RandomLatency>(std::move(card)));
   }
   Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel&, const LatencyData& data,
                                                   const TrainingControl& control) const override {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "learn/latency/kinds.h"
 
@@ -10,7 +9,7 @@ namespace tensorsmith::learn {
 
 namespace {
 
-std::vector<const LatencyKind*> kinds() { return {&random_kind(), &roofline_kind()}; }
+std::vector<const LatencyKind*> kinds() { return {&random_kind(), &roofline_kind(), &xgboost_kind()}; }
 
 const LatencyKind* find_kind(const std::string& name) {
   for (const LatencyKind* kind : kinds()) {
@@ -46,32 +45,6 @@ Result<std::unique_ptr<LatencyModel>> load_latency_model(const std::string& path
   auto model = kind->from_file(std::move(file));
   if (!model.ok()) return Error{model.error().code, path, model.error().reason};
   return model;
-}
-
-ModelCard make_card(const std::string& kind, const LatencyData& data, const TrainingControl& control,
-                    const nlohmann::json& parameters) {
-  ModelCard card;
-  card.kind = kind;
-  card.feature_version = feature::kPerStoreVersion;
-  card.store_hash = data.store->content_hash();
-  card.records = static_cast<int64_t>(data.train.size());
-  card.seed = control.seed;
-  card.command = control.command;
-  card.parameters = parameters.dump();
-  card.metrics = "{}";
-  std::set<uint32_t> devices, workloads;
-  // What validated chose the model: its tasks have been seen too.
-  for (const auto* part : {&data.train, &data.validation}) {
-    for (const int64_t i : *part) {
-      const Store::Entry entry = data.store->entry(i);
-      devices.insert(entry.device);
-      workloads.insert(entry.workload);
-    }
-  }
-  for (const uint32_t d : devices) card.devices.push_back(data.devices[d]->name);
-  for (const uint32_t w : workloads) card.workloads.push_back(data.store->workloads()[w].key);
-  std::sort(card.workloads.begin(), card.workloads.end());
-  return card;
 }
 
 }  // namespace tensorsmith::learn

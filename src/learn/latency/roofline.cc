@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "learn/latency/evaluation.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
@@ -106,7 +107,7 @@ namespace {
 // What measurements show of the estimate, by kind of device.
 struct Calibration {
   double log_scale = 0;  // median of log(measured / estimate)
-  double log_sigma = 0;  // 1.4826 * median absolute deviation: the standard deviation of a normal
+  double log_sigma = 0;  // 0.6827-quantile of the distance from it
 };
 
 class RooflineModel final : public LatencyModel {
@@ -140,14 +141,18 @@ class RooflineModel final : public LatencyModel {
   std::array<Calibration, 2> calibration_;  // by target::DeviceKind
 };
 
-double median_of(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// values: not empty; their order changes.
+double quantile(std::vector<double>& values, double q) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
 }
 
-Result<std::unique_ptr<LatencyModel>> calibrate(std::array<Calibration, 2> calibration,
-                                                const LatencyData& data, const TrainingControl& control) {
+// base: may be nullptr.
+Result<std::unique_ptr<LatencyModel>> calibrate(const RooflineModel* base, const LatencyData& data,
+                                                const TrainingControl& control) {
+  std::array<Calibration, 2> calibration{};
+  if (base != nullptr) calibration = base->calibration();
   std::array<std::vector<double>, 2> errors;
   feature::LeafFeatures leaves;
   for (const int64_t i : data.train) {
@@ -161,26 +166,28 @@ Result<std::unique_ptr<LatencyModel>> calibrate(std::array<Calibration, 2> calib
   for (size_t kind = 0; kind < errors.size(); ++kind) {
     std::vector<double>& e = errors[kind];
     if (e.empty()) continue;
-    const double middle = median_of(e);
+    const double middle = quantile(e, 0.5);
     for (double& x : e) x = std::abs(x - middle);
-    calibration[kind] = {middle, 1.4826 * median_of(e)};
+    calibration[kind] = {middle, quantile(e, 0.6827)};
   }
-  return std::unique_ptr<LatencyModel>(std::make_unique<RooflineModel>(
-      make_card("roofline", data, control, nlohmann::json::object()), calibration));
+  ModelCard card = make_card("roofline", data, control, nlohmann::json::object(),
+                             base != nullptr ? &base->card() : nullptr);
+  TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(RooflineModel(card, calibration), data));
+  return std::unique_ptr<LatencyModel>(std::make_unique<RooflineModel>(std::move(card), calibration));
 }
 
 class RooflineTrainer final : public LatencyTrainer {
  public:
   Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
                                               const TrainingControl& control) const override {
-    return calibrate({}, data, control);
+    return calibrate(nullptr, data, control);
   }
   Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
                                                   const TrainingControl& control) const override {
     const auto* roofline = dynamic_cast<const RooflineModel*>(&model);
     if (roofline == nullptr)
       return Error{ErrorCode::kInvalidArgument, "", "the model to go on from is of another kind"};
-    return calibrate(roofline->calibration(), data, control);
+    return calibrate(roofline, data, control);
   }
 };
 

@@ -1,0 +1,254 @@
+#include "learn/gbt/pack_sum.h"
+
+#include <xgboost/c_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tensorsmith::learn {
+
+namespace {
+
+constexpr int kCheckpointRounds = 50;
+
+Error xgboost_error() {
+  std::string reason = XGBGetLastError();
+  return {ErrorCode::kResourceExhausted, "", "XGBoost failed: " + reason.substr(0, reason.find('\n'))};
+}
+
+#define TS_XGBOOST(call)                     \
+  do {                                       \
+    if ((call) != 0) return xgboost_error(); \
+  } while (false)
+
+struct Matrix {
+  DMatrixHandle handle = nullptr;
+  ~Matrix() { XGDMatrixFree(handle); }
+};
+struct Booster {
+  BoosterHandle handle = nullptr;
+  ~Booster() { XGBoosterFree(handle); }
+};
+
+// The columns that are not the same everywhere (half of them are on one kind of device): XGBoost's time goes
+// with the columns.
+Result<std::vector<int>> varying_columns(const PackSumData& data) {
+  const auto width = static_cast<size_t>(data.width);
+  std::vector<char> varies(width, 0);
+  for (size_t p = 0; p < data.programs(); ++p) {
+    for (size_t r = data.begin[p]; r < data.begin[p + 1]; ++r) {
+      const float* row = data.values.data() + r * width;
+      for (size_t c = 0; c < width; ++c) {
+        if (!std::isfinite(row[c]))
+          return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(p),
+                       std::string("feature ") + data.column_name(static_cast<int>(c)) + " is not finite"};
+        varies[c] = static_cast<char>(varies[c] | static_cast<char>(row[c] != data.values[c]));
+      }
+    }
+  }
+  std::vector<int> columns;
+  for (size_t c = 0; c < width; ++c) {
+    if (varies[c] != 0) columns.push_back(static_cast<int>(c));
+  }
+  if (columns.empty()) columns.push_back(0);  // nothing to split on; XGBoost wants one
+  return columns;
+}
+
+// Only these columns stay. In place: the data may be most of the memory.
+void keep_columns(PackSumData& data, const std::vector<int>& columns) {
+  const auto width = static_cast<size_t>(data.width);
+  const size_t rows = data.begin.back();
+  float* out = data.values.data();
+  for (size_t r = 0; r < rows; ++r) {
+    const float* row = data.values.data() + r * width;
+    for (const int c : columns) *out++ = row[c];
+  }
+  data.values.resize(rows * columns.size());
+  data.width = static_cast<int>(columns.size());
+}
+
+// The values are given to XGBoost and freed.
+Status make_matrix(PackSumData& data, int threads, Matrix& matrix) {
+  TS_XGBOOST(XGDMatrixCreateFromMat_omp(data.values.data(), data.begin.back(),
+                                        static_cast<bst_ulong>(data.width),
+                                        std::numeric_limits<float>::quiet_NaN(), &matrix.handle, threads));
+  std::vector<float>().swap(data.values);
+  return {};
+}
+
+template <typename T>
+Result<std::vector<T>> numbers(const nlohmann::json& tree, const char* name) {
+  const auto it = tree.find(name);
+  if (it == tree.end() || !it->is_array())
+    return Error{ErrorCode::kMismatch, "", std::string("XGBoost's model has no ") + name};
+  return it->get<std::vector<T>>();
+}
+
+Result<std::vector<Tree>> read_trees(BoosterHandle booster, const std::vector<int>& columns, size_t count) {
+  bst_ulong size = 0;
+  const char* bytes = nullptr;
+  TS_XGBOOST(XGBoosterSaveModelToBuffer(booster, R"({"format": "ubj"})", &size, &bytes));
+  const auto model = nlohmann::json::from_ubjson(bytes, bytes + size, true, false);
+  const nlohmann::json::json_pointer path("/learner/gradient_booster/model/trees");
+  if (model.is_discarded() || !model.contains(path))
+    return Error{ErrorCode::kMismatch, "", "this version of XGBoost writes models that are not understood"};
+  std::vector<Tree> trees;
+  for (const auto& item : model[path]) {
+    if (trees.size() == count) break;
+    Tree tree;
+    TS_ASSIGN_OR_RETURN(tree.left, numbers<int>(item, "left_children"));
+    TS_ASSIGN_OR_RETURN(tree.right, numbers<int>(item, "right_children"));
+    TS_ASSIGN_OR_RETURN(tree.feature, numbers<int>(item, "split_indices"));
+    // XGBoost keeps leaf values where the thresholds of inner nodes are.
+    TS_ASSIGN_OR_RETURN(tree.threshold, numbers<float>(item, "split_conditions"));
+    tree.value = tree.threshold;
+    for (size_t i = 0; i < tree.size(); ++i) {
+      if (tree.left[i] >= 0) tree.feature[i] = columns[static_cast<size_t>(tree.feature[i])];
+    }
+    trees.push_back(std::move(tree));
+  }
+  return trees;
+}
+
+Status configure(BoosterHandle booster, const PackSumOptions& options) {
+  const std::pair<const char*, std::string> parameters[] = {
+      {"max_depth", std::to_string(options.max_depth)},
+      {"gamma", std::to_string(options.gamma)},
+      {"min_child_weight", std::to_string(options.min_child_weight)},
+      {"eta", std::to_string(options.eta)},
+      {"tree_method", options.max_bins > 0 ? "hist" : "exact"},
+      {"max_bin", std::to_string(options.max_bins > 0 ? options.max_bins : 256)},
+      {"nthread", std::to_string(options.threads)},
+      {"seed", std::to_string(options.seed & 0x7fffffff)},
+      {"base_score", "0"},
+      {"verbosity", "0"},
+      {"disable_default_eval_metric", "1"},
+  };
+  for (const auto& [name, value] : parameters) TS_XGBOOST(XGBoosterSetParam(booster, name, value.c_str()));
+  return {};
+}
+
+// Calls visit(program, sum of its rows' predictions).
+template <class Visit>
+Status visit_sums(BoosterHandle booster, const Matrix& matrix, const PackSumData& data, bool training,
+                  const Visit& visit) {
+  const float* predicted = nullptr;
+  bst_ulong count = 0;
+  // The rows' predictions are cached by the booster and updated by each new tree.
+  TS_XGBOOST(XGBoosterPredict(booster, matrix.handle, 0, 0, training ? 1 : 0, &count, &predicted));
+  TS_CHECK(count == data.begin.back(), "XGBoost predicts another number of rows");
+  for (size_t p = 0; p < data.programs(); ++p) {
+    float sum = 0;
+    for (size_t r = data.begin[p]; r < data.begin[p + 1]; ++r) sum += predicted[r];
+    visit(p, sum);
+  }
+  return {};
+}
+
+struct Loss {
+  double sum = 0, weights = 0;
+  void add(float error, float weight) {
+    sum += static_cast<double>(weight) * error * error;
+    weights += weight;
+  }
+  double mean() const { return weights > 0 ? sum / weights : NAN; }
+};
+
+Status keep(BoosterHandle booster, const PackSumOptions& options, PackSumState& state) {
+  if (!options.checkpoint) return {};
+  bst_ulong size = 0;
+  const char* bytes = nullptr;
+  TS_XGBOOST(XGBoosterSaveModelToBuffer(booster, R"({"format": "ubj"})", &size, &bytes));
+  state.booster.assign(bytes, bytes + size);
+  return options.checkpoint(state);
+}
+
+}  // namespace
+
+void PackSumData::add(std::span<const float> rows, float label, float weight) {
+  values.insert(values.end(), rows.begin(), rows.end());
+  begin.push_back(begin.back() + rows.size() / static_cast<size_t>(width));
+  labels.push_back(label);
+  weights.push_back(weight);
+}
+
+Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const PackSumOptions& options) {
+  if (train.programs() == 0) return Error{ErrorCode::kInvalidArgument, "", "no programs to train on"};
+  const size_t row_count = train.begin.back();
+  if (row_count == 0) return Error{ErrorCode::kInvalidArgument, "", "no feature rows to train on"};
+  const int width = train.width;
+  TS_ASSIGN_OR_RETURN(const std::vector<int> columns, varying_columns(train));
+  keep_columns(train, columns);
+  Matrix matrix, validation_matrix;
+  TS_RETURN_IF_ERROR(make_matrix(train, options.threads, matrix));
+  const bool validates = validation.begin.back() > 0;
+  if (validates) {
+    keep_columns(validation, columns);
+    TS_RETURN_IF_ERROR(make_matrix(validation, options.threads, validation_matrix));
+  }
+  Booster booster;
+  const DMatrixHandle cached[] = {matrix.handle, validation_matrix.handle};
+  TS_XGBOOST(XGBoosterCreate(cached, validates ? 2 : 1, &booster.handle));
+  PackSumState state = options.resume;
+  if (!state.booster.empty() &&
+      XGBoosterLoadModelFromBuffer(booster.handle, state.booster.data(), state.booster.size()) != 0)
+    return Error{ErrorCode::kCorrupt, "", "the checkpoint holds no model of XGBoost"};
+  TS_RETURN_IF_ERROR(configure(booster.handle, options));
+
+  // Pack-sum: the loss of a program is weight * (sum of its rows' predictions - y)^2 / 2, so all its rows
+  // have the gradient weight * (sum - y). TVM takes weight as the hessian; but the sum moves by `rows` times
+  // the step of a row, and from rows * eta = 2 on the boosting diverges. So the hessian is weight * max(1,
+  // rows * eta): TVM's where that is safe, and never an overshoot.
+  std::vector<float> gradient(row_count), hessian(row_count);
+  const auto stopped_early = [&] {
+    return validates && options.early_stop > 0 && state.rounds - state.best_rounds >= options.early_stop;
+  };
+  while (state.rounds < options.rounds && !stopped_early()) {
+    if (options.stop && options.stop()) {
+      TS_RETURN_IF_ERROR(keep(booster.handle, options, state));
+      return Error{ErrorCode::kCancelled, "",
+                   "training was stopped after " + std::to_string(state.rounds) + " rounds"};
+    }
+    Loss loss;
+    TS_RETURN_IF_ERROR(visit_sums(booster.handle, matrix, train, true, [&](size_t p, float sum) {
+      const float stability = std::max(
+          1.0F, static_cast<float>(train.begin[p + 1] - train.begin[p]) * static_cast<float>(options.eta));
+      const float weight = train.weights[p];
+      loss.add(sum - train.labels[p], weight);
+      for (size_t r = train.begin[p]; r < train.begin[p + 1]; ++r) {
+        gradient[r] = weight * (sum - train.labels[p]);
+        hessian[r] = weight * stability;
+      }
+    }));
+    TS_XGBOOST(
+        XGBoosterBoostOneIter(booster.handle, matrix.handle, gradient.data(), hessian.data(), row_count));
+    ++state.rounds;
+    Loss validation_loss;
+    if (validates) {
+      TS_RETURN_IF_ERROR(
+          visit_sums(booster.handle, validation_matrix, validation, false, [&](size_t p, float sum) {
+            validation_loss.add(sum - validation.labels[p], validation.weights[p]);
+          }));
+      if (state.best_rounds == 0 || validation_loss.mean() < state.best_loss) {
+        state.best_rounds = state.rounds;
+        state.best_loss = validation_loss.mean();
+      }
+    }
+    if (options.progress) options.progress(state.rounds, loss.mean(), validation_loss.mean());
+    if (state.rounds % kCheckpointRounds == 0) TS_RETURN_IF_ERROR(keep(booster.handle, options, state));
+  }
+
+  const float* predicted = nullptr;
+  bst_ulong predicted_count = 0;
+  TS_XGBOOST(XGBoosterPredict(booster.handle, matrix.handle, 0, 0, 0, &predicted_count, &predicted));
+  PackSumFit fit;
+  fit.row_predictions.assign(predicted, predicted + predicted_count);
+  const auto kept = static_cast<size_t>(validates ? state.best_rounds : state.rounds);
+  TS_ASSIGN_OR_RETURN(const std::vector<Tree> trees, read_trees(booster.handle, columns, kept));
+  TS_ASSIGN_OR_RETURN(fit.forest, Forest::create(trees, width));
+  return fit;
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,93 @@
+// What trainers of every kind write about a training.
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/hash.h"
+#include "learn/latency/kinds.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+constexpr const char* kCheckpointKind = "checkpoint";
+
+void merge(std::vector<std::string>& names, const std::vector<std::string>& others) {
+  names.insert(names.end(), others.begin(), others.end());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+}  // namespace
+
+ModelCard make_card(const std::string& kind, const LatencyData& data, const TrainingControl& control,
+                    const nlohmann::json& parameters, const ModelCard* base) {
+  ModelCard card;
+  card.kind = kind;
+  card.feature_version = feature::kPerStoreVersion;
+  card.store_hash = data.store->content_hash();
+  card.records = static_cast<int64_t>(data.train.size());
+  card.seed = control.seed;
+  card.command = control.command;
+  card.parameters = parameters.dump();
+  card.metrics = "{}";
+  std::set<uint32_t> devices, workloads;
+  // What validated chose the model: its tasks have been seen too.
+  for (const auto* part : {&data.train, &data.validation}) {
+    for (const int64_t i : *part) {
+      const Store::Entry entry = data.store->entry(i);
+      devices.insert(entry.device);
+      workloads.insert(entry.workload);
+    }
+  }
+  std::vector<std::string> names, keys;
+  for (const uint32_t d : devices) names.push_back(data.devices[d]->name);
+  for (const uint32_t w : workloads) keys.push_back(data.store->workloads()[w].key);
+  merge(card.devices, names);
+  merge(card.workloads, keys);
+  if (base != nullptr) {
+    merge(card.devices, base->devices);
+    merge(card.workloads, base->workloads);
+    card.records += base->records;
+  }
+  return card;
+}
+
+std::string training_hash(const std::string& kind, const LatencyData& data, const TrainingControl& control,
+                          const nlohmann::json& parameters, const LatencyModel* base) {
+  Hasher hasher;
+  hasher.add(kind).add(parameters.dump()).add(control.seed).add(data.store->content_hash());
+  for (const auto* part : {&data.train, &data.validation, &data.unlabelled}) {
+    hasher.add(static_cast<uint64_t>(part->size()));
+    for (const int64_t i : *part) hasher.add(static_cast<uint64_t>(i));
+  }
+  for (const target::Device* device : data.devices) hasher.add(device->key());
+  if (base != nullptr) {
+    const ModelCard& card = base->card();
+    hasher.add(card.kind).add(card.store_hash).add(card.seed).add(card.parameters).add(card.metrics);
+    for (const std::string& key : card.workloads) hasher.add(key);
+  }
+  return hasher.hex128();
+}
+
+ModelCard checkpoint_card(const std::string& training) {
+  ModelCard card;
+  card.kind = kCheckpointKind;
+  card.feature_version = feature::kPerStoreVersion;
+  card.store_hash = training;
+  card.parameters = card.metrics = "{}";
+  return card;
+}
+
+Result<std::optional<ModelFile>> open_checkpoint(const std::string& path, const std::string& training) {
+  if (!std::filesystem::exists(path)) return std::optional<ModelFile>();
+  TS_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
+  if (file.card.kind != kCheckpointKind || file.card.store_hash != training)
+    return Error{ErrorCode::kMismatch, path,
+                 "is no checkpoint of this training (other data, parameters or seed); remove it or name "
+                 "another file"};
+  return std::optional<ModelFile>(std::move(file));
+}
+
+}  // namespace tensorsmith::learn

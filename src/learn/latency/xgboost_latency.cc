@@ -1,0 +1,310 @@
+// XGBoost over per-store rows, a program's prediction being the sum over its rows (learn/gbt/pack_sum.h). A
+// device's figures are columns too; where all data is of one device they are the same everywhere and never
+// split on.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "learn/gbt/gbt_fit.h"
+#include "learn/gbt/pack_sum.h"
+#include "learn/latency/device_columns.h"
+#include "learn/latency/evaluation.h"
+#include "learn/latency/kinds.h"
+#include "learn/latency/parameters.h"
+#include "learn/latency/queries.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kWidth = feature::kPerStoreWidth + kDeviceColumns;
+// What failed programs weigh where labels are speeds (theirs is 0).
+constexpr float kMinWeight = 0.05F;
+
+const char* column_name(int column) {
+  return column < feature::kPerStoreWidth ? feature::per_store_column_name(column)
+                                          : device_column_name(column - feature::kPerStoreWidth);
+}
+
+// What the trees add up to.
+enum class Label : uint8_t {
+  kSeconds,       // log seconds
+  kSecondsPerOp,  // log (seconds / the workload's operations)
+  kSpeed,         // the task's fastest seconds / seconds: ranks only
+};
+
+struct Options {
+  std::string label = "seconds";
+  int early_stop = 50;
+  PackSumOptions fit;
+
+  Options() {
+    fit.max_depth = 8;
+    fit.gamma = 0.003;
+    fit.min_child_weight = 2;
+    fit.eta = 0.1;
+    fit.rounds = 500;
+  }
+  Label label_kind() const {
+    return label == "seconds"      ? Label::kSeconds
+           : label == "throughput" ? Label::kSecondsPerOp
+                                   : Label::kSpeed;
+  }
+  // All values, after reading what is given.
+  Result<Json> read(const Json& given) {
+    Parameters parameters(given);
+    parameters.choice("label", label, {"seconds", "throughput", "rank"});
+    parameters.integer("max_depth", fit.max_depth, 1, 15);
+    parameters.real("gamma", fit.gamma, 0, 1e6);
+    parameters.real("min_child_weight", fit.min_child_weight, 0, 1e6);
+    parameters.real("eta", fit.eta, 1e-4, 1);
+    parameters.integer("rounds", fit.rounds, 1, 100'000);
+    parameters.integer("max_bins", fit.max_bins, 2, 65'535);
+    parameters.integer("early_stop", early_stop, 0, 100'000);
+    return parameters.finish();
+  }
+};
+
+// Rows of the program with the device's columns, appended.
+void append_rows(const feature::LeafFeatures& leaves, const std::array<float, kDeviceColumns>& device,
+                 std::vector<float>& out) {
+  for (int l = 0; l < leaves.vectors.rows; ++l) {
+    if (leaves.row_numbers[static_cast<size_t>(l)] < 0) continue;
+    const auto row = leaves.vectors.row(l);
+    out.insert(out.end(), row.begin(), row.end());
+    out.insert(out.end(), device.begin(), device.end());
+  }
+}
+
+class XgboostModel final : public LatencyModel {
+ public:
+  ModelCard model_card;
+  Label label = Label::kSeconds;
+  double bias = 0;  // added to the trees' sum
+  double log_sigma = 0;
+  Forest forest;
+
+  // Trees and bias, in the unit of the label.
+  std::vector<double> raw(std::span<const LatencyQuery> queries) const {
+    std::vector<float> rows, values;
+    std::vector<size_t> ends;
+    for (const LatencyQuery& query : queries) {
+      append_rows(*query.leaves, device_columns(*query.device), rows);
+      ends.push_back(rows.size() / kWidth);
+    }
+    values.resize(rows.size() / kWidth);
+    forest.predict(rows, values);
+    std::vector<double> out;
+    size_t row = 0;
+    for (const size_t end : ends) {
+      double sum = bias;
+      for (; row < end; ++row) sum += values[row];
+      out.push_back(sum);
+    }
+    return out;
+  }
+
+  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override {
+    const std::vector<double> sums = raw(queries);
+    std::vector<LatencyPrediction> out;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      double logarithm = label == Label::kSpeed ? -sums[i] : sums[i];
+      if (label == Label::kSecondsPerOp) logarithm += std::log(std::max(queries[i].workload->flops, 1.0));
+      out.push_back({std::exp(logarithm), log_sigma});
+    }
+    return out;
+  }
+  bool ranks_only() const override { return label == Label::kSpeed; }
+  const ModelCard& card() const override { return model_card; }
+
+  Status save(const std::string& path) const override {
+    ModelFile file;
+    file.card = model_card;
+    const Forest::Arrays arrays = forest.to_arrays();
+    const auto nodes = static_cast<int64_t>(arrays.number.size());
+    const double numbers[] = {bias, log_sigma};
+    const uint8_t kind[] = {static_cast<uint8_t>(label)};
+    file.add<double>("bias_and_log_sigma", {2}, numbers);
+    file.add<uint8_t>("label", {1}, kind);
+    file.add<int32_t>("trees.sizes", {static_cast<int64_t>(arrays.sizes.size())}, arrays.sizes);
+    file.add<float>("trees.number", {nodes}, arrays.number);
+    file.add<uint16_t>("trees.feature", {nodes}, arrays.feature);
+    file.add<uint16_t>("trees.left", {nodes}, arrays.left);
+    return write_model_file(file, path);
+  }
+};
+
+Result<std::unique_ptr<LatencyModel>> from_file(ModelFile file) {
+  auto model = std::make_unique<XgboostModel>();
+  Forest::Arrays arrays;
+  TS_ASSIGN_OR_RETURN(const auto numbers, file.values<double>("bias_and_log_sigma", {2}));
+  TS_ASSIGN_OR_RETURN(const auto label, file.values<uint8_t>("label", {1}));
+  TS_ASSIGN_OR_RETURN(arrays.sizes, file.values<int32_t>("trees.sizes", {-1}));
+  TS_ASSIGN_OR_RETURN(arrays.number, file.values<float>("trees.number", {-1}));
+  TS_ASSIGN_OR_RETURN(arrays.feature, file.values<uint16_t>("trees.feature", {-1}));
+  TS_ASSIGN_OR_RETURN(arrays.left, file.values<uint16_t>("trees.left", {-1}));
+  if (label[0] > static_cast<uint8_t>(Label::kSpeed) || !(std::abs(numbers[0]) < 1e3) ||
+      !(numbers[1] >= 0 && numbers[1] < 1e3))
+    return Error{ErrorCode::kCorrupt, "", "the model's numbers are out of range"};
+  TS_ASSIGN_OR_RETURN(model->forest, Forest::from_arrays(arrays, kWidth));
+  model->model_card = std::move(file.card);
+  model->label = static_cast<Label>(label[0]);
+  model->bias = numbers[0];
+  model->log_sigma = numbers[1];
+  return std::unique_ptr<LatencyModel>(std::move(model));
+}
+
+// --- training
+
+// Rows and labels of the records that the label is known of. base: what it already predicts is taken off.
+Result<PackSumData> gather(const LatencyData& data, std::span<const int64_t> records, Label label,
+                           const XgboostModel* base) {
+  std::vector<int64_t> used;
+  std::vector<double> seconds;
+  std::vector<int> tasks;
+  size_t rows = 0;
+  for (const int64_t i : records) {
+    const Store::Entry entry = data.store->entry(i);
+    if (entry.rows == 0 || (entry.failed() && label != Label::kSpeed)) continue;
+    used.push_back(i);
+    rows += static_cast<size_t>(entry.rows);
+    seconds.push_back(entry.failed() ? INFINITY : entry.mean_seconds);
+    tasks.push_back(static_cast<int>(entry.workload * data.devices.size() + entry.device));
+  }
+  std::vector<float> speeds;
+  if (label == Label::kSpeed) speeds = relative_speeds(seconds, tasks);
+  PackSumData out;
+  out.width = kWidth;
+  out.column_name = column_name;
+  out.values.reserve(rows * kWidth);
+  QueryBatch batch(*data.store, data.devices, false);
+  std::vector<float> program;
+  for (size_t i = 0; i < used.size(); ++i) {
+    TS_ASSIGN_OR_RETURN(const auto queries, batch.make(std::span(used).subspan(i, 1)));
+    const LatencyQuery& query = queries[0];
+    double y = label == Label::kSpeed ? static_cast<double>(speeds[i]) : std::log(seconds[i]);
+    if (label == Label::kSecondsPerOp) y -= std::log(std::max(query.workload->flops, 1.0));
+    if (base != nullptr) y -= base->raw(queries)[0];
+    program.clear();
+    append_rows(*query.leaves, device_columns(*query.device), program);
+    out.add(program, static_cast<float>(y), label == Label::kSpeed ? std::max(speeds[i], kMinWeight) : 1.0F);
+  }
+  return out;
+}
+
+class XgboostTrainer final : public LatencyTrainer {
+ public:
+  XgboostTrainer(Options options, Json parameters)
+      : options_(std::move(options)), parameters_(std::move(parameters)) {}
+
+  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
+                                              const TrainingControl& control) const override {
+    return fit(nullptr, data, control);
+  }
+  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
+                                                  const TrainingControl& control) const override {
+    const auto* base = dynamic_cast<const XgboostModel*>(&model);
+    if (base == nullptr || base->label != options_.label_kind())
+      return Error{ErrorCode::kInvalidArgument, "",
+                   "the model to go on from is of another kind or has another label"};
+    return fit(base, data, control);
+  }
+
+ private:
+  // Further trees learn what the base does not explain.
+  Result<std::unique_ptr<LatencyModel>> fit(const XgboostModel* base, const LatencyData& data,
+                                            const TrainingControl& control) const {
+    const Label label = options_.label_kind();
+    TS_ASSIGN_OR_RETURN(PackSumData train, gather(data, data.train, label, base));
+    TS_ASSIGN_OR_RETURN(PackSumData validation, gather(data, data.validation, label, base));
+    auto model = std::make_unique<XgboostModel>();
+    model->label = label;
+    double mean = 0;
+    for (const float y : train.labels) mean += static_cast<double>(y);
+    mean /= static_cast<double>(std::max<size_t>(train.programs(), 1));
+    for (float& y : train.labels) y -= static_cast<float>(mean);
+    for (float& y : validation.labels) y -= static_cast<float>(mean);
+    model->bias = mean + (base != nullptr ? base->bias : 0);
+
+    PackSumOptions fit = options_.fit;
+    fit.early_stop = options_.early_stop;
+    fit.threads = control.threads;
+    fit.seed = control.seed;
+    fit.stop = control.stop;
+    if (control.progress) {
+      fit.progress = [&](int rounds, double loss, double validation_loss) {
+        control.progress({rounds, options_.fit.rounds, loss, validation_loss});
+      };
+    }
+    const std::string training = training_hash("xgboost", data, control, parameters_, base);
+    if (!control.checkpoint.empty()) {
+      TS_ASSIGN_OR_RETURN(fit.resume, read_checkpoint(control.checkpoint, training));
+      fit.checkpoint = [&](const PackSumState& state) {
+        return write_checkpoint(state, training, control.checkpoint);
+      };
+    }
+    TS_ASSIGN_OR_RETURN(PackSumFit fitted, fit_pack_sum(std::move(train), std::move(validation), fit));
+    if (base != nullptr) {
+      model->forest = base->forest;
+      model->forest.append(fitted.forest);
+    } else {
+      model->forest = std::move(fitted.forest);
+    }
+    model->model_card =
+        make_card("xgboost", data, control, parameters_, base != nullptr ? &base->card() : nullptr);
+    if (!model->ranks_only()) {
+      const auto& chosen = data.validation.empty() ? data.train : data.validation;
+      TS_ASSIGN_OR_RETURN(const Evaluation seen, evaluate_records(*model, *data.store, data.devices, chosen));
+      model->log_sigma = seen.log_sigma();
+    }
+    TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, data));
+    return std::unique_ptr<LatencyModel>(std::move(model));
+  }
+
+  static Status write_checkpoint(const PackSumState& state, const std::string& training,
+                                 const std::string& path) {
+    ModelFile file;
+    file.card = checkpoint_card(training);
+    const int32_t rounds[] = {state.rounds, state.best_rounds};
+    const double loss[] = {state.best_loss};
+    file.add<uint8_t>("booster", {static_cast<int64_t>(state.booster.size())}, state.booster);
+    file.add<int32_t>("rounds", {2}, rounds);
+    file.add<double>("best_loss", {1}, loss);
+    return write_model_file(file, path);
+  }
+  static Result<PackSumState> read_checkpoint(const std::string& path, const std::string& training) {
+    PackSumState state;
+    TS_ASSIGN_OR_RETURN(const auto file, open_checkpoint(path, training));
+    if (!file) return state;
+    TS_ASSIGN_OR_RETURN(state.booster, file->values<uint8_t>("booster", {-1}));
+    TS_ASSIGN_OR_RETURN(const auto rounds, file->values<int32_t>("rounds", {2}));
+    TS_ASSIGN_OR_RETURN(const auto loss, file->values<double>("best_loss", {1}));
+    state.rounds = rounds[0];
+    state.best_rounds = rounds[1];
+    state.best_loss = loss[0];
+    return state;
+  }
+
+  Options options_;
+  Json parameters_;
+};
+
+}  // namespace
+
+const LatencyKind& xgboost_kind() {
+  static const LatencyKind kind = {
+      "xgboost",
+      [](const Json& given) -> Result<std::unique_ptr<LatencyTrainer>> {
+        Options options;
+        TS_ASSIGN_OR_RETURN(Json all, options.read(given));
+        return std::unique_ptr<LatencyTrainer>(std::make_unique<XgboostTrainer>(options, std::move(all)));
+      },
+      from_file};
+  return kind;
+}
+
+}  // namespace tensorsmith::learn
