@@ -37,34 +37,14 @@ CREATE TABLE record(
 CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache, code_version, best_seconds);
 )sql";
 
+// Made when the first device is added, so that earlier versions of this program and this one read each
+// other's databases.
+constexpr const char* kDeviceSchema =
+    "CREATE TABLE IF NOT EXISTS device(key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL)";
+
 constexpr const char* kColumns =
     "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
     "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, origin";
-
-// Doubles as little-endian IEEE 754, whatever the machine.
-std::string encode_doubles(const std::vector<double>& values) {
-  std::string out;
-  out.reserve(values.size() * 8);
-  for (double value : values) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &value, 8);
-    for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>((bits >> (8 * i)) & 0xff));
-  }
-  return out;
-}
-
-std::vector<double> decode_doubles(std::string_view bytes) {
-  std::vector<double> out;
-  for (size_t begin = 0; begin + 8 <= bytes.size(); begin += 8) {
-    uint64_t bits = 0;
-    for (size_t i = 0; i < 8; ++i)
-      bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[begin + i])) << (8 * i);
-    double value = 0;
-    std::memcpy(&value, &bits, 8);
-    out.push_back(value);
-  }
-  return out;
-}
 
 class SqliteDatabase final : public Database {
  public:
@@ -120,6 +100,14 @@ class SqliteDatabase final : public Database {
     const std::lock_guard lock(mutex_);
     return transaction([&]() -> Status {
       TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_task(task));
+      return {};
+    });
+  }
+
+  Status add_device(const DeviceInfo& device) override {
+    const std::lock_guard lock(mutex_);
+    return transaction([&]() -> Status {
+      TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_device(device));
       return {};
     });
   }
@@ -185,6 +173,24 @@ class SqliteDatabase final : public Database {
     }
   }
 
+  Result<std::vector<DeviceInfo>> devices() override {
+    const std::lock_guard lock(mutex_);
+    return read_devices();
+  }
+
+  Status for_each(const std::function<Status(const Record&)>& fn) override {
+    const std::lock_guard lock(mutex_);
+    Statement select(db_, path_,
+                     std::string("SELECT ") + kColumns + " FROM record WHERE code_version=?1 ORDER BY id");
+    select.bind(static_cast<int64_t>(kCodeVersion));
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, select.step());
+      if (!row) return {};
+      TS_ASSIGN_OR_RETURN(const Record record, read_record(select));
+      TS_RETURN_IF_ERROR(fn(record));
+    }
+  }
+
   Result<int64_t> record_count() override {
     const std::lock_guard lock(mutex_);
     return scalar("SELECT count(*) FROM record");
@@ -224,7 +230,7 @@ class SqliteDatabase final : public Database {
       if (report.problems.size() < 20)
         report.problems.push_back("line " + std::to_string(number) + ": " + what);
     };
-    std::vector<std::variant<TaskInfo, Record>> batch;
+    std::vector<JsonLine> batch;
     size_t batch_bytes = 0;
     bool end = false;
     while (!end) {
@@ -246,9 +252,14 @@ class SqliteDatabase final : public Database {
       TS_RETURN_IF_ERROR(transaction([&]() -> Status {
         for (const auto& item : batch) {
           const bool is_task = std::holds_alternative<TaskInfo>(item);
-          TS_ASSIGN_OR_RETURN(const bool inserted, is_task ? insert_task(std::get<TaskInfo>(item))
-                                                           : insert_record(std::get<Record>(item)));
-          ++(!inserted ? added.duplicates : is_task ? added.tasks : added.records);
+          const bool is_device = std::holds_alternative<DeviceInfo>(item);
+          TS_ASSIGN_OR_RETURN(const bool inserted, is_task     ? insert_task(std::get<TaskInfo>(item))
+                                                   : is_device ? insert_device(std::get<DeviceInfo>(item))
+                                                               : insert_record(std::get<Record>(item)));
+          ++(!inserted   ? added.duplicates
+             : is_task   ? added.tasks
+             : is_device ? added.devices
+                         : added.records);
         }
         return {};
       }));
@@ -312,6 +323,29 @@ class SqliteDatabase final : public Database {
     insert.bind(task.key).bind(task.text).bind(task.name).bind(task.flops);
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
     return sqlite3_changes(db_) > 0;
+  }
+
+  Result<bool> insert_device(const DeviceInfo& device) {
+    TS_RETURN_IF_ERROR(execute(kDeviceSchema));
+    Statement insert(db_, path_, "INSERT OR IGNORE INTO device(key, json) VALUES(?1, ?2)");
+    insert.bind(device.key).bind(target::to_json(device.device));
+    TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
+    return sqlite3_changes(db_) > 0;
+  }
+
+  Result<std::vector<DeviceInfo>> read_devices() {
+    std::vector<DeviceInfo> devices;
+    TS_ASSIGN_OR_RETURN(const int64_t tables,
+                        scalar("SELECT count(*) FROM sqlite_master WHERE type='table' AND name='device'"));
+    if (tables == 0) return devices;
+    Statement select(db_, path_, "SELECT key, json FROM device ORDER BY rowid");
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, select.step());
+      if (!row) return devices;
+      TS_ASSIGN_OR_RETURN(target::Device device,
+                          target::parse_device(select.text(1), path_ + ", device " + select.text(0)));
+      devices.push_back({select.text(0), std::move(device)});
+    }
   }
 
   Result<bool> insert_record(const Record& record) {
@@ -399,6 +433,8 @@ class SqliteDatabase final : public Database {
       if (!row) break;
       TS_RETURN_IF_ERROR(writer.write_line(to_json_line(read_task(tasks))));
     }
+    TS_ASSIGN_OR_RETURN(const auto devices, read_devices());
+    for (const DeviceInfo& device : devices) TS_RETURN_IF_ERROR(writer.write_line(to_json_line(device)));
     Statement records(db_, path_, std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, records.step());

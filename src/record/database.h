@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "record/record.h"
+#include "target/target.h"
 
 namespace tensorsmith::record {
 
@@ -21,6 +22,13 @@ struct TaskInfo {
   std::string text;  // ir::print(workload)
   std::string name;  // operator sequence, for people: "conv2d_add_relu 1x64x56x56"
   double flops = 0;
+};
+
+// What a device key in records stands for. The key is that of the device as it was probed; measured
+// attributes (memory bandwidth) may have been added to the device since.
+struct DeviceInfo {
+  std::string key;
+  target::Device device;
 };
 
 class Database {
@@ -33,6 +41,8 @@ class Database {
   virtual ~Database() = default;
 
   virtual Status add_task(const TaskInfo& task) = 0;  // idempotent
+  // Idempotent: what is known of the key stays.
+  virtual Status add_device(const DeviceInfo& device) = 0;
   // Inserts each record whose key is not there yet, all or nothing. A kOk record needs finite positive
   // seconds (kInvalidArgument).
   virtual Status add(const std::vector<Record>& records) = 0;
@@ -44,16 +54,22 @@ class Database {
   virtual Result<std::optional<Record>> best(const std::string& task_key, const std::string& device_key,
                                              const MeasureSettings& settings) = 0;
   virtual Result<std::vector<TaskInfo>> tasks() = 0;
+  // In the order they were added. Records of devices that are not among them are from before devices were
+  // kept, or imported.
+  virtual Result<std::vector<DeviceInfo>> devices() = 0;
   virtual Result<int64_t> record_count() = 0;
+  // All records of the current code version in the order of insertion, without holding them in memory. An
+  // error of fn ends it. fn must not use the database.
+  virtual Status for_each(const std::function<Status(const Record&)>& fn) = 0;
   // Reads the whole file: page structure, index agreement, and every row against its content key.
   virtual Status check_integrity() = 0;
 
-  // JSON lines, one task or record a line. Import skips keys already there; a corrupt line is counted and
-  // named; lines are limited to kMaxJsonLine bytes. The export replaces the file at once or not at all, and
-  // holds records of all code versions.
+  // JSON lines, one task, device or record a line. Import skips keys already there; a corrupt line is counted
+  // and named; lines are limited to kMaxJsonLine bytes. The export replaces the file at once or not at all,
+  // and holds records of all code versions.
   static constexpr size_t kMaxJsonLine = size_t{16} << 20;
   struct ImportReport {
-    int64_t tasks = 0, records = 0, duplicates = 0, corrupt = 0;
+    int64_t tasks = 0, devices = 0, records = 0, duplicates = 0, corrupt = 0;
     std::vector<std::string> problems;  // "line 17: ...", at most 20
   };
   virtual Status export_jsonl(const std::string& path) = 0;

@@ -95,6 +95,20 @@ Result<TaskInfo> parse_task(const Json& json) {
   return task;
 }
 
+Result<DeviceInfo> parse_device_line(const Json& json) {
+  Fields fields(json);
+  DeviceInfo info;
+  info.key = fields.text("key");
+  if (info.key.empty()) fields.fail("key", "is empty");
+  const auto attributes = json.find("attributes");
+  if (attributes == json.end()) fields.fail("attributes", "is missing");
+  if (!fields.problem().empty()) return corrupt(fields.problem());
+  auto device = target::parse_device(dump(*attributes), "field \"attributes\"");
+  if (!device.ok()) return corrupt(device.error().message());
+  info.device = std::move(device).value();
+  return info;
+}
+
 Result<Record> parse_record(const Json& json) {
   constexpr int kMaxInt = std::numeric_limits<int>::max();
   Fields fields(json);
@@ -150,6 +164,13 @@ std::string to_json_line(const TaskInfo& task) {
                    {"text", task.text}});
 }
 
+std::string to_json_line(const DeviceInfo& device) {
+  return dump(Json{{"type", "device"},
+                   {"v", kJsonVersion},
+                   {"key", device.key},
+                   {"attributes", Json::parse(target::to_json(device.device))}});
+}
+
 std::string to_json_line(const Record& record) {
   const MeasureResult& result = record.result;
   return dump(Json{{"type", "record"},
@@ -172,7 +193,7 @@ std::string to_json_line(const Record& record) {
                    {"origin", record.origin}});
 }
 
-Result<std::variant<TaskInfo, Record>> parse_json_line(std::string_view line) {
+Result<JsonLine> parse_json_line(std::string_view line) {
   const Json json = Json::parse(line.begin(), line.end(), nullptr, false);
   if (json.is_discarded()) return corrupt("no valid JSON");
   if (!json.is_object()) return corrupt("no JSON object");
@@ -185,13 +206,17 @@ Result<std::variant<TaskInfo, Record>> parse_json_line(std::string_view line) {
                    std::to_string(kJsonVersion));
   if (type == "task") {
     TS_ASSIGN_OR_RETURN(TaskInfo task, parse_task(json));
-    return std::variant<TaskInfo, Record>(std::move(task));
+    return JsonLine(std::move(task));
   }
   if (type == "record") {
     TS_ASSIGN_OR_RETURN(Record record, parse_record(json));
-    return std::variant<TaskInfo, Record>(std::move(record));
+    return JsonLine(std::move(record));
   }
-  return corrupt("field \"type\" is neither \"task\" nor \"record\"");
+  if (type == "device") {
+    TS_ASSIGN_OR_RETURN(DeviceInfo device, parse_device_line(json));
+    return JsonLine(std::move(device));
+  }
+  return corrupt("field \"type\" is none of \"task\", \"device\" and \"record\"");
 }
 
 Status check_jsonl_file(const std::string& path) {

@@ -1,4 +1,4 @@
-// Tasks and records as JSON lines, and the file access that export and import need.
+// Tasks, devices and records as JSON lines, and the file access that export and import need.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,20 @@ namespace tensorsmith::record {
 
 // One line without the newline. Bytes that are not UTF-8 become U+FFFD.
 std::string to_json_line(const TaskInfo& task);
+std::string to_json_line(const DeviceInfo& device);
 std::string to_json_line(const Record& record);
+
+using JsonLine = std::variant<TaskInfo, DeviceInfo, Record>;
 
 // Strict: every field present, of the right type and in range, "key" equal to the content key. kCorrupt, the
 // reason names the field.
-Result<std::variant<TaskInfo, Record>> parse_json_line(std::string_view line);
+Result<JsonLine> parse_json_line(std::string_view line);
 
 // What add() demands of a record: kInvalidArgument, the reason names the field.
 Status check_record(const Record& record);
 
-// Ok if some line of the file is a task or a record, or all are blank. kCorrupt for a foreign file, as one
-// error instead of one for each of its lines.
+// Ok if some line of the file is a task, a device or a record, or all are blank. kCorrupt for a foreign file,
+// as one error instead of one for each of its lines.
 Status check_jsonl_file(const std::string& path);
 
 // Writes a file beside its destination and renames it over it on commit(); without commit nothing is left.

@@ -54,6 +54,8 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind) {
       return make_random_strategy();
     case StrategyKind::kAnnealing:
       return make_annealing_strategy();
+    case StrategyKind::kMixed:
+      return make_mixed_strategy();
   }
   return make_evolutionary_strategy();
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,22 @@ struct TuneTask {
   double hint_seconds = 0;
 };
 
-enum class StrategyKind { kEvolutionary, kRandom, kAnnealing };
+// kMixed is for collecting: half of a batch random, half evolutionary.
+enum class StrategyKind { kEvolutionary, kRandom, kAnnealing, kMixed };
+// By name, of those that tune.
 Result<StrategyKind> parse_strategy(std::string_view name);
+
+// Collecting training data instead of tuning: tasks take turns, and each gets the same number of
+// measurements.
+struct Survey {
+  int64_t per_task = 48;  // programs of each task, those in the database included; the default is among them
+  // Tasks whose untuned schedule takes longer keep that as their only record.
+  double max_default_seconds = 0.05;
+};
 
 struct TuneOptions {
   int64_t trials = 0;  // total measurements, 0 = no limit
-  double seconds = 0;  // wall time, 0 = no limit; one of the two must be given
+  double seconds = 0;  // wall time, 0 = no limit; one of the two must be given, unless for a survey
   int batch = 16;      // measured per round
   StrategyKind strategy = StrategyKind::kEvolutionary;
   uint64_t seed = 0;
@@ -41,7 +52,8 @@ struct TuneOptions {
   // Whether schedules may use Winograd's filtering; without it, records that do are as if they were not
   // there.
   bool winograd = true;
-  int threads = 1;  // of the tuner itself
+  int threads = 1;               // of the tuner itself
+  std::optional<Survey> survey;  // where given, it replaces the search
   // Close winners are measured again against each other and the default before they are reported.
   bool confirm = true;
 };

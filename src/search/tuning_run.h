@@ -25,6 +25,9 @@ class TuningRun {
   // The default schedule; plain loops too if that cannot be built or run.
   Status measure_default(size_t task);
   Status search();
+  Status survey();
+  // Of one task; true: it has all that it should have, or cannot have more.
+  Result<bool> survey_visit(size_t task);
   Status confirm();
   TuneReport report();
 

@@ -58,6 +58,9 @@ struct Device {
 // The machine this process runs on: CPUID/sysfs for structure; no timing. threads = 0: all cores in the
 // affinity mask.
 Result<Device> probe_local(int threads = 0);
+// 10^9 bytes a second that device.cores threads of this machine read from memory: the best of a few passes
+// over a buffer larger than the device's caches. Takes a few tenths of a second.
+double measure_memory_bandwidth(const Device& device);
 // A weaker variant of the local machine: isa is "native", "avx512", "avx2", "sse4.2".
 Result<Device> with_isa(const Device& device, std::string_view isa);
 

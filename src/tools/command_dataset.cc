@@ -45,8 +45,6 @@ learn::ImportFile import_file(const std::string& text) {
 }
 
 Status import(const ImportCommand& command) {
-  std::vector<learn::ImportFile> files;
-  for (const std::string& file : command.files) files.push_back(import_file(file));
   learn::ImportOptions options;
   options.threads = command.threads;
   const SystemClock clock;
@@ -58,7 +56,11 @@ Status import(const ImportCommand& command) {
                  static_cast<double>(report.records) / (clock.monotonic_seconds() - start));
     };
   }
-  const auto report = learn::import_ansor(files, command.workloads, command.output, options);
+  std::vector<learn::ImportFile> files;
+  for (const std::string& file : command.files) files.push_back(import_file(file));
+  const auto report = command.workloads.empty()
+                          ? learn::import_databases(command.files, command.output, options)
+                          : learn::import_ansor(files, command.workloads, command.output, options);
   if (terminal) fmt::print(stderr, "\r\033[K");
   if (!report.ok()) return report.error();
   for (const auto& problem : report->problems) warn(problem);
@@ -71,7 +73,7 @@ Status import(const ImportCommand& command) {
                            .dump());
   } else {
     fmt::print(
-        "{} records imported ({} of programs that failed), {} corrupt lines skipped; {:.0f} records a "
+        "{} records imported ({} of programs that failed), {} that cannot be used skipped; {:.0f} records a "
         "second\n",
         report->records, report->failed, report->corrupt, static_cast<double>(report->records) / seconds);
   }
@@ -293,14 +295,18 @@ void add_threads(CLI::App& command, int& threads) {
 void add_dataset_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("dataset", "Measured programs to train cost models on");
   command->require_subcommand(1);
+  add_dataset_collect_command(*command, exit_code);
   {
-    auto [sub, o] = add<ImportCommand>(*command, "import", "Make a store of files of Ansor or TenSet records",
+    auto [sub, o] = add<ImportCommand>(*command, "import",
+                                       "Make a store of record databases, or of files of Ansor or TenSet "
+                                       "records (with --workloads)",
                                        import, exit_code);
     sub->add_option(
            "files", o->files,
-           "[DEVICE=]FILE, JSON lines, plain or zstd; the device is the file's name up to its first dot")
+           "Record databases; or with --workloads [DEVICE=]FILE, JSON lines, plain or zstd; the device is "
+           "the file's name up to its first dot")
         ->required();
-    sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG")->required();
+    sub->add_option("--workloads", o->workloads, "JSON file of Ansor records: workload key -> compute DAG");
     sub->add_option("-o,--output", o->output, "The store; replaced if it exists")->required();
     add_threads(*sub, o->threads);
     sub->add_flag("--json", o->json, "Machine-readable output");

@@ -59,6 +59,7 @@ Status import_jsonl(const DbOptions& options) {
     fmt::print(stderr, "tensorsmith: warning: {}: {}\n", options.file, problem);
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"tasks", report.tasks},
+                                      {"devices", report.devices},
                                       {"records", report.records},
                                       {"duplicates", report.duplicates},
                                       {"corrupt", report.corrupt}}

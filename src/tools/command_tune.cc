@@ -13,6 +13,7 @@
 #include "tools/compile_model.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
+#include "tools/measured_device.h"
 #include "tools/model_trials.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
@@ -219,7 +220,7 @@ Status tune(const TuneCommandOptions& options) {
   }
   TS_ASSIGN_OR_RETURN(const search::StrategyKind strategy, search::parse_strategy(options.strategy));
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
-  if (device.name.rfind("local", 0) != 0) {
+  if (!is_local(device)) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
   }
@@ -229,6 +230,7 @@ Status tune(const TuneCommandOptions& options) {
   TS_RETURN_IF_ERROR(check_output_directory(options.directory));  // before minutes are spent
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
+  TS_RETURN_IF_ERROR(register_device(device, *database));
 
   // The untuned model is there before the search: its own times say which tasks matter, and how long the
   // compilations after the search will take.

@@ -6,9 +6,11 @@
 #include <fstream>
 #include <set>
 
+#include "ir/text.h"
 #include "learn/dataset/import.h"
 #include "learn/dataset/split.h"
 #include "record/ansor_samples.h"
+#include "record/database.h"
 #include "record/record_testing.h"
 
 namespace tensorsmith::learn {
@@ -255,6 +257,109 @@ TEST_F(DatasetTest, SplitsAreDisjointAndFixed) {
   none.kind = SplitKind::kByDevice;
   none.test_devices = {"tpu"};
   EXPECT_EQ(make_split(*store, none).error().code, ErrorCode::kNotFound);
+}
+
+// --- our own records
+
+class DatabaseImportTest : public ::testing::Test {
+ protected:
+  static constexpr const char* kVectorized = "annotate stage=1 iter=0 as=vectorize\n";
+
+  DatabaseImportTest() {
+    device_.name = "local";
+    device_.arch = "x86-64";
+    device_.cpu = "znver4";
+    device_.features = {"+avx2", "-avx512vl"};
+    device_.memory_bandwidth_gbs = 15;
+    auto opened = record::Database::open(path_);
+    EXPECT_TRUE(opened.ok());
+    database_ = std::move(*opened);
+    EXPECT_TRUE(database_->add_task({"task", kText, "add", 64}).ok());
+    EXPECT_TRUE(database_->add_device({"key", device_}).ok());
+  }
+  record::Record record(const std::string& trace, double seconds) {
+    record::Record r;
+    r.task_key = "task";
+    r.device_key = "key";
+    r.trace = trace;
+    r.result.seconds = {2 * seconds, seconds, 3 * seconds};
+    r.unix_ms = 1700000000123;
+    return r;
+  }
+  ImportReport import(const std::vector<std::string>& paths) {
+    auto report = import_databases(paths, store_, {});
+    EXPECT_TRUE(report.ok()) << report.error().message();
+    return report.ok() ? *report : ImportReport();
+  }
+
+  static const std::string kText;
+  TempDir folder_;
+  const std::string path_ = folder_.file("a.db"), store_ = folder_.file("store");
+  target::Device device_;
+  std::unique_ptr<record::Database> database_;
+};
+const std::string DatabaseImportTest::kText = [] {
+  const auto workload =
+      ir::parse_workload("workload {\n  input A: f32[64]\n  B: f32[i: 64] = A[i] + 1.0\n  output B\n}");
+  EXPECT_TRUE(workload.ok());
+  return ir::print(*workload);
+}();
+
+TEST_F(DatabaseImportTest, RecordsKeepTheirDevice) {
+  auto failed = record("", 1);
+  failed.result = {};
+  failed.result.outcome = record::Outcome::kRunTimeout;
+  failed.settings.threads = 2;
+  ASSERT_TRUE(database_->add({record("", 1e-3), record(kVectorized, 2e-3), failed}).ok());
+  const auto report = import({path_, path_});  // the second time all of them are known
+  EXPECT_EQ(report.records, 3);
+  EXPECT_EQ(report.failed, 1);
+  EXPECT_EQ(report.corrupt, 0);
+  auto store = Store::open(store_);
+  ASSERT_TRUE(store.ok()) << store.error().message();
+  ASSERT_EQ((*store)->size(), 3);
+  EXPECT_TRUE((*store)->verify().ok());
+  EXPECT_THAT((*store)->devices(), ElementsAre("znver4-avx2-1t"));
+  const auto& attributes = (*store)->device_attributes();
+  ASSERT_EQ(attributes.size(), 1u);
+  ASSERT_TRUE(attributes[0].has_value());
+  EXPECT_EQ(attributes[0]->memory_bandwidth_gbs, 15);
+  EXPECT_EQ(attributes[0]->name, "znver4-avx2-1t");
+  EXPECT_EQ((*store)->workloads()[0].text, kText);
+  EXPECT_EQ((*store)->entry(0).mean_seconds, 2e-3);  // the median
+  EXPECT_EQ((*store)->entry(0).unix_seconds, 1700000000);
+  EXPECT_EQ((*store)->entry(2).error_no, 7);
+  EXPECT_TRUE((*store)->entry(2).failed());
+  EXPECT_EQ(sched::print(*(*store)->trace(1)), kVectorized);
+  EXPECT_GT((*store)->per_store(1).rows, 0);
+}
+
+TEST_F(DatabaseImportTest, WhatCannotBeUsedIsNamed) {
+  auto cold = record("", 1);
+  cold.settings.flush_cache = true;
+  auto stranger = record("", 1);
+  stranger.device_key = "unknown";
+  ASSERT_TRUE(
+      database_->add({cold, stranger, record("split stage=9 iter=0 lengths=[2]\n", 1), record("", 1)}).ok());
+  const auto report = import({path_});
+  EXPECT_EQ(report.records, 1);
+  EXPECT_EQ(report.corrupt, 3);
+  ASSERT_EQ(report.problems.size(), 3u);
+  EXPECT_THAT(report.problems[0].reason, HasSubstr("cold"));
+  EXPECT_THAT(report.problems[1].reason, HasSubstr("device"));
+}
+
+// Two machines with the same processor and different caches.
+TEST_F(DatabaseImportTest, EqualNamesOfDifferentDevices) {
+  auto other = record("", 1);
+  other.device_key = "0123456789abcdef";
+  device_.l3_bytes = int64_t{32} << 20;
+  ASSERT_TRUE(database_->add_device({other.device_key, device_}).ok());
+  ASSERT_TRUE(database_->add({record("", 1), other}).ok());
+  EXPECT_EQ(import({path_}).records, 2);
+  auto store = Store::open(store_);
+  ASSERT_TRUE(store.ok());
+  EXPECT_THAT((*store)->devices(), ElementsAre("znver4-avx2-1t", "znver4-avx2-1t-01234567"));
 }
 
 }  // namespace

@@ -217,6 +217,66 @@ TEST(DatabaseTest, MissingFilesAndFolders) {
   EXPECT_EQ(folder.error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST(DatabaseTest, DevicesAreKeptWithTheirMeasuredAttributes) {
+  const TempDir dir;
+  auto db = must_open(dir.file("a.db"));
+  // Databases of before have no such table.
+  ASSERT_TRUE(db->devices().ok());
+  EXPECT_TRUE(db->devices()->empty());
+  target::Device device = target::registry().front();
+  const std::string key = device.key();
+  device.memory_bandwidth_gbs = 12.5;
+  ASSERT_TRUE(db->add_device({key, device}).ok());
+  device.memory_bandwidth_gbs = 99;
+  ASSERT_TRUE(db->add_device({key, device}).ok());
+  ASSERT_TRUE(db->add_device({"other", device}).ok());
+  auto read_only = Database::open_read_only(dir.file("a.db"));
+  ASSERT_TRUE(read_only.ok());
+  const auto devices = (*read_only)->devices();
+  ASSERT_TRUE(devices.ok()) << devices.error().message();
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ(devices->front().key, key);
+  EXPECT_EQ(devices->front().device.memory_bandwidth_gbs, 12.5);  // what is there stays
+  device.memory_bandwidth_gbs = 12.5;
+  EXPECT_EQ(target::to_json(devices->front().device), target::to_json(device));
+
+  // They travel with an export.
+  ASSERT_TRUE(db->export_jsonl(dir.file("a.jsonl")).ok());
+  auto copy = must_open(dir.file("copy.db"));
+  const auto report = copy->import_jsonl(dir.file("a.jsonl"));
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->devices, 2);
+  EXPECT_EQ(report->corrupt, 0);
+  EXPECT_EQ(copy->import_jsonl(dir.file("a.jsonl"))->duplicates, 2);
+  EXPECT_EQ(copy->devices()->back().key, "other");
+
+  run_sql(dir.file("a.db"), "UPDATE device SET json='{\"name\": 3}'");
+  const auto damaged = db->devices();
+  ASSERT_FALSE(damaged.ok());
+  EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
+}
+
+TEST(DatabaseTest, ForEachGivesTheRecordsOfThisVersionInOrder) {
+  const TempDir dir;
+  auto db = must_open(dir.file("a.db"));
+  for (int i = 0; i < 5; ++i) {
+    Record record = make_record(i, "task" + std::to_string(i % 2));
+    if (i == 3) record.code_version += 1;
+    ASSERT_TRUE(db->add({record}).ok());
+  }
+  std::vector<std::string> traces;
+  ASSERT_TRUE(db->for_each([&](const Record& r) -> Status {
+                  traces.push_back(r.trace);
+                  return {};
+                }).ok());
+  EXPECT_THAT(traces, ::testing::ElementsAre(make_record(0).trace, make_record(1).trace, make_record(2).trace,
+                                             make_record(4).trace));
+  const Status stopped =
+      db->for_each([](const Record&) -> Status { return Error{ErrorCode::kCancelled, "", "enough"}; });
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+}
+
 TEST(DatabaseTest, ForeignDatabases) {
   const TempDir dir;
   run_sql(dir.file("foreign.db"), "CREATE TABLE cats(name TEXT)");

@@ -159,7 +159,8 @@ TEST(Strategy, SameSeedSameProposals) {
   ASSERT_TRUE(space.ok());
   Rng rng(5);
   const Landscape landscape{space->sample(rng)};
-  for (auto kind : {StrategyKind::kEvolutionary, StrategyKind::kAnnealing, StrategyKind::kRandom}) {
+  for (auto kind :
+       {StrategyKind::kEvolutionary, StrategyKind::kAnnealing, StrategyKind::kRandom, StrategyKind::kMixed}) {
     const auto a = run(kind, *space, landscape, 9, 2, 8);
     const auto b = run(kind, *space, landscape, 9, 2, 8);
     EXPECT_EQ(a.best, b.best);
@@ -174,7 +175,8 @@ TEST(Strategy, ExhaustsATinySpaceAndStops) {
     for (const auto& c : space->enumerate(static_cast<int>(k), 100000)) legal += space->check(c).ok() ? 1 : 0;
   Rng rng(5);
   const Landscape landscape{space->sample(rng)};
-  for (auto kind : {StrategyKind::kEvolutionary, StrategyKind::kAnnealing, StrategyKind::kRandom}) {
+  for (auto kind :
+       {StrategyKind::kEvolutionary, StrategyKind::kAnnealing, StrategyKind::kRandom, StrategyKind::kMixed}) {
     const auto all = run(kind, *space, landscape, 3, static_cast<int>(legal), 4);
     EXPECT_EQ(all.measured, legal);
     EXPECT_EQ(all.best, 1);

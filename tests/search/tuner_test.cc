@@ -101,6 +101,74 @@ TEST(Tune, MeasuresDefaultsFirstAndKeepsTheLimit) {
   EXPECT_GT(bench.trainer.trainings, 0);
 }
 
+// Every task gets its share with the default first, slow tasks only their default, and what a run before
+// measured counts.
+TEST(Tune, ASurveyVisitsAllTasks) {
+  Bench bench;
+  bench.options.survey = Survey{.per_task = 20, .max_default_seconds = 0.5};
+  bench.options.strategy = StrategyKind::kMixed;
+  const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("slow", matmul(16, 48, 8)),
+                                    task("b", softmax(4, 32))};
+  const std::string slow = tasks[1].key;
+  FakeMeasurer measurer(
+      [&](const std::string& key, const sched::Trace& trace) {
+        return took(pseudo_seconds(trace) + (key == slow ? 1 : 0));
+      },
+      bench.clock);
+  ASSERT_TRUE(bench.run(tasks, measurer).ok());
+  std::map<std::string, std::vector<std::string>> origins;
+  for (const auto& [key, origin] : measurer.log) origins[key].push_back(origin);
+  for (const auto& [key, list] : origins) {
+    EXPECT_EQ(list.size(), key == slow ? 1U : 20U);
+    EXPECT_EQ(list.front(), "default");
+  }
+  // Turn by turn: no task is finished before the others began.
+  std::set<std::string> early;
+  for (size_t i = 0; i < 20; ++i) early.insert(measurer.log[i].first);
+  EXPECT_GE(early.size(), 2U);
+  for (const auto& [text, count] : measurer.counts) EXPECT_EQ(count, 1);
+
+  // More of each task later: only the difference is measured.
+  FakeMeasurer again(pseudo(), bench.clock);
+  bench.options.survey->per_task = 24;
+  ASSERT_TRUE(bench.run({tasks[0], tasks[2]}, again).ok());
+  EXPECT_EQ(again.total, 8);
+  for (const auto& [text, count] : again.counts) EXPECT_EQ(measurer.counts.count(text), 0U);
+}
+
+// A task whose reference program fails ends its own part only.
+TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
+  class Refuses final : public measure::Measurer {
+   public:
+    Refuses(std::string key, ErrorCode code, FakeMeasurer& inner)
+        : key_(std::move(key)), code_(code), inner_(inner) {}
+    Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
+                                                       std::span<const measure::Candidate> candidates,
+                                                       double best, const Done& done) override {
+      if (ir::structural_key(workload) == key_) return Error{code_, "reference program", "is wrong"};
+      return inner_.measure(workload, candidates, best, done);
+    }
+
+   private:
+    std::string key_;
+    ErrorCode code_;
+    FakeMeasurer& inner_;
+  };
+  const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("b", softmax(4, 32))};
+  for (const ErrorCode code : {ErrorCode::kMismatch, ErrorCode::kIo}) {
+    Bench bench;
+    bench.options.survey = Survey{.per_task = 10, .max_default_seconds = 0.5};
+    bench.options.strategy = StrategyKind::kMixed;
+    FakeMeasurer measurer(pseudo(), bench.clock);
+    Refuses refuses(tasks[0].key, code, measurer);
+    const auto report = bench.run(tasks, refuses);
+    EXPECT_EQ(report.ok(), code == ErrorCode::kMismatch);
+    if (report.ok()) {
+      EXPECT_EQ(measurer.total, 10);
+    }
+  }
+}
+
 TEST(Tune, ReportsTheFastestProgram) {
   Bench bench;
   bench.options.trials = 30;

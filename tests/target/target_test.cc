@@ -256,5 +256,14 @@ TEST(Probe, AgreesWithTheKernel) {
   EXPECT_EQ(probe_local(1).value().cores, 1);
 }
 
+// A bound that any machine of the last decades keeps, under any load: the figure is in the right unit.
+TEST(Probe, MemoryBandwidthIsPlausible) {
+  Device device = probe_local(1).value();
+  device.l3_bytes = 0;  // a small buffer will do
+  const double bandwidth = measure_memory_bandwidth(device);
+  EXPECT_GT(bandwidth, 0.05);
+  EXPECT_LT(bandwidth, 5000);
+}
+
 }  // namespace
 }  // namespace tensorsmith::target

@@ -117,5 +117,44 @@ TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
   }
 }
 
+// Measured here, resumed after a kill, and made a store whose devices carry their attributes.
+TEST_F(DatasetCli, CollectMeasuresAndResumes) {
+  const std::string database = folder_.file("own.db");
+  const auto collect = [&](const char* records) {
+    return std::vector<std::string>{"dataset",    "collect",
+                                    "--networks", "mobilenet_v3_small",
+                                    "--device",   "local:threads=1",
+                                    "-o",         database,
+                                    "--records",  records,
+                                    "--batch",    "4",
+                                    "--slowest",  "5",
+                                    "--json",     "--quiet",
+                                    "--store",    store_};
+  };
+  const pid_t pid = start_cli(collect("1000000"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+  kill(pid, SIGKILL);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_FALSE(std::filesystem::exists(store_));
+
+  const CliResult result = run_cli(collect("10"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json report = Json::parse(result.out);
+  EXPECT_EQ(report["measured"], 10);
+  EXPECT_EQ(report["database_records"], report["resumed"].get<int64_t>() + 10);
+  const CliResult stats = run_cli({"dataset", "stats", store_, "--verify", "--json"});
+  ASSERT_EQ(stats.exit_code, 0) << stats.err;
+  const Json counts = Json::parse(stats.out);
+  EXPECT_EQ(counts["records"], report["database_records"]);
+  ASSERT_EQ(counts["devices"].size(), 1u);
+  EXPECT_NE(counts["devices"].begin().key().find("-1t"), std::string::npos) << stats.out;
+
+  const CliResult foreign =
+      run_cli({"dataset", "collect", "--networks", "resnet18", "--device", "v100", "-o", database});
+  EXPECT_EQ(foreign.exit_code, 1);
+  EXPECT_NE(foreign.err.find("--device v100"), std::string::npos) << foreign.err;
+}
+
 }  // namespace
 }  // namespace tensorsmith::testing

@@ -1,4 +1,4 @@
-// Records of others into a store.
+// Records of others, and our own, into a store.
 #pragma once
 
 #include <functional>
@@ -67,5 +67,12 @@ struct ImportOptions {
 // All records of the files as a new store at output, which replaces what is there at once or not at all.
 Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const std::string& workloads_path,
                                   const std::string& output, const ImportOptions& options);
+
+// The same for record databases (record/database.h): their records of the current code version that were
+// measured with warm caches, with the attributes of their devices. Several databases may hold records of one
+// device. What cannot be used counts as corrupt: records of devices that the database does not describe, and
+// traces that no longer replay (unless the program failed).
+Result<ImportReport> import_databases(const std::vector<std::string>& paths, const std::string& output,
+                                      const ImportOptions& options);
 
 }  // namespace tensorsmith::learn

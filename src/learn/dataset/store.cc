@@ -61,6 +61,13 @@ class MappedStore : public Store {
       for (const auto& w : json.at("workloads"))
         workloads_.push_back({w.at("key"), w.at("name"), w.at("text"), w.at("flops"), w.at("foreign_keys")});
       devices_ = json.at("devices").get<std::vector<std::string>>();
+      device_attributes_.resize(devices_.size());
+      for (size_t d = 0; d < devices_.size(); ++d) {
+        if (!json.contains("device_attributes") || !json["device_attributes"].contains(devices_[d])) continue;
+        TS_ASSIGN_OR_RETURN(device_attributes_[d],
+                            target::parse_device(json["device_attributes"][devices_[d]].dump(),
+                                                 path_ + ", device " + devices_[d]));
+      }
       for (const auto& g : json.at("groups")) TS_RETURN_IF_ERROR(load_group(g.get<std::vector<uint64_t>>()));
     } catch (const nlohmann::json::exception&) {
       return corrupt("has a damaged catalog");
@@ -71,6 +78,9 @@ class MappedStore : public Store {
   int64_t size() const override { return size_; }
   const std::vector<StoredWorkload>& workloads() const override { return workloads_; }
   const std::vector<std::string>& devices() const override { return devices_; }
+  const std::vector<std::optional<target::Device>>& device_attributes() const override {
+    return device_attributes_;
+  }
   const std::string& content_hash() const override { return hash_; }
 
   Status verify() const override {
@@ -220,6 +230,7 @@ class MappedStore : public Store {
   std::string hash_;
   std::vector<StoredWorkload> workloads_;
   std::vector<std::string> devices_;
+  std::vector<std::optional<target::Device>> device_attributes_;
   std::vector<Group> groups_;
   std::vector<int64_t> ends_;  // by group: records up to its end
   int64_t size_ = 0;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "base/result.h"
 #include "feature/per_store.h"
 #include "sched/step.h"
+#include "target/target.h"
 
 namespace tensorsmith::learn {
 
@@ -49,7 +51,9 @@ class StoreWriter {
   static Result<std::unique_ptr<StoreWriter>> create(const std::string& path);
   virtual ~StoreWriter() = default;
   virtual uint32_t add_workload(const StoredWorkload& workload) = 0;  // the same number for the same key
-  virtual uint32_t add_device(const std::string& name) = 0;
+  // The same number for the same name. attributes: where the name alone does not say what the device is.
+  virtual uint32_t add_device(const std::string& name,
+                              const std::optional<target::Device>& attributes = std::nullopt) = 0;
   virtual Status add(const StoreRecord& record) = 0;
   // Reaches the disk and takes the path's place.
   virtual Status finish() = 0;
@@ -66,6 +70,8 @@ class Store {
   virtual int64_t size() const = 0;  // records
   virtual const std::vector<StoredWorkload>& workloads() const = 0;
   virtual const std::vector<std::string>& devices() const = 0;
+  // By device number; none for devices that are known by name (target::find_device) or not at all.
+  virtual const std::vector<std::optional<target::Device>>& device_attributes() const = 0;
   virtual const std::string& content_hash() const = 0;  // 32 hex digits
   // Reads the whole file.
   virtual Status verify() const = 0;

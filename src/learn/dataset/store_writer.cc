@@ -48,11 +48,12 @@ class Writer : public StoreWriter {
     return it->second;
   }
 
-  uint32_t add_device(const std::string& name) override {
+  uint32_t add_device(const std::string& name, const std::optional<target::Device>& attributes) override {
     for (size_t d = 0; d < devices_.size(); ++d) {
       if (devices_[d] == name) return static_cast<uint32_t>(d);
     }
     devices_.push_back(name);
+    if (attributes) device_attributes_[name] = nlohmann::json::parse(target::to_json(*attributes));
     return static_cast<uint32_t>(devices_.size()) - 1;
   }
 
@@ -107,9 +108,9 @@ class Writer : public StoreWriter {
                            {"text", w.text},
                            {"flops", w.flops},
                            {"foreign_keys", w.foreign_keys}});
-    const std::string catalog =
-        nlohmann::json{{"workloads", workloads}, {"devices", devices_}, {"groups", groups_}}.dump(
-            -1, ' ', false, nlohmann::json::error_handler_t::replace);
+    nlohmann::json root{{"workloads", workloads}, {"devices", devices_}, {"groups", groups_}};
+    if (!device_attributes_.empty()) root["device_attributes"] = device_attributes_;
+    const std::string catalog = root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     Header header;
     std::memcpy(header.magic, kMagic, sizeof(kMagic));
     header.version = kStoreVersion;
@@ -179,7 +180,8 @@ class Writer : public StoreWriter {
   std::vector<StoredWorkload> workloads_;
   std::unordered_map<std::string, uint32_t> workload_numbers_;
   std::vector<std::string> devices_;
-  std::vector<std::vector<uint64_t>> groups_;  // offset, then GroupSizes
+  nlohmann::json device_attributes_ = nlohmann::json::object();  // name -> device file
+  std::vector<std::vector<uint64_t>> groups_;                    // offset, then GroupSizes
   // The group being filled.
   std::vector<Fixed> records_;
   std::vector<Leaf> leaves_;

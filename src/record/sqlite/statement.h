@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -16,6 +17,10 @@ inline constexpr int kBusyTimeoutMs = 60'000;
 
 // The error for a failed SQLite call on the file; says what the user can do.
 Error sqlite_error(sqlite3* db, int code, const std::string& path);
+
+// Doubles as little-endian IEEE 754, whatever the machine.
+std::string encode_doubles(const std::vector<double>& values);
+std::vector<double> decode_doubles(std::string_view bytes);
 
 // A prepared statement; column access after step() returned true.
 class Statement {

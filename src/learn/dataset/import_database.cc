@@ -1,0 +1,198 @@
+#include <limits>
+#include <map>
+#include <unordered_set>
+
+#include "base/thread_pool.h"
+#include "ir/text.h"
+#include "learn/dataset/import.h"
+#include "record/database.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+constexpr size_t kBatch = 2048;
+constexpr size_t kMaxProblems = 20;
+constexpr int64_t kProgressRecords = 4096;
+
+// TVM's number of an outcome (MeasureErrorNo), which stores use.
+int error_number(record::Outcome outcome) {
+  switch (outcome) {
+    case record::Outcome::kOk:
+      return 0;
+    case record::Outcome::kInvalidSchedule:
+      return 1;
+    case record::Outcome::kBuildError:
+      return 2;
+    case record::Outcome::kCrash:
+    case record::Outcome::kMemoryLimit:
+      return 4;
+    case record::Outcome::kWrongOutput:
+      return 5;
+    case record::Outcome::kBuildTimeout:
+      return 6;
+    case record::Outcome::kRunTimeout:
+      return 7;
+    case record::Outcome::kWorkerLost:
+      return 8;
+  }
+  return 8;
+}
+
+// "local" says nothing in a store that may come from several machines.
+std::string device_name(const target::Device& device) {
+  if (device.name != "local") return device.name;
+  const char* isa = device.has_feature("avx512vl") ? "avx512"
+                    : device.has_feature("avx2")   ? "avx2"
+                    : device.arch == "x86-64"      ? "sse4.2"
+                                                   : "simd";
+  return (device.cpu.empty() ? device.arch : device.cpu) + "-" + isa + "-" + std::to_string(device.cores) +
+         "t";
+}
+
+class DatabaseImport {
+ public:
+  DatabaseImport(const ImportOptions& options, StoreWriter& writer)
+      : options_(options), writer_(writer), pool_(std::max(1, options.threads - 1)) {}
+
+  Status add(const std::string& path) {
+    path_ = path;
+    tasks_.clear();
+    devices_.clear();
+    TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(path));
+    TS_ASSIGN_OR_RETURN(const auto tasks, database->tasks());
+    for (const auto& task : tasks) {
+      auto workload = ir::parse_workload(task.text);
+      if (workload.ok()) tasks_[task.key] = {task, std::move(workload).value(), std::nullopt};
+    }
+    TS_ASSIGN_OR_RETURN(const auto devices, database->devices());
+    for (const auto& [key, device] : devices) devices_[key] = device;
+    TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) -> Status {
+      if (!seen_.insert(record.key()).second) return {};  // in a database before
+      if (record.settings.flush_cache) {
+        problem("record " + record.key() + ": measured with cold caches");
+        return {};
+      }
+      slots_.push_back({record, {}, {}, {}});
+      return slots_.size() < kBatch ? Status() : flush();
+    }));
+    return flush();
+  }
+
+  const ImportReport& report() const { return report_; }
+
+ private:
+  struct Task {
+    record::TaskInfo info;
+    ir::Workload workload;
+    std::optional<uint32_t> number;
+  };
+  struct Slot {
+    record::Record record;
+    Status status;
+    sched::Trace trace;
+    feature::LeafFeatures leaves;
+  };
+
+  void problem(const std::string& reason) {
+    ++report_.corrupt;
+    if (report_.problems.size() < kMaxProblems) report_.problems.push_back({path_, reason});
+  }
+
+  void make(Slot& slot) const {
+    const record::Record& record = slot.record;
+    const auto fail = [&](const std::string& reason) {
+      slot.status = Error{ErrorCode::kCorrupt, "record " + record.key(), reason};
+    };
+    const auto task = tasks_.find(record.task_key);
+    if (task == tasks_.end()) return fail("its task is not in the database, or no longer parses");
+    const auto device = devices_.find(record.device_key);
+    if (device == devices_.end()) return fail("its device is not described in the database");
+    auto trace = sched::parse_trace(record.trace);
+    if (!trace.ok()) return fail(trace.error().message());
+    slot.trace = std::move(*trace);
+    feature::PerStoreOptions options;
+    options.cacheline_bytes = device->second.cacheline_bytes;
+    auto leaves = [&]() -> Result<feature::LeafFeatures> {
+      TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(task->second.workload, slot.trace));
+      return feature::extract_leaves(schedule, options);
+    }();
+    if (leaves.ok()) {
+      slot.leaves = std::move(*leaves);
+    } else if (record.result.ok()) {
+      fail(leaves.error().message());
+    }
+  }
+
+  Status flush() {
+    pool_.parallel_for(static_cast<int64_t>(slots_.size()), 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) make(slots_[static_cast<size_t>(i)]);
+    });
+    for (Slot& slot : slots_) {
+      if (!slot.status.ok()) {
+        problem(slot.status.error().message());
+        continue;
+      }
+      TS_RETURN_IF_ERROR(store(slot));
+    }
+    slots_.clear();
+    return {};
+  }
+
+  Status store(Slot& slot) {
+    Task& task = tasks_.at(slot.record.task_key);
+    if (!task.number)
+      task.number =
+          writer_.add_workload({task.info.key, task.info.name, task.info.text, task.info.flops, {}});
+    const record::MeasureResult& result = slot.record.result;
+    StoreRecord out;
+    out.workload = *task.number;
+    out.device = device_number(slot.record.device_key);
+    out.error_no = error_number(result.outcome);
+    out.unix_seconds = slot.record.unix_ms / 1000;
+    out.mean_seconds = result.best_estimate();
+    out.seconds = result.seconds;
+    out.leaves = std::move(slot.leaves);
+    out.trace = std::move(slot.trace);
+    ++report_.records;
+    report_.failed += result.ok() ? 0 : 1;
+    TS_RETURN_IF_ERROR(writer_.add(out));
+    if (options_.progress && report_.records % kProgressRecords == 0) options_.progress(report_);
+    return {};
+  }
+
+  uint32_t device_number(const std::string& key) {
+    const auto known = device_numbers_.find(key);
+    if (known != device_numbers_.end()) return known->second;
+    target::Device device = devices_.at(key);
+    device.name = device_name(device);
+    // Another machine with the same processor and other caches, for example.
+    if (!names_.emplace(device.name, key).second) device.name += "-" + key.substr(0, 8);
+    return device_numbers_[key] = writer_.add_device(device.name, device);
+  }
+
+  const ImportOptions& options_;
+  StoreWriter& writer_;
+  ThreadPool pool_;
+  std::string path_;
+  std::map<std::string, Task> tasks_;              // by key, of the current database
+  std::map<std::string, target::Device> devices_;  // by key, of the current database
+  std::map<std::string, uint32_t> device_numbers_;
+  std::map<std::string, std::string> names_;  // of devices in the store -> key
+  std::unordered_set<std::string> seen_;      // record keys
+  std::vector<Slot> slots_;
+  ImportReport report_;
+};
+
+}  // namespace
+
+Result<ImportReport> import_databases(const std::vector<std::string>& paths, const std::string& output,
+                                      const ImportOptions& options) {
+  TS_ASSIGN_OR_RETURN(auto writer, StoreWriter::create(output));
+  DatabaseImport import(options, *writer);
+  for (const std::string& path : paths) TS_RETURN_IF_ERROR(import.add(path));
+  TS_RETURN_IF_ERROR(writer->finish());
+  return import.report();
+}
+
+}  // namespace tensorsmith::learn

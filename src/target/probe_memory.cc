@@ -1,0 +1,58 @@
+// How fast this machine reads memory, measured: no file of the operating system says it.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "target/target.h"
+
+namespace tensorsmith::target {
+namespace {
+
+// Several times what the caches can keep of it, within what a small machine can spare.
+constexpr int64_t kCacheFactor = 4;
+constexpr int64_t kLeastBytes = int64_t{64} << 20;
+constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int kPasses = 6;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Four sums, so that additions do not wait for each other.
+uint64_t sum(const uint64_t* data, size_t count) {
+  uint64_t sums[4] = {};
+  for (size_t i = 0; i + 4 <= count; i += 4)
+    for (size_t k = 0; k < 4; ++k) sums[k] += data[i + k];
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+}  // namespace
+
+double measure_memory_bandwidth(const Device& device) {
+  const int threads = std::max(device.cores, 1);
+  const int64_t caches = device.l3_bytes + device.l2_bytes * threads;
+  const int64_t bytes = std::clamp(kCacheFactor * caches, kLeastBytes, kMostBytes);
+  std::vector<uint64_t> data(static_cast<size_t>(bytes) / sizeof(uint64_t), 1);
+  const size_t part = data.size() / static_cast<size_t>(threads);
+  std::vector<uint64_t> sums(static_cast<size_t>(threads));
+  double best = 0;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const double start = seconds_now();
+    std::vector<std::thread> readers;
+    for (size_t t = 1; t < sums.size(); ++t)
+      readers.emplace_back([&, t] { sums[t] += sum(data.data() + t * part, part); });
+    sums[0] += sum(data.data(), part);
+    for (std::thread& reader : readers) reader.join();
+    const double seconds = seconds_now() - start;
+    best = std::max(best, static_cast<double>(part * sums.size() * sizeof(uint64_t)) / seconds);
+  }
+  // All elements are 1. Looking at the sums also keeps the compiler from leaving them out.
+  uint64_t total = 0;
+  for (const uint64_t s : sums) total += s;
+  TS_CHECK(total == static_cast<uint64_t>(kPasses) * sums.size() * (part / 4 * 4), "memory reads back wrong");
+  return best * 1e-9;
+}
+
+}  // namespace tensorsmith::target
