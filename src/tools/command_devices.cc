@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/commands.h"
+#include "tools/measured_device.h"
 #include "tools/options.h"
 #include "tools/report.h"
 
@@ -40,8 +41,20 @@ Status list(const ListOptions& options) {
   return {};
 }
 
-Status show(const std::string& name) {
-  TS_ASSIGN_OR_RETURN(const target::Device device, target::find_device(name));
+struct ShowOptions {
+  std::string name;
+  bool probe = false;
+};
+
+Status show(const ShowOptions& options) {
+  TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(options.name));
+  if (options.probe) {
+    if (!is_local(device)) {
+      return Error{ErrorCode::kInvalidArgument, "--probe",
+                   "measures this machine, not " + options.name + "; give it local or local:isa=..."};
+    }
+    device = with_measurements(std::move(device));
+  }
   fmt::print("{}\n", target::to_json(device));
   return {};
 }
@@ -58,11 +71,15 @@ void add_devices_command(CLI::App& app, int& exit_code) {
   list_command->callback(
       [list_options, &exit_code] { exit_code = run_command([&] { return list(*list_options); }); });
 
-  auto name = std::make_shared<std::string>();
+  auto show_options = std::make_shared<ShowOptions>();
   CLI::App* show_command =
       command->add_subcommand("show", "One device with all its attributes, in the format of device files");
-  show_command->add_option("device", *name, "local, local:isa=avx2, v100, my_board.json, ...")->required();
-  show_command->callback([name, &exit_code] { exit_code = run_command([&] { return show(*name); }); });
+  show_command->add_option("device", show_options->name, "local, local:isa=avx2, v100, my_board.json, ...")
+      ->required();
+  show_command->add_flag("--probe", show_options->probe,
+                         "Measure what cannot be looked up: memory bandwidth");
+  show_command->callback(
+      [show_options, &exit_code] { exit_code = run_command([&] { return show(*show_options); }); });
 }
 
 }  // namespace tensorsmith::tools

@@ -21,6 +21,7 @@ void add_db_command(CLI::App& app, int& exit_code);
 void add_dataset_command(CLI::App& app, int& exit_code);
 void add_dataset_collect_command(CLI::App& dataset, int& exit_code);  // of the dataset command
 void add_devices_command(CLI::App& app, int& exit_code);
+void add_predict_command(CLI::App& app, int& exit_code);
 void add_zoo_command(CLI::App& app, int& exit_code);
 
 }  // namespace tensorsmith::tools

@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   tools::add_db_command(app, exit_code);
   tools::add_dataset_command(app, exit_code);
   tools::add_devices_command(app, exit_code);
+  tools::add_predict_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -9,8 +9,14 @@ namespace tensorsmith::tools {
 // True for this machine and weaker variants of it.
 bool is_local(const target::Device& device);
 
-// Describes a local device in the database, unless it is there: with its memory bandwidth, measured (a few
-// tenths of a second).
+// The device with its memory bandwidth measured, if it is local and has none (a few tenths of a second).
+target::Device with_measurements(target::Device device);
+
+// Describes a local device in the database with its measured attributes, unless it is there.
 Status register_device(const target::Device& device, record::Database& database);
+
+// As the database describes the device, so that a model sees the attributes that it was trained with; else
+// with_measurements().
+Result<target::Device> described_device(const target::Device& device, record::Database& database);
 
 }  // namespace tensorsmith::tools

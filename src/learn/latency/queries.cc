@@ -10,8 +10,12 @@ constexpr size_t kBatch = 1024;
 
 Result<std::vector<target::Device>> devices_of(const Store& store) {
   std::vector<target::Device> out;
-  for (const std::string& name : store.devices()) {
-    TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(name));
+  for (size_t d = 0; d < store.devices().size(); ++d) {
+    if (const auto& attributes = store.device_attributes()[d]) {
+      out.push_back(*attributes);
+      continue;
+    }
+    TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(store.devices()[d]));
     out.push_back(std::move(device));
   }
   return out;

@@ -10,7 +10,8 @@
 
 namespace tensorsmith::learn {
 
-// The registry's device for each device of the store (target::find_device). kNotFound names the store's
+// By device of the store: its attributes as the store has them, else as the registry has them
+// (target::find_device). kNotFound names the store's
 // device that is not known.
 Result<std::vector<target::Device>> devices_of(const Store& store);
 std::vector<const target::Device*> pointers_to(const std::vector<target::Device>& devices);

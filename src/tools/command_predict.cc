@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "record/database.h"
+#include "tools/commands.h"
+#include "tools/log_sink.h"
+#include "tools/measured_device.h"
+#include "tools/predict_model.h"
+#include "tools/report.h"
+#include "tools/tuned_schedules.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct PredictOptions {
+  ModelOptions model;
+  DeviceOptions device;
+  ScheduleOptions schedules;
+  std::string latency_model;
+  std::string database = "tensorsmith.db";
+  bool untuned = false;
+  bool json = false;
+};
+
+struct Prepared {
+  target::Device device;
+  std::vector<TaskSchedule> schedules;
+  std::vector<char> tuned;  // by task
+};
+
+// The schedules that `compile` would take, and the device with all that is known of it.
+Result<Prepared> prepare(const PredictOptions& options, const LoadedModel& model) {
+  Prepared out;
+  TS_ASSIGN_OR_RETURN(out.device, options.device.resolve());
+  if (out.device.kind == target::DeviceKind::kGpu) {
+    return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
+                 "there is no design space for GPUs yet, so no schedule whose latency could be predicted; "
+                 "name a CPU"};
+  }
+  TS_ASSIGN_OR_RETURN(out.schedules, default_schedules(model.partition, out.device, options.schedules));
+  out.tuned.assign(out.schedules.size(), 0);
+  std::error_code ignored;
+  if (std::filesystem::exists(options.database, ignored)) {
+    if (!options.untuned) {
+      StderrLogSink log(LogLevel::kWarning);
+      TS_ASSIGN_OR_RETURN([[maybe_unused]] const size_t found,
+                          apply_best_records(model.partition, out.device, options.database, options.schedules,
+                                             out.schedules, log));
+      for (size_t t = 0; t < out.tuned.size(); ++t) out.tuned[t] = out.schedules[t].measured_seconds > 0;
+    }
+    TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(options.database));
+    TS_ASSIGN_OR_RETURN(out.device, described_device(out.device, *database));
+  } else {
+    out.device = with_measurements(std::move(out.device));
+  }
+  return out;
+}
+
+// Of a log-normal with this sigma, 90 %.
+constexpr double kNinetyPercent = 1.645;
+
+std::string format_error(double log_sigma) {
+  return log_sigma > 0 ? fmt::format("{:.0f} %", 100 * std::expm1(log_sigma)) : "-";
+}
+
+nlohmann::json as_json(const LoadedModel& model, const Prepared& prepared, const ModelPrediction& p,
+                       const std::string& predictor) {
+  nlohmann::json tasks = nlohmann::json::array();
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    const auto& task = model.partition.tasks[t];
+    nlohmann::json entry = {{"name", task.name},
+                            {"key", task.key},
+                            {"calls", task.calls},
+                            {"schedule", prepared.tuned[t] ? "tuned" : "untuned"},
+                            {"seconds", p.tasks[t].seconds},
+                            {"log_sigma", p.tasks[t].log_sigma}};
+    if (prepared.tuned[t]) entry["measured_seconds"] = prepared.schedules[t].measured_seconds;
+    if (!p.tasks[t].roofline_because.empty()) entry["roofline_because"] = p.tasks[t].roofline_because;
+    tasks.push_back(std::move(entry));
+  }
+  nlohmann::json calls = nlohmann::json::array();
+  for (size_t c = 0; c < p.calls.size(); ++c)
+    calls.push_back({{"task", model.partition.calls[c].task},
+                     {"start_seconds", p.calls[c].start_seconds},
+                     {"seconds", p.calls[c].seconds},
+                     {"refill_seconds", p.calls[c].refill_seconds}});
+  return {{"model", model.graph.name},
+          {"device", nlohmann::json::parse(target::to_json(prepared.device))},
+          {"predictor", predictor},
+          {"seconds", p.seconds},
+          {"log_sigma", p.log_sigma},
+          {"low_seconds", p.seconds * std::exp(-kNinetyPercent * p.log_sigma)},
+          {"high_seconds", p.seconds * std::exp(kNinetyPercent * p.log_sigma)},
+          {"refill_seconds", p.refill_seconds},
+          {"launch_seconds", p.launch_seconds},
+          {"tasks", tasks},
+          {"calls", calls}};
+}
+
+void print(const LoadedModel& model, const Prepared& prepared, const ModelPrediction& p,
+           const std::string& predictor) {
+  Table table({"task", "calls", "schedule", "a call", "error", "all calls", "share"});
+  std::vector<size_t> order(p.tasks.size());
+  for (size_t t = 0; t < order.size(); ++t) order[t] = t;
+  const auto all_calls = [&](size_t t) { return p.tasks[t].seconds * model.partition.tasks[t].calls; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return all_calls(a) > all_calls(b); });
+  for (const size_t t : order) {
+    const auto& task = model.partition.tasks[t];
+    table.add({task.name + (p.tasks[t].roofline_because.empty() ? "" : " (roofline)"),
+               std::to_string(task.calls), prepared.tuned[t] ? "tuned" : "untuned",
+               format_seconds(p.tasks[t].seconds), format_error(p.tasks[t].log_sigma),
+               format_seconds(all_calls(t)), fmt::format("{:.1f} %", 100 * all_calls(t) / p.seconds)});
+  }
+  fmt::print("{}", table.text());
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    if (!p.tasks[t].roofline_because.empty())
+      fmt::print("{} (roofline): {}\n", model.partition.tasks[t].name, p.tasks[t].roofline_because);
+  }
+  fmt::print("{} kernel calls one after the other; weights from memory {}, launches {}\n", p.calls.size(),
+             format_seconds(p.refill_seconds), format_seconds(p.launch_seconds));
+  const std::string range =
+      p.log_sigma > 0 ? fmt::format(" (90 %: {} to {})",
+                                    format_seconds(p.seconds * std::exp(-kNinetyPercent * p.log_sigma)),
+                                    format_seconds(p.seconds * std::exp(kNinetyPercent * p.log_sigma)))
+                      : std::string(" (error not known)");
+  fmt::print("a run on {}: {}{}, by {}\n", prepared.device.name, format_seconds(p.seconds), range, predictor);
+}
+
+Status predict(const PredictOptions& options) {
+  std::unique_ptr<learn::LatencyModel> latency_model;
+  std::string predictor = "the uncalibrated roofline (no --model)";
+  if (!options.latency_model.empty()) {
+    TS_ASSIGN_OR_RETURN(latency_model, learn::load_latency_model(options.latency_model));
+    if (latency_model->ranks_only()) {
+      return Error{ErrorCode::kInvalidArgument, options.latency_model,
+                   "is a model that only ranks the programs of a task; predicting seconds needs another"};
+    }
+    predictor = options.latency_model + " (" + latency_model->card().kind + ")";
+  }
+  TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
+  TS_ASSIGN_OR_RETURN(const Prepared prepared, prepare(options, model));
+  TS_ASSIGN_OR_RETURN(const ModelPrediction prediction,
+                      predict_model(model, prepared.device, prepared.schedules, latency_model.get()));
+  if (options.json) {
+    fmt::print("{}\n", as_json(model, prepared, prediction, predictor)
+                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    print(model, prepared, prediction, predictor);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<PredictOptions>();
+  CLI::App* command = app.add_subcommand(
+      "predict", "Predict a model's latency on a device, by task and as a whole, without running it");
+  options->model.add_to(*command);
+  options->device.add_to(*command);
+  command->add_option("--model", options->latency_model,
+                      "Latency model to predict with (a file of `train`); without, the device's roofline");
+  command
+      ->add_option("--db", options->database,
+                   "Record database: schedules of tuned tasks, and measured attributes of the device")
+      ->capture_default_str();
+  command->add_flag("--untuned", options->untuned, "Predict the untuned default schedules");
+  options->schedules.add_to(*command);
+  command->add_flag("--json", options->json, "Machine-readable output, with the start of each call");
+  command->callback([options, &exit_code] { exit_code = run_command([&] { return predict(*options); }); });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,109 @@
+#include "tools/predict_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/text.h"
+#include "learn/latency/roofline.h"
+#include "search/pipeline.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
+                                    const target::Device& device, const learn::LatencyModel* latency_model) {
+  const auto in_task = [&](const Error& error) {
+    return Error{error.code, "task " + task.name, error.message()};
+  };
+  const auto schedule = sched::replay(task.workload, trace);
+  if (!schedule.ok()) return in_task(schedule.error());
+  const auto leaves = feature::extract_leaves(*schedule, search::feature_options(device));
+  if (!leaves.ok()) return in_task(leaves.error());
+  TaskPrediction prediction;
+  if (latency_model != nullptr) {
+    const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
+    const learn::LatencyQuery query{&workload, &*leaves, &trace, &device};
+    const auto predicted = latency_model->predict(std::span(&query, 1));
+    if (!predicted.ok()) {
+      prediction.roofline_because = predicted.error().message();
+    } else if (!std::isfinite(predicted->front().seconds) || predicted->front().seconds <= 0) {
+      prediction.roofline_because = "the model says that it cannot run";
+    } else {
+      prediction.seconds = predicted->front().seconds;
+      prediction.log_sigma = predicted->front().log_sigma;
+      return prediction;
+    }
+  }
+  prediction.seconds = learn::roofline_seconds(*leaves, device);
+  return prediction;
+}
+
+int64_t bytes_of(const graph::Value& value) {
+  int64_t bytes = ir::bytes_of(value.dtype);
+  for (const int64_t extent : value.shape) bytes *= extent;
+  return bytes;
+}
+
+// Seconds that each call waits for weights from memory, see predict_model.
+std::vector<double> refills(const LoadedModel& model, const target::Device& device) {
+  const auto& calls = model.partition.calls;
+  std::vector<double> seconds(calls.size(), 0);
+  const int64_t cache = std::max(device.l3_bytes, device.l2_bytes);
+  std::vector<char> counted(model.graph.values.size(), 0);
+  int64_t footprint = model.memory.arena_bytes;
+  for (const auto& call : calls) {
+    for (const auto id : call.inputs) {
+      const auto& value = model.graph.values[static_cast<size_t>(id)];
+      if (!value.constant || counted[static_cast<size_t>(id)]) continue;
+      counted[static_cast<size_t>(id)] = 1;
+      footprint += bytes_of(value);
+    }
+  }
+  if (footprint <= cache || device.memory_bandwidth_gbs <= 0) return seconds;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    int64_t weights = 0, all = 0;
+    const auto add = [&](graph::ValueId id) {
+      const auto& value = model.graph.values[static_cast<size_t>(id)];
+      all += bytes_of(value);
+      if (value.constant) weights += bytes_of(value);
+    };
+    std::for_each(calls[c].inputs.begin(), calls[c].inputs.end(), add);
+    std::for_each(calls[c].outputs.begin(), calls[c].outputs.end(), add);
+    if (all <= cache) seconds[c] = static_cast<double>(weights) / (device.memory_bandwidth_gbs * 1e9);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
+                                      const std::vector<TaskSchedule>& schedules,
+                                      const learn::LatencyModel* latency_model) {
+  const auto& partition = model.partition;
+  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  ModelPrediction out;
+  for (size_t t = 0; t < partition.tasks.size(); ++t) {
+    TS_ASSIGN_OR_RETURN(TaskPrediction task,
+                        predict_task(partition.tasks[t], schedules[t].trace, device, latency_model));
+    out.tasks.push_back(std::move(task));
+  }
+  const double launch = 1e-6 * device.launch_overhead_us;
+  const std::vector<double> refill = refills(model, device);
+  for (size_t c = 0; c < partition.calls.size(); ++c) {
+    out.seconds += launch;
+    out.launch_seconds += launch;
+    const double seconds = out.tasks[partition.calls[c].task].seconds + refill[c];
+    out.calls.push_back({out.seconds, seconds, refill[c]});
+    out.refill_seconds += refill[c];
+    out.seconds += seconds;
+  }
+  double variance = 0;
+  for (size_t t = 0; t < out.tasks.size(); ++t) {
+    const double sigma = partition.tasks[t].calls * out.tasks[t].seconds * out.tasks[t].log_sigma;
+    variance += sigma * sigma;
+  }
+  if (out.seconds > 0) out.log_sigma = std::sqrt(variance) / out.seconds;
+  return out;
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,152 @@
+// Whole-model predictions: the replay with a latency model that only pretends, and the command.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cli_support.h"
+#include "tools/predict_model.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_cli;
+
+// A millisecond for every task, with the given error; some tasks it cannot take.
+class Pretending final : public learn::LatencyModel {
+ public:
+  Result<std::vector<learn::LatencyPrediction>> predict(
+      std::span<const learn::LatencyQuery> queries) const override {
+    std::vector<learn::LatencyPrediction> out;
+    for (const auto& query : queries) {
+      EXPECT_GT(query.leaves->vectors.rows, 0);
+      EXPECT_NE(query.trace, nullptr);
+      if (query.workload->key == refused)
+        return Error{ErrorCode::kInvalidArgument, "", "never seen such a task"};
+      const bool endless = query.workload->key == cannot_run;
+      out.push_back({endless ? std::numeric_limits<double>::infinity() : 1e-3, log_sigma});
+    }
+    return out;
+  }
+  const learn::ModelCard& card() const override { return card_; }
+  Status save(const std::string&) const override { return {}; }
+
+  std::string refused, cannot_run;
+  double log_sigma = 0;
+
+ private:
+  learn::ModelCard card_;
+};
+
+class PredictModel : public ::testing::Test {
+ protected:
+  PredictModel() {
+    ModelOptions options;
+    options.path = "zoo:squeezenet1_1:size=64";
+    auto loaded = load_model(options);
+    EXPECT_TRUE(loaded.ok()) << loaded.error().message();
+    model_ = std::move(*loaded);
+    device_ = target::find_device("xeon-8358:threads=4").value();
+    device_.l3_bytes = int64_t{1} << 40;  // holds everything
+    schedules_ = default_schedules(model_.partition, device_).value();
+  }
+  ModelPrediction predict(const learn::LatencyModel* latency_model) {
+    auto prediction = predict_model(model_, device_, schedules_, latency_model);
+    EXPECT_TRUE(prediction.ok()) << prediction.error().message();
+    return *prediction;
+  }
+  double calls() const { return static_cast<double>(model_.partition.calls.size()); }
+
+  LoadedModel model_;
+  target::Device device_;
+  std::vector<TaskSchedule> schedules_;
+  Pretending pretending_;
+};
+
+TEST_F(PredictModel, CallsRunOneAfterTheOther) {
+  device_.launch_overhead_us = 5;
+  const auto p = predict(&pretending_);
+  EXPECT_NEAR(p.seconds, calls() * (1e-3 + 5e-6), 1e-9);
+  EXPECT_NEAR(p.launch_seconds, calls() * 5e-6, 1e-12);
+  EXPECT_EQ(p.refill_seconds, 0);
+  ASSERT_EQ(p.calls.size(), model_.partition.calls.size());
+  for (size_t c = 0; c < p.calls.size(); ++c)
+    EXPECT_NEAR(p.calls[c].start_seconds, static_cast<double>(c) * 1.005e-3 + 5e-6, 1e-9);
+  EXPECT_NEAR(p.calls.back().start_seconds + p.calls.back().seconds, p.seconds, 1e-9);
+}
+
+TEST_F(PredictModel, WeightsComeFromMemoryWhereTheCachesLoseThem) {
+  device_.l3_bytes = int64_t{4} << 20;  // every call fits, all weights together do not
+  device_.memory_bandwidth_gbs = 10;
+  double weights = 0;
+  for (const auto& call : model_.partition.calls) {
+    for (const auto id : call.inputs) {
+      const auto& value = model_.graph.values[static_cast<size_t>(id)];
+      if (value.constant) weights += static_cast<double>(value.constant->data.size());
+    }
+  }
+  const auto p = predict(&pretending_);
+  EXPECT_GT(weights, 4e6);  // 1.2 million parameters
+  EXPECT_NEAR(p.refill_seconds, weights / 1e10, 1e-9);
+  EXPECT_NEAR(p.seconds, calls() * 1e-3 + p.refill_seconds, 1e-9);
+  device_.memory_bandwidth_gbs = 0;  // not known: no guess
+  EXPECT_EQ(predict(&pretending_).refill_seconds, 0);
+}
+
+TEST_F(PredictModel, ErrorsOfDifferentTasksAreIndependent) {
+  pretending_.log_sigma = 0.2;
+  const auto p = predict(&pretending_);
+  double squares = 0;
+  for (const auto& task : model_.partition.tasks) squares += task.calls * task.calls;
+  EXPECT_NEAR(p.log_sigma, 0.2 * std::sqrt(squares) / calls(), 1e-9);
+  EXPECT_LT(p.log_sigma, 0.2);
+}
+
+TEST_F(PredictModel, NoTaskCountsAsZero) {
+  pretending_.refused = model_.partition.tasks[0].key;
+  pretending_.cannot_run = model_.partition.tasks[1].key;
+  const auto p = predict(&pretending_);
+  EXPECT_THAT(p.tasks[0].roofline_because, HasSubstr("never seen such a task"));
+  EXPECT_THAT(p.tasks[1].roofline_because, HasSubstr("cannot run"));
+  EXPECT_EQ(p.tasks[2].roofline_because, "");
+  const auto roofline = predict(nullptr);
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    EXPECT_GT(roofline.tasks[t].seconds, 0);
+    EXPECT_EQ(p.tasks[t].seconds, t < 2 ? roofline.tasks[t].seconds : 1e-3);
+  }
+}
+
+TEST(PredictCommand, AnyCpu) {
+  const auto result = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--device", "xeon-8358", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  double sum = 0;
+  for (const auto& call : json["calls"]) sum += call["seconds"].get<double>();
+  EXPECT_NEAR(json["seconds"].get<double>(), sum + json["launch_seconds"].get<double>(), 1e-9);
+  EXPECT_GT(sum, 0);
+  EXPECT_EQ(json["device"]["name"], "xeon-8358");
+  EXPECT_EQ(json["tasks"][0]["schedule"], "untuned");
+
+  const auto table = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--untuned"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("a run on local: "));
+  EXPECT_THAT(table.out, HasSubstr("roofline"));
+}
+
+TEST(PredictCommand, WhatCannotBePredicted) {
+  const auto expect_error = [](const std::vector<std::string>& arguments, const std::string& what) {
+    const auto result = run_cli(arguments);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr(what));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  };
+  expect_error({"predict", "zoo:resnet18:size=64", "--device", "v100"}, "--device v100");
+  expect_error({"predict", "zoo:resnet18:size=64", "--model", "none.model"}, "none.model");
+  expect_error({"predict", "none.onnx"}, "none.onnx");
+  expect_error({"devices", "show", "v100", "--probe"}, "--probe");
+}
+
+}  // namespace
+}  // namespace tensorsmith::tools
