@@ -359,6 +359,7 @@ Result<bool> TuningRun::survey_visit(size_t task) {
     if (space.estimate(space.default_candidate()) > kHopelessEstimate * options_.survey->max_default_seconds)
       return true;
     TS_RETURN_IF_ERROR(measure_default(task));
+    if (finished()) return false;
   }
   if (!(state.default_seconds() <= options_.survey->max_default_seconds)) return true;
   const int64_t before = state.trials(), left = options_.survey->per_task - before;

@@ -136,6 +136,19 @@ TEST(Tune, ASurveyVisitsAllTasks) {
   for (const auto& [text, count] : again.counts) EXPECT_EQ(measurer.counts.count(text), 0U);
 }
 
+// Wherever in a visit the limit is reached.
+TEST(Tune, ASurveyKeepsTheLimit) {
+  for (int trials = 1; trials <= 6; ++trials) {
+    Bench bench;
+    bench.options.survey = Survey{.per_task = 3, .max_default_seconds = 0.5};
+    bench.options.strategy = StrategyKind::kMixed;
+    bench.options.trials = trials;
+    FakeMeasurer measurer(pseudo(), bench.clock);
+    ASSERT_TRUE(bench.run({task("a", matmul(32, 32, 32)), task("b", softmax(4, 32))}, measurer).ok());
+    EXPECT_EQ(measurer.total, trials);
+  }
+}
+
 // A task whose reference program fails ends its own part only.
 TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
   class Refuses final : public measure::Measurer {
