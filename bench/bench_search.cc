@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "learn/cost_model.h"
+#include "sched/trace_traits.h"
 #include "search/pipeline.h"
 #include "search/strategy.h"
 #include "space/design_space.h"
@@ -52,12 +53,14 @@ int run(size_t count) {
   std::printf("design space built in %.2f ms\n", 1e3 * (cpu_seconds() - start));
   const auto options = search::feature_options(*device);
 
-  Stage stages[] = {{"sample"}, {"draft estimate"}, {"trace"}, {"replay"}, {"features"}, {"score"}};
+  Stage stages[] = {{"sample"}, {"draft estimate"}, {"schedule"}, {"features"}, {"score"}};
   const auto timed = [&](size_t stage, auto&& body) {
     const double before = cpu_seconds();
     body();
     stages[stage].seconds += cpu_seconds() - before;
   };
+
+  search::CandidateFeatures extractor(*space, options);
 
   // A model like those of a running search: 400 measured programs.
   Rng rng(1);
@@ -65,9 +68,9 @@ int run(size_t count) {
   std::vector<learn::TrainingProgram> training;
   while (training.size() < 400) {
     const auto c = space->sample(rng);
-    auto sample = search::make_sample(*space, c, options);
-    if (!sample.ok()) continue;
-    kept.push_back(sample->features);
+    auto made = extractor.of(c);
+    if (!made.ok()) continue;
+    kept.push_back(*made);
     training.push_back({kept.back().get(), 0, space->estimate(c)});
   }
   auto trainer = learn::make_gbt_trainer(learn::GbtOptions::online());
@@ -91,21 +94,17 @@ int run(size_t count) {
   });
   std::vector<feature::FeatureMatrix> features;
   size_t refused = 0;
+  sched::Schedule schedule;
+  feature::ScheduleFeatures per_store(options);
   for (const auto& c : candidates) {
-    std::optional<sched::Trace> trace;
-    timed(2, [&] { trace = *space->to_trace(c); });
-    std::optional<sched::Schedule> schedule;
-    timed(3, [&] {
-      auto replayed = sched::replay(workload, *trace);
-      if (replayed.ok()) schedule = std::move(*replayed);
-    });
+    bool legal = false;
+    timed(2, [&] { legal = space->to_schedule(c, schedule).ok(); });
     std::optional<feature::FeatureMatrix> matrix;
-    timed(4, [&] {
-      if (!schedule) return;
-      auto made = feature::extract_per_store(*schedule, options);
+    timed(3, [&] {
+      if (!legal) return;
+      auto made = per_store.per_store(schedule);
       if (made.ok()) matrix = std::move(*made);
     });
-    timed(3, [&] { schedule.reset(); });  // what the pipeline frees belongs to its cost too
     if (!matrix) {
       ++refused;
       continue;
@@ -114,13 +113,16 @@ int run(size_t count) {
   }
   std::vector<learn::Sample> samples;
   for (const auto& f : features) samples.push_back({&f});
-  timed(5, [&] {
+  timed(4, [&] {
     const auto scores = (*model)->predict(samples);
     if (scores.size() != samples.size()) std::abort();
   });
+  size_t winograd = 0;
+  for (const auto& c : candidates) winograd += sched::uses_winograd(*space->to_trace(c)) ? 1 : 0;
   double total = 0;
   for (const auto& stage : stages) total += stage.seconds;
-  std::printf("%zu candidates, %zu refused\n", count, refused);
+  std::printf("%zu candidates, %zu of them with Winograd's filtering, %zu refused\n", count, winograd,
+              refused);
   for (const auto& stage : stages)
     std::printf("  %-15s %8.2f us  %5.1f %%\n", stage.name, 1e6 * stage.seconds / static_cast<double>(count),
                 100 * stage.seconds / total);

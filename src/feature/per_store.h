@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -53,6 +54,22 @@ struct LeafFeatures {
   FeatureMatrix per_store() const;  // the rows, as extract_per_store() returns them
 };
 Result<LeafFeatures> extract_leaves(const sched::Schedule& schedule, const PerStoreOptions& options);
+
+// Both for many schedules: their memory is used again, and what is found out about an operation serves all
+// schedules that hold it. For one thread at a time.
+class ScheduleFeatures {
+ public:
+  explicit ScheduleFeatures(const PerStoreOptions& options);
+  ~ScheduleFeatures();
+
+  Result<FeatureMatrix> per_store(const sched::Schedule& schedule);
+  Result<LeafFeatures> leaves(const sched::Schedule& schedule);
+
+ private:
+  class Walker;
+  std::unique_ptr<Walker> walker_;
+};
+
 // "float_addsub", "B0.bytes", ...: name of column i.
 const char* per_store_column_name(int column);
 

@@ -1,11 +1,12 @@
 // Per-store features of a schedule, straight from its loops: no program is built. The loops are those that
 // lowering would make without guards; index arithmetic is simplified as it is made.
 #include <algorithm>
-#include <optional>
 
 #include "feature/per_store.h"
+#include "feature/shape_cache.h"
 #include "feature/store_collector.h"
-#include "feature/value_ops.h"
+#include "feature/store_values.h"
+#include "sched/regions.h"
 
 namespace tensorsmith::feature {
 
@@ -16,31 +17,41 @@ using sched::Annotation;
 size_t at(int i) { return static_cast<size_t>(i); }
 bool is_thread(Annotation a) { return a >= Annotation::kVThread; }
 
-enum class Truth : uint8_t { kNo, kYes, kOpen };
+}  // namespace
 
-class ScheduleWalker {
+class ScheduleFeatures::Walker {
  public:
-  ScheduleWalker(const sched::Schedule& schedule, const sched::Bounds& bounds, const PerStoreOptions& options)
-      : schedule_(schedule), bounds_(bounds), collector_(options), forms_(collector_.forms()) {}
+  explicit Walker(const PerStoreOptions& options)
+      : collector_(options), forms_(collector_.forms()), store_values_(collector_) {}
 
-  FeatureMatrix run() {
-    walk_roots();
+  Result<FeatureMatrix> per_store(const sched::Schedule& schedule) {
+    TS_RETURN_IF_ERROR(walk_schedule(schedule, false));
     return collector_.finish();
   }
-  LeafFeatures run_leaves() {
-    collector_.keep_leaves();
-    walk_roots();
+  Result<LeafFeatures> leaves(const sched::Schedule& schedule) {
+    TS_RETURN_IF_ERROR(walk_schedule(schedule, true));
     return collector_.finish_leaves();
   }
 
  private:
+  Status walk_schedule(const sched::Schedule& schedule, bool keep_leaves) {
+    TS_RETURN_IF_ERROR(regions_.run(schedule));
+    schedule_ = &schedule;
+    collector_.clear(keep_leaves);
+    store_values_.clear(schedule);
+    temporaries_.clear();
+    walk_roots();
+    return {};
+  }
+
   void walk_roots() {
-    const size_t n = schedule_.stages.size();
+    const size_t n = schedule_->stages.size();
     leaf_values_.resize(n);
+    open_leaves_.resize(n);
     for (size_t s = 0; s < n; ++s) {
-      const sched::Stage& stage = schedule_.stages[s];
+      const sched::Stage& stage = schedule_->stages[s];
       if (stage.is_placeholder() || stage.attach != sched::AttachKind::kRoot) continue;
-      if (!schedule_.is_output(s)) collector_.open_node();  // to the end
+      if (!schedule_->is_output(s)) collector_.open_node();  // to the end
       nest(s);
       allocation(s);
     }
@@ -48,9 +59,9 @@ class ScheduleWalker {
 
   // Allocated is the region computed at a time.
   void allocation(size_t s) {
-    const sched::Stage& stage = schedule_.stages[s];
+    const sched::Stage& stage = schedule_->stages[s];
     int64_t elements = 1;
-    for (size_t d = 0; d < stage.op->spatial.size(); ++d) elements *= bounds_.stages[s].root_extent[d];
+    for (size_t d = 0; d < stage.op->spatial.size(); ++d) elements *= regions_.stage(s).root_extent[d];
     for (const ir::Buffer& output : stage.op->outputs) collector_.allocation(number(output.get()), elements);
   }
 
@@ -58,7 +69,7 @@ class ScheduleWalker {
   // ------------------------------------------------------------------------------------------------
 
   void nest(size_t s) {
-    const sched::Stage& stage = schedule_.stages[s];
+    const sched::Stage& stage = schedule_->stages[s];
     const size_t leaves = stage.leaves.size();
     // The init stands before the first reduce loop, or where the schedule says.
     size_t init_position = leaves;
@@ -71,6 +82,7 @@ class ScheduleWalker {
       }
     }
     leaf_values_[s].assign(stage.iterators.size(), Form());
+    open_leaves_[s].assign(stage.iterators.size(), 0);
     // The pragma stands at the first loop, even if that runs once; TVM drops it where the loop is bound to
     // threads.
     const bool pragma = leaves > 0 && stage.auto_unroll_max_step != 0 &&
@@ -100,7 +112,7 @@ class ScheduleWalker {
   // The loops that all threads share: spatial ones and those bound to threads; reduce loops of one thread are
   // inside.
   void cross_thread(size_t s, size_t position) {
-    const sched::Stage& stage = schedule_.stages[s];
+    const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
       combine_threads(s);
       return;
@@ -114,14 +126,11 @@ class ScheduleWalker {
     const int allocated = attached(s, leaf);
     cross_thread(s, position + 1);
     for (int i = 0; i < allocated; ++i) collector_.close_node();
-    if (opened) {
-      loop_bindings_.pop_back();
-      collector_.leave_loop();
-    }
+    if (opened) close(s, leaf);
   }
 
   void combine_threads(size_t s) {
-    const sched::Stage& stage = schedule_.stages[s];
+    const sched::Stage& stage = schedule_->stages[s];
     const bool parts = std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](int leaf) {
       return is_reduce(stage, leaf) && !is_thread(stage.iterators[at(leaf)].annotation);
     });
@@ -161,7 +170,7 @@ class ScheduleWalker {
   }
 
   void reduce_part(size_t s, size_t position, const std::vector<const ir::BufferNode*>& part) {
-    const sched::Stage& stage = schedule_.stages[s];
+    const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
       store(s, &part);
       return;
@@ -175,23 +184,20 @@ class ScheduleWalker {
     const int allocated = attached(s, leaf);
     reduce_part(s, position + 1, part);
     for (int i = 0; i < allocated; ++i) collector_.close_node();
-    if (opened) {
-      loop_bindings_.pop_back();
-      collector_.leave_loop();
-    }
+    if (opened) close(s, leaf);
   }
 
   void access_first(const ir::BufferNode* buffer, bool write) {
     indices_.assign(1, FormArena::constant(0));
-    add_access(buffer, 0, write);
+    store_values_.add_access(buffer, indices_, write);
   }
 
   // --- loops of other stages
 
   // Enters the loop of a leaf, unless it runs once; returns its value.
   bool open(size_t s, int leaf, bool bind, Form* value) {
-    const sched::Stage& stage = schedule_.stages[s];
-    const int64_t extent = bounds_.stages[s].extents[at(leaf)];
+    const sched::Stage& stage = schedule_->stages[s];
+    const int64_t extent = regions_.stage(s).extents[at(leaf)];
     const Annotation annotation = stage.iterators[at(leaf)].annotation;
     if (extent == 1 && !is_thread(annotation)) {
       *value = FormArena::constant(0);
@@ -199,15 +205,19 @@ class ScheduleWalker {
     }
     *value = collector_.enter_loop(sched::loop_kind(annotation), sched::thread_axis(annotation), extent, 0);
     if (extent == 1) *value = FormArena::constant(0);
-    if (bind) loop_bindings_.emplace_back(bounds_.loop_vars[s][at(leaf)].get(), *value);
+    if (bind) open_leaves_[s][at(leaf)] = 1;
     return true;
+  }
+  void close(size_t s, int leaf) {
+    open_leaves_[s][at(leaf)] = 0;
+    collector_.leave_loop();
   }
 
   // The stages attached to the loop; returns how many nodes of allocations were opened.
   int attached(size_t s, int leaf) {
     int allocated = 0;
     for (size_t t = 0; t < s; ++t) {
-      const sched::Stage& other = schedule_.stages[t];
+      const sched::Stage& other = schedule_->stages[t];
       if (other.attach != sched::AttachKind::kAt || other.attach_stage != static_cast<int>(s) ||
           other.attach_iterator != leaf)
         continue;
@@ -220,7 +230,7 @@ class ScheduleWalker {
   }
 
   void walk(size_t s, size_t position, size_t init_position) {
-    const sched::Stage& stage = schedule_.stages[s];
+    const sched::Stage& stage = schedule_->stages[s];
     const bool reduces = stage.op->has_reduction();
     if (reduces && position == init_position) {
       const auto saved = leaf_values_[s];
@@ -236,15 +246,12 @@ class ScheduleWalker {
     const int allocated = attached(s, leaf);
     walk(s, position + 1, init_position);
     for (int i = 0; i < allocated; ++i) collector_.close_node();
-    if (opened) {
-      loop_bindings_.pop_back();
-      collector_.leave_loop();
-    }
+    if (opened) close(s, leaf);
   }
 
   // Spatial loops from `position` on, of their own, around the stores of the neutral element.
   void init(size_t s, size_t position) {
-    const sched::Stage& stage = schedule_.stages[s];
+    const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
       init_store(s);
       return;
@@ -262,8 +269,8 @@ class ScheduleWalker {
 
   // Global indices of the root axes [0, count), into roots_.
   void root_values(size_t s, size_t count) {
-    const sched::Stage& stage = schedule_.stages[s];
-    const std::vector<int64_t>& extents = bounds_.stages[s].extents;
+    const sched::Stage& stage = schedule_->stages[s];
+    const std::vector<int64_t>& extents = regions_.stage(s).extents;
     values_ = leaf_values_[s];
     for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
       if (const auto* split = std::get_if<sched::SplitRelation>(&*it)) {
@@ -281,19 +288,52 @@ class ScheduleWalker {
       }
     }
     roots_.clear();
-    for (size_t r = 0; r < count; ++r) {
-      const ir::Expr& min = bounds_.stages[s].root_min[r];
-      const Form first = ir::is_int_value(min, 0) ? FormArena::constant(0) : forms_.of(min, loop_bindings_);
-      roots_.push_back(forms_.add(first, values_[r]));
+    for (size_t r = 0; r < count; ++r)
+      roots_.push_back(forms_.add(form_of(regions_.stage(s).root_min[r]), values_[r]));
+  }
+
+  // The first index of a region, as a form over the loops entered.
+  Form form_of(const sched::Sym& sym) {
+    using AtomKind = sched::SymArena::AtomKind;
+    const sched::SymArena& arena = regions_.arena();
+    Form sum;
+    bool first = true;
+    for (const auto& term : arena.terms(sym)) {
+      const auto& atom = arena.atom(term);
+      Form value;
+      switch (atom.kind) {
+        case AtomKind::kLoop: {
+          const auto& loop = arena.loop_at(at(atom.loop));
+          const bool opened = open_leaves_[at(loop.stage)][at(loop.iterator)] != 0;
+          value = opened ? leaf_values_[at(loop.stage)][at(loop.iterator)] : forms_.of(unknown_, {});
+          break;
+        }
+        case AtomKind::kFloorDiv:
+          value = forms_.floordiv(form_of(atom.a), atom.c);
+          break;
+        case AtomKind::kFloorMod:
+          value = forms_.floormod(form_of(atom.a), atom.c);
+          break;
+        case AtomKind::kMin:
+          value = forms_.minimum(form_of(atom.a), form_of(atom.b));
+          break;
+        case AtomKind::kMax:
+          value = forms_.maximum(form_of(atom.a), form_of(atom.b));
+          break;
+      }
+      if (term.coefficient != 1) value = forms_.scale(value, term.coefficient);
+      sum = first ? value : forms_.add(sum, value);
+      first = false;
     }
+    return sym.constant == 0 ? sum : forms_.add(sum, FormArena::constant(sym.constant));
   }
 
   // root_values with what the guards around the statement say: loops may run beyond the region or the tensor.
   // drop_assumptions() before the statement ends.
   void guarded_root_values(size_t s, size_t count) {
     root_values(s, count);
-    const ir::Operation& op = *schedule_.stages[s].op;
-    const sched::StageBounds& bounds = bounds_.stages[s];
+    const ir::Operation& op = *schedule_->stages[s].op;
+    const sched::StageRegion& bounds = regions_.stage(s);
     bool guarded = false;
     for (size_t r = 0; r < count; ++r) {
       const int64_t extent =
@@ -310,71 +350,118 @@ class ScheduleWalker {
     if (guarded) root_values(s, count);
   }
 
-  // A buffer of the workload as it is stored.
-  int number(const ir::BufferNode* buffer) {
-    const int known = collector_.find_buffer(buffer);
-    if (known >= 0) return known;
-    const sched::Layout* layout = layout_of(buffer);
-    if (layout == nullptr) layouts_.push_back(nullptr);
-    if (layout == nullptr) return collector_.buffer(buffer, buffer->shape, buffer->strides);
-    layouts_.push_back(layout);
-    std::vector<int64_t> shape;
-    for (const sched::LayoutDim& d : *layout) shape.push_back(d.extent);
-    return collector_.buffer(buffer, shape, {});
-  }
-
-  const sched::Layout* layout_of(const ir::BufferNode* buffer) const {
-    const int producer = schedule_.producer_of(buffer);
-    if (producer < 0 || !schedule_.stages[at(producer)].layout) return nullptr;
-    return &*schedule_.stages[at(producer)].layout;
-  }
-
-  // Adds an access with the logical indices in indices_[first..].
-  void add_access(const ir::BufferNode* buffer, size_t first, bool write) {
-    const int id = number(buffer);
-    if (const sched::Layout* layout = layouts_[at(id)]) {
-      for (const sched::LayoutDim& d : *layout) {
-        Form digit = forms_.floordiv(indices_[first + at(d.dim)], d.divisor);
-        if (buffer->shape[at(d.dim)] > d.divisor * d.extent) digit = forms_.floormod(digit, d.extent);
-        collector_.add_index(digit);
-      }
-    } else {
-      for (size_t i = first; i < indices_.size(); ++i) collector_.add_index(indices_[i]);
-    }
-    collector_.add_access(id, write);
-    indices_.resize(first);
-  }
+  int number(const ir::BufferNode* buffer) { return store_values_.number(buffer); }
 
   void write_access(const ir::BufferNode* buffer) {
     indices_.clear();
     for (size_t d = 0; d < buffer->shape.size(); ++d) indices_.push_back(forms_.rewritten(roots_[d]));
-    add_access(buffer, 0, true);
+    store_values_.add_access(buffer, indices_, true);
+  }
+
+  // --- stores as they were before
+  // -------------------------------------------------------------------------------
+
+  // Reports the store as it was in an earlier schedule, if it is the same there.
+  bool repeat_store(size_t s, int which, size_t roots) {
+    make_key(s, which, roots);
+    const StoreShape* shape = shapes_.find(key_);
+    if (shape == nullptr) return false;
+    for (const auto& access : shape->accesses) number(access.node);
+    collector_.repeat_store(*shape);
+    return true;
+  }
+
+  // Into key_ all that the shape depends on, so that different stores have different keys. which: the body,
+  // or -1 - the output whose init it is.
+  void make_key(size_t s, int which, size_t roots) {
+    const sched::Stage& stage = schedule_->stages[s];
+    const sched::StageRegion& region = regions_.stage(s);
+    key_.clear();
+    const auto add = [&](int64_t value) { key_.push_back(value); };
+    add(static_cast<int64_t>(reinterpret_cast<uintptr_t>(stage.op.get())));
+    add(which);
+    collector_.append_extents(key_);
+    add(-1);  // no extent
+    for (int leaf : stage.leaves) add(leaf * 256 + depth_of(leaf_values_[s][at(leaf)]));
+    add(-1);
+    key_.insert(key_.end(), region.extents.begin(), region.extents.end());
+    for (const sched::Relation& relation : stage.relations) {
+      const auto* split = std::get_if<sched::SplitRelation>(&relation);
+      const auto& parts =
+          split != nullptr ? split->children : std::get<sched::FuseRelation>(relation).parents;
+      add(split != nullptr ? split->parent : -1 - std::get<sched::FuseRelation>(relation).child);
+      add(static_cast<int64_t>(parts.size()));
+      key_.insert(key_.end(), parts.begin(), parts.end());
+    }
+    for (size_t r = 0; r < roots; ++r) {
+      add_sym(region.root_min[r]);
+      add(region.root_extent[r] * 2 + region.root_may_leave[r]);
+    }
+    for (const auto& tensor : stage.reads->tensors()) add_layout(tensor.buffer);
+    for (const auto& output : stage.op->outputs) add_layout(output.get());
+  }
+
+  // 0: the value is constant.
+  int64_t depth_of(const Form& leaf) const {
+    return leaf.is_constant() ? 0 : 1 + forms_.atom(forms_.terms(leaf)[0]).depth;
+  }
+
+  void add_sym(const sched::Sym& sym) {
+    const sched::SymArena& arena = regions_.arena();
+    key_.push_back(sym.constant);
+    key_.push_back(sym.count);
+    for (const auto& term : arena.terms(sym)) {
+      const auto& atom = arena.atom(term);
+      key_.push_back(term.coefficient);
+      key_.push_back(static_cast<int64_t>(atom.kind));
+      if (atom.kind == sched::SymArena::AtomKind::kLoop) {
+        const auto& loop = arena.loop_at(at(atom.loop));
+        const bool opened = open_leaves_[at(loop.stage)][at(loop.iterator)] != 0;
+        key_.push_back(opened ? depth_of(leaf_values_[at(loop.stage)][at(loop.iterator)]) : -1);
+      } else {
+        key_.push_back(atom.c);
+        add_sym(atom.a);
+        add_sym(atom.b);
+      }
+    }
+  }
+
+  void add_layout(const ir::BufferNode* buffer) {
+    const sched::Layout* layout = store_values_.layout(buffer);
+    key_.push_back(layout == nullptr ? -1 : static_cast<int64_t>(layout->size()));
+    if (layout == nullptr) return;
+    for (const sched::LayoutDim& d : *layout) {
+      key_.push_back(d.dim);
+      key_.push_back(d.divisor);
+      key_.push_back(d.extent);
+    }
   }
 
   void init_store(size_t s) {
-    const ir::Operation& op = *schedule_.stages[s].op;
+    const ir::Operation& op = *schedule_->stages[s].op;
     const auto saved = forms_.mark();
-    for (const ir::Buffer& output : op.outputs) {
+    for (size_t b = 0; b < op.outputs.size(); ++b) {
+      if (repeat_store(s, -1 - static_cast<int>(b), op.spatial.size())) continue;
       guarded_root_values(s, op.spatial.size());
-      collector_.begin_store(number(output.get()));
-      write_access(output.get());
+      const ir::BufferNode* output = op.outputs[b].get();
+      collector_.begin_store(number(output));
+      write_access(output);
       forms_.drop_assumptions();
       collector_.end_store({});
+      shapes_.keep(key_, schedule_->stages[s].op, collector_.shape());
     }
     forms_.rollback(saved);
   }
 
   // temporaries: scalars that take the reduction's value instead of the outputs.
   void store(size_t s, const std::vector<const ir::BufferNode*>* temporaries = nullptr) {
-    const ir::Operation& op = *schedule_.stages[s].op;
+    const ir::Operation& op = *schedule_->stages[s].op;
     const auto saved = forms_.mark();
     for (size_t b = 0; b < op.bodies.size(); ++b) {
-      guarded_root_values(s, op.spatial.size() + op.reduce.size());
-      axis_bindings_.clear();
-      for (size_t r = 0; r < roots_.size(); ++r) {
-        const ir::Axis& axis = r < op.spatial.size() ? op.spatial[r] : op.reduce[r - op.spatial.size()];
-        axis_bindings_.emplace_back(axis.var.get(), roots_[r]);
-      }
+      const size_t roots = op.spatial.size() + op.reduce.size();
+      if (temporaries == nullptr && repeat_store(s, static_cast<int>(b), roots)) continue;
+      guarded_root_values(s, roots);
+      store_values_.begin(schedule_->stages[s], roots_);
       OpCounts ops;
       if (temporaries != nullptr) {
         collector_.begin_store(number((*temporaries)[b]));
@@ -387,9 +474,10 @@ class ScheduleWalker {
         write_access(output);
         if (op.has_reduction()) update(op, output, ops);
       }
-      visit_value(op.bodies[b], ops);
+      store_values_.visit_value(op.bodies[b], ops);
       forms_.drop_assumptions();
       collector_.end_store(ops);
+      if (temporaries == nullptr) shapes_.keep(key_, schedule_->stages[s].op, collector_.shape());
     }
     forms_.rollback(saved);
   }
@@ -422,215 +510,43 @@ class ScheduleWalker {
     indices_.clear();
     for (size_t d = 0; d < output->shape.size(); ++d) {
       indices_.push_back(forms_.rewritten(roots_[d]));
-      count_form(indices_.back(), ops);
+      store_values_.count_form(indices_.back(), ops);
     }
-    add_access(output, 0, false);
+    store_values_.add_access(output, indices_, false);
   }
 
-  // Operations of the form when it is written out as an expression.
-  void count_form(const Form& form, OpCounts& ops) {
-    int parts = form.constant != 0 || form.count == 0 ? 1 : 0;
-    bool first = true;
-    for (uint32_t i = 0; i < form.count; ++i) {
-      const FormArena::Term term = forms_.terms(form)[i];
-      ++parts;
-      if (term.coefficient != 1 && !(term.coefficient == -1 && !first)) ops.add(kMul, false);
-      first = false;
-      count_atom(term, ops);
-    }
-    ops.add(kAddSub, false, parts - 1);
-  }
-
-  void count_atom(const FormArena::Term& term, OpCounts& ops) {
-    const FormArena::Atom atom = forms_.atom(term);
-    switch (atom.kind) {
-      case FormArena::Kind::kLoop:
-        return;
-      case FormArena::Kind::kFloorDiv:
-      case FormArena::Kind::kFloorMod:
-        ops.add(kDivMod, false);
-        return count_form(atom.a, ops);
-      case FormArena::Kind::kMin:
-      case FormArena::Kind::kMax:
-        ops.add(kCompare, false);
-        count_form(atom.a, ops);
-        return count_form(atom.b, ops);
-      case FormArena::Kind::kEither:
-      case FormArena::Kind::kOpaque:
-        return visit_tree(*atom.expr, ops);
-    }
-  }
-
-  // --- expressions of the body
-  // --------------------------------------------------------------------------------
-
-  // Adds the reads and, to ops, the operations that remain after simplification.
-  void visit_value(const ir::Expr& e, OpCounts& ops) {
-    if (e.dtype() == ir::DType::kI64) return count_form(forms_.of(e, axis_bindings_), ops);
-    if (e.dtype() == ir::DType::kBool) {
-      condition(e, ops);
-      return;
-    }
-    visit_tree(e, ops);
-  }
-
-  void visit_tree(const ir::Expr& e, OpCounts& ops) {
-    ir::visit(ir::overloaded{
-                  [](const ir::IntImm&) {},
-                  [](const ir::FloatImm&) {},
-                  [](const ir::VarRef&) {},
-                  [&](const ir::Unary& unary) {
-                    count_unary(unary.op, e.dtype(), ops);
-                    visit_value(unary.a, ops);
-                  },
-                  [&](const ir::Binary& binary) {
-                    if (const auto divisor = constant_divisor(binary)) {
-                      if (*divisor != 1) ops.add(kMul, true);
-                      visit_value(binary.a, ops);
-                      return;
-                    }
-                    count_binary(binary.op, binary.a.dtype(), ops);
-                    visit_value(binary.a, ops);
-                    visit_value(binary.b, ops);
-                  },
-                  [&](const ir::Select& select) {
-                    OpCounts of_condition;
-                    const Truth truth = condition(select.condition, of_condition);
-                    if (truth != Truth::kNo) visit_value(select.a, ops);
-                    if (truth != Truth::kYes) visit_value(select.b, ops);
-                    if (truth != Truth::kOpen) return;
-                    ops.add(of_condition);
-                    count_select(select, e.dtype(), ops);
-                  },
-                  [&](const ir::Cast& cast) { visit_value(cast.a, ops); },
-                  [&](const ir::Call& call) {
-                    ops.add(kMathFunction, ir::is_float(e.dtype()));
-                    for (const ir::Expr& arg : call.args) visit_value(arg, ops);
-                  },
-                  [&](const ir::Load& load) {
-                    const size_t first = indices_.size();
-                    for (const ir::Expr& index : load.indices) {
-                      const Form form = forms_.rewritten(forms_.of(index, axis_bindings_));
-                      indices_.push_back(form);
-                    }
-                    // Reads inside of the indices come after this one; its own go to the collector first.
-                    nested_.assign(indices_.begin() + static_cast<std::ptrdiff_t>(first), indices_.end());
-                    const std::vector<Form> own = nested_;
-                    add_access(load.buffer.get(), first, false);
-                    for (const Form& form : own) count_form(form, ops);
-                  },
-              },
-              e);
-  }
-
-  // x / c of floats is a product to TVM, and nothing for c = 1; c may be an integer that turns out to be
-  // constant.
-  std::optional<double> constant_divisor(const ir::Binary& binary) {
-    if (binary.op != ir::BinaryOp::kDiv || !ir::is_float(binary.a.dtype())) return std::nullopt;
-    if (const auto* imm = ir::as<ir::FloatImm>(binary.b)) return imm->value;
-    const auto* cast = ir::as<ir::Cast>(binary.b);
-    if (cast == nullptr || cast->a.dtype() != ir::DType::kI64) return std::nullopt;
-    const auto value = constant_value(cast->a);
-    return value ? std::optional<double>(static_cast<double>(*value)) : std::nullopt;
-  }
-  std::optional<int64_t> constant_value(const ir::Expr& e) {
-    const auto* binary = ir::as<ir::Binary>(e);
-    if (binary != nullptr && binary->op == ir::BinaryOp::kMul) {  // of two sums that are constant
-      const auto a = constant_value(binary->a), b = constant_value(binary->b);
-      return a && b ? std::optional<int64_t>(*a * *b) : std::nullopt;
-    }
-    const Form form = forms_.of(e, axis_bindings_);
-    return form.is_constant() ? std::optional<int64_t>(form.constant) : std::nullopt;
-  }
-
-  Truth condition(const ir::Expr& e, OpCounts& ops) {
-    if (const auto* imm = ir::as<ir::IntImm>(e)) return imm->value != 0 ? Truth::kYes : Truth::kNo;
-    if (const auto* unary = ir::as<ir::Unary>(e); unary != nullptr && unary->op == ir::UnaryOp::kNot) {
-      const Truth inner = condition(unary->a, ops);
-      if (inner == Truth::kOpen) ++ops.counts[kBoolOp];
-      return inner == Truth::kOpen ? inner : inner == Truth::kYes ? Truth::kNo : Truth::kYes;
-    }
-    const auto* binary = ir::as<ir::Binary>(e);
-    if (binary != nullptr && (binary->op == ir::BinaryOp::kAnd || binary->op == ir::BinaryOp::kOr)) {
-      const Truth decides = binary->op == ir::BinaryOp::kAnd ? Truth::kNo : Truth::kYes;
-      OpCounts left, right;
-      const Truth a = condition(binary->a, left), b = condition(binary->b, right);
-      if (a == decides || b == decides) return decides;
-      if (a == Truth::kOpen) ops.add(left);
-      if (b == Truth::kOpen) ops.add(right);
-      if (a != Truth::kOpen || b != Truth::kOpen) return a == Truth::kOpen ? a : b;
-      ++ops.counts[kBoolOp];
-      return Truth::kOpen;
-    }
-    if (binary != nullptr && ir::is_comparison(binary->op) && binary->a.dtype() == ir::DType::kI64) {
-      const Form difference =
-          forms_.add(forms_.of(binary->a, axis_bindings_), forms_.of(binary->b, axis_bindings_), -1);
-      const Truth truth = compare(binary->op, forms_.range(difference));
-      if (truth == Truth::kOpen) count_comparison(difference, ops);
-      return truth;
-    }
-    visit_tree(e, ops);
-    return Truth::kOpen;
-  }
-
-  // difference op 0
-  static Truth compare(ir::BinaryOp op, const ValueRange& d) {
-    const auto decide = [](bool always, bool never) {
-      return always ? Truth::kYes : never ? Truth::kNo : Truth::kOpen;
-    };
-    switch (op) {
-      case ir::BinaryOp::kLt:
-        return decide(d.max < 0, d.min >= 0);
-      case ir::BinaryOp::kLe:
-        return decide(d.max <= 0, d.min > 0);
-      case ir::BinaryOp::kGt:
-        return decide(d.min > 0, d.max <= 0);
-      case ir::BinaryOp::kGe:
-        return decide(d.min >= 0, d.max < 0);
-      case ir::BinaryOp::kEq:
-        return decide(d.min == 0 && d.max == 0, d.min > 0 || d.max < 0);
-      case ir::BinaryOp::kNe:
-        return decide(d.min > 0 || d.max < 0, d.min == 0 && d.max == 0);
-      default:
-        return Truth::kOpen;
-    }
-  }
-
-  // A comparison written with the terms spread over both sides so that no coefficient is negative.
-  void count_comparison(const Form& difference, OpCounts& ops) {
-    ops.add(kCompare, false);
-    int left = 0, right = 0;
-    for (uint32_t i = 0; i < difference.count; ++i) {
-      const FormArena::Term term = forms_.terms(difference)[i];
-      ++(term.coefficient > 0 ? left : right);
-      if (term.coefficient != 1 && term.coefficient != -1) ops.add(kMul, false);
-      count_atom(term, ops);
-    }
-    if (difference.constant != 0) ++(left == 0 ? left : right);
-    ops.add(kAddSub, false, std::max(left - 1, 0) + std::max(right - 1, 0));
-  }
-
-  const sched::Schedule& schedule_;
-  const sched::Bounds& bounds_;
+  const sched::Schedule* schedule_ = nullptr;
+  sched::RegionInference regions_;
   StoreCollector collector_;
   FormArena& forms_;
+  StoreValues store_values_;
   std::vector<std::vector<Form>> leaf_values_;  // by stage and iterator; leaves only
-  std::vector<Binding> loop_bindings_, axis_bindings_;
-  std::vector<const sched::Layout*> layouts_;  // by the collector's buffer number; null: as declared
-  std::vector<ir::Buffer> temporaries_;        // of reductions across threads
-  std::vector<Form> values_, roots_, indices_, nested_;
+  std::vector<std::vector<char>> open_leaves_;  // the same: inside the leaf's loop
+  std::vector<ir::Buffer> temporaries_;         // of reductions across threads
+  const ir::Expr unknown_ = ir::Var("?");       // a loop that is not entered
+  std::vector<Form> values_, roots_, indices_;
+  ShapeCache shapes_;
+  std::vector<int64_t> key_;
 };
 
-}  // namespace
+ScheduleFeatures::ScheduleFeatures(const PerStoreOptions& options)
+    : walker_(std::make_unique<Walker>(options)) {}
+ScheduleFeatures::~ScheduleFeatures() = default;
+
+Result<FeatureMatrix> ScheduleFeatures::per_store(const sched::Schedule& schedule) {
+  return walker_->per_store(schedule);
+}
+
+Result<LeafFeatures> ScheduleFeatures::leaves(const sched::Schedule& schedule) {
+  return walker_->leaves(schedule);
+}
 
 Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options) {
-  TS_ASSIGN_OR_RETURN(const sched::Bounds bounds, sched::infer_bounds(schedule));
-  return ScheduleWalker(schedule, bounds, options).run();
+  return ScheduleFeatures(options).per_store(schedule);
 }
 
 Result<LeafFeatures> extract_leaves(const sched::Schedule& schedule, const PerStoreOptions& options) {
-  TS_ASSIGN_OR_RETURN(const sched::Bounds bounds, sched::infer_bounds(schedule));
-  return ScheduleWalker(schedule, bounds, options).run_leaves();
+  return ScheduleFeatures(options).leaves(schedule);
 }
 
 FeatureMatrix LeafFeatures::per_store() const {

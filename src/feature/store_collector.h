@@ -26,6 +26,26 @@ struct OpCounts {
 inline constexpr int kAddSub = 1, kMul = 2, kDivMod = 3, kCompare = 4, kMathFunction = 5, kBoolOp = 14,
                      kSelectOp = 15;
 
+enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
+
+// What a store does in the loops around it, whatever is beside it: the same again where these loops have the
+// same lengths and the indices are the same.
+struct StoreShape {
+  struct Access {
+    const ir::BufferNode* node = nullptr;
+    int buffer = 0;  // the collector's number
+    AccessType type = AccessType::kRead;
+    uint64_t loops = 0;  // bit d: the loop at depth d moves it
+    // The depth of the innermost loop that moves it in memory, -1: none, and by how many elements.
+    int moved_by = -1;
+    int64_t stride = 0;
+  };
+  OpCounts ops;
+  std::vector<Access> accesses;   // the written buffer first
+  std::vector<int64_t> elements;  // touched in one execution of each loop: from the innermost, by access
+  std::vector<int64_t> written_region;  // by dimension of the written buffer, all loops running
+};
+
 class StoreCollector {
  public:
   static constexpr int kMaxLoops = 64;
@@ -39,8 +59,8 @@ class StoreCollector {
              const std::vector<int64_t>& strides);
   int find_buffer(const ir::BufferNode* node) const;  // -1: new
 
-  // Keeps each store's own row too, for finish_leaves().
-  void keep_leaves() { keeps_leaves_ = true; }
+  // Begins another program. keep_leaves: each store's own row too, for finish_leaves().
+  void clear(bool keep_leaves);
 
   // A node of the syntax tree that is no loop and no store: an allocation around what follows.
   void open_node() { ++tree_position_, ++tree_nodes_; }
@@ -55,12 +75,23 @@ class StoreCollector {
   // The buffer is allocated inside the present loops; after its stores.
   void allocation(int buffer, int64_t elements);
 
-  // One store: begin, its write and reads (index by index), end.
+  // One store: begin, its write and reads (index by index), end. The number of an index is good until the
+  // store ends: what many reads have in common is given once and then by its number.
   void begin_store(int buffer);
-  void add_index(const Form& index) { pending_.push_back(index); }
-  // The indices since the last access; a read of the written buffer makes the store an update.
-  void add_access(int buffer, bool write);
+  int add_index(const Form& index);
+  void add_known_index(int number) { pending_.push_back(number); }
+  // The indices since the last access; a read of the written buffer makes the store an update. count:
+  // accesses of the buffer, whose indices stand one after the other.
+  void add_access(int buffer, bool write, int count = 1);
   void end_store(const OpCounts& ops);
+  // Of the store that ended last.
+  const StoreShape& shape() const { return shape_; }
+  // A whole store, of a shape that was found before. Its buffers must have numbers.
+  void repeat_store(const StoreShape& shape);
+  // The lengths of the loops entered.
+  void append_extents(std::vector<int64_t>& out) const {
+    for (const Loop& loop : loops_) out.push_back(loop.extent);
+  }
 
   // The buffer is written by a reduction across threads. That is a leaf, but no store to TVM: the row has the
   // allocation's numbers only.
@@ -70,7 +101,7 @@ class StoreCollector {
   LeafFeatures finish_leaves() const;
 
  private:
-  enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
+  static constexpr size_t kRowBuffers = 5, kCurvePoints = 10;
   enum class ReuseType : uint8_t { kLoopMultipleRead, kSerialMultipleReadWrite, kNone };
 
   struct BufferInfo {
@@ -97,9 +128,9 @@ class StoreCollector {
     AnnotationFeatures vectorize, unroll, parallel;
     bool gpu = false;
     std::array<float, 7> threads{};
-    std::array<AccessFeatures, 5> accesses;
+    std::array<AccessFeatures, kRowBuffers> accesses;
     size_t access_count = 0;
-    std::array<float, 10> curve{};
+    std::array<float, kCurvePoints> curve{};
     float alloc_size = 0, alloc_product = 0, alloc_outer = 0, alloc_inner = 0;
     float outer_product = 0, loop_count = 0, unroll_step = 0;
   };
@@ -139,28 +170,37 @@ class StoreCollector {
     ValueRange range;    // while the loops entered so far run
   };
   struct Tuple {
-    size_t first = 0;  // in indices_
+    size_t first = 0;  // in tuple_indices_
     int next = -1;     // of the same access
   };
+  // Of the store whose accesses are being reported.
   struct Access {
     int buffer = 0;
     AccessType type = AccessType::kRead;
     int first_tuple = 0, last_tuple = 0;
     uint64_t loops = 0;
     int64_t elements = 0;  // touched while the loops entered so far run
+    size_t first_dim = 0;  // in dims_
+  };
+  // The different indices of an access in one dimension: dim_indices_[begin, begin + count).
+  struct Dim {
+    uint32_t begin = 0, count = 0;
   };
 
   Row& row_of(int buffer);
   void describe(Row& row);
   size_t take_touches(bool thread);
   void enter_level(int level);
+  void collect_dims();
   int64_t box_of(const Access& access, std::vector<int64_t>* lengths) const;
-  void touch_regions(const OpCounts& ops);
+  void measure();
+  void finish_store();
+  void touch_regions();
   const Touch& touch_of(size_t level, int buffer) const;
   void access_features(Row& row);
-  AccessFeatures features_of(const Access& access) const;
+  AccessFeatures features_of(const StoreShape::Access& access) const;
   int64_t stride_of(const Access& access, size_t loop) const;
-  void reuse(const Access& access, AccessFeatures& out) const;
+  void reuse(const StoreShape::Access& access, AccessFeatures& out) const;
   void intensity_curve(Row& row) const;
   float intensity(size_t i) const { return bytes_list_[i] > 0 ? ops_list_[i] / bytes_list_[i] : 0; }
   static void keep_annotation(AnnotationFeatures& row, const AnnotationFeatures& current);
@@ -170,10 +210,12 @@ class StoreCollector {
 
   const PerStoreOptions options_;
   FormArena forms_;
-  std::vector<BufferInfo> buffers_;
+  std::vector<BufferInfo> buffers_;  // the first num_buffers_; the rest is memory for more
+  size_t num_buffers_ = 0;
   std::vector<Row> rows_;
   std::vector<Loop> loops_;
-  std::vector<LoopTouches> touches_;
+  std::vector<LoopTouches> touches_;  // so are the first num_touches_
+  size_t num_touches_ = 0;
   std::vector<size_t> free_touches_, free_thread_touches_;  // the last ones left at the end
   std::vector<Leaf> leaves_;
   bool keeps_leaves_ = false;
@@ -186,11 +228,14 @@ class StoreCollector {
 
   // Of the current store.
   int stored_buffer_ = -1;
-  std::vector<Form> pending_;
-  std::vector<Index> indices_;
+  std::vector<int> pending_;    // of the next access: numbers of indices
+  std::vector<Index> indices_;  // different ones
   std::vector<Tuple> tuples_;
+  std::vector<int> tuple_indices_;
+  std::vector<Dim> dims_;
+  std::vector<int> dim_indices_;
   std::vector<Access> accesses_;  // the written buffer first
-  std::vector<int64_t> written_region_;
+  StoreShape shape_;
   std::vector<float> ops_list_, bytes_list_;
   std::vector<AccessFeatures> features_;
 };

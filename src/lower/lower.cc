@@ -155,8 +155,8 @@ class ProgramBuilder {
         root = static_cast<size_t>(schedule_.stages[root].attach_stage);
       }
       const auto nest = static_cast<size_t>(std::find(roots_.begin(), roots_.end(), root) - roots_.begin());
-      for (const ir::Load* load : *reader.loads) {
-        if (const auto it = writer.find(load->buffer.get()); it != writer.end()) {
+      for (const sched::Reads::Tensor& read : reader.reads->tensors()) {
+        if (const auto it = writer.find(read.buffer); it != writer.end()) {
           last_use_[it->second] = std::max(last_use_[it->second], nest + 1);
         }
       }

@@ -10,12 +10,20 @@ int stage_of(const Step& step) {
   return std::visit([](const auto& s) { return s.stage; }, step);
 }
 
-Status apply_step(Schedule& schedule, const Step& step, std::span<const Step> earlier) {
+template <class T>
+constexpr bool kRewrites =
+    std::is_same_v<T, CacheRead> || std::is_same_v<T, CacheWrite> || std::is_same_v<T, ComputeInline>;
+
+}  // namespace
+
+Status apply(Schedule& schedule, const Step& step, std::span<const Step> earlier, Rewrites& rewrites) {
   Status status = std::visit(
       [&](const auto& s) -> Status {
         using T = std::decay_t<decltype(s)>;
         if constexpr (std::is_same_v<T, FollowSplit> || std::is_same_v<T, FollowFusedSplit>) {
           return primitives::apply(schedule, s, earlier);
+        } else if constexpr (kRewrites<T>) {
+          return primitives::apply(schedule, s, rewrites);
         } else {
           return primitives::apply(schedule, s);
         }
@@ -30,14 +38,13 @@ Status apply_step(Schedule& schedule, const Step& step, std::span<const Step> ea
   return error;
 }
 
-}  // namespace
-
 ScheduleBuilder::ScheduleBuilder(const ir::Workload& workload) : schedule_(Schedule::create(workload)) {}
 
 ScheduleBuilder::ScheduleBuilder(Schedule fresh) : schedule_(std::move(fresh)) {}
 
 Status ScheduleBuilder::apply(const Step& step) {
-  TS_RETURN_IF_ERROR(apply_step(schedule_, step, trace_.steps));
+  Rewrites rewrites;
+  TS_RETURN_IF_ERROR(sched::apply(schedule_, step, trace_.steps, rewrites));
   trace_.steps.push_back(step);
   return {};
 }
@@ -48,7 +55,9 @@ Result<Schedule> replay(const ir::Workload& workload, const Trace& trace) {
 
 Result<Schedule> replay(Schedule fresh, const Trace& trace) {
   const std::span<const Step> steps(trace.steps);
-  for (size_t i = 0; i < steps.size(); ++i) TS_RETURN_IF_ERROR(apply_step(fresh, steps[i], steps.first(i)));
+  Rewrites rewrites;
+  for (size_t i = 0; i < steps.size(); ++i)
+    TS_RETURN_IF_ERROR(apply(fresh, steps[i], steps.first(i), rewrites));
   return fresh;
 }
 

@@ -2,9 +2,8 @@
 // region from the reads inside its attach point.
 #include <algorithm>
 
+#include "sched/regions.h"
 #include "sched/relations.h"
-#include "sched/schedule.h"
-#include "sched/symbolic.h"
 
 namespace tensorsmith::sched {
 
@@ -26,346 +25,369 @@ bool shared_by(Annotation annotation, ir::MemoryScope scope) {
   return false;
 }
 
-class Inference {
- public:
-  explicit Inference(const Schedule& schedule) : schedule_(schedule) {}
+// Elements outside the tensor are never read, so a range may shrink to it where it is known to stick out.
+SymRange clip(SymRange range, int64_t extent) {
+  if (range.width >= extent) return SymArena::full(extent);
+  if (!range.min.is_constant()) return range;
+  const int64_t low = std::clamp<int64_t>(range.min.constant, 0, extent - 1);
+  const int64_t high = std::clamp<int64_t>(range.min.constant + range.width - 1, 0, extent - 1);
+  return {SymArena::constant(low), high - low + 1};
+}
 
-  Result<Bounds> run() {
-    const size_t n = schedule_.stages.size();
-    bounds_.stages.resize(n);
-    bounds_.loop_vars.resize(n);
-    loops_.resize(n);
-    root_min_.resize(n);
-    for (size_t s = n; s-- > 0;) {
-      const Stage& stage = schedule_.stages[s];
-      if (stage.is_placeholder() || stage.attach == AttachKind::kInlined) continue;
-      TS_RETURN_IF_ERROR(infer_region(s));
-      StageBounds& out = bounds_.stages[s];
-      out.extents.reserve(stage.iterators.size());
-      out.extents = out.root_extent;
-      pass_down_extents(stage, out.extents);
-      make_loops(s);
-    }
-    // Minima as expressions only now, when all variables exist.
-    for (size_t s = 0; s < n; ++s) {
-      StageBounds& out = bounds_.stages[s];
-      out.root_min.reserve(root_min_[s].size());
-      for (const Sym& min : root_min_[s])
-        out.root_min.push_back(
-            min.is_constant() && min.constant == 0 ? zero_ : arena_.to_expr(min, bounds_.loop_vars));
-    }
-    return std::move(bounds_);
-  }
-
- private:
-  Status infer_region(size_t s) {
-    const Stage& stage = schedule_.stages[s];
-    StageBounds& out = bounds_.stages[s];
-    const size_t roots = stage.num_roots();
-    root_min_[s].assign(roots, SymArena::constant(0));
-    out.root_extent.reserve(roots);
-    for (const ir::Axis& axis : stage.op->spatial) out.root_extent.push_back(axis.extent);
-    for (const ir::Axis& axis : stage.op->reduce) out.root_extent.push_back(axis.extent);
-    out.root_may_leave.assign(roots, 0);
-    if (stage.attach == AttachKind::kRoot) return {};
-    TS_RETURN_IF_ERROR(mark_inside(s));
-
-    const size_t rank = stage.op->spatial.size();
-    region_.assign(rank, SymRange{SymArena::constant(0), 0});
-    bool read = false;
-    for (size_t r = s + 1; r < schedule_.stages.size(); ++r) {
-      const Stage& reader = schedule_.stages[r];
-      if (reader.attach == AttachKind::kInlined) continue;
-      bool axes_known = false;
-      for (const ir::Load* load : *reader.loads) {
-        const auto& outs = stage.op->outputs;
-        if (std::find(outs.begin(), outs.end(), load->buffer) == outs.end()) continue;
-        if (!axes_known) {
-          TS_RETURN_IF_ERROR(check_in_scope(s, r));
-          pass_up(r);
-          axes_known = true;
-        }
-        for (size_t d = 0; d < rank; ++d) {
-          const int64_t extent = stage.op->spatial[d].extent;
-          arena_.clear_overflow();
-          SymRange range = SymArena::full(extent);
-          if (SymRange value; eval(*reader.op, load->indices[d], &value) && !arena_.overflowed())
-            range = clip(value, extent);
-          region_[d] = read ? clip(arena_.unite(region_[d], range), extent) : range;
-          if (arena_.overflowed()) region_[d] = SymArena::full(extent);
-        }
-        read = true;
-      }
-    }
-    if (!read) return error(s, "is attached but no stage reads it; compute it at root");
-    for (size_t d = 0; d < rank; ++d) {
-      const int64_t extent = stage.op->spatial[d].extent;
-      const SymRange& range = region_[d];
-      root_min_[s][d] = range.min;
-      out.root_extent[d] = range.width;
-      out.root_may_leave[d] =
-          arena_.tight_lowest(range.min) < 0 || arena_.tight_highest(range.min) + range.width > extent ? 1
-                                                                                                       : 0;
-    }
-    return {};
-  }
-
-  // Elements outside the tensor are never read, so a range may shrink to it where it is known to stick out.
-  static SymRange clip(SymRange range, int64_t extent) {
-    if (range.width >= extent) return SymArena::full(extent);
-    if (!range.min.is_constant()) return range;
-    const int64_t low = std::clamp<int64_t>(range.min.constant, 0, extent - 1);
-    const int64_t high = std::clamp<int64_t>(range.min.constant + range.width - 1, 0, extent - 1);
-    return {SymArena::constant(low), high - low + 1};
-  }
-
-  // inside_[loop] = 1 for loops that range while stage s's region is fixed: all but those around its attach
-  // point, and of these the ones whose iterations share its memory.
-  Status mark_inside(size_t s) {
-    const Stage& stage = schedule_.stages[s];
-    inside_.assign(arena_.num_loops(), 1);
-    int at = stage.attach_stage;
-    int iterator = stage.attach_iterator;
-    while (at >= 0) {
-      if (static_cast<size_t>(at) >= schedule_.stages.size() || static_cast<size_t>(at) <= s)
-        return error(s, "is attached to a stage that does not follow it");
-      const Stage& target = schedule_.stages[static_cast<size_t>(at)];
-      const int position = target.leaf_position(iterator);
-      if (target.attach == AttachKind::kInlined || position < 0)
-        return error(s, "is attached to a loop that does not exist");
-      for (int i = 0; i <= position; ++i) {
-        const auto leaf = static_cast<size_t>(target.leaves[static_cast<size_t>(i)]);
-        const int loop = loops_[static_cast<size_t>(at)][leaf].index;
-        if (loop >= 0 && !shared_by(target.iterators[leaf].annotation, stage.scope))
-          inside_[static_cast<size_t>(loop)] = 0;
-      }
-      if (target.attach != AttachKind::kAt) break;
-      iterator = target.attach_iterator;
-      at = target.attach_stage;
-    }
-    return {};
-  }
-
-  Status check_in_scope(size_t s, size_t reader) const {
-    const Stage& stage = schedule_.stages[s];
-    const Stage& target = schedule_.stages[static_cast<size_t>(stage.attach_stage)];
-    const int position = target.leaf_position(stage.attach_iterator);
-    const Stage* at = &schedule_.stages[reader];
-    if (at == &target) return {};
-    while (at->attach == AttachKind::kAt) {
-      const Stage* next = &schedule_.stages[static_cast<size_t>(at->attach_stage)];
-      if (next == &target) {
-        if (next->leaf_position(at->attach_iterator) >= position) return {};
-        break;
-      }
-      at = next;
-    }
-    return error(
-        s, "is read by stage '" + schedule_.stages[reader].op->name + "' outside the loop it is attached to");
-  }
-
-  Error error(size_t s, std::string reason) const {
-    return {ErrorCode::kIllegal, "stage '" + schedule_.stages[s].op->name + "'", std::move(reason)};
-  }
-
-  void make_loops(size_t s) {
-    const Stage& stage = schedule_.stages[s];
-    const std::vector<int64_t>& extents = bounds_.stages[s].extents;
-    loops_[s].resize(stage.iterators.size());
-    bounds_.loop_vars[s].resize(stage.iterators.size());
-    for (int leaf : stage.leaves) {
-      const auto i = static_cast<size_t>(leaf);
-      bounds_.loop_vars[s][i] = ir::Var(stage.iterators[i].name);
-      if (extents[i] <= 1) continue;
-      loops_[s][i].index = static_cast<int>(arena_.num_loops());
-      loops_[s][i].value = arena_.loop(static_cast<int>(s), leaf, extents[i]);
-    }
-  }
-
-  // axes_[iterator] = the values of reader r's iterators while the loops inside_ run; the first ones are
-  // those of its root axes, to which root_min is added.
-  void pass_up(size_t r) {
-    const Stage& stage = schedule_.stages[r];
-    const std::vector<int64_t>& extents = bounds_.stages[r].extents;
-    axes_.assign(stage.iterators.size(), SymArena::point(SymArena::constant(0)));
-    for (int leaf : stage.leaves) {
-      const auto i = static_cast<size_t>(leaf);
-      const Loop& loop = loops_[r][i];
-      if (loop.index < 0) continue;
-      // Loops made after inside_ was sized do not exist: readers are handled before producers.
-      axes_[i] = inside_[static_cast<size_t>(loop.index)] != 0 ? SymArena::full(extents[i])
-                                                               : SymArena::point(loop.value);
-    }
-    for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
-      if (const auto* split = std::get_if<SplitRelation>(&*it)) {
-        const auto parent = static_cast<size_t>(split->parent);
-        int64_t stride = 1;
-        SymRange sum = axes_[static_cast<size_t>(split->children.back())];
-        constexpr int64_t kMaxStride = int64_t{1} << 40;
-        for (size_t k = split->children.size() - 1; k-- > 0;) {
-          const int64_t inner = extents[static_cast<size_t>(split->children[k + 1])];
-          // Only absurd thread counts get here.
-          if (inner > kMaxStride / std::max<int64_t>(stride, 1)) {
-            sum = SymArena::full(extents[parent]);
-            break;
-          }
-          stride *= inner;
-          sum = arena_.add(sum, arena_.scale(axes_[static_cast<size_t>(split->children[k])], stride));
-        }
-        axes_[parent] = sum.width >= extents[parent] ? SymArena::full(extents[parent]) : sum;
-      } else {
-        const auto& fuse = std::get<FuseRelation>(*it);
-        SymRange rest = axes_[static_cast<size_t>(fuse.child)];
-        for (size_t k = fuse.parents.size(); k-- > 0;) {
-          const auto parent = static_cast<size_t>(fuse.parents[k]);
-          if (extents[parent] <= 1 && k > 0) continue;
-          axes_[parent] = k == 0 ? rest : arena_.floormod(rest, extents[parent]);
-          if (axes_[parent].width >= extents[parent]) axes_[parent] = SymArena::full(extents[parent]);
-          if (k > 0) rest = arena_.floordiv(rest, extents[parent]);
-        }
-      }
-    }
-    for (size_t a = 0; a < root_min_[r].size(); ++a) {
-      const Sym& min = root_min_[r][a];
-      axes_[a].width = std::max<int64_t>(axes_[a].width, 1);
-      if (min.is_constant()) {
-        axes_[a].min.constant += min.constant;
-      } else {
-        axes_[a] = arena_.add(axes_[a], arena_.relax(min, inside_));
-      }
-    }
-  }
-
-  // The values of an index expression of the reader whose axes_ are set; false if nothing is known.
-  bool eval(const ir::Operation& reader, const ir::Expr& e, SymRange* out) {
-    return ir::visit(ir::overloaded{
-                         [&](const ir::IntImm& n) {
-                           *out = SymArena::point(SymArena::constant(n.value));
-                           return n.value < (int64_t{1} << 60) && n.value > -(int64_t{1} << 60);
-                         },
-                         [&](const ir::FloatImm&) { return false; },
-                         [&](const ir::VarRef& n) {
-                           const size_t rank = reader.spatial.size();
-                           for (size_t a = 0; a < rank + reader.reduce.size(); ++a) {
-                             const ir::Axis& axis = a < rank ? reader.spatial[a] : reader.reduce[a - rank];
-                             if (axis.var == n.var) {
-                               *out = axes_[a];
-                               return true;
-                             }
-                           }
-                           return false;
-                         },
-                         [&](const ir::Unary& n) {
-                           if (n.op != ir::UnaryOp::kNeg || !eval(reader, n.a, out)) return false;
-                           *out = arena_.scale(*out, -1);
-                           return fits(e.dtype(), *out);
-                         },
-                         [&](const ir::Binary& n) {
-                           SymRange b;
-                           return eval(reader, n.a, out) && eval(reader, n.b, &b) &&
-                                  eval_binary(n.op, b, out) && fits(e.dtype(), *out);
-                         },
-                         [&](const ir::Select& n) {
-                           SymRange b;
-                           if (!eval(reader, n.a, out) || !eval(reader, n.b, &b)) return false;
-                           *out = arena_.unite(*out, b);
-                           return true;
-                         },
-                         [&](const ir::Cast& n) {
-                           return ir::is_int(n.a.dtype()) && eval(reader, n.a, out) && fits(e.dtype(), *out);
-                         },
-                         [&](const ir::Call&) { return false; },
-                         [&](const ir::Load&) { return false; },
-                     },
-                     e);
-  }
-
-  // *out = *out op b
-  bool eval_binary(ir::BinaryOp op, SymRange b, SymRange* out) {
-    const bool constant = b.min.is_constant() && b.width == 1;
-    switch (op) {
-      case ir::BinaryOp::kAdd:
-        *out = arena_.add(*out, b);
-        return true;
-      case ir::BinaryOp::kSub:
-        *out = arena_.add(*out, arena_.scale(b, -1));
-        return true;
-      case ir::BinaryOp::kMul:
-        if (!constant && out->min.is_constant() && out->width == 1) {
-          *out = arena_.scale(b, out->min.constant);
-          return true;
-        }
-        if (!constant) return false;
-        *out = arena_.scale(*out, b.min.constant);
-        return true;
-      case ir::BinaryOp::kDiv:
-        // Truncation is floor division from zero upwards.
-        if (!constant || b.min.constant <= 0 || arena_.lowest(out->min) < 0) return false;
-        *out = arena_.floordiv(*out, b.min.constant);
-        return true;
-      case ir::BinaryOp::kFloorDiv:
-        if (!constant || b.min.constant <= 0) return false;
-        *out = arena_.floordiv(*out, b.min.constant);
-        return true;
-      case ir::BinaryOp::kFloorMod:
-        if (!constant || b.min.constant <= 0) return false;
-        *out = arena_.floormod(*out, b.min.constant);
-        return true;
-      case ir::BinaryOp::kMin:
-        *out = arena_.minimum(*out, b);
-        return true;
-      case ir::BinaryOp::kMax:
-        *out = arena_.maximum(*out, b);
-        return true;
-      case ir::BinaryOp::kEq:
-      case ir::BinaryOp::kNe:
-      case ir::BinaryOp::kLt:
-      case ir::BinaryOp::kLe:
-      case ir::BinaryOp::kGt:
-      case ir::BinaryOp::kGe:
-      case ir::BinaryOp::kAnd:
-      case ir::BinaryOp::kOr:
-      case ir::BinaryOp::kBitAnd:
-      case ir::BinaryOp::kBitOr:
-      case ir::BinaryOp::kBitXor:
-      case ir::BinaryOp::kShl:
-      case ir::BinaryOp::kShr:
-        return false;
-    }
-    return false;
-  }
-
-  // Whether arithmetic in the dtype gives these values without wrapping.
-  bool fits(ir::DType dtype, const SymRange& range) const {
-    if (arena_.overflowed()) return false;
-    if (dtype == ir::DType::kI64) return true;
-    if (!ir::is_int(dtype)) return false;
-    const int bits = 8 * ir::bytes_of(dtype);
-    const int64_t low = ir::is_signed_int(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
-    const int64_t high =
-        bits == 64 ? int64_t{1} << 60 : (int64_t{1} << (ir::is_signed_int(dtype) ? bits - 1 : bits)) - 1;
-    return arena_.lowest(range.min) >= low && arena_.highest(range.min) + range.width - 1 <= high;
-  }
-
-  struct Loop {
-    int index = -1;  // in the arena; -1: no leaf, or of extent 1
-    Sym value;       // the variable, or 0
-  };
-
-  const Schedule& schedule_;
-  SymArena arena_;
-  Bounds bounds_;
-  std::vector<std::vector<Loop>> loops_;    // by stage and iterator
-  std::vector<std::vector<Sym>> root_min_;  // by stage and root axis
-  ir::Expr zero_{0};
-  // Scratch.
-  std::vector<char> inside_;
-  std::vector<SymRange> axes_;
-  std::vector<SymRange> region_;
-};
+bool is_computed(const Stage& stage) {
+  return !stage.is_placeholder() && stage.attach != AttachKind::kInlined;
+}
 
 }  // namespace
 
-Result<Bounds> infer_bounds(const Schedule& schedule) { return Inference(schedule).run(); }
+Status RegionInference::run(const Schedule& schedule) {
+  schedule_ = &schedule;
+  arena_.clear();
+  const size_t n = schedule.stages.size();
+  regions_.resize(n);
+  loops_.resize(n);
+  for (size_t s = n; s-- > 0;) {
+    const Stage& stage = schedule.stages[s];
+    StageRegion& out = regions_[s];
+    out.extents.clear();
+    out.root_extent.clear();
+    out.root_min.clear();
+    out.root_may_leave.clear();
+    loops_[s].clear();
+    if (!is_computed(stage)) continue;
+    TS_RETURN_IF_ERROR(infer_region(s));
+    out.extents.assign(out.root_extent.begin(), out.root_extent.end());
+    pass_down_extents(stage, out.extents);
+    make_loops(s);
+  }
+  return {};
+}
+
+Status RegionInference::infer_region(size_t s) {
+  const Stage& stage = schedule_->stages[s];
+  StageRegion& out = regions_[s];
+  const size_t roots = stage.num_roots();
+  out.root_min.assign(roots, SymArena::constant(0));
+  out.root_extent.reserve(roots);
+  for (const ir::Axis& axis : stage.op->spatial) out.root_extent.push_back(axis.extent);
+  for (const ir::Axis& axis : stage.op->reduce) out.root_extent.push_back(axis.extent);
+  out.root_may_leave.assign(roots, 0);
+  if (stage.attach == AttachKind::kRoot) return {};
+  TS_RETURN_IF_ERROR(mark_inside(s));
+
+  const size_t rank = stage.op->spatial.size();
+  region_.assign(rank, SymRange{SymArena::constant(0), 0});
+  seen_.assign(rank, 0);
+  bool read = false;
+  for (size_t r = s + 1; r < schedule_->stages.size(); ++r) {
+    const Stage& reader = schedule_->stages[r];
+    if (reader.attach == AttachKind::kInlined) continue;
+    bool axes_known = false;
+    for (const Reads::Tensor& tensor : reader.reads->tensors()) {
+      const auto& outs = stage.op->outputs;
+      if (std::none_of(outs.begin(), outs.end(),
+                       [&](const ir::Buffer& written) { return written.get() == tensor.buffer; }))
+        continue;
+      if (!axes_known) {
+        TS_RETURN_IF_ERROR(check_in_scope(s, r));
+        pass_up(r);
+        axes_known = true;
+      }
+      // Each different index once: what is read twice makes the region no larger.
+      for (const Reads::Use& use : tensor.uses) take_read(stage, reader, use);
+      read = true;
+    }
+  }
+  if (!read) return error(s, "is attached but no stage reads it; compute it at root");
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t extent = stage.op->spatial[d].extent;
+    const SymRange& range = region_[d];
+    out.root_min[d] = range.min;
+    out.root_extent[d] = range.width;
+    out.root_may_leave[d] =
+        arena_.tight_lowest(range.min) < 0 || arena_.tight_highest(range.min) + range.width > extent ? 1 : 0;
+  }
+  return {};
+}
+
+// Widens the region of the stage's dimension by what the reader's index, whose axes_ are set, runs over.
+void RegionInference::take_read(const Stage& stage, const Stage& reader, const Reads::Use& use) {
+  const auto d = static_cast<size_t>(use.dim);
+  const int64_t extent = stage.op->spatial[d].extent;
+  arena_.clear_overflow();
+  SymRange range = SymArena::full(extent);
+  const Reads::Index& index = reader.reads->indices()[static_cast<size_t>(use.index)];
+  if (SymRange value; eval(reader, index, &value) && !arena_.overflowed()) range = clip(value, extent);
+  region_[d] = seen_[d] != 0 ? clip(arena_.unite(region_[d], range), extent) : range;
+  seen_[d] = 1;
+  if (arena_.overflowed()) region_[d] = SymArena::full(extent);
+}
+
+// inside_[loop] = 1 for loops that range while stage s's region is fixed: all but those around its attach
+// point, and of these the ones whose iterations share its memory.
+Status RegionInference::mark_inside(size_t s) {
+  const Stage& stage = schedule_->stages[s];
+  inside_.assign(arena_.num_loops(), 1);
+  int at = stage.attach_stage;
+  int iterator = stage.attach_iterator;
+  while (at >= 0) {
+    if (static_cast<size_t>(at) >= schedule_->stages.size() || static_cast<size_t>(at) <= s)
+      return error(s, "is attached to a stage that does not follow it");
+    const Stage& target = schedule_->stages[static_cast<size_t>(at)];
+    const int position = target.leaf_position(iterator);
+    if (target.attach == AttachKind::kInlined || position < 0)
+      return error(s, "is attached to a loop that does not exist");
+    for (int i = 0; i <= position; ++i) {
+      const auto leaf = static_cast<size_t>(target.leaves[static_cast<size_t>(i)]);
+      const int loop = loops_[static_cast<size_t>(at)][leaf].index;
+      if (loop >= 0 && !shared_by(target.iterators[leaf].annotation, stage.scope))
+        inside_[static_cast<size_t>(loop)] = 0;
+    }
+    if (target.attach != AttachKind::kAt) break;
+    iterator = target.attach_iterator;
+    at = target.attach_stage;
+  }
+  return {};
+}
+
+Status RegionInference::check_in_scope(size_t s, size_t reader) const {
+  const Stage& stage = schedule_->stages[s];
+  const Stage& target = schedule_->stages[static_cast<size_t>(stage.attach_stage)];
+  const int position = target.leaf_position(stage.attach_iterator);
+  const Stage* at = &schedule_->stages[reader];
+  if (at == &target) return {};
+  while (at->attach == AttachKind::kAt) {
+    const Stage* next = &schedule_->stages[static_cast<size_t>(at->attach_stage)];
+    if (next == &target) {
+      if (next->leaf_position(at->attach_iterator) >= position) return {};
+      break;
+    }
+    at = next;
+  }
+  return error(
+      s, "is read by stage '" + schedule_->stages[reader].op->name + "' outside the loop it is attached to");
+}
+
+Error RegionInference::error(size_t s, std::string reason) const {
+  return {ErrorCode::kIllegal, "stage '" + schedule_->stages[s].op->name + "'", std::move(reason)};
+}
+
+void RegionInference::make_loops(size_t s) {
+  const Stage& stage = schedule_->stages[s];
+  const std::vector<int64_t>& extents = regions_[s].extents;
+  loops_[s].resize(stage.iterators.size());
+  for (int leaf : stage.leaves) {
+    const auto i = static_cast<size_t>(leaf);
+    if (extents[i] <= 1) continue;
+    loops_[s][i].index = static_cast<int>(arena_.num_loops());
+    loops_[s][i].value = arena_.loop(static_cast<int>(s), leaf, extents[i]);
+  }
+}
+
+// axes_[iterator] = the values of reader r's iterators while the loops inside_ run; the first ones are
+// those of its root axes, to which root_min is added.
+void RegionInference::pass_up(size_t r) {
+  const Stage& stage = schedule_->stages[r];
+  const std::vector<int64_t>& extents = regions_[r].extents;
+  axes_.assign(stage.iterators.size(), SymArena::point(SymArena::constant(0)));
+  for (int leaf : stage.leaves) {
+    const auto i = static_cast<size_t>(leaf);
+    const Loop& loop = loops_[r][i];
+    if (loop.index < 0) continue;
+    // Loops made after inside_ was sized do not exist: readers are handled before producers.
+    axes_[i] = inside_[static_cast<size_t>(loop.index)] != 0 ? SymArena::full(extents[i])
+                                                             : SymArena::point(loop.value);
+  }
+  for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
+    if (const auto* split = std::get_if<SplitRelation>(&*it)) {
+      const auto parent = static_cast<size_t>(split->parent);
+      int64_t stride = 1;
+      SymRange sum = axes_[static_cast<size_t>(split->children.back())];
+      constexpr int64_t kMaxStride = int64_t{1} << 40;
+      for (size_t k = split->children.size() - 1; k-- > 0;) {
+        const int64_t inner = extents[static_cast<size_t>(split->children[k + 1])];
+        // Only absurd thread counts get here.
+        if (inner > kMaxStride / std::max<int64_t>(stride, 1)) {
+          sum = SymArena::full(extents[parent]);
+          break;
+        }
+        stride *= inner;
+        sum = arena_.add(sum, arena_.scale(axes_[static_cast<size_t>(split->children[k])], stride));
+      }
+      axes_[parent] = sum.width >= extents[parent] ? SymArena::full(extents[parent]) : sum;
+    } else {
+      const auto& fuse = std::get<FuseRelation>(*it);
+      SymRange rest = axes_[static_cast<size_t>(fuse.child)];
+      for (size_t k = fuse.parents.size(); k-- > 0;) {
+        const auto parent = static_cast<size_t>(fuse.parents[k]);
+        if (extents[parent] <= 1 && k > 0) continue;
+        axes_[parent] = k == 0 ? rest : arena_.floormod(rest, extents[parent]);
+        if (axes_[parent].width >= extents[parent]) axes_[parent] = SymArena::full(extents[parent]);
+        if (k > 0) rest = arena_.floordiv(rest, extents[parent]);
+      }
+    }
+  }
+  for (size_t a = 0; a < regions_[r].root_min.size(); ++a) {
+    const Sym& min = regions_[r].root_min[a];
+    axes_[a].width = std::max<int64_t>(axes_[a].width, 1);
+    if (min.is_constant()) {
+      axes_[a].min.constant += min.constant;
+    } else {
+      axes_[a] = arena_.add(axes_[a], arena_.relax(min, inside_));
+    }
+  }
+}
+
+// Sums of axes are taken as they are written down in Reads; all else is walked.
+bool RegionInference::eval(const Stage& reader, const Reads::Index& index, SymRange* out) {
+  if (!index.linear) return eval(*reader.op, *index.expr, out);
+  *out = SymArena::point(SymArena::constant(index.constant));
+  for (const auto& [axis, factor] : index.terms)
+    *out = arena_.add(*out, arena_.scale(axes_[static_cast<size_t>(axis)], factor));
+  return true;
+}
+
+// The values of an index expression of the reader whose axes_ are set; false if nothing is known.
+bool RegionInference::eval(const ir::Operation& reader, const ir::Expr& e, SymRange* out) {
+  return ir::visit(ir::overloaded{
+                       [&](const ir::IntImm& n) {
+                         *out = SymArena::point(SymArena::constant(n.value));
+                         return n.value < (int64_t{1} << 60) && n.value > -(int64_t{1} << 60);
+                       },
+                       [&](const ir::FloatImm&) { return false; },
+                       [&](const ir::VarRef& n) {
+                         const size_t rank = reader.spatial.size();
+                         for (size_t a = 0; a < rank + reader.reduce.size(); ++a) {
+                           const ir::Axis& axis = a < rank ? reader.spatial[a] : reader.reduce[a - rank];
+                           if (axis.var == n.var) {
+                             *out = axes_[a];
+                             return true;
+                           }
+                         }
+                         return false;
+                       },
+                       [&](const ir::Unary& n) {
+                         if (n.op != ir::UnaryOp::kNeg || !eval(reader, n.a, out)) return false;
+                         *out = arena_.scale(*out, -1);
+                         return fits(e.dtype(), *out);
+                       },
+                       [&](const ir::Binary& n) {
+                         SymRange b;
+                         return eval(reader, n.a, out) && eval(reader, n.b, &b) &&
+                                eval_binary(n.op, b, out) && fits(e.dtype(), *out);
+                       },
+                       [&](const ir::Select& n) {
+                         SymRange b;
+                         if (!eval(reader, n.a, out) || !eval(reader, n.b, &b)) return false;
+                         *out = arena_.unite(*out, b);
+                         return true;
+                       },
+                       [&](const ir::Cast& n) {
+                         return ir::is_int(n.a.dtype()) && eval(reader, n.a, out) && fits(e.dtype(), *out);
+                       },
+                       [&](const ir::Call&) { return false; },
+                       [&](const ir::Load&) { return false; },
+                   },
+                   e);
+}
+
+// *out = *out op b
+bool RegionInference::eval_binary(ir::BinaryOp op, SymRange b, SymRange* out) {
+  const bool constant = b.min.is_constant() && b.width == 1;
+  switch (op) {
+    case ir::BinaryOp::kAdd:
+      *out = arena_.add(*out, b);
+      return true;
+    case ir::BinaryOp::kSub:
+      *out = arena_.add(*out, arena_.scale(b, -1));
+      return true;
+    case ir::BinaryOp::kMul:
+      if (!constant && out->min.is_constant() && out->width == 1) {
+        *out = arena_.scale(b, out->min.constant);
+        return true;
+      }
+      if (!constant) return false;
+      *out = arena_.scale(*out, b.min.constant);
+      return true;
+    case ir::BinaryOp::kDiv:
+      // Truncation is floor division from zero upwards.
+      if (!constant || b.min.constant <= 0 || arena_.lowest(out->min) < 0) return false;
+      *out = arena_.floordiv(*out, b.min.constant);
+      return true;
+    case ir::BinaryOp::kFloorDiv:
+      if (!constant || b.min.constant <= 0) return false;
+      *out = arena_.floordiv(*out, b.min.constant);
+      return true;
+    case ir::BinaryOp::kFloorMod:
+      if (!constant || b.min.constant <= 0) return false;
+      *out = arena_.floormod(*out, b.min.constant);
+      return true;
+    case ir::BinaryOp::kMin:
+      *out = arena_.minimum(*out, b);
+      return true;
+    case ir::BinaryOp::kMax:
+      *out = arena_.maximum(*out, b);
+      return true;
+    case ir::BinaryOp::kEq:
+    case ir::BinaryOp::kNe:
+    case ir::BinaryOp::kLt:
+    case ir::BinaryOp::kLe:
+    case ir::BinaryOp::kGt:
+    case ir::BinaryOp::kGe:
+    case ir::BinaryOp::kAnd:
+    case ir::BinaryOp::kOr:
+    case ir::BinaryOp::kBitAnd:
+    case ir::BinaryOp::kBitOr:
+    case ir::BinaryOp::kBitXor:
+    case ir::BinaryOp::kShl:
+    case ir::BinaryOp::kShr:
+      return false;
+  }
+  return false;
+}
+
+// Whether arithmetic in the dtype gives these values without wrapping.
+bool RegionInference::fits(ir::DType dtype, const SymRange& range) const {
+  if (arena_.overflowed()) return false;
+  if (dtype == ir::DType::kI64) return true;
+  if (!ir::is_int(dtype)) return false;
+  const int bits = 8 * ir::bytes_of(dtype);
+  const int64_t low = ir::is_signed_int(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
+  const int64_t high =
+      bits == 64 ? int64_t{1} << 60 : (int64_t{1} << (ir::is_signed_int(dtype) ? bits - 1 : bits)) - 1;
+  return arena_.lowest(range.min) >= low && arena_.highest(range.min) + range.width - 1 <= high;
+}
+
+Result<Bounds> infer_bounds(const Schedule& schedule) {
+  RegionInference inference;
+  TS_RETURN_IF_ERROR(inference.run(schedule));
+  const size_t n = schedule.stages.size();
+  Bounds bounds;
+  bounds.stages.resize(n);
+  bounds.loop_vars.resize(n);
+  for (size_t s = 0; s < n; ++s) {
+    const Stage& stage = schedule.stages[s];
+    if (!is_computed(stage)) continue;
+    bounds.loop_vars[s].resize(stage.iterators.size());
+    for (int leaf : stage.leaves) {
+      const auto i = static_cast<size_t>(leaf);
+      bounds.loop_vars[s][i] = ir::Var(stage.iterators[i].name);
+    }
+  }
+  // Minima as expressions only now, when all variables exist.
+  const ir::Expr zero{0};
+  for (size_t s = 0; s < n; ++s) {
+    const StageRegion& region = inference.stage(s);
+    StageBounds& out = bounds.stages[s];
+    out.extents = region.extents;
+    out.root_extent = region.root_extent;
+    out.root_may_leave = region.root_may_leave;
+    out.root_min.reserve(region.root_min.size());
+    for (const Sym& min : region.root_min)
+      out.root_min.push_back(
+          min.is_constant() && min.constant == 0 ? zero : inference.arena().to_expr(min, bounds.loop_vars));
+  }
+  return bounds;
+}
 
 }  // namespace tensorsmith::sched

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/analysis.h"
-
 namespace tensorsmith::sched {
 
 std::string_view to_string(Annotation annotation) {
@@ -83,11 +81,7 @@ ir::ThreadAxis thread_axis(Annotation annotation) {
 
 void Stage::set_op(ir::OperationRef new_op) {
   op = std::move(new_op);
-  auto list = std::make_shared<LoadList>();
-  for (const ir::Expr& body : op->bodies) {
-    for (const ir::Load* load : ir::loads_of(body)) list->push_back(load);
-  }
-  loads = std::move(list);
+  reads = std::make_shared<const Reads>(*op);
 }
 
 Stage Stage::create(ir::OperationRef op) {
@@ -104,6 +98,11 @@ Stage Stage::create(ir::OperationRef op) {
     stage.iterators.push_back({axis.var.name(), IterKind::kReduce, Annotation::kNone});
   for (size_t i = 0; i < n; ++i) stage.leaves.push_back(static_cast<int>(i));
   return stage;
+}
+
+bool Stage::reads_from(const Stage& producer) const {
+  return std::any_of(producer.op->outputs.begin(), producer.op->outputs.end(),
+                     [&](const ir::Buffer& out) { return reads->has(out.get()); });
 }
 
 int Stage::leaf_position(int arena_id) const {
@@ -145,11 +144,7 @@ std::vector<size_t> Schedule::consumers_of(size_t s) const {
   for (size_t r = s + 1; r < stages.size(); ++r) {
     const Stage& reader = stages[r];
     if (reader.attach == AttachKind::kInlined) continue;
-    const bool reads = std::any_of(reader.loads->begin(), reader.loads->end(), [&](const ir::Load* load) {
-      const auto& outs = stages[s].op->outputs;
-      return std::find(outs.begin(), outs.end(), load->buffer) != outs.end();
-    });
-    if (reads) result.push_back(r);
+    if (reader.reads_from(stages[s])) result.push_back(r);
   }
   return result;
 }

@@ -16,6 +16,7 @@
 
 #include "ir/stmt.h"
 #include "ir/workload.h"
+#include "sched/reads.h"
 #include "target/target.h"
 
 namespace tensorsmith::sched {
@@ -85,15 +86,12 @@ using Layout = std::vector<LayoutDim>;
 
 enum class AttachKind : uint8_t { kRoot, kInlined, kAt };
 
-// Every load in an operation's bodies, in pre-order; the pointers live as long as the operation.
-using LoadList = std::vector<const ir::Load*>;
-
 struct Stage {
-  ir::OperationRef op;                    // current definition (cache steps, rfactor and inlining rewrite it)
-  std::shared_ptr<const LoadList> loads;  // those of op
-  std::vector<Iterator> iterators;        // arena: roots first (spatial then reduce), then created ones
-  std::vector<Relation> relations;        // in the order of creation
-  std::vector<int> leaves;                // arena ids, outer to inner
+  ir::OperationRef op;                 // current definition (cache steps, rfactor and inlining rewrite it)
+  std::shared_ptr<const Reads> reads;  // those of op
+  std::vector<Iterator> iterators;     // arena: roots first (spatial then reduce), then created ones
+  std::vector<Relation> relations;     // in the order of creation
+  std::vector<int> leaves;             // arena ids, outer to inner
   AttachKind attach = AttachKind::kRoot;
   int attach_stage = -1;     // kAt: stage index
   int attach_iterator = -1;  // kAt: arena id of an iterator of that stage that is a leaf
@@ -110,10 +108,11 @@ struct Stage {
   int storage_align_iterator = -1;  // arena id of the root axis whose stride is aligned
 
   static Stage create(ir::OperationRef op);  // root axes as leaves, computed at root, scope of the output
-  void set_op(ir::OperationRef new_op);      // replaces op and loads, nothing else
+  void set_op(ir::OperationRef new_op);      // replaces op and reads, nothing else
   bool is_placeholder() const { return op->is_placeholder(); }
   size_t num_roots() const { return op->spatial.size() + op->reduce.size(); }
   int leaf_position(int arena_id) const;  // -1 if it is no leaf
+  bool reads_from(const Stage& producer) const;
 };
 
 struct Schedule {

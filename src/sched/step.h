@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "sched/rewrites.h"
 #include "sched/schedule.h"
 
 namespace tensorsmith::sched {
@@ -122,8 +124,12 @@ struct Trace {
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 
-// A schedule together with the steps that made it: apply() executes and records. On error nothing changes;
+// The one function that executes steps. earlier: the steps before it in the trace. On error nothing changes;
 // the error's place is "step N (name) stage 'x'".
+Status apply(Schedule& schedule, const Step& step, std::span<const Step> earlier, Rewrites& rewrites);
+
+// A schedule together with the steps that made it: apply() executes and records. Errors are those of the
+// function.
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const ir::Workload& workload);

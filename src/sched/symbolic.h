@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "ir/expr.h"
@@ -29,6 +29,12 @@ struct SymRange {
 class SymArena {
  public:
   SymArena();
+  void clear() {
+    atoms_.clear();
+    terms_.clear();
+    loops_.clear();
+    overflowed_ = false;
+  }
 
   static Sym constant(int64_t value) { return {value, 0, 0}; }
   static SymRange point(Sym s) { return {s, 1}; }
@@ -76,7 +82,6 @@ class SymArena {
   // As an expression over the variables by stage and iterator.
   ir::Expr to_expr(Sym s, const std::vector<std::vector<ir::Var>>& vars) const;
 
- private:
   enum class AtomKind : uint8_t { kLoop, kFloorDiv, kFloorMod, kMin, kMax };
   struct Atom {
     AtomKind kind = AtomKind::kLoop;
@@ -90,7 +95,10 @@ class SymArena {
     int32_t atom = 0;
     int64_t coefficient = 0;
   };
+  std::span<const Term> terms(const Sym& s) const { return {terms_.data() + s.begin, s.count}; }
+  const Atom& atom(const Term& term) const { return atoms_[static_cast<size_t>(term.atom)]; }
 
+ private:
   __extension__ using int128_t = __int128;
   int64_t checked(int128_t value);
   bool equal(Sym a, Sym b) const;

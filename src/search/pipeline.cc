@@ -19,12 +19,11 @@ Result<std::shared_ptr<const feature::FeatureMatrix>> features_of(const ir::Work
   return std::make_shared<const feature::FeatureMatrix>(std::move(features));
 }
 
-Result<ProgramSample> make_sample(const space::DesignSpace& space, const space::Candidate& candidate,
-                                  const feature::PerStoreOptions& options) {
-  ProgramSample sample;
-  TS_ASSIGN_OR_RETURN(sample.trace, space.to_trace(candidate));
-  TS_ASSIGN_OR_RETURN(sample.features, features_of(space.workload(), sample.trace, options));
-  return sample;
+Result<std::shared_ptr<const feature::FeatureMatrix>> CandidateFeatures::of(
+    const space::Candidate& candidate) {
+  TS_RETURN_IF_ERROR(space_.to_schedule(candidate, schedule_));
+  TS_ASSIGN_OR_RETURN(auto features, features_.per_store(schedule_));
+  return std::make_shared<const feature::FeatureMatrix>(std::move(features));
 }
 
 std::string encode(const space::Candidate& candidate) {

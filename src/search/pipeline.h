@@ -1,5 +1,5 @@
-// From a candidate to what the cost model sees: trace -> replay -> features of the schedule. Lowering
-// would take five times as long and waits until a candidate is measured.
+// From a candidate to what the cost model sees: decisions -> schedule -> its features. Traces wait until a
+// candidate is to be measured, lowering until it is.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,6 @@
 
 namespace tensorsmith::search {
 
-struct ProgramSample {
-  sched::Trace trace;
-  std::shared_ptr<const feature::FeatureMatrix> features;
-};
-
 feature::PerStoreOptions feature_options(const target::Device& device);
 
 // Features of a trace; the error says which stage refused it.
@@ -23,8 +18,19 @@ Result<std::shared_ptr<const feature::FeatureMatrix>> features_of(const ir::Work
                                                                   const sched::Trace& trace,
                                                                   const feature::PerStoreOptions& options);
 
-Result<ProgramSample> make_sample(const space::DesignSpace& space, const space::Candidate& candidate,
-                                  const feature::PerStoreOptions& options);
+// The same of a space's candidates, without their traces; the errors too. Keeps memory from one candidate to
+// the next: one object a thread.
+class CandidateFeatures {
+ public:
+  CandidateFeatures(const space::DesignSpace& space, const feature::PerStoreOptions& options)
+      : space_(space), features_(options) {}
+  Result<std::shared_ptr<const feature::FeatureMatrix>> of(const space::Candidate& candidate);
+
+ private:
+  space::DesignSpace space_;
+  sched::Schedule schedule_;
+  feature::ScheduleFeatures features_;
+};
 
 // "SKETCH/d,d,d": kept with a record, so that a later run can continue from the candidate.
 std::string encode(const space::Candidate& candidate);

@@ -66,14 +66,16 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   std::vector<float> drafts(candidates.size(), kUnbuildable);
   for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(draft(candidates[i]));
   if (model == nullptr || !std::isfinite(best_seconds_)) return drafts;
-  std::vector<std::optional<ProgramSample>> made(candidates.size());
+  std::vector<std::shared_ptr<const feature::FeatureMatrix>> made(candidates.size());
   pool.parallel_for(static_cast<int64_t>(candidates.size()), 8, [&](int64_t begin, int64_t end) {
+    auto extractor = take_extractor();
     for (int64_t i = begin; i < end; ++i) {
       const auto k = static_cast<size_t>(i);
       if (!std::isfinite(drafts[k])) continue;
-      if (auto sample = make_sample(space_, candidates[k], feature_options_); sample.ok())
-        made[k] = std::move(*sample);
+      if (auto features = extractor->of(candidates[k]); features.ok()) made[k] = std::move(*features);
     }
+    const std::lock_guard lock(extractors_->mutex);
+    extractors_->idle.push_back(std::move(extractor));
   });
   std::vector<learn::Sample> samples;
   std::vector<size_t> owner;
@@ -82,7 +84,7 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
       drafts[i] = kUnbuildable;
       continue;
     }
-    samples.push_back({made[i]->features.get()});
+    samples.push_back({made[i].get()});
     owner.push_back(i);
   }
   const auto predicted = model->predict(samples);
@@ -100,8 +102,17 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
     scores[i] = trust * scores[i] + (1 - trust) * static_cast<float>(believed);
   }
   for (size_t i = 0; i < made.size(); ++i)
-    if (made[i]) samples_[candidates[i].hash()] = std::move(*made[i]);
+    if (made[i]) scored_[candidates[i].hash()] = std::move(made[i]);
   return scores;
+}
+
+std::unique_ptr<CandidateFeatures> TaskState::take_extractor() {
+  const std::lock_guard lock(extractors_->mutex);
+  auto& idle = extractors_->idle;
+  if (idle.empty()) return std::make_unique<CandidateFeatures>(space_, feature_options_);
+  auto taken = std::move(idle.back());
+  idle.pop_back();
+  return taken;
 }
 
 const MeasuredCandidate* TaskState::best_candidate() const {
@@ -128,34 +139,30 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Ca
   const auto take_candidate = [&](const space::Candidate& c) {
     known_candidates_.insert(c.hash());
     Proposal proposal;
-    if (const auto it = samples_.find(c.hash()); it != samples_.end()) {
-      proposal.trace = it->second.trace;
-      proposal.features = it->second.features;
-    } else {
-      auto trace = space_.to_trace(c);
-      if (!trace.ok()) return;
-      proposal.trace = std::move(*trace);
-    }
+    auto trace = space_.to_trace(c);
+    if (!trace.ok()) return;
+    proposal.trace = std::move(*trace);
+    if (const auto it = scored_.find(c.hash()); it != scored_.end()) proposal.features = it->second;
     proposal.text = sched::print(proposal.trace);
     if (known_traces_.count(proposal.text) > 0 || !taken.insert(proposal.text).second) return;
     proposal.origin = "search:" + encode(c);
     proposal.candidate = c;
     result.push_back(std::move(proposal));
   };
-  samples_.clear();
+  scored_.clear();
   for (const auto& c : wanted)
     if (result.size() < count && !view.known(c)) take_candidate(c);
   // Different candidates can give the same program; further attempts fill the gaps they leave. Each adds what
   // it proposed to the known ones, so a space with nothing new ends in an empty proposal.
   bool nothing_left = false;
   for (int attempt = 0; attempt < kMaxAttempts && result.size() < count; ++attempt) {
-    samples_.clear();
+    scored_.clear();
     const auto candidates = strategy_->propose(view, count - result.size(), rng_);
     nothing_left = candidates.empty();
     if (nothing_left) break;
     for (const auto& c : candidates) take_candidate(c);
   }
-  samples_.clear();
+  scored_.clear();
   if (result.empty() && nothing_left) exhausted_ = true;
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -81,6 +82,8 @@ class TaskState {
   std::vector<float> score(std::span<const space::Candidate> candidates, const learn::CostModel* model,
                            ThreadPool& pool);
 
+  std::unique_ptr<CandidateFeatures> take_extractor();
+
   const TuneTask* task_;
   space::DesignSpace space_;
   std::unique_ptr<Strategy> strategy_;
@@ -99,7 +102,14 @@ class TaskState {
   std::unordered_set<std::string> known_traces_;
   std::vector<Result> results_;  // successful ones
   std::vector<TrainingRow> rows_;
-  std::unordered_map<uint64_t, ProgramSample> samples_;  // scored during one proposal
+  // One for each thread that scores.
+  struct Extractors {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<CandidateFeatures>> idle;
+  };
+  std::unique_ptr<Extractors> extractors_ = std::make_unique<Extractors>();
+  // Of what was scored during one proposal, by the candidate's hash.
+  std::unordered_map<uint64_t, std::shared_ptr<const feature::FeatureMatrix>> scored_;
   std::vector<double> history_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
   double default_seconds_ = std::numeric_limits<double>::infinity();

@@ -70,26 +70,32 @@ std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workl
     results.push_back(static_cast<int>(s) + kInserted);
   }
   if (results.empty()) return nullptr;
-  ir::Workload rewritten;
-  for (const auto& stage : builder.schedule().stages) rewritten.operations.push_back(stage.op);
-  rewritten.outputs = workload.outputs;
   std::vector<WinogradStages> winograd;
   for (const int result : results) {
     WinogradStages stages{m, 0, result - 5, result - 4, result - 3, result - 2, result - 1, result};
-    const auto& product = *builder.schedule().stages[static_cast<size_t>(stages.product)].loads;
+    const auto& product = builder.schedule().stages[static_cast<size_t>(stages.product)].reads->loads();
     // input * weights
     stages.weights = builder.schedule().producer_of(product.back()->buffer.get());
     winograd.push_back(stages);
   }
-  return std::make_unique<Algorithm>(std::move(rewritten), builder.trace().steps, std::move(winograd),
-                                     machine, threads);
+  return std::make_unique<Algorithm>(builder, std::move(winograd), machine, threads);
+}
+
+ir::Workload definitions(const sched::Schedule& schedule) {
+  ir::Workload result;
+  for (const auto& stage : schedule.stages) result.operations.push_back(stage.op);
+  result.outputs = schedule.outputs;
+  return result;
 }
 
 }  // namespace
 
-Algorithm::Algorithm(ir::Workload rewritten, std::vector<sched::Step> made_by,
-                     std::vector<WinogradStages> winograd, const Machine& machine, int threads)
-    : workload(std::move(rewritten)), steps(std::move(made_by)), analysis(workload) {
+Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, std::vector<WinogradStages> winograd,
+                     const Machine& machine, int threads)
+    : workload(definitions(made_by.schedule())),
+      steps(made_by.trace().steps),
+      analysis(workload),
+      start(made_by.schedule()) {
   context.workload = &workload;
   context.analysis = &analysis;
   context.machine = machine;
@@ -98,13 +104,24 @@ Algorithm::Algorithm(ir::Workload rewritten, std::vector<sched::Step> made_by,
   plain = context;
   context.inlined = always_inlined(analysis, workload, context.winograd);
   plain.inlined.assign(analysis.stages.size(), false);
+  sched::ScheduleBuilder builder(start);
+  for (const auto& step : inlining())
+    if (!builder.apply(step).ok()) return;
+  inlined_start = std::move(builder).take();
+}
+
+std::vector<sched::Step> Algorithm::inlining() const {
+  std::vector<sched::Step> result;
+  for (size_t i = context.inlined.size(); i-- > 0;)
+    if (context.inlined[i]) result.push_back(sched::ComputeInline{static_cast<int>(i)});
+  return result;
 }
 
 std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
                                                               const Machine& machine, int threads,
                                                               bool winograd) {
   std::vector<std::unique_ptr<const Algorithm>> result;
-  result.push_back(std::make_unique<Algorithm>(workload, std::vector<sched::Step>{},
+  result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload),
                                                std::vector<WinogradStages>{}, machine, threads));
   if (!winograd) return result;
   for (const int64_t m : {4, 2})

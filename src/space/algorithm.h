@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "space/plan.h"
@@ -17,7 +18,8 @@
 namespace tensorsmith::space {
 
 struct Algorithm {
-  Algorithm(ir::Workload rewritten, std::vector<sched::Step> made_by, std::vector<WinogradStages> winograd,
+  // made_by: a builder on the workload that has applied the steps.
+  Algorithm(const sched::ScheduleBuilder& made_by, std::vector<WinogradStages> winograd,
             const Machine& machine, int threads);
   Algorithm(const Algorithm&) = delete;
   Algorithm& operator=(const Algorithm&) = delete;
@@ -26,6 +28,12 @@ struct Algorithm {
   std::vector<sched::Step> steps;  // that make them
   WorkloadAnalysis analysis;
   PlanContext context, plain;  // the second inlines nothing
+  // After the steps, and after what context.inlined says too; none if that is refused.
+  sched::Schedule start;
+  std::optional<sched::Schedule> inlined_start;
+  // The steps that inline what context.inlined says. Consumers first: a producer's body is then copied once
+  // into the final reader, not through every stage of the chain.
+  std::vector<sched::Step> inlining() const;
 };
 
 // The first one is the workload as it is; then every 3x3 convolution that sched::Winograd takes rewritten,

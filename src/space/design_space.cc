@@ -57,15 +57,24 @@ double DesignSpace::Impl::estimate(const Candidate& c) const {
 
 sched::Trace DesignSpace::Impl::trace(const Candidate& c) const {
   const auto& s = sketch(c);
-  TraceMaker maker(s.algorithm->workload, s.algorithm->steps);
-  // Consumers first: a producer's body is then copied once into the final reader, not through every stage of
-  // the chain.
-  const auto& inlined = s.algorithm->context.inlined;
+  std::vector<sched::Step> steps = s.algorithm->steps;
   if (s.inlines)
-    for (size_t i = inlined.size(); i-- > 0;)
-      if (inlined[i]) maker.compute_inline(static_cast<int>(i));
+    for (auto& step : s.algorithm->inlining()) steps.push_back(std::move(step));
+  TraceMaker maker(s.algorithm->workload, std::move(steps));
   for (size_t p = 0; p < s.plans.size(); ++p) s.plans[p]->emit(maker, s.of_plan(c.decisions, p));
   return std::move(maker).take();
+}
+
+Status DesignSpace::Impl::schedule(const Candidate& c, sched::Schedule& out) const {
+  const auto& s = sketch(c);
+  if (s.inlines && !s.algorithm->inlined_start) {  // the replay says why
+    TS_ASSIGN_OR_RETURN(out, sched::replay(workload, trace(c)));
+    return {};
+  }
+  out = s.inlines ? *s.algorithm->inlined_start : s.algorithm->start;
+  TraceMaker maker(s.algorithm->workload, out, rewrites);
+  for (size_t p = 0; p < s.plans.size(); ++p) s.plans[p]->emit(maker, s.of_plan(c.decisions, p));
+  return maker.status();
 }
 
 Candidate DesignSpace::Impl::first(size_t index) const {
@@ -151,6 +160,11 @@ Candidate DesignSpace::default_candidate() const { return impl_->default_candida
 Result<sched::Trace> DesignSpace::to_trace(const Candidate& candidate) const {
   TS_RETURN_IF_ERROR(impl_->check(candidate));
   return impl_->trace(candidate);
+}
+
+Status DesignSpace::to_schedule(const Candidate& candidate, sched::Schedule& out) const {
+  TS_RETURN_IF_ERROR(impl_->check(candidate));
+  return impl_->schedule(candidate, out);
 }
 
 const ir::Workload& DesignSpace::workload() const { return impl_->workload; }

@@ -85,6 +85,9 @@ class DesignSpace {
   double estimate(const Candidate& candidate) const;
 
   Result<sched::Trace> to_trace(const Candidate& candidate) const;
+  // What replaying the trace gives, without making it and for a tenth of the time: what candidates share is
+  // rewritten once. The memory of `out` is used again; after an error it holds nothing of use.
+  Status to_schedule(const Candidate& candidate, sched::Schedule& out) const;
   const ir::Workload& workload() const;
 
  private:

@@ -17,6 +17,8 @@ struct DesignSpace::Impl {
   Status check(const Candidate& c) const;
   double estimate(const Candidate& c) const;
   sched::Trace trace(const Candidate& c) const;
+  // What replaying trace(c) gives.
+  Status schedule(const Candidate& c, sched::Schedule& out) const;
   size_t pick_sketch(Rng& rng) const;
   // A legal candidate of the sketch if one is found in a few tries.
   std::optional<Candidate> draw(Rng& rng, size_t sketch) const;
@@ -28,6 +30,7 @@ struct DesignSpace::Impl {
   void find_seeds();
 
   ir::Workload workload;
+  mutable sched::Rewrites rewrites;
   std::vector<std::unique_ptr<const Algorithm>> algorithms;
   std::vector<Sketch> sketches;        // the last one is plain loops
   std::vector<Candidate> seeds;        // good by the analytic model, best first

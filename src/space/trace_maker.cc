@@ -8,6 +8,28 @@ namespace tensorsmith::space {
 
 TraceMaker::TraceMaker(const ir::Workload& workload, std::vector<sched::Step> steps)
     : steps_(std::move(steps)) {
+  make_stages(workload);
+}
+
+TraceMaker::TraceMaker(const ir::Workload& workload, sched::Schedule& schedule, sched::Rewrites& rewrites)
+    : schedule_(&schedule), rewrites_(&rewrites) {
+  make_stages(workload);
+}
+
+void TraceMaker::add(sched::Step step) {
+  if (schedule_ == nullptr) {
+    steps_.push_back(std::move(step));
+  } else if (status_.ok()) {
+    status_ = sched::apply(*schedule_, step, {}, *rewrites_);
+  }
+}
+
+void TraceMaker::make_stages(const ir::Workload& workload) {
+  const size_t stages = workload.operations.size() + 4;
+  stages_.reserve(stages);
+  num_spatial_.reserve(stages);
+  num_reduce_.reserve(stages);
+  order_.reserve(stages);
   for (size_t i = 0; i < workload.operations.size(); ++i) {
     const auto& op = *workload.operations[i];
     insert_stage(i, op.spatial.size(), op.reduce.size());
@@ -46,7 +68,7 @@ std::vector<TraceMaker::LoopId> TraceMaker::split(StageId stage, LoopId loop, st
   auto& loops = stages_[static_cast<size_t>(stage)];
   const auto where = loops.erase(loops.begin() + at);
   loops.insert(where, made.begin(), made.end());
-  steps_.push_back(sched::Split{position(stage), at, std::move(lengths), true, tail});
+  add(sched::Split{position(stage), at, std::move(lengths), true, tail});
   return made;
 }
 
@@ -60,7 +82,7 @@ TraceMaker::LoopId TraceMaker::fuse(StageId stage, const std::vector<LoopId>& fu
   const LoopId made = next_loop_++;
   *first = made;
   loops.erase(first + 1, first + static_cast<std::ptrdiff_t>(fused.size()));
-  steps_.push_back(std::move(step));
+  add(std::move(step));
   return made;
 }
 
@@ -71,30 +93,30 @@ void TraceMaker::reorder(StageId stage, const std::vector<LoopId>& order) {
   sched::Reorder step{position(stage), {}};
   for (LoopId loop : order) step.order.push_back(leaf(stage, loop));
   loops = order;
-  steps_.push_back(std::move(step));
+  add(std::move(step));
 }
 
 void TraceMaker::annotate(StageId stage, LoopId loop, sched::Annotation annotation) {
-  steps_.push_back(sched::Annotate{position(stage), leaf(stage, loop), annotation});
+  add(sched::Annotate{position(stage), leaf(stage, loop), annotation});
 }
 
 void TraceMaker::auto_unroll(StageId stage, int64_t max_step) {
-  steps_.push_back(sched::Unroll{position(stage), max_step});
+  add(sched::Unroll{position(stage), max_step});
 }
 
 void TraceMaker::compute_at(StageId stage, StageId target, LoopId loop) {
-  steps_.push_back(sched::ComputeAt{position(stage), position(target), leaf(target, loop)});
+  add(sched::ComputeAt{position(stage), position(target), leaf(target, loop)});
 }
 
-void TraceMaker::compute_inline(StageId stage) { steps_.push_back(sched::ComputeInline{position(stage)}); }
+void TraceMaker::compute_inline(StageId stage) { add(sched::ComputeInline{position(stage)}); }
 
 void TraceMaker::pack(StageId stage, sched::Layout layout) {
-  steps_.push_back(sched::PackLayout{position(stage), std::move(layout)});
+  add(sched::PackLayout{position(stage), std::move(layout)});
 }
 
 TraceMaker::StageId TraceMaker::cache_write(StageId stage, ir::MemoryScope scope) {
   const int at = position(stage);
-  steps_.push_back(sched::CacheWrite{at, scope});
+  add(sched::CacheWrite{at, scope});
   const auto index = static_cast<size_t>(stage);
   const StageId made = insert_stage(static_cast<size_t>(at), num_spatial_[index], num_reduce_[index]);
   auto& copy = stages_[index];
@@ -109,13 +131,13 @@ TraceMaker::StageId TraceMaker::cache_read(StageId stage, ir::MemoryScope scope,
   const int at = position(stage);
   sched::CacheRead step{at, scope, {}};
   for (StageId reader : readers) step.readers.push_back(position(reader));
-  steps_.push_back(std::move(step));
+  add(std::move(step));
   return insert_stage(static_cast<size_t>(at) + 1, dims, 0);
 }
 
 TraceMaker::StageId TraceMaker::rfactor(StageId stage, LoopId loop, size_t factor_axis) {
   const int at = position(stage);
-  steps_.push_back(sched::Rfactor{at, leaf(stage, loop), static_cast<int>(factor_axis)});
+  add(sched::Rfactor{at, leaf(stage, loop), static_cast<int>(factor_axis)});
   const auto index = static_cast<size_t>(stage);
   // Leaves that remain for the factored stage's reduction: all reduce leaves but the factored one.
   const size_t reduce_leaves = stages_[index].size() - num_spatial_[index] - 1;

@@ -1,5 +1,6 @@
-// Writes traces with stable handles: stages and loops keep their number while steps insert stages and change
-// leaf positions. Mirrors what each step does to positions; legality is the replay's matter.
+// Makes steps with stable handles: stages and loops keep their number while steps insert stages and change
+// leaf positions. Mirrors what each step does to positions; legality is sched::apply's matter. The steps
+// become a trace, or are applied to a schedule at once, which is what the trace's replay gives.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@ class TraceMaker {
 
   // steps: those that made the workload from the one that the trace is of.
   explicit TraceMaker(const ir::Workload& workload, std::vector<sched::Step> steps = {});
+  // Applies the steps to `schedule`, of whose stages the workload's operations are the first definitions.
+  TraceMaker(const ir::Workload& workload, sched::Schedule& schedule, sched::Rewrites& rewrites);
 
   // The loops of a stage, outer to inner.
   const std::vector<LoopId>& leaves(StageId stage) const { return stages_[static_cast<size_t>(stage)]; }
@@ -39,9 +42,13 @@ class TraceMaker {
   StageId rfactor(StageId stage, LoopId loop, size_t factor_axis);
 
   sched::Trace take() && { return sched::Trace{std::move(steps_)}; }
+  // Of the first step that was refused; none is applied after it.
+  const Status& status() const { return status_; }
   size_t num_spatial(StageId stage) const { return num_spatial_[static_cast<size_t>(stage)]; }
 
  private:
+  void make_stages(const ir::Workload& workload);
+  void add(sched::Step step);
   int position(StageId stage) const;
   int leaf(StageId stage, LoopId loop) const;
   StageId insert_stage(size_t at, size_t spatial, size_t reduce);
@@ -52,6 +59,9 @@ class TraceMaker {
   std::vector<StageId> order_;  // handle by position
   LoopId next_loop_ = 0;
   std::vector<sched::Step> steps_;
+  sched::Schedule* schedule_ = nullptr;  // null: the steps are kept
+  sched::Rewrites* rewrites_ = nullptr;
+  Status status_;
 };
 
 }  // namespace tensorsmith::space

@@ -26,20 +26,16 @@ namespace tensorsmith::sched::primitives {
 
 namespace {
 
-bool reads(const Stage& stage, const ir::Buffer& buffer) {
-  return std::any_of(stage.loads->begin(), stage.loads->end(),
-                     [&](const ir::Load* load) { return load->buffer == buffer; });
-}
-
-void redirect(Stage& stage, const ir::Buffer& from, const ir::Buffer& to) {
-  auto op = std::make_shared<ir::Operation>(*stage.op);
+// The operation's stage, reading `to` instead of `from`.
+Stage redirected_stage(const ir::Operation& reader, const ir::Buffer& from, const ir::Buffer& to) {
+  auto op = std::make_shared<ir::Operation>(reader);
   for (ir::Expr& body : op->bodies) {
     body = ir::rewrite(body, [&](const ir::Expr& e) {
       const auto* load = ir::as<ir::Load>(e);
       return load != nullptr && load->buffer == from ? ir::load(to, load->indices) : e;
     });
   }
-  stage.set_op(std::move(op));
+  return Stage::create(std::move(op));
 }
 
 // A stage that copies source element by element into target.
@@ -53,9 +49,23 @@ std::shared_ptr<ir::Operation> copy_operation(std::string name, const std::vecto
   return op;
 }
 
+// The copy, which keeps the operation's name and output, and the stage that computes for it.
+std::vector<Stage> cache_write_stages(const ir::Operation& op, const std::string& name,
+                                      ir::MemoryScope scope) {
+  const ir::Buffer target = op.output();
+  auto compute = std::make_shared<ir::Operation>(op);
+  compute->name = name;
+  compute->outputs = {ir::make_buffer(name, target->dtype, target->shape, scope)};
+  std::vector<Stage> made;
+  made.push_back(Stage::create(copy_operation(op.name, op.spatial, compute->output(), target)));
+  made.push_back(Stage::create(std::move(compute)));
+  for (Iterator& it : made.back().iterators) it.name += ".c";
+  return made;
+}
+
 }  // namespace
 
-Status apply(Schedule& schedule, const CacheRead& step) {
+Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
   if (step.stage < 0 || static_cast<size_t>(step.stage) >= schedule.stages.size())
     return invalid("stage " + std::to_string(step.stage) + " does not exist, there are " +
                    std::to_string(schedule.stages.size()));
@@ -74,14 +84,20 @@ Status apply(Schedule& schedule, const CacheRead& step) {
     if (r <= step.stage || static_cast<size_t>(r) >= schedule.stages.size())
       return invalid("reader " + std::to_string(r) + " is no stage after " + name);
     const Stage& reader = schedule.stages[static_cast<size_t>(r)];
-    if (!reads(reader, source)) return illegal("stage '" + reader.op->name + "' does not read " + name);
+    if (!reader.reads->has(source.get()))
+      return illegal("stage '" + reader.op->name + "' does not read " + name);
     if (std::find(step.readers.begin(), step.readers.begin() + static_cast<std::ptrdiff_t>(i), r) !=
         step.readers.begin() + static_cast<std::ptrdiff_t>(i))
       return invalid("reader " + std::to_string(r) + " is named twice");
   }
   const std::string copy_name =
       unique_name(schedule, op->name + "." + std::string(ir::to_string(step.scope)));
-  const ir::Buffer target = ir::make_buffer(copy_name, source->dtype, source->shape, step.scope);
+  const Stage& copy =
+      rewrites.get({Rewrites::Kind::kCacheRead, op, nullptr, nullptr, copy_name, step.scope}, [&] {
+        ir::Buffer made = ir::make_buffer(copy_name, source->dtype, source->shape, step.scope);
+        return std::vector{Stage::create(copy_operation(copy_name, op->spatial, source, std::move(made)))};
+      })[0];
+  const ir::Buffer& target = copy.op->output();
   // Definitions of inlined readers live on in the stages that read them.
   std::vector<char> redirected(schedule.stages.size(), 0);
   bool inlined_reader = false;
@@ -91,15 +107,18 @@ Status apply(Schedule& schedule, const CacheRead& step) {
   }
   for (size_t r = s + 1; r < schedule.stages.size(); ++r) {
     Stage& reader = schedule.stages[r];
-    if (redirected[r] == 0 && !(inlined_reader && reads(reader, source))) continue;
-    redirect(reader, source, target);
+    if (redirected[r] == 0 && !(inlined_reader && reader.reads->has(source.get()))) continue;
+    const Stage& redirected_reader =
+        rewrites.get({Rewrites::Kind::kRedirect, reader.op, copy.op, nullptr, {}, {}},
+                     [&] { return std::vector{redirected_stage(*reader.op, source, target)}; })[0];
+    reader.op = redirected_reader.op;
+    reader.reads = redirected_reader.reads;
   }
-  Stage copy = Stage::create(copy_operation(copy_name, op->spatial, source, target));
-  insert_stage(schedule, s + 1, std::move(copy));
+  insert_stage(schedule, s + 1, copy);
   return {};
 }
 
-Status apply(Schedule& schedule, const CacheWrite& step) {
+Status apply(Schedule& schedule, const CacheWrite& step, Rewrites& rewrites) {
   TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
   const auto s = static_cast<size_t>(step.stage);
   const ir::OperationRef op = schedule.stages[s].op;
@@ -109,18 +128,15 @@ Status apply(Schedule& schedule, const CacheWrite& step) {
     return illegal(name + " is attached to a loop; apply cache_write before compute_at");
   TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
 
-  const ir::Buffer target = op->output();
-  auto compute = std::make_shared<ir::Operation>(*op);
-  compute->name = unique_name(schedule, op->name + "." + std::string(ir::to_string(step.scope)));
-  compute->outputs = {ir::make_buffer(compute->name, target->dtype, target->shape, step.scope)};
-  std::vector<ir::Axis> axes = op->spatial;
-  Stage copy = Stage::create(copy_operation(op->name, axes, compute->output(), target));
+  std::string made_name = unique_name(schedule, op->name + "." + std::string(ir::to_string(step.scope)));
+  const std::vector<Stage>& made =
+      rewrites.get({Rewrites::Kind::kCacheWrite, op, nullptr, nullptr, made_name, step.scope},
+                   [&] { return cache_write_stages(*op, made_name, step.scope); });
+  Stage copy = made[0];
   copy.layout = std::move(schedule.stages[s].layout);
   copy.auto_unroll_max_step = schedule.stages[s].auto_unroll_max_step;
   schedule.stages[s] = std::move(copy);
-  Stage cache = Stage::create(std::move(compute));
-  for (Iterator& it : cache.iterators) it.name += ".c";
-  insert_stage(schedule, s, std::move(cache));
+  insert_stage(schedule, s, made[1]);
   return {};
 }
 

@@ -21,15 +21,6 @@ bool has_annotation(const Stage& stage, Annotation annotation, int last_position
   return false;
 }
 
-bool reads(const Stage& reader, const Stage& producer) {
-  for (const ir::Load* load : *reader.loads) {
-    for (const ir::Buffer& out : producer.op->outputs) {
-      if (load->buffer == out) return true;
-    }
-  }
-  return false;
-}
-
 // Whether reader's whole computation is inside the loop at this position of the target stage.
 bool in_scope(const Schedule& schedule, size_t reader, int target, int position) {
   int at = static_cast<int>(reader);
@@ -160,7 +151,7 @@ Status check_attachments(const Schedule& schedule) {
     if (position < 0) throw_internal_error(__FILE__, __LINE__, "attached to an iterator that is no leaf");
     for (size_t r = s + 1; r < n; ++r) {
       const Stage& reader = schedule.stages[r];
-      if (reader.attach == AttachKind::kInlined || !reads(reader, stage)) continue;
+      if (reader.attach == AttachKind::kInlined || !reader.reads_from(stage)) continue;
       if (!in_scope(schedule, r, stage.attach_stage, position))
         return illegal("stage " + quoted(reader) + " reads stage " + quoted(stage) + " outside loop '" +
                        target.iterators[static_cast<size_t>(stage.attach_iterator)].name + "' of stage " +

@@ -44,9 +44,32 @@ class InlinedReads {
   std::vector<std::pair<ir::Expr, ir::Expr>> known_;
 };
 
+// The reader's stage with the operation's body in the place of its reads; none if that becomes too large.
+std::vector<Stage> inlined_stage(const ir::Operation& op, const ir::Operation& reader) {
+  const ir::Buffer& buffer = op.output();
+  const int64_t own_size = ir::written_size(op.bodies[0]);
+  int64_t size = 0;
+  for (const ir::Expr& body : reader.bodies) {
+    const int64_t written =
+        ir::written_size(body, [&](const ir::Load& l) { return l.buffer == buffer ? own_size : 0; });
+    size = written > kMaxInlinedSize ? written : size + written;
+  }
+  if (size > kMaxInlinedSize) return {};
+  auto op_copy = std::make_shared<ir::Operation>(reader);
+  for (ir::Expr& body : op_copy->bodies) {
+    InlinedReads reads(op);
+    body = ir::rewrite(body, [&](const ir::Expr& e) {
+      const auto* load = ir::as<ir::Load>(e);
+      if (load == nullptr || load->buffer != buffer) return e;
+      return reads.at(e);
+    });
+  }
+  return {Stage::create(std::move(op_copy))};
+}
+
 }  // namespace
 
-Status apply(Schedule& schedule, const ComputeInline& step) {
+Status apply(Schedule& schedule, const ComputeInline& step, Rewrites& rewrites) {
   TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
   const auto s = static_cast<size_t>(step.stage);
   Stage& stage = schedule.stages[s];
@@ -58,31 +81,20 @@ Status apply(Schedule& schedule, const ComputeInline& step) {
   const std::vector<size_t> readers = schedule.consumers_of(s);
   if (readers.empty()) return illegal("no stage reads " + name);
 
-  const ir::Operation& op = *stage.op;
-  const ir::Buffer& buffer = op.output();
-  const int64_t own_size = ir::written_size(op.bodies[0]);
+  // All or none: on an error the schedule stays as it was.
+  std::vector<const Stage*> rewritten;
   for (size_t r : readers) {
-    int64_t size = 0;
-    for (const ir::Expr& body : schedule.stages[r].op->bodies) {
-      const int64_t written =
-          ir::written_size(body, [&](const ir::Load& l) { return l.buffer == buffer ? own_size : 0; });
-      size = written > kMaxInlinedSize ? written : size + written;
-    }
-    if (size > kMaxInlinedSize)
-      return illegal("inlining " + name + " makes the definition of stage '" + schedule.stages[r].op->name +
+    const ir::OperationRef& reader = schedule.stages[r].op;
+    const auto& made = rewrites.get({Rewrites::Kind::kInline, reader, stage.op, nullptr, {}, {}},
+                                    [&] { return inlined_stage(*stage.op, *reader); });
+    if (made.empty())
+      return illegal("inlining " + name + " makes the definition of stage '" + reader->name +
                      "' too large; compute it instead");
+    rewritten.push_back(made.data());
   }
-  for (size_t r : readers) {
-    auto op_copy = std::make_shared<ir::Operation>(*schedule.stages[r].op);
-    for (ir::Expr& body : op_copy->bodies) {
-      InlinedReads reads(op);
-      body = ir::rewrite(body, [&](const ir::Expr& e) {
-        const auto* load = ir::as<ir::Load>(e);
-        if (load == nullptr || load->buffer != buffer) return e;
-        return reads.at(e);
-      });
-    }
-    schedule.stages[r].set_op(std::move(op_copy));
+  for (size_t i = 0; i < readers.size(); ++i) {
+    schedule.stages[readers[i]].op = rewritten[i]->op;
+    schedule.stages[readers[i]].reads = rewritten[i]->reads;
   }
   stage.attach = AttachKind::kInlined;
   stage.attach_stage = -1;

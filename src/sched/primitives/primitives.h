@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "sched/rewrites.h"
 #include "sched/step.h"
 
 namespace tensorsmith::sched::primitives {
@@ -17,10 +18,10 @@ Status apply(Schedule& schedule, const Annotate& step);
 Status apply(Schedule& schedule, const Unroll& step);
 Status apply(Schedule& schedule, const ComputeAt& step);
 Status apply(Schedule& schedule, const ReverseComputeAt& step);
-Status apply(Schedule& schedule, const ComputeInline& step);
+Status apply(Schedule& schedule, const ComputeInline& step, Rewrites& rewrites);
 Status apply(Schedule& schedule, const ComputeRoot& step);
-Status apply(Schedule& schedule, const CacheRead& step);
-Status apply(Schedule& schedule, const CacheWrite& step);
+Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites);
+Status apply(Schedule& schedule, const CacheWrite& step, Rewrites& rewrites);
 Status apply(Schedule& schedule, const Rfactor& step);
 Status apply(Schedule& schedule, const DecomposeReduction& step);
 Status apply(Schedule& schedule, const StorageAlign& step);

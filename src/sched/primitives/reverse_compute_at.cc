@@ -34,7 +34,7 @@ Status check_elementwise(const Stage& consumer, const Stage& producer) {
   for (size_t d = 0; d < rank; ++d) {
     if (consumer.op->spatial[d].extent != producer.op->spatial[d].extent) return fail("its shape differs");
   }
-  for (const ir::Load* load : *consumer.loads) {
+  for (const ir::Load* load : consumer.reads->loads()) {
     const auto& outs = producer.op->outputs;
     if (std::find(outs.begin(), outs.end(), load->buffer) == outs.end()) continue;
     for (size_t d = 0; d < rank; ++d) {

@@ -1,0 +1,66 @@
+// Operations' bodies in the form in which features of many schedules read them: whatever the loops are, a sum
+// of twenty reads has the same operations and the same reads, and only their indices must be looked at again.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "feature/store_collector.h"
+#include "sched/reads.h"
+
+namespace tensorsmith::feature {
+
+struct BodyPart;
+
+// A part of a body between two selects: what it does if it is evaluated.
+struct Body {
+  OpCounts ops;  // written in it, but for those of indices
+  std::vector<BodyPart> parts;
+};
+
+// Reads that are all evaluated, one after the other.
+struct ReadRun {
+  struct Tensor {
+    const ir::BufferNode* buffer = nullptr;
+    int reads = 0;
+    std::vector<int> indices;  // of each read, by their numbers in sched::Reads
+  };
+  std::vector<const ir::Load*> loads;
+  std::vector<Tensor> tensors;               // in the order of their first reads
+  std::vector<std::pair<int, int>> indices;  // the different ones, and how often each is evaluated
+};
+
+// What depends on the loops.
+struct BodyPart {
+  enum class Kind : uint8_t {
+    kReads,
+    kSelect,     // a where the condition is known to hold, b where it is known not to, else both
+    kIndex,      // an index expression used as a value
+    kCondition,  // a condition used as a value
+    kDivision,   // of floats by an integer that may turn out to be constant: a by b
+  };
+  Kind kind = Kind::kReads;
+  ReadRun reads;
+  const ir::Expr* expr = nullptr;  // the select, index, condition or division
+  Body a, b;
+};
+
+// Bodies by expression, made when they are first asked for.
+class BodyCache {
+ public:
+  // What the expression does, of whatever dtype it is, beside the indices of its reads. reads: those of the
+  // operation that it is a part of. The reference holds as long as this object, which keeps both alive.
+  const Body& of(const ir::Expr& e, const std::shared_ptr<const sched::Reads>& reads);
+
+ private:
+  struct Entry {
+    ir::Expr expr;
+    std::shared_ptr<const sched::Reads> reads;
+    Body body;
+  };
+  std::unordered_map<const ir::ExprNode*, std::vector<std::unique_ptr<const Entry>>> known_;
+};
+
+}  // namespace tensorsmith::feature

@@ -1,0 +1,78 @@
+// The value of a store: which reads it has and how many operations remain of it, with what is known about the
+// loops around it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "feature/store_body.h"
+#include "feature/store_collector.h"
+#include "sched/schedule.h"
+
+namespace tensorsmith::feature {
+
+class StoreValues {
+ public:
+  explicit StoreValues(StoreCollector& collector) : collector_(collector), forms_(collector.forms()) {}
+
+  // Forgets the buffers of another schedule.
+  void clear(const sched::Schedule& schedule) {
+    schedule_ = &schedule;
+    layouts_.clear();
+  }
+
+  // The collector's number of a buffer of the workload, as it is stored.
+  int number(const ir::BufferNode* buffer);
+  // Null: as declared.
+  const sched::Layout* layout(const ir::BufferNode* buffer) {
+    return layouts_[static_cast<size_t>(number(buffer))];
+  }
+  // An access with the logical indices.
+  void add_access(const ir::BufferNode* buffer, const std::vector<Form>& indices, bool write);
+
+  // The value that follows is of this stage, at these indices of its axes (spatial, then reduce).
+  void begin(const sched::Stage& stage, const std::vector<Form>& axes);
+  // Adds the reads and, to ops, the operations that remain after simplification.
+  void visit_value(const ir::Expr& e, OpCounts& ops);
+  // Operations of the form when it is written out as an expression.
+  void count_form(const Form& form, OpCounts& ops);
+
+ private:
+  enum class Truth : uint8_t { kNo, kYes, kOpen };
+  // Reads often share indices: what is found out about one holds to the end of the store.
+  struct ReadIndex {
+    bool known = false;
+    bool plain = false;  // no part is an expression that must be visited
+    int number = -1;     // the collector's; -1: it does not have it yet
+    Form form;
+    OpCounts ops;  // where plain
+  };
+
+  const sched::Layout* layout_of(const ir::BufferNode* buffer) const;
+  template <class IndexOf>
+  void add_digits(const sched::Layout& layout, const ir::BufferNode& buffer, const IndexOf& index_of);
+  void count_atom(const FormArena::Term& term, OpCounts& ops);
+  void run(const Body& body, OpCounts& ops);
+  void run_select(const BodyPart& part, OpCounts& ops);
+  void run_division(const BodyPart& part, OpCounts& ops);
+  void run_reads(const ReadRun& run, OpCounts& ops);
+  ReadIndex& read_index(int number);
+  bool is_plain(const Form& form) const;
+  void add_reads(const ir::BufferNode* buffer, const int* indices, int reads);
+  std::optional<int64_t> constant_value(const ir::Expr& e);
+  Truth condition(const ir::Expr& e, OpCounts& ops);
+  static Truth compare(ir::BinaryOp op, const ValueRange& d);
+  void count_comparison(const Form& difference, OpCounts& ops);
+
+  StoreCollector& collector_;
+  FormArena& forms_;
+  BodyCache bodies_;
+  const sched::Schedule* schedule_ = nullptr;
+  std::vector<const sched::Layout*> layouts_;  // by the collector's buffer number; null: as declared
+  std::vector<Binding> axis_bindings_;
+  std::shared_ptr<const sched::Reads> reads_;  // of the present store's operation
+  std::vector<ReadIndex> read_indices_;        // by number in reads_
+};
+
+}  // namespace tensorsmith::feature

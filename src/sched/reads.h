@@ -1,0 +1,54 @@
+// What an operation reads: found once, shared by all schedules that hold the operation.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ir/workload.h"
+
+namespace tensorsmith::sched {
+
+class Reads {
+ public:
+  // An index expression. Loads often share them: in X[n, c, h + r, w] for r = 0..5 only one of the four
+  // differs. Equal ones in the same dimension of the same tensor have one number.
+  struct Index {
+    const ir::Expr* expr = nullptr;
+    // constant + sum(coefficient * axis), axes by number (spatial, then reduce), each once; where that is the
+    // expression.
+    bool linear = false;
+    int64_t constant = 0;
+    std::vector<std::pair<int, int64_t>> terms;
+  };
+  struct Use {
+    int dim = 0;
+    int index = 0;  // number in indices()
+  };
+  struct Tensor {
+    const ir::BufferNode* buffer = nullptr;
+    std::vector<Use> uses;  // the different ones, as they come first
+  };
+
+  explicit Reads(const ir::Operation& op);
+
+  // Every load in the operation's bodies, in pre-order; the pointers live as long as the operation.
+  const std::vector<const ir::Load*>& loads() const { return loads_; }
+  const std::vector<Index>& indices() const { return indices_; }
+  // The tensors read, in the order of their first loads.
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  bool has(const ir::BufferNode* buffer) const;
+  // The numbers of the indices of one of loads(); null may stand for those of a scalar.
+  const int* indices_of(const ir::Load* load) const;
+
+ private:
+  int intern(const ir::Operation& op, Tensor& tensor, int dim, const ir::Expr& index);
+
+  std::vector<const ir::Load*> loads_;
+  std::vector<std::pair<const ir::Load*, size_t>> first_;  // by address: where numbers_ begins
+  std::vector<int> numbers_;
+  std::vector<Index> indices_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace tensorsmith::sched

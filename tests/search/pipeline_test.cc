@@ -1,0 +1,80 @@
+// What the search does for every candidate against the plain way: decisions -> schedule -> features must
+// equal trace -> replay -> features, bit for bit.
+#include "search/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "sched/trace_traits.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::search {
+namespace {
+
+target::Device avx512() {
+  target::Device device;
+  device.name = "test";
+  device.cores = 4;
+  device.vector_bytes = 64;
+  device.vector_registers = 32;
+  return device;
+}
+
+// Different candidates share rewritten definitions, so each is made beside many others. Returns how many used
+// Winograd's filtering.
+int compare(const ir::Workload& workload, int threads, uint64_t seed, int count) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads");
+  const target::Device device = avx512();
+  const auto space = space::DesignSpace::build(workload, device, {.threads = threads});
+  EXPECT_TRUE(space.ok()) << space.error().message();
+  const auto options = feature_options(device);
+  CandidateFeatures extractor(*space, options);
+  sched::Schedule schedule;
+  Rng rng(seed);
+  int winograd = 0;
+  for (int i = 0; i < count; ++i) {
+    const space::Candidate candidate = space->sample(rng);
+    const auto trace = space->to_trace(candidate);
+    EXPECT_TRUE(trace.ok());
+    winograd += sched::uses_winograd(*trace) ? 1 : 0;
+    const auto made = space->to_schedule(candidate, schedule);
+    const auto replayed = sched::replay(workload, *trace);
+    const auto fast = extractor.of(candidate), plain = features_of(workload, *trace, options);
+    EXPECT_EQ(made.ok(), replayed.ok());
+    EXPECT_EQ(fast.ok(), plain.ok());
+    if (made.ok() && replayed.ok()) {
+      EXPECT_EQ(sched::to_string(schedule), sched::to_string(*replayed)) << sched::print(*trace);
+    }
+    if (!fast.ok() || !plain.ok()) continue;
+    EXPECT_EQ((*fast)->rows, (*plain)->rows);
+    EXPECT_EQ((*fast)->values, (*plain)->values) << sched::print(*trace);
+    if (testing::Test::HasFailure()) return winograd;
+  }
+  return winograd;
+}
+
+TEST(Pipeline, CandidatesHaveTheFeaturesOfTheirTraces) {
+  namespace standard = test::standard;
+  standard::Conv2d conv;
+  conv.ci = 24;
+  conv.co = 40;
+  conv.h = 17;
+  conv.w = 23;
+  uint64_t seed = 1;
+  for (int threads : {1, 4}) {
+    EXPECT_GT(compare(standard::conv2d(conv), threads, seed++, 100), 10);
+    EXPECT_GT(compare(standard::conv2d_bias_relu(conv), threads, seed++, 100), 10);
+    EXPECT_GT(compare(standard::conv2d_bias_silu(conv), threads, seed++, 100), 10);
+    compare(standard::depthwise_conv2d(conv), threads, seed++, 50);
+    compare(standard::matmul(100, 96, 130), threads, seed++, 50);
+    compare(standard::batch_matmul(3, 33, 40, 50), threads, seed++, 50);
+    compare(standard::dense_bias_relu(8, 64, 128), threads, seed++, 50);
+    compare(standard::row_means(64, 1000), threads, seed++, 50);
+    compare(standard::softmax(64, 1000), threads, seed++, 50);
+    compare(standard::layernorm(64, 768), threads, seed++, 50);
+    compare(standard::max_pool(1, 16, 28, 28, 3, 2, 1), threads, seed++, 50);
+    compare(standard::elementwise_chain(10000), threads, seed++, 20);
+  }
+}
+
+}  // namespace
+}  // namespace tensorsmith::search
