@@ -12,6 +12,7 @@
 #include "learn/dataset/split.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/report.h"
 
@@ -231,16 +232,8 @@ Status export_jsonl(const ExportCommand& command) {
   if (!command.split.empty()) {
     TS_ASSIGN_OR_RETURN(const auto split, learn::load_split(command.split));
     TS_RETURN_IF_ERROR(learn::check_split(*store, split));
-    bool known = false;
-    for (const auto part :
-         {learn::Part::kTrain, learn::Part::kValidation, learn::Part::kTest, learn::Part::kUnused}) {
-      if (command.part != learn::to_string(part)) continue;
-      chosen = split.records_of(part);
-      known = true;
-    }
-    if (!known)
-      return Error{ErrorCode::kInvalidArgument, "--part",
-                   "'" + command.part + "' is none of train, validation, test, unused"};
+    TS_ASSIGN_OR_RETURN(const learn::Part part, parse_part(command.part));
+    chosen = split.records_of(part);
   } else {
     if (!command.part.empty()) return Error{ErrorCode::kInvalidArgument, "--part", "needs --split"};
     chosen.resize(static_cast<size_t>(store->size()));

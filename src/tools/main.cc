@@ -39,6 +39,8 @@ int run(int argc, char** argv) {
   tools::add_bench_command(app, exit_code);
   tools::add_db_command(app, exit_code);
   tools::add_dataset_command(app, exit_code);
+  tools::add_train_command(app, exit_code);
+  tools::add_eval_command(app, exit_code);
   tools::add_devices_command(app, exit_code);
   tools::add_predict_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);

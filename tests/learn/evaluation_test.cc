@@ -92,9 +92,9 @@ TEST(Evaluation, SigmaOfNormalErrors) {
 TEST(Evaluation, ModelsThatRankHaveNoErrors) {
   Scores s;
   s.records = 3;
-  EXPECT_TRUE(to_json(s, false).contains("mape"));
-  EXPECT_FALSE(to_json(s, true).contains("mape"));
-  EXPECT_TRUE(to_json(s, true).contains("top1"));
+  EXPECT_TRUE(to_json(s, false)["mape"].is_number());
+  EXPECT_TRUE(to_json(s, true)["mape"].is_null());
+  EXPECT_TRUE(to_json(s, true)["top1"].is_number());
 }
 
 }  // namespace

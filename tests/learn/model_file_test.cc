@@ -22,6 +22,7 @@ ModelFile sample() {
   file.card.kind = "xgboost";
   file.card.feature_version = feature::kPerStoreVersion;
   file.card.store_hash = "0123456789abcdef0123456789abcdef";
+  file.card.split = "fedcba9876543210fedcba9876543210";
   file.card.devices = {"v100", "quoted \"name\""};
   file.card.workloads = {"a", "b"};
   file.card.records = 123456789012345;
@@ -47,6 +48,7 @@ void expect_equal(const ModelFile& a, const ModelFile& b) {
   EXPECT_EQ(a.card.kind, b.card.kind);
   EXPECT_EQ(a.card.feature_version, b.card.feature_version);
   EXPECT_EQ(a.card.store_hash, b.card.store_hash);
+  EXPECT_EQ(a.card.split, b.card.split);
   EXPECT_EQ(a.card.devices, b.card.devices);
   EXPECT_EQ(a.card.workloads, b.card.workloads);
   EXPECT_EQ(a.card.records, b.card.records);

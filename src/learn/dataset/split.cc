@@ -82,6 +82,13 @@ std::vector<int64_t> Split::records_of(Part part) const {
   return out;
 }
 
+std::string Split::content_hash() const {
+  Hasher hasher;
+  hasher.add(store_hash);
+  for (const Part part : parts) hasher.add(static_cast<uint64_t>(part));
+  return hasher.hex128();
+}
+
 Result<Split> make_split(const Store& store, const SplitOptions& options) {
   const bool shares = options.validation >= 0 && options.test >= 0 &&
                       options.validation + (options.kind == SplitKind::kByDevice ? 0 : options.test) < 1;

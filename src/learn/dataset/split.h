@@ -36,6 +36,8 @@ struct Split {
   std::vector<Part> parts;  // by record
 
   std::vector<int64_t> records_of(Part part) const;  // ascending
+  // Of store and parts, 32 hex digits: which split a model was trained by.
+  std::string content_hash() const;
 };
 
 // Depends on the store's contents and the options alone. Failed programs without features are unused. Errors:

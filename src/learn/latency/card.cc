@@ -30,6 +30,7 @@ ModelCard make_card(const std::string& kind, const LatencyData& data, const Trai
   card.records = static_cast<int64_t>(data.train.size());
   card.seed = control.seed;
   card.command = control.command;
+  card.split = control.split;
   card.parameters = parameters.dump();
   card.metrics = "{}";
   std::set<uint32_t> devices, workloads;

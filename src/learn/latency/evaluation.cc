@@ -171,12 +171,13 @@ Result<std::string> validation_metrics(const LatencyModel& model, const LatencyD
 
 nlohmann::ordered_json to_json(const Scores& s, bool ranks_only) {
   nlohmann::ordered_json out;
-  if (!ranks_only) {
-    out["mape"] = s.mape;
-    out["mape_median"] = s.mape_median;
-    out["rmse"] = s.rmse;
-    out["rmse_log"] = s.rmse_log;
-  }
+  const auto error = [&](double value) {
+    return ranks_only ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
+  };
+  out["mape"] = error(s.mape);
+  out["mape_median"] = error(s.mape_median);
+  out["rmse"] = error(s.rmse);
+  out["rmse_log"] = error(s.rmse_log);
   out["top1"] = s.top1;
   out["top5"] = s.top5;
   out["peak1"] = s.peak1;

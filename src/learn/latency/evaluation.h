@@ -71,7 +71,7 @@ Result<Evaluation> evaluate_records(const LatencyModel& model, const Store& stor
                                     std::span<const target::Device* const> devices,
                                     std::span<const int64_t> records);
 
-// Models that rank only have no errors in seconds.
+// Models that rank only have no errors in seconds: null.
 nlohmann::ordered_json to_json(const Scores& scores, bool ranks_only);
 
 // What a card keeps of a model: its scores on the validation part, as the text of a JSON object. "{}" where

@@ -35,10 +35,11 @@ struct LatencyPrediction {
 
 // What a model is and what it has seen; kept in its file.
 struct ModelCard {
-  std::string kind;                    // "roofline", "xgboost", "mlp", "tlp", "cdmpp", "tensorsmith", ...
-  int feature_version = 0;             // feature::kPerStoreVersion
-  std::string store_hash;              // of the training store
-  std::vector<std::string> devices;    // trained on
+  std::string kind;                  // "roofline", "xgboost", "mlp", "tlp", "cdmpp", "tensorsmith", ...
+  int feature_version = 0;           // feature::kPerStoreVersion
+  std::string store_hash;            // of the training store
+  std::string split;                 // Split::content_hash of the split that chose the records; may be empty
+  std::vector<std::string> devices;  // trained on
   std::vector<std::string> workloads;  // keys (StoredWorkload::key) of training and validation, ascending
   int64_t records = 0;
   uint64_t seed = 0;
@@ -80,7 +81,7 @@ struct TrainingProgress {
 
 struct TrainingControl {
   uint64_t seed = 0;
-  std::string command;  // for the card
+  std::string command, split;  // for the card
   int threads = 1;
   // A file that training goes on from where it exists, and is written to after each epoch; empty: none.
   std::string checkpoint;

@@ -50,6 +50,7 @@ Json metadata_of(const ModelCard& card) {
           {"kind", card.kind},
           {"feature_version", std::to_string(card.feature_version)},
           {"store_hash", card.store_hash},
+          {"split", card.split},
           {"devices", dump(card.devices)},
           {"workloads", dump(card.workloads)},
           {"records", std::to_string(card.records)},
@@ -124,6 +125,7 @@ Result<ModelCard> parse_card(const Json& metadata) {
     return Error{ErrorCode::kMismatch, "", "was trained on another version of the features; train it again"};
   TS_ASSIGN_OR_RETURN(card.kind, reader.text("kind"));
   TS_ASSIGN_OR_RETURN(card.store_hash, reader.text("store_hash"));
+  TS_ASSIGN_OR_RETURN(card.split, reader.text("split"));
   TS_ASSIGN_OR_RETURN(card.devices, reader.list("devices"));
   TS_ASSIGN_OR_RETURN(card.workloads, reader.list("workloads"));
   TS_ASSIGN_OR_RETURN(card.records, reader.number<int64_t>("records"));

@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <unordered_map>
+
+#include "learn/dataset/import.h"
+#include "learn/latency/queries.h"
+#include "record/jsonl.h"
+#include "tools/commands.h"
+#include "tools/evaluation_run.h"
+#include "tools/evaluation_table.h"
+#include "tools/model_data.h"
+#include "tools/options.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct EvalCommand {
+  std::vector<std::string> models, records, splits, devices;
+  std::string workloads, device, store, part = "test", predictions;
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  bool table = false, json = false;
+};
+
+void warn(const std::string& text) { fmt::print(stderr, "tensorsmith: warning: {}\n", text); }
+
+// Pairs of measured and predicted seconds, a JSON line each.
+class PredictionWriter {
+ public:
+  static Result<std::unique_ptr<PredictionWriter>> open(const std::string& path) {
+    auto out = std::make_unique<PredictionWriter>();
+    if (!path.empty()) {
+      TS_ASSIGN_OR_RETURN(out->writer_, record::AtomicFileWriter::open(path));
+    }
+    return out;
+  }
+  Status write(const MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
+    if (!writer_) return {};
+    Json line = {
+        {"workload", p.workload->key},     {"name", p.workload->name},
+        {"device", p.device->name},        {"measured", std::isfinite(p.seconds) ? Json(p.seconds) : Json()},
+        {"predicted", prediction.seconds}, {"log_sigma", prediction.log_sigma}};
+    return writer_->write_line(line.dump());
+  }
+  Status commit() { return writer_ ? writer_->commit() : Status(); }
+
+ private:
+  std::unique_ptr<record::AtomicFileWriter> writer_;
+};
+
+// Programs of Ansor's records, as they are read.
+Status evaluate_files(const EvalCommand& command, const target::Device& device, bool traces,
+                      EvaluationRun& run, int64_t& corrupt) {
+  TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
+  learn::ProgramReader reader(workloads, command.threads);
+  // Pointers to values of a map of nodes stay.
+  std::unordered_map<const record::AnsorWorkloads::Task*, learn::StoredWorkload> tasks;
+  MeasuredProgram program;
+  const auto add = [&](learn::ImportedProgram& imported) {
+    const auto [it, added] = tasks.try_emplace(imported.task.get());
+    if (added) {
+      it->second.key = imported.task->structural_key;
+      it->second.name = imported.task->name;
+      it->second.flops = imported.task->flops;
+    }
+    program.workload = &it->second;
+    program.device = &device;
+    program.seconds = imported.record.failed() ? INFINITY : imported.record.mean_seconds();
+    std::swap(program.leaves, imported.leaves);
+    if (traces) std::swap(program.trace, imported.record.trace);
+    return run.add(program);
+  };
+  const auto skip = [&](const learn::ImportProblem& problem) {
+    if (++corrupt <= 20) warn(problem.place + ": " + problem.reason);
+  };
+  for (const std::string& file : command.records) TS_RETURN_IF_ERROR(reader.read(file, add, skip));
+  return run.finish();
+}
+
+Json groups(const std::vector<std::pair<std::string, learn::Scores>>& scores, bool ranks_only) {
+  Json out = Json::object();
+  for (const auto& [name, s] : scores) out[name] = learn::to_json(s, ranks_only);
+  return out;
+}
+
+std::string percent(double share, bool ranks_only) {
+  return ranks_only ? "-" : fmt::format("{:.1f}", 100 * share);
+}
+
+void print_people(const EvaluationRun& run, bool ranks_only) {
+  const learn::Evaluation& e = run.evaluation();
+  Table table(
+      {"", "tasks", "records", "failed", "MAPE %", "median %", "RMSE of log", "top-1", "top-5", "pairwise"});
+  const auto row = [&](const std::string& name, const learn::Scores& s) {
+    table.add({name, std::to_string(s.tasks), std::to_string(s.records), std::to_string(s.failed),
+               percent(s.mape, ranks_only), percent(s.mape_median, ranks_only),
+               ranks_only ? "-" : fmt::format("{:.3f}", s.rmse_log), fmt::format("{:.3f}", s.top1),
+               fmt::format("{:.3f}", s.top5), fmt::format("{:.3f}", s.pairwise)});
+  };
+  for (const auto& [name, s] : e.by_operator()) row(name, s);
+  const auto devices = e.by_device();
+  for (const auto& [name, s] : devices) row("on " + name, s);
+  if (devices.size() > 1) row("all", e.total());
+  fmt::print("{}", table.text());
+  if (!ranks_only && e.log_sigma() > 0) {
+    fmt::print("RMSE {}; {:.0f} % of the programs within one standard deviation, {:.0f} % within two\n",
+               format_seconds(e.total().rmse), 100 * e.coverage().first, 100 * e.coverage().second);
+  }
+  fmt::print("{:.0f} programs a second\n", run.programs_per_second());
+}
+
+Status eval_one(const EvalCommand& command) {
+  TS_ASSIGN_OR_RETURN(const auto model, learn::load_latency_model(command.models.front()));
+  const learn::ModelCard& card = model->card();
+  TS_ASSIGN_OR_RETURN(const auto writer, PredictionWriter::open(command.predictions));
+  const SystemClock clock;
+  EvaluationRun run(*model, command.threads, clock,
+                    [&](const MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
+                      return writer->write(p, prediction);
+                    });
+  int64_t corrupt = 0;
+  if (!command.store.empty()) {
+    TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+    TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.splits.front()));
+    TS_ASSIGN_OR_RETURN(const learn::Part part, parse_part(command.part));
+    if (card.store_hash == data.store().content_hash() && card.split != split.content_hash())
+      warn("the model was trained by another split of this store; it may have seen these records");
+    std::vector<int64_t> records = split.records_of(part);
+    if (!command.devices.empty()) {
+      TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.devices));
+      records = learn::records_of_devices(data.store(), records, names);
+    }
+    TS_RETURN_IF_ERROR(evaluate_store(data.store(), data.devices(), records, model->reads_trace(), run));
+  } else {
+    TS_ASSIGN_OR_RETURN(const target::Device device, target::find_device(command.device));
+    TS_RETURN_IF_ERROR(evaluate_files(command, device, model->reads_trace(), run, corrupt));
+  }
+  TS_RETURN_IF_ERROR(writer->commit());
+
+  const learn::Evaluation& e = run.evaluation();
+  const learn::Scores total = e.total();
+  if (total.records == 0)
+    return Error{ErrorCode::kInvalidArgument, "", "there are no measured programs to evaluate on"};
+  const int64_t seen = e.seen_workloads(card.workloads);
+  if (seen > 0)
+    warn(fmt::format("{} of {} workloads were among those that the model was trained on", seen,
+                     e.workloads()));
+  if (!command.json) {
+    print_people(run, model->ranks_only());
+    return {};
+  }
+  Json out = learn::to_json(total, model->ranks_only());
+  out["seen_tasks"] = seen;
+  out["corrupt"] = corrupt;
+  out["programs_per_second"] = run.programs_per_second();
+  out["coverage1"] = e.coverage().first;
+  out["coverage2"] = e.coverage().second;
+  out["model"] = card.kind;
+  out["by_operator"] = groups(e.by_operator(), model->ranks_only());
+  out["by_device"] = groups(e.by_device(), model->ranks_only());
+  fmt::print("{}\n", out.dump());
+  return {};
+}
+
+Status eval(const EvalCommand& command) {
+  if (command.table) {
+    TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+    TS_ASSIGN_OR_RETURN(const auto text,
+                        evaluation_table(data, command.models, command.splits, command.threads));
+    fmt::print("{}", text);
+    return {};
+  }
+  return eval_one(command);
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<EvalCommand>();
+  CLI::App* sub = app.add_subcommand("eval", "How well a latency model predicts what was measured");
+  auto* model = sub->add_option("--model", o->models, "File of a model; for a table [NAME=]FILE, several");
+  model->required()->allow_extra_args(false);
+  auto* records = sub->add_option("--records", o->records, "Files of Ansor or TenSet records, plain or zstd");
+  auto* workloads =
+      sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG of the records");
+  auto* device = sub->add_option("--device", o->device,
+                                 "Device that the records were measured on (see `tensorsmith devices`)");
+  auto* store = sub->add_option("--store", o->store, "Evaluate on a store instead");
+  auto* split =
+      sub->add_option("--split", o->splits, "A split of the store; for a table [NAME=]FILE, several");
+  split->allow_extra_args(false);
+  sub->add_option("--part", o->part, "Part of the split: train, validation, test or unused")
+      ->capture_default_str();
+  sub->add_option("--devices", o->devices, "Of the store, the records of these devices only")->delimiter(',');
+  auto* predictions = sub->add_option("--predictions", o->predictions,
+                                      "Write measured and predicted seconds of each program, JSON lines");
+  auto* table = sub->add_flag(
+      "--table", o->table,
+      "Markdown, models x splits: each model on the test part of the split that it was trained by; models of "
+      "one name count as one, with the standard deviation between them");
+  sub->add_option("--threads", o->threads, "Threads to work on")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  auto* json = sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
+  records->needs(workloads)->needs(device)->excludes(store);
+  store->needs(split);
+  table->needs(store)->excludes(predictions)->excludes(json);
+  sub->callback([o, records, store, &exit_code] {
+    if (records->count() == 0 && store->count() == 0) throw CLI::RequiredError("--records or --store");
+    if (!o->table && (o->models.size() > 1 || o->splits.size() > 1))
+      throw CLI::ValidationError("several models or splits", "need --table");
+    exit_code = run_command([&] { return eval(*o); });
+  });
+}
+
+}  // namespace tensorsmith::tools

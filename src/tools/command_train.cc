@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "learn/latency/parameters.h"
+#include "learn/latency/queries.h"
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/model_data.h"
+#include "tools/options.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+struct TrainCommand {
+  std::string kind, store, split, init, checkpoint, output;
+  std::vector<std::string> devices, parameters;
+  uint64_t seed = 0;
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  bool adapt = false, quiet = false, json = false;
+};
+
+// What decides the model, for its card: not where it is put, nor on how many threads it is made.
+std::string command_line(const TrainCommand& c) {
+  std::string out =
+      "tensorsmith train --store " + c.store + " --split " + c.split + " --seed " + std::to_string(c.seed);
+  if (!c.kind.empty()) out += " --model " + c.kind;
+  if (!c.init.empty()) out += " --init " + c.init;
+  for (const std::string& device : c.devices) out += " --devices " + device;
+  for (const std::string& parameter : c.parameters) out += " --param " + parameter;
+  if (c.adapt) out += " --adapt";
+  return out;
+}
+
+// Lines on stderr, not more often than people read.
+class TrainingDisplay {
+ public:
+  TrainingDisplay(const Clock& clock, int64_t programs)
+      : clock_(clock), programs_(programs), terminal_(isatty(STDERR_FILENO) == 1) {}
+  ~TrainingDisplay() {
+    if (drawn_) fmt::print(stderr, "\n");
+  }
+  TrainingDisplay(const TrainingDisplay&) = delete;
+  TrainingDisplay& operator=(const TrainingDisplay&) = delete;
+
+  void update(const learn::TrainingProgress& p) {
+    const double now = clock_.monotonic_seconds();
+    if (first_step_ < 0) {
+      first_step_ = p.step;
+      start_ = last_ = now;
+      return;
+    }
+    if (p.step < p.steps && now - last_ < (terminal_ ? 0.2 : 5.0)) return;
+    last_ = now;
+    // The steps since the first one that was seen, which a resumed training did not begin with.
+    const double steps = p.step - first_step_, elapsed = now - start_;
+    const double rate =
+        p.samples_per_second > 0 ? p.samples_per_second : steps * static_cast<double>(programs_) / elapsed;
+    std::string validation =
+        std::isfinite(p.validation_loss) ? fmt::format("{:.5f}", p.validation_loss) : "-";
+    fmt::print(stderr, "{}{:>5}/{}  loss {:.5f}  validation {}  {:.0f} programs/s  ETA {}{}",
+               terminal_ ? "\r\033[K" : "", p.step, p.steps, p.train_loss, validation, rate,
+               format_duration(elapsed / steps * (p.steps - p.step)), terminal_ ? "" : "\n");
+    std::fflush(stderr);
+    drawn_ = terminal_;
+  }
+
+ private:
+  const Clock& clock_;
+  int64_t programs_;
+  bool terminal_, drawn_ = false;
+  int first_step_ = -1;
+  double start_ = 0, last_ = 0;
+};
+
+Status train(const TrainCommand& command) {
+  TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+  TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
+  TS_ASSIGN_OR_RETURN(const Json parameters, learn::parse_parameters(command.parameters));
+  std::unique_ptr<learn::LatencyModel> base;
+  std::string kind = command.kind;
+  if (!command.init.empty()) {
+    TS_ASSIGN_OR_RETURN(base, learn::load_latency_model(command.init));
+    if (kind.empty()) kind = base->card().kind;
+  }
+  TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_latency_trainer(kind, parameters));
+
+  learn::LatencyData records;
+  records.store = &data.store();
+  records.devices = data.devices();
+  records.train = split.records_of(learn::Part::kTrain);
+  records.validation = split.records_of(learn::Part::kValidation);
+  if (!command.devices.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.devices));
+    records.train = learn::records_of_devices(data.store(), records.train, names);
+    records.validation = learn::records_of_devices(data.store(), records.validation, names);
+  }
+  if (command.adapt) {
+    for (const int64_t i : split.records_of(learn::Part::kTest)) {
+      if (data.store().entry(i).leaves > 0) records.unlabelled.push_back(i);
+    }
+  }
+  if (records.train.empty())
+    return Error{ErrorCode::kInvalidArgument, command.split, "has no records to train on for these devices"};
+  // A model that cannot be written would be trained in vain.
+  const auto folder = std::filesystem::path(command.output).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    return Error{ErrorCode::kNotFound, folder.string(), "is no folder to write the model to"};
+
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  learn::TrainingControl control;
+  control.seed = command.seed;
+  control.threads = command.threads;
+  control.command = command_line(command);
+  control.split = split.content_hash();
+  control.checkpoint = command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
+  const bool resumed = std::filesystem::exists(control.checkpoint);
+  if (resumed && !command.quiet) fmt::print(stderr, "going on from {}\n", control.checkpoint);
+  control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
+  TrainingDisplay display(clock, static_cast<int64_t>(records.train.size()));
+  if (!command.quiet) {
+    control.progress = [&](const learn::TrainingProgress& progress) { display.update(progress); };
+  }
+  auto model = base ? trainer->fine_tune(*base, records, control) : trainer->train(records, control);
+  if (!model.ok()) {
+    if (model.error().code != ErrorCode::kCancelled) return model.error();
+    return Error{ErrorCode::kCancelled, "",
+                 model.error().reason + (std::filesystem::exists(control.checkpoint)
+                                             ? "; the same command goes on from " + control.checkpoint
+                                             : std::string())};
+  }
+  TS_RETURN_IF_ERROR((*model)->save(command.output));
+  std::error_code ignored;  // a checkpoint that stays is found to be done
+  std::filesystem::remove(control.checkpoint, ignored);
+
+  const learn::ModelCard& card = (*model)->card();
+  const double seconds = clock.monotonic_seconds() - start;
+  const Json metrics = Json::parse(card.metrics);
+  if (command.json) {
+    fmt::print("{}\n", Json{{"model", card.kind},
+                            {"records", card.records},
+                            {"workloads", card.workloads.size()},
+                            {"devices", card.devices},
+                            {"seconds", seconds},
+                            {"bytes", std::filesystem::file_size(command.output)},
+                            {"validation", metrics}}
+                           .dump());
+    return {};
+  }
+  fmt::print("{} trained on {} records in {}, {} written to {}\n", card.kind, card.records,
+             format_duration(seconds),
+             format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+  if (metrics.contains("mape") && metrics["mape"].is_number()) {
+    fmt::print("on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
+               100 * metrics["mape"].get<double>(), 100 * metrics["mape_median"].get<double>(),
+               metrics["top1"].get<double>(), metrics["top5"].get<double>());
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<TrainCommand>();
+  CLI::App* sub = app.add_subcommand("train", "Train a latency model on measured programs");
+  std::string kinds;
+  for (const std::string& kind : learn::latency_model_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind;
+  auto* model = sub->add_option("--model", o->kind, "Kind of model: " + kinds);
+  sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)")->required();
+  sub->add_option("--split", o->split, "Which records train and validate; the others are not looked at")
+      ->required();
+  sub->add_option("--devices", o->devices, "Train on the records of these devices only")->delimiter(',');
+  sub->add_option("--param", o->parameters, "A hyper-parameter, NAME=VALUE; may be given again")
+      ->allow_extra_args(false);
+  auto* init = sub->add_option("--init", o->init, "Go on from this model with the records (fine-tuning)");
+  sub->add_flag("--adapt", o->adapt,
+                "Show the test part's programs, without their times, to models that adapt to them");
+  sub->add_option("--seed", o->seed, "The same seed, data and parameters make the same model")
+      ->capture_default_str();
+  sub->add_option("--threads", o->threads, "Threads to train on")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  sub->add_option("--checkpoint", o->checkpoint,
+                  "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
+  sub->add_option("-o,--output", o->output, "The model's file; replaced if it exists")->required();
+  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->callback([o, model, init, &exit_code] {
+    if (model->count() == 0 && init->count() == 0) throw CLI::RequiredError("--model or --init");
+    exit_code = run_command([&] { return train(*o); });
+  });
+}
+
+}  // namespace tensorsmith::tools

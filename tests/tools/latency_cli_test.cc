@@ -1,0 +1,252 @@
+// Training and evaluation of latency models as a user runs them.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli_support.h"
+#include "learn/dataset/split.h"
+#include "learn/latency_testing.h"
+#include "record/ansor_samples.h"
+
+namespace tensorsmith::testing {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string content(const std::string& path) { return record::testing::read_file(path); }
+Json last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of('\n');
+  const size_t begin = text.rfind('\n', end);
+  return Json::parse(text.substr(begin == std::string::npos ? 0 : begin + 1, end + 1));
+}
+
+class LatencyCli : public ::testing::Test {
+ protected:
+  LatencyCli() {
+    learn::testing::make_store(store_, {.tasks = 15, .noise = 0.02, .failures = 0.05});
+    split("by-task", by_task_);
+    split("within-task", within_);
+  }
+  void split(const std::string& kind, const std::string& path) {
+    const CliResult made = run_cli({"dataset", "split", store_, "--kind", kind, "-o", path, "--test", "0.2"});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  CliResult train(const std::string& kind, const std::string& split, const std::string& output,
+                  std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"train",   "--model", kind, "--store", store_,
+                                          "--split", split,     "-o", output};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_cli(arguments);
+  }
+
+  TemporaryDirectory folder_;
+  const std::string store_ = folder_.file("store"), by_task_ = folder_.file("by-task.split"),
+                    within_ = folder_.file("within.split");
+};
+
+TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
+  const std::string model = folder_.file("model");
+  const CliResult trained =
+      train("xgboost", within_, model, {"--param", "rounds=80", "--param", "eta=0.15", "--json"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Json report = Json::parse(trained.out);
+  EXPECT_EQ(report["devices"], Json::parse(R"(["v100","xeon-8358"])"));
+  EXPECT_GT(report["validation"]["records"], 0);
+  EXPECT_THAT(trained.err, HasSubstr("80/80"));
+
+  const std::string predictions = folder_.file("predictions.jsonl");
+  const CliResult evaluated = run_cli({"eval", "--model", model, "--store", store_, "--split", within_,
+                                       "--json", "--predictions", predictions});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const Json scores = last_line(evaluated.out);
+  for (const char* name : {"mape", "mape_median", "rmse", "rmse_log", "top1", "top5", "pairwise", "records",
+                           "failed", "tasks", "seen_tasks", "programs_per_second"})
+    EXPECT_TRUE(scores[name].is_number()) << name;
+  EXPECT_EQ(scores["by_operator"].size(), 3u);
+  EXPECT_EQ(scores["by_device"].size(), 2u);
+  EXPECT_THAT(evaluated.err, HasSubstr("of 15 workloads were among those"));
+
+  // The file's pairs give the same error.
+  std::ifstream in(predictions);
+  double errors = 0;
+  int64_t measured = 0, failed = 0;
+  for (std::string line; std::getline(in, line);) {
+    const Json pair = Json::parse(line);
+    if (pair["measured"].is_null()) {
+      ++failed;
+      continue;
+    }
+    const double truth = pair["measured"];
+    errors += std::abs(pair["predicted"].get<double>() - truth) / truth;
+    ++measured;
+  }
+  EXPECT_EQ(scores["records"], measured);
+  EXPECT_EQ(scores["failed"], failed);
+  EXPECT_GT(failed, 0);
+  EXPECT_NEAR(scores["mape"].get<double>(), errors / static_cast<double>(measured), 1e-9);
+
+  // On one device; and for people.
+  const CliResult one = run_cli(
+      {"eval", "--model", model, "--store", store_, "--split", within_, "--devices", "xeon-8358", "--json"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(last_line(one.out)["records"], scores["by_device"]["xeon-8358"]["records"]);
+  const CliResult text = run_cli({"eval", "--model", model, "--store", store_, "--split", within_});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.out, HasSubstr("on v100"));
+  // Another split's test records may have been trained on.
+  const CliResult other = run_cli({"eval", "--model", model, "--store", store_, "--split", by_task_});
+  EXPECT_THAT(other.err, HasSubstr("another split"));
+}
+
+TEST_F(LatencyCli, EvaluatesFilesOfRecords) {
+  const std::string model = folder_.file("model"), workloads = folder_.file("workloads.json"),
+                    records = folder_.file("records.jsonl");
+  ASSERT_EQ(train("roofline", within_, model).exit_code, 0);
+  std::ofstream(workloads) << record::testing::kWorkloads;
+  std::ofstream out(records);
+  for (int i = 0; i < 5000; ++i) out << record::testing::dense_line(1 + i % 24) << "\n";
+  out << "not a record\n" << record::testing::dense_line(3, "[[1e+10],4,0.5,1700000000]") << "\n";
+  out.close();
+  const CliResult evaluated = run_cli({"eval", "--model", model, "--records", records, "--workloads",
+                                       workloads, "--device", "xeon8358", "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const Json scores = last_line(evaluated.out);
+  EXPECT_EQ(scores["records"], 5000);
+  EXPECT_EQ(scores["failed"], 1);
+  EXPECT_EQ(scores["corrupt"], 1);
+  EXPECT_EQ(scores["tasks"], 1);
+  EXPECT_EQ(scores["seen_tasks"], 0);
+  EXPECT_TRUE(scores["by_operator"].contains("dense"));
+  EXPECT_TRUE(scores["by_device"].contains("xeon-8358"));
+  EXPECT_THAT(evaluated.err, HasSubstr("records.jsonl:5001"));
+  EXPECT_THAT(evaluated.err, Not(HasSubstr("were among those")));
+}
+
+TEST_F(LatencyCli, TheSameSeedTheSameFile) {
+  for (const char* kind : {"random", "roofline", "xgboost"}) {
+    const std::string a = folder_.file("a"), b = folder_.file("b");
+    ASSERT_EQ(train(kind, by_task_, a, {"--seed", "3"}).exit_code, 0);
+    ASSERT_EQ(train(kind, by_task_, b, {"--seed", "3", "--threads", "1"}).exit_code, 0);
+    EXPECT_EQ(content(a), content(b)) << kind;
+  }
+}
+
+TEST_F(LatencyCli, InterruptedTrainingGoesOn) {
+  const std::string whole = folder_.file("whole"), resumed = folder_.file("resumed");
+  const std::vector<std::string> parameters = {"--param", "rounds=400", "--param", "early_stop=0"};
+  ASSERT_EQ(train("xgboost", within_, whole, parameters).exit_code, 0);
+  std::vector<std::string> arguments = {"train",   "--model", "xgboost", "--store", store_,
+                                        "--split", within_,   "-o",      resumed};
+  arguments.insert(arguments.end(), parameters.begin(), parameters.end());
+  int stopped = 0;
+  for (const int signal : {SIGINT, SIGKILL, SIGTERM}) {
+    const pid_t pid = start_cli(arguments);
+    for (int waited = 0; waited < 200 && !std::filesystem::exists(resumed + ".checkpoint"); ++waited) {
+      if (stopped == 0 && signal == SIGINT && waited == 20) break;  // before the first is written
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    kill(pid, signal);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (std::filesystem::exists(resumed)) break;  // it was faster
+    ++stopped;
+    EXPECT_TRUE(std::filesystem::exists(resumed + ".checkpoint"));
+  }
+  const CliResult last = run_cli(arguments);
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_EQ(content(whole), content(resumed));
+  EXPECT_FALSE(std::filesystem::exists(resumed + ".checkpoint"));
+}
+
+TEST_F(LatencyCli, GoesOnWithAnotherDevice) {
+  const std::string first = folder_.file("first"), second = folder_.file("second");
+  ASSERT_EQ(train("xgboost", within_, first, {"--devices", "v100", "--param", "rounds=60"}).exit_code, 0);
+  const CliResult tuned = run_cli({"train", "--init", first, "--store", store_, "--split", within_,
+                                   "--devices", "xeon8358", "--param", "rounds=60", "-o", second, "--json"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_EQ(Json::parse(tuned.out)["devices"], Json::parse(R"(["v100","xeon-8358"])"));
+  const auto error = [&](const std::string& model) {
+    const CliResult result = run_cli(
+        {"eval", "--model", model, "--store", store_, "--split", within_, "--devices", "xeon8358", "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return last_line(result.out)["mape_median"].get<double>();
+  };
+  EXPECT_LT(error(second), error(first) / 2);
+}
+
+TEST_F(LatencyCli, TableOfModelsAndSplits) {
+  std::vector<std::string> arguments = {"eval",    "--table",           "--store", store_,
+                                        "--split", "tasks=" + by_task_, "--split", within_};
+  for (const std::string seed : {"1", "2"}) {
+    const std::string path = folder_.file("random" + seed);
+    ASSERT_EQ(train("random", by_task_, path, {"--seed", seed}).exit_code, 0);
+    arguments.insert(arguments.end(), {"--model", path});
+  }
+  for (const std::string device : {"v100", "xeon8358"}) {
+    const std::string path = folder_.file("roofline" + device);
+    ASSERT_EQ(train("roofline", within_, path, {"--devices", device}).exit_code, 0);
+    arguments.insert(arguments.end(), {"--model", "own roofline=" + path});
+  }
+  const CliResult table = run_cli(arguments);
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("| model | device | tasks | within |"));
+  EXPECT_THAT(table.out, HasSubstr("| random | mean |"));
+  EXPECT_THAT(table.out, HasSubstr("| own roofline | v100 | - | "));
+  EXPECT_THAT(table.out, HasSubstr("| own roofline | mean | - | "));
+  const CliResult foreign =
+      run_cli({"eval", "--table", "--store", store_, "--split", within_, "--model", folder_.file("random1")});
+  EXPECT_EQ(foreign.exit_code, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("none of these splits"));
+}
+
+TEST_F(LatencyCli, ErrorsAreOneLine) {
+  const auto fails = [&](const std::vector<std::string>& arguments, const std::string& text,
+                         int exit_code = 1) {
+    const CliResult result = run_cli(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(text));
+    const auto lines = std::count(result.err.begin(), result.err.end(), '\n');
+    EXPECT_TRUE(exit_code != 1 || lines == 1) << result.err;
+  };
+  const std::string model = folder_.file("model"), out = folder_.file("out");
+  ASSERT_EQ(train("roofline", within_, model).exit_code, 0);
+  const auto train_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", "--store", store_, "--split", within_, "-o", out};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  fails(train_with({"--model", "oracle"}), "known are random");
+  fails(train_with({"--model", "xgboost", "--param", "depth=3"}), "parameter depth: is not known");
+  fails(train_with({"--model", "xgboost", "--param", "eta"}), "NAME=VALUE");
+  fails(train_with({"--model", "xgboost", "--devices", "tpu"}), "device 'tpu'");
+  fails(train_with({"--model", "xgboost", "--devices", "k80"}), "is not in the store");
+  fails(train_with({"--model", "xgboost", "--init", model}), "another kind");
+  fails(train_with({"--init", by_task_}), "no model file");
+  fails(train_with({}), "--model or --init", 2);
+  fails({"train", "--model", "random", "--store", store_, "--split", store_, "-o", out},
+        "store: is no split");
+  fails({"train", "--model", "random", "--store", store_, "--split", within_, "-o", folder_.file("no/out")},
+        "is no folder");
+  EXPECT_FALSE(std::filesystem::exists(out));
+
+  fails({"eval", "--model", store_, "--store", store_, "--split", within_}, "store: ");
+  fails({"eval", "--model", model, "--store", store_, "--split", within_, "--part", "tests"}, "'tests'");
+  fails({"eval", "--model", model, "--store", store_}, "--split", 2);
+  fails({"eval", "--model", model}, "--records or --store", 2);
+  fails({"eval", "--model", model, "--records", model, "--workloads", model, "--device", "v100"}, "model");
+  fails({"eval", "--model", model, "--model", model, "--store", store_, "--split", within_}, "--table", 2);
+  // A model whose bytes have changed.
+  std::string bytes = content(model);
+  bytes[bytes.size() - 3] ^= 4;
+  record::testing::write_file(model, bytes);
+  fails({"eval", "--model", model, "--store", store_, "--split", within_}, "is damaged");
+}
+
+}  // namespace
+}  // namespace tensorsmith::testing
