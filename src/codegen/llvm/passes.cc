@@ -9,6 +9,7 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -27,9 +28,23 @@
 namespace tensorsmith::codegen {
 namespace {
 
+// Sets what LLVM offers on a command line only; it holds for the whole process.
+void set_option(const std::string& name, const std::string& value) {
+  const auto& known = llvm::cl::getRegisteredOptions();
+  const auto option = known.find(name);
+  TS_CHECK(option != known.end() && !option->second->addOccurrence(0, name, value),
+           "LLVM takes no option -" + name + "=" + value);
+}
+
 void initialize_targets() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // Loop strength reduction compares the addresses of a loop with each other, hundreds of them where it is
+    // unrolled: a quarter of all code generation. They differ by constants, which instructions take as they
+    // are, so the kernels are as fast without it.
+    set_option("disable-lsr", "true");
+    // Loads are found equal across this many stores between them; what is read again is read soon.
+    set_option("memssa-check-limit", "10");
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
