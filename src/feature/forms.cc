@@ -123,8 +123,13 @@ bool FormArena::equal(const Form& a, const Form& b) const {
 Form FormArena::intern(Kind kind, Form a, Form b, int64_t c, ValueRange range) {
   if (range.min == range.max) return constant(range.min);
   for (size_t k = atoms_.size(); k-- > 0;) {
-    const Atom& atom = atoms_[k];
+    Atom& atom = atoms_[k];
     if (atom.kind != kind || atom.c != c || !equal(atom.a, a) || !equal(atom.b, b)) continue;
+    // An assumption made since says more.
+    if (range.max < atom.range.max && range.max >= atom.range.min) {
+      narrowed_.emplace_back(k, atom.range);
+      atom.range.max = range.max;
+    }
     const auto begin = static_cast<uint32_t>(terms_.size());
     terms_.push_back({static_cast<int32_t>(k), 1});
     return {0, begin, 1};
@@ -248,6 +253,24 @@ uint64_t FormArena::loops_of(const Form& f) const {
 
 void FormArena::assume_below(const Form& f, int64_t limit) {
   if (f.constant != 0 || f.count != 1 || terms_[f.begin].coefficient != 1) {
+    // With 0 <= y < g: g * x + y < g * n says x < n.
+    for (uint32_t i = 0; i < f.count; ++i) {
+      const int64_t g = terms_[f.begin + i].coefficient;
+      if (g <= 1 || limit % g != 0) continue;
+      const auto rest = static_cast<uint32_t>(terms_.size());
+      for (uint32_t k = 0; k < f.count; ++k) {
+        const Term term = terms_[f.begin + k];
+        if (term.coefficient % g != 0) terms_.push_back(term);
+      }
+      const auto whole = static_cast<uint32_t>(terms_.size());
+      const ValueRange y = range({f.constant, rest, whole - rest});
+      if (y.min < 0 || y.max >= g) continue;
+      for (uint32_t k = 0; k < f.count; ++k) {
+        const Term term = terms_[f.begin + k];
+        if (term.coefficient % g == 0) terms_.push_back({term.atom, term.coefficient / g});
+      }
+      return assume_below({0, whole, static_cast<uint32_t>(terms_.size()) - whole}, limit / g);
+    }
     assumptions_.push_back({f, limit});
     return;
   }

@@ -271,9 +271,22 @@ StoreValues::Truth StoreValues::compare(ir::BinaryOp op, const ValueRange& d) {
   }
 }
 
-// A comparison written with the terms spread over both sides so that no coefficient is negative.
+// A comparison written with the terms spread over both sides so that no coefficient is negative. Of a single
+// quotient the divisor is multiplied with the constant: floordiv(x, d) >= c is x >= d * c.
 void StoreValues::count_comparison(const Form& difference, OpCounts& ops) {
   ops.add(kCompare, false);
+  if (difference.count == 1 && std::abs(forms_.terms(difference)[0].coefficient) == 1) {
+    const FormArena::Atom atom = forms_.atom(forms_.terms(difference)[0]);
+    if (atom.kind == FormArena::Kind::kFloorDiv) return count_form(atom.a, ops);
+    // floormod(floordiv(x, d), c) is floordiv(floormod(x, c * d), d) before.
+    if (atom.kind == FormArena::Kind::kFloorMod && atom.a.count == 1 && atom.a.constant == 0) {
+      const FormArena::Atom inner = forms_.atom(forms_.terms(atom.a)[0]);
+      if (inner.kind == FormArena::Kind::kFloorDiv) {
+        ops.add(kDivMod, false);
+        return count_form(inner.a, ops);
+      }
+    }
+  }
   int left = 0, right = 0;
   for (uint32_t i = 0; i < difference.count; ++i) {
     const FormArena::Term term = forms_.terms(difference)[i];

@@ -61,8 +61,40 @@ std::vector<int> disagreement(const Row& ours, const Row& golden) {
   return columns;
 }
 
+// What is left, and why. Everything else must agree.
+bool is_explained(const std::string& device, const std::string& workload_key, int column) {
+  const std::string name = per_store_column_name(column);
+  // A pragma of 0 is none to us. TVM keeps it, so that inside of a loop with another pragma it hides that one
+  // (softmax with a stage attached to another).
+  if (device == "xeon8358") return name == "auto_unroll_max_step";
+  // Counts of operations on indices follow from how a simplifier writes them. Where the fetch of a tile by
+  // all threads is fused, split and guarded, TVM finds a form with a division or product more or less in
+  // about one record of sixty; the reads and writes of such rows agree.
+  if (name == "int_addsub" || name == "int_mul" || name == "int_divmod") return true;
+  // TVM's guess of a stride depends on the same forms (FormArena::coefficient_guess). It shows where a fused
+  // average pooling reads its sum: the stride, and the lines that follow from it.
+  return workload_key.find("pool_layer") != std::string::npos &&
+         (name == "B0.stride" || name == "B0.lines" || name == "B0.lines_d_reuse_ct");
+}
+
+// TVM's check of GPU code (VerifyGPUCode) refuses reads and writes of more than 16 bytes; all data here is
+// f32.
+bool has_wide_vectors(const sched::Schedule& schedule) {
+  const auto bounds = sched::infer_bounds(schedule);
+  EXPECT_TRUE(bounds.ok());
+  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+    const sched::Stage& stage = schedule.stages[s];
+    for (const int leaf : stage.leaves) {
+      if (stage.iterators[static_cast<size_t>(leaf)].annotation == sched::Annotation::kVectorize &&
+          bounds->stages[s].extents[static_cast<size_t>(leaf)] > 4)
+        return true;
+    }
+  }
+  return false;
+}
+
 struct Tally {
-  int64_t records = 0, refused = 0, exact = 0, in_order = 0, values = 0, wrong = 0;
+  int64_t records = 0, refused = 0, wide = 0, exact = 0, in_order = 0, values = 0, wrong = 0;
   std::map<std::string, int64_t> by_column;
 };
 
@@ -92,11 +124,13 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
     ASSERT_TRUE(features.ok()) << features.error().message();
     const auto golden = json["features"].get<std::vector<Row>>();
     Tally& tally = tallies[json["device"]];
-    // TVM v0.16 gives one row of zeros to a program that its check of GPU code refuses (vectors of more than
-    // 16 bytes), although it was built and measured. That is no feature of the program; ours are those of its
-    // loops.
-    if (golden.size() == 1 && std::count(golden[0].begin(), golden[0].end(), 0.0) == kPerStoreWidth) {
+    // TVM v0.16 gives one row of zeros to a program that its check of GPU code refuses, although it was built
+    // and measured. That is no feature of the program; ours are those of its loops.
+    const bool refused =
+        golden.size() == 1 && std::count(golden[0].begin(), golden[0].end(), 0.0) == kPerStoreWidth;
+    if (refused) {
       ++tally.refused;
+      tally.wide += has_wide_vectors(*schedule) ? 1 : 0;
       EXPECT_GT(features->rows, 0);
       continue;
     }
@@ -122,6 +156,9 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
       for (int c : disagreement(ours, theirs)) {
         ++tally.by_column[per_store_column_name(c)];
         ++tally.wrong;
+        EXPECT_TRUE(is_explained(json["device"], record.workload_key, c))
+            << json["device"] << " " << record.workload_key << " row " << r << " "
+            << per_store_column_name(c);
         report += "  row " + std::to_string(r) + " " + per_store_column_name(c) + " ours " +
                   std::to_string(ours[static_cast<size_t>(c)]) + " TVM " +
                   std::to_string(theirs[static_cast<size_t>(c)]) + "\n";
@@ -140,11 +177,15 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
   for (const auto& [device, tally] : tallies) {
     std::cout << device << ": " << tally.records << " records, all numbers equal in " << tally.exact << "; "
               << tally.wrong << " of " << tally.values << " values differ; " << tally.in_order
-              << " have their rows in reverse order; " << tally.refused << " more were refused by TVM\n";
+              << " have their rows in reverse order; " << tally.refused << " more were refused by TVM ("
+              << tally.wide << " with vectors of more than 16 bytes)\n";
     if (to_show > 0) {
       for (const auto& [name, count] : tally.by_column) std::cout << "  " << name << " " << count << "\n";
     }
-    EXPECT_LE(tally.wrong * 50, tally.values) << device;
+    EXPECT_LE(tally.wrong * 5000, tally.values) << device;  // 99.98 % agree
+    // The others have a depthwise convolution's padded tile as a thing in common; which limit they break is
+    // not known.
+    EXPECT_GE(tally.wide * 10, tally.refused * 8) << device;
   }
 }
 
