@@ -40,6 +40,9 @@ struct Survey {
   int64_t per_task = 48;  // programs of each task, those in the database included; the default is among them
   // Tasks whose untuned schedule takes longer keep that as their only record.
   double max_default_seconds = 0.05;
+  // A task's turn ends after this time, whatever it has: large weights to prepare can make a measurement take
+  // a hundred times as long as others.
+  double max_turn_seconds = 4;
 };
 
 struct TuneOptions {

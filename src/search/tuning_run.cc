@@ -172,7 +172,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
       log_.log(LogLevel::kDebug,
                tasks_[task].name + ": " + std::string(to_string(result.outcome)) + ": " + result.reason);
     send_progress(task);
-    return !finished();
+    return !finished() && clock_.monotonic_seconds() < turn_end_;
   };
   const auto measured = measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(), done);
   if (!measured.ok()) return measured.error();
@@ -364,6 +364,7 @@ Result<bool> TuningRun::survey_visit(size_t task) {
   if (!(state.default_seconds() <= options_.survey->max_default_seconds)) return true;
   const int64_t before = state.trials(), left = options_.survey->per_task - before;
   if (left <= 0) return true;
+  turn_end_ = clock_.monotonic_seconds() + options_.survey->max_turn_seconds;
   TS_RETURN_IF_ERROR(one_round(task, static_cast<size_t>(std::min<int64_t>(left, options_.batch))));
   return state.exhausted() || state.trials() == before || state.trials() >= options_.survey->per_task;
 }

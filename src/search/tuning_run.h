@@ -1,6 +1,7 @@
 // One tuning run: the loop behind tune().
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -79,7 +80,8 @@ class TuningRun {
   double training_seconds_ = 0, proposing_seconds_ = 0, measuring_seconds_ = 0;
   int64_t proposals_ = 0;
   int64_t trials_ = 0, resumed_ = 0;
-  int lost_workers_ = 0;  // in a row
+  int lost_workers_ = 0;                                       // in a row
+  double turn_end_ = std::numeric_limits<double>::infinity();  // of a survey's turn, on the clock
 };
 
 }  // namespace tensorsmith::search

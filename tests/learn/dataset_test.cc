@@ -326,7 +326,7 @@ TEST_F(DatabaseImportTest, RecordsKeepTheirDevice) {
   EXPECT_EQ(attributes[0]->memory_bandwidth_gbs, 15);
   EXPECT_EQ(attributes[0]->name, "znver4-avx2-1t");
   EXPECT_EQ((*store)->workloads()[0].text, kText);
-  EXPECT_EQ((*store)->entry(0).mean_seconds, 2e-3);  // the median
+  EXPECT_EQ((*store)->entry(0).mean_seconds, 1e-3);  // the fastest repeat
   EXPECT_EQ((*store)->entry(0).unix_seconds, 1700000000);
   EXPECT_EQ((*store)->entry(2).error_no, 7);
   EXPECT_TRUE((*store)->entry(2).failed());

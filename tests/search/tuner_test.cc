@@ -136,6 +136,20 @@ TEST(Tune, ASurveyVisitsAllTasks) {
   for (const auto& [text, count] : again.counts) EXPECT_EQ(measurer.counts.count(text), 0U);
 }
 
+// Measurements that take long are few: a turn ends by time.
+TEST(Tune, ASurveyBoundsTheTimeOfATurn) {
+  Bench bench;
+  bench.options.survey = Survey{.per_task = 20, .max_default_seconds = 0.5, .max_turn_seconds = 4};
+  bench.options.strategy = StrategyKind::kMixed;
+  FakeMeasurer measurer(pseudo(), bench.clock, /*seconds_per_trial=*/2.5);
+  bench.options.trials = 5;
+  ASSERT_TRUE(bench.run({task("a", matmul(32, 32, 32)), task("b", softmax(4, 32))}, measurer).ok());
+  ASSERT_EQ(measurer.log.size(), 5u);
+  // The default, then two within the turn; then the other task's turn.
+  EXPECT_EQ(measurer.log[2].first, measurer.log[0].first);
+  EXPECT_NE(measurer.log[3].first, measurer.log[0].first);
+}
+
 // Wherever in a visit the limit is reached.
 TEST(Tune, ASurveyKeepsTheLimit) {
   for (int trials = 1; trials <= 6; ++trials) {

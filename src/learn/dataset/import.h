@@ -69,9 +69,9 @@ Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const st
                                   const std::string& output, const ImportOptions& options);
 
 // The same for record databases (record/database.h): their records of the current code version that were
-// measured with warm caches, with the attributes of their devices. Several databases may hold records of one
-// device. What cannot be used counts as corrupt: records of devices that the database does not describe, and
-// traces that no longer replay (unless the program failed).
+// measured with warm caches, with the attributes of their devices; the time is that of the fastest repeat.
+// Several databases may hold records of one device. What cannot be used counts as corrupt: records of devices
+// that the database does not describe, and traces that no longer replay (unless the program failed).
 Result<ImportReport> import_databases(const std::vector<std::string>& paths, const std::string& output,
                                       const ImportOptions& options);
 
