@@ -37,7 +37,8 @@ struct ModelPrediction {
 //   launch = device.launch_overhead_us; on CPUs the time of a kernel contains starting its threads
 //   refill = bytes of the call's weights / memory bandwidth, where they fit into the last cache with the
 //   call's
-//            other data (so a measurement of the task alone finds them there) and the whole model does not
+//            other data (so a measurement of the task alone finds them there) and the whole model does not;
+//            what prefetching hides of it is not known
 //   sigma^2 = sum over tasks of (calls * seconds * log_sigma)^2 / run^2: errors of different tasks are
 //            independent, those of one task's calls the same (delta method)
 // Every task counts: where the model fails or gives no finite time, the roofline stands in and is named.
