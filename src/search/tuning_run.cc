@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "ir/text.h"
 #include "sched/trace_traits.h"
@@ -32,8 +31,9 @@ constexpr double kDoubtfulGain = 1.10;
 constexpr double kDoubtfulTie = 1.03;
 constexpr int kConfirmRounds = 3;
 constexpr size_t kReported = 4;  // of each task, in the report
-// Of a survey's limit for a default schedule, what its estimate may say before it is measured.
-constexpr double kHopelessEstimate = 4;
+// A transaction for each of a survey's short measurements can take as long as these. A killed survey loses
+// this much.
+constexpr double kSurveyFlushSeconds = 1;
 
 }  // namespace
 
@@ -152,6 +152,13 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
   for (const auto& proposal : fresh) candidates.push_back({proposal.trace, proposal.origin});
   Status stored;
   const double before = clock_.monotonic_seconds();
+  std::vector<record::Record> pending;
+  double flushed = before;
+  const auto flush = [&] {
+    if (auto status = database_.add(pending); !status.ok() && stored.ok()) stored = status;
+    pending.clear();
+    flushed = clock_.monotonic_seconds();
+  };
   const auto done = [&](size_t i, const record::MeasureResult& result) {
     if (result.outcome == record::Outcome::kWorkerLost) {
       // Says nothing about the candidate, so nothing is kept and a later run may try again.
@@ -164,7 +171,8 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
     record.result = result;
     record.origin = fresh[i].origin;
     record.unix_ms = clock_.unix_milliseconds();
-    if (auto status = database_.add({record}); !status.ok() && stored.ok()) stored = status;
+    pending.push_back(record);
+    if (!options_.survey || clock_.monotonic_seconds() - flushed >= kSurveyFlushSeconds) flush();
     state.take(fresh[i], result);
     ++trials_;
     ++task_trials_[task];
@@ -175,6 +183,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
     return !finished() && clock_.monotonic_seconds() < turn_end_;
   };
   const auto measured = measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(), done);
+  if (!pending.empty()) flush();
   if (!measured.ok()) return measured.error();
   const double spent = clock_.monotonic_seconds() - before;
   measuring_seconds_ += spent;
@@ -347,50 +356,6 @@ Status TuningRun::search() {
       return {};
     }
     TS_RETURN_IF_ERROR(one_round(task, batch_size(task)));
-  }
-  return {};
-}
-
-Result<bool> TuningRun::survey_visit(size_t task) {
-  const auto& state = *states_[task];
-  const auto& space = state.space();
-  if (!state.default_known()) {
-    // A reference program for it would take minutes.
-    if (space.estimate(space.default_candidate()) > kHopelessEstimate * options_.survey->max_default_seconds)
-      return true;
-    TS_RETURN_IF_ERROR(measure_default(task));
-    if (finished()) return false;
-  }
-  if (!(state.default_seconds() <= options_.survey->max_default_seconds)) return true;
-  const int64_t before = state.trials(), left = options_.survey->per_task - before;
-  if (left <= 0) return true;
-  turn_end_ = clock_.monotonic_seconds() + options_.survey->max_turn_seconds;
-  TS_RETURN_IF_ERROR(one_round(task, static_cast<size_t>(std::min<int64_t>(left, options_.batch))));
-  return state.exhausted() || state.trials() == before || state.trials() >= options_.survey->per_task;
-}
-
-Status TuningRun::survey() {
-  // In random order, so that what a killed or limited run leaves is a fair sample of the tasks.
-  std::vector<size_t> open(states_.size());
-  std::iota(open.begin(), open.end(), size_t{0});
-  for (size_t i = open.size(); i > 1; --i) std::swap(open[i - 1], open[rng_.below(i)]);
-  while (!open.empty() && !finished()) {
-    std::vector<size_t> still_open;
-    for (const size_t task : open) {
-      if (finished()) return {};
-      const auto visited = survey_visit(task);
-      if (visited.ok()) {
-        if (!*visited) still_open.push_back(task);
-        continue;
-      }
-      // What concerns this task alone (no reference program, too large) does not end the survey.
-      const ErrorCode code = visited.error().code;
-      if (code != ErrorCode::kUnsupported && code != ErrorCode::kMismatch &&
-          code != ErrorCode::kResourceExhausted && code != ErrorCode::kInvalidArgument)
-        return visited.error();
-      log_.log(LogLevel::kWarning, tasks_[task].name + " is left out: " + visited.error().message());
-    }
-    open = std::move(still_open);
   }
   return {};
 }

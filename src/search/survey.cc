@@ -1,0 +1,60 @@
+// Collecting training data: every task gets the same number of measurements, turn by turn.
+#include <algorithm>
+#include <numeric>
+
+#include "search/tuning_run.h"
+
+namespace tensorsmith::search {
+
+namespace {
+
+// Of a survey's limit for a default schedule, what its estimate may say before it is measured.
+constexpr double kHopelessEstimate = 4;
+
+}  // namespace
+
+Result<bool> TuningRun::survey_visit(size_t task) {
+  const auto& state = *states_[task];
+  const auto& space = state.space();
+  if (!state.default_known()) {
+    // A reference program for it would take minutes.
+    if (space.estimate(space.default_candidate()) > kHopelessEstimate * options_.survey->max_default_seconds)
+      return true;
+    TS_RETURN_IF_ERROR(measure_default(task));
+    if (finished()) return false;
+  }
+  if (!(state.default_seconds() <= options_.survey->max_default_seconds)) return true;
+  const int64_t before = state.trials(), left = options_.survey->per_task - before;
+  if (left <= 0) return true;
+  turn_end_ = clock_.monotonic_seconds() + options_.survey->max_turn_seconds;
+  TS_RETURN_IF_ERROR(one_round(task, static_cast<size_t>(std::min<int64_t>(left, options_.batch))));
+  return state.exhausted() || state.trials() == before || state.trials() >= options_.survey->per_task;
+}
+
+Status TuningRun::survey() {
+  // In random order, so that what a killed or limited run leaves is a fair sample of the tasks.
+  std::vector<size_t> open(states_.size());
+  std::iota(open.begin(), open.end(), size_t{0});
+  for (size_t i = open.size(); i > 1; --i) std::swap(open[i - 1], open[rng_.below(i)]);
+  while (!open.empty() && !finished()) {
+    std::vector<size_t> still_open;
+    for (const size_t task : open) {
+      if (finished()) return {};
+      const auto visited = survey_visit(task);
+      if (visited.ok()) {
+        if (!*visited) still_open.push_back(task);
+        continue;
+      }
+      // What concerns this task alone (no reference program, too large) does not end the survey.
+      const ErrorCode code = visited.error().code;
+      if (code != ErrorCode::kUnsupported && code != ErrorCode::kMismatch &&
+          code != ErrorCode::kResourceExhausted && code != ErrorCode::kInvalidArgument)
+        return visited.error();
+      log_.log(LogLevel::kWarning, tasks_[task].name + " is left out: " + visited.error().message());
+    }
+    open = std::move(still_open);
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::search
