@@ -1,6 +1,7 @@
 #include "feature/store_values.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "feature/value_ops.h"
 

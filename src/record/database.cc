@@ -10,6 +10,7 @@
 
 #include "record/jsonl.h"
 #include "record/line_reader.h"
+#include "record/sqlite/schema.h"
 #include "record/sqlite/statement.h"
 
 namespace tensorsmith::record {
@@ -21,30 +22,6 @@ constexpr int kSchemaVersion = 1;
 // A full structural check at every open is cheap up to here; larger files are checked by check_integrity().
 constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
 constexpr size_t kImportBatch = 512;
-
-// Rollback journal (SQLite's default) rather than WAL: the database stays one file that can be copied, works
-// on network file systems, and a reader needs no write access. synchronous=FULL: a committed record survives
-// a power cut. best_seconds is derived from seconds, kept for the index.
-constexpr const char* kSchema = R"sql(
-CREATE TABLE task(
-  key TEXT PRIMARY KEY NOT NULL, text TEXT NOT NULL, name TEXT NOT NULL, flops REAL NOT NULL);
-CREATE TABLE record(
-  id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, task_key TEXT NOT NULL, device_key TEXT NOT NULL,
-  threads INTEGER NOT NULL, flush_cache INTEGER NOT NULL, code_version INTEGER NOT NULL, trace TEXT NOT NULL,
-  outcome TEXT NOT NULL, reason TEXT NOT NULL, seconds BLOB NOT NULL, best_seconds REAL,
-  runs_per_repeat INTEGER NOT NULL, stopped_early INTEGER NOT NULL, build_seconds REAL NOT NULL,
-  measure_seconds REAL NOT NULL, unix_ms INTEGER NOT NULL, origin TEXT NOT NULL);
-CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache, code_version, best_seconds);
-)sql";
-
-// Made when the first device is added, so that earlier versions of this program and this one read each
-// other's databases.
-constexpr const char* kDeviceSchema =
-    "CREATE TABLE IF NOT EXISTS device(key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL)";
-
-constexpr const char* kColumns =
-    "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
-    "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, origin";
 
 class SqliteDatabase final : public Database {
  public:
@@ -211,14 +188,16 @@ class SqliteDatabase final : public Database {
   }
 
   Status export_jsonl(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    TS_ASSIGN_OR_RETURN(auto writer, AtomicFileWriter::open(path));
-    // One read transaction: tasks and records of the same moment.
-    TS_RETURN_IF_ERROR(execute("BEGIN"));
-    Status status = write_lines(*writer);
-    if (auto end = execute("COMMIT"); status.ok() && !end.ok()) status = std::move(end);
-    TS_RETURN_IF_ERROR(std::move(status));
-    return writer->commit();
+    return export_lines(path, std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
+  }
+
+  Status export_fastest(const std::string& path, int64_t count) override {
+    return export_lines(path, std::string("SELECT ") + kColumns +
+                                  " FROM (SELECT *, row_number() OVER (PARTITION BY task_key, device_key, "
+                                  "threads, flush_cache ORDER BY best_seconds, id) AS place FROM record "
+                                  "WHERE best_seconds IS NOT NULL AND code_version=" +
+                                  std::to_string(kCodeVersion) + ") WHERE place<=" + std::to_string(count) +
+                                  " ORDER BY id");
   }
 
   Result<ImportReport> import_jsonl(const std::string& path) override {
@@ -426,7 +405,19 @@ class SqliteDatabase final : public Database {
     return std::optional<Record>(std::move(record));
   }
 
-  Status write_lines(AtomicFileWriter& writer) {
+  // records: a query for kColumns.
+  Status export_lines(const std::string& path, const std::string& records) {
+    const std::lock_guard lock(mutex_);
+    TS_ASSIGN_OR_RETURN(auto writer, AtomicFileWriter::open(path));
+    // One read transaction: tasks and records of the same moment.
+    TS_RETURN_IF_ERROR(execute("BEGIN"));
+    Status status = write_lines(*writer, records);
+    if (auto end = execute("COMMIT"); status.ok() && !end.ok()) status = std::move(end);
+    TS_RETURN_IF_ERROR(std::move(status));
+    return writer->commit();
+  }
+
+  Status write_lines(AtomicFileWriter& writer, const std::string& query) {
     Statement tasks(db_, path_, "SELECT key, text, name, flops FROM task ORDER BY rowid");
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, tasks.step());
@@ -435,7 +426,7 @@ class SqliteDatabase final : public Database {
     }
     TS_ASSIGN_OR_RETURN(const auto devices, read_devices());
     for (const DeviceInfo& device : devices) TS_RETURN_IF_ERROR(writer.write_line(to_json_line(device)));
-    Statement records(db_, path_, std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
+    Statement records(db_, path_, query);
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, records.step());
       if (!row) return {};

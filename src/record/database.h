@@ -73,6 +73,9 @@ class Database {
     std::vector<std::string> problems;  // "line 17: ...", at most 20
   };
   virtual Status export_jsonl(const std::string& path) = 0;
+  // The same of the fastest successful records only, `count` of each task, device and settings, of the
+  // current code version.
+  virtual Status export_fastest(const std::string& path, int64_t count) = 0;
   // Commits in batches; a repeated import only adds what is missing.
   virtual Result<ImportReport> import_jsonl(const std::string& path) = 0;
 };

@@ -27,6 +27,9 @@ struct TuneTask {
   double weight = 1;  // how often the model runs it
   // Of one call of the untuned schedule, as far as known: which tasks matter. 0 = unknown.
   double hint_seconds = 0;
+  // What was fast elsewhere, measured right after the default; what this device's space does not have is
+  // left out.
+  std::vector<space::Candidate> starters = {};
 };
 
 // kMixed is for collecting: half of a batch random, half evolutionary.

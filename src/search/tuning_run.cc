@@ -295,8 +295,13 @@ std::vector<space::Candidate> TuningRun::transferred(size_t task) const {
       order.emplace_back(std::abs(std::log(flops_[i] / flops_[task])), i);
   std::sort(order.begin(), order.end());
   std::vector<space::Candidate> result;
+  if (states_[task]->trials() <= 2) {  // the default, or that and plain loops
+    for (const auto& starter : tasks_[task].starters)
+      if (states_[task]->space().check(starter).ok()) result.push_back(starter);
+  }
+  const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
-    if (result.size() == kMaxTransferred) break;
+    if (result.size() == most) break;
     auto candidate =
         states_[task]->space().rescale(states_[i]->space(), states_[i]->best_candidate()->candidate);
     if (candidate.ok()) result.push_back(std::move(*candidate));

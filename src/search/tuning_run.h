@@ -36,7 +36,8 @@ class TuningRun {
   // limits are reached.
   Status measure(size_t task, std::vector<Proposal> proposals);
   Status one_round(size_t task, size_t count);
-  // The best candidates of tasks with the same operators, rescaled to this task; nearest in size first.
+  // The task's starters while little of it is measured, then the best candidates of tasks with the same
+  // operators, rescaled to this task; nearest in size first.
   std::vector<space::Candidate> transferred(size_t task) const;
   void retrain();
   std::vector<size_t> warm_up_order() const;

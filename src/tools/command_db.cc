@@ -15,6 +15,7 @@ namespace {
 struct DbOptions {
   std::string database;
   std::string file;
+  int64_t fastest = 0;
   bool json = false;
 };
 
@@ -45,6 +46,11 @@ Status check(const DbOptions& options) {
 
 Status export_jsonl(const DbOptions& options) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
+  if (options.fastest > 0) {
+    TS_RETURN_IF_ERROR(db->export_fastest(options.file, options.fastest));
+    fmt::print("wrote the {} fastest records of each task and device to {}\n", options.fastest, options.file);
+    return {};
+  }
   TS_RETURN_IF_ERROR(db->export_jsonl(options.file));
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
   fmt::print("wrote {} records to {}\n", count, options.file);
@@ -84,10 +90,17 @@ void add_db_command(CLI::App& app, int& exit_code) {
     sub->add_flag("--json", options->json, "Machine-readable output");
     sub->callback(
         [options, function, &exit_code] { exit_code = run_command([&] { return function(*options); }); });
+    return std::pair(sub, options);
   };
   add("info", "Tasks and number of records", false, info);
   add("check", "Verify that the file is sound", false, check);
-  add("export", "Write all tasks and records as JSON lines", true, export_jsonl);
+  const auto [export_command, export_options] =
+      add("export", "Write tasks, devices and records as JSON lines", true, export_jsonl);
+  export_command
+      ->add_option("--fastest", export_options->fastest,
+                   "Only so many records of each task and device (0 = all records)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
       import_jsonl);
 }

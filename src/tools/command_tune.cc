@@ -17,6 +17,7 @@
 #include "tools/model_trials.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
+#include "tools/starter.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -36,6 +37,7 @@ struct TuneCommandOptions {
   uint64_t seed = 0;
   bool flush_cache = false;
   bool skip_end_to_end = false;
+  std::string starter;
   bool json = false;
   bool quiet = false;
 };
@@ -54,6 +56,10 @@ constexpr double kTrialTimeShare = 0.06;                // of the whole run; onc
 constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
 // Tuned kernels can take longer to compile than the untuned ones.
 constexpr double kSlowerBuild = 1.5;
+
+// Records of fast programs that are shipped, and how many of them each task begins with.
+constexpr const char* kStarterFile = "starter.jsonl.zst";
+constexpr size_t kStarters = 3;
 
 size_t variants_that_fit(const ModelTrials& trials) {
   const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
@@ -268,11 +274,19 @@ Status tune(const TuneCommandOptions& options) {
   gbt.threads = machine.cores;
   const auto trainer = learn::make_gbt_trainer(gbt);
 
+  Starter starter;
+  if (options.starter != "none") {
+    const std::string file = options.starter.empty() ? shipped_file(kStarterFile) : options.starter;
+    if (!file.empty()) {
+      TS_ASSIGN_OR_RETURN(starter, Starter::load(file));
+    }
+  }
   std::vector<search::TuneTask> tasks;
   for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
     const auto& task = model.partition.tasks[t];
     const double seconds = trials.size() > 0 ? trials.task_seconds(0, t) / task.calls : 0;
-    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds});
+    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds,
+                     starter.of(task.key, device, kStarters)});
   }
   search::TuneOptions tune_options;
   tune_options.trials = options.trials;
@@ -338,6 +352,9 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   options->schedules.add_to(*command);
+  command->add_option("--starter", options->starter,
+                      "Records of fast programs to begin with (an export of `db export --fastest`); none to "
+                      "begin from nothing, default: those shipped with the program");
   command->add_option("--strategy", options->strategy, "evolutionary, random or annealing")
       ->capture_default_str();
   command->add_option("--batch", options->batch, "Measurements a round")

@@ -256,6 +256,30 @@ TEST(DatabaseTest, DevicesAreKeptWithTheirMeasuredAttributes) {
   EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
 }
 
+TEST(DatabaseTest, ExportOfTheFastest) {
+  const TempDir dir;
+  auto db = must_open(dir.file("a.db"));
+  Record failed = make_record(50);
+  failed.result = {};
+  failed.result.outcome = Outcome::kCrash;
+  Record old = make_record(51, "task0", 1e-9);
+  old.code_version += 1;
+  ASSERT_TRUE(db->add({failed, old}).ok());
+  for (int i = 0; i < 6; ++i)
+    ASSERT_TRUE(db->add({make_record(i, "task" + std::to_string(i % 2), 1e-3 * (6 - i))}).ok());
+  Record other = make_record(7, "task0", 1);
+  other.device_key = "device1";
+  ASSERT_TRUE(db->add({other}).ok());
+  ASSERT_TRUE(db->export_fastest(dir.file("fast.jsonl"), 2).ok());
+  auto copy = must_open(dir.file("copy.db"));
+  const auto report = copy->import_jsonl(dir.file("fast.jsonl"));
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->records, 5);
+  for (int i : {2, 3, 4, 5})
+    EXPECT_TRUE(copy->find(make_record(i, "task" + std::to_string(i % 2)).key())->has_value());
+  EXPECT_TRUE(copy->find(other.key())->has_value());
+}
+
 TEST(DatabaseTest, ForEachGivesTheRecordsOfThisVersionInOrder) {
   const TempDir dir;
   auto db = must_open(dir.file("a.db"));

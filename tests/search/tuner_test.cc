@@ -196,6 +196,27 @@ TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
   }
 }
 
+// What was fast elsewhere is measured right after the default; what the space does not have is left out.
+TEST(Tune, StartersComeFirst) {
+  Bench bench;
+  bench.options.trials = 12;
+  bench.options.batch = 4;
+  std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32))};
+  const auto space = space::DesignSpace::build(tasks[0].workload, test::device(), {});
+  ASSERT_TRUE(space.ok());
+  Rng rng(3);
+  space::Candidate good = space->sample(rng);
+  while (!space->check(good).ok() || good == space->default_candidate()) good = space->sample(rng);
+  space::Candidate broken = good;
+  broken.decisions.push_back(7);
+  tasks[0].starters = {broken, {99, {1, 2}}, good};
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  ASSERT_TRUE(bench.run(tasks, measurer).ok());
+  ASSERT_GE(measurer.log.size(), 2u);
+  EXPECT_EQ(measurer.log[0].second, "default");
+  EXPECT_EQ(measurer.log[1].second, "search:" + encode(good));
+}
+
 TEST(Tune, ReportsTheFastestProgram) {
   Bench bench;
   bench.options.trials = 30;

@@ -1,0 +1,30 @@
+// The tables of a record database.
+#pragma once
+
+namespace tensorsmith::record {
+
+// Rollback journal (SQLite's default) rather than WAL: the database stays one file that can be copied, works
+// on network file systems, and a reader needs no write access. synchronous=FULL: a committed record survives
+// a power cut. best_seconds is derived from seconds, kept for the index.
+inline constexpr const char* kSchema = R"sql(
+CREATE TABLE task(
+  key TEXT PRIMARY KEY NOT NULL, text TEXT NOT NULL, name TEXT NOT NULL, flops REAL NOT NULL);
+CREATE TABLE record(
+  id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, task_key TEXT NOT NULL, device_key TEXT NOT NULL,
+  threads INTEGER NOT NULL, flush_cache INTEGER NOT NULL, code_version INTEGER NOT NULL, trace TEXT NOT NULL,
+  outcome TEXT NOT NULL, reason TEXT NOT NULL, seconds BLOB NOT NULL, best_seconds REAL,
+  runs_per_repeat INTEGER NOT NULL, stopped_early INTEGER NOT NULL, build_seconds REAL NOT NULL,
+  measure_seconds REAL NOT NULL, unix_ms INTEGER NOT NULL, origin TEXT NOT NULL);
+CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache, code_version, best_seconds);
+)sql";
+
+// Made when the first device is added, so that earlier versions of this program and this one read each
+// other's databases.
+inline constexpr const char* kDeviceSchema =
+    "CREATE TABLE IF NOT EXISTS device(key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL)";
+
+inline constexpr const char* kColumns =
+    "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
+    "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, origin";
+
+}  // namespace tensorsmith::record

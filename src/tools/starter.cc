@@ -1,0 +1,64 @@
+#include "tools/starter.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+
+#include "record/jsonl.h"
+#include "search/pipeline.h"
+
+namespace tensorsmith::tools {
+
+namespace fs = std::filesystem;
+
+std::string shipped_file(const std::string& name) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* place : {"../share/tensorsmith", "../../models"}) {
+    const fs::path file = (program / place / name).lexically_normal();
+    if (fs::is_regular_file(file, error)) return file;
+  }
+  return {};
+}
+
+Result<Starter> Starter::load(const std::string& path) {
+  TS_RETURN_IF_ERROR(record::check_jsonl_file(path));
+  TS_ASSIGN_OR_RETURN(auto database, record::Database::open(":memory:"));
+  TS_ASSIGN_OR_RETURN([[maybe_unused]] const auto report, database->import_jsonl(path));
+  TS_ASSIGN_OR_RETURN(const auto known, database->devices());
+  std::map<std::string, target::Device> devices;
+  for (const auto& [key, device] : known) devices[key] = device;
+  Starter starter;
+  TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) -> Status {
+    const size_t colon = record.origin.find(':');
+    const auto device = devices.find(record.device_key);
+    if (!record.result.ok() || colon == std::string::npos || device == devices.end()) return {};
+    auto candidate = search::decode(std::string_view(record.origin).substr(colon + 1));
+    if (!candidate) return {};
+    starter.entries_[record.task_key].push_back({std::move(*candidate), device->second.vector_bytes,
+                                                 device->second.cores, record.result.best_estimate()});
+    return {};
+  }));
+  return starter;
+}
+
+std::vector<space::Candidate> Starter::of(const std::string& task_key, const target::Device& device,
+                                          size_t count) const {
+  const auto found = entries_.find(task_key);
+  if (found == entries_.end()) return {};
+  std::vector<Entry> entries = found->second;
+  const auto rank = [&](const Entry& e) {
+    return std::tuple(e.vector_bytes != device.vector_bytes, e.cores != device.cores, e.seconds);
+  };
+  std::stable_sort(entries.begin(), entries.end(),
+                   [&](const Entry& a, const Entry& b) { return rank(a) < rank(b); });
+  std::vector<space::Candidate> candidates;
+  for (Entry& entry : entries) {
+    if (candidates.size() == count) break;
+    if (std::find(candidates.begin(), candidates.end(), entry.candidate) == candidates.end())
+      candidates.push_back(std::move(entry.candidate));
+  }
+  return candidates;
+}
+
+}  // namespace tensorsmith::tools
