@@ -19,6 +19,8 @@ struct LatencyKind {
 const LatencyKind& random_kind();
 const LatencyKind& roofline_kind();
 const LatencyKind& xgboost_kind();
+// mlp, tlp, mtl-tlp, cdmpp. kUnsupported and kNotFound where libtorch is missing (learn/net/module.h).
+const std::vector<LatencyKind>& net_kinds();
 
 // A card with what the data says, and with what the model that training went on from (base, may be nullptr)
 // had seen; the trainer adds metrics.

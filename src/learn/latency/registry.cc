@@ -9,7 +9,11 @@ namespace tensorsmith::learn {
 
 namespace {
 
-std::vector<const LatencyKind*> kinds() { return {&random_kind(), &roofline_kind(), &xgboost_kind()}; }
+std::vector<const LatencyKind*> kinds() {
+  std::vector<const LatencyKind*> out = {&random_kind(), &roofline_kind(), &xgboost_kind()};
+  for (const LatencyKind& kind : net_kinds()) out.push_back(&kind);
+  return out;
+}
 
 const LatencyKind* find_kind(const std::string& name) {
   for (const LatencyKind* kind : kinds()) {

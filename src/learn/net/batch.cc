@@ -1,0 +1,69 @@
+#include "learn/net/batch.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensorsmith::learn::net {
+
+void Batch::clear() {
+  programs = 0;
+  row_begin.assign(1, 0);
+  step_begin.assign(1, 0);
+  rows.clear();
+  positions.clear();
+  steps.clear();
+  device.clear();
+  device_features.clear();
+  inputs.clear();
+  base.clear();
+  log_seconds.clear();
+  score.clear();
+  task.clear();
+}
+
+Status Batch::add(const LatencyQuery& query, const BatchOptions& options) {
+  const auto bad = [&](const char* reason) {
+    return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(programs), reason};
+  };
+  if (row_begin.empty()) clear();
+  if (query.device == nullptr) return bad("has no device to be predicted for");
+  int64_t count = 0;
+  if (options.rows != RowKind::kNone) {
+    if (query.leaves == nullptr || query.leaves->vectors.rows == 0)
+      return bad("has no features: the program could not be made");
+    const feature::LeafFeatures& leaves = *query.leaves;
+    for (int l = 0; l < leaves.vectors.rows; ++l) {
+      const auto at = static_cast<size_t>(l);
+      if (options.rows == RowKind::kStores && leaves.row_numbers[at] < 0) continue;
+      const std::span<const float> row = leaves.vectors.row(l);
+      rows.insert(rows.end(), row.begin(), row.end());
+      positions.push_back(leaves.positions[at]);
+      ++count;
+    }
+    if (count == 0) return bad("has no features: the program could not be made");
+  }
+  row_begin.push_back(row_begin.back() + count);
+  int64_t length = 0;
+  if (options.steps) {
+    if (query.trace == nullptr) return bad("has no schedule steps, which this model reads");
+    length = encode_steps(*query.trace, options.step_options, steps);
+  }
+  step_begin.push_back(step_begin.back() + length);
+
+  const auto named = std::find(options.devices.begin(), options.devices.end(), query.device->name);
+  device.push_back(named == options.devices.end() ? -1 : named - options.devices.begin());
+  const auto figures = device_columns(*query.device);
+  for (const float figure : figures) device_features.push_back(figure / kDeviceScale);
+  double base_log = 0;
+  if (options.inputs != nullptr) {
+    const auto width = static_cast<size_t>(options.inputs->width());
+    inputs.resize(inputs.size() + width);
+    base_log = options.inputs->read(query, std::span(inputs).last(width));
+    if (!std::isfinite(base_log)) return bad("has no finite estimate that the model could start from");
+  }
+  base.push_back(base_log);
+  ++programs;
+  return {};
+}
+
+}  // namespace tensorsmith::learn::net

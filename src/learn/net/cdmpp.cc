@@ -1,0 +1,121 @@
+// CDMPP (Hu et al., EuroSys 2024): a transformer over the leaves of a program's syntax tree, their places in
+// the tree encoded, added to an encoding of the device. Where the original has a head for one count of
+// leaves, an attention pool takes any; where it has batch normalization, layer normalization, because one
+// training device has no variance that a second one could be scaled by.
+#include "learn/net/net_kind.h"
+
+namespace tensorsmith::learn::net {
+
+namespace {
+
+struct CdmppSizes {
+  int width = 64;     // of the transformer; CDMPP: 164
+  int heads = 4;      // CDMPP: 4
+  int layers = 2;     // CDMPP: 11
+  int hidden = 128;   // of its feed-forward layers; CDMPP: 2048
+  int pooled = 64;    // CDMPP: 69
+  int device = 64;    // device encoder's layers; CDMPP: 128
+  int decoder = 128;  // CDMPP: 930
+  bool positions = true, device_features = true;
+};
+
+class Cdmpp final : public Net {
+ public:
+  Cdmpp(const CdmppSizes& sizes, int64_t inputs) : sizes_(sizes), reads_inputs_(inputs > 0) {
+    rows_ = register_module("rows", Scaler(feature::kPerStoreWidth));
+    inputs_ = register_module("inputs", Scaler(inputs));
+    embed_ = register_module("embed", torch::nn::Linear(feature::kPerStoreWidth, sizes.width));
+    layers_ = register_module("layers", torch::nn::ModuleList());
+    for (int l = 0; l < sizes.layers; ++l)
+      layers_->push_back(EncoderLayer(sizes.width, sizes.heads, sizes.hidden));
+    pool_ = register_module("pool", AttentionPool(sizes.width, sizes.heads));
+    program_ = register_module("program", torch::nn::Linear(sizes.width, sizes.pooled));
+    program_norm_ = register_module("program_norm", norm());
+    if (sizes.device_features) {
+      device_ = register_module("device",
+                                make_mlp({kDeviceColumns, sizes.device, sizes.device, sizes.pooled}, false));
+      device_norm_ = register_module("device_norm", norm());
+    }
+    if (reads_inputs_) given_ = register_module("given", torch::nn::Linear(inputs, sizes.pooled));
+    decoder_ = register_module("decoder",
+                               make_mlp({sizes.pooled, sizes.decoder, sizes.decoder, sizes.decoder}, true));
+    out_ = register_module("out", torch::nn::Linear(sizes.decoder, 1));
+  }
+
+  NetOutput forward(const NetInput& input) override {
+    Tensor x = rows_(input.row_values);
+    if (sizes_.positions) x = x + position_encoding(input.positions, feature::kPerStoreWidth);
+    x = embed_(x);
+    for (const auto& layer : *layers_) x = layer->as<EncoderLayerImpl>()->forward(x, input.rows);
+    Tensor z = program_norm_(program_(pool_(x, input.rows)));
+    if (sizes_.device_features) z = z + device_norm_(device_->forward(input.device_features));
+    if (reads_inputs_) z = z + given_(inputs_(input.inputs));
+    const Tensor hidden = decoder_->forward(z);
+    return {out_(hidden).squeeze(1), Tensor(), hidden};
+  }
+
+  void set_scaling(const ColumnScaling& rows, const ColumnScaling&, const ColumnScaling& inputs) override {
+    rows_->set(rows);
+    inputs_->set(inputs);
+  }
+
+ private:
+  torch::nn::LayerNorm norm() const {
+    return torch::nn::LayerNorm(torch::nn::LayerNormOptions({sizes_.pooled}));
+  }
+
+  CdmppSizes sizes_;
+  bool reads_inputs_;
+  Scaler rows_{nullptr}, inputs_{nullptr};
+  torch::nn::Linear embed_{nullptr}, program_{nullptr}, given_{nullptr}, out_{nullptr};
+  torch::nn::ModuleList layers_{nullptr};
+  AttentionPool pool_{nullptr};
+  torch::nn::LayerNorm program_norm_{nullptr}, device_norm_{nullptr};
+  torch::nn::Sequential device_{nullptr}, decoder_{nullptr};
+};
+
+Result<NetDesign> cdmpp_design(const nlohmann::json& given, nlohmann::json& values) {
+  Parameters p(given);
+  NetDesign out;
+  CdmppSizes sizes;
+  std::string base = "none", scaling = "min-max";
+  out.transform = "box-cox";
+  out.training.loss.loss = "hybrid";
+  out.training.learning_rate = 1e-3;  // CDMPP: 1.68e-5, cyclic
+  out.training.clip = 2;
+  out.training.weight_decay = 1.3e-3;
+  p.integer("width", sizes.width, 1, 4096);
+  p.integer("heads", sizes.heads, 1, 64);
+  p.integer("layers", sizes.layers, 0, 64);
+  p.integer("hidden", sizes.hidden, 1, 16'384);
+  p.integer("pooled", sizes.pooled, 1, 4096);
+  p.integer("device", sizes.device, 1, 4096);
+  p.integer("decoder", sizes.decoder, 1, 16'384);
+  p.flag("positions", sizes.positions);
+  p.flag("device_features", sizes.device_features);
+  p.choice("base", base, {"none", "flops", "roofline"});
+  p.choice("scaling", scaling, {"min-max", "standard", "max"});
+  p.choice("transform", out.transform, {"box-cox", "log"});
+  p.choice("loss", out.training.loss.loss, {"hybrid", "mse", "rmse", "mape", "lambdarank"});
+  out.training.read(p);
+  TS_ASSIGN_OR_RETURN(values, p.finish());
+  if (sizes.width % sizes.heads != 0)
+    return Error{ErrorCode::kInvalidArgument, "parameter heads", "must divide width"};
+  out.batch.rows = RowKind::kLeaves;
+  out.batch.inputs = make_base(base);
+  out.scaling = scaling == "min-max"    ? ScalingKind::kMinMax
+                : scaling == "standard" ? ScalingKind::kStandard
+                                        : ScalingKind::kMax;
+  const int64_t inputs = out.batch.inputs == nullptr ? 0 : out.batch.inputs->width();
+  out.make_net = [=](int64_t) -> std::shared_ptr<Net> { return std::make_shared<Cdmpp>(sizes, inputs); };
+  return out;
+}
+
+}  // namespace
+
+const NetKind& cdmpp_kind() {
+  static const NetKind kind = {"cdmpp", &cdmpp_design};
+  return kind;
+}
+
+}  // namespace tensorsmith::learn::net

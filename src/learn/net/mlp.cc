@@ -1,0 +1,76 @@
+// TenSet's MLP (Zheng et al., NeurIPS 2021, section 4): each row of a program through two layers, their sum
+// through two residual layers. Beside the original it may read the device's figures, so that one net serves
+// several devices.
+#include "learn/net/net_kind.h"
+
+namespace tensorsmith::learn::net {
+
+namespace {
+
+class Mlp final : public Net {
+ public:
+  Mlp(int64_t width, bool device_features, int64_t inputs)
+      : reads_device_(device_features), reads_(inputs > 0) {
+    rows_ = register_module("rows", Scaler(feature::kPerStoreWidth));
+    inputs_ = register_module("inputs", Scaler(inputs));
+    encoder_ = register_module("encoder", make_mlp({feature::kPerStoreWidth, width, width}, true));
+    if (device_features) device_ = register_module("device", torch::nn::Linear(kDeviceColumns, width));
+    if (inputs > 0) program_ = register_module("program", torch::nn::Linear(inputs, width));
+    first_ = register_module("first", torch::nn::Linear(width, width));
+    second_ = register_module("second", torch::nn::Linear(width, width));
+    out_ = register_module("out", torch::nn::Linear(width, 1));
+  }
+
+  NetOutput forward(const NetInput& input) override {
+    Tensor x = sum_by_program(encoder_->forward(rows_(input.row_values)), input.rows);
+    if (reads_device_) x = x + device_(input.device_features);
+    if (reads_) x = x + program_(inputs_(input.inputs));
+    x = torch::relu(first_(x)) + x;
+    x = torch::relu(second_(x)) + x;
+    return {out_(x).squeeze(1), Tensor(), x};
+  }
+
+  void set_scaling(const ColumnScaling& rows, const ColumnScaling&, const ColumnScaling& inputs) override {
+    rows_->set(rows);
+    inputs_->set(inputs);
+  }
+
+ private:
+  bool reads_device_, reads_;
+  Scaler rows_{nullptr}, inputs_{nullptr};
+  torch::nn::Sequential encoder_{nullptr};
+  torch::nn::Linear device_{nullptr}, program_{nullptr}, first_{nullptr}, second_{nullptr}, out_{nullptr};
+};
+
+Result<NetDesign> mlp_design(const nlohmann::json& given, nlohmann::json& values) {
+  Parameters p(given);
+  NetDesign out;
+  int width = 128;  // TenSet: 256
+  bool device_features = true;
+  std::string base = "none", scaling = "max";
+  out.training.learning_rate = 2e-3;  // TenSet: 7e-4
+  p.integer("width", width, 1, 4096);
+  p.flag("device_features", device_features);
+  p.choice("base", base, {"none", "flops", "roofline"});
+  p.choice("scaling", scaling, {"max", "standard"});
+  p.choice("loss", out.training.loss.loss, {"rmse", "mse", "mape", "lambdarank"});
+  out.training.read(p);
+  TS_ASSIGN_OR_RETURN(values, p.finish());
+  out.batch.rows = RowKind::kStores;
+  out.batch.inputs = make_base(base);
+  out.scaling = scaling == "max" ? ScalingKind::kMax : ScalingKind::kStandard;
+  const int64_t inputs = out.batch.inputs == nullptr ? 0 : out.batch.inputs->width();
+  out.make_net = [=](int64_t) -> std::shared_ptr<Net> {
+    return std::make_shared<Mlp>(width, device_features, inputs);
+  };
+  return out;
+}
+
+}  // namespace
+
+const NetKind& mlp_kind() {
+  static const NetKind kind = {"mlp", &mlp_design};
+  return kind;
+}
+
+}  // namespace tensorsmith::learn::net

@@ -1,0 +1,33 @@
+// libtorch is big (it takes most of a second to load) and may be absent, so the neural models are a module of
+// their own, loaded when one of them is asked for.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "learn/latency/latency_model.h"
+#include "learn/latency/model_file.h"
+
+namespace tensorsmith::learn::net {
+
+// What the module exports, under the name kModuleEntry. Program and module are built together: `version`
+// differs where they were not.
+struct Module {
+  const char* version;
+  Result<std::unique_ptr<LatencyTrainer>> (*make_trainer)(const std::string& kind,
+                                                          const nlohmann::json& parameters);
+  Result<std::unique_ptr<LatencyModel>> (*from_file)(const ModelFile& file);
+};
+using ModuleEntry = const Module* (*)();
+inline constexpr char kModuleEntry[] = "tensorsmith_net_module";
+inline constexpr char kModuleFile[] = "libtensorsmith_net.so";
+
+// In the module. kMismatch for a kind that this build does not have.
+Result<std::unique_ptr<LatencyTrainer>> make_trainer(const std::string& kind,
+                                                     const nlohmann::json& parameters);
+Result<std::unique_ptr<LatencyModel>> from_file(const ModelFile& file);
+
+// In the program: loads the module, once. kUnsupported where this build has none (-DTENSORSMITH_TORCH=OFF);
+// kNotFound where it or a library that it needs cannot be loaded; kMismatch where it is of another build.
+Result<const Module*> load_module();
+
+}  // namespace tensorsmith::learn::net

@@ -1,0 +1,67 @@
+#include <dlfcn.h>
+
+#include <nlohmann/json.hpp>
+
+#include "learn/latency/kinds.h"
+#include "learn/net/module.h"
+
+namespace tensorsmith::learn {
+
+namespace net {
+
+namespace {
+
+#if TENSORSMITH_TORCH
+Result<const Module*> load() {
+  // Found by the program's run path: the build folder, or lib/tensorsmith beside the installed bin.
+  void* handle = dlopen(kModuleFile, RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    return Error{
+        ErrorCode::kNotFound, kModuleFile,
+        std::string("the module of the neural models cannot be loaded: ") + (why != nullptr ? why : "")};
+  }
+  const auto entry = reinterpret_cast<ModuleEntry>(dlsym(handle, kModuleEntry));
+  const Module* module = entry == nullptr ? nullptr : entry();
+  if (module == nullptr || std::string_view(module->version) != TENSORSMITH_VERSION)
+    return Error{ErrorCode::kMismatch, kModuleFile,
+                 "the module of the neural models is of another version of Tensorsmith; install both again"};
+  return module;
+}
+#else
+Result<const Module*> load() {
+  return Error{ErrorCode::kUnsupported, "",
+               "this build of Tensorsmith has no neural models; configure it with -DTENSORSMITH_TORCH=ON "
+               "(needs libtorch)"};
+}
+#endif
+
+Result<std::unique_ptr<LatencyTrainer>> load_trainer(const char* kind, const nlohmann::json& parameters) {
+  TS_ASSIGN_OR_RETURN(const Module* module, load_module());
+  return module->make_trainer(kind, parameters);
+}
+
+Result<std::unique_ptr<LatencyModel>> load_model(ModelFile file) {
+  TS_ASSIGN_OR_RETURN(const Module* module, load_module());
+  return module->from_file(file);
+}
+
+}  // namespace
+
+Result<const Module*> load_module() {
+  static const Result<const Module*> module = load();
+  return module;
+}
+
+}  // namespace net
+
+const std::vector<LatencyKind>& net_kinds() {
+  static const std::vector<LatencyKind> kinds = {
+      {"mlp", [](const nlohmann::json& p) { return net::load_trainer("mlp", p); }, &net::load_model},
+      {"tlp", [](const nlohmann::json& p) { return net::load_trainer("tlp", p); }, &net::load_model},
+      {"mtl-tlp", [](const nlohmann::json& p) { return net::load_trainer("mtl-tlp", p); }, &net::load_model},
+      {"cdmpp", [](const nlohmann::json& p) { return net::load_trainer("cdmpp", p); }, &net::load_model}};
+  return kinds;
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,44 @@
+// What one kind of net adds to what all have in common. Internal to learn/net; a new kind is a file of its
+// own and a line in net_kind.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "learn/latency/model_file.h"
+#include "learn/net/train_loop.h"
+
+namespace tensorsmith::learn::net {
+
+// A net and its training as parameters describe them.
+struct NetDesign {
+  BatchOptions batch;  // without devices
+  ScalingKind scaling = ScalingKind::kStandard;
+  std::string transform = "log";  // of labels: LabelTransform::fit
+  TrainOptions training;
+  // devices: how many it is trained on.
+  std::function<std::shared_ptr<Net>(int64_t devices)> make_net;
+};
+
+struct NetKind {
+  const char* name;  // ModelCard::kind
+  // values: all parameters with their values, as the card keeps them.
+  Result<NetDesign> (*design)(const nlohmann::json& parameters, nlohmann::json& values);
+};
+
+const NetKind& mlp_kind();
+const NetKind& tlp_kind();
+const NetKind& mtl_tlp_kind();
+const NetKind& cdmpp_kind();
+
+// What the nets may start from (parameter "base"): "none"; "flops": the time at the device's peak;
+// "roofline": learn/latency/roofline.h.
+std::shared_ptr<const ProgramInputs> make_base(const std::string& name);
+
+std::unique_ptr<LatencyTrainer> make_net_trainer(const NetKind& kind, NetDesign design,
+                                                 nlohmann::json parameters);
+// kCorrupt where the file's tensors are not those of such a net.
+Result<std::unique_ptr<LatencyModel>> net_from_file(const NetKind& kind, const ModelFile& file);
+
+}  // namespace tensorsmith::learn::net

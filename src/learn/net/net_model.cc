@@ -1,0 +1,328 @@
+// What all neural latency models have in common: their training from records, their file, their prediction.
+#include <malloc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "learn/latency/evaluation.h"
+#include "learn/latency/kinds.h"
+#include "learn/latency/roofline.h"
+#include "learn/net/checkpoint.h"
+#include "learn/net/net_kind.h"
+
+namespace tensorsmith::learn::net {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// The time at the device's peak, or by the roofline; no further numbers.
+class Base final : public ProgramInputs {
+ public:
+  explicit Base(bool roofline) : roofline_(roofline) {}
+  int width() const override { return 0; }
+  double read(const LatencyQuery& query, std::span<float>) const override {
+    if (roofline_) return std::log(std::max(roofline_seconds(*query.leaves, *query.device), 1e-9));
+    const double flops = std::max(query.workload->flops, 1.0);
+    return std::log(flops / (std::max(query.device->peak_f32_gflops, 1.0) * 1e9));
+  }
+
+ private:
+  bool roofline_;
+};
+
+// glibc gives large blocks back to the system as soon as they are free, and every step of training or
+// prediction asks for the same ones again: a fifth of the time.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
+// What torch throws (out of memory, a CUDA device that fails) as an error.
+template <class Run>
+auto guarded(Run run) -> decltype(run()) {
+  try {
+    return run();
+  } catch (const c10::Error& e) {
+    return Error{ErrorCode::kResourceExhausted, "torch", e.what_without_backtrace()};
+  }
+}
+
+class NetModel final : public LatencyModel {
+ public:
+  NetModel(const NetKind& kind, NetDesign design, std::shared_ptr<Net> net, const LabelTransform& transform,
+           double sigma, ModelCard card)
+      : kind_(kind),
+        design_(std::move(design)),
+        net_(std::move(net)),
+        transform_(transform),
+        sigma_(sigma),
+        card_(std::move(card)) {
+    design_.batch.devices = card_.devices;
+  }
+
+  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override {
+    return guarded([&] { return predict_by_batches(queries); });
+  }
+  bool reads_trace() const override { return design_.batch.steps; }
+  bool ranks_only() const override { return design_.training.loss.ranks_only(); }
+  const ModelCard& card() const override { return card_; }
+  Status save(const std::string& path) const override {
+    ModelFile file;
+    file.card = card_;
+    const double label[] = {transform_.center, transform_.lambda, transform_.mean, transform_.deviation};
+    file.add<double>("label", {4}, label);
+    file.add<double>("sigma", {1}, std::span(&sigma_, 1));
+    for (const auto& [name, value] : state_of(*net_)) {
+      const Tensor plain = value.detach().to(torch::kCPU).contiguous();
+      file.add<float>("net." + name, plain.sizes().vec(),
+                      {plain.data_ptr<float>(), static_cast<size_t>(plain.numel())});
+    }
+    return write_model_file(file, path);
+  }
+
+  const NetKind& kind() const { return kind_; }
+  const NetDesign& design() const { return design_; }
+  const Net& net() const { return *net_; }
+  const LabelTransform& transform() const { return transform_; }
+  double sigma() const { return sigma_; }
+  void set_metrics(std::string metrics) { card_.metrics = std::move(metrics); }
+
+ private:
+  // Scores of models that rank only have no unit and may be large: they keep their order and stay finite.
+  double to_seconds(double log_seconds) const {
+    constexpr double kBend = 50, kMost = 300;
+    if (ranks_only()) log_seconds = kBend * std::asinh(log_seconds / kBend);
+    return std::exp(std::clamp(log_seconds, -kMost, kMost));
+  }
+
+  Result<std::vector<LatencyPrediction>> predict_by_batches(std::span<const LatencyQuery> queries) const {
+    // Programs of like size together: less padding.
+    std::vector<size_t> order(queries.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto size = [&](size_t i) {
+      const LatencyQuery& q = queries[i];
+      if (design_.batch.steps) return q.trace == nullptr ? size_t{0} : q.trace->steps.size();
+      return q.leaves == nullptr ? size_t{0} : static_cast<size_t>(q.leaves->vectors.rows);
+    };
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size(a) < size(b); });
+    std::vector<LatencyPrediction> out(queries.size());
+    Batch batch;
+    for (size_t at = 0; at < order.size(); at += kPredictBatch) {
+      const auto chunk = std::span(order).subspan(at, std::min(kPredictBatch, order.size() - at));
+      batch.clear();
+      for (const size_t i : chunk) {
+        if (auto added = batch.add(queries[i], design_.batch); !added.ok())
+          return Error{added.error().code, "program " + std::to_string(i), added.error().reason};
+      }
+      const Predicted predicted = predict_batch(*net_, batch, design_.batch, transform_, device_);
+      for (size_t i = 0; i < chunk.size(); ++i) {
+        LatencyPrediction& one = out[chunk[i]];
+        one.seconds = to_seconds(predicted.log_seconds[i]);
+        one.log_sigma = sigma_;
+        if (!predicted.log_sigma.empty()) one.log_sigma *= std::exp(predicted.log_sigma[i]);
+      }
+    }
+    return out;
+  }
+
+  const NetKind& kind_;
+  NetDesign design_;
+  std::shared_ptr<Net> net_;
+  LabelTransform transform_;
+  double sigma_;  // of log(seconds); where the net predicts it, what that is multiplied by
+  ModelCard card_;
+  torch::Device device_ = compute_device();
+};
+
+// Of log(seconds) on the validation records; of a net that predicts it, the factor that makes it fit there.
+// 0: there are none.
+Result<double> calibrate(Net& net, Records& records, const LabelTransform& transform) {
+  const std::vector<int64_t>& numbers = records.validation();
+  if (numbers.empty()) return 0.0;
+  TS_ASSIGN_OR_RETURN(const Predicted predicted,
+                      predict_records(net, records, transform, numbers, compute_device()));
+  // The quantile of a normal distribution's absolute value, as Evaluation::log_sigma has it: a few programs
+  // that are far off do not make all others uncertain.
+  std::vector<double> errors;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const double truth = records.data().store->entry(numbers[i]).mean_seconds;
+    const double scale = predicted.log_sigma.empty() ? 1 : std::exp(-predicted.log_sigma[i]);
+    errors.push_back(std::abs(predicted.log_seconds[i] - std::log(truth)) * scale);
+  }
+  const size_t at =
+      std::min(errors.size() - 1, static_cast<size_t>(0.6827 * static_cast<double>(errors.size())));
+  std::nth_element(errors.begin(), errors.begin() + static_cast<ptrdiff_t>(at), errors.end());
+  return errors[at];
+}
+
+// How far apart devices are by their figures.
+double distance(const target::Device& a, const target::Device& b) {
+  const auto x = device_columns(a), y = device_columns(b);
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+  return sum;
+}
+
+class NetTrainer final : public LatencyTrainer {
+ public:
+  NetTrainer(const NetKind& kind, NetDesign design, Json parameters)
+      : kind_(kind), design_(std::move(design)), parameters_(std::move(parameters)) {}
+
+  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
+                                              const TrainingControl& control) const override {
+    return guarded([&] { return train_unguarded(data, control); });
+  }
+  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
+                                                  const TrainingControl& control) const override {
+    return guarded([&] { return fine_tune_unguarded(model, data, control); });
+  }
+
+ private:
+  Result<std::unique_ptr<LatencyModel>> train_unguarded(const LatencyData& data,
+                                                        const TrainingControl& control) const {
+    ModelCard card = make_card(kind_.name, data, control, parameters_);
+    NetDesign design = design_;
+    design.batch.devices = card.devices;
+    TS_ASSIGN_OR_RETURN(const auto records,
+                        Records::create(data, design.batch, design.training.loss.ranks()));
+    TS_ASSIGN_OR_RETURN(const Records::Fit fit, records->fit(design.scaling, design.transform));
+    const std::shared_ptr<Net> net = design.make_net(static_cast<int64_t>(card.devices.size()));
+    initialize(*net, control.seed);
+    net->set_scaling(fit.rows, fit.steps, fit.inputs);
+    return finish(design, net, fit.labels, 0, std::move(card), *records, data, control, nullptr);
+  }
+
+  Result<std::unique_ptr<LatencyModel>> fine_tune_unguarded(const LatencyModel& model,
+                                                            const LatencyData& data,
+                                                            const TrainingControl& control) const {
+    const auto* from = dynamic_cast<const NetModel*>(&model);
+    if (from == nullptr || &from->kind() != &kind_)
+      return Error{ErrorCode::kInvalidArgument, "",
+                   "a model of kind " + model.card().kind + " cannot be fine-tuned as " + kind_.name};
+    NetDesign design = from->design();  // its structure, this trainer's way of training
+    design.training = design_.training;
+    Json parameters = Json::parse(from->card().parameters);
+    Parameters training_names{kNothing};
+    TrainOptions().read(training_names);
+    TS_ASSIGN_OR_RETURN(const Json names, training_names.finish());
+    for (const auto& [name, unused] : names.items()) parameters[name] = parameters_.at(name);
+    parameters["loss"] = parameters_.at("loss");
+    ModelCard card = make_card(kind_.name, data, control, parameters, &from->card());
+    design.batch.devices = card.devices;
+    const std::vector<std::string>& trained_on = from->card().devices;
+    const std::shared_ptr<Net> net = design.make_net(static_cast<int64_t>(trained_on.size()));
+    copy_state(from->net(), *net);
+    std::vector<int64_t> sources;
+    for (const std::string& name : card.devices) {
+      const auto known = std::find(trained_on.begin(), trained_on.end(), name);
+      sources.push_back(known != trained_on.end() ? known - trained_on.begin()
+                                                  : nearest(name, trained_on, data));
+    }
+    net->set_devices(sources);
+    TS_ASSIGN_OR_RETURN(const auto records,
+                        Records::create(data, design.batch, design.training.loss.ranks()));
+    return finish(design, net, from->transform(), from->sigma(), std::move(card), *records, data, control,
+                  &model);
+  }
+
+  static void copy_state(const Net& from, Net& to) {
+    const torch::NoGradGuard no_gradients;
+    const auto source = state_of(from), target = state_of(to);
+    for (size_t i = 0; i < target.size(); ++i) {
+      target[i].second.copy_(source[i].second);
+    }
+  }
+
+  // Of the devices trained on the one whose figures are nearest, by number.
+  static int64_t nearest(const std::string& name, const std::vector<std::string>& trained_on,
+                         const LatencyData& data) {
+    const auto find = [&](const std::string& wanted) {
+      const auto it = std::find_if(data.devices.begin(), data.devices.end(), [&](const target::Device* d) {
+        return d != nullptr && d->name == wanted;
+      });
+      return it == data.devices.end() ? find_registered(wanted) : *it;
+    };
+    const target::Device* device = find(name);
+    int64_t best = 0;
+    double least = INFINITY;
+    for (size_t d = 0; d < trained_on.size(); ++d) {
+      const target::Device* other = find(trained_on[d]);
+      if (device == nullptr || other == nullptr || distance(*device, *other) >= least) continue;
+      least = distance(*device, *other);
+      best = static_cast<int64_t>(d);
+    }
+    return best;
+  }
+  static const target::Device* find_registered(const std::string& name) {
+    for (const target::Device& d : target::registry()) {
+      if (d.name == name) return &d;
+    }
+    return nullptr;
+  }
+
+  // sigma: where there is nothing to calibrate with. base: the model that training goes on from.
+  Result<std::unique_ptr<LatencyModel>> finish(const NetDesign& design, std::shared_ptr<Net> net,
+                                               const LabelTransform& transform, double sigma, ModelCard card,
+                                               Records& records, const LatencyData& data,
+                                               const TrainingControl& control,
+                                               const LatencyModel* base) const {
+    keep_freed_memory();
+    const torch::Device device = compute_device();
+    net->to(device);
+    const std::string training = training_hash(kind_.name, data, control, Json::parse(card.parameters), base);
+    TS_ASSIGN_OR_RETURN(const TrainOutcome outcome,
+                        train_net(*net, records, transform, design.training, control, training, device));
+    TS_ASSIGN_OR_RETURN(const double calibrated, calibrate(*net, records, transform));
+    if (calibrated > 0) sigma = calibrated;
+    auto model = std::make_unique<NetModel>(kind_, design, std::move(net), transform, sigma, std::move(card));
+    TS_ASSIGN_OR_RETURN(const std::string scores, validation_metrics(*model, data));
+    Json metrics = Json::parse(scores);
+    metrics["epochs"] = outcome.epochs;
+    metrics["best_epoch"] = outcome.best_epoch + 1;
+    model->set_metrics(metrics.dump());
+    return std::unique_ptr<LatencyModel>(std::move(model));
+  }
+
+  inline static const Json kNothing = Json::object();
+  const NetKind& kind_;
+  NetDesign design_;
+  Json parameters_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ProgramInputs> make_base(const std::string& name) {
+  if (name == "none") return nullptr;
+  return std::make_shared<Base>(name == "roofline");
+}
+
+std::unique_ptr<LatencyTrainer> make_net_trainer(const NetKind& kind, NetDesign design, Json parameters) {
+  return std::make_unique<NetTrainer>(kind, std::move(design), std::move(parameters));
+}
+
+Result<std::unique_ptr<LatencyModel>> net_from_file(const NetKind& kind, const ModelFile& file) {
+  const torch::NoGradGuard no_gradients;
+  Json values;
+  auto design = kind.design(Json::parse(file.card.parameters), values);
+  if (!design.ok()) return Error{ErrorCode::kCorrupt, "", "has bad parameters: " + design.error().message()};
+  TS_ASSIGN_OR_RETURN(const std::vector<double> label, file.values<double>("label", {4}));
+  TS_ASSIGN_OR_RETURN(const std::vector<double> sigma, file.values<double>("sigma", {1}));
+  const std::shared_ptr<Net> net = design->make_net(static_cast<int64_t>(file.card.devices.size()));
+  for (const auto& [name, to] : state_of(*net)) {
+    TS_ASSIGN_OR_RETURN(std::vector<float> values_of,
+                        file.values<float>("net." + name, std::span<const int64_t>(to.sizes().vec())));
+    to.copy_(torch::from_blob(values_of.data(), to.sizes(), torch::kFloat32));
+  }
+  keep_freed_memory();
+  net->to(compute_device());
+  net->eval();
+  const LabelTransform transform = {label[0], label[1], label[2], label[3]};
+  return std::unique_ptr<LatencyModel>(
+      std::make_unique<NetModel>(kind, std::move(*design), net, transform, sigma[0], file.card));
+}
+
+}  // namespace tensorsmith::learn::net

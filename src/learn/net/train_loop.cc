@@ -1,0 +1,309 @@
+#include "learn/net/train_loop.h"
+
+#include <torch/cuda.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "learn/net/checkpoint.h"
+
+namespace tensorsmith::learn::net {
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Sets the calling thread's torch threads for a scope.
+class Threads {
+ public:
+  explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Net& net, const TrainOptions& options) {
+  if (options.optimizer == "adam") {
+    return std::make_unique<torch::optim::Adam>(
+        net.parameters(),
+        torch::optim::AdamOptions(options.learning_rate).weight_decay(options.weight_decay));
+  }
+  return std::make_unique<torch::optim::AdamW>(
+      net.parameters(), torch::optim::AdamWOptions(options.learning_rate).weight_decay(options.weight_decay));
+}
+
+// Share of the pairs of different times that are predicted in the wrong order, within lists of a task.
+double wrong_pairs(const std::vector<double>& truth, const std::vector<double>& predicted,
+                   const std::vector<int64_t>& task) {
+  constexpr size_t kList = 256;
+  int64_t wrong = 0, all = 0;
+  for (size_t begin = 0, end = 0; begin < truth.size(); begin = end) {
+    for (end = begin; end < truth.size() && end < begin + kList && task[end] == task[begin];) ++end;
+    for (size_t i = begin; i < end; ++i) {
+      for (size_t j = i + 1; j < end; ++j) {
+        if (truth[i] == truth[j]) continue;
+        ++all;
+        wrong += (truth[i] < truth[j]) == (predicted[i] < predicted[j]) ? 0 : 1;
+      }
+    }
+  }
+  return all == 0 ? 0 : static_cast<double>(wrong) / static_cast<double>(all);
+}
+
+}  // namespace
+
+void TrainOptions::read(Parameters& p) {
+  p.integer("epochs", epochs, 1, 100'000);
+  p.integer("batch", batch, 1, 1'000'000);
+  p.real("learning_rate", learning_rate, 1e-9, 10);
+  p.real("weight_decay", weight_decay, 0, 10);
+  p.real("clip", clip, 0, 1e9);
+  p.choice("optimizer", optimizer, {"adam", "adamw"});
+  p.choice("schedule", schedule, {"one-cycle", "cosine", "cyclic", "constant"});
+  p.integer("patience", patience, 0, 100'000);
+  p.integer("list", list, 2, 100'000);
+  p.real("cmd", cmd, 0, 1e9);
+  p.real("rank_weight", loss.rank_weight, 0, 1e9);
+}
+
+double learning_rate_at(const TrainOptions& options, int64_t step, int64_t steps) {
+  const double at = static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, steps));
+  const auto down = [](double x) { return 0.5 * (1 + std::cos(std::numbers::pi * x)); };
+  double factor = 1;
+  if (options.schedule == "one-cycle") {
+    constexpr double kRise = 0.1, kFirst = 1.0 / 25;
+    factor = at < kRise ? kFirst + (1 - kFirst) * at / kRise : down((at - kRise) / (1 - kRise));
+  } else if (options.schedule == "cosine") {
+    factor = down(at);
+  } else if (options.schedule == "cyclic") {
+    const double x = 10 * at - std::floor(10 * at);
+    factor = 0.1 + (10 - 0.1) * (1 - std::abs(2 * x - 1));
+  }
+  return options.learning_rate * factor;
+}
+
+torch::Device compute_device() {
+  return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
+}
+
+Predicted predict_batch(Net& net, const Batch& batch, const BatchOptions& options,
+                        const LabelTransform& transform, torch::Device device) {
+  const torch::NoGradGuard no_gradients;
+  const NetOutput output = net.forward(NetInput::create(batch, options, device));
+  const auto list = [](const Tensor& x) {
+    const Tensor plain = x.to(torch::kCPU).to(torch::kFloat64).contiguous();
+    return std::vector<double>(plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel());
+  };
+  Predicted out;
+  out.log_seconds = list(output.value);
+  for (size_t p = 0; p < out.log_seconds.size(); ++p)
+    out.log_seconds[p] = transform.decode(out.log_seconds[p]) + batch.base[p];
+  if (output.log_sigma.defined()) out.log_sigma = list(output.log_sigma);
+  return out;
+}
+
+Result<Predicted> predict_records(Net& net, Records& records, const LabelTransform& transform,
+                                  std::span<const int64_t> numbers, torch::Device device) {
+  Predicted out;
+  Batch batch;
+  for (size_t at = 0; at < numbers.size(); at += kPredictBatch) {
+    TS_RETURN_IF_ERROR(
+        records.read_unlabelled(numbers.subspan(at, std::min(kPredictBatch, numbers.size() - at)), batch));
+    const Predicted part = predict_batch(net, batch, records.options(), transform, device);
+    out.log_seconds.insert(out.log_seconds.end(), part.log_seconds.begin(), part.log_seconds.end());
+    out.log_sigma.insert(out.log_sigma.end(), part.log_sigma.begin(), part.log_sigma.end());
+  }
+  return out;
+}
+
+namespace {
+
+// One run of train_net.
+class Training {
+ public:
+  Training(Net& net, Records& records, const LabelTransform& transform, const TrainOptions& options,
+           const TrainingControl& control, const std::string& training, torch::Device device)
+      : net_(net),
+        records_(records),
+        transform_(transform),
+        options_(options),
+        control_(control),
+        training_(training),
+        device_(device),
+        optimizer_(make_optimizer(net, options)) {
+    steps_ = (records.train_size() + options.batch - 1) / options.batch;
+    for (const int64_t i : records.validation()) {
+      const Store::Entry entry = records.data().store->entry(i);
+      truth_.push_back(std::log(entry.mean_seconds));
+      task_.push_back(int64_t{entry.workload} * 65'536 + entry.device);
+    }
+  }
+
+  Result<TrainOutcome> run() {
+    if (!control_.checkpoint.empty()) {
+      TS_ASSIGN_OR_RETURN(const bool found,
+                          load_checkpoint(control_.checkpoint, training_, state_, net_, *optimizer_));
+      (void)found;
+    }
+    while (state_.epoch < options_.epochs && !out_of_patience()) TS_RETURN_IF_ERROR(run_epoch());
+    if (!state_.best.empty()) copy_best_to_net();
+    TrainOutcome out;
+    out.epochs = state_.epoch;
+    out.best_epoch = state_.best.empty() ? state_.epoch - 1 : state_.best_epoch;
+    out.validation_error = state_.best.empty() ? std::nan("") : state_.best_error;
+    return out;
+  }
+
+ private:
+  bool out_of_patience() const {
+    return options_.patience > 0 && state_.best_epoch >= 0 &&
+           state_.epoch - 1 - state_.best_epoch >= options_.patience;
+  }
+
+  Status run_epoch() {
+    const std::vector<int64_t> order =
+        records_.order(control_.seed, state_.epoch, options_.loss.ranks() ? options_.list : 0);
+    const double begin = now();
+    const int64_t done = state_.programs;
+    net_.train();
+    for (; state_.step < steps_; ++state_.step) {
+      if (control_.stop && control_.stop()) {
+        TS_RETURN_IF_ERROR(save());
+        return Error{ErrorCode::kCancelled, "",
+                     control_.checkpoint.empty()
+                         ? "training was stopped"
+                         : "training was stopped; it goes on from " + control_.checkpoint};
+      }
+      const auto first = static_cast<size_t>(state_.step * options_.batch);
+      TS_RETURN_IF_ERROR(train_step(std::span<const int64_t>(order).subspan(
+          first, std::min(static_cast<size_t>(options_.batch), order.size() - first))));
+    }
+    const double seconds = now() - begin;
+    TrainingProgress progress;
+    progress.step = state_.epoch + 1;
+    progress.steps = options_.epochs;
+    progress.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.programs));
+    progress.samples_per_second = seconds > 0 ? static_cast<double>(state_.programs - done) / seconds : 0;
+    TS_RETURN_IF_ERROR(validate(progress));
+    ++state_.epoch;
+    state_.step = 0;
+    state_.loss_sum = 0;
+    state_.programs = 0;
+    if (control_.progress) control_.progress(progress);
+    return save();
+  }
+
+  Status train_step(std::span<const int64_t> numbers) {
+    TS_RETURN_IF_ERROR(records_.read(numbers, batch_));
+    const NetOutput output = net_.forward(NetInput::create(batch_, records_.options(), device_));
+    const Targets targets = Targets::create(batch_, transform_, device_);
+    Tensor loss = total_loss(output, targets, transform_, options_.loss);
+    const int64_t global_step = int64_t{state_.epoch} * steps_ + state_.step;
+    if (options_.cmd > 0 && !records_.unlabelled().empty()) {
+      TS_RETURN_IF_ERROR(draw_unlabelled(numbers.size(), global_step));
+      const NetOutput other = net_.forward(NetInput::create(batch_, records_.options(), device_));
+      loss = loss + options_.cmd * central_moment_discrepancy(torch::sigmoid(output.hidden),
+                                                              torch::sigmoid(other.hidden));
+    }
+    const auto value = loss.item<double>();
+    if (!std::isfinite(value))
+      return Error{ErrorCode::kInvalidArgument, "epoch " + std::to_string(state_.epoch + 1),
+                   "the training loss is no longer finite; lower learning_rate"};
+    state_.loss_sum += value * static_cast<double>(numbers.size());
+    state_.programs += static_cast<int64_t>(numbers.size());
+    optimizer_->zero_grad();
+    loss.backward();
+    if (options_.clip > 0) torch::nn::utils::clip_grad_norm_(net_.parameters(), options_.clip);
+    for (auto& group : optimizer_->param_groups())
+      group.options().set_lr(learning_rate_at(options_, global_step, steps_ * options_.epochs));
+    optimizer_->step();
+    return {};
+  }
+
+  Status draw_unlabelled(size_t count, int64_t step) {
+    Rng rng(Hasher().add(control_.seed).add(static_cast<uint64_t>(step)).add("unlabelled").digest64());
+    std::vector<int64_t> drawn;
+    const std::vector<int64_t>& from = records_.unlabelled();
+    for (size_t i = 0; i < count; ++i) drawn.push_back(from[rng.below(from.size())]);
+    return records_.read_unlabelled(drawn, batch_);
+  }
+
+  Status validate(TrainingProgress& progress) {
+    progress.validation_loss = std::nan("");
+    if (truth_.empty()) return {};
+    net_.eval();
+    TS_ASSIGN_OR_RETURN(const Predicted predicted,
+                        predict_records(net_, records_, transform_, records_.validation(), device_));
+    double error = 0;
+    if (options_.loss.ranks_only()) {
+      error = wrong_pairs(truth_, predicted.log_seconds, task_);
+    } else {
+      for (size_t i = 0; i < truth_.size(); ++i) {
+        const double relative = std::abs(std::expm1(predicted.log_seconds[i] - truth_[i]));
+        error += std::isfinite(relative) ? std::min(relative, kMostError) : kMostError;
+      }
+      error /= static_cast<double>(truth_.size());
+    }
+    progress.validation_loss = error;
+    if (state_.best_epoch < 0 || error < state_.best_error) {
+      state_.best_epoch = state_.epoch;
+      state_.best_error = error;
+      state_.best.clear();
+      for (const auto& [name, value] : state_of(net_)) state_.best.push_back(value.detach().clone());
+    }
+    return {};
+  }
+
+  void copy_best_to_net() {
+    const torch::NoGradGuard no_gradients;
+    const auto to = state_of(net_);
+    for (size_t i = 0; i < to.size(); ++i) {
+      to[i].second.copy_(state_.best[i]);
+    }
+  }
+
+  Status save() const {
+    if (control_.checkpoint.empty()) return {};
+    return save_checkpoint(control_.checkpoint, training_, state_, net_, *optimizer_);
+  }
+
+  Net& net_;
+  Records& records_;
+  const LabelTransform& transform_;
+  const TrainOptions& options_;
+  const TrainingControl& control_;
+  const std::string& training_;
+  torch::Device device_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  int64_t steps_ = 0;          // an epoch
+  std::vector<double> truth_;  // log(seconds) of the validation records
+  std::vector<int64_t> task_;  // of these
+  TrainState state_;
+  Batch batch_;
+};
+
+}  // namespace
+
+Result<TrainOutcome> train_net(Net& net, Records& records, const LabelTransform& transform,
+                               const TrainOptions& options, const TrainingControl& control,
+                               const std::string& training, torch::Device device) {
+  const Threads threads(std::max(1, control.threads));
+  auto outcome = Training(net, records, transform, options, control, training, device).run();
+  net.eval();
+  return outcome;
+}
+
+}  // namespace tensorsmith::learn::net

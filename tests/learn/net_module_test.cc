@@ -1,0 +1,48 @@
+// The neural models as the program reaches them: through the registry, from a module that is loaded on
+// demand.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "latency_testing.h"
+#include "learn/net/module.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+#if TENSORSMITH_TORCH
+TEST(NetModule, TrainsSavesAndLoadsThroughTheRegistry) {
+  const testing::MadeStore store({.tasks = 3, .programs = 20});
+  const LatencyData data = store.data();
+  for (const char* kind : {"mlp", "tlp", "mtl-tlp", "cdmpp"}) {
+    EXPECT_THAT(latency_model_kinds(), Contains(kind));
+    const auto trainer = make_latency_trainer(kind, json{{"epochs", 1}, {"width", 16}});
+    ASSERT_TRUE(trainer.ok()) << trainer.error().message();
+    const auto model = (*trainer)->train(data, {});
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    EXPECT_EQ((*model)->card().kind, kind);
+    const std::string path = store.folder().file(kind);
+    ASSERT_TRUE((*model)->save(path).ok());
+    const auto read = load_latency_model(path);
+    ASSERT_TRUE(read.ok()) << read.error().message();
+    const auto before = predict_records(**model, store.store(), data.devices, store.test());
+    const auto after = predict_records(**read, store.store(), data.devices, store.test());
+    ASSERT_TRUE(before.ok() && after.ok());
+    for (size_t i = 0; i < before->size(); ++i) EXPECT_EQ((*before)[i].seconds, (*after)[i].seconds);
+  }
+}
+#else
+TEST(NetModule, TheErrorSaysHowToGetNeuralModels) {
+  const auto trainer = make_latency_trainer("cdmpp", json::object());
+  ASSERT_FALSE(trainer.ok());
+  EXPECT_EQ(trainer.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(trainer.error().message(), HasSubstr("TENSORSMITH_TORCH=ON"));
+}
+#endif
+
+}  // namespace
+}  // namespace tensorsmith::learn
