@@ -7,6 +7,7 @@
 
 #include "cli_support.h"
 #include "search/pipeline.h"
+#include "tools/model_pipeline.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -72,6 +73,21 @@ TEST_F(StarterTest, FilesThatAreNone) {
   std::ofstream(folder_.file("text")) << "no record\n";
   EXPECT_EQ(Starter::load(folder_.file("text")).error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(shipped_file("no such file"), "");
+}
+
+// What is shipped loads and knows layers of ResNet.
+TEST(ShippedStarter, HasFastProgramsOfTheZoo) {
+  const std::string file = TENSORSMITH_SOURCE_DIR "/models/starter.jsonl.zst";
+  const auto starter = Starter::load(file);
+  ASSERT_TRUE(starter.ok()) << starter.error().message();
+  ModelOptions options;
+  options.path = "zoo:resnet50";
+  const auto model = load_model(options);
+  ASSERT_TRUE(model.ok());
+  const target::Device device = target::find_device("epyc-9654").value();
+  size_t known = 0;
+  for (const auto& task : model->partition.tasks) known += starter->of(task.key, device, 3).empty() ? 0 : 1;
+  EXPECT_GT(known, 0u);
 }
 
 }  // namespace
