@@ -104,7 +104,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
 TEST(LatencyModels, KeepTheirPredictionsInFiles) {
   const MadeStore made;
   const LatencyData data = made.data();
-  for (const std::string kind : {"random", "roofline", "xgboost"}) {
+  for (const std::string kind : {"random", "roofline", "xgboost", "tensorsmith"}) {
     SCOPED_TRACE(kind);
     TrainingControl control;
     control.seed = 5;
@@ -247,7 +247,7 @@ TEST(LatencyModels, LookAtNothingButTheirParts) {
   LatencyData poisoned = data;
   poisoned.store = other->get();
   poisoned.unlabelled = made.test();
-  for (const std::string kind : {"random", "roofline", "xgboost"}) {
+  for (const std::string kind : {"random", "roofline", "xgboost", "tensorsmith"}) {
     SCOPED_TRACE(kind);
     const auto a = trainer(kind)->train(data, {});
     const auto b = trainer(kind)->train(poisoned, {});

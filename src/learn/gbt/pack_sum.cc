@@ -7,6 +7,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "learn/gbt/relative_loss.h"
+
 namespace tensorsmith::learn {
 
 namespace {
@@ -118,6 +120,9 @@ Status configure(BoosterHandle booster, const PackSumOptions& options) {
       {"gamma", std::to_string(options.gamma)},
       {"min_child_weight", std::to_string(options.min_child_weight)},
       {"eta", std::to_string(options.eta)},
+      {"lambda", std::to_string(options.lambda)},
+      {"subsample", std::to_string(options.row_share)},
+      {"colsample_bynode", std::to_string(options.node_column_share)},
       {"tree_method", options.max_bins > 0 ? "hist" : "exact"},
       {"max_bin", std::to_string(options.max_bins > 0 ? options.max_bins : 256)},
       {"nthread", std::to_string(options.threads)},
@@ -148,9 +153,11 @@ Status visit_sums(BoosterHandle booster, const Matrix& matrix, const PackSumData
 }
 
 struct Loss {
+  PackSumLoss kind = PackSumLoss::kSquared;
   double sum = 0, weights = 0;
   void add(float error, float weight) {
-    sum += static_cast<double>(weight) * error * error;
+    const double e = error;
+    sum += static_cast<double>(weight) * (kind == PackSumLoss::kSquared ? e * e : std::abs(std::expm1(e)));
     weights += weight;
   }
   double mean() const { return weights > 0 ? sum / weights : NAN; }
@@ -197,10 +204,10 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
     return Error{ErrorCode::kCorrupt, "", "the checkpoint holds no model of XGBoost"};
   TS_RETURN_IF_ERROR(configure(booster.handle, options));
 
-  // Pack-sum: the loss of a program is weight * (sum of its rows' predictions - y)^2 / 2, so all its rows
-  // have the gradient weight * (sum - y). TVM takes weight as the hessian; but the sum moves by `rows` times
-  // the step of a row, and from rows * eta = 2 on the boosting diverges. So the hessian is weight * max(1,
-  // rows * eta): TVM's where that is safe, and never an overshoot.
+  // Pack-sum: the squared loss of a program is weight * (sum of its rows' predictions - y)^2 / 2, so all its
+  // rows have the gradient weight * (sum - y). TVM takes weight as the hessian; but the sum moves by `rows`
+  // times the step of a row, and from rows * eta = 2 on the boosting diverges. So the hessian is weight *
+  // max(1, rows * eta): TVM's where that is safe, and never an overshoot.
   std::vector<float> gradient(row_count), hessian(row_count);
   const auto stopped_early = [&] {
     return validates && options.early_stop > 0 && state.rounds - state.best_rounds >= options.early_stop;
@@ -211,21 +218,27 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
       return Error{ErrorCode::kCancelled, "",
                    "training was stopped after " + std::to_string(state.rounds) + " rounds"};
     }
-    Loss loss;
+    Loss loss{options.loss};
     TS_RETURN_IF_ERROR(visit_sums(booster.handle, matrix, train, true, [&](size_t p, float sum) {
       const float stability = std::max(
           1.0F, static_cast<float>(train.begin[p + 1] - train.begin[p]) * static_cast<float>(options.eta));
-      const float weight = train.weights[p];
-      loss.add(sum - train.labels[p], weight);
+      const float weight = train.weights[p], error = sum - train.labels[p];
+      loss.add(error, weight);
+      float slope = error, curvature = 1;
+      if (options.loss == PackSumLoss::kRelative) {
+        const RelativeLoss relative(static_cast<double>(error));
+        slope = static_cast<float>(relative.gradient);
+        curvature = static_cast<float>(relative.hessian);
+      }
       for (size_t r = train.begin[p]; r < train.begin[p + 1]; ++r) {
-        gradient[r] = weight * (sum - train.labels[p]);
-        hessian[r] = weight * stability;
+        gradient[r] = weight * slope;
+        hessian[r] = weight * curvature * stability;
       }
     }));
     TS_XGBOOST(
         XGBoosterBoostOneIter(booster.handle, matrix.handle, gradient.data(), hessian.data(), row_count));
     ++state.rounds;
-    Loss validation_loss;
+    Loss validation_loss{options.loss};
     if (validates) {
       TS_RETURN_IF_ERROR(
           visit_sums(booster.handle, validation_matrix, validation, false, [&](size_t p, float sum) {

@@ -34,18 +34,29 @@ struct PackSumState {
   double best_loss = 0;  // on the validation data
 };
 
+// Of a program's prediction p and label y; the training minimizes the weighted sum.
+enum class PackSumLoss : uint8_t {
+  kSquared,   // (p - y)^2 / 2
+  kRelative,  // learn/gbt/relative_loss.h; labels are logarithms
+};
+
 struct PackSumOptions {
+  PackSumLoss loss = PackSumLoss::kSquared;
   int max_depth = 10;
   double gamma = 0.001;
   double min_child_weight = 0;
   double eta = 0.2;
+  double lambda = 1;             // weight of the leaves' squares
+  double row_share = 1;          // of the programs' rows that a tree sees
+  double node_column_share = 1;  // of the columns that a node may split on
   int rounds = 300;
   int max_bins = 256;  // of the histogram method; 0 = exact splits
   int threads = 1;
   uint64_t seed = 0;
   int early_stop = 0;  // rounds without a better loss on the validation data; 0: all rounds
   PackSumState resume;
-  // After each round: rounds done, weighted mean squared errors (validation: NaN where there is none).
+  // After each round: rounds done, weighted mean of squared errors, or of |exp(p - y) - 1| (validation: NaN
+  // where there is none).
   std::function<void(int, double, double)> progress;
   std::function<bool()> stop;                             // true: kCancelled, after a call of checkpoint
   std::function<Status(const PackSumState&)> checkpoint;  // every 50 rounds

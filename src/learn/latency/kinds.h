@@ -19,6 +19,7 @@ struct LatencyKind {
 const LatencyKind& random_kind();
 const LatencyKind& roofline_kind();
 const LatencyKind& xgboost_kind();
+const LatencyKind& tensorsmith_kind();
 // mlp, tlp, mtl-tlp, cdmpp. kUnsupported and kNotFound where libtorch is missing (learn/net/module.h).
 const std::vector<LatencyKind>& net_kinds();
 

@@ -10,7 +10,8 @@ namespace tensorsmith::learn {
 namespace {
 
 std::vector<const LatencyKind*> kinds() {
-  std::vector<const LatencyKind*> out = {&random_kind(), &roofline_kind(), &xgboost_kind()};
+  std::vector<const LatencyKind*> out = {&random_kind(), &roofline_kind(), &xgboost_kind(),
+                                         &tensorsmith_kind()};
   for (const LatencyKind& kind : net_kinds()) out.push_back(&kind);
   return out;
 }

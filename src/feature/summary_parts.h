@@ -1,0 +1,87 @@
+// What the parts of program_summary share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "feature/program_summary.h"
+
+namespace tensorsmith::feature {
+
+// Values with their names, in the order in which they are put.
+class SummarySink {
+ public:
+  void resource(const char* name, double seconds) {
+    resource_names.push_back(name);
+    // A resource that cannot be told (a figure of the device is missing) counts nothing.
+    resources.push_back(std::isfinite(seconds) && seconds > 0 ? seconds : 0);
+  }
+  void column(const char* name, double value) {
+    column_names.push_back(name);
+    columns.push_back(std::isfinite(value) ? static_cast<float>(value) : 0);
+  }
+  // Of a positive quantity.
+  void log_column(const char* name, double value) { column(name, log2_of(value)); }
+  static double log2_of(double value) { return std::log2(std::max(value, 1e-30)); }
+
+  std::vector<const char*> resource_names, column_names;
+  std::vector<double> resources;
+  std::vector<float> columns;
+};
+
+// Counts of a program's leaves with the logarithmic scale undone, added up unless it says otherwise.
+struct LeafTotals {
+  double float_ops = 0, math_ops = 0, int_ops = 0, int_divisions = 0, int_compares = 0, selects = 0;
+  double runs = 0, most_runs = 0;  // of the statements
+  double bytes = 0, lines = 0;
+  double grid = 0, threads = 0;  // the largest blockIdx.x and threadIdx.x
+  int leaves = 0;
+};
+LeafTotals total_leaves(const LeafFeatures& leaves);
+// Column c of a row; 2^|x| - 1 with the sign.
+inline double linear(std::span<const float> row, int c) {
+  const double x = static_cast<double>(row[static_cast<size_t>(c)]);
+  return std::copysign(std::exp2(std::abs(x)) - 1, x);
+}
+
+// What both kinds of GPU programs need of a device, with usual values for what a device file leaves out.
+struct GpuFigures {
+  explicit GpuFigures(const target::Device& device);
+  double cores, clock_hz, bytes_per_second, flops_per_second, l2_bytes;
+  double shared_bytes, registers, threads, blocks;  // of a multiprocessor
+  int warp;
+};
+// Extent of the region that a tile touches, by dimension. sizes: of the tile, by axis.
+void touched_extents(const WorkloadAccess::Read& read, std::span<const double> spatial,
+                     std::span<const double> reduce, std::vector<double>& out);
+double touched_elements(const WorkloadAccess::Read& read, std::span<const double> spatial,
+                        std::span<const double> reduce);
+// Elements that lie side by side in memory: the innermost dimensions as far as they are touched whole.
+double contiguous_elements(const std::vector<double>& extents, const std::vector<int64_t>& shape);
+
+// What is unrolled of the innermost statement when loops are unrolled from the inside while the copies stay
+// within `limit` (TVM's UnrollLoop with auto_max_step).
+struct Unrolling {
+  double copies = 1;        // of the statement, explicitly
+  double rest_spatial = 1;  // iterations of the remaining loops inside the outermost reduce level
+  double rest_reduce = 1;
+};
+struct UnrollLoop {
+  double extent = 1;
+  bool reduce = false;
+};
+// loops: innermost first. copies: of the statement before any unrolling (virtual threads).
+Unrolling unroll_loops(double copies, std::span<const UnrollLoop> loops, double limit);
+
+void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
+                         const LeafTotals& totals, const target::Device& device, SummarySink& out,
+                         double& roofline_seconds);
+void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace, const LeafTotals& totals,
+                        const target::Device& device, SummarySink& out, double& roofline_seconds);
+// tiles may be null.
+void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const TraceSummary& trace,
+                   const LeafFeatures& leaves, const target::Device& device, SummarySink& out,
+                   double& roofline_seconds);
+
+}  // namespace tensorsmith::feature

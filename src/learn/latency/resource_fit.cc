@@ -1,0 +1,76 @@
+#include "learn/latency/resource_fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensorsmith::learn {
+
+namespace {
+
+constexpr int kReweightings = 25;
+constexpr int kSweeps = 400;
+constexpr double kCorner = 0.05;
+constexpr double kRidge = 0.01;
+
+// Minimizes x' G x / 2 - b' x over x >= 0, from x on.
+void solve_nonnegative(const std::vector<double>& gram, const std::vector<double>& right,
+                       std::vector<double>& x) {
+  const size_t n = x.size();
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    double moved = 0, size = 0;
+    for (size_t j = 0; j < n; ++j) {
+      double slope = -right[j];
+      for (size_t k = 0; k < n; ++k) slope += gram[j * n + k] * x[k];
+      const double next = std::max(0.0, x[j] - slope / gram[j * n + j]);
+      moved = std::max(moved, std::abs(next - x[j]));
+      size = std::max(size, next);
+      x[j] = next;
+    }
+    if (moved <= 1e-9 * size) break;
+  }
+}
+
+}  // namespace
+
+std::vector<double> fit_factors(std::span<const double> rows, std::span<const double> weights, int width) {
+  const auto columns = static_cast<size_t>(width);
+  const size_t count = weights.size();
+  if (count == 0) return {};
+  std::vector<double> scale(columns, 0), x(columns, 0);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < columns; ++j) scale[j] += rows[i * columns + j] * rows[i * columns + j];
+  }
+  for (double& s : scale) s = std::sqrt(s / static_cast<double>(count)) + 1e-12;
+  std::vector<double> scaled(rows.begin(), rows.end()), now(weights.begin(), weights.end());
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < columns; ++j) scaled[i * columns + j] /= scale[j];
+  }
+  std::vector<double> gram(columns * columns), right(columns);
+  for (int round = 0; round < kReweightings; ++round) {
+    std::fill(gram.begin(), gram.end(), 0);
+    std::fill(right.begin(), right.end(), 0);
+    for (size_t i = 0; i < count; ++i) {
+      const double* row = scaled.data() + i * columns;
+      for (size_t j = 0; j < columns; ++j) {
+        if (row[j] == 0) continue;
+        const double weighted = now[i] * row[j];
+        right[j] += weighted;
+        for (size_t k = 0; k <= j; ++k) gram[j * columns + k] += weighted * row[k];
+      }
+    }
+    for (size_t j = 0; j < columns; ++j) {
+      gram[j * columns + j] += kRidge * static_cast<double>(count);
+      for (size_t k = 0; k < j; ++k) gram[k * columns + j] = gram[j * columns + k];
+    }
+    solve_nonnegative(gram, right, x);
+    for (size_t i = 0; i < count; ++i) {
+      double error = -1;
+      for (size_t j = 0; j < columns; ++j) error += scaled[i * columns + j] * x[j];
+      now[i] = weights[i] / std::sqrt(error * error + kCorner * kCorner);
+    }
+  }
+  for (size_t j = 0; j < columns; ++j) x[j] /= scale[j];
+  return x;
+}
+
+}  // namespace tensorsmith::learn

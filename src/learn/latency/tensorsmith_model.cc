@@ -1,0 +1,266 @@
+#include "learn/latency/tensorsmith_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "ir/text.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+using feature::ProgramKind;
+using feature::WorkloadStructure;
+using Json = nlohmann::json;
+
+constexpr double kLeastBase = 1e-7;   // seconds
+constexpr double kLeastShare = 1e-6;  // of a resource in the base
+constexpr const char* kDevicePrefix = "device_";
+
+Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
+
+std::string member_name(int kind, size_t member) {
+  return std::string(feature::to_string(static_cast<ProgramKind>(kind))) + "." + std::to_string(member);
+}
+
+// Finite numbers of a JSON array.
+Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
+  std::vector<double> out;
+  if (!json.is_array() || json.size() != count)
+    return corrupt("the model's physics has a list of another length");
+  for (const Json& item : json) {
+    if (!item.is_number() || !std::isfinite(item.get<double>()) || item.get<double>() < 0)
+      return corrupt("the model's physics holds something else than numbers");
+    out.push_back(item.get<double>());
+  }
+  return out;
+}
+
+}  // namespace
+
+const feature::WorkloadAccess& AccessCache::of(const StoredWorkload& workload) {
+  const auto it = known_.find(&workload);
+  if (it != known_.end()) return it->second;
+  feature::WorkloadAccess access;
+  access.flops = workload.flops;
+  if (const auto parsed = ir::parse_workload(workload.text); parsed.ok())
+    access = feature::analyze_accesses(*parsed, workload.flops);
+  return known_.emplace(&workload, std::move(access)).first->second;
+}
+
+const std::vector<double>* ResourceFactors::find(WorkloadStructure structure, const std::string& device,
+                                                 std::vector<double>& scratch) const {
+  for (const Entry& entry : entries) {
+    if (entry.structure == structure && entry.device == device) return &entry.factors;
+  }
+  for (const bool any_structure : {false, true}) {
+    double count = 0;
+    for (const Entry& entry : entries) {
+      if (!any_structure && entry.structure != structure) continue;
+      if (count == 0) scratch.assign(entry.factors.size(), 0);
+      for (size_t i = 0; i < entry.factors.size(); ++i) scratch[i] += entry.factors[i];
+      ++count;
+    }
+    if (count == 0) continue;
+    for (double& x : scratch) x /= count;
+    return &scratch;
+  }
+  return nullptr;
+}
+
+double TensorsmithModel::base_seconds(const feature::ProgramSummary& summary, WorkloadStructure structure,
+                                      const std::string& device) const {
+  if (base == TensorsmithBase::kNone) return 1;
+  if (base == TensorsmithBase::kRoofline) return summary.roofline_seconds;
+  std::vector<double> scratch;
+  const auto* factors = kinds[static_cast<size_t>(summary.kind)].factors.find(structure, device, scratch);
+  if (factors == nullptr) return summary.roofline_seconds;
+  double sum = 0;
+  for (size_t i = 0; i < summary.resources.size(); ++i) sum += summary.resources[i] * (*factors)[i];
+  return std::max(sum, kLeastBase);
+}
+
+int TensorsmithModel::width(ProgramKind kind) {
+  return static_cast<int>(feature::resource_names(kind).size() + feature::summary_column_names(kind).size()) +
+         2;
+}
+
+const char* TensorsmithModel::column_name(ProgramKind kind, int column) {
+  const auto& resources = feature::resource_names(kind);
+  const auto& columns = feature::summary_column_names(kind);
+  const auto c = static_cast<size_t>(column);
+  if (c < resources.size()) return resources[c];
+  if (c < resources.size() + columns.size()) return columns[c - resources.size()];
+  return c == resources.size() + columns.size() ? "base_over_roofline" : "base_seconds";
+}
+
+void TensorsmithModel::append_row(const SummarizedProgram& program, std::vector<float>& out) const {
+  const feature::ProgramSummary& summary = program.summary;
+  for (const double seconds : summary.resources)
+    out.push_back(static_cast<float>(std::log2(std::max(seconds / program.base, kLeastShare))));
+  const auto& names = feature::summary_column_names(summary.kind);
+  for (size_t c = 0; c < summary.columns.size(); ++c) {
+    const bool hidden =
+        !device_columns && std::strncmp(names[c], kDevicePrefix, std::strlen(kDevicePrefix)) == 0;
+    out.push_back(hidden ? 0 : summary.columns[c]);
+  }
+  out.push_back(static_cast<float>(std::log2(program.base / summary.roofline_seconds)));
+  out.push_back(static_cast<float>(std::log2(program.base)));
+}
+
+void TensorsmithModel::add_trees(ProgramKind kind, std::span<const float> rows, std::span<double> out) const {
+  const auto& members = kinds[static_cast<size_t>(kind)].members;
+  std::vector<float> values(out.size());
+  for (const Forest& member : members) {
+    member.predict(rows, values);
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] += static_cast<double>(values[i]) / static_cast<double>(members.size());
+  }
+}
+
+// Of a device that was not calibrated: no shift, and the widest of the kind's deviations.
+Calibration TensorsmithModel::calibration_of(ProgramKind kind, const std::string& device) const {
+  const auto it = calibrations.find({static_cast<int>(kind), device});
+  if (it != calibrations.end()) return it->second;
+  Calibration out;
+  for (const auto& [key, value] : calibrations) {
+    if (key.first == static_cast<int>(kind)) out.log_sigma = std::max(out.log_sigma, value.log_sigma);
+  }
+  return out;
+}
+
+Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
+    std::span<const LatencyQuery> queries) const {
+  AccessCache accesses;
+  std::array<std::vector<float>, feature::kProgramKinds> rows;
+  std::array<std::vector<size_t>, feature::kProgramKinds> places;
+  std::vector<LatencyPrediction> out(queries.size());
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const LatencyQuery& query = queries[i];
+    if (query.trace == nullptr)
+      return Error{ErrorCode::kInvalidArgument, "query " + std::to_string(i),
+                   "has no trace, which this model reads"};
+    const feature::WorkloadAccess& access = accesses.of(*query.workload);
+    SummarizedProgram program;
+    program.summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
+    program.structure = access.structure;
+    program.base = base_seconds(program.summary, access.structure, query.device->name);
+    const auto kind = static_cast<size_t>(program.summary.kind);
+    append_row(program, rows[kind]);
+    places[kind].push_back(i);
+    out[i].seconds = std::log(program.base);
+  }
+  for (size_t kind = 0; kind < rows.size(); ++kind) {
+    std::vector<double> sums(places[kind].size(), 0);
+    add_trees(static_cast<ProgramKind>(kind), rows[kind], sums);
+    for (size_t j = 0; j < sums.size(); ++j) {
+      LatencyPrediction& predicted = out[places[kind][j]];
+      const Calibration calibration =
+          calibration_of(static_cast<ProgramKind>(kind), queries[places[kind][j]].device->name);
+      predicted.seconds = std::exp(predicted.seconds + sums[j] - calibration.shift);
+      predicted.log_sigma = calibration.log_sigma;
+    }
+  }
+  return out;
+}
+
+Status TensorsmithModel::save(const std::string& path) const {
+  ModelFile file;
+  file.card = model_card;
+  Json physics = {{"summary_version", feature::kSummaryVersion},
+                  {"base", static_cast<int>(base)},
+                  {"device_columns", device_columns},
+                  {"kinds", Json::array()},
+                  {"calibration", Json::array()}};
+  for (int k = 0; k < feature::kProgramKinds; ++k) {
+    const TensorsmithKind& kind = kinds[static_cast<size_t>(k)];
+    Json factors = Json::array();
+    for (const auto& entry : kind.factors.entries) {
+      factors.push_back({{"structure", static_cast<int>(entry.structure)},
+                         {"device", entry.device},
+                         {"factors", entry.factors}});
+    }
+    const auto program_kind = static_cast<ProgramKind>(k);
+    physics["kinds"].push_back({{"name", feature::to_string(program_kind)},
+                                {"resources", feature::resource_names(program_kind)},
+                                {"columns", feature::summary_column_names(program_kind)},
+                                {"factors", std::move(factors)},
+                                {"members", kind.members.size()}});
+    for (size_t m = 0; m < kind.members.size(); ++m) {
+      const Forest::Arrays arrays = kind.members[m].to_arrays();
+      const auto nodes = static_cast<int64_t>(arrays.number.size());
+      const std::string name = member_name(k, m);
+      file.add<int32_t>(name + ".sizes", {static_cast<int64_t>(arrays.sizes.size())}, arrays.sizes);
+      file.add<float>(name + ".number", {nodes}, arrays.number);
+      file.add<uint16_t>(name + ".feature", {nodes}, arrays.feature);
+      file.add<uint16_t>(name + ".left", {nodes}, arrays.left);
+    }
+  }
+  for (const auto& [key, value] : calibrations)
+    physics["calibration"].push_back({{"kind", key.first},
+                                      {"device", key.second},
+                                      {"shift", value.shift},
+                                      {"log_sigma", value.log_sigma}});
+  const std::string text = physics.dump();
+  const std::vector<uint8_t> bytes(text.begin(), text.end());
+  file.add<uint8_t>("physics.json", {static_cast<int64_t>(bytes.size())}, bytes);
+  return write_model_file(file, path);
+}
+
+Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file) {
+  auto model = std::make_unique<TensorsmithModel>();
+  TS_ASSIGN_OR_RETURN(const auto text, file.values<uint8_t>("physics.json", {-1}));
+  const Json physics = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (physics.is_discarded()) return corrupt("the model's physics is no JSON");
+  try {
+    if (physics.at("summary_version") != feature::kSummaryVersion)
+      return Error{ErrorCode::kMismatch, "",
+                   "was trained on another version of the program summaries; train it again"};
+    const int base = physics.at("base");
+    if (base < 0 || base > static_cast<int>(TensorsmithBase::kNone) ||
+        physics.at("kinds").size() != feature::kProgramKinds)
+      return corrupt("the model's physics is out of range");
+    model->base = static_cast<TensorsmithBase>(base);
+    model->device_columns = physics.at("device_columns");
+    for (int k = 0; k < feature::kProgramKinds; ++k) {
+      const Json& item = physics.at("kinds")[static_cast<size_t>(k)];
+      const auto kind = static_cast<ProgramKind>(k);
+      TensorsmithKind& target = model->kinds[static_cast<size_t>(k)];
+      for (const Json& entry : item.at("factors")) {
+        const int structure = entry.at("structure");
+        if (structure < 0 || structure >= feature::kWorkloadStructures)
+          return corrupt("the model's physics is out of range");
+        TS_ASSIGN_OR_RETURN(auto factors,
+                            finite_numbers(entry.at("factors"), feature::resource_names(kind).size()));
+        target.factors.entries.push_back(
+            {static_cast<WorkloadStructure>(structure), entry.at("device"), std::move(factors)});
+      }
+      const size_t members = item.at("members");
+      for (size_t m = 0; m < members; ++m) {
+        const std::string name = member_name(k, m);
+        Forest::Arrays arrays;
+        TS_ASSIGN_OR_RETURN(arrays.sizes, file.values<int32_t>(name + ".sizes", {-1}));
+        TS_ASSIGN_OR_RETURN(arrays.number, file.values<float>(name + ".number", {-1}));
+        TS_ASSIGN_OR_RETURN(arrays.feature, file.values<uint16_t>(name + ".feature", {-1}));
+        TS_ASSIGN_OR_RETURN(arrays.left, file.values<uint16_t>(name + ".left", {-1}));
+        TS_ASSIGN_OR_RETURN(Forest forest, Forest::from_arrays(arrays, width(kind)));
+        target.members.push_back(std::move(forest));
+      }
+    }
+    for (const Json& item : physics.at("calibration")) {
+      const Calibration calibration{item.at("shift"), item.at("log_sigma")};
+      if (!(std::abs(calibration.shift) < 100) ||
+          !(calibration.log_sigma >= 0 && calibration.log_sigma < 100))
+        return corrupt("the model's calibration is out of range");
+      model->calibrations[{item.at("kind"), item.at("device")}] = calibration;
+    }
+  } catch (const nlohmann::json::exception&) {
+    return corrupt("the model's physics lacks an entry or has one of another type");
+  }
+  model->model_card = std::move(file.card);
+  return std::unique_ptr<LatencyModel>(std::move(model));
+}
+
+}  // namespace tensorsmith::learn

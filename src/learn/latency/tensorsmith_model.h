@@ -1,0 +1,97 @@
+// Our own latency model. A program's seconds are estimated as a sum of its resources' times on the device
+// (feature/program_summary.h), with factors fitted for each device and structure of computation; boosted
+// trees learn what that sum leaves, as a logarithm, from the resources' shares and the shape of the tiles.
+// So every prediction scales with the device's clocks and bandwidths, and the trees, which learn from all
+// devices together, correct it.
+//
+//   log seconds = log base + mean over the members of (sum of trees) - shift
+//
+// shift and standard deviation are calibrated for each device and kind of program on programs whose workloads
+// the fit has not seen: the mean percentage error is lowest below the median where the spread is large.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "feature/program_summary.h"
+#include "learn/gbt/forest.h"
+#include "learn/latency/kinds.h"
+
+namespace tensorsmith::learn {
+
+enum class TensorsmithBase : uint8_t {
+  kResources,  // the fitted sum
+  kRoofline,   // max(operations / peak, bytes / bandwidth)
+  kNone,       // one second
+};
+
+// The resources' factors of one kind of program.
+struct ResourceFactors {
+  struct Entry {
+    feature::WorkloadStructure structure{};
+    std::string device;
+    std::vector<double> factors;  // feature::resource_names(kind)
+  };
+  std::vector<Entry> entries;
+
+  // Of this device; else the mean of the devices that know the structure; else of all entries; else nullptr.
+  // scratch holds a mean.
+  const std::vector<double>* find(feature::WorkloadStructure structure, const std::string& device,
+                                  std::vector<double>& scratch) const;
+};
+
+struct TensorsmithKind {
+  ResourceFactors factors;
+  std::vector<Forest> members;
+};
+
+struct Calibration {
+  double shift = 0, log_sigma = 0;
+};
+
+// A program as the model sees it.
+struct SummarizedProgram {
+  feature::ProgramSummary summary;
+  feature::WorkloadStructure structure{};
+  double base = 1;  // seconds
+};
+
+class TensorsmithModel final : public LatencyModel {
+ public:
+  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override;
+  bool reads_trace() const override { return true; }
+  const ModelCard& card() const override { return model_card; }
+  Status save(const std::string& path) const override;
+  static Result<std::unique_ptr<LatencyModel>> from_file(ModelFile file);
+
+  double base_seconds(const feature::ProgramSummary& summary, feature::WorkloadStructure structure,
+                      const std::string& device) const;
+  // The trees' columns: logarithms of the resources' shares of the base, the summary's columns, the base over
+  // the roofline, the base. width of them.
+  void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
+  static int width(feature::ProgramKind kind);
+  static const char* column_name(feature::ProgramKind kind, int column);
+  // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base.
+  void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out) const;
+  Calibration calibration_of(feature::ProgramKind kind, const std::string& device) const;
+
+  ModelCard model_card;
+  TensorsmithBase base = TensorsmithBase::kResources;
+  bool device_columns = true;
+  std::array<TensorsmithKind, feature::kProgramKinds> kinds;
+  std::map<std::pair<int, std::string>, Calibration> calibrations;  // by kind and device
+};
+
+// Accesses of the workloads of queries, each analyzed once. A workload whose text cannot be read is known by
+// its flops alone.
+class AccessCache {
+ public:
+  const feature::WorkloadAccess& of(const StoredWorkload& workload);
+
+ private:
+  std::map<const StoredWorkload*, feature::WorkloadAccess> known_;
+};
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,249 @@
+// Summaries of programs against counts by hand.
+#include "feature/program_summary.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <set>
+
+#include "ir/text.h"
+
+namespace tensorsmith::feature {
+namespace {
+
+WorkloadAccess access_of(const std::string& text, double flops = 65536) {
+  const auto workload = ir::parse_workload(text);
+  EXPECT_TRUE(workload.ok()) << workload.error().message();
+  return analyze_accesses(*workload, flops);
+}
+
+constexpr const char* kMatmul = R"(workload {
+  input A: f32[64, 16]
+  input B: f32[16, 32]
+  C: f32[x: 64, y: 32] = sum{k: 16} A[x, k] * B[k, y]
+  output C
+}
+)";
+constexpr const char* kConv = R"(workload {
+  input X: f32[2, 8, 18, 18]
+  input W: f32[4, 8, 3, 3]
+  C: f32[n: 2, f: 4, y: 8, x: 8] = sum{c: 8, r: 3, s: 3} X[n, c, y * 2 + r, x * 2 + s] * W[f, c, r, s]
+  output C
+}
+)";
+
+// A row of leaf counts with some columns set; values are given without the logarithm.
+LeafFeatures leaves_of(std::vector<std::vector<std::pair<int, double>>> rows) {
+  LeafFeatures out;
+  out.vectors.rows = static_cast<int>(rows.size());
+  out.vectors.values.assign(rows.size() * kPerStoreWidth, 0.0F);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (const auto& [column, value] : rows[r])
+      out.vectors.values[r * kPerStoreWidth + static_cast<size_t>(column)] =
+          static_cast<float>(std::log2(value + 1));
+    out.row_numbers.push_back(static_cast<int>(r));
+    out.positions.push_back(static_cast<int>(r));
+  }
+  return out;
+}
+
+double column(const ProgramSummary& summary, const std::string& name) {
+  const auto& names = summary_column_names(summary.kind);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return static_cast<double>(summary.columns[i]);
+  }
+  ADD_FAILURE() << "no column " << name;
+  return 0;
+}
+double resource(const ProgramSummary& summary, const std::string& name) {
+  const auto& names = resource_names(summary.kind);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return summary.resources[i];
+  }
+  ADD_FAILURE() << "no resource " << name;
+  return 0;
+}
+void expect_log(const ProgramSummary& summary, const std::string& name, double value) {
+  EXPECT_NEAR(std::exp2(column(summary, name)) / value, 1, 1e-5) << name;
+}
+
+// x in 4 blocks x 2 virtual threads x 4 threads x 1 x 2, y in 4 x 1 x 8 x 1 x 1, k in 2 tiles of 4 x 2.
+sched::Trace gpu_trace() {
+  sched::Trace trace;
+  trace.steps = {sched::Split{2, 0, {2, 4, 1, 2}},
+                 sched::Split{2, 5, {1, 8, 1, 1}},
+                 sched::Split{2, 10, {4, 2}},
+                 sched::Annotate{5, 0, sched::Annotation::kBlockX},
+                 sched::Annotate{5, 1, sched::Annotation::kThreadX},
+                 sched::Split{3, 0, {1}},  // the fetch of B
+                 sched::Split{1, 0, {4}},  // the fetch of A, in vectors of 4
+                 sched::Unroll{4, 16}};
+  return trace;
+}
+
+TEST(ProgramSummary, TiledGpuByHand) {
+  const target::Device v100 = target::find_device("v100").value();
+  const WorkloadAccess access = access_of(kMatmul);
+  const auto s = summarize_program(access, leaves_of({{{161, 100}}}), gpu_trace(), v100);
+  ASSERT_EQ(s.kind, ProgramKind::kGpuTiled);
+  expect_log(s, "accumulators", 4);
+  expect_log(s, "threads", 32);
+  expect_log(s, "vthreads", 2);
+  expect_log(s, "blocks", 16);
+  expect_log(s, "reduce_steps", 2);
+  expect_log(s, "reduce_tile", 8);
+  expect_log(s, "shared_a", 16 * 8);
+  expect_log(s, "shared_b", 8 * 8);
+  expect_log(s, "shared_bytes", 4 * 192);
+  // A's lanes fetch 4 elements each of rows of 8: two lanes a row and sector.
+  expect_log(s, "sectors_a", 16.0 / 32);
+  expect_log(s, "lines_a", 8.0 / 32);    // rows are 16 elements apart: two in a line
+  expect_log(s, "sectors_b", 4.0 / 32);  // rows of 8 side by side, 32 apart
+  expect_log(s, "run_a", 4 * 8);
+  expect_log(s, "fill_a", 4);
+  expect_log(s, "fill_use_a", 1);
+  // Four values of A, 16 words apart: two in each of two banks. Eight of B side by side.
+  expect_log(s, "bank_rounds_a", 2);
+  expect_log(s, "bank_rounds_b", 1);
+  expect_log(s, "store_sectors_lane", 4.0 / 32);
+  expect_log(s, "resident_blocks", 32);
+  expect_log(s, "waves", 16.0 / (32 * 80));
+  // Per multiply-add of a thread's 2 x 1 tile: 2 of A and 1 of B for 2.
+  expect_log(s, "reads_per_fma", 1.5);
+  // Copies: 2 virtual threads x 2 rows x 2 of the reduction = 8; the other 4 would be 32 > 16.
+  expect_log(s, "unrolled", 8);
+  expect_log(s, "rest_reduce", 4);
+  expect_log(s, "rest_spatial", 1);
+  EXPECT_NEAR(resource(s, "compute"), 65536 / 15667.2e9, 1e-12);
+  // Every block fetches its tiles twice.
+  EXPECT_NEAR(resource(s, "fetched"), 16 * 2 * 192 * 4 / 900e9, 1e-12);
+  EXPECT_NEAR(resource(s, "dram_once"), 4.0 * (64 * 16 + 16 * 32 + 64 * 32) / 900e9, 1e-14);
+}
+
+// A window's neighbours overlap: the tile of the input is (8 - 1) * 2 + 3 wide.
+TEST(ProgramSummary, WindowsOverlap) {
+  const WorkloadAccess access = access_of(kConv);
+  EXPECT_EQ(access.structure, WorkloadStructure::kContraction);
+  ASSERT_TRUE(access.has_product());
+  EXPECT_TRUE(access.reads[0].windowed());
+  EXPECT_FALSE(access.reads[1].windowed());
+  sched::Trace trace;
+  trace.steps = {sched::Split{3, 0, {1, 1, 1, 1}},  sched::Split{3, 5, {1, 4, 1, 1}},
+                 sched::Split{3, 10, {1, 8, 1, 1}}, sched::Split{3, 15, {1, 8, 1, 1}},
+                 sched::Split{3, 20, {1, 4}},       sched::Split{3, 23, {3, 1}},
+                 sched::Split{3, 26, {1, 3}}};
+  const auto s = summarize_program(access, leaves_of({{}}), trace, target::find_device("mi50").value());
+  ASSERT_EQ(s.kind, ProgramKind::kGpuTiled);
+  expect_log(s, "shared_a", 4 * 17 * 17);
+  expect_log(s, "shared_b", 4 * 4 * 3 * 3);
+  expect_log(s, "blocks", 2);
+  expect_log(s, "reduce_steps", 2);
+}
+
+TEST(ProgramSummary, StructuresByWhatIsComputed) {
+  EXPECT_EQ(access_of(kMatmul).structure, WorkloadStructure::kContraction);
+  EXPECT_EQ(access_of(R"(workload {
+  input X: f32[2, 8, 18, 18]
+  input W: f32[8, 3, 3]
+  C: f32[n: 2, c: 8, y: 16, x: 16] = sum{r: 3, s: 3} X[n, c, y + r, x + s] * W[c, r, s]
+  output C
+}
+)")
+                .structure,
+            WorkloadStructure::kWindow);
+  EXPECT_EQ(access_of(R"(workload {
+  input X: f32[2, 18]
+  C: f32[n: 2, x: 16] = max{s: 3} X[n, x + s]
+  output C
+}
+)")
+                .structure,
+            WorkloadStructure::kPooling);
+  EXPECT_EQ(access_of(R"(workload {
+  input X: f32[2, 18]
+  C: f32[n: 2] = sum{s: 18} X[n, s]
+  output C
+}
+)")
+                .structure,
+            WorkloadStructure::kReduction);
+  const WorkloadAccess relu = access_of(R"(workload {
+  input X: f32[2, 18]
+  C: f32[n: 2, x: 18] = max(X[n, x], 0.0)
+  output C
+}
+)");
+  EXPECT_EQ(relu.structure, WorkloadStructure::kElementwise);
+  EXPECT_EQ(relu.input_bytes, 144);
+  EXPECT_EQ(relu.output_bytes, 144);
+}
+
+// i: 2 x 4 x 2 x 4 and j: 1 x 2 x 1 x 16 of a 64 x 32 output, k: 4 x 4; 16 chunks on the Xeon's 32 cores.
+TEST(ProgramSummary, TiledCpuByHand) {
+  const target::Device xeon = target::find_device("xeon-8358").value();
+  const WorkloadAccess access = access_of(kMatmul);
+  sched::Trace trace;
+  trace.steps = {sched::Split{2, 0, {4, 2, 4}}, sched::Split{2, 4, {2, 1, 16}}, sched::Split{2, 8, {4}},
+                 sched::Annotate{2, 9, sched::Annotation::kVectorize}, sched::Unroll{2, 64}};
+  LeafFeatures leaves = leaves_of({{{1, 32768}, {2, 32768}, {16, 1}, {18, 16}, {39, 16}, {161, 32768}}});
+  leaves.vectors.values[38] = 1;
+  const auto s = summarize_program(access, leaves, trace, xeon);
+  ASSERT_EQ(s.kind, ProgramKind::kCpuTiled);
+  expect_log(s, "chunks", 16);
+  expect_log(s, "imbalance", 2);
+  expect_log(s, "row", 16);
+  expect_log(s, "rows", 4);
+  expect_log(s, "accumulators", 4);
+  expect_log(s, "loads_per_fma", 5.0 / 4);
+  expect_log(s, "reduce_steps", 4);
+  // A chunk is the middle tile (8 x 16), with all of k.
+  expect_log(s, "chunk_output", 4 * 8 * 16);
+  expect_log(s, "chunk_bytes", 4 * (8 * 16 + 16 * 16));
+  // One round of chunks: each core's vector multiply-adds in its cycles.
+  EXPECT_NEAR(resource(s, "multiply_adds"), 32768.0 / 16 / 16 / 2.6e9, 1e-14);
+  EXPECT_NEAR(resource(s, "floats"), 65536.0 / (2 * 2 * 16) / 2.6e9 / 16, 1e-13);
+}
+
+// Tile sizes that are none of the workload's axes leave the leaves' counts.
+TEST(ProgramSummary, OtherProgramsAreNotTiled) {
+  const WorkloadAccess access = access_of(kMatmul);
+  sched::Trace trace;
+  trace.steps = {sched::Split{2, 0, {2, 4, 1, 2}}};
+  const target::Device v100 = target::find_device("v100").value(),
+                       xeon = target::find_device("xeon-8358").value();
+  EXPECT_EQ(summarize_program(access, leaves_of({{}}), trace, v100).kind, ProgramKind::kGpuFlat);
+  EXPECT_EQ(summarize_program(access, leaves_of({{}}), {}, xeon).kind, ProgramKind::kCpuOther);
+  EXPECT_EQ(summarize_program({}, {}, {}, xeon).kind, ProgramKind::kCpuOther);
+}
+
+// Names once, as many as values, and only finite numbers, also where a device file says little.
+TEST(ProgramSummary, NamesAndValuesBelongTogether) {
+  target::Device bare;
+  bare.kind = target::DeviceKind::kGpu;
+  const target::Device bare_cpu;
+  const WorkloadAccess access = access_of(kMatmul);
+  sched::Trace cpu;
+  cpu.steps = {sched::Split{2, 0, {4, 2, 4}}, sched::Split{2, 4, {2, 1, 16}}, sched::Split{2, 8, {4}}};
+  std::set<ProgramKind> kinds;
+  for (const auto& s :
+       {summarize_program(access, leaves_of({{}}), gpu_trace(), bare),
+        summarize_program(access, leaves_of({{}}), {}, bare),
+        summarize_program(access, leaves_of({{}}), cpu, bare_cpu), summarize_program({}, {}, {}, bare_cpu)}) {
+    kinds.insert(s.kind);
+    const auto& resources = resource_names(s.kind);
+    const auto& columns = summary_column_names(s.kind);
+    EXPECT_EQ(s.resources.size(), resources.size());
+    EXPECT_EQ(s.columns.size(), columns.size());
+    std::set<std::string> names(resources.begin(), resources.end());
+    EXPECT_EQ(names.size(), resources.size()) << to_string(s.kind);
+    names = {columns.begin(), columns.end()};
+    EXPECT_EQ(names.size(), columns.size()) << to_string(s.kind);
+    for (const double seconds : s.resources) EXPECT_TRUE(std::isfinite(seconds) && seconds >= 0);
+    for (const float value : s.columns) EXPECT_TRUE(std::isfinite(value));
+    EXPECT_GT(s.roofline_seconds, 0);
+  }
+  EXPECT_EQ(kinds.size(), static_cast<size_t>(kProgramKinds));
+}
+
+}  // namespace
+}  // namespace tensorsmith::feature

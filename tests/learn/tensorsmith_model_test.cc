@@ -1,0 +1,225 @@
+// Our own latency model: its factors, what it learns, what it keeps in files.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/rng.h"
+#include "latency_testing.h"
+#include "learn/gbt/relative_loss.h"
+#include "learn/latency/evaluation.h"
+#include "learn/latency/resource_fit.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MadeStore;
+using testing::MadeStoreOptions;
+using Json = nlohmann::json;
+
+Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data, const Json& parameters,
+                                            const TrainingControl& control = {}) {
+  auto trainer = make_latency_trainer("tensorsmith", parameters);
+  EXPECT_TRUE(trainer.ok()) << trainer.error().message();
+  return (*trainer)->train(data, control);
+}
+
+Json quick(Json more = Json::object()) {
+  Json out = {{"members", 1}, {"rounds", 120}, {"min_child_weight", 2}, {"node_column_share", 1.0}};
+  out.update(more);
+  return out;
+}
+
+Scores score(const LatencyModel& model, const MadeStore& made, const std::vector<int64_t>& records) {
+  const auto devices = pointers_to(made.devices());
+  const auto evaluation = evaluate_records(model, made.store(), devices, records);
+  EXPECT_TRUE(evaluation.ok()) << evaluation.error().message();
+  return evaluation->total();
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The loss is 0 at the right answer, has its sign, and its slope is that of |exp(e) - 1| where it is not kept
+// in bounds.
+TEST(RelativeLoss, SlopeOfTheRelativeError) {
+  EXPECT_EQ(RelativeLoss(0).gradient, 0);
+  EXPECT_GT(RelativeLoss(0).hessian, 0);
+  for (const double e : {-1.2, -0.7, 0.6, 1.0}) {
+    const double h = 1e-6;
+    const double slope = (std::abs(std::expm1(e + h)) - std::abs(std::expm1(e - h))) / (2 * h);
+    EXPECT_NEAR(RelativeLoss(e).gradient / slope, 1, 0.02) << e;  // the rounded corner
+  }
+  EXPECT_NEAR(RelativeLoss(50).gradient, 3, 1e-3);
+  EXPECT_NEAR(RelativeLoss(-50).gradient, -0.25, 1e-3);
+}
+
+TEST(ResourceFit, FindsTheFactorsThroughOutliers) {
+  const uint64_t seed = 7;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  const std::vector<double> truth = {2, 0, 0.5, 1};
+  std::vector<double> rows, weights;
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<double> row;
+    double seconds = 0;
+    for (const double factor : truth) {
+      row.push_back(std::exp(3 * rng.normal()));
+      seconds += factor * row.back();
+    }
+    seconds *= i % 10 == 0 ? 30 : std::exp(0.02 * rng.normal());  // a tenth is far too slow
+    for (const double x : row) rows.push_back(x / seconds);
+    weights.push_back(1);
+  }
+  const std::vector<double> factors = fit_factors(rows, weights, 4);
+  ASSERT_EQ(factors.size(), truth.size());
+  for (size_t j = 0; j < truth.size(); ++j) EXPECT_NEAR(factors[j], truth[j], 0.05 * (truth[j] + 0.2)) << j;
+  EXPECT_TRUE(fit_factors({}, {}, 4).empty());
+}
+
+TEST(TensorsmithModel, LearnsWhatFollowsFromTheProgram) {
+  const MadeStore made({.tasks = 16, .programs = 60});
+  auto whole = train(made.data(), quick());
+  ASSERT_TRUE(whole.ok()) << whole.error().message();
+  EXPECT_LT(score(**whole, made, made.test()).mape, 0.15);
+  EXPECT_TRUE((*whole)->reads_trace());
+  // The sum of resources alone is already near, and the roofline alone is not.
+  auto resources = train(made.data(), quick({{"members", 0}}));
+  auto roofline = train(made.data(), quick({{"members", 0}, {"base", "roofline"}}));
+  ASSERT_TRUE(resources.ok() && roofline.ok());
+  EXPECT_LT(score(**resources, made, made.test()).mape, 0.8 * score(**roofline, made, made.test()).mape);
+}
+
+TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
+  const MadeStore made({.tasks = 8, .programs = 40});
+  for (const Json& part : {Json{{"base", "roofline"}}, Json{{"base", "none"}}, Json{{"loss", "squared"}},
+                           Json{{"device_columns", false}}, Json{{"calibrate", false}}}) {
+    const auto model = train(made.data(), quick(part));
+    ASSERT_TRUE(model.ok()) << part << model.error().message();
+    EXPECT_LT(score(**model, made, made.test()).mape, 1) << part;
+  }
+  const auto wrong = make_latency_trainer("tensorsmith", {{"base", "wishes"}});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.error().message(), HasSubstr("base"));
+}
+
+TEST(TensorsmithModel, FilesKeepEveryPrediction) {
+  const MadeStore made;
+  const std::string path = made.folder().file("model"), again = made.folder().file("again");
+  auto model = train(made.data(), quick());
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  ASSERT_TRUE((*model)->save(path).ok());
+  const auto loaded = load_latency_model(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  ASSERT_TRUE((*loaded)->save(again).ok());
+  EXPECT_EQ(bytes_of(path), bytes_of(again));
+  const auto devices = pointers_to(made.devices());
+  const auto records = made.test();
+  const auto before = predict_records(**model, made.store(), devices, records);
+  const auto after = predict_records(**loaded, made.store(), devices, records);
+  ASSERT_TRUE(before.ok() && after.ok());
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ((*before)[i].seconds, (*after)[i].seconds);
+    EXPECT_GT((*after)[i].log_sigma, 0);
+    EXPECT_EQ((*before)[i].log_sigma, (*after)[i].log_sigma);
+  }
+}
+
+TEST(TensorsmithModel, GoesOnAfterAKillToTheSameBytes) {
+  const MadeStore made;
+  const std::string path = made.folder().file("model"), again = made.folder().file("again");
+  const std::string checkpoint = made.folder().file("checkpoint");
+  LatencyData data = made.data();
+  data.validation.clear();  // folds calibrate
+  TrainingControl control;
+  control.seed = 3;
+  auto model = train(data, quick(), control);
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  ASSERT_TRUE((*model)->save(path).ok());
+  control.checkpoint = checkpoint;
+  int asked = 0;
+  control.stop = [&] { return ++asked > 300; };
+  auto stopped = train(data, quick(), control);
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint));
+  int rounds = 0;
+  control.stop = nullptr;
+  control.progress = [&](const TrainingProgress&) { ++rounds; };
+  auto resumed = train(data, quick(), control);
+  ASSERT_TRUE(resumed.ok()) << resumed.error().message();
+  ASSERT_TRUE((*resumed)->save(again).ok());
+  EXPECT_EQ(bytes_of(path), bytes_of(again));
+  EXPECT_LT(rounds, 120 * 10);  // two kinds of programs, five forests each: some were there
+}
+
+// Trained on the V100, a quarter of the K80's programs makes that right too.
+TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
+  const MadeStore made({.devices = {"v100", "k80"}, .tasks = 12, .programs = 60});
+  LatencyData first = made.data(), second = first;
+  const auto of_device = [&](std::vector<int64_t>& records, uint32_t device) {
+    std::erase_if(records, [&](int64_t i) { return made.store().entry(i).device != device; });
+  };
+  for (auto* part : {&first.train, &first.validation}) of_device(*part, 0);
+  for (auto* part : {&second.train, &second.validation}) of_device(*part, 1);
+  std::vector<int64_t> test = made.test();
+  of_device(test, 1);
+  std::vector<int64_t> few;
+  for (size_t i = 0; i < second.train.size(); i += 4) few.push_back(second.train[i]);
+  second.train = few;
+  auto trainer = make_latency_trainer("tensorsmith", quick({{"new_rounds", 30}}));
+  ASSERT_TRUE(trainer.ok());
+  auto model = (*trainer)->train(first, {});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  const auto tuned = (*trainer)->fine_tune(**model, second, {});
+  ASSERT_TRUE(tuned.ok()) << tuned.error().message();
+  const double before = score(**model, made, test).mape, after = score(**tuned, made, test).mape;
+  EXPECT_LT(after, 0.5 * before);
+  EXPECT_LT(after, 0.3);
+  EXPECT_THAT((*tuned)->card().devices, ::testing::ElementsAre("k80", "v100"));
+}
+
+TEST(TensorsmithModel, ProgramsWithoutTracesAreRefused) {
+  const MadeStore made;
+  auto model = train(made.data(), quick());
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  QueryBatch batch(made.store(), pointers_to(made.devices()), false);
+  const std::vector<int64_t> records = {0};
+  const auto queries = batch.make(records);
+  ASSERT_TRUE(queries.ok());
+  const auto predicted = (*model)->predict(*queries);
+  ASSERT_FALSE(predicted.ok());
+  EXPECT_THAT(predicted.error().message(), HasSubstr("trace"));
+}
+
+// A damaged file is an error or gives the same numbers; it never crashes.
+TEST(TensorsmithModel, DamagedFilesAreRefused) {
+  const MadeStore made({.tasks = 4, .programs = 20});
+  const std::string path = made.folder().file("model"), bad = made.folder().file("bad");
+  auto model = train(made.data(), quick({{"rounds", 5}}));
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  ASSERT_TRUE((*model)->save(path).ok());
+  const std::string good = bytes_of(path);
+  const uint64_t seed = 11;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  for (int i = 0; i < 60; ++i) {
+    std::string damaged = good;
+    if (i % 2 == 0) {
+      damaged.resize(rng.below(good.size()));
+    } else {
+      damaged[rng.below(good.size())] ^= static_cast<char>(1 << rng.below(8));
+    }
+    std::ofstream(bad, std::ios::binary) << damaged;
+    const auto loaded = load_latency_model(bad);
+    EXPECT_EQ(loaded.ok(), damaged == good) << i;
+  }
+}
+
+}  // namespace
+}  // namespace tensorsmith::learn
