@@ -32,7 +32,7 @@ struct Options {
   bool device_columns = true;
   bool calibrate = true;
   int members = 3;      // 0: the base alone
-  int folds = 4;        // for calibration where no validation part is given
+  int folds = 4;        // for calibration on workloads that were not seen
   int new_rounds = 60;  // of trees, when training goes on from a model
   PackSumOptions fit;
 
@@ -201,9 +201,11 @@ class TensorsmithTrainer final : public LatencyTrainer {
     Run run{data, control, 0, 0, training_hash("tensorsmith", data, control, parameters_, before), {}, {}};
     if (std::all_of(train.begin(), train.end(), [](const KindData& k) { return k.size() == 0; }))
       return Error{ErrorCode::kInvalidArgument, "", "no measured programs to train on"};
-    const bool validates = std::any_of(validation.begin(), validation.end(),
-                                       [](const KindData& kind) { return kind.size() > 0; });
-    const int calibration_folds = options_.calibrate && !validates && before == nullptr ? options_.folds : 0;
+    // A validation part of other workloads says what to expect of workloads not seen, but has few of them:
+    // the training part's own, each left out in turn, say it too. Where both parts share their workloads, as
+    // the programs to come will, only the validation part does.
+    const bool strict = !share_workloads(train, validation);
+    const int calibration_folds = options_.calibrate && strict && before == nullptr ? options_.folds : 0;
     for (const KindData& kind : train) {
       if (kind.size() > 0) run.steps += options_.members + (options_.members > 0 ? calibration_folds : 0);
     }
@@ -221,15 +223,14 @@ class TensorsmithTrainer final : public LatencyTrainer {
       std::iota(all.begin(), all.end(), size_t{0});
       TS_RETURN_IF_ERROR(fit_kind(*model, before, kind, programs, all, options_.members, run));
       if (!options_.calibrate) continue;
-      if (validates) {
-        const KindData& seen = validation[static_cast<size_t>(k)];
-        std::vector<size_t> chosen(seen.size());
-        std::iota(chosen.begin(), chosen.end(), size_t{0});
-        std::vector<double> errors = errors_of(*model, kind, seen, chosen, data);
-        calibrate(*model, kind, seen, chosen, errors, data);
-      } else if (calibration_folds > 0) {
-        TS_RETURN_IF_ERROR(calibrate_by_folds(*model, kind, programs, calibration_folds, run));
-      }
+      DeviceErrors errors;
+      const KindData& unseen = validation[static_cast<size_t>(k)];
+      std::vector<size_t> chosen(unseen.size());
+      std::iota(chosen.begin(), chosen.end(), size_t{0});
+      add_errors(*model, kind, unseen, chosen, data, errors);
+      if (calibration_folds > 0)
+        TS_RETURN_IF_ERROR(add_fold_errors(*model, kind, programs, calibration_folds, run, errors));
+      calibrate(*model, kind, errors, data);
     }
     model->model_card =
         make_card("tensorsmith", data, control, parameters_, before != nullptr ? &before->card() : nullptr);
@@ -307,12 +308,13 @@ class TensorsmithTrainer final : public LatencyTrainer {
     return std::move(fitted.forest);
   }
 
-  // log(predicted / measured), without the shift.
-  static std::vector<double> errors_of(const TensorsmithModel& model, ProgramKind kind, const KindData& data,
-                                       std::span<const size_t> chosen, const LatencyData& source) {
-    std::vector<double> out(chosen.size(), 0);
+  // log(predicted / measured), without the shift, by device number.
+  using DeviceErrors = std::map<uint32_t, std::vector<double>>;
+
+  static void add_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data,
+                         std::span<const size_t> chosen, const LatencyData& source, DeviceErrors& errors) {
+    std::vector<double> sums(chosen.size(), 0), bases;
     std::vector<float> rows;
-    std::vector<double> bases;
     for (const size_t i : chosen) {
       SummarizedProgram program = data.program(kind, i);
       program.base =
@@ -320,22 +322,20 @@ class TensorsmithTrainer final : public LatencyTrainer {
       model.append_row(program, rows);
       bases.push_back(program.base);
     }
-    model.add_trees(kind, rows, out);
-    for (size_t i = 0; i < out.size(); ++i) out[i] += std::log(bases[i] / data.seconds[chosen[i]]);
-    return out;
+    model.add_trees(kind, rows, sums);
+    for (size_t i = 0; i < chosen.size(); ++i)
+      errors[data.device[chosen[i]]].push_back(sums[i] + std::log(bases[i] / data.seconds[chosen[i]]));
   }
 
-  // Programs of workloads that a fit has not seen: the workloads go round the folds.
-  Status calibrate_by_folds(TensorsmithModel& model, ProgramKind kind, const KindData& data, int folds,
-                            Run& run) const {
+  // Of programs of workloads that a fit has not seen: the workloads go round the folds.
+  Status add_fold_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data, int folds,
+                         Run& run, DeviceErrors& errors) const {
     std::set<uint32_t> present(data.workload.begin(), data.workload.end());
     std::vector<uint32_t> order(present.begin(), present.end());
     Rng rng(run.control.seed);
     shuffle(order, rng);
     std::map<uint32_t, int> fold_of;
     for (size_t i = 0; i < order.size(); ++i) fold_of[order[i]] = static_cast<int>(i) % folds;
-    std::vector<size_t> seen;
-    std::vector<double> errors;
     for (int fold = 0; fold < folds; ++fold) {
       std::vector<size_t> inside, outside;
       for (size_t i = 0; i < data.size(); ++i)
@@ -345,21 +345,24 @@ class TensorsmithTrainer final : public LatencyTrainer {
       other.device_columns = model.device_columns;
       if (inside.empty() || outside.empty()) continue;
       TS_RETURN_IF_ERROR(fit_kind(other, nullptr, kind, data, outside, std::min(options_.members, 1), run));
-      const std::vector<double> now = errors_of(other, kind, data, inside, run.data);
-      seen.insert(seen.end(), inside.begin(), inside.end());
-      errors.insert(errors.end(), now.begin(), now.end());
+      add_errors(other, kind, data, inside, run.data, errors);
     }
-    calibrate(model, kind, data, seen, errors, run.data);
     return {};
   }
 
+  static bool share_workloads(const AllData& a, const AllData& b) {
+    std::set<uint32_t> seen;
+    for (const KindData& kind : a) seen.insert(kind.workload.begin(), kind.workload.end());
+    return std::any_of(b.begin(), b.end(), [&](const KindData& kind) {
+      return std::any_of(kind.workload.begin(), kind.workload.end(),
+                         [&](uint32_t workload) { return seen.contains(workload); });
+    });
+  }
+
   // The shift with the lowest mean percentage error, and the deviation that covers as much as a normal's.
-  static void calibrate(TensorsmithModel& model, ProgramKind kind, const KindData& data,
-                        std::span<const size_t> chosen, std::span<const double> errors,
+  static void calibrate(TensorsmithModel& model, ProgramKind kind, DeviceErrors& errors,
                         const LatencyData& source) {
-    std::map<uint32_t, std::vector<double>> by_device;
-    for (size_t i = 0; i < chosen.size(); ++i) by_device[data.device[chosen[i]]].push_back(errors[i]);
-    for (auto& [device, list] : by_device) {
+    for (auto& [device, list] : errors) {
       if (list.size() < kLeastCalibrationRecords) continue;
       Calibration best;
       double lowest = INFINITY;
