@@ -195,13 +195,14 @@ Status stats(const StatsCommand& command) {
 // --- split
 
 struct SplitCommand {
-  std::string store, output, kind = "by-task";
+  std::string store, output, kind = "by-task", choice = "kmeans";
   learn::SplitOptions options;
 };
 
 Status split(const SplitCommand& command) {
   learn::SplitOptions options = command.options;
   TS_ASSIGN_OR_RETURN(options.kind, learn::parse_split_kind(command.kind));
+  TS_ASSIGN_OR_RETURN(options.choice, learn::parse_task_choice(command.choice));
   TS_ASSIGN_OR_RETURN(const auto store, learn::Store::open(command.store));
   TS_ASSIGN_OR_RETURN(const auto split, learn::make_split(*store, options));
   TS_RETURN_IF_ERROR(learn::check_split(*store, split));
@@ -315,7 +316,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
                                       split, exit_code);
     sub->add_option("store", o->store, "The store")->required();
     sub->add_option("-o,--output", o->output, "The split's file")->required();
-    sub->add_option("--kind", o->kind, "within-task, by-task or by-device")->capture_default_str();
+    sub->add_option("--kind", o->kind, "within-task, by-task, by-device or few-tasks")->capture_default_str();
     sub->add_option("--validation", o->options.validation, "Share of the validation part")
         ->check(CLI::Range(0.0, 1.0))
         ->capture_default_str();
@@ -323,7 +324,13 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
         ->check(CLI::Range(0.0, 1.0))
         ->capture_default_str();
     sub->add_option("--test-device", o->options.test_devices,
-                    "by-device: a device to test on; may be given again");
+                    "by-device, few-tasks: a device to test on; may be given again");
+    sub->add_option("--profile-tasks", o->options.profile_tasks,
+                    "few-tasks: tasks of each test device that train too")
+        ->check(CLI::Range(1, 1000000))
+        ->capture_default_str();
+    sub->add_option("--choose", o->choice, "few-tasks: how they are chosen, kmeans or random")
+        ->capture_default_str();
     sub->add_option("--seed", o->options.seed, "Another seed, another split")->capture_default_str();
     sub->add_option("--min-records", o->options.min_records, "Leave out tasks with fewer measured programs")
         ->capture_default_str();

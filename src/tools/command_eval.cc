@@ -14,6 +14,7 @@
 #include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/report.h"
+#include "tools/scatter_plot.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -22,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 struct EvalCommand {
   std::vector<std::string> models, records, splits, devices;
-  std::string workloads, device, store, part = "test", predictions;
+  std::string workloads, device, store, part = "test", predictions, plot;
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   bool table = false, json = false;
 };
@@ -119,8 +120,10 @@ Status eval_one(const EvalCommand& command) {
   const learn::ModelCard& card = model->card();
   TS_ASSIGN_OR_RETURN(const auto writer, PredictionWriter::open(command.predictions));
   const SystemClock clock;
+  ScatterPlot plot;
   EvaluationRun run(*model, command.threads, clock,
                     [&](const MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
+                      if (!command.plot.empty()) plot.add(p.device->name, p.seconds, prediction.seconds);
                       return writer->write(p, prediction);
                     });
   int64_t corrupt = 0;
@@ -146,6 +149,13 @@ Status eval_one(const EvalCommand& command) {
   const learn::Scores total = e.total();
   if (total.records == 0)
     return Error{ErrorCode::kInvalidArgument, "", "there are no measured programs to evaluate on"};
+  if (!command.plot.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto picture, record::AtomicFileWriter::open(command.plot));
+    TS_RETURN_IF_ERROR(
+        picture->write(plot.svg(fmt::format("{}: {} programs, MAPE {:.1f} % (median {:.1f} %)", card.kind,
+                                            total.records, 100 * total.mape, 100 * total.mape_median))));
+    TS_RETURN_IF_ERROR(picture->commit());
+  }
   const int64_t seen = e.seen_workloads(card.workloads);
   if (seen > 0)
     warn(fmt::format("{} of {} workloads were among those that the model was trained on", seen,
@@ -199,6 +209,7 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   sub->add_option("--devices", o->devices, "Of the store, the records of these devices only")->delimiter(',');
   auto* predictions = sub->add_option("--predictions", o->predictions,
                                       "Write measured and predicted seconds of each program, JSON lines");
+  auto* plot = sub->add_option("--plot", o->plot, "Draw predicted against measured seconds, SVG");
   auto* table = sub->add_flag(
       "--table", o->table,
       "Markdown, models x splits: each model on the test part of the split that it was trained by; models of "
@@ -209,7 +220,7 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   auto* json = sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
   records->needs(workloads)->needs(device)->excludes(store);
   store->needs(split);
-  table->needs(store)->excludes(predictions)->excludes(json);
+  table->needs(store)->excludes(predictions)->excludes(plot)->excludes(json);
   sub->callback([o, records, store, &exit_code] {
     if (records->count() == 0 && store->count() == 0) throw CLI::RequiredError("--records or --store");
     if (!o->table && (o->models.size() > 1 || o->splits.size() > 1))

@@ -25,6 +25,7 @@ struct TrainCommand {
   std::vector<std::string> devices, parameters;
   uint64_t seed = 0;
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  int max_tasks = 0, max_records = 0;
   bool adapt = false, quiet = false, json = false;
 };
 
@@ -36,6 +37,8 @@ std::string command_line(const TrainCommand& c) {
   if (!c.init.empty()) out += " --init " + c.init;
   for (const std::string& device : c.devices) out += " --devices " + device;
   for (const std::string& parameter : c.parameters) out += " --param " + parameter;
+  if (c.max_tasks > 0) out += " --max-tasks " + std::to_string(c.max_tasks);
+  if (c.max_records > 0) out += " --max-records " + std::to_string(c.max_records);
   if (c.adapt) out += " --adapt";
   return out;
 }
@@ -93,23 +96,10 @@ Status train(const TrainCommand& command) {
   }
   TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_latency_trainer(kind, parameters));
 
-  learn::LatencyData records;
-  records.store = &data.store();
-  records.devices = data.devices();
-  records.train = split.records_of(learn::Part::kTrain);
-  records.validation = split.records_of(learn::Part::kValidation);
-  if (!command.devices.empty()) {
-    TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.devices));
-    records.train = learn::records_of_devices(data.store(), records.train, names);
-    records.validation = learn::records_of_devices(data.store(), records.validation, names);
-  }
-  if (command.adapt) {
-    for (const int64_t i : split.records_of(learn::Part::kTest)) {
-      if (data.store().entry(i).leaves > 0) records.unlabelled.push_back(i);
-    }
-  }
-  if (records.train.empty())
-    return Error{ErrorCode::kInvalidArgument, command.split, "has no records to train on for these devices"};
+  TS_ASSIGN_OR_RETURN(learn::LatencyData records, data.training_data(split, command.devices, command.adapt));
+  if (command.max_tasks > 0 || command.max_records > 0)
+    records.train = learn::some_records(data.store(), records.train, command.max_tasks, command.max_records,
+                                        command.seed);
   // A model that cannot be written would be trained in vain.
   const auto folder = std::filesystem::path(command.output).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
@@ -184,6 +174,11 @@ void add_train_command(CLI::App& app, int& exit_code) {
   auto* init = sub->add_option("--init", o->init, "Go on from this model with the records (fine-tuning)");
   sub->add_flag("--adapt", o->adapt,
                 "Show the test part's programs, without their times, to models that adapt to them");
+  sub->add_option("--max-tasks", o->max_tasks, "Train on this many workloads, drawn by the seed (0 = all)")
+      ->check(CLI::Range(0, 1000000));
+  sub->add_option("--max-records", o->max_records,
+                  "Train on this many programs of each task, drawn by the seed (0 = all)")
+      ->check(CLI::Range(0, 1000000));
   sub->add_option("--seed", o->seed, "The same seed, data and parameters make the same model")
       ->capture_default_str();
   sub->add_option("--threads", o->threads, "Threads to train on")

@@ -42,6 +42,29 @@ Result<std::vector<std::string>> ModelData::store_names(const std::vector<std::s
   return out;
 }
 
+Result<learn::LatencyData> ModelData::training_data(const learn::Split& split,
+                                                    const std::vector<std::string>& devices,
+                                                    bool adapt) const {
+  learn::LatencyData out;
+  out.store = store_.get();
+  out.devices = pointers_;
+  out.train = split.records_of(learn::Part::kTrain);
+  out.validation = split.records_of(learn::Part::kValidation);
+  if (!devices.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto names, store_names(devices));
+    out.train = learn::records_of_devices(*store_, out.train, names);
+    out.validation = learn::records_of_devices(*store_, out.validation, names);
+  }
+  if (adapt) {
+    for (const int64_t i : split.records_of(learn::Part::kTest)) {
+      if (store_->entry(i).leaves > 0) out.unlabelled.push_back(i);
+    }
+  }
+  if (out.train.empty())
+    return Error{ErrorCode::kInvalidArgument, "--split", "has no records to train on for these devices"};
+  return out;
+}
+
 Result<learn::Part> parse_part(const std::string& name) {
   for (const auto part :
        {learn::Part::kTrain, learn::Part::kValidation, learn::Part::kTest, learn::Part::kUnused}) {

@@ -22,6 +22,10 @@ class ModelData {
   // The store's names of devices given by these or by the registry's names. kNotFound for one that is not in
   // the store.
   Result<std::vector<std::string>> store_names(const std::vector<std::string>& devices) const;
+  // The split's train and validation records, of these devices (empty: of all). adapt: the test records, if
+  // they have features, as unlabelled ones. kInvalidArgument where nothing is left to train on.
+  Result<learn::LatencyData> training_data(const learn::Split& split, const std::vector<std::string>& devices,
+                                           bool adapt) const;
 
  private:
   std::unique_ptr<learn::Store> store_;

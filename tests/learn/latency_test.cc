@@ -1,7 +1,9 @@
 // Latency models that need no training, the registry, and records as queries.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "latency_testing.h"
 #include "learn/latency/evaluation.h"
@@ -279,6 +281,33 @@ TEST(LatencyModels, UnknownKindsAndParameters) {
   ASSERT_TRUE(write_model_file(file, folder.file("model")).ok());
   EXPECT_EQ(load_latency_model(folder.file("model")).error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(load_latency_model(folder.file("none")).error().code, ErrorCode::kNotFound);
+}
+
+TEST(Queries, FewerRecordsAreAPartOfMore) {
+  const MadeStore made;
+  const auto all = made.data().train;
+  const auto count = [&](const std::vector<int64_t>& records) {
+    std::set<uint32_t> workloads;
+    std::map<std::pair<uint32_t, uint32_t>, int> tasks;
+    for (const int64_t i : records) {
+      const auto entry = made.store().entry(i);
+      workloads.insert(entry.workload);
+      ++tasks[{entry.workload, entry.device}];
+    }
+    int most = 0;
+    for (const auto& [task, programs] : tasks) most = std::max(most, programs);
+    return std::pair{workloads.size(), most};
+  };
+  std::vector<int64_t> before;
+  for (const int n : {2, 5, 9}) {
+    const auto some = some_records(made.store(), all, n, 2 * n, 7);
+    EXPECT_EQ(count(some), std::pair(static_cast<size_t>(n), 2 * n));
+    EXPECT_TRUE(std::includes(all.begin(), all.end(), some.begin(), some.end()));
+    EXPECT_TRUE(std::includes(some.begin(), some.end(), before.begin(), before.end()));
+    before = some;
+  }
+  EXPECT_EQ(some_records(made.store(), all, 0, 0, 7), all);
+  EXPECT_NE(some_records(made.store(), all, 3, 0, 7), some_records(made.store(), all, 3, 0, 8));
 }
 
 TEST(Queries, RecordsWithoutFeaturesAreNamed) {

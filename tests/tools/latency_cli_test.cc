@@ -60,9 +60,9 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
   EXPECT_GT(report["validation"]["records"], 0);
   EXPECT_THAT(trained.err, HasSubstr("80/80"));
 
-  const std::string predictions = folder_.file("predictions.jsonl");
+  const std::string predictions = folder_.file("predictions.jsonl"), picture = folder_.file("plot.svg");
   const CliResult evaluated = run_cli({"eval", "--model", model, "--store", store_, "--split", within_,
-                                       "--json", "--predictions", predictions});
+                                       "--json", "--predictions", predictions, "--plot", picture});
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
   const Json scores = last_line(evaluated.out);
   for (const char* name : {"mape", "mape_median", "rmse", "rmse_log", "top1", "top5", "pairwise", "records",
@@ -72,6 +72,8 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
   EXPECT_EQ(scores["by_device"].size(), 2u);
   EXPECT_THAT(evaluated.err, HasSubstr("of 15 workloads were among those"));
 
+  EXPECT_THAT(content(picture), HasSubstr("xgboost: "));
+  EXPECT_THAT(content(picture), HasSubstr("</svg>"));
   // The file's pairs give the same error.
   std::ifstream in(predictions);
   double errors = 0;
@@ -203,6 +205,54 @@ TEST_F(LatencyCli, TableOfModelsAndSplits) {
       run_cli({"eval", "--table", "--store", store_, "--split", within_, "--model", folder_.file("random1")});
   EXPECT_EQ(foreign.exit_code, 1);
   EXPECT_THAT(foreign.err, HasSubstr("none of these splits"));
+}
+
+// Stopped after some trials, the search goes on and ends as one that was not stopped.
+TEST_F(LatencyCli, HyperparameterSearchGoesOn) {
+  const auto arguments = [&](const std::string& log, const std::string& trials) {
+    return std::vector<std::string>{"search-hyperparameters",
+                                    "--model",
+                                    "xgboost",
+                                    "--store",
+                                    store_,
+                                    "--split",
+                                    within_,
+                                    "--tune",
+                                    "max_depth=2..6",
+                                    "--tune",
+                                    "eta=0.05..0.5:log",
+                                    "--tune",
+                                    "label=seconds|throughput",
+                                    "--param",
+                                    "rounds=10",
+                                    "--log",
+                                    log,
+                                    "--trials",
+                                    trials,
+                                    "--json"};
+  };
+  const std::string whole = folder_.file("whole.jsonl"), parts = folder_.file("parts.jsonl");
+  const CliResult one = run_cli(arguments(whole, "14"));
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  ASSERT_EQ(run_cli(arguments(parts, "5")).exit_code, 0);
+  std::ofstream(parts, std::ios::app) << "{\"trial\":5,\"par";  // killed while it wrote
+  const CliResult rest = run_cli(arguments(parts, "14"));
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(Json::parse(one.out), Json::parse(rest.out));
+  EXPECT_EQ(Json::parse(rest.out)["parameters"]["rounds"], 10);
+  std::ifstream in(parts);
+  int trials = -1;  // the header
+  for (std::string line; std::getline(in, line); ++trials) EXPECT_TRUE(Json::accept(line)) << line;
+  EXPECT_EQ(trials, 14);
+  // Another search's log is left alone.
+  auto other = arguments(parts, "20");
+  other.insert(other.end(), {"--seed", "9"});
+  const CliResult refused = run_cli(other);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("another search"));
+  auto bad = arguments(folder_.file("bad.jsonl"), "3");
+  bad.insert(bad.end(), {"--tune", "depth=1..2"});
+  EXPECT_THAT(run_cli(bad).err, HasSubstr("parameter depth: is not known"));
 }
 
 TEST_F(LatencyCli, ErrorsAreOneLine) {

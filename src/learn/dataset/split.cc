@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 
@@ -62,16 +63,19 @@ std::string_view to_string(SplitKind kind) {
       return "by-task";
     case SplitKind::kByDevice:
       return "by-device";
+    case SplitKind::kFewTasks:
+      return "few-tasks";
   }
   return "?";
 }
 
 Result<SplitKind> parse_split_kind(const std::string& name) {
-  for (const SplitKind kind : {SplitKind::kWithinTask, SplitKind::kByTask, SplitKind::kByDevice}) {
+  for (const SplitKind kind :
+       {SplitKind::kWithinTask, SplitKind::kByTask, SplitKind::kByDevice, SplitKind::kFewTasks}) {
     if (name == to_string(kind)) return kind;
   }
   return Error{ErrorCode::kInvalidArgument, "",
-               "'" + name + "' is no split: within-task, by-task or by-device"};
+               "'" + name + "' is no split: within-task, by-task, by-device or few-tasks"};
 }
 
 std::vector<int64_t> Split::records_of(Part part) const {
@@ -90,12 +94,13 @@ std::string Split::content_hash() const {
 }
 
 Result<Split> make_split(const Store& store, const SplitOptions& options) {
-  const bool shares = options.validation >= 0 && options.test >= 0 &&
-                      options.validation + (options.kind == SplitKind::kByDevice ? 0 : options.test) < 1;
+  const bool by_device = options.kind == SplitKind::kByDevice || options.kind == SplitKind::kFewTasks;
+  const bool shares =
+      options.validation >= 0 && options.test >= 0 && options.validation + (by_device ? 0 : options.test) < 1;
   if (!shares)
     return Error{ErrorCode::kInvalidArgument, "", "the shares of a split leave nothing to train on"};
   std::vector<char> tests(store.devices().size(), 0);
-  if (options.kind == SplitKind::kByDevice) {
+  if (by_device) {
     if (options.test_devices.empty())
       return Error{ErrorCode::kInvalidArgument, "", "a split by device needs the devices to test on"};
     for (const std::string& name : options.test_devices) {
@@ -112,6 +117,12 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
   const std::vector<Part> by_workload = parts_of_workloads(store, options);
   SplitOptions training = options;
   training.test = 0;
+  std::set<std::pair<uint32_t, uint32_t>> profiled;  // workload, device
+  for (uint32_t d = 0; d < tests.size() && options.kind == SplitKind::kFewTasks; ++d) {
+    if (tests[d] == 0) continue;
+    for (const uint32_t w : choose_tasks(store, d, options.profile_tasks, options.choice, options.seed))
+      profiled.emplace(w, d);
+  }
   std::map<std::pair<uint32_t, uint32_t>, int64_t> measured;
   for (int64_t i = 0; i < store.size() && options.min_records > 0; ++i) {
     const Store::Entry entry = store.entry(i);
@@ -130,7 +141,10 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
         part = by_workload[entry.workload];
         break;
       case SplitKind::kByDevice:
-        part = tests[entry.device] != 0 ? Part::kTest : part_at(draw(options.seed, entry.program), training);
+      case SplitKind::kFewTasks:
+        part = tests[entry.device] != 0 && profiled.count({entry.workload, entry.device}) == 0
+                   ? Part::kTest
+                   : part_at(draw(options.seed, entry.program), training);
         break;
     }
     split.parts[static_cast<size_t>(i)] = part;
@@ -150,9 +164,11 @@ Status check_split(const Store& store, const Split& split) {
     Part side = part;
     if (split.options.kind == SplitKind::kByTask)
       key = Hasher().add(store.workloads()[entry.workload].key).digest64();
-    if (split.options.kind == SplitKind::kByDevice) {
-      key = entry.device;
-      if (side == Part::kValidation) side = Part::kTrain;  // of the same devices
+    if (split.options.kind == SplitKind::kByDevice || split.options.kind == SplitKind::kFewTasks) {
+      key = split.options.kind == SplitKind::kByDevice
+                ? entry.device
+                : Hasher().add(uint64_t{entry.device}).add(uint64_t{entry.workload}).digest64();
+      if (side == Part::kValidation) side = Part::kTrain;  // of the same devices or tasks
     }
     const auto [it, added] = seen.emplace(key, side);
     if (!added && it->second != side)
@@ -174,6 +190,8 @@ Status save_split(const Split& split, const std::string& path) {
                        {"validation", o.validation},
                        {"test", o.test},
                        {"test_devices", o.test_devices},
+                       {"profile_tasks", o.profile_tasks},
+                       {"choice", to_string(o.choice)},
                        {"seed", o.seed},
                        {"min_records", o.min_records},
                        {"store", split.store_hash},
@@ -201,6 +219,10 @@ Result<Split> load_split(const std::string& path) {
     split.options.validation = json.at("validation");
     split.options.test = json.at("test");
     split.options.test_devices = json.at("test_devices").get<std::vector<std::string>>();
+    // Splits of before there were few-tasks.
+    split.options.profile_tasks = json.value("profile_tasks", split.options.profile_tasks);
+    TS_ASSIGN_OR_RETURN(split.options.choice, parse_task_choice(json.value(
+                                                  "choice", std::string(to_string(split.options.choice)))));
     split.options.seed = json.at("seed");
     split.options.min_records = json.at("min_records");
     split.store_hash = json.at("store");

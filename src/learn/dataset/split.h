@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "learn/dataset/choose_tasks.h"
 #include "learn/dataset/store.h"
 
 namespace tensorsmith::learn {
@@ -17,14 +18,19 @@ enum class SplitKind : uint8_t {
   kWithinTask,  // every task is in every part; equal programs are in one part, whatever their device
   kByTask,    // equal workloads are in one part, whatever their device: a test task's labels were never seen
   kByDevice,  // the test devices' records test; the others train and validate, split by program
+  // As by-device, but some tasks of each test device train and validate too, split by program: what could be
+  // measured on a new device. Its other tasks test.
+  kFewTasks,
 };
-std::string_view to_string(SplitKind kind);  // "within-task", "by-task", "by-device"
+std::string_view to_string(SplitKind kind);  // "within-task", "by-task", "by-device", "few-tasks"
 Result<SplitKind> parse_split_kind(const std::string& name);
 
 struct SplitOptions {
   SplitKind kind = SplitKind::kWithinTask;
-  double validation = 0.1, test = 0.1;    // shares; of by-device only validation counts
-  std::vector<std::string> test_devices;  // by-device
+  double validation = 0.1, test = 0.1;    // shares; of by-device and few-tasks only validation counts
+  std::vector<std::string> test_devices;  // by-device, few-tasks
+  int profile_tasks = 20;                 // few-tasks: of each test device
+  TaskChoice choice = TaskChoice::kKmeans;
   uint64_t seed = 0;
   // Tasks with fewer measured programs on a device are unused there; by-task splits of TenSet use 48.
   int64_t min_records = 0;

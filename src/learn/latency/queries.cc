@@ -1,6 +1,9 @@
 #include "learn/latency/queries.h"
 
 #include <algorithm>
+#include <map>
+
+#include "base/hash.h"
 
 namespace tensorsmith::learn {
 
@@ -74,6 +77,36 @@ std::vector<int64_t> records_of_devices(const Store& store, std::span<const int6
   for (const int64_t i : records) {
     if (wanted[store.entry(i).device] != 0) out.push_back(i);
   }
+  return out;
+}
+
+std::vector<int64_t> some_records(const Store& store, std::span<const int64_t> records, int max_workloads,
+                                  int max_programs, uint64_t seed) {
+  const auto place = [&](uint64_t key) { return Hasher().add(seed).add(key).digest64(); };
+  std::map<uint64_t, uint32_t> workloads;  // in the drawn order
+  for (const int64_t i : records) {
+    const uint32_t w = store.entry(i).workload;
+    workloads.emplace(place(Hasher().add(store.workloads()[w].key).digest64()), w);
+  }
+  std::vector<char> kept(store.workloads().size(), 0);
+  int count = 0;
+  for (const auto& [draw, w] : workloads) {
+    if (max_workloads == 0 || count++ < max_workloads) kept[w] = 1;
+  }
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<std::pair<uint64_t, int64_t>>> tasks;
+  for (const int64_t i : records) {
+    const Store::Entry entry = store.entry(i);
+    if (kept[entry.workload] != 0)
+      tasks[{entry.workload, entry.device}].emplace_back(place(entry.program), i);
+  }
+  std::vector<int64_t> out;
+  for (auto& [task, programs] : tasks) {
+    std::sort(programs.begin(), programs.end());
+    if (max_programs > 0 && programs.size() > static_cast<size_t>(max_programs))
+      programs.resize(static_cast<size_t>(max_programs));
+    for (const auto& [draw, i] : programs) out.push_back(i);
+  }
+  std::sort(out.begin(), out.end());
   return out;
 }
 

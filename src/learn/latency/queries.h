@@ -44,4 +44,10 @@ Result<std::vector<LatencyPrediction>> predict_records(const LatencyModel& model
 std::vector<int64_t> records_of_devices(const Store& store, std::span<const int64_t> records,
                                         const std::vector<std::string>& names);
 
+// For learning curves: of the given records those of at most max_workloads workloads and of at most
+// max_programs programs a task (workload and device); 0: any number. Drawn by the seed so that fewer are a
+// part of more. In their order.
+std::vector<int64_t> some_records(const Store& store, std::span<const int64_t> records, int max_workloads,
+                                  int max_programs, uint64_t seed);
+
 }  // namespace tensorsmith::learn

@@ -1,0 +1,195 @@
+#include "learn/dataset/choose_tasks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "base/rng.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+constexpr int kRounds = 100;
+// Of a task: enough to know where its programs lie, and large tasks do not draw all clusters.
+constexpr size_t kProgramsPerTask = 200;
+
+double squared_distance(const float* point, const double* centroid, size_t width) {
+  double sum = 0;
+  for (size_t c = 0; c < width; ++c) {
+    const double d = static_cast<double>(point[c]) - centroid[c];
+    sum += d * d;
+  }
+  return sum;
+}
+
+template <class T>
+void shuffle(std::vector<T>& items, Rng& rng) {
+  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
+}
+
+// Mean and number of a program's leaf vectors, each column with mean 0 and standard deviation 1.
+std::vector<float> program_vectors(const Store& store, std::span<const int64_t> records, size_t& width) {
+  constexpr auto kFeatures = static_cast<size_t>(feature::kPerStoreWidth);
+  width = kFeatures + 1;
+  std::vector<float> out(records.size() * width, 0.0F);
+  feature::LeafFeatures leaves;
+  for (size_t i = 0; i < records.size(); ++i) {
+    store.leaves(records[i], leaves);
+    float* row = out.data() + i * width;
+    const auto count = static_cast<float>(leaves.vectors.rows);
+    for (int l = 0; l < leaves.vectors.rows; ++l) {
+      const auto vector = leaves.vectors.row(l);
+      for (size_t c = 0; c < kFeatures; ++c) row[c] += vector[c] / count;
+    }
+    row[kFeatures] = count;
+  }
+  const auto n = static_cast<double>(std::max<size_t>(records.size(), 1));
+  for (size_t c = 0; c < width; ++c) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < records.size(); ++i) sum += static_cast<double>(out[i * width + c]);
+    const double mean = sum / n;
+    for (size_t i = 0; i < records.size(); ++i) {
+      const double d = static_cast<double>(out[i * width + c]) - mean;
+      squares += d * d;
+    }
+    const double scale = squares > 1e-9 * n ? 1 / std::sqrt(squares / n) : 0;
+    for (size_t i = 0; i < records.size(); ++i)
+      out[i * width + c] = static_cast<float>((static_cast<double>(out[i * width + c]) - mean) * scale);
+  }
+  return out;
+}
+
+std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, std::vector<int64_t>>& tasks,
+                                  size_t k, Rng& rng) {
+  std::vector<int64_t> records;
+  std::vector<uint32_t> task_of;
+  for (const auto& [workload, all] : tasks) {
+    std::vector<int64_t> some = all;
+    shuffle(some, rng);
+    some.resize(std::min(some.size(), kProgramsPerTask));
+    records.insert(records.end(), some.begin(), some.end());
+    task_of.insert(task_of.end(), some.size(), workload);
+  }
+  size_t width = 0;
+  const std::vector<float> points = program_vectors(store, records, width);
+  const Clusters clusters = cluster(points, width, k, rng.next());
+  std::vector<size_t> order(k);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return clusters.sizes[a] > clusters.sizes[b]; });
+  std::vector<uint32_t> chosen;
+  for (const size_t c : order) {
+    std::map<uint32_t, std::pair<double, int>> distances;
+    for (size_t i = 0; i < records.size(); ++i) {
+      auto& [sum, count] = distances[task_of[i]];
+      sum += std::sqrt(
+          squared_distance(points.data() + i * width, clusters.centroids.data() + c * width, width));
+      ++count;
+    }
+    double nearest = std::numeric_limits<double>::infinity();
+    uint32_t best = 0;
+    for (const auto& [workload, distance] : distances) {
+      const double mean = distance.first / distance.second;
+      if (mean < nearest && std::find(chosen.begin(), chosen.end(), workload) == chosen.end()) {
+        nearest = mean;
+        best = workload;
+      }
+    }
+    chosen.push_back(best);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string_view to_string(TaskChoice choice) { return choice == TaskChoice::kRandom ? "random" : "kmeans"; }
+
+Result<TaskChoice> parse_task_choice(const std::string& name) {
+  for (const TaskChoice choice : {TaskChoice::kRandom, TaskChoice::kKmeans}) {
+    if (name == to_string(choice)) return choice;
+  }
+  return Error{ErrorCode::kInvalidArgument, "", "'" + name + "' is no way to choose tasks: random or kmeans"};
+}
+
+Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t seed) {
+  const size_t n = points.size() / width;
+  TS_CHECK(k > 0 && k <= n, "cluster: more clusters than points");
+  Rng rng(seed);
+  Clusters out;
+  out.width = width;
+  const auto add_centroid = [&](size_t point) {
+    for (size_t c = 0; c < width; ++c)
+      out.centroids.push_back(static_cast<double>(points[point * width + c]));
+  };
+  add_centroid(rng.below(n));
+  std::vector<double> nearest(n, std::numeric_limits<double>::infinity());
+  for (size_t j = 1; j < k; ++j) {
+    double total = 0;
+    for (size_t i = 0; i < n; ++i) {
+      nearest[i] = std::min(nearest[i], squared_distance(points.data() + i * width,
+                                                         out.centroids.data() + (j - 1) * width, width));
+      total += nearest[i];
+    }
+    // Fewer different points than clusters: any.
+    add_centroid(total > 0 ? rng.weighted(nearest) : rng.below(n));
+  }
+  out.of.assign(n, 0);
+  for (int round = 0; round < kRounds; ++round) {
+    bool moved = round == 0;
+    for (size_t i = 0; i < n; ++i) {
+      size_t best = 0;
+      double distance = std::numeric_limits<double>::infinity();
+      for (size_t j = 0; j < k; ++j) {
+        const double d = squared_distance(points.data() + i * width, out.centroids.data() + j * width, width);
+        if (d < distance) {
+          distance = d;
+          best = j;
+        }
+      }
+      moved = moved || best != out.of[i];
+      out.of[i] = best;
+    }
+    out.sizes.assign(k, 0);
+    std::vector<double> sums(k * width, 0);
+    for (size_t i = 0; i < n; ++i) {
+      ++out.sizes[out.of[i]];
+      for (size_t c = 0; c < width; ++c)
+        sums[out.of[i] * width + c] += static_cast<double>(points[i * width + c]);
+    }
+    if (!moved) break;
+    for (size_t j = 0; j < k; ++j) {
+      if (out.sizes[j] == 0) continue;  // it stays where it was
+      for (size_t c = 0; c < width; ++c)
+        out.centroids[j * width + c] = sums[j * width + c] / static_cast<double>(out.sizes[j]);
+    }
+  }
+  return out;
+}
+
+std::vector<uint32_t> choose_tasks(const Store& store, uint32_t device, int k, TaskChoice choice,
+                                   uint64_t seed) {
+  std::map<uint32_t, std::vector<int64_t>> tasks;
+  for (int64_t i = 0; i < store.size(); ++i) {
+    const Store::Entry entry = store.entry(i);
+    if (entry.device == device && entry.rows > 0) tasks[entry.workload].push_back(i);
+  }
+  std::vector<uint32_t> all;
+  for (const auto& [workload, records] : tasks) all.push_back(workload);
+  const size_t wanted = std::min(static_cast<size_t>(std::max(k, 0)), all.size());
+  Rng rng(seed);
+  if (wanted < all.size()) {
+    if (choice == TaskChoice::kKmeans && wanted > 0) {
+      all = by_clusters(store, tasks, wanted, rng);
+    } else {
+      shuffle(all, rng);
+      all.resize(wanted);
+    }
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace tensorsmith::learn

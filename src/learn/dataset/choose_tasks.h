@@ -1,0 +1,38 @@
+// Which tasks to measure on a new device, when only few can be: from the programs alone, no times.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "learn/dataset/store.h"
+
+namespace tensorsmith::learn {
+
+enum class TaskChoice : uint8_t {
+  kRandom,
+  // CDMPP (EuroSys 2024): k clusters of the programs' features; the clusters are visited by descending size,
+  // and from each the task is picked that is not picked yet and whose programs are nearest to the centroid on
+  // average.
+  kKmeans,
+};
+std::string_view to_string(TaskChoice choice);  // "random", "kmeans"
+Result<TaskChoice> parse_task_choice(const std::string& name);
+
+// k of the device's workloads, ascending; all where it has no more. Programs that have no features do not
+// count.
+std::vector<uint32_t> choose_tasks(const Store& store, uint32_t device, int k, TaskChoice choice,
+                                   uint64_t seed);
+
+struct Clusters {
+  size_t width = 0;
+  std::vector<double> centroids;  // clusters x width
+  std::vector<size_t> of;         // by point
+  std::vector<size_t> sizes;
+};
+// Lloyd's k-means from k-means++ seeds (Arthur and Vassilvitskii, 2007). points: row-major, width wide, at
+// least k of them.
+Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t seed);
+
+}  // namespace tensorsmith::learn

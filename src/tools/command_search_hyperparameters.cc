@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "learn/latency/parameters.h"
+#include "learn/latency/tpe.h"
+#include "record/jsonl.h"
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/model_data.h"
+#include "tools/options.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+struct SearchCommand {
+  std::string kind, store, split, log, method = "tpe", metric = "mape_median";
+  std::vector<std::string> devices, space, parameters;
+  int trials = 30;
+  uint64_t seed = 0;
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  bool quiet = false, json = false;
+};
+
+// Scores of which more is better.
+bool is_gain(const std::string& metric) {
+  return metric == "top1" || metric == "top5" || metric == "pairwise";
+}
+
+// One line that says which search this is, then a line a trial. Lines are added and flushed; what a killed
+// search left unfinished at the end is dropped.
+class TrialLog {
+ public:
+  static Result<TrialLog> open(const std::string& path, const Json& header, bool gain) {
+    TrialLog log;
+    log.path_ = path;
+    std::string kept;
+    std::ifstream in(path, std::ios::binary);
+    for (std::string line; in && std::getline(in, line);) {
+      if (in.eof()) break;  // without its newline
+      const Json json = Json::parse(line, nullptr, false);
+      if (kept.empty() && json != header)
+        return Error{ErrorCode::kMismatch, path,
+                     "is the log of another search (model, data, space or seed); name another file"};
+      if (!kept.empty()) {
+        if (!json.is_object() || !json.contains("parameters") || !json.contains("value"))
+          return Error{ErrorCode::kCorrupt, path, "holds a line that is no trial"};
+        const double value = json["value"].is_number() ? json["value"].get<double>() : NAN;
+        log.trials_.push_back({json["parameters"], std::isfinite(value)
+                                                       ? (gain ? -value : value)
+                                                       : std::numeric_limits<double>::infinity()});
+      }
+      kept += line + "\n";
+    }
+    if (kept.empty()) kept = header.dump() + "\n";
+    TS_ASSIGN_OR_RETURN(const auto writer, record::AtomicFileWriter::open(path));
+    TS_RETURN_IF_ERROR(writer->write(kept));
+    TS_RETURN_IF_ERROR(writer->commit());
+    return log;
+  }
+  const std::vector<learn::Trial>& trials() const { return trials_; }
+  Status add(const learn::Trial& trial, const Json& line) {
+    trials_.push_back(trial);
+    std::ofstream out(path_, std::ios::binary | std::ios::app);
+    out << line.dump() << "\n" << std::flush;
+    if (!out) return Error{ErrorCode::kIo, path_, "cannot be written"};
+    return {};
+  }
+
+ private:
+  std::string path_;
+  std::vector<learn::Trial> trials_;
+};
+
+const learn::Trial* best_of(const std::vector<learn::Trial>& trials) {
+  const learn::Trial* best = nullptr;
+  for (const learn::Trial& trial : trials) {
+    if (std::isfinite(trial.loss) && (best == nullptr || trial.loss < best->loss)) best = &trial;
+  }
+  return best;
+}
+
+std::string as_options(const Json& parameters) {
+  std::string out;
+  for (const auto& [name, value] : parameters.items())
+    out += " --param " + name + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  return out;
+}
+
+Status search(const SearchCommand& command) {
+  std::vector<learn::Dimension> space;
+  for (const std::string& text : command.space) {
+    TS_ASSIGN_OR_RETURN(learn::Dimension dimension, learn::parse_dimension(text));
+    space.push_back(std::move(dimension));
+  }
+  TS_ASSIGN_OR_RETURN(const Json fixed, learn::parse_parameters(command.parameters));
+  TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+  TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
+  TS_ASSIGN_OR_RETURN(const learn::LatencyData records, data.training_data(split, command.devices, false));
+  if (records.validation.empty())
+    return Error{ErrorCode::kInvalidArgument, command.split, "has no validation part to compare trials by"};
+  const auto method = command.method == "tpe" ? learn::SearchMethod::kTpe : learn::SearchMethod::kRandom;
+  const Json header = {{"type", "hyperparameter search"},
+                       {"v", 1},
+                       {"model", command.kind},
+                       {"store", data.store().content_hash()},
+                       {"split", split.content_hash()},
+                       {"devices", command.devices},
+                       {"space", command.space},
+                       {"fixed", fixed},
+                       {"method", command.method},
+                       {"metric", command.metric},
+                       {"seed", command.seed}};
+  const bool gain = is_gain(command.metric);
+  TS_ASSIGN_OR_RETURN(TrialLog log, TrialLog::open(command.log, header, gain));
+  const auto& interrupted = catch_interrupts();
+  const SystemClock clock;
+  while (static_cast<int>(log.trials().size()) < command.trials) {
+    const Json proposed = learn::propose(space, log.trials(), method, command.seed);
+    Json parameters = fixed;
+    parameters.update(proposed);
+    // A name or value that no trial can have is the user's error, not a failed trial.
+    TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_latency_trainer(command.kind, parameters));
+    learn::TrainingControl control;
+    control.seed = command.seed;
+    control.threads = command.threads;
+    control.stop = [&] { return interrupted.load(); };
+    const double start = clock.monotonic_seconds();
+    const auto model = trainer->train(records, control);
+    Json line = {{"trial", log.trials().size()}, {"parameters", proposed}, {"value", nullptr}};
+    line["seconds"] = clock.monotonic_seconds() - start;
+    learn::Trial trial{proposed, std::numeric_limits<double>::infinity()};
+    if (model.ok()) {
+      const Json metrics = Json::parse((*model)->card().metrics);
+      if (!metrics.contains(command.metric) || !metrics[command.metric].is_number())
+        return Error{ErrorCode::kInvalidArgument, "--metric",
+                     "this model has no '" + command.metric + "' on the validation part"};
+      const double value = metrics[command.metric];
+      trial.loss = gain ? -value : value;
+      line["value"] = value;
+      line["metrics"] = metrics;
+    } else if (model.error().code == ErrorCode::kCancelled) {
+      return Error{ErrorCode::kCancelled, "",
+                   fmt::format("stopped after {} trials; the same command goes on from {}",
+                               log.trials().size(), command.log)};
+    } else {
+      line["error"] = model.error().message();
+    }
+    TS_RETURN_IF_ERROR(log.add(trial, line));
+    if (!command.quiet) {
+      const learn::Trial* best = best_of(log.trials());
+      fmt::print(stderr, "{:>4}/{}  {} {}  best {}  {}{}\n", log.trials().size(), command.trials,
+                 command.metric, model.ok() ? fmt::format("{:.5f}", std::abs(trial.loss)) : "failed",
+                 best != nullptr ? fmt::format("{:.5f}", std::abs(best->loss)) : "-",
+                 format_duration(line["seconds"]), as_options(proposed));
+    }
+  }
+  const learn::Trial* best = best_of(log.trials());
+  if (best == nullptr)
+    return Error{ErrorCode::kInvalidArgument, command.log, "all trials failed; the log says why"};
+  Json parameters = fixed;
+  parameters.update(best->parameters);
+  if (command.json) {
+    fmt::print("{}\n", Json{{"trials", log.trials().size()},
+                            {"metric", command.metric},
+                            {"value", gain ? -best->loss : best->loss},
+                            {"parameters", parameters}}
+                           .dump());
+    return {};
+  }
+  fmt::print("best of {} trials: {} {:.5f} on the validation part with{}\n", log.trials().size(),
+             command.metric, gain ? -best->loss : best->loss, as_options(parameters));
+  return {};
+}
+
+}  // namespace
+
+void add_search_hyperparameters_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<SearchCommand>();
+  CLI::App* sub =
+      app.add_subcommand("search-hyperparameters", "Find parameters of a latency model by training many");
+  sub->add_option("--model", o->kind, "Kind of model (see `tensorsmith train`)")->required();
+  sub->add_option("--store", o->store, "Store of measured programs")->required();
+  sub->add_option("--split", o->split, "Its train part trains, its validation part compares")->required();
+  sub->add_option("--tune", o->space,
+                  "A parameter to search: NAME=LOW..HIGH (whole numbers if both are), NAME=LOW..HIGH:log or "
+                  "NAME=A|B|C; may be given again")
+      ->required()
+      ->allow_extra_args(false);
+  sub->add_option("--param", o->parameters, "A parameter of all trials, NAME=VALUE; may be given again")
+      ->allow_extra_args(false);
+  sub->add_option("--devices", o->devices, "Use the records of these devices only")->delimiter(',');
+  sub->add_option("--log", o->log,
+                  "File of the trials, JSON lines; a search that was stopped goes on from it")
+      ->required();
+  sub->add_option("--trials", o->trials, "Trials in all, those of the log counted")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  sub->add_option("--method", o->method, "random, or tpe: tree-structured Parzen estimators")
+      ->check(CLI::IsMember({"random", "tpe"}))
+      ->capture_default_str();
+  sub->add_option("--metric", o->metric, "Score on the validation part (see `tensorsmith eval`)")
+      ->check(CLI::IsMember({"mape", "mape_median", "rmse", "rmse_log", "top1", "top5", "pairwise"}))
+      ->capture_default_str();
+  sub->add_option("--seed", o->seed, "Of the search and of each training")->capture_default_str();
+  sub->add_option("--threads", o->threads, "Threads to train on")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->callback([o, &exit_code] { exit_code = run_command([&] { return search(*o); }); });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,47 @@
+#include "tools/scatter_plot.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <string>
+
+namespace tensorsmith::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(ScatterPlot, OneSquareForAnyNumberOfPrograms) {
+  ScatterPlot plot;
+  for (int i = 0; i < 1000; ++i) plot.add("v100", 1.5e-3, 2e-3);
+  plot.add("v100", 1e-4, 1e-4);
+  plot.add("k80", 2e-2, 1e-2);
+  const std::string svg = plot.svg("a < b & c");
+  EXPECT_EQ(count(svg, "opacity="), 3u);
+  EXPECT_THAT(svg, HasSubstr("v100 (1001)"));
+  EXPECT_THAT(svg, HasSubstr("k80 (1)"));
+  EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
+  // Whole decades around 0.1 ms ... 20 ms.
+  EXPECT_THAT(svg, HasSubstr(">100.0 us<"));
+  EXPECT_THAT(svg, HasSubstr(">100.000 ms<"));
+  EXPECT_THAT(svg, Not(HasSubstr(">10.0 us<")));
+  EXPECT_EQ(count(svg, "<g "), count(svg, "</g>"));
+  EXPECT_EQ(count(svg, "<svg "), 1u);
+}
+
+TEST(ScatterPlot, WhatHasNoPlaceIsLeftOut) {
+  ScatterPlot plot;
+  plot.add("v100", INFINITY, 1);
+  plot.add("v100", 1, 0);
+  plot.add("v100", NAN, 1);
+  EXPECT_EQ(count(plot.svg("none"), "opacity="), 0u);
+}
+
+}  // namespace
+}  // namespace tensorsmith::tools
