@@ -91,6 +91,10 @@ GpuFigures::GpuFigures(const target::Device& device) {
   threads = or_else(device.max_threads_per_core, 2048);
   blocks = or_else(device.max_blocks_per_core, 40);
   warp = std::clamp(device.warp_size, 1, kMaxLanes);
+  registers_per_thread = or_else(device.vector_registers, 255);
+  registers_per_block = or_else(static_cast<double>(device.registers_per_block), 65536);
+  threads_per_block = or_else(device.max_threads_per_block, 1024);
+  compiles_for_largest_block = device.arch == "amdgcn";
 }
 
 void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
@@ -126,8 +130,13 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
   double output_bytes = 4;
   for (const int64_t n : access.spatial) output_bytes *= static_cast<double>(n);
 
+  // Registers that the compiler may give a thread: what is left to each thread of the block on NVIDIA (the
+  // kernel is compiled for its block size), of the largest block on AMD (TVM compiles kernels for that).
+  const double sharing = gpu.compiles_for_largest_block ? gpu.threads_per_block : warp_threads;
+  const double register_limit =
+      std::min(gpu.registers_per_thread, std::floor(gpu.registers_per_block / sharing / 8) * 8);
   // Occupancy: registers are the accumulators, one operand's values and addresses.
-  const double registers = std::min(accumulators + std::min(tile[0], 64.0) + 24, 255.0);
+  const double registers = std::min(accumulators + std::min(tile[0], 64.0) + 24, register_limit);
   const double resident =
       std::max(1.0, std::min({gpu.blocks, std::floor(gpu.threads / warp_threads),
                               std::floor(gpu.shared_bytes / std::max(shared_bytes, 1.0)),
@@ -253,7 +262,8 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
   double dram = std::max(std::max(waves, 1.0) * wave_bytes, input_bytes);
   if (wave_bytes < gpu.l2_bytes) dram = std::min(dram, fetched_bytes);
   dram += output_bytes;
-  const double spilled = std::max(0.0, accumulators - 200) / accumulators;
+  // Accumulators that addresses and operands leave no register for.
+  const double spilled = std::max(0.0, accumulators + 20 - register_limit) / accumulators;
   const double all_warps = blocks * warps;
   roofline_seconds = std::max({compute, dram / gpu.bytes_per_second, 1e-7});
 
@@ -289,6 +299,7 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
   out.resource("spill_issue", warp_fmas * cycle * tail * spilled);
   out.resource("spill_bytes", fmas * 8 / gpu.bytes_per_second * spilled);
   const bool indexed = unrolling.rest_spatial > 1;
+  out.resource("spills", spilled > 0 ? warp_fmas * cycle * tail * 8 : 0);
   out.resource("indexed_registers", indexed && body > 1024 ? warp_fmas * cycle * 8 : 0);
   out.resource("indexed_registers_large", indexed && body > 4096 ? warp_fmas * cycle * 8 : 0);
   out.resource("large_body", copies_tile > 1024 ? warp_fmas * cycle * 8 : 0);
@@ -321,6 +332,9 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
   out.log_column("warp_use", threads / warp_threads);
   out.log_column("warps", warps);
   out.log_column("registers", accumulators + tile[0] + tile[1] + 24);
+  out.log_column("register_limit", register_limit);
+  out.log_column("register_pressure", (accumulators + tile[0] + tile[1] + 24) / register_limit);
+  out.log_column("accumulator_pressure", accumulators / register_limit);
   out.log_column("blocks_by_shared", std::max(1.0, std::floor(gpu.shared_bytes / shared_bytes)));
   out.log_column("reads_per_fma", reads_tile);
   out.log_column("reads_per_fma_conflicts", reads_conflicts);

@@ -50,6 +50,8 @@ struct GpuFigures {
   explicit GpuFigures(const target::Device& device);
   double cores, clock_hz, bytes_per_second, flops_per_second, l2_bytes;
   double shared_bytes, registers, threads, blocks;  // of a multiprocessor
+  double registers_per_thread, registers_per_block, threads_per_block;
+  bool compiles_for_largest_block;
   int warp;
 };
 // Extent of the region that a tile touches, by dimension. sizes: of the tile, by axis.

@@ -120,6 +120,26 @@ TEST(ProgramSummary, TiledGpuByHand) {
   EXPECT_NEAR(resource(s, "dram_once"), 4.0 * (64 * 16 + 16 * 32 + 64 * 32) / 900e9, 1e-14);
 }
 
+// A compiler for NVIDIA knows the block's threads, one for AMD must fit the largest block: 65536 registers
+// shared by 32 or 1024 threads. What does not fit the registers goes to memory.
+TEST(ProgramSummary, RegistersOfAThread) {
+  const WorkloadAccess access = access_of(kMatmul);
+  const target::Device v100 = target::find_device("v100").value(), mi50 = target::find_device("mi50").value();
+  const auto on = [&](const target::Device& device, int64_t threads, int64_t rows) {
+    sched::Trace trace = gpu_trace();
+    trace.steps[0] = sched::Split{2, 0, {1, 1, 1, rows}};
+    trace.steps[1] = sched::Split{2, 5, {1, threads, 1, 1}};
+    return summarize_program(access, leaves_of({{}}), trace, device);
+  };
+  expect_log(on(v100, 32, 64), "register_limit", 255);
+  expect_log(on(v100, 448, 64), "register_limit", 144);  // 146.3, in steps of 8
+  expect_log(on(mi50, 32, 64), "register_limit", 64);
+  expect_log(on(mi50, 32, 64), "accumulator_pressure", 1);
+  EXPECT_EQ(resource(on(v100, 32, 64), "spill_issue"), 0);
+  EXPECT_GT(resource(on(mi50, 32, 64), "spill_issue"), 0);
+  EXPECT_EQ(resource(on(mi50, 32, 32), "spill_issue"), 0);
+}
+
 // A window's neighbours overlap: the tile of the input is (8 - 1) * 2 + 3 wide.
 TEST(ProgramSummary, WindowsOverlap) {
   const WorkloadAccess access = access_of(kConv);
