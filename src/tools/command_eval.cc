@@ -5,6 +5,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "ir/text.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/queries.h"
 #include "record/jsonl.h"
@@ -67,6 +68,7 @@ Status evaluate_files(const EvalCommand& command, const target::Device& device, 
     if (added) {
       it->second.key = imported.task->structural_key;
       it->second.name = imported.task->name;
+      it->second.text = ir::print(imported.task->workload);
       it->second.flops = imported.task->flops;
     }
     program.workload = &it->second;
