@@ -120,13 +120,14 @@ void TensorsmithModel::add_trees(ProgramKind kind, std::span<const float> rows, 
   }
 }
 
-// Of a device that was not calibrated: no shift, and the widest of the kind's deviations.
-Calibration TensorsmithModel::calibration_of(ProgramKind kind, const std::string& device) const {
-  const auto it = calibrations.find({static_cast<int>(kind), device});
+// Where nothing was calibrated, as on a new device: no shift, and the widest of the kind's deviations.
+Calibration TensorsmithModel::calibration_of(ProgramKind kind, WorkloadStructure structure,
+                                             const std::string& device) const {
+  const auto it = calibrations.find({kind, structure, device});
   if (it != calibrations.end()) return it->second;
   Calibration out;
   for (const auto& [key, value] : calibrations) {
-    if (key.first == static_cast<int>(kind)) out.log_sigma = std::max(out.log_sigma, value.log_sigma);
+    if (key.kind == kind) out.log_sigma = std::max(out.log_sigma, value.log_sigma);
   }
   return out;
 }
@@ -137,6 +138,7 @@ Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
   std::array<std::vector<float>, feature::kProgramKinds> rows;
   std::array<std::vector<size_t>, feature::kProgramKinds> places;
   std::vector<LatencyPrediction> out(queries.size());
+  std::vector<WorkloadStructure> structures(queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {
     const LatencyQuery& query = queries[i];
     if (query.trace == nullptr)
@@ -145,7 +147,7 @@ Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
     const feature::WorkloadAccess& access = accesses.of(*query.workload);
     SummarizedProgram program;
     program.summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
-    program.structure = access.structure;
+    program.structure = structures[i] = access.structure;
     program.base = base_seconds(program.summary, access.structure, query.device->name);
     const auto kind = static_cast<size_t>(program.summary.kind);
     append_row(program, rows[kind]);
@@ -156,9 +158,10 @@ Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
     std::vector<double> sums(places[kind].size(), 0);
     add_trees(static_cast<ProgramKind>(kind), rows[kind], sums);
     for (size_t j = 0; j < sums.size(); ++j) {
-      LatencyPrediction& predicted = out[places[kind][j]];
+      const size_t place = places[kind][j];
+      LatencyPrediction& predicted = out[place];
       const Calibration calibration =
-          calibration_of(static_cast<ProgramKind>(kind), queries[places[kind][j]].device->name);
+          calibration_of(static_cast<ProgramKind>(kind), structures[place], queries[place].device->name);
       predicted.seconds = std::exp(predicted.seconds + sums[j] - calibration.shift);
       predicted.log_sigma = calibration.log_sigma;
     }
@@ -199,8 +202,9 @@ Status TensorsmithModel::save(const std::string& path) const {
     }
   }
   for (const auto& [key, value] : calibrations)
-    physics["calibration"].push_back({{"kind", key.first},
-                                      {"device", key.second},
+    physics["calibration"].push_back({{"kind", static_cast<int>(key.kind)},
+                                      {"structure", static_cast<int>(key.structure)},
+                                      {"device", key.device},
                                       {"shift", value.shift},
                                       {"log_sigma", value.log_sigma}});
   const std::string text = physics.dump();
@@ -254,7 +258,12 @@ Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file
       if (!(std::abs(calibration.shift) < 100) ||
           !(calibration.log_sigma >= 0 && calibration.log_sigma < 100))
         return corrupt("the model's calibration is out of range");
-      model->calibrations[{item.at("kind"), item.at("device")}] = calibration;
+      const int kind = item.at("kind"), structure = item.at("structure");
+      if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
+          structure >= feature::kWorkloadStructures)
+        return corrupt("the model's calibration is of no kind or structure");
+      model->calibrations[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure),
+                           item.at("device")}] = calibration;
     }
   } catch (const nlohmann::json::exception&) {
     return corrupt("the model's physics lacks an entry or has one of another type");

@@ -6,8 +6,9 @@
 //
 //   log seconds = log base + mean over the members of (sum of trees) - shift
 //
-// shift and standard deviation are calibrated for each device and kind of program on programs whose workloads
-// the fit has not seen: the mean percentage error is lowest below the median where the spread is large.
+// shift and standard deviation are calibrated for each device, kind and structure of program on programs
+// whose workloads the fit has not seen: the mean percentage error is lowest below the median where the spread
+// is large.
 #pragma once
 
 #include <array>
@@ -50,6 +51,12 @@ struct TensorsmithKind {
 struct Calibration {
   double shift = 0, log_sigma = 0;
 };
+struct CalibrationKey {
+  feature::ProgramKind kind{};
+  feature::WorkloadStructure structure{};
+  std::string device;
+  auto operator<=>(const CalibrationKey&) const = default;
+};
 
 // A program as the model sees it.
 struct SummarizedProgram {
@@ -75,13 +82,14 @@ class TensorsmithModel final : public LatencyModel {
   static const char* column_name(feature::ProgramKind kind, int column);
   // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base.
   void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out) const;
-  Calibration calibration_of(feature::ProgramKind kind, const std::string& device) const;
+  Calibration calibration_of(feature::ProgramKind kind, feature::WorkloadStructure structure,
+                             const std::string& device) const;
 
   ModelCard model_card;
   TensorsmithBase base = TensorsmithBase::kResources;
   bool device_columns = true;
   std::array<TensorsmithKind, feature::kProgramKinds> kinds;
-  std::map<std::pair<int, std::string>, Calibration> calibrations;  // by kind and device
+  std::map<CalibrationKey, Calibration> calibrations;
 };
 
 // Accesses of the workloads of queries, each analyzed once. A workload whose text cannot be read is known by

@@ -223,7 +223,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
       std::iota(all.begin(), all.end(), size_t{0});
       TS_RETURN_IF_ERROR(fit_kind(*model, before, kind, programs, all, options_.members, run));
       if (!options_.calibrate) continue;
-      DeviceErrors errors;
+      Errors errors;
       const KindData& unseen = validation[static_cast<size_t>(k)];
       std::vector<size_t> chosen(unseen.size());
       std::iota(chosen.begin(), chosen.end(), size_t{0});
@@ -308,11 +308,11 @@ class TensorsmithTrainer final : public LatencyTrainer {
     return std::move(fitted.forest);
   }
 
-  // log(predicted / measured), without the shift, by device number.
-  using DeviceErrors = std::map<uint32_t, std::vector<double>>;
+  // log(predicted / measured), without the shift, by structure and device number.
+  using Errors = std::map<std::pair<uint8_t, uint32_t>, std::vector<double>>;
 
   static void add_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data,
-                         std::span<const size_t> chosen, const LatencyData& source, DeviceErrors& errors) {
+                         std::span<const size_t> chosen, const LatencyData& source, Errors& errors) {
     std::vector<double> sums(chosen.size(), 0), bases;
     std::vector<float> rows;
     for (const size_t i : chosen) {
@@ -324,12 +324,13 @@ class TensorsmithTrainer final : public LatencyTrainer {
     }
     model.add_trees(kind, rows, sums);
     for (size_t i = 0; i < chosen.size(); ++i)
-      errors[data.device[chosen[i]]].push_back(sums[i] + std::log(bases[i] / data.seconds[chosen[i]]));
+      errors[{data.structure[chosen[i]], data.device[chosen[i]]}].push_back(
+          sums[i] + std::log(bases[i] / data.seconds[chosen[i]]));
   }
 
   // Of programs of workloads that a fit has not seen: the workloads go round the folds.
   Status add_fold_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data, int folds,
-                         Run& run, DeviceErrors& errors) const {
+                         Run& run, Errors& errors) const {
     std::set<uint32_t> present(data.workload.begin(), data.workload.end());
     std::vector<uint32_t> order(present.begin(), present.end());
     Rng rng(run.control.seed);
@@ -360,9 +361,9 @@ class TensorsmithTrainer final : public LatencyTrainer {
   }
 
   // The shift with the lowest mean percentage error, and the deviation that covers as much as a normal's.
-  static void calibrate(TensorsmithModel& model, ProgramKind kind, DeviceErrors& errors,
+  static void calibrate(TensorsmithModel& model, ProgramKind kind, Errors& errors,
                         const LatencyData& source) {
-    for (auto& [device, list] : errors) {
+    for (auto& [group, list] : errors) {
       if (list.size() < kLeastCalibrationRecords) continue;
       Calibration best;
       double lowest = INFINITY;
@@ -379,7 +380,8 @@ class TensorsmithTrainer final : public LatencyTrainer {
       const auto at = list.begin() + static_cast<std::ptrdiff_t>(0.6827 * static_cast<double>(list.size()));
       std::nth_element(list.begin(), at, list.end());
       best.log_sigma = *at;
-      model.calibrations[{static_cast<int>(kind), source.devices[device]->name}] = best;
+      model.calibrations[{kind, static_cast<feature::WorkloadStructure>(group.first),
+                          source.devices[group.second]->name}] = best;
     }
   }
 
