@@ -11,10 +11,14 @@
 #include "tools/measured_device.h"
 #include "tools/predict_model.h"
 #include "tools/report.h"
+#include "tools/starter.h"
 #include "tools/tuned_schedules.h"
 
 namespace tensorsmith::tools {
 namespace {
+
+// The model that is shipped for schedules of our design space, which has CPUs only.
+constexpr const char* kLatencyModelFile = "cpu.safetensors";
 
 struct PredictOptions {
   ModelOptions model;
@@ -133,14 +137,17 @@ void print(const LoadedModel& model, const Prepared& prepared, const ModelPredic
 
 Status predict(const PredictOptions& options) {
   std::unique_ptr<learn::LatencyModel> latency_model;
-  std::string predictor = "the uncalibrated roofline (no --model)";
-  if (!options.latency_model.empty()) {
-    TS_ASSIGN_OR_RETURN(latency_model, learn::load_latency_model(options.latency_model));
+  std::string predictor = "the uncalibrated roofline";
+  const std::string file = options.latency_model.empty()     ? shipped_file(kLatencyModelFile)
+                           : options.latency_model == "none" ? ""
+                                                             : options.latency_model;
+  if (!file.empty()) {
+    TS_ASSIGN_OR_RETURN(latency_model, learn::load_latency_model(file));
     if (latency_model->ranks_only()) {
-      return Error{ErrorCode::kInvalidArgument, options.latency_model,
+      return Error{ErrorCode::kInvalidArgument, file,
                    "is a model that only ranks the programs of a task; predicting seconds needs another"};
     }
-    predictor = options.latency_model + " (" + latency_model->card().kind + ")";
+    predictor = file + " (" + latency_model->card().kind + ")";
   }
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   TS_ASSIGN_OR_RETURN(const Prepared prepared, prepare(options, model));
@@ -163,8 +170,10 @@ void add_predict_command(CLI::App& app, int& exit_code) {
       "predict", "Predict a model's latency on a device, by task and as a whole, without running it");
   options->model.add_to(*command);
   options->device.add_to(*command);
-  command->add_option("--model", options->latency_model,
-                      "Latency model to predict with (a file of `train`); without, the device's roofline");
+  command->add_option(
+      "--model", options->latency_model,
+      "Latency model to predict with (a file of `train`; by default the one that is shipped), "
+      "or none: the device's roofline");
   command
       ->add_option("--db", options->database,
                    "Record database: schedules of tuned tasks, and measured attributes of the device")

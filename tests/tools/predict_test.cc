@@ -12,6 +12,7 @@ namespace tensorsmith::tools {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::run_cli;
 
 // A millisecond for every task, with the given error; some tasks it cannot take.
@@ -129,10 +130,16 @@ TEST(PredictCommand, AnyCpu) {
   EXPECT_EQ(json["device"]["name"], "xeon-8358");
   EXPECT_EQ(json["tasks"][0]["schedule"], "untuned");
 
-  const auto table = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--untuned"});
+  const auto table = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--untuned", "--model", "none"});
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("a run on local: "));
-  EXPECT_THAT(table.out, HasSubstr("roofline"));
+  EXPECT_THAT(table.out, HasSubstr("by the uncalibrated roofline"));
+
+  // The shipped model.
+  const auto shipped = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--untuned"});
+  ASSERT_EQ(shipped.exit_code, 0) << shipped.err;
+  EXPECT_THAT(shipped.out, HasSubstr("cpu.safetensors (tensorsmith)"));
+  EXPECT_THAT(shipped.out, Not(HasSubstr("(roofline): ")));
 }
 
 TEST(PredictCommand, WhatCannotBePredicted) {
