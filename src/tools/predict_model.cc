@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/text.h"
+#include "learn/dataset/import.h"
 #include "learn/latency/roofline.h"
 #include "search/pipeline.h"
 
@@ -22,7 +23,10 @@ Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace&
   TaskPrediction prediction;
   if (latency_model != nullptr) {
     const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
-    const learn::LatencyQuery query{&workload, &*leaves, &trace, &device};
+    // Models know devices by the names of stores.
+    target::Device named = device;
+    named.name = learn::stored_device_name(device);
+    const learn::LatencyQuery query{&workload, &*leaves, &trace, &named};
     const auto predicted = latency_model->predict(std::span(&query, 1));
     if (!predicted.ok()) {
       prediction.roofline_because = predicted.error().message();

@@ -20,6 +20,8 @@ class Pretending final : public learn::LatencyModel {
  public:
   Result<std::vector<learn::LatencyPrediction>> predict(
       std::span<const learn::LatencyQuery> queries) const override {
+    // As stores and models call this machine.
+    for (const auto& query : queries) EXPECT_NE(query.device->name, "local");
     std::vector<learn::LatencyPrediction> out;
     for (const auto& query : queries) {
       EXPECT_GT(query.leaves->vectors.rows, 0);

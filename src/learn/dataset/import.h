@@ -68,6 +68,11 @@ struct ImportOptions {
 Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const std::string& workloads_path,
                                   const std::string& output, const ImportOptions& options);
 
+// A device's name in stores and so in the models trained on them: its own, but "local" says nothing where
+// data comes from several machines, so a local device is called by its processor, instruction set and
+// threads: "znver4-avx512-1t".
+std::string stored_device_name(const target::Device& device);
+
 // The same for record databases (record/database.h): their records of the current code version that were
 // measured with warm caches, with the attributes of their devices; the time is that of the fastest repeat.
 // Several databases may hold records of one device. What cannot be used counts as corrupt: records of devices

@@ -40,17 +40,6 @@ int error_number(record::Outcome outcome) {
   return 8;
 }
 
-// "local" says nothing in a store that may come from several machines.
-std::string device_name(const target::Device& device) {
-  if (device.name != "local") return device.name;
-  const char* isa = device.has_feature("avx512vl") ? "avx512"
-                    : device.has_feature("avx2")   ? "avx2"
-                    : device.arch == "x86-64"      ? "sse4.2"
-                                                   : "simd";
-  return (device.cpu.empty() ? device.arch : device.cpu) + "-" + isa + "-" + std::to_string(device.cores) +
-         "t";
-}
-
 class DatabaseImport {
  public:
   DatabaseImport(const ImportOptions& options, StoreWriter& writer)
@@ -168,7 +157,7 @@ class DatabaseImport {
     const auto known = device_numbers_.find(key);
     if (known != device_numbers_.end()) return known->second;
     target::Device device = devices_.at(key);
-    device.name = device_name(device);
+    device.name = stored_device_name(device);
     // Another machine with the same processor and other caches, for example.
     if (!names_.emplace(device.name, key).second) device.name += "-" + key.substr(0, 8);
     return device_numbers_[key] = writer_.add_device(device.name, device);
@@ -188,6 +177,16 @@ class DatabaseImport {
 };
 
 }  // namespace
+
+std::string stored_device_name(const target::Device& device) {
+  if (device.name != "local") return device.name;
+  const char* isa = device.has_feature("avx512vl") ? "avx512"
+                    : device.has_feature("avx2")   ? "avx2"
+                    : device.arch == "x86-64"      ? "sse4.2"
+                                                   : "simd";
+  return (device.cpu.empty() ? device.arch : device.cpu) + "-" + isa + "-" + std::to_string(device.cores) +
+         "t";
+}
 
 Result<ImportReport> import_databases(const std::vector<std::string>& paths, const std::string& output,
                                       const ImportOptions& options) {
