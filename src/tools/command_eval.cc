@@ -5,7 +5,6 @@
 #include <thread>
 #include <unordered_map>
 
-#include "ir/text.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/queries.h"
 #include "record/jsonl.h"
@@ -65,12 +64,7 @@ Status evaluate_files(const EvalCommand& command, const target::Device& device, 
   MeasuredProgram program;
   const auto add = [&](learn::ImportedProgram& imported) {
     const auto [it, added] = tasks.try_emplace(imported.task.get());
-    if (added) {
-      it->second.key = imported.task->structural_key;
-      it->second.name = imported.task->name;
-      it->second.text = ir::print(imported.task->workload);
-      it->second.flops = imported.task->flops;
-    }
+    if (added) it->second = learn::stored_workload(*imported.task);
     program.workload = &it->second;
     program.device = &device;
     program.seconds = imported.record.failed() ? INFINITY : imported.record.mean_seconds();

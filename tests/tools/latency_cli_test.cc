@@ -130,6 +130,44 @@ TEST_F(LatencyCli, EvaluatesFilesOfRecords) {
   EXPECT_THAT(evaluated.err, Not(HasSubstr("were among those")));
 }
 
+// A file of records and the store made of it are two ways to the same programs: models of every sort that
+// does without libtorch say the same of both.
+TEST_F(LatencyCli, RecordsAndTheirStoreAgree) {
+  const std::string workloads = folder_.file("workloads.json"), records = folder_.file("xeon-8358.jsonl"),
+                    store = folder_.file("own.store"), split = folder_.file("own.split"),
+                    model = folder_.file("model");
+  std::ofstream(workloads) << record::testing::kWorkloads;
+  std::ofstream out(records);
+  for (int i = 0; i < 24; ++i) out << record::testing::dense_line(1 + i) << "\n";
+  out.close();
+  ASSERT_EQ(run_cli({"dataset", "import", records, "--workloads", workloads, "-o", store}).exit_code, 0);
+  ASSERT_EQ(run_cli({"dataset", "split", store, "--kind", "within-task", "--test", "0", "--validation", "0",
+                     "-o", split})
+                .exit_code,
+            0);
+  const auto predictions = [&](std::vector<std::string> of, const std::string& name) {
+    const std::string path = folder_.file(name);
+    std::vector<std::string> arguments = {"eval", "--model", model, "--predictions", path, "--json"};
+    arguments.insert(arguments.end(), of.begin(), of.end());
+    const CliResult evaluated = run_cli(arguments);
+    EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
+    std::vector<double> seconds;
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) seconds.push_back(Json::parse(line)["predicted"]);
+    return seconds;
+  };
+  for (const char* kind : {"roofline", "xgboost", "tensorsmith"}) {
+    std::vector<std::string> more;
+    if (kind != std::string("roofline")) more = {"--param", "rounds=20"};
+    ASSERT_EQ(train(kind, within_, model, more).exit_code, 0) << kind;
+    const auto from_records =
+        predictions({"--records", records, "--workloads", workloads, "--device", "xeon-8358"}, "a");
+    const auto from_store = predictions({"--store", store, "--split", split, "--part", "train"}, "b");
+    EXPECT_EQ(from_records.size(), 24u) << kind;
+    EXPECT_EQ(from_records, from_store) << kind;
+  }
+}
+
 TEST_F(LatencyCli, TheSameSeedTheSameFile) {
   for (const char* kind : {"random", "roofline", "xgboost"}) {
     const std::string a = folder_.file("a"), b = folder_.file("b");

@@ -90,6 +90,10 @@ Status ProgramReader::read(const std::string& path, const std::function<Status(I
   return end;
 }
 
+StoredWorkload stored_workload(const record::AnsorWorkloads::Task& task) {
+  return {task.structural_key, task.name, ir::print(task.workload), task.flops, {task.key}};
+}
+
 Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const std::string& workloads_path,
                                   const std::string& output, const ImportOptions& options) {
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(workloads_path));
@@ -102,11 +106,7 @@ Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const st
     record.device = writer->add_device(file.device);
     const auto store = [&](ImportedProgram& program) -> Status {
       const auto [it, added] = numbers.emplace(program.task.get(), 0);
-      if (added) {
-        const auto& task = *program.task;
-        it->second = writer->add_workload(
-            {task.structural_key, task.name, ir::print(task.workload), task.flops, {task.key}});
-      }
+      if (added) it->second = writer->add_workload(stored_workload(*program.task));
       record.workload = it->second;
       record.error_no = program.record.error_no;
       record.unix_seconds = program.record.unix_seconds;

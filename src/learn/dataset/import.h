@@ -20,6 +20,9 @@ struct ImportedProgram {
   feature::LeafFeatures leaves;                              // empty for such a program
 };
 
+// The task as stores keep it and latency models are asked about it.
+StoredWorkload stored_workload(const record::AnsorWorkloads::Task& task);
+
 struct ImportProblem {
   std::string place;  // "file:line"
   std::string reason;

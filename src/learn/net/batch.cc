@@ -3,7 +3,26 @@
 #include <algorithm>
 #include <cmath>
 
+#include "learn/latency/roofline.h"
+
 namespace tensorsmith::learn::net {
+
+namespace {
+
+double base_of(const LatencyQuery& query, BaseKind kind) {
+  switch (kind) {
+    case BaseKind::kNone:
+      return 0;
+    case BaseKind::kFlops:
+      return std::log(std::max(query.workload->flops, 1.0) /
+                      (std::max(query.device->peak_f32_gflops, 1.0) * 1e9));
+    case BaseKind::kRoofline:
+      return std::log(roofline_seconds(*query.leaves, *query.device));
+  }
+  return 0;
+}
+
+}  // namespace
 
 void Batch::clear() {
   programs = 0;
@@ -14,7 +33,6 @@ void Batch::clear() {
   steps.clear();
   device.clear();
   device_features.clear();
-  inputs.clear();
   base.clear();
   log_seconds.clear();
   score.clear();
@@ -54,14 +72,8 @@ Status Batch::add(const LatencyQuery& query, const BatchOptions& options) {
   device.push_back(named == options.devices.end() ? -1 : named - options.devices.begin());
   const auto figures = device_columns(*query.device);
   for (const float figure : figures) device_features.push_back(figure / kDeviceScale);
-  double base_log = 0;
-  if (options.inputs != nullptr) {
-    const auto width = static_cast<size_t>(options.inputs->width());
-    inputs.resize(inputs.size() + width);
-    base_log = options.inputs->read(query, std::span(inputs).last(width));
-    if (!std::isfinite(base_log)) return bad("has no finite estimate that the model could start from");
-  }
-  base.push_back(base_log);
+  base.push_back(base_of(query, options.base));
+  if (!std::isfinite(base.back())) return bad("has no finite estimate that the model could start from");
   ++programs;
   return {};
 }

@@ -14,14 +14,11 @@
 
 namespace tensorsmith::learn::net {
 
-// Hand-made numbers of a program on a device beside its features: what is known and need not be learned.
-class ProgramInputs {
- public:
-  virtual ~ProgramInputs() = default;
-  virtual int width() const = 0;  // may be 0
-  // values: width() numbers. Returns log(seconds) that the net's output is added to, so that the net learns
-  // how far a program is from it; 0: the net predicts seconds themselves. Thread-safe.
-  virtual double read(const LatencyQuery& query, std::span<float> values) const = 0;
+// What a net's output is added to, as log(seconds), so that it learns how far a program is from there.
+enum class BaseKind : uint8_t {
+  kNone,      // nothing: the net predicts seconds themselves
+  kFlops,     // the workload's operations at the device's peak
+  kRoofline,  // learn/latency/roofline.h
 };
 
 enum class RowKind : uint8_t {
@@ -34,8 +31,8 @@ struct BatchOptions {
   RowKind rows = RowKind::kLeaves;
   bool steps = false;  // needs LatencyQuery::trace
   StepOptions step_options;
-  std::shared_ptr<const ProgramInputs> inputs;  // null: no numbers, output not added to anything
-  std::vector<std::string> devices;             // trained on, by name; their places number them
+  BaseKind base = BaseKind::kNone;
+  std::vector<std::string> devices;  // trained on, by name; their places number them
 };
 
 inline constexpr float kDeviceScale = 8;
@@ -52,8 +49,7 @@ struct Batch {
   // kDeviceColumns a program: device_columns() / kDeviceScale. Nothing is fitted: a training set has few
   // devices, and one never seen must not leave the range that was learned by far.
   std::vector<float> device_features;
-  std::vector<float> inputs;  // ProgramInputs::width() a program
-  std::vector<double> base;   // by program: log(seconds), see ProgramInputs
+  std::vector<double> base;  // by program: log(seconds), see BaseKind
 
   // Labels by program; empty for what is only predicted.
   std::vector<double> log_seconds;  // +inf: failed

@@ -21,9 +21,8 @@ struct CdmppSizes {
 
 class Cdmpp final : public Net {
  public:
-  Cdmpp(const CdmppSizes& sizes, int64_t inputs) : sizes_(sizes), reads_inputs_(inputs > 0) {
+  explicit Cdmpp(const CdmppSizes& sizes) : sizes_(sizes) {
     rows_ = register_module("rows", Scaler(feature::kPerStoreWidth));
-    inputs_ = register_module("inputs", Scaler(inputs));
     embed_ = register_module("embed", torch::nn::Linear(feature::kPerStoreWidth, sizes.width));
     layers_ = register_module("layers", torch::nn::ModuleList());
     for (int l = 0; l < sizes.layers; ++l)
@@ -36,7 +35,6 @@ class Cdmpp final : public Net {
                                 make_mlp({kDeviceColumns, sizes.device, sizes.device, sizes.pooled}, false));
       device_norm_ = register_module("device_norm", norm());
     }
-    if (reads_inputs_) given_ = register_module("given", torch::nn::Linear(inputs, sizes.pooled));
     decoder_ = register_module("decoder",
                                make_mlp({sizes.pooled, sizes.decoder, sizes.decoder, sizes.decoder}, true));
     out_ = register_module("out", torch::nn::Linear(sizes.decoder, 1));
@@ -49,15 +47,11 @@ class Cdmpp final : public Net {
     for (const auto& layer : *layers_) x = layer->as<EncoderLayerImpl>()->forward(x, input.rows);
     Tensor z = program_norm_(program_(pool_(x, input.rows)));
     if (sizes_.device_features) z = z + device_norm_(device_->forward(input.device_features));
-    if (reads_inputs_) z = z + given_(inputs_(input.inputs));
     const Tensor hidden = decoder_->forward(z);
-    return {out_(hidden).squeeze(1), Tensor(), hidden};
+    return {out_(hidden).squeeze(1), hidden};
   }
 
-  void set_scaling(const ColumnScaling& rows, const ColumnScaling&, const ColumnScaling& inputs) override {
-    rows_->set(rows);
-    inputs_->set(inputs);
-  }
+  void set_scaling(const ColumnScaling& rows, const ColumnScaling&) override { rows_->set(rows); }
 
  private:
   torch::nn::LayerNorm norm() const {
@@ -65,9 +59,8 @@ class Cdmpp final : public Net {
   }
 
   CdmppSizes sizes_;
-  bool reads_inputs_;
-  Scaler rows_{nullptr}, inputs_{nullptr};
-  torch::nn::Linear embed_{nullptr}, program_{nullptr}, given_{nullptr}, out_{nullptr};
+  Scaler rows_{nullptr};
+  torch::nn::Linear embed_{nullptr}, program_{nullptr}, out_{nullptr};
   torch::nn::ModuleList layers_{nullptr};
   AttentionPool pool_{nullptr};
   torch::nn::LayerNorm program_norm_{nullptr}, device_norm_{nullptr};
@@ -102,12 +95,11 @@ Result<NetDesign> cdmpp_design(const nlohmann::json& given, nlohmann::json& valu
   if (sizes.width % sizes.heads != 0)
     return Error{ErrorCode::kInvalidArgument, "parameter heads", "must divide width"};
   out.batch.rows = RowKind::kLeaves;
-  out.batch.inputs = make_base(base);
+  out.batch.base = base_kind(base);
   out.scaling = scaling == "min-max"    ? ScalingKind::kMinMax
                 : scaling == "standard" ? ScalingKind::kStandard
                                         : ScalingKind::kMax;
-  const int64_t inputs = out.batch.inputs == nullptr ? 0 : out.batch.inputs->width();
-  out.make_net = [=](int64_t) -> std::shared_ptr<Net> { return std::make_shared<Cdmpp>(sizes, inputs); };
+  out.make_net = [=](int64_t) -> std::shared_ptr<Net> { return std::make_shared<Cdmpp>(sizes); };
   return out;
 }
 

@@ -102,11 +102,6 @@ Tensor total_loss(const NetOutput& output, const Targets& targets, const LabelTr
       loss = hybrid_loss(z, targets.z);
     } else if (options.loss == "mape") {
       loss = relative_loss(decode(z, transform), targets.r);
-    } else if (options.loss == "nll") {
-      TS_CHECK(output.log_sigma.defined(), "the loss nll needs a net that predicts its uncertainty");
-      const Tensor log_sigma = output.log_sigma.index_select(0, targets.measured);
-      const Tensor error = (decode(z, transform) - targets.r) * torch::exp(-log_sigma);
-      loss = (0.5 * error.square() + log_sigma).mean();
     } else {
       TS_CHECK(false, "unknown loss " + options.loss);
     }

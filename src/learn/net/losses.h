@@ -10,7 +10,7 @@ namespace tensorsmith::learn::net {
 
 struct LossOptions {
   // Of the label z (LabelTransform): "mse", "rmse", "hybrid" (CDMPP).
-  // Of log(seconds): "mape" (percentage error, smooth), "nll" (Gaussian with the net's own log_sigma).
+  // Of log(seconds): "mape" (percentage error, smooth).
   // "lambdarank": the order within a task and device only.
   std::string loss = "rmse";
   double rank_weight = 0;  // times lambda_rank, added to the loss

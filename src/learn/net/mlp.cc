@@ -9,13 +9,10 @@ namespace {
 
 class Mlp final : public Net {
  public:
-  Mlp(int64_t width, bool device_features, int64_t inputs)
-      : reads_device_(device_features), reads_(inputs > 0) {
+  Mlp(int64_t width, bool device_features) : reads_device_(device_features) {
     rows_ = register_module("rows", Scaler(feature::kPerStoreWidth));
-    inputs_ = register_module("inputs", Scaler(inputs));
     encoder_ = register_module("encoder", make_mlp({feature::kPerStoreWidth, width, width}, true));
     if (device_features) device_ = register_module("device", torch::nn::Linear(kDeviceColumns, width));
-    if (inputs > 0) program_ = register_module("program", torch::nn::Linear(inputs, width));
     first_ = register_module("first", torch::nn::Linear(width, width));
     second_ = register_module("second", torch::nn::Linear(width, width));
     out_ = register_module("out", torch::nn::Linear(width, 1));
@@ -24,22 +21,18 @@ class Mlp final : public Net {
   NetOutput forward(const NetInput& input) override {
     Tensor x = sum_by_program(encoder_->forward(rows_(input.row_values)), input.rows);
     if (reads_device_) x = x + device_(input.device_features);
-    if (reads_) x = x + program_(inputs_(input.inputs));
     x = torch::relu(first_(x)) + x;
     x = torch::relu(second_(x)) + x;
-    return {out_(x).squeeze(1), Tensor(), x};
+    return {out_(x).squeeze(1), x};
   }
 
-  void set_scaling(const ColumnScaling& rows, const ColumnScaling&, const ColumnScaling& inputs) override {
-    rows_->set(rows);
-    inputs_->set(inputs);
-  }
+  void set_scaling(const ColumnScaling& rows, const ColumnScaling&) override { rows_->set(rows); }
 
  private:
-  bool reads_device_, reads_;
-  Scaler rows_{nullptr}, inputs_{nullptr};
+  bool reads_device_;
+  Scaler rows_{nullptr};
   torch::nn::Sequential encoder_{nullptr};
-  torch::nn::Linear device_{nullptr}, program_{nullptr}, first_{nullptr}, second_{nullptr}, out_{nullptr};
+  torch::nn::Linear device_{nullptr}, first_{nullptr}, second_{nullptr}, out_{nullptr};
 };
 
 Result<NetDesign> mlp_design(const nlohmann::json& given, nlohmann::json& values) {
@@ -57,11 +50,10 @@ Result<NetDesign> mlp_design(const nlohmann::json& given, nlohmann::json& values
   out.training.read(p);
   TS_ASSIGN_OR_RETURN(values, p.finish());
   out.batch.rows = RowKind::kStores;
-  out.batch.inputs = make_base(base);
+  out.batch.base = base_kind(base);
   out.scaling = scaling == "max" ? ScalingKind::kMax : ScalingKind::kStandard;
-  const int64_t inputs = out.batch.inputs == nullptr ? 0 : out.batch.inputs->width();
   out.make_net = [=](int64_t) -> std::shared_ptr<Net> {
-    return std::make_shared<Mlp>(width, device_features, inputs);
+    return std::make_shared<Mlp>(width, device_features);
   };
   return out;
 }

@@ -29,8 +29,6 @@ NetInput NetInput::create(const Batch& batch, const BatchOptions& options, torch
   out.device = to_tensor(batch.device, {batch.programs}, torch::kInt64, device);
   out.device_features =
       to_tensor(batch.device_features, {batch.programs, kDeviceColumns}, torch::kFloat32, device);
-  const int64_t width = options.inputs == nullptr ? 0 : options.inputs->width();
-  out.inputs = to_tensor(batch.inputs, {batch.programs, width}, torch::kFloat32, device);
   return out;
 }
 

@@ -16,23 +16,20 @@ struct NetInput {
   Tensor step_values;      // [steps, StepOptions::width()]
   Tensor device;           // [programs] int64, -1: not among those trained on
   Tensor device_features;  // [programs, kDeviceColumns]
-  Tensor inputs;           // [programs, ProgramInputs::width()]
 
   static NetInput create(const Batch& batch, const BatchOptions& options, torch::Device device);
 };
 
 struct NetOutput {
-  Tensor value;      // [programs]: LabelTransform's z; larger is slower
-  Tensor log_sigma;  // [programs]: log of the standard deviation of log(seconds); undefined: not predicted
-  Tensor hidden;     // [programs, width]: what the last layer reads
+  Tensor value;   // [programs]: LabelTransform's z; larger is slower
+  Tensor hidden;  // [programs, width]: what the last layer reads
 };
 
 class Net : public torch::nn::Module {
  public:
   virtual NetOutput forward(const NetInput& input) = 0;
   // Sets the scaling of what the net reads.
-  virtual void set_scaling(const ColumnScaling& rows, const ColumnScaling& steps,
-                           const ColumnScaling& inputs) = 0;
+  virtual void set_scaling(const ColumnScaling& rows, const ColumnScaling& steps) = 0;
   // Renumbers the devices: number d is what from[d] was, and may be several times. Nets that tell devices by
   // their features only have nothing to do.
   virtual void set_devices(const std::vector<int64_t>& from) { (void)from; }

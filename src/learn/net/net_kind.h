@@ -32,9 +32,8 @@ const NetKind& tlp_kind();
 const NetKind& mtl_tlp_kind();
 const NetKind& cdmpp_kind();
 
-// What the nets may start from (parameter "base"): "none"; "flops": the time at the device's peak;
-// "roofline": learn/latency/roofline.h.
-std::shared_ptr<const ProgramInputs> make_base(const std::string& name);
+// By the name of the parameter "base": "none", "flops" or "roofline".
+BaseKind base_kind(const std::string& name);
 
 std::unique_ptr<LatencyTrainer> make_net_trainer(const NetKind& kind, NetDesign design,
                                                  nlohmann::json parameters);

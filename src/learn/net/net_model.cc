@@ -17,21 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The time at the device's peak, or by the roofline; no further numbers.
-class Base final : public ProgramInputs {
- public:
-  explicit Base(bool roofline) : roofline_(roofline) {}
-  int width() const override { return 0; }
-  double read(const LatencyQuery& query, std::span<float>) const override {
-    if (roofline_) return std::log(std::max(roofline_seconds(*query.leaves, *query.device), 1e-9));
-    const double flops = std::max(query.workload->flops, 1.0);
-    return std::log(flops / (std::max(query.device->peak_f32_gflops, 1.0) * 1e9));
-  }
-
- private:
-  bool roofline_;
-};
-
 // glibc gives large blocks back to the system as soon as they are free, and every step of training or
 // prediction asks for the same ones again: a fifth of the time.
 void keep_freed_memory() {
@@ -118,12 +103,11 @@ class NetModel final : public LatencyModel {
         if (auto added = batch.add(queries[i], design_.batch); !added.ok())
           return Error{added.error().code, "program " + std::to_string(i), added.error().reason};
       }
-      const Predicted predicted = predict_batch(*net_, batch, design_.batch, transform_, device_);
+      const std::vector<double> predicted = predict_batch(*net_, batch, design_.batch, transform_, device_);
       for (size_t i = 0; i < chunk.size(); ++i) {
         LatencyPrediction& one = out[chunk[i]];
-        one.seconds = to_seconds(predicted.log_seconds[i]);
+        one.seconds = to_seconds(predicted[i]);
         one.log_sigma = sigma_;
-        if (!predicted.log_sigma.empty()) one.log_sigma *= std::exp(predicted.log_sigma[i]);
       }
     }
     return out;
@@ -133,25 +117,23 @@ class NetModel final : public LatencyModel {
   NetDesign design_;
   std::shared_ptr<Net> net_;
   LabelTransform transform_;
-  double sigma_;  // of log(seconds); where the net predicts it, what that is multiplied by
+  double sigma_;  // of log(seconds)
   ModelCard card_;
   torch::Device device_ = compute_device();
 };
 
-// Of log(seconds) on the validation records; of a net that predicts it, the factor that makes it fit there.
-// 0: there are none.
+// Of log(seconds) on the validation records; 0: there are none.
 Result<double> calibrate(Net& net, Records& records, const LabelTransform& transform) {
   const std::vector<int64_t>& numbers = records.validation();
   if (numbers.empty()) return 0.0;
-  TS_ASSIGN_OR_RETURN(const Predicted predicted,
+  TS_ASSIGN_OR_RETURN(const std::vector<double> predicted,
                       predict_records(net, records, transform, numbers, compute_device()));
   // The quantile of a normal distribution's absolute value, as Evaluation::log_sigma has it: a few programs
   // that are far off do not make all others uncertain.
   std::vector<double> errors;
   for (size_t i = 0; i < numbers.size(); ++i) {
     const double truth = records.data().store->entry(numbers[i]).mean_seconds;
-    const double scale = predicted.log_sigma.empty() ? 1 : std::exp(-predicted.log_sigma[i]);
-    errors.push_back(std::abs(predicted.log_seconds[i] - std::log(truth)) * scale);
+    errors.push_back(std::abs(predicted[i] - std::log(truth)));
   }
   const size_t at =
       std::min(errors.size() - 1, static_cast<size_t>(0.6827 * static_cast<double>(errors.size())));
@@ -192,7 +174,7 @@ class NetTrainer final : public LatencyTrainer {
     TS_ASSIGN_OR_RETURN(const Records::Fit fit, records->fit(design.scaling, design.transform));
     const std::shared_ptr<Net> net = design.make_net(static_cast<int64_t>(card.devices.size()));
     initialize(*net, control.seed);
-    net->set_scaling(fit.rows, fit.steps, fit.inputs);
+    net->set_scaling(fit.rows, fit.steps);
     return finish(design, net, fit.labels, 0, std::move(card), *records, data, control, nullptr);
   }
 
@@ -295,9 +277,8 @@ class NetTrainer final : public LatencyTrainer {
 
 }  // namespace
 
-std::shared_ptr<const ProgramInputs> make_base(const std::string& name) {
-  if (name == "none") return nullptr;
-  return std::make_shared<Base>(name == "roofline");
+BaseKind base_kind(const std::string& name) {
+  return name == "flops" ? BaseKind::kFlops : name == "roofline" ? BaseKind::kRoofline : BaseKind::kNone;
 }
 
 std::unique_ptr<LatencyTrainer> make_net_trainer(const NetKind& kind, NetDesign design, Json parameters) {

@@ -132,8 +132,7 @@ Status Records::read(std::span<const int64_t> records, Batch& out) {
 }
 
 Result<Records::Fit> Records::fit(ScalingKind scaling, const std::string& transform, int64_t most) {
-  ColumnStatistics rows(feature::kPerStoreWidth), steps(options_.step_options.width()),
-      inputs(options_.inputs == nullptr ? 0 : options_.inputs->width());
+  ColumnStatistics rows(feature::kPerStoreWidth), steps(options_.step_options.width());
   std::vector<double> labels;
   const std::vector<int64_t> records = thinned(train_, most);
   Batch batch;
@@ -142,13 +141,11 @@ Result<Records::Fit> Records::fit(ScalingKind scaling, const std::string& transf
     TS_RETURN_IF_ERROR(read(std::span(records).subspan(at, std::min(kChunk, records.size() - at)), batch));
     rows.add(batch.rows);
     steps.add(batch.steps);
-    inputs.add(batch.inputs);
     for (size_t p = 0; p < batch.log_seconds.size(); ++p) {
       if (std::isfinite(batch.log_seconds[p])) labels.push_back(batch.log_seconds[p] - batch.base[p]);
     }
   }
-  return Fit{rows.scaling(scaling), steps.scaling(scaling), inputs.scaling(ScalingKind::kStandard),
-             LabelTransform::fit(transform, labels)};
+  return Fit{rows.scaling(scaling), steps.scaling(scaling), LabelTransform::fit(transform, labels)};
 }
 
 }  // namespace tensorsmith::learn::net

@@ -34,11 +34,10 @@ class Records {
   Status read_unlabelled(std::span<const int64_t> records, Batch& out);
 
   struct Fit {
-    ColumnScaling rows, steps, inputs;
+    ColumnScaling rows, steps;
     LabelTransform labels;  // of the measured programs
   };
-  // Statistics in one pass over the training records; over at most `most` of them, evenly chosen. inputs are
-  // standardized, the others scaled as said.
+  // Statistics in one pass over the training records; over at most `most` of them, evenly chosen.
   Result<Fit> fit(ScalingKind scaling, const std::string& transform, int64_t most = 500'000);
 
  private:

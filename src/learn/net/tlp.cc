@@ -40,16 +40,14 @@ class Tlp final : public Net {
       by_device.push_back(
           sum_by_program(head->as<torch::nn::Sequential>()->forward(x), input.steps).squeeze(1));
     const Tensor values = torch::stack(by_device, 1) / kStepScale;  // [programs, heads]
-    if (!by_device_) return {values.squeeze(1), Tensor(), hidden};
+    if (!by_device_) return {values.squeeze(1), hidden};
     // A device never seen gets the mean of all heads.
     const Tensor known = input.device.clamp_min(0).unsqueeze(1);
     const Tensor own = values.gather(1, known).squeeze(1);
-    return {torch::where(input.device >= 0, own, values.mean(1)), Tensor(), hidden};
+    return {torch::where(input.device >= 0, own, values.mean(1)), hidden};
   }
 
-  void set_scaling(const ColumnScaling&, const ColumnScaling& steps, const ColumnScaling&) override {
-    steps_->set(steps);
-  }
+  void set_scaling(const ColumnScaling&, const ColumnScaling& steps) override { steps_->set(steps); }
 
   void set_devices(const std::vector<int64_t>& from) override {
     if (!by_device_) return;
@@ -106,7 +104,7 @@ Result<NetDesign> tlp_design(bool by_device, const nlohmann::json& given, nlohma
   out.batch.rows = RowKind::kNone;
   out.batch.steps = true;
   out.batch.step_options = steps;
-  out.batch.inputs = make_base(base);
+  out.batch.base = base_kind(base);
   out.scaling = ScalingKind::kStandard;
   out.make_net = [=](int64_t devices) -> std::shared_ptr<Net> {
     return std::make_shared<Tlp>(steps, sizes, by_device ? devices : 0);

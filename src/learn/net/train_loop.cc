@@ -99,32 +99,25 @@ torch::Device compute_device() {
   return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
 }
 
-Predicted predict_batch(Net& net, const Batch& batch, const BatchOptions& options,
-                        const LabelTransform& transform, torch::Device device) {
+std::vector<double> predict_batch(Net& net, const Batch& batch, const BatchOptions& options,
+                                  const LabelTransform& transform, torch::Device device) {
   const torch::NoGradGuard no_gradients;
   const NetOutput output = net.forward(NetInput::create(batch, options, device));
-  const auto list = [](const Tensor& x) {
-    const Tensor plain = x.to(torch::kCPU).to(torch::kFloat64).contiguous();
-    return std::vector<double>(plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel());
-  };
-  Predicted out;
-  out.log_seconds = list(output.value);
-  for (size_t p = 0; p < out.log_seconds.size(); ++p)
-    out.log_seconds[p] = transform.decode(out.log_seconds[p]) + batch.base[p];
-  if (output.log_sigma.defined()) out.log_sigma = list(output.log_sigma);
+  const Tensor plain = output.value.to(torch::kCPU).to(torch::kFloat64).contiguous();
+  std::vector<double> out(plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel());
+  for (size_t p = 0; p < out.size(); ++p) out[p] = transform.decode(out[p]) + batch.base[p];
   return out;
 }
 
-Result<Predicted> predict_records(Net& net, Records& records, const LabelTransform& transform,
-                                  std::span<const int64_t> numbers, torch::Device device) {
-  Predicted out;
+Result<std::vector<double>> predict_records(Net& net, Records& records, const LabelTransform& transform,
+                                            std::span<const int64_t> numbers, torch::Device device) {
+  std::vector<double> out;
   Batch batch;
   for (size_t at = 0; at < numbers.size(); at += kPredictBatch) {
     TS_RETURN_IF_ERROR(
         records.read_unlabelled(numbers.subspan(at, std::min(kPredictBatch, numbers.size() - at)), batch));
-    const Predicted part = predict_batch(net, batch, records.options(), transform, device);
-    out.log_seconds.insert(out.log_seconds.end(), part.log_seconds.begin(), part.log_seconds.end());
-    out.log_sigma.insert(out.log_sigma.end(), part.log_sigma.begin(), part.log_sigma.end());
+    const std::vector<double> part = predict_batch(net, batch, records.options(), transform, device);
+    out.insert(out.end(), part.begin(), part.end());
   }
   return out;
 }
@@ -245,14 +238,14 @@ class Training {
     progress.validation_loss = std::nan("");
     if (truth_.empty()) return {};
     net_.eval();
-    TS_ASSIGN_OR_RETURN(const Predicted predicted,
+    TS_ASSIGN_OR_RETURN(const std::vector<double> predicted,
                         predict_records(net_, records_, transform_, records_.validation(), device_));
     double error = 0;
     if (options_.loss.ranks_only()) {
-      error = wrong_pairs(truth_, predicted.log_seconds, task_);
+      error = wrong_pairs(truth_, predicted, task_);
     } else {
       for (size_t i = 0; i < truth_.size(); ++i) {
-        const double relative = std::abs(std::expm1(predicted.log_seconds[i] - truth_[i]));
+        const double relative = std::abs(std::expm1(predicted[i] - truth_[i]));
         error += std::isfinite(relative) ? std::min(relative, kMostError) : kMostError;
       }
       error /= static_cast<double>(truth_.size());

@@ -45,15 +45,13 @@ inline constexpr double kMostError = 10;
 // The device that nets run on: CUDA where torch has it.
 torch::Device compute_device();
 
-// log(seconds) and log_sigma of records in their order, in batches of kPredictBatch.
+// log(seconds) of a batch's programs.
+std::vector<double> predict_batch(Net& net, const Batch& batch, const BatchOptions& options,
+                                  const LabelTransform& transform, torch::Device device);
+// log(seconds) of records in their order, in batches of kPredictBatch.
 inline constexpr size_t kPredictBatch = 512;
-struct Predicted {
-  std::vector<double> log_seconds, log_sigma;  // log_sigma: empty if the net does not know
-};
-Predicted predict_batch(Net& net, const Batch& batch, const BatchOptions& options,
-                        const LabelTransform& transform, torch::Device device);
-Result<Predicted> predict_records(Net& net, Records& records, const LabelTransform& transform,
-                                  std::span<const int64_t> numbers, torch::Device device);
+Result<std::vector<double>> predict_records(Net& net, Records& records, const LabelTransform& transform,
+                                            std::span<const int64_t> numbers, torch::Device device);
 
 // Trains the net, which is on the device. The same data, options, seed and number of threads give the same
 // weights, also if training is stopped (kCancelled) and goes on from its checkpoint. Losses that are not
