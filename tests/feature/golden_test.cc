@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -99,9 +100,11 @@ struct Tally {
 };
 
 TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << kData << " is absent";
   std::ifstream file(kData + "workloads.json");
+  ASSERT_TRUE(file) << kData << "workloads.json";
   auto reader = record::LineReader::open(kData + "features.golden.jsonl.zst", size_t{1} << 24);
-  if (!file || !reader.ok()) GTEST_SKIP() << "no records of others at " << kData;
+  ASSERT_TRUE(reader.ok()) << reader.error().message();
   const Json workloads = Json::parse(file);
   const char* verbose = std::getenv("TENSORSMITH_VERBOSE");
   const int64_t to_show = verbose != nullptr ? std::atoi(verbose) : 0;

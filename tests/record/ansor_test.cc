@@ -123,8 +123,9 @@ TEST(AnsorWorkloadsTest, SplitsTellOpenExtents) {
 }
 
 TEST(AnsorWorkloadsTest, RecordsOfFourDevicesReplay) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << kData << " is absent";
   const auto workloads = AnsorWorkloads::load(kData + "workloads.json");
-  if (!workloads.ok()) GTEST_SKIP() << "no records of others at " << kData;
+  ASSERT_TRUE(workloads.ok()) << workloads.error().message();
   for (const char* name : {"v100", "k80", "mi50", "xeon8358"}) {
     auto reader = LineReader::open(kData + name + ".jsonl.zst", size_t{1} << 24);
     ASSERT_TRUE(reader.ok()) << reader.error().message();
