@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 
 #include "record/jsonl.h"
@@ -464,6 +465,14 @@ Result<std::unique_ptr<Database>> open_with(const std::string& path, int flags) 
 }
 
 }  // namespace
+
+bool is_database_file(const std::string& path) {
+  // SQLite's file format, section 1.3.1: 16 bytes with the closing zero.
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  std::string begin(kMagic.size(), '\0');
+  std::ifstream in(path, std::ios::binary);
+  return in.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kMagic;
+}
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
   return open_with(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);

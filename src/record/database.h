@@ -80,4 +80,7 @@ class Database {
   virtual Result<ImportReport> import_jsonl(const std::string& path) = 0;
 };
 
+// Whether the file is there and begins as every database does, whatever its version.
+bool is_database_file(const std::string& path);
+
 }  // namespace tensorsmith::record

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "learn/dataset/import.h"
 #include "learn/dataset/split.h"
+#include "record/database.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/model_data.h"
@@ -58,7 +59,14 @@ Status import(const ImportCommand& command) {
     };
   }
   std::vector<learn::ImportFile> files;
-  for (const std::string& file : command.files) files.push_back(import_file(file));
+  for (const std::string& file : command.files) {
+    files.push_back(import_file(file));
+    if (!command.workloads.empty() && record::is_database_file(files.back().path))
+      return Error{
+          ErrorCode::kInvalidArgument, files.back().path,
+          "is a record database, and --workloads says that the files are Ansor records; make a store of "
+          "each sort"};
+  }
   const auto report = command.workloads.empty()
                           ? learn::import_databases(command.files, command.output, options)
                           : learn::import_ansor(files, command.workloads, command.output, options);

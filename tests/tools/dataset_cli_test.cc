@@ -94,6 +94,13 @@ TEST_F(DatasetCli, ErrorsAreOneLine) {
   EXPECT_EQ(schema.exit_code, 1);
   EXPECT_NE(schema.err.find("--schema"), std::string::npos);
   EXPECT_EQ(run_cli({"dataset", "import", cpu_, "--workloads", cpu_, "-o", store_}).exit_code, 1);
+  // A database is no file of records.
+  const std::string database = folder_.file("own.db");
+  std::ofstream(database, std::ios::binary) << std::string("SQLite format 3\0", 16);
+  const CliResult mixed =
+      run_cli({"dataset", "import", cpu_, database, "--workloads", workloads_, "-o", store_});
+  EXPECT_EQ(mixed.exit_code, 1);
+  EXPECT_NE(mixed.err.find("own.db: is a record database"), std::string::npos) << mixed.err;
   EXPECT_FALSE(std::filesystem::exists(store_));
 }
 
