@@ -7,29 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "feature/per_store.h"
 #include "record/ansor/workloads.h"
 #include "record/line_reader.h"
-
-namespace {
+#include "report.h"
 
 using namespace tensorsmith;
-
-// The best of several rounds.
-void report(const char* what, size_t count, const std::function<void()>& run) {
-  const SystemClock clock;
-  double best = 1e9;
-  for (int round = 0; round < 5; ++round) {
-    const double start = clock.monotonic_seconds();
-    run();
-    best = std::min(best, clock.monotonic_seconds() - start);
-  }
-  std::printf("%-36s %9.2f us each %10.0f /s\n", what, best / static_cast<double>(count) * 1e6,
-              static_cast<double>(count) / best);
-}
-
-}  // namespace
+using bench::report;
 
 int main(int argc, char** argv) {
   if (argc < 3) {

@@ -5,32 +5,17 @@
 #include <functional>
 #include <vector>
 
-#include "base/clock.h"
 #include "feature/per_store.h"
 #include "learn/analytic/draft_model.h"
 #include "learn/cost_model.h"
 #include "lower/lower.h"
+#include "report.h"
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 #include "target/target.h"
 
-namespace {
-
 using namespace tensorsmith;
-
-void report(const char* what, size_t count, const std::function<void()>& run) {
-  const SystemClock clock;
-  double best = 1e9;
-  for (int round = 0; round < 7; ++round) {
-    const double start = clock.monotonic_seconds();
-    run();
-    best = std::min(best, clock.monotonic_seconds() - start);
-  }
-  std::printf("%-36s %9.2f us each %10.0f /s\n", what, best / static_cast<double>(count) * 1e6,
-              static_cast<double>(count) / best);
-}
-
-}  // namespace
+using bench::report;
 
 int main() {
   test::standard::Conv2d shape;
