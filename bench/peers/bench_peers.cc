@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -134,11 +135,26 @@ struct Contender {
   PeerKernel* peer = nullptr;  // null: Tensorsmith
 };
 
+// Waits until no other thread of this process computes: libgomp's teams spin for 8 ms after their last work,
+// and would take half a processor from whoever is timed next.
+void wait_for_idle_threads() {
+  const auto processor_time = [] {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  constexpr double kWindow = 1e-3;  // s
+  for (int i = 0; i < 300; ++i) {
+    const double before = processor_time();
+    std::this_thread::sleep_for(std::chrono::duration<double>(kWindow));
+    if (processor_time() - before < 0.1 * kWindow) return;
+  }
+}
+
 // Median seconds of a run over a slice of time, after runs that wake the engine's threads and fill the
 // caches.
 double time_slice(const Contender& contender, double seconds) {
-  // Threads of the engine before this one may still spin.
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  wait_for_idle_threads();
   if (contender.peer != nullptr) contender.peer->begin();
   contender.run();
   contender.run();

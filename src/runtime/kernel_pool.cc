@@ -1,6 +1,7 @@
 #include "runtime/kernel_pool.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,7 +94,6 @@ struct KernelPool::State {
   int32_t ranges = 0;
 
   alignas(128) std::atomic<uint32_t> epoch{0};
-  std::atomic<int> caller_processor{-1};
   std::atomic<bool> stopping{false};
   alignas(128) std::atomic<uint32_t> pending{0};  // pieces of the job not finished
   std::atomic<bool> caller_sleeps{false};
@@ -103,6 +103,8 @@ struct KernelPool::State {
   std::vector<Slot> slots;
   std::vector<std::thread> workers;
   std::chrono::nanoseconds spin{0};
+  cpu_set_t allowed;           // processors that the pool was made on
+  int cleared_processor = -1;  // that the workers keep off; the busy caller's
 
   explicit State(size_t num_threads) : slots(num_threads) {}
 
@@ -153,20 +155,21 @@ struct KernelPool::State {
     for (int32_t i = 0; i < threads; ++i) run_slot((thread + i) % threads, job, thread);
   }
 
-  // The system likes to wake a thread where its waker runs. A worker there would stop the caller each time it
-  // runs or spins, and would never be moved: it leaves, and keeps off that processor until it meets the
-  // caller again.
-  void leave_callers_processor(const cpu_set_t& allowed) const {
-    const int processor = caller_processor.load(std::memory_order_relaxed);
-    if (processor < 0 || processor >= CPU_SETSIZE || sched_getcpu() != processor) return;
+  // The system likes to wake a thread where its waker runs, or moves the caller to where a worker sleeps. A
+  // worker there could not start before the caller is interrupted, some milliseconds later, and would never
+  // be moved: the caller, who alone is sure to run, sends all workers to the other processors.
+  void clear_callers_processor() {
+    const int processor = sched_getcpu();
+    if (processor == cleared_processor || spin.count() == 0) return;
+    cleared_processor = processor;
     cpu_set_t others = allowed;
-    CPU_CLR(processor, &others);
-    if (CPU_COUNT(&others) > 0) sched_setaffinity(0, sizeof others, &others);
+    if (processor >= 0 && processor < CPU_SETSIZE) CPU_CLR(processor, &others);
+    if (CPU_COUNT(&others) == 0) return;
+    for (std::thread& worker : workers)
+      pthread_setaffinity_np(worker.native_handle(), sizeof others, &others);
   }
 
   void run_worker(int32_t thread) {
-    cpu_set_t allowed;
-    const bool movable = spin.count() > 0 && sched_getaffinity(0, sizeof allowed, &allowed) == 0;
     uint32_t seen = 0;
     for (;;) {
       uint32_t now = seen;
@@ -179,7 +182,6 @@ struct KernelPool::State {
       }
       seen = now;
       if (stopping.load(std::memory_order_acquire)) return;
-      if (movable) leave_callers_processor(allowed);
       run_job(seen, thread);
     }
   }
@@ -193,7 +195,11 @@ struct KernelPool::State {
 KernelPool::KernelPool(int num_threads) {
   TS_CHECK(num_threads >= 1, "KernelPool needs at least one thread");
   state_ = std::make_unique<State>(static_cast<size_t>(num_threads));
-  if (num_threads <= available_processors()) state_->spin = kSpin;
+  CPU_ZERO(&state_->allowed);
+  if (num_threads <= available_processors() &&
+      sched_getaffinity(0, sizeof state_->allowed, &state_->allowed) == 0) {
+    state_->spin = kSpin;
+  }
   state_->workers.reserve(static_cast<size_t>(num_threads) - 1);
   try {
     for (int t = 1; t < num_threads; ++t)
@@ -227,7 +233,7 @@ void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* clo
   s.closure = closure;
   s.n = n;
   s.ranges = static_cast<int32_t>(std::min<int64_t>(n, threads));
-  s.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
+  s.clear_callers_processor();
   const uint32_t job = s.epoch.load(std::memory_order_relaxed) + 1;
   int64_t pieces = 0;
   for (int32_t t = 0; t < s.ranges; ++t) pieces += State::pieces_of(s.range_of(t));

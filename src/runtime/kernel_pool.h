@@ -16,8 +16,8 @@ namespace tensorsmith::runtime {
 // parallel_for splits [0, n) into min(n, num_threads) contiguous ranges, sizes differing by at most one, and
 // each of them into a few pieces. Thread t starts with the pieces of range t, so that equal loops find their
 // data in the same caches, and goes on with what is left of the others': a worker that the system does not
-// schedule delays the loop by no more than the piece it runs. A worker that finds itself on the caller's
-// processor moves to another one of those it was started with.
+// schedule delays the loop by no more than the piece it runs. Workers are kept off the caller's processor, on
+// the others of those that the pool was made on.
 //
 // A call from inside a body, or while another thread's call runs, is executed inline by the calling thread.
 // Bodies must not throw.
