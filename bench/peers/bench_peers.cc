@@ -151,13 +151,14 @@ void wait_for_idle_threads() {
   }
 }
 
-// Median seconds of a run over a slice of time, after runs that wake the engine's threads and fill the
-// caches.
+// Median seconds of a run over a slice of time, after as many runs again that wake the engine's threads and
+// fill the caches: a virtual processor that slept is slow for some milliseconds.
 double time_slice(const Contender& contender, double seconds) {
   wait_for_idle_threads();
   if (contender.peer != nullptr) contender.peer->begin();
-  contender.run();
-  contender.run();
+  const double warm = now() + std::max(seconds, 0.01);
+  do contender.run();
+  while (now() < warm);
   std::vector<double> times;
   const double end = now() + seconds;
   do {
