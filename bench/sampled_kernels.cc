@@ -1,0 +1,235 @@
+#include "sampled_kernels.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/llvm/codegen.h"
+#include "lower/lower.h"
+#include "space/design_space.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::bench {
+namespace {
+
+struct Operator {
+  std::string name;
+  ir::Workload workload;
+};
+
+std::vector<Operator> operators() {
+  using test::standard::conv2d_bias_relu;
+  return {{"conv3x3", conv2d_bias_relu({.h = 56, .w = 56, .ci = 64, .co = 64})},
+          {"conv1x1", conv2d_bias_relu({.h = 56, .w = 56, .ci = 64, .co = 256, .kh = 1, .kw = 1, .pad = 0})},
+          {"conv3x3_14", conv2d_bias_relu({.h = 14, .w = 14, .ci = 256, .co = 256})},
+          {"matmul", test::standard::matmul(512, 512, 512)},
+          {"dense", test::standard::dense_bias_relu(128, 512, 512)},
+          {"depthwise", test::standard::depthwise_conv2d({.h = 56, .w = 56, .ci = 96})}};
+}
+
+struct Options {
+  std::vector<std::string> names;
+  int samples = 24;
+  uint64_t seed = 1;
+  std::string save;
+  std::string against;
+};
+
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+Result<ir::Program> program_of(const space::DesignSpace& space, const space::Candidate& candidate) {
+  TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidate));
+  TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
+  TS_ASSIGN_OR_RETURN(const lower::LoweredProgram lowered, lower::lower(schedule));
+  return lowered.program;
+}
+
+// An object file with the sizes that its kernel asks for in front.
+Status save(const std::string& path, const codegen::CompiledKernel& kernel) {
+  std::ofstream out(path, std::ios::binary);
+  out << kernel.shared_workspace_bytes << " " << kernel.thread_workspace_bytes << "\n";
+  out.write(kernel.object.data(), static_cast<std::streamsize>(kernel.object.size()));
+  if (!out.flush()) return Error{ErrorCode::kIo, path, "cannot be written"};
+  return {};
+}
+
+Result<codegen::CompiledKernel> restore(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  codegen::CompiledKernel kernel;
+  kernel.symbol = codegen::CodegenOptions().symbol;
+  if (!(in >> kernel.shared_workspace_bytes >> kernel.thread_workspace_bytes) || in.get() != '\n')
+    return Error{ErrorCode::kNotFound, path, "no saved kernel; run another build with --save first"};
+  kernel.object.assign(std::istreambuf_iterator<char>(in), {});
+  return kernel;
+}
+
+// A kernel with buffers of its own program's sizes.
+class Runner {
+ public:
+  Runner(const ir::Program& program, const codegen::CompiledKernel& kernel,
+         std::unique_ptr<codegen::LoadedKernel> loaded)
+      : loaded_(std::move(loaded)) {
+    for (const auto* list : {&program.inputs, &program.outputs})
+      for (const ir::Buffer& b : *list) buffers_.push_back(block(b->num_elements() * ir::bytes_of(b->dtype)));
+    context_.shared_workspace = block(kernel.shared_workspace_bytes);
+    context_.thread_workspace = block(kernel.thread_workspace_bytes);
+    context_.num_threads = 1;
+  }
+
+  double seconds() {
+    const auto start = std::chrono::steady_clock::now();
+    loaded_->function()(&context_, buffers_.data());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  void* block(int64_t bytes) {
+    const auto size = static_cast<size_t>((bytes + 4096) / 4096 * 4096);
+    blocks_.emplace_back(static_cast<float*>(std::aligned_alloc(4096, size)), &std::free);
+    std::fill_n(blocks_.back().get(), size / 4, 0.25F);
+    return blocks_.back().get();
+  }
+
+  std::unique_ptr<codegen::LoadedKernel> loaded_;
+  std::vector<std::unique_ptr<float, void (*)(void*)>> blocks_;
+  std::vector<void*> buffers_;
+  TensorsmithKernelContext context_{};
+};
+
+// Fastest runs of both, in turn: at least 10 rounds, more of short kernels.
+std::pair<double, double> race(Runner& ours, Runner& theirs) {
+  double a = 1e9, b = 1e9, spent = 0;
+  for (int round = 0; round < 200 && (round < 10 || spent < 0.15); ++round) {
+    const bool first = round % 2 == 0;
+    const double x = (first ? ours : theirs).seconds(), y = (first ? theirs : ours).seconds();
+    a = std::min(a, first ? x : y);
+    b = std::min(b, first ? y : x);
+    spent += x + y;
+  }
+  return {a, b};
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double geometric_mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += std::log(v);
+  return values.empty() ? 0 : std::exp(sum / static_cast<double>(values.size()));
+}
+
+Status run_operator(const Operator& op, const target::Device& device, const Options& options) {
+  TS_ASSIGN_OR_RETURN(const space::DesignSpace space,
+                      space::DesignSpace::build(op.workload, device, {.threads = device.cores}));
+  // What is made once a process and thread is no candidate's.
+  TS_ASSIGN_OR_RETURN(const ir::Program warm_up, program_of(space, space.default_candidate()));
+  TS_RETURN_IF_ERROR(codegen::compile(warm_up, device, {}));
+
+  Rng rng(options.seed);
+  std::vector<double> milliseconds, kilobytes;
+  std::vector<std::pair<double, double>> raced;  // seconds of the other build's kernel, ratio
+  int failed = 0;
+  for (int s = 0; s < options.samples; ++s) {
+    const auto program = program_of(space, space.sample(rng));
+    if (!program.ok()) {
+      ++failed;
+      continue;
+    }
+    const double start = cpu_seconds();
+    TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel, codegen::compile(*program, device, {}));
+    milliseconds.push_back(1e3 * (cpu_seconds() - start));
+    kilobytes.push_back(1e-3 * static_cast<double>(kernel.object.size()));
+    const std::string file = "/" + op.name + "-" + std::to_string(s) + ".kernel";
+    if (!options.save.empty()) TS_RETURN_IF_ERROR(save(options.save + file, kernel));
+    if (options.against.empty()) continue;
+    TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel other, restore(options.against + file));
+    TS_ASSIGN_OR_RETURN(auto ours, codegen::LoadedKernel::load(kernel.object, kernel.symbol));
+    TS_ASSIGN_OR_RETURN(auto theirs, codegen::LoadedKernel::load(other.object, other.symbol));
+    Runner a(*program, kernel, std::move(ours)), b(*program, other, std::move(theirs));
+    const auto [x, y] = race(a, b);
+    raced.emplace_back(y, x / y);
+  }
+  std::printf("%-12s %7.2f %7.2f %7.2f %8.1f %6d", op.name.c_str(), median(milliseconds),
+              std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0) /
+                  static_cast<double>(std::max<size_t>(milliseconds.size(), 1)),
+              *std::max_element(milliseconds.begin(), milliseconds.end()), median(kilobytes), failed);
+  if (!raced.empty()) {
+    std::sort(raced.begin(), raced.end());
+    std::vector<double> all, fast;
+    for (const auto& [seconds, ratio] : raced) all.push_back(ratio);
+    fast.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>((all.size() + 4) / 5));
+    std::printf("   %.3f %.3f (%.2f .. %.2f)   %.3f %.3f   %.3f", geometric_mean(all), median(all),
+                *std::min_element(all.begin(), all.end()), *std::max_element(all.begin(), all.end()),
+                geometric_mean(fast), median(fast), all.front());
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+  return {};
+}
+
+}  // namespace
+
+int run_sampled(int argc, char** argv) {
+  Options options;
+  for (int a = 0; a < argc; ++a) {
+    const std::string word = argv[a];
+    const char* value = word.starts_with("--") && a + 1 < argc ? argv[++a] : nullptr;
+    if (!word.starts_with("--")) {
+      options.names.push_back(word);
+    } else if (word == "--samples" && value != nullptr && std::atoi(value) > 0) {
+      options.samples = std::atoi(value);
+    } else if (word == "--seed" && value != nullptr) {
+      options.seed = std::strtoull(value, nullptr, 10);
+    } else if (word == "--save" && value != nullptr) {
+      options.save = value;
+    } else if (word == "--against" && value != nullptr) {
+      options.against = value;
+    } else {
+      std::fprintf(stderr,
+                   "usage: bench_codegen sampled [OPERATOR...] [--samples N] [--seed S] [--save DIR] "
+                   "[--against DIR]\n");
+      return 2;
+    }
+  }
+  const auto device = target::find_device("local:threads=1");
+  if (!device.ok()) {
+    std::fprintf(stderr, "%s\n", device.error().message().c_str());
+    return 1;
+  }
+  if (!options.save.empty()) std::filesystem::create_directories(options.save);
+  std::printf("%-12s %7s %7s %7s %8s %6s", "operator", "median", "mean", "max ms", "kB", "failed");
+  if (!options.against.empty())
+    std::printf("   run time by the other's: mean median (range)   fastest fifth: mean median   fastest");
+  std::printf("\n");
+  for (const Operator& op : operators()) {
+    if (!options.names.empty() &&
+        std::find(options.names.begin(), options.names.end(), op.name) == options.names.end())
+      continue;
+    const Status status = run_operator(op, *device, options);
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s: %s\n", op.name.c_str(), status.error().message().c_str());
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace tensorsmith::bench
