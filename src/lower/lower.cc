@@ -36,13 +36,8 @@ std::vector<int64_t> layout_shape(const sched::Layout& layout) {
   return shape;
 }
 
-// The root axis whose innermost part is vectorized, -1 if none.
-int vectorized_axis(const sched::Stage& stage) {
-  int iterator = -1;
-  for (int leaf : stage.leaves) {
-    if (stage.iterators[static_cast<size_t>(leaf)].annotation == sched::Annotation::kVectorize)
-      iterator = leaf;
-  }
+// The root axis whose innermost part an iterator is, -1 if it is none's.
+int axis_of_innermost(const sched::Stage& stage, int iterator) {
   for (size_t r = stage.relations.size(); iterator >= 0 && r-- > 0;) {
     const auto* split = std::get_if<sched::SplitRelation>(&stage.relations[r]);
     if (split == nullptr) {
@@ -56,13 +51,31 @@ int vectorized_axis(const sched::Stage& stage) {
   return iterator;
 }
 
+// Vectors beside each other: the loop right around the vectorized one is unrolled and runs along the
+// innermost axis. Such a stage is transposed in registers and stored in rows.
+bool stores_transposed(const sched::Stage& stage, size_t vector_leaf, const std::vector<int64_t>& shape) {
+  if (vector_leaf == 0 || stage.op->has_reduction()) return false;
+  const int around = stage.leaves[vector_leaf - 1];
+  if (stage.iterators[static_cast<size_t>(around)].annotation != sched::Annotation::kUnroll) return false;
+  const int axis = axis_of_innermost(stage, around);
+  return axis >= 0 && static_cast<size_t>(axis) < shape.size() &&
+         std::all_of(shape.begin() + axis + 1, shape.end(), [](int64_t n) { return n == 1; });
+}
+
 // A local tile is private to the schedule, so its storage follows its use: the axis along which it is
-// computed in vectors is innermost, that vectors of it are contiguous. Empty: row-major already is that.
+// computed in vectors is innermost, that vectors of it are contiguous. Empty: row-major already is that, or
+// the schedule asks for rows.
 std::vector<int64_t> tile_strides(const sched::Stage& stage, const std::vector<int64_t>& shape) {
-  const int axis = vectorized_axis(stage);
+  size_t leaf = stage.leaves.size();
+  while (leaf > 0 && stage.iterators[static_cast<size_t>(stage.leaves[leaf - 1])].annotation !=
+                         sched::Annotation::kVectorize)
+    --leaf;
+  if (leaf == 0) return {};
+  const int axis = axis_of_innermost(stage, stage.leaves[--leaf]);
   if (axis < 0 || static_cast<size_t>(axis) >= shape.size()) return {};
   const auto v = static_cast<size_t>(axis);
-  if (shape[v] <= 1 || std::all_of(shape.begin() + axis + 1, shape.end(), [](int64_t n) { return n == 1; }))
+  if (shape[v] <= 1 || std::all_of(shape.begin() + axis + 1, shape.end(), [](int64_t n) { return n == 1; }) ||
+      stores_transposed(stage, leaf, shape))
     return {};
   std::vector<int64_t> strides(shape.size());
   strides[v] = 1;

@@ -166,8 +166,8 @@ TEST(Program, StridedLoadsAtNeighbouringPlaces) {
 // some lanes do not read, and sums that must not be mistaken for it.
 TEST(Program, RowsStoredAsColumns) {
   const Var y("y"), u("u"), v("v");
-  for (const int64_t rows : {2, 3, 4, 7, 8, 14, 16, 17})
-    for (const int64_t lanes : {2, 4, 5, 8, 15, 16}) {
+  for (const int64_t rows : {2, 3, 4, 7, 8, 11, 14, 16, 17})
+    for (const int64_t lanes : {2, 4, 5, 8, 11, 14, 15, 16}) {
       const Buffer x = make_buffer("X", DType::kF32, {3, rows, lanes});
       const Buffer out = make_buffer("Y", DType::kF32, {3, lanes, rows});
       const Expr inside = Expr(v) >= Expr(1) && Expr(y) < Expr(2);

@@ -132,6 +132,12 @@ TEST(LowerGolden, Storage) {
   expect_program("storage_aligned", test::small::matmul(6, 16, 5, true), {StorageAlign{2, 0, 32, 4}});
   expect_program("intermediate_packed", test::small::matmul(6, 20, 5, true),
                  {PackLayout{2, {{1, 8, 3}, {0, 1, 6}, {1, 1, 8}}}});
+  // Vectors of channels are contiguous, unless the loop around them runs along rows and asks for whole rows.
+  const ir::Workload w = test::small::conv2d(3, 6, 4, 3, 1, 1);
+  std::vector<Step> steps = {Reorder{3, {0, 2, 3, 1}}, Annotate{3, 3, Annotation::kVectorize}};
+  expect_program("stored_in_vectors", w, steps);
+  steps.push_back(Annotate{3, 2, Annotation::kUnroll});
+  expect_program("stored_in_rows", w, steps);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ Result<CompiledKernel> compile(const ir::Program& program, const target::Device&
   optimize(*built.module, *built.machine);
   CompiledKernel kernel;
   kernel.symbol = options.symbol;
-  kernel.object = emit_code(*built.module, *built.machine, /*assembly=*/false);
+  kernel.object = emit_object(*built.module, *built.machine);
   kernel.shared_workspace_bytes = built.shared_bytes;
   kernel.thread_workspace_bytes = built.thread_bytes;
   kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -102,7 +102,7 @@ Result<std::string> emit_assembly(const ir::Program& program, const target::Devi
                                   const CodegenOptions& options) {
   TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
   optimize(*built.module, *built.machine);
-  const std::vector<char> text = emit_code(*built.module, *built.machine, /*assembly=*/true);
+  const std::vector<char> text = emit_text(*built.module, *built.machine);
   return std::string(text.begin(), text.end());
 }
 

@@ -25,6 +25,8 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/llvm/split_blocks.h"
+
 namespace tensorsmith::codegen {
 namespace {
 
@@ -103,15 +105,64 @@ struct Pipeline {
   }
 };
 
+// From LLVM IR to an object file or to assembly text. Making these passes costs more than running them over a
+// small kernel, and LLVM lets them run over one module after another.
+class Backend {
+ public:
+  // As TargetMachine::addPassesToEmitFile does, without the schedulers: their dependence graphs are quadratic
+  // in the loads and stores of a block, which unrolled code has hundreds of, and they gain nothing: the code
+  // is emitted in a good order, and out-of-order processors make their own.
+  Backend(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(bytes_) {
+    auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
+    auto* info = new llvm::MachineModuleInfoWrapperPass(&target);
+    llvm::TargetPassConfig* config = target.createPassConfig(passes_);
+    config->setDisableVerify(true);
+    config->disablePass(&llvm::MachineSchedulerID);
+    config->disablePass(&llvm::PostRASchedulerID);
+    config->disablePass(&llvm::PostMachineSchedulerID);
+    // The last pass over LLVM IR, by the kind of any of its instances.
+    static const void* const prepare =
+        std::unique_ptr<llvm::Pass>(llvm::createCodeGenPrepareLegacyPass())->getPassID();
+    config->insertPass(prepare, create_split_blocks_pass());
+    passes_.add(config);
+    passes_.add(info);
+    const bool unsupported = config->addISelPasses();
+    TS_CHECK(!unsupported, "LLVM cannot select instructions for this machine");
+    config->addMachinePasses();
+    config->setInitialized();
+    const bool printed = !target.addAsmPrinter(passes_, stream_, nullptr, type, info->getMMI().getContext());
+    TS_CHECK(printed, "LLVM cannot emit this file type");
+    passes_.add(llvm::createFreeMachineFunctionPass());
+  }
+
+  std::vector<char> run(llvm::Module& module) {
+    bytes_.clear();
+    passes_.run(module);
+    return {bytes_.begin(), bytes_.end()};
+  }
+
+ private:
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream stream_;
+  llvm::legacy::PassManager passes_;
+};
+
 struct Machine {
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<Pipeline> pipeline;
+  std::unique_ptr<Backend> objects;
 };
 
 // LLVM's machines and analyses are not thread-safe, and making them takes milliseconds.
 std::map<std::string, Machine>& machines_of_thread() {
   thread_local std::map<std::string, Machine> machines;
   return machines;
+}
+
+Machine& kept(const llvm::TargetMachine& machine) {
+  for (auto& [key, made] : machines_of_thread())
+    if (made.machine.get() == &machine) return made;
+  throw_internal_error(__FILE__, __LINE__, "a machine of another thread");
 }
 
 std::string joined_features(const target::Device& device) {
@@ -164,44 +215,18 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
                                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   TS_CHECK(made.machine != nullptr, "LLVM made no target machine for " + key);
   made.pipeline = std::make_unique<Pipeline>(*made.machine);
+  made.objects = std::make_unique<Backend>(*made.machine, llvm::CodeGenFileType::ObjectFile);
   return machines.emplace(key, std::move(made)).first->second.machine.get();
 }
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
-  for (auto& [key, made] : machines_of_thread()) {
-    if (made.machine.get() != &machine) continue;
-    made.pipeline->run(module);
-    return;
-  }
-  throw_internal_error(__FILE__, __LINE__, "optimize: a machine of another thread");
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) { kept(machine).pipeline->run(module); }
+
+std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  return kept(machine).objects->run(module);
 }
 
-std::vector<char> emit_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  // As TargetMachine::addPassesToEmitFile does, without the schedulers: their dependence graphs are quadratic
-  // in the loads and stores of a block, which unrolled code has hundreds of, and they gain nothing: the code
-  // is emitted in a good order, and out-of-order processors make their own.
-  auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
-  llvm::legacy::PassManager passes;
-  auto* info = new llvm::MachineModuleInfoWrapperPass(&target);
-  llvm::TargetPassConfig* config = target.createPassConfig(passes);
-  config->setDisableVerify(true);
-  config->disablePass(&llvm::MachineSchedulerID);
-  config->disablePass(&llvm::PostRASchedulerID);
-  config->disablePass(&llvm::PostMachineSchedulerID);
-  passes.add(config);
-  passes.add(info);
-  const bool unsupported = config->addISelPasses();
-  TS_CHECK(!unsupported, "LLVM cannot select instructions for this machine");
-  config->addMachinePasses();
-  config->setInitialized();
-  const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  const bool printed = !target.addAsmPrinter(passes, stream, nullptr, type, info->getMMI().getContext());
-  TS_CHECK(printed, "LLVM cannot emit this file type");
-  passes.add(llvm::createFreeMachineFunctionPass());
-  passes.run(module);
-  return {bytes.begin(), bytes.end()};
+std::vector<char> emit_text(llvm::Module& module, llvm::TargetMachine& machine) {
+  return Backend(machine, llvm::CodeGenFileType::AssemblyFile).run(module);
 }
 
 }  // namespace tensorsmith::codegen

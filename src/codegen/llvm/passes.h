@@ -22,7 +22,8 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device);
 // memset.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine);
 
-// An object file, or assembly text.
-std::vector<char> emit_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly);
+// An object file, assembly text.
+std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine);
+std::vector<char> emit_text(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace tensorsmith::codegen

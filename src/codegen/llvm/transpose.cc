@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/split_blocks.h"
 #include "ir/analysis.h"
 
 namespace tensorsmith::codegen {
@@ -39,6 +40,8 @@ void transpose(llvm::IRBuilder<>& builder, std::vector<Value*>& vectors) {
       next[2 * i + 1] = builder.CreateShuffleVector(vectors[i], vectors[i + count / 2], high);
     }
     vectors = std::move(next);
+    // The shuffles of a level look like those of any other to instruction selection, which takes them apart.
+    if (auto* first = llvm::dyn_cast<llvm::ShuffleVectorInst>(vectors.front())) begin_block_at(*first);
   }
 }
 
