@@ -42,6 +42,7 @@ struct Options {
   std::vector<std::string> names;
   int samples = 24;
   uint64_t seed = 1;
+  std::string device = "local:threads=1";
   std::string save;
   std::string against;
 };
@@ -198,18 +199,20 @@ int run_sampled(int argc, char** argv) {
       options.samples = std::atoi(value);
     } else if (word == "--seed" && value != nullptr) {
       options.seed = std::strtoull(value, nullptr, 10);
+    } else if (word == "--device" && value != nullptr) {
+      options.device = value;
     } else if (word == "--save" && value != nullptr) {
       options.save = value;
     } else if (word == "--against" && value != nullptr) {
       options.against = value;
     } else {
       std::fprintf(stderr,
-                   "usage: bench_codegen sampled [OPERATOR...] [--samples N] [--seed S] [--save DIR] "
-                   "[--against DIR]\n");
+                   "usage: bench_codegen sampled [OPERATOR...] [--samples N] [--seed S] [--device D] "
+                   "[--save DIR] [--against DIR]\n");
       return 2;
     }
   }
-  const auto device = target::find_device("local:threads=1");
+  const auto device = target::find_device(options.device);
   if (!device.ok()) {
     std::fprintf(stderr, "%s\n", device.error().message().c_str());
     return 1;

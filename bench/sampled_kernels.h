@@ -4,7 +4,7 @@
 
 namespace tensorsmith::bench {
 
-// Arguments: [OPERATOR...] [--samples N] [--seed S] [--save DIR] [--against DIR]
+// Arguments: [OPERATOR...] [--samples N] [--seed S] [--device D] [--save DIR] [--against DIR]
 //
 // Prints for each operator the processor time of code generation, median, mean and largest, and the size of
 // the objects. --save keeps the objects in DIR (made if absent). --against takes those that another build
