@@ -133,7 +133,8 @@ Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape, Me
 }
 
 int arity(Intrinsic intrinsic) {
-  return intrinsic == Intrinsic::kPow || intrinsic == Intrinsic::kFmod ? 2 : 1;
+  return intrinsic == Intrinsic::kPow || intrinsic == Intrinsic::kFmod || intrinsic == Intrinsic::kDot4 ? 2
+                                                                                                        : 1;
 }
 
 std::string_view to_string(UnaryOp op) {
@@ -250,6 +251,8 @@ std::string_view to_string(Intrinsic intrinsic) {
       return "pow";
     case Intrinsic::kFmod:
       return "fmod";
+    case Intrinsic::kDot4:
+      return "dot4";
   }
   return "?";
 }

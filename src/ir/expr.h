@@ -19,7 +19,7 @@
 //  int wraps;
 //    anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types: arithmetic on them
 //    is done in f32 and rounded to nearest even on each operation. Intrinsics round the real result to the
-//    dtype (f64: as good as libm); kAbs and kSign take integers too, all others floats only.
+//    dtype (f64: as good as libm); kAbs and kSign take integers too, kDot4 i32 only, all others floats only.
 #pragma once
 
 #include <cstdint>
@@ -153,6 +153,8 @@ enum class Intrinsic : uint8_t {
   kIsInf,
   kPow,
   kFmod /* C's fmod */,  // two arguments
+  // Two i32 words of four bytes: the sum of u8(a_i) * i8(b_i) over the bytes, as vpdpbusd adds it.
+  kDot4,
 };
 int arity(Intrinsic intrinsic);
 std::string_view to_string(UnaryOp op);

@@ -63,6 +63,10 @@ std::optional<std::string> type_error(BinaryOp op, DType a, DType b) {
 std::optional<std::string> type_error(Intrinsic intrinsic, DType a, DType b) {
   if (a != b)
     return "arguments of " + quoted(to_string(intrinsic)) + " have dtypes " + name(a) + " and " + name(b);
+  if (intrinsic == Intrinsic::kDot4) {
+    if (a == DType::kI32) return std::nullopt;
+    return quoted(to_string(intrinsic)) + " is not defined for " + name(a);
+  }
   const bool integers = intrinsic == Intrinsic::kAbs || intrinsic == Intrinsic::kSign;
   if (is_float(a) || (integers && is_int(a))) return std::nullopt;
   return quoted(to_string(intrinsic)) + " is not defined for " + name(a);

@@ -171,7 +171,7 @@ std::optional<BinaryOp> infix_operator(const Token& token) {
 }
 
 std::optional<Intrinsic> intrinsic_named(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(Intrinsic::kFmod); ++i) {
+  for (int i = 0; i <= static_cast<int>(Intrinsic::kDot4); ++i) {
     if (to_string(static_cast<Intrinsic>(i)) == name) return static_cast<Intrinsic>(i);
   }
   return std::nullopt;

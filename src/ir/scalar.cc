@@ -257,9 +257,17 @@ double eval_math(Intrinsic intrinsic, double x, double y) {
       return std::fmod(x, y);
     case Intrinsic::kIsNan:
     case Intrinsic::kIsInf:
+    case Intrinsic::kDot4:
       break;
   }
   throw_internal_error(__FILE__, __LINE__, "not a numeric intrinsic");
+}
+
+int64_t dot4(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  for (int shift = 0; shift < 32; shift += 8)
+    sum += static_cast<int64_t>(static_cast<uint8_t>(a >> shift)) * static_cast<int8_t>(b >> shift);
+  return sum;
 }
 
 }  // namespace
@@ -309,6 +317,7 @@ Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b) {
   if (intrinsic == Intrinsic::kIsNan) return make_bool(std::isnan(a.f));
   if (intrinsic == Intrinsic::kIsInf) return make_bool(std::isinf(a.f));
   if (!is_float(a.dtype)) {
+    if (intrinsic == Intrinsic::kDot4) return make_int(a.dtype, static_cast<uint64_t>(dot4(a.i, b.i)));
     const bool negative = is_signed_int(a.dtype) && a.i < 0;
     if (intrinsic == Intrinsic::kAbs) return negative ? eval_unary(UnaryOp::kNeg, a) : a;
     TS_CHECK(intrinsic == Intrinsic::kSign, "intrinsic is not defined for integers");

@@ -1,6 +1,8 @@
 #include "space/algorithm.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace tensorsmith::space {
@@ -38,6 +40,10 @@ std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Wor
     for (const auto& read : info.reads)
       if (inlined[static_cast<size_t>(read.producer)])
         size[s] += read.loads * size[static_cast<size_t>(read.producer)];
+    // The words of dot4 are there to be computed once.
+    bool words = false;
+    for (int c : info.consumers) words = words || analysis.stages[static_cast<size_t>(c)].dot4;
+    if (words) continue;
     if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
     bool reused = false;
     for (int c : info.consumers) reused = reused || analysis.stages[static_cast<size_t>(c)].data_reuse;
@@ -79,6 +85,31 @@ std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workl
     winograd.push_back(stages);
   }
   return std::make_unique<Algorithm>(builder, std::move(winograd), machine, threads);
+}
+
+// Integer contractions by dot4, each along the loop that fills its words best; null where there are none.
+std::unique_ptr<const Algorithm> rewritten_by_dot4(const ir::Workload& workload, const Machine& machine,
+                                                   int threads) {
+  sched::ScheduleBuilder builder(workload);
+  // Stages before a rewritten one may go, so the last contraction comes first.
+  for (size_t s = workload.operations.size(); s-- > 0;) {
+    const auto& op = *workload.operations[s];
+    if (!op.has_reduction() || op.output()->dtype != ir::DType::kI32) continue;
+    const auto stage = builder.schedule().stage_named(op.name);
+    if (!stage) continue;
+    std::vector<size_t> loops(op.reduce.size());
+    std::iota(loops.begin(), loops.end(), size_t{0});
+    const auto filled = [&](size_t r) {
+      const double steps = static_cast<double>(op.reduce[r].extent);
+      return steps / (std::ceil(steps / 4) * 4);
+    };
+    std::stable_sort(loops.begin(), loops.end(), [&](size_t x, size_t y) { return filled(x) > filled(y); });
+    for (const size_t r : loops)
+      if (builder.apply(sched::Dot4{static_cast<int>(*stage), static_cast<int>(op.spatial.size() + r)}).ok())
+        break;
+  }
+  if (builder.trace().steps.empty()) return nullptr;
+  return std::make_unique<Algorithm>(builder, std::vector<WinogradStages>{}, machine, threads);
 }
 
 ir::Workload definitions(const sched::Schedule& schedule) {
@@ -123,6 +154,7 @@ std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload
   std::vector<std::unique_ptr<const Algorithm>> result;
   result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload),
                                                std::vector<WinogradStages>{}, machine, threads));
+  if (auto rewritten = rewritten_by_dot4(workload, machine, threads)) result.push_back(std::move(rewritten));
   if (!winograd) return result;
   for (const int64_t m : {4, 2})
     if (auto rewritten = rewritten_by_winograd(workload, m, machine, threads))

@@ -24,6 +24,7 @@ double cost_of(ir::Intrinsic intrinsic) {
     case ir::Intrinsic::kTrunc:
     case ir::Intrinsic::kIsNan:
     case ir::Intrinsic::kIsInf:
+    case ir::Intrinsic::kDot4:
       return 1;
     case ir::Intrinsic::kSqrt:
       return 6;
@@ -71,7 +72,9 @@ class BodyWalker {
                   },
                   [&](const ir::Binary& b) {
                     const bool division = b.op == ir::BinaryOp::kDiv && ir::is_float(e->dtype);
-                    count(e, division ? 6 : 1);
+                    // There is no fused multiply-add of integers, and vpmulld is two operations.
+                    const bool product = b.op == ir::BinaryOp::kMul && !ir::is_float(e->dtype);
+                    count(e, division ? 6 : product ? 2 : 1);
                     if (division && as_constant(b.b) == nullptr) info_.expensive = true;
                     walk(b.a, guarded);
                     walk(b.b, guarded);
@@ -87,6 +90,7 @@ class BodyWalker {
                     const double cost = cost_of(c.intrinsic);
                     info_.flops_per_point += cost;
                     if (cost > 1) info_.expensive = true;
+                    if (c.intrinsic == ir::Intrinsic::kDot4) info_.dot4 = true;
                     for (const auto& a : c.args) walk(a, guarded);
                   },
                   [&](const ir::Load& l) { add_read(l, guarded); },

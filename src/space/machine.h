@@ -12,6 +12,7 @@ struct Machine {
   int registers = 16;
   bool masked_memory = false;  // vectors of any length are loaded and stored at the price of whole ones
   double fma_per_cycle = 1;
+  double dot4_operations = 1;    // instructions that add dot4 of two vectors to a third
   double loads_per_cycle = 1.6;  // sustained, of two issued
   double issue_per_cycle = 4;
   double fma_latency = 4;

@@ -317,7 +317,7 @@ sched::Layout TiledPlan::packed_layout(const Choice& c, const Operand& operand) 
   sched::Layout layout;
   for (size_t d = 0; d < shape.size(); ++d) {
     const int axis = shape[d] > 1 ? operand.read.indices[d].single_axis() : -1;
-    if (axis >= 0) {
+    if (axis >= 0 && extent(static_cast<size_t>(axis)) > 1) {
       dim_of[static_cast<size_t>(axis)] = static_cast<int>(d);
     } else {
       layout.push_back({static_cast<int>(d), 1, shape[d]});
@@ -338,18 +338,23 @@ sched::Layout TiledPlan::packed_layout(const Choice& c, const Operand& operand) 
     const auto a = static_cast<size_t>(axis);
     add(axis, region(a), ceil_div(extent(a), region(a)));
   }
-  for (int axis : c.reduce_order) {
-    const auto a = static_cast<size_t>(axis);
-    const int64_t inner = c.r1[a - static_cast<size_t>(spatial_)];
-    add(axis, inner, ceil_div(extent(a), inner));
-  }
+  // The tensor may have more steps of a reduction than the loops take.
+  const auto steps = [&](int axis) {
+    const int dim = dim_of[static_cast<size_t>(axis)];
+    return dim < 0 ? 1 : shape[static_cast<size_t>(dim)];
+  };
+  const auto inner_steps = [&](int axis) {
+    const int64_t inner = c.r1[static_cast<size_t>(axis - spatial_)];
+    return inner < extent(static_cast<size_t>(axis)) ? inner : steps(axis);
+  };
+  for (int axis : c.reduce_order) add(axis, inner_steps(axis), ceil_div(steps(axis), inner_steps(axis)));
   for (int axis : live_) {
     const auto a = static_cast<size_t>(axis);
     const int64_t tile = std::min(c.t3[a], region(a));
     add(axis, tile, ceil_div(region(a), tile));
   }
   const auto add_reduction = [&] {
-    for (int axis : c.reduce_order) add(axis, 1, c.r1[static_cast<size_t>(axis - spatial_)]);
+    for (int axis : c.reduce_order) add(axis, 1, inner_steps(axis));
   };
   const bool rows = keeps_rows(c, operand);
   if (!rows) add_reduction();

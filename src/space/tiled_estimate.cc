@@ -137,7 +137,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     // Scalars of an unpacked constant or strided operand come from as many cache lines.
     loads += count * cost;
   }
-  const double arithmetic = accumulated * std::max(1.0, info_.flops_per_point / 2);
+  const double arithmetic =
+      accumulated * (info_.dot4 ? m.dot4_operations : std::max(1.0, info_.flops_per_point / 2));
   double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle,
                             (arithmetic + loads) / m.issue_per_cycle, 1.4 * m.fma_latency});
   // Unrolled reduction points have their vectors loaded ahead, which takes registers of its own.

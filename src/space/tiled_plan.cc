@@ -68,8 +68,10 @@ void TiledPlan::collect_operands() {
       if (producer.extents[d] == 1) continue;
       const int axis = read.indices[d].single_axis();
       if (axis >= 0) {
+        // A constant may have more steps of a reduction than are read here (the sums of sched::Dot4).
+        const int64_t beyond = producer.extents[d] - extent(static_cast<size_t>(axis));
         whole_axes = read.indices[d].constant == 0 && !used[static_cast<size_t>(axis)] &&
-                     producer.extents[d] == extent(static_cast<size_t>(axis));
+                     (beyond == 0 || (beyond > 0 && producer.constant && axis >= spatial_));
         used[static_cast<size_t>(axis)] = true;
       } else {
         whole_axes = producer.constant;  // such a dimension is stored whole

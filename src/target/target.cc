@@ -36,4 +36,10 @@ bool Device::has_feature(std::string_view feature) const {
   });
 }
 
+bool has_dot4(const Device& device) {
+  if (device.vector_bytes > 32) return device.has_feature("avx512vnni");
+  return device.has_feature("avxvnni") ||
+         (device.has_feature("avx512vnni") && device.has_feature("avx512vl"));
+}
+
 }  // namespace tensorsmith::target

@@ -55,6 +55,10 @@ struct Device {
   bool has_feature(std::string_view feature) const;  // without the "+"
 };
 
+// Whether one instruction adds dot4 of two words (ir::Intrinsic::kDot4) to each 32-bit lane of the widest
+// vectors: AVX-512 VNNI, or AVX-VNNI up to 32 bytes.
+bool has_dot4(const Device& device);
+
 // The machine this process runs on: CPUID/sysfs for structure; no timing. threads = 0: all cores in the
 // affinity mask.
 Result<Device> probe_local(int threads = 0);

@@ -195,6 +195,18 @@ TEST(Primitives, Winograd) {
              {Winograd{4, 4}, PackLayout{1, {{0, 1, 6}, {1, 1, 6}, {3, 16, 2}, {2, 1, 3}, {3, 1, 16}}}});
 }
 
+TEST(Primitives, Dot4) {
+  Golden golden("dot4");
+  golden.add_with_definitions("bytes as they are", test::small::int8_matmul(4, 8, 10), {Dot4{2, 2}});
+  for (const uint64_t seed : {3, 5, 6}) {
+    Rng rng(seed);
+    const ir::Workload w = test::small::quantized_matmul(4, 8, 10, rng);
+    const auto product = Schedule::create(w).stage_named("C");
+    golden.add_with_definitions("zero points, seed " + std::to_string(seed), w,
+                                {Dot4{static_cast<int>(*product), 2}});
+  }
+}
+
 // Positions after inserted stages are Ansor's.
 TEST(Primitives, StageNumbersAfterInsertion) {
   ScheduleBuilder builder(test::small::matmul(16, 16, 16, true));

@@ -219,6 +219,103 @@ ir::Workload int8_matmul(int64_t m, int64_t n, int64_t k) {
   return make({a, b, c, r}, {r});
 }
 
+namespace {
+
+// A tensor of bytes and what is subtracted from its elements.
+struct Quantized {
+  OperationRef data, zero;  // no zero: literal
+  int64_t literal = 0;
+  bool each = false;
+
+  Quantized(const std::string& name, std::vector<int64_t> shape, bool constant, int64_t zeros, Rng& rng) {
+    const DType dtype = rng.bernoulli(0.5) ? DType::kU8 : DType::kI8;
+    data = ir::placeholder(name, dtype, std::move(shape), constant);
+    each = rng.bernoulli(0.3) && zeros > 0;
+    const auto kind = rng.below(4);
+    if (each || kind == 0) {
+      zero = ir::placeholder(name + "z", dtype, {each ? zeros : 1}, constant);
+    } else if (kind > 1) {
+      literal = dtype == DType::kU8 ? rng.uniform_int(0, 255) : rng.uniform_int(-128, 127);
+      if (rng.bernoulli(0.3)) literal = dtype == DType::kU8 ? 128 : 0;
+    }
+  }
+  // The element less the zero point at `position`; where `inside` does not hold, 0.
+  Expr centered(std::vector<Expr> indices, const Expr& position, const Expr& inside = {}) const {
+    Expr value = ir::cast(DType::kI32, read(data, std::move(indices)));
+    if (zero != nullptr) {
+      value = value - ir::cast(DType::kI32, read(zero, {each ? position : Expr(0)}));
+    } else if (literal != 0) {
+      value = value - ir::int_imm(DType::kI32, literal);
+    }
+    return inside.defined() ? ir::select(inside, value, ir::int_imm(DType::kI32, 0)) : value;
+  }
+  void add_to(std::vector<OperationRef>& ops) const {
+    ops.push_back(data);
+    if (zero != nullptr) ops.push_back(zero);
+  }
+};
+
+}  // namespace
+
+ir::Workload quantized_matmul(int64_t m, int64_t n, int64_t k, Rng& rng) {
+  std::vector<OperationRef> ops;
+  const Quantized a("A", {m, k}, false, m, rng);
+  const Quantized b("B", {k, n}, rng.bernoulli(0.7), n, rng);
+  a.add_to(ops);
+  b.add_to(ops);
+  const Axis i = axis("i", m), ik = axis("k", k), bk = axis("k", k), bj = axis("j", n);
+  ops.push_back(
+      ir::compute("A.centered", {i, ik}, {}, Combiner::kNone, {a.centered({i.var, ik.var}, i.var)}));
+  const OperationRef left = ops.back();
+  ops.push_back(
+      ir::compute("B.centered", {bk, bj}, {}, Combiner::kNone, {b.centered({bk.var, bj.var}, bj.var)}));
+  const OperationRef right = ops.back();
+  const Axis ci = axis("i", m), cj = axis("j", n), kk = axis("k", k);
+  ops.push_back(ir::compute("C", {ci, cj}, {kk}, Combiner::kSum,
+                            {read(left, {ci.var, kk.var}) * read(right, {kk.var, cj.var})}));
+  const Axis p = axis("i", m), q = axis("j", n);
+  ops.push_back(ir::compute("R", {p, q}, {}, Combiner::kNone,
+                            {read(ops.back(), {p.var, q.var}) + ir::int_imm(DType::kI32, 7)}));
+  return make(ops, {ops.back()});
+}
+
+ir::Workload quantized_conv2d(int64_t channels, int64_t size, int64_t outputs, int64_t kernel, int64_t stride,
+                              int64_t pad, Rng& rng) {
+  std::vector<OperationRef> ops;
+  const Quantized x("X", {1, channels, size, size}, false, 0, rng);
+  const Quantized w("W", {outputs, channels, kernel, kernel}, true, outputs, rng);
+  x.add_to(ops);
+  w.add_to(ops);
+  const Axis n = axis("n", 1), c = axis("c", channels), h = axis("h", size + 2 * pad),
+             v = axis("w", size + 2 * pad);
+  const Expr y = Expr(h.var) - Expr(pad), z = Expr(v.var) - Expr(pad);
+  Expr inside;
+  if (pad > 0) inside = y >= 0 && y < Expr(size) && z >= 0 && z < Expr(size);
+  ops.push_back(
+      ir::compute("pad", {n, c, h, v}, {}, Combiner::kNone, {x.centered({n.var, c.var, y, z}, 0, inside)}));
+  const OperationRef data = ops.back();
+  const Axis o = axis("o", outputs), wc = axis("c", channels), wh = axis("rh", kernel),
+             ww = axis("rw", kernel);
+  ops.push_back(ir::compute("W.centered", {o, wc, wh, ww}, {}, Combiner::kNone,
+                            {w.centered({o.var, wc.var, wh.var, ww.var}, o.var)}));
+  const OperationRef weights = ops.back();
+  const int64_t out = (size + 2 * pad - kernel) / stride + 1;
+  const auto points = [&] {
+    return std::vector<Axis>{axis("n", 1), axis("k", outputs), axis("h", out), axis("w", out)};
+  };
+  const std::vector<Axis> at = points();
+  const Axis rc = axis("rc", channels), rh = axis("rh", kernel), rw = axis("rw", kernel);
+  ops.push_back(ir::compute("conv", at, {rc, rh, rw}, Combiner::kSum,
+                            {read(data, {at[0].var, rc.var, Expr(at[2].var) * Expr(stride) + rh.var,
+                                         Expr(at[3].var) * Expr(stride) + rw.var}) *
+                             read(weights, {at[1].var, rc.var, rh.var, rw.var})}));
+  const std::vector<Axis> to = points();
+  ops.push_back(ir::compute("R", to, {}, Combiner::kNone,
+                            {ir::max(read(ops.back(), {to[0].var, to[1].var, to[2].var, to[3].var}),
+                                     ir::int_imm(DType::kI32, -3))}));
+  return make(ops, {ops.back()});
+}
+
 ir::Workload total_sum(int64_t rows, int64_t columns) {
   const auto x = ir::placeholder("X", DType::kF32, {rows, columns});
   const Axis i = axis("i", rows);
@@ -229,7 +326,7 @@ ir::Workload total_sum(int64_t rows, int64_t columns) {
 
 ir::Workload random(Rng& rng) {
   const auto size = [&](int64_t low, int64_t high) { return rng.uniform_int(low, high); };
-  switch (rng.below(12)) {
+  switch (rng.below(14)) {
     case 0:
       return matmul(size(1, 13), size(1, 13), size(1, 13));
     case 1:
@@ -256,6 +353,12 @@ ir::Workload random(Rng& rng) {
       return int8_matmul(size(1, 9), size(1, 9), size(1, 17));
     case 10:  // what winograd takes
       return conv2d(size(1, 5), size(3, 11), size(1, 6), 3, 1, size(0, 1));
+    case 11:
+      return quantized_matmul(size(1, 9), size(1, 20), size(1, 17), rng);
+    case 12: {
+      const int64_t kernel = size(1, 3);
+      return quantized_conv2d(size(1, 9), size(kernel, 9), size(1, 18), kernel, size(1, 2), size(0, 1), rng);
+    }
     default:
       return total_sum(size(1, 9), size(1, 17));
   }

@@ -31,6 +31,8 @@ struct TargetTraits {
   bool fma = false;            // scalar and vector fused multiply-add instructions
   bool half_convert = false;   // f16 <-> f32 instructions
   bool masked_memory = false;  // contiguous accesses under a mask cost what plain ones do
+  bool dot4 = false;           // vpdpbusd for every vector up to vector_bytes
+  bool multiply_add = false;   // pmaddwd: pairs of 16-bit products, added
 };
 
 // A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector
@@ -156,6 +158,13 @@ class Emitter {
   Val eval_branch(llvm::Value* condition, const ir::Expr& a, const ir::Expr& b);
   Val eval_call(ir::DType dtype, const ir::Call& call);
   bool try_fma(ir::DType dtype, const ir::Binary& op, Val& out);
+  // --- dot.cc
+  bool try_dot4(const ir::Binary& op, Val& out);
+  Val dot4(const ir::Call& call, const Val* sum);
+  bool try_word(const ir::Binary& op, Val& out);
+  llvm::Value* dot4_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+
+  // --- expr.cc
   llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* integer_division(ir::BinaryOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
   llvm::Value* comparison(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);

@@ -82,6 +82,8 @@ V MathEmitter::intrinsic(Intrinsic intrinsic, V x, V y) {
     case Intrinsic::kFmod:
       if (is_f32(x)) return narrow(fmod(widen(x), widen(y)), x);
       return fmod(x, y);
+    case Intrinsic::kDot4:
+      break;  // of integers: Emitter::dot4
   }
   throw_internal_error(__FILE__, __LINE__, "unknown intrinsic");
 }

@@ -55,6 +55,8 @@ Instruction* Emitter::annotate(Instruction* access, const BufferInfo& info, bool
   return access;
 }
 
+template llvm::LoadInst* Emitter::annotate(llvm::LoadInst*, const BufferInfo&, bool);
+
 Emitter::Address Emitter::address_of(const Buffer& buffer, const std::vector<Expr>& indices) {
   Address at;
   at.info = &info_of(buffer);

@@ -135,6 +135,17 @@ Value* Emitter::convert(DType from, DType to, Value* v) {
   }
   if (ir::is_float(from)) {
     if (!ir::is_float(to)) {
+      if (ir::bytes_of(to) < 4) {
+        // Saturated as i32 first, which processors do with vectors; straight to bytes they do element by
+        // element. Both are exact, and NaN is 0 in both.
+        Value* wide = convert(from, DType::kI32, v);
+        const int bits = 8 * ir::bytes_of(to);
+        const int64_t low = ir::is_signed_int(to) ? -(int64_t{1} << (bits - 1)) : 0;
+        const int64_t high = low + (int64_t{1} << bits) - 1;
+        const auto c = [&](int64_t x) { return llvm::ConstantInt::getSigned(wide->getType(), x); };
+        wide = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wide, c(low));
+        return b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wide, c(high)), type);
+      }
       const auto id = ir::is_signed_int(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
       return b_.CreateIntrinsic(id, {type, v->getType()}, {v});
     }

@@ -189,6 +189,14 @@ void insert_stage(Schedule& schedule, size_t position, Stage stage) {
   schedule.stages.insert(schedule.stages.begin() + static_cast<std::ptrdiff_t>(position), std::move(stage));
 }
 
+void erase_stage(Schedule& schedule, size_t position) {
+  schedule.stages.erase(schedule.stages.begin() + static_cast<std::ptrdiff_t>(position));
+  for (Stage& other : schedule.stages) {
+    if (other.attach == AttachKind::kAt && other.attach_stage > static_cast<int>(position))
+      --other.attach_stage;
+  }
+}
+
 std::string unique_name(const Schedule& schedule, const std::string& base) {
   std::string name = base;
   for (int i = 1; schedule.stage_named(name); ++i) name = base + "." + std::to_string(i);

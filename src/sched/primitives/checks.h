@@ -41,6 +41,9 @@ inline bool is_reduce(const Iterator& iterator) { return iterator.kind != IterKi
 // Inserts a stage and shifts the numbers of stages in attachments: stages at and after position move up.
 void insert_stage(Schedule& schedule, size_t position, Stage stage);
 
+// Removes a stage that nothing reads and nothing is attached to, and shifts the numbers after it.
+void erase_stage(Schedule& schedule, size_t position);
+
 // base, or base.1, base.2, ... if a stage of that name exists.
 std::string unique_name(const Schedule& schedule, const std::string& base);
 

@@ -1,0 +1,483 @@
+// dot4(stage, iterator)
+//   Arguments: an integer contraction, and the reduce loop of which four steps become one.
+//   Rewrite: the factors are tensors of 8-bit integers x less a zero point z; with
+//       sum (x - z)(y - u) = sum x y - z sum y - u sum x + N z u      (N: number of terms)
+//     the sum of x y is left to ir::Intrinsic::kDot4, which takes four steps at once of words, i32, of four
+//     bytes. Bytes of the wrong sign for it are moved by 128, which is to flip their top bit, and so are
+//     their zero points. Words beyond the end of the loop are filled with zeros.
+//       T.words[..., q, ...]   four elements of T in one word, in the place of the stage T = i32(x) - z
+//       C.sums[i]              = sum dot4(words, 1 1 1 1), where the other factor has a zero point
+//       C.product[i, j]        = sum_q dot4(X.words[i, q], Y.words[q, j])
+//       C[i, j]                = product - z sums - u sums + N z u
+//     A constant's words are made ahead of time, and have the sums in one more step of the loop:
+//     C reads them there. The constant's placeholder is replaced, the stage T goes.
+//   Checks: C = sum A * B of i32 at root, its loops untouched; A and B are i32(x) of 8-bit tensors, or stages
+//     that only C reads, i32(x) - z, or 0 where a border is padded; z does not change along reduce loops. One
+//     dimension of each is the reduce loop's index, from its first to its last element, no other uses it.
+//     C[i, j] = sum_k (i32(A[i, k]) - za) * (i32(B[k, j]) - zb)     (k: 512)
+//        dot4 C, k    =>    C.product[i, j] = sum_q dot4(A.words[i, q], B.words[q, j])     (q: 128)
+#include <algorithm>
+#include <optional>
+
+#include "ir/analysis.h"
+#include "ir/linear.h"
+#include "sched/primitives/checks.h"
+#include "sched/primitives/primitives.h"
+
+namespace tensorsmith::sched::primitives {
+
+namespace {
+
+using ir::DType;
+using ir::Expr;
+
+constexpr int64_t kOnes = 0x01010101;
+
+bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
+Expr i32(int64_t value) { return ir::int_imm(DType::kI32, value); }
+
+// i32(raw) - zero.
+struct Centered {
+  Expr raw;   // 8 bits
+  Expr zero;  // i32; undefined: 0
+};
+
+// The 8-bit expression whose cast z is.
+Expr narrow(const Expr& z, DType dtype) {
+  if (!z.defined()) return ir::int_imm(dtype, 0);
+  if (const auto* imm = ir::as<ir::IntImm>(z)) {
+    const Expr narrowed = ir::int_imm(dtype, imm->value);
+    return ir::as_int(narrowed) == imm->value ? narrowed : Expr();
+  }
+  const auto* cast = ir::as<ir::Cast>(z);
+  return cast != nullptr && cast->a.dtype() == dtype ? cast->a : Expr();
+}
+
+std::optional<Centered> take_apart(const Expr& e) {
+  if (const auto* cast = ir::as<ir::Cast>(e)) {
+    if (e.dtype() != DType::kI32 || !is_byte(cast->a.dtype())) return std::nullopt;
+    return Centered{cast->a, {}};
+  }
+  if (const auto* op = ir::as<ir::Binary>(e)) {
+    const auto imm = ir::as_int(op->b);
+    const bool adds = op->op == ir::BinaryOp::kAdd && imm.has_value();
+    if (!adds && op->op != ir::BinaryOp::kSub) return std::nullopt;
+    auto inner = take_apart(op->a);
+    if (!inner || inner->zero.defined()) return std::nullopt;
+    inner->zero = adds ? i32(-*imm) : op->b;
+    return inner;
+  }
+  if (const auto* select = ir::as<ir::Select>(e)) {
+    if (!ir::is_int_value(select->b, 0)) return std::nullopt;
+    auto inner = take_apart(select->a);
+    if (!inner) return std::nullopt;
+    const Expr fill = narrow(inner->zero, inner->raw.dtype());
+    if (!fill.defined()) return std::nullopt;
+    inner->raw = ir::select(select->condition, inner->raw, fill);
+    return inner;
+  }
+  return std::nullopt;
+}
+
+// One factor of the products: elements of a tensor of bytes, less a zero point.
+struct Factor {
+  int stage = -1;              // that holds the tensor
+  bool centers = false;        // it is a stage of i32, of which only this is left; else the bytes themselves
+  std::vector<Expr> indices;   // by the contraction
+  size_t dim = 0;              // that the reduce loop indexes
+  std::vector<ir::Axis> axes;  // of the tensor
+  Expr raw;                    // 8 bits, over these axes
+  Expr zero;                   // i32, over the contraction's axes; undefined: 0
+  int constant = -1;           // the placeholder that the words are made of ahead of time
+  bool flip = false;           // moved by 128 to the other signedness
+  bool totals = false;         // sums stand behind the words
+
+  int64_t steps() const { return axes[dim].extent; }
+  int64_t words() const { return (steps() + 3) / 4; }
+  bool is_signed() const { return (raw.dtype() == DType::kI8) != flip; }
+};
+
+class Rewrite {
+ public:
+  Rewrite(Schedule& schedule, size_t s, const ir::Axis& loop)
+      : schedule_(schedule), s_(s), op_(schedule.stages[s].op), loop_(loop) {}
+
+  Status run() {
+    const Error no =
+        illegal("stage '" + op_->name + "' is no sum of products of two 8-bit integers less zero points");
+    if (op_->combiner != ir::Combiner::kSum || op_->output()->dtype != DType::kI32) return no;
+    const auto* product = ir::as<ir::Binary>(op_->bodies.front());
+    if (product == nullptr || product->op != ir::BinaryOp::kMul) return no;
+    TS_ASSIGN_OR_RETURN(Factor a, factor(product->a, no));
+    TS_ASSIGN_OR_RETURN(Factor b, factor(product->b, no));
+    if (a.stage == b.stage) return illegal("both factors are elements of '" + stage(a.stage).op->name + "'");
+    choose_signs(a, b);
+    rewrite(a, b);
+    return {};
+  }
+
+ private:
+  const Stage& stage(int s) const { return schedule_.stages[static_cast<size_t>(s)]; }
+
+  bool varies_in_reduction(const Expr& e) const {
+    for (const ir::Axis& axis : op_->reduce)
+      if (ir::uses_var(e, axis.var)) return true;
+    return false;
+  }
+
+  Result<Factor> factor(const Expr& e, const Error& no) const {
+    Factor f;
+    const auto* load = ir::as<ir::Load>(e);
+    if (load == nullptr) {
+      const auto parts = take_apart(e);
+      if (!parts) return no;
+      load = ir::as<ir::Load>(parts->raw);
+      if (load == nullptr) return no;
+      f.zero = parts->zero;
+    }
+    f.stage = schedule_.producer_of(load->buffer.get());
+    f.indices = load->indices;
+    const Stage& source = stage(f.stage);
+    if (is_byte(load->buffer->dtype)) {
+      for (const int64_t extent : load->buffer->shape) f.axes.push_back({ir::Var("d"), extent});
+      f.raw = ir::load(load->buffer, axis_values(f.axes));
+    } else {
+      if (source.is_placeholder() || source.op->has_reduction() || source.op->bodies.size() != 1) return no;
+      const auto parts = take_apart(source.op->bodies.front());
+      if (!parts) return no;
+      const std::string name = "stage '" + source.op->name + "'";
+      if (source.attach != AttachKind::kRoot || source.layout || source.storage_align)
+        return illegal(name + " was scheduled before; this step must come first");
+      TS_RETURN_IF_ERROR(check_loops_untouched(schedule_, f.stage));
+      if (schedule_.is_output(static_cast<size_t>(f.stage)) || !only_read_by(f.stage, s_))
+        return illegal(name + " is read by other stages too");
+      f.centers = true;
+      f.axes = source.op->spatial;
+      f.raw = parts->raw;
+      if (parts->zero.defined()) f.zero = ir::substitute(parts->zero, at(f));
+    }
+    if (f.zero.defined() && varies_in_reduction(f.zero))
+      return illegal("a zero point changes along a reduce loop");
+    TS_RETURN_IF_ERROR(find_dimension(f));
+    f.constant = constant_of(f);
+    return f;
+  }
+
+  // The tensor's axes at the place that the contraction reads.
+  static ir::VarMap at(const Factor& f) {
+    ir::VarMap map;
+    for (size_t d = 0; d < f.axes.size(); ++d) map[f.axes[d].var.get()] = f.indices[d];
+    return map;
+  }
+
+  bool only_read_by(int source, size_t reader) const {
+    for (size_t r = 0; r < schedule_.stages.size(); ++r)
+      if (r != reader && schedule_.stages[r].reads_from(stage(source))) return false;
+    return true;
+  }
+
+  Status find_dimension(Factor& f) const {
+    size_t found = 0;
+    bool fits = true;
+    for (size_t d = 0; d < f.indices.size(); ++d) {
+      if (!ir::uses_var(f.indices[d], loop_.var)) continue;
+      ++found;
+      f.dim = d;
+      const auto* var = ir::as<ir::VarRef>(f.indices[d]);
+      fits = fits && var != nullptr && f.axes[d].extent == loop_.extent;
+      // The zero point is one for four steps.
+      if (f.centers && f.zero.defined()) {
+        const auto parts = take_apart(stage(f.stage).op->bodies.front());
+        fits = fits && !ir::uses_var(parts->zero, f.axes[d].var);
+      }
+    }
+    if (found == 1 && fits) return {};
+    return illegal("loop '" + loop_.var.name() + "' is not the index of one whole dimension of '" +
+                   stage(f.stage).op->name + "'");
+  }
+
+  // The constant that alone the bytes come from, if it can be replaced.
+  int constant_of(const Factor& f) const {
+    const auto loads = ir::loads_of(f.raw);
+    if (loads.size() != 1) return -1;
+    const int source = schedule_.producer_of(loads.front()->buffer.get());
+    const Stage& constant = stage(source);
+    if (!constant.op->is_constant || constant.transform || constant.layout) return -1;
+    return only_read_by(source, f.centers ? static_cast<size_t>(f.stage) : s_) ? source : -1;
+  }
+
+  // One factor must be unsigned, the other signed. A constant, else the second, is signed unless its zero
+  // point is known to be 0 for unsigned bytes only: without a zero point the other's sums are not needed.
+  static void choose_signs(Factor& a, Factor& b) {
+    Factor& weights = a.constant >= 0 && b.constant < 0 ? a : b;
+    Factor& data = &weights == &a ? b : a;
+    const bool becomes_unsigned = weights.raw.dtype() == DType::kU8 && !weights.zero.defined();
+    weights.flip = weights.raw.dtype() != (becomes_unsigned ? DType::kU8 : DType::kI8);
+    data.flip = data.raw.dtype() != (becomes_unsigned ? DType::kI8 : DType::kU8);
+    for (Factor* f : {&a, &b}) {
+      if (!f->flip) continue;
+      const Expr moved = (f->zero.defined() ? f->zero : i32(0)) + i32(f->is_signed() ? -128 : 128);
+      f->zero = ir::is_int_value(moved, 0) ? Expr() : moved;
+    }
+  }
+
+  std::string name(const std::string& wanted) const { return unique_name(schedule_, wanted); }
+
+  // Four elements as a word, over axes of which f.dim counts words.
+  Expr word(const Factor& f, const std::vector<ir::Axis>& axes) const {
+    ir::VarMap map;
+    for (size_t d = 0; d < axes.size(); ++d) map[f.axes[d].var.get()] = axes[d].var;
+    Expr result;
+    for (int64_t j = 0; j < 4; ++j) {
+      const Expr step = Expr(axes[f.dim].var) * Expr(4) + Expr(j);
+      map[f.axes[f.dim].var.get()] = step;
+      Expr byte = ir::cast(DType::kI32, ir::cast(DType::kU8, ir::substitute(f.raw, map)));
+      // Zero after the flip.
+      if ((f.words() - 1) * 4 + j >= f.steps())
+        byte = ir::select(step < Expr(f.steps()), byte, i32(f.flip ? 128 : 0));
+      if (j > 0) byte = ir::binary(ir::BinaryOp::kShl, byte, i32(8 * j));
+      result = j > 0 ? ir::binary(ir::BinaryOp::kBitOr, result, byte) : byte;
+    }
+    return f.flip ? ir::binary(ir::BinaryOp::kBitXor, result, i32(kOnes * 128)) : result;
+  }
+
+  static std::vector<ir::Axis> word_axes(const Factor& f) {
+    std::vector<ir::Axis> axes = fresh_axes(f.axes);
+    axes[f.dim].extent = f.words();
+    return axes;
+  }
+
+  // Dimensions whose index is a reduce loop's, from its first to its last element. Others are none or have no
+  // reduce loop in their index, if the result is not empty.
+  std::vector<size_t> reduced_dimensions(const Factor& f) const {
+    std::vector<size_t> result;
+    std::vector<ir::Var> seen;
+    for (size_t d = 0; d < f.indices.size(); ++d) {
+      if (!varies_in_reduction(f.indices[d])) continue;
+      const auto* var = ir::as<ir::VarRef>(f.indices[d]);
+      if (var == nullptr || std::find(seen.begin(), seen.end(), var->var) != seen.end()) return {};
+      seen.push_back(var->var);
+      for (const ir::Axis& axis : op_->reduce)
+        if (axis.var == var->var && axis.extent != f.axes[d].extent) return {};
+      result.push_back(d);
+    }
+    return result;
+  }
+
+  // How many terms of the sum read each element of the factor that the sum reads at all.
+  int64_t repetitions(const Factor& f) const {
+    int64_t result = 1;
+    for (const ir::Axis& axis : op_->reduce) {
+      bool used = false;
+      for (const Expr& index : f.indices) used = used || ir::uses_var(index, axis.var);
+      if (!used) result *= axis.extent;
+    }
+    return result;
+  }
+
+  // The stage of a constant's words, made ahead of time; with f.totals their sums in one more step.
+  Stage prepared(const Factor& f) const {
+    const ir::OperationRef source = stage(f.constant).op;
+    const std::string made = name(source->name + ".words");
+    auto workload = std::make_shared<ir::Workload>();
+    workload->operations.push_back(source);
+    std::vector<ir::Axis> axes = word_axes(f);
+    Expr body = word(f, axes);
+    if (f.totals) {
+      const std::vector<size_t> reduced = reduced_dimensions(f);
+      const std::vector<ir::Axis> own = fresh_axes(f.axes);
+      std::vector<ir::Axis> kept;
+      std::vector<ir::Axis> reduce;
+      std::vector<Expr> kept_values;
+      ir::VarMap map;
+      for (size_t d = 0; d < own.size(); ++d) {
+        map[f.axes[d].var.get()] = own[d].var;
+        if (std::find(reduced.begin(), reduced.end(), d) != reduced.end()) {
+          reduce.push_back(own[d]);
+        } else {
+          kept.push_back(own[d]);
+          kept_values.push_back(axes[d].var);
+        }
+      }
+      Expr value = ir::cast(DType::kI32, ir::substitute(f.raw, map));
+      if (f.flip) value = value + i32(f.is_signed() ? -128 : 128);
+      workload->operations.push_back(ir::compute(made + ".sums", kept, reduce, ir::Combiner::kSum, {value}));
+      ++axes[f.dim].extent;
+      body = ir::select(Expr(axes[f.dim].var) == Expr(f.words()),
+                        ir::load(workload->operations.back()->output(), kept_values), body);
+    }
+    workload->operations.push_back(ir::compute(made, axes, {}, ir::Combiner::kNone, {body}));
+    workload->outputs = workload->operations.back()->outputs;
+    auto constant = std::make_shared<ir::Operation>(*source);
+    constant->name = made;
+    constant->outputs = workload->outputs;
+    constant->spatial.clear();
+    for (const ir::Axis& axis : axes) constant->spatial.push_back({ir::Var("d"), axis.extent});
+    Stage result = Stage::create(source);
+    result.transform = std::move(workload);
+    result.set_op(constant);
+    return result;
+  }
+
+  // The words that the contraction reads at its indices, and the word numbers are those of `step`.
+  static Expr words_at(const Factor& f, const ir::Buffer& words, const ir::VarMap& map, const Expr& step) {
+    std::vector<Expr> indices;
+    for (const Expr& index : f.indices) indices.push_back(ir::substitute(index, map));
+    indices[f.dim] = step;
+    return ir::load(words, indices);
+  }
+
+  // New axes for the contraction's, the loop's with a quarter of the extent; map: to them.
+  void axes_of(std::vector<ir::Axis>& spatial, std::vector<ir::Axis>& reduce, Expr& step,
+               ir::VarMap& map) const {
+    spatial = fresh_axes(op_->spatial);
+    reduce = fresh_axes(op_->reduce);
+    for (size_t i = 0; i < spatial.size(); ++i) map[op_->spatial[i].var.get()] = spatial[i].var;
+    for (size_t i = 0; i < reduce.size(); ++i) {
+      map[op_->reduce[i].var.get()] = reduce[i].var;
+      if (!(op_->reduce[i].var == loop_.var)) continue;
+      reduce[i].extent = (loop_.extent + 3) / 4;
+      step = reduce[i].var;
+    }
+  }
+
+  // A stage with the sums of the factor's words, and how the contraction reads it (over its own axes).
+  ir::OperationRef sums_stage(const Factor& f, const ir::Buffer& words, const std::string& stage_name,
+                              Expr& read) const {
+    std::vector<ir::Axis> spatial;
+    std::vector<ir::Axis> reduce;
+    Expr step;
+    ir::VarMap map;
+    axes_of(spatial, reduce, step, map);
+    const auto used = [&](const ir::Axis& axis) {
+      for (const Expr& index : f.indices)
+        if (ir::uses_var(index, axis.var)) return true;
+      return false;
+    };
+    std::vector<ir::Axis> kept;
+    std::vector<ir::Axis> summed;
+    std::vector<Expr> at;
+    for (size_t i = 0; i < spatial.size(); ++i) {
+      if (!used(op_->spatial[i])) continue;
+      kept.push_back(spatial[i]);
+      at.push_back(op_->spatial[i].var);
+    }
+    for (size_t i = 0; i < reduce.size(); ++i)
+      if (used(op_->reduce[i])) summed.push_back(reduce[i]);
+    const Expr value = words_at(f, words, map, step);
+    const Expr ones = i32(kOnes);
+    const Expr body = ir::call(ir::Intrinsic::kDot4, f.is_signed() ? std::vector<Expr>{ones, value}
+                                                                   : std::vector<Expr>{value, ones});
+    const ir::OperationRef made = ir::compute(stage_name, kept, summed, ir::Combiner::kSum, {body});
+    read = ir::load(made->output(), at);
+    return made;
+  }
+
+  void rewrite(Factor& a, Factor& b) {
+    const Factor* factors[] = {&a, &b};
+    Factor* own[] = {&a, &b};
+    ir::Buffer words[2];
+    Expr sums[2];  // as C reads them; undefined: not needed
+    std::vector<Stage> before;
+    std::vector<std::pair<int, Stage>> replaced;
+    std::vector<int> erased;
+    for (size_t i = 0; i < 2; ++i) {
+      Factor& f = *own[i];
+      const bool needs_sums = factors[1 - i]->zero.defined();
+      if (f.constant >= 0) {
+        f.totals = needs_sums && !reduced_dimensions(f).empty();
+        Stage made = prepared(f);
+        words[i] = made.op->output();
+        replaced.emplace_back(f.constant, std::move(made));
+        if (f.centers) erased.push_back(f.stage);
+      } else {
+        const std::vector<ir::Axis> axes = word_axes(f);
+        Stage made = Stage::create(ir::compute(name(stage(f.stage).op->name + ".words"), axes, {},
+                                               ir::Combiner::kNone, {word(f, axes)}));
+        words[i] = made.op->output();
+        if (f.centers) {
+          replaced.emplace_back(f.stage, std::move(made));
+        } else {
+          before.push_back(std::move(made));
+        }
+      }
+      if (!needs_sums) continue;
+      if (f.totals) {
+        std::vector<Expr> indices = f.indices;
+        for (const size_t d : reduced_dimensions(f)) indices[d] = Expr(0);
+        indices[f.dim] = Expr(f.words());
+        sums[i] = ir::load(words[i], indices);
+      } else {
+        before.push_back(
+            Stage::create(sums_stage(f, words[i], name(op_->name + (i == 0 ? ".sums" : ".sums2")), sums[i])));
+      }
+      if (const int64_t times = repetitions(f); times > 1) sums[i] = sums[i] * i32(times);
+    }
+
+    std::vector<ir::Axis> spatial;
+    std::vector<ir::Axis> reduce;
+    Expr step;
+    ir::VarMap map;
+    axes_of(spatial, reduce, step, map);
+    std::vector<Expr> arguments(2);
+    for (size_t i = 0; i < 2; ++i)
+      arguments[factors[i]->is_signed() ? 1 : 0] = words_at(*factors[i], words[i], map, step);
+    const ir::OperationRef product =
+        ir::compute(name(op_->name + ".product"), spatial, reduce, ir::Combiner::kSum,
+                    {ir::call(ir::Intrinsic::kDot4, arguments)});
+    before.push_back(Stage::create(product));
+
+    auto result = std::make_shared<ir::Operation>(*op_);
+    result->spatial = fresh_axes(op_->spatial);
+    result->reduce.clear();
+    result->combiner = ir::Combiner::kNone;
+    Expr body = ir::load(product->output(), axis_values(op_->spatial));
+    for (size_t i = 0; i < 2; ++i)
+      if (sums[i].defined()) body = body - factors[1 - i]->zero * sums[i];
+    if (a.zero.defined() && b.zero.defined()) {
+      int64_t terms = 1;
+      for (const ir::Axis& axis : op_->reduce) terms *= axis.extent;
+      body = body + a.zero * b.zero * i32(terms);
+    }
+    ir::VarMap to_result;
+    for (size_t i = 0; i < op_->spatial.size(); ++i)
+      to_result[op_->spatial[i].var.get()] = result->spatial[i].var;
+    result->bodies = {ir::substitute(body, to_result)};
+
+    Stage rest = Stage::create(std::move(result));
+    rest.scope = stage(static_cast<int>(s_)).scope;
+    rest.auto_unroll_max_step = stage(static_cast<int>(s_)).auto_unroll_max_step;
+    schedule_.stages[s_] = std::move(rest);
+    for (auto& [position, made] : replaced) schedule_.stages[static_cast<size_t>(position)] = std::move(made);
+    for (size_t k = 0; k < before.size(); ++k) insert_stage(schedule_, s_ + k, std::move(before[k]));
+    std::sort(erased.rbegin(), erased.rend());  // all are before s_
+    for (const int position : erased) erase_stage(schedule_, static_cast<size_t>(position));
+  }
+
+  Schedule& schedule_;
+  size_t s_;
+  ir::OperationRef op_;
+  ir::Axis loop_;
+};
+
+}  // namespace
+
+Status apply(Schedule& schedule, const Dot4& step) {
+  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  const auto s = static_cast<size_t>(step.stage);
+  const Stage& stage = schedule.stages[s];
+  const std::string name = "stage '" + stage.op->name + "'";
+  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  if (stage.attach != AttachKind::kRoot)
+    return illegal(name + " is attached to a loop; apply dot4 before compute_at");
+  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
+  if (stage.layout) return illegal(name + " has a packed layout; apply dot4 before");
+  const auto loop = static_cast<size_t>(stage.leaves[static_cast<size_t>(step.iterator)]);
+  const size_t rank = stage.op->spatial.size();
+  if (loop < rank || loop >= stage.num_roots())
+    return illegal("loop '" + stage.iterators[loop].name + "' is no reduce loop");
+  const ir::Axis axis = stage.op->reduce[loop - rank];
+  return Rewrite(schedule, s, axis).run();
+}
+
+}  // namespace tensorsmith::sched::primitives

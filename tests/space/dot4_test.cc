@@ -1,0 +1,92 @@
+// Integer contractions by dot4 in the design space: their results against the reference interpreter, whatever
+// the signs, zero points and tails are, and where the untuned schedule takes them.
+#include <gtest/gtest.h>
+
+#include "lower/interpreter.h"
+#include "lower/lower.h"
+#include "space/design_space.h"
+#include "support/bytes.h"
+#include "support/small_workloads.h"
+
+namespace tensorsmith::space {
+namespace {
+
+target::Device device(int vector_bytes) {
+  target::Device d;
+  d.name = "test";
+  d.arch = "x86-64";
+  d.vector_bytes = vector_bytes;
+  d.vector_registers = vector_bytes == 64 ? 32 : 16;
+  d.features = {"+avx512vnni", "+avx512vl", "+avx512bw"};
+  d.cores = 2;
+  return d;
+}
+
+DesignSpace build(const ir::Workload& workload, int vector_bytes) {
+  auto space = DesignSpace::build(workload, device(vector_bytes), {1 + vector_bytes % 3});
+  EXPECT_TRUE(space.ok()) << space.error().message();
+  return *space;
+}
+
+bool takes_dot4(const DesignSpace& space, const Candidate& c) {
+  return space.describe(c.sketch).find(".product") != std::string::npos;
+}
+
+TEST(Dot4, EveryCandidateComputesTheProducts) {
+  int taken = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    const ir::Workload workload =
+        rng.bernoulli(0.5) ? test::small::quantized_matmul(rng.uniform_int(1, 20), rng.uniform_int(1, 40),
+                                                           rng.uniform_int(1, 40), rng)
+                           : test::small::quantized_conv2d(rng.uniform_int(1, 20), rng.uniform_int(3, 9),
+                                                           rng.uniform_int(1, 20), rng.uniform_int(1, 3),
+                                                           rng.uniform_int(1, 2), rng.uniform_int(0, 1), rng);
+    const auto inputs = test::random_bytes(workload, rng);
+    const auto expected = lower::evaluate(workload, inputs);
+    ASSERT_TRUE(expected.ok());
+    const DesignSpace space = build(workload, seed % 2 == 0 ? 64 : 32);
+    for (int i = 0; i < 12; ++i) {
+      const Candidate c = i == 0 ? space.default_candidate() : space.sample(rng);
+      const auto trace = space.to_trace(c);
+      ASSERT_TRUE(trace.ok());
+      const auto schedule = sched::replay(workload, *trace);
+      ASSERT_TRUE(schedule.ok()) << schedule.error().message() << "\n" << sched::print(*trace);
+      const auto lowered = lower::lower(*schedule);
+      ASSERT_TRUE(lowered.ok()) << lowered.error().message() << "\n" << sched::print(*trace);
+      auto prepared = inputs;
+      for (const auto& constant : lowered->prepared) {
+        auto made = lower::prepare(constant, inputs[constant.input]);
+        ASSERT_TRUE(made.ok());
+        prepared[constant.input] = std::move(*made);
+      }
+      const auto got = lower::run(lowered->program, prepared);
+      ASSERT_TRUE(got.ok()) << got.error().message() << "\n" << sched::print(*trace);
+      ASSERT_EQ((*got)[0].data, (*expected)[0].data) << "seed " << seed << "\n" << sched::print(*trace);
+      taken += takes_dot4(space, c) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(taken, 200);
+}
+
+TEST(Dot4, DefaultTakesIt) {
+  for (const int vector_bytes : {32, 64}) {
+    Rng rng(5);
+    for (const ir::Workload& workload :
+         {test::small::quantized_matmul(256, 256, 256, rng), test::small::quantized_matmul(40, 100, 333, rng),
+          test::small::quantized_conv2d(64, 28, 64, 3, 1, 1, rng)}) {
+      const DesignSpace space = build(workload, vector_bytes);
+      EXPECT_TRUE(takes_dot4(space, space.default_candidate())) << vector_bytes;
+    }
+  }
+}
+
+// What has no integer products is left as it is.
+TEST(Dot4, IsForIntegers) {
+  const DesignSpace space = build(test::small::matmul(16, 16, 16), 64);
+  for (int k = 0; k < static_cast<int>(space.num_sketches()); ++k)
+    EXPECT_EQ(space.describe(k).find(".product"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tensorsmith::space
