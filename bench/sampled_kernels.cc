@@ -43,6 +43,7 @@ struct Options {
   int samples = 24;
   uint64_t seed = 1;
   std::string device = "local:threads=1";
+  bool each = false;
   std::string save;
   std::string against;
 };
@@ -160,6 +161,8 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
     kilobytes.push_back(1e-3 * static_cast<double>(kernel.object.size()));
     const std::string file = "/" + op.name + "-" + std::to_string(s) + ".kernel";
     if (!options.save.empty()) TS_RETURN_IF_ERROR(save(options.save + file, kernel));
+    if (options.each)
+      std::printf("%s-%d: %.2f ms, %.1f kB\n", op.name.c_str(), s, milliseconds.back(), kilobytes.back());
     if (options.against.empty()) continue;
     TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel other, restore(options.against + file));
     TS_ASSIGN_OR_RETURN(auto ours, codegen::LoadedKernel::load(kernel.object, kernel.symbol));
@@ -167,6 +170,7 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
     Runner a(*program, kernel, std::move(ours)), b(*program, other, std::move(theirs));
     const auto [x, y] = race(a, b);
     raced.emplace_back(y, x / y);
+    if (options.each) std::printf("  runs %.1f us, the other %.1f us: %.3f\n", 1e6 * x, 1e6 * y, x / y);
   }
   std::printf("%-12s %7.2f %7.2f %7.2f %8.1f %6d", op.name.c_str(), median(milliseconds),
               std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0) /
@@ -192,6 +196,10 @@ int run_sampled(int argc, char** argv) {
   Options options;
   for (int a = 0; a < argc; ++a) {
     const std::string word = argv[a];
+    if (word == "--each") {
+      options.each = true;
+      continue;
+    }
     const char* value = word.starts_with("--") && a + 1 < argc ? argv[++a] : nullptr;
     if (!word.starts_with("--")) {
       options.names.push_back(word);
@@ -206,9 +214,10 @@ int run_sampled(int argc, char** argv) {
     } else if (word == "--against" && value != nullptr) {
       options.against = value;
     } else {
-      std::fprintf(stderr,
-                   "usage: bench_codegen sampled [OPERATOR...] [--samples N] [--seed S] [--device D] "
-                   "[--save DIR] [--against DIR]\n");
+      std::fprintf(
+          stderr,
+          "usage: bench_codegen sampled [OPERATOR...] [--samples N] [--seed S] [--device D] [--each] "
+          "[--save DIR] [--against DIR]\n");
       return 2;
     }
   }

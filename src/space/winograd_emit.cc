@@ -11,6 +11,10 @@ using LoopId = TraceMaker::LoopId;
 using sched::Annotation;
 using sched::TailPolicy;
 
+// Vectors that are transposed together, at most. With more of them code and shuffles a vector grow, and what
+// they gain, longer rows, is no faster to store.
+constexpr int64_t kTransposed = 8;
+
 // Splits a loop into full vectors and the loop around them, or takes it whole.
 struct VectorLoop {
   std::vector<LoopId> outer;
@@ -86,11 +90,11 @@ WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Cho
 void WinogradPlan::emit_inverse_transform(TraceMaker& maker, int anchor, LoopId block) const {
   const int64_t lanes = channel_lanes(out_channels_);
   {
-    // n, oc, h, w: vectors of channels beside each other, which the code generator turns into rows. A whole
-    // number of tiles, m outputs of a row, makes such a square.
+    // n, oc, h, w: vectors of channels beside each other, which the code generator turns into rows. They are
+    // of whole tiles, m outputs of a row each.
     const auto all = maker.leaves(anchor);
-    const int64_t square = std::max(stages_.m, context_.machine.lanes(4));
-    VectorLoop w = split_vectors(maker, anchor, all[3], width_, square);
+    const int64_t tiles = std::max<int64_t>(std::min(kTransposed, context_.machine.lanes(4)) / stages_.m, 1);
+    VectorLoop w = split_vectors(maker, anchor, all[3], width_, tiles * stages_.m);
     std::vector<LoopId> order{all[0], all[2]};
     append(order, w.outer);
     append(order, {w.vector, all[1]});
@@ -183,6 +187,9 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
     within = channels[1];
   }
   append(order, x.outer);
+  const VectorLoop rows = split_vectors(maker, data, within, lanes, kTransposed);
+  append(order, rows.outer);
+  within = rows.vector;
   append(order, {within, x.vector});
   maker.reorder(data, order);
   maker.annotate(data, within, Annotation::kUnroll);

@@ -96,6 +96,29 @@ TEST(Program, RegisterTileLeavesNoLocalMemory) {
   EXPECT_THAT(*text, ::testing::Not(HasSubstr("alloca")));
 }
 
+// More elements than registers would be spilled: the loops over them stay loops.
+TEST(Program, LocalBuffersBeyondTheRegistersStayInMemory) {
+  const target::Device& device = test::local_devices()[0];
+  for (const int64_t over : {0, 1}) {
+    const int64_t rows = device.vector_registers + over;
+    const Buffer x = make_buffer("X", DType::kF32, {rows, 16});
+    const Buffer y = make_buffer("Y", DType::kF32, {rows, 16});
+    const Buffer t = make_buffer("t", DType::kF32, {rows, 16}, ir::MemoryScope::kLocal);
+    const Var i("i"), v("v"), i2("i2"), v2("v2");
+    const auto copy = [&](const Var& row, const Var& lane, const Buffer& to, const Buffer& from) {
+      return loop(row, rows,
+                  vectorized(lane, 16, ir::make_store(to, {row, lane}, ir::load(from, {row, lane}))));
+    };
+    const ir::Program program = {
+        "copies", {x}, {y}, ir::make_allocate(t, ir::make_seq({copy(i, v, t, x), copy(i2, v2, y, t)}))};
+    check(program);
+    const auto text = codegen::emit_llvm_ir(program, device, {});
+    ASSERT_TRUE(text.ok()) << text.error().message();
+    EXPECT_EQ(text->find("alloca") != std::string::npos, over == 1);
+    EXPECT_EQ(text->find("phi") != std::string::npos, over == 1);
+  }
+}
+
 TEST(Program, EveryVectorLength) {
   for (int64_t lanes = 1; lanes <= 80; lanes += lanes < 20 ? 1 : 7) {
     const Buffer a = make_buffer("A", DType::kF32, {3, lanes});

@@ -53,6 +53,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   built.module->setTargetTriple(built.machine->getTargetTriple().str());
   TargetTraits traits;
   traits.vector_bytes = device.vector_bytes;
+  traits.vector_registers = device.vector_registers;
   traits.fma = device.arch == "aarch64" || device.has_feature("fma");
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
   traits.masked_memory = device.has_feature("avx512vl") && device.has_feature("avx512bw");

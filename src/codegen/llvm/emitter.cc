@@ -17,7 +17,7 @@ Emitter::Emitter(const ir::Program& program, const TargetTraits& traits, const C
       module_(module),
       context_(module.getContext()),
       b_(context_),
-      plan_(program) {}
+      plan_(program, traits.vector_registers) {}
 
 // Each buffer is a scope of its own: what is known as "distinct buffers do not overlap".
 void Emitter::make_alias_scopes() {

@@ -28,6 +28,7 @@ namespace tensorsmith::codegen {
 // What the emitter must know about the machine.
 struct TargetTraits {
   int vector_bytes = 16;
+  int vector_registers = 16;
   bool fma = false;            // scalar and vector fused multiply-add instructions
   bool half_convert = false;   // f16 <-> f32 instructions
   bool masked_memory = false;  // contiguous accesses under a mask cost what plain ones do

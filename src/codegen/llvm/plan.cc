@@ -76,7 +76,7 @@ std::optional<int64_t> coefficient(const Expr& e, const ir::Var& v) {
 
 }  // namespace
 
-Plan::Plan(const ir::Program& program) {
+Plan::Plan(const ir::Program& program, int64_t vector_registers) : vector_registers_(vector_registers) {
   if (program.body) scan(program.body);
 }
 
@@ -129,6 +129,7 @@ void Plan::find_register_loops(const Stmt& s) {
   const auto access = [&](const ir::BufferNode* buffer, const std::vector<Expr>& indices) {
     if (buffer != allocate.buffer.get() || !ok) return;
     int64_t product = 1;
+    bool serial = false;
     std::vector<const ir::VarNode*> known;
     for (const ir::StmtNode* node : loops) {
       const For& loop = std::get<For>(node->kind);
@@ -142,11 +143,12 @@ void Plan::find_register_loops(const Stmt& s) {
         return;
       }
       if (loop.kind == ForKind::kVectorized) continue;
+      serial = serial || loop.kind == ForKind::kSerial;
       product = times(product, *extent);
       found.push_back(node);
     }
     copies += product;
-    if (product > kMaxRegisterTile) ok = false;
+    if (product > (serial ? vector_registers_ : kMaxRegisterTile)) ok = false;
     for (const Expr& e : indices) {
       ir::for_each_expr(e, [&](const Expr& x) {
         const auto* ref = ir::as<ir::VarRef>(x);

@@ -11,7 +11,9 @@ namespace tensorsmith::codegen {
 
 class Plan {
  public:
-  explicit Plan(const ir::Program& program);
+  // Serial loops over a local buffer are unrolled for registers' sake while its elements (vectors or scalars)
+  // are at most vector_registers; more of them would be spilled, by code that is as long.
+  Plan(const ir::Program& program, int64_t vector_registers);
 
   // Stores that the statement executes when everything with a constant extent is unrolled. A vectorized loop
   // counts once for each 16 lanes if its accesses are contiguous, else once a lane. kManySteps at most.
@@ -36,6 +38,7 @@ class Plan {
   static bool lanes_are_independent(const ir::For& loop);
   static bool is_contiguous(const ir::For& loop);
 
+  const int64_t vector_registers_;
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
   std::unordered_set<const ir::StmtNode*> register_loops_;
   std::unordered_set<const ir::StmtNode*> in_registers_;
