@@ -78,10 +78,10 @@ struct OptimizeOptions {
   // ... and all folded results together take at most this much memory.
   int64_t max_constant_bytes = int64_t{4} << 30;
 };
-// Graph passes, in order: constant folding, elimination of identities and of dead nodes, folding of batch
-// normalization and of channel scales into weights, splitting of transposed convolutions, folding of pads,
-// merging of data movement. Each keeps the
-// graph's meaning; values are renumbered.
+// Graph passes, in order: fusion of quantized operators, constant folding, elimination of identities and of
+// dead nodes, folding of batch normalization and of channel scales into weights, splitting of transposed
+// convolutions, folding of pads, merging of data movement. Each keeps the graph's meaning; values are
+// renumbered.
 Status optimize(Graph& graph, const OptimizeOptions& options = {});
 
 }  // namespace tensorsmith::graph

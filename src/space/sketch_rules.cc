@@ -183,8 +183,11 @@ Plans alternatives(const PlanContext& context, const Group& group) {
     plans.push_back(make_tiled_plan(context, group.root, group.anchor, pads, false));
     if (context.stage(group.anchor).data_reuse)
       plans.push_back(make_tiled_plan(context, group.root, group.anchor, pads, true));
-    if (auto window = make_window_plan(context, group.root, group.anchor, pads))
-      plans.push_back(std::move(window));
+    // A window plan computes what its anchor reads in place: for words that is many times.
+    if (!context.stage(group.anchor).dot4) {
+      if (auto window = make_window_plan(context, group.root, group.anchor, pads))
+        plans.push_back(std::move(window));
+    }
     if (pads.empty() && reduces_contiguously(context, group.anchor))
       plans.push_back(
           make_rows_plan(context, group.root,

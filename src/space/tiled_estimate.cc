@@ -109,6 +109,10 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double vector_length = c.vector_axis < 0 ? 1 : static_cast<double>(std::min(c.t3[v], c.region[v]));
   const double vectors_along =
       vector_length / static_cast<double>(c.lanes) * std::ceil(static_cast<double>(c.lanes) / full_lanes);
+  // A vector that is twice as wide as the units takes both load ports; products of words leave little room
+  // for it.
+  const double ports =
+      info_.dot4 && m.fma_per_cycle < 2 && c.lanes * info_.element_bytes > 32 ? m.loads_per_cycle : 1;
   double loads = 0, live_vectors = 0;
   for (const auto& operand : operands_) {
     double count = 1;
@@ -121,7 +125,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     if (c.vector_axis >= 0 && operand.read.depends_on(c.vector_axis)) {
       const bool unit =
           (operand.read.affine && std::abs(operand.read.strides[v]) == 1) || rearranged(c, operand);
-      cost = unit || !vectorized   ? vectors_along * line_crossings(c, operand)
+      cost = unit || !vectorized   ? vectors_along * line_crossings(c, operand) * ports
              : operand.read.affine ? read_cycles(operand.read.strides[v], vector_length,
                                                  std::min(full_lanes, static_cast<double>(c.lanes)))
                                    : vector_length * 1.5;

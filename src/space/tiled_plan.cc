@@ -283,6 +283,8 @@ Status TiledPlan::check(Decisions d) const {
   const auto refuse = [&](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
   };
+  if (info_.dot4 && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
+    return refuse("the words of dot4 would be put together for each product");
   const double registers = static_cast<double>(context_.machine.registers);
   if (accumulators(c) > registers * 1.5) return refuse("the register tile does not fit the register file");
   double region = info_.element_bytes, padded = 1, points = 1;

@@ -491,7 +491,11 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
     output.constant = std::make_shared<const lower::Tensor>(*std::move(value));
     return define(output.name, node.outputs[0], scope);
   }
-  if (Status status = infer_node(graph_, node, limits_); !status.ok())
+  // Quantized weights stay integers: fuse_quantized decides about them.
+  FoldLimits none;
+  none.max_bytes = -1;
+  FoldLimits& limits = node.op == "DequantizeLinear" ? none : limits_;
+  if (Status status = infer_node(graph_, node, limits); !status.ok())
     return in_file(std::move(status).error());
   bool folded = true;
   for (ValueId id : node.outputs) {

@@ -3,6 +3,8 @@
 namespace tensorsmith::graph {
 
 Status optimize(Graph& graph, const OptimizeOptions& options) {
+  // Before the weights become floats.
+  fuse_quantized(graph);
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
   TS_RETURN_IF_ERROR(eliminate_identities(graph));
   eliminate_dead_nodes(graph);

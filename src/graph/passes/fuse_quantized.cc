@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graph/passes/passes.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+using ir::DType;
+using lower::Tensor;
+
+bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
+
+class Fusion {
+ public:
+  explicit Fusion(Graph& graph)
+      : graph_(graph), producers_(find_producers(graph)), uses_(count_uses(graph)) {}
+
+  void run() {
+    for (Node& node : graph_.nodes)
+      if (node.op == "QuantizeLinear") fuse(node);
+    for (Node& node : graph_.nodes) {
+      const bool integer = node.op == "ConvInteger" || node.op == "MatMulInteger";
+      if (integer || node.op == "QLinearConv" || node.op == "QLinearMatMul")
+        make_scalar(node, integer ? 3 : 5);
+    }
+  }
+
+ private:
+  const Tensor* constant(ValueId id) const {
+    return id == kNoValue ? nullptr : graph_.values[static_cast<size_t>(id)].constant.get();
+  }
+  const Node* producer(ValueId id) const {
+    const int n = id == kNoValue ? -1 : producers_[static_cast<size_t>(id)];
+    return n < 0 ? nullptr : &graph_.nodes[static_cast<size_t>(n)];
+  }
+  // The node that makes the value for this one reader.
+  const Node* only_for(ValueId id) const {
+    return uses_[static_cast<size_t>(id)] == 1 ? producer(id) : nullptr;
+  }
+
+  // A tensor of bytes and what they stand for: the inputs of a QuantizeLinear or DequantizeLinear node.
+  struct Quantized {
+    ValueId data = kNoValue, scale = kNoValue, zero = kNoValue;
+    DType dtype = DType::kU8;
+  };
+
+  // scales: one for all, or one a channel of `axis` if that is not negative.
+  std::optional<Quantized> parameters(const Node& node, ValueId data, DType dtype, int64_t axis) const {
+    Quantized q{data, node.inputs[1], node.inputs.size() > 2 ? node.inputs[2] : kNoValue, dtype};
+    const Tensor* scale = constant(q.scale);
+    if (!is_byte(dtype) || scale == nullptr || scale->dtype != DType::kF32) return std::nullopt;
+    if (q.zero != kNoValue && constant(q.zero) == nullptr) return std::nullopt;
+    const auto block = node.attributes.find("block_size");
+    if (block != node.attributes.end() && std::get<int64_t>(block->second) != 0) return std::nullopt;
+    if (scale->num_elements() == 1) return q;
+    const auto rank = static_cast<int64_t>(graph_.values[static_cast<size_t>(data)].shape.size());
+    const auto given = node.attributes.find("axis");
+    int64_t own = given == node.attributes.end() ? 1 : std::get<int64_t>(given->second);
+    if (own < 0) own += rank;
+    return own == axis && scale->shape.size() == 1 ? std::optional(q) : std::nullopt;
+  }
+
+  std::optional<Quantized> dequantized(ValueId id, int64_t axis) const {
+    const Node* node = producer(id);
+    if (node == nullptr || node->op != "DequantizeLinear") return std::nullopt;
+    return parameters(*node, node->inputs[0], graph_.values[static_cast<size_t>(node->inputs[0])].dtype,
+                      axis);
+  }
+
+  ValueId add(std::string name, Tensor tensor) {
+    uses_.push_back(0);
+    producers_.push_back(-1);
+    return add_constant(graph_, std::move(name), std::move(tensor));
+  }
+  // Zero points of the weights that are all the same (0, mostly) become one, which the sums need no tensor
+  // for.
+  void make_scalar(Node& node, size_t input) {
+    const Tensor* zeros = input < node.inputs.size() ? constant(node.inputs[input]) : nullptr;
+    if (zeros == nullptr || zeros->num_elements() < 2) return;
+    for (int64_t i = 1; i < zeros->num_elements(); ++i)
+      if (zeros->at(i).i != zeros->at(0).i) return;
+    Tensor one = Tensor::zeros(zeros->dtype, {});
+    one.set(0, zeros->at(0));
+    node.inputs[input] = add("zero_point", std::move(one));
+  }
+  ValueId zero_of(const Quantized& q) {
+    if (q.zero != kNoValue) return q.zero;
+    return add("zero_point", Tensor::zeros(q.dtype, constant(q.scale)->shape));
+  }
+
+  // The bias in units of the products' scale: i32; kNoValue if it is not known or does not fit.
+  ValueId integer_bias(ValueId id, const Quantized& x, const Quantized& w, int64_t channels) {
+    const Tensor* bias = constant(id);
+    const Tensor* scale = nullptr;
+    if (const Node* node = producer(id); node != nullptr && node->op == "DequantizeLinear") {
+      bias = constant(node->inputs[0]);
+      scale = constant(node->inputs[1]);
+      const Tensor* zero = node->inputs.size() > 2 ? constant(node->inputs[2]) : nullptr;
+      if (bias == nullptr || scale == nullptr) return kNoValue;
+      if (node->inputs.size() > 2 && node->inputs[2] != kNoValue) {
+        if (zero == nullptr) return kNoValue;
+        for (int64_t i = 0; i < zero->num_elements(); ++i)
+          if (zero->at(i).i != 0) return kNoValue;
+      }
+    }
+    if (bias == nullptr || bias->num_elements() != channels) return kNoValue;
+    const auto at = [](const Tensor& t, int64_t i) {
+      const ir::Scalar value = t.at(t.num_elements() == 1 ? 0 : i);
+      return ir::is_float(value.dtype) ? value.f : static_cast<double>(value.i);
+    };
+    Tensor result = Tensor::zeros(DType::kI32, {channels});
+    for (int64_t c = 0; c < channels; ++c) {
+      const double value = at(*bias, c) * (scale == nullptr ? 1 : at(*scale, c));
+      const double units = std::nearbyint(value / (at(*constant(x.scale), 0) * at(*constant(w.scale), c)));
+      // Far enough from the end that the products fit too.
+      if (!(std::abs(units) < std::numeric_limits<int32_t>::max() / 2)) return kNoValue;
+      result.set(c, ir::scalar_int(DType::kI32, static_cast<int64_t>(units)));
+    }
+    return add("bias", std::move(result));
+  }
+
+  // A Relu does nothing where the output cannot be below its zero point.
+  const Node* skip_relu(const Node* node, const Quantized& y) const {
+    if (node == nullptr || node->op != "Relu") return node;
+    const Tensor* zero = constant(y.zero);
+    const int64_t lowest = y.dtype == DType::kI8 ? -128 : 0;
+    const int64_t value = zero == nullptr ? 0 : zero->at(0).i;
+    return value == lowest ? only_for(node->inputs[0]) : nullptr;
+  }
+
+  void fuse(Node& quantize) {
+    const DType out = graph_.values[static_cast<size_t>(quantize.outputs[0])].dtype;
+    const auto y = parameters(quantize, quantize.outputs[0], out, -1);
+    if (!y) return;
+    const Node* op = skip_relu(only_for(quantize.inputs[0]), *y);
+    if (op == nullptr || (op->op != "Conv" && op->op != "MatMul")) return;
+    const bool conv = op->op == "Conv";
+    const auto rank = static_cast<int64_t>(graph_.values[static_cast<size_t>(op->inputs[1])].shape.size());
+    const auto x = dequantized(op->inputs[0], -1);
+    const auto w = dequantized(op->inputs[1], conv ? 0 : rank - 1);
+    // One scale a column is for matrices only: a batch's would be another shape.
+    if (!x || !w || (!conv && constant(w->scale)->num_elements() > 1 && rank != 2)) return;
+    if (!conv && (rank < 2 || graph_.values[static_cast<size_t>(op->inputs[0])].shape.size() < 2)) return;
+    ValueId bias = kNoValue;
+    if (conv && op->inputs.size() > 2 && op->inputs[2] != kNoValue) {
+      const int64_t channels = graph_.values[static_cast<size_t>(op->inputs[1])].shape[0];
+      bias = integer_bias(op->inputs[2], *x, *w, channels);
+      if (bias == kNoValue) return;
+    }
+    Node fused{op->name,        conv ? "QLinearConv" : "QLinearMatMul", op->opset, op->attributes, {},
+               quantize.outputs};
+    fused.inputs = {x->data, x->scale, zero_of(*x), w->data, w->scale, zero_of(*w), y->scale, zero_of(*y)};
+    if (bias != kNoValue) fused.inputs.push_back(bias);
+    quantize = std::move(fused);
+  }
+
+  Graph& graph_;
+  std::vector<int> producers_, uses_;
+};
+
+}  // namespace
+
+void fuse_quantized(Graph& graph) { Fusion(graph).run(); }
+
+}  // namespace tensorsmith::graph
