@@ -1,10 +1,12 @@
 #include "codegen/llvm/passes.h"
 
 #include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -70,7 +72,9 @@ struct Pipeline {
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  llvm::FunctionPassManager passes;
+  // Promotion of stores out of loops compares all accesses of a loop with each other: it runs where there is
+  // something to promote.
+  llvm::FunctionPassManager before, hoist, hoist_and_promote, after;
 
   explicit Pipeline(llvm::TargetMachine& machine) {
     llvm::PassBuilder builder(&machine);
@@ -84,24 +88,53 @@ struct Pipeline {
     builder.registerLoopAnalyses(loops);
     builder.crossRegisterProxies(loops, functions, sccs, modules);
 
-    passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
-    passes.addPass(llvm::createFunctionToLoopPassAdaptor(
-        llvm::LICMPass(llvm::LICMOptions(/*LicmMssaOptCap=*/100, /*LicmMssaNoAccForPromotionCap=*/4000,
-                                         /*AllowSpeculation=*/true)),
-        /*UseMemorySSA=*/true, /*UseBlockFrequencyInfo=*/false));
+    before.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    before.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+    const auto invariant_code_motion = [](unsigned accesses) {
+      return llvm::createFunctionToLoopPassAdaptor(
+          llvm::LICMPass(llvm::LICMOptions(/*LicmMssaOptCap=*/100, /*LicmMssaNoAccForPromotionCap=*/accesses,
+                                           /*AllowSpeculation=*/true)),
+          /*UseMemorySSA=*/true, /*UseBlockFrequencyInfo=*/false);
+    };
+    hoist.addPass(invariant_code_motion(0));
+    hoist_and_promote.addPass(invariant_code_motion(4000));
     // Masked loads, which cannot be marked as invariant, are found equal across stores.
-    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-    passes.addPass(llvm::SimplifyCFGPass());
+    after.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+    after.addPass(llvm::SimplifyCFGPass());
   }
 
   void run(llvm::Module& module) {
-    for (llvm::Function& function : module)
-      if (!function.isDeclaration()) passes.run(function, functions);
+    for (llvm::Function& function : module) {
+      if (function.isDeclaration()) continue;
+      before.run(function, functions);
+      (stores_to_one_place(function) ? hoist_and_promote : hoist).run(function, functions);
+      after.run(function, functions);
+    }
     loops.clear();
     functions.clear();
     sccs.clear();
     modules.clear();
+  }
+
+ private:
+  // Whether a loop stores to an address that does not change in it.
+  bool stores_to_one_place(llvm::Function& function) {
+    const llvm::LoopInfo& info = functions.getResult<llvm::LoopAnalysis>(function);
+    for (const llvm::BasicBlock& block : function) {
+      const llvm::Loop* loop = info.getLoopFor(&block);
+      if (loop == nullptr) continue;
+      for (const llvm::Instruction& instruction : block) {
+        const auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+        if (store == nullptr) continue;
+        const llvm::Value* address = store->getPointerOperand();
+        while (const auto* offset = llvm::dyn_cast<llvm::GetElementPtrInst>(address)) {
+          if (!offset->hasAllConstantIndices()) break;
+          address = offset->getPointerOperand();
+        }
+        if (loop->isLoopInvariant(address)) return true;
+      }
+    }
+    return false;
   }
 };
 
