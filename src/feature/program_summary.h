@@ -21,7 +21,7 @@
 namespace tensorsmith::feature {
 
 // Of what is written here; a model keeps it.
-inline constexpr int kSummaryVersion = 2;
+inline constexpr int kSummaryVersion = 3;
 
 // Programs of one kind have the same resources and columns.
 enum class ProgramKind : uint8_t {

@@ -253,6 +253,17 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
     }
   }
   const Unrolling unrolling = unroll_loops(vthreads, loops, trace.unroll);
+  // Values that a thread holds if the compiler loads all operands of the innermost reduce level at once: of
+  // all its tiles, and of the innermost tiles alone. Where they do not fit beside the accumulators, the
+  // accumulators spill, which is a matter of one more reduce step (MI50: 36 steps of 2 run at full speed, 12
+  // of 3 eight times slower).
+  std::vector<double> innermost(axes);
+  for (size_t a = 0; a < axes; ++a) innermost[a] = t.vthreads[a] * t.inner2[a];
+  double operands = 0, innermost_operands = 0;
+  for (size_t q = 0; q < 2; ++q) {
+    operands += reduce2 * full[q];
+    innermost_operands += reduce2 * product_along(access.reads[q], innermost);
+  }
   const double copies_inner = vthreads * inner2, copies_reduce = copies_inner * reduce2;
   const double copies_tile = vthreads * inner * reduce2, body = accumulators * reduce_tile;
 
@@ -298,6 +309,11 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
   // Accumulators beyond the registers, and those that a loop indexes: local memory.
   out.resource("spill_issue", warp_fmas * cycle * tail * spilled);
   out.resource("spill_bytes", fmas * 8 / gpu.bytes_per_second * spilled);
+  // Operands that fill 0.6 of the registers can be loaded piecemeal; thresholds from the MI50's records.
+  const double pressure = (accumulators + std::min(operands, 0.6 * register_limit)) / register_limit;
+  out.resource("operand_spills", pressure > 1.13 ? warp_fmas * cycle * tail * 8 : 0);
+  out.resource("operand_spill_share", warp_fmas * cycle * tail * 16 * std::clamp(pressure - 1.05, 0.0, 0.5));
+  out.resource("accumulator_spills", accumulators > 0.8 * register_limit ? warp_fmas * cycle * tail * 8 : 0);
   const bool indexed = unrolling.rest_spatial > 1;
   out.resource("spills", spilled > 0 ? warp_fmas * cycle * tail * 8 : 0);
   out.resource("indexed_registers", indexed && body > 1024 ? warp_fmas * cycle * 8 : 0);
@@ -354,6 +370,8 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
   out.log_column("rest_spatial", unrolling.rest_spatial);
   out.log_column("rest_reduce", unrolling.rest_reduce);
   out.log_column("unroll_need", (inner * reduce2 + 1) / (trace.unroll + 1));
+  out.log_column("operand_pressure", (accumulators + operands) / register_limit);
+  out.log_column("innermost_operand_pressure", (accumulators + innermost_operands) / register_limit);
 }
 
 void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace, const LeafTotals& totals,

@@ -157,7 +157,7 @@ struct Loss {
   double sum = 0, weights = 0;
   void add(float error, float weight) {
     const double e = error;
-    sum += static_cast<double>(weight) * (kind == PackSumLoss::kSquared ? e * e : std::abs(std::expm1(e)));
+    sum += static_cast<double>(weight) * (kind == PackSumLoss::kRelative ? std::abs(std::expm1(e)) : e * e);
     weights += weight;
   }
   double mean() const { return weights > 0 ? sum / weights : NAN; }
@@ -229,6 +229,8 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
         const RelativeLoss relative(static_cast<double>(error));
         slope = static_cast<float>(relative.gradient);
         curvature = static_cast<float>(relative.hessian);
+      } else if (options.loss == PackSumLoss::kHuber) {
+        slope = std::clamp(error, -1.0F, 1.0F);
       }
       for (size_t r = train.begin[p]; r < train.begin[p + 1]; ++r) {
         gradient[r] = weight * slope;

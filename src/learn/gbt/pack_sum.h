@@ -38,6 +38,7 @@ struct PackSumState {
 enum class PackSumLoss : uint8_t {
   kSquared,   // (p - y)^2 / 2
   kRelative,  // learn/gbt/relative_loss.h; labels are logarithms
+  kHuber,     // squared up to |p - y| = 1, linear beyond (Huber 1964)
 };
 
 struct PackSumOptions {

@@ -10,7 +10,6 @@ namespace {
 constexpr int kReweightings = 25;
 constexpr int kSweeps = 400;
 constexpr double kCorner = 0.05;
-constexpr double kRidge = 0.01;
 
 // Minimizes x' G x / 2 - b' x over x >= 0, from x on.
 void solve_nonnegative(const std::vector<double>& gram, const std::vector<double>& right,
@@ -32,7 +31,8 @@ void solve_nonnegative(const std::vector<double>& gram, const std::vector<double
 
 }  // namespace
 
-std::vector<double> fit_factors(std::span<const double> rows, std::span<const double> weights, int width) {
+std::vector<double> fit_factors(std::span<const double> rows, std::span<const double> weights, int width,
+                                std::span<const double> prior, double ridge) {
   const auto columns = static_cast<size_t>(width);
   const size_t count = weights.size();
   if (count == 0) return {};
@@ -41,6 +41,7 @@ std::vector<double> fit_factors(std::span<const double> rows, std::span<const do
     for (size_t j = 0; j < columns; ++j) scale[j] += rows[i * columns + j] * rows[i * columns + j];
   }
   for (double& s : scale) s = std::sqrt(s / static_cast<double>(count)) + 1e-12;
+  for (size_t j = 0; j < prior.size(); ++j) x[j] = prior[j] * scale[j];
   std::vector<double> scaled(rows.begin(), rows.end()), now(weights.begin(), weights.end());
   for (size_t i = 0; i < count; ++i) {
     for (size_t j = 0; j < columns; ++j) scaled[i * columns + j] /= scale[j];
@@ -59,7 +60,8 @@ std::vector<double> fit_factors(std::span<const double> rows, std::span<const do
       }
     }
     for (size_t j = 0; j < columns; ++j) {
-      gram[j * columns + j] += kRidge * static_cast<double>(count);
+      gram[j * columns + j] += ridge * static_cast<double>(count);
+      if (!prior.empty()) right[j] += ridge * static_cast<double>(count) * prior[j] * scale[j];
       for (size_t k = 0; k < j; ++k) gram[k * columns + j] = gram[j * columns + k];
     }
     solve_nonnegative(gram, right, x);
@@ -71,6 +73,19 @@ std::vector<double> fit_factors(std::span<const double> rows, std::span<const do
   }
   for (size_t j = 0; j < columns; ++j) x[j] /= scale[j];
   return x;
+}
+
+double factor_scale(std::span<const double> rows, std::span<const double> prior) {
+  std::vector<double> sums;
+  for (size_t i = 0; i + prior.size() <= rows.size(); i += prior.size()) {
+    double sum = 0;
+    for (size_t j = 0; j < prior.size(); ++j) sum += prior[j] * rows[i + j];
+    sums.push_back(sum);
+  }
+  if (sums.empty()) return 1;
+  const auto middle = sums.begin() + static_cast<std::ptrdiff_t>(sums.size() / 2);
+  std::nth_element(sums.begin(), middle, sums.end());
+  return *middle > 0 ? 1 / *middle : 1;
 }
 
 }  // namespace tensorsmith::learn

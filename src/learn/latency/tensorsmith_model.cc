@@ -21,8 +21,27 @@ constexpr const char* kDevicePrefix = "device_";
 
 Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
-std::string member_name(int kind, size_t member) {
-  return std::string(feature::to_string(static_cast<ProgramKind>(kind))) + "." + std::to_string(member);
+std::string member_name(int kind, const char* sort, size_t member) {
+  return std::string(feature::to_string(static_cast<ProgramKind>(kind))) + "." + sort +
+         std::to_string(member);
+}
+
+void add_forest(ModelFile& file, const std::string& name, const Forest& forest) {
+  const Forest::Arrays arrays = forest.to_arrays();
+  const auto nodes = static_cast<int64_t>(arrays.number.size());
+  file.add<int32_t>(name + ".sizes", {static_cast<int64_t>(arrays.sizes.size())}, arrays.sizes);
+  file.add<float>(name + ".number", {nodes}, arrays.number);
+  file.add<uint16_t>(name + ".feature", {nodes}, arrays.feature);
+  file.add<uint16_t>(name + ".left", {nodes}, arrays.left);
+}
+
+Result<Forest> read_forest(ModelFile& file, const std::string& name, int width) {
+  Forest::Arrays arrays;
+  TS_ASSIGN_OR_RETURN(arrays.sizes, file.values<int32_t>(name + ".sizes", {-1}));
+  TS_ASSIGN_OR_RETURN(arrays.number, file.values<float>(name + ".number", {-1}));
+  TS_ASSIGN_OR_RETURN(arrays.feature, file.values<uint16_t>(name + ".feature", {-1}));
+  TS_ASSIGN_OR_RETURN(arrays.left, file.values<uint16_t>(name + ".left", {-1}));
+  return Forest::from_arrays(arrays, width);
 }
 
 // Finite numbers of a JSON array.
@@ -55,19 +74,18 @@ const std::vector<double>* ResourceFactors::find(WorkloadStructure structure, co
   for (const Entry& entry : entries) {
     if (entry.structure == structure && entry.device == device) return &entry.factors;
   }
-  for (const bool any_structure : {false, true}) {
-    double count = 0;
-    for (const Entry& entry : entries) {
-      if (!any_structure && entry.structure != structure) continue;
-      if (count == 0) scratch.assign(entry.factors.size(), 0);
-      for (size_t i = 0; i < entry.factors.size(); ++i) scratch[i] += entry.factors[i];
-      ++count;
-    }
-    if (count == 0) continue;
-    for (double& x : scratch) x /= count;
-    return &scratch;
+  // Factors of another structure say little, and a sum of them can be wrong by any factor: where no device
+  // knows the structure, the roofline is nearer.
+  double count = 0;
+  for (const Entry& entry : entries) {
+    if (entry.structure != structure) continue;
+    if (count == 0) scratch.assign(entry.factors.size(), 0);
+    for (size_t i = 0; i < entry.factors.size(); ++i) scratch[i] += entry.factors[i];
+    ++count;
   }
-  return nullptr;
+  if (count == 0) return nullptr;
+  for (double& x : scratch) x /= count;
+  return &scratch;
 }
 
 double TensorsmithModel::base_seconds(const feature::ProgramSummary& summary, WorkloadStructure structure,
@@ -111,13 +129,19 @@ void TensorsmithModel::append_row(const SummarizedProgram& program, std::vector<
 }
 
 void TensorsmithModel::add_trees(ProgramKind kind, std::span<const float> rows, std::span<double> out) const {
-  const auto& members = kinds[static_cast<size_t>(kind)].members;
+  const TensorsmithKind& forests = kinds[static_cast<size_t>(kind)];
+  const double rank_share = forests.rank_members.empty() ? 0 : forests.members.empty() ? 1 : rank_weight;
   std::vector<float> values(out.size());
-  for (const Forest& member : members) {
-    member.predict(rows, values);
-    for (size_t i = 0; i < out.size(); ++i)
-      out[i] += static_cast<double>(values[i]) / static_cast<double>(members.size());
-  }
+  const auto add = [&](const std::vector<Forest>& members, double share) {
+    if (share == 0) return;
+    for (const Forest& member : members) {
+      member.predict(rows, values);
+      for (size_t i = 0; i < out.size(); ++i)
+        out[i] += static_cast<double>(values[i]) * share / static_cast<double>(members.size());
+    }
+  };
+  add(forests.members, 1 - rank_share);
+  add(forests.rank_members, rank_share);
 }
 
 // Where nothing was calibrated, as on a new device: no shift, and the widest of the kind's deviations.
@@ -175,6 +199,7 @@ Status TensorsmithModel::save(const std::string& path) const {
   Json physics = {{"summary_version", feature::kSummaryVersion},
                   {"base", static_cast<int>(base)},
                   {"device_columns", device_columns},
+                  {"rank_weight", rank_weight},
                   {"kinds", Json::array()},
                   {"calibration", Json::array()}};
   for (int k = 0; k < feature::kProgramKinds; ++k) {
@@ -190,16 +215,11 @@ Status TensorsmithModel::save(const std::string& path) const {
                                 {"resources", feature::resource_names(program_kind)},
                                 {"columns", feature::summary_column_names(program_kind)},
                                 {"factors", std::move(factors)},
-                                {"members", kind.members.size()}});
-    for (size_t m = 0; m < kind.members.size(); ++m) {
-      const Forest::Arrays arrays = kind.members[m].to_arrays();
-      const auto nodes = static_cast<int64_t>(arrays.number.size());
-      const std::string name = member_name(k, m);
-      file.add<int32_t>(name + ".sizes", {static_cast<int64_t>(arrays.sizes.size())}, arrays.sizes);
-      file.add<float>(name + ".number", {nodes}, arrays.number);
-      file.add<uint16_t>(name + ".feature", {nodes}, arrays.feature);
-      file.add<uint16_t>(name + ".left", {nodes}, arrays.left);
-    }
+                                {"members", kind.members.size()},
+                                {"rank_members", kind.rank_members.size()}});
+    for (size_t m = 0; m < kind.members.size(); ++m) add_forest(file, member_name(k, "", m), kind.members[m]);
+    for (size_t m = 0; m < kind.rank_members.size(); ++m)
+      add_forest(file, member_name(k, "rank", m), kind.rank_members[m]);
   }
   for (const auto& [key, value] : calibrations)
     physics["calibration"].push_back({{"kind", static_cast<int>(key.kind)},
@@ -228,6 +248,9 @@ Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file
       return corrupt("the model's physics is out of range");
     model->base = static_cast<TensorsmithBase>(base);
     model->device_columns = physics.at("device_columns");
+    model->rank_weight = physics.at("rank_weight");
+    if (!(model->rank_weight >= 0 && model->rank_weight <= 1))
+      return corrupt("the model's weight of the rank members is out of range");
     for (int k = 0; k < feature::kProgramKinds; ++k) {
       const Json& item = physics.at("kinds")[static_cast<size_t>(k)];
       const auto kind = static_cast<ProgramKind>(k);
@@ -241,16 +264,14 @@ Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file
         target.factors.entries.push_back(
             {static_cast<WorkloadStructure>(structure), entry.at("device"), std::move(factors)});
       }
-      const size_t members = item.at("members");
+      const size_t members = item.at("members"), rank_members = item.at("rank_members");
       for (size_t m = 0; m < members; ++m) {
-        const std::string name = member_name(k, m);
-        Forest::Arrays arrays;
-        TS_ASSIGN_OR_RETURN(arrays.sizes, file.values<int32_t>(name + ".sizes", {-1}));
-        TS_ASSIGN_OR_RETURN(arrays.number, file.values<float>(name + ".number", {-1}));
-        TS_ASSIGN_OR_RETURN(arrays.feature, file.values<uint16_t>(name + ".feature", {-1}));
-        TS_ASSIGN_OR_RETURN(arrays.left, file.values<uint16_t>(name + ".left", {-1}));
-        TS_ASSIGN_OR_RETURN(Forest forest, Forest::from_arrays(arrays, width(kind)));
+        TS_ASSIGN_OR_RETURN(Forest forest, read_forest(file, member_name(k, "", m), width(kind)));
         target.members.push_back(std::move(forest));
+      }
+      for (size_t m = 0; m < rank_members; ++m) {
+        TS_ASSIGN_OR_RETURN(Forest forest, read_forest(file, member_name(k, "rank", m), width(kind)));
+        target.rank_members.push_back(std::move(forest));
       }
     }
     for (const Json& item : physics.at("calibration")) {

@@ -5,13 +5,10 @@
 #include <numeric>
 #include <set>
 
-#include "base/rng.h"
 #include "learn/gbt/pack_sum.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/parameters.h"
-#include "learn/latency/queries.h"
-#include "learn/latency/resource_fit.h"
-#include "learn/latency/tensorsmith_model.h"
+#include "learn/latency/tensorsmith_data.h"
 
 namespace tensorsmith::learn {
 
@@ -20,18 +17,19 @@ namespace {
 using feature::ProgramKind;
 using Json = nlohmann::json;
 
-// Factors are few; more records of a structure and device than this change nothing.
-constexpr size_t kFactorRecords = 6000;
-constexpr size_t kLeastFactorRecords = 20;
-// Records that a shift needs, to be more than noise.
+// Records and workloads that a shift and deviation of a structure need, to be more than noise; with fewer it
+// has those of all programs of the kind and device.
 constexpr size_t kLeastCalibrationRecords = 30;
+constexpr size_t kLeastCalibrationTasks = 3;
 
 struct Options {
   std::string base = "resources";
   std::string loss = "relative";
   bool device_columns = true;
   bool calibrate = true;
-  int members = 3;      // 0: the base alone
+  int members = 3;  // 0: the base alone
+  int rank_members = 1;
+  double rank_weight = 0.25;
   int folds = 4;        // for calibration on workloads that were not seen
   int new_rounds = 60;  // of trees, when training goes on from a model
   PackSumOptions fit;
@@ -59,6 +57,8 @@ struct Options {
     parameters.flag("device_columns", device_columns);
     parameters.flag("calibrate", calibrate);
     parameters.integer("members", members, 0, 100);
+    parameters.integer("rank_members", rank_members, 0, 100);
+    parameters.real("rank_weight", rank_weight, 0, 1);
     parameters.integer("folds", folds, 2, 20);
     parameters.integer("new_rounds", new_rounds, 0, 100'000);
     parameters.integer("rounds", fit.rounds, 1, 100'000);
@@ -72,96 +72,6 @@ struct Options {
     return parameters.finish();
   }
 };
-
-// Measured programs of one kind. Summaries in flat arrays: there may be millions of them.
-struct KindData {
-  int resources = 0, columns = 0;
-  std::vector<float> values;  // by program: resources, columns
-  std::vector<double> seconds, roofline;
-  std::vector<uint32_t> workload, device;
-  std::vector<uint8_t> structure;
-
-  size_t size() const { return seconds.size(); }
-  SummarizedProgram program(ProgramKind kind, size_t i) const {
-    SummarizedProgram out;
-    const float* from = values.data() + i * static_cast<size_t>(resources + columns);
-    out.summary.kind = kind;
-    out.summary.roofline_seconds = roofline[i];
-    out.summary.resources.assign(from, from + resources);
-    out.summary.columns.assign(from + resources, from + resources + columns);
-    out.structure = static_cast<feature::WorkloadStructure>(structure[i]);
-    return out;
-  }
-};
-using AllData = std::array<KindData, feature::kProgramKinds>;
-
-Result<AllData> gather(const LatencyData& data, std::span<const int64_t> records) {
-  AllData out;
-  QueryBatch batch(*data.store, data.devices, true);
-  AccessCache accesses;
-  for (const int64_t record : records) {
-    const Store::Entry entry = data.store->entry(record);
-    if (entry.failed() || entry.leaves == 0 || !(entry.mean_seconds > 0)) continue;
-    TS_ASSIGN_OR_RETURN(const auto queries, batch.make({&record, 1}));
-    const LatencyQuery& query = queries[0];
-    const feature::WorkloadAccess& access = accesses.of(*query.workload);
-    const auto summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
-    KindData& kind = out[static_cast<size_t>(summary.kind)];
-    kind.resources = static_cast<int>(summary.resources.size());
-    kind.columns = static_cast<int>(summary.columns.size());
-    for (const double seconds : summary.resources) kind.values.push_back(static_cast<float>(seconds));
-    kind.values.insert(kind.values.end(), summary.columns.begin(), summary.columns.end());
-    kind.seconds.push_back(entry.mean_seconds);
-    kind.roofline.push_back(summary.roofline_seconds);
-    kind.workload.push_back(entry.workload);
-    kind.device.push_back(entry.device);
-    kind.structure.push_back(static_cast<uint8_t>(access.structure));
-  }
-  return out;
-}
-
-// Tasks have between few and thousands of records: each record weighs 1 / sqrt(records of its task), so that
-// a task's weight grows with its records, but slower. Mean 1.
-std::vector<double> weights_of(const KindData& data, std::span<const size_t> chosen) {
-  std::map<std::pair<uint32_t, uint32_t>, double> count;
-  for (const size_t i : chosen) ++count[{data.workload[i], data.device[i]}];
-  std::vector<double> out;
-  double sum = 0;
-  for (const size_t i : chosen) {
-    out.push_back(1 / std::sqrt(count[{data.workload[i], data.device[i]}]));
-    sum += out.back();
-  }
-  for (double& w : out) w *= static_cast<double>(out.size()) / sum;
-  return out;
-}
-
-template <class T>
-void shuffle(std::vector<T>& items, Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
-}
-
-// New factors for each structure and device among the chosen programs.
-void fit_resources(TensorsmithModel& model, ProgramKind kind, const KindData& data,
-                   std::span<const size_t> chosen, const LatencyData& source, uint64_t seed) {
-  std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>> groups;
-  for (const size_t i : chosen) groups[{data.structure[i], data.device[i]}].push_back(i);
-  Rng rng(seed);
-  for (auto& [key, members] : groups) {
-    if (members.size() < kLeastFactorRecords) continue;
-    shuffle(members, rng);
-    members.resize(std::min(members.size(), kFactorRecords));
-    std::vector<double> rows;
-    for (const size_t i : members) {
-      const float* from = data.values.data() + i * static_cast<size_t>(data.resources + data.columns);
-      for (int j = 0; j < data.resources; ++j) rows.push_back(static_cast<double>(from[j]) / data.seconds[i]);
-    }
-    const std::string& device = source.devices[key.second]->name;
-    const auto structure = static_cast<feature::WorkloadStructure>(key.first);
-    auto& entries = model.kinds[static_cast<size_t>(kind)].factors.entries;
-    std::erase_if(entries, [&](const auto& e) { return e.structure == structure && e.device == device; });
-    entries.push_back({structure, device, fit_factors(rows, weights_of(data, members), data.resources)});
-  }
-}
 
 class TensorsmithTrainer final : public LatencyTrainer {
  public:
@@ -196,18 +106,22 @@ class TensorsmithTrainer final : public LatencyTrainer {
 
   Result<std::unique_ptr<LatencyModel>> fit(const TensorsmithModel* before, const LatencyData& data,
                                             const TrainingControl& control) const {
-    TS_ASSIGN_OR_RETURN(const AllData train, gather(data, data.train));
-    TS_ASSIGN_OR_RETURN(const AllData validation, gather(data, data.validation));
+    TS_ASSIGN_OR_RETURN(const AllData train, gather_summaries(data, data.train));
+    TS_ASSIGN_OR_RETURN(const AllData validation, gather_summaries(data, data.validation));
     Run run{data, control, 0, 0, training_hash("tensorsmith", data, control, parameters_, before), {}, {}};
     if (std::all_of(train.begin(), train.end(), [](const KindData& k) { return k.size() == 0; }))
       return Error{ErrorCode::kInvalidArgument, "", "no measured programs to train on"};
     // A validation part of other workloads says what to expect of workloads not seen, but has few of them:
     // the training part's own, each left out in turn, say it too. Where both parts share their workloads, as
-    // the programs to come will, only the validation part does.
-    const bool strict = !share_workloads(train, validation);
-    const int calibration_folds = options_.calibrate && strict && before == nullptr ? options_.folds : 0;
+    // the programs to come will, only the validation part does. A model that goes on from another is for the
+    // workloads that it was not shown, so there the folds say it.
+    const bool shared = share_workloads(train, validation);
+    const bool strict = before != nullptr || !shared;
+    const int calibration_folds = options_.calibrate && strict ? options_.folds : 0;
+    const int forests = options_.members > 0 ? options_.members + options_.rank_members : 0;
+    const int fold_forests = options_.members > 0 ? 1 + std::min(options_.rank_members, 1) : 0;
     for (const KindData& kind : train) {
-      if (kind.size() > 0) run.steps += options_.members + (options_.members > 0 ? calibration_folds : 0);
+      if (kind.size() > 0) run.steps += forests + calibration_folds * fold_forests;
     }
     TS_RETURN_IF_ERROR(read_checkpoint(run));
 
@@ -215,45 +129,54 @@ class TensorsmithTrainer final : public LatencyTrainer {
     if (before != nullptr) *model = *before;
     model->base = options_.base_kind();
     model->device_columns = options_.device_columns;
+    model->rank_weight = options_.rank_weight;
+    std::array<DeviceScales, feature::kProgramKinds> scales;
     for (int k = 0; k < feature::kProgramKinds; ++k) {
       const auto kind = static_cast<ProgramKind>(k);
       const KindData& programs = train[static_cast<size_t>(k)];
       if (programs.size() == 0) continue;
       std::vector<size_t> all(programs.size());
       std::iota(all.begin(), all.end(), size_t{0});
-      TS_RETURN_IF_ERROR(fit_kind(*model, before, kind, programs, all, options_.members, run));
+      TS_ASSIGN_OR_RETURN(scales[static_cast<size_t>(k)], fit_kind(*model, before, kind, programs, all, run));
       if (!options_.calibrate) continue;
       Errors errors;
-      const KindData& unseen = validation[static_cast<size_t>(k)];
-      std::vector<size_t> chosen(unseen.size());
-      std::iota(chosen.begin(), chosen.end(), size_t{0});
-      add_errors(*model, kind, unseen, chosen, data, errors);
+      if (!strict || !shared) {
+        const KindData& unseen = validation[static_cast<size_t>(k)];
+        std::vector<size_t> chosen(unseen.size());
+        std::iota(chosen.begin(), chosen.end(), size_t{0});
+        add_errors(*model, kind, unseen, chosen, data, errors);
+      }
       if (calibration_folds > 0)
-        TS_RETURN_IF_ERROR(add_fold_errors(*model, kind, programs, calibration_folds, run, errors));
-      calibrate(*model, kind, errors, data);
+        TS_RETURN_IF_ERROR(add_fold_errors(before, kind, programs, calibration_folds, run, errors));
+      calibrate(*model, kind, errors, data, strict ? kLeastCalibrationTasks : 1);
     }
+    if (model->base == TensorsmithBase::kResources) complete_resources(*model, scales, data);
     model->model_card =
         make_card("tensorsmith", data, control, parameters_, before != nullptr ? &before->card() : nullptr);
     TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, data));
     return std::unique_ptr<LatencyModel>(std::move(model));
   }
 
-  // Factors and trees of a kind from the chosen programs.
-  Status fit_kind(TensorsmithModel& model, const TensorsmithModel* before, ProgramKind kind,
-                  const KindData& data, std::span<const size_t> chosen, int members, Run& run) const {
+  // Factors and trees of a kind from the chosen programs. The model holds what before has.
+  Result<DeviceScales> fit_kind(TensorsmithModel& model, const TensorsmithModel* before, ProgramKind kind,
+                                const KindData& data, std::span<const size_t> chosen, Run& run,
+                                bool fold = false) const {
+    DeviceScales scales;
     if (options_.base_kind() == TensorsmithBase::kResources)
-      fit_resources(model, kind, data, chosen, run.data, run.control.seed);
-    auto& forests = model.kinds[static_cast<size_t>(kind)].members;
-    const int rounds = before != nullptr ? options_.new_rounds : options_.fit.rounds;
-    if (members == 0 || rounds == 0) return {};
-    if (before == nullptr || forests.empty()) forests.clear();
-    const bool goes_on = !forests.empty();
+      scales = fit_resources(model, kind, data, chosen, run.data, run.control.seed, before != nullptr);
+    TensorsmithKind& forests = model.kinds[static_cast<size_t>(kind)];
+    const bool goes_on = !forests.members.empty();
+    const int rounds = goes_on ? options_.new_rounds : options_.fit.rounds;
+    const auto wanted = [&](int members) {
+      return static_cast<size_t>(fold ? std::min(members, 1) : members);
+    };
+    if (options_.members == 0 || rounds == 0) return scales;
 
     PackSumData rows;
     rows.width = TensorsmithModel::width(kind);
     // The names are for errors of values that are not finite, which a summary never has.
     rows.column_name = [](int) { return "of a program summary"; };
-    const std::vector<double> weights = weights_of(data, chosen);
+    const std::vector<double> weights = task_weights(data, chosen);
     std::vector<float> row, all;
     std::vector<double> labels;
     for (const size_t i : chosen) {
@@ -271,19 +194,27 @@ class TensorsmithTrainer final : public LatencyTrainer {
                static_cast<float>(weights[i]));
     std::vector<float>().swap(all);
 
-    for (int m = 0; m < members; ++m) {
-      TS_ASSIGN_OR_RETURN(Forest forest, next_forest(rows, kind, rounds, run));
-      if (goes_on && static_cast<size_t>(m) < forests.size()) {
-        forests[static_cast<size_t>(m)].append(forest);
-      } else if (!goes_on) {
-        forests.push_back(std::move(forest));
+    const PackSumLoss loss = options_.loss == "relative" ? PackSumLoss::kRelative : PackSumLoss::kSquared;
+    const auto add = [&](std::vector<Forest>& list, size_t count, PackSumLoss of) -> Status {
+      if (goes_on) list.resize(std::min(list.size(), count));
+      for (size_t m = 0; m < (goes_on ? list.size() : count); ++m) {
+        TS_ASSIGN_OR_RETURN(Forest forest, next_forest(rows, kind, of, rounds, run));
+        if (goes_on) {
+          list[m].append(forest);
+        } else {
+          list.push_back(std::move(forest));
+        }
       }
-    }
-    return {};
+      return {};
+    };
+    TS_RETURN_IF_ERROR(add(forests.members, wanted(options_.members), loss));
+    TS_RETURN_IF_ERROR(add(forests.rank_members, wanted(options_.rank_members), PackSumLoss::kHuber));
+    return scales;
   }
 
   // The run's next forest: fitted, or from the checkpoint.
-  Result<Forest> next_forest(const PackSumData& rows, ProgramKind kind, int rounds, Run& run) const {
+  Result<Forest> next_forest(const PackSumData& rows, ProgramKind kind, PackSumLoss minimized, int rounds,
+                             Run& run) const {
     const auto at = static_cast<size_t>(run.done++);
     if (at < run.forests.size()) return Forest::from_arrays(run.forests[at], rows.width);
     PackSumOptions fit = options_.fit;
@@ -291,7 +222,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
     // Fewer programs of simpler structure need smaller trees.
     if (kind == ProgramKind::kGpuFlat || kind == ProgramKind::kCpuOther)
       fit.max_depth = std::max(1, fit.max_depth - 2);
-    fit.loss = options_.loss == "relative" ? PackSumLoss::kRelative : PackSumLoss::kSquared;
+    fit.loss = minimized;
     fit.threads = run.control.threads;
     fit.seed = run.control.seed + at;
     fit.stop = run.control.stop;
@@ -308,8 +239,12 @@ class TensorsmithTrainer final : public LatencyTrainer {
     return std::move(fitted.forest);
   }
 
-  // log(predicted / measured), without the shift, by structure and device number.
-  using Errors = std::map<std::pair<uint8_t, uint32_t>, std::vector<double>>;
+  // log(predicted / measured), without the shift, by device number and structure.
+  struct ErrorList {
+    std::vector<double> errors;
+    std::set<uint32_t> workloads;
+  };
+  using Errors = std::map<uint32_t, std::map<uint8_t, ErrorList>>;
 
   static void add_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data,
                          std::span<const size_t> chosen, const LatencyData& source, Errors& errors) {
@@ -323,13 +258,16 @@ class TensorsmithTrainer final : public LatencyTrainer {
       bases.push_back(program.base);
     }
     model.add_trees(kind, rows, sums);
-    for (size_t i = 0; i < chosen.size(); ++i)
-      errors[{data.structure[chosen[i]], data.device[chosen[i]]}].push_back(
-          sums[i] + std::log(bases[i] / data.seconds[chosen[i]]));
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const size_t program = chosen[i];
+      ErrorList& list = errors[data.device[program]][data.structure[program]];
+      list.errors.push_back(sums[i] + std::log(bases[i] / data.seconds[program]));
+      list.workloads.insert(data.workload[program]);
+    }
   }
 
   // Of programs of workloads that a fit has not seen: the workloads go round the folds.
-  Status add_fold_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data, int folds,
+  Status add_fold_errors(const TensorsmithModel* before, ProgramKind kind, const KindData& data, int folds,
                          Run& run, Errors& errors) const {
     std::set<uint32_t> present(data.workload.begin(), data.workload.end());
     std::vector<uint32_t> order(present.begin(), present.end());
@@ -341,11 +279,16 @@ class TensorsmithTrainer final : public LatencyTrainer {
       std::vector<size_t> inside, outside;
       for (size_t i = 0; i < data.size(); ++i)
         (fold_of[data.workload[i]] == fold ? inside : outside).push_back(i);
-      TensorsmithModel other;
-      other.base = model.base;
-      other.device_columns = model.device_columns;
       if (inside.empty() || outside.empty()) continue;
-      TS_RETURN_IF_ERROR(fit_kind(other, nullptr, kind, data, outside, std::min(options_.members, 1), run));
+      TensorsmithModel other;
+      if (before != nullptr) other = *before;
+      other.base = options_.base_kind();
+      other.device_columns = options_.device_columns;
+      other.rank_weight = options_.rank_weight;
+      TS_ASSIGN_OR_RETURN(const DeviceScales scales, fit_kind(other, before, kind, data, outside, run, true));
+      std::array<DeviceScales, feature::kProgramKinds> all_scales;
+      all_scales[static_cast<size_t>(kind)] = scales;
+      if (other.base == TensorsmithBase::kResources) complete_resources(other, all_scales, run.data);
       add_errors(other, kind, data, inside, run.data, errors);
     }
     return {};
@@ -360,29 +303,40 @@ class TensorsmithTrainer final : public LatencyTrainer {
     });
   }
 
-  // The shift with the lowest mean percentage error, and the deviation that covers as much as a normal's.
-  static void calibrate(TensorsmithModel& model, ProgramKind kind, Errors& errors,
-                        const LatencyData& source) {
-    for (auto& [group, list] : errors) {
-      if (list.size() < kLeastCalibrationRecords) continue;
-      Calibration best;
-      double lowest = INFINITY;
-      for (int step = -10; step <= 20; ++step) {
-        const double shift = 0.02 * step;
-        double sum = 0;
-        for (const double e : list) sum += std::abs(std::expm1(e - shift));
-        if (sum < lowest) {
-          lowest = sum;
-          best.shift = shift;
-        }
+  static void calibrate(TensorsmithModel& model, ProgramKind kind, Errors& errors, const LatencyData& source,
+                        size_t least_tasks) {
+    for (auto& [device, by_structure] : errors) {
+      ErrorList whole;
+      for (const auto& [structure, list] : by_structure)
+        whole.errors.insert(whole.errors.end(), list.errors.begin(), list.errors.end());
+      for (auto& [structure, list] : by_structure) {
+        const bool enough =
+            list.errors.size() >= kLeastCalibrationRecords && list.workloads.size() >= least_tasks;
+        if (!enough && whole.errors.size() < kLeastCalibrationRecords) continue;
+        model.calibrations[{kind, static_cast<feature::WorkloadStructure>(structure),
+                            source.devices[device]->name}] = calibration(enough ? list.errors : whole.errors);
       }
-      for (double& e : list) e = std::abs(e - best.shift);
-      const auto at = list.begin() + static_cast<std::ptrdiff_t>(0.6827 * static_cast<double>(list.size()));
-      std::nth_element(list.begin(), at, list.end());
-      best.log_sigma = *at;
-      model.calibrations[{kind, static_cast<feature::WorkloadStructure>(group.first),
-                          source.devices[group.second]->name}] = best;
     }
+  }
+
+  // The shift with the lowest mean percentage error, and the deviation that covers as much as a normal's.
+  static Calibration calibration(std::vector<double> errors) {
+    Calibration best;
+    double lowest = INFINITY;
+    for (int step = -10; step <= 20; ++step) {
+      const double shift = 0.02 * step;
+      double sum = 0;
+      for (const double e : errors) sum += std::abs(std::expm1(e - shift));
+      if (sum < lowest) {
+        lowest = sum;
+        best.shift = shift;
+      }
+    }
+    for (double& e : errors) e = std::abs(e - best.shift);
+    const auto at = errors.begin() + static_cast<std::ptrdiff_t>(0.6827 * static_cast<double>(errors.size()));
+    std::nth_element(errors.begin(), at, errors.end());
+    best.log_sigma = *at;
+    return best;
   }
 
   static std::string step_name(size_t step) { return "step" + std::to_string(step); }

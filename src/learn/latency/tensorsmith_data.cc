@@ -1,0 +1,154 @@
+#include "learn/latency/tensorsmith_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/rng.h"
+#include "learn/latency/resource_fit.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+using feature::ProgramKind;
+using feature::WorkloadStructure;
+
+// Factors are few; more records of a structure and device than this change nothing.
+constexpr size_t kFactorRecords = 6000;
+constexpr size_t kLeastFactorRecords = 20;
+// The ridge towards a prior, times the number of tasks. Chosen on other draws of 20 tasks than those
+// reported.
+constexpr double kPriorTasks = 10;
+
+// Of the device itself, or the mean of the others; empty where no device knows the structure.
+std::vector<double> factors_before(const ResourceFactors& factors, WorkloadStructure structure,
+                                   const std::string& device) {
+  std::vector<double> scratch;
+  const auto* found = factors.find(structure, device, scratch);
+  return found != nullptr ? *found : std::vector<double>();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+SummarizedProgram KindData::program(ProgramKind kind, size_t i) const {
+  SummarizedProgram out;
+  const float* from = values.data() + i * static_cast<size_t>(resources + columns);
+  out.summary.kind = kind;
+  out.summary.roofline_seconds = roofline[i];
+  out.summary.resources.assign(from, from + resources);
+  out.summary.columns.assign(from + resources, from + resources + columns);
+  out.structure = static_cast<feature::WorkloadStructure>(structure[i]);
+  return out;
+}
+
+Result<AllData> gather_summaries(const LatencyData& data, std::span<const int64_t> records) {
+  AllData out;
+  QueryBatch batch(*data.store, data.devices, true);
+  AccessCache accesses;
+  for (const int64_t record : records) {
+    const Store::Entry entry = data.store->entry(record);
+    if (entry.failed() || entry.leaves == 0 || !(entry.mean_seconds > 0)) continue;
+    TS_ASSIGN_OR_RETURN(const auto queries, batch.make({&record, 1}));
+    const LatencyQuery& query = queries[0];
+    const feature::WorkloadAccess& access = accesses.of(*query.workload);
+    const auto summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
+    KindData& kind = out[static_cast<size_t>(summary.kind)];
+    kind.resources = static_cast<int>(summary.resources.size());
+    kind.columns = static_cast<int>(summary.columns.size());
+    for (const double seconds : summary.resources) kind.values.push_back(static_cast<float>(seconds));
+    kind.values.insert(kind.values.end(), summary.columns.begin(), summary.columns.end());
+    kind.seconds.push_back(entry.mean_seconds);
+    kind.roofline.push_back(summary.roofline_seconds);
+    kind.workload.push_back(entry.workload);
+    kind.device.push_back(entry.device);
+    kind.structure.push_back(static_cast<uint8_t>(access.structure));
+  }
+  return out;
+}
+
+std::vector<double> task_weights(const KindData& data, std::span<const size_t> chosen) {
+  std::map<std::pair<uint32_t, uint32_t>, double> count;
+  for (const size_t i : chosen) ++count[{data.workload[i], data.device[i]}];
+  std::vector<double> out;
+  double sum = 0;
+  for (const size_t i : chosen) {
+    out.push_back(1 / std::sqrt(count[{data.workload[i], data.device[i]}]));
+    sum += out.back();
+  }
+  for (double& w : out) w *= static_cast<double>(out.size()) / sum;
+  return out;
+}
+
+DeviceScales fit_resources(TensorsmithModel& model, ProgramKind kind, const KindData& data,
+                           std::span<const size_t> chosen, const LatencyData& source, uint64_t seed,
+                           bool goes_on) {
+  std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>> groups;
+  for (const size_t i : chosen) groups[{data.structure[i], data.device[i]}].push_back(i);
+  DeviceScales scales;
+  Rng rng(seed);
+  ResourceFactors& factors = model.kinds[static_cast<size_t>(kind)].factors;
+  for (auto& [key, members] : groups) {
+    if (members.size() < kLeastFactorRecords) continue;
+    std::set<uint32_t> tasks;
+    for (const size_t i : members) tasks.insert(data.workload[i]);
+    shuffle(members, rng);
+    members.resize(std::min(members.size(), kFactorRecords));
+    std::vector<double> rows;
+    for (const size_t i : members) {
+      const float* from = data.values.data() + i * static_cast<size_t>(data.resources + data.columns);
+      for (int j = 0; j < data.resources; ++j) rows.push_back(static_cast<double>(from[j]) / data.seconds[i]);
+    }
+    const std::string& device = source.devices[key.second]->name;
+    const auto structure = static_cast<WorkloadStructure>(key.first);
+    std::vector<double> prior;
+    if (goes_on) prior = factors_before(factors, structure, device);
+    double ridge = kFactorRidge;
+    if (!prior.empty()) {
+      const double scale = factor_scale(rows, prior);
+      for (double& x : prior) x *= scale;
+      scales[key.second].push_back(std::log(scale));
+      ridge = std::max(ridge, kPriorTasks / static_cast<double>(tasks.size()));
+    }
+    std::erase_if(factors.entries,
+                  [&](const auto& e) { return e.structure == structure && e.device == device; });
+    factors.entries.push_back(
+        {structure, device, fit_factors(rows, task_weights(data, members), data.resources, prior, ridge)});
+  }
+  return scales;
+}
+
+void complete_resources(TensorsmithModel& model,
+                        const std::array<DeviceScales, feature::kProgramKinds>& scales,
+                        const LatencyData& source) {
+  DeviceScales all;
+  for (const DeviceScales& kind : scales) {
+    for (const auto& [device, list] : kind) all[device].insert(all[device].end(), list.begin(), list.end());
+  }
+  for (size_t kind = 0; kind < scales.size(); ++kind) {
+    ResourceFactors& factors = model.kinds[kind].factors;
+    for (const auto& [number, anywhere] : all) {
+      const auto here = scales[kind].find(number);
+      const double scale = std::exp(median(here != scales[kind].end() ? here->second : anywhere));
+      const std::string& device = source.devices[number]->name;
+      for (int s = 0; s < feature::kWorkloadStructures; ++s) {
+        const auto structure = static_cast<WorkloadStructure>(s);
+        if (std::any_of(factors.entries.begin(), factors.entries.end(),
+                        [&](const auto& e) { return e.structure == structure && e.device == device; }))
+          continue;
+        std::vector<double> mean = factors_before(factors, structure, device);
+        if (mean.empty()) continue;
+        for (double& x : mean) x *= scale;
+        factors.entries.push_back({structure, device, std::move(mean)});
+      }
+    }
+  }
+}
+
+}  // namespace tensorsmith::learn
