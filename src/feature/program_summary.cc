@@ -28,6 +28,10 @@ void add_common(const WorkloadAccess& access, const target::Device& device, doub
 ProgramKind summarize(const WorkloadAccess& access, const LeafFeatures& leaves, const sched::Trace& trace,
                       const target::Device& device, SummarySink& out, double& roofline) {
   const bool gpu = device.kind == target::DeviceKind::kGpu;
+  if (!gpu && access.workload != nullptr && summarize_nests(access, trace, device, out, roofline)) {
+    add_common(access, device, roofline, out);
+    return ProgramKind::kCpuNests;
+  }
   const TraceSummary steps = summarize_trace(trace, access, gpu);
   const Tiles* tiles = steps.tiles ? &*steps.tiles : nullptr;
   ProgramKind kind = tiles != nullptr ? ProgramKind::kCpuTiled : ProgramKind::kCpuOther;
@@ -73,6 +77,9 @@ SummarySink example(ProgramKind kind) {
     case ProgramKind::kCpuOther:
       summarize_cpu(access, kind == ProgramKind::kCpuTiled ? &tiles : nullptr, {}, leaves, device, out,
                     roofline);
+      break;
+    case ProgramKind::kCpuNests:
+      summarize_nests(access, {}, device, out, roofline);
   }
   add_common(access, device, roofline, out);
   return out;
@@ -81,7 +88,7 @@ SummarySink example(ProgramKind kind) {
 const SummarySink& names_of(ProgramKind kind) {
   static const std::array<SummarySink, kProgramKinds> kExamples = {
       example(ProgramKind::kGpuTiled), example(ProgramKind::kGpuFlat), example(ProgramKind::kCpuTiled),
-      example(ProgramKind::kCpuOther)};
+      example(ProgramKind::kCpuOther), example(ProgramKind::kCpuNests)};
   return kExamples[static_cast<size_t>(kind)];
 }
 
@@ -97,6 +104,8 @@ std::string_view to_string(ProgramKind kind) {
       return "cpu-tiled";
     case ProgramKind::kCpuOther:
       return "cpu-other";
+    case ProgramKind::kCpuNests:
+      return "cpu-nests";
   }
   return "";
 }

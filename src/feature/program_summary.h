@@ -3,12 +3,14 @@
 // statement runs, this knows what a multiprocessor or core holds at a time: occupancy, waves and their tail,
 // lines that a warp touches, bank conflicts, footprints against caches, what is unrolled and what is not.
 //
-// Three sources: the workload's accesses (which axis moves along which dimension), the trace's tile sizes,
-// and the leaves' counts. A program without a multi-level tiled contraction has the leaves' counts only.
+// Sources of programs that others compile (TVM): the workload's accesses (which axis moves along which
+// dimension), the trace's tile sizes, and the leaves' counts; a program without a multi-level tiled
+// contraction has the leaves' counts only. Of our own: the loops that are compiled (feature/nest_walk.h).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -29,8 +31,9 @@ enum class ProgramKind : uint8_t {
   kGpuFlat,   // a thread an output or less: elementwise, pooling, reductions
   kCpuTiled,  // multi-level tiles of a product
   kCpuOther,
+  kCpuNests,  // compiled by Tensorsmith: every loop and statement is looked at
 };
-inline constexpr int kProgramKinds = 4;
+inline constexpr int kProgramKinds = 5;
 std::string_view to_string(ProgramKind kind);
 
 // What the computation is made of, by structure and not by name. Programs of the same kind and structure
@@ -67,6 +70,8 @@ struct WorkloadAccess {
   WorkloadStructure structure = WorkloadStructure::kElementwise;
   double input_bytes = 0, output_bytes = 0;  // of the whole workload, each element once
   double flops = 0;
+  // Of programs that Tensorsmith compiles: to replay their traces on. Null: somebody else's code.
+  std::shared_ptr<const ir::Workload> workload;
 
   bool has_product() const { return reads.size() == 2; }
 };

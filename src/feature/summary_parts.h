@@ -85,5 +85,9 @@ void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace,
 void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const TraceSummary& trace,
                    const LeafFeatures& leaves, const target::Device& device, SummarySink& out,
                    double& roofline_seconds);
+// Replays the trace on access.workload and lowers it; without a workload the summary is that of an empty
+// program. False, and nothing is put: the trace does not fit the workload.
+bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, const target::Device& device,
+                     SummarySink& out, double& roofline_seconds);
 
 }  // namespace tensorsmith::feature

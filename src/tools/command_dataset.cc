@@ -78,13 +78,19 @@ Status import(const ImportCommand& command) {
     fmt::print("{}\n", Json{{"records", report->records},
                             {"failed", report->failed},
                             {"corrupt", report->corrupt},
+                            {"stopped_early", report->stopped_early},
                             {"seconds", seconds}}
                            .dump());
   } else {
     fmt::print(
-        "{} records imported ({} of programs that failed), {} that cannot be used skipped; {:.0f} records a "
+        "{} records imported ({} of programs that failed), {} that cannot be used skipped{}; {:.0f} records "
+        "a "
         "second\n",
-        report->records, report->failed, report->corrupt, static_cast<double>(report->records) / seconds);
+        report->records, report->failed, report->corrupt,
+        report->stopped_early > 0
+            ? fmt::format(", and {} whose timing was stopped early", report->stopped_early)
+            : "",
+        static_cast<double>(report->records) / seconds);
   }
   return {};
 }

@@ -33,8 +33,9 @@ Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace&
     } else if (!std::isfinite(predicted->front().seconds) || predicted->front().seconds <= 0) {
       prediction.roofline_because = "the model says that it cannot run";
     } else {
-      prediction.seconds = predicted->front().seconds;
-      prediction.log_sigma = predicted->front().log_sigma;
+      const learn::LatencyPrediction& p = predicted->front();
+      prediction.seconds = p.mean_seconds > 0 ? p.mean_seconds : p.seconds;
+      prediction.log_sigma = p.log_sigma;
       return prediction;
     }
   }

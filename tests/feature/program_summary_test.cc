@@ -244,11 +244,14 @@ TEST(ProgramSummary, NamesAndValuesBelongTogether) {
   const WorkloadAccess access = access_of(kMatmul);
   sched::Trace cpu;
   cpu.steps = {sched::Split{2, 0, {4, 2, 4}}, sched::Split{2, 4, {2, 1, 16}}, sched::Split{2, 8, {4}}};
+  WorkloadAccess own = access;
+  own.workload = std::make_shared<const ir::Workload>(ir::parse_workload(kMatmul).value());
   std::set<ProgramKind> kinds;
   for (const auto& s :
        {summarize_program(access, leaves_of({{}}), gpu_trace(), bare),
         summarize_program(access, leaves_of({{}}), {}, bare),
-        summarize_program(access, leaves_of({{}}), cpu, bare_cpu), summarize_program({}, {}, {}, bare_cpu)}) {
+        summarize_program(access, leaves_of({{}}), cpu, bare_cpu), summarize_program({}, {}, {}, bare_cpu),
+        summarize_program(own, leaves_of({{}}), {}, bare_cpu)}) {
     kinds.insert(s.kind);
     const auto& resources = resource_names(s.kind);
     const auto& columns = summary_column_names(s.kind);

@@ -334,6 +334,17 @@ TEST_F(DatabaseImportTest, RecordsKeepTheirDevice) {
   EXPECT_GT((*store)->per_store(1).rows, 0);
 }
 
+TEST_F(DatabaseImportTest, OneReadingIsNoTime) {
+  auto hopeless = record(kVectorized, 1);
+  hopeless.result.seconds.resize(1);
+  hopeless.result.stopped_early = true;
+  ASSERT_TRUE(database_->add({record("", 1), hopeless}).ok());
+  const auto report = import({path_});
+  EXPECT_EQ(report.records, 1);
+  EXPECT_EQ(report.stopped_early, 1);
+  EXPECT_EQ(report.corrupt, 0);
+}
+
 TEST_F(DatabaseImportTest, WhatCannotBeUsedIsNamed) {
   auto cold = record("", 1);
   cold.settings.flush_cache = true;

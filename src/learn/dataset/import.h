@@ -61,6 +61,7 @@ struct ImportReport {
   int64_t records = 0;                  // stored
   int64_t failed = 0;                   // of these: programs that could not be built or run
   int64_t corrupt = 0;                  // lines that were skipped
+  int64_t stopped_early = 0;            // left out: given up after one reading, see import_databases
   std::vector<ImportProblem> problems;  // of the corrupt lines, at most 20
 };
 struct ImportOptions {

@@ -59,6 +59,12 @@ class DatabaseImport {
     for (const auto& [key, device] : devices) devices_[key] = device;
     TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) -> Status {
       if (!seen_.insert(record.key()).second) return {};  // in a database before
+      // One reading that made a candidate look hopeless. Of those that a disturbance made look so, there are
+      // enough to spoil the rest: nothing repeated it.
+      if (record.result.ok() && record.result.stopped_early) {
+        ++report_.stopped_early;
+        return {};
+      }
       if (record.settings.flush_cache) {
         problem("record " + record.key() + ": measured with cold caches");
         return {};

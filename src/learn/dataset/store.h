@@ -31,7 +31,7 @@ struct StoredWorkload {
   std::string name;  // for people and error tables: "conv2d_layer", "T_matmul_NN"
   std::string text;  // ir::print
   double flops = 0;
-  std::vector<std::string> foreign_keys;
+  std::vector<std::string> foreign_keys;  // empty: its programs are compiled by Tensorsmith
 };
 
 // One record as it is added.

@@ -31,6 +31,9 @@ struct LatencyPrediction {
   double seconds = 0;  // +inf where the model says that the program cannot run
   // Standard deviation of log(seconds), calibrated on validation data; 0: the model does not know.
   double log_sigma = 0;
+  // The expected time of a typical run, to add up over programs; 0: the model knows no better than `seconds`,
+  // which is where the percentage error is lowest.
+  double mean_seconds = 0;
 };
 
 // What a model is and what it has seen; kept in its file.

@@ -64,8 +64,11 @@ const feature::WorkloadAccess& AccessCache::of(const StoredWorkload& workload) {
   if (it != known_.end()) return it->second;
   feature::WorkloadAccess access;
   access.flops = workload.flops;
-  if (const auto parsed = ir::parse_workload(workload.text); parsed.ok())
+  if (auto parsed = ir::parse_workload(workload.text); parsed.ok()) {
     access = feature::analyze_accesses(*parsed, workload.flops);
+    if (workload.foreign_keys.empty())
+      access.workload = std::make_shared<const ir::Workload>(std::move(parsed).value());
+  }
   return known_.emplace(&workload, std::move(access)).first->second;
 }
 
@@ -186,7 +189,9 @@ Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
       LatencyPrediction& predicted = out[place];
       const Calibration calibration =
           calibration_of(static_cast<ProgramKind>(kind), structures[place], queries[place].device->name);
-      predicted.seconds = std::exp(predicted.seconds + sums[j] - calibration.shift);
+      const double log_seconds = predicted.seconds + sums[j];
+      predicted.seconds = std::exp(log_seconds - calibration.shift);
+      predicted.mean_seconds = std::exp(log_seconds - calibration.mean_shift);
       predicted.log_sigma = calibration.log_sigma;
     }
   }
@@ -226,6 +231,7 @@ Status TensorsmithModel::save(const std::string& path) const {
                                       {"structure", static_cast<int>(key.structure)},
                                       {"device", key.device},
                                       {"shift", value.shift},
+                                      {"mean_shift", value.mean_shift},
                                       {"log_sigma", value.log_sigma}});
   const std::string text = physics.dump();
   const std::vector<uint8_t> bytes(text.begin(), text.end());
@@ -275,8 +281,8 @@ Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file
       }
     }
     for (const Json& item : physics.at("calibration")) {
-      const Calibration calibration{item.at("shift"), item.at("log_sigma")};
-      if (!(std::abs(calibration.shift) < 100) ||
+      const Calibration calibration{item.at("shift"), item.at("log_sigma"), item.at("mean_shift")};
+      if (!(std::abs(calibration.shift) < 100) || !(std::abs(calibration.mean_shift) < 100) ||
           !(calibration.log_sigma >= 0 && calibration.log_sigma < 100))
         return corrupt("the model's calibration is out of range");
       const int kind = item.at("kind"), structure = item.at("structure");

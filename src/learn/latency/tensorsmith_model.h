@@ -11,9 +11,9 @@
 // one wrong by 90 % and no worse. The rank members learn by a loss that minds it (Huber's): a quarter of them
 // keeps programs that may spill registers away from the first places and costs 0.2 points of the error.
 //
-// shift and standard deviation are calibrated for each device, kind and structure of program on programs
+// Shifts and standard deviation are calibrated for each device, kind and structure of program on programs
 // whose workloads the fit has not seen: the mean percentage error is lowest below the median where the spread
-// is large.
+// is large, while sums of programs need the mean.
 #pragma once
 
 #include <array>
@@ -54,6 +54,7 @@ struct TensorsmithKind {
 
 struct Calibration {
   double shift = 0, log_sigma = 0;
+  double mean_shift = 0;  // instead of shift, for LatencyPrediction::mean_seconds
 };
 struct CalibrationKey {
   feature::ProgramKind kind{};

@@ -21,6 +21,9 @@ using Json = nlohmann::json;
 // has those of all programs of the kind and device.
 constexpr size_t kLeastCalibrationRecords = 30;
 constexpr size_t kLeastCalibrationTasks = 3;
+// What is further than this factor from the median is taken for a disturbed measurement, or for an error that
+// no factor mends.
+constexpr double kOutlier = 2;
 
 struct Options {
   std::string base = "resources";
@@ -72,6 +75,18 @@ struct Options {
     return parameters.finish();
   }
 };
+
+// -log of the mean of measured / predicted, outliers counted at their bound. errors: log(predicted /
+// measured), not empty.
+double mean_shift(std::span<const double> errors) {
+  std::vector<double> sorted(errors.begin(), errors.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  const double center = std::exp(-*middle);
+  double sum = 0;
+  for (const double e : errors) sum += std::clamp(std::exp(-e), center / kOutlier, center * kOutlier);
+  return -std::log(sum / static_cast<double>(errors.size()));
+}
 
 class TensorsmithTrainer final : public LatencyTrainer {
  public:
@@ -319,7 +334,8 @@ class TensorsmithTrainer final : public LatencyTrainer {
     }
   }
 
-  // The shift with the lowest mean percentage error, and the deviation that covers as much as a normal's.
+  // The shift with the lowest mean percentage error, the one for means, and the deviation that covers as much
+  // as a normal's.
   static Calibration calibration(std::vector<double> errors) {
     Calibration best;
     double lowest = INFINITY;
@@ -332,6 +348,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
         best.shift = shift;
       }
     }
+    best.mean_shift = mean_shift(errors);
     for (double& e : errors) e = std::abs(e - best.shift);
     const auto at = errors.begin() + static_cast<std::ptrdiff_t>(0.6827 * static_cast<double>(errors.size()));
     std::nth_element(errors.begin(), at, errors.end());
