@@ -1,6 +1,8 @@
 // Types, storage formats and casts.
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+
 #include "codegen/llvm/emitter.h"
 
 namespace tensorsmith::codegen {
@@ -136,15 +138,16 @@ Value* Emitter::convert(DType from, DType to, Value* v) {
   if (ir::is_float(from)) {
     if (!ir::is_float(to)) {
       if (ir::bytes_of(to) < 4) {
-        // Saturated as i32 first, which processors do with vectors; straight to bytes they do element by
-        // element. Both are exact, and NaN is 0 in both.
-        Value* wide = convert(from, DType::kI32, v);
+        // LLVM's saturating conversion of vectors is done element by element on x86. The limits of small
+        // integers are floats, so it is the same to saturate before; NaN is 0.
         const int bits = 8 * ir::bytes_of(to);
-        const int64_t low = ir::is_signed_int(to) ? -(int64_t{1} << (bits - 1)) : 0;
-        const int64_t high = low + (int64_t{1} << bits) - 1;
-        const auto c = [&](int64_t x) { return llvm::ConstantInt::getSigned(wide->getType(), x); };
-        wide = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wide, c(low));
-        return b_.CreateTrunc(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wide, c(high)), type);
+        const double low = ir::is_signed_int(to) ? -std::ldexp(1.0, bits - 1) : 0;
+        const double high = low + std::ldexp(1.0, bits) - 1;
+        const auto c = [&](double x) { return llvm::ConstantFP::get(v->getType(), x); };
+        Value* x = b_.CreateSelect(b_.CreateFCmpUNO(v, v), c(0), v);
+        x = b_.CreateSelect(b_.CreateFCmpOGT(x, c(low)), x, c(low));
+        x = b_.CreateSelect(b_.CreateFCmpOLT(x, c(high)), x, c(high));
+        return b_.CreateTrunc(b_.CreateFPToSI(x, like(b_.getInt32Ty(), v->getType())), type);
       }
       const auto id = ir::is_signed_int(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
       return b_.CreateIntrinsic(id, {type, v->getType()}, {v});
