@@ -102,12 +102,10 @@ Result<ModelPrediction> predict_model(const LoadedModel& model, const target::De
     out.refill_seconds += refill[c];
     out.seconds += seconds;
   }
-  double variance = 0;
-  for (size_t t = 0; t < out.tasks.size(); ++t) {
-    const double sigma = partition.tasks[t].calls * out.tasks[t].seconds * out.tasks[t].log_sigma;
-    variance += sigma * sigma;
-  }
-  if (out.seconds > 0) out.log_sigma = std::sqrt(variance) / out.seconds;
+  double sigma = 0;  // s
+  for (size_t t = 0; t < out.tasks.size(); ++t)
+    sigma += partition.tasks[t].calls * out.tasks[t].seconds * out.tasks[t].log_sigma;
+  if (out.seconds > 0) out.log_sigma = sigma / out.seconds;
   return out;
 }
 

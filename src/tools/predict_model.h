@@ -39,8 +39,9 @@ struct ModelPrediction {
 //   call's
 //            other data (so a measurement of the task alone finds them there) and the whole model does not;
 //            what prefetching hides of it is not known
-//   sigma^2 = sum over tasks of (calls * seconds * log_sigma)^2 / run^2: errors of different tasks are
-//            independent, those of one task's calls the same (delta method)
+//   sigma  = sum over tasks of calls * seconds * log_sigma / run: tasks share the model's errors for the
+//   device
+//            and for a structure of computation, so their errors count as one (delta method)
 // Every task counts: where the model fails or gives no finite time, the roofline stands in and is named.
 // Errors: a schedule that does not replay on its task.
 Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
