@@ -21,6 +21,9 @@ using Json = nlohmann::json;
 // has those of all programs of the kind and device.
 constexpr size_t kLeastCalibrationRecords = 30;
 constexpr size_t kLeastCalibrationTasks = 3;
+// Of a new device: n workloads of a structure have n / (n + this) of their shift. The fits that leave some of
+// few workloads out know the device less than the model does, so part of their common error is theirs alone.
+constexpr double kShiftTasks = 4;
 // What is further than this factor from the median is taken for a disturbed measurement, or for an error that
 // no factor mends.
 constexpr double kOutlier = 2;
@@ -163,7 +166,8 @@ class TensorsmithTrainer final : public LatencyTrainer {
       }
       if (calibration_folds > 0)
         TS_RETURN_IF_ERROR(add_fold_errors(before, kind, programs, calibration_folds, run, errors));
-      calibrate(*model, kind, errors, data, strict ? kLeastCalibrationTasks : 1);
+      calibrate(*model, kind, errors, data, strict ? kLeastCalibrationTasks : 1,
+                before != nullptr ? kShiftTasks : 0);
     }
     if (model->base == TensorsmithBase::kResources) complete_resources(*model, scales, data);
     model->model_card =
@@ -319,7 +323,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
   }
 
   static void calibrate(TensorsmithModel& model, ProgramKind kind, Errors& errors, const LatencyData& source,
-                        size_t least_tasks) {
+                        size_t least_tasks, double shift_tasks) {
     for (auto& [device, by_structure] : errors) {
       ErrorList whole;
       for (const auto& [structure, list] : by_structure)
@@ -328,15 +332,17 @@ class TensorsmithTrainer final : public LatencyTrainer {
         const bool enough =
             list.errors.size() >= kLeastCalibrationRecords && list.workloads.size() >= least_tasks;
         if (!enough && whole.errors.size() < kLeastCalibrationRecords) continue;
+        const auto n = static_cast<double>(list.workloads.size());
         model.calibrations[{kind, static_cast<feature::WorkloadStructure>(structure),
-                            source.devices[device]->name}] = calibration(enough ? list.errors : whole.errors);
+                            source.devices[device]->name}] =
+            calibration(enough ? list.errors : whole.errors, n / (n + shift_tasks));
       }
     }
   }
 
   // The shift with the lowest mean percentage error, the one for means, and the deviation that covers as much
-  // as a normal's.
-  static Calibration calibration(std::vector<double> errors) {
+  // as a normal's. Both shifts are made smaller by `share`.
+  static Calibration calibration(std::vector<double> errors, double share) {
     Calibration best;
     double lowest = INFINITY;
     for (int step = -10; step <= 20; ++step) {
@@ -348,7 +354,8 @@ class TensorsmithTrainer final : public LatencyTrainer {
         best.shift = shift;
       }
     }
-    best.mean_shift = mean_shift(errors);
+    best.shift *= share;
+    best.mean_shift = share * mean_shift(errors);
     for (double& e : errors) e = std::abs(e - best.shift);
     const auto at = errors.begin() + static_cast<std::ptrdiff_t>(0.6827 * static_cast<double>(errors.size()));
     std::nth_element(errors.begin(), at, errors.end());
