@@ -30,7 +30,7 @@ using Cell = std::map<std::string, std::vector<learn::Scores>>;
 struct Row {
   std::string name;
   bool ranks_only = false;
-  std::vector<Cell> cells;  // by split
+  std::vector<Cell> cells;  // by column
 };
 
 double mean_of(const std::vector<learn::Scores>& scores, double learn::Scores::* value) {
@@ -91,13 +91,16 @@ std::vector<int64_t> test_records(const ModelData& data, const learn::Split& spl
 
 Result<std::string> evaluation_table(const ModelData& data, const std::vector<std::string>& models,
                                      const std::vector<std::string>& splits, int threads) {
-  std::vector<std::string> split_names;
+  std::vector<std::string> columns;  // splits of one name share a column
   std::vector<learn::Split> loaded;
+  std::vector<size_t> column_of;  // by split
   for (const std::string& text : splits) {
     NamedFile file = named_file(text);
     if (file.name.empty()) file.name = std::filesystem::path(file.path).stem().string();
     TS_ASSIGN_OR_RETURN(learn::Split split, data.load_split(file.path));
-    split_names.push_back(file.name);
+    const auto column = std::find(columns.begin(), columns.end(), file.name);
+    column_of.push_back(static_cast<size_t>(column - columns.begin()));
+    if (column == columns.end()) columns.push_back(file.name);
     loaded.push_back(std::move(split));
   }
   const SystemClock clock;
@@ -116,14 +119,14 @@ Result<std::string> evaluation_table(const ModelData& data, const std::vector<st
                                       run));
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.name == file.name; });
     if (row == rows.end())
-      row = rows.insert(row, {file.name, model->ranks_only(), std::vector<Cell>(loaded.size())});
+      row = rows.insert(row, {file.name, model->ranks_only(), std::vector<Cell>(columns.size())});
     for (const auto& [device, scores] : run.evaluation().by_device()) {
-      if (scores.records > 0) row->cells[at][device].push_back(scores);
+      if (scores.records > 0) row->cells[column_of[at]][device].push_back(scores);
     }
   }
 
   std::string out = "| model | device |", line = "|---|---|";
-  for (const std::string& name : split_names) {
+  for (const std::string& name : columns) {
     out += " " + name + " |";
     line += "---|";
   }

@@ -239,6 +239,10 @@ TEST_F(LatencyCli, TableOfModelsAndSplits) {
   EXPECT_THAT(table.out, HasSubstr("| random | mean |"));
   EXPECT_THAT(table.out, HasSubstr("| own roofline | v100 | - | "));
   EXPECT_THAT(table.out, HasSubstr("| own roofline | mean | - | "));
+  arguments[7] = "tasks=" + within_;  // splits of one name are one column
+  const CliResult merged = run_cli(arguments);
+  ASSERT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr("| model | device | tasks |\n"));
   const CliResult foreign =
       run_cli({"eval", "--table", "--store", store_, "--split", within_, "--model", folder_.file("random1")});
   EXPECT_EQ(foreign.exit_code, 1);
