@@ -44,23 +44,9 @@ double bytes_of(const WorkloadAccess& access, std::span<const double> spatial,
   return out;
 }
 
-struct Cpu {
-  explicit Cpu(const target::Device& device)
-      : cores(std::max(device.cores, 1)),
-        clock_hz(device.clock_ghz > 0 ? device.clock_ghz * 1e9 : 2e9),
-        lanes(std::max(device.vector_bytes / 4, 1)),
-        fma(device.fma_per_cycle > 0 ? device.fma_per_cycle : 1),
-        bytes_per_second((device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : 20) * 1e9),
-        flops_per_second((device.peak_f32_gflops > 0 ? device.peak_f32_gflops : 100) * 1e9),
-        l1_bytes(static_cast<double>(device.l1_bytes)),
-        l2_bytes(static_cast<double>(device.l2_bytes)),
-        registers(std::max(device.vector_registers, 8)) {}
-  double cores, clock_hz, lanes, fma, bytes_per_second, flops_per_second, l1_bytes, l2_bytes, registers;
-};
-
 // What tiles need beyond the leaves' counts. chunks: of the parallel loop.
 void summarize_tiles(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
-                     const Cpu& cpu, double chunks, SummarySink& out) {
+                     const CpuFigures& cpu, double chunks, SummarySink& out) {
   const Levels t(tiles);
   const size_t last = t.inner.size() - 1;
   const double inner = product_of(t.inner), row = t.inner[last], rows = inner / row;
@@ -98,8 +84,8 @@ void summarize_tiles(const WorkloadAccess& access, const Tiles& tiles, const Tra
                                         tile_loops * t.reduce_steps / cpu.bytes_per_second);
   out.resource("step_bytes", step_bytes * line_cycle);
   out.resource("outer_bytes", bytes_of(access, outer, t.reduce_whole) * outer_loops * line_cycle);
-  out.resource("l1_misses", step_tile > 0.8 * cpu.l1_bytes ? kernel_bytes * line_cycle : 0);
-  out.resource("l2_misses", deep_tile > 0.8 * cpu.l2_bytes ? step_bytes * line_cycle : 0);
+  out.resource("l1_misses", step_tile > 0.8 * cpu.caches[0] ? kernel_bytes * line_cycle : 0);
+  out.resource("l2_misses", deep_tile > 0.8 * cpu.caches[1] ? step_bytes * line_cycle : 0);
 
   // What a chunk of the parallel loop touches: it fuses the two outer levels, or the first.
   const bool fine = chunks >= 0.99 * tile_loops;
@@ -109,8 +95,8 @@ void summarize_tiles(const WorkloadAccess& access, const Tiles& tiles, const Tra
   const double chunk_output = 4 * product_of(chunk_tile);
   const double chunk_cycle = rounds * repeats / (8 * cpu.clock_hz);  // 8 bytes a cycle from the last level
   out.resource("chunk_output", chunk_output * chunk_cycle);
-  out.resource("chunk_bytes", std::min(chunk_bytes, cpu.l2_bytes) * chunk_cycle);
-  out.resource("chunk_bytes_beyond", std::max(chunk_bytes - cpu.l2_bytes, 0.0) * chunk_cycle);
+  out.resource("chunk_bytes", std::min(chunk_bytes, cpu.caches[1]) * chunk_cycle);
+  out.resource("chunk_bytes_beyond", std::max(chunk_bytes - cpu.caches[1], 0.0) * chunk_cycle);
   const double bytes = access.input_bytes + access.output_bytes;
   out.resource("dram", bytes / cpu.bytes_per_second);
   out.resource("dram_in", access.input_bytes / cpu.bytes_per_second);
@@ -156,7 +142,7 @@ void summarize_tiles(const WorkloadAccess& access, const Tiles& tiles, const Tra
 void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const TraceSummary& trace,
                    const LeafFeatures& leaves, const target::Device& device, SummarySink& out,
                    double& roofline_seconds) {
-  const Cpu cpu(device);
+  const CpuFigures cpu(device);
   roofline_seconds = std::max({access.flops / cpu.flops_per_second,
                                (access.input_bytes + access.output_bytes) / cpu.bytes_per_second, 1e-7});
   // Each leaf on its own cores and lanes; their times add up.

@@ -23,22 +23,6 @@ struct Tile {
   double chunks = 1;        // of the parallel loop
 };
 
-struct Figures {
-  explicit Figures(const target::Device& device)
-      : cores(std::max(device.cores, 1)),
-        clock_hz(device.clock_ghz > 0 ? device.clock_ghz * 1e9 : 2e9),
-        lanes(std::max(device.vector_bytes / 4, 1)),
-        fma(device.fma_per_cycle > 0 ? device.fma_per_cycle : 1),
-        bytes_per_second((device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : 20) * 1e9),
-        flops_per_second((device.peak_f32_gflops > 0 ? device.peak_f32_gflops : 100) * 1e9),
-        registers(std::max(device.vector_registers, 8)),
-        line(std::max(device.cacheline_bytes, 16)),
-        caches{static_cast<double>(device.l1_bytes), static_cast<double>(device.l2_bytes),
-               static_cast<double>(std::max(device.l3_bytes, device.l2_bytes))} {}
-  double cores, clock_hz, lanes, fma, bytes_per_second, flops_per_second, registers, line;
-  std::array<double, 3> caches;
-};
-
 // Bytes that come into a cache: all, and those of them in short runs, which prefetching finds late.
 struct Traffic {
   double bytes = 0, short_bytes = 0, written = 0;
@@ -46,7 +30,7 @@ struct Traffic {
 
 class NestSummary {
  public:
-  NestSummary(const NestTree& tree, const Figures& cpu) : tree_(tree), cpu_(cpu) {}
+  NestSummary(const NestTree& tree, const CpuFigures& cpu) : tree_(tree), cpu_(cpu) {}
 
   double runs_of(int loop) const {
     double out = 1;
@@ -130,10 +114,10 @@ class NestSummary {
   }
 
   const NestTree& tree_;
-  const Figures& cpu_;
+  const CpuFigures& cpu_;
 };
 
-Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const Figures& cpu) {
+Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const CpuFigures& cpu) {
   Tile out;
   const auto loop_at = [&](size_t p) -> const NestLoop& {
     return tree.loops[static_cast<size_t>(leaf.path[p])];
@@ -195,7 +179,7 @@ Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const Figures& cpu) {
 
 void summarize(const NestTree& tree, const WorkloadAccess& access, const target::Device& device,
                SummarySink& out, double& roofline_seconds) {
-  const Figures cpu(device);
+  const CpuFigures cpu(device);
   const NestSummary nests(tree, cpu);
   double multiply_adds = 0, others = 0, divisions = 0, calls = 0, scalars = 0, selects = 0;
   double loads = 0, broadcasts = 0, gathers = 0, stores = 0, scatters = 0, latency = 0, spills = 0;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
 #include "feature/program_summary.h"
+#include "target/target.h"
 
 namespace tensorsmith::feature {
 
@@ -89,5 +91,22 @@ void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const Trace
 // program. False, and nothing is put: the trace does not fit the workload.
 bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, const target::Device& device,
                      SummarySink& out, double& roofline_seconds);
+
+// A CPU's figures, with those of a common one where the device does not say; caches: L1, L2 and last, bytes.
+struct CpuFigures {
+  explicit CpuFigures(const target::Device& device)
+      : cores(std::max(device.cores, 1)),
+        clock_hz(device.clock_ghz > 0 ? device.clock_ghz * 1e9 : 2e9),
+        lanes(std::max(device.vector_bytes / 4, 1)),
+        fma(device.fma_per_cycle > 0 ? device.fma_per_cycle : 1),
+        bytes_per_second((device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : 20) * 1e9),
+        flops_per_second((device.peak_f32_gflops > 0 ? device.peak_f32_gflops : 100) * 1e9),
+        registers(std::max(device.vector_registers, 8)),
+        line(std::max(device.cacheline_bytes, 16)),
+        caches{static_cast<double>(device.l1_bytes), static_cast<double>(device.l2_bytes),
+               static_cast<double>(std::max(device.l3_bytes, device.l2_bytes))} {}
+  double cores, clock_hz, lanes, fma, bytes_per_second, flops_per_second, registers, line;
+  std::array<double, 3> caches;
+};
 
 }  // namespace tensorsmith::feature

@@ -82,10 +82,7 @@ struct Options {
 // -log of the mean of measured / predicted, outliers counted at their bound. errors: log(predicted /
 // measured), not empty.
 double mean_shift(std::span<const double> errors) {
-  std::vector<double> sorted(errors.begin(), errors.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  const double center = std::exp(-*middle);
+  const double center = std::exp(-median_of({errors.begin(), errors.end()}));
   double sum = 0;
   for (const double e : errors) sum += std::clamp(std::exp(-e), center / kOutlier, center * kOutlier);
   return -std::log(sum / static_cast<double>(errors.size()));
