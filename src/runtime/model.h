@@ -23,6 +23,8 @@ struct CallTime {
   int64_t runs = 0;
   double total_seconds = 0;
   double min_seconds = 0;  // of one run; 0 before the first
+  // The same, but run again at once: what the call takes with its data in the caches, as tuning measures it.
+  double min_seconds_alone = 0;
 };
 
 class Model {

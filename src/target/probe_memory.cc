@@ -1,4 +1,5 @@
-// How fast this machine reads memory, measured: no file of the operating system says it.
+// How fast this machine reads memory and how long its caches keep what was read, measured: no file of the
+// operating system says it.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -22,12 +23,21 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+constexpr int64_t kMostRetained = int64_t{4} << 20;  // bytes: more than the caches that a core has for itself
+constexpr int kRetentionRounds = 25;                 // others come and go
+
 // Four sums, so that additions do not wait for each other.
 uint64_t sum(const uint64_t* data, size_t count) {
   uint64_t sums[4] = {};
   for (size_t i = 0; i + 4 <= count; i += 4)
     for (size_t k = 0; k < 4; ++k) sums[k] += data[i + k];
   return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 }  // namespace
@@ -57,6 +67,34 @@ double measure_memory_bandwidth(const Device& device) {
   for (const uint64_t s : sums) total += s;
   TS_CHECK(total == passes * sums.size() * (part / 4 * 4), "memory reads back wrong");
   return best * 1e-9;
+}
+
+double measure_cache_retention(const Device& device) {
+  const int64_t last = std::max(device.l3_bytes, device.l2_bytes);
+  const auto words = [](int64_t bytes) { return static_cast<size_t>(bytes) / sizeof(uint64_t); };
+  const std::vector<uint64_t> kept(words(std::min(last / 2, kMostRetained)), 1);
+  const std::vector<uint64_t> others(words(std::clamp(2 * last, kLeastBytes, kMostBytes)), 1);
+  uint64_t total = 0;
+  const auto read = [&] {
+    const double start = seconds_now();
+    total += sum(kept.data(), kept.size());
+    return seconds_now() - start;
+  };
+  std::vector<double> at_once, later, lost;
+  for (int round = 0; round < kRetentionRounds; ++round) {
+    read();
+    at_once.push_back(read());
+    for (const double end = seconds_now() + kCacheRetentionSeconds; seconds_now() < end;) {
+    }
+    later.push_back(read());
+    total += sum(others.data(), others.size());
+    lost.push_back(read());
+  }
+  // Looking at the sums keeps the compiler from leaving them out.
+  TS_CHECK(total == kRetentionRounds * (4 * (kept.size() / 4 * 4) + others.size() / 4 * 4),
+           "memory reads back wrong");
+  const double span = median(lost) - median(at_once);
+  return span > 0 ? std::clamp((median(lost) - median(later)) / span, 0.0, 1.0) : 1;
 }
 
 }  // namespace tensorsmith::target

@@ -65,6 +65,11 @@ Result<Device> probe_local(int threads = 0);
 // 10^9 bytes a second that device.cores threads of this machine read from memory: the best of a few passes
 // over a buffer larger than the device's caches. Takes a few tenths of a second.
 double measure_memory_bandwidth(const Device& device);
+// What the last cache of this machine still holds of a program's data after kCacheRetentionSeconds in which
+// the program did not touch them: 1 = all, 0 = nothing. Less than 1 where others use the cache, as on virtual
+// machines. Takes a few tenths of a second.
+inline constexpr double kCacheRetentionSeconds = 2e-3;
+double measure_cache_retention(const Device& device);
 // A weaker variant of the local machine: isa is "native", "avx512", "avx2", "sse4.2".
 Result<Device> with_isa(const Device& device, std::string_view isa);
 

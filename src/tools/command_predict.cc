@@ -72,7 +72,7 @@ std::string format_error(double log_sigma) {
 }
 
 nlohmann::json as_json(const LoadedModel& model, const Prepared& prepared, const ModelPrediction& p,
-                       const std::string& predictor) {
+                       const std::string& predictor, double retention) {
   nlohmann::json tasks = nlohmann::json::array();
   for (size_t t = 0; t < p.tasks.size(); ++t) {
     const auto& task = model.partition.tasks[t];
@@ -100,6 +100,7 @@ nlohmann::json as_json(const LoadedModel& model, const Prepared& prepared, const
           {"low_seconds", p.seconds * std::exp(-kNinetyPercent * p.log_sigma)},
           {"high_seconds", p.seconds * std::exp(kNinetyPercent * p.log_sigma)},
           {"refill_seconds", p.refill_seconds},
+          {"cache_retention", retention},
           {"launch_seconds", p.launch_seconds},
           {"tasks", tasks},
           {"calls", calls}};
@@ -125,7 +126,7 @@ void print(const LoadedModel& model, const Prepared& prepared, const ModelPredic
     if (!p.tasks[t].roofline_because.empty())
       fmt::print("{} (roofline): {}\n", model.partition.tasks[t].name, p.tasks[t].roofline_because);
   }
-  fmt::print("{} kernel calls one after the other; weights from memory {}, launches {}\n", p.calls.size(),
+  fmt::print("{} kernel calls one after the other; refilling caches {}, launches {}\n", p.calls.size(),
              format_seconds(p.refill_seconds), format_seconds(p.launch_seconds));
   const std::string range =
       p.log_sigma > 0 ? fmt::format(" (90 %: {} to {})",
@@ -151,10 +152,12 @@ Status predict(const PredictOptions& options) {
   }
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   TS_ASSIGN_OR_RETURN(const Prepared prepared, prepare(options, model));
-  TS_ASSIGN_OR_RETURN(const ModelPrediction prediction,
-                      predict_model(model, prepared.device, prepared.schedules, latency_model.get()));
+  const double retention = is_local(prepared.device) ? target::measure_cache_retention(prepared.device) : 1;
+  TS_ASSIGN_OR_RETURN(
+      const ModelPrediction prediction,
+      predict_model(model, prepared.device, prepared.schedules, latency_model.get(), retention));
   if (options.json) {
-    fmt::print("{}\n", as_json(model, prepared, prediction, predictor)
+    fmt::print("{}\n", as_json(model, prepared, prediction, predictor, retention)
                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     print(model, prepared, prediction, predictor);

@@ -19,7 +19,7 @@ struct TaskPrediction {
 
 struct CallPrediction {
   double start_seconds = 0, seconds = 0;
-  double refill_seconds = 0;  // of these: weights that the caches have lost since the last run
+  double refill_seconds = 0;  // of these: waiting for data that are in the caches when the task runs alone
 };
 
 struct ModelPrediction {
@@ -35,10 +35,15 @@ struct ModelPrediction {
 // call by call in the order of the partition, one kernel at a time, as the runtime does:
 //   call   = task + refill,  run = sum over calls of (launch + call)
 //   launch = device.launch_overhead_us; on CPUs the time of a kernel contains starting its threads
-//   refill = bytes of the call's weights / memory bandwidth, where they fit into the last cache with the
-//   call's
-//            other data (so a measurement of the task alone finds them there) and the whole model does not;
-//            what prefetching hides of it is not known
+//   refill = what a measurement of the task alone finds in the caches and the run does not, in bytes that
+//   memory
+//            streams at its bandwidth: the call's weights; its share of the model's inputs, 8 times (they are
+//            read in rows that lie apart); its other values, a quarter of them (from the last cache). Weights
+//            and other values only where all data of the call take a quarter of the last cache at the most:
+//            else they are not there when it runs alone, either.
+//            Weights and inputs count whole where the model is larger than the last cache; else, and other
+//            values always, as far as others take the cache during a run: 1 - cache_retention ^ (run / 2 ms),
+//            see target::measure_cache_retention.
 //   sigma  = sum over tasks of calls * seconds * log_sigma / run: tasks share the model's errors for the
 //   device
 //            and for a structure of computation, so their errors count as one (delta method)
@@ -46,6 +51,6 @@ struct ModelPrediction {
 // Errors: a schedule that does not replay on its task.
 Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
                                       const std::vector<TaskSchedule>& schedules,
-                                      const learn::LatencyModel* latency_model);
+                                      const learn::LatencyModel* latency_model, double cache_retention = 1);
 
 }  // namespace tensorsmith::tools

@@ -265,5 +265,13 @@ TEST(Probe, MemoryBandwidthIsPlausible) {
   EXPECT_LT(bandwidth, 5000);
 }
 
+TEST(Probe, CacheRetentionIsAShare) {
+  Device device = probe_local(1).value();
+  device.l3_bytes = std::min(device.l3_bytes, int64_t{1} << 22);
+  const double share = measure_cache_retention(device);
+  EXPECT_GE(share, 0);
+  EXPECT_LE(share, 1);
+}
+
 }  // namespace
 }  // namespace tensorsmith::target

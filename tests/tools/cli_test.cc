@@ -101,7 +101,9 @@ TEST_F(Cli, TuneCompileRunCheck) {
   EXPECT_EQ(cli({"run", "again", "--check", case_.string()}).exit_code, 0);
   EXPECT_EQ(cli({"run", "again", "--reference", model_}).exit_code, 0);
   EXPECT_EQ(cli({"bench", "again", "--seconds", "0.1"}).exit_code, 0);
-  EXPECT_EQ(cli({"bench", "again", "--seconds", "0.1", "--profile"}).exit_code, 0);
+  const auto profile = cli({"bench", "again", "--seconds", "0.1", "--profile"});
+  EXPECT_EQ(profile.exit_code, 0);
+  EXPECT_NE(profile.out.find("; alone, each repeated with its data in the caches, "), std::string::npos);
   EXPECT_EQ(cli({"db", "check", "tensorsmith.db"}).exit_code, 0);
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"again", "out", "tensorsmith.db"}));
 }

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli_support.h"
 #include "tools/predict_model.h"
@@ -55,8 +57,8 @@ class PredictModel : public ::testing::Test {
     device_.l3_bytes = int64_t{1} << 40;  // holds everything
     schedules_ = default_schedules(model_.partition, device_).value();
   }
-  ModelPrediction predict(const learn::LatencyModel* latency_model) {
-    auto prediction = predict_model(model_, device_, schedules_, latency_model);
+  ModelPrediction predict(const learn::LatencyModel* latency_model, double cache_retention = 1) {
+    auto prediction = predict_model(model_, device_, schedules_, latency_model, cache_retention);
     EXPECT_TRUE(prediction.ok()) << prediction.error().message();
     return *prediction;
   }
@@ -80,22 +82,48 @@ TEST_F(PredictModel, CallsRunOneAfterTheOther) {
   EXPECT_NEAR(p.calls.back().start_seconds + p.calls.back().seconds, p.seconds, 1e-9);
 }
 
-TEST_F(PredictModel, WeightsComeFromMemoryWhereTheCachesLoseThem) {
-  device_.l3_bytes = int64_t{4} << 20;  // every call fits, all weights together do not
+TEST_F(PredictModel, DataComeFromMemoryWhereTheCachesLoseThem) {
+  device_.l3_bytes = int64_t{4} << 20;  // all weights together do not fit
   device_.memory_bandwidth_gbs = 10;
-  double weights = 0;
+  const auto bytes_of = [&](graph::ValueId id) {
+    const auto& value = model_.graph.values[static_cast<size_t>(id)];
+    return std::accumulate(value.shape.begin(), value.shape.end(), 4.0, std::multiplies<>());  // all are f32
+  };
+  double weights = 0, values = 0, inputs = 0;  // of calls that fit into a quarter of the cache; of all
+  size_t larger = 0;
   for (const auto& call : model_.partition.calls) {
+    double of_weights = 0, of_inputs = 0, of_values = bytes_of(call.outputs.at(0));
     for (const auto id : call.inputs) {
-      const auto& value = model_.graph.values[static_cast<size_t>(id)];
-      if (value.constant) weights += static_cast<double>(value.constant->data.size());
+      const bool given = id == model_.graph.inputs.at(0);
+      (model_.graph.values[static_cast<size_t>(id)].constant ? of_weights
+       : given                                               ? of_inputs
+                                                             : of_values) += bytes_of(id);
     }
+    inputs += of_inputs;
+    if (of_weights + of_inputs + of_values > 1 << 20) {
+      ++larger;
+      continue;
+    }
+    weights += of_weights;
+    values += of_values;
   }
-  const auto p = predict(&pretending_);
-  EXPECT_GT(weights, 4e6);  // 1.2 million parameters
-  EXPECT_NEAR(p.refill_seconds, weights / 1e10, 1e-9);
+  EXPECT_GT(weights, 1e6);
+  EXPECT_GT(larger, 0);
+  auto p = predict(&pretending_);
+  EXPECT_NEAR(p.refill_seconds, (weights + 8 * inputs) / 1e10, 1e-9);
   EXPECT_NEAR(p.seconds, calls() * 1e-3 + p.refill_seconds, 1e-9);
+  // Others take half of the cache in 2 ms; the run takes 1 ms a call.
+  const double taken = 1 - std::pow(0.5, calls() / 2);
+  EXPECT_NEAR(predict(&pretending_, 0.5).refill_seconds, (weights + 8 * inputs + taken * values / 4) / 1e10,
+              1e-9);
   device_.memory_bandwidth_gbs = 0;  // not known: no guess
   EXPECT_EQ(predict(&pretending_).refill_seconds, 0);
+
+  // A cache that holds the whole model, to itself and shared.
+  device_.l3_bytes = int64_t{64} << 20;
+  device_.memory_bandwidth_gbs = 10;
+  EXPECT_EQ(predict(&pretending_).refill_seconds, 0);
+  EXPECT_GT(predict(&pretending_, 0.5).refill_seconds, taken * weights / 1e10);
 }
 
 TEST_F(PredictModel, ErrorsOfTasksDoNotCancel) {
