@@ -209,7 +209,7 @@ Status stats(const StatsCommand& command) {
 // --- split
 
 struct SplitCommand {
-  std::string store, output, kind = "by-task", choice = "kmeans";
+  std::string store, output, kind = "by-task", choice = "medoids";
   learn::SplitOptions options;
 };
 
@@ -343,7 +343,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
                     "few-tasks: tasks of each test device that train too")
         ->check(CLI::Range(1, 1000000))
         ->capture_default_str();
-    sub->add_option("--choose", o->choice, "few-tasks: how they are chosen, kmeans or random")
+    sub->add_option("--choose", o->choice, "few-tasks: how they are chosen: medoids, kmeans or random")
         ->capture_default_str();
     sub->add_option("--seed", o->options.seed, "Another seed, another split")->capture_default_str();
     sub->add_option("--min-records", o->options.min_records, "Leave out tasks with fewer measured programs")

@@ -78,18 +78,61 @@ TEST(ChooseTasks, OneOfEachCluster) {
   const auto store = Store::open(folder.file("store"));
   ASSERT_TRUE(store.ok());
   for (uint64_t seed = 0; seed < 5; ++seed) {
-    const auto chosen = choose_tasks(**store, 0, 3, TaskChoice::kKmeans, seed);
-    ASSERT_EQ(chosen.size(), 3u);
-    std::set<uint32_t> kinds;
-    for (const uint32_t w : chosen) kinds.insert(w % 3);
-    EXPECT_EQ(kinds.size(), 3u) << "seed " << seed;
+    for (const TaskChoice choice : {TaskChoice::kKmeans, TaskChoice::kMedoids}) {
+      const auto chosen = choose_tasks(**store, 0, 3, choice, seed);
+      ASSERT_EQ(chosen.size(), 3u);
+      std::set<uint32_t> kinds;
+      for (const uint32_t w : chosen) kinds.insert(w % 3);
+      EXPECT_EQ(kinds.size(), 3u) << to_string(choice) << ", seed " << seed;
+    }
   }
-  EXPECT_EQ(choose_tasks(**store, 0, 100, TaskChoice::kKmeans, 0).size(), 9u);
+  for (const TaskChoice choice : {TaskChoice::kRandom, TaskChoice::kKmeans, TaskChoice::kMedoids}) {
+    EXPECT_EQ(choose_tasks(**store, 0, 100, choice, 0).size(), 9u);
+    EXPECT_EQ(parse_task_choice(std::string(to_string(choice))).value(), choice);
+  }
   EXPECT_EQ(choose_tasks(**store, 0, 5, TaskChoice::kRandom, 0),
             choose_tasks(**store, 0, 5, TaskChoice::kRandom, 0));
   EXPECT_NE(choose_tasks(**store, 0, 5, TaskChoice::kRandom, 0),
             choose_tasks(**store, 0, 5, TaskChoice::kRandom, 1));
   EXPECT_FALSE(parse_task_choice("best").ok());
+}
+
+// k-medoids begin in the largest crowd, and choose a task far from all others before a second of a crowd.
+TEST(ChooseTasks, MedoidsCoverWhatIsFar) {
+  record::testing::TempDir folder;
+  auto writer = StoreWriter::create(folder.file("store"));
+  ASSERT_TRUE(writer.ok());
+  const uint64_t seed = 11;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  StoreRecord record;
+  record.device = (*writer)->add_device("v100");
+  record.mean_seconds = 1e-3;
+  record.seconds = {1e-3};
+  // Tasks 0 to 7 and 8 to 10 are crowds, 11 is alone.
+  for (int task = 0; task < 12; ++task) {
+    record.workload = (*writer)->add_workload({"w" + std::to_string(task), "conv", "text", 1, {}});
+    const double size = task < 8 ? 10 : task < 11 ? 20 : 30;
+    for (int p = 0; p < 30; ++p) {
+      testing::MadeProgram program;
+      program.operations = std::exp2(size) * (1 + 0.3 * rng.uniform());
+      program.bytes = std::exp2(35 - size) * (1 + 0.3 * rng.uniform());
+      record.leaves = testing::make_leaves(program, true);
+      record.trace.steps = {sched::Unroll{task, p}};
+      ASSERT_TRUE((*writer)->add(record).ok());
+    }
+  }
+  ASSERT_TRUE((*writer)->finish().ok());
+  const auto store = Store::open(folder.file("store"));
+  ASSERT_TRUE(store.ok());
+  const auto group = [](uint32_t task) { return task < 8 ? 0 : task < 11 ? 1 : 2; };
+  const auto one = choose_tasks(**store, 0, 1, TaskChoice::kMedoids, 0);
+  ASSERT_EQ(one.size(), 1u);
+  const auto three = choose_tasks(**store, 0, 3, TaskChoice::kMedoids, 0);
+  std::set<int> groups;
+  for (const uint32_t task : three) groups.insert(group(task));
+  EXPECT_EQ(groups.size(), 3u);
+  EXPECT_EQ(group(one.front()), 0);
 }
 
 // The chosen tasks train, all others of the device test, and no time has a say in it.
@@ -125,7 +168,7 @@ TEST(FewTasks, SplitsByTaskOnTheTestDevice) {
   const auto loaded = load_split(path);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   EXPECT_EQ(loaded->options.profile_tasks, 4);
-  EXPECT_EQ(loaded->options.choice, TaskChoice::kKmeans);
+  EXPECT_EQ(loaded->options.choice, TaskChoice::kMedoids);
   EXPECT_EQ(loaded->content_hash(), split->content_hash());
 
   Split leaking = *split;

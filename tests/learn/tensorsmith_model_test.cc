@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "base/rng.h"
 #include "latency_testing.h"
@@ -254,6 +256,40 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
   EXPECT_NEAR(base(WorkloadStructure::kPooling, "k80"), 4 * 3e-2, 1e-3);
   EXPECT_NEAR(base(WorkloadStructure::kPooling, "v100"), 3e-2, 1e-9);
   EXPECT_EQ(base(WorkloadStructure::kReduction, "k80"), 1e-3);
+}
+
+// No fold leaves out all workloads of a structure that has several, and none is without a workload.
+TEST(TensorsmithModel, FoldsShareOutEachStructure) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    KindData data;
+    const std::vector<int> workloads = {9, 2, 4, 1};  // of structure 0, 1, 2, 3
+    uint32_t workload = 0;
+    for (size_t s = 0; s < workloads.size(); ++s) {
+      for (int w = 0; w < workloads[s]; ++w, ++workload) {
+        for (int program = 0; program < 3; ++program) {
+          data.seconds.push_back(1);
+          data.workload.push_back(workload);
+          data.structure.push_back(static_cast<uint8_t>(s));
+        }
+      }
+    }
+    const std::vector<int> folds = fold_numbers(data, 4, seed);
+    ASSERT_EQ(folds.size(), data.size());
+    std::map<uint32_t, int> fold_of;
+    std::map<uint8_t, std::map<int, std::set<uint32_t>>> by_structure;
+    std::set<int> used;
+    for (size_t i = 0; i < folds.size(); ++i) {
+      EXPECT_EQ(fold_of.emplace(data.workload[i], folds[i]).first->second, folds[i]);
+      by_structure[data.structure[i]][folds[i]].insert(data.workload[i]);
+      used.insert(folds[i]);
+    }
+    EXPECT_EQ(used, (std::set<int>{0, 1, 2, 3}));
+    for (const auto& [structure, in_folds] : by_structure) {
+      const auto n = static_cast<size_t>(workloads[structure]);
+      for (const auto& [fold, present] : in_folds) EXPECT_LE(present.size(), (n + 3) / 4);
+    }
+  }
 }
 
 // A model that has gone on to another device says how sure it is there.

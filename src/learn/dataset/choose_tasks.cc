@@ -15,6 +15,8 @@ namespace {
 constexpr int kRounds = 100;
 // Of a task: enough to know where its programs lie, and large tasks do not draw all clusters.
 constexpr size_t kProgramsPerTask = 200;
+// Medoids compare every program with every other.
+constexpr size_t kMedoidProgramsPerTask = 40, kMedoidPrograms = 10'000;
 
 double squared_distance(const float* point, const double* centroid, size_t width) {
   double sum = 0;
@@ -103,15 +105,92 @@ std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, s
   return chosen;
 }
 
+// Mean distance of a task's programs to another's nearest, tasks x tasks, a row each for the former. begin:
+// of the tasks' points.
+std::vector<double> task_distances(std::span<const float> points, size_t width,
+                                   std::span<const size_t> begin) {
+  const size_t tasks = begin.size() - 1;
+  std::vector<double> out(tasks * tasks, 0);
+  for (size_t a = 0; a < tasks; ++a) {
+    for (size_t b = 0; b < tasks; ++b) {
+      if (a == b) continue;
+      double sum = 0;
+      for (size_t i = begin[a]; i < begin[a + 1]; ++i) {
+        float nearest = std::numeric_limits<float>::infinity();
+        for (size_t j = begin[b]; j < begin[b + 1]; ++j) {
+          float square = 0;
+          const float *x = points.data() + i * width, *y = points.data() + j * width;
+          for (size_t c = 0; c < width; ++c) square += (x[c] - y[c]) * (x[c] - y[c]);
+          nearest = std::min(nearest, square);
+        }
+        sum += std::sqrt(static_cast<double>(nearest));
+      }
+      out[a * tasks + b] = sum / static_cast<double>(begin[a + 1] - begin[a]);
+    }
+  }
+  return out;
+}
+
+std::vector<uint32_t> by_medoids(const Store& store, const std::map<uint32_t, std::vector<int64_t>>& tasks,
+                                 size_t k, Rng& rng) {
+  const size_t each = std::clamp(kMedoidPrograms / tasks.size(), size_t{1}, kMedoidProgramsPerTask);
+  std::vector<int64_t> records;
+  std::vector<size_t> begin = {0};
+  std::vector<uint32_t> workloads;
+  std::vector<double> weights;
+  for (const auto& [workload, all] : tasks) {
+    std::vector<int64_t> some = all;
+    shuffle(some, rng);
+    some.resize(std::min(some.size(), each));
+    records.insert(records.end(), some.begin(), some.end());
+    begin.push_back(records.size());
+    workloads.push_back(workload);
+    weights.push_back(static_cast<double>(std::min(all.size(), kProgramsPerTask)));
+  }
+  size_t width = 0;
+  const std::vector<float> points = program_vectors(store, records, width);
+  const std::vector<double> distances = task_distances(points, width, begin);
+  const size_t n = workloads.size();
+  std::vector<double> nearest(n, std::numeric_limits<double>::infinity());
+  std::vector<bool> taken(n, false);
+  std::vector<uint32_t> chosen;
+  while (chosen.size() < k) {
+    double least = std::numeric_limits<double>::infinity();
+    size_t best = n;
+    for (size_t b = 0; b < n; ++b) {
+      if (taken[b]) continue;
+      double sum = 0;
+      for (size_t a = 0; a < n; ++a) sum += weights[a] * std::min(nearest[a], distances[a * n + b]);
+      if (best == n || sum < least) {
+        least = sum;
+        best = b;
+      }
+    }
+    taken[best] = true;
+    chosen.push_back(workloads[best]);
+    for (size_t a = 0; a < n; ++a) nearest[a] = std::min(nearest[a], distances[a * n + best]);
+  }
+  return chosen;
+}
+
+constexpr std::pair<TaskChoice, std::string_view> kChoices[] = {
+    {TaskChoice::kRandom, "random"}, {TaskChoice::kKmeans, "kmeans"}, {TaskChoice::kMedoids, "medoids"}};
+
 }  // namespace
 
-std::string_view to_string(TaskChoice choice) { return choice == TaskChoice::kRandom ? "random" : "kmeans"; }
+std::string_view to_string(TaskChoice choice) {
+  for (const auto& [known, name] : kChoices) {
+    if (known == choice) return name;
+  }
+  return "";
+}
 
 Result<TaskChoice> parse_task_choice(const std::string& name) {
-  for (const TaskChoice choice : {TaskChoice::kRandom, TaskChoice::kKmeans}) {
-    if (name == to_string(choice)) return choice;
+  for (const auto& [choice, known] : kChoices) {
+    if (name == known) return choice;
   }
-  return Error{ErrorCode::kInvalidArgument, "", "'" + name + "' is no way to choose tasks: random or kmeans"};
+  return Error{ErrorCode::kInvalidArgument, "",
+               "'" + name + "' is no way to choose tasks: medoids, kmeans or random"};
 }
 
 Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t seed) {
@@ -181,11 +260,13 @@ std::vector<uint32_t> choose_tasks(const Store& store, uint32_t device, int k, T
   const size_t wanted = std::min(static_cast<size_t>(std::max(k, 0)), all.size());
   Rng rng(seed);
   if (wanted < all.size()) {
-    if (choice == TaskChoice::kKmeans && wanted > 0) {
-      all = by_clusters(store, tasks, wanted, rng);
-    } else {
+    if (choice == TaskChoice::kRandom || wanted == 0) {
       shuffle(all, rng);
       all.resize(wanted);
+    } else if (choice == TaskChoice::kKmeans) {
+      all = by_clusters(store, tasks, wanted, rng);
+    } else {
+      all = by_medoids(store, tasks, wanted, rng);
     }
   }
   std::sort(all.begin(), all.end());

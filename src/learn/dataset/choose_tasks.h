@@ -16,8 +16,13 @@ enum class TaskChoice : uint8_t {
   // and from each the task is picked that is not picked yet and whose programs are nearest to the centroid on
   // average.
   kKmeans,
+  // The tasks that are nearest to all others (k-medoids): a task is as far from another as its programs are
+  // on average from the other's nearest program. Greedy, which is within 1 - 1/e of the best gain (Nemhauser,
+  // Wolsey, Fisher, 1978), and tasks weigh by their number of programs. k-means picks what is typical of
+  // large clusters; this leaves nothing to be predicted that is far from all that is measured.
+  kMedoids,
 };
-std::string_view to_string(TaskChoice choice);  // "random", "kmeans"
+std::string_view to_string(TaskChoice choice);  // "random", "kmeans", "medoids"
 Result<TaskChoice> parse_task_choice(const std::string& name);
 
 // k of the device's workloads, ascending; all where it has no more. Programs that have no features do not

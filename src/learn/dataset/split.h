@@ -30,7 +30,7 @@ struct SplitOptions {
   double validation = 0.1, test = 0.1;    // shares; of by-device and few-tasks only validation counts
   std::vector<std::string> test_devices;  // by-device, few-tasks
   int profile_tasks = 20;                 // few-tasks: of each test device
-  TaskChoice choice = TaskChoice::kKmeans;
+  TaskChoice choice = TaskChoice::kMedoids;
   uint64_t seed = 0;
   // Tasks with fewer measured programs on a device are unused there; by-task splits of TenSet use 48.
   int64_t min_records = 0;

@@ -86,6 +86,22 @@ std::vector<double> task_weights(const KindData& data, std::span<const size_t> c
   return out;
 }
 
+std::vector<int> fold_numbers(const KindData& data, int folds, uint64_t seed) {
+  std::map<uint8_t, std::set<uint32_t>> workloads;
+  for (size_t i = 0; i < data.size(); ++i) workloads[data.structure[i]].insert(data.workload[i]);
+  Rng rng(seed);
+  std::map<uint32_t, int> fold_of;
+  int next = 0;
+  for (const auto& [structure, present] : workloads) {
+    std::vector<uint32_t> order(present.begin(), present.end());
+    shuffle(order, rng);
+    for (const uint32_t workload : order) fold_of[workload] = next++ % folds;
+  }
+  std::vector<int> out;
+  for (const uint32_t workload : data.workload) out.push_back(fold_of[workload]);
+  return out;
+}
+
 DeviceScales fit_resources(TensorsmithModel& model, ProgramKind kind, const KindData& data,
                            std::span<const size_t> chosen, const LatencyData& source, uint64_t seed,
                            bool goes_on) {

@@ -36,6 +36,11 @@ Result<AllData> gather_summaries(const LatencyData& data, std::span<const int64_
 // a task's weight grows with its records, but slower. Mean 1.
 std::vector<double> task_weights(const KindData& data, std::span<const size_t> chosen);
 
+// Fold of each program, of 0 .. folds - 1: programs of a workload are in one, and the workloads of a
+// structure go round the folds, so that no fold leaves out all that is known of a structure while others have
+// it.
+std::vector<int> fold_numbers(const KindData& data, int folds, uint64_t seed);
+
 // By device number: the logarithm of what its seconds are of those that the model's factors predicted before,
 // one a structure that was fitted and known.
 using DeviceScales = std::map<uint32_t, std::vector<double>>;

@@ -282,19 +282,13 @@ class TensorsmithTrainer final : public LatencyTrainer {
     }
   }
 
-  // Of programs of workloads that a fit has not seen: the workloads go round the folds.
+  // Of programs of workloads that a fit has not seen.
   Status add_fold_errors(const TensorsmithModel* before, ProgramKind kind, const KindData& data, int folds,
                          Run& run, Errors& errors) const {
-    std::set<uint32_t> present(data.workload.begin(), data.workload.end());
-    std::vector<uint32_t> order(present.begin(), present.end());
-    Rng rng(run.control.seed);
-    shuffle(order, rng);
-    std::map<uint32_t, int> fold_of;
-    for (size_t i = 0; i < order.size(); ++i) fold_of[order[i]] = static_cast<int>(i) % folds;
+    const std::vector<int> fold_of = fold_numbers(data, folds, run.control.seed);
     for (int fold = 0; fold < folds; ++fold) {
       std::vector<size_t> inside, outside;
-      for (size_t i = 0; i < data.size(); ++i)
-        (fold_of[data.workload[i]] == fold ? inside : outside).push_back(i);
+      for (size_t i = 0; i < data.size(); ++i) (fold_of[i] == fold ? inside : outside).push_back(i);
       if (inside.empty() || outside.empty()) continue;
       TensorsmithModel other;
       if (before != nullptr) other = *before;
