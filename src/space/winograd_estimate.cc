@@ -11,10 +11,21 @@ namespace {
 // Cycles of an element that moves between planes of channels and rows of channels.
 constexpr double kTransposeCycles = 0.4;
 
+constexpr double kScattered = 0.4;
+
 // Cycles of a vector of points of one pass of a transform: as many loads and stores as a tile has rows, and
 // additions among them.
 double pass_cycles(int64_t loads, int64_t stores) {
   return static_cast<double>(loads) * 0.6 + static_cast<double>(stores) * 1.2;
+}
+
+// Of what lies between two stages and takes `bytes` in all. Its lines are written one by one to as many
+// planes as a tile has points, which no prefetcher follows: from the third cache on they come much slower
+// than a stream.
+double bytes_per_cycle(const Machine& m, double bytes) {
+  if (bytes <= 1.1 * m.l2_bytes) return m.l2_bytes_per_cycle;
+  return bytes <= 0.75 * m.l3_bytes ? kScattered * m.l3_bytes_per_cycle
+                                    : std::min(m.memory_bytes_per_cycle, kScattered * m.l3_bytes_per_cycle);
 }
 
 }  // namespace
@@ -84,16 +95,16 @@ double WinogradPlan::data_cycles(const Choice& c) const {
                            : c.data == DataLocation::kStrip ? elements / (rows / static_cast<double>(c.strip))
                                                             : elements);
   if (kept > 0.5 * m.l2_bytes) {
-    cycles += 8 * elements / m.l3_bytes_per_cycle;
+    cycles += 8 * elements / (kept > 0.75 * m.l3_bytes ? m.memory_bytes_per_cycle : m.l3_bytes_per_cycle);
   } else if (kept > 0.5 * m.l1_bytes) {
     cycles += 8 * elements / m.l2_bytes_per_cycle;
   }
   cycles += rows * vectors * x * pass_cycles(stages_.m + 2, stages_.m + 2);
   const double tiles = rows * static_cast<double>(tiles_w_);
   cycles += tiles * vectors * a * pass_cycles(stages_.m + 2, stages_.m + 2);
-  // Its result is too large for the first cache, and may be for the second; it is written and read.
+  // Its result is too large for the first cache, and may be for the others; it is written and read.
   const double bytes = 4 * a * a * tiles * channels;
-  cycles += 2 * bytes / (strip_bytes(c) > 0.75 * m.l2_bytes ? m.l3_bytes_per_cycle : m.l2_bytes_per_cycle);
+  cycles += 2 * bytes / bytes_per_cycle(m, strip_bytes(c));
   return cycles;
 }
 
@@ -107,7 +118,7 @@ double WinogradPlan::output_cycles(const Choice& c) const {
   double cycles =
       tiles * vectors * (a * pass_cycles(stages_.m + 2, stages_.m) + tile * pass_cycles(stages_.m + 2, 0));
   const double bytes = 4 * a * a * tiles * static_cast<double>(out_channels_);
-  cycles += 2 * bytes / (strip_bytes(c) > 0.75 * m.l2_bytes ? m.l3_bytes_per_cycle : m.l2_bytes_per_cycle);
+  cycles += 2 * bytes / bytes_per_cycle(m, strip_bytes(c));
   const double points = context_.stage(stages_.result).spatial_points();
   cycles += points * kTransposeCycles;
   const double width = static_cast<double>(width_);

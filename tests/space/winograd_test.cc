@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/analysis.h"
 #include "ir/expr.h"
 #include "lower/interpreter.h"
 #include "lower/lower.h"
@@ -215,6 +216,33 @@ TEST(Winograd, RescalesToOtherShapes) {
 }
 
 // Where the transforms pay, the untuned schedule has them; with few channels it has not.
+// What lies between the stages of a large image is kept in the second cache, strip by strip: its lines come
+// slowly from further away. Measured in docs/results.md.
+TEST(Winograd, DefaultKeepsStripsInTheSecondCache) {
+  DesignSpace::Options options;
+  options.threads = 1;
+  target::Device big = device(64);
+  big.l2_bytes = 1 << 20;
+  big.l3_bytes = 32 << 20;
+  const auto space = DesignSpace::build(conv2d_bias_relu(shape(1, 224, 224, 64, 64, 1)), big, options);
+  ASSERT_TRUE(space.ok()) << space.error().message();
+  const auto trace = space->to_trace(space->default_candidate());
+  ASSERT_TRUE(trace.ok()) << trace.error().message();
+  const auto schedule = sched::replay(space->workload(), *trace);
+  ASSERT_TRUE(schedule.ok()) << schedule.error().message();
+  const auto lowered = lower::lower(*schedule);
+  ASSERT_TRUE(lowered.ok()) << lowered.error().message();
+  int64_t bytes = 0;  // of the transformed data and the products
+  ir::for_each_stmt(lowered->program.body, [&](const ir::Stmt& stmt) {
+    const auto* allocate = std::get_if<ir::Allocate>(&stmt->kind);
+    if (allocate == nullptr) return;
+    const std::string& name = allocate->buffer->name;
+    if (name.ends_with(".input") || name.ends_with(".product")) bytes += 4 * allocate->buffer->num_elements();
+  });
+  EXPECT_GT(bytes, 0);
+  EXPECT_LE(bytes, 1.1 * static_cast<double>(big.l2_bytes));
+}
+
 TEST(Winograd, DefaultTakesItWhereItIsFaster) {
   const auto takes = [](const Conv2d& conv, int threads) {
     const DesignSpace space = build(conv2d_bias_relu(conv), {threads}, 64);
