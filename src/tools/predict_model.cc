@@ -57,6 +57,8 @@ constexpr double kActivationsFaster = 4;
 constexpr double kInputsSlower = 8;
 // A kernel that runs again and again keeps what takes up to this part of the last cache.
 constexpr double kKeptAlone = 0.25;
+// Standard deviation of the logarithm of what this leaves unexplained of those networks' runs.
+constexpr double kContextLogSigma = 0.07;
 
 // Seconds that each call waits for data that it finds in the caches when it runs alone, see predict_model.
 std::vector<double> refills(const LoadedModel& model, const target::Device& device, double run_seconds,
@@ -124,7 +126,7 @@ Result<ModelPrediction> predict_model(const LoadedModel& model, const target::De
   double sigma = 0;  // s
   for (size_t t = 0; t < out.tasks.size(); ++t)
     sigma += partition.tasks[t].calls * out.tasks[t].seconds * out.tasks[t].log_sigma;
-  if (out.seconds > 0) out.log_sigma = sigma / out.seconds;
+  if (sigma > 0) out.log_sigma = std::hypot(sigma / out.seconds, kContextLogSigma);
   return out;
 }
 

@@ -45,8 +45,8 @@ struct ModelPrediction {
 //            values always, as far as others take the cache during a run: 1 - cache_retention ^ (run / 2 ms),
 //            see target::measure_cache_retention.
 //   sigma  = sum over tasks of calls * seconds * log_sigma / run: tasks share the model's errors for the
-//   device
-//            and for a structure of computation, so their errors count as one (delta method)
+//            device and for a structure of computation, so their errors count as one (delta method); and,
+//            independent of it, .07 for what refill does not explain
 // Every task counts: where the model fails or gives no finite time, the roofline stands in and is named.
 // Errors: a schedule that does not replay on its task.
 Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
