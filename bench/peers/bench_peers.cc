@@ -24,6 +24,7 @@
 #include <thread>
 
 #include "base/rng.h"
+#include "ir/scalar.h"
 #include "measure/measurer.h"
 #include "our_model.h"
 #include "peak_rate.h"
@@ -59,9 +60,13 @@ double quantile(std::vector<double> values, double q) {
   return values[low] + (values[high] - values[low]) * (position - static_cast<double>(low));
 }
 
-Floats random_floats(int64_t elements, double scale, Rng& rng) {
+// Values that can be stored as such elements.
+Floats random_floats(int64_t elements, double scale, Rng& rng, Element element = Element::kF32) {
   Floats out(static_cast<size_t>(elements));
-  for (float& x : out) x = static_cast<float>((rng.uniform() * 2 - 1) * scale);
+  for (float& x : out) {
+    x = static_cast<float>((rng.uniform() * 2 - 1) * scale);
+    if (element == Element::kBF16) x = ir::bf16_to_f32(ir::f32_to_bf16(x));
+  }
   return out;
 }
 
@@ -98,18 +103,21 @@ double expected_conv(const ConvCase& shape, const ConvData& data, int64_t elemen
 
 // Results are of the order of one (the weights are scaled so), and Winograd is less exact than a sum.
 constexpr double kAbsolute = 2e-3;
-constexpr double kRelative = 2e-3;
 
-bool close(double got, double wanted) {
-  return std::abs(got - wanted) <= kAbsolute + kRelative * std::abs(wanted);  // false for NaN
+// Relative, for results stored as such.
+double tolerance(Element element) { return element == Element::kBF16 ? 0x1p-6 : 2e-3; }
+
+bool close(double got, double wanted, double relative) {
+  return std::abs(got - wanted) <= kAbsolute + relative * std::abs(wanted);  // false for NaN
 }
 
-Status check_against_definition(const Floats& got, const std::function<double(int64_t)>& expected, Rng& rng) {
+Status check_against_definition(const Floats& got, const std::function<double(int64_t)>& expected,
+                                double relative, Rng& rng) {
   const auto elements = static_cast<int64_t>(got.size());
   for (int i = 0; i < 256; ++i) {
     const int64_t at = i == 0 ? 0 : i == 1 ? elements - 1 : static_cast<int64_t>(rng.below(got.size()));
     const double wanted = expected(at);
-    if (!close(double{got[static_cast<size_t>(at)]}, wanted)) {
+    if (!close(double{got[static_cast<size_t>(at)]}, wanted, relative)) {
       return Error{ErrorCode::kMismatch, "",
                    fmt::format("element {} is {}, expected {}", at, got[static_cast<size_t>(at)], wanted)};
     }
@@ -117,10 +125,10 @@ Status check_against_definition(const Floats& got, const std::function<double(in
   return {};
 }
 
-Status check_equal(const Floats& peer, const Floats& ours) {
+Status check_equal(const Floats& peer, const Floats& ours, double relative) {
   if (peer.size() != ours.size()) return Error{ErrorCode::kMismatch, "", "outputs differ in size"};
   for (size_t i = 0; i < ours.size(); ++i) {
-    if (!close(double{peer[i]}, double{ours[i]})) {
+    if (!close(double{peer[i]}, double{ours[i]}, relative)) {
       return Error{ErrorCode::kMismatch, "",
                    fmt::format("element {}: the peer has {}, we have {}", i, peer[i], ours[i])};
     }
@@ -173,9 +181,14 @@ double time_slice(const Contender& contender, double seconds) {
 struct Row {
   std::string group, name, peer, detail, algorithm;
   bool tuned = false;
+  Element element = Element::kF32;
   int threads = 1, count = 1;
   double ratio = 0, p10 = 0, p90 = 0, best = 0, our_seconds = 0, peer_seconds = 0, flops = 0, peak = 0;
 };
+
+const char* group_of(const GemmCase& shape) { return shape.element == Element::kBF16 ? "gemm_bf16" : "gemm"; }
+
+bool is_f32_convolution(const Row& row) { return row.group != "gemm" && row.element == Element::kF32; }
 
 std::vector<Row> compare(const std::vector<Contender>& contenders, const Options& options) {
   std::vector<std::vector<double>> medians(contenders.size());
@@ -261,7 +274,7 @@ Status Bench::run() {
   for (const int threads : options_.threads) {
     TS_RETURN_IF_ERROR(set_threads(threads));
     for (const GemmCase& shape : gemm_cases())
-      if (wanted("gemm", shape.name())) TS_RETURN_IF_ERROR(run_gemm(shape));
+      if (wanted(group_of(shape), shape.name())) TS_RETURN_IF_ERROR(run_gemm(shape));
     for (const ConvCase& shape : conv_cases())
       if (wanted(shape.network, shape.name())) TS_RETURN_IF_ERROR(run_conv(shape));
   }
@@ -290,7 +303,8 @@ Status Bench::run_case(Row row, const tools::LoadedModel& model, const std::vect
   if (!ours.ok()) return in_case(ours.error());
   TS_RETURN_IF_ERROR(in_case((*ours)->run()));
   Rng rng(1);
-  TS_RETURN_IF_ERROR(in_case(check_against_definition((*ours)->output(), expected, rng)));
+  const double relative = tolerance(row.element);
+  TS_RETURN_IF_ERROR(in_case(check_against_definition((*ours)->output(), expected, relative, rng)));
 
   PeerKernels kernels;
   std::vector<Contender> contenders = {{"tensorsmith", chosen->algorithm, [&] {
@@ -300,7 +314,7 @@ Status Bench::run_case(Row row, const tools::LoadedModel& model, const std::vect
   for (const auto& peer : peers_) {
     for (auto& kernel : make(*peer)) {
       kernel->run();
-      TS_RETURN_IF_ERROR(in_case(check_equal(kernel->output(), (*ours)->output())));
+      TS_RETURN_IF_ERROR(in_case(check_equal(kernel->output(), (*ours)->output(), relative)));
       contenders.push_back({peer->name() + " " + kernel->variant, kernel->detail,
                             [k = kernel.get()] { k->run(); }, kernel.get()});
       kernels.push_back(std::move(kernel));
@@ -312,14 +326,17 @@ Status Bench::run_case(Row row, const tools::LoadedModel& model, const std::vect
     result.count = row.count;
     result.flops = row.flops;
     result.threads = device_.cores;
-    result.peak = peak_;
+    // One instruction adds two products where there is one for bf16.
+    const bool twice = row.element == Element::kBF16 && target::has_dot2(device_);
+    result.element = row.element;
+    result.peak = twice ? 2 * peak_ : peak_;
     result.tuned = chosen->tuned;
     result.algorithm = chosen->algorithm;
     const double ours_rate = result.flops / result.our_seconds * 1e-9;
     fmt::print("{:<44} {:<18} {:>6.2f} {:>13} {:>6.2f} {:>9.1f} {:>8.1f} {:>4.0f}% {:>8.1f}  {}\n",
                result.group + " " + result.name, result.peer, result.ratio,
                fmt::format("{:.2f}..{:.2f}", result.p10, result.p90), result.best, result.our_seconds * 1e6,
-               ours_rate, 100 * ours_rate / peak_, result.flops / result.peer_seconds * 1e-9,
+               ours_rate, 100 * ours_rate / result.peak, result.flops / result.peer_seconds * 1e-9,
                result.algorithm + " | " + result.detail);
     std::fflush(stdout);
     rows_.push_back(std::move(result));
@@ -329,39 +346,43 @@ Status Bench::run_case(Row row, const tools::LoadedModel& model, const std::vect
 
 Status Bench::run_gemm(const GemmCase& shape) {
   Rng rng(1);
-  const Floats a = random_floats(shape.a_elements(), 1, rng);
-  const Floats b = random_floats(shape.b_elements(), 3 / std::sqrt(static_cast<double>(shape.k)), rng);
+  const Floats a = random_floats(shape.a_elements(), 1, rng, shape.element);
+  const Floats b =
+      random_floats(shape.b_elements(), 3 / std::sqrt(static_cast<double>(shape.k)), rng, shape.element);
   TS_ASSIGN_OR_RETURN(const tools::LoadedModel model, gemm_model(shape, b));
   Row row;
-  row.group = "gemm";
+  row.group = group_of(shape);
+  row.element = shape.element;
   row.name = shape.name();
   row.flops = shape.flops();
   std::vector<const Floats*> inputs = {&a};
   if (!shape.constant_b) inputs.push_back(&b);
   return run_case(
-      row, model, inputs, [&](int64_t element) { return expected_gemm(shape, a, b, element); },
+      row, model, inputs, [&](int64_t at) { return expected_gemm(shape, a, b, at); },
       [&](Peer& peer) { return peer.gemm(shape, a.data(), b.data(), device_.cores); });
 }
 
 Status Bench::run_conv(const ConvCase& shape) {
   Rng rng(1);
   const double terms = static_cast<double>(shape.ci / shape.groups * shape.window * shape.window);
-  const Floats input = random_floats(shape.input_elements(), 1, rng);
-  const Floats weights = random_floats(shape.weight_elements(), 3 / std::sqrt(terms), rng);
-  const Floats bias = random_floats(shape.co, 1, rng);
-  const Floats residual = random_floats(shape.has_residual() ? shape.output_elements() : 0, 1, rng);
+  const Element element = shape.element;
+  const Floats input = random_floats(shape.input_elements(), 1, rng, element);
+  const Floats weights = random_floats(shape.weight_elements(), 3 / std::sqrt(terms), rng, element);
+  const Floats bias = random_floats(shape.co, 1, rng, element);
+  const Floats residual = random_floats(shape.has_residual() ? shape.output_elements() : 0, 1, rng, element);
   const ConvData data = {input.data(), weights.data(), bias.data(),
                          shape.has_residual() ? residual.data() : nullptr};
   TS_ASSIGN_OR_RETURN(const tools::LoadedModel model, conv_model(shape, data));
   Row row;
   row.group = shape.network;
+  row.element = element;
   row.name = shape.name();
   row.flops = shape.flops();
   row.count = shape.count;
   std::vector<const Floats*> inputs = {&input};
   if (shape.has_residual()) inputs.push_back(&residual);
   return run_case(
-      row, model, inputs, [&](int64_t element) { return expected_conv(shape, data, element); },
+      row, model, inputs, [&](int64_t at) { return expected_conv(shape, data, at); },
       [&](Peer& peer) { return peer.conv(shape, data, device_.cores); });
 }
 
@@ -427,13 +448,13 @@ void Bench::print_summary() const {
   std::map<std::tuple<int, std::string, std::string>, Row> best;
   for (const Row& row : rows_) {
     add(row.group, row.peer, row);
-    if (row.group != "gemm") add("all convolutions", row.peer, row);
+    if (is_f32_convolution(row)) add("all convolutions", row.peer, row);
     const auto [it, fresh] = best.emplace(std::make_tuple(row.threads, row.group, row.name), row);
     if (!fresh && row.ratio < it->second.ratio) it->second = row;
   }
   for (const auto& [key, row] : best) {
     add(row.group, "fastest of them", row);
-    if (row.group != "gemm") add("all convolutions", "fastest of them", row);
+    if (is_f32_convolution(row)) add("all convolutions", "fastest of them", row);
   }
   fmt::print("\n{:<8} {:<18} {:<20} {:>5} {:>9} {:>9} {:>11} {:>7}  {}\n", "threads", "group", "peer",
              "cases", "geo. mean", "of best", "whole group", "worst", "worst case");
@@ -524,7 +545,8 @@ int main_with_options(int argc, char** argv) {
   }
   CLI::App app("Single kernels against OpenBLAS and oneDNN, interleaved");
   app.add_option("--threads", options.threads, "Thread counts")->delimiter(',')->capture_default_str();
-  app.add_option("--only", options.only, "Groups: gemm, resnet50, mobilenet_v2, squeezenet1.1")
+  app.add_option("--only", options.only,
+                 "Groups: gemm, resnet50, mobilenet_v2, squeezenet1.1, gemm_bf16, bf16")
       ->delimiter(',');
   app.add_option("--filter", options.filter, "Only cases whose name contains this");
   app.add_flag("--untuned", options.untuned, "The untuned schedules; no database");

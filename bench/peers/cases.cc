@@ -46,12 +46,19 @@ std::vector<GemmCase> gemm_cases() {
   }
   cases.push_back({12, 128, 128, 64, false});
   cases.push_back({12, 128, 64, 128, false});
+  for (const bool constant_b : {false, true}) {
+    for (const int64_t n : {512, 1024}) cases.push_back({1, n, n, n, constant_b, Element::kBF16});
+  }
+  cases.push_back({1, 128, 3072, 768, true, Element::kBF16});
+  cases.push_back({12, 128, 128, 64, false, Element::kBF16});
   return cases;
 }
 
 std::vector<ConvCase> conv_cases() {
   using enum Epilogue;
   const std::string resnet = "resnet50", mobilenet = "mobilenet_v2", squeezenet = "squeezenet1.1";
+  const std::string bf16 = "bf16";
+  const Element kShort = Element::kBF16;
   return {
       // network, count, ci, co, image, window, stride, pad, groups, epilogue
       {resnet, 1, 3, 64, 224, 7, 2, 3, 1, kRelu},         {resnet, 1, 64, 64, 56, 1, 1, 0, 1, kRelu},
@@ -92,6 +99,10 @@ std::vector<ConvCase> conv_cases() {
       {squeezenet, 2, 48, 192, 13, 3, 1, 1, 1, kRelu},    {squeezenet, 1, 384, 64, 13, 1, 1, 0, 1, kRelu},
       {squeezenet, 1, 512, 64, 13, 1, 1, 0, 1, kRelu},    {squeezenet, 2, 64, 256, 13, 1, 1, 0, 1, kRelu},
       {squeezenet, 2, 64, 256, 13, 3, 1, 1, 1, kRelu},    {squeezenet, 1, 512, 1000, 13, 1, 1, 0, 1, kRelu},
+
+      {bf16, 1, 64, 64, 56, 3, 1, 1, 1, kRelu, kShort},   {bf16, 1, 256, 64, 56, 1, 1, 0, 1, kRelu, kShort},
+      {bf16, 1, 64, 256, 56, 1, 1, 0, 1, kNone, kShort},  {bf16, 1, 128, 128, 56, 3, 2, 1, 1, kRelu, kShort},
+      {bf16, 1, 256, 256, 14, 3, 1, 1, 1, kRelu, kShort}, {bf16, 1, 1024, 256, 14, 1, 1, 0, 1, kRelu, kShort},
   };
 }
 

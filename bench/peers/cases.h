@@ -7,10 +7,14 @@
 
 namespace tensorsmith::peers {
 
+// What operands and results are stored as. Sums are f32.
+enum class Element { kF32, kBF16 };
+
 // C[b, i, j] = sum_k A[b, i, k] * B[b, k, j], all row-major. A constant B may be packed beforehand.
 struct GemmCase {
   int64_t batch, m, n, k;
   bool constant_b;
+  Element element = Element::kF32;
 
   int64_t a_elements() const { return batch * m * k; }
   int64_t b_elements() const { return batch * k * n; }
@@ -29,6 +33,7 @@ struct ConvCase {
   int count;  // times in the network
   int64_t ci, co, image, window, stride, pad, groups;
   Epilogue epilogue;
+  Element element = Element::kF32;
 
   bool has_residual() const { return epilogue == Epilogue::kAdd || epilogue == Epilogue::kAddRelu; }
   int64_t out_image() const { return (image + 2 * pad - window) / stride + 1; }
@@ -42,11 +47,11 @@ struct ConvCase {
 };
 
 // Square products, with B given at run time and with B constant; the dense layers of BERT base for 128 and
-// 384 tokens (constant weights) and its attention products for 128 tokens.
+// 384 tokens (constant weights) and its attention products for 128 tokens. Some of them on bf16 too.
 std::vector<GemmCase> gemm_cases();
 
 // Every distinct convolution of ResNet-50 (v1.5: the stride is in the 3x3), MobileNetV2 and SqueezeNet 1.1
-// for 224 x 224 images.
+// for 224 x 224 images, and some of ResNet-50 on bf16, as network "bf16".
 std::vector<ConvCase> conv_cases();
 
 }  // namespace tensorsmith::peers

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "graph/infer.h"
+#include "ir/scalar.h"
 #include "learn/cost_model.h"
 #include "measure/measurer.h"
 #include "search/pipeline.h"
@@ -24,14 +25,18 @@ using graph::ValueId;
 // A graph, operator by operator, as the import would make it.
 class Network {
  public:
+  explicit Network(Element element)
+      : dtype_(element == Element::kBF16 ? ir::DType::kBF16 : ir::DType::kF32) {}
+
   ValueId input(std::vector<int64_t> shape) {
     const ValueId id = value(std::move(shape));
     graph_.inputs.push_back(id);
     return id;
   }
   ValueId constant(std::vector<int64_t> shape, const float* contents) {
-    lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kF32, shape);
-    std::memcpy(tensor.data.data(), contents, tensor.data.size());
+    lower::Tensor tensor = lower::Tensor::zeros(dtype_, shape);
+    for (int64_t i = 0; i < tensor.num_elements(); ++i)
+      tensor.set(i, ir::scalar_float(dtype_, static_cast<double>(contents[i])));
     const ValueId id = value(std::move(shape));
     graph_.values.back().constant = std::make_shared<const lower::Tensor>(std::move(tensor));
     return id;
@@ -59,10 +64,12 @@ class Network {
   ValueId value(std::vector<int64_t> shape) {
     graph::Value v;
     v.name = "v" + std::to_string(graph_.values.size());
+    v.dtype = dtype_;
     v.shape = std::move(shape);
     graph_.values.push_back(std::move(v));
     return static_cast<ValueId>(graph_.values.size() - 1);
   }
+  ir::DType dtype_;
   graph::Graph graph_;
 };
 
@@ -77,7 +84,7 @@ struct RemovedAtExit {
 }  // namespace
 
 Result<tools::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b) {
-  Network network;
+  Network network(shape.element);
   const auto dims = [&](int64_t rows, int64_t columns) {
     return shape.batch > 1 ? std::vector<int64_t>{shape.batch, rows, columns}
                            : std::vector<int64_t>{rows, columns};
@@ -90,7 +97,7 @@ Result<tools::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b) {
 }
 
 Result<tools::LoadedModel> conv_model(const ConvCase& shape, const ConvData& data) {
-  Network network;
+  Network network(shape.element);
   const ValueId x = network.input({1, shape.ci, shape.image, shape.image});
   const ValueId weights =
       network.constant({shape.co, shape.ci / shape.groups, shape.window, shape.window}, data.weights);
@@ -192,17 +199,35 @@ Result<std::unique_ptr<OurModel>> OurModel::compile(const tools::LoadedModel& mo
   TS_CHECK(out->model_->inputs().size() == inputs.size() && out->model_->outputs().size() == 1,
            "a model of one operator");
   for (size_t i = 0; i < inputs.size(); ++i) {
-    TS_CHECK(out->model_->inputs()[i].bytes() == static_cast<int64_t>(inputs[i]->size() * sizeof(float)),
-             "an input of the right size");
-    out->inputs_.push_back(inputs[i]->data());
+    const auto& info = out->model_->inputs()[i];
+    const auto elements = static_cast<int64_t>(inputs[i]->size());
+    out->short_floats_ = info.dtype == runtime::DType::kBF16;
+    TS_CHECK(info.bytes() == elements * (out->short_floats_ ? 2 : 4), "an input of the right size");
+    if (out->short_floats_) {
+      Shorts& converted = out->shorts_.emplace_back();
+      for (const float x : *inputs[i]) converted.push_back(ir::f32_to_bf16(x));
+      out->inputs_.push_back(converted.data());
+    } else {
+      out->inputs_.push_back(inputs[i]->data());
+    }
   }
-  out->output_.resize(static_cast<size_t>(out->model_->outputs()[0].bytes()) / sizeof(float));
+  out->result_.resize(static_cast<size_t>(out->model_->outputs()[0].bytes()) / sizeof(float) + 1);
   return out;
 }
 
 Status OurModel::run() {
-  void* const outputs[] = {output_.data()};
+  void* const outputs[] = {result_.data()};
   return model_->run(inputs_, outputs);
+}
+
+Floats OurModel::output() const {
+  const auto bytes = static_cast<size_t>(model_->outputs()[0].bytes());
+  if (!short_floats_) return {result_.begin(), result_.begin() + static_cast<ptrdiff_t>(bytes / 4)};
+  std::vector<uint16_t> stored(bytes / 2);
+  std::memcpy(stored.data(), result_.data(), bytes);
+  Floats out;
+  for (const uint16_t x : stored) out.push_back(ir::bf16_to_f32(x));
+  return out;
 }
 
 }  // namespace tensorsmith::peers

@@ -2,6 +2,7 @@
 // compiled to a directory, loaded and run by the runtime.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,12 +54,17 @@ class OurModel {
                                                    const target::Device& device, const Chosen& chosen,
                                                    const std::vector<const Floats*>& inputs);
   Status run();
-  const Floats& output() const { return output_; }
+  // The last run's result.
+  Floats output() const;
 
  private:
+  using Shorts = std::vector<uint16_t, CacheLineAllocator<uint16_t>>;
+
   std::unique_ptr<runtime::Model> model_;
+  bool short_floats_ = false;  // inputs and output are bf16
+  std::deque<Shorts> shorts_;
   std::vector<const void*> inputs_;
-  Floats output_;
+  Floats result_;
 };
 
 }  // namespace tensorsmith::peers

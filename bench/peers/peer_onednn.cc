@@ -22,6 +22,9 @@ using Tag = memory::format_tag;
 constexpr bool kHasWinograd = DNNL_VERSION_MAJOR < 3;
 
 memory::desc f32(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
+memory::desc stored(Element element, const memory::dims& dims, Tag tag) {
+  return {dims, element == Element::kBF16 ? memory::data_type::bf16 : memory::data_type::f32, tag};
+}
 
 class Primitive final : public PeerKernel {
  public:
@@ -153,10 +156,10 @@ class OneDnn final : public Peer {
       return batched ? memory::dims{shape.batch, rows, columns} : memory::dims{rows, columns};
     };
     const Tag plain = batched ? Tag::abc : Tag::ab;
-    const auto a_desc = f32(dims(shape.m, shape.k), plain);
-    const auto b_desc = f32(dims(shape.k, shape.n), plain);
-    const auto c_desc = f32(dims(shape.m, shape.n), plain);
-    const auto wanted = pack_b ? f32(dims(shape.k, shape.n), Tag::any) : b_desc;
+    const auto a_desc = stored(shape.element, dims(shape.m, shape.k), plain);
+    const auto b_desc = stored(shape.element, dims(shape.k, shape.n), plain);
+    const auto c_desc = stored(shape.element, dims(shape.m, shape.n), plain);
+    const auto wanted = pack_b ? stored(shape.element, dims(shape.k, shape.n), Tag::any) : b_desc;
 #if DNNL_VERSION_MAJOR >= 3
     const dnnl::matmul::primitive_desc description(engine_, a_desc, wanted, c_desc);
 #else
@@ -165,9 +168,9 @@ class OneDnn final : public Peer {
     auto out = std::make_unique<Primitive>(engine_, threads);
     out->variant = variant;
     out->detail = description.impl_info_str();
-    out->argument(DNNL_ARG_SRC, a_desc, a, description.src_desc());
-    out->argument(DNNL_ARG_WEIGHTS, b_desc, b, description.weights_desc());
-    out->result(c_desc, description.dst_desc());
+    out->argument(DNNL_ARG_SRC, f32(dims(shape.m, shape.k), plain), a, description.src_desc());
+    out->argument(DNNL_ARG_WEIGHTS, f32(dims(shape.k, shape.n), plain), b, description.weights_desc());
+    out->result(f32(dims(shape.m, shape.n), plain), description.dst_desc());
     out->set(dnnl::matmul(description));
     return out;
   }
@@ -182,12 +185,13 @@ class OneDnn final : public Peer {
                                          ? memory::dims{shape.groups, shape.co / shape.groups,
                                                         shape.ci / shape.groups, shape.window, shape.window}
                                          : memory::dims{shape.co, shape.ci, shape.window, shape.window};
-    const auto in = f32(in_dims, activations), result = f32(out_dims, activations);
-    const auto weights = f32(weight_dims, Tag::any);
-    const auto bias = f32({shape.co}, Tag::a);
+    const auto in = stored(shape.element, in_dims, activations);
+    const auto result = stored(shape.element, out_dims, activations);
+    const auto weights = stored(shape.element, weight_dims, Tag::any);
+    const auto bias = stored(shape.element, {shape.co}, Tag::a);
     const memory::dims strides = {shape.stride, shape.stride}, pads = {shape.pad, shape.pad};
     dnnl::post_ops ops;
-    if (shape.has_residual()) ops.append_binary(dnnl::algorithm::binary_add, f32(out_dims, activations));
+    if (shape.has_residual()) ops.append_binary(dnnl::algorithm::binary_add, result);
     if (shape.epilogue == Epilogue::kRelu || shape.epilogue == Epilogue::kAddRelu) append_relu(ops, 0);
     if (shape.epilogue == Epilogue::kRelu6) append_relu(ops, 6);
     dnnl::primitive_attr attributes;
@@ -206,7 +210,7 @@ class OneDnn final : public Peer {
     out->argument(DNNL_ARG_SRC, f32(in_dims, Tag::nchw), data.input, description.src_desc());
     out->argument(DNNL_ARG_WEIGHTS, f32(weight_dims, grouped ? Tag::goihw : Tag::oihw), data.weights,
                   description.weights_desc());
-    out->argument(DNNL_ARG_BIAS, bias, data.bias, bias);
+    out->argument(DNNL_ARG_BIAS, f32({shape.co}, Tag::a), data.bias, bias);
     if (shape.has_residual()) {
       const int name = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
       out->argument(name, f32(out_dims, Tag::nchw), data.residual,

@@ -49,6 +49,7 @@ class OpenBlas final : public Peer {
   }
   PeerKernels gemm(const GemmCase& shape, const float* a, const float* b, int threads) override {
     PeerKernels out;
+    if (shape.element != Element::kF32) return out;
     out.push_back(std::make_unique<Sgemm>(shape, a, b, threads));
     return out;
   }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes models of one quantized operator each, and the same operator on f32, for models.py and `tensorsmith bench`.
+"""Writes models of one quantized operator each, and the same operator on f32 and bf16, for models.py and `tensorsmith bench`.
 
   quantized.py DIRECTORY
 
 DIRECTORY/NAME/model.onnx: matrix products of n = 256 to 1024 (u8 x s8, requantized), and convolutions of ResNet-50 with
-weights that are constant; *_f32 are their f32 counterparts.
+weights that are constant; *_f32 and *_bf16 are their counterparts on floats.
 """
 import pathlib
 import sys
@@ -22,22 +22,31 @@ CONVOLUTIONS = [(3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (256, 64, 56, 1, 1), (12
 def save(directory, name, node, dtype, shape, out_shape, constants):
     tensor = helper.make_tensor_value_info
     graph = helper.make_graph([node], name, [tensor("x", dtype, shape)], [tensor("y", dtype, out_shape)],
-                              [numpy_helper.from_array(np.array(value), key) for key, value in constants.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+                              [value if isinstance(value, TensorProto) else numpy_helper.from_array(np.array(value), key)
+                               for key, value in constants.items()])
+    # bf16 convolutions are of opset 22.
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
     onnx.checker.check_model(model)
     (directory / name).mkdir(parents=True, exist_ok=True)
     onnx.save(model, directory / name / "model.onnx")
 
 
-def both(directory, name, quantized_op, op, shape, out_shape, weights, depth, **attributes):
-    """The quantized operator and that on f32. depth: terms of a sum, which decides the output's scale."""
+def bfloat16(values, name):
+    """A tensor of the upper halves of f32 values."""
+    bits = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return helper.make_tensor(name, TensorProto.BFLOAT16, values.shape, bits.tobytes(), raw=True)
+
+
+def all_dtypes(directory, name, quantized_op, op, shape, out_shape, weights, depth, **attributes):
+    """The quantized operator and that on floats. depth: terms of a sum, which decides the output's scale."""
     scales = {"xs": np.float32(0.02), "xz": np.uint8(128), "ws": np.float32(0.01), "wz": np.int8(0),
               "ys": np.float32(0.02 * 0.01 * 60 * depth**0.5), "yz": np.uint8(128)}
     node = helper.make_node(quantized_op, ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"], **attributes)
     save(directory, name, node, TensorProto.UINT8, shape, out_shape, {"w": weights, **scales})
     node = helper.make_node(op, ["x", "w"], ["y"], **attributes)
-    save(directory, name + "_f32", node, TensorProto.FLOAT, shape, out_shape,
-         {"w": weights.astype(np.float32) / np.float32(64 * depth**0.5)})
+    scaled = weights.astype(np.float32) / np.float32(64 * depth**0.5)
+    save(directory, name + "_f32", node, TensorProto.FLOAT, shape, out_shape, {"w": scaled})
+    save(directory, name + "_bf16", node, TensorProto.BFLOAT16, shape, out_shape, {"w": bfloat16(scaled, "w")})
 
 
 def main():
@@ -46,14 +55,14 @@ def main():
     directory = pathlib.Path(sys.argv[1])
     for n in (256, 512, 1024):
         weights = RNG.integers(-127, 128, (n, n)).astype(np.int8)
-        both(directory, f"matmul_{n}", "QLinearMatMul", "MatMul", [n, n], [n, n], weights, n)
+        all_dtypes(directory, f"matmul_{n}", "QLinearMatMul", "MatMul", [n, n], [n, n], weights, n)
     for channels, outputs, image, window, stride in CONVOLUTIONS:
         pad = window // 2
         out = (image + 2 * pad - window) // stride + 1
         weights = RNG.integers(-127, 128, (outputs, channels, window, window)).astype(np.int8)
-        both(directory, f"conv_{image}_{channels}_{outputs}_{window}x{window}", "QLinearConv", "Conv",
-             [1, channels, image, image], [1, outputs, out, out], weights, channels * window * window,
-             kernel_shape=[window, window], strides=[stride, stride], pads=[pad] * 4)
+        all_dtypes(directory, f"conv_{image}_{channels}_{outputs}_{window}x{window}", "QLinearConv", "Conv",
+                   [1, channels, image, image], [1, outputs, out, out], weights, channels * window * window,
+                   kernel_shape=[window, window], strides=[stride, stride], pads=[pad] * 4)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,104 @@
 #include "graph/emit.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "graph/ops/registry.h"
+#include "ir/analysis.h"
 
 namespace tensorsmith::graph {
+
+namespace {
+
+bool is_short(ir::DType dtype) { return dtype == ir::DType::kF16 || dtype == ir::DType::kBF16; }
+
+// Lets an operator compute on f32 where its inputs are f16 or bf16, and rounds its results.
+//   y = exp(x)                        =>    y = bf16(exp(f32(x)))
+//   y = sum_k a[i, k] * b[k, j]       =>    s = sum_k f32(a[i, k]) * f32(b[k, j]); y = bf16(s)
+class ShortFloats {
+ public:
+  ShortFloats(const OpEntry& entry, std::span<const ir::Buffer> inputs, WorkloadBuilder& builder)
+      : given_(inputs), seen_(inputs.begin(), inputs.end()), builder_(builder) {
+    // Others than these only move elements.
+    if (entry.signature[0] != 'f' && entry.signature[0] != 'n') return;
+    first_ = builder.operations().size();
+    for (ir::Buffer& input : seen_) {
+      if (input == nullptr || !is_short(input->dtype)) continue;
+      input = ir::make_buffer(input->name, ir::DType::kF32, input->shape);
+      any_ = true;
+    }
+  }
+
+  // What the emitter sees.
+  std::span<const ir::Buffer> inputs() const { return seen_; }
+
+  // keep: results, from this one on, are not rounded.
+  void finish(Buffers& results, size_t keep) {
+    if (!any_) return;
+    for (size_t i = first_; i < builder_.operations().size(); ++i) read_given(i);
+    for (size_t r = 0; r < results.size(); ++r) {
+      const auto alias = std::find(seen_.begin(), seen_.end(), results[r]);
+      if (results[r] != nullptr && alias != seen_.end())
+        results[r] = given_[static_cast<size_t>(alias - seen_.begin())];
+    }
+    if (!is_short(given_[0]->dtype)) return;
+    for (size_t r = 0; r < std::min(keep, results.size()); ++r) {
+      const ir::Buffer result = results[r];
+      if (result == nullptr || result->dtype != ir::DType::kF32) continue;
+      std::replace(results.begin(), results.end(), result, rounded(result));
+    }
+  }
+
+ private:
+  void read_given(size_t i) {
+    auto operation = std::make_shared<ir::Operation>(*builder_.operations()[i]);
+    for (ir::Expr& body : operation->bodies) {
+      body = ir::rewrite(body, [&](const ir::Expr& e) {
+        const auto* load = ir::as<ir::Load>(e);
+        const auto seen = load == nullptr ? seen_.end() : std::find(seen_.begin(), seen_.end(), load->buffer);
+        if (seen == seen_.end()) return e;
+        const ir::Buffer& given = given_[static_cast<size_t>(seen - seen_.begin())];
+        return given == load->buffer ? e : ir::cast(ir::DType::kF32, ir::load(given, load->indices));
+      });
+    }
+    builder_.replace(i, std::move(operation));
+  }
+
+  // The operation itself rounds, if no other needs its sum.
+  ir::Buffer rounded(const ir::Buffer& result) {
+    const ir::DType dtype = given_[0]->dtype;
+    size_t producer = first_;
+    bool read = false;
+    const auto& operations = builder_.operations();
+    for (size_t i = first_; i < operations.size(); ++i) {
+      if (operations[i]->output() == result) producer = i;
+      for (const ir::Expr& body : operations[i]->bodies)
+        for (const ir::Load* load : ir::loads_of(body)) read = read || load->buffer == result;
+    }
+    const ir::OperationRef op = operations[producer];
+    if (!read && !op->has_reduction()) {
+      const ir::OperationRef made =
+          ir::compute(op->name, op->spatial, {}, ir::Combiner::kNone, {ir::cast(dtype, op->bodies.front())});
+      builder_.replace(producer, made);
+      return made->output();
+    }
+    std::vector<ir::Axis> axes;
+    std::vector<ir::Expr> at;
+    for (const int64_t extent : result->shape) {
+      axes.push_back({ir::Var("i" + std::to_string(axes.size())), extent});
+      at.push_back(axes.back().var);
+    }
+    return builder_.compute("round", axes, {}, ir::Combiner::kNone, ir::cast(dtype, ir::load(result, at)));
+  }
+
+  std::span<const ir::Buffer> given_;
+  std::vector<ir::Buffer> seen_;
+  WorkloadBuilder& builder_;
+  size_t first_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace
 
 ir::Buffer WorkloadBuilder::placeholder(const std::string& name, ir::DType dtype, std::vector<int64_t> shape,
                                         bool is_constant) {
@@ -57,8 +151,9 @@ Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::
   if (entry == nullptr) {
     return Error{ErrorCode::kUnsupported, node.name, "operator " + node.op + " is not supported"};
   }
-  OpContext ctx(graph, node, inputs, builder);
-  TS_RETURN_IF_ERROR(check_signature(ctx, entry->signature));
+  TS_RETURN_IF_ERROR(check_signature(OpContext(graph, node, inputs, builder), entry->signature));
+  ShortFloats short_floats(*entry, inputs, builder);
+  OpContext ctx(graph, node, short_floats.inputs(), builder);
   Result<Buffers> result = entry->emit(ctx);
   if (!result.ok()) return result;
   if (ctx.error()) return *ctx.error();
@@ -67,6 +162,8 @@ Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::
                            std::to_string(result->size()) + " are supported");
   }
   result->resize(node.outputs.size());
+  // The mean and the deviation of a layer are f32 (attribute stash_type).
+  short_floats.finish(*result, node.op == "LayerNormalization" ? 1 : result->size());
   return result;
 }
 

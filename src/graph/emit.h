@@ -22,6 +22,8 @@ class WorkloadBuilder {
   std::vector<ir::Buffer> compute_pair(const std::string& name, std::vector<ir::Axis> spatial,
                                        std::vector<ir::Axis> reduce, ir::Combiner combiner, ir::Expr value,
                                        ir::Expr index);
+  // Puts an operation of the same name in the place of operation i.
+  void replace(size_t i, ir::OperationRef operation) { operations_[i] = std::move(operation); }
   const std::vector<ir::OperationRef>& operations() const { return operations_; }
 
  private:
@@ -33,10 +35,11 @@ class WorkloadBuilder {
 // True if the operator is known (not whether these attributes and dtypes are).
 bool is_supported_operator(const std::string& op);
 
-// Appends the node's operations. inputs: one buffer per node input, null for an omitted one; contents of
-// inputs that are known are taken from the graph's values (Reshape's shape, Slice's starts, ...). Returns one
-// buffer per node output; a node output that is an unchanged input may return that input's buffer. Errors
-// (kUnsupported, kInvalidArgument) name the node in place.
+// Appends the node's operations. Operators that compute on f16 or bf16 do so in f32 and round their results
+// once; only the statistics of LayerNormalization stay f32. inputs: one buffer per node input, null for an
+// omitted one; contents of inputs that are known are taken from the graph's values (Reshape's shape, Slice's
+// starts, ...). Returns one buffer per node output; a node output that is an unchanged input may return that
+// input's buffer. Errors (kUnsupported, kInvalidArgument) name the node in place.
 Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::span<const ir::Buffer> inputs,
                                      WorkloadBuilder& builder);
 

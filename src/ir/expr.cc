@@ -133,8 +133,10 @@ Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape, Me
 }
 
 int arity(Intrinsic intrinsic) {
-  return intrinsic == Intrinsic::kPow || intrinsic == Intrinsic::kFmod || intrinsic == Intrinsic::kDot4 ? 2
-                                                                                                        : 1;
+  const bool binary = intrinsic == Intrinsic::kPow || intrinsic == Intrinsic::kFmod ||
+                      intrinsic == Intrinsic::kDot4 || intrinsic == Intrinsic::kDot2 ||
+                      intrinsic == Intrinsic::kPair;
+  return binary ? 2 : 1;
 }
 
 std::string_view to_string(UnaryOp op) {
@@ -253,6 +255,10 @@ std::string_view to_string(Intrinsic intrinsic) {
       return "fmod";
     case Intrinsic::kDot4:
       return "dot4";
+    case Intrinsic::kDot2:
+      return "dot2";
+    case Intrinsic::kPair:
+      return "pair";
   }
   return "?";
 }
@@ -314,6 +320,16 @@ Expr cast(DType dtype, Expr a) {
   return make(dtype, Cast{std::move(a)});
 }
 
+namespace {
+
+DType result_dtype(Intrinsic intrinsic, DType operands) {
+  if (intrinsic == Intrinsic::kIsNan || intrinsic == Intrinsic::kIsInf) return DType::kBool;
+  if (intrinsic == Intrinsic::kDot2) return DType::kF32;
+  return intrinsic == Intrinsic::kPair ? DType::kI32 : operands;
+}
+
+}  // namespace
+
 Expr call(Intrinsic intrinsic, std::vector<Expr> args) {
   TS_CHECK(static_cast<int>(args.size()) == arity(intrinsic),
            "wrong number of arguments for " + std::string(to_string(intrinsic)));
@@ -321,8 +337,7 @@ Expr call(Intrinsic intrinsic, std::vector<Expr> args) {
   const DType dtype = args.front().dtype();
   const auto error = type_error(intrinsic, dtype, args.back().dtype());
   TS_CHECK(!error.has_value(), *error);
-  const bool predicate = intrinsic == Intrinsic::kIsNan || intrinsic == Intrinsic::kIsInf;
-  return make(predicate ? DType::kBool : dtype, Call{intrinsic, std::move(args)});
+  return make(result_dtype(intrinsic, dtype), Call{intrinsic, std::move(args)});
 }
 
 Expr load(Buffer buffer, std::vector<Expr> indices) {

@@ -18,8 +18,9 @@
 //  - Cast float -> int truncates towards zero, saturates at the target's range, NaN gives 0; int -> narrower
 //  int wraps;
 //    anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types: arithmetic on them
-//    is done in f32 and rounded to nearest even on each operation. Intrinsics round the real result to the
-//    dtype (f64: as good as libm); kAbs and kSign take integers too, kDot4 i32 only, all others floats only.
+//    is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may be rounded to a
+//    zero of bf16. Intrinsics round the real result to the dtype (f64: as good as libm); kAbs and kSign
+//    take integers too, kDot2 and kDot4 i32 only, kPair bf16 only, all others floats only.
 #pragma once
 
 #include <cstdint>
@@ -155,7 +156,13 @@ enum class Intrinsic : uint8_t {
   kFmod /* C's fmod */,  // two arguments
   // Two i32 words of four bytes: the sum of u8(a_i) * i8(b_i) over the bytes, as vpdpbusd adds it.
   kDot4,
+  // Two i32 words of two bf16 elements, the first in the lower half: f32, the sum of their two products. A
+  // sum s + kDot2(a, b) may be rounded as vpdpbf16ps does it, once after each product is added, and may take
+  // subnormal elements, products and sums for zeros.
+  kDot2,
+  kPair,  // two bf16 elements: the i32 word of their bits, the first in the lower half
 };
+inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kPair;
 int arity(Intrinsic intrinsic);
 std::string_view to_string(UnaryOp op);
 std::string_view to_string(BinaryOp op);

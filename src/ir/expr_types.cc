@@ -63,12 +63,12 @@ std::optional<std::string> type_error(BinaryOp op, DType a, DType b) {
 std::optional<std::string> type_error(Intrinsic intrinsic, DType a, DType b) {
   if (a != b)
     return "arguments of " + quoted(to_string(intrinsic)) + " have dtypes " + name(a) + " and " + name(b);
-  if (intrinsic == Intrinsic::kDot4) {
-    if (a == DType::kI32) return std::nullopt;
-    return quoted(to_string(intrinsic)) + " is not defined for " + name(a);
-  }
+  const bool words = intrinsic == Intrinsic::kDot2 || intrinsic == Intrinsic::kDot4;
   const bool integers = intrinsic == Intrinsic::kAbs || intrinsic == Intrinsic::kSign;
-  if (is_float(a) || (integers && is_int(a))) return std::nullopt;
+  const bool defined = words                           ? a == DType::kI32
+                       : intrinsic == Intrinsic::kPair ? a == DType::kBF16
+                                                       : is_float(a) || (integers && is_int(a));
+  if (defined) return std::nullopt;
   return quoted(to_string(intrinsic)) + " is not defined for " + name(a);
 }
 

@@ -171,7 +171,7 @@ std::optional<BinaryOp> infix_operator(const Token& token) {
 }
 
 std::optional<Intrinsic> intrinsic_named(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(Intrinsic::kDot4); ++i) {
+  for (int i = 0; i <= static_cast<int>(kLastIntrinsic); ++i) {
     if (to_string(static_cast<Intrinsic>(i)) == name) return static_cast<Intrinsic>(i);
   }
   return std::nullopt;

@@ -258,6 +258,8 @@ double eval_math(Intrinsic intrinsic, double x, double y) {
     case Intrinsic::kIsNan:
     case Intrinsic::kIsInf:
     case Intrinsic::kDot4:
+    case Intrinsic::kDot2:
+    case Intrinsic::kPair:
       break;
   }
   throw_internal_error(__FILE__, __LINE__, "not a numeric intrinsic");
@@ -268,6 +270,20 @@ int64_t dot4(int64_t a, int64_t b) {
   for (int shift = 0; shift < 32; shift += 8)
     sum += static_cast<int64_t>(static_cast<uint8_t>(a >> shift)) * static_cast<int8_t>(b >> shift);
   return sum;
+}
+
+// Both products are exact in f64.
+double dot2(int64_t a, int64_t b) {
+  double sum = 0;
+  for (int shift = 0; shift < 32; shift += 16)
+    sum += static_cast<double>(bf16_to_f32(static_cast<uint16_t>(a >> shift))) *
+           static_cast<double>(bf16_to_f32(static_cast<uint16_t>(b >> shift)));
+  return sum;
+}
+
+uint64_t pair(double a, double b) {
+  const auto bits = [](double x) { return static_cast<uint64_t>(f32_to_bf16(static_cast<float>(x))); };
+  return bits(a) | bits(b) << 16;
 }
 
 }  // namespace
@@ -318,11 +334,13 @@ Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b) {
   if (intrinsic == Intrinsic::kIsInf) return make_bool(std::isinf(a.f));
   if (!is_float(a.dtype)) {
     if (intrinsic == Intrinsic::kDot4) return make_int(a.dtype, static_cast<uint64_t>(dot4(a.i, b.i)));
+    if (intrinsic == Intrinsic::kDot2) return scalar_float(DType::kF32, dot2(a.i, b.i));
     const bool negative = is_signed_int(a.dtype) && a.i < 0;
     if (intrinsic == Intrinsic::kAbs) return negative ? eval_unary(UnaryOp::kNeg, a) : a;
     TS_CHECK(intrinsic == Intrinsic::kSign, "intrinsic is not defined for integers");
     return make_int(a.dtype, negative ? ~uint64_t{0} : (a.i != 0 ? 1 : 0));
   }
+  if (intrinsic == Intrinsic::kPair) return make_int(DType::kI32, pair(a.f, b.f));
   const double r = eval_math(intrinsic, a.f, b.f);
   if (a.dtype == DType::kF64) return {a.dtype, 0, r};
   return scalar_float(a.dtype, static_cast<float>(r));

@@ -49,7 +49,7 @@ void fields(S& s, F&& f) {
     f(s.layout);
   } else if constexpr (Is<S, Winograd>) {
     f(s.m);
-  } else if constexpr (Is<S, Dot4>) {
+  } else if constexpr (Is<S, Dot>) {
     f(s.iterator);
   } else {
     static_assert(Is<S, ComputeInline> || Is<S, ComputeRoot>);
@@ -132,7 +132,7 @@ class Decoder {
 
 // Codes are the alternatives' positions in Step, which only grows at its end.
 static_assert(std::variant_size_v<Step> == 19 && std::is_same_v<std::variant_alternative_t<0, Step>, Split> &&
-              std::is_same_v<std::variant_alternative_t<18, Step>, Dot4>);
+              std::is_same_v<std::variant_alternative_t<18, Step>, Dot>);
 
 template <size_t I = 0>
 Step empty_step(size_t code) {

@@ -114,14 +114,14 @@ struct Winograd {
   int64_t m = 4;  // outputs of a tile by dimension
   friend bool operator==(const Winograd&, const Winograd&) = default;
 };
-struct Dot4 {
+struct Dot {
   int stage = 0, iterator = 0;
-  friend bool operator==(const Dot4&, const Dot4&) = default;
-};  // the reduce loop of which four steps become one
+  friend bool operator==(const Dot&, const Dot&) = default;
+};  // the reduce loop of which the steps that fill a word become one
 
 using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,
                           ReverseComputeAt, ComputeInline, ComputeRoot, CacheRead, CacheWrite, Rfactor,
-                          DecomposeReduction, StorageAlign, PackLayout, Winograd, Dot4>;
+                          DecomposeReduction, StorageAlign, PackLayout, Winograd, Dot>;
 
 struct Trace {
   std::vector<Step> steps;

@@ -14,7 +14,7 @@ constexpr std::string_view kNames[] = {
     "split",       "follow_split", "follow_fused_split",  "fuse",           "reorder",      "annotate",
     "unroll",      "compute_at",   "reverse_compute_at",  "compute_inline", "compute_root", "cache_read",
     "cache_write", "rfactor",      "decompose_reduction", "storage_align",  "pack_layout",  "winograd",
-    "dot4",
+    "dot",
 };
 static_assert(std::size(kNames) == std::variant_size_v<Step>);
 
@@ -67,7 +67,7 @@ auto fields_of(S& s) {
     return std::tuple(stage, Field{"layout", s.layout});
   } else if constexpr (std::is_same_v<T, Winograd>) {
     return std::tuple(stage, Field{"m", s.m});
-  } else if constexpr (std::is_same_v<T, Dot4>) {
+  } else if constexpr (std::is_same_v<T, Dot>) {
     return std::tuple(stage, Field{"iter", s.iterator});
   } else {
     static_assert(std::is_same_v<T, ComputeInline> || std::is_same_v<T, ComputeRoot>);

@@ -40,9 +40,9 @@ std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Wor
     for (const auto& read : info.reads)
       if (inlined[static_cast<size_t>(read.producer)])
         size[s] += read.loads * size[static_cast<size_t>(read.producer)];
-    // The words of dot4 are there to be computed once.
+    // The words of sched::Dot are there to be computed once.
     bool words = false;
-    for (int c : info.consumers) words = words || analysis.stages[static_cast<size_t>(c)].dot4;
+    for (int c : info.consumers) words = words || analysis.stages[static_cast<size_t>(c)].dot;
     if (words) continue;
     if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
     bool reused = false;
@@ -87,25 +87,29 @@ std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workl
   return std::make_unique<Algorithm>(builder, std::move(winograd), machine, threads);
 }
 
-// Integer contractions by dot4, each along the loop that fills its words best; null where there are none.
-std::unique_ptr<const Algorithm> rewritten_by_dot4(const ir::Workload& workload, const Machine& machine,
-                                                   int threads) {
+// Contractions of short elements by words, each along the loop that fills them best; null where there are
+// none.
+std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, const Machine& machine,
+                                                  int threads) {
   sched::ScheduleBuilder builder(workload);
   // Stages before a rewritten one may go, so the last contraction comes first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
     const auto& op = *workload.operations[s];
-    if (!op.has_reduction() || op.output()->dtype != ir::DType::kI32) continue;
+    if (!op.has_reduction()) continue;
+    const ir::DType sum = op.output()->dtype;
+    if (sum != ir::DType::kI32 && sum != ir::DType::kF32) continue;
+    const double per_word = sum == ir::DType::kI32 ? 4 : 2;
     const auto stage = builder.schedule().stage_named(op.name);
     if (!stage) continue;
     std::vector<size_t> loops(op.reduce.size());
     std::iota(loops.begin(), loops.end(), size_t{0});
     const auto filled = [&](size_t r) {
       const double steps = static_cast<double>(op.reduce[r].extent);
-      return steps / (std::ceil(steps / 4) * 4);
+      return steps / (std::ceil(steps / per_word) * per_word);
     };
     std::stable_sort(loops.begin(), loops.end(), [&](size_t x, size_t y) { return filled(x) > filled(y); });
     for (const size_t r : loops)
-      if (builder.apply(sched::Dot4{static_cast<int>(*stage), static_cast<int>(op.spatial.size() + r)}).ok())
+      if (builder.apply(sched::Dot{static_cast<int>(*stage), static_cast<int>(op.spatial.size() + r)}).ok())
         break;
   }
   if (builder.trace().steps.empty()) return nullptr;
@@ -154,7 +158,7 @@ std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload
   std::vector<std::unique_ptr<const Algorithm>> result;
   result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload),
                                                std::vector<WinogradStages>{}, machine, threads));
-  if (auto rewritten = rewritten_by_dot4(workload, machine, threads)) result.push_back(std::move(rewritten));
+  if (auto rewritten = rewritten_by_dot(workload, machine, threads)) result.push_back(std::move(rewritten));
   if (!winograd) return result;
   for (const int64_t m : {4, 2})
     if (auto rewritten = rewritten_by_winograd(workload, m, machine, threads))

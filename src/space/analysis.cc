@@ -25,6 +25,8 @@ double cost_of(ir::Intrinsic intrinsic) {
     case ir::Intrinsic::kIsNan:
     case ir::Intrinsic::kIsInf:
     case ir::Intrinsic::kDot4:
+    case ir::Intrinsic::kDot2:
+    case ir::Intrinsic::kPair:
       return 1;
     case ir::Intrinsic::kSqrt:
       return 6;
@@ -90,7 +92,8 @@ class BodyWalker {
                     const double cost = cost_of(c.intrinsic);
                     info_.flops_per_point += cost;
                     if (cost > 1) info_.expensive = true;
-                    if (c.intrinsic == ir::Intrinsic::kDot4) info_.dot4 = true;
+                    if (c.intrinsic == ir::Intrinsic::kDot4 || c.intrinsic == ir::Intrinsic::kDot2)
+                      info_.dot = c.intrinsic;
                     for (const auto& a : c.args) walk(a, guarded);
                   },
                   [&](const ir::Load& l) { add_read(l, guarded); },

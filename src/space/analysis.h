@@ -58,8 +58,8 @@ struct StageInfo {
   std::vector<int> consumers;  // operations that read it, ascending
   bool expensive = false;      // exp, log, division, ... in the body
   bool has_select = false;
-  bool dot4 = false;      // ir::Intrinsic::kDot4 in the body
-  bool indirect = false;  // an index that is not affine
+  std::optional<ir::Intrinsic> dot;  // kDot4 or kDot2 in the body
+  bool indirect = false;             // an index that is not affine
   // A reduction one of whose reads misses a spatial axis of extent > 1, or whose windows overlap.
   bool data_reuse = false;
   double flops_per_point = 0;  // rough operation count of the body, transcendental ones weighted

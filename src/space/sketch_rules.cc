@@ -184,7 +184,7 @@ Plans alternatives(const PlanContext& context, const Group& group) {
     if (context.stage(group.anchor).data_reuse)
       plans.push_back(make_tiled_plan(context, group.root, group.anchor, pads, true));
     // A window plan computes what its anchor reads in place: for words that is many times.
-    if (!context.stage(group.anchor).dot4) {
+    if (!context.stage(group.anchor).dot) {
       if (auto window = make_window_plan(context, group.root, group.anchor, pads))
         plans.push_back(std::move(window));
     }

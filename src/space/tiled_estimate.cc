@@ -112,7 +112,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   // A vector that is twice as wide as the units takes both load ports; products of words leave little room
   // for it.
   const double ports =
-      info_.dot4 && m.fma_per_cycle < 2 && c.lanes * info_.element_bytes > 32 ? m.loads_per_cycle : 1;
+      info_.dot && m.fma_per_cycle < 2 && c.lanes * info_.element_bytes > 32 ? m.loads_per_cycle : 1;
   double loads = 0, live_vectors = 0;
   for (const auto& operand : operands_) {
     double count = 1;
@@ -141,10 +141,11 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     // Scalars of an unpacked constant or strided operand come from as many cache lines.
     loads += count * cost;
   }
+  const double latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
   const double arithmetic =
-      accumulated * (info_.dot4 ? m.dot4_operations : std::max(1.0, info_.flops_per_point / 2));
+      accumulated * (info_.dot ? m.operations_of(*info_.dot) : std::max(1.0, info_.flops_per_point / 2));
   double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle,
-                            (arithmetic + loads) / m.issue_per_cycle, 1.4 * m.fma_latency});
+                            (arithmetic + loads) / m.issue_per_cycle, 1.4 * latency});
   // Unrolled reduction points have their vectors loaded ahead, which takes registers of its own.
   const double ahead = std::min(unrolled_instructions(c) / std::max(1.0, accumulated), 3.0);
   const double excess =

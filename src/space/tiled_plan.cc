@@ -68,7 +68,7 @@ void TiledPlan::collect_operands() {
       if (producer.extents[d] == 1) continue;
       const int axis = read.indices[d].single_axis();
       if (axis >= 0) {
-        // A constant may have more steps of a reduction than are read here (the sums of sched::Dot4).
+        // A constant may have more steps of a reduction than are read here (the sums of sched::Dot).
         const int64_t beyond = producer.extents[d] - extent(static_cast<size_t>(axis));
         whole_axes = read.indices[d].constant == 0 && !used[static_cast<size_t>(axis)] &&
                      (beyond == 0 || (beyond > 0 && producer.constant && axis >= spatial_));
@@ -283,8 +283,8 @@ Status TiledPlan::check(Decisions d) const {
   const auto refuse = [&](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
   };
-  if (info_.dot4 && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
-    return refuse("the words of dot4 would be put together for each product");
+  if (info_.dot && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
+    return refuse("the words would be put together for each product");
   const double registers = static_cast<double>(context_.machine.registers);
   if (accumulators(c) > registers * 1.5) return refuse("the register tile does not fit the register file");
   double region = info_.element_bytes, padded = 1, points = 1;

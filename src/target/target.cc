@@ -42,4 +42,8 @@ bool has_dot4(const Device& device) {
          (device.has_feature("avx512vnni") && device.has_feature("avx512vl"));
 }
 
+bool has_dot2(const Device& device) {
+  return device.has_feature("avx512bf16") && (device.vector_bytes > 32 || device.has_feature("avx512vl"));
+}
+
 }  // namespace tensorsmith::target

@@ -1,6 +1,7 @@
 #include "tools/model_timer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +27,13 @@ ModelBuffers::ModelBuffers(const runtime::Model& model, uint64_t seed) {
       auto* values = reinterpret_cast<float*>(inputs_.back().get());
       const int64_t n = info.bytes() / static_cast<int64_t>(sizeof(float));
       for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(rng.uniform() * 2 - 1);
+    } else if (info.dtype == runtime::DType::kBF16) {
+      auto* values = reinterpret_cast<uint16_t*>(inputs_.back().get());
+      const int64_t n = info.bytes() / static_cast<int64_t>(sizeof(uint16_t));
+      for (int64_t i = 0; i < n; ++i) {
+        const auto value = static_cast<float>(rng.uniform() * 2 - 1);
+        values[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+      }
     }
   }
   for (const auto& info : model.outputs()) outputs_.push_back(allocate(info.bytes()));

@@ -10,6 +10,12 @@ namespace {
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("{}", fmt::join(shape, "x")); }
 
+// Two units in the last place of what is stored.
+double storage_tolerance(ir::DType dtype) {
+  if (dtype == ir::DType::kBF16) return 0x1p-6;
+  return dtype == ir::DType::kF16 ? 0x1p-9 : 0;
+}
+
 }  // namespace
 
 Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, const Tolerance& tolerance) {
@@ -22,6 +28,7 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
                              ir::to_string(expected.dtype), shape_text(expected.shape));
     return out;
   }
+  const double rtol = std::max(tolerance.rtol, storage_tolerance(got.dtype));
   double worst_excess = -1;
   for (int64_t i = 0; i < out.elements; ++i) {
     const ir::Scalar a = got.at(i);
@@ -35,7 +42,7 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
         difference = good ? 0 : HUGE_VAL;
       } else if (a.f != b.f) {
         difference = std::abs(a.f - b.f);
-        limit = tolerance.atol + tolerance.rtol * std::abs(b.f);
+        limit = tolerance.atol + rtol * std::abs(b.f);
         good = std::isfinite(difference) && difference <= limit;
       }
     } else {

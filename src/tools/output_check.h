@@ -22,8 +22,9 @@ struct Comparison {
   std::string detail;  // the worst element, when not ok
 };
 
-// |got - expected| <= atol + rtol * |expected| for floats (NaN equals NaN), equality for integers. Different
-// dtypes or element counts are a failed comparison.
+// |got - expected| <= atol + rtol * |expected| for floats (NaN equals NaN), where rtol is at least two units
+// in the last place of f16 and bf16; equality for integers. Different dtypes or element counts are a failed
+// comparison.
 Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, const Tolerance& tolerance);
 
 // Runs a model on tensors; checks dtypes and shapes against what the model wants.

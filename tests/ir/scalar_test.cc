@@ -206,6 +206,20 @@ TEST(Scalar, MemoryRoundTrip) {
   }
 }
 
+TEST(Scalar, PairsOfShortFloats) {
+  const auto bf16 = [](double x) { return scalar_float(DType::kBF16, x); };
+  const Scalar a = eval_call(Intrinsic::kPair, bf16(1.0), bf16(-2.5));
+  EXPECT_EQ(a.dtype, DType::kI32);
+  EXPECT_EQ(a.i, static_cast<int32_t>(0xc0203f80U));
+  const Scalar b = eval_call(Intrinsic::kPair, bf16(4.0), bf16(2.0));
+  const Scalar sum = eval_call(Intrinsic::kDot2, a, b);
+  EXPECT_EQ(sum.dtype, DType::kF32);
+  EXPECT_EQ(sum.f, 4.0 - 5.0);
+  // Products are not rounded to bf16.
+  const Scalar c = eval_call(Intrinsic::kPair, bf16(0x1.fep0), bf16(0));
+  EXPECT_EQ(eval_call(Intrinsic::kDot2, c, c).f, 0x1.fep0 * 0x1.fep0);
+}
+
 TEST(Scalar, IntegerIntrinsics) {
   EXPECT_EQ(eval_call(Intrinsic::kAbs, scalar_int(DType::kI8, -128)).i, -128);
   EXPECT_EQ(eval_call(Intrinsic::kAbs, scalar_int(DType::kI8, -5)).i, 5);

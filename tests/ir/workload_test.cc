@@ -115,6 +115,8 @@ TEST(Builders, CheckDtypes) {
   EXPECT_THROW(i && i, InternalError);
   EXPECT_THROW(select(i, f, f), InternalError);
   EXPECT_THROW(call(Intrinsic::kExp, {i}), InternalError);
+  EXPECT_THROW(call(Intrinsic::kDot2, {f, f}), InternalError);
+  EXPECT_THROW(call(Intrinsic::kPair, {f, f}), InternalError);
   EXPECT_THROW(load(make_buffer("b", DType::kF32, {3}), {}), InternalError);
   EXPECT_TRUE((i + 0).same_as(i));
   EXPECT_TRUE((i * 1).same_as(i));

@@ -357,20 +357,21 @@ TEST(Legality, Winograd) {
          "step 1 (winograd) stage 'conv': stage 'conv'" + is_no);
 }
 
-TEST(Legality, Dot4) {
+TEST(Legality, Dot) {
   const ir::Workload w = test::small::int8_matmul(4, 8, 10);
-  refuse(w, {Dot4{2, 0}}, kIllegal, "step 0 (dot4) stage 'C': loop 'i' is no reduce loop");
-  refuse(w, {Dot4{3, 0}}, kIllegal, "step 0 (dot4) stage 'R': loop 'i' is no reduce loop");
-  refuse(w, {Dot4{0, 0}}, kIllegal, "step 0 (dot4) stage 'A': stage 'A' is a placeholder, it has no loops");
-  refuse(test::small::matmul(4, 8, 10), {Dot4{2, 2}}, kIllegal,
-         "step 0 (dot4) stage 'C': stage 'C' is no sum of products of two 8-bit integers less zero points");
-  refuse(w, {Split{2, 0, {2}, true, kPredicate}, Dot4{2, 3}}, kIllegal,
-         "step 1 (dot4) stage 'C': the loops of stage 'C' were changed before; this step must come first");
+  refuse(w, {Dot{2, 0}}, kIllegal, "step 0 (dot) stage 'C': loop 'i' is no reduce loop");
+  refuse(w, {Dot{3, 0}}, kIllegal, "step 0 (dot) stage 'R': loop 'i' is no reduce loop");
+  refuse(w, {Dot{0, 0}}, kIllegal, "step 0 (dot) stage 'A': stage 'A' is a placeholder, it has no loops");
+  refuse(test::small::matmul(4, 8, 10), {Dot{2, 2}}, kIllegal,
+         "step 0 (dot) stage 'C': stage 'C' is no sum of products of two bf16 elements or of two "
+         "8-bit integers less zero points");
+  refuse(w, {Split{2, 0, {2}, true, kPredicate}, Dot{2, 3}}, kIllegal,
+         "step 1 (dot) stage 'C': the loops of stage 'C' were changed before; this step must come first");
   Rng rng(1);
   const ir::Workload conv = test::small::quantized_conv2d(4, 6, 4, 3, 1, 0, rng);
   const int stage = static_cast<int>(*Schedule::create(conv).stage_named("conv"));
-  refuse(conv, {Dot4{stage, 5}}, kIllegal,
-         "step 0 (dot4) stage 'conv': loop 'rh' is not the index of one whole dimension of 'pad'");
+  refuse(conv, {Dot{stage, 5}}, kIllegal,
+         "step 0 (dot) stage 'conv': loop 'rh' is not the index of one whole dimension of 'pad'");
 }
 
 TEST(Legality, StorageAlign) {

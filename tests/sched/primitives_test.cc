@@ -195,15 +195,17 @@ TEST(Primitives, Winograd) {
              {Winograd{4, 4}, PackLayout{1, {{0, 1, 6}, {1, 1, 6}, {3, 16, 2}, {2, 1, 3}, {3, 1, 16}}}});
 }
 
-TEST(Primitives, Dot4) {
-  Golden golden("dot4");
-  golden.add_with_definitions("bytes as they are", test::small::int8_matmul(4, 8, 10), {Dot4{2, 2}});
+TEST(Primitives, Dot) {
+  Golden golden("dot");
+  golden.add_with_definitions("bytes as they are", test::small::int8_matmul(4, 8, 10), {Dot{2, 2}});
+  golden.add_with_definitions("bf16, with a tail", test::small::bf16_matmul(4, 8, 9, true), {Dot{2, 2}});
+  golden.add_with_definitions("bf16, a border", test::small::bf16_conv2d(4, 6, 8, 3, 2, 1), {Dot{3, 4}});
   for (const uint64_t seed : {3, 5, 6}) {
     Rng rng(seed);
     const ir::Workload w = test::small::quantized_matmul(4, 8, 10, rng);
     const auto product = Schedule::create(w).stage_named("C");
     golden.add_with_definitions("zero points, seed " + std::to_string(seed), w,
-                                {Dot4{static_cast<int>(*product), 2}});
+                                {Dot{static_cast<int>(*product), 2}});
   }
 }
 

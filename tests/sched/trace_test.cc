@@ -36,7 +36,7 @@ TEST(Trace, EveryStepRoundTrips) {
       PackLayout{1, {{0, 1, 3}, {1, 16, INT64_MAX}, {1, 1, 16}}},
       PackLayout{1, {}},
       Winograd{4, 2},
-      Dot4{4, 2},
+      Dot{4, 2},
   };
   for (const Step& step : trace.steps) {
     const auto parsed = parse_trace(print(step));
@@ -122,7 +122,7 @@ TEST(Trace, RandomTracesUseEveryPrimitive) {
       Split{},      FollowSplit{}, FollowFusedSplit{},   Fuse{},          Reorder{},     Annotate{},
       Unroll{},     ComputeAt{},   ReverseComputeAt{},   ComputeInline{}, ComputeRoot{}, CacheRead{},
       CacheWrite{}, Rfactor{},     DecomposeReduction{}, StorageAlign{},  PackLayout{},  Winograd{},
-      Dot4{}};
+      Dot{}};
   for (const Step& step : steps) EXPECT_GT(used[step.index()], kTraces / 50) << step_name(step);
   EXPECT_GT(attached, kTraces / 2);
   if (std::getenv("TENSORSMITH_VERBOSE") != nullptr) {

@@ -282,7 +282,7 @@ ScheduleBuilder random_schedule(const ir::Workload& workload, Rng& rng, const Ra
       static_cast<void>(builder.apply(Winograd{s, rng.bernoulli(0.5) ? 2 : 4}));
     // A stage may go, then another has its number.
     for (int s = static_cast<int>(builder.schedule().stages.size()); s-- > 0;)
-      static_cast<void>(builder.apply(Dot4{s, static_cast<int>(rng.uniform_int(1, 4))}));
+      static_cast<void>(builder.apply(Dot{s, static_cast<int>(rng.uniform_int(1, 4))}));
   }
   if (rng.bernoulli(options.tiled)) tile(builder, rng, options);
   for (int i = 0; i < options.proposals; ++i) {

@@ -219,6 +219,45 @@ ir::Workload int8_matmul(int64_t m, int64_t n, int64_t k) {
   return make({a, b, c, r}, {r});
 }
 
+ir::Workload bf16_matmul(int64_t m, int64_t n, int64_t k, bool constant_b) {
+  const auto a = ir::placeholder("A", DType::kBF16, {m, k});
+  const auto b = ir::placeholder("B", DType::kBF16, {k, n}, constant_b);
+  const Axis i = axis("i", m), j = axis("j", n), kk = axis("k", k);
+  const auto c = ir::compute(
+      "C", {i, j}, {kk}, Combiner::kSum,
+      {ir::cast(DType::kF32, read(a, {i.var, kk.var})) * ir::cast(DType::kF32, read(b, {kk.var, j.var}))});
+  const Axis p = axis("i", m), q = axis("j", n);
+  const auto r = ir::compute("R", {p, q}, {}, Combiner::kNone,
+                             {read(c, {p.var, q.var}) + ir::float_imm(DType::kF32, 0.5)});
+  return make({a, b, c, r}, {r});
+}
+
+ir::Workload bf16_conv2d(int64_t channels, int64_t size, int64_t outputs, int64_t kernel, int64_t stride,
+                         int64_t pad) {
+  const auto x = ir::placeholder("X", DType::kBF16, {1, channels, size, size});
+  const auto w = ir::placeholder("W", DType::kBF16, {outputs, channels, kernel, kernel}, true);
+  const Axis n = axis("n", 1), c = axis("c", channels), h = axis("h", size + 2 * pad),
+             v = axis("w", size + 2 * pad);
+  const Expr y = Expr(h.var) - Expr(pad), z = Expr(v.var) - Expr(pad);
+  Expr element = ir::cast(DType::kF32, read(x, {n.var, c.var, y, z}));
+  if (pad > 0)
+    element = ir::select(y >= 0 && y < Expr(size) && z >= 0 && z < Expr(size), element,
+                         ir::float_imm(DType::kF32, 0));
+  const auto padded = ir::compute("pad", {n, c, h, v}, {}, Combiner::kNone, {element});
+  const int64_t out = (size + 2 * pad - kernel) / stride + 1;
+  const Axis on = axis("n", 1), ok = axis("k", outputs), oh = axis("h", out), ow = axis("w", out),
+             rc = axis("rc", channels), rh = axis("rh", kernel), rw = axis("rw", kernel);
+  const auto conv = ir::compute("conv", {on, ok, oh, ow}, {rc, rh, rw}, Combiner::kSum,
+                                {read(padded, {on.var, rc.var, Expr(oh.var) * Expr(stride) + Expr(rh.var),
+                                               Expr(ow.var) * Expr(stride) + Expr(rw.var)}) *
+                                 ir::cast(DType::kF32, read(w, {ok.var, rc.var, rh.var, rw.var}))});
+  const Axis p = axis("n", 1), q = axis("k", outputs), r = axis("h", out), s = axis("w", out);
+  const auto result =
+      ir::compute("R", {p, q, r, s}, {}, Combiner::kNone,
+                  {ir::max(read(conv, {p.var, q.var, r.var, s.var}), ir::float_imm(DType::kF32, 0))});
+  return make({x, w, padded, conv, result}, {result});
+}
+
 namespace {
 
 // A tensor of bytes and what is subtracted from its elements.
@@ -326,7 +365,7 @@ ir::Workload total_sum(int64_t rows, int64_t columns) {
 
 ir::Workload random(Rng& rng) {
   const auto size = [&](int64_t low, int64_t high) { return rng.uniform_int(low, high); };
-  switch (rng.below(14)) {
+  switch (rng.below(16)) {
     case 0:
       return matmul(size(1, 13), size(1, 13), size(1, 13));
     case 1:
@@ -358,6 +397,12 @@ ir::Workload random(Rng& rng) {
     case 12: {
       const int64_t kernel = size(1, 3);
       return quantized_conv2d(size(1, 9), size(kernel, 9), size(1, 18), kernel, size(1, 2), size(0, 1), rng);
+    }
+    case 13:
+      return bf16_matmul(size(1, 9), size(1, 20), size(1, 17), rng.bernoulli(0.7));
+    case 14: {
+      const int64_t kernel = size(1, 3);
+      return bf16_conv2d(size(1, 9), size(kernel, 9), size(1, 18), kernel, size(1, 2), size(0, 1));
     }
     default:
       return total_sum(size(1, 9), size(1, 17));

@@ -27,6 +27,11 @@ ir::Workload gather(int64_t rows, int64_t columns, int64_t picks);
 ir::Workload concat_stencil(int64_t left, int64_t right);
 // Integer matrix product with 8-bit operands and a 32-bit accumulator.
 ir::Workload int8_matmul(int64_t m, int64_t n, int64_t k);
+// Products of bf16 elements, summed in f32, which the results are too: stages A, B, C, R, where R = C + 0.5,
+// and X, W, pad, conv, R, where R = max(conv, 0). W is constant.
+ir::Workload bf16_matmul(int64_t m, int64_t n, int64_t k, bool constant_b);
+ir::Workload bf16_conv2d(int64_t channels, int64_t size, int64_t outputs, int64_t kernel, int64_t stride,
+                         int64_t pad);
 // Products of 8-bit integers less zero points, as quantized models have them, with the rest at random: which
 // integers are signed, whether B or W is constant, zero points that are absent, literal, scalar tensors, or
 // one a row, a column or an output channel. Stages A, B, (zero points,) A.centered, B.centered, C, R, and X,

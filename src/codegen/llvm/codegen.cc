@@ -58,6 +58,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
   traits.masked_memory = device.has_feature("avx512vl") && device.has_feature("avx512bw");
   traits.dot4 = target::has_dot4(device);
+  traits.dot2 = target::has_dot2(device);
   traits.multiply_add = device.arch == "x86-64" &&
                         (device.vector_bytes <= 16 || device.has_feature("avx2")) &&
                         (device.vector_bytes <= 32 || device.has_feature("avx512bw"));

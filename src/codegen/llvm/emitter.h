@@ -33,6 +33,7 @@ struct TargetTraits {
   bool half_convert = false;   // f16 <-> f32 instructions
   bool masked_memory = false;  // contiguous accesses under a mask cost what plain ones do
   bool dot4 = false;           // vpdpbusd for every vector up to vector_bytes
+  bool dot2 = false;           // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
   bool multiply_add = false;   // pmaddwd: pairs of 16-bit products, added
 };
 
@@ -160,10 +161,13 @@ class Emitter {
   Val eval_call(ir::DType dtype, const ir::Call& call);
   bool try_fma(ir::DType dtype, const ir::Binary& op, Val& out);
   // --- dot.cc
-  bool try_dot4(const ir::Binary& op, Val& out);
-  Val dot4(const ir::Call& call, const Val* sum);
+  bool try_dot(const ir::Binary& op, Val& out);
+  Val dot(const ir::Call& call, const Val* sum);
+  Val pair(const ir::Call& call);
   bool try_word(const ir::Binary& op, Val& out);
+  bool load_word(llvm::ArrayRef<const ir::Load*> parts, Val& out);
   llvm::Value* dot4_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot2_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
 
   // --- expr.cc
   llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);

@@ -141,7 +141,7 @@ bool Emitter::try_fma(DType dtype, const ir::Binary& op, Val& out) {
 
 Val Emitter::eval_binary(DType dtype, const ir::Binary& op) {
   Val out;
-  if (try_fma(dtype, op, out) || try_dot4(op, out) || try_word(op, out)) return out;
+  if (try_fma(dtype, op, out) || try_dot(op, out) || try_word(op, out)) return out;
   const DType operand = op.a.dtype();
   if (ir::is_comparison(op.op) && operand == DType::kI64) return compare(op.op, index(op.a), index(op.b));
   Val a = eval(op.a);
@@ -379,7 +379,9 @@ Val Emitter::eval_branch(Value* condition, const Expr& a, const Expr& b) {
 }
 
 Val Emitter::eval_call(DType dtype, const ir::Call& call) {
-  if (call.intrinsic == ir::Intrinsic::kDot4) return dot4(call, nullptr);
+  if (call.intrinsic == ir::Intrinsic::kDot4 || call.intrinsic == ir::Intrinsic::kDot2)
+    return dot(call, nullptr);
+  if (call.intrinsic == ir::Intrinsic::kPair) return pair(call);
   Val a = eval(call.args[0]);
   Val b;
   bool vectors = !a.uniform;

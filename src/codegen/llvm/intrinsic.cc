@@ -83,7 +83,9 @@ V MathEmitter::intrinsic(Intrinsic intrinsic, V x, V y) {
       if (is_f32(x)) return narrow(fmod(widen(x), widen(y)), x);
       return fmod(x, y);
     case Intrinsic::kDot4:
-      break;  // of integers: Emitter::dot4
+    case Intrinsic::kDot2:
+    case Intrinsic::kPair:
+      break;  // of words: dot.cc
   }
   throw_internal_error(__FILE__, __LINE__, "unknown intrinsic");
 }

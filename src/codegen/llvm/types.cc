@@ -56,7 +56,11 @@ Type* Emitter::like(Type* scalar, Type* shape) {
 Value* Emitter::to_memory(DType dtype, Value* v) {
   if (dtype == DType::kBool) return b_.CreateZExt(v, like(b_.getInt8Ty(), v->getType()));
   if (dtype == DType::kF16) return f32_to_f16_bits(v);
-  if (dtype == DType::kBF16) return f32_to_bf16_bits(v);
+  if (dtype == DType::kBF16) {
+    // Rounded already, where it was computed.
+    Value* bits = b_.CreateBitCast(v, like(b_.getInt32Ty(), v->getType()));
+    return b_.CreateTrunc(b_.CreateLShr(bits, 16), like(b_.getInt16Ty(), v->getType()));
+  }
   return v;
 }
 
@@ -72,7 +76,7 @@ Value* Emitter::from_memory(DType dtype, Value* v) {
 
 Value* Emitter::round_to(DType dtype, Value* v) {
   if (dtype != DType::kF16 && dtype != DType::kBF16) return v;
-  return from_memory(dtype, to_memory(dtype, v));
+  return from_memory(dtype, dtype == DType::kF16 ? f32_to_f16_bits(v) : f32_to_bf16_bits(v));
 }
 
 Value* Emitter::f16_bits_to_f32(Value* v) {
@@ -95,7 +99,8 @@ Value* Emitter::f16_bits_to_f32(Value* v) {
   return b_.CreateBitCast(b_.CreateOr(result, sign), f32);
 }
 
-// Both rounding routines follow ir::f32_to_f16 and ir::f32_to_bf16 step by step.
+// Both rounding routines follow ir::f32_to_f16 and ir::f32_to_bf16 step by step. vcvtneps2bf16 makes zeros of
+// what is subnormal, which ir allows.
 Value* Emitter::f32_to_f16_bits(Value* v) {
   Type* i16 = like(b_.getInt16Ty(), v->getType());
   if (traits_.half_convert)
@@ -118,6 +123,10 @@ Value* Emitter::f32_to_f16_bits(Value* v) {
 }
 
 Value* Emitter::f32_to_bf16_bits(Value* v) {
+  if (traits_.dot2) {
+    Value* rounded = b_.CreateFPTrunc(v, like(b_.getBFloatTy(), v->getType()));
+    return b_.CreateBitCast(rounded, like(b_.getInt16Ty(), v->getType()));
+  }
   Type* i32 = like(b_.getInt32Ty(), v->getType());
   const auto c = [&](uint32_t x) { return llvm::ConstantInt::get(i32, x); };
   Value* bits = b_.CreateBitCast(v, i32);

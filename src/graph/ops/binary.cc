@@ -127,8 +127,7 @@ Expr pow(OpContext& ctx, const Expr& a, const Expr& b) {
 // A constant float divisor becomes a factor: one rounding more, but a division costs as much as ten products.
 Expr divide(OpContext& ctx, const Expr& a, const Expr& b) {
   const auto* divisor = ir::as<ir::FloatImm>(b);
-  const bool narrow = a.dtype() == ir::DType::kF16 || a.dtype() == ir::DType::kBF16;
-  if (divisor == nullptr || ctx.constant(0) != nullptr || narrow) return a / b;
+  if (divisor == nullptr || ctx.constant(0) != nullptr) return a / b;
   const double inverse = 1.0 / divisor->value;
   const bool normal = std::isfinite(inverse) && std::abs(inverse) > 1e-30 && std::abs(inverse) < 1e30;
   return normal ? a * ir::make_const(a.dtype(), inverse) : a / b;

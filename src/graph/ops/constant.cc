@@ -21,7 +21,7 @@ Result<Buffers> emit_constant_of_shape(OpContext& ctx) {
     if (tensor == nullptr || tensor->num_elements() != 1) {
       return ctx.invalid("attribute value is not a tensor of one element");
     }
-    value = scalar_imm(tensor->at(0));
+    value = scalar_imm(tensor->dtype, tensor->at(0));
   }
   return Buffers{ctx.compute("fill", axes_for(shape), value)};
 }
@@ -70,7 +70,7 @@ Result<Buffers> emit_range(OpContext& ctx) {
     return ctx.invalid("the range is endless or too long");
   }
   std::vector<ir::Axis> axes = axes_for({count > 0 ? static_cast<int64_t>(count) : 0});
-  Expr body = scalar_imm(values[0]) + ir::cast(dtype, axes[0].var) * scalar_imm(values[2]);
+  Expr body = scalar_imm(dtype, values[0]) + ir::cast(dtype, axes[0].var) * scalar_imm(dtype, values[2]);
   return Buffers{ctx.compute("range", std::move(axes), std::move(body))};
 }
 

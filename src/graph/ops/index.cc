@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/scalar.h"
+
 namespace tensorsmith::graph {
 
 using ir::Expr;
@@ -50,13 +52,14 @@ Expr broadcast_read(const ir::Buffer& buffer, std::span<const Expr> indices) {
   return ir::load(buffer, std::move(own));
 }
 
-Expr scalar_imm(const ir::Scalar& value) {
-  return ir::is_float(value.dtype) ? ir::float_imm(value.dtype, value.f) : ir::int_imm(value.dtype, value.i);
+Expr scalar_imm(ir::DType dtype, const ir::Scalar& value) {
+  const ir::Scalar cast = ir::eval_cast(dtype, value);
+  return ir::is_float(dtype) ? ir::float_imm(dtype, cast.f) : ir::int_imm(dtype, cast.i);
 }
 
 Expr operand(const OpContext& ctx, size_t i, std::span<const Expr> indices) {
   const lower::Tensor* constant = ctx.constant(i);
-  if (constant != nullptr && constant->num_elements() == 1) return scalar_imm(constant->at(0));
+  if (constant != nullptr && constant->num_elements() == 1) return scalar_imm(ctx.dtype(i), constant->at(0));
   return broadcast_read(ctx.in(i), indices);
 }
 

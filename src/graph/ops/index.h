@@ -24,7 +24,7 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 ir::Expr broadcast_read(const ir::Buffer& buffer, std::span<const ir::Expr> indices);
 // Input i at such an index; a one-element constant becomes an immediate.
 ir::Expr operand(const OpContext& ctx, size_t i, std::span<const ir::Expr> indices);
-ir::Expr scalar_imm(const ir::Scalar& value);
+ir::Expr scalar_imm(ir::DType dtype, const ir::Scalar& value);
 
 // out[indices] = f(in[indices])
 ir::Buffer map_elements(OpContext& ctx, const std::string& name, const ir::Buffer& in,

@@ -80,7 +80,8 @@ Result<Buffers> emit_pad(OpContext& ctx) {
   if (ctx.has(2)) {
     if (product(ctx.shape(2)) != 1) return ctx.invalid("input 2 (constant_value) must be a scalar");
     const lower::Tensor* value = ctx.constant(2);
-    fill = value != nullptr ? scalar_imm(value->at(0)) : ir::load(ctx.in(2), Exprs(ctx.rank(2), Expr(0)));
+    fill = value != nullptr ? scalar_imm(ctx.dtype(2), value->at(0))
+                            : ir::load(ctx.in(2), Exprs(ctx.rank(2), Expr(0)));
   } else if (ctx.has_attr("value")) {
     fill = ir::make_const(ctx.dtype(0), ctx.float_attr("value", 0));
   }

@@ -156,7 +156,7 @@ Result<Buffers> emit_clip(OpContext& ctx) {
   const Exprs vars = vars_of(axes);
   const auto bound = [&](size_t i) {
     const lower::Tensor* constant = ctx.constant(i);
-    if (constant != nullptr) return scalar_imm(constant->at(0));
+    if (constant != nullptr) return scalar_imm(ctx.dtype(i), constant->at(0));
     return ir::load(ctx.in(i), Exprs(ctx.rank(i), Expr(0)));
   };
   Expr x = ir::load(ctx.in(0), vars);

@@ -57,7 +57,7 @@ struct Numbers {
     for (const sched::LayoutDim& d : s.layout) add(d.dim, d.divisor, d.extent);
   }
   void operator()(const sched::Winograd& s) const { add(s.stage, s.m); }
-  void operator()(const sched::Dot4& s) const { add(s.stage, s.iterator); }
+  void operator()(const sched::Dot& s) const { add(s.stage, s.iterator); }
 };
 
 }  // namespace

@@ -27,6 +27,6 @@ Status apply(Schedule& schedule, const DecomposeReduction& step);
 Status apply(Schedule& schedule, const StorageAlign& step);
 Status apply(Schedule& schedule, const PackLayout& step);
 Status apply(Schedule& schedule, const Winograd& step);
-Status apply(Schedule& schedule, const Dot4& step);
+Status apply(Schedule& schedule, const Dot& step);
 
 }  // namespace tensorsmith::sched::primitives

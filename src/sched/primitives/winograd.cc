@@ -15,8 +15,8 @@
 //     it should be unrolled. The constant placeholder W is replaced by U = G W GT, which is computed ahead of
 //     time.
 //   Checks: C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, w + s] * W[k, c, r, s] of f32 with 3 x 3 kernels, at
-//     root, its loops untouched; W is a constant that no other stage reads, with neither a layout nor a
-//     transform yet.
+//     root, its loops untouched; X and W may be casts of shorter floats; W is a constant that no other stage
+//     reads, with neither a layout nor a transform yet.
 //     C (1 x 64 x 56 x 56)    winograd C, 4    =>    C.product: 36 products of 196 x 64 with 64 x 64
 #include <functional>
 
@@ -141,8 +141,14 @@ Result<Convolution> match(const ir::Operation& op) {
   if (op.output()->dtype != ir::DType::kF32) return no;
   const auto* product = ir::as<ir::Binary>(op.bodies.front());
   if (product == nullptr || product->op != ir::BinaryOp::kMul) return no;
-  const auto* data = ir::as<ir::Load>(product->a);
-  const auto* weights = ir::as<ir::Load>(product->b);
+  const auto element = [](const Expr& e) {
+    const auto* cast = ir::as<ir::Cast>(e);
+    const bool widens =
+        cast != nullptr && ir::is_float(cast->a.dtype()) && cast->a.dtype() != ir::DType::kF64;
+    return ir::as<ir::Load>(widens ? cast->a : e);
+  };
+  const ir::Load* data = element(product->a);
+  const ir::Load* weights = element(product->b);
   if (data == nullptr || weights == nullptr || data->indices.size() != 4 || weights->indices.size() != 4)
     return no;
   const auto spatial = [&](size_t i) { return op.spatial[i].var; };
@@ -266,7 +272,7 @@ Status apply(Schedule& schedule, const Winograd& step) {
   std::vector<ir::OperationRef> ops;
   {
     const ir::Axis y = axis("y", tiles_h * m + 2);
-    Expr body = ir::load(conv.data, {n.var, ic.var, y.var, x.var});
+    Expr body = ir::cast(ir::DType::kF32, ir::load(conv.data, {n.var, ic.var, y.var, x.var}));
     Expr inside;
     const auto require = [&](const ir::Axis& index, int64_t limit) {
       if (index.extent <= limit) return;

@@ -1,7 +1,10 @@
-// dot4 on each instruction set: exact for all bytes, any number of lanes, and by VNNI's instruction where,
-// and only where, there is one.
+// dot4 and dot2 on each instruction set: for all elements and any number of lanes, and by the instructions of
+// VNNI and AVX-512 BF16 where, and only where, there are any.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "ir/scalar.h"
 #include "lower/lower.h"
 #include "runner.h"
 #include "space/design_space.h"
@@ -14,14 +17,15 @@ namespace {
 using ir::DType;
 using ir::Expr;
 
-// Y[i] = sum_k dot4(A[i, k], B[k, i]), the rows in one vector.
-lower::LoweredProgram rows_of_dot4(int64_t lanes, int64_t steps) {
+using ir::Intrinsic;
+
+// Y[i] = sum_k dot(A[i, k], B[k, i]), the rows in one vector.
+lower::LoweredProgram rows_of(Intrinsic dot, int64_t lanes, int64_t steps) {
   const auto a = ir::placeholder("A", DType::kI32, {lanes, steps});
   const auto b = ir::placeholder("B", DType::kI32, {steps, lanes});
   const ir::Var i("i"), k("k");
-  const auto y = ir::compute(
-      "Y", {{i, lanes}}, {{k, steps}}, ir::Combiner::kSum,
-      {ir::call(ir::Intrinsic::kDot4, {ir::load(a->output(), {i, k}), ir::load(b->output(), {k, i})})});
+  const auto y = ir::compute("Y", {{i, lanes}}, {{k, steps}}, ir::Combiner::kSum,
+                             {ir::call(dot, {ir::load(a->output(), {i, k}), ir::load(b->output(), {k, i})})});
   ir::Workload workload;
   workload.operations = {a, b, y};
   workload.outputs = y->outputs;
@@ -33,13 +37,13 @@ lower::LoweredProgram rows_of_dot4(int64_t lanes, int64_t steps) {
   return *lower::lower(builder.schedule());
 }
 
-// This machine's variants, and each as if it lacked the instructions for dot4.
+// This machine's variants, and each as if it lacked the instructions.
 std::vector<target::Device> devices() {
   std::vector<target::Device> result;
   for (const target::Device& device : local_devices()) {
     result.push_back(device);
     for (const std::vector<std::string>& missing :
-         {std::vector<std::string>{"+avx512vnni", "+avxvnni"},
+         {std::vector<std::string>{"+avx512vnni", "+avxvnni"}, std::vector<std::string>{"+avx512bf16"},
           std::vector<std::string>{"+avx512vnni", "+avxvnni", "+avx512bw", "+avx2"}}) {
       target::Device& weaker = result.emplace_back(device);
       weaker.name += " without " + missing.back();
@@ -53,7 +57,7 @@ TEST(Dot4, IsExactForAnyNumberOfLanes) {
   Rng rng(3);
   for (const target::Device& device : devices()) {
     for (int64_t lanes = 1; lanes <= 64; lanes += lanes < 34 ? 1 : 5) {
-      const auto lowered = rows_of_dot4(lanes, 5);
+      const auto lowered = rows_of(Intrinsic::kDot4, lanes, 5);
       std::vector<lower::Tensor> inputs;
       for (const ir::Buffer& input : lowered.program.inputs) {
         lower::Tensor words = lower::Tensor::zeros(DType::kI32, input->shape);
@@ -87,24 +91,28 @@ target::Device with_features(int vector_bytes, std::vector<std::string> features
   return device;
 }
 
+const std::vector<std::string> kAvx512 = {"+sse4.2",   "+avx2",     "+fma",     "+avx512f",
+                                          "+avx512bw", "+avx512vl", "+avx512dq"};
+
+std::string assembly_of(const ir::Program& program, const target::Device& device) {
+  const auto text = codegen::emit_assembly(program, device, {});
+  EXPECT_TRUE(text.ok()) << text.error().message();
+  return text.ok() ? *text : "";
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
 TEST(Dot4, IsOneInstructionWhereThereIsOne) {
   const auto assembly = [](const target::Device& device) {
-    const auto text = codegen::emit_assembly(rows_of_dot4(16, 5).program, device, {});
-    EXPECT_TRUE(text.ok()) << text.error().message();
-    return text.ok() ? *text : "";
+    return assembly_of(rows_of(Intrinsic::kDot4, 16, 5).program, device);
   };
-  const auto has = [](const std::string& text, const char* part) {
-    return text.find(part) != std::string::npos;
-  };
-  const std::vector<std::string> avx512 = {"+sse4.2",   "+avx2",     "+avx512f",
-                                           "+avx512bw", "+avx512vl", "+avx512dq"};
-  std::vector<std::string> vnni = avx512;
+  std::vector<std::string> vnni = kAvx512;
   vnni.push_back("+avx512vnni");
 
   const std::string wide = assembly(with_features(64, vnni));
   EXPECT_TRUE(has(wide, "vpdpbusd") && has(wide, "%zmm")) << wide;
   EXPECT_FALSE(has(wide, "vpmaddwd")) << wide;
-  const std::string without = assembly(with_features(64, avx512));
+  const std::string without = assembly(with_features(64, kAvx512));
   EXPECT_FALSE(has(without, "vpdpbusd")) << without;
   EXPECT_TRUE(has(without, "vpmaddwd")) << without;
   const std::string narrow = assembly(with_features(32, {"+sse4.2", "+avx2", "+avxvnni"}));
@@ -113,6 +121,90 @@ TEST(Dot4, IsOneInstructionWhereThereIsOne) {
   const std::string avx2 = assembly(with_features(32, {"+sse4.2", "+avx2"}));
   EXPECT_FALSE(has(avx2, "vpdpbusd")) << avx2;
   EXPECT_TRUE(has(avx2, "vpmaddwd")) << avx2;
+}
+
+// Each sum's error against sums in f64, whose products are exact, is within that of 2 steps additions in f32,
+// each of which may be of a rounded product (Higham, Accuracy and Stability of Numerical Algorithms, 3.1).
+TEST(Dot2, IsWithinTheErrorOfSumsInF32) {
+  constexpr int64_t kSteps = 7;
+  Rng rng(4);
+  for (const target::Device& device : devices()) {
+    for (int64_t lanes = 1; lanes <= 64; lanes += lanes < 34 ? 1 : 5) {
+      const auto lowered = rows_of(Intrinsic::kDot2, lanes, kSteps);
+      std::vector<lower::Tensor> inputs;
+      for (const ir::Buffer& input : lowered.program.inputs) {
+        lower::Tensor words = lower::Tensor::zeros(DType::kI32, input->shape);
+        for (int64_t w = 0; w < words.num_elements(); ++w) {
+          int64_t word = 0;
+          for (int half = 0; half < 2; ++half)
+            word = word * 65536 +
+                   ir::f32_to_bf16(static_cast<float>(rng.normal() * std::exp2(rng.uniform_int(-6, 6))));
+          words.set(w, ir::scalar_int(DType::kI32, word));
+        }
+        inputs.push_back(std::move(words));
+      }
+      const auto got = compile_and_run(lowered.program, device, inputs);
+      ASSERT_TRUE(got.ok()) << got.error().message();
+      for (int64_t i = 0; i < lanes; ++i) {
+        double sum = 0, magnitude = 0;
+        for (int64_t k = 0; k < kSteps; ++k) {
+          for (int shift = 0; shift < 32; shift += 16) {
+            const auto element = [&](size_t input, int64_t at) {
+              const auto bits = static_cast<uint16_t>(inputs[input].at(at).i >> shift);
+              return static_cast<double>(ir::bf16_to_f32(bits));
+            };
+            const double product = element(0, i * kSteps + k) * element(1, k * lanes + i);
+            sum += product;
+            magnitude += std::abs(product);
+          }
+        }
+        ASSERT_NEAR((*got)[0].at(i).f, sum, 2 * (2 * kSteps) * 0x1p-24 * magnitude)
+            << device.name << ", lane " << i << " of " << lanes;
+      }
+    }
+  }
+}
+
+TEST(Dot2, IsOneInstructionWhereThereIsOne) {
+  const auto assembly = [](const target::Device& device) {
+    return assembly_of(rows_of(Intrinsic::kDot2, 16, 5).program, device);
+  };
+  std::vector<std::string> bf16 = kAvx512;
+  bf16.push_back("+avx512bf16");
+  const std::string wide = assembly(with_features(64, bf16));
+  EXPECT_TRUE(has(wide, "vdpbf16ps") && has(wide, "%zmm")) << wide;
+  EXPECT_FALSE(has(wide, "vfmadd")) << wide;
+  for (const target::Device& without :
+       {with_features(64, kAvx512), with_features(32, {"+sse4.2", "+avx2", "+fma"})}) {
+    const std::string text = assembly(without);
+    EXPECT_FALSE(has(text, "vdpbf16ps")) << text;
+    EXPECT_TRUE(has(text, "vfmadd")) << text;
+  }
+}
+
+// y = bf16(x): one instruction, or shifts and no calls.
+TEST(Dot2, RoundingIsVectorCode) {
+  const auto assembly = [](const target::Device& device) {
+    const ir::Buffer x = ir::make_buffer("x", DType::kF32, {64}),
+                     y = ir::make_buffer("y", DType::kBF16, {64});
+    const ir::Var i("i"), v("v");
+    const Expr at = Expr(i) * Expr(16) + Expr(v);
+    const ir::Stmt body = ir::make_for({v,
+                                        16,
+                                        ir::ForKind::kVectorized,
+                                        {},
+                                        0,
+                                        ir::make_store(y, {at}, ir::cast(DType::kBF16, ir::load(x, {at})))});
+    return assembly_of({"round", {x}, {y}, ir::make_for({i, 4, ir::ForKind::kSerial, {}, 0, body})}, device);
+  };
+  std::vector<std::string> bf16 = kAvx512;
+  bf16.push_back("+avx512bf16");
+  const std::string one = assembly(with_features(64, bf16));
+  EXPECT_TRUE(has(one, "vcvtneps2bf16\t%zmm") || has(one, "vcvtneps2bf16\t(")) << one;
+  EXPECT_FALSE(has(one, "vpsrld")) << one;
+  const std::string several = assembly(with_features(64, kAvx512));
+  EXPECT_TRUE(has(several, "vpsrld") && has(several, "%zmm")) << several;
+  EXPECT_FALSE(has(several, "vcvtneps2bf16") || has(several, "call")) << several;
 }
 
 // Quantized products and convolutions as the design space schedules them.

@@ -1,28 +1,34 @@
-// dot4(stage, iterator)
-//   Arguments: an integer contraction, and the reduce loop of which four steps become one.
-//   Rewrite: the factors are tensors of 8-bit integers x less a zero point z; with
+// dot(stage, iterator)
+//   Arguments: a contraction of 8-bit integers or of bf16 elements, and the reduce loop of which the steps
+//     that fill a word, four or two, become one.
+//   Rewrite, bf16: ir::Intrinsic::kDot2 takes two steps at once of words, i32, of two elements. The last word
+//     is filled with zeros beyond the end of the loop.
+//       T.words[..., q, ...]   two elements of T in one word, in the place of the stage T = f32(x)
+//       C.product[i, j]        = sum_q dot2(X.words[i, q], Y.words[q, j])
+//       C[i, j]                = product
+//     A constant's words are made ahead of time: its placeholder is replaced, the stage T goes.
+//   Rewrite, 8 bits: the factors are tensors of integers x less a zero point z; with
 //       sum (x - z)(y - u) = sum x y - z sum y - u sum x + N z u      (N: number of terms)
-//     the sum of x y is left to ir::Intrinsic::kDot4, which takes four steps at once of words, i32, of four
-//     bytes. Bytes of the wrong sign for it are moved by 128, which is to flip their top bit, and so are
-//     their zero points. Words beyond the end of the loop are filled with zeros.
-//       T.words[..., q, ...]   four elements of T in one word, in the place of the stage T = i32(x) - z
+//     the sum of x y is left to ir::Intrinsic::kDot4, which takes four steps at once. Bytes of the wrong sign
+//     for it are moved by 128, which is to flip their top bit, and so are their zero points.
 //       C.sums[i]              = sum dot4(words, 1 1 1 1), where the other factor has a zero point
 //       C.product[i, j]        = sum_q dot4(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product - z sums - u sums + N z u
-//     A constant's words are made ahead of time, and have the sums in one more step of the loop:
-//     C reads them there. The constant's placeholder is replaced, the stage T goes.
-//   Checks: C = sum A * B of i32 at root, its loops untouched; A and B are i32(x) of 8-bit tensors, or stages
-//     that only C reads, i32(x) - z, or 0 where a border is padded; z does not change along reduce loops. One
-//     dimension of each is the reduce loop's index, from its first to its last element, no other uses it.
+//     A constant's words have the sums in one more step of the loop: C reads them there.
+//   Checks: C = sum A * B at root, its loops untouched, of f32 or of i32; A and B are casts f32(x) of bf16
+//     tensors or i32(x) of 8-bit tensors, or stages that only C reads: f32(x), or i32(x) - z, or 0 where a
+//     border is padded; z does not change along reduce loops. One dimension of each is the reduce loop's
+//     index, from its first to its last element, no other uses it.
 //     C[i, j] = sum_k (i32(A[i, k]) - za) * (i32(B[k, j]) - zb)     (k: 512)
-//        dot4 C, k    =>    C.product[i, j] = sum_q dot4(A.words[i, q], B.words[q, j])     (q: 128)
+//        dot C, k    =>    C.product[i, j] = sum_q dot4(A.words[i, q], B.words[q, j])     (q: 128)
+//     C[i, j] = sum_k f32(A[i, k]) * f32(B[k, j])     (k: 512)
+//        dot C, k    =>    C.product[i, j] = sum_q dot2(A.words[i, q], B.words[q, j])     (q: 256)
 #include <algorithm>
-#include <optional>
 
 #include "ir/analysis.h"
-#include "ir/linear.h"
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
+#include "sched/primitives/short_elements.h"
 
 namespace tensorsmith::sched::primitives {
 
@@ -33,67 +39,24 @@ using ir::Expr;
 
 constexpr int64_t kOnes = 0x01010101;
 
-bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 Expr i32(int64_t value) { return ir::int_imm(DType::kI32, value); }
 
-// i32(raw) - zero.
-struct Centered {
-  Expr raw;   // 8 bits
-  Expr zero;  // i32; undefined: 0
-};
-
-// The 8-bit expression whose cast z is.
-Expr narrow(const Expr& z, DType dtype) {
-  if (!z.defined()) return ir::int_imm(dtype, 0);
-  if (const auto* imm = ir::as<ir::IntImm>(z)) {
-    const Expr narrowed = ir::int_imm(dtype, imm->value);
-    return ir::as_int(narrowed) == imm->value ? narrowed : Expr();
-  }
-  const auto* cast = ir::as<ir::Cast>(z);
-  return cast != nullptr && cast->a.dtype() == dtype ? cast->a : Expr();
-}
-
-std::optional<Centered> take_apart(const Expr& e) {
-  if (const auto* cast = ir::as<ir::Cast>(e)) {
-    if (e.dtype() != DType::kI32 || !is_byte(cast->a.dtype())) return std::nullopt;
-    return Centered{cast->a, {}};
-  }
-  if (const auto* op = ir::as<ir::Binary>(e)) {
-    const auto imm = ir::as_int(op->b);
-    const bool adds = op->op == ir::BinaryOp::kAdd && imm.has_value();
-    if (!adds && op->op != ir::BinaryOp::kSub) return std::nullopt;
-    auto inner = take_apart(op->a);
-    if (!inner || inner->zero.defined()) return std::nullopt;
-    inner->zero = adds ? i32(-*imm) : op->b;
-    return inner;
-  }
-  if (const auto* select = ir::as<ir::Select>(e)) {
-    if (!ir::is_int_value(select->b, 0)) return std::nullopt;
-    auto inner = take_apart(select->a);
-    if (!inner) return std::nullopt;
-    const Expr fill = narrow(inner->zero, inner->raw.dtype());
-    if (!fill.defined()) return std::nullopt;
-    inner->raw = ir::select(select->condition, inner->raw, fill);
-    return inner;
-  }
-  return std::nullopt;
-}
-
-// One factor of the products: elements of a tensor of bytes, less a zero point.
+// One factor of the products: elements of a tensor, bytes less a zero point.
 struct Factor {
   int stage = -1;              // that holds the tensor
-  bool centers = false;        // it is a stage of i32, of which only this is left; else the bytes themselves
+  bool centers = false;        // it is a stage of i32 or f32 that words replace; else the elements themselves
   std::vector<Expr> indices;   // by the contraction
   size_t dim = 0;              // that the reduce loop indexes
   std::vector<ir::Axis> axes;  // of the tensor
-  Expr raw;                    // 8 bits, over these axes
+  Expr raw;                    // an element, over these axes
   Expr zero;                   // i32, over the contraction's axes; undefined: 0
   int constant = -1;           // the placeholder that the words are made of ahead of time
   bool flip = false;           // moved by 128 to the other signedness
   bool totals = false;         // sums stand behind the words
 
   int64_t steps() const { return axes[dim].extent; }
-  int64_t words() const { return (steps() + 3) / 4; }
+  int64_t words() const { return (steps() + per_word() - 1) / per_word(); }
+  int64_t per_word() const { return 4 / ir::bytes_of(raw.dtype()); }
   bool is_signed() const { return (raw.dtype() == DType::kI8) != flip; }
 };
 
@@ -104,20 +67,23 @@ class Rewrite {
 
   Status run() {
     const Error no =
-        illegal("stage '" + op_->name + "' is no sum of products of two 8-bit integers less zero points");
-    if (op_->combiner != ir::Combiner::kSum || op_->output()->dtype != DType::kI32) return no;
+        illegal("stage '" + op_->name +
+                "' is no sum of products of two bf16 elements or of two 8-bit integers less zero points");
+    if (op_->combiner != ir::Combiner::kSum) return no;
     const auto* product = ir::as<ir::Binary>(op_->bodies.front());
     if (product == nullptr || product->op != ir::BinaryOp::kMul) return no;
     TS_ASSIGN_OR_RETURN(Factor a, factor(product->a, no));
     TS_ASSIGN_OR_RETURN(Factor b, factor(product->b, no));
     if (a.stage == b.stage) return illegal("both factors are elements of '" + stage(a.stage).op->name + "'");
-    choose_signs(a, b);
+    if (bytes()) choose_signs(a, b);
     rewrite(a, b);
     return {};
   }
 
  private:
   const Stage& stage(int s) const { return schedule_.stages[static_cast<size_t>(s)]; }
+  DType sum_dtype() const { return op_->output()->dtype; }
+  bool bytes() const { return sum_dtype() == DType::kI32; }
 
   bool varies_in_reduction(const Expr& e) const {
     for (const ir::Axis& axis : op_->reduce)
@@ -138,7 +104,7 @@ class Rewrite {
     f.stage = schedule_.producer_of(load->buffer.get());
     f.indices = load->indices;
     const Stage& source = stage(f.stage);
-    if (is_byte(load->buffer->dtype)) {
+    if (is_element(load->buffer->dtype, sum_dtype())) {
       for (const int64_t extent : load->buffer->shape) f.axes.push_back({ir::Var("d"), extent});
       f.raw = ir::load(load->buffer, axis_values(f.axes));
     } else {
@@ -196,7 +162,7 @@ class Rewrite {
                    stage(f.stage).op->name + "'");
   }
 
-  // The constant that alone the bytes come from, if it can be replaced.
+  // The constant that alone the elements come from, if it can be replaced.
   int constant_of(const Factor& f) const {
     const auto loads = ir::loads_of(f.raw);
     if (loads.size() != 1) return -1;
@@ -223,20 +189,32 @@ class Rewrite {
 
   std::string name(const std::string& wanted) const { return unique_name(schedule_, wanted); }
 
-  // Four elements as a word, over axes of which f.dim counts words.
-  Expr word(const Factor& f, const std::vector<ir::Axis>& axes) const {
+  // The elements of a word, over axes of which f.dim counts words. Bytes are i32.
+  std::vector<Expr> elements(const Factor& f, const std::vector<ir::Axis>& axes) const {
     ir::VarMap map;
     for (size_t d = 0; d < axes.size(); ++d) map[f.axes[d].var.get()] = axes[d].var;
-    Expr result;
-    for (int64_t j = 0; j < 4; ++j) {
-      const Expr step = Expr(axes[f.dim].var) * Expr(4) + Expr(j);
+    std::vector<Expr> result;
+    for (int64_t j = 0; j < f.per_word(); ++j) {
+      const Expr step = Expr(axes[f.dim].var) * Expr(f.per_word()) + Expr(j);
       map[f.axes[f.dim].var.get()] = step;
-      Expr byte = ir::cast(DType::kI32, ir::cast(DType::kU8, ir::substitute(f.raw, map)));
+      Expr element = ir::substitute(f.raw, map);
+      if (bytes()) element = ir::cast(DType::kI32, ir::cast(DType::kU8, element));
       // Zero after the flip.
-      if ((f.words() - 1) * 4 + j >= f.steps())
-        byte = ir::select(step < Expr(f.steps()), byte, i32(f.flip ? 128 : 0));
-      if (j > 0) byte = ir::binary(ir::BinaryOp::kShl, byte, i32(8 * j));
-      result = j > 0 ? ir::binary(ir::BinaryOp::kBitOr, result, byte) : byte;
+      const Expr fill = bytes() ? i32(f.flip ? 128 : 0) : ir::make_const(f.raw.dtype(), 0);
+      if ((f.words() - 1) * f.per_word() + j >= f.steps())
+        element = ir::select(step < Expr(f.steps()), element, fill);
+      result.push_back(std::move(element));
+    }
+    return result;
+  }
+
+  Expr word(const Factor& f, const std::vector<ir::Axis>& axes) const {
+    std::vector<Expr> parts = elements(f, axes);
+    if (!bytes()) return ir::call(ir::Intrinsic::kPair, std::move(parts));
+    Expr result = parts[0];
+    for (int64_t j = 1; j < 4; ++j) {
+      const Expr shifted = ir::binary(ir::BinaryOp::kShl, parts[static_cast<size_t>(j)], i32(8 * j));
+      result = ir::binary(ir::BinaryOp::kBitOr, result, shifted);
     }
     return f.flip ? ir::binary(ir::BinaryOp::kBitXor, result, i32(kOnes * 128)) : result;
   }
@@ -327,8 +305,8 @@ class Rewrite {
     return ir::load(words, indices);
   }
 
-  // New axes for the contraction's, the loop's with a quarter of the extent; map: to them.
-  void axes_of(std::vector<ir::Axis>& spatial, std::vector<ir::Axis>& reduce, Expr& step,
+  // New axes for the contraction's, the loop's of as many words; map: to them.
+  void axes_of(int64_t words, std::vector<ir::Axis>& spatial, std::vector<ir::Axis>& reduce, Expr& step,
                ir::VarMap& map) const {
     spatial = fresh_axes(op_->spatial);
     reduce = fresh_axes(op_->reduce);
@@ -336,7 +314,7 @@ class Rewrite {
     for (size_t i = 0; i < reduce.size(); ++i) {
       map[op_->reduce[i].var.get()] = reduce[i].var;
       if (!(op_->reduce[i].var == loop_.var)) continue;
-      reduce[i].extent = (loop_.extent + 3) / 4;
+      reduce[i].extent = words;
       step = reduce[i].var;
     }
   }
@@ -348,7 +326,7 @@ class Rewrite {
     std::vector<ir::Axis> reduce;
     Expr step;
     ir::VarMap map;
-    axes_of(spatial, reduce, step, map);
+    axes_of(f.words(), spatial, reduce, step, map);
     const auto used = [&](const ir::Axis& axis) {
       for (const Expr& index : f.indices)
         if (ir::uses_var(index, axis.var)) return true;
@@ -418,13 +396,12 @@ class Rewrite {
     std::vector<ir::Axis> reduce;
     Expr step;
     ir::VarMap map;
-    axes_of(spatial, reduce, step, map);
-    std::vector<Expr> arguments(2);
-    for (size_t i = 0; i < 2; ++i)
-      arguments[factors[i]->is_signed() ? 1 : 0] = words_at(*factors[i], words[i], map, step);
+    axes_of(a.words(), spatial, reduce, step, map);
+    std::vector<Expr> arguments = {words_at(a, words[0], map, step), words_at(b, words[1], map, step)};
+    if (bytes() && a.is_signed()) std::swap(arguments[0], arguments[1]);  // the first must be unsigned
     const ir::OperationRef product =
         ir::compute(name(op_->name + ".product"), spatial, reduce, ir::Combiner::kSum,
-                    {ir::call(ir::Intrinsic::kDot4, arguments)});
+                    {ir::call(bytes() ? ir::Intrinsic::kDot4 : ir::Intrinsic::kDot2, arguments)});
     before.push_back(Stage::create(product));
 
     auto result = std::make_shared<ir::Operation>(*op_);
@@ -462,16 +439,16 @@ class Rewrite {
 
 }  // namespace
 
-Status apply(Schedule& schedule, const Dot4& step) {
+Status apply(Schedule& schedule, const Dot& step) {
   TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
   const auto s = static_cast<size_t>(step.stage);
   const Stage& stage = schedule.stages[s];
   const std::string name = "stage '" + stage.op->name + "'";
   TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
   if (stage.attach != AttachKind::kRoot)
-    return illegal(name + " is attached to a loop; apply dot4 before compute_at");
+    return illegal(name + " is attached to a loop; apply dot before compute_at");
   TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
-  if (stage.layout) return illegal(name + " has a packed layout; apply dot4 before");
+  if (stage.layout) return illegal(name + " has a packed layout; apply dot before");
   const auto loop = static_cast<size_t>(stage.leaves[static_cast<size_t>(step.iterator)]);
   const size_t rank = stage.op->spatial.size();
   if (loop < rank || loop >= stage.num_roots())

@@ -1,6 +1,8 @@
-// Integer contractions by dot4 in the design space: their results against the reference interpreter, whatever
-// the signs, zero points and tails are, and where the untuned schedule takes them.
+// Contractions by words in the design space: their results against the reference interpreter, whatever the
+// signs, zero points and tails are, and where the untuned schedule takes them.
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "lower/interpreter.h"
 #include "lower/lower.h"
@@ -17,7 +19,7 @@ target::Device device(int vector_bytes) {
   d.arch = "x86-64";
   d.vector_bytes = vector_bytes;
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
-  d.features = {"+avx512vnni", "+avx512vl", "+avx512bw"};
+  d.features = {"+avx512vnni", "+avx512bf16", "+avx512vl", "+avx512bw"};
   d.cores = 2;
   return d;
 }
@@ -28,7 +30,7 @@ DesignSpace build(const ir::Workload& workload, int vector_bytes) {
   return *space;
 }
 
-bool takes_dot4(const DesignSpace& space, const Candidate& c) {
+bool takes_words(const DesignSpace& space, const Candidate& c) {
   return space.describe(c.sketch).find(".product") != std::string::npos;
 }
 
@@ -63,10 +65,60 @@ TEST(Dot4, EveryCandidateComputesTheProducts) {
       const auto got = lower::run(lowered->program, prepared);
       ASSERT_TRUE(got.ok()) << got.error().message() << "\n" << sched::print(*trace);
       ASSERT_EQ((*got)[0].data, (*expected)[0].data) << "seed " << seed << "\n" << sched::print(*trace);
-      taken += takes_dot4(space, c) ? 1 : 0;
+      taken += takes_words(space, c) ? 1 : 0;
     }
   }
   EXPECT_GT(taken, 200);
+}
+
+// Sums of up to 40 x 9 products of elements in [-1, 1], in other orders and roundings; Winograd's errors are
+// larger (tests/space/winograd_test.cc).
+TEST(Dot2, EveryCandidateComputesTheProducts) {
+  int taken = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    const ir::Workload workload =
+        rng.bernoulli(0.5)
+            ? test::small::bf16_matmul(rng.uniform_int(1, 20), rng.uniform_int(1, 40), rng.uniform_int(1, 40),
+                                       rng.bernoulli(0.7))
+            : test::small::bf16_conv2d(rng.uniform_int(1, 20), rng.uniform_int(3, 9), rng.uniform_int(1, 20),
+                                       rng.uniform_int(1, 3), rng.uniform_int(1, 2), rng.uniform_int(0, 1));
+    std::vector<lower::Tensor> inputs;
+    for (const ir::Buffer& input : workload.inputs())
+      inputs.push_back(lower::random_tensor(input->dtype, input->shape, rng));
+    const auto expected = lower::evaluate(workload, inputs);
+    ASSERT_TRUE(expected.ok());
+    const DesignSpace space = build(workload, seed % 2 == 0 ? 64 : 32);
+    for (int i = 0; i < 12; ++i) {
+      const Candidate c = i == 0 ? space.default_candidate() : space.sample(rng);
+      const auto trace = space.to_trace(c);
+      ASSERT_TRUE(trace.ok());
+      const auto lowered = lower::lower(*sched::replay(workload, *trace));
+      ASSERT_TRUE(lowered.ok()) << lowered.error().message() << "\n" << sched::print(*trace);
+      auto prepared = inputs;
+      for (const auto& constant : lowered->prepared)
+        prepared[constant.input] = *lower::prepare(constant, inputs[constant.input]);
+      const auto got = lower::run(lowered->program, prepared);
+      ASSERT_TRUE(got.ok()) << got.error().message() << "\n" << sched::print(*trace);
+      for (int64_t e = 0; e < (*got)[0].num_elements(); ++e)
+        ASSERT_NEAR((*got)[0].at(e).f, (*expected)[0].at(e).f, 1e-4)
+            << "seed " << seed << " element " << e << "\n"
+            << sched::print(*trace);
+      taken += takes_words(space, c) && sched::print(*trace).find("dot stage") != std::string::npos ? 1 : 0;
+    }
+  }
+  EXPECT_GT(taken, 200);
+}
+
+TEST(Dot2, DefaultTakesIt) {
+  for (const int vector_bytes : {32, 64}) {
+    for (const ir::Workload& workload :
+         {test::small::bf16_matmul(256, 256, 256, true), test::small::bf16_matmul(40, 100, 333, true),
+          test::small::bf16_conv2d(256, 28, 64, 1, 1, 0), test::small::bf16_conv2d(64, 28, 64, 3, 2, 1)}) {
+      const DesignSpace space = build(workload, vector_bytes);
+      EXPECT_TRUE(takes_words(space, space.default_candidate())) << vector_bytes;
+    }
+  }
 }
 
 TEST(Dot4, DefaultTakesIt) {
@@ -76,13 +128,13 @@ TEST(Dot4, DefaultTakesIt) {
          {test::small::quantized_matmul(256, 256, 256, rng), test::small::quantized_matmul(40, 100, 333, rng),
           test::small::quantized_conv2d(64, 28, 64, 3, 1, 1, rng)}) {
       const DesignSpace space = build(workload, vector_bytes);
-      EXPECT_TRUE(takes_dot4(space, space.default_candidate())) << vector_bytes;
+      EXPECT_TRUE(takes_words(space, space.default_candidate())) << vector_bytes;
     }
   }
 }
 
-// What has no integer products is left as it is.
-TEST(Dot4, IsForIntegers) {
+// What has no short elements is left as it is.
+TEST(Dot4, IsForShortElements) {
   const DesignSpace space = build(test::small::matmul(16, 16, 16), 64);
   for (int k = 0; k < static_cast<int>(space.num_sketches()); ++k)
     EXPECT_EQ(space.describe(k).find(".product"), std::string::npos);
