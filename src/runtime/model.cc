@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -52,6 +53,18 @@ class SharedLibrary {
   void* handle_ = nullptr;
 };
 
+// A name of the file that no library was loaded under: the loader takes a name that it knows for the library
+// that it has, and would not see that a model's files were replaced while the old ones are loaded. "./" and
+// ".//" in the path are the digits of a number that counts.
+std::string name_for_loader(const fs::path& file) {
+  static std::atomic<uint64_t> count{0};
+  // A path without a slash would be looked up in the library search path.
+  const fs::path whole = fs::absolute(file);
+  std::string name = whole.parent_path().string() + "/";
+  for (uint64_t rest = ++count; rest > 0; rest /= 2) name += rest % 2 == 0 ? "./" : ".//";
+  return name + whole.filename().string();
+}
+
 Result<SharedLibrary> load_kernels(const fs::path& file, const std::string& hash) {
   {
     // A damaged library may crash the dynamic loader: compare before loading.
@@ -59,8 +72,7 @@ Result<SharedLibrary> load_kernels(const fs::path& file, const std::string& hash
     if (content_key({bytes.data(), bytes.size()}) != hash)
       return Error{ErrorCode::kCorrupt, file.string(), "differs from what the manifest was written for"};
   }
-  // A path without a slash would be looked up in the library search path.
-  const std::string path = fs::absolute(file).string();
+  const std::string path = name_for_loader(file);
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = ::dlerror();

@@ -69,6 +69,29 @@ TEST(Model, RunsAtAnyNumberOfThreads) {
   }
 }
 
+// A model that is compiled again into its directory, as a server loads it while the old one still runs.
+TEST(Model, ReplacedFilesAreLoadedBesideTheOldOnes) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  std::vector<std::unique_ptr<Model>> models;
+  for (const char* kernels : {TINY_KERNELS, TINY_DOUBLE_KERNELS, TINY_KERNELS}) {
+    std::filesystem::remove_all(scratch / "m");
+    ASSERT_TRUE(write_model(scratch / "m", tiny.description(), std::string(kernels), tiny.weights()).ok());
+    auto model = Model::load(scratch / "m", {.threads = 1});
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    models.push_back(std::move(*model));
+  }
+  for (size_t m = 0; m < models.size(); ++m) {
+    Output out{};
+    int32_t count = -1;
+    const void* inputs[] = {tiny.x.data()};
+    void* outputs[] = {out.y.data(), &count};
+    ASSERT_TRUE(models[m]->run(inputs, outputs).ok());
+    for (size_t i = 0; i < 64; ++i) ASSERT_NEAR(out.y[i], (m == 1 ? 2 : 1) * tiny.y[i], 2e-5) << m;
+  }
+}
+
 TEST(Model, UnalignedPointersAreFine) {
   ScratchDirectory scratch;
   TinyModel tiny;
