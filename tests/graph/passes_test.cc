@@ -515,6 +515,51 @@ TEST(FuseQuantized, MatrixProduct) {
   expect_same_steps(before, after, rng);
 }
 
+TEST(FuseQuantized, GemmWithBias) {
+  for (const bool transposed : {false, true}) {
+    Rng rng(8);
+    GraphBuilder b;
+    const ValueId x = b.node("DequantizeLinear", {b.input({6, 20}, ir::DType::kU8), b.floats({}, {0.05}),
+                                                  one(b, ir::DType::kU8, 90)});
+    const ValueId w = b.node(
+        "DequantizeLinear",
+        {b.constant(bytes(ir::DType::kI8,
+                          transposed ? std::vector<int64_t>{4, 20} : std::vector<int64_t>{20, 4}, rng)),
+         b.floats({4}, {0.01, 0.02, 0.03, 0.04}), b.constant(lower::Tensor::zeros(ir::DType::kI8, {4}))},
+        {{"axis", int64_t{transposed ? 0 : 1}}});
+    const ValueId sum = b.node("Gemm", {x, w, b.floats({4}, {-20.0, 5.0, 0.0, 11.0})},
+                               {{"transB", int64_t{transposed ? 1 : 0}}});
+    const ValueId y = b.node("QuantizeLinear", {sum, b.floats({}, {1.5}), one(b, ir::DType::kI8, 3)});
+    const Graph before = b.finish({y});
+    Graph after = before;
+    fuse_quantized(after);
+    eliminate_dead_nodes(after);
+    EXPECT_THAT(ops(after), ElementsAre("QLinearMatMul"));
+    expect_same_steps(before, after, rng);
+  }
+}
+
+// A factor, a transposed A, and a bias of one value a row.
+TEST(FuseQuantized, LeavesOtherGemms) {
+  for (int kind = 0; kind < 3; ++kind) {
+    Rng rng(9);
+    GraphBuilder b;
+    const ValueId x = b.node("DequantizeLinear", {b.input({4, 4}, ir::DType::kU8), b.floats({}, {0.05})});
+    const ValueId w =
+        b.node("DequantizeLinear", {b.constant(bytes(ir::DType::kI8, {4, 4}, rng)), b.floats({}, {0.01})});
+    const ValueId added = kind == 2 ? b.floats({4, 1}, {1, 2, 3, 4}) : b.floats({4}, {1, 2, 3, 4});
+    std::map<std::string, Attribute> attributes;
+    if (kind == 0) attributes["alpha"] = 2.0;
+    if (kind == 1) attributes["transA"] = int64_t{1};
+    const ValueId y = b.node("QuantizeLinear", {b.node("Gemm", {x, w, added}, attributes),
+                                                b.floats({}, {0.8}), one(b, ir::DType::kU8, 0)});
+    Graph graph = b.finish({y});
+    const auto before = ops(graph);
+    fuse_quantized(graph);
+    EXPECT_EQ(ops(graph), before) << kind;
+  }
+}
+
 // A scale that is known at run time only, one an input channel, a second reader of the sum, and a Relu that
 // the zero point does not imply.
 TEST(FuseQuantized, LeavesOthers) {

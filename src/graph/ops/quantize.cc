@@ -168,7 +168,8 @@ Expr requantize(const Expr& sum, const Expr& multiplier, const Expr& zero_point,
   return ir::cast(dtype, rounded + ir::cast(DType::kF32, zero_point));
 }
 
-// Inputs: a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point.
+// Inputs: a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, and, of fuse_quantized
+// only, a bias of one i32 a column.
 Result<Buffers> emit_qlinear_matmul(OpContext& ctx) {
   if (ctx.rank(0) < 2 || ctx.rank(3) < 2) return ctx.unsupported("vectors; use matrices");
   const size_t column = ctx.rank(3) - 1;
@@ -184,7 +185,11 @@ Result<Buffers> emit_qlinear_matmul(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Expr a_scale, parameter(ctx, 1, 0, 1));
   TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
   TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
-  Expr body = requantize(ir::load(sum, vars), a_scale * b_scale / y_scale, y_zero, ctx.dtype(7));
+  if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape.back()})
+    return ctx.invalid("the bias must have one value a column");
+  Expr total = ir::load(sum, vars);
+  if (ctx.has(8)) total = total + ir::load(ctx.in(8), {vars.back()});
+  Expr body = requantize(total, a_scale * b_scale / y_scale, y_zero, ctx.dtype(7));
   return Buffers{ctx.compute("requantize", std::move(axes), std::move(body))};
 }
 
@@ -273,7 +278,7 @@ std::span<const OpEntry> quantize_operators() {
       {"DynamicQuantizeLinear", "f:T", emit_dynamic_quantize_linear},
       {"MatMulInteger", "a:AAaa", with_dtypes<emit_matmul_integer>},
       {"QLinearConv", "a:AAAAAAAAa", with_dtypes<emit_qlinear_conv>},
-      {"QLinearMatMul", "a:AAAAAAAA", with_dtypes<emit_qlinear_matmul>},
+      {"QLinearMatMul", "a:AAAAAAAAa", with_dtypes<emit_qlinear_matmul>},
       {"QuantizeLinear", "n:TFa", emit_quantize_linear},
   };
   return kEntries;

@@ -131,27 +131,57 @@ class Fusion {
     return value == lowest ? only_for(node->inputs[0]) : nullptr;
   }
 
+  static int64_t integer(const Node& node, const char* name) {
+    const auto found = node.attributes.find(name);
+    return found == node.attributes.end() ? 0 : std::get<int64_t>(found->second);
+  }
+
+  // A B + C, where B may be transposed and C is one value a column.
+  bool is_plain_gemm(const Node& node) const {
+    if (node.op != "Gemm" || integer(node, "transA") != 0) return false;
+    for (const char* name : {"alpha", "beta"}) {
+      const auto found = node.attributes.find(name);
+      if (found != node.attributes.end() && std::get<double>(found->second) != 1) return false;
+    }
+    if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return true;
+    const auto& added = graph_.values[static_cast<size_t>(node.inputs[2])].shape;
+    return added.size() == 1 || (added.size() == 2 && added[0] == 1);
+  }
+
+  static Tensor transpose(const Tensor& t) {
+    const int64_t rows = t.shape[0], columns = t.shape[1];
+    Tensor result = Tensor::zeros(t.dtype, {columns, rows});
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) result.set(j * rows + i, t.at(i * columns + j));
+    return result;
+  }
+
   void fuse(Node& quantize) {
     const DType out = graph_.values[static_cast<size_t>(quantize.outputs[0])].dtype;
     const auto y = parameters(quantize, quantize.outputs[0], out, -1);
     if (!y) return;
     const Node* op = skip_relu(only_for(quantize.inputs[0]), *y);
-    if (op == nullptr || (op->op != "Conv" && op->op != "MatMul")) return;
+    if (op == nullptr || (op->op != "Conv" && op->op != "MatMul" && !is_plain_gemm(*op))) return;
     const bool conv = op->op == "Conv";
-    const auto rank = static_cast<int64_t>(graph_.values[static_cast<size_t>(op->inputs[1])].shape.size());
+    const bool transposed = op->op == "Gemm" && integer(*op, "transB") != 0;
+    const auto& shape = graph_.values[static_cast<size_t>(op->inputs[1])].shape;
+    const auto rank = static_cast<int64_t>(shape.size());
+    const int64_t axis = conv || transposed ? 0 : rank - 1;  // of the output's channels or columns
     const auto x = dequantized(op->inputs[0], -1);
-    const auto w = dequantized(op->inputs[1], conv ? 0 : rank - 1);
+    auto w = dequantized(op->inputs[1], axis);
     // One scale a column is for matrices only: a batch's would be another shape.
     if (!x || !w || (!conv && constant(w->scale)->num_elements() > 1 && rank != 2)) return;
     if (!conv && (rank < 2 || graph_.values[static_cast<size_t>(op->inputs[0])].shape.size() < 2)) return;
+    if (transposed && constant(w->data) == nullptr) return;
     ValueId bias = kNoValue;
-    if (conv && op->inputs.size() > 2 && op->inputs[2] != kNoValue) {
-      const int64_t channels = graph_.values[static_cast<size_t>(op->inputs[1])].shape[0];
+    if (op->inputs.size() > 2 && op->inputs[2] != kNoValue) {
+      const int64_t channels = shape[static_cast<size_t>(axis)];
       bias = integer_bias(op->inputs[2], *x, *w, channels);
       if (bias == kNoValue) return;
     }
-    Node fused{op->name,        conv ? "QLinearConv" : "QLinearMatMul", op->opset, op->attributes, {},
-               quantize.outputs};
+    if (transposed) w->data = add("weights", transpose(*constant(w->data)));
+    Node fused{op->name, conv ? "QLinearConv" : "QLinearMatMul", op->opset, {}, {}, quantize.outputs};
+    if (conv) fused.attributes = op->attributes;
     fused.inputs = {x->data, x->scale, zero_of(*x), w->data, w->scale, zero_of(*w), y->scale, zero_of(*y)};
     if (bias != kNoValue) fused.inputs.push_back(bias);
     quantize = std::move(fused);

@@ -18,8 +18,8 @@ void eliminate_dead_nodes(Graph& graph);
 // moves nothing, a Reshape to the same shape, ... The names of graph outputs stay.
 Status eliminate_identities(Graph& graph);
 
-// Convolutions and matrix products between DequantizeLinear and QuantizeLinear (the QDQ format) are computed
-// on the integers. Scales and zero points must be constant: one of each tensor, or one an output channel of
+// Conv, MatMul and Gemm between DequantizeLinear and QuantizeLinear (the QDQ format) are computed on the
+// integers. Scales and zero points must be constant: one of each tensor, or one an output channel of
 // the weights. The sum is rounded once, from an exact integer: results may differ from those of f32 sums by
 // one step of the quantization. A Relu in between goes where the output's zero point is the lowest integer.
 // Zero points of weights that are the same for all channels become one.
