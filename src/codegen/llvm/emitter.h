@@ -123,6 +123,7 @@ class Emitter {
   // --- index.cc
   Affine index(const ir::Expr& e);
   Affine opaque(const ir::Expr& e);
+  Affine extremum(const ir::Expr& e, ir::BinaryOp op, const Affine& a, const Affine& b);
   Affine atom_here(llvm::Value* v, ir::Interval range);
   Affine index_node(const ir::Expr& e);
   int depth_of(const ir::Expr& e) const;
@@ -156,7 +157,7 @@ class Emitter {
     bool never = false;
   };
   Condition eval_condition(const ir::Expr& e);
-  Val eval_select(const ir::Select& select);
+  Val eval_select(const ir::Select& outer);
   Val eval_branch(llvm::Value* condition, const ir::Expr& a, const ir::Expr& b);
   Val eval_call(ir::DType dtype, const ir::Call& call);
   bool try_fma(ir::DType dtype, const ir::Binary& op, Val& out);
@@ -193,6 +194,8 @@ class Emitter {
     bool granted = false;
   };
   Val load(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, ZeroRequest* zero = nullptr);
+  Val load_from(const ir::Buffer& buffer, const Address& at, ZeroRequest* zero);
+  void forget_loads(const ir::Buffer& buffer);
   llvm::Value* load_vector(const ir::Buffer& buffer, const Address& at, int64_t lanes, llvm::Value* guard,
                            llvm::Value* mask, llvm::Align align);
   bool loads_in_blocks(int64_t stride) const;
@@ -270,6 +273,16 @@ class Emitter {
     Evaluated& evaluated_;
     size_t values_, indices_;
   };
+  // What was loaded in the block under emission, by buffer, address, mask and guard.
+  struct Loaded {
+    Val value;
+    bool zeros = false;  // as asked for
+  };
+  struct LoadedInBlock {
+    llvm::BasicBlock* block = nullptr;
+    std::map<std::vector<int64_t>, Loaded> values;
+  };
+  LoadedInBlock loaded_;
   llvm::Value* mask_ = nullptr;   // <lanes_ x i1>, null = all lanes are active
   llvm::Value* guard_ = nullptr;  // uniform i1: loads may only read where it is true; null = true
   int64_t unroll_step_ = 0;       // of the enclosing auto_unroll_max_step

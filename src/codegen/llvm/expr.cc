@@ -7,6 +7,7 @@
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/math.h"
 #include "ir/analysis.h"
+#include "ir/structural.h"
 
 namespace tensorsmith::codegen {
 
@@ -35,6 +36,43 @@ constexpr int64_t kBranchCost = 32;
 bool is_zero(const Expr& e) {
   if (const auto* f = ir::as<ir::FloatImm>(e)) return f->value == 0 && !std::signbit(f->value);
   return ir::is_int_value(e, 0);
+}
+
+// a < c for a constant c, else null.
+const ir::Binary* upper_limit(const Expr& e) {
+  const auto* op = ir::as<ir::Binary>(e);
+  return op != nullptr && op->op == BinaryOp::kLt && ir::as_int(op->b) ? op : nullptr;
+}
+
+// Adds the conjuncts of a condition to others; of two upper limits of one value the lower remains.
+void add_conjuncts(const Expr& e, std::vector<Expr>& all) {
+  if (const auto* op = ir::as<ir::Binary>(e); op != nullptr && op->op == BinaryOp::kAnd) {
+    add_conjuncts(op->a, all);
+    add_conjuncts(op->b, all);
+    return;
+  }
+  if (const ir::Binary* limit = upper_limit(e)) {
+    for (Expr& other : all) {
+      const ir::Binary* known = upper_limit(other);
+      if (known == nullptr || !ir::structural_equal(known->a, limit->a)) continue;
+      if (*ir::as_int(limit->b) < *ir::as_int(known->b)) other = e;
+      return;
+    }
+  }
+  all.push_back(e);
+}
+
+// Zeros around zeros, as when a padded tensor is padded again, in one: c ? (d ? x : 0) : 0 => c && d ? x : 0.
+ir::Select nested_zeros(const ir::Select& select) {
+  const auto* inner = ir::as<ir::Select>(select.a);
+  if (inner == nullptr || !is_zero(select.b) || !is_zero(inner->b) || !ir::loads_of(inner->condition).empty())
+    return select;
+  std::vector<Expr> all;
+  add_conjuncts(select.condition, all);
+  add_conjuncts(inner->condition, all);
+  Expr both = all.front();
+  for (size_t i = 1; i < all.size(); ++i) both = both && all[i];
+  return nested_zeros({both, inner->a, inner->b});
 }
 
 }  // namespace
@@ -313,7 +351,8 @@ Emitter::Condition Emitter::eval_condition(const Expr& e) {
 
 // Only the chosen side may read memory. A condition that differs between lanes becomes a mask of the side's
 // loads; a uniform one becomes a branch if a side is expensive, else the loads' addresses are made safe.
-Val Emitter::eval_select(const ir::Select& select) {
+Val Emitter::eval_select(const ir::Select& outer) {
+  const ir::Select select = nested_zeros(outer);
   const Condition c = eval_condition(select.condition);
   if (c.never) return eval(select.b);
   if (c.uniform == nullptr && c.lanes == nullptr) return eval(select.a);

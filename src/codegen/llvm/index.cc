@@ -174,7 +174,7 @@ Affine Emitter::index_node(const Expr& e) {
                              const bool is_min = op.op == BinaryOp::kMin;
                              if (near(difference) && difference.max <= 0) return is_min ? a : b;
                              if (near(difference) && difference.min >= 0) return is_min ? b : a;
-                             return opaque(e);
+                             return extremum(e, op.op, a, b);
                            }
                            default:
                              return opaque(e);
@@ -230,6 +230,22 @@ Affine Emitter::opaque(const Expr& e) {
     return a;
   }
   return affine_of(new_atom(v, depth, range));
+}
+
+// The lesser or the greater of two values, one atom wherever it occurs.
+Affine Emitter::extremum(const Expr& e, BinaryOp op, const Affine& a, const Affine& b) {
+  const int depth = std::max(depth_of(a), depth_of(b));
+  if (depth == kHere) return opaque(e);
+  std::vector<int64_t> key = key_of(op == BinaryOp::kMin ? -4 : -5, a, depth);
+  key.push_back(a.constant);
+  const std::vector<int64_t> other = key_of(-6, b, depth);
+  key.insert(key.end(), other.begin(), other.end());
+  key.push_back(b.constant);
+  auto& known = f_.scopes[static_cast<size_t>(depth)].atoms;
+  if (const auto it = known.find(key); it != known.end()) return affine_of(it->second);
+  const Affine made = opaque(e);
+  if (!made.is_constant() && made.terms.front().first->depth == depth) known[key] = made.terms.front().first;
+  return made;
 }
 
 std::vector<int64_t> Emitter::key_of(int64_t tag, const Affine& a, int max_depth) {

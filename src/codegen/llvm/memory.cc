@@ -130,11 +130,48 @@ Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* 
   return b_.CreateGEP(memory_type(buffer->dtype), start, b_.getInt64(static_cast<uint64_t>(offset)));
 }
 
+// Unrolled code reads the same elements again and again, as the register tile of a product does.
 Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
   const Address at = address_of(buffer, indices);
+  if (at.info->in_registers || at.element.vector != nullptr) return load_from(buffer, at, zero);
+  if (loaded_.block != b_.GetInsertBlock()) loaded_ = {b_.GetInsertBlock(), {}};
+  std::vector<int64_t> key{reinterpret_cast<intptr_t>(buffer.get()),
+                           at.info->instance,
+                           lanes_,
+                           reinterpret_cast<intptr_t>(mask_),
+                           reinterpret_cast<intptr_t>(guard_),
+                           zero == nullptr ? 0
+                           : zero->lanes   ? 1
+                                           : 2,
+                           at.element.constant,
+                           at.element.lane};
+  for (const auto& [atom, coefficient] : at.element.terms) {
+    key.push_back(atom->id);
+    key.push_back(coefficient);
+  }
+  const auto [it, is_new] = loaded_.values.try_emplace(std::move(key));
+  Loaded& known = it->second;
+  if (is_new) {
+    known.value = load_from(buffer, at, zero);
+    known.zeros = zero != nullptr && zero->granted;
+  }
+  if (zero != nullptr) zero->granted = known.zeros;
+  return known.value;
+}
+
+// What was loaded of the buffer may be another value from here on.
+void Emitter::forget_loads(const Buffer& buffer) {
+  const auto begin = loaded_.values.lower_bound({reinterpret_cast<intptr_t>(buffer.get())});
+  const auto end = loaded_.values.lower_bound({reinterpret_cast<intptr_t>(buffer.get()) + 1});
+  loaded_.values.erase(begin, end);
+}
+
+Val Emitter::load_from(const Buffer& buffer, const Address& at, ZeroRequest* zero) {
   // In range for all lanes: neither mask nor guard is needed for safety. A mask may still be the cheapest way
   // to zeros.
-  const bool zeros = zero != nullptr && zero->lanes && traits_.masked_memory && guard_ == nullptr;
+  const bool contiguous = at.element.vector == nullptr && at.element.lane == 1;
+  const bool zeros =
+      zero != nullptr && zero->lanes && traits_.masked_memory && (guard_ == nullptr || contiguous);
   Value* mask = at.in_range && !(zeros && !at.element.uniform()) ? nullptr : mask_;
   Value* guard = at.in_range ? nullptr : guard_;
   if (at.element.uniform()) {
@@ -150,11 +187,13 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRe
         annotate(b_.CreateAlignedLoad(memory_type(buffer->dtype), pointer, alignment_of(at)), *at.info, true);
     return {from_memory(buffer->dtype, v), true};
   }
+  const bool both = zeros && mask != nullptr && guard_ != nullptr;
+  if (both) mask = b_.CreateAnd(mask, broadcast({guard_, true}));
   if (zero != nullptr)
-    zero->granted = (guard != nullptr || guard_ == nullptr) && (mask != nullptr || !zero->lanes);
+    zero->granted = (both || guard != nullptr || guard_ == nullptr) && (mask != nullptr || !zero->lanes);
   Value* v = nullptr;
   const int64_t stride = at.element.lane;
-  if (at.element.vector == nullptr && stride == 1) {
+  if (contiguous) {
     v = load_vector(buffer, at, lanes_, guard, mask, alignment_of(at));
   } else if (at.element.vector == nullptr && (mask == nullptr || loads_in_blocks(stride))) {
     v = load_strided(buffer, at, guard, mask);
@@ -295,6 +334,7 @@ Value* Emitter::load_gather(const Buffer& buffer, const Address& at, Value* mask
 
 void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val value) {
   const Address at = address_of(buffer, indices);
+  forget_loads(buffer);
   const bool contiguous = at.element.uniform() || (at.element.lane == 1 && at.element.vector == nullptr);
   emitted_steps_ += contiguous ? 1 : lanes_;
   if (at.element.uniform() && value.uniform && mask_ == nullptr) {

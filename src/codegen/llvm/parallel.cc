@@ -70,6 +70,7 @@ void Emitter::emit_parallel(const ir::For& loop, int64_t extent) {
       llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                              options_.symbol + ".parallel." + std::to_string(parallel_bodies_++), module_);
   // The call, in the kernel.
+  loaded_ = {};
   Value* run = load_field(f_.context, 0, pointer, 0);
   Value* pool = load_field(f_.context, 8, pointer, 0);
   b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), {pointer, i64, pointer, pointer}, false), run,

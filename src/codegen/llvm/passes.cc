@@ -47,6 +47,8 @@ void initialize_targets() {
     // unrolled: a quarter of all code generation. They differ by constants, which instructions take as they
     // are, so the kernels are as fast without it.
     set_option("disable-lsr", "true");
+    // Looks for chains of integers that mask registers could hold; those of kernels are indices and data.
+    set_option("disable-x86-domain-reassignment", "true");
     // Loads are found equal across this many stores between them; what is read again is read soon.
     set_option("memssa-check-limit", "10");
     LLVMInitializeX86TargetInfo();

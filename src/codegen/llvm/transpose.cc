@@ -94,6 +94,7 @@ bool Emitter::emit_transposed(const For& loop, int64_t extent) {
       for (Value*& v : vectors) v = b_.CreateShuffleVector(v, filler);
     vectors.resize(count, llvm::PoisonValue::get(vectors.front()->getType()));
     transpose(b_, vectors);
+    forget_loads(store->buffer);
     first.element.lane = 0;
     const auto row_lanes = static_cast<size_t>(extent);
     for (int64_t row = 0; row < *lanes; ++row) {
