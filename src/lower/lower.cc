@@ -135,6 +135,7 @@ class ProgramBuilder {
           p.shrunk = true;
           const auto& extents = bounds_.stages[s].root_extent;
           shape.assign(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(shape.size()));
+          make_room_for_tails(s, shape);
         }
         std::vector<int64_t> strides;
         if (stage.storage_align) {
@@ -149,6 +150,19 @@ class ProgramBuilder {
             ir::make_buffer(logical->name, logical->dtype, std::move(shape), scope, std::move(strides));
       }
       storage_[logical.get()] = std::move(p);
+    }
+  }
+
+  // Whole tiles where the last one may run beyond the region.
+  void make_room_for_tails(size_t s, std::vector<int64_t>& shape) const {
+    const sched::Stage& stage = schedule_.stages[s];
+    const sched::StageBounds& b = bounds_.stages[s];
+    for (const sched::Relation& relation : stage.relations) {
+      const auto* split = std::get_if<sched::SplitRelation>(&relation);
+      if (split == nullptr || !sched::may_overrun(stage, *split, b.extents, b.root_may_leave)) continue;
+      int64_t room = 1;
+      for (const int child : split->children) room *= b.extents[static_cast<size_t>(child)];
+      shape[static_cast<size_t>(split->parent)] = room;
     }
   }
 

@@ -33,7 +33,9 @@ struct LoweredProgram {
 // Tails: kPeel cuts the last level of a split that can be cut: full tiles without guards, then the tail with
 // the loops inside cut to what remains; loops outside may vary in length. Where the loop is fused, parallel
 // or split again, a branch inside it chooses. A nest is doubled three times at most, further tails are
-// guarded; a vectorized loop is never cut in two, but may get shorter.
+// guarded; a vectorized loop is never cut in two, but may get shorter. kShift needs none of
+// this: its last tile is as long as the others. Nor does kOverrun, where all that is read beyond the region
+// is there.
 //
 // Guards stand at the outermost loop that decides them. An attached stage computes its region to the end
 // where everything it reads for that is there (padding of packed constants, reads under selects, attached

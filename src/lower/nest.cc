@@ -106,7 +106,9 @@ Index NestBuilder::value_of(size_t s, int iterator) {
   if (const auto* split = std::get_if<SplitRelation>(&relation)) {
     Index sum;
     for (int child : split->children) sum = sum * extents[at(child)] + value_of(s, child);
-    return sum;
+    if (!shifts(s, *split)) return sum;
+    const Index start = value_of(s, split->children[0]) * inner_product(s, *split, 0);
+    return sum - start + arena_.minimum(start, extents[at(iterator)] - inner_product(s, *split, 0));
   }
   const auto& fuse = std::get<FuseRelation>(relation);
   if (extents[at(iterator)] == 1) return 0;
@@ -256,7 +258,7 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
       break;
     }
     extent = std::min(extent, no_tail ? r.high : r.high + 1);
-    const bool peel = split.tail == sched::TailPolicy::kPeel;
+    const bool peel = split.tail != sched::TailPolicy::kPredicate;
     if (no_tail && full.is_constant()) {
       drop(state);
       break;

@@ -8,6 +8,7 @@
 
 #include "lower/index.h"
 #include "lower/rewriter.h"
+#include "sched/relations.h"
 #include "sched/schedule.h"
 
 namespace tensorsmith::lower {
@@ -105,6 +106,17 @@ class NestBuilder {
   int64_t inner_product(size_t s, const sched::SplitRelation& split, size_t child) const;
 
   Index value_of(size_t s, int iterator);
+  bool shifts(size_t s, const sched::SplitRelation& split) const {
+    return sched::shifts_last_tile(schedule_.stages[s], split, bounds_.stages[s].extents,
+                                   bounds_.stages[s].root_may_leave);
+  }
+  // The axis is one of those that overreach, until a read was not known to be there.
+  bool overruns(size_t s, const sched::SplitRelation& split) const {
+    const auto axis = static_cast<size_t>(split.parent);
+    return axis < overreach_[s].axes.size() && overreach_[s].axes[axis] != 0 &&
+           sched::may_overrun(schedule_.stages[s], split, bounds_.stages[s].extents,
+                              bounds_.stages[s].root_may_leave);
+  }
   Index leaf_value(size_t s, int iterator) const {
     return arena_.resolve(leaf_values_[s][static_cast<size_t>(iterator)]);
   }

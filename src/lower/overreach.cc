@@ -50,6 +50,12 @@ std::vector<char> NestBuilder::overreach_candidates(size_t s) const {
     // Where the number of values is known, loops are cut; only vectors are better run in full.
     axes[a] = !min.is_constant() || round_to_lanes(s, a, needed) != needed ? 1 : 0;
   }
+  for (const sched::Relation& relation : stage.relations) {
+    const auto* split = std::get_if<sched::SplitRelation>(&relation);
+    if (split != nullptr &&
+        sched::may_overrun(stage, *split, bounds_.stages[s].extents, bounds_.stages[s].root_may_leave))
+      axes[at(split->parent)] = 1;
+  }
   return axes;
 }
 

@@ -81,7 +81,8 @@ NestBuilder::State NestBuilder::initial_state(size_t s, int peels) {
       const int64_t limit = state.limits[at(split->parent)];
       const int64_t inner = inner_product(s, *split, 0);
       int64_t& outer_limit = state.limits[at(split->children[0])];
-      if (inner * b.extents[at(split->children[0])] <= limit) continue;
+      if (inner * b.extents[at(split->children[0])] <= limit || shifts(s, *split) || overruns(s, *split))
+        continue;
       outer_limit = std::min(outer_limit, (limit + inner - 1) / inner);
       if (limit % inner != 0)
         state.constraints.push_back({static_cast<int>(r), 0, limit, split->parent, limit});
@@ -138,12 +139,12 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
       c.rest = rest;
       continue;
     }
-    if (split.tail == sched::TailPolicy::kPeel && defer(s, c)) {
+    if (split.tail != sched::TailPolicy::kPredicate && defer(s, c)) {
       c.rest = c.rest - v * inner;
       ++c.child;
       continue;
     }
-    if (split.tail != sched::TailPolicy::kPeel || state.peels >= kMaxPeels || !rest.is_constant()) {
+    if (split.tail == sched::TailPolicy::kPredicate || state.peels >= kMaxPeels || !rest.is_constant()) {
       to_guard(state, k);
       continue;
     }

@@ -102,7 +102,7 @@ class Decoder {
   void operator()(int& v) { v = static_cast<int>(in_range(INT32_MIN, INT32_MAX)); }
   void operator()(int64_t& v) { v = number(); }
   void operator()(bool& v) { v = in_range(0, 1) != 0; }
-  void operator()(TailPolicy& v) { v = static_cast<TailPolicy>(in_range(0, 1)); }
+  void operator()(TailPolicy& v) { v = static_cast<TailPolicy>(in_range(0, 3)); }
   void operator()(Annotation& v) {
     v = static_cast<Annotation>(in_range(0, static_cast<int64_t>(Annotation::kThreadZ)));
   }

@@ -212,7 +212,10 @@ void RegionInference::pass_up(size_t r) {
           break;
         }
         stride *= inner;
-        sum = arena_.add(sum, arena_.scale(axes_[static_cast<size_t>(split->children[k])], stride));
+        SymRange tiles = arena_.scale(axes_[static_cast<size_t>(split->children[k])], stride);
+        if (k == 0 && shifts_last_tile(stage, *split, extents, regions_[r].root_may_leave))
+          tiles = arena_.minimum(tiles, SymArena::point(SymArena::constant(extents[parent] - stride)));
+        sum = arena_.add(sum, tiles);
       }
       axes_[parent] = sum.width >= extents[parent] ? SymArena::full(extents[parent]) : sum;
     } else {

@@ -28,7 +28,8 @@ int64_t prime_factor(int64_t n, Rng& rng) {
 void change_split(Split& split, Rng& rng) {
   const uint64_t kind = rng.below(8);
   if (kind == 0) {
-    split.tail = split.tail == TailPolicy::kPeel ? TailPolicy::kPredicate : TailPolicy::kPeel;
+    const auto others = static_cast<uint64_t>(split.tail) + 1 + rng.below(3);
+    split.tail = static_cast<TailPolicy>(others % 4);
     return;
   }
   int64_t& length = split.lengths[rng.below(split.lengths.size())];

@@ -19,6 +19,14 @@ int64_t saturating_product(int64_t a, int64_t b) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return b <= 1 ? a : (a + b - 1) / b; }
 
+// What one step of the outermost loop of a split takes.
+int64_t tile_length(const SplitRelation& split, const std::vector<int64_t>& extents) {
+  int64_t tile = 1;
+  for (size_t k = 1; k < split.children.size(); ++k)
+    tile = saturating_product(tile, extents[index(split.children[k])]);
+  return tile;
+}
+
 // By iterator: some loop made of it is bound to a GPU axis. Empty if none is.
 std::vector<char> thread_bound(const Stage& stage) {
   std::vector<char> bound;
@@ -103,6 +111,26 @@ void pass_up_values(const Stage& stage, const std::vector<int64_t>& extents, std
       }
     }
   }
+}
+
+bool shifts_last_tile(const Stage& stage, const SplitRelation& split, const std::vector<int64_t>& extents,
+                      const std::vector<uint8_t>& may_leave) {
+  if (split.tail != TailPolicy::kShift || stage.op->has_reduction()) return false;
+  if (index(split.parent) >= stage.num_roots() || may_leave[index(split.parent)] != 0) return false;
+  const int outer = split.children.front();
+  if (stage.leaf_position(outer) < 0) return false;
+  const Annotation annotation = stage.iterators[index(outer)].annotation;
+  if (annotation != Annotation::kNone && annotation != Annotation::kUnroll) return false;
+  const int64_t tile = tile_length(split, extents), extent = extents[index(split.parent)];
+  return extent > tile && extent % tile != 0;
+}
+
+bool may_overrun(const Stage& stage, const SplitRelation& split, const std::vector<int64_t>& extents,
+                 const std::vector<uint8_t>& may_leave) {
+  if (split.tail != TailPolicy::kOverrun || stage.attach != AttachKind::kAt || stage.op->has_reduction())
+    return false;
+  if (index(split.parent) >= stage.op->spatial.size() || may_leave[index(split.parent)] != 0) return false;
+  return extents[index(split.parent)] % tile_length(split, extents) != 0;
 }
 
 std::vector<int> overshooting(const Stage& stage, const std::vector<int64_t>& extents) {

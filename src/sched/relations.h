@@ -17,6 +17,21 @@ std::vector<int64_t> full_extents(const Stage& stage);
 // Iterators that depend on an undefined value stay undefined.
 void pass_up_values(const Stage& stage, const std::vector<int64_t>& extents, std::vector<ir::Expr>& values);
 
+// Whether the last tile of the split is shifted over its neighbour, start = min(outer * T, N - T) for tiles
+// of T = product of the inner extents: tails of TailPolicy::kShift where N >= T does not divide. Computing a
+// value twice must give the same value: not for reductions, which add to what is there; and the outer loop is
+// no parallel one, lest two threads write one place (the same value, but a race all the same). may_leave: by
+// root axis, whether the stage's region may leave the tensor (Bounds); what is cut there is no tile of the
+// split.
+bool shifts_last_tile(const Stage& stage, const SplitRelation& split, const std::vector<int64_t>& extents,
+                      const std::vector<uint8_t>& may_leave);
+
+// Whether the last tile of the split may run beyond the extent: tails of TailPolicy::kOverrun on a spatial
+// axis whose region never leaves the tensor, of an attached stage that does not reduce. Its storage must have
+// room for whole tiles, and what it reads must be there: lowering sees to both.
+bool may_overrun(const Stage& stage, const SplitRelation& split, const std::vector<int64_t>& extents,
+                 const std::vector<uint8_t>& may_leave);
+
 // The parents of splits whose children enumerate more than the parent's extent: their values need a guard.
 std::vector<int> overshooting(const Stage& stage, const std::vector<int64_t>& extents);
 

@@ -44,6 +44,11 @@ ir::ThreadAxis thread_axis(Annotation annotation);  // kNone unless loop_kind() 
 enum class TailPolicy : uint8_t {
   kPredicate,  // full loops, each statement guarded by the original extent
   kPeel,       // lowering makes a guard-free main loop and a separate tail (outermost split loop is cut)
+  kShift,      // the last tile starts earlier and ends with the extent: what it shares with the one before is
+               // computed twice. Where that is not the same (relations.h, shifts_last_tile): as kPeel
+  kOverrun,    // the last tile is as long as the others; what it computes beyond the extent is never read.
+               // For attached stages, which have storage of their own (relations.h, may_overrun), where all
+               // that is read for it is there; else as kPeel
 };
 
 struct Iterator {

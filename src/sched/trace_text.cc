@@ -79,7 +79,19 @@ auto fields_of(S& s) {
 std::string text_of(int64_t value) { return std::to_string(value); }
 std::string text_of(int value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(TailPolicy tail) { return tail == TailPolicy::kPeel ? "peel" : "predicate"; }
+std::string text_of(TailPolicy tail) {
+  switch (tail) {
+    case TailPolicy::kPredicate:
+      return "predicate";
+    case TailPolicy::kPeel:
+      return "peel";
+    case TailPolicy::kShift:
+      return "shift";
+    case TailPolicy::kOverrun:
+      return "overrun";
+  }
+  throw_internal_error(__FILE__, __LINE__, "unknown tail policy");
+}
 std::string text_of(ir::MemoryScope scope) { return std::string(ir::to_string(scope)); }
 std::string text_of(Annotation annotation) { return std::string(to_string(annotation)); }
 std::string text_of(const LayoutDim& digit) {
@@ -158,7 +170,9 @@ class LineParser {
     return read_word(field, {true, false}, " is neither true nor false");
   }
   Status read(const Field<TailPolicy>& field) {
-    return read_word(field, {TailPolicy::kPredicate, TailPolicy::kPeel}, " is neither predicate nor peel");
+    return read_word(field,
+                     {TailPolicy::kPredicate, TailPolicy::kPeel, TailPolicy::kShift, TailPolicy::kOverrun},
+                     " is none of predicate, peel, shift, overrun");
   }
   Status read(const Field<ir::MemoryScope>& field) {
     return read_word(field, {ir::MemoryScope::kGlobal, ir::MemoryScope::kShared, ir::MemoryScope::kLocal},

@@ -118,7 +118,8 @@ TEST(CodegenProperty, DepthwiseOfElevenColumnsWithAttachedPadding) {
       ASSERT_EQ(c.expected.front().shape.back(), 11);
       const int pad = 2, conv = 3;
       for (const int attach : {1, 2}) {  // channels, rows
-        for (const auto tail : {sched::TailPolicy::kPredicate, sched::TailPolicy::kPeel}) {
+        for (const auto tail : {sched::TailPolicy::kPredicate, sched::TailPolicy::kPeel,
+                                sched::TailPolicy::kShift, sched::TailPolicy::kOverrun}) {
           sched::ScheduleBuilder builder(c.workload);
           const std::vector<sched::Step> steps = {
               // n, c, rows of 4, ry, rx, 4 rows, 11 columns

@@ -73,6 +73,17 @@ TEST(LowerGolden, PeeledTails) {
                  {Split{2, 1, {8}, true, kPredicate}, Reorder{2, {1, 2, 0, 3}}});
 }
 
+// The last tile starts earlier, and what is attached to it follows; a reduction would add twice.
+TEST(LowerGolden, ShiftedTails) {
+  constexpr TailPolicy kShift = TailPolicy::kShift;
+  expect_program(
+      "shifted_tail", test::small::matmul(10, 21, 8),
+      {CacheWrite{2, ir::MemoryScope::kLocal}, Split{3, 0, {4}, true, kShift}, Split{3, 2, {8}, true, kShift},
+       Reorder{3, {0, 2, 1, 3}}, Annotate{3, 3, Annotation::kVectorize}, ComputeAt{2, 3, 1}});
+  expect_program("shifted_tail_of_reduction", test::small::matmul(10, 21, 8),
+                 {Split{2, 0, {4}, true, kShift}});
+}
+
 // Stages X, W, bias, pad, conv, out (with the bias inlined).
 TEST(LowerGolden, Convolution) {
   const ir::Workload w = test::small::conv2d(8, 14, 16, 3, 1, 1);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "ir/scalar.h"
+#include "sched/relations.h"
 #include "support/random_trace.h"
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
@@ -67,15 +68,24 @@ class Evaluator {
 };
 
 // The values of a stage's root axes (relative to its region), recomputed from the leaves independently of the
-// library: row-major digits. False if a split enumerates beyond its parent.
-bool root_values(const Stage& stage, const std::vector<int64_t>& extents, std::vector<int64_t> values,
+// library: row-major digits, a shifted last tile from where it ends. False if a split enumerates beyond its
+// parent.
+bool root_values(const Stage& stage, const StageBounds& bounds, std::vector<int64_t> values,
                  std::vector<int64_t>* out) {
+  const std::vector<int64_t>& extents = bounds.extents;
   for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
     if (const auto* split = std::get_if<SplitRelation>(&*it)) {
       int64_t v = 0;
       for (int child : split->children)
         v = v * extents[static_cast<size_t>(child)] + values[static_cast<size_t>(child)];
-      if (v >= extents[static_cast<size_t>(split->parent)]) return false;
+      const int64_t extent = extents[static_cast<size_t>(split->parent)];
+      if (shifts_last_tile(stage, *split, extents, bounds.root_may_leave)) {
+        int64_t tile = 1;
+        for (size_t k = 1; k < split->children.size(); ++k)
+          tile *= extents[static_cast<size_t>(split->children[k])];
+        if (v / tile == (extent - 1) / tile) v = extent - tile + v % tile;
+      }
+      if (v >= extent) return false;
       values[static_cast<size_t>(split->parent)] = v;
     } else {
       const auto& fuse = std::get<FuseRelation>(*it);
@@ -120,7 +130,7 @@ bool check_iteration(const Schedule& schedule, const Bounds& bounds, size_t read
   const Stage& stage = schedule.stages[reader];
   own.resize(stage.iterators.size());
   std::vector<int64_t> roots;
-  if (!root_values(stage, bounds.stages[reader].extents, own, &roots)) return false;
+  if (!root_values(stage, bounds.stages[reader], own, &roots)) return false;
   for (size_t a = 0; a < roots.size(); ++a) {
     const ir::Axis& axis =
         a < stage.op->spatial.size() ? stage.op->spatial[a] : stage.op->reduce[a - stage.op->spatial.size()];

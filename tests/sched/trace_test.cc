@@ -16,6 +16,8 @@ TEST(Trace, EveryStepRoundTrips) {
   trace.steps = {
       Split{1, 2, {4, 8}, false, TailPolicy::kPeel},
       Split{0, 0, {}, true, TailPolicy::kPredicate},
+      Split{0, 0, {16}, true, TailPolicy::kShift},
+      Split{0, 0, {16}, true, TailPolicy::kOverrun},
       FollowSplit{3, 1, 0, 2},
       FollowFusedSplit{3, 1, {0, 1}, 1, false},
       Fuse{2, {1, 2, 3}},
@@ -72,7 +74,7 @@ TEST(Trace, BadTextIsRefusedWithItsLine) {
       {"fuse stage=1 iters=[99999999999]", "line 1: 'iters' holds something that is no integer"},
       {"split stage=1 iter=0 lengths=[4] inner=yes", "line 1: 'inner' is neither true nor false"},
       {"split stage=1 iter=0 lengths=[4] inner=true tail=drop",
-       "line 1: 'tail' is neither predicate nor peel"},
+       "line 1: 'tail' is none of predicate, peel, shift, overrun"},
       {"annotate stage=1 iter=0 as=fast", "line 1: unknown annotation 'fast'"},
       {"cache_write stage=1 scope=warp", "line 1: 'scope' is none of global, shared, local"},
       {"pack_layout stage=1 layout=[0/1]", "line 1: 'layout' is no list like [0/1%3,1/16%4]"},

@@ -11,6 +11,12 @@ namespace {
 
 int pick(Rng& rng, size_t n) { return n == 0 ? 0 : static_cast<int>(rng.below(n)); }
 
+TailPolicy random_cut(Rng& rng) {
+  constexpr TailPolicy kCuts[] = {TailPolicy::kPeel, TailPolicy::kPeel, TailPolicy::kShift,
+                                  TailPolicy::kOverrun};
+  return kCuts[rng.below(std::size(kCuts))];
+}
+
 int64_t random_length(Rng& rng, const RandomTraceOptions& options, int64_t extent) {
   if (options.odd_factors && rng.bernoulli(0.5)) return rng.uniform_int(1, std::max<int64_t>(2, extent + 2));
   std::vector<int64_t> divisors;
@@ -106,7 +112,7 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
       for (int i = 0; i < n; ++i)
         step.lengths.push_back(random_length(rng, options, std::max<int64_t>(extent, 1)));
       step.inner_to_outer = rng.bernoulli(0.8);
-      step.tail = rng.bernoulli(0.4) ? TailPolicy::kPeel : TailPolicy::kPredicate;
+      step.tail = rng.bernoulli(0.5) ? random_cut(rng) : TailPolicy::kPredicate;
       return step;
     }
     case 4:
@@ -216,7 +222,7 @@ void tile(ScheduleBuilder& builder, Rng& rng, const RandomTraceOptions& options)
   const int rank = static_cast<int>(stage(target).op->spatial.size());
   const int reduce = static_cast<int>(stage(target).op->reduce.size());
   std::vector<int> sources;
-  const TailPolicy tail = rng.bernoulli(0.5) ? TailPolicy::kPeel : TailPolicy::kPredicate;
+  const TailPolicy tail = rng.bernoulli(0.6) ? random_cut(rng) : TailPolicy::kPredicate;
   for (int a = 0; a < rank; ++a) {
     const int64_t extent = stage(target).op->spatial[static_cast<size_t>(a)].extent;
     Split split{target, 4 * a, {}, true, tail};
