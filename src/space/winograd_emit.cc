@@ -21,9 +21,10 @@ struct VectorLoop {
   LoopId vector = 0;
 };
 
-VectorLoop split_vectors(TraceMaker& maker, int stage, LoopId loop, int64_t extent, int64_t lanes) {
+VectorLoop split_vectors(TraceMaker& maker, int stage, LoopId loop, int64_t extent, int64_t lanes,
+                         TailPolicy tail = TailPolicy::kPeel) {
   if (extent <= lanes) return {{}, loop};
-  const auto made = maker.split(stage, loop, {lanes}, TailPolicy::kPeel);
+  const auto made = maker.split(stage, loop, {lanes}, tail);
   return {{made[0]}, made[1]};
 }
 
@@ -94,7 +95,8 @@ void WinogradPlan::emit_inverse_transform(TraceMaker& maker, int anchor, LoopId 
     // of whole tiles, m outputs of a row each.
     const auto all = maker.leaves(anchor);
     const int64_t tiles = std::max<int64_t>(std::min(kTransposed, context_.machine.lanes(4)) / stages_.m, 1);
-    VectorLoop w = split_vectors(maker, anchor, all[3], width_, tiles * stages_.m);
+    const VectorLoop w =
+        split_vectors(maker, anchor, all[3], width_, tiles * stages_.m, TailPolicy::kOverrun);
     std::vector<LoopId> order{all[0], all[2]};
     append(order, w.outer);
     append(order, {w.vector, all[1]});
@@ -117,7 +119,8 @@ void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, int local) c
     const int copy = stages_.product;
     const auto all = maker.leaves(copy);  // i, j, n, th, tw, oc
     const auto h = maker.split(copy, all[3], {c.tile_h}, TailPolicy::kPeel);
-    const auto w = maker.split(copy, all[4], {c.tile_w}, TailPolicy::kPeel);
+    const auto w =
+        maker.split(copy, all[4], {c.tile_w}, shifts_tiles(c) ? TailPolicy::kShift : TailPolicy::kPeel);
     const auto channels = maker.split(copy, all[5], {c.tile_c}, TailPolicy::kPeel);
     const VectorLoop vectors = split_vectors(maker, copy, channels[1], c.tile_c, c.lanes);
     // All tiles use a panel of the weights before the next is read.
@@ -178,7 +181,7 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
   const int data = stages_.data;
   const auto all = maker.leaves(data);  // n, y, x, ic
   const int64_t row = context_.stage(data).extents[2];
-  const VectorLoop x = split_vectors(maker, data, all[2], row, context_.machine.lanes(4));
+  const VectorLoop x = split_vectors(maker, data, all[2], row, context_.machine.lanes(4), TailPolicy::kShift);
   std::vector<LoopId> order{all[0], all[1]};
   LoopId within = all[3];
   if (c.data != DataLocation::kBlock) {

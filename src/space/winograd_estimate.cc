@@ -52,7 +52,8 @@ double WinogradPlan::product_cycles(const Choice& c) const {
     return (cycles + 0.5 / static_cast<double>(c.unroll)) * static_cast<double>(in_channels_) +
            2 * accumulators + 20;
   };
-  const int64_t wide = tiles_w_ / c.tile_w, rest_w = tiles_w_ % c.tile_w;
+  const bool shifted = shifts_tiles(c);
+  const int64_t wide = tiles_w_ / c.tile_w + (shifted ? 1 : 0), rest_w = shifted ? 0 : tiles_w_ % c.tile_w;
   const int64_t panels = out_channels_ / c.tile_c, rest_c = out_channels_ % c.tile_c;
   double row = 0;  // of a row of register tiles
   for (const auto& [channels, count] :

@@ -7,6 +7,11 @@ namespace tensorsmith::space {
 namespace {
 
 constexpr int64_t kUnrollLimits[] = {1, 2, 4, 8};
+// Products of vectors that are written one after the other, in all copies of the code: what more of them
+// save, a jump in as many cycles as there are products, is not worth their code.
+constexpr int64_t kUnrolledProducts = 96;
+// Of a row of tiles at most 1 / kLargestShare is computed twice rather than written as code of its own.
+constexpr int64_t kLargestShare = 10;
 
 int64_t largest_divisor(int64_t n, int64_t limit) {
   for (int64_t d = std::min(n, limit); d > 1; --d)
@@ -63,7 +68,11 @@ WinogradPlan::Choice WinogradPlan::decode(Decisions d) const {
   c.tile_c = lengths(d, c_slot_)[0];
   if (c.tile_c > lanes) c.tile_c -= c.tile_c % lanes;
   c.lanes = std::min(c.tile_c, lanes);
-  c.unroll = largest_divisor(in_channels_, kUnrollLimits[static_cast<size_t>(category(d, unroll_slot_))]);
+  const int64_t accumulators = c.tile_h * c.tile_w * ((c.tile_c + lanes - 1) / lanes);
+  const int64_t unroll =
+      std::min(kUnrollLimits[static_cast<size_t>(category(d, unroll_slot_))],
+               std::max<int64_t>(kUnrolledProducts / std::max<int64_t>(accumulators * code_copies(c), 1), 1));
+  c.unroll = largest_divisor(in_channels_, unroll);
   c.parallel = context_.threads > 1 && category(d, parallel_slot_) == 1;
   return c;
 }
@@ -78,8 +87,13 @@ int64_t WinogradPlan::channel_lanes(int64_t channels) const {
   return std::min(channels, context_.machine.lanes(4));
 }
 
+bool WinogradPlan::shifts_tiles(const Choice& c) const {
+  const int64_t twice = (c.tile_w - tiles_w_ % c.tile_w) % c.tile_w;
+  return twice > 0 && twice * kLargestShare <= tiles_w_;
+}
+
 int64_t WinogradPlan::code_copies(const Choice& c) const {
-  return (tiles_w_ % c.tile_w == 0 ? 1 : 2) * (out_channels_ % c.tile_c == 0 ? 1 : 2);
+  return (tiles_w_ % c.tile_w == 0 || shifts_tiles(c) ? 1 : 2) * (out_channels_ % c.tile_c == 0 ? 1 : 2);
 }
 
 Status WinogradPlan::check(Decisions d) const {
@@ -94,7 +108,6 @@ Status WinogradPlan::check(Decisions d) const {
   if (c.tile_c < lanes && c.tile_c < out_channels_) return refuse("its vectors are not full");
   const int64_t padded_c = (out_channels_ + c.tile_c - 1) / c.tile_c * c.tile_c;
   if (padded_c > 2 * out_channels_) return refuse("more than half of the tiles would be tail");
-  if (accumulators * c.unroll * code_copies(c) > 400) return refuse("too much unrolled code");
   return {};
 }
 

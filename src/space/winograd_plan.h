@@ -43,6 +43,9 @@ class WinogradPlan final : public Plan {
 
   Choice decode(Decisions decisions) const;
   int64_t channel_lanes(int64_t channels) const;
+  // The last register tile of a row is shifted over its neighbour: little is computed twice, and its code is
+  // that of the others.
+  bool shifts_tiles(const Choice& c) const;
   int64_t code_copies(const Choice& c) const;  // of the products' register tile, tails included
 
   // The loop of the output stage around a strip, and the one around a block of channels of a row of tiles.
