@@ -1,8 +1,8 @@
 // Speed of generated code and of code generation.
 //
 //   bench_codegen [DEVICE] [--asm|--ir CASE] [--compile TIMES]
-//   bench_codegen sampled [OPERATOR...] [--samples N] [--seed S] [--device D] [--each] [--save DIR]
-//                 [--against DIR]
+//   bench_codegen sampled [OPERATOR...] [--samples N] [--repeat N] [--seed S] [--device D] [--each]
+//                 [--save DIR] [--against DIR]
 //
 // The second form looks at candidates of design spaces (sampled_kernels.h). The first:
 //
