@@ -10,13 +10,15 @@ namespace {
 size_t at(int i) { return static_cast<size_t>(i); }
 
 // One past the largest index of a dimension that the layout has room for; what the tensor does not fill is
-// zero.
-int64_t capacity(const sched::Layout& layout, size_t dim) {
+// zero. A digit that holds all indices of the tensor is written without a remainder (NestBuilder::physical),
+// so that indices must stay below what it holds, even if another digit could tell more apart.
+int64_t capacity(const sched::Layout& layout, size_t dim, int64_t extent) {
   int64_t result = 0;
   for (const sched::LayoutDim& digit : layout) {
-    if (at(digit.dim) == dim) result = std::max(result, digit.divisor * digit.extent);
+    const int64_t holds = digit.divisor * digit.extent;
+    if (at(digit.dim) == dim && holds >= extent) result = result == 0 ? holds : std::min(result, holds);
   }
-  return std::max<int64_t>(result, 1);
+  return std::max(result, extent);
 }
 
 bool within(const Range& r, int64_t extent) { return r.low >= 0 && r.high < extent; }
@@ -73,7 +75,7 @@ void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
       const auto producer = at(plan.stage);
       if (!plan.shrunk) {
         if (plan.layout != nullptr && schedule_.stages[producer].is_placeholder()) {
-          there = within(r, capacity(*plan.layout, d));
+          there = within(r, capacity(*plan.layout, d, extent));
         }
       } else if (!there) {
         const Range local = arena_.range(logical[d] - root_min_[producer][d]);
