@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -25,6 +26,13 @@ double seconds_now() {
 
 constexpr int64_t kMostRetained = int64_t{4} << 20;  // bytes: more than the caches that a core has for itself
 constexpr int kRetentionRounds = 25;                 // others come and go
+
+// Of the processor, for what one thread does: time that other programs take does not count.
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 // Four sums, so that additions do not wait for each other.
 uint64_t sum(const uint64_t* data, size_t count) {
@@ -53,13 +61,14 @@ double measure_memory_bandwidth(const Device& device) {
   const double begin = seconds_now();
   uint64_t passes = 0;
   for (; passes < kLeastPasses || seconds_now() - begin < kSeconds; ++passes) {
-    const double start = seconds_now();
+    const auto now = threads == 1 ? thread_seconds : seconds_now;
+    const double start = now();
     std::vector<std::thread> readers;
     for (size_t t = 1; t < sums.size(); ++t)
       readers.emplace_back([&, t] { sums[t] += sum(data.data() + t * part, part); });
     sums[0] += sum(data.data(), part);
     for (std::thread& reader : readers) reader.join();
-    const double seconds = seconds_now() - start;
+    const double seconds = now() - start;
     best = std::max(best, static_cast<double>(part * sums.size() * sizeof(uint64_t)) / seconds);
   }
   // All elements are 1. Looking at the sums also keeps the compiler from leaving them out.
@@ -76,9 +85,9 @@ double measure_cache_retention(const Device& device) {
   const std::vector<uint64_t> others(words(std::clamp(2 * last, kLeastBytes, kMostBytes)), 1);
   uint64_t total = 0;
   const auto read = [&] {
-    const double start = seconds_now();
+    const double start = thread_seconds();
     total += sum(kept.data(), kept.size());
-    return seconds_now() - start;
+    return thread_seconds() - start;
   };
   std::vector<double> at_once, later, lost;
   for (int round = 0; round < kRetentionRounds; ++round) {
