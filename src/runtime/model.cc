@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
 constexpr int kMaxThreads = 4096;
-constexpr int kRepeatsAlone = 3;  // of a call when profiling
 
 int64_t aligned(int64_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
@@ -192,11 +191,13 @@ void Model::Impl::run_calls() {
     };
     CallTime& time = times[i];
     const double seconds = run();
-    // A kernel overwrites its outputs completely and never its inputs, so that it may run again.
-    double alone = run();
-    for (int repeat = 1; repeat < kRepeatsAlone; ++repeat) alone = std::min(alone, run());
     time.min_seconds = time.runs == 0 ? seconds : std::min(time.min_seconds, seconds);
-    time.min_seconds_alone = time.runs == 0 ? alone : std::min(time.min_seconds_alone, alone);
+    // A kernel overwrites its outputs completely and never its inputs, so that it may run again.
+    for (int repeat = 0; repeat < options.repeats_alone; ++repeat) {
+      const double alone = run();
+      const bool first = time.runs == 0 && repeat == 0;
+      time.min_seconds_alone = first ? alone : std::min(time.min_seconds_alone, alone);
+    }
     time.total_seconds += seconds;
     ++time.runs;
   }

@@ -14,6 +14,9 @@ namespace tensorsmith::runtime {
 struct LoadOptions {
   int threads = 0;       // including the caller of run(); 0 = one a processor that this process may use
   bool profile = false;  // time every call
+  // With profile: so many times each call runs again at once, for CallTime::min_seconds_alone. A run of the
+  // model takes as much longer.
+  int repeats_alone = 0;
   // Compare weights.bin with its hash (reads it all once). kernels.so is always compared.
   bool verify_weights = true;
 };
@@ -23,7 +26,8 @@ struct CallTime {
   int64_t runs = 0;
   double total_seconds = 0;
   double min_seconds = 0;  // of one run; 0 before the first
-  // The same, but run again at once: what the call takes with its data in the caches, as tuning measures it.
+  // The same of LoadOptions::repeats_alone: what the call takes with its data in the caches, as tuning
+  // measures it. 0 without them.
   double min_seconds_alone = 0;
 };
 

@@ -113,6 +113,7 @@ Status bench(const BenchOptions& options) {
   runtime::LoadOptions load_options;
   load_options.threads = device.cores;
   load_options.profile = options.profile;
+  load_options.repeats_alone = options.profile ? 3 : 0;
   std::error_code ignored;
   if (fs::is_directory(options.model.path, ignored)) {
     TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.model.path, load_options));

@@ -130,9 +130,28 @@ TEST(Model, RunAllocatesNothing) {
     EXPECT_EQ(time.runs, 100);
     EXPECT_GT(time.min_seconds, 0);
     EXPECT_GE(time.total_seconds, 100 * time.min_seconds);
+    EXPECT_EQ(time.min_seconds_alone, 0);  // nothing runs more often than asked for
   }
   (*model)->reset_profile();
   EXPECT_EQ((*model)->profile()[0].runs, 0);
+}
+
+TEST(Model, CallsAreRepeatedWhereAskedFor) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  auto model = Model::load(scratch / "m", {.threads = 1, .profile = true, .repeats_alone = 2});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  Output out{};
+  int32_t count = -1;
+  const void* inputs[] = {tiny.x.data()};
+  void* outputs[] = {out.y.data(), &count};
+  ASSERT_TRUE((*model)->run(inputs, outputs).ok());
+  expect_outputs(tiny, out.y.data(), count);
+  for (const auto& time : (*model)->profile()) {
+    EXPECT_EQ(time.runs, 1);
+    EXPECT_GT(time.min_seconds_alone, 0);
+  }
 }
 
 TEST(Model, SeveralThreadsMayRunOneModel) {
