@@ -1,7 +1,10 @@
 // How fast this machine reads memory and how long its caches keep what was read, measured: no file of the
 // operating system says it.
+#include "target/probe_memory.h"
+
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <thread>
@@ -102,8 +105,11 @@ double measure_cache_retention(const Device& device) {
   // Looking at the sums keeps the compiler from leaving them out.
   TS_CHECK(total == kRetentionRounds * (4 * (kept.size() / 4 * 4) + others.size() / 4 * 4),
            "memory reads back wrong");
-  const double span = median(lost) - median(at_once);
-  return span > 0 ? std::clamp((median(lost) - median(later)) / span, 0.0, 1.0) : 1;
+  return retained_share(median(at_once), median(later), median(lost));
+}
+
+double retained_share(double at_once, double later, double lost) {
+  return lost > at_once ? std::clamp((lost - later) / (lost - at_once), 0.0, 1.0) : 1;
 }
 
 }  // namespace tensorsmith::target
