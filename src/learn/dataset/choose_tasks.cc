@@ -64,17 +64,27 @@ std::vector<float> program_vectors(const Store& store, std::span<const int64_t> 
   return out;
 }
 
-std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, std::vector<int64_t>>& tasks,
-                                  size_t k, Rng& rng) {
+// Programs of each task, drawn at random; begin: of the tasks' records, and one past the last.
+struct Drawn {
   std::vector<int64_t> records;
-  std::vector<uint32_t> task_of;
+  std::vector<size_t> begin = {0};
+};
+
+Drawn draw(const std::map<uint32_t, std::vector<int64_t>>& tasks, size_t each, Rng& rng) {
+  Drawn out;
   for (const auto& [workload, all] : tasks) {
     std::vector<int64_t> some = all;
     shuffle(some, rng);
-    some.resize(std::min(some.size(), kProgramsPerTask));
-    records.insert(records.end(), some.begin(), some.end());
-    task_of.insert(task_of.end(), some.size(), workload);
+    some.resize(std::min(some.size(), each));
+    out.records.insert(out.records.end(), some.begin(), some.end());
+    out.begin.push_back(out.records.size());
   }
+  return out;
+}
+
+std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, std::vector<int64_t>>& tasks,
+                                  size_t k, Rng& rng) {
+  const auto [records, begin] = draw(tasks, kProgramsPerTask, rng);
   size_t width = 0;
   const std::vector<float> points = program_vectors(store, records, width);
   const Clusters clusters = cluster(points, width, k, rng.next());
@@ -84,17 +94,16 @@ std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, s
                    [&](size_t a, size_t b) { return clusters.sizes[a] > clusters.sizes[b]; });
   std::vector<uint32_t> chosen;
   for (const size_t c : order) {
-    std::map<uint32_t, std::pair<double, int>> distances;
-    for (size_t i = 0; i < records.size(); ++i) {
-      auto& [sum, count] = distances[task_of[i]];
-      sum += std::sqrt(
-          squared_distance(points.data() + i * width, clusters.centroids.data() + c * width, width));
-      ++count;
-    }
     double nearest = std::numeric_limits<double>::infinity();
     uint32_t best = 0;
-    for (const auto& [workload, distance] : distances) {
-      const double mean = distance.first / distance.second;
+    size_t task = 0;
+    for (const auto& [workload, all] : tasks) {
+      double sum = 0;
+      for (size_t i = begin[task]; i < begin[task + 1]; ++i)
+        sum += std::sqrt(
+            squared_distance(points.data() + i * width, clusters.centroids.data() + c * width, width));
+      const double mean = sum / static_cast<double>(begin[task + 1] - begin[task]);
+      ++task;
       if (mean < nearest && std::find(chosen.begin(), chosen.end(), workload) == chosen.end()) {
         nearest = mean;
         best = workload;
@@ -134,16 +143,10 @@ std::vector<double> task_distances(std::span<const float> points, size_t width,
 std::vector<uint32_t> by_medoids(const Store& store, const std::map<uint32_t, std::vector<int64_t>>& tasks,
                                  size_t k, Rng& rng) {
   const size_t each = std::clamp(kMedoidPrograms / tasks.size(), size_t{1}, kMedoidProgramsPerTask);
-  std::vector<int64_t> records;
-  std::vector<size_t> begin = {0};
+  const auto [records, begin] = draw(tasks, each, rng);
   std::vector<uint32_t> workloads;
   std::vector<double> weights;
   for (const auto& [workload, all] : tasks) {
-    std::vector<int64_t> some = all;
-    shuffle(some, rng);
-    some.resize(std::min(some.size(), each));
-    records.insert(records.end(), some.begin(), some.end());
-    begin.push_back(records.size());
     workloads.push_back(workload);
     weights.push_back(static_cast<double>(std::min(all.size(), kProgramsPerTask)));
   }
