@@ -11,6 +11,7 @@ namespace {
 // Cycles of an element that moves between planes of channels and rows of channels.
 constexpr double kTransposeCycles = 0.4;
 
+// What comes from the third cache of lines that lie apart, of what comes in a stream.
 constexpr double kScattered = 0.4;
 
 // Cycles of a vector of points of one pass of a transform: as many loads and stores as a tile has rows, and

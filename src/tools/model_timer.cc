@@ -1,11 +1,12 @@
 #include "tools/model_timer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+
+#include "ir/scalar.h"
 
 namespace tensorsmith::tools {
 
@@ -31,8 +32,7 @@ ModelBuffers::ModelBuffers(const runtime::Model& model, uint64_t seed) {
       auto* values = reinterpret_cast<uint16_t*>(inputs_.back().get());
       const int64_t n = info.bytes() / static_cast<int64_t>(sizeof(uint16_t));
       for (int64_t i = 0; i < n; ++i) {
-        const auto value = static_cast<float>(rng.uniform() * 2 - 1);
-        values[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+        values[i] = ir::f32_to_bf16(static_cast<float>(rng.uniform() * 2 - 1));
       }
     }
   }

@@ -36,14 +36,13 @@ struct ModelPrediction {
 //   call   = task + refill,  run = sum over calls of (launch + call)
 //   launch = device.launch_overhead_us; on CPUs the time of a kernel contains starting its threads
 //   refill = what a measurement of the task alone finds in the caches and the run does not, in bytes that
-//   memory
-//            streams at its bandwidth: the call's weights; its share of the model's inputs, 8 times (they are
-//            read in rows that lie apart); its other values, a quarter of them (from the last cache). Weights
-//            and other values only where all data of the call take a quarter of the last cache at the most:
-//            else they are not there when it runs alone, either.
-//            Weights and inputs count whole where the model is larger than the last cache; else, and other
-//            values always, as far as others take the cache during a run: 1 - cache_retention ^ (run / 2 ms),
-//            see target::measure_cache_retention.
+//            memory streams at its bandwidth: the call's weights; its share of the model's inputs, 8 times
+//            (they are read in rows that lie apart); its other values, a quarter of them (from the last
+//            cache). Weights and other values only where all data of the call take a quarter of the last
+//            cache at the most: else they are not there when it runs alone, either. Weights and inputs count
+//            whole where the model is larger than the last cache; else, and other values always, as far as
+//            others take the cache during a run: 1 - cache_retention ^ (run / 2 ms), see
+//            target::measure_cache_retention.
 //   sigma  = sum over tasks of calls * seconds * log_sigma / run: tasks share the model's errors for the
 //            device and for a structure of computation, so their errors count as one (delta method); and,
 //            independent of it, .07 for what refill does not explain
