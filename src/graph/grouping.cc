@@ -16,6 +16,9 @@ namespace {
 constexpr size_t kMaxGroupNodes = 24;  // longer chains gain nothing more and cost code generation time
 constexpr double kMaxPrologueReads =
     4;  // a prologue is recomputed at each read: only where elements are read rarely
+// Scores of an attention that fewer bytes hold stay in the second cache between kernels of their own.
+constexpr int64_t kMinAttentionBytes = 1 << 20;
+constexpr int64_t kMinAttentionRows = 16;       // of queries: what one block of the kernel computes together
 constexpr int64_t kMaxNormalizedRow = 1 << 16;  // rows of fused normalizations should stay in the cache
 
 // What one node looks like as tensor expressions.
@@ -176,6 +179,7 @@ class Grouper {
     std::iota(group_of_.begin(), group_of_.end(), size_t{0});
     for (size_t i = 0; i < n; ++i) members_.push_back({i});
 
+    for (size_t i = 0; i < n; ++i) fuse_attention(i);
     for (size_t i = 0; i < n; ++i) fuse_normalization(i);
     for (size_t i = 0; i < n; ++i) {
       if (cls(i) == NodeClass::kReduction) fuse_epilogue(i);
@@ -198,24 +202,24 @@ class Grouper {
 
  private:
   NodeClass cls(size_t node) const { return facts_[node].cls; }
+  int producer_of(ValueId id) const { return producer_[static_cast<size_t>(id)]; }
 
   void find_consumers() {
-    std::vector<int> producer(graph_.values.size(), -1);
+    producer_.assign(graph_.values.size(), -1);
     consumers_.resize(graph_.nodes.size());
     is_output_.resize(graph_.nodes.size(), false);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       for (ValueId id : graph_.nodes[i].inputs) {
-        if (id == kNoValue || producer[static_cast<size_t>(id)] < 0) continue;
-        auto& list = consumers_[static_cast<size_t>(producer[static_cast<size_t>(id)])];
+        if (id == kNoValue || producer_of(id) < 0) continue;
+        auto& list = consumers_[static_cast<size_t>(producer_of(id))];
         if (list.empty() || list.back() != i) list.push_back(i);
       }
       for (ValueId id : graph_.nodes[i].outputs) {
-        if (id != kNoValue) producer[static_cast<size_t>(id)] = static_cast<int>(i);
+        if (id != kNoValue) producer_[static_cast<size_t>(id)] = static_cast<int>(i);
       }
     }
     for (ValueId id : graph_.outputs) {
-      if (producer[static_cast<size_t>(id)] >= 0)
-        is_output_[static_cast<size_t>(producer[static_cast<size_t>(id)])] = true;
+      if (producer_of(id) >= 0) is_output_[static_cast<size_t>(producer_of(id))] = true;
     }
   }
 
@@ -307,6 +311,59 @@ class Grouper {
     }
   }
 
+  // In no group yet, and read by one node alone.
+  bool read_once(size_t node) const {
+    return group_of_[node] == node && members_[node].size() == 1 && !is_output_[node] &&
+           consumers_[node].size() == 1 && graph_.nodes[node].outputs.size() == 1;
+  }
+
+  bool normalizes_last_axis(const Node& softmax) const {
+    const auto rank =
+        static_cast<int64_t>(graph_.values[static_cast<size_t>(softmax.inputs[0])].shape.size());
+    const auto found = softmax.attributes.find("axis");
+    const auto* given = found == softmax.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+    const int64_t axis = given != nullptr ? *given : softmax.opset >= 13 ? -1 : 1;
+    return axis == -1 || axis == rank - 1;
+  }
+
+  // Whether the value is a matrix product, scaled, masked and so on: appends the nodes that make it.
+  bool find_scores(ValueId value, std::vector<size_t>& nodes) const {
+    const int producer = producer_of(value);
+    if (producer < 0 || nodes.size() + 2 > kMaxGroupNodes) return false;
+    const auto node = static_cast<size_t>(producer);
+    if (!read_once(node) || graph_.values[static_cast<size_t>(value)].dtype != ir::DType::kF32) return false;
+    nodes.push_back(node);
+    if (graph_.nodes[node].op == "MatMul") return true;
+    if (cls(node) == NodeClass::kElementwise) {
+      for (ValueId id : facts_[node].identity_inputs)
+        if (find_scores(id, nodes)) return true;
+    }
+    nodes.pop_back();
+    return false;
+  }
+
+  // Attention: softmax(q * k^T, scaled and masked) * v, one kernel that makes and uses the scores of some
+  // rows of queries at a time. Small scores stay in the cache anyway.
+  void fuse_attention(size_t softmax) {
+    const Node& node = graph_.nodes[softmax];
+    if (node.op != "Softmax" || !normalizes_last_axis(node) || !read_once(softmax)) return;
+    const size_t product = consumers_[softmax].front();
+    const Node& contraction = graph_.nodes[product];
+    if (contraction.op != "MatMul" || contraction.inputs[0] != node.outputs[0] ||
+        contraction.inputs[1] == node.outputs[0] || group_of_[product] != product ||
+        members_[product].size() != 1)
+      return;
+    const auto& shape = output_shape(softmax);
+    int64_t bytes = ir::bytes_of(ir::DType::kF32);
+    for (int64_t extent : shape) bytes *= extent;
+    if (shape.size() < 2 || shape[shape.size() - 2] < kMinAttentionRows || bytes < kMinAttentionBytes) return;
+    std::vector<size_t> nodes;
+    if (!find_scores(node.inputs[0], nodes)) return;
+    nodes.push_back(softmax);
+    nodes.push_back(product);
+    merge(nodes.front(), nodes);
+  }
+
   // Decomposed layer normalization and softmax: x -> {reductions over the row, elementwise} -> y, one kernel.
   void fuse_normalization(size_t first) {
     if (group_of_[first] != first || members_[first].size() != 1) return;
@@ -375,6 +432,7 @@ class Grouper {
   const Graph& graph_;
   const Views& views_;
   std::vector<NodeFacts> facts_;
+  std::vector<int> producer_;  // by value: its node, or -1
   std::vector<std::vector<size_t>> consumers_;
   std::vector<bool> is_output_;
   std::vector<size_t> post_dominator_;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/attention.h"
 #include "graph/emit.h"
 #include "graph/grouping.h"
 #include "graph/tasks.h"
@@ -119,6 +120,12 @@ class Partitioner {
         inputs.push_back(it->second);
       }
       TS_ASSIGN_OR_RETURN(std::vector<ir::Buffer> outputs, emit(graph_, node, inputs, builder));
+      // Sums of a softmax are never 0: the largest of what they add up is 1.
+      const bool attention =
+          node.op == "MatMul" && std::any_of(group.begin(), group.end(), [&](size_t other) {
+            return graph_.nodes[other].op == "Softmax" && graph_.nodes[other].outputs[0] == node.inputs[0];
+          });
+      if (attention) outputs.front() = divide_after_contraction(outputs.front(), builder);
       for (size_t o = 0; o < node.outputs.size(); ++o) {
         const ValueId id = node.outputs[o];
         if (id == kNoValue) continue;

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "space/attention_plan.h"
+
 namespace tensorsmith::space {
 
 namespace {
@@ -15,12 +17,18 @@ namespace {
 // there to be computed.
 // What is read twice is there twice, so chains like x * sigmoid(x) grow fast: a reader that would become too
 // large computes its producers.
+// Masked scores are read twice, and made in the register tile that sums up the scores.
 std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload,
-                                 const std::vector<WinogradStages>& winograd) {
+                                 const std::vector<WinogradStages>& winograd,
+                                 const std::vector<AttentionStages>& attention) {
   std::vector<bool> inlined(analysis.stages.size(), false), kept(analysis.stages.size(), false);
   for (const auto& w : winograd)
     for (int s : {w.data, w.rows, w.input, w.product, w.columns, w.result})
       kept[static_cast<size_t>(s)] = true;
+  const auto masked = [&](size_t s) {
+    return std::any_of(attention.begin(), attention.end(),
+                       [&](const AttentionStages& a) { return a.masked == static_cast<int>(s); });
+  };
   std::vector<int64_t> written(analysis.stages.size(), 0);  // size of the bodies after inlining, written out
   std::vector<double> size(analysis.stages.size(), 1);      // of the body after inlining
   for (size_t s = 0; s < analysis.stages.size(); ++s) {
@@ -43,7 +51,7 @@ std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Wor
     // The words of sched::Dot are there to be computed once.
     bool words = false;
     for (int c : info.consumers) words = words || analysis.stages[static_cast<size_t>(c)].dot;
-    if (words) continue;
+    if (words || masked(s)) continue;
     if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
     bool reused = false;
     for (int c : info.consumers) reused = reused || analysis.stages[static_cast<size_t>(c)].data_reuse;
@@ -136,8 +144,9 @@ Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, std::vector<Winograd
   context.machine = machine;
   context.threads = threads;
   context.winograd = std::move(winograd);
+  context.attention = find_attentions(analysis);
   plain = context;
-  context.inlined = always_inlined(analysis, workload, context.winograd);
+  context.inlined = always_inlined(analysis, workload, context.winograd, context.attention);
   plain.inlined.assign(analysis.stages.size(), false);
   sched::ScheduleBuilder builder(start);
   for (const auto& step : inlining())

@@ -181,6 +181,27 @@ double tail_factor(int64_t extent, int64_t tile, bool vectorized, sched::TailPol
   return vectorized ? 4 : 1.5;
 }
 
+void combine_lanes(TraceMaker& maker, TraceMaker::StageId stage, int64_t lanes, int64_t vector,
+                   std::vector<TraceMaker::StageId>& partials) {
+  const size_t spatial = maker.num_spatial(stage);
+  while (lanes > 2 && lanes % 2 == 0) {
+    const int64_t half = lanes > vector && lanes % vector == 0 ? vector : lanes / 2;
+    const auto halves =
+        maker.split(stage, maker.leaves(stage)[spatial], {half}, sched::TailPolicy::kPredicate);
+    const int made = maker.rfactor(stage, halves[1], spatial);
+    const auto loops = maker.leaves(made);  // spatial, lanes, the parts to be added
+    std::vector<TraceMaker::LoopId> order(loops.begin(),
+                                          loops.begin() + static_cast<std::ptrdiff_t>(spatial));
+    order.push_back(loops[spatial + 1]);
+    order.push_back(loops[spatial]);
+    maker.reorder(made, order);
+    maker.annotate(made, loops[spatial + 1], sched::Annotation::kUnroll);
+    maker.annotate(made, loops[spatial], sched::Annotation::kVectorize);
+    partials.push_back(made);
+    lanes = half;
+  }
+}
+
 void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
                  size_t count) {
   const std::vector<TraceMaker::LoopId> fused(outer.begin(),

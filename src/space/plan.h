@@ -37,6 +37,12 @@ struct WinogradStages {
   int result = 0;  // the stage that was the convolution
 };
 
+// Where the stages of an attention stand: product = sum over keys of exponential(masked - maximum) * values.
+struct AttentionStages {
+  int scores = 0, masked = 0;  // the same if nothing is done to the scores
+  int maximum = 0, exponential = 0, sum = 0, product = 0;
+};
+
 // Shared by all plans of an algorithm; outlives them.
 struct PlanContext {
   const ir::Workload* workload = nullptr;
@@ -45,6 +51,7 @@ struct PlanContext {
   int threads = 1;
   std::vector<bool> inlined;  // by operation: always inlined in this space
   std::vector<WinogradStages> winograd;
+  std::vector<AttentionStages> attention;
 
   const StageInfo& stage(int s) const { return analysis->stages[static_cast<size_t>(s)]; }
   const ir::Operation& op(int s) const { return *workload->operations[static_cast<size_t>(s)]; }
@@ -116,6 +123,12 @@ double read_cycles(int64_t stride, double length, double lanes);
 // gets. Peeled tails cost next to nothing.
 double tail_factor(int64_t extent, int64_t tile, bool vectorized, sched::TailPolicy tail);
 
+// Adds up the `lanes` partial results of a stage that sched::Rfactor has made, at most `vector` at a time, in
+// halves, each half a vector: {16} -> {8} -> {4} -> {2}, which leaves one addition. The stages that this
+// takes are appended to `partials`.
+void combine_lanes(TraceMaker& maker, TraceMaker::StageId stage, int64_t lanes, int64_t vector,
+                   std::vector<TraceMaker::StageId>& partials);
+
 // Fuses the outermost loops that come first in `outer` until the fused extent is enough for the threads and
 // marks them parallel: the number of loops is count.
 void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
@@ -134,6 +147,8 @@ std::unique_ptr<Plan> make_window_plan(const PlanContext& context, int output, i
 std::unique_ptr<Plan> make_rows_plan(const PlanContext& context, int output, std::vector<int> attached);
 std::unique_ptr<Plan> make_winograd_plan(const PlanContext& context, int output,
                                          const WinogradStages& stages);
+std::unique_ptr<Plan> make_attention_plan(const PlanContext& context, int output,
+                                          const AttentionStages& stages);
 std::unique_ptr<Plan> make_spatial_plan(const PlanContext& context, int output, bool tiled);
 // Nothing but a parallel outermost loop: legal for every stage.
 std::unique_ptr<Plan> make_plain_plan(const PlanContext& context, int output);

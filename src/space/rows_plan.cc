@@ -350,30 +350,10 @@ class RowsPlan final : public Plan {
     maker.reorder(partial, order);
     maker.annotate(partial, vector_loop, sched::Annotation::kVectorize);
     std::vector<int> partials{partial};
-    combine_lanes(maker, stage, factor, partials);
+    combine_lanes(maker, stage, factor, lanes_, partials);
     if (attach < 0) return;
     maker.compute_at(stage, output_, attach);
     for (size_t p = partials.size(); p-- > 0;) maker.compute_at(partials[p], output_, attach);
-  }
-
-  // Adds up the lanes in halves, each half a vector: {16} -> {8} -> {4} -> {2}, which leaves one addition.
-  void combine_lanes(TraceMaker& maker, int stage, int64_t lanes, std::vector<int>& partials) const {
-    const size_t spatial = maker.num_spatial(stage);
-    while (lanes > 2 && lanes % 2 == 0) {
-      const int64_t half = lanes > lanes_ && lanes % lanes_ == 0 ? lanes_ : lanes / 2;
-      const auto halves =
-          maker.split(stage, maker.leaves(stage)[spatial], {half}, sched::TailPolicy::kPredicate);
-      const int made = maker.rfactor(stage, halves[1], spatial);
-      const auto loops = maker.leaves(made);  // spatial, lanes, the parts to be added
-      std::vector<LoopId> order(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(spatial));
-      order.push_back(loops[spatial + 1]);
-      order.push_back(loops[spatial]);
-      maker.reorder(made, order);
-      maker.annotate(made, loops[spatial + 1], sched::Annotation::kUnroll);
-      maker.annotate(made, loops[spatial], sched::Annotation::kVectorize);
-      partials.push_back(made);
-      lanes = half;
-    }
   }
 
   int output_;

@@ -3,6 +3,7 @@
 //   group           a root stage with what can be computed inside its loops: a reduction before its
 //   elementwise
 //                   consumer, the padding before a tiled reduction, the reductions of one row
+//   attention       groups of a softmax between two contractions: all of it for some rows at a time
 //   winograd        groups of a convolution that the algorithm has rewritten
 //   tile            groups with data reuse: multi-level tiling (SRS, SSRSRS)
 //   window          groups with a small sliding window (depthwise convolution, pooling)
@@ -22,12 +23,19 @@ struct Group {
   int anchor = -1;            // reduction computed in tiles; may be the root
   std::vector<int> pads;      // injective stages read by the anchor only
   std::vector<int> attached;  // stages of a row, consumers before producers
+  const AttentionStages* attention = nullptr;
 };
 
 // The stages of the convolution whose result this stage is, if sched::Winograd has rewritten it.
 const WinogradStages* winograd_of(const PlanContext& context, int s) {
   for (const auto& stages : context.winograd)
     if (stages.result == s) return &stages;
+  return nullptr;
+}
+
+const AttentionStages* attention_of(const PlanContext& context, int product) {
+  for (const auto& stages : context.attention)
+    if (stages.product == product) return &stages;
   return nullptr;
 }
 
@@ -80,6 +88,7 @@ class Grouping {
         return std::find(inner.begin(), inner.end(), s) != inner.end() ? join() : start(s);
       }
     }
+    if (fuse_rows && joins_attention(group, s)) return join();
     if (!info.reduction && winograd_of(context_, s) == nullptr) {
       if (readers.size() == 1 && readers.front() == group.anchor && group.attached.empty() &&
           context_.stage(group.anchor).data_reuse) {
@@ -100,6 +109,23 @@ class Grouping {
     group.anchor = -1;
     group.attached.push_back(s);
     join();
+  }
+
+  // Producers come after their readers, so the sums come first: then the group's root has them and the
+  // product, its anchor.
+  bool joins_attention(Group& group, int s) const {
+    if (group.attention == nullptr) {
+      if (group.anchor < 0 || group.anchor == group.root || !group.pads.empty()) return false;
+      const auto* stages = attention_of(context_, group.anchor);
+      if (stages == nullptr || stages->sum != s) return false;
+      // Nothing between the scores and the masked ones, and no other reader.
+      const auto& readers = readers_[static_cast<size_t>(stages->scores)];
+      if (stages->scores != stages->masked && readers != std::vector<int>{stages->masked}) return false;
+      group.attention = stages;
+      return true;
+    }
+    const auto& a = *group.attention;
+    return s == a.exponential || s == a.maximum || s == a.masked || s == a.scores;
   }
 
   // The root reads the reduction element by element, through inlined stages.
@@ -171,6 +197,10 @@ Plans alternatives(const PlanContext& context, const Group& group) {
     std::vector<int> attached(group.attached.rbegin(), group.attached.rend());
     std::sort(attached.begin(), attached.end());
     plans.push_back(make_rows_plan(context, group.root, std::move(attached)));
+    return plans;
+  }
+  if (group.attention != nullptr) {
+    plans.push_back(make_attention_plan(context, group.root, *group.attention));
     return plans;
   }
   if (group.anchor >= 0) {

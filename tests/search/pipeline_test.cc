@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/text.h"
 #include "sched/trace_traits.h"
 #include "support/standard_workloads.h"
 
@@ -52,6 +53,24 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
   return winograd;
 }
 
+ir::Workload attention() {
+  const auto workload = ir::parse_workload(R"(workload {
+  input q: f32[3, 70, 20]
+  input k: f32[3, 20, 90]
+  input v: f32[3, 90, 40]
+  score: f32[b: 3, i: 70, j: 90] = sum{r: 20} q[b, i, r] * k[b, r, j]
+  scaled: f32[b: 3, i: 70, j: 90] = score[b, i, j] * 0.25
+  most: f32[b: 3, i: 70] = max{r: 90} scaled[b, i, r]
+  grown: f32[b: 3, i: 70, j: 90] = exp(scaled[b, i, j] - most[b, i])
+  sums: f32[b: 3, i: 70] = sum{r: 90} grown[b, i, r]
+  product: f32[b: 3, i: 70, d: 40] = sum{r: 90} grown[b, i, r] * v[b, r, d]
+  attention: f32[b: 3, i: 70, d: 40] = product[b, i, d] / sums[b, i]
+  output attention
+})");
+  EXPECT_TRUE(workload.ok());
+  return *workload;
+}
+
 TEST(Pipeline, CandidatesHaveTheFeaturesOfTheirTraces) {
   namespace standard = test::standard;
   standard::Conv2d conv;
@@ -73,6 +92,7 @@ TEST(Pipeline, CandidatesHaveTheFeaturesOfTheirTraces) {
     compare(standard::layernorm(64, 768), threads, seed++, 50);
     compare(standard::max_pool(1, 16, 28, 28, 3, 2, 1), threads, seed++, 50);
     compare(standard::elementwise_chain(10000), threads, seed++, 20);
+    compare(attention(), threads, seed++, 50);
   }
 }
 
