@@ -1,38 +1,12 @@
-// The analytic model of a tiled plan: cycles of the register tile, bytes that cross each cache level, writes
-// and padding. Constants are typical of out-of-order cores with two vector pipes; only the order matters.
+// The analytic model of a tiled plan: cycles of the register tile, copies, writes and padding; what crosses
+// the caches is in tiled_traffic.cc. Constants are typical of out-of-order cores with two vector pipes; only
+// the order matters.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "space/tiled_plan.h"
 
 namespace tensorsmith::space {
-
-// Example, 14 rows of a matrix with 1024 columns of 4 bytes: all lie in the same set of a cache whose ways
-// have 4096 bytes, so that they take 14 ways.
-double TiledPlan::occupied(const Operand& operand, std::span<const double> touched, double bytes,
-                           double way_bytes) const {
-  if (way_bytes <= 0 || touched.empty()) return bytes;
-  constexpr double kLineBytes = 64;
-  const auto& producer = context_.stage(operand.read.producer);
-  const auto way = static_cast<int64_t>(way_bytes);
-  double covered = 0, lines = 1;  // bytes of a way that the rows fall on; lines of the region
-  int64_t stride = producer.element_bytes;
-  for (size_t d = touched.size(); d-- > 0; stride *= producer.extents[d]) {
-    if (covered == 0) {
-      covered = std::max(kLineBytes, touched[d] * static_cast<double>(stride));
-      lines = covered / kLineBytes;
-      continue;
-    }
-    if (touched[d] <= 1) continue;
-    lines *= touched[d];
-    const double places = static_cast<double>(way / std::gcd(stride, way));
-    covered *= std::min(touched[d], std::max(1.0, places));
-  }
-  covered = std::min(covered, way_bytes);
-  const double ways = lines * kLineBytes / covered;
-  return ways > 1.5 ? std::max(bytes, ways * way_bytes) : bytes;
-}
 
 // Copies of whole operands before the tiles, shared by the threads.
 double TiledPlan::copy_cycles(const Choice& c) const {
@@ -95,8 +69,16 @@ double TiledPlan::loop_exit_cycles(const Choice& c) const {
     const int64_t length = two_level_ ? c.r1[a - static_cast<size_t>(spatial_)] : extent(a);
     trips *= static_cast<double>(length);
     // Unrolled loops have no exit; the first one that stays a loop has.
-    if (trips > static_cast<double>(c.unroll)) break;
+    if (trips > static_cast<double>(c.unroll)) return kExitCycles / trips;
   }
+  // All of the inner level is unrolled: the outer one is left, unless several register tiles lie between.
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    if (c.region[a] > c.t3[a]) return kExitCycles / trips;
+  }
+  if (two_level_)
+    trips *= std::ceil(static_cast<double>(extent(static_cast<size_t>(c.reduce_order.back()))) /
+                       static_cast<double>(c.r1[static_cast<size_t>(c.reduce_order.back() - spatial_)]));
   return kExitCycles / trips;
 }
 
@@ -113,7 +95,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   // for it.
   const double ports =
       info_.dot && m.fma_per_cycle < 2 && c.lanes * info_.element_bytes > 32 ? m.loads_per_cycle : 1;
-  double loads = 0, live_vectors = 0;
+  double loads = 0, shuffles = 0, live_vectors = 0;
   for (const auto& operand : operands_) {
     double count = 1;
     for (int axis : live_) {
@@ -129,6 +111,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
              : operand.read.affine ? read_cycles(operand.read.strides[v], vector_length,
                                                  std::min(full_lanes, static_cast<double>(c.lanes)))
                                    : vector_length * 1.5;
+      if (!unit && vectorized) shuffles += count * (cost - vectors_along);
       live_vectors += vectors_along;
     } else {
       live_vectors += 1;
@@ -144,140 +127,31 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
   const double arithmetic =
       accumulated * (info_.dot ? m.operations_of(*info_.dot) : std::max(1.0, info_.flops_per_point / 2));
-  double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle,
-                            (arithmetic + loads) / m.issue_per_cycle, 1.4 * latency});
+  // Units that take a whole vector a cycle in two halves take two short ones.
+  const double fma_per_cycle = m.fma_per_cycle < 2 && 2 * c.lanes * info_.element_bytes <= m.vector_bytes
+                                   ? 2 * m.fma_per_cycle
+                                   : m.fma_per_cycle;
+  // Shuffles share units with products.
+  constexpr double kVectorOperations = 1.25;  // of all kinds, for each product that could be
+  double cycles =
+      std::max({arithmetic / fma_per_cycle, (arithmetic + shuffles) / (kVectorOperations * fma_per_cycle),
+                loads / m.loads_per_cycle, (arithmetic + loads) / m.issue_per_cycle, 1.4 * latency});
   // Unrolled reduction points have their vectors loaded ahead, which takes registers of its own.
   const double ahead = std::min(unrolled_instructions(c) / std::max(1.0, accumulated), 3.0);
   const double excess =
       accumulated + std::min(live_vectors * std::max(1.0, ahead), 8.0) - static_cast<double>(m.registers);
   if (excess > 0) cycles += 2 * excess;
+  // Few registers are left to load ahead into.
+  const double crowded = accumulated + vectors_along - (static_cast<double>(m.registers) - 5);
+  if (crowded > 0) cycles *= 1 + 0.04 * crowded;
+  // Accumulators that do not fit beside the vectors they are multiplied by are stored and loaded at each
+  // step.
+  if (accumulated + vectors_along > static_cast<double>(m.registers)) cycles += 1.2 * accumulated;
   // Vectors of 3, 5, 14, ... lanes are loaded and stored under masks or in pieces.
-  if ((c.lanes & (c.lanes - 1)) != 0) cycles *= 2;
+  if ((c.lanes & (c.lanes - 1)) != 0) cycles *= m.masked_memory ? 1.25 : 2;
   // Loop overhead, less where the reduction is unrolled; long code is not free either.
   return (cycles + loop_exit_cycles(c) + 1.0 / static_cast<double>(c.unroll)) *
          (1 + unrolled_instructions(c) / 4000);
-}
-
-double TiledPlan::traffic_cycles(const Choice& c) const {
-  const auto& m = context_.machine;
-  // Loops outer to inner as (axis, trips).
-  struct Loop {
-    size_t axis;
-    double trips;
-  };
-  std::vector<Loop> loops;
-  const auto add = [&](int axis, double trips) {
-    if (trips > 1) loops.push_back({static_cast<size_t>(axis), trips});
-  };
-  for (int axis : c.outer_order) {
-    const auto a = static_cast<size_t>(axis);
-    const double tile = static_cast<double>(c.t1[a] * c.t2[a] * c.t3[a]);
-    add(axis, std::ceil(static_cast<double>(extent(a)) / tile));
-  }
-  if (!c.attach_outer)
-    for (int axis : live_) add(axis, static_cast<double>(c.t1[static_cast<size_t>(axis)]));
-  if (two_level_)
-    for (int axis : c.reduce_order) {
-      const auto a = static_cast<size_t>(axis);
-      add(axis, std::ceil(static_cast<double>(extent(a)) /
-                          static_cast<double>(c.r1[a - static_cast<size_t>(spatial_)])));
-    }
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
-    add(axis, std::ceil(static_cast<double>(c.region[a]) / static_cast<double>(c.t3[a])));
-  }
-  for (int axis : c.reduce_order) {
-    const auto a = static_cast<size_t>(axis);
-    add(axis, static_cast<double>(two_level_ ? c.r1[a - static_cast<size_t>(spatial_)] : extent(a)));
-  }
-  std::vector<double> inner(axes(), 1);
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
-    inner[a] = static_cast<double>(std::min(c.t3[a], c.region[a]));
-  }
-  // Ranges of the axes inside loop i, for all i from the outside.
-  std::vector<std::vector<double>> ranges(loops.size() + 1);
-  ranges[loops.size()] = inner;
-  for (size_t i = loops.size(); i-- > 0;) {
-    inner[loops[i].axis] =
-        std::min(inner[loops[i].axis] * loops[i].trips, static_cast<double>(extent(loops[i].axis)));
-    ranges[i] = inner;
-  }
-  const auto bytes_of = [&](const Operand& operand, std::span<const double> touched) {
-    const double element = context_.stage(operand.read.producer).element_bytes;
-    double elements = 1;
-    for (size_t k = 0; k < touched.size(); ++k) elements *= touched[k];
-    const bool dense = rearranged(c, operand) || touched.empty();
-    if (dense) return elements * element;
-    // A short row touches a line more than it fills, and no prefetcher runs ahead of it.
-    const double row = touched.back() * element;
-    const double whole = element * static_cast<double>(context_.stage(operand.read.producer).extents.back());
-    if (row >= whole && touched.size() > 1 &&
-        touched[touched.size() - 2] >=
-            static_cast<double>(context_.stage(operand.read.producer).extents[touched.size() - 2]))
-      return elements * element;
-    return elements / touched.back() * (row + std::min(64.0, whole));
-  };
-  // The accumulators go through the caches too where they do not stay in registers.
-  bool in_memory = self_ && !c.cache_write;
-  for (int axis : live_)
-    in_memory = in_memory || c.region[static_cast<size_t>(axis)] > c.t3[static_cast<size_t>(axis)];
-  const auto accumulator_bytes = [&](size_t depth) {
-    double bytes = in_memory ? 2.0 * info_.element_bytes : 0;
-    for (int axis : live_) bytes *= ranges[depth][static_cast<size_t>(axis)];
-    return bytes;
-  };
-  // The first level's index is a part of the page offset; the last level's is hashed.
-  const struct {
-    double bytes, rate, way_bytes;
-  } levels[] = {{m.l1_bytes * 0.75, m.l2_bytes_per_cycle, 4096},
-                {m.l2_bytes * 0.75, m.l3_bytes_per_cycle, m.l2_bytes / 16},
-                {m.l3_bytes * 0.75, m.memory_bytes_per_cycle, 0}};
-  double cycles = 0;
-  for (const auto& level : levels) {
-    size_t depth = 0;
-    for (; depth < loops.size(); ++depth) {
-      double total = 0;
-      for (const auto& operand : operands_) {
-        const auto touched = footprint(operand.read, ranges[depth]);
-        const double bytes = bytes_of(operand, touched);
-        total += rearranged(c, operand) ? bytes : occupied(operand, touched, bytes, level.way_bytes);
-      }
-      total += accumulator_bytes(depth) / 2;
-      if (total <= level.bytes) break;
-    }
-    double traffic = 0;
-    for (const auto& operand : operands_) {
-      double times = 1;
-      bool stays = true;  // until the first loop outside that moves the operand
-      for (size_t i = depth; i-- > 0;) {
-        const auto axis = static_cast<int>(loops[i].axis);
-        double trips = loops[i].trips;
-        if (stays && !operand.read.depends_on(axis)) {
-          // Over a blocked axis it moves once a block.
-          const int64_t block = operand.read.block_of(axis);
-          if (block == 1) continue;
-          trips = std::max(1.0, ranges[i][loops[i].axis] / static_cast<double>(block));
-          if (trips == 1) continue;
-        }
-        stays = false;
-        times *= trips;
-      }
-      traffic += times * bytes_of(operand, footprint(operand.read, ranges[depth]));
-    }
-    if (in_memory) {
-      double times = 1;
-      bool stays = true;
-      for (size_t i = depth; i-- > 0;) {
-        if (stays && loops[i].axis >= static_cast<size_t>(spatial_)) continue;
-        stays = false;
-        times *= loops[i].trips;
-      }
-      traffic += times * accumulator_bytes(depth);
-    }
-    cycles += traffic / level.rate;
-  }
-  return cycles;
 }
 
 // The rows of the local tile lie apart by a multiple of the distance at which addresses share a set of the
@@ -345,45 +219,66 @@ double TiledPlan::pad_cycles(const Choice& c) const {
   return cycles;
 }
 
+// Register tiles along an axis. A peeled tail takes the time of its share of one, at least that of a chain
+// of products.
+double TiledPlan::register_tiles(const Choice& c, int axis, double micro_cycles) const {
+  const auto a = static_cast<size_t>(axis);
+  const int64_t inner = c.t3[a], tile = c.t1[a] * c.t2[a] * inner;
+  if (c.tail != sched::TailPolicy::kPeel)
+    return std::ceil(static_cast<double>(extent(a)) / static_cast<double>(tile)) *
+           static_cast<double>(c.t1[a] * c.t2[a]);
+  const int64_t rest = extent(a) % inner;
+  if (rest == 0) return static_cast<double>(extent(a) / inner);
+  const int64_t whole = axis == c.vector_axis ? (rest + c.lanes - 1) / c.lanes * c.lanes : rest;
+  const double least = std::min(1.0, 1.4 * context_.machine.fma_latency / micro_cycles);
+  return static_cast<double>(extent(a) / inner) +
+         std::clamp(static_cast<double>(whole) / static_cast<double>(inner), least, 1.0);
+}
+
+double TiledPlan::tail_cost(const Choice& c, int axis, int64_t tile) const {
+  constexpr double kMasks = 1.1;
+  const double factor = tail_factor(extent(static_cast<size_t>(axis)), tile, axis == c.vector_axis, c.tail);
+  return context_.machine.masked_memory ? std::min(factor, kMasks) : factor;
+}
+
 double TiledPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
+  const double micro = micro_kernel_cycles(c);
   double steps = 1, tiles = 1;
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
-    const double tile = static_cast<double>(c.t1[a] * c.t2[a]);
-    const double inner = static_cast<double>(c.t3[a]);
-    tiles *= std::ceil(static_cast<double>(extent(a)) / (tile * inner)) * tile;
-  }
+  for (int axis : live_) tiles *= register_tiles(c, axis, micro);
   for (int axis : live_reduce_) {
     const auto a = static_cast<size_t>(axis);
     const double inner = static_cast<double>(c.r1[a - static_cast<size_t>(spatial_)]);
-    steps *= std::ceil(static_cast<double>(extent(a)) / inner) * inner;
+    steps *= c.tail == sched::TailPolicy::kPeel ? static_cast<double>(extent(a))
+                                                : std::ceil(static_cast<double>(extent(a)) / inner) * inner;
   }
-  double cycles = micro_kernel_cycles(c) * steps * tiles;
+  double cycles = micro * steps * tiles;
   // Accumulators that do not stay in registers over the whole reduction are loaded and stored again: with
   // several register tiles inside the outer reduction, or without the local tile.
-  double register_tiles = 1, inner_steps = 1;
+  double tiles_inside = 1, inner_steps = 1;
   for (int axis : live_) {
     const auto a = static_cast<size_t>(axis);
-    register_tiles *= std::ceil(static_cast<double>(c.region[a]) / static_cast<double>(c.t3[a]));
+    tiles_inside *= std::ceil(static_cast<double>(c.region[a]) / static_cast<double>(c.t3[a]));
   }
   for (size_t r = 0; r < c.r1.size(); ++r)
     inner_steps *= static_cast<double>(two_level_ ? c.r1[r] : extent(r + static_cast<size_t>(spatial_)));
   const bool direct = self_ && !c.cache_write;
-  if (register_tiles > 1 || direct)
+  if (tiles_inside > 1 || direct)
     cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * 2 * (aliased_rows(c) ? 3 : 1);
   // The output is no place of the program's own: its rows lie far apart.
   if (direct) cycles *= 1.1;
   for (int axis : live_) {
     const auto a = static_cast<size_t>(axis);
-    cycles *= tail_factor(extent(a), c.t1[a] * c.t2[a] * c.t3[a], axis == c.vector_axis, c.tail);
+    cycles *= tail_cost(c, axis, c.t1[a] * c.t2[a] * c.t3[a]);
   }
   for (int axis : live_reduce_) {
     const auto a = static_cast<size_t>(axis);
-    cycles *= tail_factor(extent(a), c.r1[a - static_cast<size_t>(spatial_)], false, c.tail);
+    cycles *= tail_cost(c, axis, c.r1[a - static_cast<size_t>(spatial_)]);
   }
-  const double traffic = traffic_cycles(c);
-  cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic) + write_cycles(c);
+  const Traffic traffic = traffic_cycles(c);
+  constexpr double kNotHidden = 0.15;  // of the shorter of computing and streaming
+  cycles = std::max(cycles, traffic.streamed) + kNotHidden * std::min(cycles, traffic.streamed) +
+           traffic.waited + write_cycles(c);
   cycles += copy_cycles(c);
   double parallel = 1;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {

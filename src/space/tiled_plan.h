@@ -85,12 +85,23 @@ class TiledPlan final : public Plan {
   // the same sets.
   double occupied(const Operand& operand, std::span<const double> touched, double bytes,
                   double way_bytes) const;
+  // Of the whole operand, and from one of its rows to the next.
+  double bytes_of(const Operand& operand) const;
+  double row_distance(const Operand& operand) const;
+  double conflicting_rows(const Choice& c, const Operand& operand, std::span<const double> touched,
+                          double way_bytes, double cache_bytes) const;
   double copy_cycles(const Choice& c) const;
   double line_crossings(const Choice& c, const Operand& operand) const;
   double loop_exit_cycles(const Choice& c) const;
   bool aliased_rows(const Choice& c) const;
   double micro_kernel_cycles(const Choice& c) const;
-  double traffic_cycles(const Choice& c) const;
+  // Cycles of what comes from outer caches while products are computed, and of what they wait for.
+  struct Traffic {
+    double streamed = 0, waited = 0;
+  };
+  Traffic traffic_cycles(const Choice& c) const;
+  double register_tiles(const Choice& c, int axis, double micro_cycles) const;
+  double tail_cost(const Choice& c, int axis, int64_t tile) const;  // factor of a tile that does not divide
   double pad_cycles(const Choice& c) const;
   double write_cycles(const Choice& c) const;
   double accumulators(const Choice& c) const;
