@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kUnrollLimits[] = {1, 2, 4, 8};
 // Products of vectors that are written one after the other, in all copies of the code: what more of them
 // save, a jump in as many cycles as there are products, is not worth their code.
-constexpr int64_t kUnrolledProducts = 96;
+constexpr int64_t kUnrolledProducts = 48;
 // Of a row of tiles at most 1 / kLargestShare is computed twice rather than written as code of its own.
 constexpr int64_t kLargestShare = 10;
 

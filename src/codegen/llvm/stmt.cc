@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMaxStackBuffer = 32 << 10;
 constexpr int64_t kMaxStack = 256 << 10;
 // Loops of few stores are unrolled without being asked to.
-constexpr int64_t kDefaultUnrollSteps = 16;
+constexpr int64_t kDefaultUnrollSteps = 8;
 
 }  // namespace
 

@@ -15,6 +15,9 @@ using llvm::Value;
 
 namespace {
 
+// Of 32 bits, within which one instruction interleaves two vectors; across them permutations are slower.
+constexpr size_t kCheapLanes = 4;
+
 // Lanes first, first + step, ...
 llvm::SmallVector<int, 64> sequence(size_t count, int first, int step = 1) {
   llvm::SmallVector<int, 64> lanes(count);
@@ -24,24 +27,48 @@ llvm::SmallVector<int, 64> sequence(size_t count, int first, int step = 1) {
 
 size_t lanes_of(Value* v) { return llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements(); }
 
-// The vectors as one sequence, index (vector, lane), both powers of two. Interleaving its halves rotates the
-// index' bits by one; log2(vectors) times puts the vector's number into the low bits.
-void transpose(llvm::IRBuilder<>& builder, std::vector<Value*>& vectors) {
-  const size_t count = vectors.size(), lanes = lanes_of(vectors.front());
-  llvm::SmallVector<int, 64> low(lanes), high(lanes);
-  for (size_t i = 0; i < lanes; ++i) {
-    low[i] = static_cast<int>(i / 2 + (i % 2) * lanes);
-    high[i] = low[i] + static_cast<int>(lanes / 2);
-  }
-  for (size_t step = 1; step < count; step *= 2) {
-    std::vector<Value*> next(count);
-    for (size_t i = 0; i < count / 2; ++i) {
-      next[2 * i] = builder.CreateShuffleVector(vectors[i], vectors[i + count / 2], low);
-      next[2 * i + 1] = builder.CreateShuffleVector(vectors[i], vectors[i + count / 2], high);
+// Vectors and where each of their lanes has come from: its index in the vectors as they were, one after the
+// other.
+struct Rows {
+  std::vector<Value*> vectors;
+  std::vector<llvm::SmallVector<int, 64>> from;
+};
+
+// Brings what the vectors (a power of two of them, no more than lanes) hold in one lane together, in the
+// vectors' order: pairs of them are interleaved by elements, then by pairs of elements, ... Which vector
+// holds what of a lane in the end depends on what the cheap instructions do.
+void transpose(llvm::IRBuilder<>& builder, Rows& rows) {
+  const size_t count = rows.vectors.size(), lanes = lanes_of(rows.vectors.front());
+  rows.from.resize(count);
+  for (size_t i = 0; i < count; ++i) rows.from[i] = sequence(lanes, static_cast<int>(i * lanes));
+  for (size_t granule = 1; granule < count; granule *= 2) {
+    const size_t block = granule < kCheapLanes ? std::min(kCheapLanes, lanes) : lanes;
+    llvm::SmallVector<int, 64> picks[2];  // of the halves of all blocks
+    for (size_t half = 0; half < 2; ++half)
+      for (size_t start = 0; start < lanes; start += block)
+        for (size_t lane = 0; lane < block; ++lane) {
+          const size_t number = lane / granule;
+          picks[half].push_back(static_cast<int>(start + half * block / 2 + number / 2 * granule +
+                                                 lane % granule + number % 2 * lanes));
+        }
+    llvm::Instruction* first = nullptr;
+    for (size_t i = 0; i < count; ++i) {
+      if ((i & granule) != 0) continue;
+      const size_t pair[2] = {i, i + granule};
+      Value* a = rows.vectors[pair[0]];
+      Value* b = rows.vectors[pair[1]];
+      const llvm::SmallVector<int, 64> from[2] = {rows.from[pair[0]], rows.from[pair[1]]};
+      for (size_t half = 0; half < 2; ++half) {
+        Value* v = rows.vectors[pair[half]] = builder.CreateShuffleVector(a, b, picks[half]);
+        if (first == nullptr) first = llvm::dyn_cast<llvm::ShuffleVectorInst>(v);
+        for (size_t lane = 0; lane < lanes; ++lane) {
+          const auto pick = static_cast<size_t>(picks[half][lane]);
+          rows.from[pair[half]][lane] = from[pick / lanes][pick % lanes];
+        }
+      }
     }
-    vectors = std::move(next);
     // The shuffles of a level look like those of any other to instruction selection, which takes them apart.
-    if (auto* first = llvm::dyn_cast<llvm::ShuffleVectorInst>(vectors.front())) begin_block_at(*first);
+    if (first != nullptr && granule > 1) begin_block_at(*first);
   }
 }
 
@@ -93,15 +120,19 @@ bool Emitter::emit_transposed(const For& loop, int64_t extent) {
     if (width != static_cast<size_t>(*lanes))
       for (Value*& v : vectors) v = b_.CreateShuffleVector(v, filler);
     vectors.resize(count, llvm::PoisonValue::get(vectors.front()->getType()));
-    transpose(b_, vectors);
+    Rows rows{std::move(vectors), {}};
+    transpose(b_, rows);
     forget_loads(store->buffer);
     first.element.lane = 0;
     const auto row_lanes = static_cast<size_t>(extent);
     for (int64_t row = 0; row < *lanes; ++row) {
-      const size_t start = static_cast<size_t>(row) * count;
-      Value* v = vectors[start / width];
-      if (row_lanes != width)
-        v = b_.CreateShuffleVector(v, sequence(row_lanes, static_cast<int>(start % width)));
+      // Its first element was lane `row` of the first vector.
+      size_t holder = 0, start = 0;
+      for (size_t i = 0; i < count; ++i)
+        for (size_t k = 0; k < width; k += count)
+          if (rows.from[i][k] == row) holder = i, start = k;
+      Value* v = rows.vectors[holder];
+      if (row_lanes != width) v = b_.CreateShuffleVector(v, sequence(row_lanes, static_cast<int>(start)));
       Address place = first;
       place.element.constant += row * stride;
       annotate(b_.CreateAlignedStore(v, pointer_to(store->buffer, *place.info, place.element),
