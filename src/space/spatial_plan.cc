@@ -130,9 +130,15 @@ class SpatialPlan final : public Plan {
     const double width = std::min(v, full);
     double per_vector = info_.flops_per_point * std::ceil(v / full) + 1;
     for (const auto& read : reads_) {
-      const bool strided = !read.affine || (vector_axis_ >= 0 &&
-                                            std::abs(read.strides[static_cast<size_t>(vector_axis_)]) > 1);
-      per_vector += strided ? v * 1.5 : std::ceil(v / full) * (read.guarded ? 3 : 1);
+      const bool strided =
+          read.affine && vector_axis_ >= 0 && std::abs(read.strides[static_cast<size_t>(vector_axis_)]) > 1;
+      // An index that repeats (the one of i / 2) is one element for a vector inside a block.
+      const bool repeats = !read.affine && vector_axis_ >= 0 && read.blocked &&
+                           read.block_of(vector_axis_) % static_cast<int64_t>(v) == 0;
+      if (read.affine || repeats)
+        per_vector += strided ? v * 1.5 : std::ceil(v / full) * (read.guarded ? 3 : 1);
+      else
+        per_vector += v * 3;
     }
     double vectors = points / v;
     if (!is_flat(d) && v < e) vectors *= std::ceil(e / v) * v / e;
@@ -147,6 +153,10 @@ class SpatialPlan final : public Plan {
       bytes += points * context_.stage(read.producer).element_bytes * factor;
     }
     cycles = std::max(cycles, bytes / (bytes > m.l2_bytes ? m.l3_bytes_per_cycle : m.l2_bytes_per_cycle));
+    // A condition for each vector.
+    if (!is_flat(d) && vector_axis_ >= 0 && static_cast<int64_t>(e) % (vector_length(d) * unrolled(d)) != 0 &&
+        category(d, tail_slot_) == 0)
+      cycles *= 1.4;
     double trips = 1;
     const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
     if (is_flat(d)) {
