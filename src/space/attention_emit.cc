@@ -42,6 +42,8 @@ void order_tile(TraceMaker& maker, int stage, std::vector<LoopId> inner, LoopId 
 
 void AttentionPlan::emit(TraceMaker& maker, Decisions d) const {
   const Choice c = decode(d);
+  if (packs_masks(c))
+    for (const Mask& mask : masks_) maker.pack(mask.constant, packed_mask(c, mask));
   const OutputLoops loops = emit_output(maker, c);
   // Consumers before producers: all readers of what is attached are inside its loop then.
   emit_accumulators(maker, c.product, stages_.product, product_row_, product_column_, product_reduce_);
@@ -103,6 +105,7 @@ void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block
   int sums = stages_.scores;
   if (stages_.scores == stages_.masked) sums = maker.cache_write(stages_.masked, ir::MemoryScope::kLocal);
   const int masked = stages_.masked;
+  spread_rows(maker, masked);
   const auto all = maker.leaves(masked);
   const auto rows =
       maker.split(masked, all[static_cast<size_t>(score_row_)], {c.scores.rows}, TailPolicy::kPeel);
@@ -115,8 +118,28 @@ void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block
   maker.compute_at(sums, masked, rows[0]);
 }
 
+// Row / block, column / panel, row % block, column % panel: as the loops over blocks, panels and tiles go.
+sched::Layout AttentionPlan::packed_mask(const Choice& c, const Mask& mask) const {
+  sched::Layout layout;
+  const auto add = [&](int dimension, int64_t divisor, int64_t extent) {
+    if (extent > 1) layout.push_back({dimension, divisor, extent});
+  };
+  add(mask.row, c.rows, queries_ / c.rows);
+  add(mask.column, c.scores.columns, keys_ / c.scores.columns);
+  add(mask.row, 1, c.rows);
+  add(mask.column, 1, c.scores.columns);
+  return layout;
+}
+
+void AttentionPlan::spread_rows(TraceMaker& maker, int stage) const {
+  constexpr int64_t kLine = 16;
+  if (keys_ < kLine || score_row_ > score_column_) return;
+  maker.storage_align(stage, maker.leaves(stage)[static_cast<size_t>(score_row_)], 2 * kLine, kLine);
+}
+
 LoopId AttentionPlan::emit_exponentials(TraceMaker& maker) const {
   const int stage = stages_.exponential;
+  spread_rows(maker, stage);
   const auto all = maker.leaves(stage);
   const LoopId row = all[static_cast<size_t>(score_row_)];
   const int64_t lanes = std::min(keys_, context_.machine.lanes(4));

@@ -58,6 +58,8 @@ AttentionPlan::AttentionPlan(const PlanContext& context, int output, const Atten
   width_ = product.extents[static_cast<size_t>(product_column_)];
   batch_ = out.spatial_points() / static_cast<double>(queries_ * width_);
 
+  find_masks();
+
   rows_slot_ = add_tile(context.op(stages.product).name + ".rows", queries_, 1, 1, kMostRows);
   score_slots_ = add_tile_slots(context.op(stages.scores).name, keys_);
   product_slots_ = add_tile_slots(context.op(stages.product).name, width_);
@@ -102,6 +104,27 @@ int AttentionPlan::last_live_axis(const StageInfo& info, int first, int last) {
   for (int a = last; a-- > first;)
     if (info.extents[static_cast<size_t>(a)] > 1) return a;
   return first;
+}
+
+void AttentionPlan::find_masks() {
+  const auto reads = effective_reads(context_, stages_.masked);
+  for (const auto& read : reads) {
+    const auto& made = context_.stage(read.producer);
+    const bool once = std::count_if(reads.begin(), reads.end(),
+                                    [&](const Read& other) { return other.producer == read.producer; }) == 1;
+    if (!made.constant || !read.affine || !once || made.consumers.size() != 1) continue;
+    Mask mask{read.producer, -1, -1};
+    bool whole = true;
+    for (size_t x = 0; x < read.indices.size(); ++x) {
+      if (made.extents[x] == 1) continue;
+      const int axis = read.indices[x].constant == 0 ? read.indices[x].single_axis() : -1;
+      int& dimension = axis == score_row_ ? mask.row : mask.column;
+      whole = whole && dimension < 0 && (axis == score_row_ || axis == score_column_) &&
+              made.extents[x] == (axis == score_row_ ? queries_ : keys_);
+      dimension = static_cast<int>(x);
+    }
+    if (whole && mask.row >= 0 && mask.column >= 0) masks_.push_back(mask);
+  }
 }
 
 std::string AttentionPlan::describe() const {

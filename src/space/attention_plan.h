@@ -40,6 +40,10 @@ class AttentionPlan final : public Plan {
     // Of the output's loops: none, the batch's, and those over blocks too.
     int parallel = 0;
   };
+  // A constant of all rows and columns that the masked scores read, and its dimensions of them.
+  struct Mask {
+    int constant = 0, row = 0, column = 0;
+  };
   struct TileSlots {
     size_t rows = 0, columns = 0, unroll = 0;
   };
@@ -50,6 +54,12 @@ class AttentionPlan final : public Plan {
   int64_t vectors(const Tile& tile) const;
   // Of axes first .. last - 1 of extent > 1.
   static int last_live_axis(const StageInfo& info, int first, int last);
+
+  void find_masks();
+  // Masks are packed so that the register tiles of the scores read them from front to back. Tiles that are
+  // shifted begin where no tile of the mask does.
+  bool packs_masks(const Choice& c) const { return queries_ % c.rows == 0 && keys_ % c.scores.columns == 0; }
+  sched::Layout packed_mask(const Choice& c, const Mask& mask) const;
 
   // Loops of the output: around a block, and around a register tile of the product.
   struct OutputLoops {
@@ -62,9 +72,13 @@ class AttentionPlan final : public Plan {
                          int reduce_axis) const;
   // A reduction along rows, by lanes first, which are then added up: the stages that do so, readers first.
   std::vector<int> emit_row_reduction(TraceMaker& maker, int stage) const;
+  // Rows of the scores or exponentials begin in lines of their own, and not in the same set of a cache.
+  void spread_rows(TraceMaker& maker, int stage) const;
   TraceMaker::LoopId emit_exponentials(TraceMaker& maker) const;  // the loop over rows
 
-  double contraction_cycles(const Tile& tile, int64_t rows, int64_t columns, int64_t depth) const;
+  double contraction_cycles(const Tile& tile, int64_t rows, int64_t columns, int64_t depth,
+                            bool from_l2) const;
+  double mask_cycles(const Choice& c) const;
   double softmax_cycles(const Choice& c) const;
   double traffic_cycles(const Choice& c) const;
 
@@ -78,6 +92,8 @@ class AttentionPlan final : public Plan {
   int product_row_ = 0, product_column_ = 0, product_reduce_ = 0;
   int sum_row_ = 0;
   int output_row_ = 0, output_column_ = 0;
+
+  std::vector<Mask> masks_;
 
   size_t rows_slot_ = 0, parallel_slot_ = 0;
   TileSlots score_slots_, product_slots_;

@@ -114,6 +114,10 @@ void TraceMaker::pack(StageId stage, sched::Layout layout) {
   add(sched::PackLayout{position(stage), std::move(layout)});
 }
 
+void TraceMaker::storage_align(StageId stage, LoopId loop, int64_t factor, int64_t offset) {
+  add(sched::StorageAlign{position(stage), leaf(stage, loop), factor, offset});
+}
+
 TraceMaker::StageId TraceMaker::cache_write(StageId stage, ir::MemoryScope scope) {
   const int at = position(stage);
   add(sched::CacheWrite{at, scope});

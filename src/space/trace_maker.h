@@ -33,6 +33,8 @@ class TraceMaker {
   void compute_at(StageId stage, StageId target, LoopId loop);
   void compute_inline(StageId stage);
   void pack(StageId stage, sched::Layout layout);
+  // The axis of the loop, which is whole, has a stride of k * factor + offset elements.
+  void storage_align(StageId stage, LoopId loop, int64_t factor, int64_t offset);
   // The new stage, before `stage`, that computes; `stage` copies from it.
   StageId cache_write(StageId stage, ir::MemoryScope scope);
   // The new stage, after `stage`, that copies; the readers read it. dims: rank of the stage's output.

@@ -101,6 +101,7 @@ std::vector<Case> cases() {
   return {
       {"plain", parse(text_of({}, Mask::kNone))},
       {"scaled", parse(text_of({1, 33, 47, 5, 12}, Mask::kScaled))},
+      {"mask in whole tiles", parse(text_of({2, 32, 48, 8, 16}, Mask::kCausal))},
       {"causal", parse(text_of({3, 29, 29, 16, 20}, Mask::kCausal))},
       {"hidden", parse(text_of({2, 19, 70, 7, 33}, Mask::kHidden))},
       {"residual", parse(text_of({2, 40, 129, 8, 16}, Mask::kScaled, true))},
@@ -173,6 +174,30 @@ TEST(Attention, CompiledCandidatesComputeTheWorkload) {
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+// The register tiles of the scores read a constant mask from front to back, where they are tiles of it too.
+TEST(Attention, MasksArePackedWhereTilesDivideThem) {
+  const ir::Workload workload = parse(text_of({2, 32, 48, 8, 16}, Mask::kCausal));
+  const DesignSpace space = build(workload, device(32));
+  Rng rng(5);
+  int packed = 0, others = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Candidate c = sample_of(space, attention_sketch(space), rng);
+    const auto value = [&](const std::string& name) {
+      for (size_t k = 0; k < c.decisions.size(); ++k)
+        if (space.slots(c.sketch)[k].name == name) return c.decisions[k];
+      return int64_t{0};
+    };
+    int64_t columns = value("score.tile.columns");
+    if (columns > 8) columns -= columns % 8;
+    const bool whole = 32 % value("product.rows") == 0 && 48 % columns == 0;
+    const std::string trace = sched::print(*space.to_trace(c));
+    EXPECT_EQ(trace.find("pack_layout") != std::string::npos, whole) << trace;
+    ++(whole ? packed : others);
+  }
+  EXPECT_GT(packed, 0);
+  EXPECT_GT(others, 0);
 }
 
 TEST(Attention, OtherWorkloadsHaveNoSketchOfIt) {
