@@ -1,8 +1,11 @@
 #include "codegen/llvm/passes.h"
 
 #include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/BasicAliasAnalysis.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScopedNoAliasAA.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
@@ -19,6 +22,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
@@ -185,7 +189,8 @@ class Backend {
     config->insertPass(prepare, create_split_blocks_pass());
     passes_.add(config);
     passes_.add(info);
-    const bool unsupported = config->addISelPasses();
+    const bool unsupported =
+        target.getTargetTriple().isX86() ? select_lean(target, *config) : config->addISelPasses();
     TS_CHECK(!unsupported, "LLVM cannot select instructions for this machine");
     config->addMachinePasses();
     config->setInitialized();
@@ -206,6 +211,33 @@ class Backend {
   }
 
  private:
+  // As TargetPassConfig::addISelPasses, and as addMachinePasses will do, without the passes that look for
+  // what kernels do not have: a third of them all.
+  bool select_lean(llvm::LLVMTargetMachine& target, llvm::TargetPassConfig& config) {
+    passes_.add(llvm::createTargetTransformInfoWrapperPass(target.getTargetIRAnalysis()));
+    passes_.add(llvm::createPreISelIntrinsicLoweringPass());
+    passes_.add(llvm::createScopedNoAliasAAWrapperPass());
+    passes_.add(llvm::createBasicAAWrapperPass());
+    passes_.add(llvm::createUnreachableBlockEliminationPass());
+    passes_.add(llvm::createScalarizeMaskedMemIntrinLegacyPass());
+    passes_.add(llvm::createExpandReductionsPass());
+    passes_.add(llvm::createInterleavedAccessPass());
+    config.addCodeGenPrepare();
+    for (const void* pass :
+         {&llvm::EarlyTailDuplicateID, &llvm::OptimizePHIsID, &llvm::StackColoringID,
+          &llvm::EarlyIfConverterID, &llvm::ShrinkWrapID, &llvm::TailDuplicateID,
+          &llvm::FixupStatepointCallerSavedID, &llvm::RemoveRedundantDebugValuesID, &llvm::FEntryInserterID,
+          &llvm::XRayInstrumentationID, &llvm::PatchableFunctionID, &llvm::FuncletLayoutID,
+          &llvm::StackMapLivenessID, &llvm::LiveDebugValuesID, &llvm::MachineSanitizerBinaryMetadataID,
+          &llvm::StackFrameLayoutAnalysisPassID})
+      config.disablePass(pass);
+    // Not public, as front ends have no use for it.
+    struct Steps : llvm::TargetPassConfig {
+      using llvm::TargetPassConfig::addCoreISelPasses;
+    };
+    return (config.*&Steps::addCoreISelPasses)();
+  }
+
   llvm::SmallVector<char, 0> bytes_;
   llvm::raw_svector_ostream stream_;
   llvm::legacy::PassManager passes_;
