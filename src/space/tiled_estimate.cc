@@ -91,10 +91,10 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double vector_length = c.vector_axis < 0 ? 1 : static_cast<double>(std::min(c.t3[v], c.region[v]));
   const double vectors_along =
       vector_length / static_cast<double>(c.lanes) * std::ceil(static_cast<double>(c.lanes) / full_lanes);
-  // A vector that is twice as wide as the units takes both load ports; products of words leave little room
-  // for it.
+  // A vector that is twice as wide as the units takes both load ports, and so does an element in all lanes
+  // where it is loaded by itself, as it is for products of words: .8 of them a cycle.
   const double ports =
-      info_.dot && m.fma_per_cycle < 2 && c.lanes * info_.element_bytes > 32 ? m.loads_per_cycle : 1;
+      info_.dot && m.fma_per_cycle < 2 && c.lanes * info_.element_bytes > 32 ? m.loads_per_cycle / 0.8 : 1;
   double loads = 0, shuffles = 0, live_vectors = 0;
   for (const auto& operand : operands_) {
     double count = 1;
@@ -103,7 +103,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
       if (axis != c.vector_axis && operand.read.depends_on(axis))
         count *= static_cast<double>(std::min(c.t3[a], c.region[a]));
     }
-    double cost = 1;
+    double cost = ports;
     if (c.vector_axis >= 0 && operand.read.depends_on(c.vector_axis)) {
       const bool unit =
           (operand.read.affine && std::abs(operand.read.strides[v]) == 1) || rearranged(c, operand);
