@@ -163,8 +163,11 @@ std::vector<double> Plan::footprint(const Read& read, std::span<const double> ra
 }
 
 int64_t vector_lanes(int64_t length, int64_t lanes) {
+  // Long vectors of bytes and halves that are no power of two are taken apart element by element.
+  constexpr int64_t kAnyLength = 16, kWorthwhile = 8;
+  const int64_t power = std::min(length & -length, lanes);
   for (int64_t l = std::min(length, lanes); l > 1; --l)
-    if (length % l == 0) return l;
+    if (length % l == 0) return l > kAnyLength && power >= kWorthwhile ? power : l;
   return 1;
 }
 

@@ -142,10 +142,9 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, in
       continue;
     }
     write_vector = o2[a];
-    if (c.region[a] > out_lanes) {
+    if (int64_t lanes = vector_lanes(c.region[a], out_lanes); lanes < c.region[a]) {
       // A whole number of vectors where possible.
-      int64_t lanes = vector_lanes(c.region[a], out_lanes);
-      if (lanes * 2 <= out_lanes) lanes = out_lanes;
+      if (c.region[a] > out_lanes && lanes * 2 <= out_lanes) lanes = out_lanes;
       const auto made = maker.split(output, write_vector, {lanes}, c.tail);
       write.push_back(made[0]);
       write_vector = made[1];

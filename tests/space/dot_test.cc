@@ -4,9 +4,11 @@
 
 #include <cmath>
 
+#include "ir/text.h"
 #include "lower/interpreter.h"
 #include "lower/lower.h"
 #include "space/design_space.h"
+#include "space/plan.h"
 #include "support/bytes.h"
 #include "support/small_workloads.h"
 
@@ -131,6 +133,37 @@ TEST(Dot4, DefaultTakesIt) {
       EXPECT_TRUE(takes_words(space, space.default_candidate())) << vector_bytes;
     }
   }
+}
+
+// LLVM takes apart long vectors whose length is no power of two: 48 bytes at a time took 14 times as long.
+TEST(Dot4, OutputsOfBytesAreWrittenInWholeVectors) {
+  EXPECT_EQ(vector_lanes(48, 64), 16);
+  EXPECT_EQ(vector_lanes(96, 64), 32);
+  EXPECT_EQ(vector_lanes(128, 64), 64);
+  EXPECT_EQ(vector_lanes(48, 16), 16);
+  EXPECT_EQ(vector_lanes(14, 16), 14);
+  EXPECT_EQ(vector_lanes(17, 16), 1);
+  Rng rng(1);
+  const ir::Workload workload = test::small::quantized_matmul(96, 96, 64, rng);
+  const DesignSpace space = build(workload, 64);
+  int wide = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Candidate c = space.sample(rng);
+    const auto trace = space.to_trace(c);
+    ASSERT_TRUE(trace.ok());
+    const auto lowered = lower::lower(*sched::replay(workload, *trace));
+    ASSERT_TRUE(lowered.ok());
+    const std::string text = ir::print(lowered->program);
+    for (size_t at = text.find("vectorized "); at != std::string::npos;
+         at = text.find("vectorized ", at + 1)) {
+      const std::string body = text.substr(text.find('\n', at) + 1);
+      if (body.find(lowered->program.outputs[0]->name + "[") != body.find_first_not_of(' ')) continue;
+      const int64_t lanes = std::stoll(text.substr(text.find(" in ", at) + 4));
+      wide += lanes > 16 ? 1 : 0;
+      EXPECT_TRUE(lanes <= 16 || lanes % 8 != 0 || (lanes & (lanes - 1)) == 0) << lanes << "\n" << text;
+    }
+  }
+  EXPECT_GT(wide, 0);
 }
 
 // What has no short elements is left as it is.
