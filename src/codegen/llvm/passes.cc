@@ -57,6 +57,9 @@ void initialize_targets() {
     set_option("disable-x86-domain-reassignment", "true");
     // Loads are found equal across this many stores between them; what is read again is read soon.
     set_option("memssa-check-limit", "10");
+    // Of an address, at most this many accesses are asked whether its sum would fit into all of them:
+    // unrolled code has hundreds, and asking them was half of the preparation for selection.
+    set_option("cgp-max-address-users-to-scan", "4");
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
@@ -97,7 +100,6 @@ struct Pipeline {
     builder.crossRegisterProxies(loops, functions, sccs, modules);
 
     before.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-    before.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
     const auto invariant_code_motion = [](unsigned accesses) {
       return llvm::createFunctionToLoopPassAdaptor(
           llvm::LICMPass(llvm::LICMOptions(/*LicmMssaOptCap=*/100, /*LicmMssaNoAccForPromotionCap=*/accesses,
