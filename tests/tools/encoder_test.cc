@@ -1,5 +1,5 @@
-// A transformer encoder layer (attention, layer normalization, GELU), compiled untuned and run, against the
-// reference evaluation of the imported graph.
+// A transformer encoder layer (attention, layer normalization, GELU) and attentions of random sizes, compiled
+// untuned and run, against the reference evaluation of the imported graph.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,11 +111,9 @@ AlignedBytes aligned(size_t bytes) {
   return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
 }
 
-class EncoderLayer : public ::testing::TestWithParam<bool> {};
-
-TEST_P(EncoderLayer, MatchesTheReference) {
-  const std::string bytes = Encoder(GetParam()).bytes();
-  const auto imported = graph::import_onnx_bytes(bytes, {}, "encoder");
+// kernel: a part of the name that one of the model's kernels has.
+void check_model(const std::string& bytes, const std::string& kernel) {
+  const auto imported = graph::import_onnx_bytes(bytes, {}, "model");
   ASSERT_TRUE(imported.ok()) << imported.error().message();
   Rng rng(7);
   std::vector<lower::Tensor> inputs;
@@ -127,10 +125,15 @@ TEST_P(EncoderLayer, MatchesTheReference) {
 
   const testing::TemporaryDirectory directory;
   ModelOptions model;
-  model.path = directory.file("encoder.onnx");
+  model.path = directory.file("model.onnx");
   std::ofstream(model.path, std::ios::binary) << bytes;
   const auto loaded = load_model(model);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const auto& tasks = loaded->partition.tasks;
+  EXPECT_TRUE(
+      std::any_of(tasks.begin(), tasks.end(),
+                  [&](const graph::Task& task) { return task.name.find(kernel) != std::string::npos; }))
+      << "no kernel " << kernel;
   for (int threads : {1, 2}) {
     const auto device = target::find_device("local:threads=" + std::to_string(threads));
     ASSERT_TRUE(device.ok()) << device.error().message();
@@ -138,7 +141,7 @@ TEST_P(EncoderLayer, MatchesTheReference) {
     ASSERT_TRUE(schedules.ok()) << schedules.error().message();
     CompileOptions options;
     options.directory = directory.file("compiled" + std::to_string(threads));
-    options.model_name = "encoder";
+    options.model_name = "model";
     const Status compiled = compile_model(*loaded, *device, *schedules, options);
     ASSERT_TRUE(compiled.ok()) << compiled.error().message();
     runtime::LoadOptions load_options;
@@ -159,6 +162,53 @@ TEST_P(EncoderLayer, MatchesTheReference) {
     ASSERT_TRUE((*program)->run(in, out).ok());
     for (int64_t i = 0; i < want.num_elements(); ++i)
       ASSERT_NEAR(got[i], want.at(i).f, 2e-5) << "element " << i << ", " << threads << " threads";
+  }
+}
+
+class EncoderLayer : public ::testing::TestWithParam<bool> {};
+
+TEST_P(EncoderLayer, MatchesTheReference) { check_model(Encoder(GetParam()).bytes(), "softmax"); }
+
+// Queries, keys and values with random extents, and what is done to their scores.
+std::string random_attention(Rng& rng) {
+  const int64_t heads = rng.uniform_int(1, 4), queries = rng.uniform_int(100, 400);
+  const int64_t keys = (int64_t{1} << 18) / (heads * queries) + rng.uniform_int(1, 100);
+  const int64_t depth = rng.uniform_int(2, 40), width = rng.uniform_int(2, 70);
+  const int64_t mask = rng.uniform_int(0, 3);
+  graph::testing::ModelBuilder model;
+  model.input("q", {1, heads, queries, depth}).input("v", {1, heads, keys, width}).output("y");
+  // Keys come transposed or are transposed here.
+  if (rng.bernoulli(0.5)) {
+    model.input("k", {1, heads, depth, keys});
+  } else {
+    model.input("rows", {1, heads, keys, depth})
+        .node("Transpose", {"rows"}, {"k"})
+        .ints("perm", {0, 1, 3, 2});
+  }
+  model.initializer("scale", {}, std::vector<float>{static_cast<float>(std::sqrt(depth))});
+  model.node("MatMul", {"q", "k"}, {"scores"}).node("Div", {"scores", "scale"}, {"scaled"});
+  if (mask == 1) {
+    model.input("padding", {1, 1, 1, keys}).node("Add", {"padding", "scaled"}, {"seen"});
+  } else if (mask == 2) {
+    std::vector<float> hidden(static_cast<size_t>(queries * keys), 0);
+    for (int64_t i = 0; i < queries; ++i)
+      for (int64_t j = i + 1; j < keys; ++j) hidden[static_cast<size_t>(i * keys + j)] = -1e9F;
+    model.initializer("causal", {1, 1, queries, keys}, hidden).node("Add", {"scaled", "causal"}, {"seen"});
+  } else if (mask == 3) {
+    model.input("bias", {1, heads, queries, keys}).initializer("few", {}, std::vector<float>{-1e4F});
+    model.initializer("zero", {}, std::vector<float>{0}).node("Less", {"bias", "zero"}, {"hides"});
+    model.node("Where", {"hides", "few", "scaled"}, {"seen"});
+  }
+  model.node("Softmax", {mask == 0 ? "scaled" : "seen"}, {"p"}).integer("axis", -1);
+  return model.node("MatMul", {"p", "v"}, {"y"}).bytes();
+}
+
+TEST(Attention, OfRandomSizesMatchesTheReference) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    check_model(random_attention(rng), "softmax_matmul");
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
