@@ -126,6 +126,7 @@ void Plan::find_register_loops(const Stmt& s) {
   std::vector<const ir::StmtNode*> found;
   int64_t copies = 0;
   bool ok = true;
+  std::optional<size_t> across;  // the dimension that vectors lie in
   const auto access = [&](const ir::BufferNode* buffer, const std::vector<Expr>& indices) {
     if (buffer != allocate.buffer.get() || !ok) return;
     int64_t product = 1;
@@ -142,7 +143,15 @@ void Plan::find_register_loops(const Stmt& s) {
         ok = false;
         return;
       }
-      if (loop.kind == ForKind::kVectorized) continue;
+      if (loop.kind == ForKind::kVectorized) {
+        // Written by columns and read by rows, registers would be taken apart lane by lane.
+        for (size_t d = 0; d < indices.size(); ++d) {
+          if (!ir::uses_var(indices[d], loop.var)) continue;
+          ok = ok && across.value_or(d) == d;
+          across = d;
+        }
+        continue;
+      }
       serial = serial || loop.kind == ForKind::kSerial;
       product = times(product, *extent);
       found.push_back(node);
