@@ -148,15 +148,16 @@ struct Pipeline {
   }
 };
 
-// Leaves out moving constants out of loops before registers are assigned. Over a kernel of one or two nests
-// that saves loads. In one of many they are moved out of the loop around all of them and hold registers there
-// that the nests want for themselves: the kernel gains nothing, and the assignment is a tenth of all code
-// generation. What fits is still moved afterwards.
-class ConstantsStay final : public llvm::OptPassGate {
+// What kernels of many loops gain nothing from. Constants are not moved out of loops before registers are
+// assigned: over one or two nests that saves loads; of many, they are moved out of the loop around all of
+// them and hold registers there that the nests want for themselves, and the assignment takes twice as long.
+// What fits is still moved afterwards. And machine instructions are not searched for equal ones once more.
+class ForManyLoops final : public llvm::OptPassGate {
  public:
   bool isEnabled() const override { return true; }
   bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) override {
-    return pass != "Early Machine Loop Invariant Code Motion";
+    return pass != "Early Machine Loop Invariant Code Motion" &&
+           pass != "Machine Common Subexpression Elimination";
   }
 };
 
@@ -205,8 +206,8 @@ class Backend {
     bytes_.clear();
     llvm::LLVMContext& context = module.getContext();
     llvm::OptPassGate& gate = context.getOptPassGate();
-    ConstantsStay constants_stay;
-    if (innermost_loops(module) >= kManyLoops) context.setOptPassGate(constants_stay);
+    ForManyLoops for_many_loops;
+    if (innermost_loops(module) >= kManyLoops) context.setOptPassGate(for_many_loops);
     passes_.run(module);
     context.setOptPassGate(gate);
     return {bytes_.begin(), bytes_.end()};
