@@ -100,6 +100,7 @@ class TiledPlan final : public Plan {
     double streamed = 0, waited = 0;
   };
   Traffic traffic_cycles(const Choice& c) const;
+  double broadcast_streams(const Choice& c) const;
   double register_tiles(const Choice& c, int axis, double micro_cycles) const;
   double tail_cost(const Choice& c, int axis, int64_t tile) const;  // factor of a tile that does not divide
   double pad_cycles(const Choice& c) const;
