@@ -123,11 +123,14 @@ void WinogradPlan::sample(Rng& rng, std::span<int64_t> d) const {
     return l[0];
   };
   const int64_t vectors = std::max<int64_t>(out_channels_ / lanes, 1);
-  const int64_t across = rng.uniform_int(1, std::min<int64_t>(vectors, 4));
+  // Mostly tiles that divide: the others need the code twice.
+  constexpr double kDivides = 0.85;
+  int64_t across = rng.uniform_int(1, std::min<int64_t>(vectors, 4));
+  if (rng.bernoulli(kDivides)) across = largest_divisor(vectors, across);
   set(c_slot_, out_channels_ < lanes ? out_channels_ : across * lanes);
   const int64_t room = std::max<int64_t>(1, rng.uniform_int(4, context_.machine.registers - 2) / across);
   int64_t wide = std::min(room, tiles_w_);
-  if (rng.bernoulli(0.7)) wide = largest_divisor(tiles_w_, wide);
+  if (rng.bernoulli(kDivides)) wide = largest_divisor(tiles_w_, wide);
   wide = set(w_slot_, wide);
   set(h_slot_, room / wide);
 }
