@@ -50,7 +50,7 @@ def all_dtypes(directory, name, quantized_op, op, shape, out_shape, weights, dep
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__.strip())
     directory = pathlib.Path(sys.argv[1])
     for n in (256, 512, 1024):

@@ -56,7 +56,7 @@ struct Factor {
 
   int64_t steps() const { return axes[dim].extent; }
   int64_t words() const { return (steps() + per_word() - 1) / per_word(); }
-  int64_t per_word() const { return 4 / ir::bytes_of(raw.dtype()); }
+  int64_t per_word() const { return raw.dtype() == DType::kBF16 ? 2 : 4; }  // else bytes
   bool is_signed() const { return (raw.dtype() == DType::kI8) != flip; }
 };
 
