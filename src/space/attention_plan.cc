@@ -9,12 +9,6 @@ namespace {
 constexpr int64_t kUnrollLimits[] = {1, 2, 4, 8};
 constexpr int64_t kMostRows = 256;
 
-int64_t largest_divisor(int64_t n, int64_t limit) {
-  for (int64_t d = std::min(n, limit); d > 1; --d)
-    if (n % d == 0) return d;
-  return 1;
-}
-
 }  // namespace
 
 std::unique_ptr<Plan> make_attention_plan(const PlanContext& context, int output,

@@ -162,13 +162,17 @@ std::vector<double> Plan::footprint(const Read& read, std::span<const double> ra
   return result;
 }
 
+int64_t largest_divisor(int64_t n, int64_t limit) {
+  for (int64_t d = std::min(n, limit); d > 1; --d)
+    if (n % d == 0) return d;
+  return 1;
+}
+
 int64_t vector_lanes(int64_t length, int64_t lanes) {
   // Long vectors of bytes and halves that are no power of two are taken apart element by element.
   constexpr int64_t kAnyLength = 16, kWorthwhile = 8;
-  const int64_t power = std::min(length & -length, lanes);
-  for (int64_t l = std::min(length, lanes); l > 1; --l)
-    if (length % l == 0) return l > kAnyLength && power >= kWorthwhile ? power : l;
-  return 1;
+  const int64_t divisor = largest_divisor(length, lanes), power = std::min(length & -length, lanes);
+  return divisor > kAnyLength && power >= kWorthwhile ? power : divisor;
 }
 
 double read_cycles(int64_t stride, double length, double lanes) {

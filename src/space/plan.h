@@ -111,8 +111,11 @@ class Plan {
   std::vector<Slot> slots_;
 };
 
-// Widest vector for an innermost loop of this length: the largest divisor of length that is at most `lanes`;
-// 1 = do not vectorize.
+// The largest divisor of n that is at most limit; 1 if there is no other.
+int64_t largest_divisor(int64_t n, int64_t limit);
+
+// Widest vector for an innermost loop of this length: the largest divisor of length that is at most `lanes`,
+// a power of two where it is longer than 16; 1 = do not vectorize.
 int64_t vector_lanes(int64_t length, int64_t lanes);
 
 // Cycles to read `length` elements that lie `stride` apart into vectors of `lanes`: contiguous vectors,

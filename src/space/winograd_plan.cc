@@ -13,12 +13,6 @@ constexpr int64_t kUnrolledProducts = 48;
 // Of a row of tiles at most 1 / kLargestShare is computed twice rather than written as code of its own.
 constexpr int64_t kLargestShare = 10;
 
-int64_t largest_divisor(int64_t n, int64_t limit) {
-  for (int64_t d = std::min(n, limit); d > 1; --d)
-    if (n % d == 0) return d;
-  return 1;
-}
-
 }  // namespace
 
 std::unique_ptr<Plan> make_winograd_plan(const PlanContext& context, int output,
