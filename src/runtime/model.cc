@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
 constexpr int kMaxThreads = 4096;
 

@@ -22,6 +22,7 @@ namespace tensorsmith::runtime {
 inline constexpr int kModelFormatVersion = 1;
 // Alignment of every buffer a kernel gets.
 inline constexpr int64_t kBufferAlignment = 64;
+inline constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 
 // Element types; the values are those of ts_dtype in runtime/tensorsmith.h.
 enum class DType : uint8_t { kBool, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };

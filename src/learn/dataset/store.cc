@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
@@ -258,6 +259,12 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
                                              static_cast<uint64_t>(info.st_size));
   TS_RETURN_IF_ERROR(store->load());
   return std::unique_ptr<Store>(std::move(store));
+}
+
+bool is_store_file(const std::string& path) {
+  char begin[sizeof(kMagic)] = {};
+  std::ifstream in(path, std::ios::binary);
+  return in.read(begin, sizeof(begin)) && std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
 }
 
 }  // namespace tensorsmith::learn
