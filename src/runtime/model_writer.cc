@@ -28,8 +28,14 @@ constexpr std::array<const char*, 3> kFiles = {"manifest.json", "weights.bin", "
 Status remove_model(const fs::path& directory) {
   for (const char* name : kFiles) ::unlink((directory / name).c_str());
   if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) return {};
+  // NFS keeps a removed file under such a name for as long as a program has it open.
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  while (!error && entry != fs::directory_iterator() && entry->path().filename().string().starts_with(".nfs"))
+    entry.increment(error);
+  if (!error && entry == fs::directory_iterator()) return {};
   return file_error(directory.string(),
-                    "what was in the replaced directory is there now, it cannot be removed", errno);
+                    "what was in the replaced directory is there now, it cannot be removed", ENOTEMPTY);
 }
 
 // A directory for a model that is being written, content(). At the end it is removed with the model that is

@@ -135,6 +135,10 @@ Status bench(const BenchOptions& options) {
   load_options.repeats_alone = options.profile ? 3 : 0;
   std::error_code ignored;
   if (fs::is_directory(options.model.path, ignored)) {
+    if (!options.model.shapes.empty()) {
+      return Error{ErrorCode::kInvalidArgument, "--shape " + options.model.shapes[0],
+                   "is for ONNX models; " + options.model.path + " is compiled for its shapes"};
+    }
     TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.model.path, load_options));
     contenders.push_back({options.model.path, std::move(model)});
   } else {

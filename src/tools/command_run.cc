@@ -230,9 +230,9 @@ void add_run_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a compiled model and check its outputs");
   command->add_option("directory", options->directory, "Compiled model")->required();
   add_whole(*command, "--threads", options->threads, 0, 1024, "Threads (0 = all cores)");
-  command
-      ->add_option("--input", options->inputs, "Input from a TensorProto file, NAME=tensor.pb (repeatable)")
-      ->allow_extra_args(false);
+  auto* input = command->add_option("--input", options->inputs,
+                                    "Input from a TensorProto file, NAME=tensor.pb (repeatable)");
+  input->allow_extra_args(false);
   auto* output = command->add_option("--output", options->output, "Directory to write output_I.pb to");
   add_force(*command, options->force);
   auto* check = command->add_option(
@@ -241,10 +241,11 @@ void add_run_command(CLI::App& app, int& exit_code) {
   auto* reference =
       command->add_option("--reference", options->reference,
                           "Compare with the reference interpreter running this model on random inputs");
-  check->excludes(reference)->excludes(output);
-  reference->excludes(output);
+  check->excludes(reference)->excludes(input)->excludes(output);
+  reference->excludes(input)->excludes(output);
   command->add_option("--shape", options->shapes, "Shapes for --reference, as the model was compiled with")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->needs(reference);
   constexpr double kMaxTolerance = 1e30;
   add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance, "Relative tolerance");
   add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance, "Absolute tolerance");

@@ -222,6 +222,55 @@ TEST_F(Console, ATemporaryFolderThatIsMissingIsAnError) {
   EXPECT_EQ(cli({"zoo", "export", "bert_tiny", "--sequence", "4", "-o", "n.onnx"}).exit_code, 0);
 }
 
+// All of them are added by tools/numbers.h: none shows CLI11's own types in its help.
+TEST_F(Console, NoNumberIsReadByAnybodyElse) {
+  const std::vector<Words> commands = {{"tasks"},
+                                       {"tune"},
+                                       {"compile"},
+                                       {"run"},
+                                       {"bench"},
+                                       {"db", "info"},
+                                       {"db", "check"},
+                                       {"db", "export"},
+                                       {"db", "import"},
+                                       {"dataset", "collect"},
+                                       {"dataset", "import"},
+                                       {"dataset", "stats"},
+                                       {"dataset", "split"},
+                                       {"dataset", "export"},
+                                       {"dataset", "features"},
+                                       {"train"},
+                                       {"eval"},
+                                       {"search-hyperparameters"},
+                                       {"devices", "list"},
+                                       {"devices", "show"},
+                                       {"predict"},
+                                       {"zoo", "list"},
+                                       {"zoo", "export"}};
+  for (Words words : commands) {
+    words.emplace_back("--help");
+    const CliResult help = cli(words);
+    EXPECT_EQ(help.exit_code, 0);
+    for (const char* type : {" INT", " UINT", " FLOAT", " DOUBLE"})
+      EXPECT_THAT(help.out, Not(HasSubstr(type))) << words[0];
+  }
+}
+
+// The same of everything that is printed.
+TEST(ConsoleSources, NothingElsePrints) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(TENSORSMITH_SOURCE_DIR) / "src/tools")) {
+    if (entry.path().stem() == "console" || entry.path().filename() == "CMakeLists.txt") continue;
+    std::ifstream in(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    for (const char* way : {"fmt::print(", "printf(", "std::cout", "std::cerr", "std::puts", ".dump("})
+      EXPECT_EQ(text.find(way), std::string::npos)
+          << entry.path() << " uses " << way << ", not tools/console.h";
+    ++files;
+  }
+  EXPECT_GT(files, 40);
+}
+
 // Every option that takes a number, of every command.
 TEST_F(Console, NumbersAreNumbersAndInRange) {
   struct Case {
@@ -296,6 +345,13 @@ TEST_F(Console, ShapesContradictNothing) {
     }
   }
   EXPECT_THAT(cli({"tasks", "m.onnx", "--shape", "x=2x4"}).err, HasSubstr("fixed at 3"));
+  EXPECT_THAT(cli({"tasks", "m.onnx", "--shape", "x=2x3", "--shape", "w=3"}).err, HasSubstr("no input"));
+  ASSERT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned", "--shape", "x=2x3"}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--shape", "x=2x3"}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--shape", "x=4x3"}).exit_code, 1);
+  // Where a shape would make no difference, it is refused.
+  EXPECT_EQ(cli({"run", "out", "--shape", "x=2x3"}).exit_code, 2);
+  EXPECT_THAT(cli({"bench", "out", "--shape", "x=2x3"}).err, HasSubstr("--shape x=2x3"));
 }
 
 }  // namespace

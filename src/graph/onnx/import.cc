@@ -272,8 +272,8 @@ Status Importer::add_inputs(Scope& scope) {
   }
   std::set<std::string> names;
   for (const auto& info : model_.graph().input()) {
-    names.insert(info.name());
     if (scope.names.contains(info.name())) continue;  // an initializer, listed among the inputs before IR 4
+    names.insert(info.name());
     if (info.name().empty()) return corrupt("an input has no name");
     if (!info.type().has_tensor_type()) {
       return Error{ErrorCode::kUnsupported, place_, "input '" + info.name() + "' is not a tensor"};
