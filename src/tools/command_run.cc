@@ -246,7 +246,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
   command->add_option("--shape", options->shapes, "Shapes for --reference, as the model was compiled with")
       ->allow_extra_args(false)
       ->needs(reference);
-  constexpr double kMaxTolerance = 1e30;
+  constexpr double kMaxTolerance = 1e6;
   add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance, "Relative tolerance");
   add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance, "Absolute tolerance");
   add_seed(*command, options->seed, "Seed of the random inputs");
