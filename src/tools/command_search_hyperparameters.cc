@@ -62,7 +62,8 @@ class TrialLog {
         break;
       }
       const Json json = Json::parse(line, nullptr, false);
-      if (kept.empty() && json != Json::parse(first)) return other;
+      // What is no JSON compares as neither equal nor unequal to anything.
+      if (kept.empty() && !(json == Json::parse(first))) return other;
       if (!kept.empty()) {
         if (!json.is_object() || !json.contains("parameters") || !json.contains("value"))
           return Error{ErrorCode::kCorrupt, path, "holds a line that is no trial"};
