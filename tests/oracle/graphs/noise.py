@@ -1,0 +1,147 @@
+"""How far a right result may be from the exact one: Monte Carlo arithmetic (Parker, 1997).
+
+Each node's result is disturbed by as much as a sound implementation in its dtype may err, and the disturbance runs
+through the rest of the graph. What changes is what rounding decides; how much it changes is the tolerance.
+"""
+import numpy as np
+
+from . import dtypes as d
+
+# Results are exact, or rounded once from the inputs.
+EXACT = {
+    "Abs", "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike",
+    "Ceil", "Clip", "Compress", "Concat", "ConstantOfShape", "DepthToSpace", "Dropout", "Equal", "Expand", "EyeLike",
+    "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax",
+    "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "MaxUnpool", "Min", "Neg", "NonMaxSuppression",
+    "NonZero", "Not", "OneHot", "Or", "Pad", "QuantizeLinear", "ReduceMax", "ReduceMin", "Relu", "Reshape",
+    "ReverseSequence", "Round", "Shape", "Sign", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "ThresholdedRelu",
+    "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor"}
+# One rounding, none where the exact result can be represented.
+BASIC = {"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal", "DequantizeLinear", "LeakyRelu", "PRelu", "Range", "Sum", "Mean",
+         "Mod"}
+# Sums of products: the error grows with the sum of the terms' magnitudes.
+SUMS = {"AveragePool", "Conv", "ConvTranspose", "CumSum", "Einsum", "Gemm", "GlobalAveragePool", "GlobalLpPool", "LpPool",
+        "MatMul", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare", "Sum", "Mean", "ScatterElements",
+        "ScatterND"}
+# Functions of one element, in units of the last place; and the magnitude of what they subtract inside.
+FUNCTIONS = {
+    "Elu": lambda x, y: np.where(x < 0, 1.0, 0.0), "Selu": lambda x, y: np.where(x < 0, 2.0, 0.0),
+    "Celu": lambda x, y: np.where(x < 0, 1.0, 0.0), "Gelu": lambda x, y: np.abs(x), "Mish": lambda x, y: np.abs(x),
+    "Softplus": lambda x, y: 1.0, "HardSwish": lambda x, y: np.abs(x), "HardSigmoid": lambda x, y: 1.0,
+    "Swish": lambda x, y: np.abs(x) * 0.1, "Tanh": lambda x, y: 0.0, "Shrink": lambda x, y: np.abs(x)}
+ELEMENTWISE = set(FUNCTIONS) | {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Log", "Pow",
+                                "Sigmoid", "Sin", "Sinh", "Softsign", "Tan"}
+ULPS = 4.0
+BACKWARD_DRAWS = 3
+
+
+def _computed_in(dtype):
+    # f16 and bf16 are for storage: sums are f32.
+    return d.EPSILON[d.F32] if dtype in (d.F16, d.BF16) else d.EPSILON[dtype]
+
+
+def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
+    """An array an output (None: exact), the largest error that rounding explains. inputs: native; exact: the results
+    before rounding, outputs: after. evaluate(inputs): results, wide."""
+    op = node.op_type
+    floats = [o is not None and d.is_float(o.dtype) for o in outputs]
+    if op in EXACT or not any(floats):
+        return [None] * len(outputs)
+    with np.errstate(all="ignore"):
+        if op in BASIC and not (op in ("Sum", "Mean") and len(inputs) > 2):
+            return [_rounding(e, o) if f else None for e, o, f in zip(exact, outputs, floats)]
+        if op in ELEMENTWISE:
+            return [_function(op, inputs, e, o) if f else None for e, o, f in zip(exact, outputs, floats)]
+        if op in SUMS:
+            found = _sum(inputs, exact, outputs, evaluate)
+            if found is not None:
+                return found
+        return _backward(inputs, exact, outputs, evaluate, rng)
+
+
+def _rounding(exact, output):
+    error = d.EPSILON[output.dtype] * np.abs(d.wide(output)) + d.SUBNORMAL[output.dtype]
+    if output.dtype != d.F64:
+        error = np.where(d.wide(exact) == d.wide(output), 0.0, error)
+    return error
+
+
+def _function(op, inputs, exact, output):
+    eps = _computed_in(output.dtype)
+    y = np.abs(d.wide(output))
+    scale = y
+    if op in FUNCTIONS:
+        scale = y + FUNCTIONS[op](d.wide(inputs[0]), y)
+    return ULPS * eps * scale + _rounding(exact, output) + 4 * d.SUBNORMAL[output.dtype]
+
+
+def _sum(inputs, exact, outputs, evaluate):
+    magnitudes = [np.abs(x) if x is not None and d.is_float(x.dtype) else x for x in inputs]
+    try:
+        sums = evaluate(magnitudes)
+    except Exception:
+        return None
+    whole = all(x is None or not d.is_float(x.dtype) or bool((np.isfinite(d.wide(x)) & (np.rint(d.wide(x)) == d.wide(x))).all())
+                for x in inputs)
+    result = []
+    for e, o, m in zip(exact, outputs, sums):
+        if o is None or not d.is_float(o.dtype):
+            result.append(None)
+            continue
+        m = np.abs(d.wide(m))
+        error = ULPS * _computed_in(o.dtype) * m + _rounding(e, o)
+        # Sums of integers are exact in any order.
+        if whole and not (m.size and np.nanmax(m) > 2.0**22):
+            error = np.where(d.wide(e) == d.wide(o), 0.0, error)
+        result.append(error)
+    return result
+
+
+def _backward(inputs, exact, outputs, evaluate, rng):
+    """As a backward stable algorithm errs: like other inputs, a few units of the last place away."""
+    result = []
+    for e, o in zip(exact, outputs):
+        if o is None or not d.is_float(o.dtype):
+            result.append(None)
+            continue
+        result.append(ULPS * _computed_in(o.dtype) * np.abs(d.wide(e)) + _rounding(e, o) + 4 * d.SUBNORMAL[o.dtype])
+    for _ in range(BACKWARD_DRAWS):
+        moved = []
+        for x in inputs:
+            if x is None or not d.is_float(x.dtype):
+                moved.append(x)
+                continue
+            w = d.wide(x)
+            moved.append(w * (1 + ULPS * _computed_in(x.dtype) * signs(rng, w.shape)))
+        try:
+            others = evaluate(moved)
+        except Exception:
+            break
+        for i, (e, y) in enumerate(zip(exact, others)):
+            if result[i] is not None and y is not None and y.shape == e.shape:
+                difference = np.abs(d.wide(y) - d.wide(e))
+                result[i] = np.maximum(result[i], np.where(np.isfinite(difference), difference, 0) + result[i] * 0)
+    # Where all of a row is one order of magnitude, so is its error: single draws may be small by chance.
+    return result
+
+
+def signs(rng, shape):
+    return rng.choice(np.array([-1.0, -0.6, 0.6, 1.0]), shape)
+
+
+def disturb(rng, exact, output, amplitude, moves):
+    """The result with an error within the amplitude; zeros of arithmetic may have either sign."""
+    if output is None or not d.is_float(output.dtype):
+        return output
+    with np.errstate(all="ignore"):
+        y = d.wide(exact if exact is not None else output)
+        if amplitude is not None:
+            a = np.where(np.isfinite(amplitude), amplitude, 0)
+            y = np.where(np.isfinite(y), y + a * signs(rng, y.shape), y)
+        y = d.narrow(y, output.dtype)
+        if not moves:
+            zero = d.wide(y) == 0
+            if zero.any():
+                y = np.where(zero, np.where(rng.random(y.shape) < 0.5, -0.0, 0.0), d.wide(y)).astype(np.float64)
+                y = d.narrow(y, output.dtype)
+    return y
