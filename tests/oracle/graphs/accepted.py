@@ -76,7 +76,7 @@ class Facts:
         names |= {"attribute": self.attribute, "input": self.input, "np": np, "is_float": d.is_float, "is_int": d.is_int,
                   "limits": d.limits, "wide": d.wide, "f16": d.F16, "bf16": d.BF16, "f32": d.F32, "f64": d.F64,
                   "boolean": d.BOOL, "signed": d.SIGNED, "unsigned": d.UNSIGNED, "u8": d.U8, "i8": d.I8,
-                  "out_of_range": out_of_range, "cast_target": cast_target}
+                  "out_of_range": out_of_range, "cast_target": cast_target, "extreme_squares": extreme_squares}
         return names
 
 
@@ -90,6 +90,17 @@ def out_of_range(x, dtype):
 def cast_target(facts_attribute, like):
     to = facts_attribute("to")
     return d.FROM_ONNX.get(to) if to is not None else (None if like is None else like.dtype)
+
+
+def extreme_squares(inputs):
+    """Whether squares of the first input overflow or underflow in the type that sums are computed in."""
+    x = inputs[0]
+    if not d.is_float(x.dtype):
+        return False
+    w = np.abs(d.wide(x))
+    w = w[np.isfinite(w) & (w != 0)]
+    low, high = (1e-150, 1e150) if x.dtype == d.F64 else (1e-17, 1e17)
+    return bool(w.size and (w.max() > high or w.max() < low))
 
 
 class AcceptedList:

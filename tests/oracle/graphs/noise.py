@@ -31,8 +31,20 @@ FUNCTIONS = {
     "Swish": lambda x, y: np.abs(x) * 0.1, "Tanh": lambda x, y: 0.0, "Shrink": lambda x, y: np.abs(x)}
 ELEMENTWISE = set(FUNCTIONS) | {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Log", "Pow",
                                 "Sigmoid", "Sin", "Sinh", "Softsign", "Tan"}
+MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
 ULPS = 4.0
 BACKWARD_DRAWS = 3
+
+
+TRANSFORMS = {"DFT", "STFT"}
+# Errors relative to the largest input (of transforms: to their sum), in units of the last place.
+ABSOLUTE = {"DFT": 8.0, "STFT": 8.0, "LogSoftmax": 8.0, "SoftmaxCrossEntropyLoss": 8.0, "ReduceLogSumExp": 8.0,
+            "BlackmanWindow": 0.0, "HannWindow": 0.0, "HammingWindow": 0.0, "Resize": 32.0, "Upsample": 32.0,
+            "GridSample": 64.0, "RoiAlign": 32.0}
+
+
+def _finite(w):
+    return np.where(np.isfinite(w), w, 0)
 
 
 def _computed_in(dtype):
@@ -53,10 +65,16 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
         if op in ELEMENTWISE:
             return [_function(op, inputs, e, o) if f else None for e, o, f in zip(exact, outputs, floats)]
         if op in SUMS:
-            found = _sum(inputs, exact, outputs, evaluate)
+            found = _sum(op, inputs, exact, outputs, evaluate)
             if found is not None:
                 return found
-        return _backward(inputs, exact, outputs, evaluate, rng)
+        found = _backward(inputs, exact, outputs, evaluate, rng)
+        if op in ABSOLUTE:
+            scale = sum(float(np.nansum(np.abs(w))) if op in TRANSFORMS else float(np.max(np.abs(w), initial=0))
+                        for w in (_finite(d.wide(x)) for x in inputs if x is not None and d.is_float(x.dtype)))
+            found = [f if f is None else f + ABSOLUTE[op] * _computed_in(o.dtype) * max(scale, 1e-30 if op != "LogSoftmax" else 1)
+                     for f, o in zip(found, outputs)]
+        return found
 
 
 def _rounding(exact, output):
@@ -72,11 +90,11 @@ def _function(op, inputs, exact, output):
     scale = y
     if op in FUNCTIONS:
         scale = y + FUNCTIONS[op](d.wide(inputs[0]), y)
-    return ULPS * eps * scale + _rounding(exact, output) + 4 * d.SUBNORMAL[output.dtype]
+    return ULPS * eps * scale + _rounding(exact, output) + 256 * d.SUBNORMAL[output.dtype]
 
 
-def _sum(inputs, exact, outputs, evaluate):
-    magnitudes = [np.abs(x) if x is not None and d.is_float(x.dtype) else x for x in inputs]
+def _sum(op, inputs, exact, outputs, evaluate):
+    magnitudes = [_finite(np.abs(d.wide(x))) if x is not None and d.is_float(x.dtype) else x for x in inputs]
     try:
         sums = evaluate(magnitudes)
     except Exception:
@@ -88,12 +106,15 @@ def _sum(inputs, exact, outputs, evaluate):
         if o is None or not d.is_float(o.dtype):
             result.append(None)
             continue
-        m = np.abs(d.wide(m))
-        error = ULPS * _computed_in(o.dtype) * m + _rounding(e, o)
+        m = _finite(np.abs(d.wide(m)))
+        error = ULPS * _computed_in(o.dtype) * m + _rounding(e, o) + 64 * d.SUBNORMAL[o.dtype]
         # Sums of integers are exact in any order.
         if whole and not (m.size and np.nanmax(m) > 2.0**22):
             error = np.where(d.wide(e) == d.wide(o), 0.0, error)
-        result.append(error)
+        # Partial sums may overflow: infinite or NaN as well.
+        top = d.LARGEST[d.F32] if o.dtype in (d.F16, d.BF16) else d.LARGEST[o.dtype]
+        terms = max(len(inputs), max(x.size for x in inputs if x is not None) // max(m.size, 1)) if op in MEANS else 1
+        result.append(np.where(m * terms >= top / 4, np.inf, error))
     return result
 
 
@@ -104,7 +125,7 @@ def _backward(inputs, exact, outputs, evaluate, rng):
         if o is None or not d.is_float(o.dtype):
             result.append(None)
             continue
-        result.append(ULPS * _computed_in(o.dtype) * np.abs(d.wide(e)) + _rounding(e, o) + 4 * d.SUBNORMAL[o.dtype])
+        result.append(ULPS * _computed_in(o.dtype) * np.abs(d.wide(e)) + _rounding(e, o) + 256 * d.SUBNORMAL[o.dtype])
     for _ in range(BACKWARD_DRAWS):
         moved = []
         for x in inputs:
@@ -138,6 +159,7 @@ def disturb(rng, exact, output, amplitude, moves):
         if amplitude is not None:
             a = np.where(np.isfinite(amplitude), amplitude, 0)
             y = np.where(np.isfinite(y), y + a * signs(rng, y.shape), y)
+            y = np.where(amplitude == np.inf, rng.choice(np.array([np.inf, -np.inf, np.nan]), y.shape), y)
         y = d.narrow(y, output.dtype)
         if not moves:
             zero = d.wide(y) == 0

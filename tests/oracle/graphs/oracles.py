@@ -23,7 +23,7 @@ _options.log_severity_level = 4
 # Operators whose result depends on the inputs' own precision.
 NATIVE = {"Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "IsNaN", "IsInf",
           "Floor", "Ceil", "Round", "Sign", "Abs", "Neg", "Identity", "EyeLike", "MelWeightMatrix", "BlackmanWindow",
-          "HannWindow", "HammingWindow", "ConstantOfShape", "Shape", "Size", "Reshape", "Range", "NonMaxSuppression"}
+          "HannWindow", "HammingWindow", "ConstantOfShape", "MeanVarianceNormalization", "Shape", "Size", "Reshape", "Range", "NonMaxSuppression"}
 
 
 class NotComputed(Exception):
@@ -47,8 +47,18 @@ def with_defaults(node, opset):
     copy.CopyFrom(node)
     for name, attribute in schema.attributes.items():
         default = attribute.default_value
+        if node.op_type == "BatchNormalization" and name == "momentum":
+            continue
         if name not in given and default.type != 0 and not (default.type == 4 and default.t.data_type == 0):
             copy.attribute.append(default)
+    if node.op_type == "BatchNormalization" and opset < 14:
+        # With a momentum the evaluator trains.
+        for i, a in enumerate(copy.attribute):
+            if a.name == "momentum":
+                del copy.attribute[i]
+                break
+    if node.op_type == "RoiAlign" and opset < 16:
+        copy.attribute.append(helper.make_attribute("coordinate_transformation_mode", "output_half_pixel"))
     return copy
 
 

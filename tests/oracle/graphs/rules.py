@@ -1,5 +1,5 @@
-"""The project's own rules, in NumPy: where there is a NaN, maximum and minimum are NaN (IEEE 754-2019), whatever
-kernel another runtime takes."""
+"""A third opinion, in NumPy. Where there is a NaN, maximum and minimum are NaN (IEEE 754-2019), whatever kernel another
+runtime takes; and definitions of operators that the reference evaluator has wrong."""
 import numpy as np
 import onnx
 
@@ -132,6 +132,47 @@ def top_k(node, opset, inputs):
     return [np.take_along_axis(x, order, axis), order]
 
 
-RULES = {"Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
+def _flattened(node, opset, x):
+    """Rows that are normalized together, and what brings them back into shape."""
+    axis = _attributes(node).get("axis", 1 if opset < 13 else -1)
+    if opset < 13:
+        axis = axis + x.ndim if axis < 0 else axis
+        rows = x.reshape(int(np.prod(x.shape[:axis])), -1)
+        return rows, lambda y: y.reshape(x.shape)
+    return np.moveaxis(x, axis, -1), lambda y: np.moveaxis(y, -1, axis)
+
+
+def softmax(node, opset, inputs):
+    x, back = _flattened(node, opset, d.wide(inputs[0]))
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return [back(e / e.sum(axis=-1, keepdims=True))]
+
+
+def log_softmax(node, opset, inputs):
+    x, back = _flattened(node, opset, d.wide(inputs[0]))
+    shifted = x - x.max(axis=-1, keepdims=True)
+    return [back(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))]
+
+
+def hardmax(node, opset, inputs):
+    x, back = _flattened(node, opset, d.wide(inputs[0]))
+    y = np.zeros_like(x)
+    np.put_along_axis(y, np.argmax(x, axis=-1)[..., None], 1.0, -1)
+    return [back(y)]
+
+
+def lrn(node, opset, inputs):
+    x = d.wide(inputs[0])
+    a = _attributes(node)
+    size, channels = a["size"], x.shape[1]
+    sums = np.zeros_like(x)
+    for c in range(channels):
+        low, high = max(0, c - (size - 1) // 2), min(channels - 1, c + size // 2)
+        sums[:, c] = (x[:, low:high + 1] ** 2).sum(axis=1)
+    alpha, beta, bias = a.get("alpha", np.float32(1e-4)), a.get("beta", 0.75), a.get("bias", 1.0)
+    return [x / (float(bias) + float(alpha) / size * sums) ** float(beta)]
+
+
+RULES = {"Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax, "LRN": lrn, "Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
          "Relu": relu, "ArgMax": arg_extreme, "ArgMin": arg_extreme, "GlobalMaxPool": global_max_pool,
          "MaxPool": max_pool, "TopK": top_k}
