@@ -129,7 +129,7 @@ def fuzz(options, settings):
                     state.finish(own, tally)
                     for one in found:
                         state.kept[one[0]] += 1
-                        if state.kept[one[0]] <= KEEP_OF_ONE_KIND:
+                        if one[1] is not None and state.kept[one[0]] <= KEEP_OF_ONE_KIND:
                             folder = pathlib.Path(options.output) / f"case_{one[1][3]['case']}"
                             write(folder, one)
                             print(f"{folder}: {one[0]}\n    {one[1][3]['failures'][0]}", flush=True)
@@ -178,7 +178,7 @@ def one_case(options, settings):
     worker = Worker(settings, AcceptedList())
     tally, found = worker.run(options.case)
     worker.close()
-    for one in found:
+    for one in (f for f in found if f[1] is not None):
         folder = pathlib.Path(options.output) / f"case_{options.case}"
         write(folder, one)
         print(f"{folder}: {one[0]}")

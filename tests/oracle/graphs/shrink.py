@@ -5,6 +5,8 @@ import time
 import numpy as np
 
 from . import dtypes as d
+from .builder import make_tensor
+from .files import to_array
 from .oracles import value_info
 
 
@@ -20,7 +22,8 @@ class Shrinker:
         changed = True
         while changed and time.monotonic() < self.deadline:
             changed = False
-            for step in (self.outputs, self.cut, self.bypass, self.attributes, self.constants, self.contents):
+            for step in (self.outputs, self.cut, self.bypass, self.attributes, self.constants, self.extents, self.contents,
+                         self.initializers):
                 for candidate in step(*best):
                     if time.monotonic() > self.deadline:
                         break
@@ -125,6 +128,37 @@ class Shrinker:
                     yield model, {**inputs, name: simple}
 
 
+    def extents(self, model, inputs):
+        """Dimensions of one extent, all of them shorter."""
+        tensors = {t.name: to_array(t) for t in model.graph.initializer}
+        arrays = {**tensors, **inputs}
+        for extent in sorted({e for x in arrays.values() for e in x.shape if e > 1}, reverse=True):
+            for less in sorted({1, 2, extent // 2, extent - 1}):
+                if not 0 < less < extent:
+                    continue
+                cut = {n: np.ascontiguousarray(x[tuple(slice(0, less if e == extent else e) for e in x.shape)])
+                       for n, x in arrays.items()}
+                m = copy.deepcopy(model)
+                del m.graph.initializer[:]
+                m.graph.initializer.extend(make_tensor(cut[n], n) for n in tensors)
+                infos = [value_info(i.name, cut[i.name].dtype, cut[i.name].shape) for i in m.graph.input]
+                del m.graph.input[:]
+                m.graph.input.extend(infos)
+                for o in m.graph.output:
+                    o.type.tensor_type.ClearField("shape")
+                yield m, {n: cut[n] for n in inputs}
+
+    def initializers(self, model, inputs):
+        """Initializers with simple contents."""
+        for i, tensor in enumerate(model.graph.initializer):
+            x = to_array(tensor)
+            for simple in simpler(x):
+                if complexity(simple) < complexity(x):
+                    m = copy.deepcopy(model)
+                    m.graph.initializer[i].CopyFrom(make_tensor(simple, tensor.name))
+                    yield m, inputs
+
+
 def simpler(x):
     with np.errstate(all="ignore"):
         yield np.zeros_like(x)
@@ -152,7 +186,8 @@ def size(model, inputs):
     nodes = [n for n in model.graph.node if n.op_type != "Constant"]
     return (len(nodes) + len(model.graph.output), len(model.graph.node), sum(len(n.input) for n in nodes),
             sum(len(n.attribute) for n in nodes), sum(x.size for x in inputs.values()),
-            sum(complexity(x) for x in inputs.values()))
+            sum(t.ByteSize() for t in model.graph.initializer), sum(complexity(x) for x in inputs.values()),
+            sum(complexity(to_array(t)) for t in model.graph.initializer))
 
 
 def cleaned(model, inputs):

@@ -16,6 +16,7 @@ from .shrink import Shrinker
 from .truth import Conflict, Undefined
 
 SHRINK_SECONDS = 40
+SHRUNK_OF_ONE_LOOK = 5
 REFUSED_AGAIN = 4  # a graph goes on without the nodes that are refused, so often
 
 
@@ -72,6 +73,7 @@ class Worker:
     def __init__(self, settings, accepted):
         self.settings, self.accepted = settings, accepted
         self.runner = Runner(settings.program)
+        self.seen = collections.Counter()  # failures by how they look before they are shrunk
 
     def close(self):
         self.runner.close()
@@ -125,6 +127,11 @@ class Worker:
         first = failures[0]
         failing = [r for r in runs if any(f.where == describe_run(r) for f in failures)] or runs
         known = case.truth.values
+        producer = next((n.op_type for n in model.graph.node if first.output in n.output), "") if first.output else ""
+        look = f"{first.kind} {producer}: {normalized(first.text) if first.kind != 'wrong' else ''}"
+        self.seen[look] += 1
+        if self.seen[look] > SHRUNK_OF_ONE_LOOK:
+            return f"again {look}", None
         if self.settings.shrink:
             model, inputs = self.shrunk(model, inputs, known, first, failing)
             truth = files.evaluate(model, inputs, self.accepted)
