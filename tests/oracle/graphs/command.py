@@ -1,10 +1,8 @@
 """The command behind scripts/fuzz_graphs."""
 import argparse
 import collections
-import concurrent.futures
 import dataclasses
 import json
-import multiprocessing
 import os
 import pathlib
 import sys
@@ -15,32 +13,12 @@ from .accepted import AcceptedList
 from .check import Expected, all_runs, check
 from .operators import GENERATORS
 from .oracles import NotComputed
+from .pool import Pool
 from .runner import Runner, devices as list_devices, operators as list_operators
 from .truth import Conflict, Undefined
 from .work import Settings, Tally, Worker, write
 
-CHUNK = 20
 KEEP_OF_ONE_KIND = 3
-
-_worker = None
-
-
-def start_worker(settings):
-    global _worker
-    _worker = Worker(settings, AcceptedList())
-
-
-def run_chunk(numbers):
-    tally, found = Tally(), []
-    for number in numbers:
-        try:
-            own, more = _worker.run(number)
-        except Exception as error:
-            raise RuntimeError(f"case {number}: {type(error).__name__}: {error}") from error
-        tally.add(own)
-        found += more
-    return list(numbers), tally, found
-
 
 class State:
     """What is done, in OUTPUT/state.json: a run that was stopped goes on."""
@@ -105,44 +83,28 @@ def fuzz(options, settings):
     numbers = [n for n in range(state.next, options.first + options.cases) if n not in state.done_above and n >= options.first]
     if options.first and not state.next:
         state.next = options.first
-    chunks = [numbers[i:i + CHUNK] for i in range(0, len(numbers), CHUNK)]
     started = last = time.monotonic()
-    histogram = pathlib.Path(options.output) / "operators.txt"
-    context = multiprocessing.get_context("spawn")
     deadline = started + options.seconds if options.seconds else None
-    with concurrent.futures.ProcessPoolExecutor(options.jobs, context, start_worker, (settings,)) as pool:
-        waiting, todo = set(), iter(chunks)
-        stopped = False
-        try:
-            while True:
-                while not stopped and len(waiting) < 2 * options.jobs:
-                    chunk = next(todo, None)
-                    if chunk is None or (deadline and time.monotonic() > deadline):
-                        stopped = True
-                        break
-                    waiting.add(pool.submit(run_chunk, chunk))
-                if not waiting:
-                    break
-                done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
-                for future in done:
-                    own, tally, found = future.result()
-                    state.finish(own, tally)
-                    for one in found:
-                        state.kept[one[0]] += 1
-                        if one[1] is not None and state.kept[one[0]] <= KEEP_OF_ONE_KIND:
-                            folder = pathlib.Path(options.output) / f"case_{one[1][3]['case']}"
-                            write(folder, one)
-                            print(f"{folder}: {one[0]}\n    {one[1][3]['failures'][0]}", flush=True)
-                    state.save()
-                now = time.monotonic()
-                if now - last > 10 or not waiting:
-                    last = now
-                    rate = (state.tally.cases) / max(now - started, 1e-9)
-                    print(f"{state.tally.cases} graphs, {sum(state.tally.failures.values())} failures, "
-                          f"{sum(state.tally.conflicts.values())} open, {rate:.1f}/s", file=sys.stderr, flush=True)
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            print("stopped; the same command goes on", file=sys.stderr)
+    at_start = state.tally.cases
+    try:
+        for own, tally, found in Pool(settings, options.jobs).run(numbers, deadline):
+            state.finish(own, tally)
+            for one in found:
+                state.kept[one[0]] += 1
+                if one[1] is not None and state.kept[one[0]] <= KEEP_OF_ONE_KIND:
+                    folder = pathlib.Path(options.output) / f"case_{one[1][3]['case']}"
+                    write(folder, one)
+                    print(f"{folder}: {one[0]}\n    {one[1][3]['failures'][0]}", flush=True)
+            state.save()
+            now = time.monotonic()
+            if now - last > 10:
+                last = now
+                print(f"{state.tally.cases} graphs, {sum(state.tally.failures.values())} failures, "
+                      f"{sum(state.tally.conflicts.values())} open, {(state.tally.cases - at_start) / (now - started):.1f}/s",
+                      file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+    histogram = pathlib.Path(options.output) / "operators.txt"
     state.save()
     histogram.write_text("".join(f"{n:8} {o}\n" for o, n in state.tally.operators.most_common()))
     print(summary(state.tally, settings.operators))

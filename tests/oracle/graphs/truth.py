@@ -193,6 +193,8 @@ class NodeTruth:
                               np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8)))
                    for x, y in zip(inputs, self.inputs))
         exact = self.exact
+        if self.node.op_type in ("Div", "Mod") and d.is_int(inputs[1].dtype) and not np.all(inputs[1]):
+            same = True  # ONNX Runtime divides by zero
         if not same:
             try:
                 exact = self.evaluate(inputs)

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "graph/ops/registry.h"
-#include "graph_case.h"
+#include "serve.h"
 #include "target/target.h"
 
 namespace {
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     tensorsmith::oracle::Reply reply;
     const auto request = tensorsmith::oracle::parse_request(line);
     if (request.ok()) {
-      reply = run_case(*request);
+      reply = serve(*request);
     } else {
       reply.stage = "request";
       reply.error = request.error().message();
