@@ -76,7 +76,8 @@ class Facts:
         names |= {"attribute": self.attribute, "input": self.input, "np": np, "is_float": d.is_float, "is_int": d.is_int,
                   "limits": d.limits, "wide": d.wide, "f16": d.F16, "bf16": d.BF16, "f32": d.F32, "f64": d.F64,
                   "boolean": d.BOOL, "signed": d.SIGNED, "unsigned": d.UNSIGNED, "u8": d.U8, "i8": d.I8,
-                  "out_of_range": out_of_range, "cast_target": cast_target, "extreme_squares": extreme_squares}
+                  "out_of_range": out_of_range, "cast_target": cast_target, "extreme_squares": extreme_squares,
+                  "fractional_sizes": fractional_sizes, "indices_in_channels": indices_in_channels}
         return names
 
 
@@ -101,6 +102,23 @@ def extreme_squares(inputs):
     w = w[np.isfinite(w) & (w != 0)]
     low, high = (1e-150, 1e150) if x.dtype == d.F64 else (1e-17, 1e17)
     return bool(w.size and (w.max() > high or w.max() < low))
+
+
+def fractional_sizes(x, scales, axes):
+    """Whether a scale times an extent is no whole number."""
+    if scales is None or scales.size == 0:
+        return False
+    extents = [x.shape[a] for a in (axes if axes is not None else range(x.ndim))]
+    return any(float(s) * e != int(float(s) * e) for s, e in zip(scales.reshape(-1), extents))
+
+
+def indices_in_channels(x, indices, kernel, strides):
+    """Whether the flat indices of MaxUnpool stay in the image that they are read from."""
+    if strides is None or kernel is None:
+        return False
+    area = int(np.prod([(e - 1) * s + k for e, s, k in zip(x.shape[2:], strides, kernel)]))
+    image = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * (x.ndim - 2))
+    return bool((indices // max(area, 1) == image).all())
 
 
 class AcceptedList:

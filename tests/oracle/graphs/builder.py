@@ -70,9 +70,12 @@ class Builder:
 
     def schema(self, op):
         try:
-            return onnx.defs.get_schema(op, self.opset, "")
+            schema = onnx.defs.get_schema(op, self.opset, "")
         except onnx.defs.SchemaError:
             raise Skip(f"no {op} in opset {self.opset}") from None
+        if schema.deprecated:
+            raise Skip(f"{op} is no operator of opset {self.opset} any more")
+        return schema
 
     def has_schema(self, op, least=1):
         try:

@@ -136,6 +136,18 @@ def replay(options, settings):
     return 1 if failed else 0
 
 
+def keep(options, settings):
+    """Saves a case as a regression graph, with the outputs that the oracles give today."""
+    source, name = options.keep
+    model, inputs, _ = files.load(source)
+    truth = files.evaluate(model, inputs, AcceptedList())
+    expected = {o.name: truth.values[o.name] for o in model.graph.output}
+    folder = pathlib.Path(__file__).resolve().parents[2] / "data" / "graphs" / name
+    files.save(folder, model, inputs, expected)
+    print(f"{folder}: {sum(f.stat().st_size for f in folder.rglob('*') if f.is_file())} bytes")
+    return 0
+
+
 def one_case(options, settings):
     worker = Worker(settings, AcceptedList())
     tally, found = worker.run(options.case)
@@ -164,6 +176,8 @@ def main():
     parser.add_argument("--devices", nargs="+", metavar="DEVICE", help="devices to compile for (every ISA of this machine)")
     parser.add_argument("--no-shrink", action="store_true", help="keep failing graphs as they are")
     parser.add_argument("--replay", nargs="+", metavar="FOLDER", help="check saved cases again, in every variant")
+    parser.add_argument("--keep", nargs=2, metavar=("FOLDER", "NAME"), help="make a saved case a regression graph "
+                        "(tests/data/graphs/NAME)")
     parser.add_argument("--runner", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     known = list_operators(options.runner)
@@ -172,6 +186,8 @@ def main():
                         options.variants, options.only, not options.no_shrink)
     if options.replay:
         return replay(options, settings)
+    if options.keep:
+        return keep(options, settings)
     if options.case is not None:
         return one_case(options, settings)
     return fuzz(options, settings)

@@ -38,8 +38,8 @@ def evaluate(model, inputs, accepted, seed=0):
     return truth
 
 
-def save(folder, model, inputs, expected, facts):
-    """expected: the outputs by name."""
+def save(folder, model, inputs, expected, facts=None):
+    """expected: the outputs by name; facts: what is known about the failure."""
     folder = pathlib.Path(folder)
     data = folder / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)
@@ -48,6 +48,8 @@ def save(folder, model, inputs, expected, facts):
         (data / f"input_{i}.pb").write_bytes(make_tensor(inputs[info.name], info.name).SerializeToString())
     for i, info in enumerate(model.graph.output):
         (data / f"output_{i}.pb").write_bytes(make_tensor(expected[info.name], info.name).SerializeToString())
+    if facts is None:
+        return
     (folder / "case.json").write_text(json.dumps(facts, indent=1) + "\n")
     (folder / "graph.txt").write_text(onnx.printer.to_text(model) + "\n")
 

@@ -1,5 +1,7 @@
 """A third opinion, in NumPy. Where there is a NaN, maximum and minimum are NaN (IEEE 754-2019), whatever kernel another
 runtime takes; and definitions of operators that the reference evaluator has wrong."""
+import math
+
 import numpy as np
 import onnx
 
@@ -173,6 +175,20 @@ def lrn(node, opset, inputs):
     return [x / (float(bias) + float(alpha) / size * sums) ** float(beta)]
 
 
-RULES = {"Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax, "LRN": lrn, "Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def erf(node, opset, inputs):
+    return [_erf(d.wide(inputs[0]))]
+
+
+def gelu(node, opset, inputs):
+    x = d.wide(inputs[0])
+    if _attributes(node).get("approximate", b"none") == b"tanh":
+        return [0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))]
+    return [0.5 * x * (1 + _erf(x / math.sqrt(2)))]
+
+
+RULES = {"Erf": erf, "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax, "LRN": lrn, "Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
          "Relu": relu, "ArgMax": arg_extreme, "ArgMin": arg_extreme, "GlobalMaxPool": global_max_pool,
          "MaxPool": max_pool, "TopK": top_k}

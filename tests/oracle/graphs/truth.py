@@ -210,7 +210,7 @@ class NodeTruth:
                 if a is not None and not same:
                     with np.errstate(all="ignore"):
                         old, new = np.abs(d.wide(o)), np.abs(d.wide(e))
-                        a = np.where((a == 0) | ~np.isfinite(a), d.EPSILON[o.dtype] * new, a)
+                        a = np.where((a == 0) | np.isnan(a), d.EPSILON[o.dtype] * new, a)
                         a = np.maximum(a, np.where(np.isfinite(new), d.EPSILON[o.dtype] * new, 0))
                 out.append(disturb(rng, e, o, a, moves))
         return out

@@ -118,7 +118,8 @@ def max_unpool(b, op):
     shape = [1, b.integer(1, 3), b.integer(2, 4), b.integer(2, 4)]
     big = [1, shape[1], shape[2] * 2, shape[3] * 2]
     x = b.value([dtype], shape=shape)
-    total = int(np.prod(big))
-    where = b.rng.permutation(total)[: x.size].reshape(shape).astype(np.int64)
+    # In the own channel, as those of MaxPool are.
+    area, count = big[2] * big[3], shape[2] * shape[3]
+    where = np.stack([c * area + b.rng.permutation(area)[:count] for c in range(shape[1])]).reshape(shape).astype(np.int64)
     inputs = [x, b.fresh(d.I64, None, array=where)]
     b.add(op, inputs, kernel_shape=[2, 2], strides=[2, 2])
