@@ -3,6 +3,7 @@ import collections
 import concurrent.futures
 import multiprocessing
 import time
+import traceback
 from concurrent.futures.process import BrokenProcessPool
 
 from .accepted import AcceptedList
@@ -24,7 +25,10 @@ def run_chunk(numbers):
         try:
             own, more = _worker.run(number)
         except Exception as error:
-            raise RuntimeError(f"case {number}: {type(error).__name__}: {error}") from error
+            # Ours, not the program's: seen in the summary, and the run goes on.
+            traceback.print_exc()
+            own, more = Tally(cases=1), []
+            own.failures[f"the checker fails, case {number}: {type(error).__name__}: {error}"] += 1
         tally.add(own)
         found += more
     return list(numbers), tally, found
