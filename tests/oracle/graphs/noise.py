@@ -40,11 +40,11 @@ BACKWARD_DRAWS = 3
 
 
 TRANSFORMS = {"DFT", "STFT"}
-UNIT = {"LogSoftmax", "SoftmaxCrossEntropyLoss", "BlackmanWindow", "HannWindow", "HammingWindow"}
+UNIT = {"RNN", "GRU", "LSTM", "LogSoftmax", "SoftmaxCrossEntropyLoss", "BlackmanWindow", "HannWindow", "HammingWindow"}
 # Errors relative to the largest input (of transforms: to their sum), in units of the last place.
 ABSOLUTE = {"DFT": 8.0, "STFT": 8.0, "LogSoftmax": 8.0, "SoftmaxCrossEntropyLoss": 8.0, "ReduceLogSumExp": 8.0,
             "BlackmanWindow": 4.0, "HannWindow": 4.0, "HammingWindow": 4.0, "Resize": 32.0, "Upsample": 32.0,
-            "GridSample": 64.0, "RoiAlign": 32.0}
+            "GridSample": 64.0, "RoiAlign": 32.0, "RNN": 4.0, "GRU": 4.0, "LSTM": 4.0}
 
 
 def _finite(w):

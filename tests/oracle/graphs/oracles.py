@@ -59,6 +59,10 @@ def with_defaults(node, opset):
                 break
     if node.op_type == "RoiAlign" and opset < 16:
         copy.attribute.append(helper.make_attribute("coordinate_transformation_mode", "output_half_pixel"))
+    if node.op_type == "GridSample" and opset < 20:
+        for a in copy.attribute:
+            if a.name == "mode":
+                a.s = {b"bilinear": b"linear", b"bicubic": b"cubic"}.get(a.s, a.s)
     return copy
 
 

@@ -2,6 +2,7 @@
 import collections
 import concurrent.futures
 import multiprocessing
+import multiprocessing.util
 import time
 import traceback
 from concurrent.futures.process import BrokenProcessPool
@@ -17,6 +18,7 @@ _worker = None
 def start_worker(settings):
     global _worker
     _worker = Worker(settings, AcceptedList())
+    multiprocessing.util.Finalize(None, _worker.close, exitpriority=10)
 
 
 def run_chunk(numbers):

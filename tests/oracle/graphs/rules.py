@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 
 from . import dtypes as d
+from .recurrent import recurrent
 
 
 def _attributes(node):
@@ -189,6 +190,22 @@ def gelu(node, opset, inputs):
     return [0.5 * x * (1 + _erf(x / math.sqrt(2)))]
 
 
-RULES = {"Erf": erf, "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax, "LRN": lrn, "Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
+def one_hot(node, opset, inputs):
+    """Indices out of range have no 1."""
+    indices = np.trunc(d.wide(inputs[0])).astype(np.int64)
+    depth = int(np.asarray(inputs[1]).reshape(-1)[0])
+    axis = _attributes(node).get("axis", -1)
+    hit = np.where(indices < 0, indices + depth, indices)[..., None] == np.arange(depth)
+    y = np.where(hit, inputs[2][1], inputs[2][0]).astype(inputs[2].dtype)
+    return [np.moveaxis(y, -1, axis)]
+
+
+def global_lp_pool(node, opset, inputs):
+    x = np.abs(d.wide(inputs[0]))
+    p = _attributes(node).get("p", 2)
+    return [(x**p).sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1.0 / p)]
+
+
+RULES = {"RNN": recurrent, "GRU": recurrent, "LSTM": recurrent, "OneHot": one_hot, "GlobalLpPool": global_lp_pool, "Erf": erf, "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax, "LRN": lrn, "Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
          "Relu": relu, "ArgMax": arg_extreme, "ArgMin": arg_extreme, "GlobalMaxPool": global_max_pool,
          "MaxPool": max_pool, "TopK": top_k}

@@ -116,7 +116,7 @@ class NodeTruth:
                 return
             self.difference = f"rule: {others}"
             # Without a NaN the rule needs a witness.
-            if rule is not None and runtime is not None and None not in others.values() and not any(
+            if rule is not None and runtime is not None and self.node.op_type != "LRN" and None not in others.values() and not any(
                     np.isnan(d.wide(x)).any() for x in self.inputs if x is not None and d.is_float(x.dtype)):
                 raise Conflict(f"nobody agrees with the rule: {others}")
         if self.difference is None:
@@ -144,7 +144,7 @@ class NodeTruth:
             self.evaluate = lambda inputs: RULES[self.node.op_type](self.node, self.opset, inputs)
         self._amplitudes = None
         if self.source == "rule":
-            dtype = self.inputs[0].dtype
+            dtype = self.inputs[2 if self.node.op_type == "OneHot" else 0].dtype
             self.outputs = [r if r is None or r.dtype in (d.I64, dtype) else d.narrow(r, dtype) for r in own]
 
     @property

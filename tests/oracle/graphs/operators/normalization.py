@@ -72,9 +72,9 @@ def lp(b, op):
 @operator("MeanVarianceNormalization")
 def mean_variance(b, op):
     if b.chance(0.6):
-        x = b.value(b.allowed(op, "T"), rank=4, least_extent=1)
+        x = b.value([d.F32], rank=4, least_extent=1)
         axes = None
     else:
-        x = b.value(b.allowed(op, "T"), rank=(1, 4), least_extent=1)
+        x = b.value([d.F32], rank=(1, 4), least_extent=1)
         axes = sorted(int(a) for a in b.rng.permutation(x.rank)[: b.integer(1, x.rank)])
     b.add(op, [x], axes=axes)

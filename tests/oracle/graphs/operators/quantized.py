@@ -87,10 +87,16 @@ def matmul_integer(b, op):
 def qlinear_matmul(b, op):
     m, k, n = b.integer(1, 9), b.integer(1, 20), b.integer(1, 9)
     batch = [b.integer(1, 2)] if b.chance(0.3) else []
-    x, y = bytes_value(b, batch + [m, k]), bytes_value(b, batch + [k, n])
-    result = zero_point(b, b.pick(BYTES))
+    x = bytes_value(b, batch + [m, k])
+    y = bytes_value(b, batch + [k, n], weights_dtype(b, x))
+    result = zero_point(b, x.dtype)
     big = b.fresh(None, None, array=np.array(b.pick([1.0, 10.0, 40.0]), dtype=np.float32))
     b.add(op, [x, scale(b), zero_point(b, x.dtype), y, scale(b), zero_point(b, y.dtype), big, result])
+
+
+def weights_dtype(b, x):
+    """What ONNX Runtime has kernels for."""
+    return d.I8 if x.dtype == d.I8 else b.pick(BYTES)
 
 
 def byte_data(b):
@@ -121,10 +127,10 @@ def conv_integer(b, op):
 @operator("QLinearConv", weight=1.5)
 def qlinear_conv(b, op):
     x = byte_data(b)
-    w, groups, a = byte_weights(b, x)
+    w, groups, a = byte_weights(b, x, weights_dtype(b, x))
     shape = [w.shape[0]] if b.chance(0.4) else []
     bias = b.fresh(None, None, array=b.rng.integers(-1000, 1000, [w.shape[0]]).astype(np.int32)) if b.chance(0.5) else None
     big = b.fresh(None, None, array=np.array(b.pick([1.0, 10.0, 40.0]), dtype=np.float32))
-    result = zero_point(b, x.dtype if b.chance(0.8) else b.pick(BYTES))
+    result = zero_point(b, x.dtype)
     b.add(op, [x, scale(b), zero_point(b, x.dtype), w, scale(b, shape), zero_point(b, w.dtype, shape, zero=0.7), big, result,
                bias], group=groups, **a)
