@@ -3,8 +3,7 @@
 // Meaning (the one place that defines it; the interpreter, the simplifier and every backend follow it):
 //  - Integers wrap around (two's complement) at their dtype's width. Index arithmetic is kI64.
 //  - kDiv: floats IEEE; integers truncate towards zero. kFloorDiv / kFloorMod round towards minus infinity,
-//  the
-//    remainder has the divisor's sign. An integer division or remainder by zero gives 0; min / -1 wraps.
+//    the remainder has the divisor's sign. An integer division or remainder by zero gives 0; min / -1 wraps.
 //  - kMin and kMax are IEEE 754-2019's minimum and maximum: a NaN operand wins. Of zeros of different sign
 //    either may be the result. kArgMin and kArgMax of a reduction (ir/workload.h) choose the first NaN.
 //  - Comparisons give kBool; with NaN every comparison but kNe is false.
@@ -12,21 +11,18 @@
 //    anything.
 //  - kShl / kShr with a count outside [0, bits) give 0; kShr of a signed value is arithmetic.
 //  - Select evaluates only the chosen side: a read out of range on the other side is not an error. A read out
-//  of
-//    range that is evaluated is a bug of the program (the interpreter reports it, the verifier tries to prove
-//    its absence).
+//    of range that is evaluated is a bug of the program (the interpreter reports it, the verifier tries to
+//    prove its absence).
 //  - A product that is added or subtracted within one expression may be computed with one rounding (fma). A
-//  cast
-//    of a float product to its own dtype forbids that: two operators that were inlined into one expression
+//    cast of a float product to its own dtype forbids that: operators that were inlined into one expression
 //    round as they do alone, so that x * y - x * y is 0.
 //  - Cast float -> int truncates towards zero, saturates at the target's range, NaN gives 0; int -> narrower
-//  int
-//    wraps; anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types: arithmetic
-//    on them is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may be
-//    rounded to a zero of bf16. Intrinsics round the real result to the dtype (f64: as good as libm); kAbs,
-//    kSign and kPow take integers too, kDot2 and kDot4 i32 only, kPair bf16 only, all others floats only.
-//    kPow of integers is the exact power, wrapped; a negative exponent truncates it (0 to a negative power
-//    gives 0).
+//    int wraps; anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types:
+//    arithmetic on them is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may
+//    be rounded to a zero of bf16.
+//  - Intrinsics round the real result to the dtype (f64: as good as libm); kAbs, kSign and kPow take integers
+//    too, kDot2 and kDot4 i32 only, kPair bf16 only, all others floats only. kPow of integers is the exact
+//    power, wrapped; a negative exponent truncates it (0 to a negative power gives 0).
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,8 @@ TEST_P(RegressionGraphs, Case) {
     ASSERT_EQ(outputs->size(), data->outputs.size());
     for (size_t i = 0; i < outputs->size(); ++i) {
       const lower::Tensor& expected = data->outputs[i];
-      EXPECT_EQ(graph::testing::difference((*outputs)[i], expected, relative_tolerance(expected.dtype), 1e-30), "")
+      EXPECT_EQ(
+          graph::testing::difference((*outputs)[i], expected, relative_tolerance(expected.dtype), 1e-30), "")
           << "output " << i;
     }
   }

@@ -9,16 +9,15 @@ namespace tensorsmith::codegen {
 
 using llvm::Value;
 
-Emitter::Emitter(const Promoted& promoted, const TargetTraits& traits, const CodegenOptions& options,
+Emitter::Emitter(const ir::Program& program, const TargetTraits& traits, const CodegenOptions& options,
                  llvm::Module& module)
-    : program_(promoted.program),
-      nan_trackers_(promoted.nan_trackers),
+    : program_(program),
       traits_(traits),
       options_(options),
       module_(module),
       context_(module.getContext()),
       b_(context_),
-      plan_(promoted, traits.vector_registers) {}
+      plan_(program, traits.vector_registers) {}
 
 // Each buffer is a scope of its own: what is known as "distinct buffers do not overlap".
 void Emitter::make_alias_scopes() {
@@ -115,7 +114,7 @@ void Emitter::run() {
     for (const ir::Buffer& buffer : program_.outputs) parameter(buffer, false);
     f_.shared_workspace = load_field(f_.context, 24, pointer, 64);
   }
-  emit(program_.body);
+  emit_exact_if_nan(program_.body, [&] { emit(program_.body); });
   end_function();
 }
 

@@ -6,6 +6,7 @@
 // of local buffers to registers, common subexpressions, and hoisting of loads.
 #pragma once
 
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -19,7 +20,6 @@
 
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/plan.h"
-#include "codegen/llvm/promote.h"
 #include "ir/bounds.h"
 #include "ir/expr_memo.h"
 #include "ir/stmt.h"
@@ -69,7 +69,7 @@ struct Affine {
 
 class Emitter {
  public:
-  Emitter(const Promoted& promoted, const TargetTraits& traits, const CodegenOptions& options,
+  Emitter(const ir::Program& program, const TargetTraits& traits, const CodegenOptions& options,
           llvm::Module& module);
   // Adds the kernel function to the module.
   void run();
@@ -163,6 +163,23 @@ class Emitter {
   Val eval_branch(llvm::Value* condition, const ir::Expr& a, const ir::Expr& b);
   Val eval_call(ir::DType dtype, const ir::Call& call);
   bool try_fma(ir::DType dtype, const ir::Binary& op, Val& out);
+  // --- speculate.cc
+  // Emits a part of the program that may be executed twice: first with minima and maxima that forget a NaN but see
+  // it, then, only if there was one, with exact ones.
+  void emit_exact_if_nan(const ir::Stmt& s, const std::function<void()>& emit_part);
+  bool is_forgetful(const ir::Store& store) const;
+  void update_extremum(const ir::Store& store);
+  void look_for_nan(llvm::Value* x);
+  struct Speculation {
+    llvm::Instruction* begin = nullptr;                  // what has been seen is set to nothing before it
+    std::map<llvm::Type*, llvm::AllocaInst*> seen;       // by the type of values looked at
+    llvm::BasicBlock* block = nullptr;                   // of those looked at last
+    llvm::SmallPtrSet<llvm::Value*, 16> looked_at;       // in that block
+    std::map<llvm::Type*, llvm::Instruction*> unpaired;  // comparisons of a value with itself in that block
+  };
+  Speculation* speculation_ = nullptr;
+  bool compact_ = false;  // code that is hardly ever executed: no loops unrolled for speed
+
   // --- dot.cc
   bool try_dot(const ir::Binary& op, Val& out);
   Val dot(const ir::Call& call, const Val* sum);
@@ -175,7 +192,6 @@ class Emitter {
   // --- expr.cc
   llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* extremum(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
-  void update_extremum(const ir::Store& tracker, const ir::Store& accumulator);
   llvm::Value* integer_division(ir::BinaryOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
   llvm::Value* comparison(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* broadcast(Val v);
@@ -224,7 +240,6 @@ class Emitter {
   // for v in [begin, end): body; begin < end is known if nonempty.
   void emit_loop(const ir::Var& var, llvm::Value* begin, llvm::Value* end, ir::Interval range, bool nonempty,
                  const std::function<void(const Affine&)>& body);
-  void emit_sequence(const ir::Seq& seq);
   void emit_unrolled(const ir::For& loop, int64_t extent);
   void emit_vectorized(const ir::For& loop, int64_t extent);
   void emit_if(const ir::IfThenElse& branch);
@@ -246,7 +261,6 @@ class Emitter {
   llvm::Value* load_field(llvm::Value* base, int64_t offset, llvm::Type* type, int64_t align_of_pointee);
 
   const ir::Program& program_;
-  const std::unordered_set<const ir::BufferNode*>& nan_trackers_;
   const TargetTraits traits_;
   const CodegenOptions& options_;
   llvm::Module& module_;

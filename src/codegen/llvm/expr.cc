@@ -302,39 +302,6 @@ Value* Emitter::extremum(BinaryOp op, DType dtype, Value* a, Value* b) {
   return is_number(b) ? larger : b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, larger);
 }
 
-// The tracker becomes NaN with the first NaN and stays it. A comparison for unordered values does that in one
-// instruction, its result of all ones is NaN; where comparisons give masks, a sum of squares, which is never
-// NaN otherwise: no product of equal numbers is negative.
-void Emitter::update_extremum(const ir::Store& tracker, const ir::Store& accumulator) {
-  const EvaluationScope scope(evaluated_);
-  const auto& update = *ir::as<ir::Binary>(accumulator.value);
-  const DType dtype = accumulator.buffer->dtype;
-  Val next = eval(update.b);
-  Val best = eval(update.a);
-  Val nan = load(tracker.buffer, tracker.indices);
-  const bool vectors = !(next.uniform && best.uniform && nan.uniform);
-  if (vectors) {
-    next = {broadcast(next), false};
-    best = {broadcast(best), false};
-    nan = {broadcast(nan), false};
-  }
-  Value* seen = nullptr;
-  if (vectors && !traits_.mask_registers) {
-    llvm::Type* bits = like(b_.getIntNTy(dtype == DType::kF32 ? 32 : 64), next.value->getType());
-    Value* unordered = b_.CreateSExt(b_.CreateFCmpUNO(nan.value, next.value), bits);
-    seen = b_.CreateBitCast(unordered, next.value->getType());
-  } else if (traits_.fma) {
-    seen = b_.CreateIntrinsic(llvm::Intrinsic::fma, {next.value->getType()},
-                              {next.value, next.value, nan.value});
-  } else {
-    seen = b_.CreateFAdd(b_.CreateFMul(next.value, next.value), nan.value);
-  }
-  const BinaryOp wins = update.op == BinaryOp::kMin ? BinaryOp::kLt : BinaryOp::kGt;
-  Value* larger = b_.CreateSelect(comparison(wins, dtype, best.value, next.value), best.value, next.value);
-  store(tracker.buffer, tracker.indices, {seen, !vectors});
-  store(accumulator.buffer, accumulator.indices, {larger, !vectors});
-}
-
 // By zero gives 0, the smallest value by -1 wraps. Constant divisors need none of the checks.
 Value* Emitter::integer_division(BinaryOp op, bool is_signed, Value* a, Value* b) {
   llvm::Type* type = a->getType();

@@ -31,27 +31,15 @@ void Emitter::emit(const Stmt& s) {
   ir::visit(ir::overloaded{[&](const For& loop) { emit_for(s, loop); },
                            [&](const ir::Store& st) {
                              const EvaluationScope scope(evaluated_);
+                             if (is_forgetful(st)) return update_extremum(st);
                              store(st.buffer, st.indices, eval(st.value));
                            },
                            [&](const ir::IfThenElse& branch) { emit_if(branch); },
-                           [&](const ir::Seq& seq) { emit_sequence(seq); },
+                           [&](const ir::Seq& seq) {
+                             for (const Stmt& part : seq.stmts) emit(part);
+                           },
                            [&](const ir::Allocate& allocate) { emit_allocate(s, allocate); }},
             s);
-}
-
-// The update of an accumulator follows that of its tracker (promote.h).
-void Emitter::emit_sequence(const ir::Seq& seq) {
-  for (size_t i = 0; i < seq.stmts.size(); ++i) {
-    const auto* store = ir::as<ir::Store>(seq.stmts[i]);
-    const bool tracker = store != nullptr && nan_trackers_.contains(store->buffer.get());
-    const auto* next = tracker && i + 1 < seq.stmts.size() ? ir::as<ir::Store>(seq.stmts[i + 1]) : nullptr;
-    if (next != nullptr) {
-      update_extremum(*store, *next);
-      ++i;
-    } else {
-      emit(seq.stmts[i]);
-    }
-  }
 }
 
 void Emitter::emit_for(const Stmt& s, const For& loop) {
@@ -64,7 +52,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
   }
   const int64_t steps = plan_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
-    limit = std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
+    limit = compact_ ? 0 : std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
     if (extent && (*extent == 1 || steps <= limit)) {
       emit_unrolled(loop, *extent);
     } else {
@@ -80,7 +68,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
       serial_or_unrolled(plan_.indexes_registers(s) ? Plan::kMaxUnrolledSteps : limit);
       break;
     case ForKind::kUnrolled:
-      if (extent && emit_transposed(loop, *extent)) break;
+      if (extent && !compact_ && emit_transposed(loop, *extent)) break;
       serial_or_unrolled(Plan::kMaxUnrolledSteps);
       break;
     case ForKind::kVectorized:
