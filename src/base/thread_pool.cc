@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 
 #include "base/result.h"
 
@@ -10,7 +11,11 @@ namespace tensorsmith {
 ThreadPool::ThreadPool(int threads) {
   TS_CHECK(threads >= 1, "ThreadPool needs at least one thread");
   workers_.reserve(static_cast<size_t>(threads));
-  for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { run_worker(); });
+  try {
+    for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { run_worker(); });
+  } catch (const std::system_error&) {
+    // Out of threads: the work is for those we have, or for the callers themselves.
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -39,6 +44,10 @@ void ThreadPool::run_worker() {
 std::future<void> ThreadPool::submit(std::function<void()> fn) {
   std::packaged_task<void()> task(std::move(fn));
   auto future = task.get_future();
+  if (workers_.empty()) {
+    task();
+    return future;
+  }
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(task));

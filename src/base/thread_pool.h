@@ -15,7 +15,8 @@ namespace tensorsmith {
 
 class ThreadPool {
  public:
-  // threads >= 1: the number of worker threads.
+  // threads >= 1: the number of worker threads. If the system refuses to start one, the pool is as large as
+  // it got; without any the callers do the work themselves.
   explicit ThreadPool(int threads);
   ~ThreadPool();  // finishes queued work
   ThreadPool(const ThreadPool&) = delete;

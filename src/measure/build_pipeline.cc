@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <system_error>
 
 #include "measure/wire.h"
 
@@ -24,7 +25,17 @@ double read_clock(clockid_t clock) {
 BuildPipeline::BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s)
     : timeout_s_(timeout_s), shared_(std::make_shared<Shared>()) {
   shared_->builder = std::move(builder);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([shared = shared_] { run_thread(shared); });
+  for (int i = 0; i < threads && add_thread(); ++i) {
+  }
+}
+
+bool BuildPipeline::add_thread() {
+  try {
+    threads_.emplace_back([shared = shared_] { run_thread(shared); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
 }
 
 BuildPipeline::~BuildPipeline() {
@@ -59,7 +70,10 @@ void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
     }
     const double ended = monotonic_seconds();
     lock.lock();
-    if (slot.state == State::kTimedOut) return;  // another thread took this one's place
+    if (slot.state == State::kTimedOut) {
+      if (slot.replaced) return;  // another thread took this one's place
+      continue;
+    }
     slot.build = {std::move(result), ended - slot.started};
     slot.state = State::kDone;
     shared->changed.notify_all();
@@ -98,8 +112,9 @@ void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
       shared_->changed.wait_for(lock, std::chrono::milliseconds(50));
       // All threads may be stuck in builds before this one.
       for (size_t j = 0; j < i; ++j) {
-        const Slot& other = shared_->job->slots[j];
+        Slot& other = shared_->job->slots[j];
         if (other.state == State::kBuilding && seconds_left(other) <= 0) wait_for(j, lock);
+        if (other.state == State::kTimedOut && !other.replaced) other.replaced = add_thread();
       }
       continue;
     }
@@ -112,7 +127,7 @@ void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
     char text[64];
     std::snprintf(text, sizeof text, "not built after %.3g s", timeout_s_);
     slot.build = {BuildFailure{record::Outcome::kBuildTimeout, text}, timeout_s_};
-    threads_.emplace_back([shared = shared_] { run_thread(shared); });
+    slot.replaced = add_thread();
   }
 }
 

@@ -19,9 +19,10 @@ struct TimedBuild {
   double seconds = 0;
 };
 
-// Threads that build one list of traces in order, at most as far as allow() says. A build that takes more
-// processor time than its timeout (or four times as much wall time: on a busy machine the candidate is not to
-// blame) is given up: its thread is replaced, and joined when the pipeline is destroyed.
+// Threads that build one list of traces in order, at most as far as allow() says; fewer than asked for where
+// the system gives no more. A build that takes more processor time than its timeout (or four times as much
+// wall time: on a busy machine the candidate is not to blame) is given up: its thread is replaced, and joined
+// when the pipeline is destroyed.
 class BuildPipeline {
  public:
   BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s);
@@ -29,6 +30,7 @@ class BuildPipeline {
   BuildPipeline(const BuildPipeline&) = delete;
   BuildPipeline& operator=(const BuildPipeline&) = delete;
 
+  int threads() const { return static_cast<int>(threads_.size()); }
   // Forgets the list before; nothing is built before allow().
   void start(const ir::Workload& workload, std::vector<sched::Trace> traces);
   // The first `count` of the list may be built.
@@ -46,6 +48,7 @@ class BuildPipeline {
     double started = 0;
     clockid_t cpu_clock = 0;  // of the thread that builds
     double cpu_started = 0;
+    bool replaced = false;  // timed out, and the system gave another thread
     TimedBuild build;
   };
   struct Job {
@@ -64,6 +67,8 @@ class BuildPipeline {
     bool stopping = false;
   };
 
+  // False if the system gives none.
+  bool add_thread();
   static void run_thread(const std::shared_ptr<Shared>& shared);
   // Seconds that the build of this slot may still take, at least; <= 0: its time is over.
   double seconds_left(const Slot& slot) const;

@@ -68,6 +68,8 @@ class LocalMeasurer final : public Measurer {
                                              std::span<const Candidate> candidates,
                                              double best_seconds_so_far, const Done& done) override;
 
+  // Some thread builds candidates.
+  bool can_build() const { return pipeline_.threads() > 0; }
   // Starts the worker unless there is one.
   Status ensure_worker();
 
@@ -95,6 +97,7 @@ class LocalMeasurer final : public Measurer {
   bool worker_is_ready_ = false;
   std::string worker_task_;  // key of the task the worker holds
   Status spawn_status_;
+  bool said_not_confined_ = false;
   // A worker lives no longer than the thread that started it; this one lives as long as the measurer.
   ThreadPool spawner_;
 };
@@ -143,6 +146,12 @@ Status LocalMeasurer::ensure_task(const PreparedTask& task) {
     result = worker_->set_task(encode(task.data->spec()), task.data->fd(), kStartTimeoutSeconds);
     if (result.ok()) {
       worker_task_ = task.key;
+      // The same for every worker: one line.
+      if (!result.reason.empty() && !said_not_confined_) {
+        log_.log(LogLevel::kWarning, "the kernel refuses a part of the sandbox for candidates: " +
+                                         result.reason + "; measuring goes on with what is there");
+      }
+      said_not_confined_ = said_not_confined_ || !result.reason.empty();
       return {};
     }
   }
@@ -152,14 +161,12 @@ Status LocalMeasurer::ensure_task(const PreparedTask& task) {
 
 Result<MeasureResult> LocalMeasurer::run(const PreparedTask& task, const BuiltCandidate& built, double best,
                                          bool reference) {
-  TS_RETURN_IF_ERROR(ensure_task(task));
   RunRequest request;
   request.object = built.kernel.object;
   request.symbol = built.kernel.symbol;
   request.shared_workspace_bytes = built.kernel.shared_workspace_bytes;
   request.thread_workspace_bytes = built.kernel.thread_workspace_bytes;
   request.prepared = built.prepared;
-  request.threads = options_.settings.threads;
   request.flush_bytes = flush_bytes_;
   request.make_reference = reference;
   request.timing.min_repeats = options_.min_repeats;
@@ -170,14 +177,22 @@ Result<MeasureResult> LocalMeasurer::run(const PreparedTask& task, const BuiltCa
   request.timing.hopeless_factor = options_.hopeless_factor;
   request.timing.budget_s = options_.run_timeout_s / 2;
   request.timing.flush_cache = options_.settings.flush_cache;
-  MeasureResult result =
-      worker_->run(encode(request), reference ? task.reference_timeout_s : options_.run_timeout_s);
-  if (!worker_->reusable()) {
-    log_.log(LogLevel::kDebug, "measurement worker restarts: " +
-                                   std::string(record::to_string(result.outcome)) + " " + result.reason);
-    spawn();  // comes up while the next candidate is built
+  const std::vector<char> message = encode(request);
+  const double timeout = reference ? task.reference_timeout_s : options_.run_timeout_s;
+  for (int attempt = 0;; ++attempt) {
+    TS_RETURN_IF_ERROR(ensure_task(task));
+    MeasureResult result = worker_->run(message, timeout);
+    const bool from_outside = worker_->ended_from_outside();
+    if (!worker_->reusable()) {
+      log_.log(LogLevel::kDebug, "measurement worker restarts: " +
+                                     std::string(record::to_string(result.outcome)) + " " + result.reason);
+      spawn();  // comes up while the next candidate is built
+    }
+    // Twice is no accident: the candidate may be what takes the memory of all others.
+    if (!from_outside || attempt > 0) return result;
+    log_.log(LogLevel::kWarning, "the measurement worker was ended from outside (" + result.reason +
+                                     "); its candidate is measured once more");
   }
-  return result;
 }
 
 Status LocalMeasurer::expected_by_program(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
@@ -228,9 +243,11 @@ Result<PreparedTask*> LocalMeasurer::prepare(const ir::Workload& workload) {
   task.key = key;
   // The contents depend on the task alone: a resumed run compares with the same values.
   const std::vector<lower::Tensor> inputs = random_inputs(workload, Hasher().add(key).digest64());
-  TS_ASSIGN_OR_RETURN(task.data, TaskData::create(workload, inputs, options_.memory_limit_bytes));
+  TS_ASSIGN_OR_RETURN(
+      task.data, TaskData::create(workload, inputs, options_.memory_limit_bytes, options_.settings.threads));
   TS_RETURN_IF_ERROR(make_expected(workload, inputs, task));
-  // The worker's copy has the final tolerances only if it gets the task again.
+  task.data->seal();
+  // The worker's copy has the final tolerances and the seal only if it gets the task again.
   worker_task_.clear();
   tasks_.push_front(std::move(task));
   int64_t bytes = 0;
@@ -323,6 +340,10 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
   if (options.max_repeats < 1) return invalid("max_repeats", "must be at least 1");
   auto measurer =
       std::make_unique<LocalMeasurer>(device, options, std::move(worker_command), log, std::move(builder));
+  if (!measurer->can_build()) {
+    return Error{ErrorCode::kResourceExhausted, "measuring",
+                 "the system gives no thread to build candidates on (see the limit of processes, ulimit -u)"};
+  }
   TS_RETURN_IF_ERROR(measurer->ensure_worker());
   return std::unique_ptr<Measurer>(std::move(measurer));
 }

@@ -58,6 +58,7 @@ std::vector<char> encode(const TaskSpec& task) {
   }
   w.add(task.memory_bytes);
   w.add(task.memory_limit_bytes);
+  w.add<int32_t>(task.threads);
   return w.bytes();
 }
 
@@ -70,7 +71,9 @@ Result<TaskSpec> decode_task(const std::vector<char>& bytes) {
   }
   task.memory_bytes = r.get<int64_t>();
   task.memory_limit_bytes = r.get<int64_t>();
-  if (!r.complete() || task.memory_bytes < 0 || task.memory_limit_bytes < 0) return corrupt("task");
+  task.threads = r.get<int32_t>();
+  if (!r.complete() || task.memory_bytes < 0 || task.memory_limit_bytes < 0 || task.threads < 1)
+    return corrupt("task");
   for (const auto* list : {&task.inputs, &task.outputs}) {
     for (const auto& tensor : *list) {
       if (!is_inside(tensor, task.memory_bytes)) return corrupt("task");
@@ -98,7 +101,6 @@ std::vector<char> encode(const RunRequest& request) {
       w.add(d.extent);
     }
   }
-  w.add<int32_t>(request.threads);
   w.add(request.flush_bytes);
   const TimingOptions& t = request.timing;
   w.add<int32_t>(t.min_repeats);
@@ -140,7 +142,6 @@ Result<RunRequest> decode_run(const std::vector<char>& bytes) {
       constant.layout->push_back(dim);
     }
   }
-  request.threads = r.get<int32_t>();
   request.flush_bytes = r.get<int64_t>();
   TimingOptions& t = request.timing;
   t.min_repeats = r.get<int32_t>();
@@ -152,7 +153,7 @@ Result<RunRequest> decode_run(const std::vector<char>& bytes) {
   t.budget_s = r.get<double>();
   t.flush_cache = r.get<bool>();
   request.make_reference = r.get<bool>();
-  if (!r.complete() || request.threads < 1 || request.flush_bytes < 0 || request.shared_workspace_bytes < 0 ||
+  if (!r.complete() || request.flush_bytes < 0 || request.shared_workspace_bytes < 0 ||
       request.thread_workspace_bytes < 0)
     return corrupt("run");
   return request;

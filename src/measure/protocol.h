@@ -26,12 +26,14 @@ struct TensorSpec {
   int64_t bytes() const { return elements() * ir::bytes_of(dtype); }
 };
 
-// kTask, with the descriptor of a memory file: inputs and expected outputs. Answer: kTaskReady.
+// kTask, with the descriptor of a memory file: inputs and expected outputs. Answer: kTaskReady; an ok
+// result's reason says what the worker's sandbox lacks, if anything.
 struct TaskSpec {
   std::vector<TensorSpec> inputs;   // by workload.inputs()
   std::vector<TensorSpec> outputs;  // by workload.outputs
   int64_t memory_bytes = 0;         // of the memory file
   int64_t memory_limit_bytes = 0;   // for the candidates, beyond what the worker itself needs
+  int threads = 1;                  // for the candidates; a worker's first task decides
 };
 
 // kRun: load, check, time. Answer: kResult.
@@ -41,7 +43,6 @@ struct RunRequest {
   int64_t shared_workspace_bytes = 0;
   int64_t thread_workspace_bytes = 0;
   std::vector<lower::PreparedConstant> prepared;
-  int threads = 1;
   int64_t flush_bytes = 0;
   TimingOptions timing;
   // Run once, and store the outputs as the expected ones instead of comparing them.

@@ -8,29 +8,31 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 namespace tensorsmith::measure {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 // Read by the signal handler; the worker process has one sandbox.
 std::atomic<int64_t> limit_bytes{0};
+// Kept open: later the worker opens no files.
+std::atomic<int> statm{-1};
+// Of what the worker prints, which its parent keeps in memory.
+constexpr rlim_t kMaxPrintedBytes = 64 << 10;
 
 // Address space of this process in bytes, 0 if unknown. Only async-signal-safe calls.
 int64_t address_space_bytes() {
-  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
   char text[64];
-  const ssize_t got = ::read(fd, text, sizeof text);
-  ::close(fd);
+  const ssize_t got = ::pread(statm.load(std::memory_order_relaxed), text, sizeof text, 0);
   int64_t pages = 0;
   for (ssize_t i = 0; i < got && text[i] >= '0' && text[i] <= '9'; ++i) pages = pages * 10 + (text[i] - '0');
   return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+// Tokens and paths of the user are nothing that candidates need to find in their memory.
+void wipe_environment() {
+  for (char** entry = environ; entry && *entry; ++entry) ::explicit_bzero(*entry, std::strlen(*entry));
+  ::clearenv();
 }
 
 void on_fatal_signal(int signal) {
@@ -49,9 +51,15 @@ bool memory_is_exhausted() {
   return address_space_bytes() > limit - std::max<int64_t>(limit / 8, int64_t{64} << 20);
 }
 
-void enter_sandbox() {
+int enter_sandbox() {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
+  if (!kSanitized) {
+    const rlimit printed{kMaxPrintedBytes, kMaxPrintedBytes};
+    ::setrlimit(RLIMIT_FSIZE, &printed);
+    wipe_environment();
+  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) ::signal(signal, SIG_IGN);
   const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd >= 0) {
     // Best effort: the limit on memory is what counts.
@@ -72,6 +80,8 @@ void enter_sandbox() {
   action.sa_flags = SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE}) ::sigaction(signal, &action, nullptr);
+  statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  return statm;
 }
 
 void limit_memory(int64_t more_bytes) {

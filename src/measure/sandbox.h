@@ -8,9 +8,24 @@ namespace tensorsmith::measure {
 // Exit status of a worker whose candidate crashed with its memory limit used up.
 inline constexpr int kExitMemoryLimit = 78;
 
-// No core files; the first victim when the machine runs out of memory; fatal signals are told from exhausted
-// memory by the exit status kExitMemoryLimit.
-void enter_sandbox();
+// Sanitizers map and call what no sandbox allows.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// No core files, hardly any file output, no environment; the first victim when the machine runs out of
+// memory; fatal signals are told from exhausted memory by the exit status kExitMemoryLimit; what a terminal
+// sends to all of its programs is for the parent to decide. The answer: /proc/self/statm, open for reading,
+// or -1.
+int enter_sandbox();
 
 // From here on the process may map at most this much more memory than it has now. Without effect in a build
 // with the address or thread sanitizer, whose shadow memory needs more than any limit.

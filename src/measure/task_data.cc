@@ -1,5 +1,6 @@
 #include "measure/task_data.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -67,7 +68,7 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
 
 Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
                                                    std::span<const lower::Tensor> inputs,
-                                                   int64_t memory_limit_bytes) {
+                                                   int64_t memory_limit_bytes, int threads) {
   std::unique_ptr<TaskData> data(new TaskData);
   TaskSpec& spec = data->spec_;
   const auto place = [&](const ir::Buffer& buffer) {
@@ -83,12 +84,13 @@ Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
   spec.memory_bytes = std::max(spec.memory_bytes, kAlignment);
   // The worker holds the tensors again, and prepared copies of the constants.
   spec.memory_limit_bytes = memory_limit_bytes + 4 * spec.memory_bytes;
+  spec.threads = threads;
 
   const auto failed = [&](const char* what) {
     return Error{ErrorCode::kResourceExhausted, "",
                  std::string(what) + " for " + std::to_string(spec.memory_bytes) + " bytes of task data"};
   };
-  data->fd_ = ::memfd_create("tensorsmith-task", MFD_CLOEXEC);
+  data->fd_ = ::memfd_create("tensorsmith-task", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (data->fd_ < 0 || ::ftruncate(data->fd_, spec.memory_bytes) != 0) return failed("no memory file");
   void* address = ::mmap(nullptr, static_cast<size_t>(spec.memory_bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
                          data->fd_, 0);
@@ -106,6 +108,8 @@ TaskData::~TaskData() {
   if (address_) ::munmap(address_, static_cast<size_t>(spec_.memory_bytes));
   if (fd_ >= 0) ::close(fd_);
 }
+
+void TaskData::seal() { (void)::fcntl(fd_, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW); }
 
 void TaskData::set_tolerances(const ir::Workload& workload) {
   for (size_t i = 0; i < spec_.outputs.size(); ++i)

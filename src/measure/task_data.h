@@ -27,7 +27,7 @@ class TaskData {
   // Inputs are filled in; the outputs are zero until the caller writes them.
   static Result<std::unique_ptr<TaskData>> create(const ir::Workload& workload,
                                                   std::span<const lower::Tensor> inputs,
-                                                  int64_t memory_limit_bytes);
+                                                  int64_t memory_limit_bytes, int threads);
   ~TaskData();
   TaskData(const TaskData&) = delete;
   TaskData& operator=(const TaskData&) = delete;
@@ -35,6 +35,9 @@ class TaskData {
   const TaskSpec& spec() const { return spec_; }
   int fd() const { return fd_; }
   std::byte* output(size_t i) { return address_ + spec_.outputs[i].offset; }
+  // The expected outputs are final: whoever maps the file from here on can no longer write to it (where the
+  // kernel has that seal, Linux 5.1). This process's own mapping stays as it is.
+  void seal();
   // Sets the tolerances from the expected outputs, once they are there.
   void set_tolerances(const ir::Workload& workload);
 

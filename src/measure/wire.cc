@@ -29,27 +29,36 @@ Error socket_error(const char* action) {
   return Error{ErrorCode::kIo, "", std::string(action) + ": " + std::generic_category().message(errno)};
 }
 
+// Between two questions whether to give up.
+constexpr double kSliceSeconds = 0.1;
+// A wait that lasts so much longer than asked: the whole process was stopped.
+constexpr double kStoppedSeconds = 0.5;
+
 // Waits until the socket is ready for `events` (also when it is closed).
-Status wait_ready(int socket, short events, double deadline) {
+Status wait_ready(int socket, short events, Patience& patience) {
   for (;;) {
     int timeout = -1;
-    if (deadline > 0) {
-      const double left = deadline - monotonic_seconds();
+    const double before = monotonic_seconds();
+    if (patience.deadline > 0) {
+      const double left = patience.deadline - before;
       if (left <= 0) return Error{ErrorCode::kTimeout, "", "no answer in time"};
-      timeout = static_cast<int>(std::min(std::ceil(left * 1000), 1e6));
+      timeout = static_cast<int>(std::min(std::ceil(left * 1000), 1000 * kSliceSeconds));
     }
     pollfd entry{socket, events, 0};
     const int ready = ::poll(&entry, 1, timeout);
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return socket_error("poll");
+    const double late = monotonic_seconds() - before - 1e-3 * timeout;
+    if (patience.deadline > 0 && late > kStoppedSeconds) patience.deadline += late;
+    if (patience.give_up && patience.give_up()) return Error{ErrorCode::kCancelled, "", "given up"};
   }
 }
 
 // fd: see Message.
-Status receive_all(int socket, void* to, size_t bytes, double deadline, int* fd) {
+Status receive_all(int socket, void* to, size_t bytes, Patience& patience, int* fd) {
   char* next = static_cast<char*>(to);
   while (bytes > 0) {
-    TS_RETURN_IF_ERROR(wait_ready(socket, POLLIN, deadline));
+    TS_RETURN_IF_ERROR(wait_ready(socket, POLLIN, patience));
     iovec part{next, bytes};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     msghdr message{};
@@ -78,10 +87,10 @@ Status receive_all(int socket, void* to, size_t bytes, double deadline, int* fd)
   return {};
 }
 
-Status send_all(int socket, const void* from, size_t bytes, int fd, double deadline) {
+Status send_all(int socket, const void* from, size_t bytes, int fd, Patience& patience) {
   const char* next = static_cast<const char*>(from);
   while (bytes > 0) {
-    TS_RETURN_IF_ERROR(wait_ready(socket, POLLOUT, deadline));
+    TS_RETURN_IF_ERROR(wait_ready(socket, POLLOUT, patience));
     iovec part{const_cast<char*>(next), bytes};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr message{};
@@ -116,27 +125,28 @@ double monotonic_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-Status send_message(int socket, MessageType type, const std::vector<char>& payload, int fd, double deadline) {
+Status send_message(int socket, MessageType type, const std::vector<char>& payload, int fd,
+                    Patience patience) {
   TS_CHECK(payload.size() <= kMaxPayload, "message too long");
   const Header header{kMagic, type, payload.size()};
-  TS_RETURN_IF_ERROR(send_all(socket, &header, sizeof header, fd, deadline));
-  return send_all(socket, payload.data(), payload.size(), -1, deadline);
+  TS_RETURN_IF_ERROR(send_all(socket, &header, sizeof header, fd, patience));
+  return send_all(socket, payload.data(), payload.size(), -1, patience);
 }
 
-Result<Message> receive_message(int socket, double deadline) {
+Result<Message> receive_message(int socket, Patience patience) {
   Header header;
   Message message;
   const auto failed = [&](Error error) {
     if (message.fd >= 0) ::close(message.fd);
     return error;
   };
-  if (auto s = receive_all(socket, &header, sizeof header, deadline, &message.fd); !s.ok())
+  if (auto s = receive_all(socket, &header, sizeof header, patience, &message.fd); !s.ok())
     return failed(s.error());
   if (header.magic != kMagic || header.bytes > kMaxPayload)
     return failed(Error{ErrorCode::kCorrupt, "", "not a message"});
   message.type = header.type;
   message.payload.resize(header.bytes);
-  if (auto s = receive_all(socket, message.payload.data(), message.payload.size(), deadline, nullptr);
+  if (auto s = receive_all(socket, message.payload.data(), message.payload.size(), patience, nullptr);
       !s.ok())
     return failed(s.error());
   return message;

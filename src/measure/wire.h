@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -21,12 +23,21 @@ struct Message {
   int fd = -1;  // a descriptor that came along, owned by the receiver
 };
 
-// Sends all of it; fd (if >= 0) goes along. deadline: CLOCK_MONOTONIC seconds, 0 = wait for ever. Errors:
-// kTimeout, kIo (the other side is gone).
-Status send_message(int socket, MessageType type, const std::vector<char>& payload, int fd, double deadline);
+// How long to wait for the other side. Time in which this process itself was stopped does not count.
+struct Patience {
+  Patience(double until, std::function<bool()> hopeless = nullptr)  // NOLINT(google-explicit-constructor)
+      : deadline(until), give_up(std::move(hopeless)) {}
+  double deadline;                // CLOCK_MONOTONIC seconds, 0 = wait for ever
+  std::function<bool()> give_up;  // asked several times a second; true ends the wait. May be null.
+};
 
-// Errors: kTimeout, kIo (closed), kCorrupt (no message).
-Result<Message> receive_message(int socket, double deadline);
+// Sends all of it; fd (if >= 0) goes along. Errors: kTimeout, kCancelled (given up), kIo (the other side is
+// gone).
+Status send_message(int socket, MessageType type, const std::vector<char>& payload, int fd,
+                    Patience patience);
+
+// Errors: kTimeout, kCancelled (given up), kIo (closed), kCorrupt (no message).
+Result<Message> receive_message(int socket, Patience patience);
 
 double monotonic_seconds();
 

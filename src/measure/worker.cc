@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "codegen/llvm/codegen.h"
 #include "ir/text.h"
 #include "lower/lower.h"
+#include "measure/confinement.h"
 #include "measure/guarded_memory.h"
 #include "measure/measurer.h"
 #include "measure/protocol.h"
@@ -41,38 +41,37 @@ MeasureResult failure(Outcome outcome, std::string reason) {
 // The task's memory file in this process.
 class TaskMemory {
  public:
-  TaskMemory(int fd, int64_t bytes) : fd_(fd), bytes_(bytes) {}
+  explicit TaskMemory(int64_t bytes) : bytes_(bytes) {}
   TaskMemory(const TaskMemory&) = delete;
   TaskMemory& operator=(const TaskMemory&) = delete;
   ~TaskMemory() {
     if (address_) ::munmap(address_, static_cast<size_t>(bytes_));
-    if (fd_ >= 0) ::close(fd_);
   }
-  Status map() {
+  // fd stays the caller's and is needed no longer.
+  Status map(int fd) {
     if (bytes_ == 0) return {};
-    struct stat info{};
-    if (::fstat(fd_, &info) != 0 || info.st_size < bytes_)
+    // Not fstat: glibc makes a call of it that can ask for any file.
+    if (::lseek(fd, 0, SEEK_END) < bytes_)
       return Error{ErrorCode::kCorrupt, "", "the task's memory is too small"};
-    void* address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_SHARED, fd_, 0);
+    void* address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED)
       return Error{ErrorCode::kResourceExhausted, "", "cannot map the task's memory"};
     address_ = address;
     return {};
   }
   const std::byte* at(int64_t offset) const { return static_cast<const std::byte*>(address_) + offset; }
-  Status write(int64_t offset, const std::byte* from, int64_t bytes) const {
-    while (bytes > 0) {
-      const ssize_t done = ::pwrite(fd_, from, static_cast<size_t>(bytes), offset);
-      if (done <= 0) return Error{ErrorCode::kIo, "", "cannot write the expected outputs"};
-      offset += done;
-      from += done;
-      bytes -= done;
-    }
-    return {};
+  // Refused once the parent has sealed the memory: the expected outputs are final then.
+  Status make_writable(bool writable) {
+    if (bytes_ == 0 ||
+        ::mprotect(address_, static_cast<size_t>(bytes_), writable ? PROT_READ | PROT_WRITE : PROT_READ) == 0)
+      return {};
+    return Error{ErrorCode::kIo, "", "cannot write the expected outputs"};
+  }
+  void write(int64_t offset, const std::byte* from, int64_t bytes) {
+    if (bytes > 0) std::memcpy(static_cast<std::byte*>(address_) + offset, from, static_cast<size_t>(bytes));
   }
 
  private:
-  int fd_;
   int64_t bytes_;
   void* address_ = nullptr;
 };
@@ -139,7 +138,8 @@ class ThreadPlacement {
 
 class Worker {
  public:
-  Worker(int socket, const KernelLoader& loader) : socket_(socket), loader_(loader) {}
+  Worker(int socket, int statm, const KernelLoader& loader)
+      : socket_(socket), statm_(statm), loader_(loader) {}
 
   int serve() {
     if (!send_message(socket_, MessageType::kReady, {}, -1, 0).ok()) return 1;
@@ -152,7 +152,11 @@ class Worker {
         case MessageType::kTask: {
           answer = MessageType::kTaskReady;
           auto status = set_task(*message);
-          if (!status.ok()) result = failure(Outcome::kMemoryLimit, status.error().message());
+          if (!status.ok()) {
+            result = failure(Outcome::kMemoryLimit, status.error().message());
+          } else {
+            result.reason = not_confined_;
+          }
           break;
         }
         case MessageType::kRun:
@@ -169,6 +173,8 @@ class Worker {
 
  private:
   Status set_task(const Message& message);
+  // Makes the pool, and with it everything that must be there before the first candidate.
+  Status become_confined(int threads);
   MeasureResult run(const std::vector<char>& payload);
   Result<const std::byte*> prepared_input(const lower::PreparedConstant& wanted);
   std::optional<MeasureResult> check_fences();
@@ -176,7 +182,9 @@ class Worker {
   void flush_caches(int64_t bytes);
 
   int socket_;
+  int statm_;
   const KernelLoader& loader_;
+  std::string not_confined_;  // see confine()
   std::optional<Task> task_;
   std::unique_ptr<runtime::KernelPool> pool_;
   GuardedBuffer shared_workspace_;
@@ -185,14 +193,24 @@ class Worker {
   uint64_t uses_ = 0;
 };
 
+Status Worker::become_confined(int threads) {
+  if (!pool_) {
+    not_confined_ = confine(socket_, statm_, [&] { pool_ = std::make_unique<runtime::KernelPool>(threads); });
+  }
+  if (pool_->num_threads() == threads) return {};
+  return Error{ErrorCode::kResourceExhausted, "",
+               "it gets " + std::to_string(pool_->num_threads()) + " of " + std::to_string(threads) +
+                   " threads (see the limit of processes, ulimit -u)"};
+}
+
 Status Worker::set_task(const Message& message) {
-  // Owns the descriptor from here on.
-  const int fd = message.fd;
   auto spec = decode_task(message.payload);
-  auto memory = std::make_unique<TaskMemory>(fd, spec.ok() ? spec->memory_bytes : 0);
+  auto memory = std::make_unique<TaskMemory>(spec.ok() ? spec->memory_bytes : 0);
   task_.reset();
-  if (!spec.ok()) return spec.error();
-  TS_RETURN_IF_ERROR(memory->map());
+  Status mapped = spec.ok() ? memory->map(message.fd) : Status(spec.error());
+  if (message.fd >= 0) ::close(message.fd);
+  TS_RETURN_IF_ERROR(std::move(mapped));
+  TS_RETURN_IF_ERROR(become_confined(spec->threads));
   Task task;
   task.spec = std::move(spec).value();
   task.memory = std::move(memory);
@@ -297,10 +315,6 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   const RunRequest& request = *decoded;
   const double start = raw_seconds();
 
-  if (!pool_ || pool_->num_threads() != request.threads) {
-    pool_.reset();
-    pool_ = std::make_unique<runtime::KernelPool>(request.threads);
-  }
   limit_memory(task_->spec.memory_limit_bytes);
   auto loaded = loader_(request.object, request.symbol);
   if (!loaded.ok()) return failure(Outcome::kBuildError, "cannot be loaded: " + loaded.error().message());
@@ -352,11 +366,13 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   MeasureResult result;
   if (request.make_reference) {
     if (auto wrong = check_fences()) return *wrong;
+    if (auto status = task_->memory->make_writable(true); !status.ok())
+      return failure(Outcome::kWorkerLost, status.error().message());
     for (size_t i = 0; i < task_->outputs.size(); ++i) {
-      const auto status = task_->memory->write(task_->spec.outputs[i].offset, task_->outputs[i].data(),
-                                               task_->outputs[i].size());
-      if (!status.ok()) return failure(Outcome::kWorkerLost, status.error().message());
+      task_->memory->write(task_->spec.outputs[i].offset, task_->outputs[i].data(), task_->outputs[i].size());
     }
+    if (auto status = task_->memory->make_writable(false); !status.ok())
+      return failure(Outcome::kWorkerLost, status.error().message());
     result.seconds = {first_run};
     result.runs_per_repeat = 1;
     result.measure_seconds = raw_seconds() - start;
@@ -390,9 +406,9 @@ int serve_worker(int socket, const KernelLoader& loader) {
   int type = 0;
   socklen_t size = sizeof type;
   if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started by hand
-  enter_sandbox();
+  const int statm = enter_sandbox();
   try {
-    return Worker(socket, loader).serve();
+    return Worker(socket, statm, loader).serve();
   } catch (const std::bad_alloc&) {
     return kExitMemoryLimit;
   }

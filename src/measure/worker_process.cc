@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "measure/confinement.h"
 #include "measure/sandbox.h"
 #include "measure/worker.h"
 
@@ -38,6 +39,23 @@ MeasureResult failure(Outcome outcome, std::string reason) {
 
 Error system_error(const char* action) {
   return Error{ErrorCode::kIo, "", std::string(action) + ": " + std::generic_category().message(errno)};
+}
+
+// Signals that a program brings upon itself.
+bool is_own_fault(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGXFSZ:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string signal_name(int signal) {
@@ -103,6 +121,7 @@ WorkerProcess& WorkerProcess::operator=(WorkerProcess&& other) noexcept {
   std::swap(stderr_, other.stderr_);
   std::swap(memory_limit_, other.memory_limit_);
   std::swap(reusable_, other.reusable_);
+  std::swap(ended_from_outside_, other.ended_from_outside_);
   return *this;
 }
 
@@ -139,17 +158,27 @@ std::string WorkerProcess::printed() const {
   return text;
 }
 
+// It would answer no more, but not end either.
+bool WorkerProcess::is_stopped() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid_;
+}
+
 Status WorkerProcess::wait_ready(double timeout_s) {
-  auto message = receive_message(socket_, monotonic_seconds() + timeout_s);
+  auto message = receive_message(socket_, {monotonic_seconds() + timeout_s, [this] { return is_stopped(); }});
   if (message.ok() && message->type == MessageType::kReady) {
     reusable_ = true;
     return {};
   }
   const bool silent = !message.ok() && message.error().code == ErrorCode::kTimeout;
-  const int status = reap(silent ? 0 : kPatience);
+  const bool stopped = !message.ok() && message.error().code == ErrorCode::kCancelled;
+  const int status = reap(silent || stopped ? 0 : kPatience);
   std::string reason = "the measurement worker does not start: ";
   if (silent) {
     reason += "no answer for " + std::to_string(static_cast<int>(timeout_s)) + " s";
+  } else if (stopped) {
+    reason += "it was stopped from outside";
   } else if (WIFSIGNALED(status)) {
     reason += "ended by " + signal_name(WTERMSIG(status));
   } else {
@@ -175,13 +204,17 @@ bool WorkerProcess::memory_used_up() const {
 MeasureResult WorkerProcess::died(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
-    // Nobody else sends SIGKILL to it: the system ran out of memory.
+    // This end of it sends SIGKILL only after timeouts, and does not ask for the reason then.
+    ended_from_outside_ = !is_own_fault(signal);
     if (signal == SIGKILL)
       return failure(Outcome::kMemoryLimit, "killed by the system, which probably ran out of memory");
+    // Where the worker could not say which one: signals were blocked, or the call of another architecture.
+    if (signal == SIGSYS) return failure(Outcome::kCrash, describe_forbidden_call(""));
     return failure(Outcome::kCrash, signal_name(signal));
   }
   const int code = WEXITSTATUS(status);
   if (code == kExitMemoryLimit) return failure(Outcome::kMemoryLimit, "the memory limit was reached");
+  if (code == kExitForbiddenCall) return failure(Outcome::kCrash, describe_forbidden_call(printed()));
   const std::string text = printed();
   return failure(Outcome::kCrash, "the worker ended with status " + std::to_string(code) +
                                       (text.empty() ? "" : " (" + text + ")"));
@@ -189,14 +222,15 @@ MeasureResult WorkerProcess::died(int status) {
 
 MeasureResult WorkerProcess::exchange(MessageType type, const std::vector<char>& payload, int fd,
                                       MessageType answer, double timeout_s) {
-  const double deadline = monotonic_seconds() + timeout_s;
+  const Patience patience(monotonic_seconds() + timeout_s, [this] { return is_stopped(); });
   TS_CHECK(reusable_, "a used-up worker");
   reusable_ = false;
+  ended_from_outside_ = false;
   Error error;
-  if (auto sent = send_message(socket_, type, payload, fd, deadline); !sent.ok()) {
+  if (auto sent = send_message(socket_, type, payload, fd, patience); !sent.ok()) {
     error = sent.error();
   } else {
-    auto message = receive_message(socket_, deadline);
+    auto message = receive_message(socket_, patience);
     if (message.ok() && message->type == answer) {
       auto result = decode_result(message->payload);
       if (result.ok()) {
@@ -219,6 +253,11 @@ MeasureResult WorkerProcess::exchange(MessageType type, const std::vector<char>&
     std::snprintf(text, sizeof text, "not done after %.3g s", timeout_s);
     return failure(memory ? Outcome::kMemoryLimit : Outcome::kRunTimeout,
                    memory ? "the memory limit was reached" : text);
+  }
+  if (error.code == ErrorCode::kCancelled) {
+    reap(0);
+    ended_from_outside_ = true;
+    return failure(Outcome::kRunTimeout, "the worker was stopped from outside");
   }
   if (error.code == ErrorCode::kCorrupt) {
     reap(0);

@@ -31,6 +31,9 @@ class WorkerProcess {
   // Every way to fail is an outcome. The worker is to be thrown away if !reusable() afterwards.
   record::MeasureResult run(const std::vector<char>& encoded_request, double timeout_s);
   bool reusable() const { return reusable_; }
+  // Whether somebody else killed or stopped it during the last set_task() or run(): a user, or the system
+  // when memory ran out. The result then says little about the candidate.
+  bool ended_from_outside() const { return ended_from_outside_; }
 
  private:
   WorkerProcess() = default;
@@ -39,6 +42,7 @@ class WorkerProcess {
   // Waits for the end of the process, which is killed after patience_s; waitpid's status.
   int reap(double patience_s);
   bool memory_used_up() const;
+  bool is_stopped() const;
   std::string printed() const;
   record::MeasureResult died(int status);
 
@@ -47,6 +51,7 @@ class WorkerProcess {
   int stderr_ = -1;
   int64_t memory_limit_ = 0;
   bool reusable_ = false;
+  bool ended_from_outside_ = false;
 };
 
 }  // namespace tensorsmith::measure

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -67,8 +68,14 @@ double measure_memory_bandwidth(const Device& device) {
     const auto now = threads == 1 ? thread_seconds : seconds_now;
     const double start = now();
     std::vector<std::thread> readers;
-    for (size_t t = 1; t < sums.size(); ++t)
-      readers.emplace_back([&, t] { sums[t] += sum(data.data() + t * part, part); });
+    for (size_t t = 1; t < sums.size(); ++t) {
+      const auto read = [&, t] { sums[t] += sum(data.data() + t * part, part); };
+      try {
+        readers.emplace_back(read);
+      } catch (const std::system_error&) {
+        read();  // out of threads
+      }
+    }
     sums[0] += sum(data.data(), part);
     for (std::thread& reader : readers) reader.join();
     const double seconds = now() - start;

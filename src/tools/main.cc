@@ -4,7 +4,9 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <sstream>
+#include <system_error>
 
 #include "base/result.h"
 #include "measure/measurer.h"
@@ -80,6 +82,13 @@ int main(int argc, char** argv) {
     exit_code = tensorsmith::tools::kExitFailed;
   } catch (const std::filesystem::filesystem_error& error) {
     print_error("tensorsmith: error: {}: {}\n", error.path1().string(), error.code().message());
+    exit_code = tensorsmith::tools::kExitFailed;
+  } catch (const std::system_error& error) {
+    // The thread that a library wanted, most likely.
+    print_error("tensorsmith: error: the system refuses: {}{}\n", error.what(),
+                error.code() == std::errc::resource_unavailable_try_again
+                    ? " (see the limits of processes and memory, ulimit -a)"
+                    : "");
     exit_code = tensorsmith::tools::kExitFailed;
   } catch (const std::exception& error) {
     print_error("tensorsmith: bug: unexpected exception: {}\n", error.what());

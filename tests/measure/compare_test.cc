@@ -168,7 +168,7 @@ TEST(TaskData, IndicesStayInRange) {
 TEST(TaskData, SampledPointsFindAWrongReference) {
   const ir::Workload workload = matmul16();
   const auto inputs = random_inputs(workload, 1);
-  auto data = TaskData::create(workload, inputs, 1 << 20);
+  auto data = TaskData::create(workload, inputs, 1 << 20, 1);
   ASSERT_TRUE(data.ok());
   const auto outputs = lower::evaluate(workload, inputs);
   ASSERT_TRUE(outputs.ok());

@@ -2,6 +2,8 @@
  * what candidates must not do. Kept simple for the compiler not to see through them. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,9 +56,26 @@ void right_packed(Context context, void* const* buffers) {
   }
 }
 
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+static void wait_seconds(double seconds) {
+  const double start = seconds_now();
+  while (seconds_now() - start < seconds) {
+  }
+}
+
 void slow(Context context, void* const* buffers) {
-  const struct timespec pause = {0, 20000000};
-  nanosleep(&pause, NULL);
+  wait_seconds(0.02);
+  right(context, buffers);
+}
+
+/* Long enough to be disturbed from outside. */
+void slow_at_first(Context context, void* const* buffers) {
+  static int runs = 0;
+  if (runs++ == 0) wait_seconds(0.8);
   right(context, buffers);
 }
 
@@ -183,11 +202,17 @@ void closes_descriptors(Context context, void* const* buffers) {
   (void)context;
   (void)buffers;
   for (int fd = 0; fd < 100; ++fd) close(fd);
-  while (always) pause();
+  while (always) {
+  }
 }
 
 void sends_garbage(Context context, void* const* buffers) {
-  static const char kGarbage[64] = "garbage";
+  static char garbage[64] = "garbage";
+  struct iovec part = {garbage, sizeof garbage};
+  struct msghdr message;
+  memset(&message, 0, sizeof message);
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
   right(context, buffers);
-  if (write(3, kGarbage, sizeof kGarbage) < 0) abort();
+  if (sendmsg(3, &message, 0) < 0) abort();
 }

@@ -61,7 +61,14 @@ class MeasurerTest : public ::testing::Test {
     EXPECT_TRUE(results[2].ok()) << results[2].reason;
   }
 
-  NullLogSink log_;
+  class WarningSink final : public LogSink {
+   public:
+    void log(LogLevel level, std::string_view message) override {
+      if (level >= LogLevel::kWarning) lines.emplace_back(message);
+    }
+    std::vector<std::string> lines;
+  };
+  WarningSink log_;
   std::unique_ptr<Measurer> measurer_;
 };
 
@@ -172,6 +179,68 @@ TEST_F(MeasurerTest, FlushedRunsAreTimedOneByOne) {
   const auto results = measure({"right"}, options);
   ASSERT_TRUE(results[0].ok()) << results[0].reason;
   EXPECT_EQ(results[0].runs_per_repeat, 1);
+}
+
+// What is done to the worker while a candidate runs in it: when, and what.
+using Disturbance = std::pair<double, int>;
+
+class Disturber {
+ public:
+  explicit Disturber(std::vector<Disturbance> signals)
+      : thread_([list = std::move(signals)] {
+          for (const auto& [seconds, signal] : list) {
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+            for (const int worker : children_of(::getpid())) ::kill(worker, signal);
+          }
+        }) {}
+  ~Disturber() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+TEST_F(MeasurerTest, AWorkerThatOthersKillCostsNothing) {
+  for (const int signal : {SIGKILL, SIGUSR1, SIGSTOP}) {
+    SCOPED_TRACE(signal);
+    measure({"right"});
+    const Disturber disturber({{0.3, signal}});
+    const auto results = measure({"slow_at_first", "right"});
+    EXPECT_TRUE(results[0].ok()) << results[0].reason;
+    EXPECT_TRUE(results[1].ok()) << results[1].reason;
+    measurer_.reset();
+  }
+  EXPECT_EQ(log_.lines.size(), 3u);
+  EXPECT_THAT(log_.lines[0], HasSubstr("ended from outside"));
+}
+
+TEST_F(MeasurerTest, AWorkerThatIsKilledTwiceCountsAgainstItsCandidate) {
+  measure({"right"});
+  const Disturber disturber({{0.3, SIGKILL}, {0.5, SIGKILL}});
+  const auto results = measure({"slow_at_first", "right"});
+  EXPECT_EQ(results[0].outcome, Outcome::kMemoryLimit);
+  EXPECT_THAT(results[0].reason, HasSubstr("killed by the system"));
+  EXPECT_TRUE(results[1].ok()) << results[1].reason;
+}
+
+// Between two candidates nobody is to blame.
+TEST_F(MeasurerTest, AnIdleWorkerMayBeKilledOrStopped) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    SCOPED_TRACE(signal);
+    measure({"right"});
+    for (const int worker : children_of(::getpid())) ::kill(worker, signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(measure({"right"})[0].ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  }
+}
+
+// Ctrl-C goes to all programs of a terminal; the tuner decides.
+TEST_F(MeasurerTest, TerminalSignalsAreTheParentsAffair) {
+  measure({"right"});
+  const Disturber disturber({{0.2, SIGINT}, {0.05, SIGTERM}, {0.05, SIGHUP}, {0.05, SIGTSTP}});
+  EXPECT_TRUE(measure({"slow_at_first"})[0].ok());
+  EXPECT_TRUE(log_.lines.empty());
 }
 
 TEST_F(MeasurerTest, NoProcessIsLeft) {

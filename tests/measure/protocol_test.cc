@@ -22,7 +22,6 @@ RunRequest sample_run() {
   const sched::Layout layout = {{0, 16, 4}, {1, 1, 3}};
   const auto transform = std::make_shared<const ir::Workload>(test::standard::matmul(2, 3, 4));
   request.prepared = {{1, nullptr, layout}, {2, transform, std::nullopt}, {3, transform, layout}};
-  request.threads = 2;
   request.timing.best_seconds = 0.25;
   request.timing.flush_cache = true;
   return request;
@@ -34,6 +33,7 @@ TaskSpec sample_task() {
   task.outputs = {{ir::DType::kI8, {3}, 64, {1e-3, 0.5, 2}}};
   task.memory_bytes = 128;
   task.memory_limit_bytes = 1000;
+  task.threads = 2;
   return task;
 }
 
@@ -73,8 +73,11 @@ TEST(Protocol, BadMessagesAreRefused) {
   task = sample_task();
   task.inputs[0].shape = {1 << 30, 1 << 30};
   EXPECT_FALSE(decode_task(encode(task)).ok());
+  task = sample_task();
+  task.threads = 0;
+  EXPECT_FALSE(decode_task(encode(task)).ok());
   auto run = sample_run();
-  run.threads = 0;
+  run.flush_bytes = -1;
   EXPECT_FALSE(decode_run(encode(run)).ok());
   // Any cut and any byte: an error or a message, never a crash.
   const auto bytes = encode(sample_run());
@@ -153,6 +156,16 @@ TEST_F(Sockets, SilenceClosingAndGarbage) {
   message = receive_message(sockets_[0], monotonic_seconds() + 5);
   ASSERT_FALSE(message.ok());
   EXPECT_EQ(message.error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(Sockets, AWaitIsGivenUp) {
+  int asked = 0;
+  const double start = monotonic_seconds();
+  const auto message = receive_message(sockets_[1], {start + 20, [&] { return ++asked == 3; }});
+  ASSERT_FALSE(message.ok());
+  EXPECT_EQ(message.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(asked, 3);
+  EXPECT_LT(monotonic_seconds() - start, 5);
 }
 
 TEST_F(Sockets, ClosedByTheOtherSide) {

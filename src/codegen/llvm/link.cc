@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -51,7 +52,13 @@ class MemoryFile {
 class PipeSink {
  public:
   PipeSink() {
-    if (pipe2(ends_, O_CLOEXEC) == 0) reader_ = std::thread([this] { collect(); });
+    if (pipe2(ends_, O_CLOEXEC) != 0) return;
+    try {
+      reader_ = std::thread([this] { collect(); });
+    } catch (const std::system_error& error) {
+      for (int& end : ends_) close(std::exchange(end, -1));
+      errno = error.code().value();
+    }
   }
   ~PipeSink() { (void)finish(); }
   PipeSink(const PipeSink&) = delete;
