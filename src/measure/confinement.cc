@@ -91,16 +91,37 @@ std::vector<pid_t> threads_in(DIR* tasks) {
 // Calls that concern nothing but this process, whatever their arguments.
 constexpr auto kHarmlessCalls = std::to_array<int>({
     // memory
-    SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(brk),
+    SCMP_SYS(mmap),
+    SCMP_SYS(munmap),
+    SCMP_SYS(mprotect),
+    SCMP_SYS(mremap),
+    SCMP_SYS(brk),
     // threads and time
-    SCMP_SYS(futex), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(getcpu), SCMP_SYS(getpid),
-    SCMP_SYS(gettid), SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(gettimeofday), SCMP_SYS(time),
-    SCMP_SYS(getrandom), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+    SCMP_SYS(futex),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(getcpu),
+    SCMP_SYS(getpid),
+    SCMP_SYS(gettid),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_getres),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(time),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(rseq),
     // waiting for the parent, sizes of what it sends
-    SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(lseek), SCMP_SYS(restart_syscall),
+    SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    SCMP_SYS(lseek),
+    SCMP_SYS(restart_syscall),
     // signals of its own and the end
-    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
-    SCMP_SYS(exit), SCMP_SYS(exit_group),
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
 });
 
 class Filter {
@@ -117,7 +138,8 @@ class Filter {
   void allow(int call, Conditions... conditions) {
     const std::array<scmp_arg_cmp, sizeof...(conditions)> list{conditions...};
     const int failed =
-        context_ ? ::seccomp_rule_add_array(context_, SCMP_ACT_ALLOW, call, list.size(), list.data()) : -ENOMEM;
+        context_ ? ::seccomp_rule_add_array(context_, SCMP_ACT_ALLOW, call, list.size(), list.data())
+                 : -ENOMEM;
     if (failed != 0 && status_ == 0) status_ = failed;
   }
 

@@ -167,15 +167,22 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Ca
   return result;
 }
 
-void TaskState::take(const Proposal& proposal, const record::MeasureResult& result) {
+void TaskState::count_failure(const record::MeasureResult& result) {
+  ++failures_;
+  if (failures_by_outcome_.empty()) first_failure_ = result.reason;
+  ++failures_by_outcome_[result.outcome];
+}
+
+void TaskState::take(const Proposal& proposal, const record::MeasureResult& result, bool from_database) {
   known_traces_.insert(proposal.text);
   const bool is_default = proposal.text == default_text_;
   const double seconds = result.best_estimate();
   ++trials_;
-  if (!result.ok()) ++failures_;
+  if (!result.ok()) count_failure(result);
   if (is_default) {
     default_known_ = true;
     default_seconds_ = seconds;
+    default_result_ = result;
   }
   if (proposal.candidate) {
     known_candidates_.insert(proposal.candidate->hash());
@@ -188,7 +195,8 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
     }
   }
   if (result.ok()) {
-    results_.push_back({proposal.text, proposal.trace, seconds, is_default});
+    results_.push_back({proposal.text, proposal.trace, seconds, is_default, !from_database,
+                        proposal.candidate ? measured_.size() : 0, 0});
     best_seconds_ = std::min(best_seconds_, seconds);
   }
   auto features = proposal.features;
@@ -198,6 +206,7 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
     features = *made;
   }
   rows_.push_back({std::move(features), seconds});
+  if (result.ok()) results_.back().row = rows_.size();
 }
 
 void TaskState::take_record(const record::Record& record) {
@@ -218,17 +227,73 @@ void TaskState::take_record(const record::Record& record) {
       if (again.ok() && sched::print(*again) == proposal.text) proposal.candidate = std::move(candidate);
     }
   }
-  take(proposal, record.result);
+  take(proposal, record.result, /*from_database=*/true);
 }
 
 void TaskState::finish_round() { history_.push_back(best_seconds_); }
 
 std::vector<TaskState::Result> TaskState::fastest(size_t count) const {
-  std::vector<Result> sorted = results_;
+  std::vector<Result> sorted;
+  for (const bool verified : {true, false}) {
+    for (const auto& result : results_)
+      if (result.verified == verified) sorted.push_back(result);
+    if (!sorted.empty()) break;
+  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Result& a, const Result& b) { return a.seconds < b.seconds; });
   if (sorted.size() > count) sorted.resize(count);
   return sorted;
+}
+
+std::vector<TaskState::Result> TaskState::doubtful() const {
+  const Result *fastest = nullptr, *untuned = nullptr;
+  for (const auto& result : results_) {
+    if (fastest == nullptr || result.seconds < fastest->seconds) fastest = &result;
+    if (result.is_default) untuned = &result;
+  }
+  std::vector<Result> list;
+  if (untuned != nullptr && !untuned->verified) list.push_back(*untuned);
+  if (fastest != nullptr && !fastest->verified && fastest != untuned) list.push_back(*fastest);
+  return list;
+}
+
+void TaskState::verify(const std::string& text, const record::MeasureResult& result) {
+  const auto at =
+      std::find_if(results_.begin(), results_.end(), [&](const Result& r) { return r.text == text; });
+  TS_CHECK(at != results_.end(), "verified what never ran");
+  const double seconds = result.best_estimate();
+  if (at->measured > 0) measured_[at->measured - 1].seconds = seconds;
+  if (at->row > 0) rows_[at->row - 1].seconds = seconds;
+  if (at->is_default) {
+    default_seconds_ = seconds;
+    default_result_ = result;
+  }
+  if (result.ok()) {
+    at->seconds = seconds;
+    at->verified = true;
+  } else {
+    count_failure(result);
+    results_.erase(at);
+  }
+  best_seconds_ = std::numeric_limits<double>::infinity();
+  for (const auto& r : results_) best_seconds_ = std::min(best_seconds_, r.seconds);
+  if (!history_.empty()) history_.back() = best_seconds_;
+}
+
+void TaskState::drop_doubtful() {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& r : results_)
+    if (r.verified) best = std::min(best, r.seconds);
+  std::erase_if(results_, [&](const Result& r) { return !r.verified && r.seconds < best; });
+  best_seconds_ = best;
+  if (!history_.empty()) history_.back() = best_seconds_;
+}
+
+std::string TaskState::failure_counts() const {
+  std::string text;
+  for (const auto& [outcome, count] : failures_by_outcome_)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(to_string(outcome));
+  return text + "; the first: " + first_failure_;
 }
 
 }  // namespace tensorsmith::search

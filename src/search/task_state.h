@@ -2,8 +2,10 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -50,30 +52,44 @@ class TaskState {
   // The fastest one of those measured; null before any ran.
   const MeasuredCandidate* best_candidate() const;
 
-  // Takes a result from the measurer or the database.
-  void take(const Proposal& proposal, const record::MeasureResult& result);
+  // Takes a result from the measurer, whose output was compared just now, or one from the database.
+  void take(const Proposal& proposal, const record::MeasureResult& result, bool from_database);
   // A record of an earlier run; traces that do not parse are ignored.
   void take_record(const record::Record& record);
   bool known_trace(const std::string& text) const { return known_traces_.count(text) > 0; }
+  bool is_default(const std::string& text) const { return text == default_text_; }
   void finish_round();
 
-  // The fastest results first, at most count.
+  // A program that ran.
   struct Result {
     std::string text;
     sched::Trace trace;
     double seconds = 0;
     bool is_default = false;
+    bool verified = false;         // by this run
+    size_t measured = 0, row = 0;  // places in measured_ and rows_, counted from 1; 0 = none
   };
+  // The fastest first, at most count: of those that this run verified, or of all if it verified none.
   std::vector<Result> fastest(size_t count) const;
+
+  // What the database claims and this run should see before it counts: the default, and the fastest of all.
+  std::vector<Result> doubtful() const;
+  // A second measurement of a program from the database replaces the first.
+  void verify(const std::string& text, const record::MeasureResult& result);
+  // Forgets what is still doubtful, and faster than anything verified.
+  void drop_doubtful();
 
   double best_seconds() const { return best_seconds_; }
   double default_seconds() const { return default_seconds_; }
+  const std::optional<record::MeasureResult>& default_result() const { return default_result_; }
   bool default_known() const { return default_known_; }
   const std::vector<double>& history() const { return history_; }
   const std::vector<TrainingRow>& rows() const { return rows_; }
   bool exhausted() const { return exhausted_; }
   int64_t trials() const { return trials_; }
   int64_t failures() const { return failures_; }
+  // "10 wrong_output, 2 crash; the first: REASON".
+  std::string failure_counts() const;
 
  private:
   // Minus the logarithm of the estimated seconds, corrected by how the estimates of the candidate's sketch
@@ -83,6 +99,7 @@ class TaskState {
                            ThreadPool& pool);
 
   std::unique_ptr<CandidateFeatures> take_extractor();
+  void count_failure(const record::MeasureResult& result);
 
   const TuneTask* task_;
   space::DesignSpace space_;
@@ -114,7 +131,10 @@ class TaskState {
   double best_seconds_ = std::numeric_limits<double>::infinity();
   double default_seconds_ = std::numeric_limits<double>::infinity();
   bool default_known_ = false, exhausted_ = false;
+  std::optional<record::MeasureResult> default_result_;
   int64_t trials_ = 0, failures_ = 0;
+  std::map<record::Outcome, int64_t> failures_by_outcome_;
+  std::string first_failure_;
 };
 
 }  // namespace tensorsmith::search

@@ -27,8 +27,8 @@ struct TuneTask {
   double weight = 1;  // how often the model runs it
   // Of one call of the untuned schedule, as far as known: which tasks matter. 0 = unknown.
   double hint_seconds = 0;
-  // What was fast elsewhere, measured right after the default; what this device's space does not have is
-  // left out.
+  // What was fast elsewhere, best first. Right after the default, the first few that this device's space has
+  // are measured (TuneOptions::starters).
   std::vector<space::Candidate> starters = {};
 };
 
@@ -60,6 +60,7 @@ struct TuneOptions {
   bool winograd = true;
   int threads = 1;               // of the tuner itself
   std::optional<Survey> survey;  // where given, it replaces the search
+  size_t starters = 3;           // of each task, at most
   // Close winners are measured again against each other and the default before they are reported.
   bool confirm = true;
 };
@@ -91,13 +92,18 @@ struct RankedTrace {
 struct TuneReport {
   TuneProgress final;
   std::vector<sched::Trace> best_traces;  // by task; the default's when nothing is faster
+  // By task: false if the default failed, so that another program must take its place.
+  std::vector<bool> untuned_works;
   // By task: the best few that ran, fastest first.
   std::vector<std::vector<RankedTrace>> fastest;
 };
 
-// Tunes all tasks. The default schedule of each task is measured first. Records go to the database as they
-// arrive, so a killed run loses at most the candidate being measured and a new one goes on; nothing in the
-// database is measured again. cancel: checked between measurements.
+// Tunes all tasks. The default schedule of each task is measured first, of tasks that are not worth tuning
+// too: every default's output is compared with the reference, and a wrong one is an error (kMismatch, which
+// names the task), as is a task of which no program runs. Records go to the database as they arrive, so a
+// killed run loses at most the candidate being measured and a new one goes on. What the database holds is not
+// measured again, except for what would be chosen: it counts once it ran here too, and records that are
+// faster than the device can be do not count. cancel: checked between measurements.
 Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device& device,
                         const TuneOptions& options, record::Database& database, measure::Measurer& measurer,
                         learn::Trainer& trainer, const Clock& clock, LogSink& log, const ProgressFn& progress,

@@ -5,6 +5,7 @@
 
 #include "ir/text.h"
 #include "sched/trace_traits.h"
+#include "search/plausible.h"
 
 namespace tensorsmith::search {
 
@@ -94,6 +95,7 @@ Status TuningRun::prepare() {
     states_.push_back(std::make_unique<TaskState>(tasks_[i], std::move(*spaces[i]), options_.strategy,
                                                   options_.seed, features));
     flops_.push_back(ir::flop_count(tasks_[i].workload));
+    least_seconds_.push_back(least_seconds(tasks_[i].workload, device_));
     groups_.push_back(similarity_group(tasks_[i].workload));
     const auto& space = states_.back()->space();
     bounds_.push_back(kBoundOfEstimate * space.estimate(space.default_candidate()));
@@ -104,6 +106,9 @@ Status TuningRun::prepare() {
     for (const auto& record : records) {
       if (record.code_version != record::kCodeVersion) continue;
       if (!options_.winograd && sched::uses_winograd(record.trace)) continue;
+      if (!is_believed(i, record.result)) continue;
+      // A default that failed gets another chance, since without it there is no model.
+      if (!record.result.ok() && states_[i]->is_default(record.trace)) continue;
       states_[i]->take_record(record);
       ++resumed_;
     }
@@ -129,7 +134,7 @@ TaskStatus TuningRun::status_of(size_t task) const {
   return status;
 }
 
-Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
+Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts counts) {
   auto& state = *states_[task];
   record::Record record;  // for its key
   record.task_key = tasks_[task].key;
@@ -140,8 +145,9 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
     record.trace = proposal.text;
     // Another process may have measured it since this run began.
     TS_ASSIGN_OR_RETURN(auto known, database_.find(record.key()));
-    if (known) {
-      state.take(proposal, known->result);
+    if (known && is_believed(task, known->result) &&
+        (known->result.ok() || !state.is_default(proposal.text))) {
+      state.take(proposal, known->result, /*from_database=*/true);
       ++resumed_;
       continue;
     }
@@ -173,8 +179,8 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
     record.unix_ms = clock_.unix_milliseconds();
     pending.push_back(record);
     if (!options_.survey || clock_.monotonic_seconds() - flushed >= kSurveyFlushSeconds) flush();
-    state.take(fresh[i], result);
-    ++trials_;
+    state.take(fresh[i], result, /*from_database=*/false);
+    if (counts == Counts::kYes) ++trials_;
     ++task_trials_[task];
     if (!result.ok())
       log_.log(LogLevel::kDebug,
@@ -184,7 +190,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals) {
   };
   const auto measured = measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(), done);
   if (!pending.empty()) flush();
-  if (!measured.ok()) return measured.error();
+  if (!measured.ok()) return named(task, measured.error());
   const double spent = clock_.monotonic_seconds() - before;
   measuring_seconds_ += spent;
   task_seconds_[task] += spent;
@@ -217,13 +223,14 @@ Status TuningRun::measure_defaults() {
   return {};
 }
 
-Status TuningRun::measure_default(size_t task) {
+Status TuningRun::measure_default(size_t task, Counts counts) {
   auto& state = *states_[task];
   if (state.default_known()) return {};
-  TS_RETURN_IF_ERROR(measure(task, {state.default_proposal()}));
-  if (state.default_known() && !std::isfinite(state.best_seconds()) && !finished()) {
+  TS_RETURN_IF_ERROR(measure(task, {state.default_proposal()}, counts));
+  if (state.default_known() && !std::isfinite(state.best_seconds()) &&
+      (counts == Counts::kNo || !finished())) {
     auto plain = state.plain_proposal();
-    if (!state.known_trace(plain.text)) TS_RETURN_IF_ERROR(measure(task, {std::move(plain)}));
+    if (!state.known_trace(plain.text)) TS_RETURN_IF_ERROR(measure(task, {std::move(plain)}, counts));
   }
   if (state.default_known() && state.history().empty()) state.finish_round();
   return {};
@@ -296,8 +303,10 @@ std::vector<space::Candidate> TuningRun::transferred(size_t task) const {
   std::sort(order.begin(), order.end());
   std::vector<space::Candidate> result;
   if (states_[task]->trials() <= 2) {  // the default, or that and plain loops
-    for (const auto& starter : tasks_[task].starters)
+    for (const auto& starter : tasks_[task].starters) {
+      if (result.size() == options_.starters) break;
       if (states_[task]->space().check(starter).ok()) result.push_back(starter);
+    }
   }
   const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
@@ -440,14 +449,21 @@ TuneReport TuningRun::report() {
 Result<TuneReport> TuningRun::run() {
   TS_RETURN_IF_ERROR(prepare());
   if (options_.survey) {
+    warn_of_records();
     TS_RETURN_IF_ERROR(survey());
   } else {
+    TS_RETURN_IF_ERROR(verify_all_records());
     TS_RETURN_IF_ERROR(measure_defaults());
+    TS_RETURN_IF_ERROR(check_untuned());
     TS_RETURN_IF_ERROR(search());
+    TS_RETURN_IF_ERROR(verify_all_records());  // of other processes, meanwhile
+    TS_RETURN_IF_ERROR(check_all_have_programs());
     TS_RETURN_IF_ERROR(confirm());
   }
   TuneReport result = report();
   for (size_t i = 0; i < states_.size(); ++i) {
+    const auto& untuned = states_[i]->default_result();
+    result.untuned_works.push_back(!untuned || untuned->ok());
     const auto top = states_[i]->fastest(kReported);
     auto& ranked = result.fastest.emplace_back();
     for (const auto& r : top) ranked.push_back({r.trace, r.seconds});

@@ -23,8 +23,10 @@ class TuningRun {
  private:
   Status prepare();
   Status measure_defaults();
+  // Whether a measurement is one of the trials that the limits are about.
+  enum class Counts { kYes, kNo };
   // The default schedule; plain loops too if that cannot be built or run.
-  Status measure_default(size_t task);
+  Status measure_default(size_t task, Counts counts = Counts::kYes);
   Status search();
   Status survey();
   // Of one task; true: it has all that it should have, or cannot have more.
@@ -32,9 +34,25 @@ class TuningRun {
   Status confirm();
   TuneReport report();
 
+  // Whether a record can be true.
+  bool is_believed(size_t task, const record::MeasureResult& result);
+  // Measures again what the database says is the fastest, and the default, until the fastest is one that ran
+  // here; what fails or is slower here falls back.
+  Status verify_records(size_t task);
+  Status verify_all_records();
+  // Once each: of records that cannot be true, and of those that do not hold here.
+  void warn_of_records();
+  // Every default that was not measured so far, whatever the limits. kMismatch names a task whose default
+  // computes a wrong result.
+  Status check_untuned();
+  // kMismatch names a task of which no program ran, and why.
+  Status check_all_have_programs() const;
+  // The error with the task as its place.
+  Error named(size_t task, const Error& error) const;
+
   // Measures and keeps the results; those already in the database are taken from there. Ends early when the
   // limits are reached.
-  Status measure(size_t task, std::vector<Proposal> proposals);
+  Status measure(size_t task, std::vector<Proposal> proposals, Counts counts = Counts::kYes);
   Status one_round(size_t task, size_t count);
   // The task's starters while little of it is measured, then the best candidates of tasks with the same
   // operators, rescaled to this task; nearest in size first.
@@ -81,6 +99,10 @@ class TuningRun {
   double training_seconds_ = 0, proposing_seconds_ = 0, measuring_seconds_ = 0;
   int64_t proposals_ = 0;
   int64_t trials_ = 0, resumed_ = 0;
+  std::vector<double> least_seconds_;  // by task, what no program stays below
+  int64_t implausible_ = 0, contradicted_ = 0;
+  std::string first_implausible_, first_contradicted_;
+  bool said_implausible_ = false, said_contradicted_ = false;
   int lost_workers_ = 0;                                       // in a row
   double turn_end_ = std::numeric_limits<double>::infinity();  // of a survey's turn, on the clock
 };

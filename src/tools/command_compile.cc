@@ -38,8 +38,9 @@ Status compile(const CompileCommandOptions& options) {
   size_t found = 0;
   TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules,
                       default_schedules(model.partition, device, options.schedules));
+  StderrLogSink log(LogLevel::kWarning);
+  compile_options.log = &log;
   if (!options.untuned) {
-    StderrLogSink log(LogLevel::kWarning);
     TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database,
                                                   options.schedules, schedules, log));
     compile_options.tuned = found > 0;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@
 #include "tools/progress_display.h"
 #include "tools/report.h"
 #include "tools/starter.h"
+#include "tools/usable_threads.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -60,9 +62,10 @@ constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
 // Tuned kernels can take longer to compile than the untuned ones.
 constexpr double kSlowerBuild = 1.5;
 
-// Records of fast programs that are shipped, and how many of them each task begins with.
+// Records of fast programs that are shipped, and how many of them each task is offered: some may have no
+// place in this device's space.
 constexpr const char* kStarterFile = "starter.jsonl.zst";
-constexpr size_t kStarters = 3;
+constexpr size_t kStarters = 12;
 
 size_t variants_that_fit(const ModelTrials& trials) {
   const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
@@ -99,8 +102,11 @@ Result<InModel> compile_fastest(const TuneCommandOptions& options, const LoadedM
   for (size_t rank = 0; rank + 1 < variants; ++rank)
     TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
   TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
-  const std::vector<TaskSchedule> chosen = trials.fastest_by_task();
-  const std::vector<TaskSchedule> untuned = trials.first_schedules();
+  const std::vector<TaskSchedule> chosen = trials.fastest_by_task(report.untuned_works);
+  std::vector<TaskSchedule> untuned = trials.first_schedules();
+  for (size_t t = 0; t < untuned.size(); ++t) {
+    if (!report.untuned_works[t]) untuned[t] = chosen[t];
+  }
   trials.keep_first();
 
   compile_options.cache = &trials.cache();
@@ -212,9 +218,11 @@ void print_report(const TuneCommandOptions& options, const search::TuneReport& r
               sum.tasks == p.tasks.size() ? "all" : fmt::format("the {} measured", sum.tasks),
               format_seconds(sum.untuned), format_seconds(sum.tuned), speedup(sum.untuned, sum.tuned));
   }
-  if (sum.tasks < p.tasks.size()) {
+  const auto tried = static_cast<size_t>(
+      std::count_if(p.tasks.begin(), p.tasks.end(), [](const auto& task) { return task.trials > 1; }));
+  if (tried < p.tasks.size()) {
     print_out("{} of {} tasks keep their untuned schedule: they take too little time, or were not reached\n",
-              p.tasks.size() - sum.tasks, p.tasks.size());
+              p.tasks.size() - tried, p.tasks.size());
   }
   if (in_model) {
     print_out("end to end:   untuned {}, tuned {} ({})\n", format_seconds(in_model->untuned),
@@ -250,11 +258,15 @@ Status tune(const TuneCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
   TS_RETURN_IF_ERROR(register_device(device, *database));
+  // From here on a signal ends the search after the current measurement, and the best so far is compiled.
+  const std::atomic<bool>& cancel_requested = catch_interrupts();
+  StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
+  const int jobs = usable_threads(machine.cores, log);
 
   // The untuned model is there before the search: its own times say which tasks matter, and how long the
   // compilations after the search will take.
-  ModelTrials trials(model, device, beside(options.directory, ".trial-" + std::to_string(getpid())),
-                     machine.cores, options.seed, clock);
+  ModelTrials trials(model, device, beside(options.directory, ".trial-" + std::to_string(getpid())), jobs,
+                     options.seed, clock);
   size_t variants = 0;
   double search_seconds = options.seconds;
   if (!options.skip_end_to_end) {
@@ -276,7 +288,6 @@ Status tune(const TuneCommandOptions& options) {
     }
   }
 
-  StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
   measure::MeasureOptions measure_options;
   measure_options.settings.threads = device.cores;
   measure_options.settings.flush_cache = options.flush_cache;
@@ -284,7 +295,7 @@ Status tune(const TuneCommandOptions& options) {
                                                                   {"/proc/self/exe", "__worker"}, log));
   learn::GbtOptions gbt = learn::GbtOptions::online();
   gbt.seed = options.seed;
-  gbt.threads = machine.cores;
+  gbt.threads = jobs;
   const auto trainer = learn::make_gbt_trainer(gbt);
 
   Starter starter;
@@ -310,10 +321,8 @@ Status tune(const TuneCommandOptions& options) {
   tune_options.seed = options.seed;
   tune_options.settings = measure_options.settings;
   tune_options.winograd = options.schedules.winograd;
-  tune_options.threads = machine.cores;
+  tune_options.threads = jobs;
 
-  // The search stops after the current measurement and the best so far is compiled.
-  const std::atomic<bool>& cancel_requested = catch_interrupts();
   ProgressDisplay display(clock, options.trials, options.seconds);
   const search::ProgressFn progress = [&](const search::TuneProgress& p) {
     if (!options.quiet) display.update(p);
@@ -328,7 +337,8 @@ Status tune(const TuneCommandOptions& options) {
   compile_options.directory = options.directory;
   compile_options.model_name = fs::path(options.model.path).filename().string();
   compile_options.tuned = true;
-  compile_options.jobs = machine.cores;
+  compile_options.jobs = jobs;
+  compile_options.log = &log;
   std::optional<InModel> in_model;
   if (options.skip_end_to_end || cancel_requested) {
     TS_RETURN_IF_ERROR(compile_model(model, device, ranked_schedules(report, 0), compile_options));

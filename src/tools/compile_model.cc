@@ -19,7 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using BuiltTasks = std::vector<std::shared_ptr<const BuiltTask>>;
+struct BuiltSchedule {
+  std::shared_ptr<const BuiltTask> task;
+  double measured_seconds = 0;
+};
+using BuiltTasks = std::vector<BuiltSchedule>;
 
 Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::Device& device,
                                const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
@@ -27,25 +31,43 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   const auto cancelled = [&] { return options.cancelled != nullptr && *options.cancelled; };
   BuiltTasks built(partition.tasks.size());
   std::mutex mutex;
-  std::optional<Error> failure;
+  std::optional<Error> failure, first_replaced;
+  size_t replaced = 0;
   ThreadPool pool(std::max(1, options.jobs - 1));  // the calling thread works too
   pool.parallel_for(static_cast<int64_t>(built.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (cancelled()) return;
       const auto t = static_cast<size_t>(i);
-      auto result = cache.get(partition.tasks[t], t, schedules[t].trace, device);
+      const TaskSchedule* schedule = &schedules[t];
+      auto result = cache.get(partition.tasks[t], t, schedule->trace, device);
+      std::optional<Error> problem;
+      if (!result.ok()) {
+        problem = result.error();
+        problem->place =
+            "task " + partition.tasks[t].name + (problem->place.empty() ? "" : ", " + problem->place);
+      }
+      for (const TaskSchedule& other : schedules[t].otherwise) {
+        if (result.ok()) break;
+        schedule = &other;
+        result = cache.get(partition.tasks[t], t, other.trace, device);
+      }
       std::lock_guard lock(mutex);
       if (result.ok()) {
-        built[t] = std::move(result).value();
+        built[t] = {std::move(result).value(), schedule->measured_seconds};
+        if (problem && replaced++ == 0) first_replaced = problem;
       } else if (!failure) {
-        failure = result.error();
-        failure->place =
-            "task " + partition.tasks[t].name + (failure->place.empty() ? "" : ", " + failure->place);
+        failure = problem;
       }
     }
   });
   if (failure) return *failure;
   if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
+  if (replaced > 0 && options.log != nullptr) {
+    options.log->log(LogLevel::kWarning,
+                     std::to_string(replaced) +
+                         " schedules cannot be built, the next best take their place; the first is " +
+                         first_replaced->message());
+  }
   return built;
 }
 
@@ -160,7 +182,7 @@ Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& part
     if (!space.ok()) return Error{space.error().code, "task " + task.name, space.error().message()};
     auto trace = space->to_trace(space->default_candidate());
     if (!trace.ok()) return Error{trace.error().code, "task " + task.name, trace.error().message()};
-    out.push_back({std::move(trace).value(), 0});
+    out.push_back({std::move(trace).value()});
   }
   return out;
 }
@@ -192,14 +214,14 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
 
   WeightTable weights(model.graph);
   for (const graph::Call& call : partition.calls) {
-    const BuiltTask& task = *built[call.task];
+    const BuiltTask& task = *built[call.task].task;
     runtime::CallInfo info;
     info.symbol = task.kernel.symbol;
     info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
     info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
     info.task = partition.tasks[call.task].name;
     info.flops = partition.tasks[call.task].flops;
-    info.measured_seconds = schedules[call.task].measured_seconds;
+    info.measured_seconds = built[call.task].measured_seconds;
     const ir::Program& program = task.lowered.program;
     const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
     for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -226,7 +248,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
   }
 
   std::vector<std::vector<char>> objects;
-  for (const auto& task : built) objects.push_back(task->kernel.object);
+  for (const auto& task : built) objects.push_back(task.task->kernel.object);
   TS_ASSIGN_OR_RETURN(const std::vector<char> library, codegen::link_shared_library(objects));
   return runtime::write_model(options.directory, std::move(description), std::span<const char>(library),
                               weights.weights);

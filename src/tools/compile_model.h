@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sinks.h"
 #include "sched/step.h"
 #include "target/target.h"
 #include "tools/kernel_cache.h"
@@ -17,6 +18,8 @@ namespace tensorsmith::tools {
 struct TaskSchedule {
   sched::Trace trace;
   double measured_seconds = 0;  // 0 = not measured
+  // What takes its place where it cannot be built, the first that can.
+  std::vector<TaskSchedule> otherwise = {};
 };
 
 // Whether a compiled model can be written there, before long work starts: the parent can be made and written,
@@ -34,6 +37,8 @@ struct CompileOptions {
   bool tuned = false;
   int jobs = 1;                  // kernels compiled at a time
   KernelCache* cache = nullptr;  // may be null; of this model and device
+  // Told what could not be built where another schedule took its place. May be null.
+  LogSink* log = nullptr;
   // Asked between kernels: true ends the compilation with kCancelled, before anything is written. May be
   // null.
   const std::atomic<bool>* cancelled = nullptr;

@@ -19,6 +19,7 @@
 #include "tools/numbers.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
+#include "tools/usable_threads.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -139,11 +140,14 @@ Status collect(const CollectCommand& command) {
   const SystemClock clock;
   Totals totals;
   totals.start = clock.monotonic_seconds();
-  StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
+  StderrLogSink terminal(command.quiet ? LogLevel::kError : LogLevel::kWarning);
+  // Every turn of a device has its own measurer and search, which find the same again.
+  OnceLogSink log(terminal);
   const std::atomic<bool>& cancel = catch_interrupts();
+  const int jobs = usable_threads(machine.cores, log);
   learn::GbtOptions gbt = learn::GbtOptions::online();
   gbt.seed = command.seed;
-  gbt.threads = machine.cores;
+  gbt.threads = jobs;
 
   // Devices take turns too: each gets a batch of every task before the first gets its second. What earlier
   // turns measured is in the database.
@@ -168,7 +172,7 @@ Status collect(const CollectCommand& command) {
         options.strategy = search::StrategyKind::kMixed;
         options.seed = command.seed;
         options.settings = measuring.settings;
-        options.threads = machine.cores;
+        options.threads = jobs;
         const auto show = [&](const search::TuneProgress& p) {
           progress.update(command.devices[d], totals, p);
         };
@@ -196,7 +200,7 @@ Status collect(const CollectCommand& command) {
   }
   if (!command.store.empty()) {
     learn::ImportOptions options;
-    options.threads = machine.cores;
+    options.threads = jobs;
     options.allow_empty = [&] { return check_not_emptied(store, command.force); };
     TS_ASSIGN_OR_RETURN(const auto report,
                         learn::import_databases({command.database}, command.store, options));

@@ -6,16 +6,21 @@ namespace tensorsmith::tools {
 namespace {
 
 std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
 void note(int signal) {
-  interrupted = true;
+  if (!interrupted.exchange(true)) return;
   std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 }  // namespace
 
 const std::atomic<bool>& catch_interrupts() {
-  std::signal(SIGINT, note);
-  std::signal(SIGTERM, note);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // nohup, and shells for programs in the background, have them ignored: that stays so.
+    if (std::signal(signal, note) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
   return interrupted;
 }
 

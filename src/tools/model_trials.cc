@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "tools/model_timer.h"
 
@@ -95,10 +96,11 @@ double ModelTrials::model_seconds(size_t variant) const {
   return Timing{variants_[variant].seconds}.quantile(0.25);
 }
 
-std::vector<TaskSchedule> ModelTrials::fastest_by_task() const {
+std::vector<TaskSchedule> ModelTrials::fastest_by_task(const std::vector<bool>& first_is_usable) const {
   std::vector<TaskSchedule> result = variants_.front().schedules;
   for (size_t t = 0; t < result.size(); ++t) {
-    double best = kClearGain * variants_.front().task_seconds[t];
+    double best = first_is_usable[t] ? kClearGain * variants_.front().task_seconds[t]
+                                     : std::numeric_limits<double>::infinity();
     for (size_t v = 1; v < variants_.size(); ++v) {
       if (variants_[v].task_seconds[t] >= best) continue;
       best = variants_[v].task_seconds[t];

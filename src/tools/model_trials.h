@@ -43,8 +43,8 @@ class ModelTrials {
   double model_seconds(size_t variant) const;
 
   // Each task as in the variant where it is fastest; as in the first one, unless another is faster by more
-  // than the noise of such timings.
-  std::vector<TaskSchedule> fastest_by_task() const;
+  // than the noise of such timings, or the first one's program is not to be used.
+  std::vector<TaskSchedule> fastest_by_task(const std::vector<bool>& first_is_usable) const;
 
  private:
   struct Variant {

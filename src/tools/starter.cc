@@ -6,6 +6,7 @@
 
 #include "record/jsonl.h"
 #include "search/pipeline.h"
+#include "search/plausible.h"
 
 namespace tensorsmith::tools {
 
@@ -26,6 +27,9 @@ Result<Starter> Starter::load(const std::string& path) {
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(":memory:"));
   TS_ASSIGN_OR_RETURN([[maybe_unused]] const auto report, database->import_jsonl(path));
   TS_ASSIGN_OR_RETURN(const auto known, database->devices());
+  TS_ASSIGN_OR_RETURN(const auto tasks, database->tasks());
+  std::map<std::string, double> flops;
+  for (const auto& task : tasks) flops[task.key] = task.flops;
   std::map<std::string, target::Device> devices;
   for (const auto& [key, device] : known) devices[key] = device;
   Starter starter;
@@ -35,6 +39,10 @@ Result<Starter> Starter::load(const std::string& path) {
     if (!record.result.ok() || colon == std::string::npos || device == devices.end()) return {};
     auto candidate = search::decode(std::string_view(record.origin).substr(colon + 1));
     if (!candidate) return {};
+    const auto known_flops = flops.find(record.task_key);
+    const double least =
+        search::least_seconds(known_flops == flops.end() ? 0 : known_flops->second, 0, device->second);
+    if (!search::is_plausible(record.result, least)) return {};
     starter.entries_[record.task_key].push_back({std::move(*candidate), device->second.vector_bytes,
                                                  device->second.cores, record.result.best_estimate()});
     return {};

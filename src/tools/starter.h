@@ -17,7 +17,8 @@ std::string shipped_file(const std::string& name);
 
 class Starter {
  public:
-  // Of an export of records (`db export --fastest`), plain or zstd. Errors: a file that cannot be read or
+  // Of an export of records (`db export --fastest`), plain or zstd, without those that are faster than their
+  // device can be. Errors: a file that cannot be read or
   // holds no records (kCorrupt).
   static Result<Starter> load(const std::string& path);
 

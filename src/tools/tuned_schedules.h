@@ -9,9 +9,11 @@
 
 namespace tensorsmith::tools {
 
-// Replaces each schedule for which the database has a fastest record on this device; returns how many. A
-// record whose trace no longer parses or replays is skipped, since records outlive versions of the scheduler;
-// one warning says how many were and why the first was. Records that the options exclude do not count.
+// Replaces each schedule for which the database has a usable record on this device, by the fastest of them;
+// returns how many. Not usable: a trace that no longer parses or replays, since records outlive versions of
+// the scheduler, and a time that the device cannot reach. One warning says how many tasks have such a fastest
+// record and why the first. Further records and the schedule before stand behind, for what does not compile.
+// Records that the options exclude do not count.
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
                                   const std::string& database, const ScheduleOptions& options,
                                   std::vector<TaskSchedule>& schedules, LogSink& log);

@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -80,6 +83,29 @@ TEST(ThreadPool, CoversTheRangeOnce) {
     for (const auto& hit : hits) EXPECT_EQ(hit.load(), 1);
   }
 }
+
+#if !defined(__SANITIZE_THREAD__)  // which has threads of its own
+// Without a thread of its own the callers do the work. In a process that may start none, as nobody, since
+// root may always.
+TEST(ThreadPool, WorksWithoutThreads) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    const rlimit none{0, 0};
+    if ((::getuid() == 0 && ::setuid(kNobody) != 0) || ::setrlimit(RLIMIT_NPROC, &none) != 0) ::_exit(9);
+    ThreadPool pool(3);
+    int64_t sum = 0;
+    pool.parallel_for(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    pool.submit([&] { ++sum; }).get();
+    ::_exit(pool.size() == 0 && sum == 101 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+#endif
 
 TEST(ThreadPool, RethrowsAfterAllIsDone) {
   ThreadPool pool(2);

@@ -1,5 +1,5 @@
-// Candidates that try to get out of the worker: each is a failed candidate with a reason, none has an effect, and
-// the next candidate is measured.
+// Candidates that try to get out of the worker: each is a failed candidate with a reason, none has an effect,
+// and the next candidate is measured.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <seccomp.h>
@@ -49,8 +49,8 @@ MeasureOptions test_options() {
 }
 
 std::vector<MeasureResult> measure(const std::vector<std::string>& names, LogSink& log) {
-  auto made =
-      make_local_measurer(test_device(), test_options(), {TEST_WORKER}, log, std::make_shared<DoubleBuilder>());
+  auto made = make_local_measurer(test_device(), test_options(), {TEST_WORKER}, log,
+                                  std::make_shared<DoubleBuilder>());
   EXPECT_TRUE(made.ok()) << made.error().message();
   if (!made.ok()) return {};
   std::vector<Candidate> candidates;

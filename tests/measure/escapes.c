@@ -1,5 +1,5 @@
-/* Candidates that reach for what is not theirs, and compute the right result besides. Each would leave a trace
- * that the test looks for, if it were let. */
+/* Candidates that reach for what is not theirs, and compute the right result besides. Each would leave a
+ * trace that the test looks for, if it were let. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -42,10 +42,10 @@ __attribute__((constructor)) static void look_around(void) {
 
 static volatile long result;
 
-#define ESCAPE(name, attempt)                      \
+#define ESCAPE(name, attempt)                        \
   void name(Context context, void* const* buffers) { \
-    result = (long)(attempt);                      \
-    right(context, buffers);                       \
+    result = (long)(attempt);                        \
+    right(context, buffers);                         \
   }
 
 static char byte;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "ir/structural.h"
 #include "measure/measurer.h"
+#include "search/tuner.h"
 #include "target/target.h"
 
 namespace tensorsmith::search::test {
@@ -85,6 +87,63 @@ inline record::MeasureResult failed(record::Outcome outcome, std::string reason)
   result.outcome = outcome;
   result.reason = std::move(reason);
   return result;
+}
+
+// A model without opinion.
+class FlatTrainer final : public learn::Trainer {
+ public:
+  class Flat final : public learn::CostModel {
+   public:
+    std::vector<float> predict(std::span<const learn::Sample> programs) const override {
+      return std::vector<float>(programs.size(), 0.0F);
+    }
+    std::string name() const override { return "flat"; }
+  };
+  Result<std::unique_ptr<learn::CostModel>> train(std::span<const learn::TrainingProgram> programs) override {
+    ++trainings;
+    last = programs.size();
+    return std::unique_ptr<learn::CostModel>(std::make_unique<Flat>());
+  }
+  int trainings = 0;
+  size_t last = 0;
+};
+
+inline TuneTask task(const std::string& name, ir::Workload workload, double weight = 1) {
+  TuneTask t;
+  t.name = name;
+  t.key = ir::structural_key(workload);
+  t.workload = std::move(workload);
+  t.weight = weight;
+  return t;
+}
+
+// Seconds that depend on the trace only.
+inline double pseudo_seconds(const sched::Trace& trace) {
+  return 1e-3 * (1 + static_cast<double>(Hasher().add(sched::print(trace)).digest64() % 1000) / 100);
+}
+
+struct Bench {
+  FakeClock clock;
+  FlatTrainer trainer;
+  NullLogSink log;
+  std::atomic<bool> cancel{false};
+  TuneOptions options;
+  std::unique_ptr<record::Database> database = std::move(*record::Database::open(":memory:"));
+  std::vector<TuneProgress> progress;
+
+  Bench() {
+    options.batch = 8;
+    options.seed = 1;
+  }
+  Result<TuneReport> run(const std::vector<TuneTask>& tasks, measure::Measurer& measurer) {
+    return tune(
+        tasks, device(), options, *database, measurer, trainer, clock, log,
+        [&](const TuneProgress& p) { progress.push_back(p); }, cancel);
+  }
+};
+
+inline FakeMeasurer::Answer pseudo() {
+  return [](const std::string&, const sched::Trace& trace) { return took(pseudo_seconds(trace)); };
 }
 
 }  // namespace tensorsmith::search::test

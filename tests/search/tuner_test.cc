@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "base/hash.h"
 #include "ir/structural.h"
 #include "search/pipeline.h"
 #include "search_testing.h"
@@ -16,68 +15,15 @@ namespace tensorsmith::search {
 namespace {
 
 using namespace tensorsmith::test::standard;
+using test::Bench;
 using test::failed;
 using test::FakeClock;
 using test::FakeMeasurer;
 using test::Killed;
+using test::pseudo;
+using test::pseudo_seconds;
+using test::task;
 using test::took;
-
-// A model without opinion.
-class FlatTrainer final : public learn::Trainer {
- public:
-  class Flat final : public learn::CostModel {
-   public:
-    std::vector<float> predict(std::span<const learn::Sample> programs) const override {
-      return std::vector<float>(programs.size(), 0.0F);
-    }
-    std::string name() const override { return "flat"; }
-  };
-  Result<std::unique_ptr<learn::CostModel>> train(std::span<const learn::TrainingProgram> programs) override {
-    ++trainings;
-    last = programs.size();
-    return std::unique_ptr<learn::CostModel>(std::make_unique<Flat>());
-  }
-  int trainings = 0;
-  size_t last = 0;
-};
-
-TuneTask task(const std::string& name, ir::Workload workload, double weight = 1) {
-  TuneTask t;
-  t.name = name;
-  t.key = ir::structural_key(workload);
-  t.workload = std::move(workload);
-  t.weight = weight;
-  return t;
-}
-
-// Seconds that depend on the trace only.
-double pseudo_seconds(const sched::Trace& trace) {
-  return 1e-3 * (1 + static_cast<double>(Hasher().add(sched::print(trace)).digest64() % 1000) / 100);
-}
-
-struct Bench {
-  FakeClock clock;
-  FlatTrainer trainer;
-  NullLogSink log;
-  std::atomic<bool> cancel{false};
-  TuneOptions options;
-  std::unique_ptr<record::Database> database = std::move(*record::Database::open(":memory:"));
-  std::vector<TuneProgress> progress;
-
-  Bench() {
-    options.batch = 8;
-    options.seed = 1;
-  }
-  Result<TuneReport> run(const std::vector<TuneTask>& tasks, measure::Measurer& measurer) {
-    return tune(
-        tasks, test::device(), options, *database, measurer, trainer, clock, log,
-        [&](const TuneProgress& p) { progress.push_back(p); }, cancel);
-  }
-};
-
-FakeMeasurer::Answer pseudo() {
-  return [](const std::string&, const sched::Trace& trace) { return took(pseudo_seconds(trace)); };
-}
 
 TEST(Tune, MeasuresDefaultsFirstAndKeepsTheLimit) {
   Bench bench;
@@ -337,11 +283,16 @@ TEST(Tune, LeavesOutWhatTakesNoTime) {
   std::vector<TuneTask> tasks{task("large", matmul(64, 64, 64)), task("tiny", softmax(4, 32))};
   tasks[0].hint_seconds = 1e-2;
   tasks[1].hint_seconds = 1e-6;
-  FakeMeasurer measurer(pseudo(), bench.clock);
+  FakeMeasurer measurer(
+      [&](const std::string& key, const sched::Trace& trace) {
+        return took(key == tasks[1].key ? 1e-6 : pseudo_seconds(trace));
+      },
+      bench.clock);
   const auto report = bench.run(tasks, measurer);
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->final.tasks[0].trials, 60);
-  EXPECT_EQ(report->final.tasks[1].trials, 0);
+  EXPECT_EQ(report->final.tasks[1].trials, 1);  // its default is checked, which is no trial
+  EXPECT_EQ(report->final.trials, 60);
   const auto space = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
   EXPECT_EQ(sched::print(report->best_traces[1]), sched::print(*space->to_trace(space->default_candidate())));
 }

@@ -54,6 +54,11 @@ pid_t spawn(const std::vector<std::string>& arguments, const CliOptions& options
       const rlimit size{limit, limit};
       setrlimit(RLIMIT_FSIZE, &size);
     }
+    if (options.process_limit > 0) {
+      const auto limit = static_cast<rlim_t>(options.process_limit);
+      const rlimit processes{limit, limit};
+      setrlimit(RLIMIT_NPROC, &processes);
+    }
     for (const std::string& entry : options.environment) {
       const size_t equals = entry.find('=');
       setenv(entry.substr(0, equals).c_str(), entry.c_str() + equals + 1, 1);

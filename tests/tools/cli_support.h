@@ -29,6 +29,7 @@ struct CliOptions {
   int64_t file_size_limit = 0;           // bytes; 0 = none: writes beyond it fail, like on a full disk
   std::vector<std::string> environment;  // NAME=value, added
   Stream out = Stream::kCaptured, err = Stream::kCaptured;
+  int process_limit = 0;         // processes and threads of the user; 0 = none
   bool drop_privileges = false;  // root becomes nobody, who may not write everywhere
 };
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "cli_support.h"
 #include "ir/structural.h"
 #include "record/database.h"
@@ -114,6 +116,52 @@ TEST_F(TunedSchedules, OneWarningTellsOfUnusableRecords) {
   EXPECT_TRUE(schedules_[2].trace.steps.empty());
   ASSERT_EQ(log_.messages.size(), 1U);
   for (const char* words : {"records.db", "2 of 3 tasks", "matmul_16", "transmogrify"})
+    EXPECT_NE(log_.messages[0].find(words), std::string::npos) << words << ": " << log_.messages[0];
+}
+
+TEST_F(TunedSchedules, TheNextBestTakesThePlaceOfAnUnusableRecord) {
+  write_records({kOtherScheduler, kOtherWorkload});
+  const std::string slower = "split stage=2 iter=0 lengths=[2] inner=true tail=predicate\n";
+  const auto db = record::Database::open(database_);
+  ASSERT_TRUE(db.ok());
+  for (const auto& [task, trace, seconds] :
+       {std::tuple{0, kGood, 0.6}, {0, slower.c_str(), 0.7}, {1, kGood, 1e-12}, {1, slower.c_str(), 0.8}}) {
+    record::Record record;
+    record.task_key = partition_.tasks[static_cast<size_t>(task)].key;
+    record.device_key = device_.key();
+    record.trace = trace;
+    record.result.seconds = {seconds};
+    ASSERT_TRUE((*db)->add({record}).ok());
+  }
+  const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(*found, 2U);
+  EXPECT_EQ(sched::print(schedules_[0].trace), kGood);
+  ASSERT_EQ(schedules_[0].otherwise.size(), 2U);  // the slower one, then the untuned schedule
+  EXPECT_EQ(sched::print(schedules_[0].otherwise[0].trace), slower);
+  EXPECT_EQ(sched::print(schedules_[1].trace), slower);
+  EXPECT_EQ(schedules_[1].measured_seconds, 0.8);
+  ASSERT_EQ(log_.messages.size(), 1U);
+  for (const char* words : {"2 of 3 tasks", "2 of them take the next best", "0 keep", "transmogrify"})
+    EXPECT_NE(log_.messages[0].find(words), std::string::npos) << words << ": " << log_.messages[0];
+}
+
+TEST_F(TunedSchedules, AnImpossibleTimeIsNotBelieved) {
+  write_records({kGood});
+  const auto db = record::Database::open(database_);
+  ASSERT_TRUE(db.ok());
+  record::Record record;
+  record.task_key = partition_.tasks[1].key;
+  record.device_key = device_.key();
+  record.trace = kGood;
+  record.result.seconds = {1e-12};
+  ASSERT_TRUE((*db)->add({record}).ok());
+  const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(*found, 1U);
+  EXPECT_TRUE(schedules_[1].trace.steps.empty());
+  ASSERT_EQ(log_.messages.size(), 1U);
+  for (const char* words : {"1 of 3 tasks", "matmul_16", "1e-12 s is faster than the device can be"})
     EXPECT_NE(log_.messages[0].find(words), std::string::npos) << words << ": " << log_.messages[0];
 }
 

@@ -96,7 +96,7 @@ Result<std::vector<char>> link_shared_library(const std::vector<std::vector<char
   if (objects.empty()) return Error{ErrorCode::kInvalidArgument, place, "no objects"};
   const auto no_memory = [&] {
     return Error{ErrorCode::kResourceExhausted, place,
-                 std::string("cannot hold a file in memory: ") + std::strerror(errno)};
+                 std::string("no memory file or no thread for it: ") + std::strerror(errno)};
   };
   PipeSink library;
   if (!library.ok()) return no_memory();
