@@ -7,8 +7,8 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Eight-bit dot products do 4 times the f32 peak, Winograd's filtering saves up to 5 of 6 products, operations
-// that meet padding or constants fall away, and clocks go up to twice what is sustained.
+// Eight-bit dot products do 4 times the f32 peak, Winograd's filtering saves up to 5 of 6 products,
+// operations that meet padding or constants fall away, and clocks go up to twice what is sustained.
 constexpr double kMostTimesPeak = 32;
 // No processor is faster; for devices whose clock is not known.
 constexpr double kMostGigahertz = 7;

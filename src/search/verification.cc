@@ -1,5 +1,5 @@
-// What a run does before it believes anything: the untuned program of every task is compared with the reference,
-// and so are the programs that win by records of earlier runs or of others.
+// What a run does before it believes anything: the untuned program of every task is compared with the
+// reference, and so are the programs that win by records of earlier runs or of others.
 #include <cmath>
 #include <cstdio>
 
@@ -74,8 +74,9 @@ void TuningRun::warn_of_records() {
     said_implausible_ = true;
   }
   if (contradicted_ > 0 && !said_contradicted_) {
-    log_.log(LogLevel::kWarning, std::to_string(contradicted_) +
-                                     " records do not hold on this machine; the first: " + first_contradicted_);
+    log_.log(LogLevel::kWarning,
+             std::to_string(contradicted_) +
+                 " records do not hold on this machine; the first: " + first_contradicted_);
     said_contradicted_ = true;
   }
 }

@@ -1,5 +1,5 @@
-/* Preloaded into the program: what its measurement worker finds right, it reports as wrong. A message is a header
- * (measure/wire.cc), then the payload, whose first byte is the outcome. */
+/* Preloaded into the program: what its measurement worker finds right, it reports as wrong. A message is a
+ * header (measure/wire.cc), then the payload, whose first byte is the outcome. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <string.h>
