@@ -1,4 +1,5 @@
 """The list of what is accepted where the oracles differ or the standard leaves the result open (accepted.txt)."""
+
 import dataclasses
 import pathlib
 
@@ -71,13 +72,45 @@ class Facts:
         return any(x.size == 0 for x in self.outputs)
 
     def scope(self):
-        names = {n: getattr(self, n) for n in ("op", "opset", "inputs", "outputs", "dtype", "has_nan", "has_inf", "finite",
-                                              "empty", "empty_result", "num_outputs")}
-        names |= {"attribute": self.attribute, "input": self.input, "np": np, "is_float": d.is_float, "is_int": d.is_int,
-                  "limits": d.limits, "wide": d.wide, "f16": d.F16, "bf16": d.BF16, "f32": d.F32, "f64": d.F64,
-                  "boolean": d.BOOL, "signed": d.SIGNED, "unsigned": d.UNSIGNED, "u8": d.U8, "i8": d.I8,
-                  "out_of_range": out_of_range, "cast_target": cast_target, "extreme_squares": extreme_squares,
-                  "fractional_sizes": fractional_sizes, "indices_in_channels": indices_in_channels}
+        names = {
+            n: getattr(self, n)
+            for n in (
+                "op",
+                "opset",
+                "inputs",
+                "outputs",
+                "dtype",
+                "has_nan",
+                "has_inf",
+                "finite",
+                "empty",
+                "empty_result",
+                "num_outputs",
+            )
+        }
+        names |= {
+            "attribute": self.attribute,
+            "input": self.input,
+            "np": np,
+            "is_float": d.is_float,
+            "is_int": d.is_int,
+            "limits": d.limits,
+            "wide": d.wide,
+            "f16": d.F16,
+            "bf16": d.BF16,
+            "f32": d.F32,
+            "f64": d.F64,
+            "boolean": d.BOOL,
+            "signed": d.SIGNED,
+            "unsigned": d.UNSIGNED,
+            "u8": d.U8,
+            "i8": d.I8,
+            "out_of_range": out_of_range,
+            "cast_target": cast_target,
+            "extreme_squares": extreme_squares,
+            "fractional_sizes": fractional_sizes,
+            "indices_in_channels": indices_in_channels,
+        }
         return names
 
 

@@ -1,4 +1,5 @@
 """A graph under construction: its values so far, with their contents, and how generators take and add them."""
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -35,11 +36,11 @@ class Builder:
         self.rng, self.opset = rng, opset
         self.specials, self.empty = specials, empty
         self.truth = GraphTruth(opset, accepted, int(rng.integers(2**31)))
-        self.pool = []          # values that nodes may read
+        self.pool = []  # values that nodes may read
         self.inputs, self.initializers, self.nodes = [], [], []
         self.counter = 0
         self.operators = []
-        self.notes = []         # (kind, operator, text) of nodes that were not made
+        self.notes = []  # (kind, operator, text) of nodes that were not made
         self.used = set()
 
     # -- chance --
@@ -111,7 +112,9 @@ class Builder:
 
     def constant(self, array, dtype=None):
         """A value that must be known at compile time."""
-        return self.fresh(None, None, array=np.asarray(array, dtype=dtype), where=self.pick(["initializer", "constant"]))
+        return self.fresh(
+            None, None, array=np.asarray(array, dtype=dtype), where=self.pick(["initializer", "constant"])
+        )
 
     def value(self, dtypes=None, rank=None, shape=None, fits=None, kind=None, reuse=0.8, most=3000, least_extent=None):
         """A value of one of the dtypes, of a rank (or one of a range), of a shape; of the graph so far if there is
@@ -138,8 +141,13 @@ class Builder:
             if adapted is not None:
                 return adapted
         for _ in range(8):
-            own = list(shape) if shape is not None else random_shape(
-                self.rng, None, low, min(high, max(low, 4)), self.empty if not least_extent else 0, most)
+            own = (
+                list(shape)
+                if shape is not None
+                else random_shape(
+                    self.rng, None, low, min(high, max(low, 4)), self.empty if not least_extent else 0, most
+                )
+            )
             dtype = dtypes[int(self.rng.integers(len(dtypes)))]
             if d.F32 in dtypes and self.chance(0.5):
                 dtype = d.F32
@@ -200,7 +208,7 @@ class Builder:
             return self.pick(found)
         shape = [1 if self.chance(0.3) else e for e in v.shape]
         if self.chance(0.3):
-            shape = shape[self.integer(0, len(shape)):]
+            shape = shape[self.integer(0, len(shape)) :]
         if not smaller and len(shape) < 5 and self.chance(0.1):
             shape = [self.integer(1, 3)] + ([1] * (len(v.shape) - len(shape))) + shape
         return self.fresh(dtype, shape, kind)
@@ -244,8 +252,15 @@ class Builder:
 
     # -- the whole --
     def checkpoint(self):
-        return (len(self.pool), len(self.inputs), len(self.initializers), len(self.nodes), len(self.truth.nodes),
-                len(self.operators), set(self.used))
+        return (
+            len(self.pool),
+            len(self.inputs),
+            len(self.initializers),
+            len(self.nodes),
+            len(self.truth.nodes),
+            len(self.operators),
+            set(self.used),
+        )
 
     def rollback(self, mark):
         pool, inputs, initializers, nodes, truths, operators, used = mark

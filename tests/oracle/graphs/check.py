@@ -1,19 +1,19 @@
 """One case: what the runner makes of it against what it should be."""
+
 import dataclasses
 
-import numpy as np
 
 from . import compare
 from .runner import Crash
 
-EXECUTIONS = 5        # disturbed ones, at first
+EXECUTIONS = 5  # disturbed ones, at first
 MORE_EXECUTIONS = 40  # before a difference counts
 
 
 @dataclasses.dataclass
 class Failure:
-    kind: str      # "wrong", "crash", "refused", "error"
-    where: str     # the run, or the stage
+    kind: str  # "wrong", "crash", "refused", "error"
+    where: str  # the run, or the stage
     text: str
     output: str = ""
 
@@ -22,9 +22,14 @@ def random_runs(rng, devices, variants):
     """The untuned model on the best instruction set, then others: ISAs, threads, random schedules."""
     runs = [{"device": devices[0], "threads": 1, "schedule": "default"}]
     for _ in range(variants):
-        runs.append({"device": str(rng.choice(devices)), "threads": int(rng.integers(1, 3)),
-                     "schedule": str(rng.choice(["default", "random", "random", "random"])),
-                     "seed": int(rng.integers(2**31))})
+        runs.append(
+            {
+                "device": str(rng.choice(devices)),
+                "threads": int(rng.integers(1, 3)),
+                "schedule": str(rng.choice(["default", "random", "random", "random"])),
+                "seed": int(rng.integers(2**31)),
+            }
+        )
     if rng.random() < 0.1:
         runs.append({"device": devices[0], "threads": 1, "schedule": "interpreter"})
     return runs
@@ -95,7 +100,9 @@ def check(runner, model, inputs, expected, runs):
         for i, got in enumerate(run["outputs"]):
             wrong = expected.difference(i, got)
             if wrong is not None:
-                own.append(Failure("wrong", describe(asked), f"output '{expected.names[i]}' {wrong}", expected.names[i]))
+                own.append(
+                    Failure("wrong", describe(asked), f"output '{expected.names[i]}' {wrong}", expected.names[i])
+                )
         seen[r] = own
         failures += own
     return failures

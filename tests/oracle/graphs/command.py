@@ -1,4 +1,5 @@
 """The command behind scripts/fuzz_graphs."""
+
 import argparse
 import collections
 import dataclasses
@@ -19,6 +20,7 @@ from .truth import Conflict, Undefined
 from .work import Settings, Tally, Worker, write
 
 KEEP_OF_ONE_KIND = 3
+
 
 class State:
     """What is done, in OUTPUT/state.json: a run that was stopped goes on."""
@@ -48,24 +50,39 @@ class State:
 
     def save(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"seed": self.seed, "next": self.next, "done_above": sorted(self.done_above),
-                           "kept": self.kept, "tally": vars(self.tally)}, indent=1)
+        text = json.dumps(
+            {
+                "seed": self.seed,
+                "next": self.next,
+                "done_above": sorted(self.done_above),
+                "kept": self.kept,
+                "tally": vars(self.tally),
+            },
+            indent=1,
+        )
         temporary = self.path.with_suffix(".new")
         temporary.write_text(text)
         temporary.replace(self.path)
 
 
 def summary(tally, known):
-    lines = [f"{tally.cases} graphs, {tally.nodes} operators, {tally.runs} runs, {tally.elements} output elements, "
-             f"{tally.seconds / max(tally.cases, 1) * 1e3:.0f} ms a graph and process"]
+    lines = [
+        f"{tally.cases} graphs, {tally.nodes} operators, {tally.runs} runs, {tally.elements} output elements, "
+        f"{tally.seconds / max(tally.cases, 1) * 1e3:.0f} ms a graph and process"
+    ]
     covered = [o for o in known if tally.operators[o]]
-    lines.append(f"operators covered: {len(covered)} of {len(known)}"
-                 + (f"; not: {' '.join(o for o in known if not tally.operators[o])}" if len(covered) < len(known) else ""))
+    lines.append(
+        f"operators covered: {len(covered)} of {len(known)}"
+        + (f"; not: {' '.join(o for o in known if not tally.operators[o])}" if len(covered) < len(known) else "")
+    )
     lines.append("decided by: " + ", ".join(f"{k} {v}" for k, v in tally.sources.most_common()))
-    for title, counter in (("accepted", tally.accepted), ("refused imports", tally.refused),
-                           ("nodes that no oracle computes", tally.no_oracle),
-                           ("OPEN: oracles differ and accepted.txt says nothing", tally.conflicts),
-                           ("FAILURES", tally.failures)):
+    for title, counter in (
+        ("accepted", tally.accepted),
+        ("refused imports", tally.refused),
+        ("nodes that no oracle computes", tally.no_oracle),
+        ("OPEN: oracles differ and accepted.txt says nothing", tally.conflicts),
+        ("FAILURES", tally.failures),
+    ):
         if counter:
             lines.append(f"{title}: {sum(counter.values())}")
             lines += [f"  {count:6} {text}" for text, count in counter.most_common()]
@@ -75,12 +92,16 @@ def summary(tally, known):
 def check_generators(known):
     missing = sorted(set(known) - set(GENERATORS))
     if missing:
-        raise SystemExit("fuzz_graphs: operators without a generator (tests/oracle/graphs/operators): " + " ".join(missing))
+        raise SystemExit(
+            "fuzz_graphs: operators without a generator (tests/oracle/graphs/operators): " + " ".join(missing)
+        )
 
 
 def fuzz(options, settings):
     state = State(options.output, options.seed)
-    numbers = [n for n in range(state.next, options.first + options.cases) if n not in state.done_above and n >= options.first]
+    numbers = [
+        n for n in range(state.next, options.first + options.cases) if n not in state.done_above and n >= options.first
+    ]
     if options.first and not state.next:
         state.next = options.first
     started = last = time.monotonic()
@@ -99,9 +120,12 @@ def fuzz(options, settings):
             now = time.monotonic()
             if now - last > 10:
                 last = now
-                print(f"{state.tally.cases} graphs, {sum(state.tally.failures.values())} failures, "
-                      f"{sum(state.tally.conflicts.values())} open, {(state.tally.cases - at_start) / (now - started):.1f}/s",
-                      file=sys.stderr, flush=True)
+                print(
+                    f"{state.tally.cases} graphs, {sum(state.tally.failures.values())} failures, "
+                    f"{sum(state.tally.conflicts.values())} open, {(state.tally.cases - at_start) / (now - started):.1f}/s",
+                    file=sys.stderr,
+                    flush=True,
+                )
     except KeyboardInterrupt:
         print("stopped; the same command goes on", file=sys.stderr)
     histogram = pathlib.Path(options.output) / "operators.txt"
@@ -116,8 +140,15 @@ def replay(options, settings):
     runner = Runner(settings.program)
     accepted = AcceptedList()
     failed = 0
-    folders = [f for given in options.replay for f in ([pathlib.Path(given)] if (pathlib.Path(given) / "model.onnx").exists()
-                                                       else sorted(pathlib.Path(given).iterdir()))]
+    folders = [
+        f
+        for given in options.replay
+        for f in (
+            [pathlib.Path(given)]
+            if (pathlib.Path(given) / "model.onnx").exists()
+            else sorted(pathlib.Path(given).iterdir())
+        )
+    ]
     for folder in folders:
         if not (folder / "model.onnx").exists():
             continue
@@ -130,8 +161,16 @@ def replay(options, settings):
         runs = list(facts.get("runs", [])) + all_runs(settings.devices)
         failures = check(runner, model, inputs, Expected(truth, [o.name for o in model.graph.output]), runs)
         failed += bool(failures)
-        print(f"{folder}: " + ("right" if not failures else f"{failures[0].kind}, {failures[0].where}: {failures[0].text}"
-                               + (f" (and {len(failures) - 1} more)" if len(failures) > 1 else "")), flush=True)
+        print(
+            f"{folder}: "
+            + (
+                "right"
+                if not failures
+                else f"{failures[0].kind}, {failures[0].where}: {failures[0].text}"
+                + (f" (and {len(failures) - 1} more)" if len(failures) > 1 else "")
+            ),
+            flush=True,
+        )
     runner.close()
     return 1 if failed else 0
 
@@ -162,8 +201,11 @@ def one_case(options, settings):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/fuzz_graphs", description="Random ONNX graphs, compared with ONNX Runtime and "
-                                     "the ONNX reference evaluator (docs/testing.md).")
+    parser = argparse.ArgumentParser(
+        prog="scripts/fuzz_graphs",
+        description="Random ONNX graphs, compared with ONNX Runtime and "
+        "the ONNX reference evaluator (docs/testing.md).",
+    )
     parser.add_argument("--cases", type=int, default=1000, help="how many graphs (1000)")
     parser.add_argument("--seed", type=int, default=1, help="seed of all of it (1)")
     parser.add_argument("--first", type=int, default=0, help="number of the first graph (0)")
@@ -173,17 +215,31 @@ def main():
     parser.add_argument("--variants", type=int, default=2, help="runs besides the untuned one (2)")
     parser.add_argument("--output", default="build/fuzz_graphs", help="folder of failing cases and of the state")
     parser.add_argument("--only", nargs="+", metavar="OP", help="graphs of these operators")
-    parser.add_argument("--devices", nargs="+", metavar="DEVICE", help="devices to compile for (every ISA of this machine)")
+    parser.add_argument(
+        "--devices", nargs="+", metavar="DEVICE", help="devices to compile for (every ISA of this machine)"
+    )
     parser.add_argument("--no-shrink", action="store_true", help="keep failing graphs as they are")
     parser.add_argument("--replay", nargs="+", metavar="FOLDER", help="check saved cases again, in every variant")
-    parser.add_argument("--keep", nargs=2, metavar=("FOLDER", "NAME"), help="make a saved case a regression graph "
-                        "(tests/data/graphs/NAME)")
+    parser.add_argument(
+        "--keep",
+        nargs=2,
+        metavar=("FOLDER", "NAME"),
+        help="make a saved case a regression graph (tests/data/graphs/NAME)",
+    )
     parser.add_argument("--runner", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     known = list_operators(options.runner)
     check_generators(known)
-    settings = Settings(options.seed, options.runner, options.devices or list_devices(options.runner), known, options.output,
-                        options.variants, options.only, not options.no_shrink)
+    settings = Settings(
+        options.seed,
+        options.runner,
+        options.devices or list_devices(options.runner),
+        known,
+        options.output,
+        options.variants,
+        options.only,
+        not options.no_shrink,
+    )
     if options.replay:
         return replay(options, settings)
     if options.keep:
@@ -191,4 +247,3 @@ def main():
     if options.case is not None:
         return one_case(options, settings)
     return fuzz(options, settings)
-

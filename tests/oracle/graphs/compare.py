@@ -1,4 +1,5 @@
 """An output against the exact one and its disturbed executions."""
+
 import numpy as np
 
 from . import dtypes as d

@@ -1,4 +1,5 @@
 """Cases as files: model.onnx, inputs and expected outputs as ONNX test data, case.json."""
+
 import json
 import pathlib
 

@@ -1,4 +1,5 @@
 """A random graph from a seed."""
+
 import numpy as np
 
 from . import dtypes as d
@@ -14,11 +15,11 @@ FAMILIES = {
     "views": "Reshape Flatten Squeeze Unsqueeze Identity Split Concat Dropout Slice Transpose Expand Relu Add Cast".split(),
     "arithmetic": "Add Sub Mul Div Mod Pow Floor Ceil Round Cast Max Min Clip Where Equal Less Greater Neg Abs Sqrt".split(),
     "network": "Conv MatMul Gemm Relu Add MaxPool AveragePool BatchNormalization Softmax GlobalAveragePool Reshape "
-               "Transpose Concat Sigmoid Mul LayerNormalization ConvTranspose Resize Pad".split(),
+    "Transpose Concat Sigmoid Mul LayerNormalization ConvTranspose Resize Pad".split(),
     "reductions": "ReduceMax ReduceMin ReduceSum ReduceMean ArgMax ArgMin TopK Max Min MaxPool GlobalMaxPool Softmax "
-                  "LogSoftmax ReduceLogSumExp CumSum ReduceProd Relu Clip".split(),
+    "LogSoftmax ReduceLogSumExp CumSum ReduceProd Relu Clip".split(),
     "quantized": "QuantizeLinear DequantizeLinear QLinearConv QLinearMatMul MatMulInteger ConvInteger DynamicQuantizeLinear "
-                 "Conv MatMul Gemm Relu Add MaxPool Reshape Clip Cast".split(),
+    "Conv MatMul Gemm Relu Add MaxPool Reshape Clip Cast".split(),
 }
 
 
@@ -40,8 +41,13 @@ def random_opset(rng):
 def make_case(seed, number, accepted, known=None, only=None):
     """known: operators that may be used (all); only: the operators of all nodes but those that shape their inputs."""
     rng = np.random.default_rng([seed, number])
-    b = Builder(rng, random_opset(rng), accepted, specials=float(rng.choice([0, 0.1, 0.25, 0.5])),
-                empty=float(rng.choice([0, 0, 0, 0.05, 0.2])))
+    b = Builder(
+        rng,
+        random_opset(rng),
+        accepted,
+        specials=float(rng.choice([0, 0.1, 0.25, 0.5])),
+        empty=float(rng.choice([0, 0, 0, 0.05, 0.2])),
+    )
     size = int(rng.integers(1, 31)) if rng.random() < 0.3 else int(rng.integers(1, 9))
     names = only or None
     if names is None and rng.random() < 0.5:

@@ -3,34 +3,155 @@
 Each node's result is disturbed by as much as a sound implementation in its dtype may err, and the disturbance runs
 through the rest of the graph. What changes is what rounding decides; how much it changes is the tolerance.
 """
+
 import numpy as np
 
 from . import dtypes as d
 
 # Results are exact, or rounded once from the inputs.
 EXACT = {
-    "Abs", "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike",
-    "Ceil", "Clip", "Compress", "Concat", "ConstantOfShape", "DepthToSpace", "Dropout", "Equal", "Expand", "EyeLike",
-    "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax",
-    "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "MaxUnpool", "Min", "Neg", "NonMaxSuppression",
-    "NonZero", "Not", "OneHot", "Or", "Pad", "QuantizeLinear", "ReduceMax", "ReduceMin", "Relu", "Reshape",
-    "ReverseSequence", "Round", "Shape", "Sign", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "ThresholdedRelu",
-    "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor"}
+    "Abs",
+    "And",
+    "ArgMax",
+    "ArgMin",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Cast",
+    "CastLike",
+    "Ceil",
+    "Clip",
+    "Compress",
+    "Concat",
+    "ConstantOfShape",
+    "DepthToSpace",
+    "Dropout",
+    "Equal",
+    "Expand",
+    "EyeLike",
+    "Flatten",
+    "Floor",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "GlobalMaxPool",
+    "Greater",
+    "GreaterOrEqual",
+    "Hardmax",
+    "Identity",
+    "IsInf",
+    "IsNaN",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "MaxPool",
+    "MaxUnpool",
+    "Min",
+    "Neg",
+    "NonMaxSuppression",
+    "NonZero",
+    "Not",
+    "OneHot",
+    "Or",
+    "Pad",
+    "QuantizeLinear",
+    "ReduceMax",
+    "ReduceMin",
+    "Relu",
+    "Reshape",
+    "ReverseSequence",
+    "Round",
+    "Shape",
+    "Sign",
+    "Size",
+    "Slice",
+    "SpaceToDepth",
+    "Split",
+    "Squeeze",
+    "ThresholdedRelu",
+    "Tile",
+    "TopK",
+    "Transpose",
+    "Trilu",
+    "Unique",
+    "Unsqueeze",
+    "Where",
+    "Xor",
+}
 # One rounding, none where the exact result can be represented.
-BASIC = {"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal", "DequantizeLinear", "LeakyRelu", "PRelu", "Range", "Sum", "Mean",
-         "Mod"}
+BASIC = {
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Sqrt",
+    "Reciprocal",
+    "DequantizeLinear",
+    "LeakyRelu",
+    "PRelu",
+    "Range",
+    "Sum",
+    "Mean",
+    "Mod",
+}
 # Sums of products: the error grows with the sum of the terms' magnitudes.
-SUMS = {"AveragePool", "Conv", "ConvTranspose", "CumSum", "Einsum", "Gemm", "GlobalAveragePool", "GlobalLpPool", "LpPool",
-        "MatMul", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare", "Sum", "Mean", "Col2Im", "ScatterElements",
-        "ScatterND"}
+SUMS = {
+    "AveragePool",
+    "Conv",
+    "ConvTranspose",
+    "CumSum",
+    "Einsum",
+    "Gemm",
+    "GlobalAveragePool",
+    "GlobalLpPool",
+    "LpPool",
+    "MatMul",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceMean",
+    "ReduceSum",
+    "ReduceSumSquare",
+    "Sum",
+    "Mean",
+    "Col2Im",
+    "ScatterElements",
+    "ScatterND",
+}
 # Functions of one element, in units of the last place; and the magnitude of what they subtract inside.
 FUNCTIONS = {
-    "Elu": lambda x, y: np.where(x < 0, 1.0, 0.0), "Selu": lambda x, y: np.where(x < 0, 2.0, 0.0),
-    "Celu": lambda x, y: np.where(x < 0, 1.0, 0.0), "Gelu": lambda x, y: np.abs(x), "Mish": lambda x, y: np.abs(x),
-    "Softplus": lambda x, y: 1.0, "HardSwish": lambda x, y: np.abs(x), "HardSigmoid": lambda x, y: 1.0,
-    "Swish": lambda x, y: np.abs(x) * 0.1, "Tanh": lambda x, y: 0.0, "Shrink": lambda x, y: np.abs(x)}
-ELEMENTWISE = set(FUNCTIONS) | {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Log", "Pow",
-                                "Sigmoid", "Sin", "Sinh", "Softsign", "Tan"}
+    "Elu": lambda x, y: np.where(x < 0, 1.0, 0.0),
+    "Selu": lambda x, y: np.where(x < 0, 2.0, 0.0),
+    "Celu": lambda x, y: np.where(x < 0, 1.0, 0.0),
+    "Gelu": lambda x, y: np.abs(x),
+    "Mish": lambda x, y: np.abs(x),
+    "Softplus": lambda x, y: 1.0,
+    "HardSwish": lambda x, y: np.abs(x),
+    "HardSigmoid": lambda x, y: 1.0,
+    "Swish": lambda x, y: np.abs(x) * 0.1,
+    "Tanh": lambda x, y: 0.0,
+    "Shrink": lambda x, y: np.abs(x),
+}
+ELEMENTWISE = set(FUNCTIONS) | {
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Cos",
+    "Cosh",
+    "Erf",
+    "Exp",
+    "Log",
+    "Pow",
+    "Sigmoid",
+    "Sin",
+    "Sinh",
+    "Softsign",
+    "Tan",
+}
 ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
 # 3x3 convolutions may be computed by Winograd's filtering, whose errors are relative to the whole tile (README.md).
 WINOGRAD = {"Conv", "ConvTranspose"}
@@ -42,9 +163,23 @@ BACKWARD_DRAWS = 3
 TRANSFORMS = {"DFT", "STFT"}
 UNIT = {"RNN", "GRU", "LSTM", "LogSoftmax", "SoftmaxCrossEntropyLoss", "BlackmanWindow", "HannWindow", "HammingWindow"}
 # Errors relative to the largest input (of transforms: to their sum), in units of the last place.
-ABSOLUTE = {"DFT": 8.0, "STFT": 8.0, "LogSoftmax": 8.0, "SoftmaxCrossEntropyLoss": 8.0, "ReduceLogSumExp": 8.0,
-            "BlackmanWindow": 4.0, "HannWindow": 4.0, "HammingWindow": 4.0, "Resize": 32.0, "Upsample": 32.0,
-            "GridSample": 64.0, "RoiAlign": 32.0, "RNN": 4.0, "GRU": 4.0, "LSTM": 4.0}
+ABSOLUTE = {
+    "DFT": 8.0,
+    "STFT": 8.0,
+    "LogSoftmax": 8.0,
+    "SoftmaxCrossEntropyLoss": 8.0,
+    "ReduceLogSumExp": 8.0,
+    "BlackmanWindow": 4.0,
+    "HannWindow": 4.0,
+    "HammingWindow": 4.0,
+    "Resize": 32.0,
+    "Upsample": 32.0,
+    "GridSample": 64.0,
+    "RoiAlign": 32.0,
+    "RNN": 4.0,
+    "GRU": 4.0,
+    "LSTM": 4.0,
+}
 
 
 def _finite(w):
@@ -74,10 +209,14 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
                 return found
         found = _backward(inputs, exact, outputs, evaluate, rng)
         if op in ABSOLUTE:
-            scale = sum(float(np.nansum(np.abs(w))) if op in TRANSFORMS else float(np.max(np.abs(w), initial=0))
-                        for w in (_finite(d.wide(x)) for x in inputs if x is not None and d.is_float(x.dtype)))
-            found = [f if f is None else f + ABSOLUTE[op] * _computed_in(o.dtype) * max(scale, 1.0 if op in UNIT else 0.0)
-                     for f, o in zip(found, outputs)]
+            scale = sum(
+                float(np.nansum(np.abs(w))) if op in TRANSFORMS else float(np.max(np.abs(w), initial=0))
+                for w in (_finite(d.wide(x)) for x in inputs if x is not None and d.is_float(x.dtype))
+            )
+            found = [
+                f if f is None else f + ABSOLUTE[op] * _computed_in(o.dtype) * max(scale, 1.0 if op in UNIT else 0.0)
+                for f, o in zip(found, outputs)
+            ]
         return found
 
 
@@ -105,8 +244,10 @@ def _sum(op, inputs, exact, outputs, evaluate):
         sums = evaluate(magnitudes)
     except Exception:
         return None
-    whole = all(x is None or not d.is_float(x.dtype) or bool((np.isfinite(d.wide(x)) & (np.rint(d.wide(x)) == d.wide(x))).all())
-                for x in inputs)
+    whole = all(
+        x is None or not d.is_float(x.dtype) or bool((np.isfinite(d.wide(x)) & (np.rint(d.wide(x)) == d.wide(x))).all())
+        for x in inputs
+    )
     result = []
     for e, o, m in zip(exact, outputs, sums):
         if o is None or not d.is_float(o.dtype):
@@ -138,7 +279,7 @@ def _backward(inputs, exact, outputs, evaluate, rng):
     own = [i for i, x in enumerate(inputs) if x is not None and d.is_float(x.dtype) and x.size]
     for i in own * (BACKWARD_DRAWS if len(own) == 1 else 1):
         w = d.wide(inputs[i])
-        moved = [*inputs[:i], w * (1 + ULPS * _computed_in(inputs[i].dtype) * signs(rng, w.shape)), *inputs[i + 1:]]
+        moved = [*inputs[:i], w * (1 + ULPS * _computed_in(inputs[i].dtype) * signs(rng, w.shape)), *inputs[i + 1 :]]
         try:
             others = evaluate([d.wide(x) for x in moved])
         except Exception:

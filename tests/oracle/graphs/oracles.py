@@ -1,4 +1,5 @@
 """One node, computed by others: the ONNX reference evaluator, in f64, and ONNX Runtime without optimizations."""
+
 import warnings
 
 import numpy as np
@@ -21,9 +22,34 @@ _options.inter_op_num_threads = 1
 _options.log_severity_level = 4
 
 # Operators whose result depends on the inputs' own precision.
-NATIVE = {"Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "IsNaN", "IsInf",
-          "Floor", "Ceil", "Round", "Sign", "Abs", "Neg", "Identity", "EyeLike", "MelWeightMatrix", "BlackmanWindow",
-          "HannWindow", "HammingWindow", "ConstantOfShape", "MeanVarianceNormalization", "Shape", "Size", "Reshape", "Range", "NonMaxSuppression"}
+NATIVE = {
+    "Cast",
+    "CastLike",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "DynamicQuantizeLinear",
+    "IsNaN",
+    "IsInf",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sign",
+    "Abs",
+    "Neg",
+    "Identity",
+    "EyeLike",
+    "MelWeightMatrix",
+    "BlackmanWindow",
+    "HannWindow",
+    "HammingWindow",
+    "ConstantOfShape",
+    "MeanVarianceNormalization",
+    "Shape",
+    "Size",
+    "Reshape",
+    "Range",
+    "NonMaxSuppression",
+}
 
 
 class NotComputed(Exception):
@@ -94,8 +120,14 @@ class Reference:
         node = with_defaults(node, opset)
         self.evaluator = None
         self.inputs = len(node.input)
-        params = {"log": lambda *a: None, "opsets": {"": opset}, "verbose": 0, "new_ops": None,
-                  "existing_functions": {}, "evaluator_cls": ReferenceEvaluator}
+        params = {
+            "log": lambda *a: None,
+            "opsets": {"": opset},
+            "verbose": 0,
+            "new_ops": None,
+            "existing_functions": {},
+            "evaluator_cls": ReferenceEvaluator,
+        }
         try:
             self.op = load_op("", node.op_type, opset)(node, params)
         except Exception as first:
@@ -173,8 +205,9 @@ class OnnxRuntime:
         # Some of these (initializers) must be constants for ONNX Runtime to know shapes; as feeds they may be anything.
         model = opset_model(nodes, feeds, results, opset)
         try:
-            self.session = onnxruntime.InferenceSession(model.SerializeToString(), _options,
-                                                        providers=["CPUExecutionProvider"])
+            self.session = onnxruntime.InferenceSession(
+                model.SerializeToString(), _options, providers=["CPUExecutionProvider"]
+            )
         except Exception as error:
             raise NotComputed(str(error)) from error
 

@@ -1,4 +1,5 @@
 """Workers in processes of their own. An oracle may crash (ONNX Runtime divides by zero): that costs the case only."""
+
 import collections
 import concurrent.futures
 import multiprocessing
@@ -42,7 +43,7 @@ class Pool:
 
     def run(self, numbers, deadline=None):
         """Yields (numbers, tally, found) as chunks are done, in any order."""
-        todo = collections.deque(numbers[i:i + CHUNK] for i in range(0, len(numbers), CHUNK))
+        todo = collections.deque(numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK))
         suspects = []
         while todo and not late(deadline):
             suspects = []

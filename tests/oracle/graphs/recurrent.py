@@ -1,5 +1,6 @@
 """RNN, GRU and LSTM in NumPy, with the attributes that the reference evaluator does not know: directions, sequence
 lengths, activations, clipping, layout, peepholes, coupled gates (ONNX's operator documentation)."""
+
 import numpy as np
 import onnx
 
@@ -31,13 +32,15 @@ def recurrent(node, opset, inputs):
     steps, batch, _ = x.shape
     hidden, gates = r.shape[2], GATES[op]
     lengths = np.full(batch, steps) if lengths is None else np.asarray(lengths)
-    names = [n.decode() for n in a.get("activations", [])] or [n.encode().decode() for n in ACTIVATIONS[op]] * w.shape[0]
+    names = [n.decode() for n in a.get("activations", [])] or [n.encode().decode() for n in ACTIVATIONS[op]] * w.shape[
+        0
+    ]
     per = len(names) // w.shape[0]
     clip = a.get("clip")
     y = np.zeros((steps, w.shape[0], batch, hidden))
     last_h, last_c = np.zeros((w.shape[0], batch, hidden)), np.zeros((w.shape[0], batch, hidden))
     for k in range(w.shape[0]):
-        functions = [FUNCTIONS[n] for n in names[k * per:(k + 1) * per]]
+        functions = [FUNCTIONS[n] for n in names[k * per : (k + 1) * per]]
         backwards = direction == "reverse" or k == 1
         for n in range(batch):
             h = np.zeros(hidden) if h0 is None else h0[k, n]
@@ -45,7 +48,7 @@ def recurrent(node, opset, inputs):
             wb, rb = (np.zeros(gates * hidden),) * 2 if bias is None else np.split(bias[k], 2)
             p = np.zeros(3 * hidden) if peepholes is None else peepholes[k]
             count = int(lengths[n])
-            for t in (reversed(range(count)) if backwards else range(count)):
+            for t in reversed(range(count)) if backwards else range(count):
                 h, c = step(op, a, functions, clip, w[k] @ x[t, n] + wb, r[k], rb, h, c, p)
                 y[t, k, n] = h
             last_h[k, n], last_c[k, n] = h, c
@@ -64,12 +67,12 @@ def step(op, a, functions, clip, own, r, rb, h, c, p):
         return functions[0](limited(own + r @ h + rb)), c
     if op == "GRU":
         z = functions[0](limited(own[:hidden] + r[:hidden] @ h + rb[:hidden]))
-        reset = functions[0](limited(own[hidden:2 * hidden] + r[hidden:2 * hidden] @ h + rb[hidden:2 * hidden]))
-        last, last_bias = r[2 * hidden:], rb[2 * hidden:]
+        reset = functions[0](limited(own[hidden : 2 * hidden] + r[hidden : 2 * hidden] @ h + rb[hidden : 2 * hidden]))
+        last, last_bias = r[2 * hidden :], rb[2 * hidden :]
         if a.get("linear_before_reset", 0):
-            n = own[2 * hidden:] + reset * (last @ h + last_bias)
+            n = own[2 * hidden :] + reset * (last @ h + last_bias)
         else:
-            n = own[2 * hidden:] + last @ (reset * h) + last_bias
+            n = own[2 * hidden :] + last @ (reset * h) + last_bias
         n = functions[1](limited(n))
         return (1 - z) * n + z * h, c
     i, o, f, g = np.split(own + r @ h + rb, 4)

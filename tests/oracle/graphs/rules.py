@@ -1,5 +1,6 @@
 """A third opinion, in NumPy. Where there is a NaN, maximum and minimum are NaN (IEEE 754-2019), whatever kernel another
 runtime takes; and definitions of operators that the reference evaluator has wrong."""
+
 import math
 
 import numpy as np
@@ -68,7 +69,9 @@ def arg_extreme(node, opset, inputs):
         r = x.shape[axis] - 1 - f(np.flip(x, axis), axis=axis)
     else:
         r = f(x, axis=axis)
-    return [np.expand_dims(r, axis).astype(np.int64) if attributes.get("keepdims", 1) else np.asarray(r, dtype=np.int64)]
+    return [
+        np.expand_dims(r, axis).astype(np.int64) if attributes.get("keepdims", 1) else np.asarray(r, dtype=np.int64)
+    ]
 
 
 def global_max_pool(node, opset, inputs):
@@ -171,7 +174,7 @@ def lrn(node, opset, inputs):
     sums = np.zeros_like(x)
     for c in range(channels):
         low, high = max(0, c - (size - 1) // 2), min(channels - 1, c + size // 2)
-        sums[:, c] = (x[:, low:high + 1] ** 2).sum(axis=1)
+        sums[:, c] = (x[:, low : high + 1] ** 2).sum(axis=1)
     alpha, beta, bias = a.get("alpha", np.float32(1e-4)), a.get("beta", 0.75), a.get("bias", 1.0)
     return [x / (float(bias) + float(alpha) / size * sums) ** float(beta)]
 
@@ -206,6 +209,27 @@ def global_lp_pool(node, opset, inputs):
     return [(x**p).sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1.0 / p)]
 
 
-RULES = {"RNN": recurrent, "GRU": recurrent, "LSTM": recurrent, "OneHot": one_hot, "GlobalLpPool": global_lp_pool, "Erf": erf, "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax, "LRN": lrn, "Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
-         "Relu": relu, "ArgMax": arg_extreme, "ArgMin": arg_extreme, "GlobalMaxPool": global_max_pool,
-         "MaxPool": max_pool, "TopK": top_k}
+RULES = {
+    "RNN": recurrent,
+    "GRU": recurrent,
+    "LSTM": recurrent,
+    "OneHot": one_hot,
+    "GlobalLpPool": global_lp_pool,
+    "Erf": erf,
+    "Gelu": gelu,
+    "Softmax": softmax,
+    "LogSoftmax": log_softmax,
+    "Hardmax": hardmax,
+    "LRN": lrn,
+    "Max": maximum,
+    "Min": maximum,
+    "ReduceMax": reduce_extreme,
+    "ReduceMin": reduce_extreme,
+    "Clip": clip,
+    "Relu": relu,
+    "ArgMax": arg_extreme,
+    "ArgMin": arg_extreme,
+    "GlobalMaxPool": global_max_pool,
+    "MaxPool": max_pool,
+    "TopK": top_k,
+}

@@ -1,4 +1,5 @@
 """The program under test: a process that takes models through a pipe (tests/oracle/runner)."""
+
 import json
 import os
 import pathlib
@@ -41,7 +42,9 @@ class Runner:
     def _start(self):
         self.errors = open(self.directory / "stderr", "w+b")
         # A runner that ends with its parent: sanitizers' messages come through its stderr.
-        self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
+        self.process = subprocess.Popen(
+            [self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
+        )
 
     def run(self, model, inputs, runs, timeout=TIMEOUT):
         """The runner's answer with each run's outputs: answer["runs"][i]["outputs"], arrays or None."""

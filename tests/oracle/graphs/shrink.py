@@ -1,4 +1,5 @@
-"""A failing case made small: fewer outputs and nodes, inputs for values between, default attributes, simple contents."""
+"""A failing case made small: fewer outputs and nodes, inputs for values between, default attributes, simple values."""
+
 import copy
 import time
 
@@ -22,8 +23,16 @@ class Shrinker:
         changed = True
         while changed and time.monotonic() < self.deadline:
             changed = False
-            for step in (self.outputs, self.cut, self.bypass, self.attributes, self.constants, self.extents, self.contents,
-                         self.initializers):
+            for step in (
+                self.outputs,
+                self.cut,
+                self.bypass,
+                self.attributes,
+                self.constants,
+                self.extents,
+                self.contents,
+                self.initializers,
+            ):
                 for candidate in step(*best):
                     if time.monotonic() > self.deadline:
                         break
@@ -127,7 +136,6 @@ class Shrinker:
                 if complexity(simple) < complexity(x):
                     yield model, {**inputs, name: simple}
 
-
     def extents(self, model, inputs):
         """Dimensions of one extent, all of them shorter."""
         tensors = {t.name: to_array(t) for t in model.graph.initializer}
@@ -136,8 +144,10 @@ class Shrinker:
             for less in sorted({1, 2, extent // 2, extent - 1}):
                 if not 0 < less < extent:
                     continue
-                cut = {n: np.ascontiguousarray(x[tuple(slice(0, less if e == extent else e) for e in x.shape)])
-                       for n, x in arrays.items()}
+                cut = {
+                    n: np.ascontiguousarray(x[tuple(slice(0, less if e == extent else e) for e in x.shape)])
+                    for n, x in arrays.items()
+                }
                 m = copy.deepcopy(model)
                 del m.graph.initializer[:]
                 m.graph.initializer.extend(make_tensor(cut[n], n) for n in tensors)
@@ -184,10 +194,16 @@ def complexity(x):
 
 def size(model, inputs):
     nodes = [n for n in model.graph.node if n.op_type != "Constant"]
-    return (len(nodes) + len(model.graph.output), len(model.graph.node), sum(len(n.input) for n in nodes),
-            sum(len(n.attribute) for n in nodes), sum(x.size for x in inputs.values()),
-            sum(t.ByteSize() for t in model.graph.initializer), sum(complexity(x) for x in inputs.values()),
-            sum(complexity(to_array(t)) for t in model.graph.initializer))
+    return (
+        len(nodes) + len(model.graph.output),
+        len(model.graph.node),
+        sum(len(n.input) for n in nodes),
+        sum(len(n.attribute) for n in nodes),
+        sum(x.size for x in inputs.values()),
+        sum(t.ByteSize() for t in model.graph.initializer),
+        sum(complexity(x) for x in inputs.values()),
+        sum(complexity(to_array(t)) for t in model.graph.initializer),
+    )
 
 
 def cleaned(model, inputs):
@@ -205,8 +221,11 @@ def cleaned(model, inputs):
             del node.input[-1]
         unused = [o for o in node.output if o and o not in needed]
         # Outputs at the end that nothing reads, but for those that the operator must have.
-        while len(node.output) > 1 and (not node.output[-1] or node.output[-1] in unused) and node.op_type not in (
-                "TopK", "Split", "DynamicQuantizeLinear"):
+        while (
+            len(node.output) > 1
+            and (not node.output[-1] or node.output[-1] in unused)
+            and node.op_type not in ("TopK", "Split", "DynamicQuantizeLinear")
+        ):
             del node.output[-1]
     del m.graph.node[:]
     m.graph.node.extend(kept)
@@ -216,5 +235,3 @@ def cleaned(model, inputs):
         field.extend(own)
     names = {i.name for i in m.graph.input}
     return m, {n: x for n, x in inputs.items() if n in names}
-
-

@@ -1,4 +1,5 @@
 """What a graph's values are, by the oracles: node by node, each from the same inputs for both of them."""
+
 import numpy as np
 
 from . import dtypes as d
@@ -7,8 +8,25 @@ from .oracles import NotComputed, OnnxRuntime, Reference, output_dtypes
 from .rules import RULES
 
 # Values never change here: zeros keep their signs.
-MOVES = EXACT - {"Abs", "Neg", "Max", "Min", "Clip", "Relu", "Ceil", "Floor", "Round", "ReduceMax", "ReduceMin", "Cast",
-                 "CastLike", "MaxPool", "GlobalMaxPool", "ThresholdedRelu", "Sign"}
+MOVES = EXACT - {
+    "Abs",
+    "Neg",
+    "Max",
+    "Min",
+    "Clip",
+    "Relu",
+    "Ceil",
+    "Floor",
+    "Round",
+    "ReduceMax",
+    "ReduceMin",
+    "Cast",
+    "CastLike",
+    "MaxPool",
+    "GlobalMaxPool",
+    "ThresholdedRelu",
+    "Sign",
+}
 
 
 class Undefined(Exception):
@@ -25,16 +43,15 @@ class NodeTruth:
     def __init__(self, node, opset, inputs, accepted, rng):
         self.node, self.opset, self.inputs = node, opset, list(inputs)
         self.rng = rng
-        self.rule = None       # of the accepted list, that decided
+        self.rule = None  # of the accepted list, that decided
         self.difference = None
-        self.reasons = {}      # oracle -> why it has no result
+        self.reasons = {}  # oracle -> why it has no result
         rule = accepted.find(node, opset, inputs, verdicts=("undefined",))
         if rule is not None:
             raise Undefined(rule.reason)
         self.evaluate = None
         reference = self._reference()
         own = self._rule()
-        shapes = [None if r is None else r.dtype for r in (reference or own or [])]
         runtime = self._runtime(output_dtypes(node, opset, inputs, reference or own) if (reference or own) else None)
         if reference is None and runtime is None and own is None:
             raise NotComputed("; ".join(f"{k}: {v}" for k, v in self.reasons.items()))
@@ -99,25 +116,38 @@ class NodeTruth:
             if rule is not None:
                 raise Undefined(rule.reason)
             # An oracle that the list calls wrong here is no oracle.
-            wrong = accepted.find(self.node, self.opset, self.inputs, self.outputs,
-                                  verdicts=("onnxruntime",) if rounded is not None else ("reference",))
+            wrong = accepted.find(
+                self.node,
+                self.opset,
+                self.inputs,
+                self.outputs,
+                verdicts=("onnxruntime",) if rounded is not None else ("reference",),
+            )
             if wrong is not None:
                 raise NotComputed(f"only an oracle that is wrong here: {wrong.reason}")
 
     def _settle(self, reference, rounded, runtime, own, accepted):
-        rule = accepted.find(self.node, self.opset, self.inputs, self.outputs,
-                             verdicts=("reference", "onnxruntime", "rule", "open"))
+        rule = accepted.find(
+            self.node, self.opset, self.inputs, self.outputs, verdicts=("reference", "onnxruntime", "rule", "open")
+        )
         if own is not None and (rule is None or rule.verdict == "rule"):
             self.source = "rule"
             self._take(reference, rounded, runtime, own)
-            others = {k: self.compare(o) for k, o in (("reference", rounded), ("onnxruntime", runtime)) if o is not None}
+            others = {
+                k: self.compare(o) for k, o in (("reference", rounded), ("onnxruntime", runtime)) if o is not None
+            }
             if all(o is None for o in others.values()):
                 self.difference = None
                 return
             self.difference = f"rule: {others}"
             # Without a NaN the rule needs a witness.
-            if rule is not None and runtime is not None and self.node.op_type != "LRN" and None not in others.values() and not any(
-                    np.isnan(d.wide(x)).any() for x in self.inputs if x is not None and d.is_float(x.dtype)):
+            if (
+                rule is not None
+                and runtime is not None
+                and self.node.op_type != "LRN"
+                and None not in others.values()
+                and not any(np.isnan(d.wide(x)).any() for x in self.inputs if x is not None and d.is_float(x.dtype))
+            ):
                 raise Conflict(f"nobody agrees with the rule: {others}")
         if self.difference is None:
             return
@@ -138,7 +168,8 @@ class NodeTruth:
         elif self.source == "onnxruntime":
             self.outputs, self.exact = runtime, runtime
             self.evaluate = lambda inputs: self.runtime(
-                [x if x is None else d.narrow(x, y.dtype) for x, y in zip(inputs, self.inputs)])
+                [x if x is None else d.narrow(x, y.dtype) for x, y in zip(inputs, self.inputs)]
+            )
         else:
             self.outputs, self.exact = own, own
             self.evaluate = lambda inputs: RULES[self.node.op_type](self.node, self.opset, inputs)
@@ -150,8 +181,9 @@ class NodeTruth:
     @property
     def amplitudes(self):
         if self._amplitudes is None:
-            self._amplitudes = amplitudes(self.node, self.opset, self.inputs, self.exact, self.outputs, self.evaluate,
-                                          self.rng)
+            self._amplitudes = amplitudes(
+                self.node, self.opset, self.inputs, self.exact, self.outputs, self.evaluate, self.rng
+            )
         return self._amplitudes
 
     def compare(self, others):
@@ -189,9 +221,16 @@ class NodeTruth:
     def disturbed(self, inputs, rng):
         """The outputs for other inputs, with another rounding; None where the oracle has no result for them."""
         moves = self.node.op_type in MOVES
-        same = all(x is y or (x is not None and y is not None and x.shape == y.shape and
-                              np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8)))
-                   for x, y in zip(inputs, self.inputs))
+        same = all(
+            x is y
+            or (
+                x is not None
+                and y is not None
+                and x.shape == y.shape
+                and np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8))
+            )
+            for x, y in zip(inputs, self.inputs)
+        )
         exact = self.exact
         if self.node.op_type in ("Div", "Mod") and d.is_int(inputs[1].dtype) and not np.all(inputs[1]):
             same = True  # ONNX Runtime divides by zero
@@ -209,7 +248,7 @@ class NodeTruth:
             else:
                 if a is not None and not same:
                     with np.errstate(all="ignore"):
-                        old, new = np.abs(d.wide(o)), np.abs(d.wide(e))
+                        new = np.abs(d.wide(e))
                         a = np.where((a == 0) | np.isnan(a), d.EPSILON[o.dtype] * new, a)
                         a = np.maximum(a, np.where(np.isfinite(new), d.EPSILON[o.dtype] * new, 0))
                 out.append(disturb(rng, e, o, a, moves))

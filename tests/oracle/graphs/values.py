@@ -1,4 +1,5 @@
 """Contents of tensors: ordinary numbers and those that break things."""
+
 import numpy as np
 
 from . import dtypes as d
@@ -8,9 +9,41 @@ def special_floats(dtype):
     """NaN, infinities, zeros, subnormals, the largest, the smallest normal, ties of rounding, integer limits."""
     eps, tiny, largest = d.EPSILON[dtype], d.SUBNORMAL[dtype], d.LARGEST[dtype]
     normal = tiny / eps
-    return [np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, 3 * tiny, normal, -normal, normal - tiny, largest, -largest,
-            largest / 2, 1.0, -1.0, 1 + eps, 1 - eps / 2, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 3.5, 1e4, -1e4, 127.5, 128.0,
-            255.5, 2.0**24 if largest > 2.0**24 else 2048.0, 1e20 if largest > 1e20 else 3e4, -1e20 if largest > 1e20 else -3e4]
+    return [
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        -0.0,
+        tiny,
+        -tiny,
+        3 * tiny,
+        normal,
+        -normal,
+        normal - tiny,
+        largest,
+        -largest,
+        largest / 2,
+        1.0,
+        -1.0,
+        1 + eps,
+        1 - eps / 2,
+        0.5,
+        1.5,
+        2.5,
+        -0.5,
+        -1.5,
+        -2.5,
+        3.5,
+        1e4,
+        -1e4,
+        127.5,
+        128.0,
+        255.5,
+        2.0**24 if largest > 2.0**24 else 2048.0,
+        1e20 if largest > 1e20 else 3e4,
+        -1e20 if largest > 1e20 else -3e4,
+    ]
 
 
 def floats(rng, dtype, shape, kind="normal"):

@@ -1,4 +1,5 @@
 """One worker: makes cases, checks them, shrinks what fails."""
+
 import collections
 import dataclasses
 import pathlib
@@ -36,6 +37,7 @@ class Settings:
 @dataclasses.dataclass
 class Tally:
     """What a number of cases came to."""
+
     cases: int = 0
     nodes: int = 0
     empty: int = 0
@@ -43,12 +45,12 @@ class Tally:
     runs: int = 0
     elements: int = 0
     operators: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    accepted: collections.Counter = dataclasses.field(default_factory=collections.Counter)   # reason -> nodes
-    sources: collections.Counter = dataclasses.field(default_factory=collections.Counter)    # oracle -> nodes
+    accepted: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # reason -> nodes
+    sources: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # oracle -> nodes
     conflicts: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # operator -> nodes
     no_oracle: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    refused: collections.Counter = dataclasses.field(default_factory=collections.Counter)    # reason -> cases
-    failures: collections.Counter = dataclasses.field(default_factory=collections.Counter)   # signature -> cases
+    refused: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # reason -> cases
+    failures: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # signature -> cases
 
     def add(self, other):
         for field in dataclasses.fields(self):
@@ -98,7 +100,9 @@ class Worker:
             else:
                 tally.no_oracle[op] += 1
         for truth in case.truth.nodes:
-            tally.sources[truth.source + ("" if truth.by_reference is None or truth.by_runtime is None else " and both")] += 1
+            tally.sources[
+                truth.source + ("" if truth.by_reference is None or truth.by_runtime is None else " and both")
+            ] += 1
             if truth.rule is not None:
                 tally.accepted[f"{truth.rule.verdict}: {truth.node.op_type}: {truth.rule.reason}"] += 1
         rng = np.random.default_rng([s.seed, number, 1])
@@ -135,16 +139,25 @@ class Worker:
         if self.settings.shrink:
             model, inputs = self.shrunk(model, inputs, known, first, failing)
             truth = files.evaluate(model, inputs, self.accepted)
-            again = check(self.runner, model, inputs, Expected(truth, [o.name for o in model.graph.output]), wider(failing))
+            again = check(
+                self.runner, model, inputs, Expected(truth, [o.name for o in model.graph.output]), wider(failing)
+            )
             failures = [f for f in again if f.kind == first.kind] or failures
         else:
             truth = case.truth
         ops = sorted({n.op_type for n in model.graph.node if n.op_type != "Constant"})
         signature = f"{failures[0].kind} {' '.join(ops)[:80]}: " + (
-            normalized(failures[0].text) if failures[0].kind != "wrong" else "")
-        facts = {"seed": self.settings.seed, "case": number, "signature": signature, "kind": failures[0].kind,
-                 "failures": [f"{f.where}: {f.text}" for f in failures], "runs": wider(failing),
-                 "again": f"scripts/fuzz_graphs --seed {self.settings.seed} --case {number}"}
+            normalized(failures[0].text) if failures[0].kind != "wrong" else ""
+        )
+        facts = {
+            "seed": self.settings.seed,
+            "case": number,
+            "signature": signature,
+            "kind": failures[0].kind,
+            "failures": [f"{f.where}: {f.text}" for f in failures],
+            "runs": wider(failing),
+            "again": f"scripts/fuzz_graphs --seed {self.settings.seed} --case {number}",
+        }
         return signature, (model, inputs, {o.name: truth.values[o.name] for o in model.graph.output}, facts)
 
     def shrunk(self, model, inputs, values, first, failing):
@@ -154,8 +167,11 @@ class Worker:
             except (Undefined, Conflict, NotComputed):
                 return False
             result = check(self.runner, m, x, Expected(truth, [o.name for o in m.graph.output]), wider(failing))
-            return any(f.kind == first.kind and (f.kind == "wrong" or normalized(f.text) == normalized(first.text))
-                       for f in result)
+            return any(
+                f.kind == first.kind and (f.kind == "wrong" or normalized(f.text) == normalized(first.text))
+                for f in result
+            )
+
         try:
             if not fails(model, inputs):
                 return model, inputs
@@ -166,6 +182,7 @@ class Worker:
 
 def describe_run(run):
     from .check import describe
+
     return describe(run)
 
 
@@ -184,6 +201,7 @@ def without_refused(model, inputs, text):
     import copy
 
     from .shrink import cleaned
+
     match = re.search(r"model\.onnx: (?:node ')?(n\d+)\b", text)
     if not match:
         return None

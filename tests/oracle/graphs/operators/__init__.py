@@ -1,6 +1,12 @@
-"""A generator an operator: it takes values of the graph under construction and adds a node with random attributes."""
+"""A generator an operator: it takes values of the graph under construction and adds a node with random attributes.
+Every module here registers its own."""
+
+import importlib
+import pkgutil
+
 from .registry import GENERATORS, generate
 
-from . import constants, elementwise, indexing, losses, moves, normalization, products, quantized, recurrent, reductions, sampling, signals, transformers, views, windows  # noqa: E402,F401
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = ["GENERATORS", "generate"]

@@ -1,6 +1,6 @@
 """Values from shapes and attributes."""
+
 import numpy as np
-from onnx import helper
 
 from .. import dtypes as d
 from ..builder import make_tensor
@@ -33,15 +33,22 @@ def range_(b, op):
     limit = start + step * b.integer(0, 6)
     if d.is_float(dtype) and b.chance(0.5):
         step, limit = step * 0.5, limit + 0.25
-    b.add(op, [b.constant(np.array(v, dtype=dtype)) for v in (start, max(limit, 0) if dtype in d.UNSIGNED else limit, step)])
+    b.add(
+        op,
+        [b.constant(np.array(v, dtype=dtype)) for v in (start, max(limit, 0) if dtype in d.UNSIGNED else limit, step)],
+    )
 
 
 @operator("Shape", weight=1.5)
 def shape(b, op):
     x = b.value(b.allowed(op, "T"))
     if b.opset >= 15:
-        b.add(op, [x], start=None if b.chance(0.5) else b.integer(-x.rank - 2, x.rank + 1),
-              end=None if b.chance(0.5) else b.integer(-x.rank - 2, x.rank + 2))
+        b.add(
+            op,
+            [x],
+            start=None if b.chance(0.5) else b.integer(-x.rank - 2, x.rank + 1),
+            end=None if b.chance(0.5) else b.integer(-x.rank - 2, x.rank + 2),
+        )
     else:
         b.add(op, [x])
 

@@ -1,12 +1,15 @@
 """Operators of each element by itself."""
+
 import numpy as np
 
 from .. import dtypes as d
 from ..builder import Skip
 from .registry import operator
 
-UNARY = ("Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor HardSwish Identity Log Mish Neg Not "
-         "Reciprocal Relu Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh BitwiseNot IsNaN").split()
+UNARY = (
+    "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor HardSwish Identity Log Mish Neg Not "
+    "Reciprocal Relu Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh BitwiseNot IsNaN"
+).split()
 DOMAIN = {"Acos": "unit", "Asin": "unit", "Atanh": "unit", "Log": "positive", "Sqrt": "positive"}
 
 
@@ -66,13 +69,19 @@ def gelu(b, op):
 
 @operator("Shrink")
 def shrink(b, op):
-    b.add(op, [b.value(b.allowed(op, "T"))], lambd=maybe(b, 0.7, b.pick([0.0, 1.0, b.uniform(0, 2)])),
-          bias=maybe(b, 0.5, b.pick([0.0, 1.0, b.uniform(-1, 1)])))
+    b.add(
+        op,
+        [b.value(b.allowed(op, "T"))],
+        lambd=maybe(b, 0.7, b.pick([0.0, 1.0, b.uniform(0, 2)])),
+        bias=maybe(b, 0.5, b.pick([0.0, 1.0, b.uniform(-1, 1)])),
+    )
 
 
 @operator("IsInf")
 def is_inf(b, op):
-    b.add(op, [b.value(b.allowed(op, "T1"))], detect_positive=b.pick([None, 0, 1]), detect_negative=b.pick([None, 0, 1]))
+    b.add(
+        op, [b.value(b.allowed(op, "T1"))], detect_positive=b.pick([None, 0, 1]), detect_negative=b.pick([None, 0, 1])
+    )
 
 
 @operator("Clip", weight=2)
@@ -111,7 +120,11 @@ def cast(b, op):
         # Into the range that the integer has.
         low, high = (0, 100) if to in d.UNSIGNED else (-100, 100)
         if b.opset >= 12 and x.dtype != d.BF16 or b.opset >= 13:
-            x = b.add("Where", [b.add("IsNaN", [x])[0], b.constant(np.zeros([], x.dtype)), x])[0] if b.opset >= 16 else x
+            x = (
+                b.add("Where", [b.add("IsNaN", [x])[0], b.constant(np.zeros([], x.dtype)), x])[0]
+                if b.opset >= 16
+                else x
+            )
             x = b.add("Clip", [x, b.constant(np.array(low, x.dtype)), b.constant(np.array(high, x.dtype))])[0]
     b.add(op, [x], to=d.TO_ONNX[to])
 
@@ -122,7 +135,9 @@ def cast_like(b, op):
     b.add(op, [x, b.value(b.allowed(op, "T2"))])
 
 
-BINARY = "Add Sub Mul Div And Or Xor Equal Greater GreaterOrEqual Less LessOrEqual BitwiseAnd BitwiseOr BitwiseXor".split()
+BINARY = (
+    "Add Sub Mul Div And Or Xor Equal Greater GreaterOrEqual Less LessOrEqual BitwiseAnd BitwiseOr BitwiseXor".split()
+)
 
 
 @operator(*BINARY, weight=1.5)

@@ -1,4 +1,5 @@
 """Reads and writes at indices that are data."""
+
 import numpy as np
 
 from .. import dtypes as d
@@ -22,8 +23,11 @@ def gather(b, op):
     x = b.value(b.allowed(op, "T"), rank=(1, 4), fits=nonempty, most=800)
     axis = b.integer(0, x.rank - 1)
     shape = b.pick([[], [1], [3], [2, 2], [5], [2, 1, 3], [0] if b.chance(0.2) else [4]])
-    b.add(op, [x, indices(b, shape, x.shape[axis])], axis=None if axis == 0 and b.chance(0.5) else
-          signed(b, axis, x.rank) if b.opset >= 11 else axis)
+    b.add(
+        op,
+        [x, indices(b, shape, x.shape[axis])],
+        axis=None if axis == 0 and b.chance(0.5) else signed(b, axis, x.rank) if b.opset >= 11 else axis,
+    )
 
 
 @operator("GatherElements")
@@ -40,8 +44,10 @@ def gather_nd(b, op):
     batch = b.integer(0, x.rank - 1) if b.opset >= 12 and b.chance(0.4) else 0
     depth = b.integer(1, x.rank - batch)
     shape = x.shape[:batch] + [b.integer(1, 3) for _ in range(b.integer(0, 2))]
-    own = np.stack([b.rng.integers(-x.shape[batch + q] if b.chance(0.3) else 0, x.shape[batch + q], shape)
-                    for q in range(depth)], axis=-1)
+    own = np.stack(
+        [b.rng.integers(-x.shape[batch + q] if b.chance(0.3) else 0, x.shape[batch + q], shape) for q in range(depth)],
+        axis=-1,
+    )
     b.add(op, [x, b.fresh(None, None, array=own.astype(np.int64))], batch_dims=batch or None)
 
 
@@ -65,14 +71,22 @@ def scatter_elements(b, op):
     shape = [b.integer(1, min(e, 4)) for e in x.shape]
     # Without a reduction the indices must differ.
     count = shape[axis]
-    lines = np.stack([distinct(b, count, x.shape[axis]) if kind in (None, "none") else
-                      b.rng.integers(0, x.shape[axis], count) for _ in range(int(np.prod(shape)) // count)])
+    lines = np.stack(
+        [
+            distinct(b, count, x.shape[axis]) if kind in (None, "none") else b.rng.integers(0, x.shape[axis], count)
+            for _ in range(int(np.prod(shape)) // count)
+        ]
+    )
     own = np.moveaxis(lines.reshape([e for k, e in enumerate(shape) if k != axis] + [count]), -1, axis)
     if b.opset >= 11 and b.chance(0.3):
         own = np.where(b.rng.random(own.shape) < 0.5, own - x.shape[axis], own)
     i = b.fresh(None, None, array=own.astype(b.pick([np.int64, np.int32])))
-    b.add(op, [x, i, b.value([x.dtype], shape=shape)], axis=signed(b, axis, x.rank) if b.opset >= 11 else axis,
-          reduction=kind)
+    b.add(
+        op,
+        [x, i, b.value([x.dtype], shape=shape)],
+        axis=signed(b, axis, x.rank) if b.opset >= 11 else axis,
+        reduction=kind,
+    )
 
 
 @operator("ScatterND", weight=1.5)
@@ -97,10 +111,15 @@ def one_hot(b, op):
     shape = [b.integer(1, 4) for _ in range(b.integer(0, 2))]
     low = -depth if dtype in d.SIGNED and b.opset >= 11 and b.chance(0.4) else 0
     own = b.rng.integers(low, depth + (2 if b.chance(0.2) else 0), shape).astype(dtype)
-    dim = b.constant(np.array([depth] if b.chance(0.3) else depth, dtype=b.dtype(op, "T2", (d.I64, d.I32, d.F32, d.U8))))
+    dim = b.constant(
+        np.array([depth] if b.chance(0.3) else depth, dtype=b.dtype(op, "T2", (d.I64, d.I32, d.F32, d.U8)))
+    )
     values = b.fresh(b.dtype(op, "T3"), [2])
-    b.add(op, [b.fresh(None, None, array=own), dim, values],
-          axis=None if b.chance(0.4) else b.integer(-len(shape) - 1, len(shape)))
+    b.add(
+        op,
+        [b.fresh(None, None, array=own), dim, values],
+        axis=None if b.chance(0.4) else b.integer(-len(shape) - 1, len(shape)),
+    )
 
 
 @operator("Compress")
@@ -108,8 +127,11 @@ def compress(b, op):
     x = b.constant(b.value(b.allowed(op, "T"), rank=(1, 3), fits=nonempty, most=100).array)
     axis = None if b.chance(0.3) else b.integer(0, x.rank - 1)
     length = x.size if axis is None else x.shape[axis]
-    b.add(op, [x, b.constant(b.rng.random(b.integer(1, length)) < 0.5)],
-          axis=axis if axis is None or b.opset < 11 else signed(b, axis, x.rank))
+    b.add(
+        op,
+        [x, b.constant(b.rng.random(b.integer(1, length)) < 0.5)],
+        axis=axis if axis is None or b.opset < 11 else signed(b, axis, x.rank),
+    )
 
 
 @operator("NonZero")

@@ -1,7 +1,7 @@
 """Losses of classification."""
+
 import numpy as np
 
-from .. import dtypes as d
 from .registry import operator
 
 
@@ -14,5 +14,10 @@ def loss(b, op):
     ignore = b.integer(0, classes - 1) if b.chance(0.3) else -100 if b.chance(0.2) else None
     weights = b.fresh(x.dtype, [classes], "positive") if b.chance(0.4) else None
     outputs = b.pick([[1], [1, 1]]) if op == "SoftmaxCrossEntropyLoss" else [1]
-    b.add(op, [x, b.fresh(None, None, array=labels), weights], outputs, ignore_index=ignore,
-          reduction=b.pick([None, "none", "sum", "mean"]))
+    b.add(
+        op,
+        [x, b.fresh(None, None, array=labels), weights],
+        outputs,
+        ignore_index=ignore,
+        reduction=b.pick([None, "none", "sum", "mean"]),
+    )

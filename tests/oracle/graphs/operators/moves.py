@@ -1,4 +1,5 @@
 """Operators that move, repeat, cut and join elements."""
+
 import numpy as np
 
 from .. import dtypes as d
@@ -20,8 +21,10 @@ def concat(b, op):
     axis = b.integer(0, x.rank - 1)
     parts = [x]
     for _ in range(b.pick([0, 1, 1, 2, 3])):
+
         def fits(v):
             return v.rank == x.rank and all(v.shape[k] == x.shape[k] for k in range(x.rank) if k != axis)
+
         found = [v for v in b.pool if v.dtype == x.dtype and fits(v) and v.size <= 2000]
         if found and b.chance(0.7):
             parts.append(b.pick(found))
@@ -95,7 +98,7 @@ def expand(b, op):
     if b.chance(0.3):
         shape = [b.integer(1, 3)] + shape
     elif b.chance(0.2):
-        shape = shape[b.integer(0, len(shape)):]
+        shape = shape[b.integer(0, len(shape)) :]
     b.add(op, [x, b.constant(np.array(shape, dtype=np.int64))])
 
 
@@ -141,8 +144,12 @@ def pad(b, op):
 def depth_to_space(b, op):
     block = b.integer(1, 3)
     shape = [b.integer(1, 2), block * block * b.integer(1, 3), b.integer(1, 4), b.integer(1, 4)]
-    x = b.value(b.allowed(op, "T"), rank=4, fits=lambda v: v.shape[1] % (block * block) == 0 and v.size,
-                shape=shape if b.chance(0.7) else None)
+    x = b.value(
+        b.allowed(op, "T"),
+        rank=4,
+        fits=lambda v: v.shape[1] % (block * block) == 0 and v.size,
+        shape=shape if b.chance(0.7) else None,
+    )
     b.add(op, [x], blocksize=block, mode=b.pick([None, "DCR", "CRD"]) if b.opset >= 11 else None)
 
 

@@ -1,5 +1,5 @@
 """Normalizations."""
-import numpy as np
+
 
 from .. import dtypes as d
 from .registry import operator
@@ -36,8 +36,13 @@ def layer(b, op):
         shape = [1 if b.chance(0.4) else e for e in shape]
     bias = b.fresh(x.dtype, shape) if b.chance(0.6) else None
     default = axis == x.rank - 1 and b.chance(0.5)
-    b.add(op, [x, b.fresh(x.dtype, shape), bias], b.pick([[1], [1], [1, 1], [1, 1, 1], [1, 0, 1]]),
-          axis=None if default else signed(b, axis, x.rank), epsilon=epsilon(b))
+    b.add(
+        op,
+        [x, b.fresh(x.dtype, shape), bias],
+        b.pick([[1], [1], [1, 1], [1, 1, 1], [1, 0, 1]]),
+        axis=None if default else signed(b, axis, x.rank),
+        epsilon=epsilon(b),
+    )
 
 
 @operator("RMSNormalization")
@@ -59,8 +64,14 @@ def group(b, op):
 @operator("LRN")
 def lrn(b, op):
     x = b.value(b.allowed(op, "T"), rank=(3, 4) if b.chance(0.3) else 4, least_extent=1)
-    b.add(op, [x], size=b.pick([1, 3, 5, 2, 4]), alpha=b.pick([None, 0.1, 1.0]), beta=b.pick([None, 0.5, 1.0, 0.3]),
-          bias=b.pick([None, 2.0, 0.5]))
+    b.add(
+        op,
+        [x],
+        size=b.pick([1, 3, 5, 2, 4]),
+        alpha=b.pick([None, 0.1, 1.0]),
+        beta=b.pick([None, 0.5, 1.0, 0.3]),
+        bias=b.pick([None, 2.0, 0.5]),
+    )
 
 
 @operator("LpNormalization")

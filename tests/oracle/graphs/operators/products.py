@@ -1,4 +1,5 @@
 """Matrix products and sums of products."""
+
 import numpy as np
 
 from .. import dtypes as d
@@ -50,9 +51,30 @@ def gemm(b, op):
     b.add(op, [x, y, c], transA=ta, transB=tb, alpha=b.pick(factors), beta=b.pick(factors))
 
 
-EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "i,i->", "i,j->ij", "ij->ji", "ii->i", "ii", "ij->", "ij->i", "ij,ij->ij",
-             "...ij,...jk->...ik", "bij,bkj->bik", "abc,cd,bd->ad", "ij,jk", "bhid,bhjd->bhij", "i...->...", "...i,i->...",
-             "ijk,ilm,njm,nlk,abc->", "bi,bj->bij", "a,b,c->abc", "iij->ij", "ab...,b...->a..."]
+EQUATIONS = [
+    "ij,jk->ik",
+    "bij,bjk->bik",
+    "i,i->",
+    "i,j->ij",
+    "ij->ji",
+    "ii->i",
+    "ii",
+    "ij->",
+    "ij->i",
+    "ij,ij->ij",
+    "...ij,...jk->...ik",
+    "bij,bkj->bik",
+    "abc,cd,bd->ad",
+    "ij,jk",
+    "bhid,bhjd->bhij",
+    "i...->...",
+    "...i,i->...",
+    "ijk,ilm,njm,nlk,abc->",
+    "bi,bj->bij",
+    "a,b,c->abc",
+    "iij->ij",
+    "ab...,b...->a...",
+]
 
 
 @operator("Einsum", weight=1.5)

@@ -1,11 +1,11 @@
 """Quantized operators and what leads to them and away from them."""
+
 import numpy as np
 
 from .. import dtypes as d
-from ..builder import Skip
 from .registry import operator
 from .views import signed
-from .windows import data, kernel_for, spatial_rank, window
+from .windows import kernel_for, window
 
 BYTES = (d.U8, d.I8)
 
@@ -38,8 +38,10 @@ def granularity(b, x):
 
 @operator("QuantizeLinear", weight=2)
 def quantize_linear(b, op):
-    x = b.value([t for t in b.allowed(op, b.schema(op).inputs[0].type_str) if t != d.I32 or b.chance(0.3)],
-                kind="normal" if b.chance(0.5) else None)
+    x = b.value(
+        [t for t in b.allowed(op, b.schema(op).inputs[0].type_str) if t != d.I32 or b.chance(0.3)],
+        kind="normal" if b.chance(0.5) else None,
+    )
     shape, axis = granularity(b, x)
     if axis is None and b.chance(0.3):
         axis = 0
@@ -111,7 +113,9 @@ def byte_weights(b, x, dtype=None):
     filters = groups * b.pick([1, 2, 3, 4])
     kernel = kernel_for(b, x)
     a = window(b, x, kernel)
-    w = bytes_value(b, [filters, channels // groups] + kernel, dtype, where=b.pick(["initializer", "initializer", "input"]))
+    w = bytes_value(
+        b, [filters, channels // groups] + kernel, dtype, where=b.pick(["initializer", "initializer", "input"])
+    )
     return w, groups, a
 
 
@@ -129,8 +133,24 @@ def qlinear_conv(b, op):
     x = byte_data(b)
     w, groups, a = byte_weights(b, x, weights_dtype(b, x))
     shape = [w.shape[0]] if b.chance(0.4) else []
-    bias = b.fresh(None, None, array=b.rng.integers(-1000, 1000, [w.shape[0]]).astype(np.int32)) if b.chance(0.5) else None
+    bias = (
+        b.fresh(None, None, array=b.rng.integers(-1000, 1000, [w.shape[0]]).astype(np.int32)) if b.chance(0.5) else None
+    )
     big = b.fresh(None, None, array=np.array(b.pick([1.0, 10.0, 40.0]), dtype=np.float32))
     result = zero_point(b, x.dtype)
-    b.add(op, [x, scale(b), zero_point(b, x.dtype), w, scale(b, shape), zero_point(b, w.dtype, shape, zero=0.7), big, result,
-               bias], group=groups, **a)
+    b.add(
+        op,
+        [
+            x,
+            scale(b),
+            zero_point(b, x.dtype),
+            w,
+            scale(b, shape),
+            zero_point(b, w.dtype, shape, zero=0.7),
+            big,
+            result,
+            bias,
+        ],
+        group=groups,
+        **a,
+    )

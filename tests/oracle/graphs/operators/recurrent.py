@@ -1,7 +1,7 @@
 """RNN, GRU and LSTM."""
+
 import numpy as np
 
-from .. import dtypes as d
 from .registry import operator
 
 GATES = {"RNN": (1, 1), "GRU": (3, 2), "LSTM": (4, 3)}  # gates, activations a direction
@@ -16,7 +16,11 @@ def recurrent(b, op):
     layout = b.pick([None, None, 0, 1]) if b.opset >= 14 else None
     dtype = b.dtype(op, "T")
     x = b.value([dtype], shape=[batch, steps, width] if layout else [steps, batch, width])
-    inputs = [x, b.fresh(dtype, [dirs, gates * hidden, width], "unit"), b.fresh(dtype, [dirs, gates * hidden, hidden], "unit")]
+    inputs = [
+        x,
+        b.fresh(dtype, [dirs, gates * hidden, width], "unit"),
+        b.fresh(dtype, [dirs, gates * hidden, hidden], "unit"),
+    ]
     bias = b.fresh(dtype, [dirs, 2 * gates * hidden], "unit") if b.chance(0.6) else None
     lengths = None
     if b.chance(0.3):
@@ -24,8 +28,10 @@ def recurrent(b, op):
     shape = [batch, dirs, hidden] if layout else [dirs, batch, hidden]
     inputs += [bias, lengths, b.fresh(dtype, shape, "unit") if b.chance(0.4) else None]
     if op == "LSTM":
-        inputs += [b.fresh(dtype, shape, "unit") if b.chance(0.4) else None,
-                   b.fresh(dtype, [dirs, 3 * hidden], "unit") if b.chance(0.3) else None]
+        inputs += [
+            b.fresh(dtype, shape, "unit") if b.chance(0.4) else None,
+            b.fresh(dtype, [dirs, 3 * hidden], "unit") if b.chance(0.3) else None,
+        ]
     attributes = {"hidden_size": hidden, "direction": direction, "layout": layout}
     if b.chance(0.3):
         attributes["activations"] = [b.pick(["Tanh", "Sigmoid", "Relu", "Softsign"]) for _ in range(dirs * activations)]

@@ -1,11 +1,13 @@
 """Reductions, arguments of extremes, running sums, softmax, top k."""
+
 import numpy as np
 
-from .. import dtypes as d
 from .registry import operator
 from .views import signed
 
-REDUCE = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+REDUCE = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+)
 
 
 @operator(*REDUCE.split(), weight=1.5)
@@ -26,16 +28,25 @@ def reduce(b, op):
     noop = b.pick([None, 0, 1])
     if axes is None and b.chance(0.3):
         axes = []
-    b.add(op, [x] if axes is None else [x, b.constant(np.array(axes, dtype=np.int64))], keepdims=keep,
-          noop_with_empty_axes=noop)
+    b.add(
+        op,
+        [x] if axes is None else [x, b.constant(np.array(axes, dtype=np.int64))],
+        keepdims=keep,
+        noop_with_empty_axes=noop,
+    )
 
 
 @operator("ArgMax", "ArgMin", weight=1.5)
 def arg(b, op):
     x = b.value(b.allowed(op, "T"), rank=(1, 5), fits=lambda v: v.size, kind="equal" if b.chance(0.3) else None)
     axis = b.integer(0, x.rank - 1)
-    b.add(op, [x], axis=None if axis == 0 and b.chance(0.5) else signed(b, axis, x.rank) if b.opset >= 11 else axis,
-          keepdims=b.pick([None, 0, 1]), select_last_index=b.pick([None, 0, 1]) if b.opset >= 12 else None)
+    b.add(
+        op,
+        [x],
+        axis=None if axis == 0 and b.chance(0.5) else signed(b, axis, x.rank) if b.opset >= 11 else axis,
+        keepdims=b.pick([None, 0, 1]),
+        select_last_index=b.pick([None, 0, 1]) if b.opset >= 12 else None,
+    )
 
 
 @operator("CumSum")
@@ -63,8 +74,14 @@ def top_k(b, op):
     k = b.integer(0 if b.chance(0.05) else 1, x.shape[axis])
     outputs = b.pick([[1, 1], [1, 1], [1, 0], [0, 1]])
     if b.opset >= 11:
-        b.add(op, [x, b.constant(np.array([k], dtype=np.int64))], outputs, axis=signed(b, axis, x.rank),
-              largest=b.pick([None, 0, 1]), sorted=b.pick([None, 1]))
+        b.add(
+            op,
+            [x, b.constant(np.array([k], dtype=np.int64))],
+            outputs,
+            axis=signed(b, axis, x.rank),
+            largest=b.pick([None, 0, 1]),
+            sorted=b.pick([None, 1]),
+        )
     elif b.opset >= 10:
         b.add(op, [x, b.constant(np.array([k], dtype=np.int64))], outputs, axis=axis)
     else:

@@ -1,4 +1,5 @@
 """The table of generators by operator."""
+
 GENERATORS = {}
 WEIGHTS = {}
 

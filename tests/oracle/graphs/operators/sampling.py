@@ -1,8 +1,8 @@
 """Reads at computed positions."""
+
 import numpy as np
 
 from .. import dtypes as d
-from ..builder import Skip
 from .registry import operator
 from .views import signed
 
@@ -12,8 +12,12 @@ def resize(b, op):
     rank = b.pick([2, 3, 4, 4, 4, 5])
     shape = [b.integer(1, 2), b.integer(1, 3)] + [b.integer(1, 5) for _ in range(rank - 2)]
     floats = b.chance(0.8)
-    x = b.value(b.allowed(op, b.schema(op).inputs[0].type_str) if not floats else
-                [t for t in b.allowed(op, b.schema(op).inputs[0].type_str) if d.is_float(t)], shape=shape)
+    x = b.value(
+        b.allowed(op, b.schema(op).inputs[0].type_str)
+        if not floats
+        else [t for t in b.allowed(op, b.schema(op).inputs[0].type_str) if d.is_float(t)],
+        shape=shape,
+    )
     mode = b.pick([None, "nearest", "linear", "cubic"])
     over = [k for k in range(2, rank) if b.chance(0.8)]
     if mode in ("linear", "cubic") and len(over) > 2:
@@ -37,8 +41,14 @@ def resize(b, op):
     dims = axes if axes is not None else range(rank)
     roi = None
     if coordinate == "tf_crop_and_resize":
-        values = [(b.pick([0.0, 0.1, 0.25, -0.2]), b.pick([1.0, 0.8, 0.6, 1.2])) if k in factors else (0.0, 1.0) for k in dims]
-        roi = b.constant(np.array([v[0] for v in values] + [v[1] for v in values], dtype=b.pick([np.float32, np.float64, np.float16])))
+        values = [
+            (b.pick([0.0, 0.1, 0.25, -0.2]), b.pick([1.0, 0.8, 0.6, 1.2])) if k in factors else (0.0, 1.0) for k in dims
+        ]
+        roi = b.constant(
+            np.array(
+                [v[0] for v in values] + [v[1] for v in values], dtype=b.pick([np.float32, np.float64, np.float16])
+            )
+        )
     a = {"mode": mode, "coordinate_transformation_mode": coordinate}
     if mode in (None, "nearest"):
         a["nearest_mode"] = b.pick([None, "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
@@ -89,7 +99,13 @@ def grid_sample(b, op):
     g = b.fresh(grid_dtype, None, array=(b.rng.uniform(-1.3, 1.3, grid)).astype(grid_dtype))
     modes = [None, "bilinear", "nearest", "bicubic"] if b.opset < 20 else [None, "linear", "nearest", "cubic"]
     mode = b.pick(modes if spatial == 2 else modes[:3])
-    b.add(op, [x, g], mode=mode, padding_mode=b.pick([None, "zeros", "border", "reflection"]), align_corners=b.pick([None, 0, 1]))
+    b.add(
+        op,
+        [x, g],
+        mode=mode,
+        padding_mode=b.pick([None, "zeros", "border", "reflection"]),
+        align_corners=b.pick([None, 0, 1]),
+    )
 
 
 @operator("RoiAlign")
@@ -99,8 +115,13 @@ def roi_align(b, op):
     corner = b.rng.uniform(0, 3, [rois, 2])
     boxes = np.concatenate([corner, corner + b.rng.uniform(0.3, 4, [rois, 2])], axis=1).astype(x.dtype)
     batch = b.rng.integers(0, x.shape[0], [rois]).astype(np.int64)
-    a = {"mode": b.pick([None, "avg", "max"]), "output_height": b.pick([None, 1, 2, 3]), "output_width": b.pick([None, 1, 2]),
-         "sampling_ratio": b.pick([None, 0, 1, 2]), "spatial_scale": b.pick([None, 1.0, 0.5])}
+    a = {
+        "mode": b.pick([None, "avg", "max"]),
+        "output_height": b.pick([None, 1, 2, 3]),
+        "output_width": b.pick([None, 1, 2]),
+        "sampling_ratio": b.pick([None, 0, 1, 2]),
+        "spatial_scale": b.pick([None, 1.0, 0.5]),
+    }
     if b.opset >= 16:
         a["coordinate_transformation_mode"] = b.pick([None, "half_pixel", "output_half_pixel"])
     b.add(op, [x, b.fresh(None, None, array=boxes), b.fresh(None, None, array=batch)], **a)

@@ -1,4 +1,5 @@
 """Fourier transforms and windows."""
+
 import numpy as np
 
 from .. import dtypes as d
@@ -42,5 +43,11 @@ def window(b, op):
 @operator("MelWeightMatrix")
 def mel_weight_matrix(b, op):
     low = b.uniform(0, 100)
-    inputs = [np.int64(b.integer(1, 6)), np.int64(b.pick([16, 32, 64])), np.int64(8192), np.float32(low), np.float32(low + 2000)]
+    inputs = [
+        np.int64(b.integer(1, 6)),
+        np.int64(b.pick([16, 32, 64])),
+        np.int64(8192),
+        np.float32(low),
+        np.float32(low + 2000),
+    ]
     b.add(op, [b.constant(np.array(i)) for i in inputs])

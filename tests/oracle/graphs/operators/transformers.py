@@ -1,4 +1,5 @@
 """Attention and what belongs to it."""
+
 import numpy as np
 
 from .. import dtypes as d
@@ -58,8 +59,16 @@ def col2im(b, op):
     strides = [b.integer(1, 2), b.integer(1, 2)]
     pads = [b.integer(0, 1) for _ in range(4)] if b.chance(0.4) else [0] * 4
     dilations = [1, 1]
-    count = int(np.prod([(image[k] + pads[k] + pads[2 + k] - dilations[k] * (block[k] - 1) - 1) // strides[k] + 1 for k in range(2)]))
+    count = int(
+        np.prod(
+            [(image[k] + pads[k] + pads[2 + k] - dilations[k] * (block[k] - 1) - 1) // strides[k] + 1 for k in range(2)]
+        )
+    )
     channels = b.integer(1, 3)
     x = b.value(b.allowed(op, "T"), shape=[b.integer(1, 2), channels * block[0] * block[1], count])
-    b.add(op, [x, b.constant(np.array(image, dtype=np.int64)), b.constant(np.array(block, dtype=np.int64))],
-          strides=strides if strides != [1, 1] or b.chance(0.3) else None, pads=pads if any(pads) else None)
+    b.add(
+        op,
+        [x, b.constant(np.array(image, dtype=np.int64)), b.constant(np.array(block, dtype=np.int64))],
+        strides=strides if strides != [1, 1] or b.chance(0.3) else None,
+        pads=pads if any(pads) else None,
+    )

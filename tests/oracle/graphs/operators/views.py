@@ -1,4 +1,5 @@
 """The same elements under other shapes."""
+
 import numpy as np
 
 from ..builder import Skip

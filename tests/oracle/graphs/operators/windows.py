@@ -1,4 +1,5 @@
 """Convolutions and pools."""
+
 import numpy as np
 
 from .. import dtypes as d
@@ -7,9 +8,17 @@ from .registry import operator
 
 
 def data(b, op, parameter, spatial, kernel=None):
-    shape = [b.integer(1, 2), b.pick([1, 2, 3, 4, 6, 8, 16])] + [b.integer(1, 12 if spatial < 3 else 6) for _ in range(spatial)]
-    return b.value(b.allowed(op, parameter), rank=spatial + 2, shape=shape if b.chance(0.5) else None,
-                   least_extent=1, most=4000, fits=lambda v: v.shape[0] <= 4)
+    shape = [b.integer(1, 2), b.pick([1, 2, 3, 4, 6, 8, 16])] + [
+        b.integer(1, 12 if spatial < 3 else 6) for _ in range(spatial)
+    ]
+    return b.value(
+        b.allowed(op, parameter),
+        rank=spatial + 2,
+        shape=shape if b.chance(0.5) else None,
+        least_extent=1,
+        most=4000,
+        fits=lambda v: v.shape[0] <= 4,
+    )
 
 
 def spatial_rank(b):
@@ -57,8 +66,13 @@ def conv(b, op):
     a = window(b, x, kernel)
     w = b.fresh(x.dtype, [filters, channels // groups] + kernel, where=None if b.chance(0.3) else "initializer")
     bias = b.fresh(x.dtype, [filters]) if b.chance(0.5) else None
-    b.add(op, [x, w, bias], group=None if groups == 1 and b.chance(0.5) else groups,
-          kernel_shape=kernel if b.chance(0.5) else None, **a)
+    b.add(
+        op,
+        [x, w, bias],
+        group=None if groups == 1 and b.chance(0.5) else groups,
+        kernel_shape=kernel if b.chance(0.5) else None,
+        **a,
+    )
 
 
 @operator("ConvTranspose", weight=2)
@@ -87,8 +101,13 @@ def conv_transpose(b, op):
         a["output_padding"] = [b.integer(0, max(s, t) - 1) for s, t in zip(strides, dilations)]
     w = b.fresh(x.dtype, [channels, b.pick([1, 2, 3, 4])] + kernel)
     bias = b.fresh(x.dtype, [w.shape[1] * groups]) if b.chance(0.5) else None
-    b.add(op, [x, w, bias], group=None if groups == 1 and b.chance(0.5) else groups,
-          kernel_shape=kernel if b.chance(0.5) else None, **a)
+    b.add(
+        op,
+        [x, w, bias],
+        group=None if groups == 1 and b.chance(0.5) else groups,
+        kernel_shape=kernel if b.chance(0.5) else None,
+        **a,
+    )
 
 
 @operator("MaxPool", "AveragePool", "LpPool", weight=2)
@@ -120,6 +139,8 @@ def max_unpool(b, op):
     x = b.value([dtype], shape=shape)
     # In the own channel, as those of MaxPool are.
     area, count = big[2] * big[3], shape[2] * shape[3]
-    where = np.stack([c * area + b.rng.permutation(area)[:count] for c in range(shape[1])]).reshape(shape).astype(np.int64)
+    where = (
+        np.stack([c * area + b.rng.permutation(area)[:count] for c in range(shape[1])]).reshape(shape).astype(np.int64)
+    )
     inputs = [x, b.fresh(d.I64, None, array=where)]
     b.add(op, inputs, kernel_shape=[2, 2], strides=[2, 2])
