@@ -165,11 +165,11 @@ class NodeTruth:
     def _take(self, reference, rounded, runtime, own):
         if self.source == "reference":
             self.outputs, self.exact, self.evaluate = rounded, reference, self.reference
+            if self.reference.native:
+                self.evaluate = lambda inputs: self.reference(self._native(inputs))
         elif self.source == "onnxruntime":
             self.outputs, self.exact = runtime, runtime
-            self.evaluate = lambda inputs: self.runtime(
-                [x if x is None else d.narrow(x, y.dtype) for x, y in zip(inputs, self.inputs)]
-            )
+            self.evaluate = lambda inputs: self.runtime(self._native(inputs))
         else:
             self.outputs, self.exact = own, own
             self.evaluate = lambda inputs: RULES[self.node.op_type](self.node, self.opset, inputs)
@@ -177,6 +177,9 @@ class NodeTruth:
         if self.source == "rule":
             dtype = self.inputs[2 if self.node.op_type == "OneHot" else 0].dtype
             self.outputs = [r if r is None or r.dtype in (d.I64, dtype) else d.narrow(r, dtype) for r in own]
+
+    def _native(self, inputs):
+        return [x if x is None else d.narrow(x, y.dtype) for x, y in zip(inputs, self.inputs)]
 
     @property
     def amplitudes(self):
