@@ -128,7 +128,8 @@ int64_t OpContext::int_attr(std::string_view name, int64_t otherwise) {
 
 double OpContext::float_attr(std::string_view name, double otherwise) {
   const auto* value = find_attr<double>(name, "a float");
-  return value != nullptr ? *value : otherwise;
+  // Attributes are floats, defaults too: f64 data sees the difference.
+  return value != nullptr ? *value : static_cast<double>(static_cast<float>(otherwise));
 }
 
 std::string OpContext::string_attr(std::string_view name, std::string otherwise) {

@@ -52,7 +52,7 @@ std::optional<ChannelAffine> of_batch_norm(const Graph& graph, const Node& node,
     p[i] = numbers(*tensor);
     if (p[i].size() != channels) return std::nullopt;
   }
-  const double epsilon = float_attribute(node, "epsilon", 1e-5);
+  const double epsilon = float_attribute(node, "epsilon", double{1e-5F});
   ChannelAffine affine;
   affine.x = node.inputs[0];
   for (size_t c = 0; c < channels; ++c) {
