@@ -40,7 +40,7 @@ namespace {
 struct ReduceSpec {
   std::vector<size_t> dims;
   bool keep_dims = true;
-  bool identity = false;  // no axes and noop_with_empty_axes
+  bool identity = false;  // no axes and noop_with_empty_axes: each element by itself
 };
 
 // Axes are an attribute in older opsets and an input in newer ones.
@@ -55,6 +55,7 @@ Result<ReduceSpec> read_reduce(OpContext& ctx) {
   }
   if (axes.empty()) {
     spec.identity = ctx.int_attr("noop_with_empty_axes", 0) != 0;
+    if (spec.identity) return spec;
     spec.dims.resize(ctx.rank(0));
     std::iota(spec.dims.begin(), spec.dims.end(), size_t{0});
     return spec;
@@ -103,13 +104,11 @@ Result<Buffers> emit_mean(OpContext& ctx) {
 
 Result<Buffers> emit_l1(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
-  if (spec.identity) return Buffers{ctx.in(0)};
   return Buffers{simple(ctx, "reduce_l1", spec, Combiner::kSum, absolute)};
 }
 
 Result<Buffers> emit_l2(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
-  if (spec.identity) return Buffers{ctx.in(0)};
   const ir::Buffer sum = simple(ctx, "reduce_sum_square", spec, Combiner::kSum, square);
   return Buffers{
       map_elements(ctx, "sqrt", sum, [](const Expr& x) { return via_float(Intrinsic::kSqrt, x); })};
@@ -117,13 +116,11 @@ Result<Buffers> emit_l2(OpContext& ctx) {
 
 Result<Buffers> emit_sum_square(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
-  if (spec.identity) return Buffers{ctx.in(0)};
   return Buffers{simple(ctx, "reduce_sum_square", spec, Combiner::kSum, square)};
 }
 
 Result<Buffers> emit_log_sum(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
-  if (spec.identity) return Buffers{ctx.in(0)};
   const ir::Buffer sum = simple(ctx, "reduce_sum", spec, Combiner::kSum);
   return Buffers{map_elements(ctx, "log", sum, [](const Expr& x) { return via_float(Intrinsic::kLog, x); })};
 }
