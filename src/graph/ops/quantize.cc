@@ -75,7 +75,11 @@ Result<Buffers> emit_dequantize_linear(OpContext& ctx) {
     TS_ASSIGN_OR_RETURN(const Expr zero_point, parameter(ctx, 2, position, extent));
     centered = centered - ir::cast(DType::kI32, zero_point);
   }
-  return Buffers{ctx.compute("dequantize", std::move(axes), ir::cast(scale.dtype(), centered) * scale)};
+  // Short floats hold no large integers.
+  const bool is_f64 = scale.dtype() == DType::kF64;
+  const Expr wide = is_f64 ? scale : ir::cast(DType::kF32, scale);
+  return Buffers{ctx.compute("dequantize", std::move(axes),
+                             ir::cast(scale.dtype(), ir::cast(wide.dtype(), centered) * wide))};
 }
 
 // y, scale and zero point from the range of x, which is made to include 0.
