@@ -22,7 +22,8 @@ Result<Buffers> emit_batch_norm(OpContext& ctx) {
   if (ctx.rank(0) < 2) return ctx.invalid("data must have rank 2 or more");
   const int64_t channels = ctx.shape(0)[1];
   for (size_t i = 1; i < 5; ++i) {
-    if (ctx.shape(i) != Shape{channels} || ctx.dtype(i) != ctx.dtype(1)) {
+    // Scale and bias share a type, mean and variance another.
+    if (ctx.shape(i) != Shape{channels} || ctx.dtype(i) != ctx.dtype(i < 3 ? 1 : 3)) {
       return ctx.invalid("input " + std::to_string(i) + " is " + describe(ctx.dtype(i), ctx.shape(i)) +
                          " instead of a vector of " + std::to_string(channels) + " channels");
     }
@@ -31,7 +32,10 @@ Result<Buffers> emit_batch_norm(OpContext& ctx) {
   const ir::DType dtype = ctx.dtype(0);
   std::vector<ir::Axis> channel = axes_for({channels}, "c");
   const Exprs c = vars_of(channel);
-  Expr factor = ir::load(ctx.in(1), c) / root(ir::load(ctx.in(4), c) + ir::make_const(ctx.dtype(4), epsilon));
+  const bool is_f64 = ctx.dtype(1) == ir::DType::kF64 || ctx.dtype(4) == ir::DType::kF64;
+  const ir::DType wide = is_f64 ? ir::DType::kF64 : ir::DType::kF32;
+  const auto parameter = [&](size_t i) { return ir::cast(wide, ir::load(ctx.in(i), c)); };
+  Expr factor = parameter(1) / root(parameter(4) + ir::make_const(wide, epsilon));
   const ir::Buffer scale = ctx.compute("norm_scale", std::move(channel), std::move(factor));
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
