@@ -79,6 +79,8 @@ void TiledPlan::collect_operands() {
     }
     for (size_t p = 0; p < pads_.size(); ++p)
       if (pads_[p] == read.producer) operand.pad = static_cast<int>(p);
+    // A layout has no dimension of nothing.
+    for (const int64_t e : producer.extents) whole_axes = whole_axes && e > 0;
     operand.packable = whole_axes && producer.constant && read.indices.size() > 1;
     operand.copyable = whole_axes && producer.placeholder && !producer.constant && read.indices.size() > 1;
     read.affine = read.affine || tile_within_blocks(read);
