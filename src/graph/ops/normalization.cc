@@ -96,7 +96,7 @@ Result<Buffers> emit_instance_norm(OpContext& ctx) {
   return Buffers{ctx.compute("instance_norm", std::move(axes), std::move(body))};
 }
 
-// Outputs: normalized, mean, 1 / standard deviation.
+// Outputs: normalized, mean, 1 / standard deviation; the statistics are f32 whatever the data (stash_type 1).
 Result<Buffers> emit_layer_norm(OpContext& ctx) {
   const size_t rank = ctx.rank(0);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", -1), rank));
@@ -118,13 +118,13 @@ Result<Buffers> emit_layer_norm(OpContext& ctx) {
   Buffers out = {ctx.compute("layer_norm", std::move(axes), std::move(body))};
   if (ctx.wants_output(1) || ctx.wants_output(2)) {
     std::vector<ir::Axis> kept = axes_for(m.sum->shape);
-    Expr mean = m.mean(vars_of(kept));
+    Expr mean = ir::cast(ir::DType::kF32, m.mean(vars_of(kept)));
     out.push_back(ctx.compute("mean", std::move(kept), std::move(mean)));
   }
   if (ctx.wants_output(2)) {
     std::vector<ir::Axis> kept = axes_for(m.sum->shape);
     Expr inverse = ir::make_const(ctx.dtype(0), 1) / root(m.variance(vars_of(kept)) + eps);
-    out.push_back(ctx.compute("inv_std_dev", std::move(kept), std::move(inverse)));
+    out.push_back(ctx.compute("inv_std_dev", std::move(kept), ir::cast(ir::DType::kF32, std::move(inverse))));
   }
   return out;
 }
