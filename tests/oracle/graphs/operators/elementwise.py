@@ -147,7 +147,7 @@ def binary(b, op):
     y = b.broadcastable(x)
     if op == "Div" and b.chance(0.4):
         if b.chance(0.5):
-            y = b.constant(np.array(b.pick([3, 7, 10, 41, 255, 2, 5]), dtype=x.dtype))
+            y = b.constant(np.array(b.pick([3, 7, 10, 41, 100, 2, 5]), dtype=x.dtype))
         x = x if b.chance(0.5) or not d.is_float(x.dtype) else b.fresh(x.dtype, x.shape, "integers")
     order = [x, y] if b.chance(0.6) else [y, x]
     b.add(op, order)
