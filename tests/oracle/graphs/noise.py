@@ -204,7 +204,7 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
         if op in ELEMENTWISE:
             return [_function(op, inputs, e, o) if f else None for e, o, f in zip(exact, outputs, floats)]
         if op in SUMS:
-            found = _sum(op, inputs, exact, outputs, evaluate)
+            found = _sum(node, inputs, exact, outputs, evaluate)
             if found is not None:
                 return found
         found = _backward(inputs, exact, outputs, evaluate, rng)
@@ -238,7 +238,9 @@ def _function(op, inputs, exact, output):
     return ULPS * eps * scale + _rounding(exact, output) + 256 * d.SUBNORMAL[output.dtype]
 
 
-def _sum(op, inputs, exact, outputs, evaluate):
+def _sum(node, inputs, exact, outputs, evaluate):
+    op = node.op_type
+    kernel = max([int(np.prod(a.ints)) for a in node.attribute if a.name == "kernel_shape"], default=1)
     magnitudes = [_finite(np.abs(d.wide(x))) if x is not None and d.is_float(x.dtype) else x for x in inputs]
     try:
         sums = evaluate(magnitudes)
@@ -263,7 +265,11 @@ def _sum(op, inputs, exact, outputs, evaluate):
             error = np.where(d.wide(e) == d.wide(o), 0.0, error)
         # Partial sums may overflow: infinite or NaN as well.
         top = d.LARGEST[d.F32] if o.dtype in (d.F16, d.BF16) else d.LARGEST[o.dtype]
-        terms = max(len(inputs), max(x.size for x in inputs if x is not None) // max(m.size, 1)) if op in MEANS else 1
+        terms = (
+            max(len(inputs), kernel, max(x.size for x in inputs if x is not None) // max(m.size, 1))
+            if op in MEANS
+            else 1
+        )
         result.append(np.where(m * terms >= top / 4, np.inf, error))
     return result
 

@@ -1,6 +1,5 @@
 """Normalizations."""
 
-
 from .. import dtypes as d
 from .registry import operator
 from .views import signed
