@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/hash.h"
+#include "base/input_file.h"
 #include "runtime/file_io.h"
 
 namespace tensorsmith::runtime {
@@ -144,7 +145,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
 
 Status write_model(const std::string& directory, ModelDescription description,
                    const std::string& kernels_path, const std::vector<WeightData>& weights) {
-  TS_ASSIGN_OR_RETURN(const std::vector<char> kernels, read_file(kernels_path, int64_t{1} << 32));
+  TS_ASSIGN_OR_RETURN(const std::string kernels, read_input(kernels_path, kMaxKernelBytes));
   return write_model(directory, std::move(description), std::span<const char>(kernels), weights);
 }
 
