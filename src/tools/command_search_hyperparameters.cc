@@ -5,9 +5,12 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/tpe.h"
 #include "record/jsonl.h"
@@ -21,6 +24,9 @@ namespace tensorsmith::tools {
 namespace {
 
 using Json = nlohmann::json;
+
+// 100,000 trials of a kilobyte.
+constexpr int64_t kMaxLogBytes = int64_t{128} << 20;
 
 struct SearchCommand {
   std::string kind, store, split, log, method = "tpe", metric = "mape_median";
@@ -44,10 +50,12 @@ class TrialLog {
     TrialLog log;
     log.path_ = path;
     std::string kept;
-    std::ifstream in(path, std::ios::binary);
+    auto text = read_input(path, kMaxLogBytes);
+    if (!text.ok() && text.error().code != ErrorCode::kNotFound) return std::move(text).error();
+    std::istringstream in(text.ok() ? std::move(text).value() : std::string());
     for (std::string line; in && std::getline(in, line);) {
       if (in.eof()) break;  // without its newline
-      const Json json = Json::parse(line, nullptr, false);
+      const Json json = parse_json<Json>(line);
       if (kept.empty() && json != header)
         return Error{ErrorCode::kMismatch, path,
                      "is the log of another search (model, data, space or seed); name another file"};
