@@ -7,6 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const fuzz::MemoryFile file(data, size);
   const auto tensor = graph::read_tensor_proto(file.path());
   if (!tensor.ok()) return 0;
-  if (static_cast<int64_t>(tensor->data.size()) != tensor->num_elements() * ir::bytes_of(tensor->dtype)) std::abort();
+  if (static_cast<int64_t>(tensor->data.size()) != tensor->num_elements() * ir::bytes_of(tensor->dtype))
+    std::abort();
   return 0;
 }

@@ -82,9 +82,9 @@ Result<FileDescriptor> open_input(const std::string& path) {
 Result<FileDescriptor> open_input_below(const std::string& folder, const std::string& path,
                                         const std::string& also) {
   const std::string full = (fs::path(folder) / path).string();
-  const Error outside{ErrorCode::kInvalidArgument, full,
-                      "is or leads to a file outside of the folder " + folder +
-                          "; put the file itself there"};
+  const Error outside{
+      ErrorCode::kInvalidArgument, full,
+      "is or leads to a file outside of the folder " + folder + "; put the file itself there"};
   if (fs::path(path).is_absolute()) return outside;
   struct stat info = {};
   if (::stat(full.c_str(), &info) != 0) return cannot_open(full, errno);
@@ -118,8 +118,7 @@ Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t
     const ssize_t got = ::pread(file.get(), to, static_cast<size_t>(std::min(bytes, int64_t{1} << 30)),
                                 static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
+    if (got < 0) return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
     if (got == 0) return Error{ErrorCode::kCorrupt, path, "is shorter than it should be"};
     to += got;
     offset += got;
@@ -134,8 +133,9 @@ Result<std::string> read_input(const std::string& path, int64_t max_bytes) {
 }
 
 Result<std::string> read_input(const FileDescriptor& file, const std::string& path, int64_t max_bytes) {
-  const Error too_long{ErrorCode::kResourceExhausted, path,
-                       "is longer than " + describe_bytes(max_bytes) + ", the most that is read of such a file"};
+  const Error too_long{
+      ErrorCode::kResourceExhausted, path,
+      "is longer than " + describe_bytes(max_bytes) + ", the most that is read of such a file"};
   TS_ASSIGN_OR_RETURN(const int64_t expected, input_bytes(file, path));
   if (expected > max_bytes) return too_long;
   // The size is a hint: a file that grows is read to its end, within the limit.
@@ -149,11 +149,10 @@ Result<std::string> read_input(const FileDescriptor& file, const std::string& pa
       bytes.resize(static_cast<size_t>(done + std::min(room, max_bytes + 1 - done)));
     }
     const size_t free = bytes.size() - static_cast<size_t>(done);
-    const ssize_t got = ::pread(file.get(), bytes.data() + done, std::min(free, size_t{1} << 30),
-                                static_cast<off_t>(done));
+    const ssize_t got =
+        ::pread(file.get(), bytes.data() + done, std::min(free, size_t{1} << 30), static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
+    if (got < 0) return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
     if (got == 0) break;
     done += got;
   }

@@ -1,5 +1,5 @@
-// JSON from outside: nesting is bounded before the text is parsed. The parser keeps its own stack, but what is
-// done with the values later (printing, comparing) recurses.
+// JSON from outside: nesting is bounded before the text is parsed. The parser keeps its own stack, but what
+// is done with the values later (printing, comparing) recurses.
 #pragma once
 
 #include <string_view>

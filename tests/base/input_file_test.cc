@@ -76,9 +76,10 @@ TEST_F(InputFile, WhatIsNoFile) {
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, at("socket").c_str(), sizeof(address.sun_path) - 1);
   ASSERT_EQ(bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  for (const auto& [path, message] :
-       {std::pair(at("fifo"), "is a FIFO or pipe, not a file"), {at("socket"), "is a socket, not a file"},
-        {"/dev/zero", "is a device, not a file"}, {at("model"), "is a folder, not a file"}}) {
+  for (const auto& [path, message] : {std::pair(at("fifo"), "is a FIFO or pipe, not a file"),
+                                      {at("socket"), "is a socket, not a file"},
+                                      {"/dev/zero", "is a device, not a file"},
+                                      {at("model"), "is a folder, not a file"}}) {
     const auto file = read_input(path, 1 << 20);
     ASSERT_FALSE(file.ok()) << path;
     EXPECT_EQ(file.error().code, ErrorCode::kInvalidArgument);

@@ -73,8 +73,9 @@ std::optional<target::Device> local_device_with(const std::string& name) {
   const Result<target::Device> local = target::probe_local();
   if (!local.ok() || local->arch != "x86-64") return std::nullopt;
   target::Device device = device_with(name);
-  const bool runs = std::all_of(device.features.begin(), device.features.end(),
-                                [&](const std::string& feature) { return local->has_feature(feature.substr(1)); });
+  const bool runs =
+      std::all_of(device.features.begin(), device.features.end(),
+                  [&](const std::string& feature) { return local->has_feature(feature.substr(1)); });
   if (!runs) return std::nullopt;
   device.l1_bytes = local->l1_bytes;
   device.l2_bytes = local->l2_bytes;

@@ -1,4 +1,5 @@
-// What an ONNX file may ask for: limits on size, depth and time, each with a file that would break without it.
+// What an ONNX file may ask for: limits on size, depth and time, each with a file that would break without
+// it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -27,8 +28,8 @@ std::string error_of(const std::string& bytes) {
 }
 std::string error_of(const ModelBuilder& model) { return error_of(model.bytes()); }
 
-// Import, passes, partition and memory plan of 30,000 nodes: each quadratic step would take minutes. The limit is
-// ten times what it takes with assertions on.
+// Import, passes, partition and memory plan of 30,000 nodes: each quadratic step would take minutes. The
+// limit is ten times what it takes with assertions on.
 void expect_quick(const ModelBuilder& model) {
   const auto start = std::chrono::steady_clock::now();
   auto graph = model.import();
@@ -43,18 +44,21 @@ void expect_quick(const ModelBuilder& model) {
 constexpr int kLong = 30000;
 
 // Each node reads the one before it.
-ModelBuilder chain(const std::function<void(ModelBuilder&, const std::string&, const std::string&, int)>& node,
-                   const std::vector<int64_t>& shape) {
+ModelBuilder chain(
+    const std::function<void(ModelBuilder&, const std::string&, const std::string&, int)>& node,
+    const std::vector<int64_t>& shape) {
   ModelBuilder model;
   model.input("x", shape).output("y");
   for (int i = 0; i < kLong; ++i) {
-    node(model, i == 0 ? "x" : "t" + std::to_string(i - 1), i == kLong - 1 ? "y" : "t" + std::to_string(i), i);
+    node(model, i == 0 ? "x" : "t" + std::to_string(i - 1), i == kLong - 1 ? "y" : "t" + std::to_string(i),
+         i);
   }
   return model;
 }
 
 TEST(ImportTime, ChainOfProducts) {
-  expect_quick(chain([](auto& model, const auto& from, const auto& to, int) { model.node("MatMul", {from, "w"}, {to}); },
+  expect_quick(chain([](auto& model, const auto& from, const auto& to,
+                        int) { model.node("MatMul", {from, "w"}, {to}); },
                      {2, 2})
                    .initializer("w", {2, 2}, {1, 0, 0, 1}));
 }
@@ -74,7 +78,8 @@ TEST(ImportTime, ChainOfReshapes) {
 }
 
 TEST(ImportTime, ChainOfIdentities) {
-  expect_quick(chain([](auto& model, const auto& from, const auto& to, int) { model.node("Identity", {from}, {to}); }, {4}));
+  expect_quick(chain(
+      [](auto& model, const auto& from, const auto& to, int) { model.node("Identity", {from}, {to}); }, {4}));
 }
 
 // Every node of a chain is read again by a second chain: the first node that all paths pass is far away.
@@ -84,7 +89,8 @@ TEST(ImportTime, LongSkipConnections) {
   for (int i = 0; i < kLong / 2; ++i)
     model.node("Relu", {i == 0 ? "x" : "t" + std::to_string(i - 1)}, {"t" + std::to_string(i)});
   for (int i = 0; i < kLong / 2; ++i)
-    model.node("Add", {i == 0 ? "t0" : "u" + std::to_string(i - 1), "t" + std::to_string(i)}, {"u" + std::to_string(i)});
+    model.node("Add", {i == 0 ? "t0" : "u" + std::to_string(i - 1), "t" + std::to_string(i)},
+               {"u" + std::to_string(i)});
   expect_quick(model);
 }
 
@@ -107,7 +113,8 @@ onnx::FunctionProto& add_function(ModelBuilder& model, const std::string& name, 
   opset->set_version(17);
   return function;
 }
-void add_call(onnx::FunctionProto& function, const std::string& op, const std::string& from, const std::string& to) {
+void add_call(onnx::FunctionProto& function, const std::string& op, const std::string& from,
+              const std::string& to) {
   onnx::NodeProto& node = *function.add_node();
   node.set_domain("f");
   node.set_op_type(op);
@@ -130,7 +137,8 @@ TEST(ImportTime, FunctionsThatGrow) {
                "t" + std::to_string(i));
   }
   add_function(model, "f12", "a");
-  EXPECT_THAT(error_of(call(model, "f0")), HasSubstr("the model has too many nodes, with those of its functions"));
+  EXPECT_THAT(error_of(call(model, "f0")),
+              HasSubstr("the model has too many nodes, with those of its functions"));
 }
 
 TEST(ImportTime, ManyFunctions) {
@@ -205,9 +213,12 @@ TEST(ImportLimits, NestedMessages) {
 }
 
 TEST(ImportLimits, TensorsThatAreNotThere) {
-  for (const std::vector<int64_t>& shape :
-       {std::vector<int64_t>{int64_t{1} << 32}, {int64_t{1} << 62, int64_t{1} << 62}, {-1}, {0, INT64_MAX, 3},
-        std::vector<int64_t>(100, 1), std::vector<int64_t>(1 << 20, 1)}) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{int64_t{1} << 32},
+                                            {int64_t{1} << 62, int64_t{1} << 62},
+                                            {-1},
+                                            {0, INT64_MAX, 3},
+                                            std::vector<int64_t>(100, 1),
+                                            std::vector<int64_t>(1 << 20, 1)}) {
     ModelBuilder model;
     model.input("x", {4}).output("y").node("Add", {"x", "w"}, {"y"}).initializer("w", shape, {});
     EXPECT_THAT(error_of(model), HasSubstr("tensor 'w': ")) << shape.size();
@@ -254,7 +265,8 @@ TEST(ImportLimits, VersionsThatAreNotKnown) {
   EXPECT_THAT(error_of(model), HasSubstr("names two versions of the ONNX opset"));
 }
 
-// Attributes of functions have defaults since version 9 of the format: to leave them out is to compute something else.
+// Attributes of functions have defaults since version 9 of the format: to leave them out is to compute
+// something else.
 TEST(ImportLimits, DefaultAttributesOfFunctions) {
   ModelBuilder model;
   onnx::FunctionProto& function = add_function(model, "f", "b");
@@ -350,7 +362,8 @@ TEST_F(ExternalData, WhatIsNoFile) {
   EXPECT_THAT(load("models/m.onnx"), HasSubstr("is a FIFO or pipe"));
   ASSERT_EQ(mkfifo((root_ / "models/fifo.onnx").c_str(), 0600), 0);
   EXPECT_THAT(load("models/fifo.onnx"), HasSubstr("is a FIFO or pipe"));
-  EXPECT_THAT(read_tensor_proto((root_ / "models/fifo.onnx").string()).error().message(), HasSubstr("is a FIFO"));
+  EXPECT_THAT(read_tensor_proto((root_ / "models/fifo.onnx").string()).error().message(),
+              HasSubstr("is a FIFO"));
   EXPECT_THAT(read_tensor_proto("/dev/zero").error().message(), HasSubstr("is a device"));
   fs::remove(root_ / "models/data");
   fs::create_symlink("/dev/zero", root_ / "models/data");

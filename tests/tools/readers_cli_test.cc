@@ -1,5 +1,5 @@
-// Every argument that names a file to read, given what is no file: one line of error at once, no waiting for a FIFO's
-// writer, no reading of a device without end.
+// Every argument that names a file to read, given what is no file: one line of error at once, no waiting for
+// a FIFO's writer, no reading of a device without end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,10 +12,10 @@
 namespace tensorsmith {
 namespace {
 
-using testing::run_cli;
-using testing::TemporaryDirectory;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using testing::run_cli;
+using testing::TemporaryDirectory;
 
 class Readers : public ::testing::Test {
  protected:
@@ -28,7 +28,8 @@ class Readers : public ::testing::Test {
     std::filesystem::create_directories(folder_.file("data/test_data_set_0"));
     EXPECT_EQ(mkfifo(folder_.file("data/test_data_set_0/input_0.pb").c_str(), 0600), 0);
     EXPECT_EQ(mkfifo(folder_.file("data/test_data_set_0/output_0.pb").c_str(), 0600), 0);
-    const auto compiled = run_cli({"compile", "zoo:squeezenet1_1:size=32", "--untuned", "-o", folder_.file("compiled")});
+    const auto compiled =
+        run_cli({"compile", "zoo:squeezenet1_1:size=32", "--untuned", "-o", folder_.file("compiled")});
     compiled_ = compiled.exit_code == 0;
     std::ofstream(folder_.file("workloads.json")) << "{}";
   }

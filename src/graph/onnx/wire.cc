@@ -34,12 +34,9 @@ struct Child {
 
 std::initializer_list<Child> children(Kind kind) {
   static constexpr std::initializer_list<Child> kNone = {};
-  static constexpr std::initializer_list<Child> kOfModel = {{7, Kind::kGraph},
-                                                            {8, Kind::kEntries},
-                                                            {14, Kind::kEntries},
-                                                            {20, Kind::kTraining},
-                                                            {25, Kind::kFunction},
-                                                            {26, Kind::kEntries}};
+  static constexpr std::initializer_list<Child> kOfModel = {{7, Kind::kGraph},     {8, Kind::kEntries},
+                                                            {14, Kind::kEntries},  {20, Kind::kTraining},
+                                                            {25, Kind::kFunction}, {26, Kind::kEntries}};
   static constexpr std::initializer_list<Child> kOfTraining = {
       {1, Kind::kGraph}, {2, Kind::kGraph}, {3, Kind::kEntries}, {4, Kind::kEntries}};
   static constexpr std::initializer_list<Child> kOfFunction = {{7, Kind::kNode},
@@ -48,20 +45,22 @@ std::initializer_list<Child> children(Kind kind) {
                                                                {12, Kind::kValueInfo},
                                                                {14, Kind::kEntries}};
   static constexpr std::initializer_list<Child> kOfGraph = {
-      {1, Kind::kNode},       {5, Kind::kTensor},     {11, Kind::kValueInfo}, {12, Kind::kValueInfo},
-      {13, Kind::kValueInfo}, {14, Kind::kEntries},   {15, Kind::kSparse},    {16, Kind::kEntries}};
+      {1, Kind::kNode},       {5, Kind::kTensor},   {11, Kind::kValueInfo}, {12, Kind::kValueInfo},
+      {13, Kind::kValueInfo}, {14, Kind::kEntries}, {15, Kind::kSparse},    {16, Kind::kEntries}};
   static constexpr std::initializer_list<Child> kOfNode = {
       {5, Kind::kAttribute}, {9, Kind::kEntries}, {10, Kind::kEntries}};
   static constexpr std::initializer_list<Child> kOfAttribute = {
-      {5, Kind::kTensor}, {6, Kind::kGraph}, {10, Kind::kTensor},  {11, Kind::kGraph},
+      {5, Kind::kTensor}, {6, Kind::kGraph}, {10, Kind::kTensor}, {11, Kind::kGraph},
       {14, Kind::kType},  {15, Kind::kType}, {22, Kind::kSparse}, {23, Kind::kSparse}};
   static constexpr std::initializer_list<Child> kOfTensor = {
       {3, Kind::kEntries}, {13, Kind::kEntries}, {16, Kind::kEntries}};
   static constexpr std::initializer_list<Child> kOfSparse = {{1, Kind::kTensor}, {2, Kind::kTensor}};
   static constexpr std::initializer_list<Child> kOfValueInfo = {{2, Kind::kType}, {4, Kind::kEntries}};
-  static constexpr std::initializer_list<Child> kOfType = {
-      {1, Kind::kShapedType},  {4, Kind::kElementType}, {5, Kind::kElementType},
-      {8, Kind::kShapedType}, {9, Kind::kElementType}};
+  static constexpr std::initializer_list<Child> kOfType = {{1, Kind::kShapedType},
+                                                           {4, Kind::kElementType},
+                                                           {5, Kind::kElementType},
+                                                           {8, Kind::kShapedType},
+                                                           {9, Kind::kElementType}};
   static constexpr std::initializer_list<Child> kOfElementType = {{1, Kind::kType}, {2, Kind::kType}};
   static constexpr std::initializer_list<Child> kOfShapedType = {{2, Kind::kShape}};
   static constexpr std::initializer_list<Child> kOfShape = {{1, Kind::kEntries}};
@@ -99,8 +98,8 @@ std::initializer_list<Child> children(Kind kind) {
   return kNone;
 }
 
-// What a field costs besides its bytes: a message or a text with its place in a list, an element of a list of numbers
-// that are not packed.
+// What a field costs besides its bytes: a message or a text with its place in a list, an element of a list of
+// numbers that are not packed.
 constexpr int64_t kMessageBytes = 256;
 constexpr int64_t kNumberBytes = 16;
 
