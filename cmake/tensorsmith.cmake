@@ -62,9 +62,13 @@ function(tensorsmith_isa_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  set(seed 0)
   foreach(isa ${TENSORSMITH_TEST_ISAS})
     add_test(NAME ${name}.${isa} COMMAND ${name})
+    # Random cases: fewer, and others, on each.
     set_tests_properties(${name}.${isa} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "isa"
-      ENVIRONMENT "TENSORSMITH_TEST_ISA=${isa}" SKIP_REGULAR_EXPRESSION "this processor has no ${isa}")
+      SKIP_REGULAR_EXPRESSION "this processor has no ${isa}"
+      ENVIRONMENT "TENSORSMITH_TEST_ISA=${isa};TENSORSMITH_PROPERTY_SEED=${seed};TENSORSMITH_PROPERTY_COUNT=150")
+    math(EXPR seed "${seed} + 1000")
   endforeach()
 endfunction()
