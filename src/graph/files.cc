@@ -1,25 +1,46 @@
 #include "graph/files.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace tensorsmith::graph {
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) {
+  // A link keeps leading to the file. The new file takes no name that another one has.
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::canonical(path, error);
+  const std::string place = error ? path : target.string();
+  std::string temporary;
+  int descriptor = -1;
+  for (int attempt = 0; attempt < 100 && descriptor < 0; ++attempt) {
+    temporary = place + "." + std::to_string(::getpid()) + "." + std::to_string(attempt) + ".tmp";
+    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno != EEXIST) break;
+  }
+  if (descriptor < 0) {
     return Error{ErrorCode::kIo, path, std::string("cannot create: ") + std::strerror(errno)};
   }
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string reason = std::strerror(errno);
-    std::remove(temporary.c_str());
-    return Error{ErrorCode::kIo, path, "cannot write: " + reason};
+  std::FILE* file = ::fdopen(descriptor, "wb");
+  bool good = file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() &&
+              std::fflush(file) == 0 && ::fsync(descriptor) == 0;
+  int why = errno;
+  if (file != nullptr ? std::fclose(file) != 0 : ::close(descriptor) != 0) {
+    if (good) why = errno;
+    good = false;
   }
-  return {};
+  if (good && std::rename(temporary.c_str(), place.c_str()) != 0) {
+    why = errno;
+    good = false;
+  }
+  if (good) return {};
+  std::remove(temporary.c_str());
+  return Error{ErrorCode::kIo, path, std::string("cannot write: ") + std::strerror(why)};
 }
 
 }  // namespace tensorsmith::graph

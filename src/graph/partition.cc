@@ -257,15 +257,21 @@ class Partitioner {
     return {};
   }
 
-  // Each graph output is written by one kernel, straight into the user's buffer. One whose storage is an
-  // input, a constant or already another output gets a copy, made as soon as its source is there.
+  // Each graph output is written by one kernel, straight into the user's buffer. Of outputs that share a
+  // storage the storage's own value is that one, else the first. The others, and outputs whose storage is an
+  // input or a constant, get a copy, made as soon as its source is there.
   Status add_output_copies() {
-    std::unordered_set<ValueId> taken(graph_.inputs.begin(), graph_.inputs.end());
+    std::unordered_map<ValueId, ValueId> owner;  // by storage: the output whose memory it is
+    for (ValueId input : graph_.inputs) owner.emplace(partition_.storage_of[index(input)], input);
+    for (ValueId output : graph_.outputs) {
+      if (partition_.storage_of[index(output)] == output) owner.emplace(output, output);
+    }
+    for (ValueId output : graph_.outputs) owner.emplace(partition_.storage_of[index(output)], output);
     for (ValueId output : graph_.outputs) {
       const Value& value = graph_.values[index(output)];
       const ValueId storage = partition_.storage_of[index(output)];
       const bool constant = value.constant || graph_.values[index(storage)].constant;
-      if (!constant && taken.insert(storage).second) continue;
+      if (!constant && owner.at(storage) == output) continue;
       const ValueId source_value = value.constant ? output : storage;
       WorkloadBuilder builder;
       ir::Buffer source =

@@ -16,9 +16,11 @@ namespace {
 
 size_t index(ValueId id) { return static_cast<size_t>(id); }
 
-bool is_reshape(const std::string& op) {
-  return op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" || op == "Identity" ||
-         op == "Dropout";
+// A second output, Dropout's mask, has to be computed.
+bool is_reshape(const Node& node) {
+  const std::string& op = node.op;
+  return node.outputs.size() == 1 && (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" ||
+                                      op == "Flatten" || op == "Identity" || op == "Dropout");
 }
 
 class ViewFinder {
@@ -32,7 +34,7 @@ class ViewFinder {
   Views run() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (!is_reshape(node.op)) continue;
+      if (!is_reshape(node)) continue;
       views_.is_view[n] = true;
       views_.storage_of[index(node.outputs[0])] = views_.storage_of[index(node.inputs[0])];
     }

@@ -312,9 +312,14 @@ Expr select(Expr condition, Expr a, Expr b) {
   return make(dtype, Select{std::move(condition), std::move(a), std::move(b)});
 }
 
+bool is_float_product(const Expr& e) {
+  const Binary* product = as<Binary>(e);
+  return product != nullptr && product->op == BinaryOp::kMul && is_float(e.dtype());
+}
+
 Expr cast(DType dtype, Expr a) {
   TS_CHECK(a.defined(), "cast: undefined operand");
-  if (a.dtype() == dtype) return a;
+  if (a.dtype() == dtype && !is_float_product(a)) return a;
   if (const IntImm* imm = as<IntImm>(a); imm != nullptr && !is_float(dtype))
     return int_imm(dtype, eval_cast(dtype, {a.dtype(), imm->value, 0}).i);
   return make(dtype, Cast{std::move(a)});

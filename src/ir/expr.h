@@ -5,22 +5,28 @@
 //  - kDiv: floats IEEE; integers truncate towards zero. kFloorDiv / kFloorMod round towards minus infinity,
 //  the
 //    remainder has the divisor's sign. An integer division or remainder by zero gives 0; min / -1 wraps.
-//  - kMin(a, b) = a < b ? a : b and kMax(a, b) = a > b ? a : b: with a NaN operand the result is b (x86
-//  minps/maxps).
+//  - kMin and kMax are IEEE 754-2019's minimum and maximum: a NaN operand wins. Of zeros of different sign
+//    either may be the result. kArgMin and kArgMax of a reduction (ir/workload.h) choose the first NaN.
 //  - Comparisons give kBool; with NaN every comparison but kNe is false.
 //  - kNeg, + - * /, kMin and kMax take numbers; // % and bit operations integers; && || ! bool; comparisons
-//  anything.
+//    anything.
 //  - kShl / kShr with a count outside [0, bits) give 0; kShr of a signed value is arithmetic.
 //  - Select evaluates only the chosen side: a read out of range on the other side is not an error. A read out
-//  of range
-//    that is evaluated is a bug of the program (the interpreter reports it, the verifier tries to prove its
-//    absence).
+//  of
+//    range that is evaluated is a bug of the program (the interpreter reports it, the verifier tries to prove
+//    its absence).
+//  - A product that is added or subtracted within one expression may be computed with one rounding (fma). A
+//  cast
+//    of a float product to its own dtype forbids that: two operators that were inlined into one expression
+//    round as they do alone, so that x * y - x * y is 0.
 //  - Cast float -> int truncates towards zero, saturates at the target's range, NaN gives 0; int -> narrower
-//  int wraps;
-//    anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types: arithmetic on them
-//    is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may be rounded to a
-//    zero of bf16. Intrinsics round the real result to the dtype (f64: as good as libm); kAbs and kSign
-//    take integers too, kDot2 and kDot4 i32 only, kPair bf16 only, all others floats only.
+//  int
+//    wraps; anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types: arithmetic
+//    on them is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may be
+//    rounded to a zero of bf16. Intrinsics round the real result to the dtype (f64: as good as libm); kAbs,
+//    kSign and kPow take integers too, kDot2 and kDot4 i32 only, kPair bf16 only, all others floats only.
+//    kPow of integers is the exact power, wrapped; a negative exponent truncates it (0 to a negative power
+//    gives 0).
 #pragma once
 
 #include <cstdint>
@@ -234,6 +240,7 @@ Expr unary(UnaryOp op, Expr a);
 Expr binary(BinaryOp op, Expr a, Expr b);  // operands have the same dtype (bool for kAnd/kOr)
 Expr select(Expr condition, Expr a, Expr b);
 Expr cast(DType dtype, Expr a);
+bool is_float_product(const Expr& e);
 Expr call(Intrinsic intrinsic, std::vector<Expr> args);
 Expr load(Buffer buffer, std::vector<Expr> indices);
 

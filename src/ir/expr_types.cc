@@ -64,7 +64,8 @@ std::optional<std::string> type_error(Intrinsic intrinsic, DType a, DType b) {
   if (a != b)
     return "arguments of " + quoted(to_string(intrinsic)) + " have dtypes " + name(a) + " and " + name(b);
   const bool words = intrinsic == Intrinsic::kDot2 || intrinsic == Intrinsic::kDot4;
-  const bool integers = intrinsic == Intrinsic::kAbs || intrinsic == Intrinsic::kSign;
+  const bool integers =
+      intrinsic == Intrinsic::kAbs || intrinsic == Intrinsic::kSign || intrinsic == Intrinsic::kPow;
   const bool defined = words                           ? a == DType::kI32
                        : intrinsic == Intrinsic::kPair ? a == DType::kBF16
                                                        : is_float(a) || (integers && is_int(a));

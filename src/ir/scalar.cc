@@ -78,9 +78,9 @@ T float_arithmetic(BinaryOp op, T a, T b) {
     case BinaryOp::kDiv:
       return a / b;
     case BinaryOp::kMin:
-      return a < b ? a : b;
+      return minimum(a, b);
     case BinaryOp::kMax:
-      return a > b ? a : b;
+      return maximum(a, b);
     default:
       break;
   }
@@ -329,12 +329,33 @@ Scalar eval_cast(DType dtype, Scalar a) {
   return scalar_float(dtype, f);
 }
 
+namespace {
+
+// Wraps at 64 bits, which are the lower bits of the exact power.
+uint64_t integer_power(uint64_t base, uint64_t exponent) {
+  uint64_t result = 1;
+  for (; exponent != 0; exponent >>= 1, base *= base) {
+    if ((exponent & 1) != 0) result *= base;
+  }
+  return result;
+}
+
+Scalar eval_integer_pow(Scalar a, Scalar b) {
+  if (!is_signed_int(a.dtype) || b.i >= 0)
+    return make_int(a.dtype, integer_power(static_cast<uint64_t>(a.i), static_cast<uint64_t>(b.i)));
+  if (a.i == 1) return a;
+  return make_int(a.dtype, a.i != -1 ? 0 : (b.i & 1) != 0 ? ~uint64_t{0} : 1);
+}
+
+}  // namespace
+
 Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b) {
   if (intrinsic == Intrinsic::kIsNan) return make_bool(std::isnan(a.f));
   if (intrinsic == Intrinsic::kIsInf) return make_bool(std::isinf(a.f));
   if (!is_float(a.dtype)) {
     if (intrinsic == Intrinsic::kDot4) return make_int(a.dtype, static_cast<uint64_t>(dot4(a.i, b.i)));
     if (intrinsic == Intrinsic::kDot2) return scalar_float(DType::kF32, dot2(a.i, b.i));
+    if (intrinsic == Intrinsic::kPow) return eval_integer_pow(a, b);
     const bool negative = is_signed_int(a.dtype) && a.i < 0;
     if (intrinsic == Intrinsic::kAbs) return negative ? eval_unary(UnaryOp::kNeg, a) : a;
     TS_CHECK(intrinsic == Intrinsic::kSign, "intrinsic is not defined for integers");

@@ -16,6 +16,22 @@ struct Scalar {
   double f = 0;
 };
 
+// IEEE 754-2019's minimum and maximum: a NaN wins.
+template <typename T>
+T minimum(T a, T b) {
+  return a < b || a != a ? a : b;
+}
+template <typename T>
+T maximum(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+// Whether a candidate replaces the best value of an arg-max or arg-min so far, apart from ties: a NaN beats
+// all other values.
+template <typename T>
+bool beats(bool is_max, T candidate, T best) {
+  return (is_max ? candidate > best : candidate < best) || (candidate != candidate && best == best);
+}
+
 Scalar scalar_int(DType dtype, int64_t value);   // wraps to the dtype's width
 Scalar scalar_float(DType dtype, double value);  // rounds to the dtype
 Scalar eval_unary(UnaryOp op, Scalar a);

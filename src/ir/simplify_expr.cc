@@ -370,7 +370,7 @@ Expr Simplifier::simplify_select(const Expr& e, const Select& n) {
 Expr Simplifier::simplify_cast(const Expr& e, const Cast& n) {
   const DType to = e.dtype();
   Expr a = simplify(n.a);
-  if (a.dtype() == to) return a;
+  if (a.dtype() == to && !is_float_product(a)) return a;
   if (const auto value = constant_of(a)) return imm_of(eval_cast(to, *value));
   // A value that fits the dtype in the middle comes back unchanged.
   if (const Cast* inner = as<Cast>(a); inner != nullptr && inner->a.dtype() == to && !is_float(to)) {

@@ -89,14 +89,10 @@ void accumulate(Combiner combiner, const T* value, Accumulator* acc, int lanes) 
       for (int l = 0; l < lanes; ++l) acc[l] *= static_cast<Accumulator>(value[l]);
       return;
     case Combiner::kMax:
-      for (int l = 0; l < lanes; ++l) {
-        acc[l] = acc[l] > static_cast<Accumulator>(value[l]) ? acc[l] : static_cast<Accumulator>(value[l]);
-      }
+      for (int l = 0; l < lanes; ++l) acc[l] = ir::maximum(acc[l], static_cast<Accumulator>(value[l]));
       return;
     case Combiner::kMin:
-      for (int l = 0; l < lanes; ++l) {
-        acc[l] = acc[l] < static_cast<Accumulator>(value[l]) ? acc[l] : static_cast<Accumulator>(value[l]);
-      }
+      for (int l = 0; l < lanes; ++l) acc[l] = ir::minimum(acc[l], static_cast<Accumulator>(value[l]));
       return;
     case Combiner::kNone:
     case Combiner::kArgMax:
@@ -109,8 +105,8 @@ template <class T>
 void accumulate_arg(bool is_max, const T* value, const int64_t* index, T* best, int64_t* best_index,
                     int lanes) {
   for (int l = 0; l < lanes; ++l) {
-    const bool better = is_max ? value[l] > best[l] : value[l] < best[l];
-    if (better || (value[l] == best[l] && index[l] < best_index[l])) {
+    const bool equal = value[l] == best[l] || (value[l] != value[l] && best[l] != best[l]);
+    if (ir::beats(is_max, value[l], best[l]) || (equal && index[l] < best_index[l])) {
       best[l] = value[l];
       best_index[l] = index[l];
     }

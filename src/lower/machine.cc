@@ -110,19 +110,19 @@ void Machine<kLanes>::set_scalar(int32_t reg, int lane, const Scalar& value) {
     (void)b;                                                       \
     LANES(EXPRESSION);                                             \
   }
-#define FLOAT_OPS(SUFFIX, ACCESS, T)                                      \
-  FLOAT_OP(kAdd##SUFFIX, ACCESS, T, T, ACCESS, a[l] + b[l])               \
-  FLOAT_OP(kSub##SUFFIX, ACCESS, T, T, ACCESS, a[l] - b[l])               \
-  FLOAT_OP(kMul##SUFFIX, ACCESS, T, T, ACCESS, a[l] * b[l])               \
-  FLOAT_OP(kDiv##SUFFIX, ACCESS, T, T, ACCESS, a[l] / b[l])               \
-  FLOAT_OP(kMin##SUFFIX, ACCESS, T, T, ACCESS, a[l] < b[l] ? a[l] : b[l]) \
-  FLOAT_OP(kMax##SUFFIX, ACCESS, T, T, ACCESS, a[l] > b[l] ? a[l] : b[l]) \
-  FLOAT_OP(kEq##SUFFIX, ACCESS, T, int64_t, ints, a[l] == b[l])           \
-  FLOAT_OP(kNe##SUFFIX, ACCESS, T, int64_t, ints, a[l] != b[l])           \
-  FLOAT_OP(kLt##SUFFIX, ACCESS, T, int64_t, ints, a[l] < b[l])            \
-  FLOAT_OP(kLe##SUFFIX, ACCESS, T, int64_t, ints, a[l] <= b[l])           \
-  FLOAT_OP(kGt##SUFFIX, ACCESS, T, int64_t, ints, a[l] > b[l])            \
-  FLOAT_OP(kGe##SUFFIX, ACCESS, T, int64_t, ints, a[l] >= b[l])           \
+#define FLOAT_OPS(SUFFIX, ACCESS, T)                                    \
+  FLOAT_OP(kAdd##SUFFIX, ACCESS, T, T, ACCESS, a[l] + b[l])             \
+  FLOAT_OP(kSub##SUFFIX, ACCESS, T, T, ACCESS, a[l] - b[l])             \
+  FLOAT_OP(kMul##SUFFIX, ACCESS, T, T, ACCESS, a[l] * b[l])             \
+  FLOAT_OP(kDiv##SUFFIX, ACCESS, T, T, ACCESS, a[l] / b[l])             \
+  FLOAT_OP(kMin##SUFFIX, ACCESS, T, T, ACCESS, ir::minimum(a[l], b[l])) \
+  FLOAT_OP(kMax##SUFFIX, ACCESS, T, T, ACCESS, ir::maximum(a[l], b[l])) \
+  FLOAT_OP(kEq##SUFFIX, ACCESS, T, int64_t, ints, a[l] == b[l])         \
+  FLOAT_OP(kNe##SUFFIX, ACCESS, T, int64_t, ints, a[l] != b[l])         \
+  FLOAT_OP(kLt##SUFFIX, ACCESS, T, int64_t, ints, a[l] < b[l])          \
+  FLOAT_OP(kLe##SUFFIX, ACCESS, T, int64_t, ints, a[l] <= b[l])         \
+  FLOAT_OP(kGt##SUFFIX, ACCESS, T, int64_t, ints, a[l] > b[l])          \
+  FLOAT_OP(kGe##SUFFIX, ACCESS, T, int64_t, ints, a[l] >= b[l])         \
   FLOAT_OP(kNeg##SUFFIX, ACCESS, T, T, ACCESS, -a[l])
 
 template <int kLanes>

@@ -402,8 +402,15 @@ Stmt NestBuilder::innermost(size_t s, bool init) {
   const Expr index = rewriter.value(op.bodies[1]);
   const Expr best_index = current(op.outputs[1]);
   const bool is_max = op.combiner == ir::Combiner::kArgMax;
-  const Expr better = is_max ? next > best : next < best;
-  const Expr wins = better || (next == best && index < best_index);
+  Expr better = is_max ? next > best : next < best;
+  Expr equal = next == best;
+  if (ir::is_float(next.dtype())) {  // the first NaN wins
+    const Expr next_nan = ir::call(ir::Intrinsic::kIsNan, {next});
+    const Expr best_nan = ir::call(ir::Intrinsic::kIsNan, {best});
+    better = better || (next_nan && !best_nan);
+    equal = equal || (next_nan && best_nan);
+  }
+  const Expr wins = better || (equal && index < best_index);
   // The index first: it is chosen by comparing with the value stored so far.
   return ir::make_seq({store(op.outputs[1], point, ir::select(wins, index, best_index)),
                        store(op.output(), point, ir::select(better, next, best))});

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -241,24 +242,36 @@ Status check_jsonl_file(const std::string& path) {
 // --- AtomicFileWriter
 // ---------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::open(const std::string& path) {
+Result<FileBeside> create_file_beside(const std::string& path) {
   struct stat info = {};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return Error{ErrorCode::kInvalidArgument, path, "is no regular file, name one that may be replaced"};
-  std::string temporary;
-  int descriptor = -1;
+  std::error_code error;
+  const auto target = std::filesystem::canonical(path, error);
+  FileBeside out;
+  out.path = !error && std::filesystem::is_symlink(path, error) ? target.string() : path;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary = path + "." + std::to_string(getpid()) + "." + std::to_string(attempt) + ".tmp";
-    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST) break;
+    out.temporary = out.path + "." + std::to_string(getpid()) + "." + std::to_string(attempt) + ".tmp";
+    out.descriptor = ::open(out.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (out.descriptor >= 0) return out;
+    if (errno != EEXIST) break;
   }
-  std::FILE* file = descriptor >= 0 ? fdopen(descriptor, "wb") : nullptr;
+  const int code = errno;
+  return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
+               std::string("cannot be created: ") + std::strerror(code)};
+}
+
+Result<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::open(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(FileBeside beside, create_file_beside(path));
+  std::FILE* file = fdopen(beside.descriptor, "wb");
   if (file == nullptr) {
     const int code = errno;
-    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
-                 std::string("cannot be created: ") + std::strerror(code)};
+    ::close(beside.descriptor);
+    unlink(beside.temporary.c_str());
+    return Error{ErrorCode::kIo, path, std::string("cannot be created: ") + std::strerror(code)};
   }
-  return std::unique_ptr<AtomicFileWriter>(new AtomicFileWriter(path, std::move(temporary), file));
+  return std::unique_ptr<AtomicFileWriter>(
+      new AtomicFileWriter(std::move(beside.path), std::move(beside.temporary), file));
 }
 
 AtomicFileWriter::~AtomicFileWriter() {

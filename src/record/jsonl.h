@@ -31,6 +31,15 @@ Status check_record(const Record& record);
 // kCorrupt for a foreign file, as one error instead of one for each of its lines.
 Status check_jsonl_file(const std::string& path);
 
+// A new file beside `path` that is to take its place: no other file has its name, so none is lost, and the
+// rename stays in the folder. kNotFound, kIo; kInvalidArgument where path is something else than a file.
+struct FileBeside {
+  std::string path;       // the file that is replaced: where a link leads to
+  std::string temporary;  // the new one
+  int descriptor = -1;    // open for reading and writing
+};
+Result<FileBeside> create_file_beside(const std::string& path);
+
 // Writes a file beside its destination and renames it over it on commit(); without commit nothing is left.
 class AtomicFileWriter {
  public:

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -20,18 +22,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Removes the directory at the end unless it was renamed.
+// All that a compiled model consists of.
+constexpr std::array<const char*, 3> kFiles = {"manifest.json", "weights.bin", "kernels.so"};
+
+// Removes the files of a model and their directory; what came into it meanwhile stays.
+Status remove_model(const fs::path& directory) {
+  for (const char* name : kFiles) ::unlink((directory / name).c_str());
+  if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) return {};
+  // NFS keeps a removed file under such a name for as long as a program has it open.
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  while (!error && entry != fs::directory_iterator() && entry->path().filename().string().starts_with(".nfs"))
+    entry.increment(error);
+  if (!error && entry == fs::directory_iterator()) return {};
+  return file_error(directory.string(),
+                    "what was in the replaced directory is there now, it cannot be removed", ENOTEMPTY);
+}
+
+// A directory for a model that is being written, content(). At the end it is removed with the model that is
+// there then, the unfinished or the replaced one; anything else in it stays, and so it does too.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(fs::path path) : path_(std::move(path)) {}
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
+  ~TemporaryDirectory() { [[maybe_unused]] const Status removed = remove(); }
+  fs::path content() const { return path_ / "model"; }
+  Status remove() {
+    TS_RETURN_IF_ERROR(remove_model(content()));
+    ::rmdir(path_.c_str());
+    return {};
   }
-  const fs::path& path() const { return path_; }
-  void release() { path_.clear(); }
 
  private:
   fs::path path_;
@@ -65,17 +86,70 @@ Status write_weights(const fs::path& path, const std::vector<WeightData>& weight
   return {};
 }
 
-// What is at the target may be replaced: nothing, an empty directory or a compiled model.
-Status check_replaceable(const fs::path& target) {
+Error cannot_replace(const fs::path& target, const std::string& why) {
+  return {ErrorCode::kInvalidArgument, target.string(),
+          "exists and " + why + "; remove it yourself or choose another name"};
+}
+
+// An entry of the directory that is no file of a compiled model.
+Result<std::optional<std::string>> foreign_entry(const fs::path& directory) {
   std::error_code error;
-  const auto status = fs::symlink_status(target, error);
-  if (!fs::exists(status)) return {};
-  if (fs::is_directory(target, error)) {
-    if (fs::exists(target / "manifest.json", error)) return {};
-    if (fs::is_empty(target, error) && !error) return {};
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool ours = std::find(kFiles.begin(), kFiles.end(), name) != kFiles.end() &&
+                      fs::is_regular_file(entry->symlink_status(error));
+    if (!ours) return std::optional<std::string>(name);
   }
-  return Error{ErrorCode::kInvalidArgument, target.string(),
-               "exists and is not a compiled model; remove it or choose another name"};
+  if (error) return file_error(directory.string(), "cannot list", error.value());
+  return std::optional<std::string>();
+}
+
+// What the name stands for: without a final slash, behind a link.
+Result<fs::path> target_of(const std::string& directory) {
+  fs::path target = fs::path(directory).lexically_normal();
+  if (!target.has_filename()) target = target.parent_path();  // "out/model/"
+  if (!target.has_filename() || target == "." || target == "..")
+    return Error{ErrorCode::kInvalidArgument, directory, "is no name for a new directory"};
+  std::error_code error;
+  if (!fs::is_symlink(target, error)) return target;
+  const fs::path behind = fs::canonical(target, error);
+  if (error) return cannot_replace(target, "is a link to nothing");
+  return behind;
+}
+
+// A directory that something is mounted on cannot be renamed.
+bool is_mount_point(const fs::path& directory) {
+  struct statx info{};
+  return ::statx(AT_FDCWD, directory.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+         (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Status check_target(const fs::path& target) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(target, error);
+  if (!fs::exists(status)) return {};
+  if (!fs::is_directory(status)) return cannot_replace(target, "is not a compiled model but a file");
+  if (is_mount_point(target)) {
+    return Error{ErrorCode::kInvalidArgument, target.string(),
+                 "is where a file system is mounted, which cannot be replaced; name a folder inside of it"};
+  }
+  if (fs::is_empty(target, error) && !error) return {};
+  const fs::path manifest = target / kFiles[0];
+  if (!fs::is_regular_file(fs::symlink_status(manifest, error)))
+    return cannot_replace(target, "is not a compiled model (it has no manifest.json)");
+  TS_ASSIGN_OR_RETURN(const std::string text, read_input(manifest.string(), kMaxManifestBytes));
+  const auto description = parse_manifest(text);
+  // A model of another version is one of ours all the same.
+  if (!description.ok() && description.error().code != ErrorCode::kMismatch)
+    return cannot_replace(target,
+                          "is not a compiled model: its manifest.json is of something else or damaged");
+  if (description.ok() && (description->kernels_hash.empty() || description->weights_hash.empty()))
+    return cannot_replace(target, "is not a compiled model: its manifest.json has no hashes");
+  TS_ASSIGN_OR_RETURN(const auto foreign, foreign_entry(target));
+  if (foreign)
+    return cannot_replace(target, "holds '" + *foreign + "', which is no part of a compiled model");
+  return {};
 }
 
 // Puts `fresh` at `target`; `fresh` then names what was there before, or nothing.
@@ -99,6 +173,11 @@ Status exchange(const fs::path& fresh, const fs::path& target) {
 
 }  // namespace
 
+Status check_replaceable(const std::string& directory) {
+  TS_ASSIGN_OR_RETURN(const fs::path target, target_of(directory));
+  return check_target(target);
+}
+
 Status write_model(const std::string& directory, ModelDescription d, std::span<const char> kernels,
                    const std::vector<WeightData>& weights) {
   d.weights.clear();
@@ -112,13 +191,9 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   d.kernels_hash = content_key(kernel_bytes);
   TS_RETURN_IF_ERROR(validate(d));
 
-  fs::path target = fs::path(directory).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();  // "out/model/"
-  if (target.empty() || target == "." || target == "..")
-    return Error{ErrorCode::kInvalidArgument, directory, "is no name for a new directory"};
+  TS_ASSIGN_OR_RETURN(const fs::path target, target_of(directory));
+  TS_RETURN_IF_ERROR(check_target(target));
   std::error_code error;
-  if (fs::is_symlink(target, error)) target = fs::weakly_canonical(target, error);  // replace what it names
-  TS_RETURN_IF_ERROR(check_replaceable(target));
   const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   fs::create_directories(parent, error);
   if (error) return file_error(parent.string(), "cannot create", error.value());
@@ -127,7 +202,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   if (!::mkdtemp(pattern.data())) return file_error(target.string(), "cannot create", errno);
   TemporaryDirectory temporary{fs::path(pattern)};
   // mkdtemp is for secrets; a model is readable like any other file: 0777 less the mask that mkdir applies.
-  const fs::path content = temporary.path() / "model";
+  const fs::path content = temporary.content();
   if (::mkdir(content.c_str(), 0777) != 0) return file_error(content.string(), "cannot create", errno);
   const auto write_all = [&]() -> Status {
     TS_RETURN_IF_ERROR(write_weights(content / "weights.bin", weights, d));
@@ -139,8 +214,10 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   if (const Status written = write_all(); !written.ok())
     return Error{written.error().code, target.string(),
                  written.error().reason + "; nothing was changed, free some space or give another place"};
+  TS_RETURN_IF_ERROR(check_target(target));  // again, as writing took its time
   TS_RETURN_IF_ERROR(exchange(content, target));
-  return sync_directory(parent.string());
+  TS_RETURN_IF_ERROR(sync_directory(parent.string()));
+  return temporary.remove();  // the old model, if there was one
 }
 
 Status write_model(const std::string& directory, ModelDescription description,

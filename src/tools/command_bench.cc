@@ -1,14 +1,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tools/commands.h"
 #include "tools/compile_model.h"
+#include "tools/console.h"
 #include "tools/log_sink.h"
 #include "tools/model_timer.h"
+#include "tools/numbers.h"
 #include "tools/report.h"
 #include "tools/tuned_schedules.h"
 
@@ -33,17 +39,30 @@ struct BenchOptions {
 // Compiled models made for this call only; removed at its end.
 class ScratchDirectory {
  public:
-  ScratchDirectory() {
-    std::string pattern = (fs::temp_directory_path() / "tensorsmith-bench-XXXXXX").string();
-    if (mkdtemp(pattern.data())) path_ = pattern;
+  static Result<std::unique_ptr<ScratchDirectory>> create() {
+    std::error_code error;
+    const fs::path folder = fs::temp_directory_path(error);
+    const char* const asked = std::getenv("TMPDIR");
+    const std::string place = asked != nullptr ? "TMPDIR=" + std::string(asked) : "/tmp";
+    constexpr const char* kAdvice = "; set TMPDIR to a folder that may be written";
+    if (error)
+      return Error{ErrorCode::kNotFound, place, "is no folder for temporary files" + std::string(kAdvice)};
+    std::string pattern = (folder / "tensorsmith-bench-XXXXXX").string();
+    if (!mkdtemp(pattern.data()))
+      return Error{ErrorCode::kIo, place,
+                   std::string("cannot make a temporary folder: ") + std::strerror(errno) + kAdvice};
+    return std::unique_ptr<ScratchDirectory>(new ScratchDirectory(pattern));
   }
   ~ScratchDirectory() {
     std::error_code ignored;
     if (!path_.empty()) fs::remove_all(path_, ignored);
   }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
   const fs::path& path() const { return path_; }
 
  private:
+  explicit ScratchDirectory(fs::path path) : path_(std::move(path)) {}
   fs::path path_;
 };
 
@@ -90,7 +109,7 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
                       {"seconds_alone", row.alone},
                       {"flops", row.flops}});
     }
-    fmt::print("{}\n", list.dump(2));
+    print_json(list, 2);
     return {};
   }
   Table table({"task", "calls", "time", "alone", "share", "speed"});
@@ -99,16 +118,16 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
                fmt::format("{:.1f} %", 100 * row.seconds / total),
                fmt::format("{:.1f} GFLOP/s", row.flops / row.seconds / 1e9)});
   }
-  fmt::print("{}", table.text());
-  fmt::print("all tasks {}; alone, each repeated with its data in the caches, {}\n", format_seconds(total),
-             format_seconds(alone));
+  print_lines(table.text());
+  print_out("all tasks {}; alone, each repeated with its data in the caches, {}\n", format_seconds(total),
+            format_seconds(alone));
   return {};
 }
 
 Status bench(const BenchOptions& options) {
   const SystemClock clock;
   std::vector<Contender> contenders;
-  ScratchDirectory scratch;
+  std::unique_ptr<ScratchDirectory> scratch;
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   runtime::LoadOptions load_options;
   load_options.threads = device.cores;
@@ -116,16 +135,20 @@ Status bench(const BenchOptions& options) {
   load_options.repeats_alone = options.profile ? 3 : 0;
   std::error_code ignored;
   if (fs::is_directory(options.model.path, ignored)) {
+    if (!options.model.shapes.empty()) {
+      return Error{ErrorCode::kInvalidArgument, "--shape " + options.model.shapes[0],
+                   "is for ONNX models; " + options.model.path + " is compiled for its shapes"};
+    }
     TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.model.path, load_options));
     contenders.push_back({options.model.path, std::move(model)});
   } else {
-    if (scratch.path().empty()) return Error{ErrorCode::kIo, "bench", "cannot make a temporary directory"};
+    TS_ASSIGN_OR_RETURN(scratch, ScratchDirectory::create());
     TS_ASSIGN_OR_RETURN(const LoadedModel loaded, load_model(options.model));
     TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules,
                         default_schedules(loaded.partition, device, options.schedules));
     auto add = [&](const std::string& name) -> Status {
       CompileOptions compile_options;
-      compile_options.directory = (scratch.path() / name).string();
+      compile_options.directory = (scratch->path() / name).string();
       compile_options.model_name = name;
       compile_options.jobs = std::max(1, device.cores);
       TS_RETURN_IF_ERROR(compile_model(loaded, device, schedules, compile_options));
@@ -157,7 +180,7 @@ Status bench(const BenchOptions& options) {
                       {"p10_seconds", timings[i].quantile(0.1)},
                       {"p90_seconds", timings[i].quantile(0.9)}});
     }
-    fmt::print("{}\n", list.dump(2));
+    print_json(list, 2);
     return {};
   }
   Table table({"model", "threads", "runs", "median", "10 %", "90 %"});
@@ -166,7 +189,7 @@ Status bench(const BenchOptions& options) {
                format_seconds(timings[i].median()), format_seconds(timings[i].quantile(0.1)),
                format_seconds(timings[i].quantile(0.9))});
   }
-  fmt::print("{}", table.text());
+  print_lines(table.text());
   return {};
 }
 
@@ -182,14 +205,9 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
   options->schedules.add_to(*command);
-  command->add_option("--seconds", options->seconds, "How long to measure")
-      ->check(finite_number())
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--runs", options->runs, "Measured runs at least")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "Seed of the random inputs")->capture_default_str();
+  add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure");
+  add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Measured runs at least");
+  add_seed(*command, options->seed, "Seed of the random inputs");
   command->add_flag("--profile", options->profile, "Show the time of each task");
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return bench(*options); }); });

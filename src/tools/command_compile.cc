@@ -1,12 +1,12 @@
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "record/database.h"
 #include "tools/commands.h"
 #include "tools/compile_model.h"
+#include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 #include "tools/tuned_schedules.h"
 
@@ -24,7 +24,10 @@ struct CompileCommandOptions {
 
 Status compile(const CompileCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
-  TS_RETURN_IF_ERROR(check_output_directory(options.directory));
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory}},
+                                   {{"MODEL", options.model.path},
+                                    {"--db", options.untuned ? "" : options.database},
+                                    {"--device", device_file(options.device.device)}}));
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   CompileOptions compile_options;
   compile_options.directory = options.directory;
@@ -42,8 +45,8 @@ Status compile(const CompileCommandOptions& options) {
     compile_options.tuned = found > 0;
   }
   TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
-  fmt::print("{}: {} kernels, {} of {} tasks with tuned schedules\n", options.directory,
-             model.partition.calls.size(), found, model.partition.tasks.size());
+  print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", options.directory,
+            model.partition.calls.size(), found, model.partition.tasks.size());
   return {};
 }
 

@@ -13,8 +13,11 @@
 #include "record/database.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/model_data.h"
+#include "tools/numbers.h"
 #include "tools/options.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -24,9 +27,7 @@ using Json = nlohmann::json;
 
 int default_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
-void warn(const learn::ImportProblem& problem) {
-  fmt::print(stderr, "tensorsmith: warning: {}: {}\n", problem.place, problem.reason);
-}
+void warn_of(const learn::ImportProblem& problem) { warn(problem.place + ": " + problem.reason); }
 
 // --- import
 
@@ -34,7 +35,7 @@ struct ImportCommand {
   std::vector<std::string> files;
   std::string workloads, output;
   int threads = default_threads();
-  bool json = false;
+  bool json = false, force = false;
 };
 
 // "DEVICE=PATH", or the file's name up to its first dot.
@@ -47,15 +48,21 @@ learn::ImportFile import_file(const std::string& text) {
 }
 
 Status import(const ImportCommand& command) {
+  const OutputPath output{"-o", command.output, OutputKind::kStore};
+  std::vector<InputPath> inputs = {{"--workloads", command.workloads}};
+  for (const std::string& file : command.files)
+    inputs.push_back({"FILES", command.workloads.empty() ? file : import_file(file).path});
+  TS_RETURN_IF_ERROR(check_outputs({output}, inputs, command.force));
   learn::ImportOptions options;
+  options.allow_empty = [&] { return check_not_emptied(output, command.force); };
   options.threads = command.threads;
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal) {
     options.progress = [&](const learn::ImportReport& report) {
-      fmt::print(stderr, "\r{} records, {:.0f} a second", report.records,
-                 static_cast<double>(report.records) / (clock.monotonic_seconds() - start));
+      print_error("\r{} records, {:.0f} a second", report.records,
+                  static_cast<double>(report.records) / (clock.monotonic_seconds() - start));
     };
   }
   std::vector<learn::ImportFile> files;
@@ -70,19 +77,18 @@ Status import(const ImportCommand& command) {
   const auto report = command.workloads.empty()
                           ? learn::import_databases(command.files, command.output, options)
                           : learn::import_ansor(files, command.workloads, command.output, options);
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (terminal) write_error("\r\033[K");
   if (!report.ok()) return report.error();
-  for (const auto& problem : report->problems) warn(problem);
+  for (const auto& problem : report->problems) warn_of(problem);
   const double seconds = clock.monotonic_seconds() - start;
   if (command.json) {
-    fmt::print("{}\n", Json{{"records", report->records},
-                            {"failed", report->failed},
-                            {"corrupt", report->corrupt},
-                            {"stopped_early", report->stopped_early},
-                            {"seconds", seconds}}
-                           .dump());
+    print_json(Json{{"records", report->records},
+                    {"failed", report->failed},
+                    {"corrupt", report->corrupt},
+                    {"stopped_early", report->stopped_early},
+                    {"seconds", seconds}});
   } else {
-    fmt::print(
+    print_out(
         "{} records imported ({} of programs that failed), {} that cannot be used skipped{}; {:.0f} records "
         "a "
         "second\n",
@@ -100,6 +106,7 @@ Status import(const ImportCommand& command) {
 struct FeaturesCommand {
   std::string file, workloads, output, schema = "per-store";
   int threads = default_threads();
+  bool force = false;
 };
 
 void append_number(float value, std::string& out) {
@@ -125,6 +132,9 @@ void append_matrix(const feature::FeatureMatrix& matrix, bool reverse, std::stri
 Status features(const FeaturesCommand& command) {
   if (command.schema != "per-store")
     return Error{ErrorCode::kInvalidArgument, "--schema", "'" + command.schema + "' is not known: per-store"};
+  const OutputPath output{"-o", command.output, OutputKind::kFeatureLines};
+  TS_RETURN_IF_ERROR(
+      check_outputs({output}, {{"FILE", command.file}, {"--workloads", command.workloads}}, command.force));
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
   TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
   learn::ProgramReader reader(workloads, command.threads);
@@ -139,12 +149,13 @@ Status features(const FeaturesCommand& command) {
     return writer->write_line(line);
   };
   const auto skip = [&](const learn::ImportProblem& problem) {
-    if (++corrupt <= 20) warn(problem);
+    if (++corrupt <= 20) warn_of(problem);
   };
   TS_RETURN_IF_ERROR(reader.read(command.file, write, skip));
+  if (programs == 0) TS_RETURN_IF_ERROR(check_not_emptied(output, command.force));
   TS_RETURN_IF_ERROR(writer->commit());
-  fmt::print("features of {} programs written to {}, {} corrupt lines skipped\n", programs, command.output,
-             corrupt);
+  print_out("features of {} programs written to {}, {} corrupt lines skipped\n", programs, command.output,
+            corrupt);
   return {};
 }
 
@@ -183,11 +194,10 @@ Status stats(const StatsCommand& command) {
     for (const auto& [device, c] : totals)
       devices[device] = {
           {"records", c.records}, {"failed", c.failed}, {"tasks", c.tasks.size()}, {"rows", c.rows}};
-    fmt::print("{}\n", Json{{"records", store->size()},
-                            {"tasks", store->workloads().size()},
-                            {"hash", store->content_hash()},
-                            {"devices", devices}}
-                           .dump());
+    print_json(Json{{"records", store->size()},
+                    {"tasks", store->workloads().size()},
+                    {"hash", store->content_hash()},
+                    {"devices", devices}});
     return {};
   }
   Table table({"device", "operator", "tasks", "records", "failed", "rows each", "leaves each"});
@@ -200,9 +210,9 @@ Status stats(const StatsCommand& command) {
   };
   for (const auto& [key, c] : counts) row(key.first, key.second, c);
   for (const auto& [device, c] : totals) row(device, "all", c);
-  fmt::print("{}{} records of {} workloads on {} devices, hash {}{}\n", table.text(), store->size(),
-             store->workloads().size(), store->devices().size(), store->content_hash(),
-             command.verify ? ", contents sound" : "");
+  print_lines(table.text());
+  print_out("{} records of {} workloads on {} devices, hash {}{}\n", store->size(), store->workloads().size(),
+            store->devices().size(), store->content_hash(), command.verify ? ", contents sound" : "");
   return {};
 }
 
@@ -211,9 +221,12 @@ Status stats(const StatsCommand& command) {
 struct SplitCommand {
   std::string store, output, kind = "by-task", choice = "medoids";
   learn::SplitOptions options;
+  bool force = false;
 };
 
 Status split(const SplitCommand& command) {
+  TS_RETURN_IF_ERROR(
+      check_outputs({{"-o", command.output, OutputKind::kSplit}}, {{"STORE", command.store}}, command.force));
   learn::SplitOptions options = command.options;
   TS_ASSIGN_OR_RETURN(options.kind, learn::parse_split_kind(command.kind));
   TS_ASSIGN_OR_RETURN(options.choice, learn::parse_task_choice(command.choice));
@@ -230,7 +243,8 @@ Status split(const SplitCommand& command) {
     table.add(
         {std::string(learn::to_string(part)), std::to_string(tasks.size()), std::to_string(records.size())});
   }
-  fmt::print("{}{} split of {} written to {}\n", table.text(), command.kind, command.store, command.output);
+  print_lines(table.text());
+  print_out("{} split of {} written to {}\n", command.kind, command.store, command.output);
   return {};
 }
 
@@ -238,10 +252,13 @@ Status split(const SplitCommand& command) {
 
 struct ExportCommand {
   std::string store, output, split, part;
-  bool features = false, steps = false;
+  bool features = false, steps = false, force = false;
 };
 
 Status export_jsonl(const ExportCommand& command) {
+  const OutputPath output{"-o", command.output, OutputKind::kStoreLines};
+  TS_RETURN_IF_ERROR(
+      check_outputs({output}, {{"STORE", command.store}, {"--split", command.split}}, command.force));
   TS_ASSIGN_OR_RETURN(const auto store, learn::Store::open(command.store));
   std::vector<int64_t> chosen;
   if (!command.split.empty()) {
@@ -254,6 +271,7 @@ Status export_jsonl(const ExportCommand& command) {
     chosen.resize(static_cast<size_t>(store->size()));
     for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = static_cast<int64_t>(i);
   }
+  if (chosen.empty()) TS_RETURN_IF_ERROR(check_not_emptied(output, command.force));
   TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
   for (int64_t i : chosen) {
     const auto entry = store->entry(i);
@@ -268,7 +286,7 @@ Status export_jsonl(const ExportCommand& command) {
       TS_ASSIGN_OR_RETURN(const auto trace, store->trace(i));
       json["steps"] = sched::print(trace);
     }
-    std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string line = json_text(json);
     if (command.features) {
       line.pop_back();
       line += ",\"features\":";
@@ -278,7 +296,7 @@ Status export_jsonl(const ExportCommand& command) {
     TS_RETURN_IF_ERROR(writer->write_line(line));
   }
   TS_RETURN_IF_ERROR(writer->commit());
-  fmt::print("{} records written to {}\n", chosen.size(), command.output);
+  print_out("{} records written to {}\n", chosen.size(), command.output);
   return {};
 }
 
@@ -293,9 +311,7 @@ std::pair<CLI::App*, std::shared_ptr<Options>> add(CLI::App& parent, const char*
 }
 
 void add_threads(CLI::App& command, int& threads) {
-  command.add_option("--threads", threads, "Threads to work on")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_whole(command, "--threads", threads, 1, 1024, "Threads to work on");
 }
 
 }  // namespace
@@ -316,6 +332,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
         ->required();
     sub->add_option("--workloads", o->workloads, "JSON file of Ansor records: workload key -> compute DAG");
     sub->add_option("-o,--output", o->output, "The store; replaced if it exists")->required();
+    add_force(*sub, o->force);
     add_threads(*sub, o->threads);
     sub->add_flag("--json", o->json, "Machine-readable output");
   }
@@ -330,30 +347,26 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
                                       split, exit_code);
     sub->add_option("store", o->store, "The store")->required();
     sub->add_option("-o,--output", o->output, "The split's file")->required();
+    add_force(*sub, o->force);
     sub->add_option("--kind", o->kind, "within-task, by-task, by-device or few-tasks")->capture_default_str();
-    sub->add_option("--validation", o->options.validation, "Share of the validation part")
-        ->check(CLI::Range(0.0, 1.0))
-        ->capture_default_str();
-    sub->add_option("--test", o->options.test, "Share of the test part")
-        ->check(CLI::Range(0.0, 1.0))
-        ->capture_default_str();
+    add_real(*sub, "--validation", o->options.validation, 0, 1, "Share of the validation part");
+    add_real(*sub, "--test", o->options.test, 0, 1, "Share of the test part");
     sub->add_option("--test-device", o->options.test_devices,
                     "by-device, few-tasks: a device to test on; may be given again");
-    sub->add_option("--profile-tasks", o->options.profile_tasks,
-                    "few-tasks: tasks of each test device that train too")
-        ->check(CLI::Range(1, 1000000))
-        ->capture_default_str();
+    add_whole(*sub, "--profile-tasks", o->options.profile_tasks, 1, 1000000,
+              "few-tasks: tasks of each test device that train too");
     sub->add_option("--choose", o->choice, "few-tasks: how they are chosen: medoids, kmeans or random")
         ->capture_default_str();
-    sub->add_option("--seed", o->options.seed, "Another seed, another split")->capture_default_str();
-    sub->add_option("--min-records", o->options.min_records, "Leave out tasks with fewer measured programs")
-        ->capture_default_str();
+    add_seed(*sub, o->options.seed, "Another seed, another split");
+    add_whole(*sub, "--min-records", o->options.min_records, 0, 1000000,
+              "Leave out tasks with fewer measured programs");
   }
   {
     auto [sub, o] = add<ExportCommand>(
         *command, "export", "Write a store, or a part of a split, as JSON lines", export_jsonl, exit_code);
     sub->add_option("store", o->store, "The store")->required();
     sub->add_option("-o,--output", o->output, "JSON lines file")->required();
+    add_force(*sub, o->force);
     sub->add_option("--split", o->split, "A split's file");
     sub->add_option("--part", o->part, "train, validation, test or unused");
     sub->add_flag("--features", o->features, "With the per-store features");
@@ -366,6 +379,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
     sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG")->required();
     sub->add_option("--schema", o->schema, "per-store: 164 numbers a store")->capture_default_str();
     sub->add_option("-o,--output", o->output, "JSON lines file")->required();
+    add_force(*sub, o->force);
     add_threads(*sub, o->threads);
   }
 }

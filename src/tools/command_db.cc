@@ -1,12 +1,12 @@
-#include <fmt/format.h>
-
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "record/database.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/numbers.h"
 #include "tools/options.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -16,6 +16,7 @@ struct DbOptions {
   std::string database;
   std::string file;
   int64_t fastest = 0;
+  bool force = false;
   bool json = false;
 };
 
@@ -27,12 +28,13 @@ Status info(const DbOptions& options) {
     nlohmann::json list = nlohmann::json::array();
     for (const auto& task : tasks)
       list.push_back({{"key", task.key}, {"name", task.name}, {"flops", task.flops}});
-    fmt::print("{}\n", nlohmann::json{{"records", count}, {"tasks", list}}.dump(2));
+    print_json(nlohmann::json{{"records", count}, {"tasks", list}}, 2);
     return {};
   }
   Table table({"task", "work", "key"});
   for (const auto& task : tasks) table.add({task.name, format_flops(task.flops), task.key});
-  fmt::print("{}{} records of {} tasks in {}\n", table.text(), count, tasks.size(), options.database);
+  print_lines(table.text());
+  print_out("{} records of {} tasks in {}\n", count, tasks.size(), options.database);
   return {};
 }
 
@@ -40,39 +42,42 @@ Status check(const DbOptions& options) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
   TS_RETURN_IF_ERROR(db->check_integrity());
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
-  fmt::print("{}: sound, {} records\n", options.database, count);
+  print_out("{}: sound, {} records\n", options.database, count);
   return {};
 }
 
 Status export_jsonl(const DbOptions& options) {
+  const OutputPath output{"FILE", options.file, OutputKind::kRecordLines};
+  TS_RETURN_IF_ERROR(check_outputs({output}, {{"DATABASE", options.database}}, options.force));
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
+  TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
+  if (count == 0) TS_RETURN_IF_ERROR(check_not_emptied(output, options.force));
   if (options.fastest > 0) {
     TS_RETURN_IF_ERROR(db->export_fastest(options.file, options.fastest));
-    fmt::print("wrote the {} fastest records of each task and device to {}\n", options.fastest, options.file);
+    print_out("wrote the {} fastest records of each task and device to {}\n", options.fastest, options.file);
     return {};
   }
   TS_RETURN_IF_ERROR(db->export_jsonl(options.file));
-  TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
-  fmt::print("wrote {} records to {}\n", count, options.file);
+  print_out("wrote {} records to {}\n", count, options.file);
   return {};
 }
 
 Status import_jsonl(const DbOptions& options) {
+  TS_RETURN_IF_ERROR(
+      check_outputs({{"DATABASE", options.database, OutputKind::kDatabase}}, {{"FILE", options.file}}));
   TS_RETURN_IF_ERROR(record::check_jsonl_file(options.file));  // before a database is made for it
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open(options.database));
   TS_ASSIGN_OR_RETURN(const auto report, db->import_jsonl(options.file));
-  for (const auto& problem : report.problems)
-    fmt::print(stderr, "tensorsmith: warning: {}: {}\n", options.file, problem);
+  for (const auto& problem : report.problems) warn(options.file + ": " + problem);
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"tasks", report.tasks},
-                                      {"devices", report.devices},
-                                      {"records", report.records},
-                                      {"duplicates", report.duplicates},
-                                      {"corrupt", report.corrupt}}
-                           .dump());
+    print_json(nlohmann::json{{"tasks", report.tasks},
+                              {"devices", report.devices},
+                              {"records", report.records},
+                              {"duplicates", report.duplicates},
+                              {"corrupt", report.corrupt}});
   } else {
-    fmt::print("{} tasks and {} records imported, {} already there, {} corrupt lines skipped\n", report.tasks,
-               report.records, report.duplicates, report.corrupt);
+    print_out("{} tasks and {} records imported, {} already there, {} corrupt lines skipped\n", report.tasks,
+              report.records, report.duplicates, report.corrupt);
   }
   return {};
 }
@@ -96,11 +101,9 @@ void add_db_command(CLI::App& app, int& exit_code) {
   add("check", "Verify that the file is sound", false, check);
   const auto [export_command, export_options] =
       add("export", "Write tasks, devices and records as JSON lines", true, export_jsonl);
-  export_command
-      ->add_option("--fastest", export_options->fastest,
-                   "Only so many records of each task and device (0 = all records)")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_whole(*export_command, "--fastest", export_options->fastest, 0, kMaxCount,
+            "Only so many records of each task and device (0 = all records)");
+  add_force(*export_command, export_options->force);
   add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
       import_jsonl);
 }

@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/measured_device.h"
 #include "tools/options.h"
 #include "tools/report.h"
@@ -24,7 +23,7 @@ Status list(const ListOptions& options) {
       out.push_back(nlohmann::ordered_json::parse(target::to_json(d)));
       out.back()["key"] = d.key();
     }
-    fmt::print("{}\n", out.dump(2));
+    print_json(out, 2);
     return {};
   }
   Table table({"name", "kind", "cores", "clock", "vector", "peak f32", "memory", "description"});
@@ -37,7 +36,7 @@ Status list(const ListOptions& options) {
                d.memory_bandwidth_gbs > 0 ? fmt::format("{:.0f} GB/s", d.memory_bandwidth_gbs) : "-",
                d.description});
   }
-  fmt::print("{}", table.text());
+  print_lines(table.text());
   return {};
 }
 
@@ -55,7 +54,7 @@ Status show(const ShowOptions& options) {
     }
     device = with_measurements(std::move(device));
   }
-  fmt::print("{}\n", target::to_json(device));
+  print_json(nlohmann::ordered_json::parse(target::to_json(device)), 2);
   return {};
 }
 

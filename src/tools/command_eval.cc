@@ -9,10 +9,13 @@
 #include "learn/latency/queries.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/evaluation_run.h"
 #include "tools/evaluation_table.h"
 #include "tools/model_data.h"
+#include "tools/numbers.h"
 #include "tools/options.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 #include "tools/scatter_plot.h"
 
@@ -25,10 +28,8 @@ struct EvalCommand {
   std::vector<std::string> models, records, splits, devices;
   std::string workloads, device, store, part = "test", predictions, plot;
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  bool table = false, json = false;
+  bool table = false, json = false, force = false;
 };
-
-void warn(const std::string& text) { fmt::print(stderr, "tensorsmith: warning: {}\n", text); }
 
 // Pairs of measured and predicted seconds, a JSON line each.
 class PredictionWriter {
@@ -46,7 +47,7 @@ class PredictionWriter {
         {"workload", p.workload->key},     {"name", p.workload->name},
         {"device", p.device->name},        {"measured", std::isfinite(p.seconds) ? Json(p.seconds) : Json()},
         {"predicted", prediction.seconds}, {"log_sigma", prediction.log_sigma}};
-    return writer_->write_line(line.dump());
+    return writer_->write_line(json_text(line));
   }
   Status commit() { return writer_ ? writer_->commit() : Status(); }
 
@@ -103,12 +104,12 @@ void print_people(const EvaluationRun& run, bool ranks_only) {
   const auto devices = e.by_device();
   for (const auto& [name, s] : devices) row("on " + name, s);
   if (devices.size() > 1) row("all", e.total());
-  fmt::print("{}", table.text());
+  print_lines(table.text());
   if (!ranks_only && e.log_sigma() > 0) {
-    fmt::print("RMSE {}; {:.0f} % of the programs within one standard deviation, {:.0f} % within two\n",
-               format_seconds(e.total().rmse), 100 * e.coverage().first, 100 * e.coverage().second);
+    print_out("RMSE {}; {:.0f} % of the programs within one standard deviation, {:.0f} % within two\n",
+              format_seconds(e.total().rmse), 100 * e.coverage().first, 100 * e.coverage().second);
   }
-  fmt::print("{:.0f} programs a second\n", run.programs_per_second());
+  print_out("{:.0f} programs a second\n", run.programs_per_second());
 }
 
 Status eval_one(const EvalCommand& command) {
@@ -169,16 +170,31 @@ Status eval_one(const EvalCommand& command) {
   out["model"] = card.kind;
   out["by_operator"] = groups(e.by_operator(), model->ranks_only());
   out["by_device"] = groups(e.by_device(), model->ranks_only());
-  fmt::print("{}\n", out.dump());
+  print_json(out);
   return {};
 }
 
+Status check_places(const EvalCommand& command) {
+  std::vector<OutputPath> outputs;
+  if (!command.predictions.empty())
+    outputs.push_back({"--predictions", command.predictions, OutputKind::kPredictions});
+  if (!command.plot.empty()) outputs.push_back({"--plot", command.plot, OutputKind::kPlot});
+  std::vector<InputPath> inputs = {{"--workloads", command.workloads},
+                                   {"--store", command.store},
+                                   {"--device", device_file(command.device)}};
+  for (const std::string& path : command.models) inputs.push_back({"--model", path});
+  for (const std::string& path : command.records) inputs.push_back({"--records", path});
+  for (const std::string& path : command.splits) inputs.push_back({"--split", path});
+  return check_outputs(outputs, inputs, command.force);
+}
+
 Status eval(const EvalCommand& command) {
+  TS_RETURN_IF_ERROR(check_places(command));
   if (command.table) {
     TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const auto text,
                         evaluation_table(data, command.models, command.splits, command.threads));
-    fmt::print("{}", text);
+    print_lines(text);
     return {};
   }
   return eval_one(command);
@@ -210,9 +226,8 @@ void add_eval_command(CLI::App& app, int& exit_code) {
       "--table", o->table,
       "Markdown, models x splits: each model on the test part of the split that it was trained by; models of "
       "one name count as one, with the standard deviation between them");
-  sub->add_option("--threads", o->threads, "Threads to work on")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_force(*sub, o->force);
+  add_whole(*sub, "--threads", o->threads, 1, 1024, "Threads to work on");
   auto* json = sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
   records->needs(workloads)->needs(device)->excludes(store);
   store->needs(split);

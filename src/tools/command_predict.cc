@@ -7,6 +7,7 @@
 
 #include "record/database.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/log_sink.h"
 #include "tools/measured_device.h"
 #include "tools/predict_model.h"
@@ -121,19 +122,19 @@ void print(const LoadedModel& model, const Prepared& prepared, const ModelPredic
                format_seconds(p.tasks[t].seconds), format_error(p.tasks[t].log_sigma),
                format_seconds(all_calls(t)), fmt::format("{:.1f} %", 100 * all_calls(t) / p.seconds)});
   }
-  fmt::print("{}", table.text());
+  print_lines(table.text());
   for (size_t t = 0; t < p.tasks.size(); ++t) {
     if (!p.tasks[t].roofline_because.empty())
-      fmt::print("{} (roofline): {}\n", model.partition.tasks[t].name, p.tasks[t].roofline_because);
+      print_out("{} (roofline): {}\n", model.partition.tasks[t].name, p.tasks[t].roofline_because);
   }
-  fmt::print("{} kernel calls one after the other; refilling caches {}, launches {}\n", p.calls.size(),
-             format_seconds(p.refill_seconds), format_seconds(p.launch_seconds));
+  print_out("{} kernel calls one after the other; refilling caches {}, launches {}\n", p.calls.size(),
+            format_seconds(p.refill_seconds), format_seconds(p.launch_seconds));
   const std::string range =
       p.log_sigma > 0 ? fmt::format(" (90 %: {} to {})",
                                     format_seconds(p.seconds * std::exp(-kNinetyPercent * p.log_sigma)),
                                     format_seconds(p.seconds * std::exp(kNinetyPercent * p.log_sigma)))
                       : std::string(" (error not known)");
-  fmt::print("a run on {}: {}{}, by {}\n", prepared.device.name, format_seconds(p.seconds), range, predictor);
+  print_out("a run on {}: {}{}, by {}\n", prepared.device.name, format_seconds(p.seconds), range, predictor);
 }
 
 Status predict(const PredictOptions& options) {
@@ -157,8 +158,7 @@ Status predict(const PredictOptions& options) {
       const ModelPrediction prediction,
       predict_model(model, prepared.device, prepared.schedules, latency_model.get(), retention));
   if (options.json) {
-    fmt::print("{}\n", as_json(model, prepared, prediction, predictor, retention)
-                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(as_json(model, prepared, prediction, predictor, retention), 2);
   } else {
     print(model, prepared, prediction, predictor);
   }

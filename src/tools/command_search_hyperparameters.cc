@@ -15,9 +15,12 @@
 #include "learn/latency/tpe.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
+#include "tools/numbers.h"
 #include "tools/options.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -49,16 +52,23 @@ class TrialLog {
   static Result<TrialLog> open(const std::string& path, const Json& header, bool gain) {
     TrialLog log;
     log.path_ = path;
-    std::string kept;
+    const std::string first = json_text(header);
+    const Error other{
+        ErrorCode::kMismatch, path,
+        "is the log of another search (model, data, space or seed) or no such log; name another "
+        "file"};
     auto text = read_input(path, kMaxLogBytes);
     if (!text.ok() && text.error().code != ErrorCode::kNotFound) return std::move(text).error();
     std::istringstream in(text.ok() ? std::move(text).value() : std::string());
+    std::string kept;
     for (std::string line; in && std::getline(in, line);) {
-      if (in.eof()) break;  // without its newline
+      if (in.eof()) {  // without its newline: unfinished, if it is one of ours
+        if (kept.empty() && !first.starts_with(line)) return other;
+        break;
+      }
       const Json json = parse_json<Json>(line);
-      if (kept.empty() && json != header)
-        return Error{ErrorCode::kMismatch, path,
-                     "is the log of another search (model, data, space or seed); name another file"};
+      // What is no JSON compares as neither equal nor unequal to anything.
+      if (kept.empty() && !(json == Json::parse(first))) return other;
       if (!kept.empty()) {
         if (!json.is_object() || !json.contains("parameters") || !json.contains("value"))
           return Error{ErrorCode::kCorrupt, path, "holds a line that is no trial"};
@@ -69,7 +79,8 @@ class TrialLog {
       }
       kept += line + "\n";
     }
-    if (kept.empty()) kept = header.dump() + "\n";
+    if (in.bad()) return Error{ErrorCode::kIo, path, "cannot be read"};
+    if (kept.empty()) kept = first + "\n";
     TS_ASSIGN_OR_RETURN(const auto writer, record::AtomicFileWriter::open(path));
     TS_RETURN_IF_ERROR(writer->write(kept));
     TS_RETURN_IF_ERROR(writer->commit());
@@ -79,7 +90,7 @@ class TrialLog {
   Status add(const learn::Trial& trial, const Json& line) {
     trials_.push_back(trial);
     std::ofstream out(path_, std::ios::binary | std::ios::app);
-    out << line.dump() << "\n" << std::flush;
+    out << json_text(line) << "\n" << std::flush;
     if (!out) return Error{ErrorCode::kIo, path_, "cannot be written"};
     return {};
   }
@@ -100,11 +111,13 @@ const learn::Trial* best_of(const std::vector<learn::Trial>& trials) {
 std::string as_options(const Json& parameters) {
   std::string out;
   for (const auto& [name, value] : parameters.items())
-    out += " --param " + name + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+    out += " --param " + name + "=" + (value.is_string() ? value.get<std::string>() : json_text(value));
   return out;
 }
 
 Status search(const SearchCommand& command) {
+  TS_RETURN_IF_ERROR(check_outputs({{"--log", command.log, OutputKind::kTrialLog}},
+                                   {{"--store", command.store}, {"--split", command.split}}));
   std::vector<learn::Dimension> space;
   for (const std::string& text : command.space) {
     TS_ASSIGN_OR_RETURN(learn::Dimension dimension, learn::parse_dimension(text));
@@ -166,10 +179,10 @@ Status search(const SearchCommand& command) {
     TS_RETURN_IF_ERROR(log.add(trial, line));
     if (!command.quiet) {
       const learn::Trial* best = best_of(log.trials());
-      fmt::print(stderr, "{:>4}/{}  {} {}  best {}  {}{}\n", log.trials().size(), command.trials,
-                 command.metric, model.ok() ? fmt::format("{:.5f}", std::abs(trial.loss)) : "failed",
-                 best != nullptr ? fmt::format("{:.5f}", std::abs(best->loss)) : "-",
-                 format_duration(line["seconds"]), as_options(proposed));
+      print_error("{:>4}/{}  {} {}  best {}  {}{}\n", log.trials().size(), command.trials, command.metric,
+                  model.ok() ? fmt::format("{:.5f}", std::abs(trial.loss)) : "failed",
+                  best != nullptr ? fmt::format("{:.5f}", std::abs(best->loss)) : "-",
+                  format_duration(line["seconds"]), as_options(proposed));
     }
   }
   const learn::Trial* best = best_of(log.trials());
@@ -178,15 +191,14 @@ Status search(const SearchCommand& command) {
   Json parameters = fixed;
   parameters.update(best->parameters);
   if (command.json) {
-    fmt::print("{}\n", Json{{"trials", log.trials().size()},
-                            {"metric", command.metric},
-                            {"value", gain ? -best->loss : best->loss},
-                            {"parameters", parameters}}
-                           .dump());
+    print_json(Json{{"trials", log.trials().size()},
+                    {"metric", command.metric},
+                    {"value", gain ? -best->loss : best->loss},
+                    {"parameters", parameters}});
     return {};
   }
-  fmt::print("best of {} trials: {} {:.5f} on the validation part with{}\n", log.trials().size(),
-             command.metric, gain ? -best->loss : best->loss, as_options(parameters));
+  print_out("best of {} trials: {} {:.5f} on the validation part with{}\n", log.trials().size(),
+            command.metric, gain ? -best->loss : best->loss, as_options(parameters));
   return {};
 }
 
@@ -210,19 +222,15 @@ void add_search_hyperparameters_command(CLI::App& app, int& exit_code) {
   sub->add_option("--log", o->log,
                   "File of the trials, JSON lines; a search that was stopped goes on from it")
       ->required();
-  sub->add_option("--trials", o->trials, "Trials in all, those of the log counted")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+  add_whole(*sub, "--trials", o->trials, 1, 100000, "Trials in all, those of the log counted");
   sub->add_option("--method", o->method, "random, or tpe: tree-structured Parzen estimators")
       ->check(CLI::IsMember({"random", "tpe"}))
       ->capture_default_str();
   sub->add_option("--metric", o->metric, "Score on the validation part (see `tensorsmith eval`)")
       ->check(CLI::IsMember({"mape", "mape_median", "rmse", "rmse_log", "top1", "top5", "pairwise"}))
       ->capture_default_str();
-  sub->add_option("--seed", o->seed, "Of the search and of each training")->capture_default_str();
-  sub->add_option("--threads", o->threads, "Threads to train on")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_seed(*sub, o->seed, "Of the search and of each training");
+  add_whole(*sub, "--threads", o->threads, 1, 1024, "Threads to train on");
   sub->add_flag("--quiet", o->quiet, "No progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return search(*o); }); });

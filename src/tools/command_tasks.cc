@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/model_pipeline.h"
 #include "tools/report.h"
 
@@ -22,6 +23,11 @@ nlohmann::json task_json(const graph::Task& task, bool text) {
       {"name", task.name}, {"key", task.key}, {"flops", task.flops}, {"nodes", task.nodes}};
   if (text) entry["workload"] = ir::print(task.workload);
   return entry;
+}
+
+void print_workload(const graph::Task& task, int calls) {
+  print_out("# {} (key {}, {} calls)\n", task.name, task.key, calls);
+  print_lines(ir::print(task.workload) + "\n");
 }
 
 // The tasks of several models, each once.
@@ -48,16 +54,16 @@ Status shared_tasks(const TasksOptions& options) {
       list.push_back(task_json(task, options.text));
       list.back()["calls"] = std::move(by_model);
     } else if (options.text) {
-      fmt::print("# {} (key {}, {} calls)\n{}\n", task.name, task.key, calls, ir::print(task.workload));
+      print_workload(task, calls);
     }
     table.add({task.name, std::to_string(model_calls.size()), std::to_string(calls), format_flops(task.flops),
                task.key});
   }
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"tasks", list}}.dump(2));
+    print_json(nlohmann::json{{"tasks", list}}, 2);
   } else if (!options.text) {
-    fmt::print("{}{} tasks, {} before deduplication over {} models\n", table.text(), tasks.size(), of_models,
-               models.size());
+    print_lines(table.text());
+    print_out("{} tasks, {} before deduplication over {} models\n", tasks.size(), of_models, models.size());
   }
   return {};
 }
@@ -73,17 +79,17 @@ Status tasks(const TasksOptions& options) {
       list.push_back(task_json(task, options.text));
       list.back()["calls"] = task.calls;
     }
-    fmt::print("{}\n", nlohmann::json{{"model", model.graph.name},
-                                      {"flops", total},
-                                      {"kernel_calls", model.partition.calls.size()},
-                                      {"arena_bytes", model.memory.arena_bytes},
-                                      {"tasks", list}}
-                           .dump(2));
+    print_json(nlohmann::json{{"model", model.graph.name},
+                              {"flops", total},
+                              {"kernel_calls", model.partition.calls.size()},
+                              {"arena_bytes", model.memory.arena_bytes},
+                              {"tasks", list}},
+               2);
     return {};
   }
   if (options.text) {
     for (const auto& task : model.partition.tasks) {
-      fmt::print("# {} (key {}, {} calls)\n{}\n", task.name, task.key, task.calls, ir::print(task.workload));
+      print_workload(task, task.calls);
     }
     return {};
   }
@@ -92,9 +98,10 @@ Status tasks(const TasksOptions& options) {
     table.add({task.name, std::to_string(task.calls), format_flops(task.flops),
                fmt::format("{:.1f} %", total > 0 ? 100 * task.flops * task.calls / total : 0), task.key});
   }
-  fmt::print("{}{} tasks, {} kernel calls, {} a run, {} working memory\n", table.text(),
-             model.partition.tasks.size(), model.partition.calls.size(), format_flops(total),
-             format_bytes(static_cast<double>(model.memory.arena_bytes)));
+  print_lines(table.text());
+  print_out("{} tasks, {} kernel calls, {} a run, {} working memory\n", model.partition.tasks.size(),
+            model.partition.calls.size(), format_flops(total),
+            format_bytes(static_cast<double>(model.memory.arena_bytes)));
   return {};
 }
 

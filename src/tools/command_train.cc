@@ -1,18 +1,23 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
+#include "tools/numbers.h"
 #include "tools/options.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -26,7 +31,7 @@ struct TrainCommand {
   uint64_t seed = 0;
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   int max_tasks = 0, max_records = 0;
-  bool adapt = false, quiet = false, json = false;
+  bool adapt = false, quiet = false, json = false, force = false;
 };
 
 // What decides the model, for its card: not where it is put, nor on how many threads it is made.
@@ -49,7 +54,7 @@ class TrainingDisplay {
   TrainingDisplay(const Clock& clock, int64_t programs)
       : clock_(clock), programs_(programs), terminal_(isatty(STDERR_FILENO) == 1) {}
   ~TrainingDisplay() {
-    if (drawn_) fmt::print(stderr, "\n");
+    if (drawn_) write_error("\n");
   }
   TrainingDisplay(const TrainingDisplay&) = delete;
   TrainingDisplay& operator=(const TrainingDisplay&) = delete;
@@ -69,10 +74,9 @@ class TrainingDisplay {
         p.samples_per_second > 0 ? p.samples_per_second : steps * static_cast<double>(programs_) / elapsed;
     std::string validation =
         std::isfinite(p.validation_loss) ? fmt::format("{:.5f}", p.validation_loss) : "-";
-    fmt::print(stderr, "{}{:>5}/{}  loss {:.5f}  validation {}  {:.0f} programs/s  ETA {}{}",
-               terminal_ ? "\r\033[K" : "", p.step, p.steps, p.train_loss, validation, rate,
-               format_duration(elapsed / steps * (p.steps - p.step)), terminal_ ? "" : "\n");
-    std::fflush(stderr);
+    write_error(fmt::format("{}{:>5}/{}  loss {:.5f}  validation {}  {:.0f} programs/s  ETA {}{}",
+                            terminal_ ? "\r\033[K" : "", p.step, p.steps, p.train_loss, validation, rate,
+                            format_duration(elapsed / steps * (p.steps - p.step)), terminal_ ? "" : "\n"));
     drawn_ = terminal_;
   }
 
@@ -84,7 +88,20 @@ class TrainingDisplay {
   double start_ = 0, last_ = 0;
 };
 
+// The file at the path, as far as it can be told from another one: a new file has another number.
+std::optional<uint64_t> file_number(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return info.st_ino;
+}
+
 Status train(const TrainCommand& command) {
+  const std::string checkpoint =
+      command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
+  TS_RETURN_IF_ERROR(check_outputs(
+      {{"-o", command.output, OutputKind::kLatencyModel},
+       {"--checkpoint", checkpoint, OutputKind::kCheckpoint}},
+      {{"--store", command.store}, {"--split", command.split}, {"--init", command.init}}, command.force));
   TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
   TS_ASSIGN_OR_RETURN(const Json parameters, learn::parse_parameters(command.parameters));
@@ -100,11 +117,6 @@ Status train(const TrainCommand& command) {
   if (command.max_tasks > 0 || command.max_records > 0)
     records.train = learn::some_records(data.store(), records.train, command.max_tasks, command.max_records,
                                         command.seed);
-  // A model that cannot be written would be trained in vain.
-  const auto folder = std::filesystem::path(command.output).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
-    return Error{ErrorCode::kNotFound, folder.string(), "is no folder to write the model to"};
-
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   learn::TrainingControl control;
@@ -112,9 +124,9 @@ Status train(const TrainCommand& command) {
   control.threads = command.threads;
   control.command = command_line(command);
   control.split = split.content_hash();
-  control.checkpoint = command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
-  const bool resumed = std::filesystem::exists(control.checkpoint);
-  if (resumed && !command.quiet) fmt::print(stderr, "going on from {}\n", control.checkpoint);
+  control.checkpoint = checkpoint;
+  const std::optional<uint64_t> found = file_number(checkpoint);
+  if (found && !command.quiet) print_error("going on from {}\n", checkpoint);
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
   TrainingDisplay display(clock, static_cast<int64_t>(records.train.size()));
   if (!command.quiet) {
@@ -123,36 +135,37 @@ Status train(const TrainCommand& command) {
   auto model = base ? trainer->fine_tune(*base, records, control) : trainer->train(records, control);
   if (!model.ok()) {
     if (model.error().code != ErrorCode::kCancelled) return model.error();
-    return Error{ErrorCode::kCancelled, "",
-                 model.error().reason + (std::filesystem::exists(control.checkpoint)
-                                             ? "; the same command goes on from " + control.checkpoint
-                                             : std::string())};
+    return Error{
+        ErrorCode::kCancelled, "",
+        model.error().reason +
+            (file_number(checkpoint) ? "; the same command goes on from " + checkpoint : std::string())};
   }
   TS_RETURN_IF_ERROR((*model)->save(command.output));
-  std::error_code ignored;  // a checkpoint that stays is found to be done
-  std::filesystem::remove(control.checkpoint, ignored);
+  // Only what this training wrote: kinds of models without checkpoints look at no file that has the name. A
+  // checkpoint that stays is found to be done.
+  std::error_code ignored;
+  if (file_number(checkpoint) != found) std::filesystem::remove(checkpoint, ignored);
 
   const learn::ModelCard& card = (*model)->card();
   const double seconds = clock.monotonic_seconds() - start;
   const Json metrics = Json::parse(card.metrics);
   if (command.json) {
-    fmt::print("{}\n", Json{{"model", card.kind},
-                            {"records", card.records},
-                            {"workloads", card.workloads.size()},
-                            {"devices", card.devices},
-                            {"seconds", seconds},
-                            {"bytes", std::filesystem::file_size(command.output)},
-                            {"validation", metrics}}
-                           .dump());
+    print_json(Json{{"model", card.kind},
+                    {"records", card.records},
+                    {"workloads", card.workloads.size()},
+                    {"devices", card.devices},
+                    {"seconds", seconds},
+                    {"bytes", std::filesystem::file_size(command.output)},
+                    {"validation", metrics}});
     return {};
   }
-  fmt::print("{} trained on {} records in {}, {} written to {}\n", card.kind, card.records,
-             format_duration(seconds),
-             format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+  print_out("{} trained on {} records in {}, {} written to {}\n", card.kind, card.records,
+            format_duration(seconds),
+            format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
   if (metrics.contains("mape") && metrics["mape"].is_number()) {
-    fmt::print("on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
-               100 * metrics["mape"].get<double>(), 100 * metrics["mape_median"].get<double>(),
-               metrics["top1"].get<double>(), metrics["top5"].get<double>());
+    print_out("on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
+              100 * metrics["mape"].get<double>(), 100 * metrics["mape_median"].get<double>(),
+              metrics["top1"].get<double>(), metrics["top5"].get<double>());
   }
   return {};
 }
@@ -174,19 +187,16 @@ void add_train_command(CLI::App& app, int& exit_code) {
   auto* init = sub->add_option("--init", o->init, "Go on from this model with the records (fine-tuning)");
   sub->add_flag("--adapt", o->adapt,
                 "Show the test part's programs, without their times, to models that adapt to them");
-  sub->add_option("--max-tasks", o->max_tasks, "Train on this many workloads, drawn by the seed (0 = all)")
-      ->check(CLI::Range(0, 1000000));
-  sub->add_option("--max-records", o->max_records,
-                  "Train on this many programs of each task, drawn by the seed (0 = all)")
-      ->check(CLI::Range(0, 1000000));
-  sub->add_option("--seed", o->seed, "The same seed, data and parameters make the same model")
-      ->capture_default_str();
-  sub->add_option("--threads", o->threads, "Threads to train on")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_whole(*sub, "--max-tasks", o->max_tasks, 0, 1000000,
+            "Train on this many workloads, drawn by the seed (0 = all)");
+  add_whole(*sub, "--max-records", o->max_records, 0, 1000000,
+            "Train on this many programs of each task, drawn by the seed (0 = all)");
+  add_seed(*sub, o->seed, "The same seed, data and parameters make the same model");
+  add_whole(*sub, "--threads", o->threads, 1, 1024, "Threads to train on");
   sub->add_option("--checkpoint", o->checkpoint,
                   "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
   sub->add_option("-o,--output", o->output, "The model's file; replaced if it exists")->required();
+  add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "No progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, model, init, &exit_code] {

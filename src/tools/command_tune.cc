@@ -11,10 +11,13 @@
 #include "search/tuner.h"
 #include "tools/commands.h"
 #include "tools/compile_model.h"
+#include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
 #include "tools/measured_device.h"
 #include "tools/model_trials.h"
+#include "tools/numbers.h"
+#include "tools/output_files.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
 #include "tools/starter.h"
@@ -174,7 +177,7 @@ void print_report(const TuneCommandOptions& options, const search::TuneReport& r
                   const std::optional<InModel>& in_model, double elapsed) {
   const search::TuneProgress& p = report.final;
   if (options.json) {
-    fmt::print("{}\n", json_report(options, p, in_model).dump(2));
+    print_json(json_report(options, p, in_model), 2);
     return;
   }
   const auto speedup = [](double before, double after) {
@@ -199,25 +202,31 @@ void print_report(const TuneCommandOptions& options, const search::TuneReport& r
     }
     table.add(std::move(row));
   }
-  fmt::print("{}", table.text());
-  if (in_model) fmt::print("alone: measured by itself; untuned, tuned: a call in its place in the model\n");
-  fmt::print("{} trials in {} ({} found in {})\n", p.trials, format_duration(elapsed), p.resumed,
-             options.database);
+  print_lines(table.text());
+  if (in_model) print_out("alone: measured by itself; untuned, tuned: a call in its place in the model\n");
+  print_out("{} trials in {} ({} found in {})\n", p.trials, format_duration(elapsed), p.resumed,
+            options.database);
   const MeasuredSum sum = measured_sum(p);
   if (sum.tasks > 0 && !in_model) {
-    fmt::print("sum of {} tasks: untuned {}, tuned {} ({})\n",
-               sum.tasks == p.tasks.size() ? "all" : fmt::format("the {} measured", sum.tasks),
-               format_seconds(sum.untuned), format_seconds(sum.tuned), speedup(sum.untuned, sum.tuned));
+    print_out("sum of {} tasks: untuned {}, tuned {} ({})\n",
+              sum.tasks == p.tasks.size() ? "all" : fmt::format("the {} measured", sum.tasks),
+              format_seconds(sum.untuned), format_seconds(sum.tuned), speedup(sum.untuned, sum.tuned));
   }
   if (sum.tasks < p.tasks.size()) {
-    fmt::print("{} of {} tasks keep their untuned schedule: they take too little time, or were not reached\n",
-               p.tasks.size() - sum.tasks, p.tasks.size());
+    print_out("{} of {} tasks keep their untuned schedule: they take too little time, or were not reached\n",
+              p.tasks.size() - sum.tasks, p.tasks.size());
   }
   if (in_model) {
-    fmt::print("end to end:   untuned {}, tuned {} ({})\n", format_seconds(in_model->untuned),
-               format_seconds(in_model->tuned), speedup(in_model->untuned, in_model->tuned));
+    print_out("end to end:   untuned {}, tuned {} ({})\n", format_seconds(in_model->untuned),
+              format_seconds(in_model->tuned), speedup(in_model->untuned, in_model->tuned));
   }
-  fmt::print("compiled model: {}\n", options.directory);
+  print_out("compiled model: {}\n", options.directory);
+}
+
+// A name beside the directory's, which may end in a slash.
+std::string beside(std::string directory, const std::string& ending) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return directory + ending;
 }
 
 Status tune(const TuneCommandOptions& options) {
@@ -233,15 +242,19 @@ Status tune(const TuneCommandOptions& options) {
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
-  TS_RETURN_IF_ERROR(check_output_directory(options.directory));  // before minutes are spent
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory},
+                                    {"--db", options.database, OutputKind::kDatabase}},
+                                   {{"MODEL", options.model.path},
+                                    {"--starter", options.starter == "none" ? "" : options.starter},
+                                    {"--device", device_file(options.device.device)}}));
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
   TS_RETURN_IF_ERROR(register_device(device, *database));
 
   // The untuned model is there before the search: its own times say which tasks matter, and how long the
   // compilations after the search will take.
-  ModelTrials trials(model, device, options.directory + ".trial-" + std::to_string(getpid()), machine.cores,
-                     options.seed, clock);
+  ModelTrials trials(model, device, beside(options.directory, ".trial-" + std::to_string(getpid())),
+                     machine.cores, options.seed, clock);
   size_t variants = 0;
   double search_seconds = options.seconds;
   if (!options.skip_end_to_end) {
@@ -301,7 +314,7 @@ Status tune(const TuneCommandOptions& options) {
 
   // The search stops after the current measurement and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
-  ProgressDisplay display(stderr, clock, options.trials, options.seconds);
+  ProgressDisplay display(clock, options.trials, options.seconds);
   const search::ProgressFn progress = [&](const search::TuneProgress& p) {
     if (!options.quiet) display.update(p);
   };
@@ -342,25 +355,17 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->directory, "Directory of the compiled model")->required();
   command->add_option("--db", options->database, "Record database; a run goes on from what is there")
       ->capture_default_str();
-  command->add_option("--trials", options->trials, "Measurements to make (0 = no limit)")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command
-      ->add_option("--seconds", options->seconds,
-                   "Time for everything until the model is written (0 = no limit)")
-      ->check(finite_number())
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_whole(*command, "--trials", options->trials, 0, kMaxCount, "Measurements to make (0 = no limit)");
+  add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds,
+           "Time for everything until the model is written (0 = no limit)");
   options->schedules.add_to(*command);
   command->add_option("--starter", options->starter,
                       "Records of fast programs to begin with (an export of `db export --fastest`); none to "
                       "begin from nothing, default: those shipped with the program");
   command->add_option("--strategy", options->strategy, "evolutionary, random or annealing")
       ->capture_default_str();
-  command->add_option("--batch", options->batch, "Measurements a round")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "Seed of every random choice")->capture_default_str();
+  add_whole(*command, "--batch", options->batch, 1, 1024, "Measurements a round");
+  add_seed(*command, options->seed, "Seed of every random choice");
   command->add_flag("--flush-cache", options->flush_cache, "Measure with cold caches");
   command->add_flag("--skip-end-to-end", options->skip_end_to_end,
                     "Choose by the tasks' own times; do not run the whole model, untuned and tuned");

@@ -4,7 +4,10 @@
 
 #include "graph/zoo/zoo.h"
 #include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/numbers.h"
 #include "tools/options.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -29,14 +32,24 @@ Status list(bool json) {
                fmt::format("{:.2f} M", 1e-6 * static_cast<double>(parameters)),
                std::string(entry.description)});
   }
-  fmt::print("{}", json ? out.dump(2) + "\n" : table.text());
+  if (json) {
+    print_json(out, 2);
+  } else {
+    print_lines(table.text());
+  }
   return {};
 }
 
 struct ExportOptions {
   zoo::Request request;
   std::string output;
+  bool force = false;
 };
+
+Status export_network(const ExportOptions& options) {
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", options.output, OutputKind::kOnnxModel}}, {}, options.force));
+  return zoo::export_onnx(options.request, options.output);
+}
 
 }  // namespace
 
@@ -52,17 +65,16 @@ void add_zoo_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* export_command = command->add_subcommand("export", "Write a network as an ONNX model");
   export_command->add_option("network", options->request.name, "Name, see `zoo list`")->required();
-  export_command->add_option("--batch", options->request.batch, "Inputs a run")->capture_default_str();
-  export_command->add_option("--size", options->request.size, "Image side in pixels (0 = the usual one)")
-      ->capture_default_str();
-  export_command
-      ->add_option("--sequence", options->request.sequence, "Tokens an input (0 = the usual number)")
-      ->capture_default_str();
-  export_command->add_option("--seed", options->request.seed, "Seed of the weights")->capture_default_str();
+  add_whole(*export_command, "--batch", options->request.batch, 1, kMaxCount, "Inputs a run");
+  add_whole(*export_command, "--size", options->request.size, 0, kMaxCount,
+            "Image side in pixels (0 = the usual one)");
+  add_whole(*export_command, "--sequence", options->request.sequence, 0, kMaxCount,
+            "Tokens an input (0 = the usual number)");
+  add_seed(*export_command, options->request.seed, "Seed of the weights");
   export_command->add_option("-o,--output", options->output, "ONNX file to write")->required();
-  export_command->callback([options, &exit_code] {
-    exit_code = run_command([&] { return zoo::export_onnx(options->request, options->output); });
-  });
+  add_force(*export_command, options->force);
+  export_command->callback(
+      [options, &exit_code] { exit_code = run_command([&] { return export_network(*options); }); });
 }
 
 }  // namespace tensorsmith::tools

@@ -131,18 +131,11 @@ Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, i
 
 Status check_output_directory(const std::string& directory) {
   if (directory.empty()) return Error{ErrorCode::kInvalidArgument, "-o", "give it the name of a directory"};
-  const fs::path path = fs::absolute(directory).lexically_normal();
+  TS_RETURN_IF_ERROR(runtime::check_replaceable(directory));
   std::error_code error;
-  if (fs::exists(path, error)) {
-    if (!fs::is_directory(path, error)) {
-      return Error{ErrorCode::kInvalidArgument, directory,
-                   "is a file; give -o a directory for the compiled model"};
-    }
-    if (!fs::is_empty(path, error) && !fs::exists(path / "manifest.json", error)) {
-      return Error{ErrorCode::kInvalidArgument, directory,
-                   "holds something that is no compiled model; give -o a new or empty directory"};
-    }
-  }
+  fs::path path = fs::absolute(directory, error).lexically_normal();
+  if (error) return Error{ErrorCode::kIo, directory, "there is no current folder: " + error.message()};
+  if (fs::is_symlink(path, error)) path = fs::canonical(path, error);
   // Folders on the way are made with the model: a run that fails before leaves none behind.
   fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
   while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();

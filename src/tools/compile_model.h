@@ -20,7 +20,7 @@ struct TaskSchedule {
 };
 
 // Whether a compiled model can be written there, before long work starts: the parent can be made and written,
-// and what is there already is a compiled model or an empty directory.
+// and what is there already may be replaced (runtime::check_replaceable).
 Status check_output_directory(const std::string& directory);
 
 // The untuned schedule of every task.

@@ -11,10 +11,13 @@
 #include "measure/measurer.h"
 #include "search/tuner.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
 #include "tools/measured_device.h"
 #include "tools/model_pipeline.h"
+#include "tools/numbers.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -30,7 +33,7 @@ struct CollectCommand {
   int batch = 24;
   double slowest_ms = 50;
   uint64_t seed = 0;
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, force = false;
 };
 
 // "zoo" is every network of it; a name without '/' and '.' is one of the zoo.
@@ -70,7 +73,7 @@ class Progress {
  public:
   Progress(const Clock& clock, bool quiet) : clock_(clock), quiet_(quiet), terminal_(isatty(2) == 1) {}
   ~Progress() {
-    if (terminal_ && drawn_) fmt::print(stderr, "\n");
+    if (terminal_ && drawn_) write_error("\n");
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -87,11 +90,10 @@ class Progress {
     }
     const int64_t trials = before.trials + p.trials;
     const double elapsed = now - before.start;
-    fmt::print(stderr, "{}{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} a second{}",
-               terminal_ ? "\r\033[K" : "", device, touched, p.tasks.size(), failed, trials,
-               format_duration(elapsed), static_cast<double>(trials) / std::max(elapsed, 1e-3),
-               terminal_ ? "" : "\n");
-    std::fflush(stderr);
+    write_error(terminal_ ? "\r\033[K" : "");
+    print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} a second{}", device, touched,
+                p.tasks.size(), failed, trials, format_duration(elapsed),
+                static_cast<double>(trials) / std::max(elapsed, 1e-3), terminal_ ? "" : "\n");
   }
 
  private:
@@ -121,6 +123,13 @@ Result<std::vector<search::TuneTask>> extract_tasks(const std::vector<std::strin
 }
 
 Status collect(const CollectCommand& command) {
+  std::vector<OutputPath> outputs = {{"-o", command.database, OutputKind::kDatabase}};
+  const OutputPath store{"--store", command.store, OutputKind::kStore};
+  if (!command.store.empty()) outputs.push_back(store);
+  std::vector<InputPath> inputs;
+  for (const ModelOptions& model : models_of(command.networks)) inputs.push_back({"--networks", model.path});
+  for (const std::string& device : command.devices) inputs.push_back({"--device", device_file(device)});
+  TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
   TS_ASSIGN_OR_RETURN(const auto devices, resolve_devices(command.devices));
   TS_ASSIGN_OR_RETURN(const auto tasks, extract_tasks(command.networks));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(command.database));
@@ -175,25 +184,24 @@ Status collect(const CollectCommand& command) {
   const double elapsed = clock.monotonic_seconds() - totals.start;
   TS_ASSIGN_OR_RETURN(const int64_t count, database->record_count());
   if (command.json) {
-    fmt::print("{}\n", nlohmann::json{{"tasks", tasks.size()},
-                                      {"measured", totals.trials},
-                                      {"resumed", totals.resumed},
-                                      {"database_records", count},
-                                      {"seconds", elapsed}}
-                           .dump());
+    print_json(nlohmann::json{{"tasks", tasks.size()},
+                              {"measured", totals.trials},
+                              {"resumed", totals.resumed},
+                              {"database_records", count},
+                              {"seconds", elapsed}});
   } else {
-    fmt::print("{} programs of {} tasks measured in {}, {:.1f} a second; {} holds {} records\n",
-               totals.trials, tasks.size(), format_duration(elapsed),
-               static_cast<double>(totals.trials) / std::max(elapsed, 1e-3), command.database, count);
+    print_out("{} programs of {} tasks measured in {}, {:.1f} a second; {} holds {} records\n", totals.trials,
+              tasks.size(), format_duration(elapsed),
+              static_cast<double>(totals.trials) / std::max(elapsed, 1e-3), command.database, count);
   }
   if (!command.store.empty()) {
     learn::ImportOptions options;
     options.threads = machine.cores;
+    options.allow_empty = [&] { return check_not_emptied(store, command.force); };
     TS_ASSIGN_OR_RETURN(const auto report,
                         learn::import_databases({command.database}, command.store, options));
-    for (const auto& p : report.problems)
-      fmt::print(stderr, "tensorsmith: warning: {}: {}\n", p.place, p.reason);
-    if (!command.json) fmt::print("{} records written to {}\n", report.records, command.store);
+    for (const auto& p : report.problems) warn(p.place + ": " + p.reason);
+    if (!command.json) print_out("{} records written to {}\n", report.records, command.store);
   }
   if (cancel) return Error{ErrorCode::kCancelled, "dataset collect", "interrupted; run it again to go on"};
   return {};
@@ -218,25 +226,15 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
                    "Record database; what it holds is not measured again, so a killed run goes on")
       ->required();
   command->add_option("--store", o->store, "Also make a store of the whole database at the end");
-  command->add_option("--records", o->records, "Measurements in all (0 = as many as --per-task says)")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--seconds", o->seconds, "Time for measuring (0 = no limit)")
-      ->check(finite_number())
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--per-task", o->per_task, "Programs of each task and device")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--batch", o->batch, "Programs of a task in one turn")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command
-      ->add_option("--slowest", o->slowest_ms,
-                   "Milliseconds; tasks whose untuned schedule takes longer get no further measurements")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--seed", o->seed, "Seed of every random choice")->capture_default_str();
+  add_force(*command, o->force);
+  add_whole(*command, "--records", o->records, 0, kMaxCount,
+            "Measurements in all (0 = as many as --per-task says)");
+  add_real(*command, "--seconds", o->seconds, 0, kMaxSeconds, "Time for measuring (0 = no limit)");
+  add_whole(*command, "--per-task", o->per_task, 1, kMaxCount, "Programs of each task and device");
+  add_whole(*command, "--batch", o->batch, 1, 1024, "Programs of a task in one turn");
+  add_real(*command, "--slowest", o->slowest_ms, 1e-6, 1e3 * kMaxSeconds,
+           "Milliseconds; tasks whose untuned schedule takes longer get no further measurements");
+  add_seed(*command, o->seed, "Seed of every random choice");
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->add_flag("--quiet", o->quiet, "No progress on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return collect(*o); }); });

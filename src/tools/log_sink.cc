@@ -3,6 +3,8 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
+#include "tools/console.h"
+
 namespace tensorsmith::tools {
 namespace {
 
@@ -32,7 +34,7 @@ StderrLogSink::StderrLogSink(LogLevel threshold)
 StderrLogSink::~StderrLogSink() = default;
 
 void StderrLogSink::log(LogLevel level, std::string_view message) {
-  logger_->log(to_spdlog(level), "{}", message);
+  logger_->log(to_spdlog(level), "{}", printable(message));
 }
 
 }  // namespace tensorsmith::tools

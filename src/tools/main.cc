@@ -1,15 +1,15 @@
 // tensorsmith: tunes, compiles and runs neural networks. Everything a person sees is printed from here and
 // its commands.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <sstream>
 
 #include "base/result.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
+#include "tools/console.h"
 
 namespace {
 
@@ -17,7 +17,6 @@ int run(int argc, char** argv) {
   using namespace tensorsmith;
   // Workers are this program started again; they speak a private protocol and take no options.
   if (argc > 1 && std::strcmp(argv[1], "__worker") == 0) return measure::worker_main(argc, argv);
-
   CLI::App app{
       "Tensorsmith makes neural networks faster on this machine: it searches schedules by measuring "
       "candidates\n"
@@ -45,16 +44,22 @@ int run(int argc, char** argv) {
   tools::add_devices_command(app, exit_code);
   tools::add_predict_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);
+  const auto explain = [&](const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const bool asked_for = app.exit(error, out, err) == 0;  // --help, --version
+    tools::write_out(out.str());
+    tools::write_error(err.str());
+    return asked_for ? 0 : tools::kExitUsage;
+  };
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    // Asked for before unknown words are looked at: `tensorsmith nonsense --help` is no help with anything.
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (!unknown.empty()) return explain(CLI::ExtrasError(unknown));
+    return explain(help);
   } catch (const CLI::ParseError& error) {
-    // --help and --version come here too, with exit code 0.
-    return app.exit(error) == 0 ? 0 : tools::kExitUsage;
-  }
-  // Output that could not be written (a full disk behind a redirection) is a failure too.
-  if (std::fflush(stdout) != 0 && exit_code == 0) {
-    std::fprintf(stderr, "tensorsmith: error: cannot write the output: %s\n", std::strerror(errno));
-    exit_code = tools::kExitFailed;
+    return explain(error);
   }
   return exit_code;
 }
@@ -62,16 +67,22 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using tensorsmith::tools::print_error;
+  tensorsmith::tools::open_missing_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a lost worker or a closed pager is an error value, not a death
+  int exit_code = tensorsmith::tools::kExitBug;
   try {
-    return run(argc, argv);
+    exit_code = run(argc, argv);
   } catch (const tensorsmith::InternalError& error) {
-    std::fprintf(stderr, "tensorsmith: bug: %s\nPlease report this with the command line.\n", error.what());
+    print_error("tensorsmith: bug: {}\nPlease report this with the command line.\n", error.what());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "tensorsmith: error: out of memory\n");
-    return tensorsmith::tools::kExitFailed;
+    print_error("tensorsmith: error: out of memory\n");
+    exit_code = tensorsmith::tools::kExitFailed;
+  } catch (const std::filesystem::filesystem_error& error) {
+    print_error("tensorsmith: error: {}: {}\n", error.path1().string(), error.code().message());
+    exit_code = tensorsmith::tools::kExitFailed;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tensorsmith: bug: unexpected exception: %s\n", error.what());
+    print_error("tensorsmith: bug: unexpected exception: {}\n", error.what());
   }
-  return tensorsmith::tools::kExitBug;
+  return tensorsmith::tools::finish_output(exit_code);
 }

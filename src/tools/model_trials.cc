@@ -39,15 +39,20 @@ ModelTrials::ModelTrials(const LoadedModel& model, const target::Device& device,
       clock_(clock) {}
 
 Status ModelTrials::add(std::vector<TaskSchedule> schedules) {
+  // What is there already is not ours to remove.
+  std::string directory = directory_;
+  std::error_code ignored;
+  for (int n = 2; fs::exists(fs::symlink_status(directory, ignored)); ++n)
+    directory = directory_ + "-" + std::to_string(n);
   // What is loaded needs its files no longer.
-  const RemovedAtEnd cleanup(directory_);
+  const RemovedAtEnd cleanup(directory);
   CompileOptions options;
-  options.directory = directory_;
+  options.directory = directory;
   options.model_name = "trial";
   options.jobs = jobs_;
   options.cache = &cache_;
   TS_RETURN_IF_ERROR(compile_model(model_, device_, schedules, options));
-  return add_compiled(directory_, std::move(schedules));
+  return add_compiled(directory, std::move(schedules));
 }
 
 Status ModelTrials::add_compiled(const std::string& path, std::vector<TaskSchedule> schedules) {

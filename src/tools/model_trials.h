@@ -14,7 +14,8 @@ namespace tensorsmith::tools {
 
 class ModelTrials {
  public:
-  // directory: where variants are written for a moment; it is made and removed again. The arguments outlive
+  // directory: where variants are written for a moment, or beside it where something is there; it is made and
+  // removed again. The arguments outlive
   // this object.
   ModelTrials(const LoadedModel& model, const target::Device& device, std::string directory, int jobs,
               uint64_t seed, const Clock& clock);

@@ -1,10 +1,10 @@
 #include "tools/options.h"
 
 #include <charconv>
-#include <cmath>
-#include <cstdio>
 
 #include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/numbers.h"
 
 namespace tensorsmith::tools {
 
@@ -26,15 +26,6 @@ Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const st
     if (end + 1 == text.size()) return bad;  // trailing separator
   }
   return std::pair{text.substr(0, equals), std::move(dims)};
-}
-
-CLI::Validator finite_number() {
-  return {[](const std::string& text) {
-            double value = 0;
-            const bool good = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
-            return good ? std::string() : text + " is no finite number";
-          },
-          "FINITE"};
 }
 
 void ModelOptions::add_to(CLI::App& command) {
@@ -65,9 +56,7 @@ void DeviceOptions::add_to(CLI::App& command) {
           "--device", device,
           "Device to compile for: local, local:isa=avx2, a device file, ... (see `tensorsmith devices`)")
       ->capture_default_str();
-  command.add_option("--threads", threads, "Threads that kernels run on (0 = all cores)")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  add_whole(command, "--threads", threads, 0, 1024, "Threads that kernels run on (0 = all cores)");
 }
 
 Result<target::Device> DeviceOptions::resolve() const {
@@ -85,12 +74,13 @@ void ScheduleOptions::add_to(CLI::App& command) {
       "No Winograd filtering of 3x3 convolutions: the definition's sums, slower and rounded less");
 }
 
+void add_force(CLI::App& command, bool& force) {
+  command.add_flag("--force", force,
+                   "Replace a file at the output's place whatever it is (never one of the inputs)");
+}
+
 int report_error(const Error& error) {
-  std::string line = error.message();
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  std::fprintf(stderr, "tensorsmith: error: %s\n", line.c_str());
+  print_error("tensorsmith: error: {}\n", error.message());
   return error.code == ErrorCode::kCancelled ? kExitInterrupted : kExitFailed;
 }
 

@@ -16,9 +16,6 @@ namespace tensorsmith::tools {
 // "NAME=1x3x48x320" -> NAME, {1, 3, 48, 320}.
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text);
 
-// Refuses nan and inf, which range checks let through.
-CLI::Validator finite_number();
-
 struct ModelOptions {
   std::string path;
   std::vector<std::string> shapes;
@@ -41,6 +38,9 @@ struct ScheduleOptions {
   bool winograd = true;
   void add_to(CLI::App& command);
 };
+
+// --force, for commands whose output may take the place of a file.
+void add_force(CLI::App& command, bool& force);
 
 // Prints "tensorsmith: error: ..." on stderr and returns kExitFailed.
 int report_error(const Error& error);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/console.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -15,21 +16,19 @@ namespace {
 constexpr double kTerminalInterval = 0.1;  // seconds between redraws
 constexpr double kPlainInterval = 5.0;     // seconds between plain lines
 
-size_t terminal_columns(std::FILE* stream) {
+size_t terminal_columns() {
   winsize size{};
-  if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
   return 100;
 }
 
 }  // namespace
 
-ProgressDisplay::ProgressDisplay(std::FILE* stream, const Clock& clock, int64_t trial_limit,
-                                 double second_limit)
-    : stream_(stream),
-      clock_(clock),
+ProgressDisplay::ProgressDisplay(const Clock& clock, int64_t trial_limit, double second_limit)
+    : clock_(clock),
       trial_limit_(trial_limit),
       second_limit_(second_limit),
-      terminal_(isatty(fileno(stream)) == 1) {}
+      terminal_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressDisplay::~ProgressDisplay() { finish(); }
 
@@ -52,7 +51,7 @@ std::string ProgressDisplay::line_of(const search::TuneProgress& p, size_t colum
   std::string task;
   if (p.current_task < p.tasks.size()) {
     const auto& t = p.tasks[p.current_task];
-    task = fmt::format("{}: {}", t.name, format_seconds(t.best_seconds));
+    task = fmt::format("{}: {}", printable(t.name), format_seconds(t.best_seconds));
   }
   std::string bar;
   if (terminal_) {
@@ -72,18 +71,16 @@ void ProgressDisplay::update(const search::TuneProgress& progress) {
   if (now - last_draw_ < (terminal_ ? kTerminalInterval : kPlainInterval)) return;
   last_draw_ = now;
   if (terminal_) {
-    fmt::print(stream_, "\r\033[K{}", line_of(progress, terminal_columns(stream_) - 1));
+    write_error("\r\033[K" + line_of(progress, terminal_columns() - 1));
     drawn_ = true;
   } else {
-    fmt::print(stream_, "{}\n", line_of(progress, 400));
+    write_error(line_of(progress, 400) + "\n");
   }
-  std::fflush(stream_);
 }
 
 void ProgressDisplay::finish() {
   if (!drawn_) return;
-  fmt::print(stream_, "\n");
-  std::fflush(stream_);
+  write_error("\n");
   drawn_ = false;
 }
 

@@ -1,7 +1,6 @@
 // Progress of a tuning run on stderr: one line that redraws itself on a terminal, plain lines elsewhere.
 #pragma once
 
-#include <cstdio>
 #include <string>
 
 #include "base/clock.h"
@@ -12,7 +11,7 @@ namespace tensorsmith::tools {
 class ProgressDisplay {
  public:
   // limits as given to the tuner, for the bar and the ETA; 0 = none.
-  ProgressDisplay(std::FILE* stream, const Clock& clock, int64_t trial_limit, double second_limit);
+  ProgressDisplay(const Clock& clock, int64_t trial_limit, double second_limit);
   ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
@@ -24,7 +23,6 @@ class ProgressDisplay {
  private:
   std::string line_of(const search::TuneProgress& progress, size_t columns) const;
 
-  std::FILE* stream_;
   const Clock& clock_;
   int64_t trial_limit_;
   double second_limit_;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "tools/console.h"
+
 namespace tensorsmith::tools {
 namespace {
 
@@ -17,7 +19,10 @@ bool looks_numeric(const std::string& text) {
 
 Table::Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
 
-void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
+}
 
 std::string Table::text() const {
   const size_t columns = rows_.front().size();

@@ -6,7 +6,7 @@
 
 namespace tensorsmith::tools {
 
-// Columns aligned, numbers to the right; the first row is the header.
+// Columns aligned, numbers to the right; the first row is the header. Cells are made printable.
 class Table {
  public:
   explicit Table(std::vector<std::string> header);

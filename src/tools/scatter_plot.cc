@@ -7,6 +7,7 @@
 #include <climits>
 #include <cmath>
 
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -64,9 +65,10 @@ std::string ScatterPlot::svg(const std::string& title) const {
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+      "{4}\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      kLeft + kSide + kLegend, kTop + kSide + 60, kLeft, escaped(title));
+      kLeft + kSide + kLegend, kTop + kSide + 60, kLeft, escaped(title), kPlotMark);
   for (int decade = first; decade <= last; ++decade) {
     const double x = x_of(decade * kPerDecade), y = y_of(decade * kPerDecade);
     const std::string label = format_seconds(std::pow(10.0, decade));

@@ -20,7 +20,7 @@ std::string promoted(const std::string& text) {
   const auto program = ir::parse_program(text);
   EXPECT_TRUE(program.ok()) << program.error().message();
   if (!program.ok()) return {};
-  const ir::Program result = codegen::promote_accumulators(*program, 32, 64);
+  const ir::Program result = codegen::promote_accumulators(*program, 32, 64).program;
   const Status legal = ir::verify(result);
   EXPECT_TRUE(legal.ok()) << legal.error().message();
   Rng rng(4);

@@ -107,8 +107,8 @@ TEST(Scalar, FloatArithmeticIsThatOfTheDtype) {
     EXPECT_TRUE(same(eval_binary(BinaryOp::kAdd, a, b).f, x + y));
     EXPECT_TRUE(same(eval_binary(BinaryOp::kMul, a, b).f, x * y));
     EXPECT_TRUE(same(eval_binary(BinaryOp::kDiv, a, b).f, x / y));
-    EXPECT_TRUE(same(eval_binary(BinaryOp::kMin, a, b).f, x < y ? x : y));
-    EXPECT_TRUE(same(eval_binary(BinaryOp::kMax, a, b).f, x > y ? x : y));
+    EXPECT_TRUE(same(eval_binary(BinaryOp::kMin, a, b).f, std::isnan(x) || x < y ? x : y));
+    EXPECT_TRUE(same(eval_binary(BinaryOp::kMax, a, b).f, std::isnan(x) || x > y ? x : y));
     EXPECT_EQ(eval_binary(BinaryOp::kNe, a, b).i, x != y);
     EXPECT_EQ(eval_binary(BinaryOp::kLe, a, b).i, x <= y);
     EXPECT_TRUE(same(eval_call(Intrinsic::kSqrt, a).f, std::sqrt(x)));
@@ -119,13 +119,16 @@ TEST(Scalar, FloatArithmeticIsThatOfTheDtype) {
     EXPECT_EQ(eval_call(Intrinsic::kRound, scalar_float(DType::kF64, v)).f, std::nearbyint(v));
 }
 
-TEST(Scalar, MinMaxReturnTheSecondOperandForNan) {
+TEST(Scalar, NanWinsInMinMax) {
   const Scalar nan = scalar_float(DType::kF32, std::nan(""));
-  const Scalar one = scalar_float(DType::kF32, 1);
-  EXPECT_EQ(eval_binary(BinaryOp::kMin, nan, one).f, 1);
-  EXPECT_EQ(eval_binary(BinaryOp::kMax, nan, one).f, 1);
-  EXPECT_TRUE(std::isnan(eval_binary(BinaryOp::kMin, one, nan).f));
-  EXPECT_TRUE(std::isnan(eval_binary(BinaryOp::kMax, one, nan).f));
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double value : {1.0, -1.0, infinity, -infinity}) {
+    const Scalar other = scalar_float(DType::kF32, value);
+    for (const BinaryOp op : {BinaryOp::kMin, BinaryOp::kMax}) {
+      EXPECT_TRUE(std::isnan(eval_binary(op, nan, other).f));
+      EXPECT_TRUE(std::isnan(eval_binary(op, other, nan).f));
+    }
+  }
 }
 
 TEST(Scalar, FloatToIntegerTruncatesAndSaturates) {
@@ -226,6 +229,28 @@ TEST(Scalar, IntegerIntrinsics) {
   EXPECT_EQ(eval_call(Intrinsic::kAbs, scalar_int(DType::kU8, 200)).i, 200);
   EXPECT_EQ(eval_call(Intrinsic::kSign, scalar_int(DType::kI32, -7)).i, -1);
   EXPECT_EQ(eval_call(Intrinsic::kSign, scalar_int(DType::kU64, -1)).i, 1);
+}
+
+TEST(Scalar, IntegerPowersAreExactAndWrap) {
+  for (const DType t :
+       {DType::kI8, DType::kU8, DType::kI16, DType::kI32, DType::kU32, DType::kI64, DType::kU64}) {
+    for (int64_t base = is_signed_int(t) ? -12 : 0; base <= 12; ++base) {
+      Scalar product = scalar_int(t, 1);
+      for (int64_t exponent = 0; exponent <= 40; ++exponent) {
+        EXPECT_EQ(eval_call(Intrinsic::kPow, scalar_int(t, base), scalar_int(t, exponent)).i, product.i)
+            << base << "^" << exponent;
+        product = eval_binary(BinaryOp::kMul, product, scalar_int(t, base));
+      }
+    }
+  }
+  const auto negative = [](int64_t base, int64_t exponent) {
+    return eval_call(Intrinsic::kPow, scalar_int(DType::kI32, base), scalar_int(DType::kI32, exponent)).i;
+  };
+  EXPECT_EQ(negative(1, -5), 1);
+  EXPECT_EQ(negative(-1, -5), -1);
+  EXPECT_EQ(negative(-1, -4), 1);
+  EXPECT_EQ(negative(2, -1), 0);
+  EXPECT_EQ(negative(0, -1), 0);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ TEST(Dimension, IsReadFromText) {
   EXPECT_FALSE(parse_dimension("x=4..12.0").value().whole);
   EXPECT_THAT(parse_dimension("label=a|7|true").value().choices, ElementsAre(Json("a"), Json(7), Json(true)));
   EXPECT_THAT(parse_dimension("one=only").value().choices, ElementsAre(Json("only")));
-  for (const char* bad : {"", "x", "=1..2", "x=", "x=1..", "x=2..1", "x=a..b", "x=a||b", "x=1..2:exp"})
+  for (const char* bad : {"", "x", "=1..2", "x=", "x=1..", "x=2..1", "x=a..b", "x=a||b", "x=1..2:exp",
+                          "x=0..99999999999999999999", "x=-1e308..1e308"})
     EXPECT_FALSE(parse_dimension(bad).ok()) << bad;
   EXPECT_THAT(parse_dimension("x=0..1:log").error().message(), HasSubstr("above 0"));
 }

@@ -66,6 +66,17 @@ TEST(ModelWriter, ReplacesAModelAndAnEmptyDirectoryOnly) {
   EXPECT_THAT(status.error().message(), HasSubstr("exists and is not a compiled model"));
   EXPECT_TRUE(fs::exists(scratch / "precious/thesis.txt"));
   EXPECT_FALSE(tiny.write(scratch / "precious/thesis.txt").ok());
+  // A file that is called like a model's is not one.
+  std::ofstream(scratch / "precious/manifest.json") << R"({"manifest_version": 3})";
+  EXPECT_FALSE(tiny.write(scratch / "precious").ok());
+  EXPECT_TRUE(fs::exists(scratch / "precious/thesis.txt"));
+  // Nor is a model all that is in its directory.
+  std::ofstream(scratch / "m/notes.txt") << "text";
+  EXPECT_THAT(tiny.write(scratch / "m").error().message(), HasSubstr("holds 'notes.txt'"));
+  EXPECT_THAT(check_replaceable(scratch / "m").error().message(), HasSubstr("holds 'notes.txt'"));
+  EXPECT_TRUE(check_replaceable(scratch / "new/place").ok());
+  fs::remove(scratch / "m/notes.txt");
+  EXPECT_TRUE(check_replaceable(scratch / "m").ok());
   EXPECT_FALSE(tiny.write("").ok());
   EXPECT_FALSE(tiny.write("..").ok());
 }

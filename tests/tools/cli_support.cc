@@ -14,6 +14,28 @@
 namespace tensorsmith::testing {
 namespace {
 
+// In the child, with SIGPIPE as a shell leaves it.
+void redirect(Stream stream, int captured, int descriptor) {
+  switch (stream) {
+    case Stream::kCaptured:
+      dup2(captured, descriptor);
+      return;
+    case Stream::kClosed:
+      close(descriptor);
+      return;
+    case Stream::kFull:
+      dup2(open("/dev/full", O_WRONLY | O_CLOEXEC), descriptor);
+      return;
+    case Stream::kNoReader: {
+      int ends[2];
+      if (pipe2(ends, O_CLOEXEC) != 0) _exit(127);
+      dup2(ends[1], descriptor);
+      close(ends[0]);
+      return;
+    }
+  }
+}
+
 pid_t spawn(const std::vector<std::string>& arguments, const CliOptions& options, int out, int err) {
   std::vector<std::string> words = {TENSORSMITH_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -23,8 +45,8 @@ pid_t spawn(const std::vector<std::string>& arguments, const CliOptions& options
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("fork failed");
   if (pid == 0) {
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
+    redirect(options.out, out, STDOUT_FILENO);
+    redirect(options.err, err, STDERR_FILENO);
     if (chdir(options.directory.c_str()) != 0) _exit(127);
     if (options.file_size_limit > 0) {
       signal(SIGXFSZ, SIG_IGN);

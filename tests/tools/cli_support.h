@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,11 +16,20 @@ struct CliResult {
   std::string err;
 };
 
+// Where a standard stream goes.
+enum class Stream : uint8_t {
+  kCaptured,  // into the result
+  kClosed,    // >&-
+  kFull,      // >/dev/full: a disk without space
+  kNoReader   // a pipe whose reader has gone, as of `| head`
+};
+
 struct CliOptions {
   std::filesystem::path directory = std::filesystem::current_path();
   int64_t file_size_limit = 0;           // bytes; 0 = none: writes beyond it fail, like on a full disk
   std::vector<std::string> environment;  // NAME=value, added
-  bool drop_privileges = false;          // root becomes nobody, who may not write everywhere
+  Stream out = Stream::kCaptured, err = Stream::kCaptured;
+  bool drop_privileges = false;  // root becomes nobody, who may not write everywhere
 };
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});

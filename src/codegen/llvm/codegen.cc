@@ -62,7 +62,8 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.multiply_add = device.arch == "x86-64" &&
                         (device.vector_bytes <= 16 || device.has_feature("avx2")) &&
                         (device.vector_bytes <= 32 || device.has_feature("avx512bw"));
-  const ir::Program promoted = promote_accumulators(program, device.vector_registers, device.vector_bytes);
+  traits.mask_registers = device.has_feature("avx512f");
+  const Promoted promoted = promote_accumulators(program, device.vector_registers, device.vector_bytes);
   Emitter emitter(promoted, traits, options, *built.module);
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();

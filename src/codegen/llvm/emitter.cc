@@ -9,15 +9,16 @@ namespace tensorsmith::codegen {
 
 using llvm::Value;
 
-Emitter::Emitter(const ir::Program& program, const TargetTraits& traits, const CodegenOptions& options,
+Emitter::Emitter(const Promoted& promoted, const TargetTraits& traits, const CodegenOptions& options,
                  llvm::Module& module)
-    : program_(program),
+    : program_(promoted.program),
+      nan_trackers_(promoted.nan_trackers),
       traits_(traits),
       options_(options),
       module_(module),
       context_(module.getContext()),
       b_(context_),
-      plan_(program, traits.vector_registers) {}
+      plan_(promoted, traits.vector_registers) {}
 
 // Each buffer is a scope of its own: what is known as "distinct buffers do not overlap".
 void Emitter::make_alias_scopes() {

@@ -19,6 +19,7 @@
 
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/plan.h"
+#include "codegen/llvm/promote.h"
 #include "ir/bounds.h"
 #include "ir/expr_memo.h"
 #include "ir/stmt.h"
@@ -29,12 +30,13 @@ namespace tensorsmith::codegen {
 struct TargetTraits {
   int vector_bytes = 16;
   int vector_registers = 16;
-  bool fma = false;            // scalar and vector fused multiply-add instructions
-  bool half_convert = false;   // f16 <-> f32 instructions
-  bool masked_memory = false;  // contiguous accesses under a mask cost what plain ones do
-  bool dot4 = false;           // vpdpbusd for every vector up to vector_bytes
-  bool dot2 = false;           // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
-  bool multiply_add = false;   // pmaddwd: pairs of 16-bit products, added
+  bool fma = false;             // scalar and vector fused multiply-add instructions
+  bool half_convert = false;    // f16 <-> f32 instructions
+  bool mask_registers = false;  // comparisons of vectors give masks, not vectors
+  bool masked_memory = false;   // contiguous accesses under a mask cost what plain ones do
+  bool dot4 = false;            // vpdpbusd for every vector up to vector_bytes
+  bool dot2 = false;            // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
+  bool multiply_add = false;    // pmaddwd: pairs of 16-bit products, added
 };
 
 // A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector
@@ -67,7 +69,7 @@ struct Affine {
 
 class Emitter {
  public:
-  Emitter(const ir::Program& program, const TargetTraits& traits, const CodegenOptions& options,
+  Emitter(const Promoted& promoted, const TargetTraits& traits, const CodegenOptions& options,
           llvm::Module& module);
   // Adds the kernel function to the module.
   void run();
@@ -174,6 +176,8 @@ class Emitter {
 
   // --- expr.cc
   llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* extremum(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
+  void update_extremum(const ir::Store& tracker, const ir::Store& accumulator);
   llvm::Value* integer_division(ir::BinaryOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
   llvm::Value* comparison(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* broadcast(Val v);
@@ -222,6 +226,7 @@ class Emitter {
   // for v in [begin, end): body; begin < end is known if nonempty.
   void emit_loop(const ir::Var& var, llvm::Value* begin, llvm::Value* end, ir::Interval range, bool nonempty,
                  const std::function<void(const Affine&)>& body);
+  void emit_sequence(const ir::Seq& seq);
   void emit_unrolled(const ir::For& loop, int64_t extent);
   void emit_vectorized(const ir::For& loop, int64_t extent);
   void emit_if(const ir::IfThenElse& branch);
@@ -243,6 +248,7 @@ class Emitter {
   llvm::Value* load_field(llvm::Value* base, int64_t offset, llvm::Type* type, int64_t align_of_pointee);
 
   const ir::Program& program_;
+  const std::unordered_set<const ir::BufferNode*>& nan_trackers_;
   const TargetTraits traits_;
   const CodegenOptions& options_;
   llvm::Module& module_;

@@ -75,6 +75,14 @@ ir::Select nested_zeros(const ir::Select& select) {
   return nested_zeros({both, inner->a, inner->b});
 }
 
+// A constant, in each lane, that is no NaN.
+bool is_number(const Value* v) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(v);
+  if (constant != nullptr && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+  const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  return number != nullptr && !number->getValueAPF().isNaN();
+}
+
 }  // namespace
 
 Value* Emitter::broadcast(Val v) {
@@ -251,9 +259,8 @@ Value* Emitter::arithmetic(BinaryOp op, DType dtype, Value* a, Value* b) {
     case BinaryOp::kFloorMod:
       return integer_division(op, is_signed, a, b);
     case BinaryOp::kMin:
-      return b_.CreateSelect(comparison(BinaryOp::kLt, dtype, a, b), a, b);
     case BinaryOp::kMax:
-      return b_.CreateSelect(comparison(BinaryOp::kGt, dtype, a, b), a, b);
+      return extremum(op, dtype, a, b);
     case BinaryOp::kAnd:
     case BinaryOp::kBitAnd:
       return b_.CreateAnd(a, b);
@@ -282,6 +289,50 @@ Value* Emitter::arithmetic(BinaryOp op, DType dtype, Value* a, Value* b) {
       break;
   }
   throw_internal_error(__FILE__, __LINE__, "unknown binary operator");
+}
+
+// The processor's minimum and maximum, as comparison and selection, give the second operand where one is NaN.
+// So one that is a number by itself stands first; else the second one of an update, the new value, is looked
+// at: the accumulator's next update does not wait for that.
+Value* Emitter::extremum(BinaryOp op, DType dtype, Value* a, Value* b) {
+  const BinaryOp wins = op == BinaryOp::kMin ? BinaryOp::kLt : BinaryOp::kGt;
+  if (!ir::is_float(dtype)) return b_.CreateSelect(comparison(wins, dtype, a, b), a, b);
+  if (is_number(a)) return b_.CreateSelect(comparison(wins, dtype, a, b), a, b);
+  Value* larger = b_.CreateSelect(comparison(wins, dtype, b, a), b, a);
+  return is_number(b) ? larger : b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, larger);
+}
+
+// The tracker becomes NaN with the first NaN and stays it. A comparison for unordered values does that in one
+// instruction, its result of all ones is NaN; where comparisons give masks, a sum of squares, which is never
+// NaN otherwise: no product of equal numbers is negative.
+void Emitter::update_extremum(const ir::Store& tracker, const ir::Store& accumulator) {
+  const EvaluationScope scope(evaluated_);
+  const auto& update = *ir::as<ir::Binary>(accumulator.value);
+  const DType dtype = accumulator.buffer->dtype;
+  Val next = eval(update.b);
+  Val best = eval(update.a);
+  Val nan = load(tracker.buffer, tracker.indices);
+  const bool vectors = !(next.uniform && best.uniform && nan.uniform);
+  if (vectors) {
+    next = {broadcast(next), false};
+    best = {broadcast(best), false};
+    nan = {broadcast(nan), false};
+  }
+  Value* seen = nullptr;
+  if (vectors && !traits_.mask_registers) {
+    llvm::Type* bits = like(b_.getIntNTy(dtype == DType::kF32 ? 32 : 64), next.value->getType());
+    Value* unordered = b_.CreateSExt(b_.CreateFCmpUNO(nan.value, next.value), bits);
+    seen = b_.CreateBitCast(unordered, next.value->getType());
+  } else if (traits_.fma) {
+    seen = b_.CreateIntrinsic(llvm::Intrinsic::fma, {next.value->getType()},
+                              {next.value, next.value, nan.value});
+  } else {
+    seen = b_.CreateFAdd(b_.CreateFMul(next.value, next.value), nan.value);
+  }
+  const BinaryOp wins = update.op == BinaryOp::kMin ? BinaryOp::kLt : BinaryOp::kGt;
+  Value* larger = b_.CreateSelect(comparison(wins, dtype, best.value, next.value), best.value, next.value);
+  store(tracker.buffer, tracker.indices, {seen, !vectors});
+  store(accumulator.buffer, accumulator.indices, {larger, !vectors});
 }
 
 // By zero gives 0, the smallest value by -1 wraps. Constant divisors need none of the checks.
@@ -437,6 +488,8 @@ Val Emitter::eval_call(DType dtype, const ir::Call& call) {
         a.value = b_.CreateSelect(b_.CreateICmpSLT(a.value, zero), b_.CreateNeg(a.value), a.value);
       return a;
     }
+    if (call.intrinsic == ir::Intrinsic::kPow)
+      return {MathEmitter(b_, traits_.fma).integer_pow(a.value, b.value, is_signed), !vectors};
     TS_CHECK(call.intrinsic == ir::Intrinsic::kSign, "intrinsic is not defined for integers");
     Value* positive = b_.CreateZExt(b_.CreateICmpNE(a.value, zero), a.value->getType());
     if (is_signed)

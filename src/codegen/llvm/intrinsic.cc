@@ -96,18 +96,32 @@ V MathEmitter::sign(V x) {
   return b_.CreateSelect(b_.CreateFCmpONE(x, f(x, 0)), unit, x);
 }
 
-// Exact remainders need as many steps as the quotient has bits: a function of scalars, called once a lane.
-V MathEmitter::fmod(V x, V y) {
-  llvm::Function* function = fmod_function();
+V MathEmitter::call_by_lane(llvm::Function* function, V x, V y) {
+  const auto call = [&](V a, V b) {
+    return b == nullptr ? b_.CreateCall(function, {a}) : b_.CreateCall(function, {a, b});
+  };
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  if (vector == nullptr) return b_.CreateCall(function, {x, y});
-  V result = llvm::PoisonValue::get(vector);
+  if (vector == nullptr) return call(x, y);
+  V result =
+      llvm::PoisonValue::get(llvm::FixedVectorType::get(function->getReturnType(), vector->getNumElements()));
   for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
-    V r = b_.CreateCall(function, {b_.CreateExtractElement(x, lane), b_.CreateExtractElement(y, lane)});
+    V r = call(b_.CreateExtractElement(x, lane), y == nullptr ? nullptr : b_.CreateExtractElement(y, lane));
     result = b_.CreateInsertElement(result, r, lane);
   }
   return result;
 }
+
+llvm::Function* MathEmitter::make_function(llvm::FunctionType* type, const char* name) {
+  auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name,
+                                          b_.GetInsertBlock()->getModule());
+  function->setDoesNotThrow();
+  function->setDoesNotAccessMemory();
+  function->setWillReturn();
+  return function;
+}
+
+// Exact remainders need as many steps as the quotient has bits.
+V MathEmitter::fmod(V x, V y) { return call_by_lane(fmod_function(), x, y); }
 
 // While rest >= b: subtract the largest b * 2^k that fits. All steps are exact.
 llvm::Function* MathEmitter::fmod_function() {
@@ -115,11 +129,7 @@ llvm::Function* MathEmitter::fmod_function() {
   if (llvm::Function* known = module->getFunction("fmod.f64")) return known;
   llvm::LLVMContext& context = module->getContext();
   llvm::Type* f64 = b_.getDoubleTy();
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(f64, {f64, f64}, false),
-                                          llvm::GlobalValue::InternalLinkage, "fmod.f64", module);
-  function->setDoesNotThrow();
-  function->setDoesNotAccessMemory();
-  function->setWillReturn();
+  llvm::Function* function = make_function(llvm::FunctionType::get(f64, {f64, f64}, false), "fmod.f64");
   const llvm::IRBuilderBase::InsertPointGuard guard(b_);
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
   auto* check = llvm::BasicBlock::Create(context, "check", function);

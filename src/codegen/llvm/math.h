@@ -1,8 +1,8 @@
 // Math functions as inline code: kernels call no library. Values are float or double, scalars or vectors.
 //
 // Accuracy, tested against libm: float exp, log, tanh, erf, sin, cos within about 2 ulp, other float
-// functions are computed in double and rounded once; double functions within 1e-13 relative (sin, cos, tan:
-// for |x| < 1e9). Infinities, NaN, zeros and subnormals behave as in C's libm, signs of zeros included.
+// functions are computed in double and rounded once; double functions within 1e-13 relative. Infinities, NaN,
+// zeros and subnormals behave as in C's libm, signs of zeros included.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -19,6 +19,8 @@ class MathEmitter {
 
   // y is used by functions of two arguments only. kIsNan and kIsInf give i1.
   llvm::Value* intrinsic(ir::Intrinsic intrinsic, llvm::Value* x, llvm::Value* y);
+  // Exact power of integers, wrapped to their width.
+  llvm::Value* integer_pow(llvm::Value* x, llvm::Value* y, bool is_signed);
 
  private:
   using V = llvm::Value*;
@@ -27,6 +29,10 @@ class MathEmitter {
   V sign(V x);
   V fmod(V x, V y);
   llvm::Function* fmod_function();
+  // Calls a function of scalars once a lane.
+  V call_by_lane(llvm::Function* function, V x, V y);
+  // An internal function without side effects, empty: double or integers in and out.
+  llvm::Function* make_function(llvm::FunctionType* type, const char* name);
 
   // --- math_core.cc: float and double
   V exp(V x);
@@ -38,6 +44,14 @@ class MathEmitter {
   V log_f32(V x);
   V tanh_f32(V x);
   V erf_f32(V x);
+
+  // --- math_angle.cc: double only
+  // x = quadrant * pi/2 + rest, |rest| <= pi/4; quadrant as integers of x's width. Any x; may end the block.
+  V reduce_angle(V x, V& quadrant);
+  llvm::Function* reduce_function();
+
+  // --- math_integer_pow.cc
+  llvm::Function* integer_pow_function(llvm::Type* type, bool is_signed);
 
   // --- math_f64.cc: double only
   V exp_f64(V x);
@@ -51,8 +65,6 @@ class MathEmitter {
   V acosh_f64(V x);
   V atanh_f64(V x);
   V pow_f64(V x, V y);
-  // x = quadrant * pi/2 + rest, |rest| <= pi/4; quadrant as integers of x's width.
-  V reduce_angle(V x, V& quadrant);
 
   // --- helpers (math_core.cc)
   V f(V like, double value);                                      // constant of like's type

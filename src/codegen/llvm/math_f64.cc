@@ -116,16 +116,6 @@ V MathEmitter::erf_f64(V x) {
   return b_.CreateSelect(b_.CreateFCmpOLT(a, f(x, 0.84375)), near_zero, large);
 }
 
-// Cody and Waite's reduction with pi/2 in three parts of 33 bits.
-V MathEmitter::reduce_angle(V x, V& quadrant) {
-  V n = round_magic(b_.CreateFMul(x, f(x, 6.36619772367581382433e-01)), quadrant);
-  V minus = b_.CreateFNeg(n);
-  V r = mul_add(minus, f(x, 1.57079632673412561417e+00), x);
-  r = mul_add(minus, f(x, 6.07710050630396597660e-11), r);
-  r = mul_add(minus, f(x, 2.02226624879595063154e-21), r);
-  return r;
-}
-
 V MathEmitter::atan_f64(V x) {
   V a = abs(x);
   V big = b_.CreateFCmpOGT(a, f(x, 2.41421356237309504880));

@@ -76,8 +76,9 @@ std::optional<int64_t> coefficient(const Expr& e, const ir::Var& v) {
 
 }  // namespace
 
-Plan::Plan(const ir::Program& program, int64_t vector_registers) : vector_registers_(vector_registers) {
-  if (program.body) scan(program.body);
+Plan::Plan(const Promoted& promoted, int64_t vector_registers)
+    : vector_registers_(vector_registers), nan_trackers_(promoted.nan_trackers) {
+  if (promoted.program.body) scan(promoted.program.body);
 }
 
 int64_t Plan::scan(const Stmt& s) {
@@ -87,31 +88,32 @@ int64_t Plan::scan(const Stmt& s) {
     parallel = parallel || contains_parallel(c);
     return n;
   };
-  const int64_t steps =
-      ir::visit(ir::overloaded{[&](const For& loop) {
-                                 const int64_t body = child(loop.body);
-                                 parallel = parallel || loop.kind == ForKind::kParallel;
-                                 const std::optional<int64_t> extent = ir::as_int(loop.extent);
-                                 if (loop.kind == ForKind::kVectorized && lanes_are_independent(loop)) {
-                                   vectorizable_.insert(s.get());
-                                   const int64_t lanes = is_contiguous(loop) ? 16 : 1;
-                                   return times(body, extent ? (*extent + lanes - 1) / lanes : kManySteps);
-                                 }
-                                 return times(body, extent ? *extent : kManySteps);
-                               },
-                               [&](const ir::Store&) { return int64_t{1}; },
-                               [&](const ir::IfThenElse& branch) {
-                                 int64_t n = child(branch.then_body);
-                                 if (branch.else_body) n += child(branch.else_body);
-                                 return std::min(n, kManySteps);
-                               },
-                               [&](const ir::Seq& seq) {
-                                 int64_t n = 0;
-                                 for (const Stmt& part : seq.stmts) n = std::min(n + child(part), kManySteps);
-                                 return n;
-                               },
-                               [&](const ir::Allocate& allocate) { return child(allocate.body); }},
-                s);
+  const int64_t steps = ir::visit(
+      ir::overloaded{
+          [&](const For& loop) {
+            const int64_t body = child(loop.body);
+            parallel = parallel || loop.kind == ForKind::kParallel;
+            const std::optional<int64_t> extent = ir::as_int(loop.extent);
+            if (loop.kind == ForKind::kVectorized && lanes_are_independent(loop)) {
+              vectorizable_.insert(s.get());
+              const int64_t lanes = is_contiguous(loop) ? 16 : 1;
+              return times(body, extent ? (*extent + lanes - 1) / lanes : kManySteps);
+            }
+            return times(body, extent ? *extent : kManySteps);
+          },
+          [&](const ir::Store& store) { return int64_t{nan_trackers_.contains(store.buffer.get()) ? 0 : 1}; },
+          [&](const ir::IfThenElse& branch) {
+            int64_t n = child(branch.then_body);
+            if (branch.else_body) n += child(branch.else_body);
+            return std::min(n, kManySteps);
+          },
+          [&](const ir::Seq& seq) {
+            int64_t n = 0;
+            for (const Stmt& part : seq.stmts) n = std::min(n + child(part), kManySteps);
+            return n;
+          },
+          [&](const ir::Allocate& allocate) { return child(allocate.body); }},
+      s);
   steps_[s.get()] = steps;
   if (parallel) with_parallel_.insert(s.get());
   if (ir::as<ir::Allocate>(s) != nullptr && !parallel) find_register_loops(s);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/llvm/promote.h"
 #include "ir/stmt.h"
 
 namespace tensorsmith::codegen {
@@ -13,7 +14,7 @@ class Plan {
  public:
   // Serial loops over a local buffer are unrolled for registers' sake while its elements (vectors or scalars)
   // are at most vector_registers; more of them would be spilled, by code that is as long.
-  Plan(const ir::Program& program, int64_t vector_registers);
+  Plan(const Promoted& promoted, int64_t vector_registers);
 
   // Stores that the statement executes when everything with a constant extent is unrolled. A vectorized loop
   // counts once for each 16 lanes if its accesses are contiguous, else once a lane. kManySteps at most.
@@ -39,6 +40,7 @@ class Plan {
   static bool is_contiguous(const ir::For& loop);
 
   const int64_t vector_registers_;
+  const std::unordered_set<const ir::BufferNode*>& nan_trackers_;  // their stores belong to other stores
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
   std::unordered_set<const ir::StmtNode*> register_loops_;
   std::unordered_set<const ir::StmtNode*> in_registers_;

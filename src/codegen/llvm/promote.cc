@@ -22,6 +22,9 @@ using ir::Var;
 
 // Code is emitted for each accumulator: with more of them than this, memory is no worse.
 constexpr int64_t kMaxSlots = 64;
+// A tracker costs two instructions at its end and one at each update, the exact maximum two more at each
+// update.
+constexpr int64_t kMinTrackedUpdates = 4;
 
 // The loops inside the one under consideration, and the conditions, around a statement.
 struct Context {
@@ -159,11 +162,14 @@ class Promoter {
                      s);
   }
 
+  std::unordered_set<const ir::BufferNode*> nan_trackers() && { return std::move(nan_trackers_); }
+
  private:
   struct Promotion {
     Buffer from;
     Buffer to;
     Access access;  // a representative
+    Buffer nan;     // of a minimum or maximum: whether there was a NaN; else null
   };
 
   Stmt rewrite_for(const Stmt& s, const For& loop) {
@@ -174,7 +180,10 @@ class Promoter {
       promotions = find(loop, innermost ? kMaxSlots : registers_);
     }
     Stmt current = s;
-    for (const Promotion& p : promotions) current = redirect(current, p);
+    for (const Promotion& p : promotions) {
+      copies_.insert(p.to.get());
+      current = redirect(current, p);
+    }
     // Other buffers may be accumulated further inside.
     const For& now = std::get<For>(current->kind);
     outer_[now.var.get()] = {0, ir::as_int(now.extent).value_or(ir::Interval::kPosInf) - 1};
@@ -184,9 +193,45 @@ class Promoter {
       changed.body = std::move(body);
       current = ir::make_for(std::move(changed));
     }
-    for (const Promotion& p : promotions)
+    for (const Promotion& p : promotions) {
       current = ir::make_allocate(p.to, ir::make_seq({copy(p, true), std::move(current), copy(p, false)}));
+      if (p.nan == nullptr) continue;
+      nan_trackers_.insert(p.nan.get());
+      current = ir::make_allocate(p.nan, std::move(current));
+    }
     return current;
+  }
+
+  // All stores of the statement to the buffer are B[i] = max(B[i], x), or all of them with min.
+  static bool is_extremum(const Stmt& s, const Buffer& buffer) {
+    if (buffer->dtype != ir::DType::kF32 && buffer->dtype != ir::DType::kF64) return false;
+    std::optional<ir::BinaryOp> common;
+    bool ok = true;
+    ir::for_each_stmt(s, [&](const Stmt& inner) {
+      const auto* store = ir::as<ir::Store>(inner);
+      if (store == nullptr || store->buffer != buffer || !ok) return;
+      const auto* update = ir::as<ir::Binary>(store->value);
+      ok = update != nullptr && (update->op == ir::BinaryOp::kMin || update->op == ir::BinaryOp::kMax) &&
+           common.value_or(update->op) == update->op &&
+           ir::structural_equal(update->a, ir::load(buffer, store->indices));
+      if (!ok) return;
+      for (const ir::Load* load : ir::loads_of(update->b)) ok = ok && load->buffer != buffer;
+      common = update->op;
+    });
+    return ok && common.has_value();
+  }
+
+  // How often each element is updated: points of the loops that do not choose it.
+  static int64_t updates(const For& loop, const Access& access) {
+    int64_t count = ir::as_int(loop.extent).value_or(kMinTrackedUpdates);
+    ir::for_each_stmt(loop.body, [&](const Stmt& s) {
+      const auto* inner = ir::as<For>(s);
+      if (inner == nullptr || count >= kMinTrackedUpdates) return;
+      const bool chooses = std::any_of(access.loops.begin(), access.loops.end(),
+                                       [&](const For* l) { return l->var == inner->var; });
+      if (!chooses) count *= ir::as_int(inner->extent).value_or(kMinTrackedUpdates);
+    });
+    return count;
   }
 
   static bool contains_serial_loop(const Stmt& s) {
@@ -216,13 +261,19 @@ class Promoter {
     for (const Buffer& buffer : stored) {
       // Small buffers of the program become registers as a whole.
       const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
-      if (!is_output(buffer) && bytes <= kMaxSlots * vector_bytes_) continue;
+      const bool extremum = !copies_.contains(buffer.get()) && is_extremum(loop.body, buffer);
+      const bool small = !is_output(buffer) && bytes <= kMaxSlots * vector_bytes_;
+      if (!extremum && small) continue;
       if (std::find(own.begin(), own.end(), buffer.get()) != own.end()) continue;
       std::optional<Access> access = common_access(loop, buffer);
       if (!access) continue;
-      slots += slots_of(*access, buffer);
+      const bool tracked = extremum && updates(loop, *access) >= kMinTrackedUpdates;
+      if (!tracked && small) continue;
+      slots += slots_of(*access, buffer) * (tracked ? 2 : 1);
       if (slots > limit) return {};
-      found.push_back({buffer, make_copy_buffer(*access, buffer), std::move(*access)});
+      const Buffer to = make_copy_buffer(*access, buffer, ".acc");
+      const Buffer nan = tracked ? make_copy_buffer(*access, buffer, ".nan") : nullptr;
+      found.push_back({buffer, to, std::move(*access), nan});
     }
     return found;
   }
@@ -238,10 +289,10 @@ class Promoter {
     return slots;
   }
 
-  static Buffer make_copy_buffer(const Access& access, const Buffer& buffer) {
+  static Buffer make_copy_buffer(const Access& access, const Buffer& buffer, const char* suffix) {
     std::vector<int64_t> shape;
     for (const For* l : access.loops) shape.push_back(ir::as_int(l->extent).value());
-    return ir::make_buffer(buffer->name + ".acc", buffer->dtype, std::move(shape), ir::MemoryScope::kLocal);
+    return ir::make_buffer(buffer->name + suffix, buffer->dtype, std::move(shape), ir::MemoryScope::kLocal);
   }
 
   // The one way in which the loop's body accesses the buffer, if there is one and it is a reduction.
@@ -354,6 +405,11 @@ class Promoter {
     return access;
   }
 
+  // x if it is NaN, else the other value.
+  static Expr nan_or(const Expr& x, const Expr& other) {
+    return ir::select(ir::call(ir::Intrinsic::kIsNan, {x}), x, other);
+  }
+
   // to[loops] = from[indices], or back.
   static Stmt copy(const Promotion& p, bool in) {
     ir::VarMap map;
@@ -366,8 +422,12 @@ class Promoter {
     }
     std::vector<Expr> indices;
     for (const Expr& e : *p.access.indices) indices.push_back(ir::substitute(e, map));
-    Stmt s = in ? ir::make_store(p.to, place, ir::load(p.from, indices))
-                : ir::make_store(p.from, indices, ir::load(p.to, place));
+    const Expr outside = ir::load(p.from, indices);
+    Expr result = ir::load(p.to, place);
+    if (p.nan != nullptr) result = nan_or(ir::load(p.nan, place), result);
+    Stmt s = in ? ir::make_store(p.to, place, outside) : ir::make_store(p.from, indices, result);
+    if (in && p.nan != nullptr)
+      s = ir::make_seq({s, ir::make_store(p.nan, place, nan_or(outside, ir::make_const(p.nan->dtype, 1)))});
     for (const Expr& guard : p.access.guards) s = ir::make_if(ir::substitute(guard, map), std::move(s));
     for (size_t l = p.access.loops.size(); l-- > 0;) {
       const bool vectors = p.access.loops[l]->kind == ForKind::kVectorized;
@@ -398,8 +458,14 @@ class Promoter {
                                       },
                                       [&](const ir::Store& store) {
                                         const Expr value = ir::rewrite(store.value, redirect_load);
-                                        if (store.buffer == p.from)
-                                          return ir::make_store(p.to, place_of(store.indices, loops), value);
+                                        if (store.buffer == p.from) {
+                                          const std::vector<Expr> place = place_of(store.indices, loops);
+                                          const Stmt update = ir::make_store(p.to, place, value);
+                                          if (p.nan == nullptr) return update;
+                                          const Expr next = ir::as<ir::Binary>(value)->b;
+                                          const Expr nan = nan_or(next, ir::load(p.nan, place));
+                                          return ir::make_seq({ir::make_store(p.nan, place, nan), update});
+                                        }
                                         std::vector<Expr> indices;
                                         for (const Expr& i : store.indices)
                                           indices.push_back(ir::rewrite(i, redirect_load));
@@ -432,6 +498,8 @@ class Promoter {
     return std::find(program_.outputs.begin(), program_.outputs.end(), buffer) != program_.outputs.end();
   }
 
+  std::unordered_set<const ir::BufferNode*> nan_trackers_;
+  std::unordered_set<const ir::BufferNode*> copies_;
   const ir::Program& program_;
   const int64_t registers_;
   const int64_t vector_bytes_;
@@ -440,9 +508,11 @@ class Promoter {
 
 }  // namespace
 
-ir::Program promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes) {
-  ir::Program out = program;
-  out.body = Promoter(program, vector_registers, vector_bytes).rewrite(program.body);
+Promoted promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes) {
+  Promoter promoter(program, vector_registers, vector_bytes);
+  Promoted out{program, {}};
+  out.program.body = promoter.rewrite(program.body);
+  out.nan_trackers = std::move(promoter).nan_trackers();
   return out;
 }
 

@@ -34,11 +34,24 @@ void Emitter::emit(const Stmt& s) {
                              store(st.buffer, st.indices, eval(st.value));
                            },
                            [&](const ir::IfThenElse& branch) { emit_if(branch); },
-                           [&](const ir::Seq& seq) {
-                             for (const Stmt& part : seq.stmts) emit(part);
-                           },
+                           [&](const ir::Seq& seq) { emit_sequence(seq); },
                            [&](const ir::Allocate& allocate) { emit_allocate(s, allocate); }},
             s);
+}
+
+// The update of an accumulator follows that of its tracker (promote.h).
+void Emitter::emit_sequence(const ir::Seq& seq) {
+  for (size_t i = 0; i < seq.stmts.size(); ++i) {
+    const auto* store = ir::as<ir::Store>(seq.stmts[i]);
+    const bool tracker = store != nullptr && nan_trackers_.contains(store->buffer.get());
+    const auto* next = tracker && i + 1 < seq.stmts.size() ? ir::as<ir::Store>(seq.stmts[i + 1]) : nullptr;
+    if (next != nullptr) {
+      update_extremum(*store, *next);
+      ++i;
+    } else {
+      emit(seq.stmts[i]);
+    }
+  }
 }
 
 void Emitter::emit_for(const Stmt& s, const For& loop) {

@@ -119,6 +119,7 @@ class Importer {
   Result<ValueId> input_value(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
   Status define(const std::string& name, ValueId id, Scope& scope) const;
   ValueId add_value(const std::string& name);
+  ValueId output_value(ValueId source, const std::string& name);
 
   const onnx::ModelProto& model_;
   const ImportOptions& options_;
@@ -337,8 +338,8 @@ Status Importer::add_inputs(Scope& scope) {
   }
   std::set<std::string> names;
   for (const auto& info : model_.graph().input()) {
-    names.insert(info.name());
     if (scope.names.contains(info.name())) continue;  // an initializer, listed among the inputs before IR 4
+    names.insert(info.name());
     if (info.name().empty()) return corrupt("an input has no name");
     if (!info.type().has_tensor_type()) {
       return Error{ErrorCode::kUnsupported, place_, "input '" + info.name() + "' is not a tensor"};
@@ -623,9 +624,31 @@ Result<Graph> Importer::run() {
     if (!outputs.insert(output.name()).second) {
       return corrupt("the output '" + shown(output.name()) + "' is listed twice");
     }
-    graph_.outputs.push_back(*id);
+    graph_.outputs.push_back(output_value(*id, output.name()));
   }
   return std::move(graph_);
+}
+
+// Each output is a value of its own with the output's name. An input, or a value that is an output already or
+// has another name (the result of an inlined branch or function), gets a copy.
+ValueId Importer::output_value(ValueId source, const std::string& name) {
+  const auto in = [&](const std::vector<ValueId>& list) {
+    return std::find(list.begin(), list.end(), source) != list.end();
+  };
+  if (graph_.values[static_cast<size_t>(source)].name == name && !in(graph_.inputs) && !in(graph_.outputs))
+    return source;
+  const ValueId copy = add_value(name);
+  const Value& value = graph_.values[static_cast<size_t>(source)];
+  graph_.values[static_cast<size_t>(copy)] = {name, value.dtype, value.shape, value.constant};
+  if (value.constant != nullptr) return copy;
+  Node node;
+  node.op = "Identity";
+  node.name = "output_" + name;
+  node.opset = kModernOpset;
+  node.inputs = {source};
+  node.outputs = {copy};
+  graph_.nodes.push_back(std::move(node));
+  return copy;
 }
 
 Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place) {

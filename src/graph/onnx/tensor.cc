@@ -205,6 +205,7 @@ Status write_tensor_proto(const std::string& path, const std::string& name, cons
   proto.set_data_type(static_cast<int32_t>(onnx_number(tensor.dtype)));
   for (int64_t extent : tensor.shape) proto.add_dims(extent);
   proto.set_raw_data(tensor.data.data(), tensor.data.size());
+  proto.set_doc_string(kTensorMark);  // the last field
   std::string bytes;
   if (!proto.SerializeToString(&bytes)) {
     return Error{ErrorCode::kResourceExhausted, path, "the tensor is too large for an ONNX file (2 GiB)"};

@@ -1,9 +1,11 @@
 // Elementwise operators of several tensors with NumPy broadcasting: arithmetic, comparisons, logic, Where.
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "graph/ops/index.h"
 #include "graph/ops/registry.h"
+#include "ir/scalar.h"
 
 namespace tensorsmith::graph {
 
@@ -102,35 +104,73 @@ Expr mod(OpContext& ctx, const Expr& a, const Expr& b) {
   return fmod ? a - (a / b) * b : ir::floormod(a, b);
 }
 
-// The result has the base's dtype; integers go through f64, as NumPy's mixed powers do.
+// Exact power of integers of any two dtypes, wrapped to the base's.
+Expr integer_pow(const Expr& a, const Expr& b) {
+  const ir::DType dtype = a.dtype();
+  if (b.dtype() == dtype) return ir::call(Intrinsic::kPow, {a, b});
+  const ir::DType i64 = ir::DType::kI64;
+  Expr exponent = ir::cast(i64, b);
+  if (b.dtype() == ir::DType::kU64) {
+    // Powers of odd numbers repeat after 2^62 steps, those of even ones are 0 there.
+    const Expr period = Expr(int64_t{1} << 62);
+    const Expr rest = ir::binary(BinaryOp::kBitAnd, exponent, period - Expr(1));
+    exponent = ir::select(exponent < Expr(0), ir::binary(BinaryOp::kBitOr, rest, period), exponent);
+  }
+  const Expr power = ir::cast(dtype, ir::call(Intrinsic::kPow, {ir::cast(i64, a), exponent}));
+  if (ir::is_signed_int(dtype) || !ir::is_signed_int(b.dtype())) return power;
+  // A large unsigned base is not -1.
+  const Expr unit = ir::make_const(dtype, 1);
+  return ir::select(exponent < Expr(0), ir::select(a == unit, unit, ir::make_const(dtype, 0)), power);
+}
+
+// Integer to a real power, truncated. Whole exponents are exact; elsewhere a result next to a whole number is
+// one: 4 to the power 0.5 is 2 although the function rounds to 1.9999999999999998.
+Expr truncated_pow(const Expr& a, const Expr& b) {
+  const ir::DType f64 = ir::DType::kF64;
+  const Expr exponent = ir::cast(f64, b);
+  const Expr real = ir::call(Intrinsic::kPow, {ir::cast(f64, a), exponent});
+  const Expr nearest = ir::call(Intrinsic::kRound, {real});
+  const Expr tolerance = ir::call(Intrinsic::kAbs, {real}) * ir::make_const(f64, 1e-12);
+  const Expr snapped = ir::select(ir::call(Intrinsic::kAbs, {real - nearest}) <= tolerance, nearest, real);
+  const Expr whole = ir::call(Intrinsic::kTrunc, {exponent}) == exponent &&
+                     ir::call(Intrinsic::kAbs, {exponent}) < ir::make_const(f64, 0x1p62);
+  return ir::select(whole, integer_pow(a, ir::cast(ir::DType::kI64, exponent)), ir::cast(a.dtype(), snapped));
+}
+
+// The result has the base's dtype.
 Expr pow(OpContext& ctx, const Expr& a, const Expr& b) {
   const ir::DType dtype = a.dtype();
-  if (!ir::is_float(dtype)) {
-    const Expr p = ir::call(Intrinsic::kPow, {ir::cast(ir::DType::kF64, a), ir::cast(ir::DType::kF64, b)});
-    return ir::cast(dtype, p);
-  }
+  if (!ir::is_float(dtype)) return ir::is_float(b.dtype()) ? truncated_pow(a, b) : integer_pow(a, b);
   if (const lower::Tensor* exponent = ctx.constant(1); exponent != nullptr && exponent->num_elements() == 1) {
     const ir::Scalar value = exponent->at(0);
     const double e = ir::is_float(value.dtype) ? value.f : static_cast<double>(value.i);
     const Expr unit = ir::make_const(dtype, 1);
+    const Expr zero = ir::make_const(dtype, 0);
+    const Expr infinity = ir::make_const(dtype, std::numeric_limits<double>::infinity());
+    // Powers of -0 and -infinity are positive, other than roots.
+    const auto root = [&] { return ir::call(Intrinsic::kSqrt, {a + zero}); };
     if (e == 1.0) return a;
     if (e == 2.0) return a * a;
     if (e == 3.0) return a * a * a;
-    if (e == 0.5) return ir::call(Intrinsic::kSqrt, {a});
+    if (e == 0.5) return ir::select(a == -infinity, infinity, root());
     if (e == -1.0) return unit / a;
-    if (e == -0.5) return unit / ir::call(Intrinsic::kSqrt, {a});
-    return ir::call(Intrinsic::kPow, {a, ir::make_const(dtype, e)});
+    if (e == -0.5) return ir::select(a == -infinity, zero, unit / root());
+    if (ir::scalar_float(dtype, e).f == e) return ir::call(Intrinsic::kPow, {a, ir::make_const(dtype, e)});
   }
-  return ir::call(Intrinsic::kPow, {a, b.dtype() == dtype ? b : ir::cast(dtype, b)});
+  if (b.dtype() == dtype) return ir::call(Intrinsic::kPow, {a, b});
+  // Through f64, where the exponent's parity remains.
+  const ir::DType f64 = ir::DType::kF64;
+  return ir::cast(dtype, ir::call(Intrinsic::kPow, {ir::cast(f64, a), ir::cast(f64, b)}));
 }
 
-// A constant float divisor becomes a factor: one rounding more, but a division costs as much as ten products.
-Expr divide(OpContext& ctx, const Expr& a, const Expr& b) {
+// A division costs as much as ten products, so a divisor whose reciprocal is exact becomes a factor.
+Expr divide(OpContext&, const Expr& a, const Expr& b) {
   const auto* divisor = ir::as<ir::FloatImm>(b);
-  if (divisor == nullptr || ctx.constant(0) != nullptr) return a / b;
-  const double inverse = 1.0 / divisor->value;
-  const bool normal = std::isfinite(inverse) && std::abs(inverse) > 1e-30 && std::abs(inverse) < 1e30;
-  return normal ? a * ir::make_const(a.dtype(), inverse) : a / b;
+  if (divisor == nullptr) return a / b;
+  int exponent = 0;
+  const bool power_of_two = std::abs(std::frexp(divisor->value, &exponent)) == 0.5;
+  const bool exact = power_of_two && std::abs(exponent) < 100;
+  return exact ? a * ir::make_const(a.dtype(), 1.0 / divisor->value) : a / b;
 }
 
 Expr bit_shift(OpContext& ctx, const Expr& a, const Expr& b) {

@@ -143,14 +143,18 @@ Result<Buffers> emit_log_sum(OpContext& ctx) {
   return Buffers{map_elements(ctx, "log", sum, [](const Expr& x) { return via_float(Intrinsic::kLog, x); })};
 }
 
-// max + log(sum(exp(x - max)))
+// m + log(sum(exp(x - m))), where m is the maximum, or 0 if that is infinite or NaN.
 Result<Buffers> emit_log_sum_exp(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
   if (spec.identity) return Buffers{ctx.in(0)};
   if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("integer data");
   ReduceSpec kept = spec;
   kept.keep_dims = true;
-  const ir::Buffer best = simple(ctx, "reduce_max", kept, Combiner::kMax);
+  const ir::Buffer largest = simple(ctx, "reduce_max", kept, Combiner::kMax);
+  const ir::Buffer best = map_elements(ctx, "shift", largest, [](const Expr& x) {
+    const Expr zero = ir::make_const(x.dtype(), 0);
+    return ir::select(x - x == zero, x, zero);
+  });
   const ir::Buffer sum = reduce_dims(
       ctx, "exp_sum", ctx.shape(0), spec.dims, true, Combiner::kSum, [&](std::span<const Expr> indices) {
         const Expr x = ir::load(ctx.in(0), Exprs(indices.begin(), indices.end()));

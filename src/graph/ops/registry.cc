@@ -1,5 +1,6 @@
 #include "graph/ops/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <map>
@@ -72,12 +73,26 @@ bool matches(ir::DType dtype, char letter, char t_class, std::optional<ir::DType
   }
 }
 
+const std::map<std::string_view, const OpEntry*>& operator_table() {
+  static const std::map<std::string_view, const OpEntry*> table = make_table();
+  return table;
+}
+
 }  // namespace
 
 const OpEntry* find_operator(std::string_view op) {
-  static const std::map<std::string_view, const OpEntry*> table = make_table();
-  const auto found = table.find(op);
-  return found == table.end() ? nullptr : found->second;
+  const auto found = operator_table().find(op);
+  return found == operator_table().end() ? nullptr : found->second;
+}
+
+std::vector<std::string_view> operator_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [op, entry] : operator_table()) {
+    if (op != kMoveOperator) names.push_back(op);
+  }
+  for (const FoldEntry& entry : data_dependent_operators()) names.push_back(entry.op);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 const FoldEntry* find_fold_operator(std::string_view op) {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "graph/ops/op_context.h"
 
@@ -36,6 +37,8 @@ inline constexpr const char* kMoveOperator = "Move";
 // Null if there is none.
 const OpEntry* find_operator(std::string_view op);
 const FoldEntry* find_fold_operator(std::string_view op);
+// All that models may use, sorted: both kinds, without kMoveOperator.
+std::vector<std::string_view> operator_names();
 
 // Whether the inputs agree with the signature.
 Status check_signature(const OpContext& ctx, std::string_view signature);

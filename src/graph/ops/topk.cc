@@ -10,6 +10,13 @@ using ir::Combiner;
 using ir::DType;
 using ir::Expr;
 
+// A NaN is the largest value, as where NumPy sorts.
+Expr is_nan(const Expr& x) {
+  return ir::is_float(x.dtype()) ? ir::call(ir::Intrinsic::kIsNan, {x}) : ir::bool_imm(false);
+}
+Expr greater(const Expr& a, const Expr& b) { return a > b || (is_nan(a) && !is_nan(b)); }
+Expr same(const Expr& a, const Expr& b) { return a == b || (is_nan(a) && is_nan(b)); }
+
 Result<Buffers> emit_topk(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", -1), x.size()));
@@ -34,7 +41,7 @@ Result<Buffers> emit_topk(OpContext& ctx) {
   other[axis] = others[0].var;
   const Expr a = ir::load(ctx.in(0), other);
   const Expr b = ir::load(ctx.in(0), own);
-  const Expr before = (largest ? a > b : a < b) || (a == b && other[axis] < own[axis]);
+  const Expr before = (largest ? greater(a, b) : greater(b, a)) || (same(a, b) && other[axis] < own[axis]);
   const ir::Buffer rank = ctx.reduce("rank", std::move(spatial), std::move(others), Combiner::kSum,
                                      ir::cast(DType::kI64, before));
   // The element whose rank is the output's position.

@@ -127,6 +127,7 @@ Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const st
     };
     TS_RETURN_IF_ERROR(reader.read(file.path, store, problem));
   }
+  if (report.records == 0 && options.allow_empty) TS_RETURN_IF_ERROR(options.allow_empty());
   TS_RETURN_IF_ERROR(writer->finish());
   return report;
 }

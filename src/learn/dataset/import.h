@@ -66,6 +66,8 @@ struct ImportReport {
 };
 struct ImportOptions {
   int threads = 1;
+  // Asked before a store without records takes the place of what is at output; an error leaves that there.
+  std::function<Status()> allow_empty;
   std::function<void(const ImportReport&)> progress;  // now and then
 };
 // All records of the files as a new store at output, which replaces what is there at once or not at all.

@@ -199,6 +199,7 @@ Result<ImportReport> import_databases(const std::vector<std::string>& paths, con
   TS_ASSIGN_OR_RETURN(auto writer, StoreWriter::create(output));
   DatabaseImport import(options, *writer);
   for (const std::string& path : paths) TS_RETURN_IF_ERROR(import.add(path));
+  if (import.report().records == 0 && options.allow_empty) TS_RETURN_IF_ERROR(options.allow_empty());
   TS_RETURN_IF_ERROR(writer->finish());
   return import.report();
 }

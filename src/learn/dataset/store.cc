@@ -259,4 +259,11 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   return std::unique_ptr<Store>(std::move(store));
 }
 
+bool is_store_file(const std::string& path) {
+  char begin[sizeof(kMagic)] = {};
+  const auto file = open_input(path);
+  return file.ok() && read_exactly(*file, path, 0, begin, sizeof(begin)).ok() &&
+         std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
+}
+
 }  // namespace tensorsmith::learn

@@ -94,4 +94,7 @@ class Store {
   virtual Result<sched::Trace> trace(int64_t i) const = 0;
 };
 
+// Whether the file is there and begins as every store does, whatever its version.
+bool is_store_file(const std::string& path);
+
 }  // namespace tensorsmith::learn

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include "base/hash.h"
 #include "learn/dataset/store.h"
 #include "learn/dataset/store_format.h"
+#include "record/jsonl.h"
 #include "record/trace_code.h"
 
 namespace tensorsmith::learn {
@@ -193,14 +193,8 @@ class Writer : public StoreWriter {
 }  // namespace
 
 Result<std::unique_ptr<StoreWriter>> StoreWriter::create(const std::string& path) {
-  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
-  const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    const int code = errno;
-    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
-                 std::string("cannot be created: ") + std::strerror(code)};
-  }
-  auto writer = std::make_unique<Writer>(path, temporary, fd);
+  TS_ASSIGN_OR_RETURN(const record::FileBeside beside, record::create_file_beside(path));
+  auto writer = std::make_unique<Writer>(beside.path, beside.temporary, beside.descriptor);
   TS_RETURN_IF_ERROR(writer->start());
   return std::unique_ptr<StoreWriter>(std::move(writer));
 }

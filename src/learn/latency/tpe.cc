@@ -155,6 +155,10 @@ Result<Dimension> parse_dimension(const std::string& text) {
   const std::string_view low = std::string_view(value).substr(0, dots);
   const std::string_view high = std::string_view(value).substr(dots + 2);
   if (!parse_number(low, d.low) || !parse_number(high, d.high) || d.low > d.high) return bad;
+  // Whole numbers up to there have a double of their own, and differences of any two are finite.
+  constexpr double kLargest = 1e15;
+  if (d.low < -kLargest || d.high > kLargest)
+    return Error{ErrorCode::kInvalidArgument, "'" + text + "'", "a range is within -1e15 and 1e15"};
   if (d.logarithmic && d.low <= 0)
     return Error{ErrorCode::kInvalidArgument, "'" + text + "'", "a logarithmic range begins above 0"};
   d.whole = is_whole(low) && is_whole(high);

@@ -2,7 +2,8 @@
 //   Arguments: a stage without reduction.
 //   Rewrite: every read of the stage in another stage's definition becomes its body at these indices; the
 //   stage
-//     computes nothing any more. It keeps its number, so that later steps count as before.
+//     computes nothing any more. It keeps its number, so that later steps count as before. A product that is
+//     added is rounded before, as it was in the stage (ir/expr.h).
 //   Checks: no placeholder, no output, no reduction, no packed layout; nothing is attached to its loops; the
 //     readers' definitions, written out, stay below kMaxInlinedSize nodes.
 //     B[i] = A[i] * 2        inline B         C[i] = A[i + 1] * 2 + 1
@@ -39,7 +40,25 @@ class InlinedReads {
     return known_.back().second;
   }
 
+  // A sum with an inlined product as operand, which keeps its own rounding.
+  ir::Expr rounded_before_addition(const ir::Expr& e) const {
+    const auto* sum = ir::as<ir::Binary>(e);
+    if (sum == nullptr || (sum->op != ir::BinaryOp::kAdd && sum->op != ir::BinaryOp::kSub)) return e;
+    const auto rounded = [&](const ir::Expr& operand) {
+      return is_inlined(operand) && ir::is_float_product(operand) ? ir::cast(operand.dtype(), operand)
+                                                                  : operand;
+    };
+    const ir::Expr a = rounded(sum->a);
+    const ir::Expr b = rounded(sum->b);
+    return a.same_as(sum->a) && b.same_as(sum->b) ? e : ir::binary(sum->op, a, b);
+  }
+
  private:
+  bool is_inlined(const ir::Expr& e) const {
+    return std::any_of(known_.begin(), known_.end(),
+                       [&](const auto& known) { return known.second.same_as(e); });
+  }
+
   const ir::Operation& op_;
   std::vector<std::pair<ir::Expr, ir::Expr>> known_;
 };
@@ -60,7 +79,7 @@ std::vector<Stage> inlined_stage(const ir::Operation& op, const ir::Operation& r
     InlinedReads reads(op);
     body = ir::rewrite(body, [&](const ir::Expr& e) {
       const auto* load = ir::as<ir::Load>(e);
-      if (load == nullptr || load->buffer != buffer) return e;
+      if (load == nullptr || load->buffer != buffer) return reads.rounded_before_addition(e);
       return reads.at(e);
     });
   }

@@ -1,0 +1,74 @@
+#include "tools/numbers.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace tensorsmith::tools {
+namespace {
+
+// All of the text, and nothing else, is a number of this type.
+template <class T>
+bool parse_number(const std::string& text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+
+// CLI11's own conversions take a number out of range for the nearest one, "-1" for 2^64 - 1 and "010" for 8.
+// It gets the number again as we read it.
+template <class T>
+CLI::Validator number_between(T low, T high, const char* kind, const std::string& range) {
+  return {[=](std::string& text) {
+            T value = 0;
+            if (!parse_number(text, value) || !(value >= low && value <= high))
+              return fmt::format("'{}' is not {} {}", text, kind, range);
+            text = fmt::format("{}", value);
+            return std::string();
+          },
+          ""};
+}
+
+template <class T>
+CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, CLI::Validator validator,
+                        const char* type, const std::string& help) {
+  return command.add_option(name, value, help)
+      ->transform(std::move(validator))
+      ->type_name(type)
+      ->capture_default_str();
+}
+
+template <class T>
+CLI::Option* add_integer(CLI::App& command, const std::string& name, T& value, T low, T high,
+                         const std::string& help) {
+  return add_number(command, name, value,
+                    number_between<T>(low, high, "a whole number", fmt::format("from {} to {}", low, high)),
+                    "N", help);
+}
+
+}  // namespace
+
+CLI::Option* add_whole(CLI::App& command, const std::string& name, int64_t& value, int64_t low, int64_t high,
+                       const std::string& help) {
+  return add_integer(command, name, value, low, high, help);
+}
+
+CLI::Option* add_whole(CLI::App& command, const std::string& name, int& value, int low, int high,
+                       const std::string& help) {
+  return add_integer(command, name, value, low, high, help);
+}
+
+CLI::Option* add_seed(CLI::App& command, uint64_t& value, const std::string& help) {
+  return add_integer(command, "--seed", value, uint64_t{0}, std::numeric_limits<uint64_t>::max(), help);
+}
+
+CLI::Option* add_real(CLI::App& command, const std::string& name, double& value, double low, double high,
+                      const std::string& help) {
+  return add_number(command, name, value,
+                    number_between<double>(low, high, "a number", fmt::format("from {} to {}", low, high)),
+                    "X", help);
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,265 @@
+#include "tools/output_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/input_file.h"
+#include "base/json_text.h"
+#include "graph/files.h"
+#include "learn/dataset/store.h"
+#include "learn/latency/model_file.h"
+#include "record/jsonl.h"
+#include "record/line_reader.h"
+#include "tools/compile_model.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// Without links and "..", as far as that exists. Never throws: a place that cannot be looked at is compared
+// by its name.
+fs::path resolved(const std::string& path) {
+  std::error_code error;
+  fs::path out = fs::absolute(path, error);
+  if (error) out = path;
+  const fs::path canonical = fs::weakly_canonical(out, error);
+  out = (error ? out : canonical).lexically_normal();
+  return out.has_filename() ? out : out.parent_path();  // "a/b/"
+}
+
+bool same_place(const std::string& a, const std::string& b) {
+  struct stat of_a{}, of_b{};
+  if (::stat(a.c_str(), &of_a) == 0 && ::stat(b.c_str(), &of_b) == 0)
+    return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+  return resolved(a) == resolved(b);
+}
+
+bool is_inside(const std::string& path, const std::string& folder) {
+  const fs::path inner = resolved(path), outer = resolved(folder);
+  const auto [at_outer, at_inner] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
+  return at_outer == outer.end() && at_inner != inner.end();
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// Of a path that ends in slashes, which a file's does not: "store/" is the store all the same.
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// What SQLite keeps beside a database.
+constexpr std::array<const char*, 3> kCompanions = {"-journal", "-wal", "-shm"};
+
+// The first or last bytes, as many as there are of them; empty where there is no such file.
+std::string part_of(const std::string& path, size_t bytes, bool end) {
+  const auto file = open_input(path);
+  if (!file.ok()) return {};
+  const auto size = input_bytes(*file, path);
+  if (!size.ok()) return {};
+  std::string out(std::min(bytes, static_cast<size_t>(*size)), '\0');
+  const auto count = static_cast<int64_t>(out.size());
+  return read_exactly(*file, path, end ? *size - count : 0, out.data(), count).ok() ? out : std::string();
+}
+std::string begin_of(const std::string& path, size_t bytes) { return part_of(path, bytes, false); }
+std::string end_of(const std::string& path, size_t bytes) { return part_of(path, bytes, true); }
+
+// An object; null where there is none.
+Json first_line(const std::string& path) {
+  auto reader = record::LineReader::open(path, record::Database::kMaxJsonLine);
+  if (!reader.ok()) return nullptr;
+  const auto line = (*reader)->next();
+  if (!line.ok() || !*line || (*line)->too_long) return nullptr;
+  Json json = parse_json<Json>((*line)->text);
+  return json.is_object() ? json : Json(nullptr);
+}
+
+bool has(const Json& json, std::initializer_list<const char*> names) {
+  return json.is_object() &&
+         std::all_of(names.begin(), names.end(), [&](const char* name) { return json.contains(name); });
+}
+
+bool is_type(const Json& json, std::initializer_list<const char*> types) {
+  if (!has(json, {"type", "v"})) return false;
+  return std::any_of(types.begin(), types.end(), [&](const char* type) { return json["type"] == type; });
+}
+
+// Also of another version of the format. Nothing else is ours enough to be replaced, damaged files included.
+bool is_latency_model(const std::string& path) {
+  const auto file = learn::read_model_file(path);
+  return file.ok() || file.error().code == ErrorCode::kMismatch;
+}
+
+struct KindTraits {
+  const char* name;
+  bool (*is_ours)(const std::string& path);  // null: not known here
+};
+
+KindTraits traits(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kModelDirectory:
+      return {"compiled model", nullptr};
+    case OutputKind::kStore:
+      return {"store", learn::is_store_file};
+    case OutputKind::kDatabase:
+      return {"record database", nullptr};
+    case OutputKind::kRecordLines:
+      return {"export of `db export`", [](const std::string& path) {
+                return is_type(first_line(path), {"task", "device", "record"});
+              }};
+    case OutputKind::kStoreLines:
+      return {"export of `dataset export`", [](const std::string& path) {
+                return has(first_line(path), {"workload", "device", "error_no", "seconds"});
+              }};
+    case OutputKind::kFeatureLines:
+      return {"file of `dataset features`",
+              [](const std::string& path) { return begin_of(path, 13) == "{\"features\":["; }};
+    case OutputKind::kSplit:
+      return {"split", [](const std::string& path) { return is_type(first_line(path), {"split"}); }};
+    case OutputKind::kLatencyModel:
+      return {"latency model", is_latency_model};
+    case OutputKind::kCheckpoint:
+      return {"checkpoint", nullptr};
+    case OutputKind::kTrialLog:
+      return {"log of trials", nullptr};
+    case OutputKind::kPredictions:
+      return {"file of predictions", [](const std::string& path) {
+                return has(first_line(path), {"workload", "measured", "predicted"});
+              }};
+    case OutputKind::kPlot:
+      return {"plot of `eval --plot`", [](const std::string& path) {
+                const std::string begin = begin_of(path, 1024);
+                return begin.starts_with("<svg ") && begin.find(kPlotMark) != std::string::npos;
+              }};
+    case OutputKind::kOnnxModel:
+      // The first two fields of a ModelProto: the IR's version in one byte, then the producer.
+      return {"network of `zoo export`", [](const std::string& path) {
+                const std::string begin = begin_of(path, 15);
+                return begin.size() == 15 && begin[0] == '\x08' && begin.substr(2) == "\x12\x0btensorsmith";
+              }};
+    case OutputKind::kTensor:
+      return {"tensor of `run --output`", [](const std::string& path) {
+                const std::string mark = graph::kTensorMark;
+                return end_of(path, mark.size()) == mark;
+              }};
+  }
+  return {"", nullptr};
+}
+
+Error refused(const OutputPath& output, std::string reason) {
+  return {ErrorCode::kInvalidArgument, output.path, std::move(reason)};
+}
+
+Status check_folder(const OutputPath& output) {
+  std::error_code error;
+  fs::path folder = fs::path(output.path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, error)) {
+    return Error{ErrorCode::kNotFound, output.path,
+                 fmt::format("there is no folder '{}'; make it, or give {} another place", folder.string(),
+                             output.option)};
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    return Error{ErrorCode::kIo, output.path,
+                 fmt::format("the folder '{}' is not writable; give {} another place", folder.string(),
+                             output.option)};
+  }
+  return {};
+}
+
+Status check_file(const OutputPath& output, bool force) {
+  if (output.path.back() == '/')
+    return refused(output, fmt::format("is the name of a folder; give {} that of a file", output.option));
+  TS_RETURN_IF_ERROR(check_folder(output));
+  std::error_code error;
+  const fs::file_status there = fs::status(output.path, error);
+  if (!fs::exists(there)) {
+    if (fs::is_symlink(fs::symlink_status(output.path, error)))
+      return refused(output, "is a link to nothing; remove it or give " + output.option + " another name");
+    return {};
+  }
+  if (!fs::is_regular_file(there))
+    return refused(output,
+                   fmt::format("is no regular file; give {} one that may be replaced", output.option));
+  const KindTraits kind = traits(output.kind);
+  if (force || kind.is_ours == nullptr || fs::file_size(output.path, error) == 0) return {};
+  if (kind.is_ours(output.path)) return {};
+  return refused(output, fmt::format("exists and is no {}; give {} another name, or --force to replace it",
+                                     kind.name, output.option));
+}
+
+}  // namespace
+
+Status check_apart(const OutputPath& output, const std::vector<InputPath>& inputs) {
+  const std::string path = without_slashes(output.path);
+  for (const InputPath& input : inputs) {
+    if (input.path.empty()) continue;
+    const std::string in = without_slashes(input.path);
+    const auto what = [&] {
+      return fmt::format("{}{}", input.option, in == path ? "" : " (" + input.path + ")");
+    };
+    if (same_place(path, in)) {
+      return refused(output, fmt::format("is given as {} and as {}, which would be overwritten; give {} "
+                                         "another name",
+                                         output.option, what(), output.option));
+    }
+    for (const char* companion : kCompanions) {
+      if (same_place(path, in + companion))
+        return refused(output, fmt::format("belongs to {}; give {} another name", what(), output.option));
+    }
+    if (is_folder(in) && is_inside(path, in)) {
+      return refused(output,
+                     fmt::format("is inside of {}; give {} a place outside of it", what(), output.option));
+    }
+    if (output.kind == OutputKind::kModelDirectory && is_inside(in, path)) {
+      return refused(output, fmt::format("holds {}, and a compiled model gets a directory of its own; give "
+                                         "{} another one",
+                                         what(), output.option));
+    }
+  }
+  return {};
+}
+
+Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<InputPath>& inputs,
+                     bool force) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const OutputPath& output = outputs[i];
+    if (output.path.empty())
+      return Error{ErrorCode::kInvalidArgument, output.option, "needs the name of what is to be written"};
+    std::vector<InputPath> others = inputs;
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      if (o != i) others.push_back({outputs[o].option, outputs[o].path});
+    }
+    TS_RETURN_IF_ERROR(check_apart(output, others));
+    TS_RETURN_IF_ERROR(output.kind == OutputKind::kModelDirectory ? check_output_directory(output.path)
+                                                                  : check_file(output, force));
+  }
+  return {};
+}
+
+std::string device_file(const std::string& device) {
+  const std::string name = device.substr(0, device.find(':'));
+  return name.find('/') != std::string::npos || name.ends_with(".json") ? name : std::string();
+}
+
+Status check_not_emptied(const OutputPath& output, bool force) {
+  std::error_code error;
+  const auto bytes = fs::file_size(output.path, error);
+  if (force || error || bytes == 0) return {};
+  return refused(output, fmt::format("stays as it is: there is nothing to replace this {} with; --force "
+                                     "replaces it with an empty one",
+                                     traits(output.kind).name));
+}
+
+}  // namespace tensorsmith::tools

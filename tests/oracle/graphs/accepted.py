@@ -1,0 +1,147 @@
+"""The list of what is accepted where the oracles differ or the standard leaves the result open (accepted.txt)."""
+import dataclasses
+import pathlib
+
+import numpy as np
+import onnx
+
+from . import dtypes as d
+
+VERDICTS = {
+    "undefined": "the standard does not define the result: such nodes are not made",
+    "reference": "where ONNX Runtime differs, the reference evaluator is right",
+    "onnxruntime": "where the reference evaluator differs, ONNX Runtime is right",
+    "rule": "where either differs, the rule of rules.py is right",
+    "open": "both results are accepted",
+}
+
+
+@dataclasses.dataclass
+class Rule:
+    verdict: str
+    operators: set
+    predicate: str
+    reason: str
+    line: int
+
+    def __post_init__(self):
+        self.code = compile(self.predicate, f"accepted.txt:{self.line}", "eval")
+
+
+class Facts:
+    """What predicates may ask about a node with its inputs."""
+
+    def __init__(self, node, opset, inputs, outputs=()):
+        self.op, self.opset = node.op_type, opset
+        self.inputs = [x for x in inputs if x is not None]
+        self.given = list(inputs)
+        self.outputs = [x for x in outputs if x is not None]
+        self.attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        self.dtype = self.inputs[0].dtype if self.inputs else None
+        self.num_outputs = len([o for o in node.output if o])
+
+    def attribute(self, name, otherwise=None):
+        value = self.attributes.get(name, otherwise)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def input(self, i):
+        return self.given[i] if i < len(self.given) else None
+
+    def _float_inputs(self):
+        return [d.wide(x) for x in self.inputs if d.is_float(x.dtype)]
+
+    @property
+    def has_nan(self):
+        return any(np.isnan(x).any() for x in self._float_inputs())
+
+    @property
+    def has_inf(self):
+        return any(np.isinf(x).any() for x in self._float_inputs())
+
+    @property
+    def finite(self):
+        return all(np.isfinite(x).all() for x in self._float_inputs())
+
+    @property
+    def empty(self):
+        return any(x.size == 0 for x in self.inputs)
+
+    @property
+    def empty_result(self):
+        return any(x.size == 0 for x in self.outputs)
+
+    def scope(self):
+        names = {n: getattr(self, n) for n in ("op", "opset", "inputs", "outputs", "dtype", "has_nan", "has_inf", "finite",
+                                              "empty", "empty_result", "num_outputs")}
+        names |= {"attribute": self.attribute, "input": self.input, "np": np, "is_float": d.is_float, "is_int": d.is_int,
+                  "limits": d.limits, "wide": d.wide, "f16": d.F16, "bf16": d.BF16, "f32": d.F32, "f64": d.F64,
+                  "boolean": d.BOOL, "signed": d.SIGNED, "unsigned": d.UNSIGNED, "u8": d.U8, "i8": d.I8,
+                  "out_of_range": out_of_range, "cast_target": cast_target, "extreme_squares": extreme_squares,
+                  "fractional_sizes": fractional_sizes, "indices_in_channels": indices_in_channels}
+        return names
+
+
+def out_of_range(x, dtype):
+    """Whether a float has no counterpart among the integers of the dtype."""
+    low, high = d.limits(dtype)
+    w = np.trunc(d.wide(x))
+    return bool((~np.isfinite(w) | (w < float(low)) | (w >= float(high) + 1.0)).any())
+
+
+def cast_target(facts_attribute, like):
+    to = facts_attribute("to")
+    return d.FROM_ONNX.get(to) if to is not None else (None if like is None else like.dtype)
+
+
+def extreme_squares(inputs):
+    """Whether squares of the first input overflow or underflow in the type that sums are computed in."""
+    x = inputs[0]
+    if not d.is_float(x.dtype):
+        return False
+    w = np.abs(d.wide(x))
+    w = w[np.isfinite(w) & (w != 0)]
+    low, high = (1e-150, 1e150) if x.dtype == d.F64 else (1e-17, 1e17)
+    return bool(w.size and (w.max() > high or w.max() < low))
+
+
+def fractional_sizes(x, scales, axes):
+    """Whether a scale times an extent is no whole number."""
+    if scales is None or scales.size == 0:
+        return False
+    extents = [x.shape[a] for a in (axes if axes is not None else range(x.ndim))]
+    return any(float(s) * e != int(float(s) * e) for s, e in zip(scales.reshape(-1), extents))
+
+
+def indices_in_channels(x, indices, kernel, strides):
+    """Whether the flat indices of MaxUnpool stay in the image that they are read from."""
+    if strides is None or kernel is None:
+        return False
+    area = int(np.prod([(e - 1) * s + k for e, s, k in zip(x.shape[2:], strides, kernel)]))
+    image = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * (x.ndim - 2))
+    return bool((indices // max(area, 1) == image).all())
+
+
+class AcceptedList:
+    def __init__(self, path=None):
+        path = pathlib.Path(path or pathlib.Path(__file__).parent / "accepted.txt")
+        self.rules = []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            fields = [f.strip() for f in line.split(" | ")]
+            if len(fields) != 4 or fields[0] not in VERDICTS:
+                raise SystemExit(f"{path}:{number}: write VERDICT | OPERATORS | PREDICATE | REASON")
+            self.rules.append(Rule(fields[0], set(fields[1].split()), fields[2], fields[3], number))
+
+    def find(self, node, opset, inputs, outputs=(), verdicts=VERDICTS):
+        """The first rule with one of the verdicts that speaks about the node, or None."""
+        scope = None
+        for rule in self.rules:
+            if rule.verdict not in verdicts or ("*" not in rule.operators and node.op_type not in rule.operators):
+                continue
+            if scope is None:
+                scope = Facts(node, opset, inputs, outputs).scope()
+            with np.errstate(all="ignore"):
+                if eval(rule.code, scope):  # the list is a part of the program
+                    return rule
+        return None

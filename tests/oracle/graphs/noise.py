@@ -1,0 +1,173 @@
+"""How far a right result may be from the exact one: Monte Carlo arithmetic (Parker, 1997).
+
+Each node's result is disturbed by as much as a sound implementation in its dtype may err, and the disturbance runs
+through the rest of the graph. What changes is what rounding decides; how much it changes is the tolerance.
+"""
+import numpy as np
+
+from . import dtypes as d
+
+# Results are exact, or rounded once from the inputs.
+EXACT = {
+    "Abs", "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike",
+    "Ceil", "Clip", "Compress", "Concat", "ConstantOfShape", "DepthToSpace", "Dropout", "Equal", "Expand", "EyeLike",
+    "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax",
+    "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "MaxUnpool", "Min", "Neg", "NonMaxSuppression",
+    "NonZero", "Not", "OneHot", "Or", "Pad", "QuantizeLinear", "ReduceMax", "ReduceMin", "Relu", "Reshape",
+    "ReverseSequence", "Round", "Shape", "Sign", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "ThresholdedRelu",
+    "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor"}
+# One rounding, none where the exact result can be represented.
+BASIC = {"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal", "DequantizeLinear", "LeakyRelu", "PRelu", "Range", "Sum", "Mean",
+         "Mod"}
+# Sums of products: the error grows with the sum of the terms' magnitudes.
+SUMS = {"AveragePool", "Conv", "ConvTranspose", "CumSum", "Einsum", "Gemm", "GlobalAveragePool", "GlobalLpPool", "LpPool",
+        "MatMul", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare", "Sum", "Mean", "Col2Im", "ScatterElements",
+        "ScatterND"}
+# Functions of one element, in units of the last place; and the magnitude of what they subtract inside.
+FUNCTIONS = {
+    "Elu": lambda x, y: np.where(x < 0, 1.0, 0.0), "Selu": lambda x, y: np.where(x < 0, 2.0, 0.0),
+    "Celu": lambda x, y: np.where(x < 0, 1.0, 0.0), "Gelu": lambda x, y: np.abs(x), "Mish": lambda x, y: np.abs(x),
+    "Softplus": lambda x, y: 1.0, "HardSwish": lambda x, y: np.abs(x), "HardSigmoid": lambda x, y: 1.0,
+    "Swish": lambda x, y: np.abs(x) * 0.1, "Tanh": lambda x, y: 0.0, "Shrink": lambda x, y: np.abs(x)}
+ELEMENTWISE = set(FUNCTIONS) | {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Log", "Pow",
+                                "Sigmoid", "Sin", "Sinh", "Softsign", "Tan"}
+ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
+# 3x3 convolutions may be computed by Winograd's filtering, whose errors are relative to the whole tile (README.md).
+WINOGRAD = {"Conv", "ConvTranspose"}
+MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
+ULPS = 4.0
+BACKWARD_DRAWS = 3
+
+
+TRANSFORMS = {"DFT", "STFT"}
+UNIT = {"RNN", "GRU", "LSTM", "LogSoftmax", "SoftmaxCrossEntropyLoss", "BlackmanWindow", "HannWindow", "HammingWindow"}
+# Errors relative to the largest input (of transforms: to their sum), in units of the last place.
+ABSOLUTE = {"DFT": 8.0, "STFT": 8.0, "LogSoftmax": 8.0, "SoftmaxCrossEntropyLoss": 8.0, "ReduceLogSumExp": 8.0,
+            "BlackmanWindow": 4.0, "HannWindow": 4.0, "HammingWindow": 4.0, "Resize": 32.0, "Upsample": 32.0,
+            "GridSample": 64.0, "RoiAlign": 32.0, "RNN": 4.0, "GRU": 4.0, "LSTM": 4.0}
+
+
+def _finite(w):
+    return np.where(np.isfinite(w), w, 0)
+
+
+def _computed_in(dtype):
+    # f16 and bf16 are for storage: sums are f32.
+    return d.EPSILON[d.F32] if dtype in (d.F16, d.BF16) else d.EPSILON[dtype]
+
+
+def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
+    """An array an output (None: exact), the largest error that rounding explains. inputs: native; exact: the results
+    before rounding, outputs: after. evaluate(inputs): results, wide."""
+    op = node.op_type
+    floats = [o is not None and d.is_float(o.dtype) for o in outputs]
+    if op in EXACT or not any(floats):
+        return [None] * len(outputs)
+    with np.errstate(all="ignore"):
+        if op in BASIC and not (op in ("Sum", "Mean") and len(inputs) > 2):
+            return [_rounding(e, o) if f else None for e, o, f in zip(exact, outputs, floats)]
+        if op in ELEMENTWISE:
+            return [_function(op, inputs, e, o) if f else None for e, o, f in zip(exact, outputs, floats)]
+        if op in SUMS:
+            found = _sum(op, inputs, exact, outputs, evaluate)
+            if found is not None:
+                return found
+        found = _backward(inputs, exact, outputs, evaluate, rng)
+        if op in ABSOLUTE:
+            scale = sum(float(np.nansum(np.abs(w))) if op in TRANSFORMS else float(np.max(np.abs(w), initial=0))
+                        for w in (_finite(d.wide(x)) for x in inputs if x is not None and d.is_float(x.dtype)))
+            found = [f if f is None else f + ABSOLUTE[op] * _computed_in(o.dtype) * max(scale, 1.0 if op in UNIT else 0.0)
+                     for f, o in zip(found, outputs)]
+        return found
+
+
+def _rounding(exact, output):
+    error = d.EPSILON[output.dtype] * np.abs(d.wide(output)) + d.SUBNORMAL[output.dtype]
+    if output.dtype != d.F64:
+        error = np.where(d.wide(exact) == d.wide(output), 0.0, error)
+    return error
+
+
+def _function(op, inputs, exact, output):
+    eps = _computed_in(output.dtype)
+    y = np.abs(d.wide(output))
+    scale = y
+    if op == "Pow" and output.dtype == d.F64:
+        scale = y * (1 + np.abs(np.log(np.where(y > 0, y, 1))) / 2)  # exp(b log a) in f64
+    if op in FUNCTIONS:
+        scale = y + FUNCTIONS[op](d.wide(inputs[0]), y)
+    return ULPS * eps * scale + _rounding(exact, output) + 256 * d.SUBNORMAL[output.dtype]
+
+
+def _sum(op, inputs, exact, outputs, evaluate):
+    magnitudes = [_finite(np.abs(d.wide(x))) if x is not None and d.is_float(x.dtype) else x for x in inputs]
+    try:
+        sums = evaluate(magnitudes)
+    except Exception:
+        return None
+    whole = all(x is None or not d.is_float(x.dtype) or bool((np.isfinite(d.wide(x)) & (np.rint(d.wide(x)) == d.wide(x))).all())
+                for x in inputs)
+    result = []
+    for e, o, m in zip(exact, outputs, sums):
+        if o is None or not d.is_float(o.dtype):
+            result.append(None)
+            continue
+        m = _finite(np.abs(d.wide(m)))
+        error = ULPS * _computed_in(o.dtype) * m + _rounding(e, o) + 64 * d.SUBNORMAL[o.dtype]
+        # Sums of integers are exact in any order.
+        if op in WINOGRAD and o.ndim == 4 and o.dtype != d.F64 and m.size:
+            error = error + 32 * d.EPSILON[d.F32] * m.max()
+        if whole and op not in ROOTS and not (m.size and np.nanmax(m) > 2.0**22):
+            error = np.where(d.wide(e) == d.wide(o), 0.0, error)
+        # Partial sums may overflow: infinite or NaN as well.
+        top = d.LARGEST[d.F32] if o.dtype in (d.F16, d.BF16) else d.LARGEST[o.dtype]
+        terms = max(len(inputs), max(x.size for x in inputs if x is not None) // max(m.size, 1)) if op in MEANS else 1
+        result.append(np.where(m * terms >= top / 4, np.inf, error))
+    return result
+
+
+def _backward(inputs, exact, outputs, evaluate, rng):
+    """As a backward stable algorithm errs: like other inputs, a few units of the last place away."""
+    result = []
+    for e, o in zip(exact, outputs):
+        if o is None or not d.is_float(o.dtype):
+            result.append(None)
+            continue
+        result.append(ULPS * _computed_in(o.dtype) * np.abs(d.wide(e)) + _rounding(e, o) + 256 * d.SUBNORMAL[o.dtype])
+    # One input after the other: the effects of several would cancel somewhere.
+    own = [i for i, x in enumerate(inputs) if x is not None and d.is_float(x.dtype) and x.size]
+    for i in own * (BACKWARD_DRAWS if len(own) == 1 else 1):
+        w = d.wide(inputs[i])
+        moved = [*inputs[:i], w * (1 + ULPS * _computed_in(inputs[i].dtype) * signs(rng, w.shape)), *inputs[i + 1:]]
+        try:
+            others = evaluate([d.wide(x) for x in moved])
+        except Exception:
+            break
+        for k, (e, y) in enumerate(zip(exact, others)):
+            if result[k] is not None and y is not None and y.shape == e.shape:
+                difference = np.abs(d.wide(y) - d.wide(e))
+                result[k] = result[k] + np.where(np.isfinite(difference), difference, 0)
+    return result
+
+
+def signs(rng, shape):
+    return rng.choice(np.array([-1.0, -0.6, 0.6, 1.0]), shape)
+
+
+def disturb(rng, exact, output, amplitude, moves):
+    """The result with an error within the amplitude; zeros of arithmetic may have either sign."""
+    if output is None or not d.is_float(output.dtype):
+        return output
+    with np.errstate(all="ignore"):
+        y = d.wide(exact if exact is not None else output)
+        if amplitude is not None:
+            a = np.where(np.isfinite(amplitude), amplitude, 0)
+            y = np.where(np.isfinite(y), y + a * signs(rng, y.shape), y)
+            y = np.where(amplitude == np.inf, rng.choice(np.array([np.inf, -np.inf, np.nan]), y.shape), y)
+        y = d.narrow(y, output.dtype)
+        if not moves:
+            zero = d.wide(y) == 0
+            if zero.any():
+                y = np.where(zero, np.where(rng.random(y.shape) < 0.5, -0.0, 0.0), d.wide(y)).astype(np.float64)
+                y = d.narrow(y, output.dtype)
+    return y

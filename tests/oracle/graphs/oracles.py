@@ -1,0 +1,197 @@
+"""One node, computed by others: the ONNX reference evaluator, in f64, and ONNX Runtime without optimizations."""
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.ops import load_op
+
+from . import dtypes as d
+
+warnings.filterwarnings("ignore")
+
+IR_VERSION = 8
+
+_options = onnxruntime.SessionOptions()
+_options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+_options.intra_op_num_threads = 1
+_options.inter_op_num_threads = 1
+_options.log_severity_level = 4
+
+# Operators whose result depends on the inputs' own precision.
+NATIVE = {"Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "IsNaN", "IsInf",
+          "Floor", "Ceil", "Round", "Sign", "Abs", "Neg", "Identity", "EyeLike", "MelWeightMatrix", "BlackmanWindow",
+          "HannWindow", "HammingWindow", "ConstantOfShape", "MeanVarianceNormalization", "Shape", "Size", "Reshape", "Range", "NonMaxSuppression"}
+
+
+class NotComputed(Exception):
+    """The oracle has no result."""
+
+
+def opset_model(nodes, inputs, outputs, opset, initializers=(), name="case"):
+    graph = helper.make_graph(list(nodes), name, list(inputs), list(outputs), list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION)
+
+
+def value_info(name, dtype, shape):
+    return helper.make_tensor_value_info(name, d.TO_ONNX[np.dtype(dtype)], list(shape))
+
+
+def with_defaults(node, opset):
+    """The node with the attributes that its opset gives it silently: the reference evaluator takes the newest ones."""
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    given = {a.name for a in node.attribute}
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    for name, attribute in schema.attributes.items():
+        default = attribute.default_value
+        if node.op_type == "BatchNormalization" and name == "momentum":
+            continue
+        if name not in given and default.type != 0 and not (default.type == 4 and default.t.data_type == 0):
+            copy.attribute.append(default)
+    if node.op_type == "BatchNormalization" and opset < 14:
+        # With a momentum the evaluator trains.
+        for i, a in enumerate(copy.attribute):
+            if a.name == "momentum":
+                del copy.attribute[i]
+                break
+    if node.op_type == "RoiAlign" and opset < 16:
+        copy.attribute.append(helper.make_attribute("coordinate_transformation_mode", "output_half_pixel"))
+    if node.op_type == "GridSample" and opset < 20:
+        for a in copy.attribute:
+            if a.name == "mode":
+                a.s = {b"bilinear": b"linear", b"bicubic": b"cubic"}.get(a.s, a.s)
+    return copy
+
+
+def output_dtypes(node, opset, inputs, results):
+    """Of the outputs, by the operator's schema; results: computed wide."""
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    by_type = {}
+    for i, x in enumerate(inputs):
+        if x is not None:
+            by_type.setdefault(schema.inputs[min(i, len(schema.inputs) - 1)].type_str, x.dtype)
+    out = []
+    for i, r in enumerate(results):
+        name = schema.outputs[min(i, len(schema.outputs) - 1)].type_str
+        if node.op_type == "LayerNormalization" and i > 0:
+            out.append(d.F32)
+        elif node.op_type in NATIVE or r is None:
+            out.append(None if r is None else r.dtype)
+        else:
+            out.append(by_type.get(name) or d.FROM_SCHEMA.get(name) or r.dtype)
+    return out
+
+
+class Reference:
+    """The reference evaluator's implementation of a node; floats are computed in f64 where that only makes the
+    result more exact."""
+
+    def __init__(self, node, opset, inputs):
+        self.native = node.op_type in NATIVE
+        node = with_defaults(node, opset)
+        self.evaluator = None
+        self.inputs = len(node.input)
+        params = {"log": lambda *a: None, "opsets": {"": opset}, "verbose": 0, "new_ops": None,
+                  "existing_functions": {}, "evaluator_cls": ReferenceEvaluator}
+        try:
+            self.op = load_op("", node.op_type, opset)(node, params)
+        except Exception as first:
+            self.op = None
+            try:
+                feeds, names = [], []
+                for i, x in enumerate(inputs):
+                    names.append("" if x is None else f"i{i}")
+                    if x is not None:
+                        feeds.append(value_info(f"i{i}", self._given(x).dtype, x.shape))
+                copy = onnx.NodeProto()
+                copy.CopyFrom(node)
+                del copy.input[:]
+                copy.input.extend(names)
+                outputs = [onnx.ValueInfoProto(name=o) for o in node.output if o]
+                self.evaluator = ReferenceEvaluator(opset_model([copy], feeds, outputs, opset))
+            except Exception:
+                raise NotComputed(f"{type(first).__name__}: {first}") from first
+
+    def _given(self, x):
+        return x if self.native or x is None else d.wide(x)
+
+    def __call__(self, inputs):
+        given = [self._given(x) for x in inputs]
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if self.evaluator is not None:
+                    results = self.evaluator.run(None, {f"i{i}": x for i, x in enumerate(given) if x is not None})
+                else:
+                    while given and given[-1] is None:
+                        given.pop()
+                    results = self.op.run(*given)
+        except Exception as error:
+            raise NotComputed(f"{type(error).__name__}: {error}") from error
+        return [None if r is None else np.asarray(r) for r in results]
+
+
+class OnnxRuntime:
+    """A session of one node. bf16 goes in and out as f32 with casts around, which NumPy lacks."""
+
+    def __init__(self, node, opset, inputs, output_dtypes):
+        feeds, nodes, names = [], [], []
+        self.names = []
+        for i, (name, x) in enumerate(zip(node.input, inputs)):
+            if not name or x is None:
+                names.append("")
+                continue
+            # The same value may be read twice: each input gets its own name.
+            own = f"i{i}"
+            self.names.append((own, i))
+            if x.dtype == d.BF16:
+                feeds.append(value_info(own, d.F32, x.shape))
+                nodes.append(helper.make_node("Cast", [own], [own + "_b"], to=TensorProto.BFLOAT16))
+                names.append(own + "_b")
+            else:
+                feeds.append(value_info(own, x.dtype, x.shape))
+                names.append(own)
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        del copy.input[:]
+        copy.input.extend(names)
+        nodes.append(copy)
+        results = []
+        self.outputs = []
+        for name, dtype in zip(node.output, output_dtypes):
+            if not name:
+                self.outputs.append(None)
+                continue
+            if dtype == d.BF16:
+                nodes.append(helper.make_node("Cast", [name], [name + "_f"], to=TensorProto.FLOAT))
+                name = name + "_f"
+            self.outputs.append((name, dtype))
+            results.append(onnx.ValueInfoProto(name=name))
+        # Some of these (initializers) must be constants for ONNX Runtime to know shapes; as feeds they may be anything.
+        model = opset_model(nodes, feeds, results, opset)
+        try:
+            self.session = onnxruntime.InferenceSession(model.SerializeToString(), _options,
+                                                        providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise NotComputed(str(error)) from error
+
+    def __call__(self, inputs):
+        feeds = {}
+        for own, i in self.names:
+            x = inputs[i]
+            feeds[own] = x.astype(np.float32) if x.dtype == d.BF16 else np.ascontiguousarray(x).reshape(x.shape)
+        try:
+            results = self.session.run([o[0] for o in self.outputs if o], feeds)
+        except Exception as error:
+            raise NotComputed(str(error)) from error
+        out, at = [], iter(results)
+        for output in self.outputs:
+            if output is None:
+                out.append(None)
+                continue
+            r = np.asarray(next(at))
+            out.append(r.astype(d.BF16) if output[1] == d.BF16 else r)
+        return out

@@ -1,0 +1,211 @@
+"""A third opinion, in NumPy. Where there is a NaN, maximum and minimum are NaN (IEEE 754-2019), whatever kernel another
+runtime takes; and definitions of operators that the reference evaluator has wrong."""
+import math
+
+import numpy as np
+import onnx
+
+from . import dtypes as d
+from .recurrent import recurrent
+
+
+def _attributes(node):
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def _axes(node, inputs, rank):
+    axes = inputs[1] if len(inputs) > 1 and inputs[1] is not None else _attributes(node).get("axes")
+    axes = [] if axes is None else [int(a) % max(rank, 1) for a in np.asarray(axes).reshape(-1)]
+    return tuple(axes)
+
+
+def maximum(node, opset, inputs):
+    x = inputs[0]
+    for y in inputs[1:]:
+        x = np.maximum(x, y) if node.op_type == "Max" else np.minimum(x, y)
+    return [np.array(x)]
+
+
+def reduce_extreme(node, opset, inputs):
+    x = inputs[0]
+    attributes = _attributes(node)
+    axes = _axes(node, inputs, x.ndim)
+    if not axes:
+        if attributes.get("noop_with_empty_axes", 0):
+            return [x]
+        axes = tuple(range(x.ndim))
+    f = np.max if node.op_type == "ReduceMax" else np.min
+    return [np.asarray(f(x, axis=axes, keepdims=bool(attributes.get("keepdims", 1))), dtype=x.dtype)]
+
+
+def clip(node, opset, inputs):
+    x = inputs[0]
+    attributes = _attributes(node)
+    if opset < 11:
+        low, high = attributes.get("min"), attributes.get("max")
+        low = None if low is None else x.dtype.type(low)
+        high = None if high is None else x.dtype.type(high)
+    else:
+        low = inputs[1] if len(inputs) > 1 else None
+        high = inputs[2] if len(inputs) > 2 else None
+    if low is not None:
+        x = np.maximum(x, np.asarray(low, dtype=x.dtype).reshape(()))
+    if high is not None:
+        x = np.minimum(x, np.asarray(high, dtype=x.dtype).reshape(()))
+    return [x]
+
+
+def relu(node, opset, inputs):
+    return [np.maximum(inputs[0], inputs[0].dtype.type(0))]
+
+
+def arg_extreme(node, opset, inputs):
+    x = d.wide(inputs[0])
+    attributes = _attributes(node)
+    axis = attributes.get("axis", 0)
+    f = np.argmax if node.op_type == "ArgMax" else np.argmin  # the first NaN wins
+    if attributes.get("select_last_index", 0):
+        r = x.shape[axis] - 1 - f(np.flip(x, axis), axis=axis)
+    else:
+        r = f(x, axis=axis)
+    return [np.expand_dims(r, axis).astype(np.int64) if attributes.get("keepdims", 1) else np.asarray(r, dtype=np.int64)]
+
+
+def global_max_pool(node, opset, inputs):
+    x = inputs[0]
+    return [np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True)]
+
+
+def max_pool(node, opset, inputs):
+    """The maximum of the elements that a window covers, padding left out."""
+    x = inputs[0]
+    a = _attributes(node)
+    kernel = list(a["kernel_shape"])
+    n = len(kernel)
+    strides, dilations = list(a.get("strides", [1] * n)), list(a.get("dilations", [1] * n))
+    pads = list(a.get("pads", [0] * 2 * n))
+    auto = a.get("auto_pad", b"NOTSET").decode()
+    size = x.shape[2:]
+    begin, out = [], []
+    for k in range(n):
+        reach = (kernel[k] - 1) * dilations[k] + 1
+        if auto.startswith("SAME"):
+            o = -(-size[k] // strides[k])
+            total = max((o - 1) * strides[k] + reach - size[k], 0)
+            begin.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+        else:
+            p = (0, 0) if auto == "VALID" else (pads[k], pads[n + k])
+            free = size[k] + p[0] + p[1] - reach
+            o = (-(-free // strides[k]) if a.get("ceil_mode", 0) else free // strides[k]) + 1
+            if a.get("ceil_mode", 0) and (o - 1) * strides[k] >= size[k] + p[0]:
+                o -= 1
+            begin.append(p[0])
+        out.append(o)
+    lowest = -np.inf if d.is_float(x.dtype) else d.limits(x.dtype)[0]
+    y = np.full(x.shape[:2] + tuple(out), lowest, dtype=x.dtype)
+    for at in np.ndindex(*kernel):
+        index, target = [slice(None), slice(None)], [slice(None), slice(None)]
+        for k in range(n):
+            positions = np.arange(out[k]) * strides[k] - begin[k] + at[k] * dilations[k]
+            inside = np.nonzero((positions >= 0) & (positions < size[k]))[0]
+            target.append(inside)
+            index.append(positions[inside])
+        if any(len(t) == 0 for t in target[2:]):
+            continue
+        where = np.ix_(np.arange(x.shape[0]), np.arange(x.shape[1]), *target[2:])
+        source = np.ix_(np.arange(x.shape[0]), np.arange(x.shape[1]), *index[2:])
+        y[where] = np.maximum(y[where], x[source])
+    return [y]
+
+
+def top_k(node, opset, inputs):
+    """NaN is larger than any number for largest, smaller for smallest; the first of equal ones comes first."""
+    x = inputs[0]
+    a = _attributes(node)
+    axis = a.get("axis", -1)
+    k = int(np.asarray(inputs[1]).reshape(-1)[0]) if len(inputs) > 1 else a["k"]
+    w = np.moveaxis(d.wide(x), axis, -1)
+    if d.is_float(x.dtype):
+        nan = np.isnan(w)
+        key = -w if a.get("largest", 1) else w
+        order = np.lexsort((np.broadcast_to(np.arange(w.shape[-1]), w.shape), np.where(nan, 0, key), ~nan), axis=-1)
+    else:
+        order = np.argsort(-w.astype(object) if a.get("largest", 1) else w, axis=-1, kind="stable")
+    order = np.moveaxis(order[..., :k], -1, axis).astype(np.int64)
+    return [np.take_along_axis(x, order, axis), order]
+
+
+def _flattened(node, opset, x):
+    """Rows that are normalized together, and what brings them back into shape."""
+    axis = _attributes(node).get("axis", 1 if opset < 13 else -1)
+    if opset < 13:
+        axis = axis + x.ndim if axis < 0 else axis
+        rows = x.reshape(int(np.prod(x.shape[:axis])), -1)
+        return rows, lambda y: y.reshape(x.shape)
+    return np.moveaxis(x, axis, -1), lambda y: np.moveaxis(y, -1, axis)
+
+
+def softmax(node, opset, inputs):
+    x, back = _flattened(node, opset, d.wide(inputs[0]))
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return [back(e / e.sum(axis=-1, keepdims=True))]
+
+
+def log_softmax(node, opset, inputs):
+    x, back = _flattened(node, opset, d.wide(inputs[0]))
+    shifted = x - x.max(axis=-1, keepdims=True)
+    return [back(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))]
+
+
+def hardmax(node, opset, inputs):
+    x, back = _flattened(node, opset, d.wide(inputs[0]))
+    y = np.zeros_like(x)
+    np.put_along_axis(y, np.argmax(x, axis=-1)[..., None], 1.0, -1)
+    return [back(y)]
+
+
+def lrn(node, opset, inputs):
+    x = d.wide(inputs[0])
+    a = _attributes(node)
+    size, channels = a["size"], x.shape[1]
+    sums = np.zeros_like(x)
+    for c in range(channels):
+        low, high = max(0, c - (size - 1) // 2), min(channels - 1, c + size // 2)
+        sums[:, c] = (x[:, low:high + 1] ** 2).sum(axis=1)
+    alpha, beta, bias = a.get("alpha", np.float32(1e-4)), a.get("beta", 0.75), a.get("bias", 1.0)
+    return [x / (float(bias) + float(alpha) / size * sums) ** float(beta)]
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def erf(node, opset, inputs):
+    return [_erf(d.wide(inputs[0]))]
+
+
+def gelu(node, opset, inputs):
+    x = d.wide(inputs[0])
+    if _attributes(node).get("approximate", b"none") == b"tanh":
+        return [0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))]
+    return [0.5 * x * (1 + _erf(x / math.sqrt(2)))]
+
+
+def one_hot(node, opset, inputs):
+    """Indices out of range have no 1."""
+    indices = np.trunc(d.wide(inputs[0])).astype(np.int64)
+    depth = int(np.asarray(inputs[1]).reshape(-1)[0])
+    axis = _attributes(node).get("axis", -1)
+    hit = np.where(indices < 0, indices + depth, indices)[..., None] == np.arange(depth)
+    y = np.where(hit, inputs[2][1], inputs[2][0]).astype(inputs[2].dtype)
+    return [np.moveaxis(y, -1, axis)]
+
+
+def global_lp_pool(node, opset, inputs):
+    x = np.abs(d.wide(inputs[0]))
+    p = _attributes(node).get("p", 2)
+    return [(x**p).sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1.0 / p)]
+
+
+RULES = {"RNN": recurrent, "GRU": recurrent, "LSTM": recurrent, "OneHot": one_hot, "GlobalLpPool": global_lp_pool, "Erf": erf, "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax, "LRN": lrn, "Max": maximum, "Min": maximum, "ReduceMax": reduce_extreme, "ReduceMin": reduce_extreme, "Clip": clip,
+         "Relu": relu, "ArgMax": arg_extreme, "ArgMin": arg_extreme, "GlobalMaxPool": global_max_pool,
+         "MaxPool": max_pool, "TopK": top_k}

@@ -1,0 +1,358 @@
+// What goes to the standard streams, and what becomes of it when they are full, closed or a terminal.
+#include "tools/console.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "cli_support.h"
+#include "graph/onnx_model_builder.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using tensorsmith::testing::CliOptions;
+using tensorsmith::testing::CliResult;
+using tensorsmith::testing::run_cli;
+using tensorsmith::testing::Stream;
+using tensorsmith::testing::TemporaryDirectory;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+TEST(Printable, ShowsControlsAndForeignBytes) {
+  EXPECT_EQ(printable("conv2d 1x64, \xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82"),
+            "conv2d 1x64, \xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82");
+  EXPECT_EQ(printable("\x1b]0;title\x07"), "\\x1b]0;title\\x07");
+  EXPECT_EQ(printable("a\nb\tc\rd\x7f"), "a\\nb\\tc\\rd\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\u009b31m");                                                    // CSI as one character
+  EXPECT_EQ(printable("\xe2\x80\xae\xe2\x81\xa6"), "\\u202e\\u2066");         // direction of text
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");                             // never valid; cut off
+  EXPECT_EQ(printable("\xc0\x9b\xe0\x82\x9b"), "\\xc0\\x9b\\xe0\\x82\\x9b");  // longer than needed
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");                    // a surrogate
+  EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(printable_lines("a\nb\x1b\n"), "a\nb\\x1b\n");
+}
+
+TEST(Printable, TablesStayTables) {
+  Table table({"task", "time"});
+  table.add({"a\nfake 1 us\x1b[2J", "1 us"});
+  EXPECT_EQ(table.text(),
+            "task                     time\n"
+            "a\\nfake 1 us\\x1b[2J  1 us\n");
+}
+
+TEST(JsonText, IsJsonWhateverTheNames) {
+  const nlohmann::json json = {{"a\xff", "\x1b\xc2\x9b\x7f\xc3\xa9"}, {"b", {"\xe4\xb8"}}};
+  const std::string text = json_text(json);
+  const auto parsed = nlohmann::json::parse(text);
+  EXPECT_EQ(parsed["a\xef\xbf\xbd"], "\x1b\xc2\x9b\x7f\xc3\xa9");
+  for (const char* bytes : {"\x1b", "\xc2\x9b", "\x7f"}) EXPECT_THAT(text, Not(HasSubstr(bytes)));
+  EXPECT_THAT(text, HasSubstr("\xc3\xa9"));
+}
+
+class Console : public ::testing::Test {
+ protected:
+  Console() { options_.directory = folder_.path(); }
+  CliResult cli(const Words& words, Stream out = Stream::kCaptured, Stream err = Stream::kCaptured) const {
+    CliOptions options = options_;
+    options.out = out;
+    options.err = err;
+    return run_cli(words, options);
+  }
+  void write_model(const std::string& name, const std::string& op = "Relu") const {
+    graph::testing::ModelBuilder builder;
+    builder.input(name, {2, 3}).output("y" + name).node(op, {name}, {"y" + name});
+    builder.proto().mutable_graph()->mutable_node(0)->set_name("node" + name);
+    builder.proto().mutable_graph()->set_name("graph" + name);
+    std::ofstream(folder_.file("m.onnx"), std::ios::binary) << builder.bytes();
+  }
+  // No byte that a terminal would act on, lines aside.
+  static void expect_harmless(const CliResult& result) {
+    for (const std::string& text : {result.out, result.err}) {
+      for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c != 0x7f)) << text;
+    }
+    EXPECT_THAT(result.err, Not(HasSubstr("bug")));
+  }
+
+  TemporaryDirectory folder_;
+  CliOptions options_;
+};
+
+TEST_F(Console, NamesCannotSendEscapeCodes) {
+  const std::string evil =
+      "\x1b]0;title\x07\x1b[2J\xc2\x9b"
+      "31m\rx\nfake";
+  write_model(evil);
+  for (const Words& words : std::vector<Words>{{"tasks", "m.onnx"},
+                                               {"tasks", "m.onnx", "--text"},
+                                               {"tasks", "m.onnx", "--json"},
+                                               {"tasks", "m.onnx", "m.onnx"},
+                                               {"predict", "m.onnx", "--model", "none"},
+                                               {"predict", "m.onnx", "--model", "none", "--json"},
+                                               {"compile", "m.onnx", "-o", "out", "--untuned"},
+                                               {"run", "out", "--reference", "m.onnx"},
+                                               {"run", "out", "--reference", "m.onnx", "--json"},
+                                               {"bench", "out", "--seconds", "0.05", "--profile"},
+                                               {"tune", "m.onnx", "-o", "out", "--trials", "2"}}) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    expect_harmless(result);
+  }
+  for (const Words& words : std::vector<Words>{{"run", "out"}, {"run", "out", "--input", evil + "y=x.pb"}}) {
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("\\x1b]0;title"));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    expect_harmless(result);
+  }
+  write_model(evil, "NoSuchOperator");
+  const CliResult unsupported = cli({"tasks", "m.onnx"});
+  EXPECT_EQ(unsupported.exit_code, 1);
+  EXPECT_EQ(std::count(unsupported.err.begin(), unsupported.err.end(), '\n'), 1) << unsupported.err;
+  expect_harmless(unsupported);
+  // The zoo's file names too.
+  expect_harmless(cli({"tasks", "no\x1b[2Jfile.onnx"}));
+}
+
+TEST_F(Console, NamesThatAreNotUtf8AreStillJson) {
+  write_model("na\xff\xfeme");
+  EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
+  fs::copy(folder_.path() / "m.onnx", folder_.path() / "m\xff.onnx");
+  for (const Words& words :
+       std::vector<Words>{{"tasks", "m.onnx", "--json"},
+                          {"tasks", "m.onnx", "--json", "--text"},
+                          {"tasks", "m.onnx", "m\xff.onnx", "--json"},
+                          {"predict", "m.onnx", "--model", "none", "--json"},
+                          {"run", "out", "--reference", "m.onnx", "--json"},
+                          {"bench", "out", "--seconds", "0.05", "--json"},
+                          {"bench", "out", "--profile", "--json"},
+                          {"tune", "m\xff.onnx", "-o", "o\xff", "--trials", "2", "--json"}}) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_FALSE(nlohmann::json::parse(result.out, nullptr, false).is_discarded()) << result.out;
+  }
+}
+
+TEST_F(Console, ResultsThatAreLostAreAFailure) {
+  write_model("x");
+  for (const Words& words : std::vector<Words>{{"tasks", "m.onnx"},
+                                               {"tasks", "m.onnx", "--json"},
+                                               {"zoo", "list"},
+                                               {"--help"},
+                                               {"tune", "--help"},
+                                               {"--version"},
+                                               {"devices", "show", "v100"}}) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    for (const Stream stream : {Stream::kFull, Stream::kClosed}) {
+      const CliResult lost = cli(words, stream);
+      EXPECT_EQ(lost.exit_code, 1);
+      EXPECT_THAT(lost.err, HasSubstr("tensorsmith: error: cannot write to standard output: "));
+      EXPECT_EQ(std::count(lost.err.begin(), lost.err.end(), '\n'), 1) << lost.err;
+    }
+    // `| head`: nobody is told, and the exit code is that of SIGPIPE.
+    const CliResult gone = cli(words, Stream::kNoReader);
+    EXPECT_EQ(gone.exit_code, 141);
+    EXPECT_EQ(gone.err, "");
+  }
+  // What is done is done, and says so.
+  EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}, Stream::kFull).exit_code, 1);
+  EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx"}).exit_code, 0);
+}
+
+TEST_F(Console, ProgressThatIsLostIsNot) {
+  write_model("x");
+  for (const Stream stream : {Stream::kFull, Stream::kClosed, Stream::kNoReader}) {
+    const std::string database = "db" + std::to_string(static_cast<int>(stream));
+    const CliResult tuned =
+        cli({"tune", "m.onnx", "-o", "out", "--trials", "3", "--db", database}, Stream::kCaptured, stream);
+    EXPECT_EQ(tuned.exit_code, 0);
+    EXPECT_THAT(tuned.out, HasSubstr("compiled model: out"));
+    EXPECT_EQ(cli({"db", "check", database}).exit_code, 0);
+    EXPECT_EQ(cli({"tasks", "missing.onnx"}, Stream::kCaptured, stream).exit_code, 1);
+    EXPECT_EQ(cli({"nonsense"}, Stream::kCaptured, stream).exit_code, 2);
+  }
+  EXPECT_EQ(cli({"tasks", "m.onnx"}, Stream::kClosed, Stream::kClosed).exit_code, 1);
+}
+
+// With standard error closed, the next file that is opened would get its number, and progress would be
+// written into it.
+TEST_F(Console, ClosedStreamsAreNoFiles) {
+  for (const Stream out : {Stream::kCaptured, Stream::kClosed}) {
+    cli({"zoo", "export", "bert_tiny", "--sequence", "4", "-o", "n.onnx"}, out, Stream::kClosed);
+    EXPECT_EQ(cli({"tasks", "n.onnx"}).exit_code, 0);
+    fs::remove(folder_.path() / "n.onnx");
+  }
+}
+
+TEST_F(Console, HelpIsForWhatThereIs) {
+  for (const Words& words : std::vector<Words>{{"nonsense", "--help"},
+                                               {"--help", "nonsense"},
+                                               {"db", "nonsense", "--help"},
+                                               {"tune", "--nonsense", "--help"}}) {
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 2) << ::testing::PrintToString(words);
+    EXPECT_THAT(result.err, HasSubstr("nonsense"));
+    EXPECT_EQ(result.out, "");
+  }
+  for (const Words& words : std::vector<Words>{{"--help"}, {"tune", "--help"}, {"db", "export", "--help"}})
+    EXPECT_EQ(cli(words).exit_code, 0) << ::testing::PrintToString(words);
+}
+
+TEST_F(Console, ATemporaryFolderThatIsMissingIsAnError) {
+  write_model("x");
+  options_.environment = {"TMPDIR=" + folder_.file("missing")};
+  for (const Words& words : std::vector<Words>{{"bench", "m.onnx", "--untuned", "--seconds", "0.05"}}) {
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr("TMPDIR=" + folder_.file("missing")));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+  // Nobody else needs one.
+  EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
+  EXPECT_EQ(cli({"bench", "out", "--seconds", "0.05"}).exit_code, 0);
+  EXPECT_EQ(cli({"tune", "m.onnx", "-o", "out", "--trials", "2"}).exit_code, 0);
+  EXPECT_EQ(cli({"zoo", "export", "bert_tiny", "--sequence", "4", "-o", "n.onnx"}).exit_code, 0);
+}
+
+// All of them are added by tools/numbers.h: none shows CLI11's own types in its help.
+TEST_F(Console, NoNumberIsReadByAnybodyElse) {
+  const std::vector<Words> commands = {{"tasks"},
+                                       {"tune"},
+                                       {"compile"},
+                                       {"run"},
+                                       {"bench"},
+                                       {"db", "info"},
+                                       {"db", "check"},
+                                       {"db", "export"},
+                                       {"db", "import"},
+                                       {"dataset", "collect"},
+                                       {"dataset", "import"},
+                                       {"dataset", "stats"},
+                                       {"dataset", "split"},
+                                       {"dataset", "export"},
+                                       {"dataset", "features"},
+                                       {"train"},
+                                       {"eval"},
+                                       {"search-hyperparameters"},
+                                       {"devices", "list"},
+                                       {"devices", "show"},
+                                       {"predict"},
+                                       {"zoo", "list"},
+                                       {"zoo", "export"}};
+  for (Words words : commands) {
+    words.emplace_back("--help");
+    const CliResult help = cli(words);
+    EXPECT_EQ(help.exit_code, 0);
+    for (const char* type : {" INT", " UINT", " FLOAT", " DOUBLE"})
+      EXPECT_THAT(help.out, Not(HasSubstr(type))) << words[0];
+  }
+}
+
+// The same of everything that is printed.
+TEST(ConsoleSources, NothingElsePrints) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(TENSORSMITH_SOURCE_DIR) / "src/tools")) {
+    if (entry.path().stem() == "console" || entry.path().filename() == "CMakeLists.txt") continue;
+    std::ifstream in(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    for (const char* way : {"fmt::print(", "printf(", "std::cout", "std::cerr", "std::puts", ".dump("})
+      EXPECT_EQ(text.find(way), std::string::npos)
+          << entry.path() << " uses " << way << ", not tools/console.h";
+    ++files;
+  }
+  EXPECT_GT(files, 40);
+}
+
+// Every option that takes a number, of every command.
+TEST_F(Console, NumbersAreNumbersAndInRange) {
+  struct Case {
+    Words command;
+    Words whole, real;
+  };
+  const std::vector<Case> cases = {
+      {{"tune", "m.onnx", "-o", "out"}, {"--trials", "--batch", "--seed", "--threads"}, {"--seconds"}},
+      {{"compile", "m.onnx", "-o", "out"}, {"--threads"}, {}},
+      {{"run", "out"}, {"--threads", "--seed"}, {"--rtol", "--atol"}},
+      {{"bench", "out"}, {"--threads", "--runs", "--seed"}, {"--seconds"}},
+      {{"predict", "m.onnx"}, {"--threads"}, {}},
+      {{"db", "export", "a.db", "out"}, {"--fastest"}, {}},
+      {{"dataset", "collect", "--networks", "m.onnx", "-o", "a.db"},
+       {"--records", "--per-task", "--batch", "--seed"},
+       {"--seconds", "--slowest"}},
+      {{"dataset", "import", "a.db", "-o", "out"}, {"--threads"}, {}},
+      {{"dataset", "features", "f", "--workloads", "w", "-o", "out"}, {"--threads"}, {}},
+      {{"dataset", "split", "s", "-o", "out"},
+       {"--profile-tasks", "--seed", "--min-records"},
+       {"--validation", "--test"}},
+      {{"train", "--model", "xgboost", "--store", "s", "--split", "sp", "-o", "out"},
+       {"--max-tasks", "--max-records", "--seed", "--threads"},
+       {}},
+      {{"eval", "--model", "m", "--store", "s", "--split", "sp"}, {"--threads"}, {}},
+      {{"search-hyperparameters", "--model", "xgboost", "--store", "s", "--split", "sp", "--tune", "eta=0..1",
+        "--log", "out"},
+       {"--trials", "--seed", "--threads"},
+       {}},
+      {{"zoo", "export", "resnet18", "-o", "out"}, {"--batch", "--size", "--sequence", "--seed"}, {}}};
+  const Words neither = {
+      "99999999999999999999", "-1", "nan", "inf", "-inf", "1e999", "", " 1", "1x", "0x10", "+1", "one", "--"};
+  for (const Case& c : cases) {
+    const auto refused = [&](const std::string& option, const std::string& value) {
+      Words words = c.command;
+      words.push_back(option + "=" + value);
+      const CliResult result = cli(words);
+      EXPECT_EQ(result.exit_code, 2) << c.command[0] << " " << option << "=" << value << result.err;
+      EXPECT_THAT(result.err, HasSubstr(option));
+    };
+    for (const std::string& option : c.whole) {
+      for (const std::string& value : neither) refused(option, value);
+      refused(option, "1.5");
+      refused(option, "1e3");
+    }
+    for (const std::string& option : c.real) {
+      for (const std::string& value : neither) refused(option, value);
+    }
+  }
+  EXPECT_FALSE(fs::exists(folder_.path() / "out"));
+  write_model("x");
+  EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
+  EXPECT_EQ(cli({"bench", "out", "--seed", "18446744073709551615", "--seconds", "0.02"}).exit_code, 0);
+  // Decimal, not octal.
+  const CliResult ten = cli({"bench", "out", "--runs", "010", "--seconds", "0", "--json"});
+  ASSERT_EQ(ten.exit_code, 0) << ten.err;
+  EXPECT_EQ(nlohmann::json::parse(ten.out)[0]["runs"], 10);
+}
+
+TEST_F(Console, ShapesContradictNothing) {
+  graph::testing::ModelBuilder builder;
+  builder.input("x", {-1, 3}).output("y").initializer("w", {3}, {1, 2, 3}).node("Add", {"x", "w"}, {"y"});
+  builder.input("w", {3});
+  std::ofstream(folder_.file("m.onnx"), std::ios::binary) << builder.bytes();
+  EXPECT_EQ(cli({"tasks", "m.onnx", "--shape", "x=2x3"}).exit_code, 0);
+  for (const char* shape : {"x=2x4", "x=2", "x=2x3x1", "w=3", "w=4", "z=3"}) {
+    const CliResult result = cli({"tasks", "m.onnx", "--shape", "x=2x3", "--shape", shape});
+    const CliResult alone = cli({"tasks", "m.onnx", "--shape", shape});
+    for (const CliResult& r : {result, alone}) {
+      EXPECT_EQ(r.exit_code, 1) << shape;
+      EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+    }
+  }
+  EXPECT_THAT(cli({"tasks", "m.onnx", "--shape", "x=2x4"}).err, HasSubstr("fixed at 3"));
+  EXPECT_THAT(cli({"tasks", "m.onnx", "--shape", "x=2x3", "--shape", "w=3"}).err, HasSubstr("no input"));
+  ASSERT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned", "--shape", "x=2x3"}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--shape", "x=2x3"}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--shape", "x=4x3"}).exit_code, 1);
+  // Where a shape would make no difference, it is refused.
+  EXPECT_EQ(cli({"run", "out", "--shape", "x=2x3"}).exit_code, 2);
+  EXPECT_THAT(cli({"bench", "out", "--shape", "x=2x3"}).err, HasSubstr("--shape x=2x3"));
+}
+
+}  // namespace
+}  // namespace tensorsmith::tools
