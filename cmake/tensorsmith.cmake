@@ -49,3 +49,26 @@ function(tensorsmith_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()
+
+# tensorsmith_isa_test(NAME SOURCES a.cc ... DEPS rooms [TIMEOUT s])
+# A test that runs code on codegen_test_support's local_devices(): one entry of ctest for each instruction set, NAME.ISA,
+# which is "Skipped" where the processor lacks it.
+set(TENSORSMITH_TEST_ISAS sse4.2 avx avx2 avxvnni avx512 avx512vnni avx512bf16)  # tests/codegen/isas.cc
+function(tensorsmith_isa_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE tensorsmith_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE TENSORSMITH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set(seed 0)
+  foreach(isa ${TENSORSMITH_TEST_ISAS})
+    add_test(NAME ${name}.${isa} COMMAND ${name})
+    # Random cases: fewer, and others, on each.
+    set_tests_properties(${name}.${isa} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "isa"
+      SKIP_REGULAR_EXPRESSION "this processor has no ${isa}"
+      ENVIRONMENT "TENSORSMITH_TEST_ISA=${isa};TENSORSMITH_PROPERTY_SEED=${seed};TENSORSMITH_PROPERTY_COUNT=150")
+    math(EXPR seed "${seed} + 1000")
+  endforeach()
+endfunction()

@@ -8,8 +8,6 @@
 
 namespace tensorsmith::graph {
 
-// kNotFound, kIo, kInvalidArgument for a folder, or kResourceExhausted if it is longer than max_bytes.
-Result<std::string> read_file(const std::string& path, int64_t max_bytes);
 // Written beside, flushed and renamed, so that no half-written file remains. kIo.
 Status write_file(const std::string& path, std::string_view bytes);
 

@@ -228,30 +228,36 @@ class Grouper {
   void find_post_dominators() {
     const size_t n = graph_.nodes.size();
     post_dominator_.assign(n, n);
-    std::vector<size_t> depth(n + 1, 0);
+    // A jump leads to an ancestor, so far up that a search needs O(log n) steps (Myers, An applicative
+    // random-access stack, 1983): graphs may be chains of any length.
+    std::vector<size_t> depth(n + 1, 0), jump(n + 1, n);
+    const auto parent = [&](size_t node) { return node == n ? n : post_dominator_[node]; };
+    const auto meeting_point = [&](size_t a, size_t b) {
+      if (depth[a] < depth[b]) std::swap(a, b);
+      while (depth[a] > depth[b]) a = depth[jump[a]] >= depth[b] ? jump[a] : parent(a);
+      while (a != b) {
+        const bool far = jump[a] != jump[b];
+        a = far ? jump[a] : parent(a);
+        b = far ? jump[b] : parent(b);
+      }
+      return a;
+    };
     for (size_t i = n; i-- > 0;) {
       size_t meet = is_output_[i] || consumers_[i].empty() ? n : consumers_[i].front();
-      for (size_t c : consumers_[i]) {
-        size_t a = meet;
-        size_t b = c;
-        while (a != b) {
-          if (depth[a] >= depth[b])
-            a = a == n ? n : post_dominator_[a];
-          else
-            b = post_dominator_[b];
-        }
-        meet = a;
-      }
+      for (size_t c : consumers_[i]) meet = meeting_point(meet, c);
       post_dominator_[i] = meet;
       depth[i] = depth[meet] + 1;
+      const size_t next = jump[meet];
+      jump[i] = depth[meet] - depth[next] == depth[next] - depth[jump[next]] ? jump[next] : meet;
     }
   }
 
-  // All nodes on paths from `from` (excluded) to `to` (included).
+  // All nodes on paths from `from` (excluded) to `to` (included); some of them if they are more than a group
+  // may have.
   std::vector<size_t> region(size_t from, size_t to) const {
     std::set<size_t> seen;
     std::vector<size_t> stack(consumers_[from].begin(), consumers_[from].end());
-    while (!stack.empty()) {
+    while (!stack.empty() && seen.size() <= kMaxGroupNodes) {
       const size_t node = stack.back();
       stack.pop_back();
       if (!seen.insert(node).second || node == to) continue;

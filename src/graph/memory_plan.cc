@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "graph/tasks.h"
 
@@ -14,6 +17,50 @@ struct Block {
   size_t first = 0;  // call that writes it
   size_t last = 0;   // last call that reads it
   int64_t offset = -1;
+};
+
+// Blocks by the calls during which they live: a segment tree, so that a network of a hundred thousand calls
+// does not compare each block with all others.
+class LiveBlocks {
+ public:
+  explicit LiveBlocks(size_t calls) : size_(std::bit_ceil(std::max<size_t>(calls, 1))), nodes_(2 * size_) {}
+  void add(size_t block, size_t first, size_t last) { add(1, 0, size_, block, first, last); }
+  // Those that live at some call of first to last, each once.
+  std::vector<size_t> overlapping(size_t first, size_t last) {
+    std::vector<size_t> found;
+    ++query_;
+    collect(1, 0, size_, first, last, found);
+    return found;
+  }
+
+ private:
+  struct Node {
+    std::vector<size_t> blocks;  // that live during all of the node's calls
+    bool below = false;          // some block in the nodes under it
+  };
+  void add(size_t node, size_t begin, size_t end, size_t block, size_t first, size_t last) {
+    if (first <= begin && end <= last + 1) return nodes_[node].blocks.push_back(block);
+    nodes_[node].below = true;
+    const size_t middle = begin + (end - begin) / 2;
+    if (first < middle) add(2 * node, begin, middle, block, first, last);
+    if (last >= middle) add(2 * node + 1, middle, end, block, first, last);
+  }
+  void collect(size_t node, size_t begin, size_t end, size_t first, size_t last, std::vector<size_t>& found) {
+    if (last < begin || first >= end) return;
+    for (size_t block : nodes_[node].blocks) {
+      if (seen_.size() <= block) seen_.resize(block + 1, 0);
+      if (std::exchange(seen_[block], query_) != query_) found.push_back(block);
+    }
+    if (!nodes_[node].below) return;
+    const size_t middle = begin + (end - begin) / 2;
+    collect(2 * node, begin, middle, first, last, found);
+    collect(2 * node + 1, middle, end, first, last, found);
+  }
+
+  size_t size_;
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> seen_;  // by block: the last query that found it
+  uint32_t query_ = 0;
 };
 
 }  // namespace
@@ -53,22 +100,32 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition) {
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  LiveBlocks live(partition.calls.size());
   std::vector<size_t> placed;  // by offset
+  const auto lower = [&](size_t a, size_t b) { return blocks[a].offset < blocks[b].offset; };
   for (size_t i : order) {
     Block& block = blocks[i];
+    std::vector<size_t> others = live.overlapping(block.first, block.last);
+    // Where most blocks live at once, looking through all of them is less work than sorting those.
+    if (others.size() < placed.size() / 16) {
+      std::sort(others.begin(), others.end(), lower);
+    } else {
+      others.clear();
+      for (size_t j : placed) {
+        if (blocks[j].last >= block.first && block.last >= blocks[j].first) others.push_back(j);
+      }
+    }
     int64_t candidate = 0;
-    for (size_t j : placed) {
+    for (size_t j : others) {
       const Block& other = blocks[j];
-      if (other.last < block.first || block.last < other.first) continue;
       if (candidate + block.bytes <= other.offset) break;
       candidate = std::max(candidate, other.offset + other.bytes);
     }
     block.offset = candidate;
     plan.arena_bytes = std::max(plan.arena_bytes, candidate + block.bytes);
     plan.offset[static_cast<size_t>(block.value)] = candidate;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](size_t a, size_t b) { return blocks[a].offset < blocks[b].offset; }),
-                  i);
+    live.add(i, block.first, block.last);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), i, lower), i);
   }
   // Views lie in their storage.
   for (size_t v = 0; v < plan.offset.size(); ++v) {

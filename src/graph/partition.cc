@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cctype>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -63,6 +62,13 @@ class Partitioner {
   explicit Partitioner(const Graph& graph) : graph_(graph) {}
 
   Result<Partition> run() {
+    reads_.assign(graph_.values.size(), 0);
+    for (const Node& node : graph_.nodes) {
+      for (ValueId id : node.inputs) {
+        if (id != kNoValue) ++reads_[index(id)];
+      }
+    }
+    for (ValueId id : graph_.outputs) ++reads_[index(id)];
     Views views = find_views(graph_);
     TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views));
     partition_.storage_of = std::move(views.storage_of);
@@ -78,17 +84,15 @@ class Partitioner {
  private:
   Status add_group(const std::vector<size_t>& group) {
     // Values that leave the group: read by an outside node or by the user.
-    std::unordered_set<ValueId> inside;
+    std::unordered_map<ValueId, int64_t> reads_inside;
+    for (size_t n : group) {
+      for (ValueId id : graph_.nodes[n].inputs) ++reads_inside[id];
+    }
+    std::unordered_set<ValueId> leaving;
     for (size_t n : group) {
       for (ValueId id : graph_.nodes[n].outputs) {
-        if (id != kNoValue) inside.insert(id);
+        if (id != kNoValue && reads_[index(id)] > reads_inside[id]) leaving.insert(id);
       }
-    }
-    const std::set<size_t> members(group.begin(), group.end());
-    std::unordered_set<ValueId> leaving(graph_.outputs.begin(), graph_.outputs.end());
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (members.count(n)) continue;
-      leaving.insert(graph_.nodes[n].inputs.begin(), graph_.nodes[n].inputs.end());
     }
 
     WorkloadBuilder builder;
@@ -297,6 +301,7 @@ class Partitioner {
 
   const Graph& graph_;
   Partition partition_;
+  std::vector<int64_t> reads_;  // by value: inputs of nodes, and the user
   std::unordered_map<std::string, size_t> task_index_;
   std::unordered_map<std::string, int> names_;
 };

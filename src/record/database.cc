@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <mutex>
 
+#include "base/input_file.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"
 #include "record/sqlite/schema.h"
@@ -23,6 +23,8 @@ constexpr int kSchemaVersion = 1;
 // A full structural check at every open is cheap up to here; larger files are checked by check_integrity().
 constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
 constexpr size_t kImportBatch = 512;
+// Of a text or blob: twice the longest line of an export.
+constexpr int kMaxValueBytes = 2 * static_cast<int>(Database::kMaxJsonLine);
 
 class SqliteDatabase final : public Database {
  public:
@@ -33,6 +35,13 @@ class SqliteDatabase final : public Database {
   Status prepare(bool writable) {
     sqlite3_extended_result_codes(db_, 1);
     sqlite3_busy_timeout(db_, kBusyTimeoutMs);
+    // The file may come from anyone (https://www.sqlite.org/security.html).
+    sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    TS_RETURN_IF_ERROR(execute("PRAGMA cell_size_check=ON"));
     TS_RETURN_IF_ERROR(execute("PRAGMA synchronous=FULL"));
     TS_ASSIGN_OR_RETURN(const bool empty, is_empty());
     if (empty) {
@@ -70,6 +79,7 @@ class SqliteDatabase final : public Database {
                    "the database is damaged (" + std::to_string(pages * page_bytes - info.st_size) +
                        " bytes are missing at its end); restore a copy, or save what is readable with "
                        "\"sqlite3 FILE .recover\""};
+    TS_RETURN_IF_ERROR(check_schema());
     if (info.st_size <= kQuickCheckBytes) TS_RETURN_IF_ERROR(check("PRAGMA quick_check(1)"));
     return {};
   }
@@ -213,18 +223,19 @@ class SqliteDatabase final : public Database {
     std::vector<JsonLine> batch;
     size_t batch_bytes = 0;
     bool end = false;
+    LineReader::Line line;
     while (!end) {
-      TS_ASSIGN_OR_RETURN(auto line, reader->next());
-      end = !line.has_value();
-      if (line && line->too_long) {
-        problem(line->number, "longer than " + std::to_string(kMaxJsonLine) + " bytes");
-      } else if (line && line->text.find_first_not_of(" \t\r") != std::string::npos) {
-        auto parsed = parse_json_line(line->text);
+      TS_ASSIGN_OR_RETURN(const bool more, reader->next(line));
+      end = !more;
+      if (more && line.too_long) {
+        problem(line.number, "longer than " + std::to_string(kMaxJsonLine) + " bytes");
+      } else if (more && line.text.find_first_not_of(" \t\r") != std::string::npos) {
+        auto parsed = parse_json_line(line.text);
         if (parsed.ok()) {
           batch.push_back(std::move(parsed).value());
-          batch_bytes += line->text.size();
+          batch_bytes += line.text.size();
         } else {
-          problem(line->number, parsed.error().reason);
+          problem(line.number, parsed.error().reason);
         }
       }
       if (batch.size() < kImportBatch && batch_bytes < kMaxJsonLine && !end) continue;
@@ -254,6 +265,26 @@ class SqliteDatabase final : public Database {
   Status execute(const std::string& sql) {
     const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
     if (code != SQLITE_OK) return sqlite_error(db_, code, path_);
+    return {};
+  }
+
+  // A view, a trigger or a computed column in the place of ours would run what the file's author wants.
+  Status check_schema() {
+    for (const char* sql : {"SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND name "
+                            "IN ('task', 'record', "
+                            "'device')) AND NOT (type='index' AND (name='record_by_task' OR name LIKE "
+                            "'sqlite_autoindex_%')) AND NOT "
+                            "(type='table' AND name LIKE 'sqlite_stat%') LIMIT 1",
+                            "SELECT 'computed column ' || x.name FROM sqlite_schema AS s, "
+                            "pragma_table_xinfo(s.name) AS x WHERE "
+                            "s.type='table' AND x.hidden<>0 LIMIT 1"}) {
+      Statement select(db_, path_, sql);
+      TS_ASSIGN_OR_RETURN(const bool row, select.step());
+      if (row)
+        return Error{ErrorCode::kCorrupt, path_,
+                     "holds the " + select.text(0).substr(0, 100) +
+                         ", which Tensorsmith did not make; restore a copy of the database"};
+    }
     return {};
   }
 
@@ -470,8 +501,9 @@ bool is_database_file(const std::string& path) {
   // SQLite's file format, section 1.3.1: 16 bytes with the closing zero.
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   std::string begin(kMagic.size(), '\0');
-  std::ifstream in(path, std::ios::binary);
-  return in.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kMagic;
+  const auto file = open_input(path);
+  const auto bytes = static_cast<int64_t>(begin.size());
+  return file.ok() && read_exactly(*file, path, 0, begin.data(), bytes).ok() && begin == kMagic;
 }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path) {

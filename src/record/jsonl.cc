@@ -11,6 +11,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "record/line_reader.h"
 
 namespace tensorsmith::record {
@@ -19,6 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr int kJsonVersion = 1;
+// A file that begins with so many lines of something else is not ours.
+constexpr int64_t kMaxForeignLines = 100'000;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -195,7 +198,7 @@ std::string to_json_line(const Record& record) {
 }
 
 Result<JsonLine> parse_json_line(std::string_view line) {
-  const Json json = Json::parse(line.begin(), line.end(), nullptr, false);
+  const Json json = parse_json<Json>(line);
   if (json.is_discarded()) return corrupt("no valid JSON");
   if (!json.is_object()) return corrupt("no JSON object");
   Fields fields(json);
@@ -223,11 +226,14 @@ Result<JsonLine> parse_json_line(std::string_view line) {
 Status check_jsonl_file(const std::string& path) {
   TS_ASSIGN_OR_RETURN(auto reader, LineReader::open(path, Database::kMaxJsonLine));
   bool blank = true;
-  while (true) {
-    TS_ASSIGN_OR_RETURN(const auto line, reader->next());
-    if (!line) break;
-    if (!line->too_long && parse_json_line(line->text).ok()) return {};
-    blank = blank && !line->too_long && line->text.find_first_not_of(" \t\r") == std::string::npos;
+  LineReader::Line line;
+  for (int64_t foreign = 0; foreign < kMaxForeignLines;) {
+    TS_ASSIGN_OR_RETURN(const bool more, reader->next(line));
+    if (!more) break;
+    if (!line.too_long && line.text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (!line.too_long && parse_json_line(line.text).ok()) return {};
+    blank = false;
+    ++foreign;
   }
   if (blank) return {};  // the export of an empty database
   return Error{ErrorCode::kCorrupt, path, "no line is a Tensorsmith record; is it an export of `db export`?"};

@@ -27,8 +27,8 @@ Result<JsonLine> parse_json_line(std::string_view line);
 // What add() demands of a record: kInvalidArgument, the reason names the field.
 Status check_record(const Record& record);
 
-// Ok if some line of the file is a task, a device or a record, or all are blank. kCorrupt for a foreign file,
-// as one error instead of one for each of its lines.
+// Ok if some of the first 100,000 lines that are not blank is a task, a device or a record, or all are blank.
+// kCorrupt for a foreign file, as one error instead of one for each of its lines.
 Status check_jsonl_file(const std::string& path);
 
 // A new file beside `path` that is to take its place: no other file has its name, so none is lost, and the

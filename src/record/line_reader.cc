@@ -1,18 +1,26 @@
 #include "record/line_reader.h"
 
-#include <sys/stat.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <vector>
+
+#include "base/input_file.h"
 
 namespace tensorsmith::record {
 
 namespace {
 
 constexpr size_t kChunk = size_t{1} << 16;
+// Records pack to a fifth to a hundredth of their size; zstd can do 1 to 20,000 and more. So many bytes are
+// read whatever they were packed to.
+constexpr int64_t kMaxRatio = 200;
+constexpr int64_t kFreeBytes = int64_t{64} << 20;
+// What a frame may ask of memory: 128 MiB, as the zstd program allows.
+constexpr int kMaxWindowLog = 27;
 constexpr unsigned char kZstdMagic[4] = {0x28, 0xb5, 0x2f, 0xfd};
 
 struct CloseFile {
@@ -37,13 +45,16 @@ class LineReader::PlainSource : public Source {
     const size_t count = std::fread(buffer_.data(), 1, buffer_.size(), file_.get());
     if (count == 0 && std::ferror(file_.get()) != 0)
       return Error{ErrorCode::kIo, path_, std::string("reading failed: ") + std::strerror(errno)};
+    bytes_ += static_cast<int64_t>(count);
     return std::string_view(buffer_.data(), count);
   }
+  int64_t bytes() const { return bytes_; }  // read so far
 
  private:
   std::string path_;
   File file_;
   std::vector<char> buffer_;
+  int64_t bytes_ = 0;
 };
 
 class LineReader::ZstdSource : public Source {
@@ -54,6 +65,7 @@ class LineReader::ZstdSource : public Source {
         buffer_(ZSTD_DStreamOutSize()),
         stream_(ZSTD_createDStream()) {
     TS_CHECK(stream_ != nullptr, "no memory for a zstd stream");
+    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, kMaxWindowLog);
   }
   ~ZstdSource() override { ZSTD_freeDStream(stream_); }
   ZstdSource(const ZstdSource&) = delete;
@@ -76,6 +88,11 @@ class LineReader::ZstdSource : public Source {
                      std::string("the compressed data is damaged: ") + ZSTD_getErrorName(left)};
       between_frames_ = left == 0;
       full_ = out.pos == out.size;  // more may wait inside
+      unpacked_ += static_cast<int64_t>(out.pos);
+      if (unpacked_ > std::max(kFreeBytes, compressed_.bytes() * kMaxRatio))
+        return Error{ErrorCode::kResourceExhausted, path_,
+                     "unpacks to more than " + std::to_string(kMaxRatio) +
+                         " times its size; it is no file of records"};
       if (out.pos > 0) return std::string_view(buffer_.data(), out.pos);
     }
   }
@@ -87,6 +104,7 @@ class LineReader::ZstdSource : public Source {
   ZSTD_DStream* stream_;
   ZSTD_inBuffer in_ = {nullptr, 0, 0};
   bool between_frames_ = true, full_ = false;
+  int64_t unpacked_ = 0;
 };
 
 LineReader::LineReader(std::unique_ptr<Source> source, size_t max_bytes)
@@ -95,15 +113,11 @@ LineReader::LineReader(std::unique_ptr<Source> source, size_t max_bytes)
 LineReader::~LineReader() = default;
 
 Result<std::unique_ptr<LineReader>> LineReader::open(const std::string& path, size_t max_bytes) {
-  File file(std::fopen(path.c_str(), "rbe"));
-  if (file == nullptr) {
-    const int code = errno;
-    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
-                 std::string("cannot be read: ") + std::strerror(code)};
-  }
-  struct stat info = {};
-  if (fstat(fileno(file.get()), &info) == 0 && S_ISDIR(info.st_mode))
-    return Error{ErrorCode::kInvalidArgument, path, "is a folder, a file of JSON lines is needed"};
+  TS_ASSIGN_OR_RETURN(FileDescriptor input, open_input(path));
+  File file(fdopen(input.get(), "rb"));
+  if (file == nullptr)
+    return Error{ErrorCode::kIo, path, std::string("cannot be read: ") + std::strerror(errno)};
+  (void)input.release();
   unsigned char magic[4] = {};
   const bool zstd = std::fread(magic, 1, 4, file.get()) == 4 && std::memcmp(magic, kZstdMagic, 4) == 0;
   std::rewind(file.get());

@@ -26,7 +26,8 @@ class LineReader {
     bool too_long = false;
   };
   // nullopt at the end of the file. Errors (place: the file): kIo, and kCorrupt where compressed data is
-  // damaged or ends early, after the lines before the damage.
+  // damaged or ends early, after the lines before the damage; kResourceExhausted where it unpacks to more
+  // than 200 times its size.
   Result<std::optional<Line>> next();
   // The same into a line that is used again, so that its memory is; false at the end.
   Result<bool> next(Line& line);

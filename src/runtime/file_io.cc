@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,44 +9,14 @@
 #include <system_error>
 #include <utility>
 
+#include "base/input_file.h"
+
 namespace tensorsmith::runtime {
 
 Error file_error(const std::string& path, const std::string& action, int error_number) {
   const ErrorCode code =
       error_number == ENOENT || error_number == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
   return Error{code, path, action + ": " + std::generic_category().message(error_number)};
-}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-Result<std::vector<char>> read_file(const std::string& path, int64_t max_bytes) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return file_error(path, "cannot open", errno);
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return file_error(path, "cannot examine", errno);
-  if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kIo, path, "is not a file"};
-  if (info.st_size > max_bytes)
-    return Error{ErrorCode::kCorrupt, path, "is too large (" + std::to_string(info.st_size) + " bytes)"};
-  std::vector<char> bytes(static_cast<size_t>(info.st_size));
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got = ::read(fd.get(), bytes.data() + done, bytes.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return file_error(path, "cannot read", errno);
-    if (got == 0) return Error{ErrorCode::kIo, path, "became shorter while it was read"};
-    done += static_cast<size_t>(got);
-  }
-  return bytes;
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
@@ -79,14 +48,11 @@ Result<Mapping> Mapping::anonymous(int64_t bytes) {
 }
 
 Result<Mapping> Mapping::file(const std::string& path, int64_t bytes) {
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return file_error(path, "cannot open", errno);
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return file_error(path, "cannot examine", errno);
-  if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kIo, path, "is not a file"};
-  if (info.st_size != bytes) {
+  TS_ASSIGN_OR_RETURN(const FileDescriptor fd, open_input(path));
+  TS_ASSIGN_OR_RETURN(const int64_t size, input_bytes(fd, path));
+  if (size != bytes) {
     return Error{ErrorCode::kCorrupt, path,
-                 "has " + std::to_string(info.st_size) + " bytes instead of " + std::to_string(bytes) +
+                 "has " + std::to_string(size) + " bytes instead of " + std::to_string(bytes) +
                      " (cut off or of another model)"};
   }
   Mapping mapping;

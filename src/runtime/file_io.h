@@ -1,4 +1,4 @@
-// Files as this room needs them: whole reads, mappings, writes that reach the disk. Errors name the path.
+// Files as this room needs them: mappings, writes that reach the disk. Errors name the path.
 #pragma once
 
 #include <cstddef>
@@ -7,34 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace tensorsmith::runtime {
 
 // kNotFound or kIo from errno: "cannot open: No such file or directory", place = path.
 Error file_error(const std::string& path, const std::string& action, int error_number);
-
-// A file descriptor that closes itself.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  int release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-
- private:
-  int fd_ = -1;
-};
-
-Result<std::vector<char>> read_file(const std::string& path, int64_t max_bytes);
 
 // Pages of memory: anonymous and zero, or a read-only view of a file. Never moves.
 class Mapping {

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define TENSORSMITH_KERNEL_ABI_VERSION 1
+#define TENSORSMITH_KERNEL_ABI_VERSION 2
 
 /* Body of a parallel loop: iterations [begin, end) on worker `thread` (0 .. num_threads - 1). */
 typedef void (*TensorsmithParallelBody)(void* closure, int64_t begin, int64_t end, int32_t thread);
@@ -21,7 +21,7 @@ typedef struct TensorsmithKernelContext {
   int32_t num_threads;
   int32_t reserved;
   /* 64-byte aligned scratch memory: one block for the call, and one block per thread at
-     thread_workspace + thread * thread_workspace_stride. Sizes are in the kernel's KernelInfo. */
+     thread_workspace + thread * thread_workspace_stride. Sizes are in the kernel's information. */
   void* shared_workspace;
   void* thread_workspace;
   int64_t thread_workspace_stride;
@@ -30,6 +30,18 @@ typedef struct TensorsmithKernelContext {
 /* buffers: inputs then outputs of the program, 64-byte aligned. Generated kernels call nothing outside
    themselves but context->parallel_for (math functions are inlined), so an object needs no libraries. */
 typedef void (*TensorsmithKernel)(const TensorsmithKernelContext* context, void* const* buffers);
+
+/* What a kernel demands of its caller stands beside it in the object, as `const int64_t SYMBOL_info[]`: these
+   fields, then for each buffer how many of its bytes the kernel may touch. */
+enum {
+  TENSORSMITH_INFO_ABI_VERSION = 0, /* TENSORSMITH_KERNEL_ABI_VERSION */
+  TENSORSMITH_INFO_INPUTS = 1,      /* buffers that the kernel reads; they come first */
+  TENSORSMITH_INFO_OUTPUTS = 2,     /* buffers that it writes */
+  TENSORSMITH_INFO_SHARED_BYTES = 3,
+  TENSORSMITH_INFO_THREAD_BYTES = 4,
+  TENSORSMITH_INFO_BUFFER_BYTES = 5 /* of the first buffer */
+};
+#define TENSORSMITH_INFO_SUFFIX "_info"
 
 #ifdef __cplusplus
 }

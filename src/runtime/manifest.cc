@@ -2,6 +2,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
+#include "base/json_text.h"
 #include "runtime/model_format.h"
 
 namespace tensorsmith::runtime {
@@ -159,10 +161,32 @@ CallInfo read_call(const Json& element, const std::string& place, Status& status
   call.flops = reader.number("flops");
   call.predicted_seconds = reader.number("predicted_seconds");
   call.measured_seconds = reader.number("measured_seconds");
+  call.outputs = reader.integer("outputs");
   reader.each("buffers", [&](const Json& buffer, const std::string& buffer_place) {
     call.buffers.push_back(read_buffer(buffer, buffer_place, status));
   });
   return call;
+}
+
+std::string dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// Of everything but the hash itself.
+std::string hash_of(Json json) {
+  json.erase("hash");
+  return content_key(dump(json, -1));
+}
+
+std::string seal(Json json) {
+  json.erase("hash");
+  json["hash"] = hash_of(json);
+  return dump(json, 1) + "\n";
+}
+
+// As content_key() gives it.
+bool is_hash(const std::string& text) {
+  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 }  // namespace
@@ -202,15 +226,22 @@ std::string print_manifest(const ModelDescription& d) {
                      {"measured_seconds", finite(call.measured_seconds)},
                      {"shared_workspace_bytes", call.shared_workspace_bytes},
                      {"thread_workspace_bytes", call.thread_workspace_bytes},
+                     {"outputs", call.outputs},
                      {"buffers", std::move(buffers)}});
   }
   json["calls"] = std::move(calls);
-  // Names that are not UTF-8 get replacement characters rather than an exception.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  // Hashed as it will be read: names that are not UTF-8 get replacement characters.
+  return seal(parse_json<Json>(dump(json, -1)));
+}
+
+Result<std::string> seal_manifest(std::string_view text) {
+  Json json = parse_json<Json>(text);
+  if (!json.is_object()) return corrupt("", "not a JSON object");
+  return seal(std::move(json));
 }
 
 Result<ModelDescription> parse_manifest(std::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   if (json.is_discarded()) return corrupt("", "not valid JSON (damaged or cut off)");
   Status status;
   ObjectReader reader(json, "", status);
@@ -223,6 +254,12 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
                  "the model has format " + std::to_string(version) + ", this runtime reads format " +
                      std::to_string(kModelFormatVersion) + "; compile the model again"};
   }
+  const std::string hash = reader.text("hash");
+  TS_RETURN_IF_ERROR(std::move(status));
+  status = {};
+  if (hash != hash_of(json))
+    return corrupt(
+        "", "its contents do not have the hash that it names (damaged or edited); compile the model again");
   ModelDescription d;
   d.tool_version = reader.text("tool_version");
   d.name = reader.text("name");
@@ -252,6 +289,10 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
     d.calls.push_back(read_call(element, place, status));
   });
   TS_RETURN_IF_ERROR(std::move(status));
+  for (const auto& [place, file_hash] :
+       {std::pair{"kernels_hash", &d.kernels_hash}, {"weights_hash", &d.weights_hash}}) {
+    if (!is_hash(*file_hash)) return corrupt(place, "is no hash");
+  }
   TS_RETURN_IF_ERROR(validate(d));
   return d;
 }

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/hash.h"
+#include "base/input_file.h"
 #include "runtime/file_io.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/kernel_pool.h"
@@ -19,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
 constexpr int kMaxThreads = 4096;
 
 int64_t aligned(int64_t bytes) {
@@ -66,8 +66,8 @@ std::string name_for_loader(const fs::path& file) {
 Result<SharedLibrary> load_kernels(const fs::path& file, const std::string& hash) {
   {
     // A damaged library may crash the dynamic loader: compare before loading.
-    TS_ASSIGN_OR_RETURN(const std::vector<char> bytes, read_file(file.string(), kMaxKernelBytes));
-    if (content_key({bytes.data(), bytes.size()}) != hash)
+    TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(file.string(), kMaxKernelBytes));
+    if (content_key(bytes) != hash)
       return Error{ErrorCode::kCorrupt, file.string(), "differs from what the manifest was written for"};
   }
   const std::string path = name_for_loader(file);
@@ -128,14 +128,18 @@ Status Model::Impl::place_memory() {
   // Pages apart: no two threads' workspaces share a cache line or its prefetched neighbour.
   per_thread = per_thread > 0 ? (per_thread + 4095) / 4096 * 4096 : 0;
   const int64_t arena = aligned(description.arena_bytes);
+  // At most 2^46 bytes each and 4096 threads: no overflow before it is looked at.
+  constexpr int64_t kMaxMemory = int64_t{1} << 46;
+  const Error too_large{ErrorCode::kResourceExhausted, "",
+                        "the model needs more memory than can be addressed"};
   int64_t total = arena + shared + per_thread * pool->num_threads();
   for (const auto* tensors : {&description.inputs, &description.outputs}) {
     for (const auto& tensor : *tensors) {
       total += aligned(tensor.bytes());
-      if (total > int64_t{1} << 46)
-        return Error{ErrorCode::kResourceExhausted, "", "the model needs more memory than can be addressed"};
+      if (total > kMaxMemory) return too_large;
     }
   }
+  if (total > kMaxMemory) return too_large;
   TS_ASSIGN_OR_RETURN(memory, Mapping::anonymous(total));
   std::byte* next = memory.data();
   const auto take = [&](int64_t bytes) {
@@ -215,13 +219,13 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   {
-    auto text = read_file(manifest.string(), kMaxManifestBytes);
+    auto text = read_input(manifest.string(), kMaxManifestBytes);
     if (!text.ok()) {
       if (text.error().code == ErrorCode::kNotFound)
         return Error{ErrorCode::kNotFound, directory, "is not a compiled model (it has no manifest.json)"};
       return text.error();
     }
-    auto parsed = parse_manifest({text->data(), text->size()});
+    auto parsed = parse_manifest(*text);
     if (!parsed.ok()) return in_file(manifest, parsed.error());
     impl->description = std::move(parsed).value();
   }
@@ -242,6 +246,12 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
   for (const auto& call : d.calls) {
     void* symbol = impl->library.symbol(call.symbol);
     if (!symbol) return Error{ErrorCode::kCorrupt, library.string(), "has no kernel '" + call.symbol + "'"};
+    const auto* demands =
+        static_cast<const int64_t*>(impl->library.symbol(call.symbol + TENSORSMITH_INFO_SUFFIX));
+    if (!demands)
+      return Error{ErrorCode::kCorrupt, library.string(),
+                   "does not say what its kernel '" + call.symbol + "' needs; compile the model again"};
+    if (auto fits = check_call(call, demands); !fits.ok()) return in_file(base, fits.error());
     impl->kernels.push_back({reinterpret_cast<TensorsmithKernel>(symbol), 0});
   }
 

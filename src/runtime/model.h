@@ -33,7 +33,8 @@ struct CallTime {
 
 class Model {
  public:
-  // Checks everything: files complete, format version, CPU features, symbols. Errors name the file and the
+  // Checks everything: files complete, format version, hashes, CPU features, symbols, and that each call
+  // gives its kernel the buffers and workspaces that the library says it needs. Errors name the file and the
   // part.
   static Result<std::unique_ptr<Model>> load(const std::string& directory, const LoadOptions& options = {});
   ~Model();

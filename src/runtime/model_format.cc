@@ -1,8 +1,12 @@
 #include "runtime/model_format.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <set>
+#include <tuple>
+
+#include "runtime/kernel_abi.h"
 
 namespace tensorsmith::runtime {
 namespace {
@@ -92,6 +96,41 @@ Status check_buffer(const std::string& place, const BufferRef& buffer, const Mod
   return {};
 }
 
+// What a kernel writes must be nothing else that it is given: it was compiled for buffers apart.
+Status check_overlap(const std::string& place, const CallInfo& call) {
+  struct Piece {
+    BufferKind kind;
+    int64_t begin, end;  // arena: bytes; others: the whole tensor
+    bool written;
+    size_t buffer;
+  };
+  std::vector<Piece> pieces;
+  const size_t first_output = call.buffers.size() - static_cast<size_t>(call.outputs);
+  for (size_t b = 0; b < call.buffers.size(); ++b) {
+    const BufferRef& buffer = call.buffers[b];
+    const bool arena = buffer.kind == BufferKind::kArena, written = b >= first_output;
+    if (written && !arena && buffer.kind != BufferKind::kOutput)
+      return corrupt(place + "." + item("buffers", b), "is written, but neither an output nor in the arena");
+    if (buffer.bytes > 0)
+      pieces.push_back({buffer.kind, buffer.index, buffer.index + (arena ? buffer.bytes : 1), written, b});
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    return std::tie(a.kind, a.begin) < std::tie(b.kind, b.begin);
+  });
+  // Of the pieces before: how far any of them, and any written one, reaches.
+  int64_t end = 0, written_end = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (i == 0 || pieces[i - 1].kind != piece.kind) end = written_end = INT64_MIN;
+    if (piece.begin < written_end || (piece.written && piece.begin < end))
+      return corrupt(place + "." + item("buffers", piece.buffer),
+                     "overlaps another buffer of the call, and one of them is written");
+    end = std::max(end, piece.end);
+    if (piece.written) written_end = std::max(written_end, piece.end);
+  }
+  return {};
+}
+
 }  // namespace
 
 int bytes_of(DType dtype) { return kDTypeBytes[static_cast<size_t>(dtype)]; }
@@ -147,7 +186,36 @@ Status validate(const ModelDescription& d) {
     TS_RETURN_IF_ERROR(check_size(place + ".thread_workspace_bytes", call.thread_workspace_bytes));
     for (size_t b = 0; b < call.buffers.size(); ++b)
       TS_RETURN_IF_ERROR(check_buffer(place + "." + item("buffers", b), call.buffers[b], d));
+    if (call.outputs < 0 || static_cast<uint64_t>(call.outputs) > call.buffers.size())
+      return corrupt(place + ".outputs", "is not a number of its buffers");
+    TS_RETURN_IF_ERROR(check_overlap(place, call));
   }
+  return {};
+}
+
+Status check_call(const CallInfo& call, const int64_t* demands) {
+  const std::string place = "kernel '" + call.symbol + "'";
+  if (demands[TENSORSMITH_INFO_ABI_VERSION] != TENSORSMITH_KERNEL_ABI_VERSION)
+    return Error{ErrorCode::kMismatch, place,
+                 "was made for version " + std::to_string(demands[TENSORSMITH_INFO_ABI_VERSION]) +
+                     " of the kernel interface, this runtime has version " +
+                     std::to_string(TENSORSMITH_KERNEL_ABI_VERSION) + "; compile the model again"};
+  const int64_t outputs = demands[TENSORSMITH_INFO_OUTPUTS], inputs = demands[TENSORSMITH_INFO_INPUTS];
+  const auto has = static_cast<int64_t>(call.buffers.size());
+  if (has - call.outputs != inputs || call.outputs != outputs)
+    return corrupt(place, "takes " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
+                              " outputs, the manifest gives it " + std::to_string(has - call.outputs) +
+                              " and " + std::to_string(call.outputs));
+  for (int64_t b = 0; b < has; ++b) {
+    const int64_t needed = demands[TENSORSMITH_INFO_BUFFER_BYTES + b];
+    const int64_t given = call.buffers[static_cast<size_t>(b)].bytes;
+    if (given < needed)
+      return corrupt(place, "needs " + std::to_string(needed) + " bytes as buffer " + std::to_string(b) +
+                                ", the manifest gives it " + std::to_string(given));
+  }
+  if (call.shared_workspace_bytes < demands[TENSORSMITH_INFO_SHARED_BYTES] ||
+      call.thread_workspace_bytes < demands[TENSORSMITH_INFO_THREAD_BYTES])
+    return corrupt(place, "needs more workspace than the manifest gives it");
   return {};
 }
 

@@ -6,7 +6,9 @@
 //                  read
 //   kernels.so     the kernels (runtime/kernel_abi.h), needing no other library
 //
-// Nothing in a manifest is trusted: parse_manifest() checks all that can be known without the other files.
+// A manifest may be damaged: it holds a hash of itself, of weights.bin and of kernels.so, parse_manifest()
+// checks all that can be known without the other files, and Model::load() what the kernels themselves say
+// that they need. kernels.so is a program: who can write it can do what this process can.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +21,12 @@
 namespace tensorsmith::runtime {
 
 // Bumped when a manifest written by one version cannot be run by the other.
-inline constexpr int kModelFormatVersion = 1;
+inline constexpr int kModelFormatVersion = 2;
+// What is read of a compiled model's files at most.
+inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
+inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
 // Alignment of every buffer a kernel gets.
 inline constexpr int64_t kBufferAlignment = 64;
-inline constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 
 // Element types; the values are those of ts_dtype in runtime/tensorsmith.h.
 enum class DType : uint8_t { kBool, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };
@@ -58,8 +62,9 @@ struct BufferRef {
 
 // One kernel call; calls run in order.
 struct CallInfo {
-  std::string symbol;  // in kernels.so
-  std::vector<BufferRef> buffers;
+  std::string symbol;                  // in kernels.so
+  std::vector<BufferRef> buffers;      // inputs, then outputs
+  int64_t outputs = 0;                 // how many of the buffers are written
   int64_t shared_workspace_bytes = 0;  // per call
   int64_t thread_workspace_bytes = 0;  // per thread
   // For reports.
@@ -87,8 +92,8 @@ struct ModelDescription {
   std::string kernels_hash;   // content_key() of kernels.so
 };
 
-// Sizes in range, references inside what they refer to, alignment, unique tensor names. The place names the
-// part ("calls[3].buffers[1]").
+// Sizes in range, references inside what they refer to, alignment, unique tensor names; no call is given one
+// piece of memory under two names of which one is written. The place names the part ("calls[3].buffers[1]").
 Status validate(const ModelDescription& description);
 
 // JSON text; parse_manifest(print_manifest(d)) equals d for every valid d.
@@ -96,6 +101,12 @@ std::string print_manifest(const ModelDescription& description);
 // Never crashes, whatever the text (fuzzed). Errors: kCorrupt with the place, kMismatch for another format
 // version.
 Result<ModelDescription> parse_manifest(std::string_view text);
+// The manifest with its hash set to what its other members give: for tests, which change manifests.
+Result<std::string> seal_manifest(std::string_view text);
+
+// That the call gives its kernel what it demands: `demands` is SYMBOL_info of the library (kernel_abi.h).
+// kCorrupt; kMismatch for kernels of another version of the interface.
+Status check_call(const CallInfo& call, const int64_t* demands);
 
 // Fails with kUnsupported if this CPU (or this build of the runtime) lacks something the model needs:
 // "compiled for avx512f, this CPU lacks it".

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/hash.h"
+#include "base/input_file.h"
 #include "runtime/file_io.h"
 
 namespace tensorsmith::runtime {
@@ -137,8 +138,8 @@ Status check_target(const fs::path& target) {
   const fs::path manifest = target / kFiles[0];
   if (!fs::is_regular_file(fs::symlink_status(manifest, error)))
     return cannot_replace(target, "is not a compiled model (it has no manifest.json)");
-  TS_ASSIGN_OR_RETURN(const std::vector<char> text, read_file(manifest.string(), kMaxManifestBytes));
-  const auto description = parse_manifest({text.data(), text.size()});
+  TS_ASSIGN_OR_RETURN(const std::string text, read_input(manifest.string(), kMaxManifestBytes));
+  const auto description = parse_manifest(text);
   // A model of another version is one of ours all the same.
   if (!description.ok() && description.error().code != ErrorCode::kMismatch)
     return cannot_replace(target,
@@ -221,7 +222,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
 
 Status write_model(const std::string& directory, ModelDescription description,
                    const std::string& kernels_path, const std::vector<WeightData>& weights) {
-  TS_ASSIGN_OR_RETURN(const std::vector<char> kernels, read_file(kernels_path, int64_t{1} << 32));
+  TS_ASSIGN_OR_RETURN(const std::string kernels, read_input(kernels_path, kMaxKernelBytes));
   return write_model(directory, std::move(description), std::span<const char>(kernels), weights);
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "target/target.h"
 
 namespace tensorsmith::target {
@@ -110,7 +111,7 @@ Result<Device> parse_device(std::string_view text, std::string_view place) {
   const auto fail = [&](std::string reason) {
     return Error{ErrorCode::kCorrupt, std::string(place), std::move(reason)};
   };
-  Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json root = parse_json<Json>(text);
   if (!root.is_object()) return fail("not a JSON object");
   Device d;
   std::string problem;

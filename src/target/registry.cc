@@ -2,8 +2,8 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 
+#include "base/input_file.h"
 #include "target/device_files.h"
 #include "target/target.h"
 
@@ -11,20 +11,14 @@ namespace tensorsmith::target {
 namespace {
 
 // Far above any device file; keeps a wrong path from being read into memory.
-constexpr std::streamsize kMaxFileBytes = 1 << 20;
+constexpr int64_t kMaxFileBytes = 1 << 20;
 
 bool is_file_name(std::string_view name) {
   return name.find('/') != std::string_view::npos || name.ends_with(".json");
 }
 
 Result<Device> read_device_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{ErrorCode::kNotFound, path, "cannot open this device file"};
-  std::string text(static_cast<size_t>(kMaxFileBytes) + 1, '\0');
-  in.read(text.data(), kMaxFileBytes + 1);
-  if (in.bad() || in.gcount() == 0) return Error{ErrorCode::kIo, path, "cannot read this device file"};
-  if (in.gcount() > kMaxFileBytes) return Error{ErrorCode::kCorrupt, path, "too large for a device file"};
-  text.resize(static_cast<size_t>(in.gcount()));
+  TS_ASSIGN_OR_RETURN(const std::string text, read_input(path, kMaxFileBytes));
   return parse_device(text, path);
 }
 

@@ -5,9 +5,12 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/tpe.h"
 #include "record/jsonl.h"
@@ -24,6 +27,9 @@ namespace tensorsmith::tools {
 namespace {
 
 using Json = nlohmann::json;
+
+// 100,000 trials of a kilobyte.
+constexpr int64_t kMaxLogBytes = int64_t{128} << 20;
 
 struct SearchCommand {
   std::string kind, store, split, log, method = "tpe", metric = "mape_median";
@@ -51,17 +57,16 @@ class TrialLog {
         ErrorCode::kMismatch, path,
         "is the log of another search (model, data, space or seed) or no such log; name another "
         "file"};
-    std::error_code error;
-    const bool exists = std::filesystem::exists(path, error);
-    std::ifstream in(path, std::ios::binary);
-    if ((exists || error) && !in) return Error{ErrorCode::kIo, path, "cannot be read"};
+    auto text = read_input(path, kMaxLogBytes);
+    if (!text.ok() && text.error().code != ErrorCode::kNotFound) return std::move(text).error();
+    std::istringstream in(text.ok() ? std::move(text).value() : std::string());
     std::string kept;
     for (std::string line; in && std::getline(in, line);) {
       if (in.eof()) {  // without its newline: unfinished, if it is one of ours
         if (kept.empty() && !first.starts_with(line)) return other;
         break;
       }
-      const Json json = Json::parse(line, nullptr, false);
+      const Json json = parse_json<Json>(line);
       // What is no JSON compares as neither equal nor unequal to anything.
       if (kept.empty() && !(json == Json::parse(first))) return other;
       if (!kept.empty()) {

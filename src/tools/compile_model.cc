@@ -239,6 +239,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
         info.buffers.push_back(ref);
       }
     }
+    info.outputs = static_cast<int64_t>(call.outputs.size());
     for (size_t o = 0; o < call.outputs.size(); ++o) {
       TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
                           locate(model, call.outputs[o], bytes_of(program.outputs[o])));

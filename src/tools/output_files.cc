@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "graph/files.h"
 #include "learn/dataset/store.h"
 #include "learn/latency/model_file.h"
@@ -61,24 +62,18 @@ std::string without_slashes(std::string path) {
 // What SQLite keeps beside a database.
 constexpr std::array<const char*, 3> kCompanions = {"-journal", "-wal", "-shm"};
 
-std::string begin_of(const std::string& path, size_t bytes) {
-  std::ifstream in(path, std::ios::binary);
-  std::string out(bytes, '\0');
-  in.read(out.data(), static_cast<std::streamsize>(bytes));
-  out.resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  return out;
+// The first or last bytes, as many as there are of them; empty where there is no such file.
+std::string part_of(const std::string& path, size_t bytes, bool end) {
+  const auto file = open_input(path);
+  if (!file.ok()) return {};
+  const auto size = input_bytes(*file, path);
+  if (!size.ok()) return {};
+  std::string out(std::min(bytes, static_cast<size_t>(*size)), '\0');
+  const auto count = static_cast<int64_t>(out.size());
+  return read_exactly(*file, path, end ? *size - count : 0, out.data(), count).ok() ? out : std::string();
 }
-
-std::string end_of(const std::string& path, size_t bytes) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = in.tellg();
-  const auto wanted = std::min<std::streamoff>(size, static_cast<std::streamoff>(bytes));
-  if (wanted <= 0) return {};
-  std::string out(static_cast<size_t>(wanted), '\0');
-  in.seekg(size - wanted);
-  in.read(out.data(), wanted);
-  return in ? out : std::string();
-}
+std::string begin_of(const std::string& path, size_t bytes) { return part_of(path, bytes, false); }
+std::string end_of(const std::string& path, size_t bytes) { return part_of(path, bytes, true); }
 
 // An object; null where there is none.
 Json first_line(const std::string& path) {
@@ -86,7 +81,7 @@ Json first_line(const std::string& path) {
   if (!reader.ok()) return nullptr;
   const auto line = (*reader)->next();
   if (!line.ok() || !*line || (*line)->too_long) return nullptr;
-  Json json = Json::parse((*line)->text, nullptr, false);
+  Json json = parse_json<Json>((*line)->text);
   return json.is_object() ? json : Json(nullptr);
 }
 

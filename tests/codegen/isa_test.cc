@@ -2,11 +2,14 @@
 // would be of a device that does not exist.
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <regex>
 
+#include "isas.h"
 #include "lower/lower.h"
 #include "runner.h"
 #include "space/design_space.h"
+#include "support/small_workloads.h"
 #include "support/standard_workloads.h"
 
 namespace tensorsmith::test {
@@ -51,6 +54,64 @@ TEST(InstructionSet, IsObeyed) {
   if (local_devices().front().has_feature("avx512f")) {
     EXPECT_GT(wide_programs, 0);
   }
+}
+
+// What code for each instruction set must and must not hold, on any machine: code for processors that nobody
+// here has is compiled and looked at. Which of them ran, the tests codegen_*.ISA say.
+TEST(InstructionSet, EachHasItsCode) {
+  const struct {
+    const char* isa;
+    const char* floats;   // of a product of floats
+    const char* bytes;    // of a product of bytes
+    const char* bf16;     // of a product of bf16 elements
+    const char* nowhere;  // in any of the three
+  } cases[] = {
+      {"sse4.2", "mulps.*%xmm", "pmaddwd.*%xmm", "mulps.*%xmm", "%ymm|%zmm|\tv[a-z]"},
+      {"avx", "vmulps.*%ymm", "vpmaddwd.*%xmm", "vmulps.*%ymm",
+       "%zmm|%k[0-7]|vfmadd|vpdpbusd|\tvp(add|sub|mul|mull|madd|and|or|xor|shuf|max|min)[a-z]*\t.*%ymm"},
+      {"avx2", "vfmadd[0-9]*ps.*%ymm", "vpmaddwd.*%ymm", "vfmadd[0-9]*ps.*%ymm",
+       "%zmm|%k[0-7]|vpdpbusd|vdpbf16ps"},
+      {"avxvnni", "vfmadd[0-9]*ps.*%ymm", "vpdpbusd.*%ymm", "vfmadd[0-9]*ps.*%ymm", "%zmm|%k[0-7]|vdpbf16ps"},
+      {"avx512", "vfmadd[0-9]*ps.*%zmm", "vpmaddwd.*%zmm", "vfmadd[0-9]*ps.*%zmm", "vpdpbusd|vdpbf16ps"},
+      {"avx512vnni", "vfmadd[0-9]*ps.*%zmm", "vpdpbusd.*%zmm", "vfmadd[0-9]*ps.*%zmm", "vdpbf16ps"},
+      {"avx512bf16", "vfmadd[0-9]*ps.*%zmm", "vpdpbusd.*%zmm", "vdpbf16ps.*%zmm", "%none"},
+  };
+  ASSERT_EQ(std::size(cases), all_isas().size());
+  Rng rng(5);
+  const ir::Workload bytes = small::quantized_matmul(64, 64, 64, rng);
+  for (const auto& c : cases) {
+    const target::Device device = device_with(c.isa);
+    const std::pair<ir::Workload, const char*> workloads[] = {{standard::matmul(64, 64, 64), c.floats},
+                                                              {bytes, c.bytes},
+                                                              {small::bf16_matmul(64, 64, 64, true), c.bf16},
+                                                              {standard::softmax(6, 70), ""},
+                                                              {small::conv2d(8, 12, 16, 3, 1, 1), ""}};
+    for (const auto& [workload, has] : workloads) {
+      const auto space = space::DesignSpace::build(workload, device, {});
+      ASSERT_TRUE(space.ok()) << space.error().message();
+      const auto trace = space->to_trace(space->default_candidate());
+      ASSERT_TRUE(trace.ok()) << trace.error().message();
+      const std::string text = assembly(workload, device, *trace);
+      EXPECT_TRUE(std::regex_search(text, std::regex(has))) << c.isa << " without " << has << "\n" << text;
+      std::smatch found;
+      EXPECT_FALSE(std::regex_search(text, found, std::regex(c.nowhere)))
+          << c.isa << ": " << found.str() << "\n"
+          << sched::print(*trace);
+      const auto lowered = lower::lower(*sched::replay(workload, *trace));
+      const auto kernel = codegen::compile(lowered->program, device, {});
+      ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+      EXPECT_TRUE(undefined_symbols(kernel->object).empty()) << c.isa;
+    }
+  }
+}
+
+// So that a log says what it is worth.
+TEST(InstructionSet, WhichCanRunHere) {
+  std::string runs, lacks;
+  for (const std::string& isa : all_isas()) (local_device_with(isa) ? runs : lacks) += " " + isa;
+  std::cout << "executed on this processor:" << runs
+            << "; only compiled:" << (lacks.empty() ? " none" : lacks) << "\n";
+  EXPECT_EQ(runs.empty(), target::probe_local()->arch != "x86-64");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Random workload x random legal trace: the compiled program computes what the workload says, on every
-// instruction set of this machine. The seeds are fixed; TENSORSMITH_PROPERTY_SEED and
-// TENSORSMITH_PROPERTY_COUNT choose others. A failing trace is shrunk before it is printed.
+// instruction set of this machine (or TENSORSMITH_TEST_ISA's). The seeds are fixed; TENSORSMITH_PROPERTY_SEED
+// and TENSORSMITH_PROPERTY_COUNT choose others. A failing trace is shrunk before it is printed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,12 +1,15 @@
 #include "codegen/runner.h"
 
 #include <elf.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 
+#include "codegen/isas.h"
 #include "runtime/kernel_pool.h"
 
 namespace tensorsmith::test {
@@ -41,18 +44,29 @@ class Block {
 const std::vector<target::Device>& local_devices() {
   static const std::vector<target::Device> devices = [] {
     std::vector<target::Device> all;
-    const target::Device local = target::probe_local().value();
-    for (const char* isa : {"avx512", "avx2", "sse4.2"}) {
-      Result<target::Device> device = target::with_isa(local, isa);
-      if (!device.ok()) continue;
-      device->name = isa;
-      all.push_back(*device);
+    const char* wanted = std::getenv("TENSORSMITH_TEST_ISA");
+    for (const std::string& isa : all_isas()) {
+      if (wanted != nullptr && isa != wanted) continue;
+      if (auto device = local_device_with(isa)) all.insert(all.begin(), *std::move(device));
     }
-    if (all.empty()) all.push_back(local);
+    if (all.empty() && wanted == nullptr) all.push_back(target::probe_local().value());
     return all;
   }();
   return devices;
 }
+
+namespace {
+
+class SkipWithoutIsa : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    if (local_devices().empty())
+      GTEST_SKIP() << "this processor has no " << std::getenv("TENSORSMITH_TEST_ISA");
+  }
+};
+[[maybe_unused]] const auto* const registered = ::testing::AddGlobalTestEnvironment(new SkipWithoutIsa);
+
+}  // namespace
 
 std::vector<lower::Tensor> run_kernel(TensorsmithKernel function, const codegen::CompiledKernel& kernel,
                                       const ir::Program& program, std::span<const lower::Tensor> inputs,

@@ -10,7 +10,9 @@
 
 namespace tensorsmith::test {
 
-// Variants of this machine that can be executed here: "avx512", "avx2", "sse4.2" where present.
+// Variants of this machine that can be executed here, strongest first: the instruction sets of isas.h. With
+// TENSORSMITH_TEST_ISA in the environment that one alone; where the processor lacks it, all tests are
+// skipped.
 const std::vector<target::Device>& local_devices();
 
 // Compiles for the device, runs on threads threads, returns the outputs. Workspaces are filled with garbage.

@@ -432,5 +432,42 @@ TEST(Emission, WrongIndicesAtRunTimeStayInRange) {
   EXPECT_EQ(got.at(3).f, 1.0);
 }
 
+// Equal elements are the worst of sums: each addition rounds to the same side. The expected values are exact.
+// Before long sums were kept in f64, these were off by .1 to 1 %.
+TEST(LongSums, AreAsExactAsTheirType) {
+  const int64_t n = 1 << 20;
+  const double element = static_cast<double>(0.1F);
+  const auto filled = [&](const std::vector<int64_t>& shape) {
+    Tensor x = Tensor::zeros(ir::DType::kF32, shape);
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.set(i, ir::scalar_float(ir::DType::kF32, element));
+    return x;
+  };
+  const struct {
+    const char* op;
+    std::vector<int64_t> shape;
+    std::map<std::string, Attribute> attributes;
+    double expected;
+  } cases[] = {
+      {"ReduceSum", {n}, {}, element * n},
+      {"ReduceSum", {n / 16, 16}, {{"axes", std::vector<int64_t>{0}}}, element * n / 16},
+      {"ReduceSum", {16, n / 16}, {{"axes", std::vector<int64_t>{1}}}, element * n / 16},
+      {"ReduceMean", {n}, {}, element},
+      {"ReduceL1", {n}, {}, element * n},
+      {"ReduceL2", {n}, {}, element * std::sqrt(n)},
+      {"ReduceSumSquare", {n}, {}, element * element * n},
+      {"ReduceLogSum", {n}, {}, std::log(element * n)},
+      {"GlobalAveragePool", {1, 1, 1024, 1024}, {}, element},
+      {"AveragePool", {1, 1, 256, 256}, {{"kernel_shape", std::vector<int64_t>{256, 256}}}, element},
+  };
+  for (const auto& c : cases) {
+    GraphBuilder builder;
+    const Graph graph = builder.finish({builder.node(c.op, {builder.input(c.shape)}, c.attributes)});
+    const Tensor sum = run_one(graph, std::vector{filled(c.shape)});
+    for (int64_t i = 0; i < sum.num_elements(); ++i)
+      ASSERT_NEAR(sum.at(i).f, c.expected, 1e-6 * c.expected)
+          << c.op << " of " << c.shape.size() << " dimensions";
+  }
+}
+
 }  // namespace
 }  // namespace tensorsmith::graph

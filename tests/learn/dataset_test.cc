@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ir/text.h"
@@ -197,6 +199,36 @@ TEST_F(DatasetTest, DamagedStoresAreErrors) {
   other[8] = 99;
   write_file(store_, other);
   EXPECT_EQ(Store::open(store_).error().code, ErrorCode::kMismatch);
+}
+
+// A catalog that names a group a thousand times: each takes its time, and the file has room for all of them.
+TEST_F(DatasetTest, GroupsDoNotOverlap) {
+  import({dense_line(), dense_line(4)}, {conv_line()});
+  const std::string good = record::testing::read_file(store_);
+  uint64_t at = 0, bytes = 0;
+  std::memcpy(&at, good.data() + 16, 8);
+  std::memcpy(&bytes, good.data() + 24, 8);
+  const auto with = [&](const std::function<void(nlohmann::json&)>& change) {
+    auto catalog = nlohmann::json::parse(good.substr(at, bytes));
+    change(catalog);
+    const std::string text = catalog.dump();
+    std::string out = good.substr(0, at) + text;
+    const uint64_t length = text.size();
+    std::memcpy(out.data() + 24, &length, 8);
+    write_file(store_, out);
+    return Store::open(store_);
+  };
+  EXPECT_TRUE(with([](auto&) {}).ok());
+  const auto repeated = with([](auto& c) {
+    for (int i = 0; i < 1000; ++i) c["groups"].push_back(c["groups"][0]);
+  });
+  ASSERT_FALSE(repeated.ok());
+  EXPECT_THAT(repeated.error().message(), HasSubstr("overlap"));
+  const auto deep = with([](auto& c) {
+    for (int i = 0; i < 1000; ++i) c["device_attributes"] = {{"x", c["device_attributes"]}};
+  });
+  ASSERT_FALSE(deep.ok());
+  EXPECT_THAT(deep.error().message(), HasSubstr("damaged catalog"));
 }
 
 TEST_F(DatasetTest, SplitsAreDisjointAndFixed) {

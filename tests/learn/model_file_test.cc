@@ -163,6 +163,13 @@ TEST(ModelFile, FalseHeadersAreRefused) {
   EXPECT_THAT(parse(R"({"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]})", "1234"),
               HasSubstr("shape"));
   EXPECT_THAT(parse(R"([1])", ""), HasSubstr("not described"));
+  // The header is printed for its hash, a call a level.
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const std::string text = R"({"__metadata__":{},"t":)" + deep + "}";
+  const uint64_t length = text.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  EXPECT_THAT(parse_model_file(bytes + text).error().message(), HasSubstr("no JSON object"));
 }
 
 TEST(Parameters, ReadCheckedAndListed) {

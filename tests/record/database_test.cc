@@ -318,6 +318,42 @@ TEST(DatabaseTest, ForeignDatabases) {
   EXPECT_EQ(testing::read_file(dir.file("foreign.db")), before);
 }
 
+// Somebody else's view, trigger or computed column in the place of a table of ours: to read it is to run it.
+TEST(DatabaseTest, ForeignPartsOfTheSchema) {
+  const char* endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r";
+  const std::pair<std::string, std::string> parts[] = {
+      {"DROP TABLE task; CREATE VIEW task AS SELECT n AS key, '' AS text, '' AS name, 0 AS flops FROM (" +
+           std::string(endless) + ")",
+       "holds the view task"},
+      {"CREATE TRIGGER t AFTER INSERT ON task BEGIN DELETE FROM record; END", "holds the trigger t"},
+      {"ALTER TABLE task ADD COLUMN extra TEXT AS (upper(text))", "holds the computed column extra"},
+      {"CREATE TABLE notes(text TEXT)", "holds the table notes"},
+      {"CREATE INDEX more ON task(upper(text))", "holds the index more"}};
+  for (const auto& [sql, message] : parts) {
+    const TempDir folder;
+    const std::string path = folder.file("a.db");
+    ASSERT_TRUE((*Database::open(path))->add({make_record(1)}).ok());
+    run_sql(path, sql);
+    for (const auto& opened : {Database::open(path), Database::open_read_only(path)}) {
+      ASSERT_FALSE(opened.ok()) << sql;
+      EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+      EXPECT_THAT(opened.error().message(), HasSubstr(message));
+    }
+  }
+}
+
+// A blob of 512 MiB takes no room in the call that writes it, but in the one that reads it.
+TEST(DatabaseTest, LargeValuesAreRefused) {
+  const TempDir folder;
+  const std::string path = folder.file("a.db");
+  ASSERT_TRUE((*Database::open(path))->add({make_record(1)}).ok());
+  run_sql(path, "UPDATE record SET seconds=zeroblob(67108864)");
+  const auto database = Database::open_read_only(path);
+  ASSERT_TRUE(database.ok());
+  EXPECT_FALSE((*database)->check_integrity().ok());
+  EXPECT_FALSE((*database)->for_each([](const Record&) { return Status(); }).ok());
+}
+
 TEST(DatabaseTest, RandomBytesAndTruncatedFiles) {
   const TempDir dir;
   Rng rng(3);

@@ -162,5 +162,18 @@ TEST(JsonLinesTest, FilesThatCannotBeUsed) {
   EXPECT_TRUE(dir.names().empty());
 }
 
+// To print what stands there, for the device's parser, takes a call a level.
+TEST(JsonLines, DeepNestingIsRefused) {
+  for (const char* brackets : {"[]", "{}"}) {
+    std::string deep;
+    for (int i = 0; i < 1'000'000; ++i) deep += brackets[0] == '{' ? "{\"a\":" : "[";
+    deep += "1" + std::string(1'000'000, brackets[1]);
+    const auto line = parse_json_line(R"({"type":"device","v":1,"key":"k","attributes":)" + deep + "}");
+    ASSERT_FALSE(line.ok());
+    EXPECT_EQ(line.error().code, ErrorCode::kCorrupt);
+    EXPECT_FALSE(target::parse_device(R"({"name":)" + deep + "}", "device").ok());
+  }
+}
+
 }  // namespace
 }  // namespace tensorsmith::record

@@ -1,11 +1,13 @@
 #include "record/line_reader.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "record/jsonl.h"
 #include "record_testing.h"
 
 namespace tensorsmith::record {
@@ -103,6 +105,49 @@ TEST_F(LineReaderTest, DamagedCompressionIsAnErrorAfterTheGoodLines) {
 TEST_F(LineReaderTest, WhatCannotBeRead) {
   EXPECT_EQ(LineReader::open(folder_.file("none"), 100).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(LineReader::open(folder_.file(""), 100).error().code, ErrorCode::kInvalidArgument);
+  ASSERT_EQ(mkfifo(folder_.file("fifo").c_str(), 0600), 0);
+  for (const std::string& path : {folder_.file("fifo"), std::string("/dev/zero")}) {
+    EXPECT_EQ(LineReader::open(path, 100).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(check_jsonl_file(path).error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+// A gigabyte of empty lines, of which a file has 30 kB: unpacked without a limit, a megabyte is half a minute
+// of work.
+TEST_F(LineReaderTest, WhatUnpacksWithoutEndIsRefused) {
+  const std::string block(size_t{64} << 20, '\n');
+  std::string bytes;
+  for (int i = 0; i < 16; ++i) bytes += compressed(block);
+  ASSERT_LT(bytes.size(), 200000U);
+  auto reader = LineReader::open(write(bytes), 1000);
+  ASSERT_TRUE(reader.ok());
+  LineReader::Line line;
+  int64_t lines = 0;
+  auto next = (*reader)->next(line);
+  for (; next.ok() && *next; next = (*reader)->next(line)) ++lines;
+  ASSERT_FALSE(next.ok());
+  EXPECT_EQ(next.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(next.error().message(), ::testing::HasSubstr("unpacks to more than 200 times its size"));
+  EXPECT_LE(lines, int64_t{200} << 20);
+}
+
+// Lines of something else, which are looked at one by one, end the look after the first 100,000.
+TEST_F(LineReaderTest, ForeignFilesAreKnownByTheirBeginning) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "x\n";
+  const std::string record = R"({"type":"task","v":1,"key":"k","name":"n","flops":1,"text":"t"})";
+  EXPECT_TRUE(check_jsonl_file(write(text.substr(2) + record)).ok());
+  EXPECT_THAT(check_jsonl_file(write(text + record)).error().message(), ::testing::HasSubstr("no line is a"));
+}
+
+// A frame that wants a window of 2 GiB in memory.
+TEST_F(LineReaderTest, LargeWindowsAreRefused) {
+  const std::string header("\x28\xb5\x2f\xfd\x00\xa8", 6);  // no size; window log 10 + 21
+  auto reader = LineReader::open(write(header + std::string("\x01\x00\x00", 3)), 1000);
+  ASSERT_TRUE(reader.ok());
+  const auto line = (*reader)->next();
+  ASSERT_FALSE(line.ok());
+  EXPECT_EQ(line.error().code, ErrorCode::kCorrupt);
 }
 
 }  // namespace

@@ -71,6 +71,15 @@ TEST(Manifest, EveryBadValueIsFound) {
       {[](D& d) { d.calls[0].buffers[0].bytes = 129; }, "calls[0].buffers[0]: needs 129 bytes, only 128"},
       {[](D& d) { d.calls[0].buffers[2].index = 65; }, "calls[0].buffers[2]: arena offset 65 is not"},
       {[](D& d) { d.calls[0].buffers[2].index = -64; }, "calls[0].buffers[2]: arena offset -64 is out"},
+      {[](D& d) { d.calls[0].outputs = 4; }, "calls[0].outputs: is not a number of its buffers"},
+      {[](D& d) { d.calls[0].outputs = -1; }, "calls[0].outputs: is not a number of its buffers"},
+      {[](D& d) { d.calls[0].outputs = 2; }, "calls[0].buffers[1]: is written, but neither"},
+      {[](D& d) { d.calls[0].buffers[2] = {BufferKind::kInput, 0, 128}; },
+       "calls[0].buffers[2]: is written, but neither"},
+      {[](D& d) { d.calls[1].buffers[2] = {BufferKind::kArena, 0, 128}; },
+       "overlaps another buffer of the call"},
+      {[](D& d) { d.calls[1].buffers[3] = {BufferKind::kOutput, 0, 4}; },
+       "overlaps another buffer of the call"},
   };
   ASSERT_TRUE(validate(complete()).ok());
   for (const auto& c : cases) {
@@ -104,7 +113,8 @@ TEST(Manifest, WrongJsonTypesNameThePlace) {
     const size_t at = text.find(c.from);
     ASSERT_NE(at, std::string::npos) << c.from;
     text.replace(at, std::string(c.from).size(), c.to);
-    auto parsed = parse_manifest(text);
+    EXPECT_THAT(parse_manifest(text).error().message(), HasSubstr("hash"));
+    auto parsed = parse_manifest(*seal_manifest(text));
     ASSERT_FALSE(parsed.ok()) << c.message;
     EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
     EXPECT_THAT(parsed.error().message(), HasSubstr(c.message));
@@ -112,6 +122,38 @@ TEST(Manifest, WrongJsonTypesNameThePlace) {
   EXPECT_FALSE(parse_manifest("[]").ok());
   EXPECT_FALSE(parse_manifest("\xff").ok());
   EXPECT_FALSE(parse_manifest(std::string(1 << 20, '[')).ok());
+}
+
+// A manifest that was changed is known by its hash, one without a hash is refused, and so is one without the
+// hash of another file.
+TEST(Manifest, HashesArePresentAndRight) {
+  const std::string good = print_manifest(complete());
+  EXPECT_EQ(*seal_manifest(good), good);
+  const auto without = [&](const std::string& member, bool seal) {
+    std::string text = good;
+    const size_t at = text.find("\"" + member + "\": \"");
+    EXPECT_NE(at, std::string::npos) << member;
+    text.erase(text.find('"', text.find(':', at)) + 1, 32);
+    auto parsed = parse_manifest(seal ? *seal_manifest(text) : text);
+    EXPECT_FALSE(parsed.ok()) << member;
+    return parsed.ok() ? std::string() : parsed.error().message();
+  };
+  EXPECT_THAT(without("hash", false), HasSubstr("do not have the hash"));
+  EXPECT_THAT(without("kernels_hash", true), HasSubstr("kernels_hash: is no hash"));
+  EXPECT_THAT(without("weights_hash", true), HasSubstr("weights_hash: is no hash"));
+  std::string text = good;
+  const size_t hash = text.rfind(",\n \"hash\"");
+  ASSERT_NE(hash, std::string::npos);
+  text.replace(hash, std::string::npos, "\n}\n");
+  EXPECT_THAT(parse_manifest(text).error().message(), HasSubstr("hash: is missing"));
+}
+
+// The parser would take it; printing it, for its hash, would recurse a million times.
+TEST(Manifest, DeepNestingIsRefused) {
+  std::string text = print_manifest(complete());
+  text.insert(1, "\"deep\": " + std::string(1'000'000, '[') + std::string(1'000'000, ']') + ",");
+  EXPECT_THAT(parse_manifest(text).error().message(), HasSubstr("not valid JSON"));
+  EXPECT_FALSE(seal_manifest(text).ok());
 }
 
 // Any damage gives an error or a description that is valid.
@@ -141,7 +183,13 @@ TEST(Manifest, RandomDamageNeverCrashes) {
           break;
       }
     }
-    auto parsed = parse_manifest(text);
+    // As it is, only spaces may differ.
+    if (auto plain = parse_manifest(text); plain.ok()) {
+      EXPECT_EQ(print_manifest(*plain), good);
+    }
+    const auto sealed = seal_manifest(text);
+    if (!sealed.ok()) continue;
+    auto parsed = parse_manifest(*sealed);
     if (parsed.ok()) {
       ++accepted;
       EXPECT_TRUE(validate(*parsed).ok());

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <sstream>
@@ -214,6 +215,15 @@ void replace_in(const std::string& path, const std::string& from, const std::str
   write_text(path, text.replace(at, from.size(), to));
 }
 
+// The same of a manifest, which then has the right hash again.
+void change_manifest(const ScratchDirectory& scratch, const std::string& from, const std::string& to) {
+  const std::string path = scratch / "m/manifest.json";
+  replace_in(path, from, to);
+  const auto sealed = seal_manifest(read_text(path));
+  ASSERT_TRUE(sealed.ok());
+  write_text(path, *sealed);
+}
+
 TEST(Model, DamagedModelsGiveErrors) {
   namespace fs = std::filesystem;
   using S = const ScratchDirectory&;
@@ -227,8 +237,10 @@ TEST(Model, DamagedModelsGiveErrors) {
   expect_load_error([](S s) { write_text(s / "m/manifest.json", "{\"format\": 3}"); }, ErrorCode::kCorrupt,
                     "not the manifest");
   expect_load_error(
-      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 1", "\"format_version\": 2"); },
-      ErrorCode::kMismatch, "the model has format 2, this runtime reads format 1");
+      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 2", "\"format_version\": 3"); },
+      ErrorCode::kMismatch, "the model has format 3, this runtime reads format 2");
+  expect_load_error([](S s) { replace_in(s / "m/manifest.json", "\"index\": 1", "\"index\": 0"); },
+                    ErrorCode::kCorrupt, "do not have the hash");
   expect_load_error([](S s) { fs::remove(s / "m/weights.bin"); }, ErrorCode::kNotFound, "weights.bin");
   expect_load_error([](S s) { fs::resize_file(s / "m/weights.bin", 100); }, ErrorCode::kCorrupt,
                     "has 100 bytes instead of 576");
@@ -242,18 +254,73 @@ TEST(Model, DamagedModelsGiveErrors) {
   expect_load_error([](S s) { fs::remove(s / "m/kernels.so"); }, ErrorCode::kNotFound, "kernels.so");
   expect_load_error([](S s) { fs::resize_file(s / "m/kernels.so", 1000); }, ErrorCode::kCorrupt,
                     "kernels.so: differs from");
-  expect_load_error([](S s) { replace_in(s / "m/manifest.json", "\"matmul\"", "\"matmul2\""); },
-                    ErrorCode::kCorrupt, "has no kernel 'matmul2'");
+  expect_load_error([](S s) { change_manifest(s, "\"matmul\"", "\"matmul2\""); }, ErrorCode::kCorrupt,
+                    "has no kernel 'matmul2'");
   expect_load_error(
-      [](S s) {
-        replace_in(s / "m/manifest.json", "\"cpu_features\": []", "\"cpu_features\": [\"avx9000\"]");
-      },
+      [](S s) { change_manifest(s, "\"cpu_features\": []", "\"cpu_features\": [\"avx9000\"]"); },
       ErrorCode::kUnsupported, "compiled for avx9000, this CPU lacks it");
   expect_load_error(
-      [](S s) {
-        replace_in(s / "m/manifest.json", "\"arch\": \"" + std::string(host_arch()), "\"arch\": \"pdp-11");
-      },
+      [](S s) { change_manifest(s, "\"arch\": \"" + std::string(host_arch()), "\"arch\": \"pdp-11"); },
       ErrorCode::kUnsupported, "compiled for pdp-11");
+}
+
+// Without what the library says of its kernels each of these would read or write where nothing is.
+TEST(Model, KernelsGetWhatTheyNeed) {
+  const struct {
+    std::function<void(ModelDescription&)> damage;
+    const char* message;
+  } cases[] = {
+      {[](auto& d) { d.calls[0].buffers.clear(), d.calls[0].outputs = 0; },
+       "kernel 'matmul': takes 2 inputs and 1 outputs, the manifest gives it 0 and 0"},
+      {[](auto& d) { d.calls[0].buffers.erase(d.calls[0].buffers.begin()); },
+       "takes 2 inputs and 1 outputs, the manifest gives it 1 and 1"},
+      {[](auto& d) { d.calls[1].outputs = 1; },
+       "takes 2 inputs and 2 outputs, the manifest gives it 3 and 1"},
+      {[](auto& d) { d.calls[0].symbol = "bias_relu_count"; }, "takes 2 inputs and 2 outputs"},
+      {[](auto& d) { d.calls[0].buffers[2].bytes = 192; },
+       "needs 256 bytes as buffer 2, the manifest gives it 192"},
+      {[](auto& d) { d.inputs[0].shape = {4, 4}, d.calls[0].buffers[0].bytes = 64; },
+       "needs 128 bytes as buffer 0, the manifest gives it 64"},
+      {[](auto& d) { d.calls[1].shared_workspace_bytes = 0; }, "needs more workspace"},
+      {[](auto& d) { d.calls[1].thread_workspace_bytes = 63; }, "needs more workspace"},
+      {[](auto& d) { d.calls[0].symbol = "matmul_info"; },
+       "does not say what its kernel 'matmul_info' needs"},
+  };
+  for (const auto& c : cases) {
+    ScratchDirectory scratch;
+    const TinyModel tiny;
+    ModelDescription d = tiny.description();
+    c.damage(d);
+    ASSERT_TRUE(write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights()).ok()) << c.message;
+    const auto model = Model::load(scratch / "m", {.threads = 1});
+    ASSERT_FALSE(model.ok()) << c.message;
+    EXPECT_EQ(model.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(model.error().message(), HasSubstr(c.message));
+  }
+}
+
+TEST(Model, FilesThatAreNoFiles) {
+  namespace fs = std::filesystem;
+  for (const char* name : {"manifest.json", "weights.bin", "kernels.so"}) {
+    ScratchDirectory scratch;
+    ASSERT_TRUE(TinyModel().write(scratch / "m").ok());
+    const std::string path = scratch / ("m/" + std::string(name));
+    fs::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    const auto model = Model::load(scratch / "m", {.threads = 1});  // would wait for a writer
+    ASSERT_FALSE(model.ok());
+    EXPECT_THAT(model.error().message(), HasSubstr("is a FIFO or pipe, not a file"));
+    fs::remove(path);
+    fs::create_symlink("/dev/zero", path);
+    EXPECT_THAT(Model::load(scratch / "m", {.threads = 1}).error().message(),
+                HasSubstr("is a device, not a file"));
+  }
+  // A manifest that could not be read in any time is not read at all.
+  ScratchDirectory scratch;
+  ASSERT_TRUE(TinyModel().write(scratch / "m").ok());
+  fs::resize_file(scratch / "m/manifest.json", kMaxManifestBytes + 1);
+  EXPECT_THAT(Model::load(scratch / "m", {.threads = 1}).error().message(),
+              HasSubstr("is longer than 64 MiB"));
 }
 
 TEST(Model, KernelsThatAreNoLibrary) {

@@ -26,6 +26,7 @@ static void matmul_rows(void* closure, int64_t begin, int64_t end, int32_t threa
 }
 
 /* buffers: x, w, t */
+const int64_t matmul_info[] = {TENSORSMITH_KERNEL_ABI_VERSION, 2, 1, 0, 0, 128, 512, 256};
 void matmul(const TensorsmithKernelContext* context, void* const* buffers) {
   struct Matmul m = {(const float*)buffers[0], (const float*)buffers[1], (float*)buffers[2]};
   context->parallel_for(context->pool, 4, matmul_rows, &m);
@@ -55,6 +56,7 @@ static void relu_rows(void* closure, int64_t begin, int64_t end, int32_t thread)
 }
 
 /* buffers: t, b, y, c; workspaces: 4 i32 shared, 16 f32 per thread */
+const int64_t bias_relu_count_info[] = {TENSORSMITH_KERNEL_ABI_VERSION, 2, 2, 16, 64, 256, 64, 256, 4};
 void bias_relu_count(const TensorsmithKernelContext* context, void* const* buffers) {
   struct Relu r = {context, (const float*)buffers[0], (const float*)buffers[1], (float*)buffers[2]};
   const int32_t* counts = (const int32_t*)context->shared_workspace;

@@ -70,6 +70,7 @@ struct TinyModel {
     CallInfo matmul{
         "matmul",
         {{BufferKind::kInput, 0, 128}, {BufferKind::kWeight, 0, 512}, {BufferKind::kArena, 64, 256}},
+        1,
         0,
         0,
         "matmul_4x8x16",
@@ -81,6 +82,7 @@ struct TinyModel {
                    {BufferKind::kWeight, 1, 64},
                    {BufferKind::kOutput, 0, 256},
                    {BufferKind::kOutput, 1, 4}},
+                  2,
                   16,
                   64,
                   "bias_relu",

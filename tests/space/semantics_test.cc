@@ -78,7 +78,7 @@ class Checker {
 };
 
 void check_workload(const ir::Workload& workload, uint64_t seed, int samples) {
-  const auto space = DesignSpace::build(workload, device(seed % 2 == 0 ? 32 : 16), {seed % 3 == 0 ? 1 : 2});
+  const auto space = DesignSpace::build(workload, device(16 << seed % 3), {seed % 2 == 0 ? 1 : 2});
   ASSERT_TRUE(space.ok()) << space.error().message();
   Checker checker(workload, seed);
   Rng rng(seed);

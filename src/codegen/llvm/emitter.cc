@@ -116,6 +116,21 @@ void Emitter::run() {
   }
   emit_exact_if_nan(program_.body, [&] { emit(program_.body); });
   end_function();
+  export_info();
+}
+
+// The demands of the kernel (runtime/kernel_abi.h), for whoever loads the object.
+void Emitter::export_info() {
+  std::vector<uint64_t> fields = {TENSORSMITH_KERNEL_ABI_VERSION, program_.inputs.size(),
+                                  program_.outputs.size(), static_cast<uint64_t>(shared_bytes_),
+                                  static_cast<uint64_t>(thread_bytes_)};
+  for (const auto* buffers : {&program_.inputs, &program_.outputs}) {
+    for (const ir::Buffer& buffer : *buffers)
+      fields.push_back(static_cast<uint64_t>(buffer->allocation_elements() * ir::bytes_of(buffer->dtype)));
+  }
+  llvm::Constant* value = llvm::ConstantDataArray::get(context_, fields);
+  new llvm::GlobalVariable(module_, value->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
+                           value, options_.symbol + TENSORSMITH_INFO_SUFFIX);
 }
 
 }  // namespace tensorsmith::codegen

@@ -107,6 +107,8 @@ class Emitter {
     int64_t stack_bytes = 0;
   };
 
+  void export_info();
+
   // --- types.cc
   llvm::Type* compute_type(ir::DType dtype) const;
   llvm::Type* memory_type(ir::DType dtype) const;

@@ -1,4 +1,5 @@
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <array>
@@ -7,8 +8,8 @@
 #include <limits>
 #include <set>
 
+#include "base/input_file.h"
 #include "graph/emit.h"
-#include "graph/files.h"
 #include "graph/infer.h"
 #include "graph/onnx/tensor.h"
 #include "graph/ops/op_context.h"
@@ -22,6 +23,9 @@ namespace {
 constexpr int kModernOpset = 7;
 // A later one may give an operator another meaning under the same name.
 constexpr int kNewestOpset = 24;
+// ONNX 1.23's. Versions of the file format only add fields and data types, but nothing says that a later one
+// does not change what is read here.
+constexpr int64_t kNewestIrVersion = 14;
 constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "BatchNormalization",
                                                               "Cast",  "Div",  "Dropout",
                                                               "Equal", "Gemm", "Greater",
@@ -31,11 +35,25 @@ constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "
 constexpr std::array<std::string_view, 5> kChangedBefore7 = {"GRU", "LSTM", "LpPool", "RNN", "Upsample"};
 // Nested If branches and functions.
 constexpr int kMaxDepth = 16;
-// A function that calls functions can grow exponentially.
-constexpr size_t kMaxNodes = 1'000'000;
+// A function that calls functions can grow exponentially: nodes, calls, and their inputs, outputs and
+// attributes.
+constexpr size_t kMaxParts = 8'000'000;
+// Names in messages are cut here: a message is a line.
+constexpr size_t kMaxShownName = 160;
+constexpr size_t kMaxShownReason = 600;
+// Concat and Sum of that many: what they make is an expression as deep.
+constexpr int kMaxNodeValues = 4096;
+// FunctionProto's attributes with default values, and names of overloads, which came after the messages that
+// this is built with.
+constexpr int kFunctionDefaults = 11;
+constexpr int kFunctionOverload = 13;
 
 std::string full_op(const std::string& domain, const std::string& op) {
   return domain.empty() || domain == "ai.onnx" ? op : domain + "." + op;
+}
+
+std::string shown(const std::string& name) {
+  return name.size() <= kMaxShownName ? name : name.substr(0, kMaxShownName) + "...";
 }
 
 // Names visible at a node: those of an If branch include the enclosing ones.
@@ -70,11 +88,12 @@ class Importer {
 
   Error corrupt(std::string reason) const { return {ErrorCode::kCorrupt, place_, std::move(reason)}; }
   Error at_node(const onnx::NodeProto& node, ErrorCode code, std::string reason) const {
-    return {code, place_ + ": node '" + (node.name().empty() ? node.op_type() : node.name()) + "'",
+    return {code, place_ + ": node '" + shown(node.name().empty() ? node.op_type() : node.name()) + "'",
             std::move(reason)};
   }
   Error in_file(Error error) const {
-    error.place = error.place.empty() ? place_ : place_ + ": " + error.place;
+    error.place = error.place.empty() ? place_ : place_ + ": " + shown(error.place);
+    if (error.reason.size() > kMaxShownReason) error.reason = error.reason.substr(0, kMaxShownReason) + "...";
     return error;
   }
 
@@ -90,7 +109,11 @@ class Importer {
   Status inline_if(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto, Scope& scope,
                          int depth);
+  Status collect_functions();
   const onnx::FunctionProto* find_function(const onnx::NodeProto& proto) const;
+  Result<std::map<std::string, Attribute>> default_attributes(const onnx::FunctionProto& function,
+                                                              const onnx::NodeProto& call);
+  Status count(size_t parts);
   Result<std::map<std::string, Attribute>> read_attributes(const onnx::NodeProto& proto, const Scope& scope);
   Result<Attribute> read_attribute(const onnx::NodeProto& node, const onnx::AttributeProto& proto);
   Result<ValueId> input_value(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
@@ -104,7 +127,8 @@ class Importer {
   TensorSource source_;
   FoldLimits limits_;
   std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
-  size_t expanded_ = 0;                        // nodes seen, those of inlined functions each time
+  size_t expanded_ = 0;                        // parts seen, those of inlined functions each time
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
   Graph graph_;
 };
 
@@ -112,7 +136,10 @@ Result<int> Importer::opset_of(
     const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const {
   std::optional<int64_t> version;
   for (const auto& import : imports) {
-    if (import.domain().empty() || import.domain() == "ai.onnx") version = import.version();
+    if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
+    if (version && *version != import.version())
+      return corrupt("the model names two versions of the ONNX opset");
+    version = import.version();
   }
   if (!version) return corrupt("the model does not say which ONNX opset it uses");
   if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
@@ -125,10 +152,47 @@ Result<int> Importer::opset_of(
 }
 
 const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& proto) const {
+  const auto found = functions_.find({proto.domain(), proto.op_type()});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+Status Importer::collect_functions() {
   for (const auto& function : model_.functions()) {
-    if (function.name() == proto.op_type() && function.domain() == proto.domain()) return &function;
+    const std::string name = "the function '" + shown(full_op(function.domain(), function.name())) + "'";
+    if (!functions_.emplace(std::pair(function.domain(), function.name()), &function).second)
+      return corrupt(name + " is defined twice");
+    const auto& unknown = function.unknown_fields();
+    for (int i = 0; i < unknown.field_count(); ++i) {
+      if (unknown.field(i).number() == kFunctionOverload && !unknown.field(i).length_delimited().empty())
+        return Error{ErrorCode::kUnsupported, place_, name + " has overloads"};
+    }
   }
-  return nullptr;
+  return {};
+}
+
+// Attributes of the function that a call need not give.
+Result<std::map<std::string, Attribute>> Importer::default_attributes(const onnx::FunctionProto& function,
+                                                                      const onnx::NodeProto& call) {
+  std::map<std::string, Attribute> defaults;
+  const auto& unknown = function.unknown_fields();
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    if (unknown.field(i).number() != kFunctionDefaults) continue;
+    onnx::AttributeProto proto;
+    if (unknown.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+        !proto.ParsePartialFromString(unknown.field(i).length_delimited()))
+      return at_node(call, ErrorCode::kCorrupt, "its function has a damaged attribute");
+    TS_ASSIGN_OR_RETURN(Attribute value, read_attribute(call, proto));
+    defaults.insert_or_assign(proto.name(), std::move(value));
+  }
+  return defaults;
+}
+
+Status Importer::count(size_t parts) {
+  expanded_ += parts;
+  if (expanded_ <= kMaxParts) return {};
+  return Error{ErrorCode::kResourceExhausted, place_,
+               "the model has too many nodes, with those of its functions and branches: more than " +
+                   std::to_string(kMaxParts) + " parts"};
 }
 
 void Importer::collect_unsupported(const NodeList& nodes, int depth,
@@ -142,7 +206,8 @@ void Importer::collect_unsupported(const NodeList& nodes, int depth,
       continue;
     }
     if (is_supported_operator(op) || find_function(node) != nullptr) continue;
-    found[op].push_back(node.name().empty() ? (node.output_size() > 0 ? node.output(0) : "") : node.name());
+    found[op].push_back(
+        shown(node.name().empty() ? (node.output_size() > 0 ? node.output(0) : "") : node.name()));
   }
 }
 
@@ -160,7 +225,7 @@ Status Importer::check_operators() const {
       break;
     }
     if (!list.empty()) list += ", ";
-    list += op + " (node '" + nodes.front() + "'";
+    list += shown(op) + " (node '" + nodes.front() + "'";
     if (nodes.size() > 1) list += " and " + std::to_string(nodes.size() - 1) + " more";
     list += ")";
   }
@@ -175,7 +240,8 @@ ValueId Importer::add_value(const std::string& name) {
 }
 
 Status Importer::define(const std::string& name, ValueId id, Scope& scope) const {
-  if (!scope.names.emplace(name, id).second) return corrupt("the value '" + name + "' is defined twice");
+  if (!scope.names.emplace(name, id).second)
+    return corrupt("the value '" + shown(name) + "' is defined twice");
   return {};
 }
 
@@ -317,7 +383,8 @@ Result<ValueId> Importer::input_value(const onnx::NodeProto& node, const std::st
                                       const Scope& scope) const {
   if (name.empty()) return kNoValue;
   const auto id = scope.find(name);
-  if (!id) return at_node(node, ErrorCode::kCorrupt, "reads '" + name + "', which nothing before it defines");
+  if (!id)
+    return at_node(node, ErrorCode::kCorrupt, "reads '" + shown(name) + "', which nothing before it defines");
   return *id;
 }
 
@@ -356,7 +423,14 @@ Result<std::map<std::string, Attribute>> Importer::read_attributes(const onnx::N
         return at_node(proto, ErrorCode::kCorrupt, "refers to a function's attribute outside of a function");
       }
       const auto argument = scope.arguments->find(attribute.ref_attr_name());
-      if (argument != scope.arguments->end()) attributes.insert_or_assign(attribute.name(), argument->second);
+      if (argument == scope.arguments->end()) continue;
+      if (const auto* tensor = std::get_if<lower::Tensor>(&argument->second)) {
+        const auto bytes = static_cast<int64_t>(tensor->data.size());
+        if (bytes > source_.bytes_left)
+          return at_node(proto, ErrorCode::kResourceExhausted, "the model's constants take too much memory");
+        source_.bytes_left -= bytes;
+      }
+      attributes.insert_or_assign(attribute.name(), argument->second);
       continue;
     }
     TS_ASSIGN_OR_RETURN(Attribute value, read_attribute(proto, attribute));
@@ -430,7 +504,10 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
 
 Status Importer::inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto,
                                  Scope& scope, int depth) {
-  TS_ASSIGN_OR_RETURN(const auto arguments, read_attributes(proto, scope));
+  TS_ASSIGN_OR_RETURN(auto arguments, read_attributes(proto, scope));
+  TS_ASSIGN_OR_RETURN(auto defaults, default_attributes(function, proto));
+  arguments.merge(std::move(defaults));
+  TS_RETURN_IF_ERROR(count(static_cast<size_t>(function.input_size()) + arguments.size()));
   Scope inner;
   inner.arguments = &arguments;
   TS_ASSIGN_OR_RETURN(inner.opset, opset_of(function.opset_import()));
@@ -453,6 +530,13 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
 }
 
 Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth) {
+  TS_RETURN_IF_ERROR(count(1 + static_cast<size_t>(proto.input_size()) +
+                           static_cast<size_t>(proto.output_size()) +
+                           static_cast<size_t>(proto.attribute_size())));
+  if (proto.input_size() > kMaxNodeValues || proto.output_size() > kMaxNodeValues)
+    return at_node(proto, ErrorCode::kResourceExhausted,
+                   "has more than " + std::to_string(kMaxNodeValues) +
+                       " inputs or outputs; split it into several nodes");
   const std::string op = full_op(proto.domain(), proto.op_type());
   if (op == "If") return inline_if(proto, scope, depth);
   if (const onnx::FunctionProto* function = find_function(proto);
@@ -467,7 +551,6 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
                        " is too old; convert the model to opset " + std::to_string(kModernOpset) +
                        " or later");
   }
-  if (++expanded_ > kMaxNodes) return corrupt("the model has too many nodes");
   Node node;
   node.op = op;
   node.name = proto.name().empty() ? op + "_" + std::to_string(graph_.nodes.size()) : proto.name();
@@ -522,6 +605,13 @@ Result<Graph> Importer::run() {
   }
   graph_.name = proto.name();
   Scope scope;
+  if (model_.ir_version() > kNewestIrVersion) {
+    return Error{ErrorCode::kUnsupported, place_,
+                 "the model has version " + std::to_string(model_.ir_version()) +
+                     " of ONNX's file format (IR), the newest known is " + std::to_string(kNewestIrVersion) +
+                     "; export it with an older version of ONNX"};
+  }
+  TS_RETURN_IF_ERROR(collect_functions());
   TS_RETURN_IF_ERROR(check_operators());
   TS_ASSIGN_OR_RETURN(scope.opset, opset_of(model_.opset_import()));
   TS_RETURN_IF_ERROR(add_initializers(proto, scope));
@@ -530,9 +620,9 @@ Result<Graph> Importer::run() {
   std::set<std::string> outputs;
   for (const auto& output : proto.output()) {
     const auto id = scope.find(output.name());
-    if (!id) return corrupt("nothing computes the output '" + output.name() + "'");
+    if (!id) return corrupt("nothing computes the output '" + shown(output.name()) + "'");
     if (!outputs.insert(output.name()).second) {
-      return corrupt("the output '" + output.name() + "' is listed twice");
+      return corrupt("the output '" + shown(output.name()) + "' is listed twice");
     }
     graph_.outputs.push_back(output_value(*id, output.name()));
   }
@@ -565,7 +655,9 @@ Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& 
   // Protobuf must not write its own complaints to the standard error stream.
   const google::protobuf::LogSilencer silencer;
   onnx::ModelProto model;
-  if (!parse_message(bytes, model)) {
+  if (const Status parsed = parse_message(bytes, WireMessage::kModel, model); !parsed.ok()) {
+    if (parsed.error().code != ErrorCode::kCorrupt)
+      return Error{parsed.error().code, place, parsed.error().reason};
     return Error{ErrorCode::kCorrupt, place,
                  "is no ONNX model (truncated, damaged or of another format); export or download it again"};
   }
@@ -581,16 +673,20 @@ Result<Graph> import_message(std::string_view bytes, const ImportOptions& option
 }  // namespace
 
 Result<Graph> import_onnx(const std::string& path, const ImportOptions& options) {
-  TS_ASSIGN_OR_RETURN(const std::string bytes, read_file(path, std::numeric_limits<int>::max()));
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, std::numeric_limits<int>::max()));
   TensorSource source;
   source.directory = std::filesystem::path(path).parent_path().string();
   if (source.directory.empty()) source.directory = ".";
   source.has_directory = true;
+  std::error_code unknown;
+  const auto real = std::filesystem::canonical(path, unknown);
+  if (!unknown && std::filesystem::is_symlink(path, unknown))
+    source.real_directory = real.parent_path().string();
   return import_message(bytes, options, path, std::move(source));
 }
 
 Result<std::vector<std::string>> onnx_input_names(const std::string& path) {
-  TS_ASSIGN_OR_RETURN(const std::string bytes, read_file(path, std::numeric_limits<int>::max()));
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, std::numeric_limits<int>::max()));
   TS_ASSIGN_OR_RETURN(const onnx::ModelProto model, parse_model(bytes, path));
   std::set<std::string> initializers;
   for (const auto& initializer : model.graph().initializer()) initializers.insert(initializer.name());

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 
+#include "base/input_file.h"
 #include "graph/files.h"
 #include "graph/ops/op_context.h"
 
@@ -19,9 +18,6 @@ namespace tensorsmith::graph {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "ONNX raw data is little-endian");
-
-// Messages nest for subgraphs and types only.
-constexpr int kMaxNesting = 64;
 
 Error corrupt(const onnx::TensorProto& proto, std::string reason) {
   return Error{ErrorCode::kCorrupt, "tensor '" + proto.name() + "'", std::move(reason)};
@@ -78,7 +74,8 @@ bool parse_number(const std::string& text, int64_t& value) {
   return true;
 }
 
-// The file must lie below the model's folder: the path comes with the model and is not to be trusted.
+// The file must lie below the model's folder, whatever symlinks its path has: the path comes with the model
+// and is not to be trusted.
 Status read_external(const onnx::TensorProto& proto, const TensorSource& source, int64_t bytes,
                      lower::Tensor& tensor) {
   std::string location;
@@ -107,26 +104,18 @@ Status read_external(const onnx::TensorProto& proto, const TensorSource& source,
         proto, "external data has " + std::to_string(length) + " bytes instead of " + std::to_string(bytes));
   }
   const std::filesystem::path full = std::filesystem::path(source.directory) / path;
-  std::error_code code;
-  const auto size = std::filesystem::file_size(full, code);
-  if (code) {
-    return Error{ErrorCode::kNotFound, full.string(),
-                 "cannot read the external data of tensor '" + proto.name() + "': " + code.message()};
+  const auto file = open_input_below(source.directory, location, source.real_directory);
+  if (!file.ok()) {
+    return Error{file.error().code, full.string(),
+                 "external data of tensor '" + proto.name() + "': " + file.error().reason};
   }
-  if (offset > static_cast<int64_t>(size) || bytes > static_cast<int64_t>(size) - offset) {
+  TS_ASSIGN_OR_RETURN(const int64_t size, input_bytes(*file, full.string()));
+  if (offset > size || bytes > size - offset) {
     return Error{ErrorCode::kCorrupt, full.string(),
                  "is too short for the external data of tensor '" + proto.name() + "'"};
   }
-  std::FILE* file = std::fopen(full.c_str(), "rb");
-  if (file == nullptr) {
-    return Error{ErrorCode::kIo, full.string(), std::string("cannot open: ") + std::strerror(errno)};
-  }
   tensor.data.resize(static_cast<size_t>(bytes));
-  const bool good = fseeko(file, static_cast<off_t>(offset), SEEK_SET) == 0 &&
-                    std::fread(tensor.data.data(), 1, tensor.data.size(), file) == tensor.data.size();
-  std::fclose(file);
-  if (!good) return Error{ErrorCode::kIo, full.string(), "cannot read"};
-  return {};
+  return read_exactly(*file, full.string(), offset, tensor.data.data(), bytes);
 }
 
 int64_t onnx_number(ir::DType dtype) {
@@ -179,19 +168,25 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   return tensor;
 }
 
-bool parse_message(std::string_view bytes, google::protobuf::MessageLite& message) {
-  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) return false;
+Status parse_message(std::string_view bytes, WireMessage kind, google::protobuf::MessageLite& message) {
+  constexpr int kMaxBytes = std::numeric_limits<int>::max();
+  if (bytes.size() > static_cast<size_t>(kMaxBytes))
+    return Error{ErrorCode::kResourceExhausted, "", "is longer than the 2 GiB of a protobuf message"};
+  TS_RETURN_IF_ERROR(check_wire(bytes, kind));
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(kMaxNesting);
-  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  return message.ParsePartialFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  stream.SetRecursionLimit(kMaxWireNesting + 1);
+  stream.SetTotalBytesLimit(kMaxBytes);
+  if (message.ParsePartialFromCodedStream(&stream) && stream.ConsumedEntireMessage()) return {};
+  return Error{ErrorCode::kCorrupt, "", "is damaged or cut off"};
 }
 
 Result<lower::Tensor> read_tensor_proto(const std::string& path) {
-  TS_ASSIGN_OR_RETURN(const std::string bytes, read_file(path, std::numeric_limits<int>::max()));
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, std::numeric_limits<int>::max()));
   onnx::TensorProto proto;
-  if (!parse_message(bytes, proto)) {
+  if (const Status parsed = parse_message(bytes, WireMessage::kTensor, proto); !parsed.ok()) {
+    if (parsed.error().code != ErrorCode::kCorrupt)
+      return Error{parsed.error().code, path, parsed.error().reason};
     return Error{ErrorCode::kCorrupt, path, "is no ONNX tensor (truncated or of another format)"};
   }
   TensorSource source;

@@ -1,6 +1,7 @@
 // Pooling over windows and over whole feature maps.
 #include <algorithm>
 
+#include "graph/ops/reduction.h"
 #include "graph/ops/registry.h"
 #include "graph/ops/window.h"
 
@@ -42,6 +43,8 @@ ir::Buffer pool(OpContext& ctx, const std::string& name, const ir::Buffer& data,
   PoolAxes axes = pool_axes(data, window);
   Expr body =
       f(ir::load(data, window_indices(window, axes.spatial[0].var, axes.spatial[1].var, axes.out, axes.r)));
+  if (combiner == ir::Combiner::kSum && !axes.reduce.empty())
+    return reduce_sum(ctx, name, std::move(axes.spatial), std::move(axes.reduce), std::move(body));
   const ir::Combiner used = axes.reduce.empty() ? ir::Combiner::kNone : combiner;
   return ctx.reduce(name, std::move(axes.spatial), std::move(axes.reduce), used, std::move(body));
 }
@@ -148,6 +151,8 @@ Result<ir::Buffer> global_pool(OpContext& ctx, const std::string& name, ir::Comb
     indices.push_back(add_reduce_axis(reduce, "r" + std::to_string(d - 2), ctx.shape(0)[d]));
   }
   Expr body = f(ir::load(ctx.in(0), indices));
+  if (combiner == ir::Combiner::kSum && !reduce.empty())
+    return reduce_sum(ctx, name, std::move(spatial), std::move(reduce), std::move(body));
   const ir::Combiner used = reduce.empty() ? ir::Combiner::kNone : combiner;
   return ctx.reduce(name, std::move(spatial), std::move(reduce), used, std::move(body));
 }

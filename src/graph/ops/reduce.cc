@@ -13,7 +13,7 @@ using ir::Intrinsic;
 
 ir::Buffer reduce_dims(OpContext& ctx, const std::string& name, const Shape& shape,
                        std::span<const size_t> dims, bool keep_dims, Combiner combiner,
-                       const std::function<Expr(std::span<const Expr>)>& value) {
+                       const std::function<Expr(std::span<const Expr>)>& value, bool widen) {
   std::vector<ir::Axis> spatial;
   std::vector<ir::Axis> reduce;
   Exprs indices;
@@ -27,8 +27,23 @@ ir::Buffer reduce_dims(OpContext& ctx, const std::string& name, const Shape& sha
     }
   }
   Expr body = value(indices);
+  if (combiner == Combiner::kSum && !reduce.empty() && widen)
+    return reduce_sum(ctx, name, std::move(spatial), std::move(reduce), std::move(body));
   const Combiner used = reduce.empty() ? Combiner::kNone : combiner;
   return ctx.reduce(name, std::move(spatial), std::move(reduce), used, std::move(body));
+}
+
+ir::Buffer reduce_sum(OpContext& ctx, const std::string& name, std::vector<ir::Axis> spatial,
+                      std::vector<ir::Axis> reduce, Expr body) {
+  double count = 1;
+  for (const ir::Axis& axis : reduce) count *= static_cast<double>(axis.extent);
+  if (body.dtype() != ir::DType::kF32 || count <= static_cast<double>(kLongSum))
+    return ctx.reduce(name, std::move(spatial), std::move(reduce), Combiner::kSum, std::move(body));
+  const ir::Buffer sum = ctx.reduce(name, std::move(spatial), std::move(reduce), Combiner::kSum,
+                                    ir::cast(ir::DType::kF64, body));
+  std::vector<ir::Axis> axes = axes_for(sum->shape);
+  Expr rounded = ir::cast(ir::DType::kF32, ir::load(sum, vars_of(axes)));
+  return ctx.compute(name + "_f32", std::move(axes), std::move(rounded));
 }
 
 Expr read_reduced(const ir::Buffer& reduced, std::span<const Expr> indices) {

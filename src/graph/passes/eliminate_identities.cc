@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "graph/infer.h"
 #include "graph/passes/passes.h"
@@ -7,9 +9,28 @@ namespace tensorsmith::graph {
 
 namespace {
 
-void replace(std::vector<ValueId>& ids, ValueId from, ValueId to) {
-  std::replace(ids.begin(), ids.end(), from, to);
-}
+// Values that are known under another name.
+class Renaming {
+ public:
+  explicit Renaming(size_t values) : name_of_(values) {
+    std::iota(name_of_.begin(), name_of_.end(), ValueId{0});
+  }
+  void rename(ValueId from, ValueId to) { name_of_[static_cast<size_t>(from)] = to; }
+  ValueId operator()(ValueId id) {
+    if (id == kNoValue) return id;
+    ValueId last = id;
+    while (next(last) != last) last = next(last);
+    while (next(id) != last) id = std::exchange(name_of_[static_cast<size_t>(id)], last);
+    return last;
+  }
+  void apply(std::vector<ValueId>& ids) {
+    for (ValueId& id : ids) id = (*this)(id);
+  }
+
+ private:
+  ValueId next(ValueId id) const { return name_of_[static_cast<size_t>(id)]; }
+  std::vector<ValueId> name_of_;
+};
 
 // The input that each output of the node is, or nothing if an output is computed.
 Result<std::vector<ValueId>> aliased_inputs(const Graph& graph, const Node& node) {
@@ -41,11 +62,14 @@ bool may_alias(const std::string& op) {
 
 Status eliminate_identities(Graph& graph) {
   std::vector<Node> kept;
-  const auto is_output = [&](ValueId id) {
-    return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
-  };
+  std::vector<bool> outputs(graph.values.size(), false), inputs(graph.values.size(), false);
+  for (ValueId id : graph.outputs) outputs[static_cast<size_t>(id)] = true;
+  for (ValueId id : graph.inputs) inputs[static_cast<size_t>(id)] = true;
+  const auto is_output = [&](ValueId id) { return outputs[static_cast<size_t>(id)]; };
+  Renaming renaming(graph.values.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Node& node = graph.nodes[n];
+    renaming.apply(node.inputs);
     std::vector<ValueId> sources;
     if (may_alias(node.op)) {
       TS_ASSIGN_OR_RETURN(sources, aliased_inputs(graph, node));
@@ -56,8 +80,7 @@ Status eliminate_identities(Graph& graph) {
     for (size_t i = 0; i < sources.size() && removable; ++i) {
       if (sources[i] == kNoValue || !is_output(node.outputs[i])) continue;
       const Value& source = graph.values[static_cast<size_t>(sources[i])];
-      const bool computed = source.constant == nullptr && std::find(graph.inputs.begin(), graph.inputs.end(),
-                                                                    sources[i]) == graph.inputs.end();
+      const bool computed = source.constant == nullptr && !inputs[static_cast<size_t>(sources[i])];
       removable = computed && !is_output(sources[i]) && sources.size() == 1;
     }
     if (!removable) {
@@ -67,15 +90,12 @@ Status eliminate_identities(Graph& graph) {
     for (size_t i = 0; i < sources.size(); ++i) {
       if (sources[i] == kNoValue) continue;
       const bool output = is_output(node.outputs[i]);
-      const ValueId from = output ? sources[i] : node.outputs[i];
-      const ValueId to = output ? node.outputs[i] : sources[i];
-      for (Node& before : kept) {
-        replace(before.inputs, from, to);
-        replace(before.outputs, from, to);
-      }
-      for (size_t later = n + 1; later < graph.nodes.size(); ++later)
-        replace(graph.nodes[later].inputs, from, to);
+      renaming.rename(output ? sources[i] : node.outputs[i], output ? node.outputs[i] : sources[i]);
     }
+  }
+  for (Node& node : kept) {
+    renaming.apply(node.inputs);
+    renaming.apply(node.outputs);
   }
   graph.nodes = std::move(kept);
   return {};

@@ -9,6 +9,9 @@ namespace tensorsmith::graph {
 
 namespace {
 
+// Longer chains are cut into several moves: each node's steps are a copy of its producer's.
+constexpr size_t kMaxSteps = 16;
+
 // Where a moved value comes from.
 struct Origin {
   ValueId source = kNoValue;
@@ -54,12 +57,11 @@ void merge_moves(Graph& graph) {
     if (!step) continue;
     const ValueId in = node.inputs[0];
     Origin origin = origins[static_cast<size_t>(in)];
-    if (origin.source == kNoValue) origin.source = in;
+    if (origin.source == kNoValue || origin.steps.size() >= kMaxSteps) origin = {in, {}};
     origin.steps.push_back(*step);
     // A reshape costs nothing by itself: taking the copy over from its producer only pays if that one
     // disappears.
-    const bool producer_disappears =
-        origins[static_cast<size_t>(in)].source != kNoValue && uses[static_cast<size_t>(in)] == 1;
+    const bool producer_disappears = origin.source != in && uses[static_cast<size_t>(in)] == 1;
     if ((!step->is_reshape || producer_disappears) && worth_merging(graph, origin)) {
       Node move{node.name, kMoveOperator, node.opset, {}, {origin.source}, node.outputs};
       for (size_t k = 0; k < origin.steps.size(); ++k) {

@@ -1,7 +1,6 @@
 #include "learn/dataset/split.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -9,6 +8,8 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "record/jsonl.h"
 
 namespace tensorsmith::learn {
@@ -16,6 +17,9 @@ namespace tensorsmith::learn {
 namespace {
 
 using Json = nlohmann::json;
+
+// A digit a record.
+constexpr int64_t kMaxSplitBytes = int64_t{1} << 30;
 
 // In [0, 1), the same for equal keys.
 double draw(uint64_t seed, uint64_t key) {
@@ -205,12 +209,12 @@ Status save_split(const Split& split, const std::string& path) {
 }
 
 Result<Split> load_split(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Error{ErrorCode::kNotFound, path, "cannot be read"};
+  TS_ASSIGN_OR_RETURN(std::string text, read_input(path, kMaxSplitBytes));
+  std::istringstream file(std::move(text));
   std::string line, digits;
   std::getline(file, line);
   std::getline(file, digits);
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_json<Json>(line);
   try {
     if (!json.is_object() || json.at("type") != "split" || json.at("v") != 1)
       return Error{ErrorCode::kCorrupt, path, "is no split of a store"};

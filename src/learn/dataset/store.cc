@@ -1,18 +1,16 @@
 #include "learn/dataset/store.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "learn/dataset/store_format.h"
 #include "record/trace_code.h"
 
@@ -21,6 +19,9 @@ namespace tensorsmith::learn {
 namespace {
 
 using namespace store_format;  // NOLINT: the layout's types by their names
+
+// Texts of the workloads, and six numbers a group.
+constexpr uint64_t kMaxCatalogBytes = uint64_t{256} << 20;
 
 struct Group {
   GroupSizes sizes;
@@ -55,8 +56,9 @@ class MappedStore : public Store {
     if (header_.catalog_offset > bytes_ || header_.catalog_bytes > bytes_ - header_.catalog_offset)
       return corrupt("is cut off");
     hash_.assign(header_.hash, sizeof(header_.hash));
+    if (header_.catalog_bytes > kMaxCatalogBytes) return corrupt("has a catalog of unreasonable size");
     const char* catalog = reinterpret_cast<const char*>(data_) + header_.catalog_offset;
-    const auto json = nlohmann::json::parse(catalog, catalog + header_.catalog_bytes, nullptr, false);
+    const auto json = parse_json<nlohmann::json>({catalog, header_.catalog_bytes});
     if (json.is_discarded()) return corrupt("has a damaged catalog");
     try {
       for (const auto& w : json.at("workloads"))
@@ -169,6 +171,9 @@ class MappedStore : public Store {
       if (n > bytes_) return corrupt("is cut off");
     }
     if (g.offset % 8 != 0 || bytes_of(g.sizes) > bytes_ - g.offset) return corrupt("is cut off");
+    // Groups stand one after the other: to name one again and again would take time without end.
+    if (g.offset < end_of_groups_) return corrupt("has groups of records that overlap");
+    end_of_groups_ = g.offset + bytes_of(g.sizes);
     uint64_t at = g.offset;
     g.records = section<Fixed>(at, g.sizes.records);
     g.leaves = section<Leaf>(at, g.sizes.leaves);
@@ -235,36 +240,30 @@ class MappedStore : public Store {
   std::vector<Group> groups_;
   std::vector<int64_t> ends_;  // by group: records up to its end
   int64_t size_ = 0;
+  uint64_t end_of_groups_ = 0;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
-  const auto failed = [&](int code) {
-    return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
-                 std::string("cannot be read: ") + std::strerror(code)};
-  };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return failed(errno);
-  struct stat info = {};
-  void* address = MAP_FAILED;
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && static_cast<size_t>(info.st_size) >= sizeof(Header))
-    address = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_SHARED, fd, 0);
-  const int code = errno;
-  close(fd);
-  if (!S_ISREG(info.st_mode) || static_cast<size_t>(info.st_size) < sizeof(Header))
+  TS_ASSIGN_OR_RETURN(const FileDescriptor file, open_input(path));
+  TS_ASSIGN_OR_RETURN(const int64_t bytes, input_bytes(file, path));
+  if (bytes < static_cast<int64_t>(sizeof(Header)))
     return Error{ErrorCode::kCorrupt, path, "is no store of Tensorsmith"};
-  if (address == MAP_FAILED) return failed(code);
+  void* address = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, file.get(), 0);
+  if (address == MAP_FAILED)
+    return Error{ErrorCode::kIo, path, std::string("cannot be read: ") + std::strerror(errno)};
   auto store = std::make_unique<MappedStore>(path, static_cast<const std::byte*>(address),
-                                             static_cast<uint64_t>(info.st_size));
+                                             static_cast<uint64_t>(bytes));
   TS_RETURN_IF_ERROR(store->load());
   return std::unique_ptr<Store>(std::move(store));
 }
 
 bool is_store_file(const std::string& path) {
   char begin[sizeof(kMagic)] = {};
-  std::ifstream in(path, std::ios::binary);
-  return in.read(begin, sizeof(begin)) && std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
+  const auto file = open_input(path);
+  return file.ok() && read_exactly(*file, path, 0, begin, sizeof(begin)).ok() &&
+         std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
 }
 
 }  // namespace tensorsmith::learn

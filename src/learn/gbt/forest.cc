@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace tensorsmith::learn {
 
 namespace {
@@ -163,7 +165,7 @@ std::string Forest::to_json() const {
 
 Result<Forest> Forest::from_json(std::string_view text) {
   const auto corrupt = [](const std::string& what) { return Error{ErrorCode::kCorrupt, "", what}; };
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = parse_json<nlohmann::json>(text);
   if (json.is_discarded() || !json.is_object()) return corrupt("no JSON object");
   if (!json.contains("width") || !json["width"].is_number_integer() || !json.contains("trees") ||
       !json["trees"].is_array())

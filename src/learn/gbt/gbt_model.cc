@@ -1,7 +1,8 @@
-#include <fstream>
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "learn/cost_model.h"
 #include "learn/gbt/forest.h"
 #include "learn/gbt/gbt_fit.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kFormat = "tensorsmith gbt model";
 constexpr int kFormatVersion = 1;
 constexpr const char* kSchema = "per-store";
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 class GbtModel final : public CostModel {
  public:
@@ -84,11 +86,9 @@ Status save_gbt_model(const CostModel& model, const std::string& path) {
 }
 
 Result<std::unique_ptr<CostModel>> load_gbt_model(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{ErrorCode::kNotFound, path, "cannot be read"};
-  std::string header_line;
-  std::getline(file, header_line);
-  const auto header = nlohmann::json::parse(header_line, nullptr, false);
+  TS_ASSIGN_OR_RETURN(const std::string text, read_input(path, kMaxFileBytes));
+  const size_t line = std::min(text.find('\n'), text.size());
+  const auto header = parse_json<nlohmann::json>(std::string_view(text).substr(0, line));
   if (header.is_discarded() || !header.is_object() || header.value("format", nlohmann::json()) != kFormat)
     return Error{ErrorCode::kCorrupt, path, "is no gbt cost model"};
   if (header.value("version", nlohmann::json()) != kFormatVersion ||
@@ -96,9 +96,7 @@ Result<std::unique_ptr<CostModel>> load_gbt_model(const std::string& path) {
       header.value("schema_version", nlohmann::json()) != feature::kPerStoreVersion)
     return Error{ErrorCode::kMismatch, path,
                  "was made for another version of the features or of this program; train it again"};
-  std::stringstream rest;
-  rest << file.rdbuf();
-  auto forest = Forest::from_json(rest.str());
+  auto forest = Forest::from_json(std::string_view(text).substr(std::min(line + 1, text.size())));
   if (!forest.ok()) return Error{ErrorCode::kCorrupt, path, forest.error().reason};
   if (forest->width() != feature::kPerStoreWidth)
     return Error{ErrorCode::kMismatch, path, "has " + std::to_string(forest->width()) + " features a row"};

@@ -4,12 +4,13 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/hash.h"
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "record/jsonl.h"
 
 namespace tensorsmith::learn {
@@ -85,7 +86,7 @@ class MetadataReader {
   }
   Result<std::vector<std::string>> list(const char* name) const {
     TS_ASSIGN_OR_RETURN(const std::string value, text(name));
-    const Json json = Json::parse(value, nullptr, false);
+    const Json json = parse_json<Json>(value);
     std::vector<std::string> out;
     const Error bad = corrupt(std::string("\"") + name + "\" of the card is no list of texts");
     if (!json.is_array()) return bad;
@@ -98,7 +99,7 @@ class MetadataReader {
   // A JSON object, as text.
   Result<std::string> object(const char* name) const {
     TS_ASSIGN_OR_RETURN(std::string value, text(name));
-    if (!Json::parse(value, nullptr, false).is_object())
+    if (!parse_json<Json>(value).is_object())
       return corrupt(std::string("\"") + name + "\" of the card is no JSON object");
     return value;
   }
@@ -267,7 +268,7 @@ Result<ModelFile> parse_model_file(std::string_view bytes) {
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kMaxHeader || length > bytes.size() - sizeof length)
     return corrupt("is cut off, or no model file");
-  const Json header = Json::parse(bytes.substr(sizeof length, length), nullptr, false);
+  const Json header = parse_json<Json>(bytes.substr(sizeof length, length));
   if (!header.is_object() || !header.contains(kMetadata) || !header[kMetadata].is_object())
     return corrupt("is no model file: its header is no JSON object with metadata");
   const std::string_view data = bytes.substr(sizeof length + length);
@@ -305,13 +306,7 @@ Status write_model_file(const ModelFile& file, const std::string& path) {
 }
 
 Result<ModelFile> read_model_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return Error{ErrorCode::kNotFound, path, "cannot be read"};
-  const std::streamoff size = in.tellg();
-  if (size < 0 || size > kMaxFile) return Error{ErrorCode::kCorrupt, path, "is no model file"};
-  std::string bytes(static_cast<size_t>(size), '\0');
-  in.seekg(0);
-  if (!in.read(bytes.data(), size)) return Error{ErrorCode::kIo, path, "cannot be read"};
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxFile));
   auto file = parse_model_file(bytes);
   if (!file.ok()) return Error{file.error().code, path, file.error().reason};
   return file;

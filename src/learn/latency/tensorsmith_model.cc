@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "ir/text.h"
 
 namespace tensorsmith::learn {
@@ -242,7 +243,7 @@ Status TensorsmithModel::save(const std::string& path) const {
 Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file) {
   auto model = std::make_unique<TensorsmithModel>();
   TS_ASSIGN_OR_RETURN(const auto text, file.values<uint8_t>("physics.json", {-1}));
-  const Json physics = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Json physics = parse_json<Json>({reinterpret_cast<const char*>(text.data()), text.size()});
   if (physics.is_discarded()) return corrupt("the model's physics is no JSON");
   try {
     if (physics.at("summary_version") != feature::kSummaryVersion)

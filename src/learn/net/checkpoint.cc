@@ -2,9 +2,9 @@
 
 #include <torch/serialize.h>
 
-#include <fstream>
 #include <sstream>
 
+#include "base/input_file.h"
 #include "record/jsonl.h"
 
 namespace tensorsmith::learn::net {
@@ -13,6 +13,8 @@ namespace {
 
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
+
+constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
 
 Tensor numbers_of(const TrainState& s) {
   return torch::tensor({static_cast<int64_t>(s.epoch), s.step, s.programs, static_cast<int64_t>(s.best_epoch),
@@ -50,8 +52,10 @@ Status save_checkpoint(const std::string& path, const std::string& training, con
 
 Result<bool> load_checkpoint(const std::string& path, const std::string& training, TrainState& state,
                              Net& net, torch::optim::Optimizer& optimizer) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return false;
+  auto bytes = read_input(path, kMaxFileBytes);
+  if (!bytes.ok() && bytes.error().code == ErrorCode::kNotFound) return false;
+  if (!bytes.ok()) return std::move(bytes).error();
+  std::istringstream file(std::move(bytes).value());
   const torch::NoGradGuard no_gradients;
   try {
     InputArchive archive;

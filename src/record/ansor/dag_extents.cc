@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json_text.h"
 #include "record/ansor/dag.h"
 
 namespace tensorsmith::record {
@@ -304,7 +305,7 @@ Result<DagExtents> infer_extents(const DagSyntax& dag, const DagExtents& known) 
 
 DagExtents extents_of_key(const DagSyntax& dag, std::string_view workload_key) {
   DagExtents known(dag.size());
-  const auto json = nlohmann::json::parse(workload_key, nullptr, false);
+  const auto json = parse_json<nlohmann::json>(workload_key);
   if (!json.is_array() || json.empty() || !json[0].is_string() || dag.empty()) return known;
   const auto positive = [](const nlohmann::json& v) {
     return v.is_number_integer() && v > 0 && v < kLimit ? v.get<int64_t>() : int64_t{0};

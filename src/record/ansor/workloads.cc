@@ -1,10 +1,10 @@
 #include "record/ansor/workloads.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::record {
@@ -12,6 +12,9 @@ namespace tensorsmith::record {
 namespace {
 
 using Json = nlohmann::json;
+
+// TenSet's has 20 MiB.
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 // The operation of the DAG that a stage was made of, or -1: cache stages are named like it, with a suffix.
 int operation_of(const DagSyntax& dag, const sched::Stage& stage) {
@@ -65,7 +68,7 @@ DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorR
 
 // "conv2d_layer" of a key that names a function; otherwise the operation with the most work a name tells.
 std::string name_of(const std::string& key, const ir::Workload& workload) {
-  const Json json = Json::parse(key, nullptr, false);
+  const Json json = parse_json<Json>(key);
   if (json.is_array() && !json.empty() && json[0].is_string()) {
     const auto& first = json[0].get_ref<const std::string&>();
     const bool hash = first.size() == 32 && first.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -97,7 +100,7 @@ Result<std::shared_ptr<const AnsorWorkloads::Task>> AnsorWorkloads::make_task(co
 }
 
 Result<AnsorWorkloads> AnsorWorkloads::from_json(std::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object()) return Error{ErrorCode::kCorrupt, "", "no JSON object of workloads"};
   AnsorWorkloads out;
   for (const auto& [key, value] : json.items()) {
@@ -123,11 +126,8 @@ Result<AnsorWorkloads> AnsorWorkloads::from_json(std::string_view text) {
 }
 
 Result<AnsorWorkloads> AnsorWorkloads::load(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Error{ErrorCode::kNotFound, path, "cannot be read"};
-  std::ostringstream text;
-  text << file.rdbuf();
-  auto out = from_json(text.str());
+  TS_ASSIGN_OR_RETURN(const std::string text, read_input(path, kMaxFileBytes));
+  auto out = from_json(text);
   if (out.ok()) return out;
   Error error = std::move(out).error();
   error.place = error.place.empty() ? path : path + ": " + error.place;

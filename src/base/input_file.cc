@@ -1,0 +1,173 @@
+#include "base/input_file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace tensorsmith {
+namespace {
+
+namespace fs = std::filesystem;
+
+// O_NONBLOCK: a FIFO that was put in the place of the file after it was looked at must not be waited for.
+constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+
+Error cannot_open(const std::string& path, int why) {
+  if (why == ENOENT || why == ENOTDIR) return {ErrorCode::kNotFound, path, "cannot open: no such file"};
+  return {ErrorCode::kIo, path, "cannot open: " + std::generic_category().message(why)};
+}
+
+Status check_regular(const std::string& path, mode_t mode) {
+  if (S_ISREG(mode)) return {};
+  const auto no_file = [&](const char* what) {
+    return Error{ErrorCode::kInvalidArgument, path, std::string("is a ") + what + ", not a file"};
+  };
+  if (S_ISDIR(mode)) return no_file("folder");
+  if (S_ISFIFO(mode)) return no_file("FIFO or pipe");
+  if (S_ISSOCK(mode)) return no_file("socket");
+  return no_file("device");
+}
+
+Result<FileDescriptor> checked(FileDescriptor file, const std::string& path) {
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0) return cannot_open(path, errno);
+  TS_RETURN_IF_ERROR(check_regular(path, info.st_mode));
+  return file;
+}
+
+// -1 with errno ENOSYS where the kernel or its sandbox does not know the call.
+int open_beneath(const std::string& folder, const std::string& path) {
+  const FileDescriptor directory(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return -1;
+  open_how how = {};
+  how.flags = static_cast<uint64_t>(kOpenFlags);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const long fd = ::syscall(SYS_openat2, directory.get(), path.c_str(), &how, sizeof how);
+  if (fd < 0 && errno == EPERM) errno = ENOSYS;
+  return static_cast<int>(fd);
+}
+
+// Empty unless the path, with all symlinks resolved, lies below the folder: then its part below it.
+fs::path part_below(const fs::path& folder, const fs::path& path) {
+  std::error_code error;
+  const fs::path root = fs::canonical(folder, error);
+  if (error) return {};
+  const fs::path real = fs::canonical(path, error);
+  if (error) return {};
+  const auto [end, rest] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
+  if (end != root.end()) return {};
+  fs::path below;
+  for (auto part = rest; part != real.end(); ++part) below /= *part;
+  return below;
+}
+
+}  // namespace
+
+Result<FileDescriptor> open_input(const std::string& path) {
+  // Opening a device may already do something (rewind a tape): look first.
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return cannot_open(path, errno);
+  TS_RETURN_IF_ERROR(check_regular(path, info.st_mode));
+  FileDescriptor file(::open(path.c_str(), kOpenFlags));
+  if (!file.valid()) return cannot_open(path, errno);
+  return checked(std::move(file), path);
+}
+
+Result<FileDescriptor> open_input_below(const std::string& folder, const std::string& path,
+                                        const std::string& also) {
+  const std::string full = (fs::path(folder) / path).string();
+  const Error outside{
+      ErrorCode::kInvalidArgument, full,
+      "is or leads to a file outside of the folder " + folder + "; put the file itself there"};
+  if (fs::path(path).is_absolute()) return outside;
+  struct stat info = {};
+  if (::stat(full.c_str(), &info) != 0) return cannot_open(full, errno);
+  TS_RETURN_IF_ERROR(check_regular(full, info.st_mode));
+  for (const std::string& root : {folder, also}) {
+    if (root.empty()) continue;
+    const fs::path below = part_below(root, full);
+    if (below.empty()) continue;
+    // The resolved path has no symlinks left; one that is put in its way now does not lead out.
+    FileDescriptor file(open_beneath(root, below.string()));
+    if (!file.valid() && errno == ENOSYS)
+      file = FileDescriptor(::open((fs::path(root) / below).c_str(), kOpenFlags | O_NOFOLLOW));
+    if (!file.valid() && (errno == EXDEV || errno == ELOOP)) return outside;
+    if (!file.valid()) return cannot_open(full, errno);
+    return checked(std::move(file), full);
+  }
+  return outside;
+}
+
+Result<int64_t> input_bytes(const FileDescriptor& file, const std::string& path) {
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0) return cannot_open(path, errno);
+  return static_cast<int64_t>(info.st_size);
+}
+
+Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t offset, void* out,
+                    int64_t bytes) {
+  char* to = static_cast<char*>(out);
+  while (bytes > 0) {
+    // Linux reads at most 2 GiB at once.
+    const ssize_t got = ::pread(file.get(), to, static_cast<size_t>(std::min(bytes, int64_t{1} << 30)),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
+    if (got == 0) return Error{ErrorCode::kCorrupt, path, "is shorter than it should be"};
+    to += got;
+    offset += got;
+    bytes -= got;
+  }
+  return {};
+}
+
+Result<std::string> read_input(const std::string& path, int64_t max_bytes) {
+  TS_ASSIGN_OR_RETURN(const FileDescriptor file, open_input(path));
+  return read_input(file, path, max_bytes);
+}
+
+Result<std::string> read_input(const FileDescriptor& file, const std::string& path, int64_t max_bytes) {
+  const Error too_long{
+      ErrorCode::kResourceExhausted, path,
+      "is longer than " + describe_bytes(max_bytes) + ", the most that is read of such a file"};
+  TS_ASSIGN_OR_RETURN(const int64_t expected, input_bytes(file, path));
+  if (expected > max_bytes) return too_long;
+  // The size is a hint: a file that grows is read to its end, within the limit.
+  constexpr int64_t kLeast = 1 << 12;
+  std::string bytes;
+  int64_t done = 0;
+  while (true) {
+    if (done == static_cast<int64_t>(bytes.size())) {
+      if (done > max_bytes) return too_long;
+      const int64_t room = std::max({kLeast, expected + 1 - done, done / 2});
+      bytes.resize(static_cast<size_t>(done + std::min(room, max_bytes + 1 - done)));
+    }
+    const size_t free = bytes.size() - static_cast<size_t>(done);
+    const ssize_t got =
+        ::pread(file.get(), bytes.data() + done, std::min(free, size_t{1} << 30), static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
+    if (got == 0) break;
+    done += got;
+  }
+  bytes.resize(static_cast<size_t>(done));
+  return bytes;
+}
+
+std::string describe_bytes(int64_t bytes) {
+  constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (unit + 1 < std::size(kUnits) && bytes >= 1024 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes) + " " + kUnits[unit];
+}
+
+}  // namespace tensorsmith

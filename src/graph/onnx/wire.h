@@ -1,0 +1,20 @@
+// The cost of a protobuf message before it is parsed: two bytes of a file may become a message of hundreds of
+// bytes in memory.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tensorsmith::graph {
+
+enum class WireMessage { kModel, kTensor };
+
+// Walks the fields of ONNX's messages without building them. kCorrupt where the bytes are no such message or
+// nest deeper than kMaxWireNesting; kResourceExhausted where the parsed form would take more than
+// kMaxWireBytes besides the bytes themselves. Places are empty.
+inline constexpr int kMaxWireNesting = 64;
+inline constexpr int64_t kMaxWireBytes = int64_t{4} << 30;
+Status check_wire(std::string_view bytes, WireMessage root);
+
+}  // namespace tensorsmith::graph
