@@ -20,7 +20,8 @@ namespace {
 
 bool reads(const ir::Expr& e, const ir::Buffer& buffer) {
   const auto loads = ir::loads_of(e);
-  return std::any_of(loads.begin(), loads.end(), [&](const ir::Load* load) { return load->buffer == buffer; });
+  return std::any_of(loads.begin(), loads.end(),
+                     [&](const ir::Load* load) { return load->buffer == buffer; });
 }
 
 // B[i] = max(B[i], x) or min, of f32 or f64.
@@ -50,7 +51,8 @@ bool is_repeatable(const ir::Stmt& s) {
     allowed = allowed && (update || !reads(store->value, store->buffer));
     ir::for_each_expr(store->value, [&](const ir::Expr& e) {
       if (const auto* call = ir::as<ir::Call>(e))
-        allowed = allowed && (call->intrinsic == ir::Intrinsic::kAbs || call->intrinsic == ir::Intrinsic::kSqrt);
+        allowed =
+            allowed && (call->intrinsic == ir::Intrinsic::kAbs || call->intrinsic == ir::Intrinsic::kSqrt);
     });
   });
   if (!updates || !allowed) return false;
@@ -71,7 +73,9 @@ bool is_repeatable(const ir::Stmt& s) {
 
 }  // namespace
 
-bool Emitter::is_forgetful(const ir::Store& store) const { return speculation_ != nullptr && is_update(store); }
+bool Emitter::is_forgetful(const ir::Store& store) const {
+  return speculation_ != nullptr && is_update(store);
+}
 
 void Emitter::emit_exact_if_nan(const ir::Stmt& s, const std::function<void()>& emit_part) {
   if (!is_repeatable(s)) return emit_part();
@@ -88,8 +92,10 @@ void Emitter::emit_exact_if_nan(const ir::Stmt& s, const std::function<void()>& 
   for (const auto& [type, slot] : speculation.seen) {
     llvm::Type* content = slot->getAllocatedType();
     Value* seen = b_.CreateLoad(content, slot);
-    if (content->getScalarType()->isFloatingPointTy()) seen = b_.CreateFCmpUNO(seen, seen);
-    else seen = b_.CreateNot(seen);
+    if (content->getScalarType()->isFloatingPointTy())
+      seen = b_.CreateFCmpUNO(seen, seen);
+    else
+      seen = b_.CreateNot(seen);
     if (content->isVectorTy()) seen = b_.CreateOrReduce(seen);
     any = any == nullptr ? seen : b_.CreateOr(any, seen);
   }
@@ -140,7 +146,8 @@ void Emitter::look_for_nan(Value* x) {
     b_.SetInsertPoint(f_.alloca_point);
     slot = b_.CreateAlloca(content, nullptr, "seen");
     b_.SetInsertPoint(now.begin);
-    b_.CreateStore(masks ? llvm::Constant::getAllOnesValue(content) : llvm::ConstantFP::get(content, 1.0), slot);
+    b_.CreateStore(masks ? llvm::Constant::getAllOnesValue(content) : llvm::ConstantFP::get(content, 1.0),
+                   slot);
   }
   if (masks) {
     if (const auto found = now.unpaired.find(type); found != now.unpaired.end()) {
