@@ -41,7 +41,8 @@ Status take_over(const CalibrateCommand& command, learn::ModelFile& file) {
   TS_ASSIGN_OR_RETURN(const learn::ModelFile from, learn::read_model_file(command.from));
   if (from.card.kind != file.card.kind || from.card.store_hash != file.card.store_hash ||
       from.card.devices != file.card.devices)
-    return Error{ErrorCode::kMismatch, command.from, "is of another kind, store or devices than " + command.model};
+    return Error{ErrorCode::kMismatch, command.from,
+                 "is of another kind, store or devices than " + command.model};
   file.card.seen = from.card.seen;
   file.card.new_device = from.card.new_device;
   file.card.new_kind = from.card.new_kind;
@@ -65,8 +66,9 @@ Status calibrate(const CalibrateCommand& command) {
                       learn::unseen_device_errors(*model, data.store(), data.devices(), records,
                                                   command.max_records, command.seed, command.own_loops));
   if (errors.empty())
-    return Error{ErrorCode::kInvalidArgument, command.store,
-                 "has no measured program of a device that the model has not seen and of a kind that it knows"};
+    return Error{
+        ErrorCode::kInvalidArgument, command.store,
+        "has no measured program of a device that the model has not seen and of a kind that it knows"};
   nlohmann::json report = nlohmann::json::object();
   for (size_t kind = 0; kind < 2; ++kind) {
     std::vector<learn::DeviceErrors> of_kind;
@@ -77,16 +79,19 @@ Status calibrate(const CalibrateCommand& command) {
       names += (names.empty() ? "" : ", ") + e.device;
     }
     if (of_kind.empty()) continue;
-    const learn::HeldOutError found = learn::held_out_error(of_kind, command.shift, 1, names + " by " + command_line(command));
+    const learn::HeldOutError found =
+        learn::held_out_error(of_kind, command.shift, 1, names + " by " + command_line(command));
     file.card.new_device[kind] = found;
-    report[kind == 0 ? "cpu" : "gpu"] = {{"shift", found.shift},   {"log_sigma", found.log_sigma},
-                                         {"log_90", found.log_90}, {"log_95", found.log_95},
+    report[kind == 0 ? "cpu" : "gpu"] = {{"shift", found.shift},     {"log_sigma", found.log_sigma},
+                                         {"log_90", found.log_90},   {"log_95", found.log_95},
                                          {"records", found.records}, {"devices", names}};
     if (!command.json)
-      fmt::print("{}: {} records, measured / predicted {:.2f} in the median; 68 % within a factor of {:.2f} around it, "
-                 "90 % of {:.2f}, 95 % of {:.2f}\n",
-                 names, found.records, std::exp(found.shift), std::exp(found.log_sigma), std::exp(found.log_90),
-                 std::exp(found.log_95));
+      fmt::print(
+          "{}: {} records, measured / predicted {:.2f} in the median; 68 % within a factor of {:.2f} around "
+          "it, "
+          "90 % of {:.2f}, 95 % of {:.2f}\n",
+          names, found.records, std::exp(found.shift), std::exp(found.log_sigma), std::exp(found.log_90),
+          std::exp(found.log_95));
   }
   TS_RETURN_IF_ERROR(learn::write_model_file(file, command.output));
   if (command.json) fmt::print("{}\n", report.dump());
@@ -98,9 +103,11 @@ Status calibrate(const CalibrateCommand& command) {
 void add_calibrate_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<CalibrateCommand>();
   CLI::App* sub = app.add_subcommand(
-      "calibrate", "Measure what a latency model is worth on devices that it has not seen, and write it into its file");
+      "calibrate",
+      "Measure what a latency model is worth on devices that it has not seen, and write it into its file");
   sub->add_option("--model", o->model, "The model's file")->required();
-  auto* store = sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)");
+  auto* store =
+      sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)");
   auto* from = sub->add_option("--from", o->from,
                                "Take what another training on the same store and devices found instead");
   store->excludes(from);

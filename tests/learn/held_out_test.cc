@@ -70,7 +70,8 @@ TEST(Unseen, NamesTellTheFigures) {
   target::Device zen4 = target::find_device("ryzen-7950x:threads=1").value();
   zen4.name = "znver4-avx512-1t";
   EXPECT_FALSE(unseen_by(card, zen4).any());
-  EXPECT_EQ(unseen_by(card, target::find_device("ryzen-7950x:threads=4").value()), (Unseen{true, true, false}));
+  EXPECT_EQ(unseen_by(card, target::find_device("ryzen-7950x:threads=4").value()),
+            (Unseen{true, true, false}));
   EXPECT_TRUE(knows_kind(card, target::DeviceKind::kCpu));
   EXPECT_FALSE(knows_kind(card, target::DeviceKind::kGpu));
 }
@@ -140,7 +141,8 @@ TEST(HeldOut, IntervalsHoldWhatTheyClaimOnADeviceLeftOut) {
 
 // Our own model and boosted trees find the widths as well, and files keep them.
 TEST(HeldOut, EveryKindFindsItsWidths) {
-  const MadeStore made({.devices = {"v100", "k80", "t4", "xeon8358"}, .tasks = 6, .programs = 20, .noise = 0.1});
+  const MadeStore made(
+      {.devices = {"v100", "k80", "t4", "xeon8358"}, .tasks = 6, .programs = 20, .noise = 0.1});
   const LatencyData data = without(made, {"t4"});
   const auto records = records_of_devices(made.store(), made.test(), {"t4"});
   for (const char* kind : {"roofline", "xgboost", "tensorsmith"}) {

@@ -147,7 +147,7 @@ TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
       evaluate_records(**analytic, made.store(), data.devices, made.test())->total().mape_median;
   for (const char* label : {"seconds", "throughput", "rank"}) {
     SCOPED_TRACE(label);
-    const auto trainer = make_latency_trainer("xgboost", {{"label", label}, {"rounds", 150}});
+    const auto trainer = make_latency_trainer("xgboost", {{"label", label}, {"rounds", 400}});
     ASSERT_TRUE(trainer.ok());
     const auto model = (*trainer)->train(data, {});
     ASSERT_TRUE(model.ok()) << model.error().message();
@@ -174,7 +174,7 @@ TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
   for (auto* part : {&v100.train, &v100.validation})
     *part = records_of_devices(made.store(), *part, {"v100"});
   for (auto* part : {&k80.train, &k80.validation}) *part = records_of_devices(made.store(), *part, {"k80"});
-  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 100}});
+  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 300}});
   const auto first = (*trainer)->train(v100, {});
   ASSERT_TRUE(first.ok());
   const auto test = records_of_devices(made.store(), made.test(), {"k80"});

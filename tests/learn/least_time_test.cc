@@ -18,7 +18,8 @@ target::Device device() {
 }
 
 // Of the workload with these steps.
-double least(const ir::Workload& workload, const target::Device& d, const std::vector<sched::Step>& steps = {}) {
+double least(const ir::Workload& workload, const target::Device& d,
+             const std::vector<sched::Step>& steps = {}) {
   const auto schedule = sched::replay(workload, sched::Trace{steps});
   EXPECT_TRUE(schedule.ok()) << schedule.error().message();
   const auto leaves = feature::extract_leaves(*schedule, {});

@@ -200,7 +200,7 @@ TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   std::vector<int64_t> few;
   for (size_t i = 0; i < second.train.size(); i += 4) few.push_back(second.train[i]);
   second.train = few;
-  auto trainer = make_latency_trainer("tensorsmith", quick({{"new_rounds", 30}}));
+  auto trainer = make_latency_trainer("tensorsmith", quick({{"new_rounds", 90}}));
   ASSERT_TRUE(trainer.ok());
   auto model = (*trainer)->train(first, {});
   ASSERT_TRUE(model.ok()) << model.error().message();

@@ -21,8 +21,8 @@ inline uint64_t test_seed(uint64_t seed) {
 
 inline void print_quality(const std::string& name, double value, const char* sign, double threshold) {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  std::printf("[ QUALITY  ] %s.%s %s: %.6g %s %.6g\n", test->test_suite_name(), test->name(), name.c_str(), value,
-              sign, threshold);
+  std::printf("[ QUALITY  ] %s.%s %s: %.6g %s %.6g\n", test->test_suite_name(), test->name(), name.c_str(),
+              value, sign, threshold);
 }
 
 // name: without blanks.

@@ -83,10 +83,18 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.kind << " " << c.para
 // Small and quick versions of every kind.
 std::vector<Case> cases() {
   return {
-      {"mlp", {{"width", 32}, {"loss", "rmse"}, {"scaling", "standard"}, {"learning_rate", 5e-3}}, 0.2, 0.95},
+      {"mlp",
+       {{"width", 32}, {"loss", "rmse"}, {"scaling", "standard"}, {"learning_rate", 5e-3}},
+       0.2,
+       0.95,
+       600},
       {"mlp", {{"width", 32}, {"loss", "lambdarank"}, {"list", 16}, {"learning_rate", 5e-3}}, 0, 0.93, 900},
-      {"tlp", {{"width", 32}, {"learning_rate", 3e-3}}, 0, 0.9},
-      {"mtl-tlp", {{"width", 32}, {"loss", "mape"}, {"base", "flops"}, {"learning_rate", 3e-3}}, 0.5, 0.85},
+      {"tlp", {{"width", 32}, {"learning_rate", 3e-3}}, 0, 0.9, 900},
+      {"mtl-tlp",
+       {{"width", 32}, {"loss", "mape"}, {"base", "flops"}, {"learning_rate", 3e-3}},
+       0.5,
+       0.85,
+       1200},
       {"cdmpp",
        {{"width", 32},
         {"hidden", 32},
@@ -95,7 +103,8 @@ std::vector<Case> cases() {
         {"decoder", 32},
         {"learning_rate", 5e-3}},
        0.5,
-       0.9}};
+       0.9,
+       600}};
 }
 
 class NetModels : public ::testing::TestWithParam<Case> {
