@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "feature/program_summary.h"
+#include "target/assumed.h"
 #include "target/target.h"
 
 namespace tensorsmith::feature {
@@ -96,10 +97,12 @@ bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, co
 struct CpuFigures {
   explicit CpuFigures(const target::Device& device)
       : cores(std::max(device.cores, 1)),
-        clock_hz(device.clock_ghz > 0 ? device.clock_ghz * 1e9 : 2e9),
+        clock_hz((device.clock_ghz > 0 ? device.clock_ghz : target::kAssumedClockGhz) * 1e9),
         lanes(std::max(device.vector_bytes / 4, 1)),
         fma(device.fma_per_cycle > 0 ? device.fma_per_cycle : 1),
-        bytes_per_second((device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : 20) * 1e9),
+        bytes_per_second(
+            (device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : target::kAssumedBandwidthGbs) *
+            1e9),
         flops_per_second((device.peak_f32_gflops > 0 ? device.peak_f32_gflops : 100) * 1e9),
         registers(std::max(device.vector_registers, 8)),
         line(std::max(device.cacheline_bytes, 16)),

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "target/assumed.h"
 #include "target/target.h"
 
 namespace tensorsmith::target {
@@ -130,6 +131,17 @@ Result<Device> parse_device(std::string_view text, std::string_view place) {
       return fail("feature '" + f + "' does not start with + or -");
   if (const Status status = check_device(d); !status.ok()) return fail(status.error().reason);
   return d;
+}
+
+Result<std::vector<std::string>> left_out_attributes(std::string_view text) {
+  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object()) return Error{ErrorCode::kCorrupt, "", "not a JSON object"};
+  std::vector<std::string> out;
+  const Device any;
+  for_each_attribute(any, [&](const char* name, const auto&) {
+    if (!root.contains(name)) out.emplace_back(name);
+  });
+  return out;
 }
 
 Status check_device(const Device& d) {

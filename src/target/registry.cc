@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/input_file.h"
+#include "target/assumed.h"
 #include "target/device_files.h"
 #include "target/target.h"
 
@@ -13,13 +14,19 @@ namespace {
 // Far above any device file; keeps a wrong path from being read into memory.
 constexpr int64_t kMaxFileBytes = 1 << 20;
 
-bool is_file_name(std::string_view name) {
-  return name.find('/') != std::string_view::npos || name.ends_with(".json");
-}
-
 Result<Device> read_device_file(const std::string& path) {
-  TS_ASSIGN_OR_RETURN(const std::string text, read_input(path, kMaxFileBytes));
-  return parse_device(text, path);
+  TS_ASSIGN_OR_RETURN(const std::string text, read_device_text(path));
+  TS_ASSIGN_OR_RETURN(Device device, parse_device(text, path));
+  // Without them nothing can be said of how fast the device is.
+  TS_ASSIGN_OR_RETURN(const auto left_out, left_out_attributes(text));
+  for (const char* required : {"cores", "clock_ghz"}) {
+    if (std::find(left_out.begin(), left_out.end(), required) != left_out.end())
+      return Error{ErrorCode::kInvalidArgument, path,
+                   "attribute '" + std::string(required) + "' is missing; a device file must say it"};
+  }
+  if (device.clock_ghz <= 0)
+    return Error{ErrorCode::kInvalidArgument, path, "attribute 'clock_ghz' must be positive"};
+  return device;
 }
 
 // Data sets write names as they like: "xeon8358", "Xeon_8358".
@@ -65,6 +72,12 @@ Result<Device> with_threads(Device device, std::string_view count) {
 
 }  // namespace
 
+bool is_device_file(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".json");
+}
+
+Result<std::string> read_device_text(const std::string& path) { return read_input(path, kMaxFileBytes); }
+
 const std::vector<Device>& registry() {
   static const std::vector<Device> devices = [] {
     std::vector<Device> all;
@@ -89,7 +102,7 @@ Result<Device> find_device(std::string_view spec) {
   Device device;
   if (name == "local") {
     TS_ASSIGN_OR_RETURN(device, probe_local());
-  } else if (is_file_name(name)) {
+  } else if (is_device_file(name)) {
     TS_ASSIGN_OR_RETURN(device, read_device_file(name));
   } else {
     TS_ASSIGN_OR_RETURN(device, find_registered(name));

@@ -46,7 +46,8 @@ class PredictionWriter {
     Json line = {
         {"workload", p.workload->key},     {"name", p.workload->name},
         {"device", p.device->name},        {"measured", std::isfinite(p.seconds) ? Json(p.seconds) : Json()},
-        {"predicted", prediction.seconds}, {"log_sigma", prediction.log_sigma}};
+        {"predicted", prediction.seconds}, {"log_sigma", prediction.log_sigma},
+        {"log_90", prediction.half90()},   {"log_95", prediction.half95()}};
     return writer_->write_line(json_text(line));
   }
   Status commit() { return writer_ ? writer_->commit() : Status(); }
@@ -106,8 +107,11 @@ void print_people(const EvaluationRun& run, bool ranks_only) {
   if (devices.size() > 1) row("all", e.total());
   print_lines(table.text());
   if (!ranks_only && e.log_sigma() > 0) {
-    print_out("RMSE {}; {:.0f} % of the programs within one standard deviation, {:.0f} % within two\n",
-              format_seconds(e.total().rmse), 100 * e.coverage().first, 100 * e.coverage().second);
+    print_out("RMSE {}; intervals of 68, 90 and 95 % hold {:.0f}, {:.0f} and {:.0f} % of the programs\n",
+              format_seconds(e.total().rmse), 100 * e.coverage().first, 100 * e.coverage90(),
+              100 * e.coverage().second);
+    if (e.without_interval() > 0)
+      print_out("{} of {} predictions claim no interval\n", e.without_interval(), e.total().records);
   }
   print_out("{:.0f} programs a second\n", run.programs_per_second());
 }
@@ -166,7 +170,9 @@ Status eval_one(const EvalCommand& command) {
   out["corrupt"] = corrupt;
   out["programs_per_second"] = run.programs_per_second();
   out["coverage1"] = e.coverage().first;
+  out["coverage90"] = e.coverage90();
   out["coverage2"] = e.coverage().second;
+  out["without_interval"] = e.without_interval();
   out["model"] = card.kind;
   out["by_operator"] = groups(e.by_operator(), model->ranks_only());
   out["by_device"] = groups(e.by_device(), model->ranks_only());

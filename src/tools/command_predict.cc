@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "learn/dataset/import.h"
+#include "learn/latency/held_out.h"
 #include "record/database.h"
+#include "target/assumed.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/log_sink.h"
@@ -33,6 +36,7 @@ struct PredictOptions {
 
 struct Prepared {
   target::Device device;
+  std::vector<target::AssumedAttribute> assumed;
   std::vector<TaskSchedule> schedules;
   std::vector<char> tuned;  // by task
 };
@@ -40,6 +44,12 @@ struct Prepared {
 // The schedules that `compile` would take, and the device with all that is known of it.
 Result<Prepared> prepare(const PredictOptions& options, const LoadedModel& model) {
   Prepared out;
+  TS_ASSIGN_OR_RETURN(const target::Device whole, target::find_device(options.device.device));
+  if (whole.kind == target::DeviceKind::kCpu && options.device.threads > whole.cores) {
+    return Error{
+        ErrorCode::kInvalidArgument, "--threads " + std::to_string(options.device.threads),
+        whole.name + " has " + std::to_string(whole.cores) + (whole.cores == 1 ? " core" : " cores")};
+  }
   TS_ASSIGN_OR_RETURN(out.device, options.device.resolve());
   if (out.device.kind == target::DeviceKind::kGpu) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
@@ -62,18 +72,50 @@ Result<Prepared> prepare(const PredictOptions& options, const LoadedModel& model
   } else {
     out.device = with_measurements(std::move(out.device));
   }
+  TS_ASSIGN_OR_RETURN(out.assumed, target::assumed_attributes(options.device.device, out.device));
+  out.device = target::with_assumed_figures(std::move(out.device));
   return out;
 }
 
-// Of a log-normal with this sigma, 90 %.
-constexpr double kNinetyPercent = 1.645;
+// Models without a physical part say nothing of programs of another kind of device than they know.
+Status check_kind(const learn::LatencyModel& model, const std::string& file, const target::Device& device) {
+  const learn::ModelCard& card = model.card();
+  if (learn::knows_kind(card, device.kind) || card.new_kind[0].known() || card.new_kind[1].known()) return {};
+  return Error{
+      ErrorCode::kMismatch, file,
+      "was trained on GPUs only and says nothing of programs on " + device.name +
+          ", a CPU; name a model that knows CPUs, or --model none for the least time that the device allows"};
+}
+
+// What whoever reads the prediction has to know of it, a line each.
+std::vector<std::string> notes_on(const Prepared& prepared, const ModelPrediction& p,
+                                  const learn::LatencyModel* model) {
+  std::vector<std::string> out;
+  if (!prepared.assumed.empty())
+    out.push_back("assumed of " + prepared.device.name +
+                  ", which does not say it: " + target::to_string(prepared.assumed));
+  if (model != nullptr) {
+    target::Device named = prepared.device;
+    named.name = learn::stored_device_name(prepared.device);
+    for (std::string& note : learn::describe_unseen(model->card(), p.unseen, named))
+      out.push_back(std::move(note));
+  }
+  const auto raised = std::count_if(p.tasks.begin(), p.tasks.end(), [](const auto& t) { return t.raised; });
+  if (raised > 0)
+    out.push_back(
+        fmt::format("{} of {} tasks: the model said less than the device's peak and bandwidths allow; "
+                    "they take the least time that these allow",
+                    raised, p.tasks.size()));
+  return out;
+}
 
 std::string format_error(double log_sigma) {
   return log_sigma > 0 ? fmt::format("{:.0f} %", 100 * std::expm1(log_sigma)) : "-";
 }
 
 nlohmann::json as_json(const LoadedModel& model, const Prepared& prepared, const ModelPrediction& p,
-                       const std::string& predictor, double retention) {
+                       const std::string& predictor, double retention,
+                       const std::vector<std::string>& notes) {
   nlohmann::json tasks = nlohmann::json::array();
   for (size_t t = 0; t < p.tasks.size(); ++t) {
     const auto& task = model.partition.tasks[t];
@@ -82,6 +124,7 @@ nlohmann::json as_json(const LoadedModel& model, const Prepared& prepared, const
                             {"calls", task.calls},
                             {"schedule", prepared.tuned[t] ? "tuned" : "untuned"},
                             {"seconds", p.tasks[t].seconds},
+                            {"least_seconds", p.tasks[t].least_seconds},
                             {"log_sigma", p.tasks[t].log_sigma}};
     if (prepared.tuned[t]) entry["measured_seconds"] = prepared.schedules[t].measured_seconds;
     if (!p.tasks[t].roofline_because.empty()) entry["roofline_because"] = p.tasks[t].roofline_because;
@@ -93,13 +136,20 @@ nlohmann::json as_json(const LoadedModel& model, const Prepared& prepared, const
                      {"start_seconds", p.calls[c].start_seconds},
                      {"seconds", p.calls[c].seconds},
                      {"refill_seconds", p.calls[c].refill_seconds}});
+  nlohmann::json assumed = nlohmann::json::object();
+  for (const auto& attribute : prepared.assumed) assumed[attribute.name] = attribute.value;
+  const nlohmann::json unknown;
   return {{"model", model.graph.name},
           {"device", nlohmann::json::parse(target::to_json(prepared.device))},
           {"predictor", predictor},
           {"seconds", p.seconds},
           {"log_sigma", p.log_sigma},
-          {"low_seconds", p.seconds * std::exp(-kNinetyPercent * p.log_sigma)},
-          {"high_seconds", p.seconds * std::exp(kNinetyPercent * p.log_sigma)},
+          {"least_seconds", p.least_seconds},
+          {"low_seconds", p.log_90 > 0 ? nlohmann::json(p.low_seconds()) : unknown},
+          {"high_seconds", p.log_90 > 0 ? nlohmann::json(p.high_seconds()) : unknown},
+          {"unseen", {{"device", p.unseen.device}, {"threads", p.unseen.threads}, {"kind", p.unseen.kind}}},
+          {"assumed", assumed},
+          {"notes", notes},
           {"refill_seconds", p.refill_seconds},
           {"cache_retention", retention},
           {"launch_seconds", p.launch_seconds},
@@ -108,7 +158,7 @@ nlohmann::json as_json(const LoadedModel& model, const Prepared& prepared, const
 }
 
 void print(const LoadedModel& model, const Prepared& prepared, const ModelPrediction& p,
-           const std::string& predictor) {
+           const std::string& predictor, const std::vector<std::string>& notes) {
   Table table({"task", "calls", "schedule", "a call", "error", "all calls", "share"});
   std::vector<size_t> order(p.tasks.size());
   for (size_t t = 0; t < order.size(); ++t) order[t] = t;
@@ -129,17 +179,16 @@ void print(const LoadedModel& model, const Prepared& prepared, const ModelPredic
   }
   print_out("{} kernel calls one after the other; refilling caches {}, launches {}\n", p.calls.size(),
             format_seconds(p.refill_seconds), format_seconds(p.launch_seconds));
-  const std::string range =
-      p.log_sigma > 0 ? fmt::format(" (90 %: {} to {})",
-                                    format_seconds(p.seconds * std::exp(-kNinetyPercent * p.log_sigma)),
-                                    format_seconds(p.seconds * std::exp(kNinetyPercent * p.log_sigma)))
-                      : std::string(" (error not known)");
+  for (const std::string& note : notes) print_out("note: {}\n", note);
+  const std::string range = p.log_90 > 0 ? fmt::format(" (90 %: {} to {})", format_seconds(p.low_seconds()),
+                                                       format_seconds(p.high_seconds()))
+                                         : std::string(" (error not known)");
   print_out("a run on {}: {}{}, by {}\n", prepared.device.name, format_seconds(p.seconds), range, predictor);
 }
 
 Status predict(const PredictOptions& options) {
   std::unique_ptr<learn::LatencyModel> latency_model;
-  std::string predictor = "the uncalibrated roofline";
+  std::string predictor = "the uncalibrated roofline, the least time that the device allows";
   const std::string file = options.latency_model.empty()     ? shipped_file(kLatencyModelFile)
                            : options.latency_model == "none" ? ""
                                                              : options.latency_model;
@@ -153,14 +202,17 @@ Status predict(const PredictOptions& options) {
   }
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   TS_ASSIGN_OR_RETURN(const Prepared prepared, prepare(options, model));
+  if (latency_model) TS_RETURN_IF_ERROR(check_kind(*latency_model, file, prepared.device));
   const double retention = is_local(prepared.device) ? target::measure_cache_retention(prepared.device) : 1;
   TS_ASSIGN_OR_RETURN(
       const ModelPrediction prediction,
       predict_model(model, prepared.device, prepared.schedules, latency_model.get(), retention));
+  const std::vector<std::string> notes = notes_on(prepared, prediction, latency_model.get());
   if (options.json) {
-    print_json(as_json(model, prepared, prediction, predictor, retention), 2);
+    for (const std::string& note : notes) print_error("tensorsmith: note: {}\n", note);
+    print_json(as_json(model, prepared, prediction, predictor, retention, notes), 2);
   } else {
-    print(model, prepared, prediction, predictor);
+    print(model, prepared, prediction, predictor, notes);
   }
   return {};
 }

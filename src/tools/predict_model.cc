@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "ir/text.h"
 #include "learn/dataset/import.h"
-#include "learn/latency/roofline.h"
+#include "learn/latency/least_time.h"
 #include "search/pipeline.h"
 
 namespace tensorsmith::tools {
@@ -22,6 +23,7 @@ Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace&
   const auto leaves = feature::extract_leaves(*schedule, search::feature_options(device));
   if (!leaves.ok()) return in_task(leaves.error());
   TaskPrediction prediction;
+  prediction.least_seconds = learn::least_seconds(task.workload, *schedule, *leaves, device);
   if (latency_model != nullptr) {
     const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
     // Models know devices by the names of stores.
@@ -35,12 +37,17 @@ Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace&
       prediction.roofline_because = "the model says that it cannot run";
     } else {
       const learn::LatencyPrediction& p = predicted->front();
-      prediction.seconds = p.mean_seconds > 0 ? p.mean_seconds : p.seconds;
+      const double seconds = p.mean_seconds > 0 ? p.mean_seconds : p.seconds;
+      prediction.raised = seconds < prediction.least_seconds;
+      prediction.seconds = std::max(seconds, prediction.least_seconds);
       prediction.log_sigma = p.log_sigma;
+      prediction.log_90 = p.half90();
+      prediction.unseen = p.unseen;
       return prediction;
     }
   }
-  prediction.seconds = learn::roofline_seconds(*leaves, device);
+  // An elementwise kernel of a few bytes takes some time, too.
+  prediction.seconds = prediction.least_seconds = std::max(prediction.least_seconds, 1e-9);
   return prediction;
 }
 
@@ -59,6 +66,8 @@ constexpr double kInputsSlower = 8;
 constexpr double kKeptAlone = 0.25;
 // Standard deviation of the logarithm of what this leaves unexplained of those networks' runs.
 constexpr double kContextLogSigma = 0.07;
+// Half the width of a normal distribution's interval of 90 %, in standard deviations.
+constexpr double kNinetyPercent = 1.6449;
 
 // Seconds that each call waits for data that it finds in the caches when it runs alone, see predict_model.
 std::vector<double> refills(const LoadedModel& model, const target::Device& device, double run_seconds,
@@ -98,7 +107,31 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
   return seconds;
 }
 
+// Bytes that every run reads or writes: weights, the caller's inputs and its outputs.
+double bytes_of_run(const LoadedModel& model) {
+  std::set<graph::ValueId> used(model.graph.outputs.begin(), model.graph.outputs.end());
+  const std::set<graph::ValueId> inputs(model.graph.inputs.begin(), model.graph.inputs.end());
+  std::map<graph::ValueId, double> part;  // bytes that the calls read of a weight or an input
+  for (const auto& call : model.partition.calls) {
+    const auto& workload = model.partition.tasks[call.task].workload;
+    const std::vector<double> read = learn::read_bytes(workload);
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const graph::ValueId id = call.inputs[i];
+      if (model.graph.values[static_cast<size_t>(id)].constant || inputs.contains(id)) part[id] += read[i];
+    }
+  }
+  double bytes = 0;
+  for (const graph::ValueId id : used)
+    bytes += static_cast<double>(bytes_of(model.graph.values[static_cast<size_t>(id)]));
+  for (const auto& [id, read] : part)
+    bytes += std::min(read, static_cast<double>(bytes_of(model.graph.values[static_cast<size_t>(id)])));
+  return bytes;
+}
+
 }  // namespace
+
+double ModelPrediction::low_seconds() const { return std::max(least_seconds, seconds * std::exp(-log_90)); }
+double ModelPrediction::high_seconds() const { return seconds * std::exp(log_90); }
 
 Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
                                       const std::vector<TaskSchedule>& schedules,
@@ -123,10 +156,32 @@ Result<ModelPrediction> predict_model(const LoadedModel& model, const target::De
     out.refill_seconds += refill[c];
     out.seconds += seconds;
   }
-  double sigma = 0;  // s
-  for (size_t t = 0; t < out.tasks.size(); ++t)
-    sigma += partition.tasks[t].calls * out.tasks[t].seconds * out.tasks[t].log_sigma;
-  if (sigma > 0) out.log_sigma = std::hypot(sigma / out.seconds, kContextLogSigma);
+  out.least_seconds = out.launch_seconds;
+  for (const auto& call : partition.calls) out.least_seconds += out.tasks[call.task].least_seconds;
+  out.least_seconds = std::max(out.least_seconds, learn::streaming_seconds(bytes_of_run(model), device));
+  if (out.seconds < out.least_seconds && !out.calls.empty()) {
+    // The kernels and their refills wait for less than what has to come from memory.
+    const double missing = out.least_seconds - out.seconds;
+    out.calls.back().seconds += missing;
+    out.calls.back().refill_seconds += missing;
+    out.refill_seconds += missing;
+    out.seconds += missing;
+  }
+  double sigma = 0, half90 = 0;  // s
+  bool known = !out.tasks.empty();
+  for (size_t t = 0; t < out.tasks.size(); ++t) {
+    const TaskPrediction& task = out.tasks[t];
+    sigma += partition.tasks[t].calls * task.seconds * task.log_sigma;
+    half90 += partition.tasks[t].calls * task.seconds * task.log_90;
+    known = known && task.log_sigma > 0;
+    out.unseen.device |= task.unseen.device;
+    out.unseen.threads |= task.unseen.threads;
+    out.unseen.kind |= task.unseen.kind;
+  }
+  if (known && out.seconds > 0) {
+    out.log_sigma = std::hypot(sigma / out.seconds, kContextLogSigma);
+    out.log_90 = std::hypot(half90 / out.seconds, kNinetyPercent * kContextLogSigma);
+  }
   return out;
 }
 

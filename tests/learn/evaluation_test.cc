@@ -60,6 +60,24 @@ TEST(Evaluation, ByHand) {
   EXPECT_NEAR(e.coverage().second, 5.0 / 6, 1e-12);
 }
 
+// Intervals with tails of their own, and predictions that claim nothing.
+TEST(Evaluation, CoverageOfLongTails) {
+  Evaluation e;
+  const StoredWorkload w = workload("w", "conv");
+  for (const double log_error : {0.05, 0.25, 0.35, 0.45}) {
+    LatencyPrediction p{std::exp(log_error), 0.1};
+    p.log_90 = 0.3;
+    p.log_95 = 0.4;
+    e.add(w, "A", 1, p);
+  }
+  EXPECT_NEAR(e.coverage().first, 0.25, 1e-12);
+  EXPECT_NEAR(e.coverage90(), 0.5, 1e-12);
+  EXPECT_NEAR(e.coverage().second, 0.75, 1e-12);
+  e.add(w, "A", 1, {5, 0});
+  EXPECT_EQ(e.without_interval(), 1);
+  EXPECT_NEAR(e.coverage90(), 0.5, 1e-12);
+}
+
 TEST(Evaluation, EvenMedianIsTheMeanOfTheTwoInTheMiddle) {
   Evaluation e;
   const StoredWorkload w = workload("w", "conv");

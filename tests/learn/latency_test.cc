@@ -9,6 +9,7 @@
 #include "learn/latency/evaluation.h"
 #include "learn/latency/model_file.h"
 #include "learn/latency/roofline.h"
+#include "support/quality.h"
 
 namespace tensorsmith::learn {
 namespace {
@@ -138,41 +139,42 @@ TEST(LatencyModels, KeepTheirPredictionsInFiles) {
 }
 
 TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
-  const MadeStore made(MadeStoreOptions{.tasks = 20, .noise = 0.02, .failures = 0.05});
+  const MadeStore made(
+      MadeStoreOptions{.tasks = 20, .noise = 0.02, .failures = 0.05, .seed = test::test_seed(1)});
   const LatencyData data = made.data();
   const auto analytic = trainer_model("roofline", data);
   const double roofline =
       evaluate_records(**analytic, made.store(), data.devices, made.test())->total().mape_median;
   for (const char* label : {"seconds", "throughput", "rank"}) {
     SCOPED_TRACE(label);
-    const auto trainer = make_latency_trainer("xgboost", {{"label", label}, {"rounds", 150}});
+    const auto trainer = make_latency_trainer("xgboost", {{"label", label}, {"rounds", 400}});
     ASSERT_TRUE(trainer.ok());
     const auto model = (*trainer)->train(data, {});
     ASSERT_TRUE(model.ok()) << model.error().message();
     const auto evaluated = evaluate_records(**model, made.store(), data.devices, made.test());
     ASSERT_TRUE(evaluated.ok());
     const Scores scores = evaluated->total();
-    EXPECT_GT(scores.pairwise, 0.8);
+    test::expect_above(std::string("pairs-") + label, scores.pairwise, 0.8);
     EXPECT_EQ((*model)->ranks_only(), std::string(label) == "rank");
     if ((*model)->ranks_only()) continue;
-    EXPECT_LT(scores.mape_median, 0.3);
-    EXPECT_LT(scores.mape_median, roofline / 2);
-    EXPECT_NEAR(evaluated->coverage().first, 0.68, 0.12);
+    test::expect_below(std::string("error-") + label, scores.mape_median, 0.3);
+    test::expect_below(std::string("of-roofline-") + label, scores.mape_median / roofline, 0.5);
+    test::expect_below(std::string("coverage-") + label, std::abs(evaluated->coverage().first - 0.68), 0.12);
     const auto metrics = nlohmann::json::parse((*model)->card().metrics);
-    EXPECT_LT(metrics.at("mape_median"), 0.3);
+    test::expect_below(std::string("validation-") + label, metrics.at("mape_median"), 0.3);
     const auto by_device = evaluated->by_device();
     ASSERT_EQ(by_device.size(), 2u);
-    for (const auto& [device, s] : by_device) EXPECT_LT(s.mape_median, 0.35) << device;
+    for (const auto& [device, s] : by_device) test::expect_below(device + "-" + label, s.mape_median, 0.35);
   }
 }
 
 TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
-  const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 20});
+  const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 20, .seed = test::test_seed(1)});
   LatencyData v100 = made.data(), k80 = made.data();
   for (auto* part : {&v100.train, &v100.validation})
     *part = records_of_devices(made.store(), *part, {"v100"});
   for (auto* part : {&k80.train, &k80.validation}) *part = records_of_devices(made.store(), *part, {"k80"});
-  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 100}});
+  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 300}});
   const auto first = (*trainer)->train(v100, {});
   ASSERT_TRUE(first.ok());
   const auto test = records_of_devices(made.store(), made.test(), {"k80"});
@@ -180,8 +182,8 @@ TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
   const auto second = (*trainer)->fine_tune(**first, k80, {});
   ASSERT_TRUE(second.ok()) << second.error().message();
   const double after = evaluate_records(**second, made.store(), k80.devices, test)->total().mape_median;
-  EXPECT_GT(before, 0.5);
-  EXPECT_LT(after, 0.3);
+  test::expect_above("before", before, 0.5);
+  test::expect_below("after", after, 0.3);
   EXPECT_THAT((*second)->card().devices, ElementsAre("k80", "v100"));
   EXPECT_EQ((*second)->card().records, static_cast<int64_t>(v100.train.size() + k80.train.size()));
   EXPECT_FALSE((*trainer)->fine_tune(**trainer_model("roofline", v100), k80, {}).ok());

@@ -72,6 +72,7 @@ struct MadeStoreOptions {
   int tasks = 12, programs = 40;  // a task and device
   double noise = 0;               // standard deviation of the logarithm
   double failures = 0;            // share of them
+  double device_spread = 0;  // standard deviation of the logarithm of a factor that a device has by itself
   uint64_t seed = 1;
 };
 
@@ -80,6 +81,10 @@ inline void make_store(const std::string& path, const MadeStoreOptions& options 
   auto writer = StoreWriter::create(path);
   ASSERT_TRUE(writer.ok()) << writer.error().message();
   Rng rng(options.seed);
+  Rng factors(options.seed + 1);
+  std::vector<double> device_factors;
+  for (size_t d = 0; d < options.devices.size(); ++d)
+    device_factors.push_back(std::exp(options.device_spread * factors.normal()));
   for (int task = 0; task < options.tasks; ++task) {
     StoredWorkload workload;
     workload.key = "workload" + std::to_string(task);
@@ -87,7 +92,8 @@ inline void make_store(const std::string& path, const MadeStoreOptions& options 
     workload.text = "none";
     workload.flops = std::exp2(20 + 10 * rng.uniform());
     const double bytes = workload.flops / std::exp2(1 + 6 * rng.uniform());
-    for (const std::string& name : options.devices) {
+    for (size_t d = 0; d < options.devices.size(); ++d) {
+      const std::string& name = options.devices[d];
       const target::Device device = target::find_device(name).value();
       const bool gpu = device.kind == target::DeviceKind::kGpu;
       StoreRecord record;
@@ -103,7 +109,8 @@ inline void make_store(const std::string& path, const MadeStoreOptions& options 
         record.leaves = make_leaves(program, gpu);
         record.trace.steps = {sched::Split{0, 0, {program.vector_length, program.chunks}},
                               sched::Unroll{0, static_cast<int64_t>(rng.below(1 << 20))}};
-        record.mean_seconds = made_seconds(program, device) * std::exp(options.noise * rng.normal());
+        record.mean_seconds =
+            made_seconds(program, device) * device_factors[d] * std::exp(options.noise * rng.normal());
         record.error_no = 0;
         if (rng.uniform() < options.failures) {
           record.error_no = 4;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -31,7 +32,8 @@ class Pretending final : public learn::LatencyModel {
       if (query.workload->key == refused)
         return Error{ErrorCode::kInvalidArgument, "", "never seen such a task"};
       const bool endless = query.workload->key == cannot_run;
-      out.push_back({endless ? std::numeric_limits<double>::infinity() : 1e-3, log_sigma});
+      out.push_back({endless ? std::numeric_limits<double>::infinity() : task_seconds, log_sigma});
+      out.back().log_90 = log_90;
     }
     return out;
   }
@@ -39,7 +41,7 @@ class Pretending final : public learn::LatencyModel {
   Status save(const std::string&) const override { return {}; }
 
   std::string refused, cannot_run;
-  double log_sigma = 0;
+  double log_sigma = 0, log_90 = 0, task_seconds = 1e-3;
 
  private:
   learn::ModelCard card_;
@@ -134,6 +136,59 @@ TEST_F(PredictModel, ErrorsOfTasksDoNotCancel) {
   EXPECT_EQ(predict(&pretending_).log_sigma, 0);
 }
 
+TEST_F(PredictModel, IntervalsHaveTheModelsTails) {
+  pretending_.log_sigma = 0.2;
+  EXPECT_NEAR(predict(&pretending_).log_90, 1.6449 * std::hypot(0.2, 0.07), 1e-6);
+  pretending_.log_90 = 1;
+  const auto p = predict(&pretending_);
+  EXPECT_NEAR(p.log_90, std::hypot(1.0, 1.6449 * 0.07), 1e-6);
+  EXPECT_NEAR(p.high_seconds(), p.seconds * std::exp(p.log_90), 1e-9);
+  EXPECT_GE(p.low_seconds(), p.least_seconds);
+  // A task whose error is not known leaves the run's unknown.
+  pretending_.refused = model_.partition.tasks[0].key;
+  EXPECT_EQ(predict(&pretending_).log_90, 0);
+}
+
+// Whatever the model says, neither a task nor the run is faster than the device allows.
+TEST_F(PredictModel, NothingIsFasterThanTheDevice) {
+  pretending_.task_seconds = 1e-12;
+  auto p = predict(&pretending_);
+  const double peak = device_.peak_f32_gflops * 1e9;
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    EXPECT_GE(p.tasks[t].seconds, p.tasks[t].least_seconds);
+    EXPECT_TRUE(p.tasks[t].raised);
+  }
+  // All but Winograd's convolutions take the operations of their definition.
+  ScheduleOptions direct;
+  direct.winograd = false;
+  schedules_ = default_schedules(model_.partition, device_, direct).value();
+  p = predict(&pretending_);
+  double reductions = 0;
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    if (model_.partition.tasks[t].name.find("conv") == std::string::npos) continue;
+    const double flops = model_.partition.tasks[t].flops;
+    // Bias and activation, a few operations an element, are not counted.
+    EXPECT_GE(p.tasks[t].seconds, 0.9 * flops / peak) << model_.partition.tasks[t].name;
+    reductions += flops * model_.partition.tasks[t].calls;
+  }
+  EXPECT_GE(p.seconds, 0.9 * reductions / peak);
+  EXPECT_GE(p.seconds, p.least_seconds);
+  // As a whole: weights that do not fit the caches come from memory.
+  device_.l2_bytes = 1 << 17;
+  device_.l3_bytes = 1 << 20;
+  device_.memory_bandwidth_gbs = 0.1;
+  double bytes = 0;
+  for (const auto& value : model_.graph.values) {
+    if (!value.constant) continue;
+    bytes += std::accumulate(value.shape.begin(), value.shape.end(), 4.0, std::multiplies<>());
+  }
+  p = predict(&pretending_);
+  EXPECT_GE(p.seconds, 0.95 * bytes / 1e8);
+  // With a model that is right the bound does nothing.
+  pretending_.task_seconds = 1;
+  EXPECT_FALSE(predict(&pretending_).tasks[0].raised);
+}
+
 TEST_F(PredictModel, NoTaskCountsAsZero) {
   pretending_.refused = model_.partition.tasks[0].key;
   pretending_.cannot_run = model_.partition.tasks[1].key;
@@ -163,12 +218,87 @@ TEST(PredictCommand, AnyCpu) {
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("a run on local: "));
   EXPECT_THAT(table.out, HasSubstr("by the uncalibrated roofline"));
+  // No prediction is below it, and it is the least that the figures allow.
+  const auto least =
+      run_cli({"predict", "zoo:squeezenet1_1:size=64", "--device", "xeon-8358", "--model", "none", "--json"});
+  ASSERT_EQ(least.exit_code, 0) << least.err;
+  const auto bound = nlohmann::json::parse(least.out);
+  for (size_t t = 0; t < bound["tasks"].size(); ++t)
+    EXPECT_GE(json["tasks"][t]["seconds"].get<double>(), bound["tasks"][t]["seconds"].get<double>());
+  EXPECT_GE(json["seconds"].get<double>(), bound["seconds"].get<double>());
 
   // The shipped model.
   const auto shipped = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--untuned"});
   ASSERT_EQ(shipped.exit_code, 0) << shipped.err;
   EXPECT_THAT(shipped.out, HasSubstr("cpu.safetensors (tensorsmith)"));
   EXPECT_THAT(shipped.out, Not(HasSubstr("(roofline): ")));
+}
+
+// What the shipped model has not seen is named, and widens the interval.
+TEST(PredictCommand, SaysWhatIsUnseen) {
+  const std::vector<std::string> command = {"predict", "zoo:squeezenet1_1:size=64", "--device", "xeon-8358",
+                                            "--untuned"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = command;
+    all.insert(all.end(), more.begin(), more.end());
+    const auto result = run_cli(all);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result;
+  };
+  const auto text = with({});
+  EXPECT_THAT(text.out, HasSubstr("note: the model has not seen xeon-8358; it knows znver4-avx2-1t"));
+  EXPECT_THAT(text.out, HasSubstr("note: the model has not seen programs on 32 threads; it knows 1"));
+  const auto whole = nlohmann::json::parse(with({"--json"}).out);
+  EXPECT_EQ(whole["unseen"], nlohmann::json::parse(R"({"device":true,"threads":true,"kind":false})"));
+  EXPECT_EQ(whole["notes"].size(),
+            text.out.find("tasks: the model said less") == std::string::npos ? 3u : 4u);
+  EXPECT_GT(whole["high_seconds"].get<double>(), 2 * whole["seconds"].get<double>());
+  EXPECT_GE(whole["low_seconds"].get<double>(), whole["least_seconds"].get<double>());
+  // Fewer threads make nothing surer.
+  const auto one = nlohmann::json::parse(with({"--threads", "1", "--json"}).out);
+  EXPECT_EQ(one["unseen"]["threads"], false);
+  EXPECT_NEAR(one["log_sigma"].get<double>(), whole["log_sigma"].get<double>(), 0.1);
+  // Other models know this CPU, but not programs of ours.
+  const std::string ansor = TENSORSMITH_SOURCE_DIR "/models/tensorsmith.safetensors";
+  const auto kinds = nlohmann::json::parse(with({"--model", ansor, "--json"}).out);
+  EXPECT_EQ(kinds["unseen"], nlohmann::json::parse(R"({"device":false,"threads":false,"kind":true})"));
+  EXPECT_GT(kinds["log_sigma"].get<double>(), 0.3);
+}
+
+// Figures that a device file leaves out are assumed and named; those that decide everything must be there.
+TEST(PredictCommand, DeviceFilesThatLeaveFiguresOut) {
+  testing::TemporaryDirectory folder;
+  const std::string path = folder.file("board.json");
+  const auto predict = [&](const nlohmann::json& device) {
+    std::ofstream(path) << device.dump();
+    return run_cli({"predict", "zoo:squeezenet1_1:size=64", "--device", path, "--untuned", "--json"});
+  };
+  auto device = nlohmann::json::parse(target::to_json(target::find_device("epyc-7452").value()));
+  device["name"] = "board";
+  const auto whole = predict(device);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_TRUE(nlohmann::json::parse(whole.out)["assumed"].empty());
+  auto some = device;
+  for (const char* name : {"l1_bytes", "l2_bytes", "memory_bandwidth_gbs"}) some.erase(name);
+  const auto assumed = predict(some);
+  ASSERT_EQ(assumed.exit_code, 0) << assumed.err;
+  EXPECT_EQ(nlohmann::json::parse(assumed.out)["assumed"],
+            nlohmann::json::parse(R"({"l1_bytes":"32768","l2_bytes":"262144","memory_bandwidth_gbs":"20"})"));
+  EXPECT_THAT(assumed.err,
+              HasSubstr("assumed of board, which does not say it: l1_bytes 32768, l2_bytes 262144, "
+                        "memory_bandwidth_gbs 20"));
+  for (const char* name : {"cores", "clock_ghz"}) {
+    auto without = device;
+    without.erase(name);
+    without["peak_f32_gflops"] = name == std::string("cores") ? without["peak_f32_gflops"].get<double>() /
+                                                                    device["cores"].get<double>()
+                                                              : 0;
+    if (name == std::string("clock_ghz"))
+      for (const char* clock : {"base_clock_ghz", "boost_clock_ghz"}) without.erase(clock);
+    const auto refused = predict(without);
+    EXPECT_EQ(refused.exit_code, 1) << name;
+    EXPECT_THAT(refused.err, HasSubstr("board.json: attribute '" + std::string(name) + "' is missing"));
+  }
 }
 
 TEST(PredictCommand, WhatCannotBePredicted) {
@@ -181,6 +311,8 @@ TEST(PredictCommand, WhatCannotBePredicted) {
   expect_error({"predict", "zoo:resnet18:size=64", "--device", "v100"}, "--device v100");
   expect_error({"predict", "zoo:resnet18:size=64", "--model", "none.model"}, "none.model");
   expect_error({"predict", "none.onnx"}, "none.onnx");
+  expect_error({"predict", "zoo:resnet18:size=64", "--device", "xeon-8358", "--threads", "1000"},
+               "--threads 1000: xeon-8358 has 32 cores");
   expect_error({"devices", "show", "v100", "--probe"}, "--probe");
 }
 

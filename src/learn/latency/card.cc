@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
 
 namespace tensorsmith::learn {
@@ -43,7 +44,10 @@ ModelCard make_card(const std::string& kind, const LatencyData& data, const Trai
     }
   }
   std::vector<std::string> names, keys;
-  for (const uint32_t d : devices) names.push_back(data.devices[d]->name);
+  for (const uint32_t d : devices) {
+    names.push_back(data.devices[d]->name);
+    card.seen.push_back(seen_device(*data.devices[d]));
+  }
   for (const uint32_t w : workloads) keys.push_back(data.store->workloads()[w].key);
   merge(card.devices, names);
   merge(card.workloads, keys);
@@ -51,7 +55,16 @@ ModelCard make_card(const std::string& kind, const LatencyData& data, const Trai
     merge(card.devices, base->devices);
     merge(card.workloads, base->workloads);
     card.records += base->records;
+    for (const SeenDevice& before : seen_devices(*base)) {
+      if (std::none_of(card.seen.begin(), card.seen.end(),
+                       [&](const auto& d) { return d.name == before.name; }))
+        card.seen.push_back(before);
+    }
+    // Of the devices that it had then; a training with several finds its own.
+    card.new_device = base->new_device;
+    card.new_kind = base->new_kind;
   }
+  std::sort(card.seen.begin(), card.seen.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return card;
 }
 

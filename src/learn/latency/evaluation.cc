@@ -40,7 +40,8 @@ void Evaluation::add(const StoredWorkload& workload, const std::string& device, 
     ++task.failed;
     return;
   }
-  task.items.push_back({measured, predicted.seconds, predicted.log_sigma});
+  task.items.push_back(
+      {measured, predicted.seconds, predicted.log_sigma, predicted.half90(), predicted.half95()});
 }
 
 template <class Key>
@@ -131,18 +132,30 @@ double Evaluation::log_sigma() const {
   return quantile(errors, 0.6827);
 }
 
-std::pair<double, double> Evaluation::coverage() const {
-  int64_t one = 0, two = 0, all = 0;
+double Evaluation::inside(double Item::* half_width) const {
+  int64_t inside = 0, all = 0;
   for (const Task& task : tasks_) {
     for (const Item& item : task.items) {
-      const double error = std::abs(std::log(item.predicted / item.measured));
-      one += error <= item.log_sigma ? 1 : 0;
-      two += error <= 2 * item.log_sigma ? 1 : 0;
+      if (item.log_sigma <= 0) continue;
+      inside += std::abs(std::log(item.predicted / item.measured)) <= item.*half_width ? 1 : 0;
       ++all;
     }
   }
-  const auto n = static_cast<double>(std::max<int64_t>(all, 1));
-  return {static_cast<double>(one) / n, static_cast<double>(two) / n};
+  return static_cast<double>(inside) / static_cast<double>(std::max<int64_t>(all, 1));
+}
+
+std::pair<double, double> Evaluation::coverage() const {
+  return {inside(&Item::log_sigma), inside(&Item::half95)};
+}
+
+double Evaluation::coverage90() const { return inside(&Item::half90); }
+
+int64_t Evaluation::without_interval() const {
+  int64_t out = 0;
+  for (const Task& task : tasks_)
+    out +=
+        std::count_if(task.items.begin(), task.items.end(), [](const Item& i) { return i.log_sigma <= 0; });
+  return out;
 }
 
 Result<Evaluation> evaluate_records(const LatencyModel& model, const Store& store,

@@ -46,13 +46,15 @@ class Evaluation {
   // Standard deviation of log(measured / predicted) as a normal would have it that covers as much: the
   // 0.6827-quantile of its absolute value. 0 where nothing was measured.
   double log_sigma() const;
-  // Share of the measured programs within one and two of their predictions' standard deviations: 0.683 and
-  // 0.954 for a calibrated model.
+  // Share of the measured programs within the intervals that their predictions claim to hold 68.27 and 95.45
+  // % (one and two standard deviations of a normal distribution), and 90 %. Of those that claim any.
   std::pair<double, double> coverage() const;
+  double coverage90() const;
+  int64_t without_interval() const;  // measured programs whose prediction claims none
 
  private:
   struct Item {
-    double measured = 0, predicted = 0, log_sigma = 0;
+    double measured = 0, predicted = 0, log_sigma = 0, half90 = 0, half95 = 0;
   };
   struct Task {
     std::string workload, name, device;
@@ -61,6 +63,7 @@ class Evaluation {
   };
   template <class Key>
   std::vector<std::pair<std::string, Scores>> grouped(Key key) const;
+  double inside(double Item::* half_width) const;
 
   std::map<std::pair<std::string, std::string>, size_t> numbers_;  // workload, device -> tasks_
   std::vector<Task> tasks_;

@@ -3,10 +3,12 @@
 // they were trained on, and are kept in files.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,13 +29,53 @@ struct LatencyQuery {
   const target::Device* device = nullptr;
 };
 
+// What a model is asked about and has not been trained on.
+struct Unseen {
+  bool device = false;
+  bool threads = false;  // as many CPU cores
+  bool kind = false;     // programs of this kind of device or structure: a physical estimate stands in
+  bool any() const { return device || threads || kind; }
+  friend bool operator==(const Unseen&, const Unseen&) = default;
+};
+
 struct LatencyPrediction {
   double seconds = 0;  // +inf where the model says that the program cannot run
-  // Standard deviation of log(seconds), calibrated on validation data; 0: the model does not know.
+  // Standard deviation of log(seconds): 68.27 % of what is measured lies within it. Calibrated on programs
+  // that the fit has not seen, of devices that it has not seen where the query's is none of them; 0: the
+  // model does not know.
   double log_sigma = 0;
   // The expected time of a typical run, to add up over programs; 0: the model knows no better than `seconds`,
   // which is where the percentage error is lowest.
   double mean_seconds = 0;
+  // Half the width of the intervals of log(seconds) that hold 90 and 95.45 %; 0: as of a normal distribution
+  // with log_sigma. Measured errors have longer tails.
+  double log_90 = 0, log_95 = 0;
+  Unseen unseen;
+
+  double half90() const { return log_90 > 0 ? log_90 : 1.6449 * log_sigma; }
+  double half95() const { return log_95 > 0 ? log_95 : 2 * log_sigma; }
+};
+
+// A device that a model was trained on. Zero and empty: not known, of a file that names its devices only.
+struct SeenDevice {
+  std::string name;
+  target::DeviceKind kind = target::DeviceKind::kCpu;
+  std::string cpu;
+  int cores = 0, vector_bytes = 0;
+  double clock_ghz = 0, memory_bandwidth_gbs = 0;
+  friend bool operator==(const SeenDevice&, const SeenDevice&) = default;
+};
+
+// How far predictions were off where something was left out of training; logarithms of measured / predicted
+// seconds.
+struct HeldOutError {
+  double shift = 0;                              // their median
+  double log_sigma = 0, log_90 = 0, log_95 = 0;  // half widths around the shift (LatencyPrediction)
+  int devices = 0;                               // that were left out
+  int64_t records = 0;
+  std::string source;  // what was left out and measured, for people
+  bool known() const { return log_sigma > 0; }
+  friend bool operator==(const HeldOutError&, const HeldOutError&) = default;
 };
 
 // What a model is and what it has seen; kept in its file.
@@ -49,6 +91,11 @@ struct ModelCard {
   std::string command;     // that made it
   std::string parameters;  // JSON object: hyper-parameters
   std::string metrics;     // JSON object: on the validation part
+  // The devices with their figures; empty in files of before, which have the names only.
+  std::vector<SeenDevice> seen;
+  // What predictions are worth on devices left out (learn/latency/held_out.h), by target::DeviceKind: those
+  // of a kind of device that others of the training part have, and those of a kind of program that none has.
+  std::array<HeldOutError, 2> new_device, new_kind;
 };
 
 class LatencyModel {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -45,8 +46,41 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
 // Bytes that are not UTF-8 (a file name in the command) become U+FFFD.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+constexpr const char* kNewDevice = "new_device";
+constexpr const char* kNewKind = "new_kind";
+constexpr const char* kDeviceKinds[] = {"cpu", "gpu"};  // by target::DeviceKind
+
+Json held_out_json(const std::array<HeldOutError, 2>& errors) {
+  Json out = Json::object();
+  for (size_t k = 0; k < errors.size(); ++k) {
+    const HeldOutError& e = errors[k];
+    if (!e.known()) continue;
+    out[kDeviceKinds[k]] = {{"shift", e.shift},   {"log_sigma", e.log_sigma}, {"log_90", e.log_90},
+                            {"log_95", e.log_95}, {"devices", e.devices},     {"records", e.records},
+                            {"source", e.source}};
+  }
+  return out;
+}
+
+Json seen_json(const std::vector<SeenDevice>& seen) {
+  Json out = Json::array();
+  for (const SeenDevice& d : seen) {
+    out.push_back({{"name", d.name},
+                   {"kind", kDeviceKinds[static_cast<size_t>(d.kind)]},
+                   {"cpu", d.cpu},
+                   {"cores", d.cores},
+                   {"vector_bytes", d.vector_bytes},
+                   {"clock_ghz", d.clock_ghz},
+                   {"memory_bandwidth_gbs", d.memory_bandwidth_gbs}});
+  }
+  return out;
+}
+
 Json metadata_of(const ModelCard& card) {
   return {{"format", kFormat},
+          {"seen", dump(seen_json(card.seen))},
+          {kNewDevice, dump(held_out_json(card.new_device))},
+          {kNewKind, dump(held_out_json(card.new_kind))},
           {"version", std::to_string(kModelFileVersion)},
           {"kind", card.kind},
           {"feature_version", std::to_string(card.feature_version)},
@@ -108,6 +142,63 @@ class MetadataReader {
   const Json& metadata_;
 };
 
+// Of a text of the metadata that files of before do not have.
+Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
+  std::vector<SeenDevice> out;
+  const auto it = metadata.find("seen");
+  if (it == metadata.end()) return out;
+  const Json json = Json::parse(it->get<std::string>(), nullptr, false);
+  const Error bad = corrupt("\"seen\" of the card is no list of devices");
+  if (!json.is_array()) return bad;
+  try {
+    for (const Json& item : json) {
+      SeenDevice d;
+      const std::string kind = item.at("kind");
+      if (kind != kDeviceKinds[0] && kind != kDeviceKinds[1]) return bad;
+      d.kind = kind == kDeviceKinds[0] ? target::DeviceKind::kCpu : target::DeviceKind::kGpu;
+      d.name = item.at("name");
+      d.cpu = item.at("cpu");
+      d.cores = item.at("cores");
+      d.vector_bytes = item.at("vector_bytes");
+      d.clock_ghz = item.at("clock_ghz");
+      d.memory_bandwidth_gbs = item.at("memory_bandwidth_gbs");
+      out.push_back(std::move(d));
+    }
+  } catch (const nlohmann::json::exception&) {
+    return bad;
+  }
+  return out;
+}
+
+Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOutError, 2>& out) {
+  const auto it = metadata.find(name);
+  if (it == metadata.end()) return {};
+  const Json json = Json::parse(it->get<std::string>(), nullptr, false);
+  const Error bad = corrupt("\"" + std::string(name) + "\" of the card has no errors of devices");
+  if (!json.is_object()) return bad;
+  try {
+    for (size_t k = 0; k < out.size(); ++k) {
+      if (!json.contains(kDeviceKinds[k])) continue;
+      const Json& item = json[kDeviceKinds[k]];
+      HeldOutError e;
+      e.shift = item.at("shift");
+      e.log_sigma = item.at("log_sigma");
+      e.log_90 = item.at("log_90");
+      e.log_95 = item.at("log_95");
+      e.devices = item.at("devices");
+      e.records = item.at("records");
+      e.source = item.at("source");
+      if (!(std::abs(e.shift) < 100) || !(e.log_sigma >= 0 && e.log_sigma <= e.log_90) ||
+          !(e.log_90 <= e.log_95 && e.log_95 < 100))
+        return bad;
+      out[k] = std::move(e);
+    }
+  } catch (const nlohmann::json::exception&) {
+    return bad;
+  }
+  return {};
+}
+
 Result<ModelCard> parse_card(const Json& metadata) {
   for (const auto& [name, value] : metadata.items()) {
     if (!value.is_string()) return corrupt("\"" + name + "\" of the metadata is no text");
@@ -134,6 +225,9 @@ Result<ModelCard> parse_card(const Json& metadata) {
   TS_ASSIGN_OR_RETURN(card.command, reader.text("command"));
   TS_ASSIGN_OR_RETURN(card.parameters, reader.object("parameters"));
   TS_ASSIGN_OR_RETURN(card.metrics, reader.object("metrics"));
+  TS_ASSIGN_OR_RETURN(card.seen, parse_seen(metadata));
+  TS_RETURN_IF_ERROR(parse_held_out(metadata, kNewDevice, card.new_device));
+  TS_RETURN_IF_ERROR(parse_held_out(metadata, kNewKind, card.new_kind));
   return card;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "learn/latency/evaluation.h"
+#include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
@@ -121,6 +122,7 @@ class RooflineModel final : public LatencyModel {
     for (const LatencyQuery& query : queries) {
       const Calibration& c = calibration_[static_cast<size_t>(query.device->kind)];
       out.push_back({std::exp(c.log_scale) * roofline_seconds(*query.leaves, *query.device), c.log_sigma});
+      apply_unseen(card_, *query.device, out.back());
     }
     return out;
   }
@@ -150,7 +152,7 @@ double quantile(std::vector<double>& values, double q) {
 
 // base: may be nullptr.
 Result<std::unique_ptr<LatencyModel>> calibrate(const RooflineModel* base, const LatencyData& data,
-                                                const TrainingControl& control) {
+                                                const TrainingControl& control, bool hold_out = true) {
   std::array<Calibration, 2> calibration{};
   if (base != nullptr) calibration = base->calibration();
   std::array<std::vector<double>, 2> errors;
@@ -172,6 +174,11 @@ Result<std::unique_ptr<LatencyModel>> calibrate(const RooflineModel* base, const
   }
   ModelCard card = make_card("roofline", data, control, nlohmann::json::object(),
                              base != nullptr ? &base->card() : nullptr);
+  if (hold_out) {
+    TS_RETURN_IF_ERROR(hold_out_devices(
+        data, control.seed,
+        [&](const LatencyData& others) { return calibrate(nullptr, others, control, false); }, card));
+  }
   TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(RooflineModel(card, calibration), data));
   return std::unique_ptr<LatencyModel>(std::make_unique<RooflineModel>(std::move(card), calibration));
 }

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "ir/text.h"
+#include "learn/latency/held_out.h"
 
 namespace tensorsmith::learn {
 
@@ -90,6 +91,14 @@ const std::vector<double>* ResourceFactors::find(WorkloadStructure structure, co
   if (count == 0) return nullptr;
   for (double& x : scratch) x /= count;
   return &scratch;
+}
+
+bool TensorsmithModel::knows(ProgramKind kind, WorkloadStructure structure) const {
+  const TensorsmithKind& known = kinds[static_cast<size_t>(kind)];
+  // Without a fitted base nothing tells the structures apart.
+  if (base != TensorsmithBase::kResources) return !known.members.empty() || !known.rank_members.empty();
+  return std::any_of(known.factors.entries.begin(), known.factors.entries.end(),
+                     [&](const auto& entry) { return entry.structure == structure; });
 }
 
 double TensorsmithModel::base_seconds(const feature::ProgramSummary& summary, WorkloadStructure structure,
@@ -176,6 +185,11 @@ Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
     SummarizedProgram program;
     program.summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
     program.structure = structures[i] = access.structure;
+    if (!knows(program.summary.kind, access.structure) && base != TensorsmithBase::kNone) {
+      out[i].seconds = program.summary.roofline_seconds;
+      out[i].unseen.kind = true;
+      continue;
+    }
     program.base = base_seconds(program.summary, access.structure, query.device->name);
     const auto kind = static_cast<size_t>(program.summary.kind);
     append_row(program, rows[kind]);
@@ -194,8 +208,11 @@ Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
       predicted.seconds = std::exp(log_seconds - calibration.shift);
       predicted.mean_seconds = std::exp(log_seconds - calibration.mean_shift);
       predicted.log_sigma = calibration.log_sigma;
+      predicted.log_90 = calibration.log_90;
+      predicted.log_95 = calibration.log_95;
     }
   }
+  for (size_t i = 0; i < queries.size(); ++i) apply_unseen(model_card, *queries[i].device, out[i]);
   return out;
 }
 
@@ -233,7 +250,9 @@ Status TensorsmithModel::save(const std::string& path) const {
                                       {"device", key.device},
                                       {"shift", value.shift},
                                       {"mean_shift", value.mean_shift},
-                                      {"log_sigma", value.log_sigma}});
+                                      {"log_sigma", value.log_sigma},
+                                      {"log_90", value.log_90},
+                                      {"log_95", value.log_95}});
   const std::string text = physics.dump();
   const std::vector<uint8_t> bytes(text.begin(), text.end());
   file.add<uint8_t>("physics.json", {static_cast<int64_t>(bytes.size())}, bytes);
@@ -282,9 +301,12 @@ Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file
       }
     }
     for (const Json& item : physics.at("calibration")) {
-      const Calibration calibration{item.at("shift"), item.at("log_sigma"), item.at("mean_shift")};
+      // Files of before have no tails.
+      const Calibration calibration{item.at("shift"), item.at("log_sigma"), item.at("mean_shift"),
+                                    item.value("log_90", 0.0), item.value("log_95", 0.0)};
+      const auto width = [](double value) { return value >= 0 && value < 100; };
       if (!(std::abs(calibration.shift) < 100) || !(std::abs(calibration.mean_shift) < 100) ||
-          !(calibration.log_sigma >= 0 && calibration.log_sigma < 100))
+          !width(calibration.log_sigma) || !width(calibration.log_90) || !width(calibration.log_95))
         return corrupt("the model's calibration is out of range");
       const int kind = item.at("kind"), structure = item.at("structure");
       if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||

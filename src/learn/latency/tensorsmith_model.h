@@ -54,7 +54,8 @@ struct TensorsmithKind {
 
 struct Calibration {
   double shift = 0, log_sigma = 0;
-  double mean_shift = 0;  // instead of shift, for LatencyPrediction::mean_seconds
+  double mean_shift = 0;          // instead of shift, for LatencyPrediction::mean_seconds
+  double log_90 = 0, log_95 = 0;  // as in LatencyPrediction
 };
 struct CalibrationKey {
   feature::ProgramKind kind{};
@@ -78,6 +79,9 @@ class TensorsmithModel final : public LatencyModel {
   Status save(const std::string& path) const override;
   static Result<std::unique_ptr<LatencyModel>> from_file(ModelFile file);
 
+  // Whether any device of the training part showed such programs. Without, neither factors nor trees mean
+  // anything, and the roofline stands in.
+  bool knows(feature::ProgramKind kind, feature::WorkloadStructure structure) const;
   double base_seconds(const feature::ProgramSummary& summary, feature::WorkloadStructure structure,
                       const std::string& device) const;
   // The trees' columns: logarithms of the resources' shares of the base, the summary's columns, the base over

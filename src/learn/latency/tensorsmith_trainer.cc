@@ -7,6 +7,7 @@
 
 #include "learn/gbt/pack_sum.h"
 #include "learn/latency/evaluation.h"
+#include "learn/latency/held_out.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/tensorsmith_data.h"
 
@@ -33,6 +34,7 @@ struct Options {
   std::string loss = "relative";
   bool device_columns = true;
   bool calibrate = true;
+  bool hold_out = true;
   int members = 3;  // 0: the base alone
   int rank_members = 1;
   double rank_weight = 0.25;
@@ -62,6 +64,7 @@ struct Options {
     parameters.choice("loss", loss, {"relative", "squared"});
     parameters.flag("device_columns", device_columns);
     parameters.flag("calibrate", calibrate);
+    parameters.flag("hold_out", hold_out);
     parameters.integer("members", members, 0, 100);
     parameters.integer("rank_members", rank_members, 0, 100);
     parameters.real("rank_weight", rank_weight, 0, 1);
@@ -169,8 +172,52 @@ class TensorsmithTrainer final : public LatencyTrainer {
     if (model->base == TensorsmithBase::kResources) complete_resources(*model, scales, data);
     model->model_card =
         make_card("tensorsmith", data, control, parameters_, before != nullptr ? &before->card() : nullptr);
+    if (options_.hold_out) TS_RETURN_IF_ERROR(hold_out(train, data, control, model->model_card));
     TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, data));
     return std::unique_ptr<LatencyModel>(std::move(model));
+  }
+
+  // What the model is worth on devices, and for kinds of programs, that it has not seen. The latter is the
+  // roofline's error, which stands in for them.
+  Status hold_out(const AllData& train, const LatencyData& data, const TrainingControl& control,
+                  ModelCard& card) const {
+    std::array<std::map<std::string, DeviceErrors>, 2> errors;  // a program kind of a device has equal weight
+    for (int k = 0; k < feature::kProgramKinds; ++k) {
+      const KindData& programs = train[static_cast<size_t>(k)];
+      for (size_t i = 0; i < programs.size(); ++i) {
+        const target::Device& device = *data.devices[programs.device[i]];
+        DeviceErrors& list = errors[static_cast<size_t>(device.kind)][device.name + "." + std::to_string(k)];
+        list.device = device.name;
+        list.errors.push_back(std::log(programs.seconds[i] / programs.roofline[i]));
+      }
+    }
+    for (size_t kind = 0; kind < errors.size(); ++kind) {
+      std::vector<DeviceErrors> lists;
+      std::set<std::string> names;
+      for (auto& [name, list] : errors[kind]) {
+        names.insert(list.device);
+        lists.push_back(std::move(list));
+      }
+      if (lists.empty()) continue;
+      std::string source = "the roofline's on ";
+      for (const std::string& name : names) source += (name == *names.begin() ? "" : ", ") + name;
+      card.new_kind[kind] = held_out_error(lists, true, 1, source);
+      card.new_kind[kind].devices = static_cast<int>(names.size());
+    }
+    // Smaller models of the same recipe: what differs between devices shows in these as well.
+    Options smaller = options_;
+    smaller.hold_out = smaller.calibrate = false;
+    smaller.members = std::min(smaller.members, 1);
+    smaller.rank_members = std::min(smaller.rank_members, 1);
+    TrainingControl quiet = control;
+    quiet.checkpoint.clear();
+    quiet.progress = nullptr;
+    return hold_out_devices(
+        data, control.seed,
+        [&](const LatencyData& others) {
+          return TensorsmithTrainer(smaller, parameters_).train(others, quiet);
+        },
+        card);
   }
 
   // Factors and trees of a kind from the chosen programs. The model holds what before has.
@@ -348,9 +395,13 @@ class TensorsmithTrainer final : public LatencyTrainer {
     best.shift *= share;
     best.mean_shift = share * mean_shift(errors);
     for (double& e : errors) e = std::abs(e - best.shift);
-    const auto at = errors.begin() + static_cast<std::ptrdiff_t>(0.6827 * static_cast<double>(errors.size()));
-    std::nth_element(errors.begin(), at, errors.end());
-    best.log_sigma = *at;
+    std::sort(errors.begin(), errors.end());
+    const auto at = [&](double q) {
+      return errors[static_cast<size_t>(q * static_cast<double>(errors.size()))];
+    };
+    best.log_sigma = at(0.6827);
+    best.log_90 = at(0.90);
+    best.log_95 = at(0.9545);
     return best;
   }
 

@@ -11,6 +11,7 @@
 #include "learn/gbt/pack_sum.h"
 #include "learn/latency/device_columns.h"
 #include "learn/latency/evaluation.h"
+#include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
@@ -24,6 +25,8 @@ using Json = nlohmann::json;
 constexpr int kWidth = feature::kPerStoreWidth + kDeviceColumns;
 // What failed programs weigh where labels are speeds (theirs is 0).
 constexpr float kMinWeight = 0.05F;
+// Of the smaller models that leave a device out.
+constexpr int kHeldOutRounds = 150;
 
 const char* column_name(int column) {
   return column < feature::kPerStoreWidth ? feature::per_store_column_name(column)
@@ -115,6 +118,7 @@ class XgboostModel final : public LatencyModel {
       double logarithm = label == Label::kSpeed ? -sums[i] : sums[i];
       if (label == Label::kSecondsPerOp) logarithm += std::log(std::max(queries[i].workload->flops, 1.0));
       out.push_back({std::exp(logarithm), log_sigma});
+      if (label != Label::kSpeed) apply_unseen(model_card, *queries[i].device, out.back());
     }
     return out;
   }
@@ -198,8 +202,8 @@ Result<PackSumData> gather(const LatencyData& data, std::span<const int64_t> rec
 
 class XgboostTrainer final : public LatencyTrainer {
  public:
-  XgboostTrainer(Options options, Json parameters)
-      : options_(std::move(options)), parameters_(std::move(parameters)) {}
+  XgboostTrainer(Options options, Json parameters, bool hold_out = true)
+      : options_(std::move(options)), parameters_(std::move(parameters)), hold_out_(hold_out) {}
 
   Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
                                               const TrainingControl& control) const override {
@@ -260,9 +264,25 @@ class XgboostTrainer final : public LatencyTrainer {
       const auto& chosen = data.validation.empty() ? data.train : data.validation;
       TS_ASSIGN_OR_RETURN(const Evaluation seen, evaluate_records(*model, *data.store, data.devices, chosen));
       model->log_sigma = seen.log_sigma();
+      if (hold_out_) TS_RETURN_IF_ERROR(hold_out(data, control, model->model_card));
     }
     TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, data));
     return std::unique_ptr<LatencyModel>(std::move(model));
+  }
+
+  // Smaller models of the same recipe say what it is worth on devices that it has not seen.
+  Status hold_out(const LatencyData& data, const TrainingControl& control, ModelCard& card) const {
+    Options smaller = options_;
+    smaller.fit.rounds = std::min(smaller.fit.rounds, kHeldOutRounds);
+    TrainingControl quiet = control;
+    quiet.checkpoint.clear();
+    quiet.progress = nullptr;
+    return hold_out_devices(
+        data, control.seed,
+        [&](const LatencyData& others) {
+          return XgboostTrainer(smaller, parameters_, false).train(others, quiet);
+        },
+        card);
   }
 
   static Status write_checkpoint(const PackSumState& state, const std::string& training,
@@ -291,6 +311,7 @@ class XgboostTrainer final : public LatencyTrainer {
 
   Options options_;
   Json parameters_;
+  bool hold_out_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "learn/latency/evaluation.h"
+#include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/roofline.h"
 #include "learn/net/checkpoint.h"
@@ -108,6 +109,7 @@ class NetModel final : public LatencyModel {
         LatencyPrediction& one = out[chunk[i]];
         one.seconds = to_seconds(predicted[i]);
         one.log_sigma = sigma_;
+        if (!ranks_only()) apply_unseen(card_, *queries[chunk[i]].device, one);
       }
     }
     return out;

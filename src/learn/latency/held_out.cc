@@ -1,0 +1,307 @@
+#include "learn/latency/held_out.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "learn/latency/queries.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+// A device's figures as a file rounds them, and bandwidths as they are measured.
+constexpr double kSameClock = 0.05, kSameBandwidth = 0.5;
+
+bool near(double a, double b, double tolerance) {
+  return a <= 0 || b <= 0 || std::abs(a - b) <= tolerance * std::max(a, b);
+}
+
+bool same(const SeenDevice& seen, const target::Device& device) {
+  return seen.name == device.name && (seen.cores == 0 || seen.cores == device.cores) &&
+         (seen.vector_bytes == 0 || seen.vector_bytes == device.vector_bytes) &&
+         near(seen.clock_ghz, device.clock_ghz, kSameClock) &&
+         near(seen.memory_bandwidth_gbs, device.memory_bandwidth_gbs, kSameBandwidth);
+}
+
+// "znver4-avx512-1t", as stores name this machine.
+SeenDevice from_name(const std::string& name) {
+  SeenDevice out;
+  out.name = name;
+  if (const auto known = target::find_device(name); name != "local" && known.ok()) return seen_device(*known);
+  const size_t dash = name.rfind('-');
+  if (dash != std::string::npos && name.ends_with('t')) {
+    int cores = 0;
+    const char* end = name.data() + name.size() - 1;
+    const auto [stop, error] = std::from_chars(name.data() + dash + 1, end, cores);
+    if (error == std::errc() && stop == end) out.cores = cores;
+    out.cpu = name.substr(0, name.find('-'));
+  }
+  return out;
+}
+
+// The value below which a share q of the weight lies. items: value, weight; ascending.
+double weighted_quantile(const std::vector<std::pair<double, double>>& items, double q) {
+  double all = 0, sum = 0;
+  for (const auto& [value, weight] : items) all += weight;
+  for (const auto& [value, weight] : items) {
+    sum += weight;
+    if (sum >= q * all) return value;
+  }
+  return items.back().first;
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+const char* kind_name(target::DeviceKind kind) { return kind == target::DeviceKind::kGpu ? "GPUs" : "CPUs"; }
+
+using Task = std::pair<uint32_t, uint32_t>;
+Task task_of(const Store& store, int64_t record) {
+  const Store::Entry entry = store.entry(record);
+  return {entry.workload, entry.device};
+}
+
+// Devices with one processor, or one name, are one machine.
+std::string machine_of(const target::Device& device) { return device.cpu.empty() ? device.name : device.cpu; }
+
+}  // namespace
+
+SeenDevice seen_device(const target::Device& device) {
+  return {device.name,
+          device.kind,
+          device.cpu,
+          device.cores,
+          device.vector_bytes,
+          device.clock_ghz,
+          device.memory_bandwidth_gbs};
+}
+
+std::vector<SeenDevice> seen_devices(const ModelCard& card) {
+  std::vector<SeenDevice> out;
+  for (const std::string& name : card.devices) {
+    const auto it =
+        std::find_if(card.seen.begin(), card.seen.end(), [&](const auto& d) { return d.name == name; });
+    out.push_back(it != card.seen.end() ? *it : from_name(name));
+  }
+  return out;
+}
+
+Unseen unseen_by(const ModelCard& card, const target::Device& device) {
+  Unseen out;
+  const std::vector<SeenDevice> seen = seen_devices(card);
+  if (seen.empty()) return out;
+  out.device = std::none_of(seen.begin(), seen.end(), [&](const auto& d) { return same(d, device); });
+  out.threads = out.device && device.kind == target::DeviceKind::kCpu &&
+                std::any_of(seen.begin(), seen.end(),
+                            [](const auto& d) { return d.kind == target::DeviceKind::kCpu; }) &&
+                std::none_of(seen.begin(), seen.end(), [&](const auto& d) {
+                  return d.kind == target::DeviceKind::kCpu && (d.cores == 0 || d.cores == device.cores);
+                });
+  return out;
+}
+
+bool knows_kind(const ModelCard& card, target::DeviceKind kind) {
+  const std::vector<SeenDevice> seen = seen_devices(card);
+  return seen.empty() || std::any_of(seen.begin(), seen.end(), [&](const auto& d) { return d.kind == kind; });
+}
+
+void apply_unseen(const ModelCard& card, const target::Device& device, LatencyPrediction& prediction) {
+  const Unseen found = unseen_by(card, device);
+  prediction.unseen.device |= found.device;
+  prediction.unseen.threads |= found.threads;
+  prediction.unseen.kind |= !knows_kind(card, device.kind);
+  if (!prediction.unseen.any()) return;
+  const auto own = static_cast<size_t>(device.kind);
+  // Errors of the other kind of device are better than none.
+  const HeldOutError& error = !prediction.unseen.kind      ? card.new_device[own]
+                              : card.new_kind[own].known() ? card.new_kind[own]
+                                                           : card.new_kind[1 - own];
+  if (error.known() || prediction.unseen.device || prediction.unseen.kind) {
+    prediction.log_sigma = error.log_sigma;
+    prediction.log_90 = error.log_90;
+    prediction.log_95 = error.log_95;
+  }
+  prediction.seconds *= std::exp(error.shift);
+  prediction.mean_seconds *= std::exp(error.shift);
+}
+
+std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,
+                                         const target::Device& device) {
+  std::vector<std::string> out;
+  if (!unseen.any()) return out;
+  const auto own = static_cast<size_t>(device.kind);
+  if (unseen.device) {
+    const bool named = std::find(card.devices.begin(), card.devices.end(), device.name) != card.devices.end();
+    out.push_back(named ? "the model knows another " + device.name + ", with other figures"
+                        : "the model has not seen " + device.name + "; it knows " + join(card.devices));
+  }
+  if (unseen.threads) {
+    std::vector<std::string> counts;
+    for (const SeenDevice& d : seen_devices(card)) {
+      if (d.kind != target::DeviceKind::kCpu || d.cores == 0) continue;
+      if (std::string count = std::to_string(d.cores);
+          std::find(counts.begin(), counts.end(), count) == counts.end())
+        counts.push_back(std::move(count));
+    }
+    out.push_back("the model has not seen programs on " + std::to_string(device.cores) +
+                  (device.cores == 1 ? " thread" : " threads") + "; it knows " + join(counts));
+  }
+  if (unseen.kind) {
+    out.push_back(
+        knows_kind(card, device.kind)
+            ? std::string("the model has not seen programs of this kind; a physical estimate stands in")
+            : std::string("the model has not seen programs of ") + kind_name(device.kind) +
+                  "; a physical estimate stands in");
+  }
+  const HeldOutError& error = !unseen.kind                 ? card.new_device[own]
+                              : card.new_kind[own].known() ? card.new_kind[own]
+                                                           : card.new_kind[1 - own];
+  out.push_back(error.known() ? "the interval is as wide as errors were there: " + error.source
+                              : std::string("the model does not say what its predictions are worth there"));
+  return out;
+}
+
+HeldOutError held_out_error(std::span<const DeviceErrors> devices, bool shifted, double spread,
+                            std::string source) {
+  HeldOutError out;
+  std::vector<std::pair<double, double>> items;
+  for (const DeviceErrors& device : devices) {
+    if (device.errors.empty()) continue;
+    ++out.devices;
+    out.records += static_cast<int64_t>(device.errors.size());
+    double all = 0;
+    for (size_t i = 0; i < device.errors.size(); ++i) all += device.weights.empty() ? 1 : device.weights[i];
+    for (size_t i = 0; i < device.errors.size(); ++i)
+      items.emplace_back(device.errors[i], (device.weights.empty() ? 1 : device.weights[i]) / all);
+  }
+  if (items.empty()) return out;
+  std::sort(items.begin(), items.end());
+  if (shifted) out.shift = weighted_quantile(items, 0.5);
+  for (auto& [error, weight] : items) error = std::abs(error - out.shift);
+  std::sort(items.begin(), items.end());
+  out.log_sigma = spread * weighted_quantile(items, 0.6827);
+  out.log_90 = std::max(out.log_sigma, weighted_quantile(items, 0.90));
+  out.log_95 = std::max(out.log_90, weighted_quantile(items, 0.9545));
+  out.source = std::move(source);
+  return out;
+}
+
+Result<std::vector<DeviceErrors>> unseen_device_errors(const LatencyModel& model, const Store& store,
+                                                       std::span<const target::Device* const> devices,
+                                                       std::span<const int64_t> records, int max_programs,
+                                                       uint64_t seed, bool own_loops) {
+  std::vector<int64_t> measured;
+  std::map<Task, double> present, chosen;
+  for (const int64_t i : records) {
+    const Store::Entry entry = store.entry(i);
+    if (entry.failed() || entry.leaves == 0 || !(entry.mean_seconds > 0)) continue;
+    if (!unseen_by(model.card(), *devices[entry.device]).device) continue;
+    measured.push_back(i);
+    ++present[task_of(store, i)];
+  }
+  measured = some_records(store, measured, 0, max_programs, seed);
+  for (const int64_t i : measured) ++chosen[task_of(store, i)];
+  std::vector<StoredWorkload> own = store.workloads();
+  for (StoredWorkload& workload : own) workload.foreign_keys.clear();
+  QueryBatch batch(store, devices, model.reads_trace());
+  std::map<uint32_t, DeviceErrors> by_device;
+  constexpr size_t kBatch = 512;
+  for (size_t begin = 0; begin < measured.size(); begin += kBatch) {
+    const auto part = std::span(measured).subspan(begin, std::min(kBatch, measured.size() - begin));
+    TS_ASSIGN_OR_RETURN(const auto made, batch.make(part));
+    std::vector<LatencyQuery> queries(made.begin(), made.end());
+    for (size_t i = 0; own_loops && i < part.size(); ++i)
+      queries[i].workload = &own[store.entry(part[i]).workload];
+    TS_ASSIGN_OR_RETURN(const auto predicted, model.predict(queries));
+    for (size_t i = 0; i < part.size(); ++i) {
+      const Store::Entry entry = store.entry(part[i]);
+      const target::Device& device = *devices[entry.device];
+      const double seconds = predicted[i].seconds;
+      if (!std::isfinite(seconds) || seconds <= 0 || predicted[i].unseen.kind) continue;
+      DeviceErrors& errors = by_device[entry.device];
+      errors.device = device.name;
+      errors.kind = device.kind;
+      // What an earlier calibration has shifted by is taken back.
+      const double shift = model.card().new_device[static_cast<size_t>(device.kind)].shift;
+      errors.errors.push_back(std::log(entry.mean_seconds / seconds) + shift);
+      errors.weights.push_back(present[task_of(store, part[i])] / chosen[task_of(store, part[i])]);
+    }
+  }
+  std::vector<DeviceErrors> out;
+  for (auto& [number, errors] : by_device) out.push_back(std::move(errors));
+  return out;
+}
+
+Status hold_out_devices(const LatencyData& data, uint64_t seed,
+                        const std::function<Result<std::unique_ptr<LatencyModel>>(const LatencyData&)>& train,
+                        ModelCard& card) {
+  std::map<std::string, std::vector<uint32_t>> machines;
+  std::vector<char> present(data.devices.size(), 0);
+  for (const int64_t i : data.train) present[data.store->entry(i).device] = 1;
+  for (uint32_t d = 0; d < present.size(); ++d)
+    if (present[d] != 0) machines[machine_of(*data.devices[d])].push_back(d);
+  if (machines.size() < 2) return {};
+  const std::vector<int64_t> few = some_records(*data.store, data.train, 0, kHeldOutRecords, seed);
+  std::map<Task, double> in_training, chosen;
+  for (const int64_t i : data.train) ++in_training[task_of(*data.store, i)];
+  for (const int64_t i : few) ++chosen[task_of(*data.store, i)];
+  std::array<std::vector<DeviceErrors>, 2> of_device, of_kind;
+  std::array<std::vector<std::string>, 2> device_names, kind_names;
+  for (const auto& [machine, members] : machines) {
+    const auto is_member = [&](int64_t record) {
+      return std::find(members.begin(), members.end(), data.store->entry(record).device) != members.end();
+    };
+    LatencyData others = data;
+    others.train.clear();
+    others.validation.clear();
+    others.unlabelled.clear();
+    std::vector<int64_t> test;
+    for (const int64_t i : few) {
+      const Store::Entry entry = data.store->entry(i);
+      if (!is_member(i)) {
+        others.train.push_back(i);
+      } else if (!entry.failed() && entry.leaves > 0 && entry.mean_seconds > 0) {
+        test.push_back(i);
+      }
+    }
+    if (test.empty() || others.train.empty()) continue;
+    const target::DeviceKind kind = data.devices[members.front()]->kind;
+    const bool known = std::any_of(others.train.begin(), others.train.end(), [&](int64_t i) {
+      return data.devices[data.store->entry(i).device]->kind == kind;
+    });
+    TS_ASSIGN_OR_RETURN(const auto model, train(others));
+    TS_ASSIGN_OR_RETURN(const auto predicted, predict_records(*model, *data.store, data.devices, test));
+    DeviceErrors errors;
+    errors.device = data.devices[members.front()]->name;
+    errors.kind = kind;
+    for (size_t i = 0; i < test.size(); ++i) {
+      const double seconds = predicted[i].seconds;
+      if (!std::isfinite(seconds) || seconds <= 0 || (known && predicted[i].unseen.kind)) continue;
+      errors.errors.push_back(std::log(data.store->entry(test[i]).mean_seconds / seconds));
+      errors.weights.push_back(in_training[task_of(*data.store, test[i])] /
+                               chosen[task_of(*data.store, test[i])]);
+    }
+    const auto k = static_cast<size_t>(kind);
+    (known ? device_names : kind_names)[k].push_back(errors.device);
+    (known ? of_device : of_kind)[k].push_back(std::move(errors));
+  }
+  for (size_t k = 0; k < 2; ++k) {
+    // A model that lacks one of n devices knows the others' spread worse than the whole model does: the
+    // variance of a device around the mean of n is 1 + 1 / n of that between devices.
+    const auto n = static_cast<double>(of_device[k].size());
+    const double spread = n > 1 ? std::sqrt((1 + 1 / n) / (1 + 1 / (n - 1))) : 1;
+    if (!of_device[k].empty())
+      card.new_device[k] = held_out_error(of_device[k], false, spread,
+                                          join(device_names[k]) + ", each predicted from the others");
+    if (!of_kind[k].empty() && !card.new_kind[k].known())
+      card.new_kind[k] =
+          held_out_error(of_kind[k], true, 1, join(kind_names[k]) + ", without any of its kind");
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,105 @@
+#include "learn/latency/least_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "ir/analysis.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+double extent_of(const std::vector<ir::Axis>& axes) {
+  double out = 1;
+  for (const ir::Axis& axis : axes) out *= static_cast<double>(axis.extent);
+  return out;
+}
+
+double bytes_of(const ir::Buffer& buffer) {
+  double out = ir::bytes_of(buffer->dtype);
+  for (const int64_t extent : buffer->shape) out *= static_cast<double>(extent);
+  return out;
+}
+
+// Operations of 4-byte lanes that a reduction takes at the least.
+double lane_operations(const ir::Operation& op) {
+  if (op.is_placeholder() || !op.has_reduction()) return 0;
+  const ir::Expr& body = op.bodies.front();
+  bool product = false;
+  ir::for_each_expr(body, [&](const ir::Expr& e) {
+    const auto* binary = std::get_if<ir::Binary>(&e->kind);
+    // Index arithmetic has another type.
+    product |= binary != nullptr && binary->op == ir::BinaryOp::kMul && e.dtype() == body.dtype();
+    product |= std::holds_alternative<ir::Call>(e->kind);
+  });
+  // Short integers may be multiplied in pairs or fours; short floats are two to a lane at the best.
+  const double of_a_lane = ir::is_float(body.dtype()) ? std::max(4.0 / ir::bytes_of(body.dtype()), 1.0) : 4.0;
+  const double operations = product && op.combiner == ir::Combiner::kSum ? 2 : 1;
+  return extent_of(op.spatial) * extent_of(op.reduce) * operations / of_a_lane;
+}
+
+// Iterations of the largest parallel loop nest.
+double chunks_of(const feature::LeafFeatures& leaves) {
+  static const int kColumn = [] {
+    for (int c = 0; c < feature::kPerStoreWidth; ++c)
+      if (feature::per_store_column_name(c) == std::string("parallel_prod")) return c;
+    throw_internal_error(__FILE__, __LINE__, "no column parallel_prod");
+  }();
+  double out = 1;
+  for (int r = 0; r < leaves.vectors.rows; ++r) {
+    const double slog = static_cast<double>(leaves.vectors.row(r)[static_cast<size_t>(kColumn)]);
+    out = std::max(out, std::round(std::exp2(slog) - 1));
+  }
+  return out;
+}
+
+}  // namespace
+
+// Of a tensor from which few elements are taken (Gather, Slice) these only.
+std::vector<double> read_bytes(const ir::Workload& workload) {
+  std::map<const ir::BufferNode*, double> reads;
+  for (const ir::OperationRef& op : workload.operations) {
+    if (op->is_placeholder()) continue;
+    const double points = extent_of(op->spatial) * extent_of(op->reduce);
+    for (const ir::Expr& body : op->bodies) {
+      for (const ir::Load* load : ir::loads_of(body)) reads[load->buffer.get()] += points;
+    }
+  }
+  std::vector<double> out;
+  for (const ir::Buffer& input : workload.inputs())
+    out.push_back(std::min(bytes_of(input), reads[input.get()] * ir::bytes_of(input->dtype)));
+  return out;
+}
+
+double streaming_seconds(double bytes, const target::Device& device) {
+  if (device.memory_bandwidth_gbs <= 0) return 0;
+  const double l2 = static_cast<double>(device.l2_bytes) *
+                    (device.kind == target::DeviceKind::kCpu ? std::max(device.cores, 1) : 1);
+  return bytes > l2 + static_cast<double>(device.l3_bytes) ? bytes / (device.memory_bandwidth_gbs * 1e9) : 0;
+}
+
+double least_seconds(const ir::Workload& workload, const sched::Schedule& schedule,
+                     const feature::LeafFeatures& leaves, const target::Device& device) {
+  const double cores = std::max(device.cores, 1);
+  const double busy =
+      device.kind == target::DeviceKind::kCpu ? std::min(1.0, chunks_of(leaves) / cores) : 1.0;
+  double seconds = device.kind == target::DeviceKind::kGpu ? device.launch_overhead_us * 1e-6 : 0;
+  if (device.peak_f32_gflops > 0) {
+    double defined = 0, scheduled = 0;
+    for (const ir::OperationRef& op : workload.operations) defined += lane_operations(*op);
+    for (const sched::Stage& stage : schedule.stages)
+      scheduled += stage.attach == sched::AttachKind::kInlined ? 0 : lane_operations(*stage.op);
+    seconds = std::max(seconds, std::min(defined, scheduled) / (device.peak_f32_gflops * 1e9 * busy));
+  }
+  double read = 0, written = 0;
+  for (const double bytes : read_bytes(workload)) read += bytes;
+  for (const ir::Buffer& output : workload.outputs) written += bytes_of(output);
+  if (device.kind == target::DeviceKind::kCpu && device.clock_ghz > 0) {
+    const double vector = cores * busy * device.clock_ghz * 1e9 * std::max(device.vector_bytes, 4);
+    seconds = std::max({seconds, read / (2 * vector), written / vector});
+  }
+  return std::max(seconds, streaming_seconds(read + written, device));
+}
+
+}  // namespace tensorsmith::learn
