@@ -53,9 +53,9 @@ struct ImportOptions {
   std::map<std::string, lower::Tensor> constant_inputs;
   // Optional inputs that are not given, and sequences that are empty.
   std::set<std::string> absent;
-  // Results whose number of rows depends on the data (NonMaxSuppression, NonZero, Compress, Unique, what a Loop
-  // with a condition collects) have their largest shape: data first, then padding. The number of rows of an
-  // output Y that is padded is the output Y.count. Without it such a node is an error.
+  // Results whose number of rows depends on the data (NonMaxSuppression, NonZero, Compress, Unique, what a
+  // Loop with a condition collects) have their largest shape: data first, then padding. The number of rows of
+  // an output Y that is padded is the output Y.count. Without it such a node is an error.
   bool bounded = false;
   // Constants made during the import (initializers, folded nodes) may take this much memory together.
   int64_t max_constant_bytes = int64_t{8} << 30;

@@ -1,16 +1,21 @@
-// ONNX's own cases (Debian's libonnx-testdata) through the importer and the reference interpreter.
+// ONNX's own cases (Debian's libonnx-testdata) through the importer and the reference interpreter. What does
+// not pass is listed in docs/operators.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 
 #include "onnx_testdata.h"
 
 namespace tensorsmith::graph {
 namespace {
+
+// The expected outputs were made with epsilon 0.01, which the model does not have (its default is 1e-6).
+constexpr const char* kContradictory[] = {"test_adam_multiple"};
 
 const std::filesystem::path kData = "/usr/share/libonnx-testdata/data";
 
@@ -141,7 +146,8 @@ TEST_P(OnnxConformance, Cases) {
       std::string reason = outcome.reason;
       if (reason.starts_with(folder.string())) reason = reason.substr(folder.string().size() + 1);
       unsupported[reason].push_back(name);
-    } else {
+    } else if (std::find(std::begin(kContradictory), std::end(kContradictory), name) ==
+               std::end(kContradictory)) {
       wrong.push_back(name + ": " + outcome.reason);
     }
   }
@@ -158,7 +164,7 @@ TEST_P(OnnxConformance, Cases) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnnxConformance,
-                         ::testing::Values(Suite{"node", 932, 863}, Suite{"simple", 23, 7},
+                         ::testing::Values(Suite{"node", 932, 909}, Suite{"simple", 23, 7},
                                            Suite{"pytorch-converted", 82, 82},
                                            Suite{"pytorch-operator", 35, 35}),
                          [](const auto& suite) {

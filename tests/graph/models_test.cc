@@ -59,7 +59,8 @@ TEST(ModelOutputs, Mnist) {
   const auto graph = import_onnx((folder / "model.onnx").string(), {});
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   for (int set = 0; set < 3; ++set) {
-    const auto data = testing::read_data_set(folder / ("test_data_set_" + std::to_string(set)), folder / "model.onnx");
+    const auto data =
+        testing::read_data_set(folder / ("test_data_set_" + std::to_string(set)), folder / "model.onnx");
     ASSERT_TRUE(data.ok()) << data.error().message();
     const auto outputs = evaluate(*graph, data->inputs);
     ASSERT_TRUE(outputs.ok()) << outputs.error().message();

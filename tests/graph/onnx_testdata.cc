@@ -30,6 +30,10 @@ class Reader {
     if (!parse_message(bytes_, optional)) return bad();
     if (optional.has_tensor_value()) return add(optional.tensor_value(), name);
     if (optional.has_sequence_value()) return elements(optional.sequence_value());
+    if (optional.has_elem_type() && optional.elem_type() == 0) {
+      absent.push_back(name);
+      return {};
+    }
     // Some files hold the value itself.
     if (type.optional_type().elem_type().has_sequence_type() && !bytes_.empty()) return sequence();
     if (type.optional_type().elem_type().has_tensor_type() && bytes_.size() > 4) return tensor();

@@ -12,7 +12,7 @@ namespace tensorsmith::graph::testing {
 struct DataSet {
   std::vector<lower::Tensor> inputs;
   std::vector<lower::Tensor> outputs;
-  std::vector<std::string> names;    // of the inputs; NAME[i] for the tensors of a sequence
+  std::vector<std::string> names;   // of the inputs; NAME[i] for the tensors of a sequence
   std::vector<std::string> absent;  // inputs that are empty optionals or sequences
 };
 

@@ -13,16 +13,18 @@ namespace {
 // One output element of the input elements at the same place, with broadcasting.
 const std::set<std::string_view>& elementwise() {
   static const std::set<std::string_view> kOps = {
-      "Abs",     "Acos",    "Acosh",          "Add",         "And",       "Asin",        "Asinh",
-      "Atan",    "Atanh",   "BitShift",       "BitwiseAnd",  "BitwiseNot", "BitwiseOr",  "BitwiseXor",
-      "Cast",    "CastLike", "Ceil",          "Celu",        "Clip",      "Cos",         "Cosh",
-      "Div",     "Elu",     "Equal",          "Erf",         "Exp",       "Floor",       "Gelu",
-      "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "IsInf",      "IsNaN",
-      "LeakyRelu", "Less",  "LessOrEqual",    "Log",         "Max",       "Mean",        "Min",
-      "Mish",    "Mod",     "Mul",            "Neg",         "Not",       "Or",          "Pow",
-      "Reciprocal", "Relu", "Round",          "Selu",        "Sigmoid",   "Sign",        "Sin",
-      "Sinh",    "Softplus", "Softsign",      "Sqrt",        "Sub",       "Sum",         "Swish",
-      "Tan",     "Tanh",    "ThresholdedRelu", "Where",      "Xor"};
+      "Abs",         "Acos",        "Acosh",    "Add",      "And",        "Asin",
+      "Asinh",       "Atan",        "Atanh",    "BitShift", "BitwiseAnd", "BitwiseNot",
+      "BitwiseOr",   "BitwiseXor",  "Cast",     "CastLike", "Ceil",       "Celu",
+      "Clip",        "Cos",         "Cosh",     "Div",      "Elu",        "Equal",
+      "Erf",         "Exp",         "Floor",    "Gelu",     "Greater",    "GreaterOrEqual",
+      "HardSigmoid", "HardSwish",   "Identity", "IsInf",    "IsNaN",      "LeakyRelu",
+      "Less",        "LessOrEqual", "Log",      "Max",      "Mean",       "Min",
+      "Mish",        "Mod",         "Mul",      "Neg",      "Not",        "Or",
+      "Pow",         "Reciprocal",  "Relu",     "Round",    "Selu",       "Sigmoid",
+      "Sign",        "Sin",         "Sinh",     "Softplus", "Softsign",   "Sqrt",
+      "Sub",         "Sum",         "Swish",    "Tan",      "Tanh",       "ThresholdedRelu",
+      "Where",       "Xor"};
   return kOps;
 }
 
@@ -80,8 +82,10 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
       const Dims* dims = id == kNoValue ? nullptr : of(id);
       if (dims == nullptr) continue;
       const size_t shift = to.size() - shape_of(graph, id).size();
-      for (const auto& [dim, count] : *dims)
-        if (!add(result, dim + shift, count)) return mixes;
+      for (const auto& [dim, count] : *dims) {
+        const bool broadcast = to[dim + shift] != shape_of(graph, id)[dim];
+        if (broadcast || !add(result, dim + shift, count)) return mixes;
+      }
     }
     return result;
   }
@@ -132,8 +136,14 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
                node.op == "Unsqueeze") {
       place = same_rows(from, dim, to);
     } else if (node.op == "Slice" || node.op == "Split") {
-      // Other dimensions are cut.
-      if (from[dim] == to[dim]) place = dim;
+      // Other dimensions are cut, and none is turned round.
+      const auto* steps = node.op == "Slice" && node.inputs.size() > 4 && node.inputs[4] != kNoValue
+                              ? graph.values[static_cast<size_t>(node.inputs[4])].constant.get()
+                              : nullptr;
+      bool forward = true;
+      for (int64_t k = 0; steps != nullptr && k < steps->num_elements(); ++k)
+        forward = forward && steps->at(k).i > 0;
+      if (from[dim] == to[dim] && forward) place = dim;
       if (node.op == "Split" && axis_of(node, 0, from.size()) == dim) place.reset();
     } else if (node.op == "ReduceMax" || node.op == "ReduceMin" || node.op == "ReduceSum" ||
                node.op == "ReduceMean" || node.op == "ReduceL2") {

@@ -79,8 +79,12 @@ Status Importer::check_unrolled(const onnx::NodeProto& proto, int64_t times,
 Result<ValueId> Importer::add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
                                   std::map<std::string, Attribute> attributes) {
   constexpr int kOpset = 18;
-  Node node{name + "/" + op + "_" + std::to_string(graph_.values.size()), op, kOpset, std::move(attributes),
-            std::move(inputs), {}};
+  Node node{name + "/" + op + "_" + std::to_string(graph_.values.size()),
+            op,
+            kOpset,
+            std::move(attributes),
+            std::move(inputs),
+            {}};
   TS_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, add(std::move(node), 1));
   return outputs[0];
 }
@@ -111,8 +115,8 @@ Result<std::vector<Item>> Importer::inline_body(const onnx::NodeProto& proto, co
 }
 
 // condition ? yes : no, of tensors of one shape or of sequences of such.
-Result<Item> Importer::choose(const onnx::NodeProto& proto, ValueId condition, const Item& yes, const Item& no,
-                              const std::string& what) {
+Result<Item> Importer::choose(const onnx::NodeProto& proto, ValueId condition, const Item& yes,
+                              const Item& no, const std::string& what) {
   const auto refuse = [&](const std::string& why) {
     return at_node(proto, ErrorCode::kUnsupported,
                    proto.op_type() + ": input (condition) must be constant, as " + what + " " + why);
@@ -120,6 +124,7 @@ Result<Item> Importer::choose(const onnx::NodeProto& proto, ValueId condition, c
   if (yes.kind != no.kind || yes.elements.size() != no.elements.size())
     return refuse("may be of two kinds or lengths");
   if (yes.kind == Item::Kind::kNone) return yes;
+  if (yes.is_tensor() && (yes.id == kNoValue || no.id == kNoValue)) return refuse("may be missing");
   std::vector<ValueId> chosen;
   const std::vector<ValueId> a = yes.is_tensor() ? std::vector{yes.id} : yes.elements;
   const std::vector<ValueId> b = no.is_tensor() ? std::vector{no.id} : no.elements;
@@ -163,12 +168,11 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
     TS_ASSIGN_OR_RETURN(outputs, branch("then_branch"));
     TS_ASSIGN_OR_RETURN(const std::vector<Item> others, branch("else_branch"));
     if (!value(condition).shape.empty()) {
-      TS_ASSIGN_OR_RETURN(condition,
-                          add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
+      TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
     }
     for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
-      TS_ASSIGN_OR_RETURN(outputs[i], choose(proto, condition, outputs[i], others[i],
-                                             "output " + std::to_string(i)));
+      TS_ASSIGN_OR_RETURN(outputs[i],
+                          choose(proto, condition, outputs[i], others[i], "output " + std::to_string(i)));
     }
   }
   for (int i = 0; i < proto.output_size(); ++i) {
@@ -178,12 +182,34 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
   return {};
 }
 
+// A Concat of many is an expression of as many choices: at most 64 at a time.
+Result<ValueId> Importer::join(const std::string& name, std::vector<ValueId> parts, int64_t axis) {
+  constexpr size_t kTogether = 64;
+  while (parts.size() > 1) {
+    std::vector<ValueId> joined;
+    for (size_t i = 0; i < parts.size(); i += kTogether) {
+      const auto begin = parts.begin() + static_cast<ptrdiff_t>(i);
+      const auto end = parts.begin() + static_cast<ptrdiff_t>(std::min(i + kTogether, parts.size()));
+      if (end - begin == 1) {
+        joined.push_back(*begin);
+        continue;
+      }
+      TS_ASSIGN_OR_RETURN(const ValueId id,
+                          add_one(name, "Concat", std::vector<ValueId>(begin, end), {{"axis", axis}}));
+      joined.push_back(id);
+    }
+    parts = std::move(joined);
+  }
+  return parts[0];
+}
+
 // The slices as one tensor with a new dimension at the axis (negative ones count from the result's end).
 Result<ValueId> Importer::stack(const onnx::NodeProto& proto, std::span<const ValueId> slices, int64_t axis) {
   const auto rank = static_cast<int64_t>(value(slices[0]).shape.size()) + 1;
   if (axis < -rank || axis >= rank)
-    return at_node(proto, ErrorCode::kInvalidArgument, proto.op_type() + ": axis " + std::to_string(axis) +
-                                                           " is out of range for rank " + std::to_string(rank));
+    return at_node(proto, ErrorCode::kInvalidArgument,
+                   proto.op_type() + ": axis " + std::to_string(axis) + " is out of range for rank " +
+                       std::to_string(rank));
   if (axis < 0) axis += rank;
   std::vector<ValueId> parts;
   const ValueId axes = constant(vector({axis}));
@@ -194,11 +220,11 @@ Result<ValueId> Importer::stack(const onnx::NodeProto& proto, std::span<const Va
     TS_ASSIGN_OR_RETURN(const ValueId part, add_one(name_of(proto), "Unsqueeze", {slice, axes}));
     parts.push_back(part);
   }
-  if (parts.size() == 1) return parts[0];
-  return add_one(name_of(proto), "Concat", std::move(parts), {{"axis", axis}});
+  return join(name_of(proto), std::move(parts), axis);
 }
 
-Result<ValueId> Importer::slice_at(const onnx::NodeProto& proto, ValueId tensor, int64_t axis, int64_t place) {
+Result<ValueId> Importer::slice_at(const onnx::NodeProto& proto, ValueId tensor, int64_t axis,
+                                   int64_t place) {
   return add_one(name_of(proto), "Gather", {tensor, constant(scalar(ir::DType::kI64, place))},
                  {{"axis", axis}});
 }
@@ -238,8 +264,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
       return {};
     }
     if (!value(condition).shape.empty()) {
-      TS_ASSIGN_OR_RETURN(condition,
-                          add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
+      TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
     }
     if (active == kNoValue) {
       active = condition;
@@ -263,7 +288,8 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
                      "Loop: input 0 (trip count) must be constant where the condition is only known at run "
                      "time");
     }
-    TS_RETURN_IF_ERROR(check_unrolled(proto, active != kNoValue || keeps_condition(body) ? turns : turn + 1, body));
+    TS_RETURN_IF_ERROR(
+        check_unrolled(proto, active != kNoValue || keeps_condition(body) ? turns : turn + 1, body));
     std::vector<Item> arguments = {constant(scalar(ir::DType::kI64, turn)),
                                    active == kNoValue ? constant(scalar(ir::DType::kBool, 1)) : active};
     arguments.insert(arguments.end(), state.begin(), state.end());
@@ -272,8 +298,8 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
       if (active == kNoValue) {
         state[i] = results[1 + i];
       } else {
-        TS_ASSIGN_OR_RETURN(state[i], choose(proto, active, results[1 + i], state[i],
-                                             "carried value " + std::to_string(i)));
+        TS_ASSIGN_OR_RETURN(
+            state[i], choose(proto, active, results[1 + i], state[i], "carried value " + std::to_string(i)));
       }
     }
     for (size_t i = 0; i < collected; ++i) {
@@ -283,8 +309,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
       slices[i].push_back(item.id);
     }
     if (active != kNoValue && collected > 0) {
-      TS_ASSIGN_OR_RETURN(const ValueId one,
-                          add_one(name_of(proto), "Cast", {active}, {{"to", int64_t{7}}}));
+      TS_ASSIGN_OR_RETURN(const ValueId one, add_one(name_of(proto), "Cast", {active}, {{"to", int64_t{7}}}));
       TS_ASSIGN_OR_RETURN(count, add_one(name_of(proto), "Add", {count, one}));
     }
     if (!results[0].is_tensor())
@@ -300,13 +325,14 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     }
     if (active != kNoValue && !options_.bounded) {
       return at_node(proto, ErrorCode::kUnsupported,
-                     "Loop: input (condition) must be constant, as the length of output " + std::to_string(i) +
+                     "Loop: input (condition) must be constant, as the length of output " +
+                         std::to_string(i) +
                          " depends on it; --bounded gives it the length of the trip count, padded");
     }
     if (slices[i - carried].empty()) {
-      return at_node(proto, ErrorCode::kUnsupported,
-                     "Loop: no turn is made, so that the shape of output " + std::to_string(i) +
-                         " is not known");
+      return at_node(
+          proto, ErrorCode::kUnsupported,
+          "Loop: no turn is made, so that the shape of output " + std::to_string(i) + " is not known");
     }
     TS_ASSIGN_OR_RETURN(const ValueId stacked, stack(proto, slices[i - carried], 0));
     if (active != kNoValue) bounds_.mark(stacked, 0, count);
@@ -337,17 +363,18 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
     return at_node(proto, ErrorCode::kCorrupt, "Scan: num_scan_inputs is out of range");
   const auto scanned = static_cast<size_t>(number->i());
   const size_t carried = inputs.size() - scanned;
-  if (static_cast<size_t>(body.output_size()) < carried ||
-      proto.output_size() > body.output_size())
+  if (static_cast<size_t>(body.output_size()) < carried || proto.output_size() > body.output_size())
     return at_node(proto, ErrorCode::kCorrupt, "Scan: the body has too few outputs");
   const size_t collected = static_cast<size_t>(body.output_size()) - carried;
   std::vector<int64_t> axes = integers(proto, "scan_input_axes", scanned);
-  const std::vector<int64_t> backwards = integers(proto, batched ? "directions" : "scan_input_directions", scanned);
+  const std::vector<int64_t> backwards =
+      integers(proto, batched ? "directions" : "scan_input_directions", scanned);
   const std::vector<int64_t> out_axes = integers(proto, "scan_output_axes", collected);
   const std::vector<int64_t> out_backwards = integers(proto, "scan_output_directions", collected);
   int64_t batches = 1;
   if (batched) {
-    if (value(inputs[0].id).shape.empty()) return at_node(proto, ErrorCode::kCorrupt, "Scan: no batch dimension");
+    if (value(inputs[0].id).shape.empty())
+      return at_node(proto, ErrorCode::kCorrupt, "Scan: no batch dimension");
     batches = value(inputs[0].id).shape[0];
   }
   std::vector<std::vector<ValueId>> results(static_cast<size_t>(body.output_size()));  // by output, batch
@@ -357,7 +384,8 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       own.push_back(item.id);
       if (!batched) continue;
       const Shape& shape = value(item.id).shape;
-      if (shape.empty() || shape[0] != batches) return at_node(proto, ErrorCode::kCorrupt, "Scan: the batches differ");
+      if (shape.empty() || shape[0] != batches)
+        return at_node(proto, ErrorCode::kCorrupt, "Scan: the batches differ");
       TS_ASSIGN_OR_RETURN(own.back(), slice_at(proto, item.id, 0, batch));
     }
     int64_t turns = -1;
@@ -414,8 +442,7 @@ Status Importer::inline_sequence_map(const onnx::NodeProto& proto, Scope& scope,
   const auto* attribute = find_attribute(proto, "body");
   TS_ASSIGN_OR_RETURN(const std::vector<Item> inputs, items_of(proto, scope));
   if (attribute == nullptr || !attribute->has_g() || inputs.empty() ||
-      inputs[0].kind != Item::Kind::kSequence ||
-      attribute->g().output_size() < proto.output_size())
+      inputs[0].kind != Item::Kind::kSequence || attribute->g().output_size() < proto.output_size())
     return at_node(proto, ErrorCode::kCorrupt, "SequenceMap needs a body and a sequence");
   const size_t length = inputs[0].elements.size();
   TS_RETURN_IF_ERROR(check_unrolled(proto, static_cast<int64_t>(length), attribute->g()));
@@ -431,9 +458,11 @@ Status Importer::inline_sequence_map(const onnx::NodeProto& proto, Scope& scope,
         return at_node(proto, ErrorCode::kInvalidArgument, "SequenceMap: sequences of different lengths");
       }
     }
-    TS_ASSIGN_OR_RETURN(const std::vector<Item> made, inline_body(proto, attribute->g(), arguments, scope, depth));
+    TS_ASSIGN_OR_RETURN(const std::vector<Item> made,
+                        inline_body(proto, attribute->g(), arguments, scope, depth));
     for (size_t o = 0; o < made.size(); ++o) {
-      if (!made[o].is_tensor()) return at_node(proto, ErrorCode::kUnsupported, "SequenceMap: an output is no tensor");
+      if (!made[o].is_tensor())
+        return at_node(proto, ErrorCode::kUnsupported, "SequenceMap: an output is no tensor");
       results[o].push_back(made[o].id);
     }
   }

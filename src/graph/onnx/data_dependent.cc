@@ -62,10 +62,11 @@ Status Importer::bounded_non_max_suppression(const Node& node) {
   const Value& boxes = value(node.inputs[0]);
   const Value& scores = value(node.inputs[1]);
   if (boxes.shape.size() != 3 || scores.shape.size() != 3 || boxes.shape[2] != 4 ||
-      scores.shape[0] != boxes.shape[0] || scores.shape[2] != boxes.shape[1] || boxes.dtype != ir::DType::kF32 ||
-      scores.dtype != ir::DType::kF32)
-    return refuse(ErrorCode::kInvalidArgument, "boxes " + describe(boxes.dtype, boxes.shape) + " and scores " +
-                                                   describe(scores.dtype, scores.shape) + " do not fit");
+      scores.shape[0] != boxes.shape[0] || scores.shape[2] != boxes.shape[1] ||
+      boxes.dtype != ir::DType::kF32 || scores.dtype != ir::DType::kF32)
+    return refuse(ErrorCode::kInvalidArgument, "boxes " + describe(boxes.dtype, boxes.shape) +
+                                                   " and scores " + describe(scores.dtype, scores.shape) +
+                                                   " do not fit");
   const auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; };
   const Shape shape = scores.shape;
   for (size_t i = 2; i < 5; ++i) {
@@ -110,20 +111,21 @@ Status Importer::bounded_non_max_suppression(const Node& node) {
   last.set(0, ir::scalar_int(ir::DType::kI64, 2));
   const ValueId axes = constant(std::move(last));
   for (int64_t k = 0; k < most; ++k) {
-    Node step{node.name + "/step_" + std::to_string(k), "Bounded.NmsStep", node.opset, node.attributes,
-              {left, input(0), threshold}, {}};
+    Node step{node.name + "/step_" + std::to_string(k),
+              "Bounded.NmsStep",
+              node.opset,
+              node.attributes,
+              {left, input(0), threshold},
+              {}};
     TS_ASSIGN_OR_RETURN(const std::vector<ValueId> made, add(std::move(step), 2));
     TS_ASSIGN_OR_RETURN(const ValueId column, add_one(node.name, "Unsqueeze", {made[0], axes}));
     selected.push_back(column);
     left = made[1];
   }
-  ValueId all = selected[0];
-  if (selected.size() > 1) {
-    TS_ASSIGN_OR_RETURN(all, add_one(node.name, "Concat", std::move(selected), {{"axis", int64_t{2}}}));
-  }
+  TS_ASSIGN_OR_RETURN(const ValueId all, join(node.name, std::move(selected), 2));
   const ValueId count = add_value(node.name + ".count");
-  TS_RETURN_IF_ERROR(finish_node(
-      Node{node.name, "Bounded.NmsSelect", node.opset, {}, {all}, {node.outputs[0], count}}));
+  TS_RETURN_IF_ERROR(
+      finish_node(Node{node.name, "Bounded.NmsSelect", node.opset, {}, {all}, {node.outputs[0], count}}));
   bounds_.mark(node.outputs[0], 0, count);
   return {};
 }

@@ -2,17 +2,22 @@
 
 namespace tensorsmith::graph {
 
-Result<std::vector<ValueId>> Expansion::ops(const std::string& op, std::vector<ValueId> inputs, size_t outputs,
-                                            std::map<std::string, Attribute> attributes) {
+Result<std::vector<ValueId>> Expansion::ops(const std::string& op, std::vector<ValueId> inputs,
+                                            size_t outputs, std::map<std::string, Attribute> attributes) {
   constexpr int kOpset = 18;
-  Node node{node_.name + "/" + op + "_" + std::to_string(made_++), op, kOpset, std::move(attributes),
-            std::move(inputs), {}};
+  Node node{node_.name + "/" + op + "_" + std::to_string(made_++),
+            op,
+            kOpset,
+            std::move(attributes),
+            std::move(inputs),
+            {}};
   return sink_.add(std::move(node), outputs);
 }
 
 Result<ValueId> Expansion::op(const std::string& op, std::vector<ValueId> inputs,
                               std::map<std::string, Attribute> attributes) {
-  TS_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, ops(op, std::move(inputs), 1, std::move(attributes)));
+  TS_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                      ops(op, std::move(inputs), 1, std::move(attributes)));
   return outputs[0];
 }
 

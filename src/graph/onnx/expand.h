@@ -23,8 +23,7 @@ class NodeSink {
 // One operator that becomes several.
 class Expansion {
  public:
-  Expansion(NodeSink& sink, const Node& node, OpContext& context)
-      : ctx(context), sink_(sink), node_(node) {}
+  Expansion(NodeSink& sink, const Node& node, OpContext& context) : ctx(context), sink_(sink), node_(node) {}
 
   OpContext& ctx;  // attributes and input shapes of the node; nothing is emitted into it
 

@@ -1,4 +1,5 @@
-// Attention (opset 23) as the nodes that make it, which grouping makes one kernel of.
+// Attention (opset 23) as the nodes that make it, which grouping makes one kernel of. f16 and bf16 are for
+// storage: what is between is f32.
 #include <cmath>
 #include <limits>
 
@@ -45,7 +46,9 @@ lower::Tensor counted(int64_t n, const Shape& shape) {
 // What is added to the scores, in shapes that broadcast to (batch, heads, queries, keys).
 class Bias {
  public:
-  Bias(Expansion& e, const Sizes& sizes, DType dtype) : e_(e), s_(sizes), dtype_(dtype) {}
+  // dtype: of the scores; mask_dtype: of a mask that is no bool.
+  Bias(Expansion& e, const Sizes& sizes, DType dtype, DType mask_dtype)
+      : e_(e), s_(sizes), dtype_(dtype), mask_dtype_(mask_dtype) {}
 
   // 0 where the condition holds, else -inf.
   Result<ValueId> where(ValueId condition) {
@@ -64,10 +67,12 @@ class Bias {
   Status add_mask(ValueId mask) {
     const Shape shape = e_.shape(mask);
     const bool boolean = e_.dtype(mask) == DType::kBool;
-    if (shape.empty() || shape.size() > 4 || (!boolean && e_.dtype(mask) != dtype_))
+    if (shape.empty() || shape.size() > 4 || (!boolean && e_.dtype(mask) != mask_dtype_))
       return e_.ctx.invalid("the mask is " + describe(e_.dtype(mask), shape));
     if (boolean) {
       TS_ASSIGN_OR_RETURN(mask, where(mask));
+    } else {
+      TS_ASSIGN_OR_RETURN(mask, e_.cast(mask, dtype_));
     }
     if (shape.back() < s_.keys && shape.back() != 1) {
       std::vector<int64_t> pads(shape.size() * 2, 0);
@@ -99,8 +104,7 @@ class Bias {
     if (!causal) return {};
     // The last query is the last of the keys: j <= i + length - queries.
     lower::Tensor from_end = counted(s_.queries, {s_.queries, 1});
-    for (int64_t i = 0; i < s_.queries; ++i)
-      from_end.set(i, ir::scalar_int(DType::kI64, i - s_.queries));
+    for (int64_t i = 0; i < s_.queries; ++i) from_end.set(i, ir::scalar_int(DType::kI64, i - s_.queries));
     TS_ASSIGN_OR_RETURN(const ValueId last, e_.op("Add", {length, e_.constant(std::move(from_end))}));
     TS_ASSIGN_OR_RETURN(const ValueId seen, e_.op("LessOrEqual", {key, last}));
     TS_ASSIGN_OR_RETURN(const ValueId future, where(seen));
@@ -125,8 +129,10 @@ class Bias {
 
   Expansion& e_;
   const Sizes& s_;
-  DType dtype_;
+  DType dtype_, mask_dtype_;
 };
+
+DType wide(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
 
 Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   OpContext& ctx = e.ctx;
@@ -139,7 +145,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   const int64_t precision = ctx.int_attr("softmax_precision", 0);
   if (mode < 0 || mode > 3) return ctx.invalid("qk_matmul_output_mode is " + std::to_string(mode));
   if (!(softcap >= 0) || !std::isfinite(softcap)) return ctx.invalid("softcap must not be negative");
-  const DType dtype = ctx.dtype(0);
+  const DType given = ctx.dtype(0), dtype = wide(given);
   ValueId query = e.in(0), key = e.in(1), value = e.in(2);
   if (rank == 3) {
     TS_ASSIGN_OR_RETURN(query, split_heads(e, query, ctx.int_attr("q_num_heads", 0)));
@@ -151,8 +157,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   int64_t offset = 0;
   if (ctx.has(4)) {
     if (ctx.has(6)) return ctx.invalid("nonpad_kv_seqlen and past_key exclude each other");
-    if (ctx.rank(4) != 4 || ctx.rank(5) != 4)
-      return ctx.invalid("past_key and past_value must have rank 4");
+    if (ctx.rank(4) != 4 || ctx.rank(5) != 4) return ctx.invalid("past_key and past_value must have rank 4");
     for (size_t d : {size_t{0}, size_t{1}, size_t{3}}) {
       if (ctx.shape(4)[d] != e.shape(key)[d] || ctx.shape(5)[d] != e.shape(value)[d])
         return ctx.invalid("past_key or past_value does not fit K or V");
@@ -162,6 +167,9 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
     TS_ASSIGN_OR_RETURN(value, e.op("Concat", {e.in(5), value}, {{"axis", int64_t{2}}}));
   }
   const ValueId present_key = key, present_value = value;
+  TS_ASSIGN_OR_RETURN(query, e.cast(query, dtype));
+  TS_ASSIGN_OR_RETURN(key, e.cast(key, dtype));
+  TS_ASSIGN_OR_RETURN(value, e.cast(value, dtype));
   const Shape q = e.shape(query), k = e.shape(key), v = e.shape(value);
   const Sizes s{q[0], q[1], k[1], q[2], k[2], q[3], v[3]};
   if (k[0] != s.batch || v[0] != s.batch || v[1] != s.kv_heads || k[3] != s.depth || v[2] != s.keys ||
@@ -172,7 +180,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   if (!is_reasonable(std::vector<int64_t>{s.batch, s.heads, s.queries, s.keys}))
     return ctx.invalid("the scores would be too large");
 
-  Bias bias(e, s, dtype);
+  Bias bias(e, s, dtype, given);
   if (ctx.has(3)) TS_RETURN_IF_ERROR(bias.add_mask(e.in(3)));
   if (ctx.has(6)) TS_RETURN_IF_ERROR(bias.add_lengths(e.in(6), causal));
   if (causal && !ctx.has(6)) {
@@ -188,13 +196,14 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   const Shape scores_shape = {s.batch, s.heads, s.queries, s.keys};
   const double scale = ctx.float_attr("scale", 1 / std::sqrt(static_cast<double>(s.depth)));
   if (!std::isfinite(scale)) return ctx.invalid("scale is not finite");
-  // Where rows are masked, no reshape may stand between the scores and their softmax (one kernel); few queries
-  // are better as rows of one product.
+  // Where rows are masked, no reshape may stand between the scores and their softmax (one kernel); few
+  // queries are better as rows of one product.
   constexpr int64_t kManyQueries = 16;
   const bool five = grouped && bias.sum != kNoValue && s.queries >= kManyQueries;
   if (grouped) {
-    TS_ASSIGN_OR_RETURN(query, e.reshape(query, five ? Shape{s.batch, s.kv_heads, shared, s.queries, s.depth}
-                                                     : Shape{s.batch, s.kv_heads, shared * s.queries, s.depth}));
+    TS_ASSIGN_OR_RETURN(query,
+                        e.reshape(query, five ? Shape{s.batch, s.kv_heads, shared, s.queries, s.depth}
+                                              : Shape{s.batch, s.kv_heads, shared * s.queries, s.depth}));
   }
   TS_ASSIGN_OR_RETURN(ValueId columns, e.transpose(key, {0, 1, 3, 2}));
   if (five) {
@@ -229,7 +238,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   if (precision != 0) {
     const auto wanted = onnx_dtype(precision);
     if (!wanted || !ir::is_float(*wanted)) return ctx.invalid("softmax_precision is no float dtype");
-    softmax_dtype = *wanted;
+    if (*wanted == DType::kF64) softmax_dtype = *wanted;  // others are no wider than the scores
   }
   TS_ASSIGN_OR_RETURN(scores, e.cast(scores, softmax_dtype));
   TS_ASSIGN_OR_RETURN(ValueId probabilities, e.op("Softmax", {scores}, {{"axis", int64_t{-1}}}));
@@ -252,6 +261,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   TS_ASSIGN_OR_RETURN(ValueId result, e.op("MatMul", {probabilities, value}));
   TS_ASSIGN_OR_RETURN(result, e.reshape(result, {s.batch, s.heads, s.queries, s.width}));
   TS_ASSIGN_OR_RETURN(result, hide(result));
+  TS_ASSIGN_OR_RETURN(result, e.cast(result, given));
   if (rank == 3) {
     TS_ASSIGN_OR_RETURN(result, e.transpose(result, {0, 2, 1, 3}));
     TS_ASSIGN_OR_RETURN(result, e.reshape(result, {s.batch, s.queries, s.heads * s.width}));
@@ -263,7 +273,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
     if (mode == 3) {
       TS_ASSIGN_OR_RETURN(shown, hide(shown));
     }
-    outputs[3] = shown;
+    TS_ASSIGN_OR_RETURN(outputs[3], e.cast(shown, given));
   }
   return outputs;
 }
@@ -276,6 +286,8 @@ Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
   const bool interleaved = ctx.int_attr("interleaved", 0) != 0;
   ValueId x = e.in(0);
   const Shape given = ctx.shape(0);
+  const DType dtype = wide(ctx.dtype(0));
+  TS_ASSIGN_OR_RETURN(x, e.cast(x, dtype));
   // As (batch, heads, length, depth), or (batch, length, heads, depth) where the heads come last.
   const int64_t heads = rank == 4 ? given[1] : ctx.int_attr("num_heads", 0);
   if (rank == 3) {
@@ -305,12 +317,12 @@ Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
     if (e.shape(table) != Shape{batch, length, half})
       return ctx.invalid("the caches are " + describe(ctx.dtype(1), e.shape(table)) + " instead of " +
                          describe(ctx.dtype(1), {batch, length, half}));
-    TS_ASSIGN_OR_RETURN(table, e.reshape(table, rank == 4 ? Shape{batch, 1, length, half}
-                                                          : Shape{batch, length, 1, half}));
+    TS_ASSIGN_OR_RETURN(
+        table, e.reshape(table, rank == 4 ? Shape{batch, 1, length, half} : Shape{batch, length, 1, half}));
+    TS_ASSIGN_OR_RETURN(table, e.cast(table, dtype));
   }
-  Shape parted = shape;
-  parted[3] = half;
-  Shape pairs = parted;
+  Shape pairs = shape;
+  pairs[3] = half;
   pairs.insert(pairs.begin() + (interleaved ? 4 : 3), 2);
   const int64_t pair_axis = interleaved ? 4 : 3;
   ValueId rotating = x;
@@ -344,6 +356,7 @@ Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
     TS_ASSIGN_OR_RETURN(result, e.op("Concat", {result, rest}, {{"axis", int64_t{3}}}));
   }
   TS_ASSIGN_OR_RETURN(result, e.reshape(result, given));
+  TS_ASSIGN_OR_RETURN(result, e.cast(result, ctx.dtype(0)));
   return std::vector<ValueId>{result};
 }
 

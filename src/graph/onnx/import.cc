@@ -75,7 +75,8 @@ void Importer::collect_unsupported(const NodeList& nodes, int depth,
   if (depth > kMaxDepth) return;
   for (const auto& node : nodes) {
     const std::string op = full_op(node.domain(), node.op_type());
-    for (const auto& attribute : node.attribute()) collect_unsupported(attribute.g().node(), depth + 1, found);
+    for (const auto& attribute : node.attribute())
+      collect_unsupported(attribute.g().node(), depth + 1, found);
     if (structural_operator(op) != nullptr || find_expanded_operator(op) != nullptr ||
         is_supported_operator(op) || find_function(node) != nullptr)
       continue;
@@ -112,7 +113,8 @@ ValueId Importer::add_value(const std::string& name) {
 }
 
 Status Importer::define(const std::string& name, Item item, Scope& scope) const {
-  if (!scope.names.emplace(name, std::move(item)).second) return corrupt("the value '" + name + "' is defined twice");
+  if (!scope.names.emplace(name, std::move(item)).second)
+    return corrupt("the value '" + name + "' is defined twice");
   return {};
 }
 
@@ -253,8 +255,8 @@ Result<Item> Importer::add_input(const std::string& name, const onnx::TypeProto&
   }
   if (elements.empty()) {
     return Error{ErrorCode::kInvalidArgument, place_,
-                 "input '" + name + "' is a sequence of tensors; give the shape of each with --shape '" + name +
-                     "[0]=2x3' --shape '" + name + "[1]=2x3' (for instance), or --absent " + name +
+                 "input '" + name + "' is a sequence of tensors; give the shape of each with --shape '" +
+                     name + "[0]=2x3' --shape '" + name + "[1]=2x3' (for instance), or --absent " + name +
                      " if it is empty"};
   }
   return Item::sequence(std::move(elements));
@@ -279,6 +281,13 @@ Status Importer::add_inputs(Scope& scope) {
     if (info.name().empty()) return corrupt("an input has no name");
     TS_ASSIGN_OR_RETURN(Item item, add_input(info.name(), info.type(), names));
     TS_RETURN_IF_ERROR(define(info.name(), std::move(item), scope));
+  }
+  for (const std::string& name : options_.absent) {
+    const auto item = scope.names.find(name);
+    if (item == scope.names.end() || item->second.is_tensor() || !item->second.elements.empty()) {
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "'" + name + "' is said to be absent, but is no optional or sequence among the inputs"};
+    }
   }
   for (const auto& [name, shape] : options_.shapes) {
     if (names.contains(name)) continue;
@@ -472,7 +481,8 @@ Status Importer::expand_node(const ExpandEntry& entry, const Node& node, const o
   for (int i = 0; i < proto.output_size(); ++i) {
     if (proto.output(i).empty()) continue;
     if (static_cast<size_t>(i) >= outputs->size() || (*outputs)[static_cast<size_t>(i)] == kNoValue)
-      return at_node(proto, ErrorCode::kUnsupported, node.op + ": output " + std::to_string(i) + " is not supported");
+      return at_node(proto, ErrorCode::kUnsupported,
+                     node.op + ": output " + std::to_string(i) + " is not supported");
     TS_RETURN_IF_ERROR(define(proto.output(i), (*outputs)[static_cast<size_t>(i)], scope));
   }
   return {};

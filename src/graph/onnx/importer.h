@@ -127,6 +127,7 @@ class Importer final : public NodeSink {
   Result<Item> choose(const onnx::NodeProto& proto, ValueId condition, const Item& yes, const Item& no,
                       const std::string& what);
   Result<ValueId> stack(const onnx::NodeProto& proto, std::span<const ValueId> slices, int64_t axis);
+  Result<ValueId> join(const std::string& name, std::vector<ValueId> parts, int64_t axis);
   Result<ValueId> slice_at(const onnx::NodeProto& proto, ValueId tensor, int64_t axis, int64_t place);
   Result<ValueId> add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
                           std::map<std::string, Attribute> attributes = {});
@@ -143,7 +144,8 @@ class Importer final : public NodeSink {
   Status sequence_operator(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status optional_operator(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status split_to_sequence(const onnx::NodeProto& proto, const std::vector<Item>& inputs, Scope& scope);
-  Result<int64_t> known_integer(const onnx::NodeProto& proto, const Item& item, const std::string& what) const;
+  Result<int64_t> known_integer(const onnx::NodeProto& proto, const Item& item,
+                                const std::string& what) const;
 
   const onnx::ModelProto& model_;
   const ImportOptions& options_;

@@ -9,8 +9,8 @@ namespace tensorsmith::graph {
 namespace {
 
 constexpr int64_t kUint4 = 21, kInt4 = 22;
-constexpr std::array<std::string_view, 11> kMoves = {"Concat",    "Flatten", "Gather",     "Identity",
-                                                     "Reshape",   "Slice",   "Split",      "Squeeze",
+constexpr std::array<std::string_view, 11> kMoves = {"Concat",    "Flatten", "Gather",   "Identity",
+                                                     "Reshape",   "Slice",   "Split",    "Squeeze",
                                                      "Transpose", "Expand",  "Unsqueeze"};
 
 }  // namespace

@@ -77,7 +77,8 @@ Result<int64_t> Importer::known_integer(const onnx::NodeProto& proto, const Item
                    proto.op_type() + ": " + what + " must be constant; it is only known at run time");
   }
   if (known == nullptr || known->num_elements() != 1 || !ir::is_int(known->dtype))
-    return at_node(proto, ErrorCode::kInvalidArgument, proto.op_type() + ": " + what + " must be one integer");
+    return at_node(proto, ErrorCode::kInvalidArgument,
+                   proto.op_type() + ": " + what + " must be one integer");
   return known->at(0).i;
 }
 
@@ -161,7 +162,8 @@ Status Importer::split_to_sequence(const onnx::NodeProto& proto, const std::vect
     lengths.assign(static_cast<size_t>(std::min<int64_t>(extent, 1 << 16)), 1);
   } else if (value(inputs[1].id).shape.empty()) {
     TS_ASSIGN_OR_RETURN(const int64_t each, known_integer(proto, inputs[1], "input 1 (split)"));
-    if (each < 1) return at_node(proto, ErrorCode::kInvalidArgument, "SplitToSequence: split must be positive");
+    if (each < 1)
+      return at_node(proto, ErrorCode::kInvalidArgument, "SplitToSequence: split must be positive");
     for (int64_t begin = 0; begin < extent && lengths.size() < (1 << 16); begin += std::min(each, extent))
       lengths.push_back(std::min(each, extent - begin));
   } else {

@@ -1,11 +1,12 @@
 // Operators whose result's shape depends on the data, at run time: the result has the largest shape, data
 // first and padding behind, and one more output says how many rows are data. Made by the importer
 // (ImportOptions::bounded), never imported.
+#include "graph/ops/bounded.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "graph/ops/bounded.h"
 #include "graph/ops/index.h"
 #include "graph/ops/registry.h"
 
@@ -37,9 +38,8 @@ struct Compacted {
 Compacted compact(OpContext& ctx, const ir::Buffer& flags) {
   const int64_t n = flags->shape[0];
   constexpr int64_t kOneBlock = 512;
-  const int64_t size =
-      n <= kOneBlock ? std::max<int64_t>(n, 1)
-                     : static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
+  const int64_t size = n <= kOneBlock ? std::max<int64_t>(n, 1)
+                                      : static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
   const int64_t blocks = std::max<int64_t>((n + size - 1) / size, 1);
   const auto flag = [&](const Expr& i) {
     const Expr inside = ir::load(flags, {ir::min(i, i64(std::max<int64_t>(n - 1, 0)))});
@@ -54,8 +54,8 @@ Compacted compact(OpContext& ctx, const ir::Buffer& flags) {
   }
   std::vector<ir::Axis> axes = axes_for({blocks}, "b");
   Expr b = axes[0].var;
-  const ir::Buffer in_block = sum_over(ctx, "block_count", axes, size,
-                                       [&](const Expr& r) { return flag(b * i64(size) + r); });
+  const ir::Buffer in_block =
+      sum_over(ctx, "block_count", axes, size, [&](const Expr& r) { return flag(b * i64(size) + r); });
   axes = axes_for({blocks}, "b");
   b = axes[0].var;
   const ir::Buffer before = sum_over(ctx, "blocks_before", axes, blocks, [&](const Expr& r) {
@@ -64,7 +64,8 @@ Compacted compact(OpContext& ctx, const ir::Buffer& flags) {
   axes = axes_for({n});
   Expr i = axes[0].var;
   const ir::Buffer within = sum_over(ctx, "place_in_block", axes, size, [&](const Expr& r) {
-    return ir::select(r < ir::floormod(i, i64(size)), flag(ir::floordiv(i, i64(size)) * i64(size) + r), i64(0));
+    return ir::select(r < ir::floormod(i, i64(size)), flag(ir::floordiv(i, i64(size)) * i64(size) + r),
+                      i64(0));
   });
   axes = axes_for({n});
   i = axes[0].var;
@@ -94,9 +95,7 @@ ir::Buffer flags_of(OpContext& ctx, const ir::Buffer& data, const std::function<
   return ctx.compute("flags", std::move(axes), std::move(body));
 }
 
-Expr is_set(const Expr& x) {
-  return x.dtype() == DType::kBool ? x : x != ir::make_const(x.dtype(), 0);
-}
+Expr is_set(const Expr& x) { return x.dtype() == DType::kBool ? x : x != ir::make_const(x.dtype(), 0); }
 
 // [rank, elements] and the number of elements other than 0.
 Result<Buffers> emit_non_zero(OpContext& ctx) {
@@ -214,8 +213,8 @@ Result<Buffers> emit_unique(OpContext& ctx) {
   const ir::Buffer order = map_elements(ctx, "order", found, [](const Expr& e) { return e - i64(1); });
   axes = axes_for({n});
   i = axes[0].var;
-  const ir::Buffer counts = sum_over(ctx, "counts", axes, n,
-                                     [&](const Expr& k) { return one_if(ir::load(inverse, {k}) == i); });
+  const ir::Buffer counts =
+      sum_over(ctx, "counts", axes, n, [&](const Expr& k) { return one_if(ir::load(inverse, {k}) == i); });
   const ir::Buffer count =
       sum_over(ctx, "count", {}, n, [&](const Expr& k) { return one_if(ir::load(first, {k}) == k); });
   return Buffers{take(ctx, x, axis, order), order, inverse, counts, count};
@@ -242,7 +241,8 @@ Result<Buffers> emit_nms_step(OpContext& ctx) {
   std::vector<ir::Axis> reduce = {{ir::Var("r"), shape[2]}};
   Exprs at = {axes[0].var, axes[1].var, reduce[0].var};
   const Expr r = reduce[0].var;
-  const Buffers best = ctx.reduce_arg("nms_best", axes, reduce, Combiner::kArgMax, ir::load(ctx.in(0), at), r);
+  const Buffers best =
+      ctx.reduce_arg("nms_best", axes, reduce, Combiner::kArgMax, ir::load(ctx.in(0), at), r);
   std::vector<ir::Axis> own = axes_for({shape[0], shape[1]});
   const Exprs bc = vars_of(own);
   Expr body = ir::select(ir::load(best[0], bc) == none, i64(-1), ir::load(best[1], bc));
@@ -267,16 +267,14 @@ Result<Buffers> emit_nms_step(OpContext& ctx) {
 Result<Buffers> emit_nms_select(OpContext& ctx) {
   const Shape& shape = ctx.shape(0);
   const int64_t n = product(shape);
-  const Compacted c =
-      compact(ctx, flags_of(ctx, ctx.in(0), [](const Expr& x) { return x >= i64(0); }));
+  const Compacted c = compact(ctx, flags_of(ctx, ctx.in(0), [](const Expr& x) { return x >= i64(0); }));
   std::vector<ir::Axis> axes = axes_for({n, 3});
   const Expr place = ir::load(c.order, {axes[0].var});
   const Expr column = axes[1].var;
   const Expr safe = ir::max(place, i64(0));
   const Exprs digits = reshape_indices(shape, {n}, std::vector<Expr>{safe});
-  const Expr value = ir::select(
-      column == i64(0), digits[0],
-      ir::select(column == i64(1), digits[1], ir::load(ctx.in(0), digits)));
+  const Expr value = ir::select(column == i64(0), digits[0],
+                                ir::select(column == i64(1), digits[1], ir::load(ctx.in(0), digits)));
   Expr body = ir::select(place < i64(0), i64(-1), value);
   return Buffers{ctx.compute("nms_rows", std::move(axes), std::move(body)), c.count};
 }
@@ -284,8 +282,7 @@ Result<Buffers> emit_nms_select(OpContext& ctx) {
 }  // namespace
 
 BoxExprs box_of(const Expr (&v)[4], bool centered) {
-  if (!centered)
-    return {ir::min(v[0], v[2]), ir::min(v[1], v[3]), ir::max(v[0], v[2]), ir::max(v[1], v[3])};
+  if (!centered) return {ir::min(v[0], v[2]), ir::min(v[1], v[3]), ir::max(v[0], v[2]), ir::max(v[1], v[3])};
   const Expr half = ir::make_const(v[0].dtype(), 0.5);
   return {v[1] - v[3] * half, v[0] - v[2] * half, v[1] + v[3] * half, v[0] + v[2] * half};
 }
@@ -302,12 +299,9 @@ Expr overlaps(const BoxExprs& a, const BoxExprs& b, const Expr& threshold) {
 
 std::span<const OpEntry> bounded_operators() {
   static const OpEntry kEntries[] = {
-      {"Bounded.Compress", "a:TB", emit_compress},
-      {"Bounded.NonZero", "a:T", emit_non_zero},
-      {"Bounded.Unique", "a:T", emit_unique},
-      {"Bounded.NmsScores", "f:Tf", emit_nms_scores},
-      {"Bounded.NmsSelect", "i:T", emit_nms_select},
-      {"Bounded.NmsStep", "f:TTF", emit_nms_step},
+      {"Bounded.Compress", "a:TB", emit_compress},   {"Bounded.NonZero", "a:T", emit_non_zero},
+      {"Bounded.Unique", "a:T", emit_unique},        {"Bounded.NmsScores", "f:Tf", emit_nms_scores},
+      {"Bounded.NmsSelect", "i:T", emit_nms_select}, {"Bounded.NmsStep", "f:TTF", emit_nms_step},
   };
   return kEntries;
 }

@@ -28,15 +28,17 @@ Result<Buffers> emit_col2im(OpContext& ctx) {
   Shape counts;
   double total = 1;
   for (size_t d = 0; d < rank; ++d) {
-    if (image[d] < 1 || block[d] < 1 || image[d] > kMaxGeometry || block[d] > kMaxGeometry || dilations[d] < 1 ||
-        strides[d] < 1 || pads[d] < 0 || pads[d + rank] < 0)
-      return ctx.invalid("shapes, strides or dilations of dimension " + std::to_string(d) + " are out of range");
+    if (image[d] < 1 || block[d] < 1 || image[d] > kMaxGeometry || block[d] > kMaxGeometry ||
+        dilations[d] < 1 || strides[d] < 1 || pads[d] < 0 || pads[d + rank] < 0)
+      return ctx.invalid("shapes, strides or dilations of dimension " + std::to_string(d) +
+                         " are out of range");
     const int64_t room = image[d] + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1;
     if (room < 0) return ctx.invalid("a block is larger than the padded image");
     counts.push_back(room / strides[d] + 1);
     total *= static_cast<double>(counts.back()) * static_cast<double>(block[d]);
   }
-  if (total > static_cast<double>(kMaxElements) || !is_reasonable(image)) return ctx.invalid("the image is too large");
+  if (total > static_cast<double>(kMaxElements) || !is_reasonable(image))
+    return ctx.invalid("the image is too large");
   const int64_t taps = product(block);
   if (x[1] % taps != 0 || x[2] != product(counts))
     return ctx.invalid("data " + describe(ctx.dtype(0), x) + " has not " + std::to_string(product(counts)) +
@@ -120,9 +122,9 @@ Result<Buffers> emit_affine_grid(OpContext& ctx) {
     const auto at = static_cast<size_t>(dims - d);
     const auto extent = static_cast<double>(shape[at]);
     const Expr place = ir::cast(dtype, vars[at]);
-    const Expr coordinate = !corners          ? (place * f(2) + f(1)) / f(extent) - f(1)
+    const Expr coordinate = !corners         ? (place * f(2) + f(1)) / f(extent) - f(1)
                             : shape[at] == 1 ? f(-1)
-                                              : place * f(2) / f(extent - 1) - f(1);
+                                             : place * f(2) / f(extent - 1) - f(1);
     sum = sum + ir::load(ctx.in(0), {vars[0], vars.back(), Expr(d)}) * coordinate;
   }
   return Buffers{ctx.compute("affine_grid", std::move(axes), std::move(sum))};
@@ -139,8 +141,10 @@ Result<Buffers> emit_tensor_scatter(OpContext& ctx) {
     return ctx.invalid("cache " + describe(ctx.dtype(0), cache) + " and update " +
                        describe(ctx.dtype(1), update) + " do not fit");
   for (size_t d = 0; d < cache.size(); ++d)
-    if (d != axis && cache[d] != update[d]) return ctx.invalid("cache and update differ in another dimension");
-  if (ctx.has(2) && ctx.shape(2) != Shape{cache[0]}) return ctx.invalid("there must be one write index a batch");
+    if (d != axis && cache[d] != update[d])
+      return ctx.invalid("cache and update differ in another dimension");
+  if (ctx.has(2) && ctx.shape(2) != Shape{cache[0]})
+    return ctx.invalid("there must be one write index a batch");
   if (update[axis] == 0) return Buffers{ctx.in(0)};
   std::vector<ir::Axis> axes = axes_for(cache);
   const Exprs vars = vars_of(axes);

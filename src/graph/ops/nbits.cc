@@ -25,7 +25,8 @@ Result<Buffers> emit_matmul_nbits(OpContext& ctx) {
   const int64_t depth = ctx.int_attr("K", 0), columns = ctx.int_attr("N", 0);
   const int64_t bits = ctx.int_attr("bits", 4), block = ctx.int_attr("block_size", 0);
   if (ctx.error()) return *ctx.error();
-  if (bits != 2 && bits != 4 && bits != 8) return ctx.unsupported("weights of " + std::to_string(bits) + " bits");
+  if (bits != 2 && bits != 4 && bits != 8)
+    return ctx.unsupported("weights of " + std::to_string(bits) + " bits");
   if (block < 16 || block > kMaxGeometry || (block & (block - 1)) != 0)
     return ctx.invalid("block_size must be a power of two of at least 16");
   if (depth < 1 || columns < 1 || depth > kMaxGeometry || columns > kMaxGeometry)
@@ -70,9 +71,10 @@ Result<Buffers> emit_matmul_nbits(OpContext& ctx) {
   if (ctx.has(3) && !packed_zeros) {
     weight = ir::cast(dtype, weight) - read(3, {columns, blocks}, {n, outer});
   } else {
-    const Expr zero = packed_zeros ? unpack(read(3, {columns, zero_bytes}, {n, ir::floordiv(outer, Expr(per_byte))}),
-                                            outer, bits)
-                                   : ir::int_imm(DType::kI32, int64_t{1} << (bits - 1));
+    const Expr zero =
+        packed_zeros
+            ? unpack(read(3, {columns, zero_bytes}, {n, ir::floordiv(outer, Expr(per_byte))}), outer, bits)
+            : ir::int_imm(DType::kI32, int64_t{1} << (bits - 1));
     weight = ir::cast(dtype, weight - zero);
   }
   weight = weight * read(2, {columns, blocks}, {n, outer});

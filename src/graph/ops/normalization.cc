@@ -101,7 +101,8 @@ Result<Buffers> emit_training_batch_norm(OpContext& ctx) {
     const Expr own = i == 3 ? m.mean(at) : m.variance(at);
     Expr running = ir::load(ctx.in(i), {channel[0].var}) * ir::make_const(dtype, momentum) +
                    own * ir::make_const(dtype, 1 - momentum);
-    out.push_back(ctx.compute(i == 3 ? "running_mean" : "running_variance", std::move(channel), std::move(running)));
+    out.push_back(
+        ctx.compute(i == 3 ? "running_mean" : "running_variance", std::move(channel), std::move(running)));
   }
   return out;
 }

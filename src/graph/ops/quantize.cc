@@ -106,11 +106,13 @@ Result<Buffers> emit_quantize_linear(OpContext& ctx) {
   }
   if (x.dtype() != compute) x = ir::cast(compute, x);
   if (scale.dtype() != compute) scale = ir::cast(compute, scale);
-  if (bits == 0) return Buffers{ctx.compute("quantize", std::move(axes), quantize(x, scale, zero_point, dtype))};
+  if (bits == 0)
+    return Buffers{ctx.compute("quantize", std::move(axes), quantize(x, scale, zero_point, dtype))};
   const int64_t low = ir::is_signed_int(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
   const int64_t high = low + (int64_t{1} << bits) - 1;
   const Expr wide = quantize(x, scale, zero_point, DType::kI32);
-  Expr body = ir::cast(dtype, ir::min(ir::max(wide, ir::int_imm(DType::kI32, low)), ir::int_imm(DType::kI32, high)));
+  Expr body =
+      ir::cast(dtype, ir::min(ir::max(wide, ir::int_imm(DType::kI32, low)), ir::int_imm(DType::kI32, high)));
   return Buffers{ctx.compute("quantize", std::move(axes), std::move(body))};
 }
 

@@ -91,8 +91,8 @@ Result<Buffers> emit_reduce(OpContext& ctx) {
     // Any or all of them, as the largest or smallest of 0 and 1.
     const ir::Buffer best = simple(ctx, "reduce_" + std::string(ir::to_string(C)), spec, C,
                                    [](const Expr& x) { return ir::cast(ir::DType::kU8, x); });
-    return Buffers{map_elements(
-        ctx, "is_set", best, [](const Expr& x) { return x != ir::make_const(ir::DType::kU8, 0); })};
+    return Buffers{map_elements(ctx, "is_set", best,
+                                [](const Expr& x) { return x != ir::make_const(ir::DType::kU8, 0); })};
   }
   return Buffers{simple(ctx, "reduce_" + std::string(ir::to_string(C)), spec, C)};
 }

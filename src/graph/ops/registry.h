@@ -51,6 +51,7 @@ std::span<const OpEntry> bounded_operators();
 std::span<const OpEntry> constant_operators();
 std::span<const OpEntry> conv_operators();
 std::span<const FoldEntry> data_dependent_operators();
+std::span<const OpEntry> deform_conv_operators();
 std::span<const OpEntry> einsum_operators();
 std::span<const OpEntry> fold_image_operators();
 std::span<const OpEntry> gather_operators();

@@ -321,7 +321,8 @@ Expr filter(const Expr& x, bool cubic, double a) {
 
 // Where the result is smaller, the filter is as many times wider, so that each element of the input counts.
 //   w[o, t] = f((first + t - position(o)) * scale); y[o] = sum_t x[first + t] * w[o, t] / sum_t w[o, t]
-Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const Dimension& d, const ir::Buffer& x) {
+Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const Dimension& d,
+                             const ir::Buffer& x) {
   const bool cubic = spec.mode == "cubic";
   const double scale = std::min(d.scale, 1.0);
   const double radius = (cubic ? 2 : 1) / scale;
@@ -340,8 +341,8 @@ Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const Dimen
   std::vector<ir::Axis> one = axes_for({d.output});
   std::vector<ir::Axis> over = {{ir::Var("r"), taps}};
   Expr term = ir::load(weights, {one[0].var, over[0].var});
-  const ir::Buffer total = ctx.reduce("antialias_total", std::move(one), std::move(over), ir::Combiner::kSum,
-                                      std::move(term));
+  const ir::Buffer total =
+      ctx.reduce("antialias_total", std::move(one), std::move(over), ir::Combiner::kSum, std::move(term));
   std::vector<ir::Axis> both = axes_for({d.output, taps});
   const Exprs at = vars_of(both);
   Expr share = ir::cast(dtype, ir::load(weights, at) / ir::load(total, {at[0]}));
@@ -354,7 +355,8 @@ Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const Dimen
   const Expr o = source[d.axis];
   source[d.axis] = clamp_to(first(o) + Expr(reduce[0].var), d.input);
   Expr body = ir::load(x, source) * ir::load(shares, {o, reduce[0].var});
-  return ctx.reduce("resize_antialias", std::move(out), std::move(reduce), ir::Combiner::kSum, std::move(body));
+  return ctx.reduce("resize_antialias", std::move(out), std::move(reduce), ir::Combiner::kSum,
+                    std::move(body));
 }
 
 Result<Buffers> emit_resize(OpContext& ctx) {

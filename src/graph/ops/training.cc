@@ -1,5 +1,5 @@
-// One step of an optimizer (ai.onnx.preview.training): Adagrad, Adam, Momentum. Inputs: the learning rate, the
-// number of steps, then the parameters, their gradients and the state, each as many tensors as there are
+// One step of an optimizer (ai.onnx.preview.training): Adagrad, Adam, Momentum. Inputs: the learning rate,
+// the number of steps, then the parameters, their gradients and the state, each as many tensors as there are
 // parameters.
 #include <algorithm>
 
@@ -46,9 +46,7 @@ class Step {
 
   Expr number(double v) const { return ir::make_const(ctx_.dtype(0), v); }
   Expr rate() const { return ir::load(ctx_.in(0), Exprs(ctx_.rank(0), Expr(0))); }
-  Expr steps() const {
-    return ir::cast(ctx_.dtype(0), ir::load(ctx_.in(1), Exprs(ctx_.rank(1), Expr(0))));
-  }
+  Expr steps() const { return ir::cast(ctx_.dtype(0), ir::load(ctx_.in(1), Exprs(ctx_.rank(1), Expr(0)))); }
   // A tensor of input `like`'s shape, of an expression in its indices.
   ir::Buffer make(const std::string& name, size_t like, const std::function<Expr(const Exprs&)>& body) const {
     std::vector<ir::Axis> axes = axes_for(ctx_.shape(like));
@@ -72,7 +70,9 @@ Result<Buffers> emit_adagrad(OpContext& ctx) {
   Buffers parameters, squares;
   for (size_t i = 0; i < group.parameters; ++i) {
     const auto x = [&](const Exprs& at) { return ir::load(ctx.in(group.input(0, i)), at); };
-    const auto gradient = [&](const Exprs& at) { return norm * x(at) + ir::load(ctx.in(group.input(1, i)), at); };
+    const auto gradient = [&](const Exprs& at) {
+      return norm * x(at) + ir::load(ctx.in(group.input(1, i)), at);
+    };
     squares.push_back(s.make("square", group.input(0, i), [&](const Exprs& at) {
       return ir::load(ctx.in(group.input(2, i)), at) + gradient(at) * gradient(at);
     }));
@@ -93,15 +93,15 @@ Result<Buffers> emit_adam(OpContext& ctx) {
   const Expr epsilon = s.number(ctx.float_attr("epsilon", 1e-6));
   const Expr norm = s.number(ctx.float_attr("norm_coefficient", 0));
   const Expr after = s.number(ctx.float_attr("norm_coefficient_post", 0));
-  const auto remaining = [&](const Expr& base) {
-    return one - ir::call(Intrinsic::kPow, {base, s.steps()});
-  };
+  const auto remaining = [&](const Expr& base) { return one - ir::call(Intrinsic::kPow, {base, s.steps()}); };
   const Expr rate =
       ir::select(s.steps() > s.number(0), s.rate() * root(remaining(beta)) / remaining(alpha), s.rate());
   Buffers parameters, means, squares;
   for (size_t i = 0; i < group.parameters; ++i) {
     const auto x = [&](const Exprs& at) { return ir::load(ctx.in(group.input(0, i)), at); };
-    const auto gradient = [&](const Exprs& at) { return norm * x(at) + ir::load(ctx.in(group.input(1, i)), at); };
+    const auto gradient = [&](const Exprs& at) {
+      return norm * x(at) + ir::load(ctx.in(group.input(1, i)), at);
+    };
     means.push_back(s.make("mean", group.input(0, i), [&](const Exprs& at) {
       return alpha * ir::load(ctx.in(group.input(2, i)), at) + (one - alpha) * gradient(at);
     }));
@@ -132,7 +132,9 @@ Result<Buffers> emit_momentum(OpContext& ctx) {
   Buffers parameters, momenta;
   for (size_t i = 0; i < group.parameters; ++i) {
     const auto x = [&](const Exprs& at) { return ir::load(ctx.in(group.input(0, i)), at); };
-    const auto gradient = [&](const Exprs& at) { return norm * x(at) + ir::load(ctx.in(group.input(1, i)), at); };
+    const auto gradient = [&](const Exprs& at) {
+      return norm * x(at) + ir::load(ctx.in(group.input(1, i)), at);
+    };
     momenta.push_back(s.make("momentum", group.input(0, i), [&](const Exprs& at) {
       return alpha * ir::load(ctx.in(group.input(2, i)), at) + share * gradient(at);
     }));
