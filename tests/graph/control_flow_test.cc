@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/evaluate.h"
 #include "graph/tasks.h"
@@ -13,11 +14,11 @@
 namespace tensorsmith::graph {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::ModelBuilder;
 using testing::ramp;
 using testing::tensor_of;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr int kInt64 = 7, kBool = 9, kInt4 = 22;
 
@@ -38,7 +39,12 @@ void expect_refused(const ModelBuilder& model, const std::vector<std::string>& w
 // A loop of `turns` whose body adds `step` to v.
 ModelBuilder counting(int64_t turns, bool condition_known) {
   ModelBuilder body(17), m(17);
-  body.input("i", {}, kInt64).input("go", {}, kBool).input("v", {1}).output("more").output("w").output("kept");
+  body.input("i", {}, kInt64)
+      .input("go", {}, kBool)
+      .input("v", {1})
+      .output("more")
+      .output("w")
+      .output("kept");
   body.initializer("step", {1}, {1}).node("Add", {"v", "step"}, {"w"}).node("Identity", {"w"}, {"kept"});
   if (condition_known) {
     body.node("Identity", {"go"}, {"more"});
@@ -132,7 +138,8 @@ ModelBuilder of_sequence() {
   ModelBuilder m(17);
   auto* input = m.proto().mutable_graph()->add_input();
   input->set_name("s");
-  input->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(1);
+  input->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(
+      1);
   m.output("y").node("ConcatFromSequence", {"s"}, {"y"}).integer("axis", 0);
   return m;
 }
@@ -233,6 +240,39 @@ TEST(Bounded, ThousandsOfFlags) {
       ASSERT_EQ((*outputs)[0].at(r).i, there ? places[static_cast<size_t>(r)] / 50 : -1) << every << " " << r;
       ASSERT_EQ((*outputs)[0].at(2000 + r).i, there ? places[static_cast<size_t>(r)] % 50 : -1);
     }
+  }
+}
+
+// Neighbours that f64 cannot tell apart, and NaN, as constants and at run time.
+TEST(Bounded, UniqueTellsAllElementsApart) {
+  const int64_t big = (int64_t{1} << 62) + 1;
+  for (const bool known : {true, false}) {
+    ModelBuilder m(17);
+    if (known) {
+      m.integers("x", {big, big - 1, big});
+      m.initializer("f", {4}, {NAN, 1, NAN, -1});
+    } else {
+      m.input("x", {3}, kInt64).input("f", {4});
+    }
+    m.output("n")
+        .output("g")
+        .node("Unique", {"x"}, {"y", "", "n", ""})
+        .node("Unique", {"f"}, {"z", "", "g", ""});
+    ImportOptions options;
+    options.bounded = true;
+    const auto graph = m.import(options);
+    ASSERT_TRUE(graph.ok()) << graph.error().message();
+    std::vector<lower::Tensor> inputs;
+    if (!known) {
+      inputs = {lower::Tensor::zeros(ir::DType::kI64, {3}),
+                tensor_of(ir::DType::kF32, {4}, {NAN, 1, NAN, -1})};
+      for (const int64_t i : {0, 1, 2})
+        inputs[0].set(i, ir::scalar_int(ir::DType::kI64, i == 1 ? big - 1 : big));
+    }
+    const auto outputs = evaluate(*graph, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.error().message();
+    EXPECT_EQ(testing::difference((*outputs)[0], tensor_of(ir::DType::kI64, {3}, {1, 0, 1}), 0, 0), "");
+    EXPECT_EQ(testing::difference((*outputs)[1], tensor_of(ir::DType::kI64, {4}, {2, 1, 2, 0}), 0, 0), "");
   }
 }
 

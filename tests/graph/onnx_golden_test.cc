@@ -1,8 +1,9 @@
 // Golden models through the importer, the passes and the reference interpreter. tests/tools compiles them.
+#include "onnx_golden.h"
+
 #include <gtest/gtest.h>
 
 #include "graph/evaluate.h"
-#include "onnx_golden.h"
 #include "onnx_testdata.h"
 
 namespace tensorsmith::graph {

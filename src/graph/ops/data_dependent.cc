@@ -104,14 +104,20 @@ Result<std::vector<Tensor>> fold_unique(OpContext& ctx) {
   const Tensor x = flat ? flattened(*ctx.constant(0)) : *ctx.constant(0);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", 0), x.shape.size()));
   const Blocks b = blocks_of(x.shape, axis);
+  // NaN is equal to itself and above all else; integers are compared as such, f64 has not all of them.
+  const auto less = [&](const ir::Scalar& u, const ir::Scalar& v) {
+    if (ir::is_float(u.dtype)) return u.f < v.f || (std::isnan(v.f) && !std::isnan(u.f));
+    if (u.dtype == ir::DType::kU64) return static_cast<uint64_t>(u.i) < static_cast<uint64_t>(v.i);
+    return u.i < v.i;
+  };
   // -1, 0 or 1 by the first differing element.
   const auto compare = [&](int64_t p, int64_t q) {
     for (int64_t o = 0; o < b.outer; ++o) {
       for (int64_t i = 0; i < b.inner; ++i) {
-        const double u = number(x, (o * b.extent + p) * b.inner + i);
-        const double v = number(x, (o * b.extent + q) * b.inner + i);
-        if (u < v) return -1;
-        if (u > v) return 1;
+        const ir::Scalar u = x.at((o * b.extent + p) * b.inner + i);
+        const ir::Scalar v = x.at((o * b.extent + q) * b.inner + i);
+        if (less(u, v)) return -1;
+        if (less(v, u)) return 1;
       }
     }
     return 0;

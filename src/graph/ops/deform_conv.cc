@@ -14,7 +14,8 @@ using ir::Expr;
 using ir::Intrinsic;
 
 // The image at a position between pixels, linearly; 0 outside. row and column are floats.
-Expr sample(const ir::Buffer& x, const Expr& batch, const Expr& channel, const Expr& row, const Expr& column) {
+Expr sample(const ir::Buffer& x, const Expr& batch, const Expr& channel, const Expr& row,
+            const Expr& column) {
   const DType dtype = row.dtype();
   const auto whole = [](const Expr& e) { return ir::call(Intrinsic::kFloor, {e}); };
   const Expr one = ir::make_const(dtype, 1), zero = ir::make_const(x->dtype, 0);
@@ -53,8 +54,8 @@ Result<Buffers> emit_deform_conv(OpContext& ctx) {
   const std::vector<int64_t> dilations = ctx.geometry_attr("dilations", 2, 1);
   const std::vector<int64_t> pads = ctx.geometry_attr("pads", 4, 0);
   if (ctx.error()) return *ctx.error();
-  if (groups < 1 || offset_groups < 1 || x[1] % groups != 0 || x[1] % offset_groups != 0 || w[0] % groups != 0 ||
-      w[1] != x[1] / groups || x[2] < 1 || x[3] < 1 || w[1] < 1)
+  if (groups < 1 || offset_groups < 1 || x[1] % groups != 0 || x[1] % offset_groups != 0 ||
+      w[0] % groups != 0 || w[1] != x[1] / groups || x[2] < 1 || x[3] < 1 || w[1] < 1)
     return ctx.invalid("data " + describe(ctx.dtype(0), x) + ", weights " + describe(ctx.dtype(1), w) +
                        ", group and offset_group do not fit");
   Shape out = {x[0], w[0]};
