@@ -45,9 +45,10 @@ std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
           .add_option("--absent", absent,
                       "Optional input that is not given, or sequence that is empty (repeatable)")
           ->allow_extra_args(false),
-      command.add_flag("--bounded", bounded,
-                       "Results whose number of rows depends on the data (NonMaxSuppression, NonZero, ...) have "
-                       "their largest shape, padded; an output NAME.count tells the number of rows"),
+      command.add_flag(
+          "--bounded", bounded,
+          "Results whose number of rows depends on the data (NonMaxSuppression, NonZero, ...) have "
+          "their largest shape, padded; an output NAME.count tells the number of rows"),
   };
 }
 

@@ -1,6 +1,6 @@
-// Graphs that were once wrong (found by scripts/fuzz_graphs), with the outputs that ONNX Runtime and the ONNX reference
-// evaluator agree on: tests/data/graphs/NAME/model.onnx and test_data_set_0. Every instruction set that this machine
-// has, one and two threads, untuned and random schedules.
+// Graphs that were once wrong (found by scripts/fuzz_graphs), with the outputs that ONNX Runtime and the ONNX
+// reference evaluator agree on: tests/data/graphs/NAME/model.onnx and test_data_set_0. Every instruction set
+// that this machine has, one and two threads, untuned and random schedules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,7 +76,8 @@ TEST_P(RegressionGraphs, Case) {
     ASSERT_EQ(outputs->size(), data->outputs.size());
     for (size_t i = 0; i < outputs->size(); ++i) {
       const lower::Tensor& expected = data->outputs[i];
-      EXPECT_EQ(graph::testing::difference((*outputs)[i], expected, relative_tolerance(expected.dtype), 1e-30), "")
+      EXPECT_EQ(
+          graph::testing::difference((*outputs)[i], expected, relative_tolerance(expected.dtype), 1e-30), "")
           << "output " << i;
     }
   }

@@ -574,8 +574,8 @@ Result<Graph> Importer::run() {
   return std::move(graph_);
 }
 
-// Each output is a value of its own with the output's name: an input, or a value that is an output already, gets
-// a copy; what a subgraph, a function or an expansion made has another name until now.
+// Each output is a value of its own with the output's name: an input, or a value that is an output already,
+// gets a copy; what a subgraph, a function or an expansion made has another name until now.
 Status Importer::add_output(ValueId id, const std::string& name) {
   Value& value = graph_.values[static_cast<size_t>(id)];
   const auto in = [&](const std::vector<ValueId>& list) {

@@ -91,7 +91,7 @@ const OpEntry* find_operator(std::string_view op) {
 std::vector<std::string_view> operator_names() {
   std::vector<std::string_view> names;
   for (const auto& [op, entry] : operator_table()) {
-    if (op != kMoveOperator) names.push_back(op);
+    if (op != kMoveOperator && !op.starts_with(kBoundedPrefix)) names.push_back(op);
   }
   for (const FoldEntry& entry : data_dependent_operators()) names.push_back(entry.op);
   std::sort(names.begin(), names.end());

@@ -39,7 +39,7 @@ inline constexpr const char* kMoveOperator = "Move";
 // Null if there is none.
 const OpEntry* find_operator(std::string_view op);
 const FoldEntry* find_fold_operator(std::string_view op);
-// All that models may use, sorted: both kinds, without kMoveOperator.
+// All that models may use, sorted: both kinds, without those that only the importer and the passes make.
 std::vector<std::string_view> operator_names();
 
 // Whether the inputs agree with the signature.

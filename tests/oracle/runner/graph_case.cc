@@ -78,8 +78,8 @@ Status GraphCase::randomize(const target::Device& device, uint64_t seed,
   return {};
 }
 
-Result<std::vector<Tensor>> GraphCase::execute(const std::vector<Tensor>& inputs, const std::string& directory,
-                                               int threads) {
+Result<std::vector<Tensor>> GraphCase::execute(const std::vector<Tensor>& inputs,
+                                               const std::string& directory, int threads) {
   stage_ = "load";
   ts_model* loaded = nullptr;
   if (ts_model_load(directory.c_str(), threads, &loaded) != TS_OK) {

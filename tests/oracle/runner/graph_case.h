@@ -22,8 +22,8 @@ class GraphCase {
   // The outputs of one run. It goes the way of `tensorsmith compile` and the C interface: a compiled model is
   // written to the directory, loaded and run twice on buffers with fences, outputs filled with other bytes
   // before each run. Outputs that differ between the two (not written, or not deterministic) and changed
-  // canaries are errors; writing to an input crashes. traces: of random schedules, printed; may be null. After
-  // an error stage() says where it was.
+  // canaries are errors; writing to an input crashes. traces: of random schedules, printed; may be null.
+  // After an error stage() says where it was.
   Result<std::vector<lower::Tensor>> run(const RunRequest& request, const std::vector<lower::Tensor>& inputs,
                                          const std::string& directory, std::vector<std::string>* traces);
 

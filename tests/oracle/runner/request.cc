@@ -18,9 +18,7 @@ json to_json(const std::vector<TensorReply>& tensors) {
 }  // namespace
 
 Result<Request> parse_request(std::string_view line) {
-  const auto bad = [](const std::string& why) {
-    return Error{ErrorCode::kInvalidArgument, "request", why};
-  };
+  const auto bad = [](const std::string& why) { return Error{ErrorCode::kInvalidArgument, "request", why}; };
   try {
     const json root = json::parse(line);
     Request request;
@@ -47,7 +45,8 @@ Result<Request> parse_request(std::string_view line) {
 }
 
 std::string print(const Reply& reply) {
-  json root = {{"inputs", to_json(reply.inputs)}, {"outputs", to_json(reply.outputs)}, {"tasks", reply.tasks}};
+  json root = {
+      {"inputs", to_json(reply.inputs)}, {"outputs", to_json(reply.outputs)}, {"tasks", reply.tasks}};
   if (!reply.stage.empty()) {
     root["stage"] = reply.stage;
     root["error"] = reply.error;

@@ -69,7 +69,8 @@ class Service {
   void add_run(size_t number) {
     RunReply reply;
     try {
-      auto outputs = case_.run(request_.runs[number], inputs_, request_.directory + "/compiled", &reply.schedules);
+      auto outputs =
+          case_.run(request_.runs[number], inputs_, request_.directory + "/compiled", &reply.schedules);
       if (outputs.ok()) {
         reply.same_as = keep(number, *std::move(outputs));
       } else {
