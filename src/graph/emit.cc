@@ -20,7 +20,7 @@ class ShortFloats {
   ShortFloats(const OpEntry& entry, std::span<const ir::Buffer> inputs, WorkloadBuilder& builder)
       : given_(inputs), seen_(inputs.begin(), inputs.end()), builder_(builder) {
     // Others than these only move elements.
-    if (entry.signature[0] != 'f' && entry.signature[0] != 'n') return;
+    if (std::string_view("fno").find(entry.signature[0]) == std::string_view::npos) return;
     first_ = builder.operations().size();
     for (ir::Buffer& input : seen_) {
       if (input == nullptr || !is_short(input->dtype)) continue;
@@ -135,7 +135,7 @@ std::string WorkloadBuilder::unique_name(const std::string& name) {
 }
 
 bool is_supported_operator(const std::string& op) {
-  if (op == kMoveOperator) return false;  // ours, unknown to ONNX
+  if (op == kMoveOperator || op.starts_with(kBoundedPrefix)) return false;  // ours, unknown to ONNX
   return op == "Constant" || find_operator(op) != nullptr || find_fold_operator(op) != nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,12 +51,19 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>> shapes;
   // NAME -> contents: these inputs are compiled in and are no run-time inputs of the graph any more.
   std::map<std::string, lower::Tensor> constant_inputs;
+  // Optional inputs that are not given, and sequences that are empty.
+  std::set<std::string> absent;
+  // Results whose number of rows depends on the data (NonMaxSuppression, NonZero, Compress, Unique, what a
+  // Loop with a condition collects) have their largest shape: data first, then padding. The number of rows of
+  // an output Y that is padded is the output Y.count. Without it such a node is an error.
+  bool bounded = false;
   // Constants made during the import (initializers, folded nodes) may take this much memory together.
   int64_t max_constant_bytes = int64_t{8} << 30;
 };
 // Reads an ONNX model (opset 7 to 24; older ones as far as their operators mean the same), resolves all
 // shapes and folds small constant expressions (shape arithmetic). External tensor data is read from files
-// beside the model. If with a constant condition and model-local functions are inlined. Errors: unreadable or
+// beside the model. Model-local functions and the bodies of If, Loop and Scan are inlined; the tensors of a
+// sequence are inputs and outputs named NAME[0], NAME[1], ... Errors: unreadable or
 // corrupt file (kNotFound, kIo, kCorrupt); unsupported operators (named with node and operator, all of them
 // in one line) and dtypes, opsets beyond the newest known (kUnsupported); missing dimension
 // (kInvalidArgument, named with input, dimension and the --shape option that gives it), given shapes that

@@ -28,7 +28,7 @@ struct RunOptions {
   std::string output;               // directory for output_I.pb
   std::string check;                // test data directory
   std::string reference;            // ONNX model
-  std::vector<std::string> shapes;
+  ModelOptions import;              // of --reference
   Tolerance tolerance;
   uint64_t seed = 0;
   bool json = false, force = false;
@@ -150,9 +150,8 @@ Result<Outputs> run_both(runtime::Model& model, const graph::Graph& graph, const
 }
 
 Status check_reference(runtime::Model& model, const RunOptions& options) {
-  ModelOptions model_options;
+  ModelOptions model_options = options.import;
   model_options.path = options.reference;
-  model_options.shapes = options.shapes;
   TS_ASSIGN_OR_RETURN(const graph::Graph graph, import_model(model_options));
   TS_ASSIGN_OR_RETURN(Outputs outputs, run_both(model, graph, options, Spread::kWide));
   const auto agree = [&] {
@@ -243,9 +242,8 @@ void add_run_command(CLI::App& app, int& exit_code) {
                           "Compare with the reference interpreter running this model on random inputs");
   check->excludes(reference)->excludes(input)->excludes(output);
   reference->excludes(input)->excludes(output);
-  command->add_option("--shape", options->shapes, "Shapes for --reference, as the model was compiled with")
-      ->allow_extra_args(false)
-      ->needs(reference);
+  // As the model was compiled with.
+  for (CLI::Option* option : options->import.add_import_options(*command)) option->needs(reference);
   constexpr double kMaxTolerance = 1e6;
   add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance, "Relative tolerance");
   add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance, "Absolute tolerance");

@@ -37,7 +37,10 @@ Status shared_tasks(const TasksOptions& options) {
                  "says nothing about the model it is for; give one model"};
   }
   std::vector<ModelOptions> models = {options.model};
-  for (const std::string& path : options.more) models.emplace_back().path = path;
+  for (const std::string& path : options.more) {
+    models.emplace_back().path = path;
+    models.back().bounded = options.model.bounded;
+  }
   TS_ASSIGN_OR_RETURN(const std::vector<SharedTask> tasks, load_tasks(models));
   nlohmann::json list = nlohmann::json::array();
   Table table({"task", "models", "calls", "work a call", "key"});

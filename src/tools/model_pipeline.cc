@@ -10,10 +10,13 @@ Result<graph::Graph> import_model(const ModelOptions& options) {
   constexpr std::string_view kZoo = "zoo:";
   graph::ImportOptions import_options;
   TS_ASSIGN_OR_RETURN(import_options.shapes, options.parsed_shapes());
+  import_options.absent.insert(options.absent.begin(), options.absent.end());
+  import_options.bounded = options.bounded;
   if (!options.path.starts_with(kZoo)) return graph::import_onnx(options.path, import_options);
-  if (!options.shapes.empty()) {
+  if (!options.shapes.empty() || !options.absent.empty()) {
     return Error{
-        ErrorCode::kInvalidArgument, "--shape " + options.shapes[0],
+        ErrorCode::kInvalidArgument,
+        options.shapes.empty() ? "--absent " + options.absent[0] : "--shape " + options.shapes[0],
         "networks of the zoo take batch=B, size=S and sequence=L instead, as in zoo:resnet50:batch=4"};
   }
   TS_ASSIGN_OR_RETURN(const auto request,

@@ -32,10 +32,24 @@ void ModelOptions::add_to(CLI::App& command) {
   command
       .add_option("model", path, "ONNX model file, or a network of the zoo: zoo:NAME[:batch=B][:size=S]...")
       ->required();
-  command
-      .add_option("--shape", shapes,
-                  "Shape of an input with symbolic dimensions, NAME=1x3x48x320 (repeatable)")
-      ->allow_extra_args(false);
+  add_import_options(command);
+}
+
+std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
+  return {
+      command
+          .add_option("--shape", shapes,
+                      "Shape of an input with symbolic dimensions, NAME=1x3x48x320 (repeatable)")
+          ->allow_extra_args(false),
+      command
+          .add_option("--absent", absent,
+                      "Optional input that is not given, or sequence that is empty (repeatable)")
+          ->allow_extra_args(false),
+      command.add_flag(
+          "--bounded", bounded,
+          "Results whose number of rows depends on the data (NonMaxSuppression, NonZero, ...) have "
+          "their largest shape, padded; an output NAME.count tells the number of rows"),
+  };
 }
 
 Result<std::map<std::string, std::vector<int64_t>>> ModelOptions::parsed_shapes() const {

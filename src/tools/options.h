@@ -19,7 +19,10 @@ Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const st
 struct ModelOptions {
   std::string path;
   std::vector<std::string> shapes;
+  std::vector<std::string> absent;
+  bool bounded = false;
   void add_to(CLI::App& command);
+  std::vector<CLI::Option*> add_import_options(CLI::App& command);  // all but the path
   Result<std::map<std::string, std::vector<int64_t>>> parsed_shapes() const;
 };
 

@@ -1,16 +1,21 @@
-// ONNX's own cases (Debian's libonnx-testdata) through the importer and the reference interpreter.
+// ONNX's own cases (Debian's libonnx-testdata) through the importer and the reference interpreter. What does
+// not pass is listed in docs/operators.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 
 #include "onnx_testdata.h"
 
 namespace tensorsmith::graph {
 namespace {
+
+// The expected outputs were made with epsilon 0.01, which the model does not have (its default is 1e-6).
+constexpr const char* kContradictory[] = {"test_adam_multiple"};
 
 const std::filesystem::path kData = "/usr/share/libonnx-testdata/data";
 
@@ -42,15 +47,17 @@ lower::Tensor as_declared(const lower::Tensor& tensor, const Value& value) {
 }
 
 Result<std::vector<lower::Tensor>> run_case(const std::string& model, const testing::DataSet& data,
-                                            const std::vector<std::string>& names,
                                             const std::function<bool(const lower::Tensor&)>& is_constant,
                                             bool optimized) {
+  const std::vector<std::string>& names = data.names;
   ImportOptions options;
+  options.absent.insert(data.absent.begin(), data.absent.end());
   for (size_t i = 0; i < data.inputs.size(); ++i) {
     if (is_constant(data.inputs[i])) options.constant_inputs[names[i]] = data.inputs[i];
   }
   Result<Graph> graph = import_onnx(model, options);
-  if (!graph.ok() && graph.error().reason.find("--shape") != std::string::npos) {
+  if (!graph.ok() && graph.error().code == ErrorCode::kInvalidArgument &&
+      graph.error().reason.find("--shape") != std::string::npos) {
     for (size_t i = 0; i < data.inputs.size(); ++i) options.shapes[names[i]] = data.inputs[i].shape;
     graph = import_onnx(model, options);
   }
@@ -68,16 +75,13 @@ Result<std::vector<lower::Tensor>> run_case(const std::string& model, const test
 
 Outcome check_case(const std::filesystem::path& folder, bool optimized) {
   const std::string model = (folder / "model.onnx").string();
-  const auto data = testing::read_data_set(folder / "test_data_set_0");
-  const auto names = onnx_input_names(model);
-  if (!names.ok()) return failed(names.error().message());
+  const auto data = testing::read_data_set(folder / "test_data_set_0", model);
   if (!data.ok()) {
     // The model says better what is wrong than its data, if it is wrong.
     const auto graph = import_onnx(model, {});
     const Error& error = graph.ok() ? data.error() : graph.error();
     return {false, false, error.code == ErrorCode::kUnsupported, error.message()};
   }
-  if (names->size() < data->inputs.size()) return failed("more test inputs than model inputs");
   const std::function<bool(const lower::Tensor&)> kinds[] = {
       [](const lower::Tensor&) { return false; },
       [](const lower::Tensor& t) {
@@ -87,7 +91,7 @@ Outcome check_case(const std::filesystem::path& folder, bool optimized) {
   };
   std::string first_reason;
   for (const auto& kind : kinds) {
-    const auto outputs = run_case(model, *data, *names, kind, optimized);
+    const auto outputs = run_case(model, *data, kind, optimized);
     if (!outputs.ok()) {
       if (first_reason.empty()) first_reason = outputs.error().message();
       if (outputs.error().code != ErrorCode::kUnsupported) return failed(outputs.error().message());
@@ -110,9 +114,15 @@ Outcome check_case(const std::filesystem::path& folder, bool optimized) {
 
 class OnnxConformance : public ::testing::TestWithParam<Suite> {};
 
+// Cases of another version of ONNX, for a look: TENSORSMITH_ONNX_CASES is a folder with data/node.
+std::filesystem::path data_folder() {
+  const char* other = std::getenv("TENSORSMITH_ONNX_CASES");
+  return other != nullptr ? std::filesystem::path(other) : kData;
+}
+
 // Each case passes, before and after the graph passes, or says which operator or dtype is not supported.
 TEST_P(OnnxConformance, Cases) {
-  const std::filesystem::path suite = kData / GetParam().name;
+  const std::filesystem::path suite = data_folder() / GetParam().name;
   if (!std::filesystem::exists(suite)) {
     GTEST_SKIP() << suite << " is absent; install libonnx-testdata to run ONNX's own cases";
   }
@@ -136,7 +146,8 @@ TEST_P(OnnxConformance, Cases) {
       std::string reason = outcome.reason;
       if (reason.starts_with(folder.string())) reason = reason.substr(folder.string().size() + 1);
       unsupported[reason].push_back(name);
-    } else {
+    } else if (std::find(std::begin(kContradictory), std::end(kContradictory), name) ==
+               std::end(kContradictory)) {
       wrong.push_back(name + ": " + outcome.reason);
     }
   }
@@ -147,12 +158,13 @@ TEST_P(OnnxConformance, Cases) {
   std::printf("%d of %zu ONNX %s cases pass (%d with inputs compiled in), %zu fail\n", passed, folders.size(),
               GetParam().name, with_constants, wrong.size());
   EXPECT_THAT(wrong, ::testing::IsEmpty());
+  if (data_folder() != kData) return;
   EXPECT_GE(passed, GetParam().floor);
   EXPECT_GE(static_cast<int>(folders.size()), GetParam().cases);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnnxConformance,
-                         ::testing::Values(Suite{"node", 932, 863}, Suite{"simple", 23, 7},
+                         ::testing::Values(Suite{"node", 932, 909}, Suite{"simple", 23, 15},
                                            Suite{"pytorch-converted", 82, 82},
                                            Suite{"pytorch-operator", 35, 35}),
                          [](const auto& suite) {

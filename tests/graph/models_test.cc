@@ -17,7 +17,7 @@ class Models : public ::testing::TestWithParam<const char*> {};
 TEST_P(Models, Imports) {
   const auto folder = kModels / GetParam();
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
-  const auto data = testing::read_data_set(folder / "test_data_set_0");
+  const auto data = testing::read_data_set(folder / "test_data_set_0", folder / "model.onnx");
   ASSERT_TRUE(data.ok()) << data.error().message();
   const auto names = onnx_input_names((folder / "model.onnx").string());
   ASSERT_TRUE(names.ok()) << names.error().message();
@@ -59,7 +59,8 @@ TEST(ModelOutputs, Mnist) {
   const auto graph = import_onnx((folder / "model.onnx").string(), {});
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   for (int set = 0; set < 3; ++set) {
-    const auto data = testing::read_data_set(folder / ("test_data_set_" + std::to_string(set)));
+    const auto data =
+        testing::read_data_set(folder / ("test_data_set_" + std::to_string(set)), folder / "model.onnx");
     ASSERT_TRUE(data.ok()) << data.error().message();
     const auto outputs = evaluate(*graph, data->inputs);
     ASSERT_TRUE(outputs.ok()) << outputs.error().message();
@@ -78,7 +79,7 @@ class ModelPoints : public ::testing::TestWithParam<const char*> {};
 TEST_P(ModelPoints, Match) {
   const auto folder = kModels / GetParam();
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
-  const auto data = testing::read_data_set(folder / "test_data_set_0");
+  const auto data = testing::read_data_set(folder / "test_data_set_0", folder / "model.onnx");
   ASSERT_TRUE(data.ok()) << data.error().message();
   const auto names = onnx_input_names((folder / "model.onnx").string());
   ASSERT_TRUE(names.ok());

@@ -46,6 +46,16 @@ class ModelBuilder {
     for (int64_t v : values) tensor.add_int64_data(v);
     return *this;
   }
+  // Contents as they lie in the file.
+  ModelBuilder& raw(const std::string& name, const std::vector<int64_t>& shape, int data_type,
+                    const std::string& bytes) {
+    onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(data_type);
+    for (int64_t extent : shape) tensor.add_dims(extent);
+    tensor.set_raw_data(bytes);
+    return *this;
+  }
   ModelBuilder& node(const std::string& op, const std::vector<std::string>& inputs,
                      const std::vector<std::string>& outputs) {
     onnx::NodeProto& node = *model_.mutable_graph()->add_node();
@@ -70,6 +80,18 @@ class ModelBuilder {
   }
   ModelBuilder& text(const std::string& name, const std::string& value) {
     attribute(name, onnx::AttributeProto::STRING).set_s(value);
+    return *this;
+  }
+
+  // A subgraph with the body's inputs, nodes and outputs.
+  ModelBuilder& graph(const std::string& name, const ModelBuilder& body) {
+    *attribute(name, onnx::AttributeProto::GRAPH).mutable_g() = body.model_.graph();
+    return *this;
+  }
+  // Of the last node.
+  ModelBuilder& domain(const std::string& name) {
+    onnx::GraphProto& graph = *model_.mutable_graph();
+    graph.mutable_node(graph.node_size() - 1)->set_domain(name);
     return *this;
   }
 

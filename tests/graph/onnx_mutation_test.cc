@@ -7,13 +7,15 @@
 #include <iterator>
 
 #include "graph/evaluate.h"
+#include "onnx_golden.h"
 #include "onnx_model_builder.h"
 
 namespace tensorsmith::graph {
 namespace {
 
-void import_damaged(const std::string& bytes) {
+void import_damaged(const std::string& bytes, bool bounded = false) {
   ImportOptions options;
+  options.bounded = bounded;
   options.max_constant_bytes = 16 << 20;
   auto graph = import_onnx_bytes(bytes, options, "damaged.onnx");
   if (!graph.ok()) {
@@ -48,6 +50,41 @@ TEST(DamagedModels, BytesOfNodeCases) {
         bytes[rng.below(bytes.size())] = static_cast<char>(rng.below(256));
       if (round == 0) bytes.resize(rng.below(bytes.size()));
       import_damaged(bytes);
+    }
+  }
+}
+
+// Bodies of loops, packed weights, attributes of attention, bounded results.
+TEST(DamagedModels, BytesOfGoldenModels) {
+  for (const testing::GoldenCase& c : testing::golden_cases()) {
+    Rng rng(c.model.size());
+    SCOPED_TRACE(c.name);
+    for (int round = 0; round < 60; ++round) {
+      std::string bytes = c.model;
+      for (uint64_t k = rng.below(4) + 1; k > 0; --k)
+        bytes[rng.below(bytes.size())] = static_cast<char>(rng.below(256));
+      import_damaged(bytes, true);
+    }
+    onnx::ModelProto good;
+    ASSERT_TRUE(good.ParseFromString(c.model));
+    for (const int64_t value : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1} << 33}) {
+      // One integer of the model at a time: attributes, then numbers of its constants.
+      for (int changed = 0;; ++changed) {
+        onnx::ModelProto model = good;
+        int seen = 0;
+        for (auto& node : *model.mutable_graph()->mutable_node()) {
+          for (auto& attribute : *node.mutable_attribute()) {
+            if (attribute.type() == onnx::AttributeProto::INT && seen++ == changed) attribute.set_i(value);
+            for (int i = 0; i < attribute.ints_size(); ++i)
+              if (seen++ == changed) attribute.set_ints(i, value);
+          }
+        }
+        for (auto& initializer : *model.mutable_graph()->mutable_initializer())
+          for (int i = 0; i < initializer.int64_data_size(); ++i)
+            if (seen++ == changed) initializer.set_int64_data(i, value);
+        if (seen <= changed) break;
+        import_damaged(model.SerializeAsString(), true);
+      }
     }
   }
 }

@@ -1,26 +1,106 @@
 #include "onnx_testdata.h"
 
-#include <cmath>
+#include <onnx/onnx-data_pb.h>
 
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "graph/files.h"
+#include "graph/onnx/tensor.h"
 #include "graph/ops/op_context.h"
 
 namespace tensorsmith::graph::testing {
 
-Result<DataSet> read_data_set(const std::filesystem::path& folder) {
-  DataSet data;
-  for (int i = 0;; ++i) {
-    const auto path = folder / ("input_" + std::to_string(i) + ".pb");
-    if (!std::filesystem::exists(path)) break;
-    TS_ASSIGN_OR_RETURN(lower::Tensor tensor, read_tensor_proto(path.string()));
-    data.inputs.push_back(std::move(tensor));
+namespace {
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& place) : place_(place.string()) {}
+
+  // One file: a tensor, a sequence or an optional, as the type says.
+  Status read(const std::filesystem::path& path, const onnx::ValueInfoProto& info) {
+    place_ = path.string();
+    TS_ASSIGN_OR_RETURN(bytes_, read_file(path.string(), std::numeric_limits<int>::max()));
+    name = info.name();
+    const onnx::TypeProto& type = info.type();
+    if (type.has_sequence_type()) return sequence();
+    if (!type.has_optional_type()) return tensor();
+    onnx::OptionalProto optional;
+    if (!parse_message(bytes_, optional)) return bad();
+    if (optional.has_tensor_value()) return add(optional.tensor_value(), name);
+    if (optional.has_sequence_value()) return elements(optional.sequence_value());
+    if (optional.has_elem_type() && optional.elem_type() == 0) {
+      absent.push_back(name);
+      return {};
+    }
+    // Some files hold the value itself.
+    if (type.optional_type().elem_type().has_sequence_type() && !bytes_.empty()) return sequence();
+    if (type.optional_type().elem_type().has_tensor_type() && bytes_.size() > 4) return tensor();
+    absent.push_back(name);
+    return {};
   }
-  for (int i = 0;; ++i) {
+
+  std::string name;
+  std::vector<lower::Tensor> tensors;
+  std::vector<std::string> names;
+  std::vector<std::string> absent;
+
+ private:
+  Error bad() const { return Error{ErrorCode::kCorrupt, place_, "is of another type than the model says"}; }
+  Status tensor() {
+    onnx::TensorProto proto;
+    if (!parse_message(bytes_, proto)) return bad();
+    return add(proto, name);
+  }
+  Status sequence() {
+    onnx::SequenceProto proto;
+    if (!parse_message(bytes_, proto)) return bad();
+    return elements(proto);
+  }
+  Status elements(const onnx::SequenceProto& proto) {
+    if (proto.tensor_values_size() == 0) absent.push_back(name);
+    for (int i = 0; i < proto.tensor_values_size(); ++i)
+      TS_RETURN_IF_ERROR(add(proto.tensor_values(i), name + "[" + std::to_string(i) + "]"));
+    return {};
+  }
+  Status add(const onnx::TensorProto& proto, const std::string& called) {
+    TensorSource source;
+    auto tensor = tensor_from_proto(proto, source);
+    if (!tensor.ok()) {
+      Error error = std::move(tensor).error();
+      error.place = place_ + ": " + error.place;
+      return error;
+    }
+    tensors.push_back(*std::move(tensor));
+    names.push_back(called);
+    return {};
+  }
+  std::string place_;
+  std::string bytes_;
+};
+
+}  // namespace
+
+Result<DataSet> read_data_set(const std::filesystem::path& folder, const std::filesystem::path& model) {
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_file(model.string(), std::numeric_limits<int>::max()));
+  onnx::ModelProto proto;
+  if (!parse_message(bytes, proto)) return Error{ErrorCode::kCorrupt, model.string(), "is no model"};
+  Reader inputs(folder), outputs(folder);
+  std::set<std::string> initializers;
+  for (const auto& initializer : proto.graph().initializer()) initializers.insert(initializer.name());
+  int number = 0;
+  for (const auto& input : proto.graph().input()) {
+    if (initializers.contains(input.name())) continue;
+    const auto path = folder / ("input_" + std::to_string(number++) + ".pb");
+    if (std::filesystem::exists(path)) TS_RETURN_IF_ERROR(inputs.read(path, input));
+  }
+  for (int i = 0; i < proto.graph().output_size(); ++i) {
     const auto path = folder / ("output_" + std::to_string(i) + ".pb");
-    if (!std::filesystem::exists(path)) break;
-    TS_ASSIGN_OR_RETURN(lower::Tensor tensor, read_tensor_proto(path.string()));
-    data.outputs.push_back(std::move(tensor));
+    if (std::filesystem::exists(path)) TS_RETURN_IF_ERROR(outputs.read(path, proto.graph().output(i)));
   }
-  return data;
+  return DataSet{std::move(inputs.tensors), std::move(outputs.tensors), std::move(inputs.names),
+                 std::move(inputs.absent)};
 }
 
 std::string difference(const lower::Tensor& got, const lower::Tensor& expected, double rtol, double atol) {

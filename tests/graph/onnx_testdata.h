@@ -12,10 +12,12 @@ namespace tensorsmith::graph::testing {
 struct DataSet {
   std::vector<lower::Tensor> inputs;
   std::vector<lower::Tensor> outputs;
+  std::vector<std::string> names;   // of the inputs; NAME[i] for the tensors of a sequence
+  std::vector<std::string> absent;  // inputs that are empty optionals or sequences
 };
 
-// Reads input_0.pb, input_1.pb, ... and output_0.pb, ...
-Result<DataSet> read_data_set(const std::filesystem::path& folder);
+// Reads input_0.pb, input_1.pb, ... and output_0.pb, ..., of the model's types.
+Result<DataSet> read_data_set(const std::filesystem::path& folder, const std::filesystem::path& model);
 
 // Empty if each element of got is within atol + rtol * |expected| (floats; NaN equals NaN) or equal (others);
 // else a description of the first difference.

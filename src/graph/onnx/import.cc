@@ -1,18 +1,15 @@
 #include <google/protobuf/stubs/logging.h>
-#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <set>
 
-#include "base/input_file.h"
 #include "graph/emit.h"
-#include "graph/infer.h"
-#include "graph/onnx/tensor.h"
-#include "graph/ops/op_context.h"
+#include "graph/files.h"
+#include "graph/onnx/importer.h"
+#include "graph/ops/registry.h"
 
 namespace tensorsmith::graph {
 
@@ -23,9 +20,6 @@ namespace {
 constexpr int kModernOpset = 7;
 // A later one may give an operator another meaning under the same name.
 constexpr int kNewestOpset = 24;
-// ONNX 1.23's. Versions of the file format only add fields and data types, but nothing says that a later one
-// does not change what is read here.
-constexpr int64_t kNewestIrVersion = 14;
 constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "BatchNormalization",
                                                               "Cast",  "Div",  "Dropout",
                                                               "Equal", "Gemm", "Greater",
@@ -35,112 +29,30 @@ constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "
 constexpr std::array<std::string_view, 5> kChangedBefore7 = {"GRU", "LSTM", "LpPool", "RNN", "Upsample"};
 // Nested If branches and functions.
 constexpr int kMaxDepth = 16;
-// A function that calls functions can grow exponentially: nodes, calls, and their inputs, outputs and
-// attributes.
-constexpr size_t kMaxParts = 8'000'000;
-// Names in messages are cut here: a message is a line.
-constexpr size_t kMaxShownName = 160;
-constexpr size_t kMaxShownReason = 600;
-// Concat and Sum of that many: what they make is an expression as deep.
-constexpr int kMaxNodeValues = 4096;
-// FunctionProto's attributes with default values, and names of overloads, which came after the messages that
-// this is built with.
-constexpr int kFunctionDefaults = 11;
-constexpr int kFunctionOverload = 13;
+// A function that calls functions can grow exponentially.
+constexpr size_t kMaxNodes = 1'000'000;
 
 std::string full_op(const std::string& domain, const std::string& op) {
   return domain.empty() || domain == "ai.onnx" ? op : domain + "." + op;
 }
 
-std::string shown(const std::string& name) {
-  return name.size() <= kMaxShownName ? name : name.substr(0, kMaxShownName) + "...";
+}  // namespace
+
+Importer::Importer(const onnx::ModelProto& model, const ImportOptions& options, std::string place,
+                   TensorSource source)
+    : model_(model), options_(options), place_(std::move(place)), source_(std::move(source)) {
+  limits_.constant_bytes_left = options.max_constant_bytes;
+  source_.bytes_left = options.max_constant_bytes;
 }
-
-// Names visible at a node: those of an If branch include the enclosing ones.
-struct Scope {
-  const Scope* parent = nullptr;
-  std::map<std::string, ValueId> names;
-  int opset = 0;
-  const std::map<std::string, Attribute>* arguments = nullptr;  // attributes of a function call
-
-  std::optional<ValueId> find(const std::string& name) const {
-    for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
-      const auto found = scope->names.find(name);
-      if (found != scope->names.end()) return found->second;
-    }
-    return std::nullopt;
-  }
-};
-
-class Importer {
- public:
-  Importer(const onnx::ModelProto& model, const ImportOptions& options, std::string place,
-           TensorSource source)
-      : model_(model), options_(options), place_(std::move(place)), source_(std::move(source)) {
-    limits_.constant_bytes_left = options.max_constant_bytes;
-    source_.bytes_left = options.max_constant_bytes;
-  }
-
-  Result<Graph> run();
-
- private:
-  using NodeList = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-
-  Error corrupt(std::string reason) const { return {ErrorCode::kCorrupt, place_, std::move(reason)}; }
-  Error at_node(const onnx::NodeProto& node, ErrorCode code, std::string reason) const {
-    return {code, place_ + ": node '" + shown(node.name().empty() ? node.op_type() : node.name()) + "'",
-            std::move(reason)};
-  }
-  Error in_file(Error error) const {
-    error.place = error.place.empty() ? place_ : place_ + ": " + shown(error.place);
-    if (error.reason.size() > kMaxShownReason) error.reason = error.reason.substr(0, kMaxShownReason) + "...";
-    return error;
-  }
-
-  Result<int> opset_of(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const;
-  void collect_unsupported(const NodeList& nodes, int depth,
-                           std::map<std::string, std::vector<std::string>>& found) const;
-  Status check_operators() const;
-  Status add_initializers(const onnx::GraphProto& graph, Scope& scope);
-  Status add_inputs(Scope& scope);
-  Result<Shape> input_shape(const onnx::ValueInfoProto& info);
-  Status add_nodes(const NodeList& nodes, Scope& scope, int depth);
-  Status add_node(const onnx::NodeProto& proto, Scope& scope, int depth);
-  Status inline_if(const onnx::NodeProto& proto, Scope& scope, int depth);
-  Status inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto, Scope& scope,
-                         int depth);
-  Status collect_functions();
-  const onnx::FunctionProto* find_function(const onnx::NodeProto& proto) const;
-  Result<std::map<std::string, Attribute>> default_attributes(const onnx::FunctionProto& function,
-                                                              const onnx::NodeProto& call);
-  Status count(size_t parts);
-  Result<std::map<std::string, Attribute>> read_attributes(const onnx::NodeProto& proto, const Scope& scope);
-  Result<Attribute> read_attribute(const onnx::NodeProto& node, const onnx::AttributeProto& proto);
-  Result<ValueId> input_value(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
-  Status define(const std::string& name, ValueId id, Scope& scope) const;
-  ValueId add_value(const std::string& name);
-  ValueId output_value(ValueId source, const std::string& name);
-
-  const onnx::ModelProto& model_;
-  const ImportOptions& options_;
-  std::string place_;
-  TensorSource source_;
-  FoldLimits limits_;
-  std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
-  size_t expanded_ = 0;                        // parts seen, those of inlined functions each time
-  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
-  Graph graph_;
-};
 
 Result<int> Importer::opset_of(
     const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const {
   std::optional<int64_t> version;
   for (const auto& import : imports) {
-    if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
-    if (version && *version != import.version())
-      return corrupt("the model names two versions of the ONNX opset");
-    version = import.version();
+    if (import.domain().empty() || import.domain() == "ai.onnx") version = import.version();
   }
+  // Of other domains' operators only.
+  if (!version && imports.size() > 0) version = kNewestOpset;
   if (!version) return corrupt("the model does not say which ONNX opset it uses");
   if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
   if (*version > kNewestOpset) {
@@ -152,47 +64,10 @@ Result<int> Importer::opset_of(
 }
 
 const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& proto) const {
-  const auto found = functions_.find({proto.domain(), proto.op_type()});
-  return found == functions_.end() ? nullptr : found->second;
-}
-
-Status Importer::collect_functions() {
   for (const auto& function : model_.functions()) {
-    const std::string name = "the function '" + shown(full_op(function.domain(), function.name())) + "'";
-    if (!functions_.emplace(std::pair(function.domain(), function.name()), &function).second)
-      return corrupt(name + " is defined twice");
-    const auto& unknown = function.unknown_fields();
-    for (int i = 0; i < unknown.field_count(); ++i) {
-      if (unknown.field(i).number() == kFunctionOverload && !unknown.field(i).length_delimited().empty())
-        return Error{ErrorCode::kUnsupported, place_, name + " has overloads"};
-    }
+    if (function.name() == proto.op_type() && function.domain() == proto.domain()) return &function;
   }
-  return {};
-}
-
-// Attributes of the function that a call need not give.
-Result<std::map<std::string, Attribute>> Importer::default_attributes(const onnx::FunctionProto& function,
-                                                                      const onnx::NodeProto& call) {
-  std::map<std::string, Attribute> defaults;
-  const auto& unknown = function.unknown_fields();
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    if (unknown.field(i).number() != kFunctionDefaults) continue;
-    onnx::AttributeProto proto;
-    if (unknown.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
-        !proto.ParsePartialFromString(unknown.field(i).length_delimited()))
-      return at_node(call, ErrorCode::kCorrupt, "its function has a damaged attribute");
-    TS_ASSIGN_OR_RETURN(Attribute value, read_attribute(call, proto));
-    defaults.insert_or_assign(proto.name(), std::move(value));
-  }
-  return defaults;
-}
-
-Status Importer::count(size_t parts) {
-  expanded_ += parts;
-  if (expanded_ <= kMaxParts) return {};
-  return Error{ErrorCode::kResourceExhausted, place_,
-               "the model has too many nodes, with those of its functions and branches: more than " +
-                   std::to_string(kMaxParts) + " parts"};
+  return nullptr;
 }
 
 void Importer::collect_unsupported(const NodeList& nodes, int depth,
@@ -200,14 +75,12 @@ void Importer::collect_unsupported(const NodeList& nodes, int depth,
   if (depth > kMaxDepth) return;
   for (const auto& node : nodes) {
     const std::string op = full_op(node.domain(), node.op_type());
-    if (op == "If") {
-      for (const auto& attribute : node.attribute())
-        collect_unsupported(attribute.g().node(), depth + 1, found);
+    for (const auto& attribute : node.attribute())
+      collect_unsupported(attribute.g().node(), depth + 1, found);
+    if (structural_operator(op) != nullptr || find_expanded_operator(op) != nullptr ||
+        is_supported_operator(op) || find_function(node) != nullptr)
       continue;
-    }
-    if (is_supported_operator(op) || find_function(node) != nullptr) continue;
-    found[op].push_back(
-        shown(node.name().empty() ? (node.output_size() > 0 ? node.output(0) : "") : node.name()));
+    found[op].push_back(node.name().empty() ? (node.output_size() > 0 ? node.output(0) : "") : node.name());
   }
 }
 
@@ -225,7 +98,7 @@ Status Importer::check_operators() const {
       break;
     }
     if (!list.empty()) list += ", ";
-    list += shown(op) + " (node '" + nodes.front() + "'";
+    list += op + " (node '" + nodes.front() + "'";
     if (nodes.size() > 1) list += " and " + std::to_string(nodes.size() - 1) + " more";
     list += ")";
   }
@@ -239,9 +112,9 @@ ValueId Importer::add_value(const std::string& name) {
   return static_cast<ValueId>(graph_.values.size() - 1);
 }
 
-Status Importer::define(const std::string& name, ValueId id, Scope& scope) const {
-  if (!scope.names.emplace(name, id).second)
-    return corrupt("the value '" + shown(name) + "' is defined twice");
+Status Importer::define(const std::string& name, Item item, Scope& scope) const {
+  if (!scope.names.emplace(name, std::move(item)).second)
+    return corrupt("the value '" + name + "' is defined twice");
   return {};
 }
 
@@ -259,15 +132,14 @@ Status Importer::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
     value.dtype = tensor->dtype;
     value.shape = tensor->shape;
     value.constant = std::make_shared<const lower::Tensor>(*std::move(tensor));
+    if (narrow_bits(proto.data_type()) != 0) narrow_.mark(id, narrow_bits(proto.data_type()));
     TS_RETURN_IF_ERROR(define(proto.name(), id, scope));
   }
   return {};
 }
 
 // Dimensions from the file, unless an option gives them.
-Result<Shape> Importer::input_shape(const onnx::ValueInfoProto& info) {
-  const std::string& name = info.name();
-  const auto& type = info.type().tensor_type();
+Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypeProto::Tensor& type) {
   const auto given = options_.shapes.find(name);
   const auto usage = [&](const std::string& example) {
     return "give it with --shape " + name + "=" + example;
@@ -324,6 +196,72 @@ Result<Shape> Importer::input_shape(const onnx::ValueInfoProto& info) {
   return shape;
 }
 
+Result<ValueId> Importer::add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& type) {
+  const std::optional<ir::DType> narrow = narrow_dtype(type.elem_type());
+  const auto dtype = narrow ? narrow : onnx_dtype(type.elem_type());
+  if (!dtype) {
+    const int64_t number = type.elem_type();
+    return Error{ErrorCode::kUnsupported, place_,
+                 "input '" + name + "' has ONNX data type " + std::to_string(number) +
+                     (number == 8 ? " (string)" : "") + ", which is not supported"};
+  }
+  const ValueId id = add_value(name);
+  if (narrow) narrow_.mark(id, narrow_bits(type.elem_type()));
+  const auto constant = options_.constant_inputs.find(name);
+  if (constant != options_.constant_inputs.end()) {
+    Value& value = graph_.values.back();
+    value.dtype = constant->second.dtype;
+    value.shape = constant->second.shape;
+    value.constant = std::make_shared<const lower::Tensor>(constant->second);
+    if (value.dtype != *dtype || !is_reasonable(value.shape)) {
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "the given contents of input '" + name + "' have the wrong dtype"};
+    }
+    return id;
+  }
+  TS_ASSIGN_OR_RETURN(graph_.values.back().shape, input_shape(name, type));
+  graph_.values.back().dtype = *dtype;
+  graph_.inputs.push_back(id);
+  return id;
+}
+
+// A sequence is as long as there are shapes (or contents) for its tensors NAME[0], NAME[1], ...; an optional
+// is there unless it is said to be absent. names: those that a shape may be given for.
+Result<Item> Importer::add_input(const std::string& name, const onnx::TypeProto& type,
+                                 std::set<std::string>& names) {
+  if (type.has_tensor_type()) {
+    TS_ASSIGN_OR_RETURN(const ValueId id, add_tensor_input(name, type.tensor_type()));
+    return Item(id);
+  }
+  if (type.has_optional_type()) {
+    if (options_.absent.contains(name)) return Item::none();
+    if (type.optional_type().elem_type().has_optional_type())
+      return corrupt("input '" + name + "' is an optional of an optional");
+    return add_input(name, type.optional_type().elem_type(), names);
+  }
+  if (!type.has_sequence_type() || !type.sequence_type().elem_type().has_tensor_type()) {
+    return Error{ErrorCode::kUnsupported, place_,
+                 "input '" + name + "' is neither a tensor nor a sequence of tensors"};
+  }
+  if (options_.absent.contains(name)) return Item::sequence({});
+  std::vector<ValueId> elements;
+  for (;;) {
+    const std::string element = name + "[" + std::to_string(elements.size()) + "]";
+    if (!options_.shapes.contains(element) && !options_.constant_inputs.contains(element)) break;
+    names.insert(element);
+    TS_ASSIGN_OR_RETURN(const ValueId id,
+                        add_tensor_input(element, type.sequence_type().elem_type().tensor_type()));
+    elements.push_back(id);
+  }
+  if (elements.empty()) {
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "input '" + name + "' is a sequence of tensors; give the shape of each with --shape '" +
+                     name + "[0]=2x3' --shape '" + name + "[1]=2x3' (for instance), or --absent " + name +
+                     " if it is empty"};
+  }
+  return Item::sequence(std::move(elements));
+}
+
 Status Importer::add_inputs(Scope& scope) {
   // Shapes that were given resolve named dimensions of the other inputs.
   for (const auto& info : model_.graph().input()) {
@@ -341,33 +279,15 @@ Status Importer::add_inputs(Scope& scope) {
     if (scope.names.contains(info.name())) continue;  // an initializer, listed among the inputs before IR 4
     names.insert(info.name());
     if (info.name().empty()) return corrupt("an input has no name");
-    if (!info.type().has_tensor_type()) {
-      return Error{ErrorCode::kUnsupported, place_, "input '" + info.name() + "' is not a tensor"};
+    TS_ASSIGN_OR_RETURN(Item item, add_input(info.name(), info.type(), names));
+    TS_RETURN_IF_ERROR(define(info.name(), std::move(item), scope));
+  }
+  for (const std::string& name : options_.absent) {
+    const auto item = scope.names.find(name);
+    if (item == scope.names.end() || item->second.is_tensor() || !item->second.elements.empty()) {
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "'" + name + "' is said to be absent, but is no optional or sequence among the inputs"};
     }
-    const auto dtype = onnx_dtype(info.type().tensor_type().elem_type());
-    if (!dtype) {
-      const int64_t number = info.type().tensor_type().elem_type();
-      return Error{ErrorCode::kUnsupported, place_,
-                   "input '" + info.name() + "' has ONNX data type " + std::to_string(number) +
-                       (number == 8 ? " (string)" : "") + ", which is not supported"};
-    }
-    const ValueId id = add_value(info.name());
-    TS_RETURN_IF_ERROR(define(info.name(), id, scope));
-    const auto constant = options_.constant_inputs.find(info.name());
-    if (constant != options_.constant_inputs.end()) {
-      Value& value = graph_.values.back();
-      value.dtype = constant->second.dtype;
-      value.shape = constant->second.shape;
-      value.constant = std::make_shared<const lower::Tensor>(constant->second);
-      if (value.dtype != *dtype || !is_reasonable(value.shape)) {
-        return Error{ErrorCode::kInvalidArgument, place_,
-                     "the given contents of input '" + info.name() + "' have the wrong dtype"};
-      }
-      continue;
-    }
-    TS_ASSIGN_OR_RETURN(graph_.values.back().shape, input_shape(info));
-    graph_.values.back().dtype = *dtype;
-    graph_.inputs.push_back(id);
   }
   for (const auto& [name, shape] : options_.shapes) {
     if (names.contains(name)) continue;
@@ -379,13 +299,23 @@ Status Importer::add_inputs(Scope& scope) {
   return {};
 }
 
+Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string& name,
+                                  const Scope& scope) const {
+  if (name.empty()) return Item(kNoValue);
+  auto item = scope.find(name);
+  if (!item)
+    return at_node(node, ErrorCode::kCorrupt, "reads '" + name + "', which nothing before it defines");
+  return *std::move(item);
+}
+
 Result<ValueId> Importer::input_value(const onnx::NodeProto& node, const std::string& name,
                                       const Scope& scope) const {
-  if (name.empty()) return kNoValue;
-  const auto id = scope.find(name);
-  if (!id)
-    return at_node(node, ErrorCode::kCorrupt, "reads '" + shown(name) + "', which nothing before it defines");
-  return *id;
+  TS_ASSIGN_OR_RETURN(const Item item, input_item(node, name, scope));
+  if (item.is_tensor()) return item.id;
+  return at_node(node, ErrorCode::kCorrupt,
+                 node.op_type() + ": '" + name + "' is " +
+                     (item.kind == Item::Kind::kNone ? "an optional that is empty" : "a sequence") +
+                     ", not a tensor");
 }
 
 Result<Attribute> Importer::read_attribute(const onnx::NodeProto& node, const onnx::AttributeProto& proto) {
@@ -423,14 +353,7 @@ Result<std::map<std::string, Attribute>> Importer::read_attributes(const onnx::N
         return at_node(proto, ErrorCode::kCorrupt, "refers to a function's attribute outside of a function");
       }
       const auto argument = scope.arguments->find(attribute.ref_attr_name());
-      if (argument == scope.arguments->end()) continue;
-      if (const auto* tensor = std::get_if<lower::Tensor>(&argument->second)) {
-        const auto bytes = static_cast<int64_t>(tensor->data.size());
-        if (bytes > source_.bytes_left)
-          return at_node(proto, ErrorCode::kResourceExhausted, "the model's constants take too much memory");
-        source_.bytes_left -= bytes;
-      }
-      attributes.insert_or_assign(attribute.name(), argument->second);
+      if (argument != scope.arguments->end()) attributes.insert_or_assign(attribute.name(), argument->second);
       continue;
     }
     TS_ASSIGN_OR_RETURN(Attribute value, read_attribute(proto, attribute));
@@ -471,43 +394,9 @@ Result<lower::Tensor> constant_value(const std::map<std::string, Attribute>& att
   return Error{ErrorCode::kUnsupported, "", "Constant without a numeric value"};
 }
 
-Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth) {
-  if (proto.input_size() != 1) return at_node(proto, ErrorCode::kCorrupt, "If needs one input");
-  TS_ASSIGN_OR_RETURN(const ValueId condition, input_value(proto, proto.input(0), scope));
-  const lower::Tensor* known =
-      condition == kNoValue ? nullptr : graph_.values[static_cast<size_t>(condition)].constant.get();
-  if (known == nullptr || known->dtype != ir::DType::kBool || known->num_elements() != 1) {
-    return at_node(proto, ErrorCode::kUnsupported,
-                   "If: input 0 (condition) must be constant; it is only known at run time");
-  }
-  const std::string wanted = known->at(0).i != 0 ? "then_branch" : "else_branch";
-  for (const auto& attribute : proto.attribute()) {
-    if (attribute.name() != wanted) continue;
-    Scope inner;
-    inner.parent = &scope;
-    inner.opset = scope.opset;
-    inner.arguments = scope.arguments;
-    TS_RETURN_IF_ERROR(add_initializers(attribute.g(), inner));
-    TS_RETURN_IF_ERROR(add_nodes(attribute.g().node(), inner, depth + 1));
-    if (attribute.g().output_size() < proto.output_size()) {
-      return at_node(proto, ErrorCode::kCorrupt, "the branch has fewer outputs than the node");
-    }
-    for (int i = 0; i < proto.output_size(); ++i) {
-      const auto id = inner.find(attribute.g().output(i).name());
-      if (!id) return at_node(proto, ErrorCode::kCorrupt, "an output of the branch is not defined");
-      if (!proto.output(i).empty()) TS_RETURN_IF_ERROR(define(proto.output(i), *id, scope));
-    }
-    return {};
-  }
-  return at_node(proto, ErrorCode::kCorrupt, "If has no " + wanted);
-}
-
 Status Importer::inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto,
                                  Scope& scope, int depth) {
-  TS_ASSIGN_OR_RETURN(auto arguments, read_attributes(proto, scope));
-  TS_ASSIGN_OR_RETURN(auto defaults, default_attributes(function, proto));
-  arguments.merge(std::move(defaults));
-  TS_RETURN_IF_ERROR(count(static_cast<size_t>(function.input_size()) + arguments.size()));
+  TS_ASSIGN_OR_RETURN(const auto arguments, read_attributes(proto, scope));
   Scope inner;
   inner.arguments = &arguments;
   TS_ASSIGN_OR_RETURN(inner.opset, opset_of(function.opset_import()));
@@ -516,32 +405,101 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
   }
   for (int i = 0; i < function.input_size(); ++i) {
     const std::string given = i < proto.input_size() ? proto.input(i) : std::string();
-    TS_ASSIGN_OR_RETURN(const ValueId id, input_value(proto, given, scope));
-    TS_RETURN_IF_ERROR(define(function.input(i), id, inner));
+    TS_ASSIGN_OR_RETURN(Item item, input_item(proto, given, scope));
+    TS_RETURN_IF_ERROR(define(function.input(i), std::move(item), inner));
   }
   TS_RETURN_IF_ERROR(add_nodes(function.node(), inner, depth + 1));
   for (int i = 0; i < proto.output_size(); ++i) {
-    const auto id = inner.find(function.output(i));
-    if (!id || *id == kNoValue)
+    const auto item = inner.find(function.output(i));
+    if (!item || (item->is_tensor() && item->id == kNoValue))
       return at_node(proto, ErrorCode::kCorrupt, "an output of the function is not defined");
-    if (!proto.output(i).empty()) TS_RETURN_IF_ERROR(define(proto.output(i), *id, scope));
+    if (!proto.output(i).empty()) TS_RETURN_IF_ERROR(define(proto.output(i), *item, scope));
+  }
+  return {};
+}
+
+// The node's outputs exist and are named; now their dtypes, shapes and, if they can be known, contents.
+Status Importer::finish_node(Node node) {
+  if (++expanded_ > kMaxNodes) return corrupt("the model has too many nodes");
+  auto bits = narrow_.check(graph_, node);
+  if (!bits.ok()) return in_file(std::move(bits).error());
+  // Quantized weights stay integers: fuse_quantized decides about them.
+  FoldLimits none;
+  none.max_bytes = -1;
+  FoldLimits& limits = node.op == "DequantizeLinear" ? none : limits_;
+  if (Status status = infer_node(graph_, node, limits); !status.ok())
+    return in_file(std::move(status).error());
+  if (Status status = bounds_.propagate(graph_, node); !status.ok())
+    return in_file(std::move(status).error());
+  bool folded = true;
+  for (ValueId id : node.outputs) {
+    if (id == kNoValue) continue;
+    folded = folded && value(id).constant != nullptr;
+    if (*bits != 0) narrow_.mark(id, *bits);
+  }
+  if (!folded) graph_.nodes.push_back(std::move(node));
+  return {};
+}
+
+Result<std::vector<ValueId>> Importer::add(Node node, size_t outputs) {
+  for (size_t i = 0; i < outputs; ++i)
+    node.outputs.push_back(add_value(i == 0 ? node.name : node.name + "." + std::to_string(i)));
+  std::vector<ValueId> made = node.outputs;
+  TS_RETURN_IF_ERROR(finish_node(std::move(node)));
+  return made;
+}
+
+ValueId Importer::constant(lower::Tensor tensor) {
+  const ValueId id = add_value("constant_" + std::to_string(graph_.values.size()));
+  Value& value = graph_.values.back();
+  value.dtype = tensor.dtype;
+  value.shape = tensor.shape;
+  value.constant = std::make_shared<const lower::Tensor>(std::move(tensor));
+  return id;
+}
+
+// An operator that becomes several nodes; the last of them have the names of the model.
+Status Importer::expand_node(const ExpandEntry& entry, const Node& node, const onnx::NodeProto& proto,
+                             Scope& scope) {
+  WorkloadBuilder builder;
+  std::vector<ir::Buffer> inputs;
+  for (ValueId id : node.inputs) {
+    inputs.push_back(id == kNoValue ? nullptr
+                                    : builder.placeholder("in", value(id).dtype, value(id).shape, false));
+  }
+  OpContext ctx(graph_, node, inputs, builder);
+  Status status = check_signature(ctx, entry.signature);
+  if (!status.ok()) return in_file(std::move(status).error());
+  Expansion expansion(*this, node, ctx);
+  auto outputs = entry.expand(expansion);
+  // Errors of the nodes that it adds name the file already.
+  if (!outputs.ok()) {
+    Error error = std::move(outputs).error();
+    return error.place.starts_with(place_) ? error : in_file(std::move(error));
+  }
+  if (ctx.error()) return in_file(*ctx.error());
+  for (int i = 0; i < proto.output_size(); ++i) {
+    if (proto.output(i).empty()) continue;
+    if (static_cast<size_t>(i) >= outputs->size() || (*outputs)[static_cast<size_t>(i)] == kNoValue)
+      return at_node(proto, ErrorCode::kUnsupported,
+                     node.op + ": output " + std::to_string(i) + " is not supported");
+    TS_RETURN_IF_ERROR(define(proto.output(i), (*outputs)[static_cast<size_t>(i)], scope));
   }
   return {};
 }
 
 Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth) {
-  TS_RETURN_IF_ERROR(count(1 + static_cast<size_t>(proto.input_size()) +
-                           static_cast<size_t>(proto.output_size()) +
-                           static_cast<size_t>(proto.attribute_size())));
-  if (proto.input_size() > kMaxNodeValues || proto.output_size() > kMaxNodeValues)
-    return at_node(proto, ErrorCode::kResourceExhausted,
-                   "has more than " + std::to_string(kMaxNodeValues) +
-                       " inputs or outputs; split it into several nodes");
   const std::string op = full_op(proto.domain(), proto.op_type());
-  if (op == "If") return inline_if(proto, scope, depth);
+  if (const Structural structural = structural_operator(op); structural != nullptr)
+    return (this->*structural)(proto, scope, depth);
+  const ExpandEntry* expanded = find_expanded_operator(op);
   if (const onnx::FunctionProto* function = find_function(proto);
-      function != nullptr && !is_supported_operator(op)) {
+      function != nullptr && !is_supported_operator(op) && expanded == nullptr) {
     return inline_function(*function, proto, scope, depth);
+  }
+  if (op == "Identity" && proto.input_size() == 1 && proto.output_size() == 1) {
+    TS_ASSIGN_OR_RETURN(Item item, input_item(proto, proto.input(0), scope));
+    if (!item.is_tensor()) return define(proto.output(0), std::move(item), scope);
   }
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), op) != list.end(); };
   if ((scope.opset < 6 && listed(kChangedBefore6)) || (scope.opset < 7 && listed(kChangedBefore7)) ||
@@ -561,6 +519,10 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
     node.inputs.push_back(id);
   }
   while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
+  if (expanded != nullptr) {
+    for (const std::string& name : proto.output()) node.outputs.push_back(name.empty() ? kNoValue : 0);
+    return expand_node(*expanded, node, proto, scope);
+  }
   for (const std::string& name : proto.output())
     node.outputs.push_back(name.empty() ? kNoValue : add_value(name));
   while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
@@ -573,22 +535,20 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
     output.dtype = value->dtype;
     output.shape = value->shape;
     output.constant = std::make_shared<const lower::Tensor>(*std::move(value));
+    for (const auto& attribute : proto.attribute()) {
+      if (narrow_bits(attribute.t().data_type()) != 0)
+        narrow_.mark(node.outputs[0], narrow_bits(attribute.t().data_type()));
+    }
     return define(output.name, node.outputs[0], scope);
   }
-  // Quantized weights stay integers: fuse_quantized decides about them.
-  FoldLimits none;
-  none.max_bytes = -1;
-  FoldLimits& limits = node.op == "DequantizeLinear" ? none : limits_;
-  if (Status status = infer_node(graph_, node, limits); !status.ok())
-    return in_file(std::move(status).error());
-  bool folded = true;
-  for (ValueId id : node.outputs) {
-    if (id == kNoValue) continue;
-    const Value& value = graph_.values[static_cast<size_t>(id)];
-    folded = folded && value.constant != nullptr;
-    TS_RETURN_IF_ERROR(define(value.name, id, scope));
+  std::vector<ValueId> outputs = node.outputs;
+  if (find_fold_operator(op) != nullptr) {
+    TS_RETURN_IF_ERROR(add_data_dependent(std::move(node)));
+  } else {
+    TS_RETURN_IF_ERROR(finish_node(std::move(node)));
   }
-  if (!folded) graph_.nodes.push_back(std::move(node));
+  for (ValueId id : outputs)
+    if (id != kNoValue) TS_RETURN_IF_ERROR(define(value(id).name, id, scope));
   return {};
 }
 
@@ -605,59 +565,68 @@ Result<Graph> Importer::run() {
   }
   graph_.name = proto.name();
   Scope scope;
-  if (model_.ir_version() > kNewestIrVersion) {
-    return Error{ErrorCode::kUnsupported, place_,
-                 "the model has version " + std::to_string(model_.ir_version()) +
-                     " of ONNX's file format (IR), the newest known is " + std::to_string(kNewestIrVersion) +
-                     "; export it with an older version of ONNX"};
-  }
-  TS_RETURN_IF_ERROR(collect_functions());
   TS_RETURN_IF_ERROR(check_operators());
   TS_ASSIGN_OR_RETURN(scope.opset, opset_of(model_.opset_import()));
   TS_RETURN_IF_ERROR(add_initializers(proto, scope));
   TS_RETURN_IF_ERROR(add_inputs(scope));
   TS_RETURN_IF_ERROR(add_nodes(proto.node(), scope, 0));
-  std::set<std::string> outputs;
-  for (const auto& output : proto.output()) {
-    const auto id = scope.find(output.name());
-    if (!id) return corrupt("nothing computes the output '" + shown(output.name()) + "'");
-    if (!outputs.insert(output.name()).second) {
-      return corrupt("the output '" + shown(output.name()) + "' is listed twice");
-    }
-    graph_.outputs.push_back(output_value(*id, output.name()));
-  }
+  TS_RETURN_IF_ERROR(add_outputs(scope));
   return std::move(graph_);
 }
 
-// Each output is a value of its own with the output's name. An input, or a value that is an output already or
-// has another name (the result of an inlined branch or function), gets a copy.
-ValueId Importer::output_value(ValueId source, const std::string& name) {
+// Each output is a value of its own with the output's name: an input, or a value that is an output already,
+// gets a copy; what a subgraph, a function or an expansion made has another name until now.
+Status Importer::add_output(ValueId id, const std::string& name) {
+  Value& value = graph_.values[static_cast<size_t>(id)];
   const auto in = [&](const std::vector<ValueId>& list) {
-    return std::find(list.begin(), list.end(), source) != list.end();
+    return std::find(list.begin(), list.end(), id) != list.end();
   };
-  if (graph_.values[static_cast<size_t>(source)].name == name && !in(graph_.inputs) && !in(graph_.outputs))
-    return source;
-  const ValueId copy = add_value(name);
-  const Value& value = graph_.values[static_cast<size_t>(source)];
-  graph_.values[static_cast<size_t>(copy)] = {name, value.dtype, value.shape, value.constant};
-  if (value.constant != nullptr) return copy;
-  Node node;
-  node.op = "Identity";
-  node.name = "output_" + name;
-  node.opset = kModernOpset;
-  node.inputs = {source};
-  node.outputs = {copy};
-  graph_.nodes.push_back(std::move(node));
-  return copy;
+  if (in(graph_.inputs) || in(graph_.outputs)) {
+    Node node{name, "Identity", kNewestOpset, {}, {id}, {add_value(name)}};
+    graph_.outputs.push_back(node.outputs[0]);
+    return finish_node(std::move(node));
+  }
+  value.name = name;
+  graph_.outputs.push_back(id);
+  return {};
 }
+
+// A sequence's tensors are the outputs NAME[0], NAME[1], ... How many rows of a padded output are data is an
+// output too, NAME.count.
+Status Importer::add_outputs(const Scope& scope) {
+  std::set<std::string> names;
+  for (const auto& output : model_.graph().output()) {
+    const auto item = scope.find(output.name());
+    if (!item || (item->is_tensor() && item->id == kNoValue))
+      return corrupt("nothing computes the output '" + output.name() + "'");
+    if (!names.insert(output.name()).second)
+      return corrupt("the output '" + output.name() + "' is listed twice");
+    if (item->is_tensor()) TS_RETURN_IF_ERROR(add_output(item->id, output.name()));
+    for (size_t i = 0; i < item->elements.size(); ++i)
+      TS_RETURN_IF_ERROR(add_output(item->elements[i], output.name() + "[" + std::to_string(i) + "]"));
+  }
+  const std::vector<ValueId> listed = graph_.outputs;
+  for (ValueId id : listed) {
+    const Bounds::Dims* dims = bounds_.of(id);
+    if (dims == nullptr) continue;
+    const Bounds::Dims known = *dims;
+    for (const auto& [dim, count] : known) {
+      const std::string suffix = known.size() == 1 ? "" : "." + std::to_string(dim);
+      TS_RETURN_IF_ERROR(add_output(count, value(id).name + ".count" + suffix));
+    }
+  }
+  if (graph_.outputs.empty())
+    return Error{ErrorCode::kUnsupported, place_, "all outputs are optionals or sequences that are empty"};
+  return {};
+}
+
+namespace {
 
 Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place) {
   // Protobuf must not write its own complaints to the standard error stream.
   const google::protobuf::LogSilencer silencer;
   onnx::ModelProto model;
-  if (const Status parsed = parse_message(bytes, WireMessage::kModel, model); !parsed.ok()) {
-    if (parsed.error().code != ErrorCode::kCorrupt)
-      return Error{parsed.error().code, place, parsed.error().reason};
+  if (!parse_message(bytes, model)) {
     return Error{ErrorCode::kCorrupt, place,
                  "is no ONNX model (truncated, damaged or of another format); export or download it again"};
   }
@@ -678,10 +647,6 @@ Result<Graph> import_onnx(const std::string& path, const ImportOptions& options)
   source.directory = std::filesystem::path(path).parent_path().string();
   if (source.directory.empty()) source.directory = ".";
   source.has_directory = true;
-  std::error_code unknown;
-  const auto real = std::filesystem::canonical(path, unknown);
-  if (!unknown && std::filesystem::is_symlink(path, unknown))
-    source.real_directory = real.parent_path().string();
   return import_message(bytes, options, path, std::move(source));
 }
 

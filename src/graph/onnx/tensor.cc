@@ -11,6 +11,8 @@
 
 #include "base/input_file.h"
 #include "graph/files.h"
+#include "graph/onnx/expand.h"
+#include "graph/onnx/narrow.h"
 #include "graph/ops/op_context.h"
 
 namespace tensorsmith::graph {
@@ -118,6 +120,18 @@ Status read_external(const onnx::TensorProto& proto, const TensorSource& source,
   return read_exactly(*file, full.string(), offset, tensor.data.data(), bytes);
 }
 
+// Two elements a byte, the first in the lower half.
+lower::Tensor unpacked(const lower::Tensor& bytes, ir::DType dtype, std::vector<int64_t> shape) {
+  lower::Tensor tensor = lower::Tensor::zeros(dtype, std::move(shape));
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const int64_t value = (bytes.at(i / 2).i >> (i % 2 * 4)) & 15;
+    tensor.set(i, ir::scalar_int(dtype, ir::is_signed_int(dtype) && value > 7 ? value - 16 : value));
+  }
+  return tensor;
+}
+
+}  // namespace
+
 int64_t onnx_number(ir::DType dtype) {
   for (int64_t number = 1; number <= 16; ++number) {
     if (onnx_dtype(number) == dtype) return number;
@@ -125,10 +139,9 @@ int64_t onnx_number(ir::DType dtype) {
   throw_internal_error(__FILE__, __LINE__, "dtype without an ONNX number");
 }
 
-}  // namespace
-
 Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSource& source) {
-  const auto dtype = onnx_dtype(proto.data_type());
+  const std::optional<ir::DType> narrow = narrow_dtype(proto.data_type());
+  const auto dtype = narrow ? ir::DType::kU8 : onnx_dtype(proto.data_type());
   if (!dtype) {
     return Error{ErrorCode::kUnsupported, "tensor '" + proto.name() + "'",
                  "ONNX data type " + std::to_string(proto.data_type()) +
@@ -143,9 +156,11 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   if (!is_reasonable(tensor.shape)) {
     return corrupt(proto, "has the unreasonable shape " + describe(*dtype, tensor.shape));
   }
+  const std::vector<int64_t> shape = tensor.shape;
+  if (narrow) tensor.shape = {(tensor.num_elements() + 1) / 2};
   const int64_t count = tensor.num_elements();
   const int64_t bytes = count * ir::bytes_of(*dtype);
-  if (bytes > source.bytes_left) {
+  if (bytes * (narrow ? 2 : 1) > source.bytes_left) {
     return Error{ErrorCode::kResourceExhausted, "tensor '" + proto.name() + "'",
                  "the model's constants take too much memory"};
   }
@@ -161,7 +176,8 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   } else {
     TS_RETURN_IF_ERROR(copy_typed(proto, count, tensor));
   }
-  source.bytes_left -= bytes;
+  source.bytes_left -= bytes * (narrow ? 2 : 1);
+  if (narrow) return unpacked(tensor, *narrow, shape);
   if (*dtype == ir::DType::kBool) {
     for (std::byte& b : tensor.data) b = b == std::byte{0} ? b : std::byte{1};
   }

@@ -104,14 +104,20 @@ Result<std::vector<Tensor>> fold_unique(OpContext& ctx) {
   const Tensor x = flat ? flattened(*ctx.constant(0)) : *ctx.constant(0);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", 0), x.shape.size()));
   const Blocks b = blocks_of(x.shape, axis);
+  // NaN is equal to itself and above all else; integers are compared as such, f64 has not all of them.
+  const auto less = [&](const ir::Scalar& u, const ir::Scalar& v) {
+    if (ir::is_float(u.dtype)) return u.f < v.f || (std::isnan(v.f) && !std::isnan(u.f));
+    if (u.dtype == ir::DType::kU64) return static_cast<uint64_t>(u.i) < static_cast<uint64_t>(v.i);
+    return u.i < v.i;
+  };
   // -1, 0 or 1 by the first differing element.
   const auto compare = [&](int64_t p, int64_t q) {
     for (int64_t o = 0; o < b.outer; ++o) {
       for (int64_t i = 0; i < b.inner; ++i) {
-        const double u = number(x, (o * b.extent + p) * b.inner + i);
-        const double v = number(x, (o * b.extent + q) * b.inner + i);
-        if (u < v) return -1;
-        if (u > v) return 1;
+        const ir::Scalar u = x.at((o * b.extent + p) * b.inner + i);
+        const ir::Scalar v = x.at((o * b.extent + q) * b.inner + i);
+        if (less(u, v)) return -1;
+        if (less(v, u)) return 1;
       }
     }
     return 0;
@@ -157,17 +163,18 @@ Result<std::vector<Tensor>> fold_unique(OpContext& ctx) {
                              std::move(number_of)};
 }
 
+// In f32, as at run time (ops/bounded.h): an overlap at the threshold must not depend on when it is computed.
 struct Box {
-  double y1, x1, y2, x2;
-  double area() const { return (y2 - y1) * (x2 - x1); }
+  float y1, x1, y2, x2;
+  float area() const { return (y2 - y1) * (x2 - x1); }
 };
 
-double intersection_over_union(const Box& a, const Box& b) {
-  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
-  const double width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
+float intersection_over_union(const Box& a, const Box& b) {
+  const float height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
+  const float width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
   if (height <= 0 || width <= 0) return 0;
-  const double both = height * width;
-  const double any = a.area() + b.area() - both;
+  const float both = height * width;
+  const float any = a.area() + b.area() - both;
   return any <= 0 ? 0 : both / any;
 }
 
@@ -194,8 +201,8 @@ Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
   for (int64_t n = 0; n < boxes.shape[0]; ++n) {
     std::vector<Box> own;
     for (int64_t i = 0; i < count; ++i) {
-      double v[4];
-      for (int64_t k = 0; k < 4; ++k) v[k] = number(boxes, (n * count + i) * 4 + k);
+      float v[4];
+      for (int64_t k = 0; k < 4; ++k) v[k] = static_cast<float>(number(boxes, (n * count + i) * 4 + k));
       own.push_back(centered ? Box{v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2}
                              : Box{std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]),
                                    std::max(v[1], v[3])});
@@ -212,7 +219,7 @@ Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
         if (static_cast<double>(kept.size()) >= limit) break;
         const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
           return intersection_over_union(own[static_cast<size_t>(i)], own[static_cast<size_t>(k)]) >
-                 iou_threshold;
+                 static_cast<float>(iou_threshold);
         });
         if (overlaps) continue;
         kept.push_back(i);

@@ -15,10 +15,12 @@ using ir::Intrinsic;
 
 Expr root(const Expr& x) { return ir::call(Intrinsic::kSqrt, {x}); }
 
+Result<Buffers> emit_training_batch_norm(OpContext& ctx);
+
 Result<Buffers> emit_batch_norm(OpContext& ctx) {
-  if (ctx.int_attr("training_mode", 0) != 0 || (ctx.opset() < 14 && ctx.wants_output(1))) {
-    return ctx.unsupported("training mode; export the model for inference");
-  }
+  if (ctx.opset() < 14 && ctx.wants_output(1))
+    return ctx.unsupported("training mode of opset " + std::to_string(ctx.opset()) +
+                           "; export the model for inference");
   if (ctx.rank(0) < 2) return ctx.invalid("data must have rank 2 or more");
   const int64_t channels = ctx.shape(0)[1];
   for (size_t i = 1; i < 5; ++i) {
@@ -28,6 +30,7 @@ Result<Buffers> emit_batch_norm(OpContext& ctx) {
                          " instead of a vector of " + std::to_string(channels) + " channels");
     }
   }
+  if (ctx.int_attr("training_mode", 0) != 0) return emit_training_batch_norm(ctx);
   const double epsilon = ctx.float_attr("epsilon", 1e-5);
   const ir::DType dtype = ctx.dtype(0);
   std::vector<ir::Axis> channel = axes_for({channels}, "c");
@@ -76,6 +79,36 @@ Moments emit_moments(OpContext& ctx, const ir::Buffer& x, std::span<const size_t
         return centered * centered;
       });
   return m;
+}
+
+// With the batch's own statistics. Outputs: normalized, running mean, running variance.
+Result<Buffers> emit_training_batch_norm(OpContext& ctx) {
+  const ir::DType dtype = ctx.dtype(0);
+  for (size_t i = 1; i < 5; ++i)
+    if (ctx.dtype(i) != dtype) return ctx.unsupported("training mode with inputs of several dtypes");
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < ctx.rank(0); ++d)
+    if (d != 1) dims.push_back(d);
+  const Moments m = emit_moments(ctx, ctx.in(0), dims);
+  const Expr epsilon = ir::make_const(dtype, ctx.float_attr("epsilon", 1e-5));
+  const double momentum = ctx.float_attr("momentum", 0.9);
+  std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
+  const Exprs vars = vars_of(axes);
+  Expr body = (ir::load(ctx.in(0), vars) - m.mean(vars)) / root(m.variance(vars) + epsilon) *
+                  ir::load(ctx.in(1), {vars[1]}) +
+              ir::load(ctx.in(2), {vars[1]});
+  Buffers out = {ctx.compute("batch_norm", std::move(axes), std::move(body))};
+  for (size_t i = 3; i < 5; ++i) {
+    std::vector<ir::Axis> channel = axes_for({ctx.shape(0)[1]}, "c");
+    Exprs at(ctx.rank(0), Expr(0));
+    at[1] = channel[0].var;
+    const Expr own = i == 3 ? m.mean(at) : m.variance(at);
+    Expr running = ir::load(ctx.in(i), {channel[0].var}) * ir::make_const(dtype, momentum) +
+                   own * ir::make_const(dtype, 1 - momentum);
+    out.push_back(
+        ctx.compute(i == 3 ? "running_mean" : "running_variance", std::move(channel), std::move(running)));
+  }
+  return out;
 }
 
 Result<Buffers> emit_instance_norm(OpContext& ctx) {

@@ -35,8 +35,48 @@ Result<size_t> quantization_axis(OpContext& ctx) {
   return ctx.normalize_axis(ctx.int_attr("axis", 1), ctx.rank(0));
 }
 
+// Where input i (scale or zero point) is read for the element at vars of input 0: one for all, one a position
+// of the axis, or, with the attribute block_size, one a block of positions of the axis.
+class Parameters {
+ public:
+  static Result<Parameters> read(OpContext& ctx) {
+    Parameters p(ctx);
+    p.block_ = ctx.int_attr("block_size", 0);
+    if (p.block_ != 0) {
+      if (p.block_ < 0 || ctx.rank(0) < 1) return ctx.invalid("block_size must not be negative");
+      TS_ASSIGN_OR_RETURN(p.axis_, ctx.normalize_axis(ctx.int_attr("axis", 1), ctx.rank(0)));
+      Shape blocks = ctx.shape(0);
+      blocks[p.axis_] = blocks[p.axis_] == 0 ? 0 : (blocks[p.axis_] - 1) / p.block_ + 1;
+      for (size_t i = 1; i < 3; ++i) {
+        if (ctx.has(i) && ctx.shape(i) != blocks)
+          return ctx.invalid("input " + std::to_string(i) + " is " + describe(ctx.dtype(i), ctx.shape(i)) +
+                             " instead of one value a block: " + describe(ctx.dtype(i), blocks));
+      }
+      return p;
+    }
+    TS_ASSIGN_OR_RETURN(p.axis_, quantization_axis(ctx));
+    return p;
+  }
+
+  Result<Expr> at(size_t i, const Exprs& vars) const {
+    if (block_ == 0) {
+      return parameter(ctx_, i, vars.empty() ? Expr(0) : vars[axis_],
+                       vars.empty() ? 1 : ctx_.shape(0)[axis_]);
+    }
+    Exprs block = vars;
+    block[axis_] = ir::floordiv(vars[axis_], block_);
+    return ir::load(ctx_.in(i), block);
+  }
+
+ private:
+  explicit Parameters(const OpContext& ctx) : ctx_(ctx) {}
+  const OpContext& ctx_;
+  size_t axis_ = 0;
+  int64_t block_ = 0;
+};
+
+// Attribute bits, of the importer: elements of 4 bits, held in bytes.
 Result<Buffers> emit_quantize_linear(OpContext& ctx) {
-  if (ctx.int_attr("block_size", 0) != 0) return ctx.unsupported("block_size");
   DType dtype = DType::kU8;
   if (ctx.has(2)) {
     dtype = ctx.dtype(2);
@@ -46,40 +86,57 @@ Result<Buffers> emit_quantize_linear(OpContext& ctx) {
     dtype = *known;
   }
   if (!ir::is_int(dtype)) return ctx.unsupported("quantization to " + std::string(ir::to_string(dtype)));
-  TS_ASSIGN_OR_RETURN(const size_t axis, quantization_axis(ctx));
+  const int64_t bits = ctx.int_attr("bits", 0);
+  if (bits != 0 && (bits < 1 || bits > 7 || ir::bytes_of(dtype) != 1))
+    return ctx.invalid("attribute bits is " + std::to_string(bits));
+  TS_ASSIGN_OR_RETURN(const Parameters parameters, Parameters::read(ctx));
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
-  const Expr position = vars.empty() ? Expr(0) : vars[axis];
-  const int64_t extent = vars.empty() ? 1 : ctx.shape(0)[axis];
-  TS_ASSIGN_OR_RETURN(Expr scale, parameter(ctx, 1, position, extent));
+  TS_ASSIGN_OR_RETURN(Expr scale, parameters.at(1, vars));
   Expr zero_point = zero(dtype);
   if (ctx.has(2)) {
-    TS_ASSIGN_OR_RETURN(zero_point, parameter(ctx, 2, position, extent));
+    TS_ASSIGN_OR_RETURN(zero_point, parameters.at(2, vars));
   }
   Expr x = ir::load(ctx.in(0), vars);
-  if (x.dtype() != scale.dtype()) x = ir::cast(scale.dtype(), x);
-  return Buffers{ctx.compute("quantize", std::move(axes), quantize(x, scale, zero_point, dtype))};
+  DType compute = scale.dtype();
+  if (const int64_t wanted = ctx.int_attr("precision", 0); wanted != 0) {
+    const auto known = onnx_dtype(wanted);
+    if (!known || !ir::is_float(*known)) return ctx.unsupported("precision " + std::to_string(wanted));
+    compute = *known;
+  }
+  if (x.dtype() != compute) x = ir::cast(compute, x);
+  if (scale.dtype() != compute) scale = ir::cast(compute, scale);
+  if (bits == 0)
+    return Buffers{ctx.compute("quantize", std::move(axes), quantize(x, scale, zero_point, dtype))};
+  const int64_t low = ir::is_signed_int(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
+  const int64_t high = low + (int64_t{1} << bits) - 1;
+  const Expr wide = quantize(x, scale, zero_point, DType::kI32);
+  Expr body =
+      ir::cast(dtype, ir::min(ir::max(wide, ir::int_imm(DType::kI32, low)), ir::int_imm(DType::kI32, high)));
+  return Buffers{ctx.compute("quantize", std::move(axes), std::move(body))};
 }
 
 // (x - zero_point) * scale
 Result<Buffers> emit_dequantize_linear(OpContext& ctx) {
-  if (ctx.int_attr("block_size", 0) != 0) return ctx.unsupported("block_size");
-  TS_ASSIGN_OR_RETURN(const size_t axis, quantization_axis(ctx));
+  TS_ASSIGN_OR_RETURN(const Parameters parameters, Parameters::read(ctx));
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
-  const Expr position = vars.empty() ? Expr(0) : vars[axis];
-  const int64_t extent = vars.empty() ? 1 : ctx.shape(0)[axis];
-  TS_ASSIGN_OR_RETURN(const Expr scale, parameter(ctx, 1, position, extent));
+  TS_ASSIGN_OR_RETURN(const Expr scale, parameters.at(1, vars));
   Expr centered = ir::cast(DType::kI32, ir::load(ctx.in(0), vars));
   if (ctx.has(2)) {
-    TS_ASSIGN_OR_RETURN(const Expr zero_point, parameter(ctx, 2, position, extent));
+    TS_ASSIGN_OR_RETURN(const Expr zero_point, parameters.at(2, vars));
     centered = centered - ir::cast(DType::kI32, zero_point);
   }
   // Short floats hold no large integers.
-  const bool is_f64 = scale.dtype() == DType::kF64;
-  const Expr wide = is_f64 ? scale : ir::cast(DType::kF32, scale);
-  return Buffers{ctx.compute("dequantize", std::move(axes),
-                             ir::cast(scale.dtype(), ir::cast(wide.dtype(), centered) * wide))};
+  const Expr wide = scale.dtype() == DType::kF64 ? scale : ir::cast(DType::kF32, scale);
+  Expr body = ir::cast(wide.dtype(), centered) * wide;
+  if (wide.dtype() != scale.dtype()) body = ir::cast(scale.dtype(), body);
+  if (const int64_t wanted = ctx.int_attr("output_dtype", 0); wanted != 0) {
+    const auto known = onnx_dtype(wanted);
+    if (!known || !ir::is_float(*known)) return ctx.unsupported("output_dtype " + std::to_string(wanted));
+    if (*known != body.dtype()) body = ir::cast(*known, body);
+  }
+  return Buffers{ctx.compute("dequantize", std::move(axes), std::move(body))};
 }
 
 // y, scale and zero point from the range of x, which is made to include 0.

@@ -103,6 +103,13 @@ template <Combiner C>
 Result<Buffers> emit_reduce(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
   if (spec.identity) return Buffers{ctx.in(0)};
+  if (ctx.dtype(0) == ir::DType::kBool) {
+    // Any or all of them, as the largest or smallest of 0 and 1.
+    const ir::Buffer best = simple(ctx, "reduce_" + std::string(ir::to_string(C)), spec, C,
+                                   [](const Expr& x) { return ir::cast(ir::DType::kU8, x); });
+    return Buffers{map_elements(ctx, "is_set", best,
+                                [](const Expr& x) { return x != ir::make_const(ir::DType::kU8, 0); })};
+  }
   return Buffers{simple(ctx, "reduce_" + std::string(ir::to_string(C)), spec, C)};
 }
 
@@ -226,9 +233,9 @@ std::span<const OpEntry> reduce_operators() {
       {"ReduceL2", "n:Tl", emit_l2},
       {"ReduceLogSum", "n:Tl", emit_log_sum},
       {"ReduceLogSumExp", "n:Tl", emit_log_sum_exp},
-      {"ReduceMax", "n:Tl", emit_reduce<Combiner::kMax>},
+      {"ReduceMax", "o:Tl", emit_reduce<Combiner::kMax>},
       {"ReduceMean", "n:Tl", emit_mean},
-      {"ReduceMin", "n:Tl", emit_reduce<Combiner::kMin>},
+      {"ReduceMin", "o:Tl", emit_reduce<Combiner::kMin>},
       {"ReduceProd", "n:Tl", emit_reduce<Combiner::kProd>},
       {"ReduceSum", "n:Tl", emit_reduce<Combiner::kSum>},
       {"ReduceSumSquare", "n:Tl", emit_sum_square},

@@ -12,12 +12,14 @@ namespace {
 std::map<std::string_view, const OpEntry*> make_table() {
   std::map<std::string_view, const OpEntry*> table;
   for (const auto& family :
-       {binary_operators(),        constant_operators(),  conv_operators(),    einsum_operators(),
-        gather_operators(),        gemm_operators(),      loss_operators(),    move_operators(),
-        normalization_operators(), pad_operators(),       pool_operators(),    quantize_operators(),
-        recurrent_operators(),     reduce_operators(),    reshape_operators(), resize_operators(),
-        sample_operators(),        signal_operators(),    slice_operators(),   softmax_operators(),
-        topk_operators(),          transpose_operators(), unary_operators()}) {
+       {binary_operators(),        bounded_operators(), constant_operators(),   conv_operators(),
+        deform_conv_operators(),   einsum_operators(),  fold_image_operators(), gather_operators(),
+        gemm_operators(),          loss_operators(),    move_operators(),       nbits_operators(),
+        normalization_operators(), pad_operators(),     pool_operators(),       quantize_operators(),
+        recurrent_operators(),     reduce_operators(),  reshape_operators(),    resize_operators(),
+        sample_operators(),        signal_operators(),  slice_operators(),      softmax_operators(),
+        text_operators(),          topk_operators(),    training_operators(),   transpose_operators(),
+        unary_operators()}) {
     for (const OpEntry& entry : family) {
       const bool fresh = table.emplace(entry.op, &entry).second;
       TS_CHECK(fresh, "operator registered twice: " + std::string(entry.op));
@@ -29,6 +31,7 @@ std::map<std::string_view, const OpEntry*> make_table() {
 bool in_class(ir::DType dtype, char dtype_class) {
   switch (dtype_class) {
     case 'a':
+    case 'o':
       return true;
     case 'n':
       return dtype != ir::DType::kBool;
@@ -88,7 +91,7 @@ const OpEntry* find_operator(std::string_view op) {
 std::vector<std::string_view> operator_names() {
   std::vector<std::string_view> names;
   for (const auto& [op, entry] : operator_table()) {
-    if (op != kMoveOperator) names.push_back(op);
+    if (op != kMoveOperator && !op.starts_with(kBoundedPrefix)) names.push_back(op);
   }
   for (const FoldEntry& entry : data_dependent_operators()) names.push_back(entry.op);
   std::sort(names.begin(), names.end());

@@ -13,7 +13,7 @@ using Emitter = Result<Buffers> (*)(OpContext&);
 
 // One operator. The signature says which inputs it takes: the class of T, a colon, and a letter an input,
 // small for one that may be omitted; '*' at the end repeats the last letter.
-//   class of T: a any, n numeric, f float, i integer, u unsigned integer, b bool
+//   class of T: a any, o any that has an order, n numeric, f float, i integer, u unsigned integer, b bool
 //   T the same dtype of that class, U the same dtype of any class, I i32 or i64, L i64, B bool, F any float,
 //   N numeric, A any
 // "f:TTt" is Conv: three inputs of one float dtype, the last optional.
@@ -31,13 +31,15 @@ struct FoldEntry {
   Folder fold;  // called when ctx.constant(i) is there for each input that is there
 };
 
+// Names of operators that the importer makes and that no model may name begin so.
+inline constexpr const char* kBoundedPrefix = "Bounded.";
 // Made by merge_moves() only, never imported: the index maps of attributes step_0, step_1, ... (ops/move.h).
 inline constexpr const char* kMoveOperator = "Move";
 
 // Null if there is none.
 const OpEntry* find_operator(std::string_view op);
 const FoldEntry* find_fold_operator(std::string_view op);
-// All that models may use, sorted: both kinds, without kMoveOperator.
+// All that models may use, sorted: both kinds, without those that only the importer and the passes make.
 std::vector<std::string_view> operator_names();
 
 // Whether the inputs agree with the signature.
@@ -45,14 +47,18 @@ Status check_signature(const OpContext& ctx, std::string_view signature);
 
 // One list a family.
 std::span<const OpEntry> binary_operators();
+std::span<const OpEntry> bounded_operators();
 std::span<const OpEntry> constant_operators();
 std::span<const OpEntry> conv_operators();
 std::span<const FoldEntry> data_dependent_operators();
+std::span<const OpEntry> deform_conv_operators();
 std::span<const OpEntry> einsum_operators();
+std::span<const OpEntry> fold_image_operators();
 std::span<const OpEntry> gather_operators();
 std::span<const OpEntry> gemm_operators();
 std::span<const OpEntry> loss_operators();
 std::span<const OpEntry> move_operators();
+std::span<const OpEntry> nbits_operators();
 std::span<const OpEntry> normalization_operators();
 std::span<const OpEntry> pad_operators();
 std::span<const OpEntry> pool_operators();
@@ -65,7 +71,9 @@ std::span<const OpEntry> sample_operators();
 std::span<const OpEntry> signal_operators();
 std::span<const OpEntry> slice_operators();
 std::span<const OpEntry> softmax_operators();
+std::span<const OpEntry> text_operators();
 std::span<const OpEntry> topk_operators();
+std::span<const OpEntry> training_operators();
 std::span<const OpEntry> transpose_operators();
 std::span<const OpEntry> unary_operators();
 

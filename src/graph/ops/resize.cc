@@ -21,6 +21,7 @@ struct Dimension {
   int64_t output = 0;
   double factor = 1;
   double offset = 0;
+  double scale = 1;  // output / input, as given
 
   double position(int64_t o) const { return static_cast<double>(o) * factor + offset; }
   Expr position(const Expr& o, DType dtype) const {
@@ -103,6 +104,7 @@ struct ResizeSpec {
   Rounding rounding = Rounding::kPreferFloor;
   double cubic_a = -0.75;
   bool exclude_outside = false;
+  bool antialias = false;
   bool extrapolate = false;
   double extrapolation_value = 0;
 };
@@ -110,7 +112,7 @@ struct ResizeSpec {
 // Factor and offset of one dimension; scale = output / input as given, begin and end the region of interest.
 Result<Dimension> place(const OpContext& ctx, const std::string& coordinates, size_t axis, int64_t input,
                         int64_t output, double scale, double begin, double end) {
-  Dimension d{axis, input, output, 1, 0};
+  Dimension d{axis, input, output, 1, 0, scale};
   const auto in = static_cast<double>(input);
   const double resized = scale * in;
   if (coordinates == "asymmetric") {
@@ -164,10 +166,11 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
   spec.exclude_outside = ctx.int_attr("exclude_outside", 0) != 0;
   spec.extrapolation_value = ctx.float_attr("extrapolation_value", 0);
   spec.extrapolate = spec.coordinates == "tf_crop_and_resize";
-  if (ctx.int_attr("antialias", 0) != 0) return ctx.unsupported("antialias");
-  if (ctx.string_attr("keep_aspect_ratio_policy", "stretch") != "stretch") {
-    return ctx.unsupported("keep_aspect_ratio_policy other than stretch");
-  }
+  spec.antialias = ctx.int_attr("antialias", 0) != 0;
+  if (spec.antialias && spec.mode == "nearest") return ctx.invalid("antialias with mode nearest");
+  const std::string policy = ctx.string_attr("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    return ctx.invalid("unknown keep_aspect_ratio_policy '" + policy + "'");
 
   std::vector<size_t> axes(x.size());
   std::iota(axes.begin(), axes.end(), size_t{0});
@@ -195,6 +198,12 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
     if (roi.size() != 2 * axes.size()) return ctx.invalid("roi must have two numbers a dimension");
   }
   spec.shape = x;
+  // One scale for all sizes: the smallest or the largest of theirs.
+  std::optional<double> common;
+  for (size_t k = 0; policy != "stretch" && k < sizes.size(); ++k) {
+    const double own = static_cast<double>(sizes[k]) / static_cast<double>(std::max<int64_t>(x[axes[k]], 1));
+    common = !common ? own : policy == "not_larger" ? std::min(*common, own) : std::max(*common, own);
+  }
   for (size_t k = 0; k < axes.size(); ++k) {
     const size_t axis = axes[k];
     double scale = 0;
@@ -213,6 +222,14 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
       }
       scale = static_cast<double>(sizes[k]) / static_cast<double>(x[axis]);
       spec.shape[axis] = sizes[k];
+      if (common) {
+        scale = *common;
+        const double extent = std::floor(scale * static_cast<double>(x[axis]) + 0.5);
+        if (!(extent >= 1) || extent > static_cast<double>(kMaxGeometry))
+          return ctx.invalid("the common scale " + std::to_string(scale) + " makes dimension " +
+                             std::to_string(axis) + " empty or too large");
+        spec.shape[axis] = static_cast<int64_t>(extent);
+      }
     }
     const double begin = roi.empty() ? 0 : roi[k];
     const double end = roi.empty() ? 1 : roi[k + axes.size()];
@@ -291,6 +308,57 @@ ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const Dimension& 
   return ctx.compute("resize_" + spec.mode, std::move(axes), std::move(sum));
 }
 
+// The filter at distance x: a triangle, or Keys' cubic convolution.
+Expr filter(const Expr& x, bool cubic, double a) {
+  const auto constant = [&](double v) { return ir::make_const(x.dtype(), v); };
+  const Expr s = ir::call(Intrinsic::kAbs, {x});
+  const Expr zero = constant(0);
+  if (!cubic) return ir::max(constant(1) - s, zero);
+  const Expr near = (constant(a + 2) * s - constant(a + 3)) * s * s + constant(1);
+  const Expr far = ((constant(a) * s - constant(5 * a)) * s + constant(8 * a)) * s - constant(4 * a);
+  return ir::select(s <= constant(1), near, ir::select(s < constant(2), far, zero));
+}
+
+// Where the result is smaller, the filter is as many times wider, so that each element of the input counts.
+//   w[o, t] = f((first + t - position(o)) * scale); y[o] = sum_t x[first + t] * w[o, t] / sum_t w[o, t]
+Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const Dimension& d,
+                             const ir::Buffer& x) {
+  const bool cubic = spec.mode == "cubic";
+  const double scale = std::min(d.scale, 1.0);
+  const double radius = (cubic ? 2 : 1) / scale;
+  if (!(radius < 65536)) return ctx.unsupported("antialias with a scale of " + std::to_string(d.scale));
+  const auto before = static_cast<int64_t>(std::floor(radius));
+  const int64_t taps = 2 * before + 2;
+  const DType dtype = x->dtype;
+  const auto wide = [](double v) { return ir::make_const(DType::kF64, v); };
+  const auto first = [&](const Expr& o) { return rounded_position(d, Rounding::kFloor, o) - Expr(before); };
+  std::vector<ir::Axis> axes = axes_for({d.output, taps});
+  const Expr place = first(axes[0].var) + Expr(axes[1].var);
+  const Expr distance = ir::cast(DType::kF64, place) - d.position(axes[0].var, DType::kF64);
+  Expr weight = filter(distance * wide(scale), cubic, spec.cubic_a);
+  if (spec.exclude_outside) weight = ir::select(place >= 0 && place < Expr(d.input), weight, wide(0));
+  const ir::Buffer weights = ctx.compute("antialias_weights", std::move(axes), std::move(weight));
+  std::vector<ir::Axis> one = axes_for({d.output});
+  std::vector<ir::Axis> over = {{ir::Var("r"), taps}};
+  Expr term = ir::load(weights, {one[0].var, over[0].var});
+  const ir::Buffer total =
+      ctx.reduce("antialias_total", std::move(one), std::move(over), ir::Combiner::kSum, std::move(term));
+  std::vector<ir::Axis> both = axes_for({d.output, taps});
+  const Exprs at = vars_of(both);
+  Expr share = ir::cast(dtype, ir::load(weights, at) / ir::load(total, {at[0]}));
+  const ir::Buffer shares = ctx.compute("antialias_shares", std::move(both), std::move(share));
+  Shape shape = x->shape;
+  shape[d.axis] = d.output;
+  std::vector<ir::Axis> out = axes_for(shape);
+  std::vector<ir::Axis> reduce = {{ir::Var("r"), taps}};
+  Exprs source = vars_of(out);
+  const Expr o = source[d.axis];
+  source[d.axis] = clamp_to(first(o) + Expr(reduce[0].var), d.input);
+  Expr body = ir::load(x, source) * ir::load(shares, {o, reduce[0].var});
+  return ctx.reduce("resize_antialias", std::move(out), std::move(reduce), ir::Combiner::kSum,
+                    std::move(body));
+}
+
 Result<Buffers> emit_resize(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ResizeSpec spec, read_resize(ctx));
   if (spec.dims.empty()) return Buffers{ctx.in(0)};
@@ -299,7 +367,13 @@ Result<Buffers> emit_resize(OpContext& ctx) {
     result = emit_nearest(ctx, spec);
   } else {
     if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("interpolation of integers");
-    for (const Dimension& d : spec.dims) result = interpolate(ctx, spec, d, result);
+    for (const Dimension& d : spec.dims) {
+      if (spec.antialias) {
+        TS_ASSIGN_OR_RETURN(result, antialias(ctx, spec, d, result));
+      } else {
+        result = interpolate(ctx, spec, d, result);
+      }
+    }
   }
   if (!spec.extrapolate) return Buffers{result};
   std::vector<ir::Axis> axes = axes_for(spec.shape);

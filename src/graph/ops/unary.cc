@@ -132,6 +132,9 @@ Result<Buffers> emit_dropout(OpContext& ctx) {
     }
     const lower::Tensor* ratio = ctx.has(1) ? ctx.constant(1) : nullptr;
     const bool drops_nothing = ratio != nullptr && ratio->num_elements() == 1 && ratio->at(0).f == 0.0;
+    if (training->at(0).i != 0 && ctx.has(1) && ratio == nullptr)
+      return ctx.unsupported(
+          "input 1 (ratio) must be constant in training mode; it is only known at run time");
     if (training->at(0).i != 0 && !drops_nothing) {
       return ctx.unsupported("training mode; export the model for inference");
     }

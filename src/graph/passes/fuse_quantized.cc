@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "graph/passes/passes.h"
 
@@ -53,8 +54,13 @@ class Fusion {
     const Tensor* scale = constant(q.scale);
     if (!is_byte(dtype) || scale == nullptr || scale->dtype != DType::kF32) return std::nullopt;
     if (q.zero != kNoValue && constant(q.zero) == nullptr) return std::nullopt;
-    const auto block = node.attributes.find("block_size");
-    if (block != node.attributes.end() && std::get<int64_t>(block->second) != 0) return std::nullopt;
+    // Blocks, elements of 4 bits, results or steps of another dtype: not what the fused operators mean.
+    for (const char* name : {"block_size", "bits", "precision", "output_dtype"}) {
+      const auto found = node.attributes.find(name);
+      const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+      const bool names_dtype = std::string_view(name) == "output_dtype" && node.op == "QuantizeLinear";
+      if (value != nullptr && *value != 0 && !names_dtype) return std::nullopt;
+    }
     if (scale->num_elements() == 1) return q;
     const auto rank = static_cast<int64_t>(graph_.values[static_cast<size_t>(data)].shape.size());
     const auto given = node.attributes.find("axis");

@@ -1,0 +1,166 @@
+#include "graph/onnx/bounded.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "graph/ops/op_context.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+// One output element of the input elements at the same place, with broadcasting.
+const std::set<std::string_view>& elementwise() {
+  static const std::set<std::string_view> kOps = {
+      "Abs",         "Acos",        "Acosh",    "Add",      "And",        "Asin",
+      "Asinh",       "Atan",        "Atanh",    "BitShift", "BitwiseAnd", "BitwiseNot",
+      "BitwiseOr",   "BitwiseXor",  "Cast",     "CastLike", "Ceil",       "Celu",
+      "Clip",        "Cos",         "Cosh",     "Div",      "Elu",        "Equal",
+      "Erf",         "Exp",         "Floor",    "Gelu",     "Greater",    "GreaterOrEqual",
+      "HardSigmoid", "HardSwish",   "Identity", "IsInf",    "IsNaN",      "LeakyRelu",
+      "Less",        "LessOrEqual", "Log",      "Max",      "Mean",       "Min",
+      "Mish",        "Mod",         "Mul",      "Neg",      "Not",        "Or",
+      "Pow",         "Reciprocal",  "Relu",     "Round",    "Selu",       "Sigmoid",
+      "Sign",        "Sin",         "Sinh",     "Softplus", "Softsign",   "Sqrt",
+      "Sub",         "Sum",         "Swish",    "Tan",      "Tanh",       "ThresholdedRelu",
+      "Where",       "Xor"};
+  return kOps;
+}
+
+const Shape& shape_of(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)].shape; }
+
+int64_t integer(const Node& node, const char* name, int64_t otherwise) {
+  const auto found = node.attributes.find(name);
+  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return value != nullptr ? *value : otherwise;
+}
+
+size_t axis_of(const Node& node, int64_t otherwise, size_t rank) {
+  const int64_t axis = integer(node, "axis", otherwise);
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
+// The dimension of `to` that dimension `dim` of `from` is after a reshape, if the elements before it are as
+// many: rows stay rows.
+std::optional<size_t> same_rows(const Shape& from, size_t dim, const Shape& to) {
+  const int64_t before = product(std::span(from).first(dim));
+  int64_t passed = 1;
+  for (size_t d = 0; d < to.size(); ++d) {
+    if (passed == before && to[d] == from[dim]) return d;
+    passed *= to[d];
+  }
+  return std::nullopt;
+}
+
+bool add(Bounds::Dims& dims, size_t dim, ValueId count) {
+  const auto [at, fresh] = dims.emplace(dim, count);
+  return fresh || at->second == count;
+}
+
+}  // namespace
+
+Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) const {
+  std::string padded;
+  bool data = false;    // input 0 is padded
+  bool others = false;  // another one is
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue || of(node.inputs[i]) == nullptr) continue;
+    (i == 0 ? data : others) = true;
+    if (padded.empty()) padded = graph.values[static_cast<size_t>(node.inputs[i])].name;
+  }
+  Dims result;
+  if (padded.empty()) return result;
+  const Error mixes{ErrorCode::kUnsupported, node.name,
+                    node.op + ": reads '" + padded +
+                        "', whose number of rows depends on the data, in a way that would mix them with the "
+                        "padding behind them"};
+  const ValueId output = node.outputs[0];
+  const Shape& to = shape_of(graph, output);
+  if (elementwise().contains(node.op)) {
+    for (ValueId id : node.inputs) {
+      const Dims* dims = id == kNoValue ? nullptr : of(id);
+      if (dims == nullptr) continue;
+      const size_t shift = to.size() - shape_of(graph, id).size();
+      for (const auto& [dim, count] : *dims) {
+        const bool broadcast = to[dim + shift] != shape_of(graph, id)[dim];
+        if (broadcast || !add(result, dim + shift, count)) return mixes;
+      }
+    }
+    return result;
+  }
+  const ValueId input = node.inputs[0];
+  const Shape& from = input == kNoValue ? to : shape_of(graph, input);
+  if (node.op == "Concat") {
+    const size_t axis = axis_of(node, 0, to.size());
+    for (ValueId id : node.inputs) {
+      const Dims* dims = id == kNoValue ? nullptr : of(id);
+      if (dims == nullptr) continue;
+      for (const auto& [dim, count] : *dims)
+        if (dim == axis || !add(result, dim, count)) return mixes;
+    }
+    return result;
+  }
+  if (node.op == "Gather") {
+    const size_t axis = axis_of(node, 0, from.size());
+    const size_t rank = shape_of(graph, node.inputs[1]).size();
+    if (data) {
+      for (const auto& [dim, count] : *of(input)) {
+        if (dim == axis || !add(result, dim < axis ? dim : dim + rank - 1, count)) return mixes;
+      }
+    }
+    if (others) {
+      for (const auto& [dim, count] : *of(node.inputs[1]))
+        if (!add(result, axis + dim, count)) return mixes;
+    }
+    return result;
+  }
+  if (node.op == "GatherND" && !data && integer(node, "batch_dims", 0) == 0) {
+    const size_t rank = shape_of(graph, node.inputs[1]).size();
+    for (const auto& [dim, count] : *of(node.inputs[1]))
+      if (dim + 1 == rank || !add(result, dim, count)) return mixes;
+    return result;
+  }
+  if (!data || others) return mixes;
+  for (const auto& [dim, count] : *of(input)) {
+    std::optional<size_t> place;
+    if (node.op == "Transpose") {
+      const auto found = node.attributes.find("perm");
+      const auto* perm =
+          found == node.attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
+      for (size_t d = 0; d < to.size(); ++d) {
+        const int64_t source = perm != nullptr ? (*perm)[d] : static_cast<int64_t>(to.size() - 1 - d);
+        if (source == static_cast<int64_t>(dim)) place = d;
+      }
+    } else if (node.op == "Reshape" || node.op == "Flatten" || node.op == "Squeeze" ||
+               node.op == "Unsqueeze") {
+      place = same_rows(from, dim, to);
+    } else if (node.op == "Slice" || node.op == "Split") {
+      // Other dimensions are cut, and none is turned round.
+      const auto* steps = node.op == "Slice" && node.inputs.size() > 4 && node.inputs[4] != kNoValue
+                              ? graph.values[static_cast<size_t>(node.inputs[4])].constant.get()
+                              : nullptr;
+      bool forward = true;
+      for (int64_t k = 0; steps != nullptr && k < steps->num_elements(); ++k)
+        forward = forward && steps->at(k).i > 0;
+      if (from[dim] == to[dim] && forward) place = dim;
+      if (node.op == "Split" && axis_of(node, 0, from.size()) == dim) place.reset();
+    } else if (node.op == "ReduceMax" || node.op == "ReduceMin" || node.op == "ReduceSum" ||
+               node.op == "ReduceMean" || node.op == "ReduceL2") {
+      // Of other dimensions than the padded one, which are kept.
+      if (from.size() == to.size() && from[dim] == to[dim] && from[dim] != 1) place = dim;
+    }
+    if (!place || !add(result, *place, count)) return mixes;
+  }
+  return result;
+}
+
+Status Bounds::propagate(const Graph& graph, const Node& node) {
+  TS_ASSIGN_OR_RETURN(const Dims dims, outputs_of(graph, node));
+  if (dims.empty()) return {};
+  for (ValueId id : node.outputs)
+    if (id != kNoValue) dims_[id] = dims;
+  return {};
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,476 @@
+// If, Loop, Scan and SequenceMap: their bodies are inlined. A condition that is known decides; of one that is
+// known at run time only, both branches are computed, or the loop's last turns are computed and not used.
+#include <algorithm>
+
+#include "graph/onnx/importer.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+// Turns of one loop: each is code of its own.
+constexpr int64_t kMaxTurns = 4096;
+// Nodes that one loop may become.
+constexpr int64_t kMaxUnrolledNodes = 200'000;
+
+const onnx::AttributeProto* find_attribute(const onnx::NodeProto& proto, const std::string& name) {
+  for (const auto& attribute : proto.attribute())
+    if (attribute.name() == name) return &attribute;
+  return nullptr;
+}
+
+std::string name_of(const onnx::NodeProto& proto) {
+  return proto.name().empty() ? proto.op_type() : proto.name();
+}
+
+lower::Tensor scalar(ir::DType dtype, int64_t value) {
+  lower::Tensor tensor = lower::Tensor::zeros(dtype, {});
+  tensor.set(0, ir::scalar_int(dtype, value));
+  return tensor;
+}
+
+lower::Tensor vector(const std::vector<int64_t>& values) {
+  lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i)
+    tensor.set(static_cast<int64_t>(i), ir::scalar_int(ir::DType::kI64, values[i]));
+  return tensor;
+}
+
+int64_t count_nodes(const onnx::GraphProto& graph) {
+  int64_t total = graph.node_size();
+  for (const auto& node : graph.node())
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) total += count_nodes(attribute.g());
+  return total;
+}
+
+// The condition goes through a turn as it came: all turns are made.
+bool keeps_condition(const onnx::GraphProto& body) {
+  if (body.output_size() < 1 || body.input_size() < 2) return false;
+  std::string name = body.output(0).name();
+  for (int i = body.node_size(); i-- > 0;) {
+    const auto& node = body.node(i);
+    if (node.output_size() == 1 && node.output(0) == name && node.op_type() == "Identity" &&
+        node.input_size() == 1)
+      name = node.input(0);
+  }
+  return name == body.input(1).name();
+}
+
+std::vector<int64_t> integers(const onnx::NodeProto& proto, const std::string& name, size_t count) {
+  const auto* attribute = find_attribute(proto, name);
+  std::vector<int64_t> values;
+  if (attribute != nullptr) values.assign(attribute->ints().begin(), attribute->ints().end());
+  values.resize(count, 0);
+  return values;
+}
+
+}  // namespace
+
+Status Importer::check_unrolled(const onnx::NodeProto& proto, int64_t times,
+                                const onnx::GraphProto& body) const {
+  if (times <= kMaxTurns && times * std::max<int64_t>(count_nodes(body), 1) <= kMaxUnrolledNodes) return {};
+  return at_node(proto, ErrorCode::kUnsupported,
+                 proto.op_type() + ": its " + std::to_string(times) + " turns of " +
+                     std::to_string(count_nodes(body)) + " nodes are too many to unroll (at most " +
+                     std::to_string(kMaxTurns) + " turns, " + std::to_string(kMaxUnrolledNodes) + " nodes)");
+}
+
+Result<ValueId> Importer::add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
+                                  std::map<std::string, Attribute> attributes) {
+  constexpr int kOpset = 18;
+  Node node{name + "/" + op + "_" + std::to_string(graph_.values.size()),
+            op,
+            kOpset,
+            std::move(attributes),
+            std::move(inputs),
+            {}};
+  TS_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, add(std::move(node), 1));
+  return outputs[0];
+}
+
+Result<std::vector<Item>> Importer::inline_body(const onnx::NodeProto& proto, const onnx::GraphProto& body,
+                                                std::span<const Item> inputs, const Scope& scope, int depth) {
+  Scope inner;
+  inner.parent = &scope;
+  inner.opset = scope.opset;
+  inner.arguments = scope.arguments;
+  if (static_cast<size_t>(body.input_size()) != inputs.size()) {
+    return at_node(proto, ErrorCode::kCorrupt,
+                   proto.op_type() + ": the body has " + std::to_string(body.input_size()) +
+                       " inputs instead of " + std::to_string(inputs.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    TS_RETURN_IF_ERROR(define(body.input(static_cast<int>(i)).name(), inputs[i], inner));
+  TS_RETURN_IF_ERROR(add_initializers(body, inner));
+  TS_RETURN_IF_ERROR(add_nodes(body.node(), inner, depth + 1));
+  std::vector<Item> outputs;
+  for (const auto& output : body.output()) {
+    auto item = inner.find(output.name());
+    if (!item || (item->is_tensor() && item->id == kNoValue))
+      return at_node(proto, ErrorCode::kCorrupt, "an output of the body is not defined");
+    outputs.push_back(*std::move(item));
+  }
+  return outputs;
+}
+
+// condition ? yes : no, of tensors of one shape or of sequences of such.
+Result<Item> Importer::choose(const onnx::NodeProto& proto, ValueId condition, const Item& yes,
+                              const Item& no, const std::string& what) {
+  const auto refuse = [&](const std::string& why) {
+    return at_node(proto, ErrorCode::kUnsupported,
+                   proto.op_type() + ": input (condition) must be constant, as " + what + " " + why);
+  };
+  if (yes.kind != no.kind || yes.elements.size() != no.elements.size())
+    return refuse("may be of two kinds or lengths");
+  if (yes.kind == Item::Kind::kNone) return yes;
+  if (yes.is_tensor() && (yes.id == kNoValue || no.id == kNoValue)) return refuse("may be missing");
+  std::vector<ValueId> chosen;
+  const std::vector<ValueId> a = yes.is_tensor() ? std::vector{yes.id} : yes.elements;
+  const std::vector<ValueId> b = no.is_tensor() ? std::vector{no.id} : no.elements;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) {
+      chosen.push_back(a[i]);
+      continue;
+    }
+    const Value& x = value(a[i]);
+    const Value& y = value(b[i]);
+    if (x.dtype != y.dtype || x.shape != y.shape) {
+      return refuse("is " + describe(x.dtype, x.shape) + " or " + describe(y.dtype, y.shape) +
+                    ", and shapes are fixed");
+    }
+    TS_ASSIGN_OR_RETURN(const ValueId id, add_one(name_of(proto), "Where", {condition, a[i], b[i]}));
+    chosen.push_back(id);
+  }
+  return yes.is_tensor() ? Item(chosen[0]) : Item::sequence(std::move(chosen));
+}
+
+Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth) {
+  if (proto.input_size() != 1) return at_node(proto, ErrorCode::kCorrupt, "If needs one input");
+  TS_ASSIGN_OR_RETURN(ValueId condition, input_value(proto, proto.input(0), scope));
+  if (condition == kNoValue || value(condition).dtype != ir::DType::kBool ||
+      product(value(condition).shape) != 1) {
+    return at_node(proto, ErrorCode::kCorrupt, "If: input 0 (condition) must be one bool");
+  }
+  const auto branch = [&](const std::string& name) -> Result<std::vector<Item>> {
+    const auto* attribute = find_attribute(proto, name);
+    if (attribute == nullptr || !attribute->has_g())
+      return at_node(proto, ErrorCode::kCorrupt, "If has no " + name);
+    TS_ASSIGN_OR_RETURN(std::vector<Item> outputs, inline_body(proto, attribute->g(), {}, scope, depth));
+    if (outputs.size() < static_cast<size_t>(proto.output_size()))
+      return at_node(proto, ErrorCode::kCorrupt, "the branch has fewer outputs than the node");
+    return outputs;
+  };
+  std::vector<Item> outputs;
+  if (const lower::Tensor* known = constant_of(condition); known != nullptr) {
+    TS_ASSIGN_OR_RETURN(outputs, branch(known->at(0).i != 0 ? "then_branch" : "else_branch"));
+  } else {
+    TS_ASSIGN_OR_RETURN(outputs, branch("then_branch"));
+    TS_ASSIGN_OR_RETURN(const std::vector<Item> others, branch("else_branch"));
+    if (!value(condition).shape.empty()) {
+      TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
+    }
+    for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
+      TS_ASSIGN_OR_RETURN(outputs[i],
+                          choose(proto, condition, outputs[i], others[i], "output " + std::to_string(i)));
+    }
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    if (!proto.output(i).empty())
+      TS_RETURN_IF_ERROR(define(proto.output(i), outputs[static_cast<size_t>(i)], scope));
+  }
+  return {};
+}
+
+// A Concat of many is an expression of as many choices: at most 64 at a time.
+Result<ValueId> Importer::join(const std::string& name, std::vector<ValueId> parts, int64_t axis) {
+  constexpr size_t kTogether = 64;
+  while (parts.size() > 1) {
+    std::vector<ValueId> joined;
+    for (size_t i = 0; i < parts.size(); i += kTogether) {
+      const auto begin = parts.begin() + static_cast<ptrdiff_t>(i);
+      const auto end = parts.begin() + static_cast<ptrdiff_t>(std::min(i + kTogether, parts.size()));
+      if (end - begin == 1) {
+        joined.push_back(*begin);
+        continue;
+      }
+      TS_ASSIGN_OR_RETURN(const ValueId id,
+                          add_one(name, "Concat", std::vector<ValueId>(begin, end), {{"axis", axis}}));
+      joined.push_back(id);
+    }
+    parts = std::move(joined);
+  }
+  return parts[0];
+}
+
+// The slices as one tensor with a new dimension at the axis (negative ones count from the result's end).
+Result<ValueId> Importer::stack(const onnx::NodeProto& proto, std::span<const ValueId> slices, int64_t axis) {
+  const auto rank = static_cast<int64_t>(value(slices[0]).shape.size()) + 1;
+  if (axis < -rank || axis >= rank)
+    return at_node(proto, ErrorCode::kInvalidArgument,
+                   proto.op_type() + ": axis " + std::to_string(axis) + " is out of range for rank " +
+                       std::to_string(rank));
+  if (axis < 0) axis += rank;
+  std::vector<ValueId> parts;
+  const ValueId axes = constant(vector({axis}));
+  for (ValueId slice : slices) {
+    if (value(slice).shape != value(slices[0]).shape || value(slice).dtype != value(slices[0]).dtype)
+      return at_node(proto, ErrorCode::kUnsupported,
+                     proto.op_type() + ": an output that is collected has another shape in each turn");
+    TS_ASSIGN_OR_RETURN(const ValueId part, add_one(name_of(proto), "Unsqueeze", {slice, axes}));
+    parts.push_back(part);
+  }
+  return join(name_of(proto), std::move(parts), axis);
+}
+
+Result<ValueId> Importer::slice_at(const onnx::NodeProto& proto, ValueId tensor, int64_t axis,
+                                   int64_t place) {
+  return add_one(name_of(proto), "Gather", {tensor, constant(scalar(ir::DType::kI64, place))},
+                 {{"axis", axis}});
+}
+
+// Unrolled. A condition that is only known at run time becomes a mask: from the turn on where it is false,
+// carried values stay as they are.
+Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int depth) {
+  const auto* attribute = find_attribute(proto, "body");
+  if (attribute == nullptr || !attribute->has_g() || proto.input_size() < 2)
+    return at_node(proto, ErrorCode::kCorrupt, "Loop needs a body and two inputs");
+  const onnx::GraphProto& body = attribute->g();
+  TS_ASSIGN_OR_RETURN(std::vector<Item> inputs, items_of(proto, scope));
+  const size_t carried = inputs.size() - 2;
+  if (static_cast<size_t>(body.output_size()) < 1 + carried)
+    return at_node(proto, ErrorCode::kCorrupt, "Loop: the body has too few outputs");
+  const size_t collected = static_cast<size_t>(body.output_size()) - 1 - carried;
+  if (static_cast<size_t>(proto.output_size()) > carried + collected)
+    return at_node(proto, ErrorCode::kCorrupt, "Loop: the node has more outputs than its body gives");
+  for (size_t i = 0; i < 2; ++i) {
+    const bool given = inputs[i].is_tensor() && inputs[i].id != kNoValue;
+    if (!inputs[i].is_tensor() || (given && product(value(inputs[i].id).shape) != 1))
+      return at_node(proto, ErrorCode::kCorrupt, "Loop: input " + std::to_string(i) + " must be one number");
+  }
+  int64_t turns = kMaxTurns + 1;
+  if (inputs[0].id != kNoValue) {
+    TS_ASSIGN_OR_RETURN(turns, known_integer(proto, inputs[0], "input 0 (trip count)"));
+  }
+  // Known: whether the next turn is made. Unknown: `active` is the value that says so.
+  ValueId active = kNoValue;
+  bool known_active = true;
+  ValueId count = constant(scalar(ir::DType::kI64, 0));
+  const auto set_condition = [&](ValueId condition) -> Status {
+    if (value(condition).dtype != ir::DType::kBool || product(value(condition).shape) != 1)
+      return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
+    if (const lower::Tensor* known = constant_of(condition); known != nullptr) {
+      known_active = known->at(0).i != 0;
+      return {};
+    }
+    if (!value(condition).shape.empty()) {
+      TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
+    }
+    if (active == kNoValue) {
+      active = condition;
+    } else {
+      TS_ASSIGN_OR_RETURN(active, add_one(name_of(proto), "And", {active, condition}));
+    }
+    return {};
+  };
+  if (inputs[1].id != kNoValue) TS_RETURN_IF_ERROR(set_condition(inputs[1].id));
+  std::vector<std::vector<ValueId>> slices(collected);
+  std::vector<Item> state(inputs.begin() + 2, inputs.end());
+  int64_t turn = 0;
+  for (; known_active && turn < turns; ++turn) {
+    if (turn == kMaxTurns && inputs[0].id == kNoValue) {
+      return at_node(proto, ErrorCode::kUnsupported,
+                     "Loop: it has no trip count and its condition is not known to end it after " +
+                         std::to_string(kMaxTurns) + " turns; a constant trip count bounds it");
+    }
+    if (active != kNoValue && inputs[0].id == kNoValue) {
+      return at_node(proto, ErrorCode::kUnsupported,
+                     "Loop: input 0 (trip count) must be constant where the condition is only known at run "
+                     "time");
+    }
+    TS_RETURN_IF_ERROR(
+        check_unrolled(proto, active != kNoValue || keeps_condition(body) ? turns : turn + 1, body));
+    std::vector<Item> arguments = {constant(scalar(ir::DType::kI64, turn)),
+                                   active == kNoValue ? constant(scalar(ir::DType::kBool, 1)) : active};
+    arguments.insert(arguments.end(), state.begin(), state.end());
+    TS_ASSIGN_OR_RETURN(std::vector<Item> results, inline_body(proto, body, arguments, scope, depth));
+    for (size_t i = 0; i < carried; ++i) {
+      if (active == kNoValue) {
+        state[i] = results[1 + i];
+      } else {
+        TS_ASSIGN_OR_RETURN(
+            state[i], choose(proto, active, results[1 + i], state[i], "carried value " + std::to_string(i)));
+      }
+    }
+    for (size_t i = 0; i < collected; ++i) {
+      const Item& item = results[1 + carried + i];
+      if (!item.is_tensor())
+        return at_node(proto, ErrorCode::kUnsupported, "Loop: an output that is collected is no tensor");
+      slices[i].push_back(item.id);
+    }
+    if (active != kNoValue && collected > 0) {
+      TS_ASSIGN_OR_RETURN(const ValueId one, add_one(name_of(proto), "Cast", {active}, {{"to", int64_t{7}}}));
+      TS_ASSIGN_OR_RETURN(count, add_one(name_of(proto), "Add", {count, one}));
+    }
+    if (!results[0].is_tensor())
+      return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
+    TS_RETURN_IF_ERROR(set_condition(results[0].id));
+  }
+  for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
+    const std::string& name = proto.output(static_cast<int>(i));
+    if (name.empty()) continue;
+    if (i < carried) {
+      TS_RETURN_IF_ERROR(define(name, state[i], scope));
+      continue;
+    }
+    if (active != kNoValue && !options_.bounded) {
+      return at_node(proto, ErrorCode::kUnsupported,
+                     "Loop: input (condition) must be constant, as the length of output " +
+                         std::to_string(i) +
+                         " depends on it; --bounded gives it the length of the trip count, padded");
+    }
+    if (slices[i - carried].empty()) {
+      return at_node(
+          proto, ErrorCode::kUnsupported,
+          "Loop: no turn is made, so that the shape of output " + std::to_string(i) + " is not known");
+    }
+    TS_ASSIGN_OR_RETURN(const ValueId stacked, stack(proto, slices[i - carried], 0));
+    if (active != kNoValue) bounds_.mark(stacked, 0, count);
+    TS_RETURN_IF_ERROR(define(name, stacked, scope));
+  }
+  return {};
+}
+
+// Opset 8 has a batch dimension in front, which is unrolled too, and an input of lengths.
+Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int depth) {
+  const auto* attribute = find_attribute(proto, "body");
+  const auto* number = find_attribute(proto, "num_scan_inputs");
+  if (attribute == nullptr || !attribute->has_g() || number == nullptr)
+    return at_node(proto, ErrorCode::kCorrupt, "Scan needs a body and num_scan_inputs");
+  const onnx::GraphProto& body = attribute->g();
+  TS_ASSIGN_OR_RETURN(std::vector<Item> inputs, items_of(proto, scope));
+  const bool batched = scope.opset < 9;
+  if (batched) {
+    if (inputs.empty() || !inputs[0].is_tensor() || inputs[0].id != kNoValue)
+      return at_node(proto, ErrorCode::kUnsupported, "Scan of opset 8 with sequence lengths");
+    inputs.erase(inputs.begin());
+  }
+  for (const Item& item : inputs) {
+    if (!item.is_tensor() || item.id == kNoValue)
+      return at_node(proto, ErrorCode::kCorrupt, "Scan: an input is no tensor");
+  }
+  if (number->i() < 1 || number->i() > static_cast<int64_t>(inputs.size()))
+    return at_node(proto, ErrorCode::kCorrupt, "Scan: num_scan_inputs is out of range");
+  const auto scanned = static_cast<size_t>(number->i());
+  const size_t carried = inputs.size() - scanned;
+  if (static_cast<size_t>(body.output_size()) < carried || proto.output_size() > body.output_size())
+    return at_node(proto, ErrorCode::kCorrupt, "Scan: the body has too few outputs");
+  const size_t collected = static_cast<size_t>(body.output_size()) - carried;
+  std::vector<int64_t> axes = integers(proto, "scan_input_axes", scanned);
+  const std::vector<int64_t> backwards =
+      integers(proto, batched ? "directions" : "scan_input_directions", scanned);
+  const std::vector<int64_t> out_axes = integers(proto, "scan_output_axes", collected);
+  const std::vector<int64_t> out_backwards = integers(proto, "scan_output_directions", collected);
+  int64_t batches = 1;
+  if (batched) {
+    if (value(inputs[0].id).shape.empty())
+      return at_node(proto, ErrorCode::kCorrupt, "Scan: no batch dimension");
+    batches = value(inputs[0].id).shape[0];
+  }
+  std::vector<std::vector<ValueId>> results(static_cast<size_t>(body.output_size()));  // by output, batch
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    std::vector<ValueId> own;
+    for (const Item& item : inputs) {
+      own.push_back(item.id);
+      if (!batched) continue;
+      const Shape& shape = value(item.id).shape;
+      if (shape.empty() || shape[0] != batches)
+        return at_node(proto, ErrorCode::kCorrupt, "Scan: the batches differ");
+      TS_ASSIGN_OR_RETURN(own.back(), slice_at(proto, item.id, 0, batch));
+    }
+    int64_t turns = -1;
+    for (size_t i = 0; i < scanned; ++i) {
+      const auto rank = static_cast<int64_t>(value(own[carried + i]).shape.size());
+      if (axes[i] < -rank || axes[i] >= rank)
+        return at_node(proto, ErrorCode::kInvalidArgument, "Scan: a scan_input_axes is out of range");
+      if (axes[i] < 0) axes[i] += rank;
+      const int64_t extent = value(own[carried + i]).shape[static_cast<size_t>(axes[i])];
+      if (turns >= 0 && extent != turns)
+        return at_node(proto, ErrorCode::kInvalidArgument, "Scan: the scanned inputs have different lengths");
+      turns = extent;
+    }
+    if (turns == 0) return at_node(proto, ErrorCode::kUnsupported, "Scan: over inputs of length 0");
+    TS_RETURN_IF_ERROR(check_unrolled(proto, std::max(turns, batches), body));
+    TS_RETURN_IF_ERROR(check_unrolled(proto, turns * batches, body));
+    std::vector<Item> state(own.begin(), own.begin() + static_cast<ptrdiff_t>(carried));
+    std::vector<std::vector<ValueId>> slices(collected);
+    for (int64_t turn = 0; turn < turns; ++turn) {
+      std::vector<Item> arguments = state;
+      for (size_t i = 0; i < scanned; ++i) {
+        const int64_t place = backwards[i] != 0 ? turns - 1 - turn : turn;
+        TS_ASSIGN_OR_RETURN(const ValueId slice, slice_at(proto, own[carried + i], axes[i], place));
+        arguments.emplace_back(slice);
+      }
+      TS_ASSIGN_OR_RETURN(std::vector<Item> made, inline_body(proto, body, arguments, scope, depth));
+      for (const Item& item : made)
+        if (!item.is_tensor()) return at_node(proto, ErrorCode::kUnsupported, "Scan: an output is no tensor");
+      for (size_t i = 0; i < carried; ++i) state[i] = made[i];
+      for (size_t i = 0; i < collected; ++i) slices[i].push_back(made[carried + i].id);
+    }
+    for (size_t i = 0; i < carried; ++i) results[i].push_back(state[i].id);
+    for (size_t i = 0; i < collected; ++i) {
+      if (out_backwards[i] != 0) std::reverse(slices[i].begin(), slices[i].end());
+      TS_ASSIGN_OR_RETURN(const ValueId stacked, stack(proto, slices[i], out_axes[i]));
+      results[carried + i].push_back(stacked);
+    }
+  }
+  for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
+    const std::string& name = proto.output(static_cast<int>(i));
+    if (name.empty()) continue;
+    if (results[i].empty()) return at_node(proto, ErrorCode::kUnsupported, "Scan: of no batches");
+    ValueId result = results[i][0];
+    if (batched) {
+      TS_ASSIGN_OR_RETURN(result, stack(proto, results[i], 0));
+    }
+    TS_RETURN_IF_ERROR(define(name, result, scope));
+  }
+  return {};
+}
+
+// The body once an element of the sequences; tensors are the same for all.
+Status Importer::inline_sequence_map(const onnx::NodeProto& proto, Scope& scope, int depth) {
+  const auto* attribute = find_attribute(proto, "body");
+  TS_ASSIGN_OR_RETURN(const std::vector<Item> inputs, items_of(proto, scope));
+  if (attribute == nullptr || !attribute->has_g() || inputs.empty() ||
+      inputs[0].kind != Item::Kind::kSequence || attribute->g().output_size() < proto.output_size())
+    return at_node(proto, ErrorCode::kCorrupt, "SequenceMap needs a body and a sequence");
+  const size_t length = inputs[0].elements.size();
+  TS_RETURN_IF_ERROR(check_unrolled(proto, static_cast<int64_t>(length), attribute->g()));
+  std::vector<std::vector<ValueId>> results(static_cast<size_t>(attribute->g().output_size()));
+  for (size_t i = 0; i < length; ++i) {
+    std::vector<Item> arguments;
+    for (const Item& item : inputs) {
+      if (item.kind != Item::Kind::kSequence) {
+        arguments.push_back(item);
+      } else if (item.elements.size() == length) {
+        arguments.emplace_back(item.elements[i]);
+      } else {
+        return at_node(proto, ErrorCode::kInvalidArgument, "SequenceMap: sequences of different lengths");
+      }
+    }
+    TS_ASSIGN_OR_RETURN(const std::vector<Item> made,
+                        inline_body(proto, attribute->g(), arguments, scope, depth));
+    for (size_t o = 0; o < made.size(); ++o) {
+      if (!made[o].is_tensor())
+        return at_node(proto, ErrorCode::kUnsupported, "SequenceMap: an output is no tensor");
+      results[o].push_back(made[o].id);
+    }
+  }
+  for (size_t o = 0; o < static_cast<size_t>(proto.output_size()); ++o) {
+    const std::string& name = proto.output(static_cast<int>(o));
+    if (!name.empty()) TS_RETURN_IF_ERROR(define(name, Item::sequence(std::move(results[o])), scope));
+  }
+  return {};
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,133 @@
+// Operators whose result's shape depends on the data: on constants as they are, else at their largest shape
+// if the user wants that (ImportOptions::bounded).
+#include <algorithm>
+
+#include "graph/onnx/importer.h"
+#include "graph/ops/registry.h"
+
+namespace tensorsmith::graph {
+
+Status Importer::add_data_dependent(Node node) {
+  const bool all_known = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+    return id == kNoValue || constant_of(id) != nullptr;
+  });
+  const bool has_bound = node.op != "MelWeightMatrix";
+  if (all_known || !has_bound) return finish_node(std::move(node));
+  if (!options_.bounded) {
+    return in_file(Error{ErrorCode::kUnsupported, node.name,
+                         node.op + ": its inputs must be constant, as the result's shape depends on them; "
+                                   "--bounded gives the result its largest shape, padded"});
+  }
+  if (node.op == "NonMaxSuppression") return bounded_non_max_suppression(node);
+  // Which outputs are padded, and in which dimension; the emitter's last output is the number of rows.
+  std::vector<std::pair<size_t, size_t>> padded;
+  size_t axis = 0;
+  if (const auto given = node.attributes.find("axis"); given != node.attributes.end()) {
+    const auto* number = std::get_if<int64_t>(&given->second);
+    const auto rank = static_cast<int64_t>(value(node.inputs[0]).shape.size());
+    // The emitter has the error.
+    if (number != nullptr && *number >= -rank && *number < rank)
+      axis = static_cast<size_t>(*number < 0 ? *number + rank : *number);
+  }
+  size_t outputs = 1;
+  if (node.op == "NonZero") {
+    padded = {{0, 1}};
+  } else if (node.op == "Compress") {
+    padded = {{0, axis}};
+  } else {
+    padded = {{0, axis}, {1, 0}, {3, 0}};
+    outputs = 4;
+  }
+  if (node.outputs.size() > outputs)
+    return in_file(Error{ErrorCode::kCorrupt, node.name, node.op + ": the node has too many outputs"});
+  node.outputs.resize(outputs, kNoValue);
+  const ValueId count = add_value(node.name + ".count");
+  node.outputs.push_back(count);
+  node.op = "Bounded." + node.op;
+  const std::vector<ValueId> made = node.outputs;
+  TS_RETURN_IF_ERROR(finish_node(std::move(node)));
+  for (const auto& [output, dim] : padded)
+    if (made[output] != kNoValue) bounds_.mark(made[output], dim, count);
+  return {};
+}
+
+// One selection of each batch and class after the other, as often as a class may have boxes.
+Status Importer::bounded_non_max_suppression(const Node& node) {
+  const auto refuse = [&](ErrorCode code, const std::string& reason) {
+    return in_file(Error{code, node.name, node.op + ": " + reason});
+  };
+  if (node.inputs.size() < 2 || node.inputs[0] == kNoValue || node.inputs[1] == kNoValue ||
+      node.inputs.size() > 5 || node.outputs.size() != 1)
+    return refuse(ErrorCode::kCorrupt, "boxes or scores are missing");
+  const Value& boxes = value(node.inputs[0]);
+  const Value& scores = value(node.inputs[1]);
+  if (boxes.shape.size() != 3 || scores.shape.size() != 3 || boxes.shape[2] != 4 ||
+      scores.shape[0] != boxes.shape[0] || scores.shape[2] != boxes.shape[1] ||
+      boxes.dtype != ir::DType::kF32 || scores.dtype != ir::DType::kF32)
+    return refuse(ErrorCode::kInvalidArgument, "boxes " + describe(boxes.dtype, boxes.shape) +
+                                                   " and scores " + describe(scores.dtype, scores.shape) +
+                                                   " do not fit");
+  const auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; };
+  const Shape shape = scores.shape;
+  for (size_t i = 2; i < 5; ++i) {
+    if (input(i) == kNoValue) continue;
+    const Value& given = value(input(i));
+    const ir::DType wanted = i == 2 ? ir::DType::kI64 : ir::DType::kF32;
+    if (product(given.shape) != 1 || given.dtype != wanted)
+      return refuse(ErrorCode::kInvalidArgument, "input " + std::to_string(i) + " must be one number");
+  }
+  for (size_t i = 0; i < 2; ++i)
+    if (bounds_.of(input(i)) != nullptr)
+      return refuse(ErrorCode::kUnsupported, "of boxes whose number depends on the data");
+  int64_t most = 0;
+  if (input(2) != kNoValue) {
+    const lower::Tensor* known = constant_of(input(2));
+    if (known == nullptr)
+      return refuse(ErrorCode::kUnsupported, "input 2 (max_output_boxes_per_class) must be constant");
+    most = std::clamp<int64_t>(known->at(0).i, 0, shape[2]);
+  }
+  constexpr int64_t kMaxSelections = 4096;
+  if (most > kMaxSelections) {
+    return refuse(ErrorCode::kUnsupported,
+                  "up to " + std::to_string(most) + " boxes a class at run time; at most " +
+                      std::to_string(kMaxSelections) + " (lower max_output_boxes_per_class)");
+  }
+  if (!is_reasonable(std::vector<int64_t>{shape[0], shape[1], std::max<int64_t>(most, 1), 3}))
+    return refuse(ErrorCode::kInvalidArgument, "the result would be too large");
+  Value& output = graph_.values[static_cast<size_t>(node.outputs[0])];
+  if (most == 0 || product(shape) == 0) {
+    output.dtype = ir::DType::kI64;
+    output.shape = {0, 3};
+    output.constant = std::make_shared<const lower::Tensor>(lower::Tensor::zeros(ir::DType::kI64, {0, 3}));
+    return {};
+  }
+  ValueId threshold = input(3);
+  if (threshold == kNoValue) threshold = constant(lower::Tensor::zeros(ir::DType::kF32, {}));
+  std::vector<ValueId> first = {input(1)};
+  if (input(4) != kNoValue) first.push_back(input(4));
+  TS_ASSIGN_OR_RETURN(ValueId left, add_one(node.name, "Bounded.NmsScores", std::move(first)));
+  std::vector<ValueId> selected;
+  lower::Tensor last = lower::Tensor::zeros(ir::DType::kI64, {1});
+  last.set(0, ir::scalar_int(ir::DType::kI64, 2));
+  const ValueId axes = constant(std::move(last));
+  for (int64_t k = 0; k < most; ++k) {
+    Node step{node.name + "/step_" + std::to_string(k),
+              "Bounded.NmsStep",
+              node.opset,
+              node.attributes,
+              {left, input(0), threshold},
+              {}};
+    TS_ASSIGN_OR_RETURN(const std::vector<ValueId> made, add(std::move(step), 2));
+    TS_ASSIGN_OR_RETURN(const ValueId column, add_one(node.name, "Unsqueeze", {made[0], axes}));
+    selected.push_back(column);
+    left = made[1];
+  }
+  TS_ASSIGN_OR_RETURN(const ValueId all, join(node.name, std::move(selected), 2));
+  const ValueId count = add_value(node.name + ".count");
+  TS_RETURN_IF_ERROR(
+      finish_node(Node{node.name, "Bounded.NmsSelect", node.opset, {}, {all}, {node.outputs[0], count}}));
+  bounds_.mark(node.outputs[0], 0, count);
+  return {};
+}
+
+}  // namespace tensorsmith::graph

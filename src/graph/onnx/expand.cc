@@ -1,0 +1,64 @@
+#include "graph/onnx/expand.h"
+
+namespace tensorsmith::graph {
+
+Result<std::vector<ValueId>> Expansion::ops(const std::string& op, std::vector<ValueId> inputs,
+                                            size_t outputs, std::map<std::string, Attribute> attributes) {
+  constexpr int kOpset = 18;
+  Node node{node_.name + "/" + op + "_" + std::to_string(made_++),
+            op,
+            kOpset,
+            std::move(attributes),
+            std::move(inputs),
+            {}};
+  return sink_.add(std::move(node), outputs);
+}
+
+Result<ValueId> Expansion::op(const std::string& op, std::vector<ValueId> inputs,
+                              std::map<std::string, Attribute> attributes) {
+  TS_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                      ops(op, std::move(inputs), 1, std::move(attributes)));
+  return outputs[0];
+}
+
+ValueId Expansion::ints(const std::vector<int64_t>& values) {
+  lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i)
+    tensor.set(static_cast<int64_t>(i), ir::scalar_int(ir::DType::kI64, values[i]));
+  return constant(std::move(tensor));
+}
+
+ValueId Expansion::scalar(ir::DType dtype, double value) {
+  lower::Tensor tensor = lower::Tensor::zeros(dtype, {});
+  tensor.set(0, ir::is_float(dtype) ? ir::scalar_float(dtype, value)
+                                    : ir::scalar_int(dtype, static_cast<int64_t>(value)));
+  return constant(std::move(tensor));
+}
+
+Result<ValueId> Expansion::reshape(ValueId id, const Shape& shape) {
+  if (this->shape(id) == shape) return id;
+  return op("Reshape", {id, ints(shape)}, {{"allowzero", int64_t{1}}});
+}
+
+Result<ValueId> Expansion::transpose(ValueId id, std::vector<int64_t> permutation) {
+  return op("Transpose", {id}, {{"perm", std::move(permutation)}});
+}
+
+Result<ValueId> Expansion::slice(ValueId id, int64_t axis, int64_t begin, int64_t end) {
+  return op("Slice", {id, ints({begin}), ints({end}), ints({axis})});
+}
+
+Result<ValueId> Expansion::cast(ValueId id, ir::DType dtype) {
+  if (this->dtype(id) == dtype) return id;
+  return op("Cast", {id}, {{"to", onnx_number(dtype)}});
+}
+
+const ExpandEntry* find_expanded_operator(std::string_view op) {
+  for (const auto& family : {attention_expansions(), text_expansions()}) {
+    for (const ExpandEntry& entry : family)
+      if (entry.op == op) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace tensorsmith::graph

@@ -1,0 +1,75 @@
+// Operators that are imported as several nodes, so that fusion sees the products and softmaxes in them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/ops/op_context.h"
+
+namespace tensorsmith::graph {
+
+// Where nodes are added to the graph under import.
+class NodeSink {
+ public:
+  virtual ~NodeSink() = default;
+  virtual const Graph& graph() const = 0;
+  // Infers (and folds, if it can) the node with that many new outputs; node.outputs is empty before.
+  virtual Result<std::vector<ValueId>> add(Node node, size_t outputs) = 0;
+  virtual ValueId constant(lower::Tensor tensor) = 0;
+};
+
+// One operator that becomes several.
+class Expansion {
+ public:
+  Expansion(NodeSink& sink, const Node& node, OpContext& context) : ctx(context), sink_(sink), node_(node) {}
+
+  OpContext& ctx;  // attributes and input shapes of the node; nothing is emitted into it
+
+  const Node& node() const { return node_; }
+  // kNoValue if omitted.
+  ValueId in(size_t i) const { return i < node_.inputs.size() ? node_.inputs[i] : kNoValue; }
+  const Value& value(ValueId id) const { return sink_.graph().values[static_cast<size_t>(id)]; }
+  const Shape& shape(ValueId id) const { return value(id).shape; }
+  ir::DType dtype(ValueId id) const { return value(id).dtype; }
+  const lower::Tensor* known(ValueId id) const { return id == kNoValue ? nullptr : value(id).constant.get(); }
+
+  // A node of opset 18, which has axes of reductions, Squeeze and Split as inputs.
+  Result<ValueId> op(const std::string& op, std::vector<ValueId> inputs,
+                     std::map<std::string, Attribute> attributes = {});
+  Result<std::vector<ValueId>> ops(const std::string& op, std::vector<ValueId> inputs, size_t outputs,
+                                   std::map<std::string, Attribute> attributes = {});
+  ValueId constant(lower::Tensor tensor) { return sink_.constant(std::move(tensor)); }
+  ValueId ints(const std::vector<int64_t>& values);
+  ValueId scalar(ir::DType dtype, double value);
+
+  Result<ValueId> reshape(ValueId id, const Shape& shape);
+  Result<ValueId> transpose(ValueId id, std::vector<int64_t> permutation);
+  Result<ValueId> slice(ValueId id, int64_t axis, int64_t begin, int64_t end);
+  Result<ValueId> cast(ValueId id, ir::DType dtype);
+
+ private:
+  NodeSink& sink_;
+  const Node& node_;
+  int made_ = 0;
+};
+
+// The node's outputs.
+using Expander = Result<std::vector<ValueId>> (*)(Expansion&);
+struct ExpandEntry {
+  std::string_view op;
+  std::string_view signature;  // as in ops/registry.h
+  Expander expand;
+};
+// Null if there is none.
+const ExpandEntry* find_expanded_operator(std::string_view op);
+
+// One list a family.
+std::span<const ExpandEntry> attention_expansions();
+std::span<const ExpandEntry> text_expansions();
+
+// ONNX's number of the dtype.
+int64_t onnx_number(ir::DType dtype);
+
+}  // namespace tensorsmith::graph

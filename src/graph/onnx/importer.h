@@ -1,0 +1,162 @@
+// The importer of ONNX models: names, nodes, control flow, sequences. Only files in this folder include this:
+// it shows protobuf.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/infer.h"
+#include "graph/onnx/bounded.h"
+#include "graph/onnx/expand.h"
+#include "graph/onnx/narrow.h"
+#include "graph/onnx/tensor.h"
+#include "graph/ops/op_context.h"
+
+namespace tensorsmith::graph {
+
+// What a name stands for. Sequences are lists of known length, optionals are known to be there or not: both
+// are gone when the import is done.
+struct Item {
+  enum class Kind { kTensor, kSequence, kNone };
+
+  Item() = default;
+  Item(ValueId value) : id(value) {}  // NOLINT(google-explicit-constructor)
+  static Item sequence(std::vector<ValueId> elements) {
+    Item item;
+    item.kind = Kind::kSequence;
+    item.elements = std::move(elements);
+    return item;
+  }
+  static Item none() {
+    Item item;
+    item.kind = Kind::kNone;
+    return item;
+  }
+  bool is_tensor() const { return kind == Kind::kTensor; }
+
+  Kind kind = Kind::kTensor;
+  ValueId id = kNoValue;          // of a tensor; kNoValue is an omitted input
+  std::vector<ValueId> elements;  // of a sequence
+};
+
+// Names visible at a node: those of a subgraph include the enclosing ones.
+struct Scope {
+  const Scope* parent = nullptr;
+  std::map<std::string, Item> names;
+  int opset = 0;
+  const std::map<std::string, Attribute>* arguments = nullptr;  // attributes of a function call
+
+  std::optional<Item> find(const std::string& name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
+      const auto found = scope->names.find(name);
+      if (found != scope->names.end()) return found->second;
+    }
+    return std::nullopt;
+  }
+};
+
+class Importer final : public NodeSink {
+ public:
+  Importer(const onnx::ModelProto& model, const ImportOptions& options, std::string place,
+           TensorSource source);
+
+  Result<Graph> run();
+
+  // Of NodeSink: nodes that stand for a node of the model.
+  const Graph& graph() const override { return graph_; }
+  Result<std::vector<ValueId>> add(Node node, size_t outputs) override;
+  ValueId constant(lower::Tensor tensor) override;
+
+ private:
+  using NodeList = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+  using Structural = Status (Importer::*)(const onnx::NodeProto&, Scope&, int depth);
+
+  Error corrupt(std::string reason) const { return {ErrorCode::kCorrupt, place_, std::move(reason)}; }
+  Error at_node(const onnx::NodeProto& node, ErrorCode code, std::string reason) const {
+    return {code, place_ + ": node '" + (node.name().empty() ? node.op_type() : node.name()) + "'",
+            std::move(reason)};
+  }
+  Error in_file(Error error) const {
+    error.place = error.place.empty() ? place_ : place_ + ": " + error.place;
+    return error;
+  }
+
+  // import.cc
+  Result<int> opset_of(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const;
+  void collect_unsupported(const NodeList& nodes, int depth,
+                           std::map<std::string, std::vector<std::string>>& found) const;
+  Status check_operators() const;
+  Status add_initializers(const onnx::GraphProto& graph, Scope& scope);
+  Status add_inputs(Scope& scope);
+  Result<Shape> input_shape(const std::string& name, const onnx::TypeProto::Tensor& type);
+  Result<ValueId> add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& type);
+  Result<Item> add_input(const std::string& name, const onnx::TypeProto& type, std::set<std::string>& names);
+  Status add_output(ValueId id, const std::string& name);
+  Status add_outputs(const Scope& scope);
+  Status add_nodes(const NodeList& nodes, Scope& scope, int depth);
+  Status add_node(const onnx::NodeProto& proto, Scope& scope, int depth);
+  Status finish_node(Node node);
+  Status expand_node(const ExpandEntry& entry, const Node& node, const onnx::NodeProto& proto, Scope& scope);
+  Status inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto, Scope& scope,
+                         int depth);
+  const onnx::FunctionProto* find_function(const onnx::NodeProto& proto) const;
+  Result<std::map<std::string, Attribute>> read_attributes(const onnx::NodeProto& proto, const Scope& scope);
+  Result<Attribute> read_attribute(const onnx::NodeProto& node, const onnx::AttributeProto& proto);
+  Result<Item> input_item(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
+  Result<ValueId> input_value(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
+  Status define(const std::string& name, Item item, Scope& scope) const;
+  ValueId add_value(const std::string& name);
+  const lower::Tensor* constant_of(ValueId id) const {
+    return id == kNoValue ? nullptr : graph_.values[static_cast<size_t>(id)].constant.get();
+  }
+  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
+
+  // control_flow.cc
+  Status inline_if(const onnx::NodeProto& proto, Scope& scope, int depth);
+  Status inline_loop(const onnx::NodeProto& proto, Scope& scope, int depth);
+  Status inline_scan(const onnx::NodeProto& proto, Scope& scope, int depth);
+  Status inline_sequence_map(const onnx::NodeProto& proto, Scope& scope, int depth);
+  // The body's outputs; inputs in the order of the body's own.
+  Result<std::vector<Item>> inline_body(const onnx::NodeProto& proto, const onnx::GraphProto& body,
+                                        std::span<const Item> inputs, const Scope& scope, int depth);
+  Result<Item> choose(const onnx::NodeProto& proto, ValueId condition, const Item& yes, const Item& no,
+                      const std::string& what);
+  Result<ValueId> stack(const onnx::NodeProto& proto, std::span<const ValueId> slices, int64_t axis);
+  Result<ValueId> join(const std::string& name, std::vector<ValueId> parts, int64_t axis);
+  Result<ValueId> slice_at(const onnx::NodeProto& proto, ValueId tensor, int64_t axis, int64_t place);
+  Result<ValueId> add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
+                          std::map<std::string, Attribute> attributes = {});
+  Status check_unrolled(const onnx::NodeProto& proto, int64_t times, const onnx::GraphProto& body) const;
+
+  // data_dependent.cc
+  Status add_data_dependent(Node node);
+  Status bounded_non_max_suppression(const Node& node);
+
+  // sequences.cc
+  static Structural structural_operator(const std::string& op);
+  Result<std::vector<Item>> items_of(const onnx::NodeProto& proto, const Scope& scope) const;
+  Result<std::vector<ValueId>> elements_of(const onnx::NodeProto& proto, const Item& item) const;
+  Status sequence_operator(const onnx::NodeProto& proto, Scope& scope, int depth);
+  Status optional_operator(const onnx::NodeProto& proto, Scope& scope, int depth);
+  Status split_to_sequence(const onnx::NodeProto& proto, const std::vector<Item>& inputs, Scope& scope);
+  Result<int64_t> known_integer(const onnx::NodeProto& proto, const Item& item,
+                                const std::string& what) const;
+
+  const onnx::ModelProto& model_;
+  const ImportOptions& options_;
+  std::string place_;
+  TensorSource source_;
+  FoldLimits limits_;
+  std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
+  size_t expanded_ = 0;                        // nodes seen, those of inlined functions each time
+  Graph graph_;
+  Bounds bounds_;
+  NarrowValues narrow_;
+};
+
+}  // namespace tensorsmith::graph

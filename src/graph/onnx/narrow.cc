@@ -1,0 +1,53 @@
+#include "graph/onnx/narrow.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace tensorsmith::graph {
+
+namespace {
+
+constexpr int64_t kUint4 = 21, kInt4 = 22;
+constexpr std::array<std::string_view, 11> kMoves = {"Concat",    "Flatten", "Gather",   "Identity",
+                                                     "Reshape",   "Slice",   "Split",    "Squeeze",
+                                                     "Transpose", "Expand",  "Unsqueeze"};
+
+}  // namespace
+
+int narrow_bits(int64_t data_type) { return data_type == kUint4 || data_type == kInt4 ? 4 : 0; }
+
+std::optional<ir::DType> narrow_dtype(int64_t data_type) {
+  if (data_type == kUint4) return ir::DType::kU8;
+  if (data_type == kInt4) return ir::DType::kI8;
+  return std::nullopt;
+}
+
+Result<int> NarrowValues::check(const Graph& graph, Node& node) const {
+  int bits = 0;
+  ValueId reads = kNoValue;
+  for (ValueId id : node.inputs) {
+    if (id == kNoValue || bits_of(id) == 0) continue;
+    bits = bits_of(id);
+    reads = id;
+  }
+  if (node.op == "QuantizeLinear") {
+    // The zero point's dtype is the result's.
+    const auto given = node.attributes.find("output_dtype");
+    auto* wanted = given == node.attributes.end() ? nullptr : std::get_if<int64_t>(&given->second);
+    if (wanted != nullptr && narrow_bits(*wanted) != 0) {
+      bits = narrow_bits(*wanted);
+      *wanted = *wanted == kUint4 ? 2 : 3;  // u8, i8
+    }
+    if (bits != 0) node.attributes.insert_or_assign("bits", int64_t{bits});
+    return bits;
+  }
+  if (bits == 0) return 0;
+  if (node.op == "DequantizeLinear" || node.op == "Cast" || node.op == "Shape" || node.op == "Size") return 0;
+  if (std::find(kMoves.begin(), kMoves.end(), node.op) != kMoves.end()) return bits;
+  return Error{ErrorCode::kUnsupported, node.name,
+               node.op + ": reads '" + graph.values[static_cast<size_t>(reads)].name +
+                   "', which has 4-bit elements; only quantization and data movement take them"};
+}
+
+}  // namespace tensorsmith::graph

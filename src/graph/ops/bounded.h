@@ -1,0 +1,16 @@
+// Overlap of boxes, as ONNX Runtime computes it. Internal to the operators.
+#pragma once
+
+#include "ir/expr.h"
+
+namespace tensorsmith::graph {
+
+struct BoxExprs {
+  ir::Expr y1, x1, y2, x2;
+};
+// Of two opposite corners (y, x, y, x), or of (x, y, width, height) of its centre.
+BoxExprs box_of(const ir::Expr (&v)[4], bool centered);
+// Whether the intersection over the union is above the threshold.
+ir::Expr overlaps(const BoxExprs& a, const BoxExprs& b, const ir::Expr& threshold);
+
+}  // namespace tensorsmith::graph
