@@ -1,4 +1,5 @@
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <array>
@@ -6,8 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "base/input_file.h"
 #include "graph/emit.h"
-#include "graph/files.h"
 #include "graph/onnx/importer.h"
 #include "graph/ops/registry.h"
 
@@ -20,6 +21,9 @@ namespace {
 constexpr int kModernOpset = 7;
 // A later one may give an operator another meaning under the same name.
 constexpr int kNewestOpset = 24;
+// ONNX 1.23's. Versions of the file format only add fields and data types, but nothing says that a later one
+// does not change what is read here.
+constexpr int64_t kNewestIrVersion = 14;
 constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "BatchNormalization",
                                                               "Cast",  "Div",  "Dropout",
                                                               "Equal", "Gemm", "Greater",
@@ -29,8 +33,15 @@ constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "
 constexpr std::array<std::string_view, 5> kChangedBefore7 = {"GRU", "LSTM", "LpPool", "RNN", "Upsample"};
 // Nested If branches and functions.
 constexpr int kMaxDepth = 16;
-// A function that calls functions can grow exponentially.
-constexpr size_t kMaxNodes = 1'000'000;
+// A function that calls functions can grow exponentially: nodes, calls, and their inputs, outputs and
+// attributes.
+constexpr size_t kMaxParts = 8'000'000;
+// Concat and Sum of that many: what they make is an expression as deep.
+constexpr int kMaxNodeValues = 4096;
+// FunctionProto's attributes with default values, and names of overloads, which came after the messages that
+// this is built with.
+constexpr int kFunctionDefaults = 11;
+constexpr int kFunctionOverload = 13;
 
 std::string full_op(const std::string& domain, const std::string& op) {
   return domain.empty() || domain == "ai.onnx" ? op : domain + "." + op;
@@ -49,7 +60,10 @@ Result<int> Importer::opset_of(
     const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const {
   std::optional<int64_t> version;
   for (const auto& import : imports) {
-    if (import.domain().empty() || import.domain() == "ai.onnx") version = import.version();
+    if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
+    if (version && *version != import.version())
+      return corrupt("the model names two versions of the ONNX opset");
+    version = import.version();
   }
   // Of other domains' operators only.
   if (!version && imports.size() > 0) version = kNewestOpset;
@@ -64,10 +78,47 @@ Result<int> Importer::opset_of(
 }
 
 const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& proto) const {
+  const auto found = functions_.find({proto.domain(), proto.op_type()});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+Status Importer::collect_functions() {
   for (const auto& function : model_.functions()) {
-    if (function.name() == proto.op_type() && function.domain() == proto.domain()) return &function;
+    const std::string name = "the function '" + shown(full_op(function.domain(), function.name())) + "'";
+    if (!functions_.emplace(std::pair(function.domain(), function.name()), &function).second)
+      return corrupt(name + " is defined twice");
+    const auto& unknown = function.unknown_fields();
+    for (int i = 0; i < unknown.field_count(); ++i) {
+      if (unknown.field(i).number() == kFunctionOverload && !unknown.field(i).length_delimited().empty())
+        return Error{ErrorCode::kUnsupported, place_, name + " has overloads"};
+    }
   }
-  return nullptr;
+  return {};
+}
+
+// Attributes of the function that a call need not give.
+Result<std::map<std::string, Attribute>> Importer::default_attributes(const onnx::FunctionProto& function,
+                                                                      const onnx::NodeProto& call) {
+  std::map<std::string, Attribute> defaults;
+  const auto& unknown = function.unknown_fields();
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    if (unknown.field(i).number() != kFunctionDefaults) continue;
+    onnx::AttributeProto proto;
+    if (unknown.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+        !proto.ParsePartialFromString(unknown.field(i).length_delimited()))
+      return at_node(call, ErrorCode::kCorrupt, "its function has a damaged attribute");
+    TS_ASSIGN_OR_RETURN(Attribute value, read_attribute(call, proto));
+    defaults.insert_or_assign(proto.name(), std::move(value));
+  }
+  return defaults;
+}
+
+Status Importer::count(size_t parts) {
+  expanded_ += parts;
+  if (expanded_ <= kMaxParts) return {};
+  return Error{ErrorCode::kResourceExhausted, place_,
+               "the model has too many nodes, with those of its functions and branches: more than " +
+                   std::to_string(kMaxParts) + " parts"};
 }
 
 void Importer::collect_unsupported(const NodeList& nodes, int depth,
@@ -80,7 +131,8 @@ void Importer::collect_unsupported(const NodeList& nodes, int depth,
     if (structural_operator(op) != nullptr || find_expanded_operator(op) != nullptr ||
         is_supported_operator(op) || find_function(node) != nullptr)
       continue;
-    found[op].push_back(node.name().empty() ? (node.output_size() > 0 ? node.output(0) : "") : node.name());
+    found[op].push_back(
+        shown(node.name().empty() ? (node.output_size() > 0 ? node.output(0) : "") : node.name()));
   }
 }
 
@@ -98,7 +150,7 @@ Status Importer::check_operators() const {
       break;
     }
     if (!list.empty()) list += ", ";
-    list += op + " (node '" + nodes.front() + "'";
+    list += shown(op) + " (node '" + nodes.front() + "'";
     if (nodes.size() > 1) list += " and " + std::to_string(nodes.size() - 1) + " more";
     list += ")";
   }
@@ -114,7 +166,7 @@ ValueId Importer::add_value(const std::string& name) {
 
 Status Importer::define(const std::string& name, Item item, Scope& scope) const {
   if (!scope.names.emplace(name, std::move(item)).second)
-    return corrupt("the value '" + name + "' is defined twice");
+    return corrupt("the value '" + shown(name) + "' is defined twice");
   return {};
 }
 
@@ -304,7 +356,7 @@ Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string
   if (name.empty()) return Item(kNoValue);
   auto item = scope.find(name);
   if (!item)
-    return at_node(node, ErrorCode::kCorrupt, "reads '" + name + "', which nothing before it defines");
+    return at_node(node, ErrorCode::kCorrupt, "reads '" + shown(name) + "', which nothing before it defines");
   return *std::move(item);
 }
 
@@ -313,7 +365,7 @@ Result<ValueId> Importer::input_value(const onnx::NodeProto& node, const std::st
   TS_ASSIGN_OR_RETURN(const Item item, input_item(node, name, scope));
   if (item.is_tensor()) return item.id;
   return at_node(node, ErrorCode::kCorrupt,
-                 node.op_type() + ": '" + name + "' is " +
+                 node.op_type() + ": '" + shown(name) + "' is " +
                      (item.kind == Item::Kind::kNone ? "an optional that is empty" : "a sequence") +
                      ", not a tensor");
 }
@@ -353,7 +405,14 @@ Result<std::map<std::string, Attribute>> Importer::read_attributes(const onnx::N
         return at_node(proto, ErrorCode::kCorrupt, "refers to a function's attribute outside of a function");
       }
       const auto argument = scope.arguments->find(attribute.ref_attr_name());
-      if (argument != scope.arguments->end()) attributes.insert_or_assign(attribute.name(), argument->second);
+      if (argument == scope.arguments->end()) continue;
+      if (const auto* tensor = std::get_if<lower::Tensor>(&argument->second)) {
+        const auto bytes = static_cast<int64_t>(tensor->data.size());
+        if (bytes > source_.bytes_left)
+          return at_node(proto, ErrorCode::kResourceExhausted, "the model's constants take too much memory");
+        source_.bytes_left -= bytes;
+      }
+      attributes.insert_or_assign(attribute.name(), argument->second);
       continue;
     }
     TS_ASSIGN_OR_RETURN(Attribute value, read_attribute(proto, attribute));
@@ -396,7 +455,10 @@ Result<lower::Tensor> constant_value(const std::map<std::string, Attribute>& att
 
 Status Importer::inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto,
                                  Scope& scope, int depth) {
-  TS_ASSIGN_OR_RETURN(const auto arguments, read_attributes(proto, scope));
+  TS_ASSIGN_OR_RETURN(auto arguments, read_attributes(proto, scope));
+  TS_ASSIGN_OR_RETURN(auto defaults, default_attributes(function, proto));
+  arguments.merge(std::move(defaults));
+  TS_RETURN_IF_ERROR(count(static_cast<size_t>(function.input_size()) + arguments.size()));
   Scope inner;
   inner.arguments = &arguments;
   TS_ASSIGN_OR_RETURN(inner.opset, opset_of(function.opset_import()));
@@ -420,7 +482,7 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
 
 // The node's outputs exist and are named; now their dtypes, shapes and, if they can be known, contents.
 Status Importer::finish_node(Node node) {
-  if (++expanded_ > kMaxNodes) return corrupt("the model has too many nodes");
+  TS_RETURN_IF_ERROR(count(1 + node.inputs.size()));
   auto bits = narrow_.check(graph_, node);
   if (!bits.ok()) return in_file(std::move(bits).error());
   // Quantized weights stay integers: fuse_quantized decides about them.
@@ -489,6 +551,13 @@ Status Importer::expand_node(const ExpandEntry& entry, const Node& node, const o
 }
 
 Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth) {
+  TS_RETURN_IF_ERROR(count(1 + static_cast<size_t>(proto.input_size()) +
+                           static_cast<size_t>(proto.output_size()) +
+                           static_cast<size_t>(proto.attribute_size())));
+  if (proto.input_size() > kMaxNodeValues || proto.output_size() > kMaxNodeValues)
+    return at_node(proto, ErrorCode::kResourceExhausted,
+                   "has more than " + std::to_string(kMaxNodeValues) +
+                       " inputs or outputs; split it into several nodes");
   const std::string op = full_op(proto.domain(), proto.op_type());
   if (const Structural structural = structural_operator(op); structural != nullptr)
     return (this->*structural)(proto, scope, depth);
@@ -565,6 +634,13 @@ Result<Graph> Importer::run() {
   }
   graph_.name = proto.name();
   Scope scope;
+  if (model_.ir_version() > kNewestIrVersion) {
+    return Error{ErrorCode::kUnsupported, place_,
+                 "the model has version " + std::to_string(model_.ir_version()) +
+                     " of ONNX's file format (IR), the newest known is " + std::to_string(kNewestIrVersion) +
+                     "; export it with an older version of ONNX"};
+  }
+  TS_RETURN_IF_ERROR(collect_functions());
   TS_RETURN_IF_ERROR(check_operators());
   TS_ASSIGN_OR_RETURN(scope.opset, opset_of(model_.opset_import()));
   TS_RETURN_IF_ERROR(add_initializers(proto, scope));
@@ -598,9 +674,9 @@ Status Importer::add_outputs(const Scope& scope) {
   for (const auto& output : model_.graph().output()) {
     const auto item = scope.find(output.name());
     if (!item || (item->is_tensor() && item->id == kNoValue))
-      return corrupt("nothing computes the output '" + output.name() + "'");
+      return corrupt("nothing computes the output '" + shown(output.name()) + "'");
     if (!names.insert(output.name()).second)
-      return corrupt("the output '" + output.name() + "' is listed twice");
+      return corrupt("the output '" + shown(output.name()) + "' is listed twice");
     if (item->is_tensor()) TS_RETURN_IF_ERROR(add_output(item->id, output.name()));
     for (size_t i = 0; i < item->elements.size(); ++i)
       TS_RETURN_IF_ERROR(add_output(item->elements[i], output.name() + "[" + std::to_string(i) + "]"));
@@ -626,7 +702,9 @@ Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& 
   // Protobuf must not write its own complaints to the standard error stream.
   const google::protobuf::LogSilencer silencer;
   onnx::ModelProto model;
-  if (!parse_message(bytes, model)) {
+  if (const Status parsed = parse_message(bytes, WireMessage::kModel, model); !parsed.ok()) {
+    if (parsed.error().code != ErrorCode::kCorrupt)
+      return Error{parsed.error().code, place, parsed.error().reason};
     return Error{ErrorCode::kCorrupt, place,
                  "is no ONNX model (truncated, damaged or of another format); export or download it again"};
   }
@@ -647,6 +725,10 @@ Result<Graph> import_onnx(const std::string& path, const ImportOptions& options)
   source.directory = std::filesystem::path(path).parent_path().string();
   if (source.directory.empty()) source.directory = ".";
   source.has_directory = true;
+  std::error_code unknown;
+  const auto real = std::filesystem::canonical(path, unknown);
+  if (!unknown && std::filesystem::is_symlink(path, unknown))
+    source.real_directory = real.parent_path().string();
   return import_message(bytes, options, path, std::move(source));
 }
 

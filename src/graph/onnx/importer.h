@@ -78,12 +78,18 @@ class Importer final : public NodeSink {
 
   Error corrupt(std::string reason) const { return {ErrorCode::kCorrupt, place_, std::move(reason)}; }
   Error at_node(const onnx::NodeProto& node, ErrorCode code, std::string reason) const {
-    return {code, place_ + ": node '" + (node.name().empty() ? node.op_type() : node.name()) + "'",
+    return {code, place_ + ": node '" + shown(node.name().empty() ? node.op_type() : node.name()) + "'",
             std::move(reason)};
   }
   Error in_file(Error error) const {
-    error.place = error.place.empty() ? place_ : place_ + ": " + error.place;
+    error.place = error.place.empty() ? place_ : place_ + ": " + shown(error.place);
+    if (error.reason.size() > kMaxShownReason) error.reason = error.reason.substr(0, kMaxShownReason) + "...";
     return error;
+  }
+  // Names in messages are cut: a message is a line.
+  static constexpr size_t kMaxShownName = 160, kMaxShownReason = 600;
+  static std::string shown(const std::string& name) {
+    return name.size() <= kMaxShownName ? name : name.substr(0, kMaxShownName) + "...";
   }
 
   // import.cc
@@ -104,7 +110,11 @@ class Importer final : public NodeSink {
   Status expand_node(const ExpandEntry& entry, const Node& node, const onnx::NodeProto& proto, Scope& scope);
   Status inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto, Scope& scope,
                          int depth);
+  Status collect_functions();
   const onnx::FunctionProto* find_function(const onnx::NodeProto& proto) const;
+  Result<std::map<std::string, Attribute>> default_attributes(const onnx::FunctionProto& function,
+                                                              const onnx::NodeProto& call);
+  Status count(size_t parts);
   Result<std::map<std::string, Attribute>> read_attributes(const onnx::NodeProto& proto, const Scope& scope);
   Result<Attribute> read_attribute(const onnx::NodeProto& node, const onnx::AttributeProto& proto);
   Result<Item> input_item(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
@@ -153,7 +163,8 @@ class Importer final : public NodeSink {
   TensorSource source_;
   FoldLimits limits_;
   std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
-  size_t expanded_ = 0;                        // nodes seen, those of inlined functions each time
+  size_t expanded_ = 0;                        // parts seen, those of inlined functions each time
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
   Graph graph_;
   Bounds bounds_;
   NarrowValues narrow_;
