@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "graph/files.h"
+#include "base/input_file.h"
 #include "graph/onnx/tensor.h"
 #include "graph/ops/op_context.h"
 
@@ -21,13 +21,13 @@ class Reader {
   // One file: a tensor, a sequence or an optional, as the type says.
   Status read(const std::filesystem::path& path, const onnx::ValueInfoProto& info) {
     place_ = path.string();
-    TS_ASSIGN_OR_RETURN(bytes_, read_file(path.string(), std::numeric_limits<int>::max()));
+    TS_ASSIGN_OR_RETURN(bytes_, read_input(path.string(), std::numeric_limits<int>::max()));
     name = info.name();
     const onnx::TypeProto& type = info.type();
     if (type.has_sequence_type()) return sequence();
     if (!type.has_optional_type()) return tensor();
     onnx::OptionalProto optional;
-    if (!parse_message(bytes_, optional)) return bad();
+    if (!optional.ParsePartialFromString(bytes_)) return bad();
     if (optional.has_tensor_value()) return add(optional.tensor_value(), name);
     if (optional.has_sequence_value()) return elements(optional.sequence_value());
     if (optional.has_elem_type() && optional.elem_type() == 0) {
@@ -50,12 +50,12 @@ class Reader {
   Error bad() const { return Error{ErrorCode::kCorrupt, place_, "is of another type than the model says"}; }
   Status tensor() {
     onnx::TensorProto proto;
-    if (!parse_message(bytes_, proto)) return bad();
+    if (!proto.ParsePartialFromString(bytes_)) return bad();
     return add(proto, name);
   }
   Status sequence() {
     onnx::SequenceProto proto;
-    if (!parse_message(bytes_, proto)) return bad();
+    if (!proto.ParsePartialFromString(bytes_)) return bad();
     return elements(proto);
   }
   Status elements(const onnx::SequenceProto& proto) {
@@ -83,9 +83,9 @@ class Reader {
 }  // namespace
 
 Result<DataSet> read_data_set(const std::filesystem::path& folder, const std::filesystem::path& model) {
-  TS_ASSIGN_OR_RETURN(const std::string bytes, read_file(model.string(), std::numeric_limits<int>::max()));
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(model.string(), std::numeric_limits<int>::max()));
   onnx::ModelProto proto;
-  if (!parse_message(bytes, proto)) return Error{ErrorCode::kCorrupt, model.string(), "is no model"};
+  if (!proto.ParsePartialFromString(bytes)) return Error{ErrorCode::kCorrupt, model.string(), "is no model"};
   Reader inputs(folder), outputs(folder);
   std::set<std::string> initializers;
   for (const auto& initializer : proto.graph().initializer()) initializers.insert(initializer.name());
