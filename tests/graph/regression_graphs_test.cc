@@ -63,7 +63,7 @@ double relative_tolerance(ir::DType dtype) {
 class RegressionGraphs : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(RegressionGraphs, Case) {
-  const auto data = graph::testing::read_data_set(GetParam() / "test_data_set_0");
+  const auto data = graph::testing::read_data_set(GetParam() / "test_data_set_0", GetParam() / "model.onnx");
   ASSERT_TRUE(data.ok()) << data.error().message();
   GraphCase graph_case;
   const Status loaded = graph_case.load((GetParam() / "model.onnx").string());
