@@ -172,12 +172,16 @@ class Emitter {
   bool is_forgetful(const ir::Store& store) const;
   void update_extremum(const ir::Store& store);
   void look_for_nan(llvm::Value* x);
+  struct Unpaired {
+    llvm::Value* value = nullptr;
+    std::vector<llvm::Instruction*> made;  // for it, users first
+  };
   struct Speculation {
-    llvm::Instruction* begin = nullptr;                  // what has been seen is set to nothing before it
-    std::map<llvm::Type*, llvm::AllocaInst*> seen;       // by the type of values looked at
-    llvm::BasicBlock* block = nullptr;                   // of those looked at last
-    llvm::SmallPtrSet<llvm::Value*, 16> looked_at;       // in that block
-    std::map<llvm::Type*, llvm::Instruction*> unpaired;  // comparisons of a value with itself in that block
+    llvm::Instruction* begin = nullptr;             // what has been seen is set to nothing before it
+    std::map<llvm::Type*, llvm::AllocaInst*> seen;  // by the type of values looked at
+    llvm::BasicBlock* block = nullptr;              // of those looked at last
+    llvm::SmallPtrSet<llvm::Value*, 16> looked_at;  // in that block
+    std::map<llvm::Type*, Unpaired> unpaired;       // a value of that block compared with itself
   };
   Speculation* speculation_ = nullptr;
   bool compact_ = false;  // code that is hardly ever executed: no loops unrolled for speed

@@ -92,11 +92,12 @@ void Emitter::emit_exact_if_nan(const ir::Stmt& s, const std::function<void()>& 
   for (const auto& [type, slot] : speculation.seen) {
     llvm::Type* content = slot->getAllocatedType();
     Value* seen = b_.CreateLoad(content, slot);
-    if (content->getScalarType()->isFloatingPointTy())
+    if (!content->isVectorTy()) {
       seen = b_.CreateFCmpUNO(seen, seen);
-    else
-      seen = b_.CreateNot(seen);
-    if (content->isVectorTy()) seen = b_.CreateOrReduce(seen);
+    } else {
+      if (!traits_.mask_registers) seen = b_.CreateICmpNE(seen, llvm::Constant::getNullValue(content));
+      seen = b_.CreateOrReduce(seen);
+    }
     any = any == nullptr ? seen : b_.CreateOr(any, seen);
   }
   if (any == nullptr) return;
@@ -124,10 +125,8 @@ void Emitter::update_extremum(const ir::Store& s) {
   store(s.buffer, s.indices, {b_.CreateSelect(chosen, best.value, next.value), !vectors});
 }
 
-// One instruction a value, or for two of them:
-//  - vectors with mask registers: a comparison for ordered values, of two at once, under the mask so far;
-//  - other vectors: a comparison for unordered values with what has been seen, all ones of which are NaN;
-//  - scalars: a sum of squares, which is NaN only if one of them is.
+// Two values are compared at once, for being unordered, and what is found is added to what was found before: the
+// comparisons do not wait for each other. Of scalars a sum of squares, which is NaN only if one of them is.
 void Emitter::look_for_nan(Value* x) {
   if (llvm::isa<llvm::Constant>(x)) return;
   Speculation& now = *speculation_;
@@ -138,51 +137,49 @@ void Emitter::look_for_nan(Value* x) {
   }
   if (!now.looked_at.insert(x).second) return;
   llvm::Type* type = x->getType();
-  const bool masks = type->isVectorTy() && traits_.mask_registers;
-  llvm::Type* content = masks ? like(b_.getInt1Ty(), type) : type;
+  const bool vector = type->isVectorTy();
+  // Vectors of truth values where comparisons give masks, else of integers that are all ones or zero.
+  llvm::Type* bit = b_.getInt1Ty();
+  llvm::Type* found = traits_.mask_registers ? bit : b_.getIntNTy(type->getScalarSizeInBits());
+  llvm::Type* content = vector ? like(found, type) : type;
   llvm::AllocaInst*& slot = now.seen[type];
   if (slot == nullptr) {
     const llvm::IRBuilderBase::InsertPointGuard guard(b_);
     b_.SetInsertPoint(f_.alloca_point);
     slot = b_.CreateAlloca(content, nullptr, "seen");
     b_.SetInsertPoint(now.begin);
-    b_.CreateStore(masks ? llvm::Constant::getAllOnesValue(content) : llvm::ConstantFP::get(content, 1.0),
+    // Not 0: squares of small numbers would be subnormal.
+    b_.CreateStore(vector ? llvm::Constant::getNullValue(content) : llvm::ConstantFP::get(content, 1.0),
                    slot);
   }
-  if (masks) {
-    if (const auto found = now.unpaired.find(type); found != now.unpaired.end()) {
-      // The comparison of the value before with itself becomes one of both; it has to stand behind this value.
-      auto* comparison = found->second;
-      auto* conjunction = llvm::cast<llvm::Instruction>(*comparison->user_begin());
-      auto* written = llvm::cast<llvm::Instruction>(*conjunction->user_begin());
-      Value* before = comparison->getOperand(0);
-      auto* known = llvm::cast<llvm::Instruction>(conjunction->getOperand(0));
-      written->eraseFromParent();
-      conjunction->eraseFromParent();
-      comparison->eraseFromParent();
-      known->eraseFromParent();
-      now.unpaired.erase(found);
-      Value* ordered = b_.CreateFCmpORD(before, x);
-      b_.CreateStore(b_.CreateAnd(b_.CreateLoad(content, slot), ordered), slot);
-      return;
-    }
+  if (!vector) {
     Value* known = b_.CreateLoad(content, slot);
-    Value* ordered = b_.CreateFCmpORD(x, x);
-    b_.CreateStore(b_.CreateAnd(known, ordered), slot);
-    now.unpaired[type] = llvm::cast<llvm::Instruction>(ordered);
+    Value* sum = traits_.fma ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, x, known})
+                             : b_.CreateFAdd(b_.CreateFMul(x, x), known);
+    b_.CreateStore(sum, slot);
     return;
   }
-  Value* known = b_.CreateLoad(content, slot);
-  Value* seen = nullptr;
-  if (type->isVectorTy()) {
-    llvm::Type* bits = like(b_.getIntNTy(type->getScalarSizeInBits()), type);
-    seen = b_.CreateBitCast(b_.CreateSExt(b_.CreateFCmpUNO(known, x), bits), type);
-  } else if (traits_.fma) {
-    seen = b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, x, known});
-  } else {
-    seen = b_.CreateFAdd(b_.CreateFMul(x, x), known);
+  const auto pair = now.unpaired.find(type);
+  Value* other = x;
+  if (pair != now.unpaired.end()) {
+    // What was emitted for the value before stands ahead of this one: it is emitted again for both.
+    other = pair->second.value;
+    for (llvm::Instruction* made : pair->second.made) made->eraseFromParent();
+    now.unpaired.erase(pair);
   }
-  b_.CreateStore(seen, slot);
+  Value* unordered = b_.CreateFCmpUNO(other, x);
+  Value* wide = traits_.mask_registers ? unordered : b_.CreateSExt(unordered, content);
+  Value* known = b_.CreateLoad(content, slot);
+  Value* all = b_.CreateOr(known, wide);
+  Value* written = b_.CreateStore(all, slot);
+  if (other != x) return;
+  Unpaired& left = now.unpaired[type];
+  left.value = x;
+  for (Value* made : {written, all, known, wide, unordered}) {
+    auto* instruction = llvm::cast<llvm::Instruction>(made);
+    if (std::find(left.made.begin(), left.made.end(), instruction) == left.made.end())
+      left.made.push_back(instruction);
+  }
 }
 
 }  // namespace tensorsmith::codegen
