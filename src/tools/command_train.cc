@@ -125,6 +125,8 @@ Status train(const TrainCommand& command) {
   control.command = command_line(command);
   control.split = split.content_hash();
   control.checkpoint = checkpoint;
+  bool owns_checkpoint = false;
+  control.owns_checkpoint = [&] { owns_checkpoint = true; };
   const std::optional<uint64_t> found = file_number(checkpoint);
   if (found && !command.quiet) print_error("going on from {}\n", checkpoint);
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
@@ -141,10 +143,9 @@ Status train(const TrainCommand& command) {
             (file_number(checkpoint) ? "; the same command goes on from " + checkpoint : std::string())};
   }
   TS_RETURN_IF_ERROR((*model)->save(command.output));
-  // Only what this training wrote: kinds of models without checkpoints look at no file that has the name. A
-  // checkpoint that stays is found to be done.
+  // Kinds of models without checkpoints look at no file that has the name.
   std::error_code ignored;
-  if (file_number(checkpoint) != found) std::filesystem::remove(checkpoint, ignored);
+  if (owns_checkpoint) std::filesystem::remove(checkpoint, ignored);
 
   const learn::ModelCard& card = (*model)->card();
   const double seconds = clock.monotonic_seconds() - start;

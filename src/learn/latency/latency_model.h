@@ -135,6 +135,8 @@ struct TrainingControl {
   int threads = 1;
   // A file that training goes on from where it exists, and is written to after each epoch; empty: none.
   std::string checkpoint;
+  // Called by kinds that keep checkpoints, once the file, if there is one, is known to be of this training.
+  std::function<void()> owns_checkpoint;
   std::function<void(const TrainingProgress&)> progress;
   // Asked between steps: true ends training with kCancelled, after a checkpoint.
   std::function<bool()> stop;

@@ -425,6 +425,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
   static Status read_checkpoint(Run& run) {
     if (run.control.checkpoint.empty()) return {};
     TS_ASSIGN_OR_RETURN(const auto file, open_checkpoint(run.control.checkpoint, run.hash));
+    if (run.control.owns_checkpoint) run.control.owns_checkpoint();
     if (!file) return {};
     TS_ASSIGN_OR_RETURN(run.widths, file->values<int32_t>("widths", {-1}));
     for (size_t i = 0; i < run.widths.size(); ++i) {

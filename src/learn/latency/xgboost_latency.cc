@@ -247,6 +247,7 @@ class XgboostTrainer final : public LatencyTrainer {
     const std::string training = training_hash("xgboost", data, control, parameters_, base);
     if (!control.checkpoint.empty()) {
       TS_ASSIGN_OR_RETURN(fit.resume, read_checkpoint(control.checkpoint, training));
+      if (control.owns_checkpoint) control.owns_checkpoint();
       fit.checkpoint = [&](const PackSumState& state) {
         return write_checkpoint(state, training, control.checkpoint);
       };

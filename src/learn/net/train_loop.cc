@@ -150,6 +150,7 @@ class Training {
       TS_ASSIGN_OR_RETURN(const bool found,
                           load_checkpoint(control_.checkpoint, training_, state_, net_, *optimizer_));
       (void)found;
+      if (control_.owns_checkpoint) control_.owns_checkpoint();
     }
     while (state_.epoch < options_.epochs && !out_of_patience()) TS_RETURN_IF_ERROR(run_epoch());
     if (!state_.best.empty()) copy_best_to_net();
