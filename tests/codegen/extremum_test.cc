@@ -107,6 +107,29 @@ void check_reductions(uint64_t first, uint64_t count) {
 
 TEST(Extremum, NanWinsInReductionsOfAnySchedule) { check_reductions(1, 120); }
 
+// A value that is NaN whatever the input is.
+TEST(Extremum, ConstantNanWins) {
+  for (const int64_t rows : {1, 40}) {
+    ir::Workload w = reduction(Combiner::kMax, DType::kF32, rows, 9);
+    const ir::Operation& op = *w.operations[1];
+    const Expr nan = ir::float_imm(DType::kF32, kNan);
+    const Expr body = ir::select(Expr(op.reduce[0].var) == Expr(4), nan, op.bodies[0]);
+    w.operations[1] = ir::compute("out", op.spatial, op.reduce, Combiner::kMax, {body});
+    w.outputs = w.operations[1]->outputs;
+    Rng rng(1);
+    const Tensor inputs[] = {lower::random_tensor(DType::kF32, {rows, 9}, rng)};
+    sched::ScheduleBuilder builder(w);
+    ASSERT_TRUE(builder.apply(sched::Annotate{1, 1, sched::Annotation::kUnroll}).ok());
+    const auto lowered = lower::lower(builder.schedule());
+    ASSERT_TRUE(lowered.ok());
+    for (const target::Device& device : test::local_devices()) {
+      const auto got = test::compile_and_run(lowered->program, device, inputs, 1);
+      ASSERT_TRUE(got.ok()) << got.error().message();
+      for (int64_t i = 0; i < rows; ++i) EXPECT_TRUE(std::isnan((*got)[0].at(i).f)) << device.name;
+    }
+  }
+}
+
 // Elementwise, with constants on either side: Relu, Clip, Max, Min.
 TEST(Extremum, NanWinsElementwise) {
   const std::vector<double> specials = {kNan, kInf, -kInf, 0.0, -0.0, 1.5, -1.5, 2.0};

@@ -197,6 +197,7 @@ class Emitter {
 
   // --- expr.cc
   llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
+  static bool is_number(const llvm::Value* v);
   llvm::Value* extremum(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* integer_division(ir::BinaryOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
   llvm::Value* comparison(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);

@@ -75,15 +75,15 @@ ir::Select nested_zeros(const ir::Select& select) {
   return nested_zeros({both, inner->a, inner->b});
 }
 
+}  // namespace
+
 // A constant, in each lane, that is no NaN.
-bool is_number(const Value* v) {
+bool Emitter::is_number(const Value* v) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(v);
   if (constant != nullptr && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
   const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
   return number != nullptr && !number->getValueAPF().isNaN();
 }
-
-}  // namespace
 
 Value* Emitter::broadcast(Val v) {
   return v.uniform ? b_.CreateVectorSplat(static_cast<unsigned>(lanes_), v.value) : v.value;

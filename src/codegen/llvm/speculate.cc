@@ -128,7 +128,8 @@ void Emitter::update_extremum(const ir::Store& s) {
 // Two values are compared at once, for being unordered, and what is found is added to what was found before: the
 // comparisons do not wait for each other. Of scalars a sum of squares, which is NaN only if one of them is.
 void Emitter::look_for_nan(Value* x) {
-  if (llvm::isa<llvm::Constant>(x)) return;
+  if (is_number(x)) return;
+  if (llvm::isa<llvm::Constant>(x)) x = b_.CreateFreeze(x);  // NaN as an instruction like others
   Speculation& now = *speculation_;
   if (now.block != b_.GetInsertBlock()) {
     now.block = b_.GetInsertBlock();
