@@ -237,7 +237,8 @@ class Emitter {
   llvm::Value* zero_block(int64_t bytes);
   llvm::Value* guarded_pointer(const ir::Buffer& buffer, const Address& at, llvm::Value* condition,
                                int64_t size);
-  llvm::Value* vector_of_pointers(const ir::Buffer& buffer, const Address& at);
+  // `lanes` pointers, those beyond lanes_ as the first.
+  llvm::Value* vector_of_pointers(const ir::Buffer& buffer, const Address& at, int64_t lanes);
   llvm::Value* any_lane(llvm::Value* mask);
 
   // --- stmt.cc

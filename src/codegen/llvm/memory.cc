@@ -310,26 +310,32 @@ Value* Emitter::load_strided(const Buffer& buffer, const Address& at, Value* gua
   return result;
 }
 
-Value* Emitter::vector_of_pointers(const Buffer& buffer, const Address& at) {
+Value* Emitter::vector_of_pointers(const Buffer& buffer, const Address& at, int64_t lanes) {
   Affine uniform = at.element;
   uniform.lane = 0;
   uniform.vector = nullptr;
-  Affine lanes;
-  lanes.lane = at.element.lane;
-  lanes.vector = at.element.vector;
-  return b_.CreateGEP(memory_type(buffer->dtype), pointer_to(buffer, *at.info, uniform),
-                      lanes.uniform()
-                          ? static_cast<Value*>(llvm::Constant::getNullValue(with_lanes(b_.getInt64Ty())))
-                          : materialize(lanes).value);
+  Affine offsets;
+  offsets.lane = at.element.lane;
+  offsets.vector = at.element.vector;
+  Value* offset = offsets.uniform() ? llvm::Constant::getNullValue(with_lanes(b_.getInt64Ty()))
+                                    : materialize(offsets).value;
+  if (lanes != lanes_) offset = b_.CreateShuffleVector(offset, first_lanes(lanes_, lanes, 0));
+  return b_.CreateGEP(memory_type(buffer->dtype), pointer_to(buffer, *at.info, uniform), offset);
 }
 
+// LLVM fills gathers up to a power of two with undefined offsets; where a whole instruction has no others, their
+// register may be the mask's, which x86 refuses as an invalid instruction. So they are filled up here, with the
+// first lane's.
 Value* Emitter::load_gather(const Buffer& buffer, const Address& at, Value* mask) {
-  llvm::Type* vector = with_lanes(memory_type(buffer->dtype));
+  const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(lanes_)));
+  auto* vector = llvm::FixedVectorType::get(memory_type(buffer->dtype), static_cast<unsigned>(wide));
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
   const llvm::Align align(static_cast<uint64_t>(ir::bytes_of(buffer->dtype)));
-  return annotate(b_.CreateMaskedGather(vector, vector_of_pointers(buffer, at), align, mask,
-                                        llvm::Constant::getNullValue(vector)),
-                  *at.info, false);
+  Value* loaded =
+      annotate(b_.CreateMaskedGather(vector, vector_of_pointers(buffer, at, wide), align,
+                                     fill_up_mask(b_, mask, wide), llvm::Constant::getNullValue(vector)),
+               *at.info, false);
+  return wide == lanes_ ? loaded : b_.CreateShuffleVector(loaded, first_lanes(lanes_, lanes_, 0));
 }
 
 void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val value) {
@@ -380,7 +386,8 @@ void Emitter::store_scatter(const Buffer& buffer, const Address& at, Value* valu
     return;
   }
   Value* mask = mask_ != nullptr ? mask_ : llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
-  annotate(b_.CreateMaskedScatter(value, vector_of_pointers(buffer, at), align, mask), *at.info, false);
+  annotate(b_.CreateMaskedScatter(value, vector_of_pointers(buffer, at, lanes_), align, mask), *at.info,
+           false);
 }
 
 template llvm::StoreInst* Emitter::annotate(llvm::StoreInst*, const BufferInfo&, bool);

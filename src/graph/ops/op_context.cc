@@ -73,6 +73,10 @@ Error OpContext::unsupported(std::string reason) const {
   return Error{ErrorCode::kUnsupported, node_.name, node_.op + ": " + std::move(reason)};
 }
 
+ir::DType OpContext::declared_dtype(size_t i) const {
+  return graph_.values[static_cast<size_t>(node_.inputs[i])].dtype;
+}
+
 const lower::Tensor* OpContext::constant(size_t i) const {
   if (i >= node_.inputs.size() || node_.inputs[i] == kNoValue) return nullptr;
   return graph_.values[static_cast<size_t>(node_.inputs[i])].constant.get();

@@ -55,6 +55,8 @@ class OpContext {
   const Shape& shape(size_t i) const { return inputs_[i]->shape; }
   size_t rank(size_t i) const { return inputs_[i]->shape.size(); }
   ir::DType dtype(size_t i) const { return inputs_[i]->dtype; }
+  // As the model has it: emitters see inputs of f16 and bf16 as f32.
+  ir::DType declared_dtype(size_t i) const;
   // The input's contents if they are known, else null.
   const lower::Tensor* constant(size_t i) const;
   // Contents of an input that decides shapes or index maps; kUnsupported if they are only known at run time.

@@ -106,11 +106,12 @@ Result<Buffers> emit_average_pool(OpContext& ctx) {
     // Taps k with begin <= start + k * dilation < end.
     const Expr first = ir::max(ir::floordiv(Expr(begin + dilation - 1) - start, dilation), 0);
     const Expr last = ir::min(ir::floordiv(Expr(end + dilation - 1) - start, dilation), window.kernel[d]);
-    const Expr inside = last - first;
+    const Expr inside = ir::max(last - first, 0);
     count = count.defined() ? count * inside : inside;
   }
   Expr divisor = ir::make_const(dtype, static_cast<double>(constant_count));
-  if (count.defined()) divisor = ir::cast(dtype, ir::max(count * Expr(constant_count), 1));
+  // A window of padding alone has the mean of nothing: 0 / 0.
+  if (count.defined()) divisor = ir::cast(dtype, count * Expr(constant_count));
   return Buffers{ctx.compute("average", std::move(axes), ir::load(sum, vars) / divisor)};
 }
 

@@ -14,10 +14,10 @@ using ir::Intrinsic;
 
 Expr zero(DType dtype) { return ir::make_const(dtype, 0); }
 
-// round(x / scale) + zero_point, saturated to the dtype (Cast saturates).
-Expr quantize(const Expr& x, const Expr& scale, const Expr& zero_point, DType dtype) {
-  const Expr rounded = ir::call(Intrinsic::kRound, {x / scale});
-  return ir::cast(dtype, rounded + ir::cast(x.dtype(), zero_point));
+// round(quotient) + zero_point, saturated to the dtype (Cast saturates).
+Expr quantize(const Expr& quotient, const Expr& zero_point, DType dtype) {
+  const Expr rounded = ir::call(Intrinsic::kRound, {quotient});
+  return ir::cast(dtype, rounded + ir::cast(quotient.dtype(), zero_point));
 }
 
 bool is_scalar(const OpContext& ctx, size_t i) { return product(ctx.shape(i)) == 1; }
@@ -98,19 +98,24 @@ Result<Buffers> emit_quantize_linear(OpContext& ctx) {
     TS_ASSIGN_OR_RETURN(zero_point, parameters.at(2, vars));
   }
   Expr x = ir::load(ctx.in(0), vars);
-  DType compute = scale.dtype();
+  // Of the division: what follows is exact in f32. Opset 23 says that it is the scale's type; runtimes divide
+  // numbers of 16 bits in f32 before.
+  DType precision = ctx.opset() >= 23 ? ctx.declared_dtype(1) : scale.dtype();
   if (const int64_t wanted = ctx.int_attr("precision", 0); wanted != 0) {
     const auto known = onnx_dtype(wanted);
     if (!known || !ir::is_float(*known)) return ctx.unsupported("precision " + std::to_string(wanted));
-    compute = *known;
+    precision = *known;
   }
+  const DType compute = precision == DType::kF64 ? DType::kF64 : DType::kF32;
   if (x.dtype() != compute) x = ir::cast(compute, x);
   if (scale.dtype() != compute) scale = ir::cast(compute, scale);
+  Expr quotient = x / scale;
+  if (precision != compute) quotient = ir::cast(compute, ir::cast(precision, quotient));
   if (bits == 0)
-    return Buffers{ctx.compute("quantize", std::move(axes), quantize(x, scale, zero_point, dtype))};
+    return Buffers{ctx.compute("quantize", std::move(axes), quantize(quotient, zero_point, dtype))};
   const int64_t low = ir::is_signed_int(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
   const int64_t high = low + (int64_t{1} << bits) - 1;
-  const Expr wide = quantize(x, scale, zero_point, DType::kI32);
+  const Expr wide = quantize(quotient, zero_point, DType::kI32);
   Expr body =
       ir::cast(dtype, ir::min(ir::max(wide, ir::int_imm(DType::kI32, low)), ir::int_imm(DType::kI32, high)));
   return Buffers{ctx.compute("quantize", std::move(axes), std::move(body))};
@@ -157,7 +162,7 @@ Result<Buffers> emit_dynamic_quantize_linear(OpContext& ctx) {
   const Expr offset = ir::select(s == f32(0), f32(0), ir::call(Intrinsic::kRound, {f32(0) - minimum / s}));
   const ir::Buffer zero_point = ctx.compute("zero_point", {}, ir::cast(DType::kU8, offset));
   Buffers out = {map_elements(ctx, "quantize", ctx.in(0), [&](const Expr& x) {
-    return quantize(x, s, ir::load(zero_point, {}), DType::kU8);
+    return quantize(x / s, ir::load(zero_point, {}), DType::kU8);
   })};
   out.push_back(scale);
   out.push_back(zero_point);

@@ -164,6 +164,7 @@ BACKWARD_DRAWS = 3
 STASHED = {"GroupNormalization", "LayerNormalization", "RMSNormalization"}
 TRANSFORMS = {"DFT", "STFT"}
 UNIT = {"RNN", "GRU", "LSTM", "LogSoftmax", "SoftmaxCrossEntropyLoss", "BlackmanWindow", "HannWindow", "HammingWindow"}
+RESIZED = {"Resize", "Upsample"}
 # Errors relative to the largest input (of transforms: to their sum), in units of the last place.
 ABSOLUTE = {
     "DFT": 8.0,
@@ -221,10 +222,15 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
                 for w in (_finite(d.wide(x)) for x in inputs if x is not None and d.is_float(x.dtype))
             )
             found = [
-                f if f is None else f + ABSOLUTE[op] * _computed_in(o.dtype) * max(scale, 1.0 if op in UNIT else 0.0)
-                for f, o in zip(found, outputs)
+                f if f is None else f + ABSOLUTE[op] * unit * max(scale, 1.0 if op in UNIT else 0.0)
+                for f, unit in ((f, _unit(op, o)) for f, o in zip(found, outputs))
             ]
         return found
+
+
+def _unit(op, output):
+    # Both oracles have coordinates in f32, whatever the data.
+    return d.EPSILON[d.F32] if op in RESIZED else _computed_in(output.dtype) if output is not None else 0.0
 
 
 def _rounding(exact, output):

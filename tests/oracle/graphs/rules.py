@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 
 from . import dtypes as d
+from .oracles import Reference
 from .recurrent import recurrent
 
 
@@ -209,7 +210,37 @@ def global_lp_pool(node, opset, inputs):
     return [(x**p).sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1.0 / p)]
 
 
+def integer_pow(node, opset, inputs):
+    """Powers of integers by integers, modulo 2 to the number of bits: Python's integers are exact."""
+    x, y = inputs
+    if not d.is_int(x.dtype) or not d.is_int(y.dtype):
+        raise NotImplementedError("powers of floats")
+    bits = x.dtype.itemsize * 8
+    power = np.vectorize(lambda a, b: pow(int(a), int(b), 1 << bits), otypes=[object])
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    if 0 in shape:
+        return [np.zeros(shape, x.dtype)]
+    wrapped = np.asarray(power(x, y)).reshape(shape).astype(np.uint64)
+    return [wrapped.astype(np.dtype(f"u{x.dtype.itemsize}")).view(x.dtype)]
+
+
+def nearest_of_integers(node, opset, inputs):
+    """Where each element comes from, by the reference evaluator: it resizes in f64, which 64 bits do not fit into."""
+    a = _attributes(node)
+    if a.get("mode", b"nearest") != b"nearest" or a.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
+        raise NotImplementedError("values that are computed")
+    x = inputs[0]
+    if not d.is_int(x.dtype):
+        raise NotImplementedError("floats are resized by the oracles themselves")
+    places = [np.arange(x.size, dtype=np.float64).reshape(x.shape), *inputs[1:]]
+    source = Reference(node, opset, places)(places)[0]
+    return [x.reshape(-1)[np.asarray(source).astype(np.int64)]]
+
+
 RULES = {
+    "Pow": integer_pow,
+    "Resize": nearest_of_integers,
+    "Upsample": nearest_of_integers,
     "RNN": recurrent,
     "GRU": recurrent,
     "LSTM": recurrent,
