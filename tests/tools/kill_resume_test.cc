@@ -1,69 +1,171 @@
-// kill -9 of a tuning run at random moments: the database stays sound, the next run goes on, nothing is
-// measured twice.
+// kill -9 of tune, dataset collect and train at random moments: what was there stays sound, the next run goes on,
+// nothing is done twice. TENSORSMITH_TEST_KILLS says how many kills each gets.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/rng.h"
 #include "cli_support.h"
+#include "learn/latency_testing.h"
+#include "record/record_testing.h"
 
 namespace tensorsmith::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+using record::testing::read_file;
+using record::testing::write_file;
 
-int64_t record_count(const CliOptions& options) {
-  const CliResult info = run_cli({"db", "info", "tensorsmith.db", "--json"}, options);
-  return info.exit_code == 0 ? nlohmann::json::parse(info.out)["records"].get<int64_t>() : -1;
+int64_t number_from(const char* variable, int64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-TEST(KillResume, TwentyKillsLoseNothing) {
+class KillResume : public ::testing::Test {
+ protected:
+  KillResume() { options_.directory = folder_.path(); }
+
+  CliResult cli(const Words& arguments) { return run_cli(arguments, options_); }
+
+  // Starts the command and kills it after a random time; true if it had ended by itself.
+  bool kill_at_random(const Words& command, int64_t longest_microseconds) {
+    const pid_t pid = start_cli(command, options_);
+    usleep(static_cast<useconds_t>(rng_.uniform_int(5'000, longest_microseconds)));
+    int status = 0;
+    if (waitpid(pid, &status, WNOHANG) == pid) return true;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return !WIFSIGNALED(status);
+  }
+
+  int64_t record_count(const std::string& database) {
+    const CliResult info = cli({"db", "info", database, "--json"});
+    return info.exit_code == 0 ? nlohmann::json::parse(info.out)["records"].get<int64_t>() : -1;
+  }
+
+  // Kills the command so often; the database is sound each time and loses nothing. Returns its records.
+  int64_t kill_measurements(const Words& command, const std::string& database, const std::string& output,
+                            int64_t kills) {
+    int64_t before = 0;
+    // Microseconds until a kill; more where the machine is too busy for a measurement.
+    int64_t longest = 1'500'000;
+    for (int64_t number = 0; number < kills || (before == 0 && number < kills + 30); ++number) {
+      EXPECT_FALSE(kill_at_random(command, longest)) << "the run ended before it was killed";
+      EXPECT_FALSE(fs::exists(folder_.path() / output)) << "the output of an unfinished run";
+      const fs::path path = folder_.path() / database;
+      // A file that is not there, or still empty, is opened as a new database by the next run.
+      if (fs::exists(path) && fs::file_size(path) > 0) {
+        const CliResult check = cli({"db", "check", database});
+        EXPECT_EQ(check.exit_code, 0) << "after kill " << number << ": " << check.err;
+        const int64_t count = record_count(database);
+        EXPECT_GE(count, before) << "records were lost at kill " << number;
+        before = count;
+      }
+      if (before == 0) longest = std::min<int64_t>(longest * 5 / 4, 20'000'000);
+    }
+    EXPECT_GT(before, 0) << "no run got as far as a measurement";
+    return before;
+  }
+
+  TemporaryDirectory folder_;
+  CliOptions options_;
+  const uint64_t seed_ = static_cast<uint64_t>(number_from("TENSORSMITH_TEST_SEED", 20261121));
+  Rng rng_{seed_};
+  const ::testing::ScopedTrace trace_{__FILE__, __LINE__, "TENSORSMITH_TEST_SEED=" + std::to_string(seed_)};
+};
+
+TEST_F(KillResume, Tune) {
   if (onnx_test_data().empty()) GTEST_SKIP() << "libonnx-testdata is not installed";
   const fs::path test_case = onnx_test_data() / "pytorch-converted/test_Conv2d_padding";
-  const char* seed_text = std::getenv("TENSORSMITH_TEST_SEED");
-  const uint64_t seed = seed_text ? std::strtoull(seed_text, nullptr, 10) : 20261121;
-  SCOPED_TRACE("TENSORSMITH_TEST_SEED=" + std::to_string(seed));
-  Rng rng(seed);
-  TemporaryDirectory directory;
-  CliOptions options;
-  options.directory = directory.path();
   const std::string model = (test_case / "model.onnx").string();
-  int64_t before = 0;
-  int64_t longest =
-      1'500'000;  // microseconds until a kill; more where the machine is too busy for a measurement
-  for (int kill_number = 0; kill_number < 20; ++kill_number) {
-    const pid_t pid = start_cli({"tune", model, "-o", "out", "--seconds", "60", "--quiet"}, options);
-    usleep(static_cast<useconds_t>(rng.uniform_int(20'000, longest)));
-    ASSERT_EQ(kill(pid, SIGKILL), 0) << "the run ended before it was killed";
-    int status = 0;
-    waitpid(pid, &status, 0);
-    EXPECT_TRUE(WIFSIGNALED(status));
-    if (!fs::exists(directory.path() / "tensorsmith.db")) continue;  // killed before the database was opened
-    // A file that exists but is still empty is opened as a new database by the next run.
-    const CliResult check = run_cli({"db", "check", "tensorsmith.db"}, options);
-    if (fs::file_size(directory.path() / "tensorsmith.db") > 0) {
-      EXPECT_EQ(check.exit_code, 0) << "after kill " << kill_number << ": " << check.err;
-      const int64_t count = record_count(options);
-      EXPECT_GE(count, before) << "records were lost at kill " << kill_number;
-      before = count;
-    }
-    if (before == 0) longest = std::min<int64_t>(longest * 5 / 4, 20'000'000);
-    EXPECT_FALSE(fs::exists(directory.path() / "out")) << "a compiled model of an unfinished run";
-  }
-  EXPECT_GT(before, 0) << "no run got as far as a measurement";
-
+  const int64_t before =
+      kill_measurements({"tune", model, "-o", "out", "--seconds", "60", "--quiet"}, "tensorsmith.db", "out",
+                        number_from("TENSORSMITH_TEST_KILLS", 20));
   // A run to its end: what it found plus what it measured is what is there. A candidate measured twice would
   // be counted as a trial, but not stored again.
-  const CliResult last = run_cli({"tune", model, "-o", "out", "--trials", "8", "--json", "--quiet"}, options);
+  const CliResult last = cli({"tune", model, "-o", "out", "--trials", "8", "--json", "--quiet"});
   ASSERT_EQ(last.exit_code, 0) << last.err;
   const auto report = nlohmann::json::parse(last.out);
   EXPECT_EQ(report["resumed"].get<int64_t>(), before);
-  EXPECT_EQ(record_count(options), before + report["trials"].get<int64_t>());
-  EXPECT_EQ(run_cli({"run", "out", "--check", test_case.string()}, options).exit_code, 0);
+  EXPECT_EQ(record_count("tensorsmith.db"), before + report["trials"].get<int64_t>());
+  EXPECT_EQ(cli({"run", "out", "--check", test_case.string()}).exit_code, 0);
+}
+
+TEST_F(KillResume, Collect) {
+  const auto collect = [](const std::string& records) {
+    return Words{"dataset",    "collect",
+                 "--networks", "mobilenet_v3_small",
+                 "--device",   "local:threads=1",
+                 "-o",         "own.db",
+                 "--records",  records,
+                 "--batch",    "4",
+                 "--slowest",  "5",
+                 "--store",    "store",
+                 "--json",     "--quiet"};
+  };
+  const int64_t before =
+      kill_measurements(collect("1000000"), "own.db", "store", number_from("TENSORSMITH_TEST_KILLS", 6));
+  const CliResult last = cli(collect("10"));
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  const auto report = nlohmann::json::parse(last.out);
+  EXPECT_EQ(report["resumed"].get<int64_t>(), before);
+  EXPECT_EQ(report["database_records"].get<int64_t>(), before + report["measured"].get<int64_t>());
+  EXPECT_EQ(cli({"dataset", "stats", "store", "--verify"}).exit_code, 0);
+}
+
+// Before each training an older model is in the output's place; there is never anything but that or the new one,
+// and kills in the middle do not change the new one.
+TEST_F(KillResume, Train) {
+  learn::testing::make_store(folder_.file("store"), {.tasks = 15, .noise = 0.02, .seed = 1});
+  ASSERT_EQ(cli({"dataset", "split", "store", "-o", "split"}).exit_code, 0);
+  const Words train = {"train",      "--model", "xgboost",      "--store", "store",
+                       "--split",    "split",   "--threads",    "1",       "--param",
+                       "rounds=300", "--param", "early_stop=0", "--quiet", "-o"};
+  const auto into = [&](const std::string& output) {
+    Words command = train;
+    command.push_back(output);
+    return command;
+  };
+  ASSERT_EQ(
+      cli({"train", "--model", "roofline", "--store", "store", "--split", "split", "-o", "old"}).exit_code,
+      0);
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(cli(into("whole")).exit_code, 0);
+  const int64_t whole_microseconds =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+  const std::string old = read_file(folder_.file("old")), whole = read_file(folder_.file("whole"));
+  ASSERT_NE(old, whole);
+
+  write_file(folder_.file("model"), old);
+  int64_t killed = 0, finished = 0, resumed = 0;
+  const int64_t kills = number_from("TENSORSMITH_TEST_KILLS", 10);
+  int64_t longest = std::max<int64_t>(whole_microseconds * 2 / 3, 50'000);
+  while (killed < kills || (resumed == 0 && killed < kills + 30)) {
+    if (fs::exists(folder_.path() / "model.checkpoint")) ++resumed;
+    if (resumed == 0) longest = longest * 11 / 10;  // the machine is busier than before
+    const bool ended = kill_at_random(into("model"), longest);
+    const std::string now = read_file(folder_.file("model"));
+    ASSERT_TRUE(now == old || now == whole) << "after kill " << killed;
+    killed += ended ? 0 : 1;
+    if (ended) {
+      ASSERT_EQ(now, whole) << "after kill " << killed;
+      EXPECT_FALSE(fs::exists(folder_.path() / "model.checkpoint"));
+    }
+    if (now == old) continue;
+    ++finished;
+    write_file(folder_.file("model"), old);
+  }
+  std::cout << killed << " kills, " << finished << " trainings finished, " << resumed << " went on\n";
+  EXPECT_GT(resumed, 0);
+  ASSERT_EQ(cli(into("model")).exit_code, 0);
+  EXPECT_EQ(read_file(folder_.file("model")), whole);
 }
 
 }  // namespace
