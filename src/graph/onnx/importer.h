@@ -19,6 +19,9 @@
 
 namespace tensorsmith::graph {
 
+// A later one may give an operator another meaning under the same name.
+inline constexpr int kNewestOpset = 24;
+
 // What a name stands for. Sequences are lists of known length, optionals are known to be there or not: both
 // are gone when the import is done.
 struct Item {

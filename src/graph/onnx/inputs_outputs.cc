@@ -1,0 +1,236 @@
+// The values that a model is given and the ones that it gives: initializers, inputs, outputs.
+#include <algorithm>
+#include <set>
+
+#include "graph/onnx/importer.h"
+
+namespace tensorsmith::graph {
+
+Status Importer::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
+  if (graph.sparse_initializer_size() > 0) {
+    return Error{ErrorCode::kUnsupported, place_, "sparse initializers are not supported"};
+  }
+  for (const auto& proto : graph.initializer()) {
+    if (proto.name().empty()) return corrupt("an initializer has no name");
+    auto tensor = tensor_from_proto(proto, source_);
+    if (!tensor.ok()) return in_file(std::move(tensor).error());
+    limits_.constant_bytes_left = std::min(limits_.constant_bytes_left, source_.bytes_left);
+    const ValueId id = add_value(proto.name());
+    Value& value = graph_.values.back();
+    value.dtype = tensor->dtype;
+    value.shape = tensor->shape;
+    value.constant = std::make_shared<const lower::Tensor>(*std::move(tensor));
+    if (narrow_bits(proto.data_type()) != 0) narrow_.mark(id, narrow_bits(proto.data_type()));
+    TS_RETURN_IF_ERROR(define(proto.name(), id, scope));
+  }
+  return {};
+}
+
+// Dimensions from the file, unless an option gives them.
+Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypeProto::Tensor& type) {
+  const auto given = options_.shapes.find(name);
+  const auto usage = [&](const std::string& example) {
+    return "give it with --shape " + name + "=" + example;
+  };
+  if (!type.has_shape() && given == options_.shapes.end()) {
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "input '" + name + "' has no shape; " + usage("1x3x224x224 (for instance)")};
+  }
+  Shape shape;
+  std::string example;
+  std::string missing;
+  for (int d = 0; d < type.shape().dim_size(); ++d) {
+    const auto& dim = type.shape().dim(d);
+    const auto known = known_dims_.find(dim.dim_param());
+    int64_t extent = -1;
+    if (dim.has_dim_value()) {
+      extent = dim.dim_value();
+    } else if (!dim.dim_param().empty() && known != known_dims_.end()) {
+      extent = known->second;
+    }
+    const std::string label =
+        dim.dim_param().empty() ? std::to_string(d) : std::to_string(d) + " ('" + dim.dim_param() + "')";
+    if (extent < 0) missing += (missing.empty() ? "" : ", ") + label;
+    example += (d > 0 ? "x" : "") + (extent < 0 ? "N" : std::to_string(extent));
+    shape.push_back(extent);
+  }
+  if (given != options_.shapes.end()) {
+    if (type.has_shape() && given->second.size() != shape.size()) {
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "the given shape of input '" + name + "' has " + std::to_string(given->second.size()) +
+                       " dimensions, the model's " + std::to_string(shape.size())};
+    }
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] < 0 || shape[d] == given->second[d]) continue;
+      const auto& dim = type.shape().dim(static_cast<int>(d));
+      const std::string why =
+          dim.has_dim_value()
+              ? "is fixed at " + std::to_string(shape[d]) + " in the model"
+              : "('" + dim.dim_param() + "') is given as " + std::to_string(shape[d]) + " elsewhere";
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "the given shape of input '" + name + "' has " + std::to_string(given->second[d]) +
+                       " in dimension " + std::to_string(d) + ", which " + why};
+    }
+    shape = given->second;
+  } else if (!missing.empty()) {
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "input '" + name + "' has unknown dimension " + missing + "; " + usage(example) +
+                     " (a number for each N)"};
+  }
+  if (!is_reasonable(shape)) {
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "input '" + name + "' has an unreasonable shape: " + describe(ir::DType::kF32, shape)};
+  }
+  return shape;
+}
+
+Result<ValueId> Importer::add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& type) {
+  const std::optional<ir::DType> narrow = narrow_dtype(type.elem_type());
+  const auto dtype = narrow ? narrow : onnx_dtype(type.elem_type());
+  if (!dtype) {
+    const int64_t number = type.elem_type();
+    return Error{ErrorCode::kUnsupported, place_,
+                 "input '" + name + "' has ONNX data type " + std::to_string(number) +
+                     (number == 8 ? " (string)" : "") + ", which is not supported"};
+  }
+  const ValueId id = add_value(name);
+  if (narrow) narrow_.mark(id, narrow_bits(type.elem_type()));
+  const auto constant = options_.constant_inputs.find(name);
+  if (constant != options_.constant_inputs.end()) {
+    Value& value = graph_.values.back();
+    value.dtype = constant->second.dtype;
+    value.shape = constant->second.shape;
+    value.constant = std::make_shared<const lower::Tensor>(constant->second);
+    if (value.dtype != *dtype || !is_reasonable(value.shape)) {
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "the given contents of input '" + name + "' have the wrong dtype"};
+    }
+    return id;
+  }
+  TS_ASSIGN_OR_RETURN(graph_.values.back().shape, input_shape(name, type));
+  graph_.values.back().dtype = *dtype;
+  graph_.inputs.push_back(id);
+  return id;
+}
+
+// A sequence is as long as there are shapes (or contents) for its tensors NAME[0], NAME[1], ...; an optional
+// is there unless it is said to be absent. names: those that a shape may be given for.
+Result<Item> Importer::add_input(const std::string& name, const onnx::TypeProto& type,
+                                 std::set<std::string>& names) {
+  if (type.has_tensor_type()) {
+    TS_ASSIGN_OR_RETURN(const ValueId id, add_tensor_input(name, type.tensor_type()));
+    return Item(id);
+  }
+  if (type.has_optional_type()) {
+    if (options_.absent.contains(name)) return Item::none();
+    if (type.optional_type().elem_type().has_optional_type())
+      return corrupt("input '" + name + "' is an optional of an optional");
+    return add_input(name, type.optional_type().elem_type(), names);
+  }
+  if (!type.has_sequence_type() || !type.sequence_type().elem_type().has_tensor_type()) {
+    return Error{ErrorCode::kUnsupported, place_,
+                 "input '" + name + "' is neither a tensor nor a sequence of tensors"};
+  }
+  if (options_.absent.contains(name)) return Item::sequence({});
+  std::vector<ValueId> elements;
+  for (;;) {
+    const std::string element = name + "[" + std::to_string(elements.size()) + "]";
+    if (!options_.shapes.contains(element) && !options_.constant_inputs.contains(element)) break;
+    names.insert(element);
+    TS_ASSIGN_OR_RETURN(const ValueId id,
+                        add_tensor_input(element, type.sequence_type().elem_type().tensor_type()));
+    elements.push_back(id);
+  }
+  if (elements.empty()) {
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "input '" + name + "' is a sequence of tensors; give the shape of each with --shape '" +
+                     name + "[0]=2x3' --shape '" + name + "[1]=2x3' (for instance), or --absent " + name +
+                     " if it is empty"};
+  }
+  return Item::sequence(std::move(elements));
+}
+
+Status Importer::add_inputs(Scope& scope) {
+  // Shapes that were given resolve named dimensions of the other inputs.
+  for (const auto& info : model_.graph().input()) {
+    const auto given = options_.shapes.find(info.name());
+    if (given == options_.shapes.end()) continue;
+    const auto& dims = info.type().tensor_type().shape().dim();
+    for (int d = 0; d < dims.size() && static_cast<size_t>(d) < given->second.size(); ++d) {
+      if (!dims.Get(d).dim_param().empty()) {
+        known_dims_.emplace(dims.Get(d).dim_param(), given->second[static_cast<size_t>(d)]);
+      }
+    }
+  }
+  std::set<std::string> names;
+  for (const auto& info : model_.graph().input()) {
+    if (scope.names.contains(info.name())) continue;  // an initializer, listed among the inputs before IR 4
+    names.insert(info.name());
+    if (info.name().empty()) return corrupt("an input has no name");
+    TS_ASSIGN_OR_RETURN(Item item, add_input(info.name(), info.type(), names));
+    TS_RETURN_IF_ERROR(define(info.name(), std::move(item), scope));
+  }
+  for (const std::string& name : options_.absent) {
+    const auto item = scope.names.find(name);
+    if (item == scope.names.end() || item->second.is_tensor() || !item->second.elements.empty()) {
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "'" + name + "' is said to be absent, but is no optional or sequence among the inputs"};
+    }
+  }
+  for (const auto& [name, shape] : options_.shapes) {
+    if (names.contains(name)) continue;
+    std::string list;
+    for (ValueId id : graph_.inputs) list += " '" + graph_.values[static_cast<size_t>(id)].name + "'";
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "a shape is given for '" + name + "', which is no input; inputs are:" + list};
+  }
+  return {};
+}
+
+// Each output is a value of its own with the output's name: an input, or a value that is an output already,
+// gets a copy; what a subgraph, a function or an expansion made has another name until now.
+Status Importer::add_output(ValueId id, const std::string& name) {
+  Value& value = graph_.values[static_cast<size_t>(id)];
+  const auto in = [&](const std::vector<ValueId>& list) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  if (in(graph_.inputs) || in(graph_.outputs)) {
+    Node node{name, "Identity", kNewestOpset, {}, {id}, {add_value(name)}};
+    graph_.outputs.push_back(node.outputs[0]);
+    return finish_node(std::move(node));
+  }
+  value.name = name;
+  graph_.outputs.push_back(id);
+  return {};
+}
+
+// A sequence's tensors are the outputs NAME[0], NAME[1], ... How many rows of a padded output are data is an
+// output too, NAME.count.
+Status Importer::add_outputs(const Scope& scope) {
+  std::set<std::string> names;
+  for (const auto& output : model_.graph().output()) {
+    const auto item = scope.find(output.name());
+    if (!item || (item->is_tensor() && item->id == kNoValue))
+      return corrupt("nothing computes the output '" + shown(output.name()) + "'");
+    if (!names.insert(output.name()).second)
+      return corrupt("the output '" + shown(output.name()) + "' is listed twice");
+    if (item->is_tensor()) TS_RETURN_IF_ERROR(add_output(item->id, output.name()));
+    for (size_t i = 0; i < item->elements.size(); ++i)
+      TS_RETURN_IF_ERROR(add_output(item->elements[i], output.name() + "[" + std::to_string(i) + "]"));
+  }
+  const std::vector<ValueId> listed = graph_.outputs;
+  for (ValueId id : listed) {
+    const Bounds::Dims* dims = bounds_.of(id);
+    if (dims == nullptr) continue;
+    const Bounds::Dims known = *dims;
+    for (const auto& [dim, count] : known) {
+      const std::string suffix = known.size() == 1 ? "" : "." + std::to_string(dim);
+      TS_RETURN_IF_ERROR(add_output(count, value(id).name + ".count" + suffix));
+    }
+  }
+  if (graph_.outputs.empty())
+    return Error{ErrorCode::kUnsupported, place_, "all outputs are optionals or sequences that are empty"};
+  return {};
+}
+
+}  // namespace tensorsmith::graph
