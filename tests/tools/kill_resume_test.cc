@@ -112,11 +112,22 @@ TEST_F(KillResume, Collect) {
   };
   const int64_t before =
       kill_measurements(collect("1000000"), "own.db", "store", number_from("TENSORSMITH_TEST_KILLS", 6));
+  // Asked to end, it ends with a store of what it has.
+  const pid_t pid = start_cli(collect("1000000"), options_);
+  for (int waited = 0; waited < 600 && record_count("own.db") <= before; ++waited) usleep(100'000);
+  kill(pid, SIGTERM);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status;
+  EXPECT_EQ(cli({"dataset", "stats", "store", "--verify"}).exit_code, 0);
+  const int64_t kept = record_count("own.db");
+  EXPECT_GT(kept, before);
+
   const CliResult last = cli(collect("10"));
   ASSERT_EQ(last.exit_code, 0) << last.err;
   const auto report = nlohmann::json::parse(last.out);
-  EXPECT_EQ(report["resumed"].get<int64_t>(), before);
-  EXPECT_EQ(report["database_records"].get<int64_t>(), before + report["measured"].get<int64_t>());
+  EXPECT_EQ(report["resumed"].get<int64_t>(), kept);
+  EXPECT_EQ(report["database_records"].get<int64_t>(), kept + report["measured"].get<int64_t>());
   EXPECT_EQ(cli({"dataset", "stats", "store", "--verify"}).exit_code, 0);
 }
 
