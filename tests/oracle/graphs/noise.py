@@ -245,10 +245,16 @@ def _function(op, inputs, exact, output):
     return ULPS * eps * scale + _rounding(exact, output) + 256 * d.SUBNORMAL[output.dtype]
 
 
+def _factor(node, name):
+    return next((a.f for a in node.attribute if a.name == name), 1.0)
+
+
 def _sum(node, inputs, exact, outputs, evaluate):
     op = node.op_type
     kernel = max([int(np.prod(a.ints)) for a in node.attribute if a.name == "kernel_shape"], default=1)
     magnitudes = [_finite(np.abs(d.wide(x))) if x is not None and d.is_float(x.dtype) else x for x in inputs]
+    if op == "Gemm" and len(inputs) > 2 and inputs[2] is not None and _factor(node, "alpha") * _factor(node, "beta") < 0:
+        magnitudes[2] = -magnitudes[2]  # what is subtracted adds to the magnitude
     try:
         sums = evaluate(magnitudes)
     except Exception:
@@ -275,6 +281,8 @@ def _sum(node, inputs, exact, outputs, evaluate):
         terms = (
             max(len(inputs), kernel, max(x.size for x in inputs if x is not None) // max(m.size, 1))
             if op in MEANS
+            else 1 / min(abs(_factor(node, "alpha")) or 1.0, 1.0)
+            if op == "Gemm"
             else 1
         )
         result.append(np.where(m * terms >= top / 4, np.inf, error))

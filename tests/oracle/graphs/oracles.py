@@ -89,7 +89,28 @@ def with_defaults(node, opset):
         for a in copy.attribute:
             if a.name == "mode":
                 a.s = {b"bilinear": b"linear", b"bicubic": b"cubic"}.get(a.s, a.s)
+    if node.op_type == "CastLike":
+        # It speaks about types that are not made here, and the evaluator does not know it.
+        for i, a in enumerate(copy.attribute):
+            if a.name == "round_mode":
+                del copy.attribute[i]
+                break
     return copy
+
+
+def declared_dtypes(node, opset, inputs):
+    """Of the outputs, by the operator's schema and the attributes that name a type."""
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    by_type, first = {}, d.F32
+    for i, x in reversed(list(enumerate(inputs))):
+        if x is not None:
+            first = by_type[schema.inputs[min(i, len(schema.inputs) - 1)].type_str] = x.dtype
+    named = [d.FROM_ONNX.get(a.i) for a in node.attribute if a.name in ("to", "dtype", "output_dtype", "output_datatype")]
+    out = []
+    for i in range(len(node.output)):
+        name = schema.outputs[min(i, len(schema.outputs) - 1)].type_str
+        out.append(by_type.get(name) or d.FROM_SCHEMA.get(name) or next((t for t in named if t), first))
+    return out
 
 
 def output_dtypes(node, opset, inputs, results):

@@ -39,6 +39,21 @@ def reduce_extreme(node, opset, inputs):
     return [np.asarray(f(x, axis=axes, keepdims=bool(attributes.get("keepdims", 1))), dtype=x.dtype)]
 
 
+def reduce_log_sum_exp(node, opset, inputs):
+    """Less its maximum where that is a number; -inf is the logarithm of zero."""
+    x = d.wide(inputs[0])
+    attributes = _attributes(node)
+    axes = _axes(node, inputs, x.ndim)
+    if not axes:
+        if attributes.get("noop_with_empty_axes", 0):
+            return [x]
+        axes = tuple(range(x.ndim))
+    top = np.asarray(np.max(x, axis=axes, keepdims=True))
+    top = np.where(np.isfinite(top), top, 0.0)
+    y = np.asarray(np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top)
+    return [y if attributes.get("keepdims", 1) else np.squeeze(y, axis=axes)]
+
+
 def clip(node, opset, inputs):
     x = inputs[0]
     attributes = _attributes(node)
@@ -122,7 +137,7 @@ def max_pool(node, opset, inputs):
 
 
 def top_k(node, opset, inputs):
-    """NaN is larger than any number for largest, smaller for smallest; the first of equal ones comes first."""
+    """NaN is larger than any number; the first of equal ones comes first."""
     x = inputs[0]
     a = _attributes(node)
     axis = a.get("axis", -1)
@@ -130,8 +145,8 @@ def top_k(node, opset, inputs):
     w = np.moveaxis(d.wide(x), axis, -1)
     if d.is_float(x.dtype):
         nan = np.isnan(w)
-        key = -w if a.get("largest", 1) else w
-        order = np.lexsort((np.broadcast_to(np.arange(w.shape[-1]), w.shape), np.where(nan, 0, key), ~nan), axis=-1)
+        key, last = (-w, ~nan) if a.get("largest", 1) else (w, nan)
+        order = np.lexsort((np.broadcast_to(np.arange(w.shape[-1]), w.shape), np.where(nan, 0, key), last), axis=-1)
     else:
         order = np.argsort(-w.astype(object) if a.get("largest", 1) else w, axis=-1, kind="stable")
     order = np.moveaxis(order[..., :k], -1, axis).astype(np.int64)
@@ -186,6 +201,11 @@ def erf(node, opset, inputs):
     return [_erf(d.wide(inputs[0]))]
 
 
+def softsign(node, opset, inputs):
+    x = d.wide(inputs[0])
+    return [x / (1 + np.abs(x))]
+
+
 def gelu(node, opset, inputs):
     x = d.wide(inputs[0])
     if _attributes(node).get("approximate", b"none") == b"tanh":
@@ -217,6 +237,8 @@ RULES = {
     "GlobalLpPool": global_lp_pool,
     "Erf": erf,
     "Gelu": gelu,
+    "Softsign": softsign,
+    "ReduceLogSumExp": reduce_log_sum_exp,
     "Softmax": softmax,
     "LogSoftmax": log_softmax,
     "Hardmax": hardmax,
