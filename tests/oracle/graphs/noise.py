@@ -7,6 +7,7 @@ through the rest of the graph. What changes is what rounding decides; how much i
 import numpy as np
 
 from . import dtypes as d
+from .rules import nbits_weights
 
 # Results are exact, or rounded once from the inputs.
 EXACT = {
@@ -19,6 +20,7 @@ EXACT = {
     "BitwiseNot",
     "BitwiseOr",
     "BitwiseXor",
+    "CenterCropPad",
     "Cast",
     "CastLike",
     "Ceil",
@@ -71,6 +73,7 @@ EXACT = {
     "Split",
     "Squeeze",
     "ThresholdedRelu",
+    "TensorScatter",
     "Tile",
     "TopK",
     "Transpose",
@@ -178,6 +181,8 @@ ABSOLUTE = {
     "Upsample": 32.0,
     "GridSample": 64.0,
     "RoiAlign": 32.0,
+    "AffineGrid": 4.0,
+    "DeformConv": 16.0,
     "RNN": 4.0,
     "GRU": 4.0,
     "LSTM": 4.0,
@@ -210,6 +215,15 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
             if found is not None:
                 return found
         found = _backward(inputs, exact, outputs, evaluate, rng)
+        if op == "MatMulNBits":
+            terms = np.abs(d.wide(inputs[0])) @ np.abs(nbits_weights(node, inputs)).T
+            found = [found[0] + ULPS * _computed_in(outputs[0].dtype) * _finite(terms)]
+        if op == "Adam" and int(inputs[1].reshape(())) > 0:
+            # 1 - beta^T has few digits after the first steps.
+            left = 1 - _factor(node, "beta", 0.999) ** int(inputs[1].reshape(()))
+            for k in range((len(inputs) - 2) // 4):
+                step = np.abs(d.wide(exact[k]) - d.wide(inputs[2 + k]))
+                found[k] = found[k] + ULPS * d.EPSILON[outputs[k].dtype] / left * _finite(step)
         if op in STASHED:
             found = [
                 f if f is None or o.dtype != d.F64 else f + ULPS * d.EPSILON[d.F32] * (np.abs(d.wide(e)) + 1)
@@ -245,8 +259,8 @@ def _function(op, inputs, exact, output):
     return ULPS * eps * scale + _rounding(exact, output) + 256 * d.SUBNORMAL[output.dtype]
 
 
-def _factor(node, name):
-    return next((a.f for a in node.attribute if a.name == name), 1.0)
+def _factor(node, name, otherwise=1.0):
+    return next((a.f for a in node.attribute if a.name == name), otherwise)
 
 
 def _sum(node, inputs, exact, outputs, evaluate):
