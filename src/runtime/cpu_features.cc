@@ -12,6 +12,7 @@ struct Registers {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
+// Slow in a virtual machine, whose host answers it.
 Registers cpuid(uint32_t leaf, uint32_t subleaf) {
   Registers r;
   // Fails, leaving zeros, if the CPU does not know the leaf.
@@ -42,9 +43,9 @@ std::string_view host_arch() {
 
 bool cpu_has_feature(std::string_view feature) {
 #if defined(__x86_64__)
-  const Registers leaf1 = cpuid(1, 0), leaf7 = cpuid(7, 0), extended = cpuid(0x80000001, 0);
-  const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
-  const uint64_t state = enabled_state((leaf1.ecx >> 27) & 1);
+  static const Registers leaf1 = cpuid(1, 0), leaf7 = cpuid(7, 0), extended = cpuid(0x80000001, 0);
+  static const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
+  static const uint64_t state = enabled_state((leaf1.ecx >> 27) & 1);
   constexpr uint64_t kNone = 0, kYmm = 0x6, kZmm = 0xe6;  // bits of XCR0 that the feature's registers need
   // Bits from Intel's manual, volume 2A, CPUID, and AMD's, volume 3, appendix E.
   const struct {

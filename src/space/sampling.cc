@@ -1,7 +1,8 @@
 // Random candidates, variation of candidates, and the heuristic default.
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
+#include <unordered_map>
+#include <utility>
 
 #include "space/design_space_impl.h"
 
@@ -97,9 +98,16 @@ void DesignSpace::Impl::find_seeds() {
     Candidate candidate;
   };
   std::vector<Scored> pool;
-  std::unordered_set<uint64_t> seen;
+  // Small spaces are drawn from again and again: what was estimated is known, and whether the pool has it.
+  std::unordered_map<uint64_t, std::pair<double, bool>> known;
+  const auto known_of = [&](const Candidate& c) -> std::pair<double, bool>& {
+    const auto [it, added] = known.try_emplace(c.hash());
+    if (added) it->second.first = estimate(c);
+    return it->second;
+  };
   const auto consider = [&](const Candidate& c) {
-    if (seen.insert(c.hash()).second) pool.push_back({estimate(c), c});
+    auto& [seconds, pooled] = known_of(c);
+    if (!std::exchange(pooled, true)) pool.push_back({seconds, c});
   };
   const auto faster = [](const Scored& a, const Scored& b) { return a.seconds < b.seconds; };
   for (size_t k = 0; k < sketches.size(); ++k) {
@@ -130,7 +138,7 @@ void DesignSpace::Impl::find_seeds() {
     for (int step = 0; step < 120; ++step) {
       auto next = mutate(current.candidate, rng);
       if (!next) break;
-      const double seconds = estimate(*next);
+      const double seconds = known_of(*next).first;
       if (seconds < current.seconds) {
         current = {seconds, *next};
         consider(*next);

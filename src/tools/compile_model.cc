@@ -33,8 +33,7 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   std::mutex mutex;
   std::optional<Error> failure, first_replaced;
   size_t replaced = 0;
-  ThreadPool pool(std::max(1, options.jobs - 1));  // the calling thread works too
-  pool.parallel_for(static_cast<int64_t>(built.size()), 1, [&](int64_t begin, int64_t end) {
+  const auto build = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (cancelled()) return;
       const auto t = static_cast<size_t>(i);
@@ -59,7 +58,13 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
         failure = problem;
       }
     }
-  });
+  };
+  const auto count = static_cast<int64_t>(built.size());
+  if (options.jobs > 1) {
+    ThreadPool(options.jobs - 1).parallel_for(count, 1, build);  // the calling thread works too
+  } else {
+    build(0, count);  // LLVM keeps its machines by thread, and making them takes milliseconds
+  }
   if (failure) return *failure;
   if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
   if (replaced > 0 && options.log != nullptr) {

@@ -5,7 +5,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from . import dtypes as d
-from .oracles import NotComputed, opset_model, value_info
+from .oracles import NotComputed, opset_model, schema_of, split_name, value_info
 from .truth import Conflict, GraphTruth, Undefined
 from .values import random_array, random_shape
 
@@ -70,11 +70,12 @@ class Builder:
         raise KeyError((op, parameter))
 
     def schema(self, op):
+        domain, name = split_name(op)
         try:
-            schema = onnx.defs.get_schema(op, self.opset, "")
+            schema = schema_of(name, self.opset, domain)
         except onnx.defs.SchemaError:
             raise Skip(f"no {op} in opset {self.opset}") from None
-        if schema.deprecated:
+        if schema is not None and schema.deprecated:
             raise Skip(f"{op} is no operator of opset {self.opset} any more")
         return schema
 
@@ -224,7 +225,8 @@ class Builder:
         ins = [v.name if v is not None else "" for v in inputs]
         while ins and not ins[-1]:
             ins.pop()
-        node = helper.make_node(op, ins, names, name=self.name("n"), **attributes)
+        domain, op_type = split_name(op)
+        node = helper.make_node(op_type, ins, names, name=self.name("n"), domain=domain or None, **attributes)
         try:
             truth = self.truth.add(node)
         except Undefined as error:

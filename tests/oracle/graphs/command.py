@@ -89,22 +89,8 @@ def summary(tally, known):
     return "\n".join(lines)
 
 
-# Imported since the generators were written. They are checked by ONNX's conformance cases and by golden models only
-# (tests/graph/onnx_golden.cc); a name goes when its generator comes.
-WITHOUT_GENERATOR = {
-    "AffineGrid",
-    "CenterCropPad",
-    "DeformConv",
-    "TensorScatter",
-    "ai.onnx.preview.training.Adagrad",
-    "ai.onnx.preview.training.Adam",
-    "ai.onnx.preview.training.Momentum",
-    "com.microsoft.MatMulNBits",
-}
-
-
 def check_generators(known):
-    missing = sorted(set(known) - set(GENERATORS) - WITHOUT_GENERATOR)
+    missing = sorted(set(known) - set(GENERATORS))
     if missing:
         raise SystemExit(
             "fuzz_graphs: operators without a generator (tests/oracle/graphs/operators): " + " ".join(missing)

@@ -1,11 +1,12 @@
 """A random graph from a seed."""
 
 import numpy as np
+import onnx
 
 from . import dtypes as d
 from .builder import Builder, Skip
 from .operators.registry import GENERATORS, WEIGHTS
-from .oracles import NotComputed
+from .oracles import NotComputed, schema_of, split_name
 from .truth import Conflict, Undefined
 
 NEWEST_OPSET = 24
@@ -34,8 +35,26 @@ class Case:
         self.opset = builder.opset
 
 
-def random_opset(rng):
-    return int(rng.integers(OLDEST_OPSET, NEWEST_OPSET + 1)) if rng.random() < 0.5 else int(rng.integers(13, 22))
+def random_opset(rng, only=None):
+    """only: at least one of these operators is in the opset."""
+    for _ in range(50):
+        choice = rng.random()
+        if choice < 0.4:
+            opset = int(rng.integers(OLDEST_OPSET, NEWEST_OPSET + 1))
+        else:
+            opset = int(rng.integers(13, 22) if choice < 0.75 else rng.integers(22, NEWEST_OPSET + 1))
+        if not only or any(_has(op, opset) for op in only):
+            break
+    return opset
+
+
+def _has(op, opset):
+    domain, name = split_name(op)
+    try:
+        schema = schema_of(name, opset, domain)
+        return schema is None or not schema.deprecated
+    except onnx.defs.SchemaError:
+        return False
 
 
 def make_case(seed, number, accepted, known=None, only=None):
@@ -43,7 +62,7 @@ def make_case(seed, number, accepted, known=None, only=None):
     rng = np.random.default_rng([seed, number])
     b = Builder(
         rng,
-        random_opset(rng),
+        random_opset(rng, only),
         accepted,
         specials=float(rng.choice([0, 0.1, 0.25, 0.5])),
         empty=float(rng.choice([0, 0, 0, 0.05, 0.2])),

@@ -7,6 +7,7 @@ through the rest of the graph. What changes is what rounding decides; how much i
 import numpy as np
 
 from . import dtypes as d
+from .rules import nbits_weights
 
 # Results are exact, or rounded once from the inputs.
 EXACT = {
@@ -19,6 +20,7 @@ EXACT = {
     "BitwiseNot",
     "BitwiseOr",
     "BitwiseXor",
+    "CenterCropPad",
     "Cast",
     "CastLike",
     "Ceil",
@@ -71,6 +73,7 @@ EXACT = {
     "Split",
     "Squeeze",
     "ThresholdedRelu",
+    "TensorScatter",
     "Tile",
     "TopK",
     "Transpose",
@@ -179,6 +182,8 @@ ABSOLUTE = {
     "Upsample": 32.0,
     "GridSample": 64.0,
     "RoiAlign": 32.0,
+    "AffineGrid": 4.0,
+    "DeformConv": 16.0,
     "RNN": 4.0,
     "GRU": 4.0,
     "LSTM": 4.0,
@@ -211,6 +216,16 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
             if found is not None:
                 return found
         found = _backward(inputs, exact, outputs, evaluate, rng)
+        if op == "MatMulNBits":
+            terms = _finite(np.abs(d.wide(inputs[0]))) @ np.abs(nbits_weights(node, inputs)).T
+            error = ULPS * _computed_in(outputs[0].dtype) * terms
+            found = [found[0] + np.where(terms >= d.LARGEST[d.F32] / 4, np.inf, error)]  # partial sums overflow
+        if op == "Adam" and int(inputs[1].reshape(())) > 0:
+            # 1 - beta^T has few digits after the first steps.
+            left = 1 - _factor(node, "beta", 0.999) ** int(inputs[1].reshape(()))
+            for k in range((len(inputs) - 2) // 4):
+                step = np.abs(d.wide(exact[k]) - d.wide(inputs[2 + k]))
+                found[k] = found[k] + ULPS * d.EPSILON[outputs[k].dtype] / left * _finite(step)
         if op in STASHED:
             found = [
                 f if f is None or o.dtype != d.F64 else f + ULPS * d.EPSILON[d.F32] * (np.abs(d.wide(e)) + 1)
@@ -251,10 +266,16 @@ def _function(op, inputs, exact, output):
     return ULPS * eps * scale + _rounding(exact, output) + 256 * d.SUBNORMAL[output.dtype]
 
 
+def _factor(node, name, otherwise=1.0):
+    return next((a.f for a in node.attribute if a.name == name), otherwise)
+
+
 def _sum(node, inputs, exact, outputs, evaluate):
     op = node.op_type
     kernel = max([int(np.prod(a.ints)) for a in node.attribute if a.name == "kernel_shape"], default=1)
     magnitudes = [_finite(np.abs(d.wide(x))) if x is not None and d.is_float(x.dtype) else x for x in inputs]
+    if op == "Gemm" and len(inputs) > 2 and inputs[2] is not None and _factor(node, "alpha") * _factor(node, "beta") < 0:
+        magnitudes[2] = -magnitudes[2]  # what is subtracted adds to the magnitude
     try:
         sums = evaluate(magnitudes)
     except Exception:
@@ -281,6 +302,8 @@ def _sum(node, inputs, exact, outputs, evaluate):
         terms = (
             max(len(inputs), kernel, max(x.size for x in inputs if x is not None) // max(m.size, 1))
             if op in MEANS
+            else 1 / min(abs(_factor(node, "alpha")) or 1.0, 1.0)
+            if op == "Gemm"
             else 1
         )
         result.append(np.where(m * terms >= top / 4, np.inf, error))

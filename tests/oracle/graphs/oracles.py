@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from onnx.reference.ops import load_op
+from onnx.reference.ops import aionnx_preview_training, load_op
 
 from . import dtypes as d
 
@@ -58,7 +58,22 @@ class NotComputed(Exception):
 
 def opset_model(nodes, inputs, outputs, opset, initializers=(), name="case"):
     graph = helper.make_graph(list(nodes), name, list(inputs), list(outputs), list(initializers))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION)
+    domains = sorted({n.domain for n in graph.node} - {""})
+    imports = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, 1) for domain in domains]
+    return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+
+
+def split_name(op):
+    """("com.microsoft", "MatMulNBits") of "com.microsoft.MatMulNBits"."""
+    domain, _, name = op.rpartition(".")
+    return domain, name
+
+
+def schema_of(op, opset, domain=""):
+    """None where ONNX knows nothing about the domain. Raises SchemaError."""
+    if domain == "com.microsoft":
+        return None
+    return onnx.defs.get_schema(op, 1 if domain else opset, domain)
 
 
 def value_info(name, dtype, shape):
@@ -67,10 +82,12 @@ def value_info(name, dtype, shape):
 
 def with_defaults(node, opset):
     """The node with the attributes that its opset gives it silently: the reference evaluator takes the newest ones."""
-    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    schema = schema_of(node.op_type, opset, node.domain)
     given = {a.name for a in node.attribute}
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
+    if schema is None:
+        return copy
     for name, attribute in schema.attributes.items():
         default = attribute.default_value
         if node.op_type == "BatchNormalization" and name == "momentum":
@@ -89,12 +106,37 @@ def with_defaults(node, opset):
         for a in copy.attribute:
             if a.name == "mode":
                 a.s = {b"bilinear": b"linear", b"bicubic": b"cubic"}.get(a.s, a.s)
+    if node.op_type == "CastLike":
+        # It speaks about types that are not made here, and the evaluator does not know it.
+        for i, a in enumerate(copy.attribute):
+            if a.name == "round_mode":
+                del copy.attribute[i]
+                break
     return copy
+
+
+def declared_dtypes(node, opset, inputs):
+    """Of the outputs, by the operator's schema and the attributes that name a type."""
+    schema = schema_of(node.op_type, opset, node.domain)
+    if schema is None:
+        return [inputs[0].dtype] * len(node.output)
+    by_type, first = {}, d.F32
+    for i, x in reversed(list(enumerate(inputs))):
+        if x is not None:
+            first = by_type[schema.inputs[min(i, len(schema.inputs) - 1)].type_str] = x.dtype
+    named = [d.FROM_ONNX.get(a.i) for a in node.attribute if a.name in ("to", "dtype", "output_dtype", "output_datatype")]
+    out = []
+    for i in range(len(node.output)):
+        name = schema.outputs[min(i, len(schema.outputs) - 1)].type_str
+        out.append(by_type.get(name) or d.FROM_SCHEMA.get(name) or next((t for t in named if t), first))
+    return out
 
 
 def output_dtypes(node, opset, inputs, results):
     """Of the outputs, by the operator's schema; results: computed wide."""
-    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    schema = schema_of(node.op_type, opset, node.domain)
+    if schema is None:
+        return declared_dtypes(node, opset, inputs)
     by_type = {}
     for i, x in enumerate(inputs):
         if x is not None:
@@ -129,8 +171,15 @@ class Reference:
             "evaluator_cls": ReferenceEvaluator,
         }
         try:
-            self.op = load_op("", node.op_type, opset)(node, params)
+            if node.domain == aionnx_preview_training.OpRunTraining.op_domain:
+                self.op = aionnx_preview_training.load_op(node.domain, node.op_type, 1)(node, params)
+            elif node.domain:
+                raise NotComputed(f"no {node.domain}")
+            else:
+                self.op = load_op("", node.op_type, opset)(node, params)
         except Exception as first:
+            if node.domain:
+                raise NotComputed(f"{type(first).__name__}: {first}") from first
             self.op = None
             try:
                 feeds, names = [], []

@@ -40,6 +40,21 @@ def reduce_extreme(node, opset, inputs):
     return [np.asarray(f(x, axis=axes, keepdims=bool(attributes.get("keepdims", 1))), dtype=x.dtype)]
 
 
+def reduce_log_sum_exp(node, opset, inputs):
+    """Less its maximum where that is a number; -inf is the logarithm of zero."""
+    x = d.wide(inputs[0])
+    attributes = _attributes(node)
+    axes = _axes(node, inputs, x.ndim)
+    if not axes:
+        if attributes.get("noop_with_empty_axes", 0):
+            return [x]
+        axes = tuple(range(x.ndim))
+    top = np.asarray(np.max(x, axis=axes, keepdims=True))
+    top = np.where(np.isfinite(top), top, 0.0)
+    y = np.asarray(np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top)
+    return [y if attributes.get("keepdims", 1) else np.squeeze(y, axis=axes)]
+
+
 def clip(node, opset, inputs):
     x = inputs[0]
     attributes = _attributes(node)
@@ -123,7 +138,7 @@ def max_pool(node, opset, inputs):
 
 
 def top_k(node, opset, inputs):
-    """NaN is larger than any number for largest, smaller for smallest; the first of equal ones comes first."""
+    """NaN is larger than any number; the first of equal ones comes first."""
     x = inputs[0]
     a = _attributes(node)
     axis = a.get("axis", -1)
@@ -131,8 +146,8 @@ def top_k(node, opset, inputs):
     w = np.moveaxis(d.wide(x), axis, -1)
     if d.is_float(x.dtype):
         nan = np.isnan(w)
-        key = -w if a.get("largest", 1) else w
-        order = np.lexsort((np.broadcast_to(np.arange(w.shape[-1]), w.shape), np.where(nan, 0, key), ~nan), axis=-1)
+        key, last = (-w, ~nan) if a.get("largest", 1) else (w, nan)
+        order = np.lexsort((np.broadcast_to(np.arange(w.shape[-1]), w.shape), np.where(nan, 0, key), last), axis=-1)
     else:
         order = np.argsort(-w.astype(object) if a.get("largest", 1) else w, axis=-1, kind="stable")
     order = np.moveaxis(order[..., :k], -1, axis).astype(np.int64)
@@ -187,6 +202,11 @@ def erf(node, opset, inputs):
     return [_erf(d.wide(inputs[0]))]
 
 
+def softsign(node, opset, inputs):
+    x = d.wide(inputs[0])
+    return [x / (1 + np.abs(x))]
+
+
 def gelu(node, opset, inputs):
     x = d.wide(inputs[0])
     if _attributes(node).get("approximate", b"none") == b"tanh":
@@ -237,10 +257,123 @@ def nearest_of_integers(node, opset, inputs):
     return [x.reshape(-1)[np.asarray(source).astype(np.int64)]]
 
 
+def affine_grid(node, opset, inputs):
+    """Coordinates of pixels, of the last dimension first, through an affine map."""
+    theta, size = d.wide(inputs[0]), [int(e) for e in inputs[1]]
+    extents = size[2:]
+    axes = []
+    for e in extents:
+        at = np.arange(e, dtype=np.float64)
+        axes.append(at * 2 / (e - 1) - 1 if _attributes(node).get("align_corners", 0) else (at * 2 + 1) / e - 1)
+    places = [*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(extents)]
+    return [np.einsum("nkj,j...->n...k", theta, np.stack(places))]
+
+
+def _bilinear(image, row, column):
+    """Of an image at places between pixels; outside are zeros."""
+    y = np.zeros(row.shape)
+    for down in (0, 1):
+        for right in (0, 1):
+            r, c = np.floor(row) + down, np.floor(column) + right
+            weight = (1 - np.abs(row - r)) * (1 - np.abs(column - c))
+            inside = (r >= 0) & (r < image.shape[0]) & (c >= 0) & (c < image.shape[1])
+            at = np.where(inside, r, 0).astype(np.int64), np.where(inside, c, 0).astype(np.int64)
+            y += np.where(inside, image[at] * weight, 0)
+    return y
+
+
+def deform_conv(node, opset, inputs):
+    x, w, offset, bias, mask = [d.wide(i) for i in inputs] + [None] * (5 - len(inputs))
+    a = _attributes(node)
+    groups, offset_groups = a.get("group", 1), a.get("offset_group", 1)
+    strides, dilations, pads = a.get("strides", [1, 1]), a.get("dilations", [1, 1]), a.get("pads", [0] * 4)
+    (n, channels), kernel, out = x.shape[:2], w.shape[2:], offset.shape[2:]
+    offset = offset.reshape(n, offset_groups, *kernel, 2, *out)
+    mask = np.ones((n, offset_groups, *kernel, *out)) if mask is None else mask.reshape(n, offset_groups, *kernel, *out)
+    taps = [np.arange(kernel[k]) * dilations[k] - pads[k] for k in (0, 1)]
+    steps = [np.arange(out[k]) * strides[k] for k in (0, 1)]
+    row = taps[0][:, None, None, None] + steps[0][:, None]
+    column = taps[1][:, None, None] + steps[1]
+    columns = np.zeros((n, channels, *kernel, *out))
+    for i in range(n):
+        for c in range(channels):
+            g = c // (channels // offset_groups)
+            at = row + offset[i, g, :, :, 0], column + offset[i, g, :, :, 1]
+            columns[i, c] = _bilinear(x[i, c], *at) * mask[i, g]
+    columns = columns.reshape(n, groups, channels // groups, *kernel, *out)
+    own = w.reshape(groups, -1, *w.shape[1:])
+    y = np.einsum("ngcrsyx,gocrs->ngoyx", columns, own).reshape(n, w.shape[0], *out)
+    return [y if bias is None else y + bias[:, None, None]]
+
+
+def optimizer(node, opset, inputs):
+    """Adagrad, Adam and Momentum, a parameter after the other."""
+    a = {k: v.decode() if isinstance(v, bytes) else v for k, v in _attributes(node).items()}
+    defaults = {"alpha": np.float32(0.9), "beta": np.float32(0.999), "epsilon": np.float32(1e-6)}
+    a = {k: float(v) for k, v in defaults.items()} | a
+    kinds = 4 if node.op_type == "Adam" else 3
+    rate, step = float(inputs[0].reshape(())), int(inputs[1].reshape(()))
+    count = (len(inputs) - 2) // kinds
+    results = []
+    for i in range(count):
+        x, gradient, *state = [d.wide(inputs[2 + kind * count + i]) for kind in range(kinds)]
+        results.append(_optimizer_step(node.op_type, a, rate, step, x, a.get("norm_coefficient", 0.0) * x + gradient, state))
+    return [r[k] for k in range(kinds - 1) for r in results]
+
+
+def _optimizer_step(op, a, rate, step, x, gradient, state):
+    if op == "Adagrad":
+        square = state[0] + gradient * gradient
+        rate = rate / (1 + step * a.get("decay_factor", 0.0))
+        return x - rate * gradient / (np.sqrt(square) + a["epsilon"]), square
+    if op == "Momentum":
+        v = a["alpha"] * state[0] + (a["beta"] if step > 0 else 1.0) * gradient
+        return x - rate * (gradient + a["alpha"] * v if a["mode"] == "nesterov" else v), v
+    mean = a["alpha"] * state[0] + (1 - a["alpha"]) * gradient
+    square = a["beta"] * state[1] + (1 - a["beta"]) * gradient * gradient
+    if step > 0:
+        rate = rate * math.sqrt(1 - a["beta"] ** step) / (1 - a["alpha"] ** step)
+    x = (1 - a.get("norm_coefficient_post", 0.0)) * (x - rate * mean / (np.sqrt(square) + a["epsilon"]))
+    return x, mean, square
+
+
+def _unpacked(packed, bits):
+    """The first element is in the lowest bits."""
+    places = np.arange(0, 8, bits)
+    return ((packed[..., None].astype(np.int64) >> places) & (2**bits - 1)).reshape(*packed.shape[:-1], -1)
+
+
+def nbits_weights(node, inputs):
+    """The weights of MatMulNBits as numbers, (N, K)."""
+    a = _attributes(node)
+    depth, columns, bits, block = a["K"], a["N"], a.get("bits", 4), a["block_size"]
+    blocks = -(-depth // block)
+    numbers = _unpacked(inputs[1].reshape(columns, blocks, -1), bits)
+    zeros = inputs[3] if len(inputs) > 3 else None
+    if zeros is None:
+        zeros = np.full((columns, blocks), 2 ** (bits - 1))
+    elif zeros.dtype == d.U8:
+        zeros = _unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
+    scales = d.wide(inputs[2]).reshape(columns, blocks, 1)
+    weights = (numbers - d.wide(zeros).reshape(columns, blocks, 1)) * scales
+    return weights.reshape(columns, blocks * block)[:, :depth]
+
+
+def matmul_nbits(node, opset, inputs):
+    y = d.wide(inputs[0]) @ nbits_weights(node, inputs).T
+    return [y + d.wide(inputs[5]) if len(inputs) > 5 and inputs[5] is not None else y]
+
+
 RULES = {
     "Pow": integer_pow,
     "Resize": nearest_of_integers,
     "Upsample": nearest_of_integers,
+    "AffineGrid": affine_grid,
+    "DeformConv": deform_conv,
+    "Adagrad": optimizer,
+    "Adam": optimizer,
+    "Momentum": optimizer,
+    "MatMulNBits": matmul_nbits,
     "RNN": recurrent,
     "GRU": recurrent,
     "LSTM": recurrent,
@@ -248,6 +381,8 @@ RULES = {
     "GlobalLpPool": global_lp_pool,
     "Erf": erf,
     "Gelu": gelu,
+    "Softsign": softsign,
+    "ReduceLogSumExp": reduce_log_sum_exp,
     "Softmax": softmax,
     "LogSoftmax": log_softmax,
     "Hardmax": hardmax,

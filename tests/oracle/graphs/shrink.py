@@ -224,7 +224,7 @@ def cleaned(model, inputs):
         while (
             len(node.output) > 1
             and (not node.output[-1] or node.output[-1] in unused)
-            and node.op_type not in ("TopK", "Split", "DynamicQuantizeLinear")
+            and node.op_type not in ("TopK", "Split", "DynamicQuantizeLinear", "Adagrad", "Adam", "Momentum")
         ):
             del node.output[-1]
     del m.graph.node[:]

@@ -14,6 +14,15 @@ namespace {
 
 constexpr int kSampleAttempts = 20;
 
+// What machine code depends on: "local" is the best of the instruction sets that are named, and threads change
+// the schedule only.
+std::string code_key(const target::Device& device) {
+  std::string key = device.arch + " " + device.cpu + " " + std::to_string(device.vector_bytes) + " " +
+                    std::to_string(device.vector_registers);
+  for (const std::string& feature : device.features) key += " " + feature;
+  return key;
+}
+
 // Frees a loaded model.
 struct ModelDeleter {
   void operator()(ts_model* model) const { ts_model_free(model); }
@@ -43,39 +52,41 @@ Result<std::vector<Tensor>> GraphCase::run(const RunRequest& request, const std:
   stage_ = "schedule";
   TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(request.device));
   device.cores = request.threads;
-  TS_ASSIGN_OR_RETURN(auto schedules, tools::default_schedules(model_.partition, device));
+  std::vector<tools::TaskSchedule> schedules;
   if (request.schedule == ScheduleKind::kRandom) {
-    TS_RETURN_IF_ERROR(randomize(device, request.seed, schedules));
+    TS_ASSIGN_OR_RETURN(schedules, random_schedules(device, request.seed));
     if (traces != nullptr) {
       for (const auto& schedule : schedules) traces->push_back(sched::print(schedule.trace));
     }
+  } else {
+    TS_ASSIGN_OR_RETURN(schedules, tools::default_schedules(model_.partition, device));
   }
   stage_ = "compile";
   tools::CompileOptions options;
   options.directory = directory;
   options.model_name = "case";
-  options.cache = &caches_[{request.device, request.threads}];
+  options.cache = &caches_[code_key(device)];
   TS_RETURN_IF_ERROR(tools::compile_model(model_, device, schedules, options));
   return execute(inputs, directory, request.threads);
 }
 
-// A random candidate of each task; the default stays where none of a few is legal.
-Status GraphCase::randomize(const target::Device& device, uint64_t seed,
-                            std::vector<tools::TaskSchedule>& schedules) {
+// A random candidate of each task; the default where none of a few is legal.
+Result<std::vector<tools::TaskSchedule>> GraphCase::random_schedules(const target::Device& device,
+                                                                     uint64_t seed) {
   Rng rng(seed);
-  for (size_t t = 0; t < schedules.size(); ++t) {
+  std::vector<tools::TaskSchedule> schedules;
+  for (const graph::Task& task : model_.partition.tasks) {
     space::DesignSpace::Options options;
     options.threads = device.cores;
-    TS_ASSIGN_OR_RETURN(const auto space,
-                        space::DesignSpace::build(model_.partition.tasks[t].workload, device, options));
-    for (int attempt = 0; attempt < kSampleAttempts; ++attempt) {
-      const space::Candidate candidate = space.sample(rng);
-      if (!space.check(candidate).ok()) continue;
-      TS_ASSIGN_OR_RETURN(schedules[t].trace, space.to_trace(candidate));
-      break;
-    }
+    TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task.workload, device, options));
+    space::Candidate candidate = space.sample(rng);
+    for (int attempt = 1; attempt < kSampleAttempts && !space.check(candidate).ok(); ++attempt)
+      candidate = space.sample(rng);
+    if (!space.check(candidate).ok()) candidate = space.default_candidate();
+    TS_ASSIGN_OR_RETURN(sched::Trace trace, space.to_trace(candidate));
+    schedules.push_back({std::move(trace)});
   }
-  return {};
+  return schedules;
 }
 
 Result<std::vector<Tensor>> GraphCase::execute(const std::vector<Tensor>& inputs,

@@ -30,13 +30,13 @@ class GraphCase {
   const std::string& stage() const { return stage_; }
 
  private:
-  Status randomize(const target::Device& device, uint64_t seed, std::vector<tools::TaskSchedule>& schedules);
+  Result<std::vector<tools::TaskSchedule>> random_schedules(const target::Device& device, uint64_t seed);
   Result<std::vector<lower::Tensor>> execute(const std::vector<lower::Tensor>& inputs,
                                              const std::string& directory, int threads);
 
   tools::LoadedModel model_;
   std::string stage_;
-  std::map<std::pair<std::string, int>, tools::KernelCache> caches_;  // by device and threads
+  std::map<std::string, tools::KernelCache> caches_;  // by what machine code depends on
 };
 
 }  // namespace tensorsmith::oracle

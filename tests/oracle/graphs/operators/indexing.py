@@ -164,3 +164,19 @@ def non_max_suppression(b, op):
         if b.chance(0.6):
             inputs.append(b.constant(np.array([b.uniform(0, 0.2)], dtype=np.float32)))
     b.add(op, inputs, center_point_box=center)
+
+
+@operator("TensorScatter")
+def tensor_scatter(b, op):
+    cache = b.value(b.allowed(op, "T"), rank=(2, 5), fits=nonempty, most=800)
+    axis = b.integer(1, cache.rank - 1)
+    shape = list(cache.shape)
+    shape[axis] = b.integer(0 if b.chance(0.05) else 1, cache.shape[axis])
+    mode = b.pick([None, "linear", "circular"])
+    begin = None
+    if b.chance(0.8):
+        most = cache.shape[axis] - (0 if mode == "circular" and shape[axis] else shape[axis])
+        last = most - 1 if mode == "circular" and shape[axis] else most
+        begin = b.fresh(None, None, array=b.rng.integers(0, last + 1, [cache.shape[0]]).astype(np.int64))
+    given = None if axis == cache.rank - 2 and b.chance(0.5) else signed(b, axis, cache.rank)
+    b.add(op, [cache, b.value([cache.dtype], shape=shape), begin], axis=given, mode=mode)

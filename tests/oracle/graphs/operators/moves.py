@@ -174,3 +174,14 @@ def trilu(b, op):
     x = b.value(b.allowed(op, "T"), rank=(2, 4))
     k = b.constant(np.array(b.integer(-5, 5), dtype=np.int64)) if b.chance(0.6) else None
     b.add(op, [x, k], upper=b.pick([None, 0, 1]))
+
+
+@operator("CenterCropPad")
+def center_crop_pad(b, op):
+    x = b.value(b.allowed(op, "T"), rank=(1, 5))
+    axes = list(range(x.rank))
+    if b.chance(0.5):
+        axes = [int(k) for k in b.rng.permutation(x.rank)[: b.integer(1, x.rank)]]
+    sizes = [max(0 if b.chance(0.05) else 1, x.shape[k] + b.integer(-4, 4)) for k in axes]
+    given = None if axes == list(range(x.rank)) and b.chance(0.7) else [signed(b, k, x.rank) for k in axes]
+    b.add(op, [x, b.constant(np.array(sizes, dtype=b.pick([np.int64, np.int32])))], axes=given)

@@ -154,3 +154,37 @@ def qlinear_conv(b, op):
         group=groups,
         **a,
     )
+
+
+@operator("com.microsoft.MatMulNBits", weight=1.5)
+def matmul_nbits(b, op):
+    bits, block = b.pick([4, 4, 8, 2]), b.pick([16, 16, 32, 64])
+    depth, columns = b.pick([b.integer(1, 40), block, 2 * block, b.integer(1, 140)]), b.integer(1, 12)
+    x = b.value([b.pick([d.F32, d.F32, d.F16])], shape=[b.integer(1, 3) for _ in range(b.integer(0, 2))] + [depth])
+    blocks = -(-depth // block)
+    weights = b.rng.integers(0, 256, [columns, blocks, block * bits // 8]).astype(np.uint8)
+    shape = b.pick([[columns, blocks], [columns * blocks]])
+    zeros = None
+    choice = b.rng.random()
+    if choice < 0.4:
+        width = -(-blocks * bits // 8)
+        packed = b.rng.integers(0, 256, b.pick([[columns, width], [columns * width]])).astype(np.uint8)
+        zeros = b.fresh(None, None, array=packed)
+    elif choice < 0.6:
+        zeros = b.fresh(None, None, array=b.rng.uniform(0, 2**bits, shape).astype(x.dtype))
+    bias = b.fresh(x.dtype, [columns]) if b.chance(0.4) else None
+    b.add(
+        op,
+        [
+            x,
+            b.fresh(None, None, array=weights, where=b.pick(["initializer", "input"])),
+            b.fresh(x.dtype, shape, "unit"),
+            zeros,
+            None,
+            bias,
+        ],
+        K=depth,
+        N=columns,
+        bits=bits if bits != 4 or b.chance(0.5) else None,
+        block_size=block,
+    )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .. import dtypes as d
 from .registry import operator
 from .views import signed
 
@@ -12,7 +13,10 @@ REDUCE = (
 
 @operator(*REDUCE.split(), weight=1.5)
 def reduce(b, op):
-    x = b.value(b.allowed(op, "T"))
+    dtypes = b.allowed(op, "T")
+    if op in ("ReduceLogSum", "ReduceLogSumExp"):
+        dtypes = [t for t in dtypes if d.is_float(t)]  # logarithms of integers are refused; opset 28 drops them
+    x = b.value(dtypes)
     keep = b.pick([None, 0, 1])
     axes = None
     if x.rank and not b.chance(0.2):

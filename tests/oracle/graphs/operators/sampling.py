@@ -125,3 +125,11 @@ def roi_align(b, op):
     if b.opset >= 16:
         a["coordinate_transformation_mode"] = b.pick([None, "half_pixel", "output_half_pixel"])
     b.add(op, [x, b.fresh(None, None, array=boxes), b.fresh(None, None, array=batch)], **a)
+
+
+@operator("AffineGrid")
+def affine_grid(b, op):
+    spatial = b.pick([2, 2, 3])
+    size = [b.integer(1, 3), b.integer(1, 3)] + [b.integer(1, 5) for _ in range(spatial)]
+    theta = b.value(b.allowed(op, "T1"), shape=[size[0], spatial, spatial + 1])
+    b.add(op, [theta, b.constant(np.array(size, dtype=np.int64))], align_corners=b.pick([None, 0, 1]))

@@ -144,3 +144,36 @@ def max_unpool(b, op):
     )
     inputs = [x, b.fresh(d.I64, None, array=where)]
     b.add(op, inputs, kernel_shape=[2, 2], strides=[2, 2])
+
+
+@operator("DeformConv", weight=1.5)
+def deform_conv(b, op):
+    groups, offset_groups = b.pick([1, 1, 2]), b.pick([1, 1, 2])
+    channels = groups * offset_groups * b.integer(1, 2)
+    x = b.value(b.allowed(op, "T"), shape=[b.integer(1, 2), channels, b.integer(1, 5), b.integer(1, 5)])
+    kernel = [b.integer(1, min(3, e + 1)) for e in x.shape[2:]]
+    a = window(b, x, kernel, auto=False)
+    strides, dilations, pads = a.get("strides", [1, 1]), a.get("dilations", [1, 1]), a.get("pads", [0] * 4)
+    out = [
+        (x.shape[2 + k] + pads[k] + pads[2 + k] - dilations[k] * (kernel[k] - 1) - 1) // strides[k] + 1 for k in (0, 1)
+    ]
+    filters = groups * b.integer(1, 3)
+    taps = kernel[0] * kernel[1] * offset_groups
+    offsets = b.rng.uniform(-2, 2, [x.shape[0], 2 * taps, *out])
+    if b.chance(0.3):
+        offsets = np.rint(offsets)  # between no pixels, and on the border
+    w = b.fresh(x.dtype, [filters, channels // groups, *kernel])
+    b.add(
+        op,
+        [
+            x,
+            w,
+            b.fresh(None, None, array=d.narrow(offsets, x.dtype)),
+            b.fresh(x.dtype, [w.shape[0]]) if b.chance(0.5) else None,
+            b.fresh(x.dtype, [x.shape[0], taps, *out], "unit") if b.chance(0.4) else None,
+        ],
+        group=None if groups == 1 and b.chance(0.5) else groups,
+        offset_group=None if offset_groups == 1 and b.chance(0.5) else offset_groups,
+        kernel_shape=kernel if b.chance(0.5) else None,
+        **a,
+    )
