@@ -25,9 +25,9 @@ constexpr int64_t kMaxRegionBytes = 16 << 10;
 // With fewer bytes the branch would cost more than the looks.
 constexpr int64_t kMinRegionBytes = 1 << 10;
 constexpr size_t kMaxRegions = 4;
-// Reads of an element on average from which on a look at each element before pays.
-constexpr double kMinReads = 1.5;
-// Reads of regions that overlap, by elements of their union.
+// Looks at an element, on average, from which on one at each element before pays.
+constexpr double kMinLooks = 1.5;
+// Elements of regions of all iterations, by those of their union.
 constexpr double kMaxOverlap = 1.5;
 // Buffers of at most so many elements may be held in registers.
 constexpr int64_t kMaxInRegisters = 2048;
@@ -85,7 +85,8 @@ BufferSet numbers_in(const Stmt& s) {
 // Regions of the inputs that values of updates come from.
 class RegionFinder {
  public:
-  RegionFinder(const BufferSet& inputs, const Stmt& s) : inputs_(inputs), written_(written_in(s)) {
+  RegionFinder(const BufferSet& inputs, const Stmt& s)
+      : inputs_(inputs), written_(written_in(s)), numbers_(numbers_in(s)) {
     // Buffers that values come from, through others.
     for (bool more = true; more && ok_;) {
       more = false;
@@ -114,7 +115,8 @@ class RegionFinder {
     for (const Region& region : regions_) n += elements_of(region) * ir::bytes_of(region.buffer->dtype);
     return n;
   }
-  double reads_of_element() const { return reads_ / static_cast<double>(std::max<int64_t>(elements(), 1)); }
+  // Looks at an element if values are looked at where they are used: they may be copies.
+  double looks_at_element() const { return looks_ / static_cast<double>(std::max<int64_t>(elements(), 1)); }
 
  private:
   static int64_t elements_of(const Region& region) {
@@ -145,6 +147,8 @@ class RegionFinder {
                                if (!is_source(store)) return;
                                for_each_source(value_of(store), [&](const ir::Load& load) {
                                  if (inputs_.contains(load.buffer.get())) add(load);
+                                 if (is_float_extremum_update(store) && !numbers_.contains(load.buffer.get()))
+                                   looks_ += times_;
                                  return true;
                                });
                              },
@@ -160,7 +164,6 @@ class RegionFinder {
   }
 
   void add(const ir::Load& load) {
-    reads_ += times_;
     Region region{load.buffer, {}, {}};
     for (const Expr& e : load.indices) {
       const ir::LinearSum sum = ir::linearize(e);
@@ -217,12 +220,12 @@ class RegionFinder {
   }
 
   const BufferSet& inputs_;
-  const BufferSet written_;
+  const BufferSet written_, numbers_;
   BufferSet sources_;
   std::vector<Region> regions_;
   ir::VarBounds inner_;
   double times_ = 1;  // iterations of the loops around
-  double reads_ = 0;
+  double looks_ = 0;
   bool ok_ = true;
 };
 
@@ -352,14 +355,17 @@ bool SpeculativeParts::look_before(const Stmt& s, double limit) {
   const RegionFinder found(inputs_, s);
   const auto elements = static_cast<double>(found.elements());
   const bool outermost = std::isinf(limit);
-  if (found.ok() && (found.reads_of_element() < kMinReads || elements > limit ||
+  if (found.ok() && (found.looks_at_element() < kMinLooks || elements > limit ||
                      (!outermost && found.bytes() < kMinRegionBytes)))
     return false;
   if (!found.ok() || found.bytes() > kMaxRegionBytes) {
     const auto* loop = ir::as<For>(s);
     if (loop != nullptr && loop->kind == ir::ForKind::kSerial && is_repeatable(loop->body)) {
       const auto times = static_cast<double>(std::max<int64_t>(ir::as_int(loop->extent).value_or(1), 1));
-      if (look_before(loop->body, found.ok() ? kMaxOverlap * elements / times : limit)) return true;
+      if (look_before(loop->body, found.ok() ? kMaxOverlap * elements / times : limit)) {
+        around_.insert(s.get());
+        return true;
+      }
     }
     const auto* seq = ir::as<ir::Seq>(s);
     if (seq != nullptr && std::all_of(seq->stmts.begin(), seq->stmts.end(), [&](const Stmt& part) {

@@ -42,6 +42,8 @@ class SpeculativeParts {
   const SpeculativePart* part(const ir::Stmt& s) const;
   // The part that is all iterations which one thread does of this parallel loop, or null.
   const SpeculativePart* range(const ir::For& loop) const;
+  // Whether there are parts in the body of this loop: then it is not unrolled.
+  bool is_around(const ir::Stmt& loop) const { return around_.contains(loop.get()); }
 
  private:
   void consider(const ir::Stmt& s);
@@ -52,6 +54,7 @@ class SpeculativeParts {
   std::unordered_set<const ir::BufferNode*> inputs_, outputs_;
   std::unordered_map<const ir::StmtNode*, SpeculativePart> parts_;
   std::unordered_map<const ir::For*, SpeculativePart> ranges_;
+  std::unordered_set<const ir::StmtNode*> around_;
 };
 
 }  // namespace tensorsmith::codegen

@@ -216,8 +216,8 @@ Emitter::Seen Emitter::seen(llvm::Type* type, size_t number) {
 
 // Two values are compared at once, and what is found is added to what was found before. Where comparisons give masks,
 // that is whether all were numbers: the next comparison is made under that mask, without an instruction more, and
-// two of them in turn, for they wait for each other. Elsewhere it is whether some were not. Of scalars a sum of
-// squares, which is NaN only if one of them is.
+// two of them in turn, for they wait for each other. Elsewhere it is whether some were not. Of scalars sums of
+// squares, which are NaN only if one of them is; four in turn.
 void Emitter::look_for_nan(Value* x) {
   if (is_number(x)) return;
   if (llvm::isa<llvm::Constant>(x)) x = b_.CreateFreeze(x);  // NaN as an instruction like others
@@ -230,7 +230,7 @@ void Emitter::look_for_nan(Value* x) {
   if (!now.looked_at.insert(x).second) return;
   llvm::Type* type = x->getType();
   if (!type->isVectorTy()) {
-    const Seen slot = seen(type, 0);
+    const Seen slot = seen(type, now.comparisons++ % 4);
     Value* known = b_.CreateLoad(type, slot.place);
     Value* sum = traits_.fma ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, x, known})
                              : b_.CreateFAdd(b_.CreateFMul(x, x), known);

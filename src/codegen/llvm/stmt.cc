@@ -55,7 +55,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
   }
   const int64_t steps = plan_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
-    limit = compact_ ? 0 : std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
+    limit = compact_ || parts_.is_around(s) ? 0 : std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
     if (extent && (*extent == 1 || steps <= limit)) {
       emit_unrolled(loop, *extent);
     } else {
