@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -39,6 +40,32 @@ class Block {
   unsigned char* data_;
 };
 
+// An input between pages that cannot be accessed: a kernel that reads beside it ends the test. The buffer touches one
+// of them, at its end up to what 64-byte alignment leaves.
+class Fenced {
+ public:
+  Fenced(size_t bytes, bool at_end) {
+    const size_t page = 4096;
+    const size_t inside = (bytes + page - 1) / page * page;
+    length_ = inside + 2 * page;
+    void* all = mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    TS_CHECK(all != MAP_FAILED, "no memory");
+    begin_ = static_cast<unsigned char*>(all);
+    TS_CHECK(mprotect(begin_, page, PROT_NONE) == 0 && mprotect(begin_ + page + inside, page, PROT_NONE) == 0,
+             "no fences");
+    data_ = begin_ + page + (at_end ? (inside - bytes) / 64 * 64 : 0);
+  }
+  ~Fenced() { munmap(begin_, length_); }
+  Fenced(const Fenced&) = delete;
+  Fenced& operator=(const Fenced&) = delete;
+  void* data() { return data_; }
+
+ private:
+  unsigned char* begin_ = nullptr;
+  unsigned char* data_ = nullptr;
+  size_t length_ = 0;
+};
+
 }  // namespace
 
 const std::vector<target::Device>& local_devices() {
@@ -70,7 +97,7 @@ class SkipWithoutIsa : public ::testing::Environment {
 
 std::vector<lower::Tensor> run_kernel(TensorsmithKernel function, const codegen::CompiledKernel& kernel,
                                       const ir::Program& program, std::span<const lower::Tensor> inputs,
-                                      int threads) {
+                                      int threads, Fences fences) {
   std::vector<std::unique_ptr<Block>> blocks;
   std::vector<void*> pointers;
   const auto add = [&](size_t bytes, unsigned char fill) {
@@ -78,8 +105,10 @@ std::vector<lower::Tensor> run_kernel(TensorsmithKernel function, const codegen:
     pointers.push_back(blocks.back()->data());
   };
   TS_CHECK(inputs.size() == program.inputs.size(), "run_kernel: wrong number of inputs");
+  std::vector<std::unique_ptr<Fenced>> fenced;
   for (const lower::Tensor& t : inputs) {
-    add(t.data.size(), 0);
+    fenced.push_back(std::make_unique<Fenced>(t.data.size(), fences == Fences::kEnd));
+    pointers.push_back(fenced.back()->data());
     if (!t.data.empty()) std::memcpy(pointers.back(), t.data.data(), t.data.size());
   }
   std::vector<lower::Tensor> outputs;

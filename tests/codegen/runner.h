@@ -19,10 +19,13 @@ const std::vector<target::Device>& local_devices();
 Result<std::vector<lower::Tensor>> compile_and_run(const ir::Program& program, const target::Device& device,
                                                    std::span<const lower::Tensor> inputs, int threads = 2);
 
+// Which end of each input is next to memory that cannot be read.
+enum class Fences { kBegin, kEnd };
+
 // Runs a kernel that is already loaded.
 std::vector<lower::Tensor> run_kernel(TensorsmithKernel function, const codegen::CompiledKernel& kernel,
                                       const ir::Program& program, std::span<const lower::Tensor> inputs,
-                                      int threads);
+                                      int threads, Fences fences = Fences::kEnd);
 
 // Undefined symbols of an object file.
 std::vector<std::string> undefined_symbols(const std::vector<char>& object);

@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "codegen/llvm/combine_extrema.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/passes.h"
 #include "codegen/llvm/promote.h"
@@ -63,8 +64,9 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
                         (device.vector_bytes <= 16 || device.has_feature("avx2")) &&
                         (device.vector_bytes <= 32 || device.has_feature("avx512bw"));
   traits.mask_registers = device.has_feature("avx512f");
-  const ir::Program promoted = promote_accumulators(program, device.vector_registers, device.vector_bytes);
-  Emitter emitter(promoted, traits, options, *built.module);
+  const ir::Program prepared =
+      combine_extrema(promote_accumulators(program, device.vector_registers, device.vector_bytes));
+  Emitter emitter(prepared, traits, options, *built.module);
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();
   built.thread_bytes = emitter.thread_workspace_bytes();

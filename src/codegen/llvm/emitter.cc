@@ -17,6 +17,7 @@ Emitter::Emitter(const ir::Program& program, const TargetTraits& traits, const C
       module_(module),
       context_(module.getContext()),
       b_(context_),
+      parts_(program),
       plan_(program, traits.vector_registers) {}
 
 // Each buffer is a scope of its own: what is known as "distinct buffers do not overlap".
@@ -114,7 +115,7 @@ void Emitter::run() {
     for (const ir::Buffer& buffer : program_.outputs) parameter(buffer, false);
     f_.shared_workspace = load_field(f_.context, 24, pointer, 64);
   }
-  emit_exact_if_nan(program_.body, [&] { emit(program_.body); });
+  emit(program_.body);
   end_function();
   export_info();
 }

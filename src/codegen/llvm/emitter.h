@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "codegen/llvm/codegen.h"
+#include "codegen/llvm/extremum_regions.h"
 #include "codegen/llvm/plan.h"
 #include "ir/bounds.h"
 #include "ir/expr_memo.h"
@@ -166,20 +167,34 @@ class Emitter {
   Val eval_call(ir::DType dtype, const ir::Call& call);
   bool try_fma(ir::DType dtype, const ir::Binary& op, Val& out);
   // --- speculate.cc
-  // Emits a part of the program that may be executed twice: first with minima and maxima that forget a NaN but see
-  // it, then, only if there was one, with exact ones.
-  void emit_exact_if_nan(const ir::Stmt& s, const std::function<void()>& emit_part);
+  // Emits a part of the program that may be executed twice: first with minima and maxima that forget a NaN, then, only
+  // if there was one, with exact ones. Null: once, exact.
+  void emit_exact_if_nan(const SpeculativePart* part, const std::function<void()>& emit_part);
   bool is_forgetful(const ir::Store& store) const;
   void update_extremum(const ir::Store& store);
+  Val plain_extremum(ir::BinaryOp op, const ir::Expr& e);
+  Val plain_extremum(ir::BinaryOp op, Val a, Val b);
+  void look_at(const Region& region);
   void look_for_nan(llvm::Value* x);
+  llvm::Value* seen_nan();
+  // What has been seen of values of a type.
+  struct Seen {
+    llvm::Type* type = nullptr;
+    size_t number = 0;
+    llvm::Type* content = nullptr;
+    llvm::AllocaInst* place = nullptr;
+  };
+  Seen seen(llvm::Type* type, size_t number);
   struct Unpaired {
     llvm::Value* value = nullptr;
     std::vector<llvm::Instruction*> made;  // for it, users first
   };
   struct Speculation {
-    llvm::Instruction* begin = nullptr;             // what has been seen is set to nothing before it
-    std::map<llvm::Type*, llvm::AllocaInst*> seen;  // by the type of values looked at
-    llvm::BasicBlock* block = nullptr;              // of those looked at last
+    const SpeculativePart* part = nullptr;
+    llvm::Instruction* begin = nullptr;  // what has been seen is set to nothing before it
+    std::vector<Seen> seen;
+    size_t comparisons = 0;
+    llvm::BasicBlock* block = nullptr;              // of values looked at last
     llvm::SmallPtrSet<llvm::Value*, 16> looked_at;  // in that block
     std::map<llvm::Type*, Unpaired> unpaired;       // a value of that block compared with itself
   };
@@ -197,7 +212,9 @@ class Emitter {
 
   // --- expr.cc
   llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
-  static bool is_number(const llvm::Value* v);
+  static const llvm::ConstantFP* constant_float(const llvm::Value* v);
+  static bool is_number(const llvm::Value* v);  // a constant that is no NaN
+  static bool is_infinite(const llvm::Value* v, bool negative);
   llvm::Value* extremum(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* integer_division(ir::BinaryOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
   llvm::Value* comparison(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
@@ -215,6 +232,8 @@ class Emitter {
     int64_t room_before = 0, room_behind = 0;
   };
   Address address_of(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
+  void look_at_row(const ir::Buffer& buffer, const Address& at, int64_t elements, int64_t lanes,
+                   bool unrolled);
   // Asks for 0 where the guard is false and, if lanes, in inactive lanes.
   struct ZeroRequest {
     bool lanes = false;
@@ -223,6 +242,9 @@ class Emitter {
   Val load(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, ZeroRequest* zero = nullptr);
   Val load_from(const ir::Buffer& buffer, const Address& at, ZeroRequest* zero);
   void forget_loads(const ir::Buffer& buffer);
+  // Elements at a constant place: the first and their number, which is 0 if there is no such place.
+  std::pair<int64_t, int64_t> constant_place(const Address& at) const;
+  void remember_constant(const Address& at, const Val& value);
   llvm::Value* load_vector(const ir::Buffer& buffer, const Address& at, int64_t lanes, llvm::Value* guard,
                            llvm::Value* mask, llvm::Align align);
   bool loads_in_blocks(int64_t stride) const;
@@ -243,6 +265,7 @@ class Emitter {
 
   // --- stmt.cc
   void emit(const ir::Stmt& s);
+  void emit_once(const ir::Stmt& s);
   void emit_for(const ir::Stmt& s, const ir::For& loop);
   void emit_serial(const ir::For& loop);
   // for v in [begin, end): body; begin < end is known if nonempty.
@@ -274,6 +297,7 @@ class Emitter {
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> b_;
+  const SpeculativeParts parts_;
   Plan plan_;
   FunctionState f_;
   std::deque<Atom> atoms_;
@@ -309,6 +333,8 @@ class Emitter {
   struct LoadedInBlock {
     llvm::BasicBlock* block = nullptr;
     std::map<std::vector<int64_t>, Loaded> values;
+    // Constants stored to local floats, by instance and element: with the number of elements.
+    std::map<std::pair<int, int64_t>, std::pair<int64_t, Val>> constants;
   };
   LoadedInBlock loaded_;
   llvm::Value* mask_ = nullptr;   // <lanes_ x i1>, null = all lanes are active

@@ -77,12 +77,21 @@ ir::Select nested_zeros(const ir::Select& select) {
 
 }  // namespace
 
-// A constant, in each lane, that is no NaN.
-bool Emitter::is_number(const Value* v) {
+// The constant that is in each lane, or null.
+const llvm::ConstantFP* Emitter::constant_float(const Value* v) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(v);
   if (constant != nullptr && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
-  const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  return llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+}
+
+bool Emitter::is_number(const Value* v) {
+  const llvm::ConstantFP* number = constant_float(v);
   return number != nullptr && !number->getValueAPF().isNaN();
+}
+
+bool Emitter::is_infinite(const Value* v, bool negative) {
+  const llvm::ConstantFP* number = constant_float(v);
+  return number != nullptr && number->getValueAPF().isInfinity() && number->isNegative() == negative;
 }
 
 Value* Emitter::broadcast(Val v) {
@@ -293,13 +302,22 @@ Value* Emitter::arithmetic(BinaryOp op, DType dtype, Value* a, Value* b) {
 
 // The processor's minimum and maximum, as comparison and selection, give the second operand where one is NaN.
 // So one that is a number by itself stands first; else the second one of an update, the new value, is looked
-// at: the accumulator's next update does not wait for that.
+// at: the accumulator's next update does not wait for that. All bits set are a NaN, which saves a selection where
+// comparisons of vectors give vectors.
 Value* Emitter::extremum(BinaryOp op, DType dtype, Value* a, Value* b) {
   const BinaryOp wins = op == BinaryOp::kMin ? BinaryOp::kLt : BinaryOp::kGt;
   if (!ir::is_float(dtype)) return b_.CreateSelect(comparison(wins, dtype, a, b), a, b);
+  if (is_infinite(a, op == BinaryOp::kMax)) return b;
+  if (is_infinite(b, op == BinaryOp::kMax)) return a;
   if (is_number(a)) return b_.CreateSelect(comparison(wins, dtype, a, b), a, b);
   Value* larger = b_.CreateSelect(comparison(wins, dtype, b, a), b, a);
-  return is_number(b) ? larger : b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, larger);
+  if (is_number(b)) return larger;
+  llvm::Type* type = a->getType();
+  if (!type->isVectorTy()) return b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, larger);
+  if (traits_.mask_registers) return b_.CreateSelect(b_.CreateFCmpORD(b, b), larger, b);
+  llvm::Type* bits = like(b_.getIntNTy(type->getScalarSizeInBits()), type);
+  Value* nan = b_.CreateSExt(b_.CreateFCmpUNO(b, b), bits);
+  return b_.CreateBitCast(b_.CreateOr(b_.CreateBitCast(larger, bits), nan), type);
 }
 
 // By zero gives 0, the smallest value by -1 wraps. Constant divisors need none of the checks.

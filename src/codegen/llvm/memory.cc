@@ -133,8 +133,13 @@ Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* 
 // Unrolled code reads the same elements again and again, as the register tile of a product does.
 Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
   const Address at = address_of(buffer, indices);
+  if (at.info->in_registers && loaded_.block == b_.GetInsertBlock()) {
+    const auto [first, count] = constant_place(at);
+    const auto known = loaded_.constants.find({at.info->instance, first});
+    if (known != loaded_.constants.end() && known->second.first == count) return known->second.second;
+  }
   if (at.info->in_registers || at.element.vector != nullptr) return load_from(buffer, at, zero);
-  if (loaded_.block != b_.GetInsertBlock()) loaded_ = {b_.GetInsertBlock(), {}};
+  if (loaded_.block != b_.GetInsertBlock()) loaded_ = {b_.GetInsertBlock(), {}, {}};
   std::vector<int64_t> key{reinterpret_cast<intptr_t>(buffer.get()),
                            at.info->instance,
                            lanes_,
@@ -164,6 +169,25 @@ void Emitter::forget_loads(const Buffer& buffer) {
   const auto begin = loaded_.values.lower_bound({reinterpret_cast<intptr_t>(buffer.get())});
   const auto end = loaded_.values.lower_bound({reinterpret_cast<intptr_t>(buffer.get()) + 1});
   loaded_.values.erase(begin, end);
+}
+
+std::pair<int64_t, int64_t> Emitter::constant_place(const Address& at) const {
+  const bool plain = at.element.terms.empty() && at.element.vector == nullptr && at.element.lane <= 1;
+  return {at.element.constant, !plain || at.element.lane < 0 ? 0 : at.element.lane == 0 ? 1 : lanes_};
+}
+
+// Initial values of accumulators: with what they are known to be, the first update is none.
+void Emitter::remember_constant(const Address& at, const Val& value) {
+  if (loaded_.block != b_.GetInsertBlock()) loaded_ = {b_.GetInsertBlock(), {}, {}};
+  const auto [first, count] = constant_place(at);
+  std::erase_if(loaded_.constants, [&](const auto& known) {
+    const int64_t other = known.first.second;
+    return known.first.first == at.info->instance &&
+           (count == 0 || (other < first + count && first < other + known.second.first));
+  });
+  const bool kept = at.dtype == ir::DType::kF32 || at.dtype == ir::DType::kF64;
+  if (count > 0 && mask_ == nullptr && kept && value.uniform && llvm::isa<llvm::ConstantFP>(value.value))
+    loaded_.constants[{at.info->instance, first}] = {count, value};
 }
 
 Val Emitter::load_from(const Buffer& buffer, const Address& at, ZeroRequest* zero) {
@@ -341,6 +365,7 @@ Value* Emitter::load_gather(const Buffer& buffer, const Address& at, Value* mask
 void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val value) {
   const Address at = address_of(buffer, indices);
   forget_loads(buffer);
+  if (at.info->in_registers) remember_constant(at, value);
   const bool contiguous = at.element.uniform() || (at.element.lane == 1 && at.element.vector == nullptr);
   emitted_steps_ += contiguous ? 1 : lanes_;
   if (at.element.uniform() && value.uniform && mask_ == nullptr) {

@@ -102,7 +102,7 @@ void Emitter::emit_parallel(const ir::For& loop, int64_t extent) {
       f_.vars[var.get()] =
           affine_of(new_atom(load_field(environment, static_cast<int64_t>(8 * slot++), i64, 0), 0, range));
   }
-  emit_exact_if_nan(loop.body, [&] {
+  emit_exact_if_nan(parts_.range(loop), [&] {
     emit_loop(loop.var, body->getArg(1), body->getArg(2), {0, extent - 1}, false,
               [&](const Affine&) { emit(loop.body); });
   });

@@ -31,6 +31,11 @@ class Plan {
   static constexpr int64_t kMaxUnrolledSteps = 4096;
   // A program that has emitted more is not unrolled any more: code generation takes more than linear time.
   static constexpr int64_t kMaxProgramSteps = 8192;
+  // A loop with more steps stays one, where as many are asked for (auto_unroll_max_step; 0: nothing is): loops of
+  // few stores are unrolled without being asked to.
+  static constexpr int64_t unroll_limit(int64_t asked) {
+    return asked < 8 ? 8 : asked < kMaxUnrolledSteps ? asked : kMaxUnrolledSteps;
+  }
 
  private:
   int64_t scan(const ir::Stmt& s);

@@ -17,8 +17,6 @@ namespace {
 // Stack that one function's buffers may take; more goes to the workspace.
 constexpr int64_t kMaxStackBuffer = 32 << 10;
 constexpr int64_t kMaxStack = 256 << 10;
-// Loops of few stores are unrolled without being asked to.
-constexpr int64_t kDefaultUnrollSteps = 8;
 
 }  // namespace
 
@@ -28,6 +26,11 @@ llvm::BasicBlock* Emitter::new_block(const char* name) {
 
 void Emitter::emit(const Stmt& s) {
   if (!s) return;
+  if (const SpeculativePart* part = parts_.part(s)) return emit_exact_if_nan(part, [&] { emit_once(s); });
+  emit_once(s);
+}
+
+void Emitter::emit_once(const Stmt& s) {
   ir::visit(ir::overloaded{[&](const For& loop) { emit_for(s, loop); },
                            [&](const ir::Store& st) {
                              const EvaluationScope scope(evaluated_);
@@ -52,7 +55,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
   }
   const int64_t steps = plan_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
-    limit = compact_ ? 0 : std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
+    limit = compact_ || parts_.is_around(s) ? 0 : std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
     if (extent && (*extent == 1 || steps <= limit)) {
       emit_unrolled(loop, *extent);
     } else {
@@ -60,9 +63,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
     }
   };
   // The loop that carries the pragma stays a loop unless it fits the default.
-  const int64_t asked =
-      std::min(loop.auto_unroll_max_step > 0 ? step_before : unroll_step_, Plan::kMaxUnrolledSteps);
-  const int64_t limit = std::max(asked, kDefaultUnrollSteps);
+  const int64_t limit = Plan::unroll_limit(loop.auto_unroll_max_step > 0 ? step_before : unroll_step_);
   switch (loop.kind) {
     case ForKind::kSerial:
       serial_or_unrolled(plan_.indexes_registers(s) ? Plan::kMaxUnrolledSteps : limit);
@@ -83,7 +84,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
       if (!f_.in_parallel && lanes_ == 1 && extent && *extent > 1) {
         emit_parallel(loop, *extent);
       } else {
-        serial_or_unrolled(limit);
+        emit_exact_if_nan(parts_.range(loop), [&] { serial_or_unrolled(limit); });
       }
       break;
     case ForKind::kThread:

@@ -1,0 +1,195 @@
+#include "codegen/llvm/combine_extrema.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "codegen/llvm/extremum_regions.h"
+#include "codegen/llvm/plan.h"
+#include "ir/analysis.h"
+
+namespace tensorsmith::codegen {
+namespace {
+
+using ir::Expr;
+using ir::For;
+using ir::ForKind;
+using ir::Stmt;
+
+// Values in one expression.
+constexpr int64_t kMaxValues = 64;
+// Steps of a serial loop that are taken at once, and the values that they may have together.
+constexpr int64_t kStepsAtOnce = 4;
+constexpr int64_t kMaxValuesAtOnce = 32;
+
+// Loops around one store and nothing else.
+struct Nest {
+  std::vector<const For*> loops;  // from the outermost
+  const ir::Store* store = nullptr;
+};
+
+class Combiner {
+ public:
+  explicit Combiner(const ir::Program& program) : plan_(program, 0) {}
+
+  Stmt rewrite(const Stmt& s) {
+    if (!s) return s;
+    return ir::visit(ir::overloaded{[&](const For& loop) { return rewrite_for(s, loop); },
+                                    [&](const ir::Store&) { return s; },
+                                    [&](const ir::IfThenElse& branch) {
+                                      Stmt a = rewrite(branch.then_body);
+                                      Stmt b = rewrite(branch.else_body);
+                                      if (a == branch.then_body && b == branch.else_body) return s;
+                                      return ir::make_if(branch.condition, std::move(a), std::move(b));
+                                    },
+                                    [&](const ir::Seq& seq) {
+                                      std::vector<Stmt> parts;
+                                      bool changed = false;
+                                      for (const Stmt& part : seq.stmts) {
+                                        parts.push_back(rewrite(part));
+                                        changed = changed || parts.back() != part;
+                                      }
+                                      return changed ? ir::make_seq(std::move(parts)) : s;
+                                    },
+                                    [&](const ir::Allocate& allocate) {
+                                      Stmt body = rewrite(allocate.body);
+                                      return body == allocate.body
+                                                 ? s
+                                                 : ir::make_allocate(allocate.buffer, std::move(body));
+                                    }},
+                     s);
+  }
+
+ private:
+  Stmt rewrite_for(const Stmt& s, const For& loop) {
+    if (Stmt combined = combine(s)) return combined;
+    const int64_t before = unroll_step_;
+    if (loop.auto_unroll_max_step > 0) unroll_step_ = loop.auto_unroll_max_step;
+    Stmt body = rewrite(loop.body);
+    unroll_step_ = before;
+    if (body == loop.body) return s;
+    For changed = loop;
+    changed.body = std::move(body);
+    return ir::make_for(std::move(changed));
+  }
+
+  // The nest with reduced loops taken into the expression, or null if it has none that can be.
+  Stmt combine(const Stmt& s) const {
+    Nest nest;
+    std::vector<bool> unrolled;
+    int64_t unroll_step = unroll_step_;
+    for (Stmt at = s; nest.store == nullptr;) {
+      if (const auto* loop = ir::as<For>(at)) {
+        const bool parallel = loop->kind == ForKind::kParallel || loop->kind == ForKind::kThread;
+        if (parallel || ir::as_int(loop->extent).value_or(0) < 1) return nullptr;
+        nest.loops.push_back(loop);
+        unrolled.push_back(loop->kind == ForKind::kUnrolled ||
+                           plan_.steps(at) <= Plan::unroll_limit(unroll_step));
+        if (loop->auto_unroll_max_step > 0) unroll_step = loop->auto_unroll_max_step;
+        at = loop->body;
+      } else if (const auto* store = ir::as<ir::Store>(at)) {
+        nest.store = store;
+      } else {
+        return nullptr;
+      }
+    }
+    const ir::Binary* update = extremum_update(*nest.store);
+    if (update == nullptr || nest.store->buffer->dtype == ir::DType::kI64) return nullptr;
+    Expr values = update->b;
+    int64_t count = 1;
+    bool serial_inside = false;
+    for (size_t l = nest.loops.size(); l-- > 0;) {
+      const For& loop = *nest.loops[l];
+      const int64_t extent = *ir::as_int(loop.extent);
+      if (is_used(loop, *nest.store)) {
+        serial_inside = serial_inside || (loop.kind == ForKind::kSerial && !unrolled[l]);
+        continue;
+      }
+      if (loop.kind == ForKind::kVectorized) return nullptr;
+      if (unrolled[l] && count * extent <= kMaxValues) {
+        values = in_a_row(update->op, at_steps(values, loop, 0, extent));
+        count *= extent;
+        nest.loops.erase(nest.loops.begin() + static_cast<std::ptrdiff_t>(l));
+        continue;
+      }
+      const int64_t stores = plan_.steps(loop.body) / count;
+      if (loop.kind == ForKind::kSerial && !serial_inside && extent >= 2 * kStepsAtOnce &&
+          count * stores * kStepsAtOnce <= kMaxValuesAtOnce)
+        return in_strips(nest, l, values);
+      break;
+    }
+    return count == 1 ? nullptr : around(nest, 0, nest.loops.size(), updated(nest, values));
+  }
+
+  static bool is_used(const For& loop, const ir::Store& store) {
+    return std::any_of(store.indices.begin(), store.indices.end(),
+                       [&](const Expr& e) { return ir::uses_var(e, loop.var); });
+  }
+
+  // The values of some steps of a loop.
+  static std::vector<Expr> at_steps(const Expr& value, const For& loop, const Expr& start, int64_t count) {
+    std::vector<Expr> all;
+    for (int64_t k = 0; k < count; ++k)
+      all.push_back(ir::substitute(value, {{loop.var.get(), start + Expr(k)}}));
+    return all;
+  }
+  static Expr in_a_row(ir::BinaryOp op, const std::vector<Expr>& values) {
+    Expr out = values.front();
+    for (size_t k = 1; k < values.size(); ++k) out = ir::binary(op, out, values[k]);
+    return out;
+  }
+  static Expr in_pairs(ir::BinaryOp op, std::vector<Expr> values) {
+    while (values.size() > 1) {
+      std::vector<Expr> half;
+      for (size_t k = 0; k < values.size(); k += 2)
+        half.push_back(k + 1 < values.size() ? ir::binary(op, values[k], values[k + 1]) : values[k]);
+      values = std::move(half);
+    }
+    return values.front();
+  }
+
+  static Stmt updated(const Nest& nest, const Expr& values) {
+    const ir::Binary& update = *ir::as<ir::Binary>(nest.store->value);
+    return ir::make_store(nest.store->buffer, nest.store->indices, ir::binary(update.op, update.a, values));
+  }
+  // The loops first .. last - 1 around a statement.
+  static Stmt around(const Nest& nest, size_t first, size_t last, Stmt s) {
+    for (size_t l = last; l-- > first;) {
+      For loop = *nest.loops[l];
+      loop.body = std::move(s);
+      s = ir::make_for(std::move(loop));
+    }
+    return s;
+  }
+
+  // kStepsAtOnce steps of loop l at once, then those that are left.
+  static Stmt in_strips(const Nest& nest, size_t l, const Expr& values) {
+    const For& loop = *nest.loops[l];
+    const ir::BinaryOp op = ir::as<ir::Binary>(nest.store->value)->op;
+    const int64_t extent = *ir::as_int(loop.extent);
+    const int64_t left = extent % kStepsAtOnce;
+    const size_t end = nest.loops.size();
+    const auto body = [&](const Expr& start, int64_t count) {
+      return around(nest, l + 1, end, updated(nest, in_pairs(op, at_steps(values, loop, start, count))));
+    };
+    For strips = loop;
+    strips.extent = extent / kStepsAtOnce;
+    strips.body = body(Expr(loop.var) * Expr(kStepsAtOnce), kStepsAtOnce);
+    std::vector<Stmt> parts = {ir::make_for(std::move(strips))};
+    if (left > 0) parts.push_back(body(extent - left, left));
+    return around(nest, 0, l, ir::make_seq(std::move(parts)));
+  }
+
+  const Plan plan_;
+  int64_t unroll_step_ = 0;  // of the enclosing auto_unroll_max_step
+};
+
+}  // namespace
+
+ir::Program combine_extrema(const ir::Program& program) {
+  ir::Program out = program;
+  out.body = Combiner(program).rewrite(program.body);
+  return out;
+}
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,27 @@
+// Minima and maxima of several values before the accumulator takes part.
+#pragma once
+
+#include "ir/stmt.h"
+
+namespace tensorsmith::codegen {
+
+// Loops of a minimum or maximum that are unrolled become one expression, row by row:
+//
+//   unrolled p in 3 { unrolled q in 3 { vectorized j in 16 { m[j] = max(m[j], x[i+p, j+q]) } } }
+// =>
+//   vectorized j in 16 {
+//     m[j] = max(m[j], max(max(max(max(x[i, j], x[i, j+1]), x[i, j+2]), max(max(x[i+1, j], ...
+//   }
+//
+// Windows that lie above each other, in code unrolled over i, then share the maxima of their rows: four
+// instructions a result instead of nine. Of a serial loop, a few steps are taken at once:
+//
+//   for k in 64 { m[0] = max(m[0], x[k]) }
+// =>
+//   for k in 16 { m[0] = max(m[0], max(max(x[4*k], x[4*k+1]), max(x[4*k+2], x[4*k+3]))) }
+//
+// which waits for the accumulator a quarter as often. The result is the same, NaN included: minima and maxima
+// may be taken in any order.
+ir::Program combine_extrema(const ir::Program& program);
+
+}  // namespace tensorsmith::codegen

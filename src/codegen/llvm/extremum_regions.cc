@@ -1,0 +1,383 @@
+#include "codegen/llvm/extremum_regions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "ir/analysis.h"
+#include "ir/bounds.h"
+#include "ir/structural.h"
+
+namespace tensorsmith::codegen {
+
+namespace {
+
+using ir::Expr;
+using ir::For;
+using ir::Stmt;
+using BufferSet = std::unordered_set<const ir::BufferNode*>;
+
+// A region of at most this many bytes is looked at before; half of a first cache.
+constexpr int64_t kMaxRegionBytes = 16 << 10;
+// With fewer bytes the branch would cost more than the looks.
+constexpr int64_t kMinRegionBytes = 1 << 10;
+constexpr size_t kMaxRegions = 4;
+// Looks at an element, on average, from which on one at each element before pays.
+constexpr double kMinLooks = 1.5;
+// Elements of regions of all iterations, by those of their union.
+constexpr double kMaxOverlap = 1.5;
+// Buffers of at most so many elements may be held in registers.
+constexpr int64_t kMaxInRegisters = 2048;
+
+bool reads(const Expr& e, const ir::Buffer& buffer) {
+  const auto loads = ir::loads_of(e);
+  return std::any_of(loads.begin(), loads.end(),
+                     [&](const ir::Load* load) { return load->buffer == buffer; });
+}
+
+// What an expression can be NaN of: calls fn for each load of floats, if operations that make a NaN of numbers
+// are not among it; else false.
+bool for_each_source(const Expr& e, const std::function<bool(const ir::Load&)>& fn) {
+  if (!ir::is_float(e.dtype())) return true;
+  const auto of = [&](const Expr& x) { return for_each_source(x, fn); };
+  return ir::visit(
+      ir::overloaded{
+          [&](const ir::IntImm&) { return true; },
+          [&](const ir::FloatImm& imm) { return !std::isnan(imm.value); },
+          [&](const ir::VarRef&) { return true; }, [&](const ir::Unary& op) { return of(op.a); },
+          [&](const ir::Binary& op) {
+            return (op.op == ir::BinaryOp::kMin || op.op == ir::BinaryOp::kMax) && of(op.a) && of(op.b);
+          },
+          [&](const ir::Select& select) { return of(select.a) && of(select.b); },
+          [&](const ir::Cast& cast) { return of(cast.a); },
+          [&](const ir::Call& call) { return call.intrinsic == ir::Intrinsic::kAbs && of(call.args[0]); },
+          [&](const ir::Load& load) { return fn(load); }},
+      e);
+}
+
+BufferSet written_in(const Stmt& s) {
+  BufferSet written;
+  ir::for_each_stmt(s, [&](const Stmt& inner) {
+    if (const auto* store = ir::as<ir::Store>(inner)) written.insert(store->buffer.get());
+  });
+  return written;
+}
+
+// Buffers that are written with numbers alone, given that values of updates are numbers.
+BufferSet numbers_in(const Stmt& s) {
+  BufferSet numbers = written_in(s);
+  for (bool more = true; more;) {
+    more = false;
+    ir::for_each_stmt(s, [&](const Stmt& inner) {
+      const auto* store = ir::as<ir::Store>(inner);
+      if (store == nullptr || is_float_extremum_update(*store)) return;
+      const bool number = for_each_source(
+          store->value, [&](const ir::Load& load) { return numbers.contains(load.buffer.get()); });
+      if (!number) more = numbers.erase(store->buffer.get()) > 0 || more;
+    });
+  }
+  return numbers;
+}
+
+// Regions of the inputs that values of updates come from.
+class RegionFinder {
+ public:
+  RegionFinder(const BufferSet& inputs, const Stmt& s)
+      : inputs_(inputs), written_(written_in(s)), numbers_(numbers_in(s)) {
+    // Buffers that values come from, through others.
+    for (bool more = true; more && ok_;) {
+      more = false;
+      ir::for_each_stmt(s, [&](const Stmt& inner) {
+        const auto* store = ir::as<ir::Store>(inner);
+        if (store == nullptr || !is_source(*store)) return;
+        ok_ = ok_ && for_each_source(value_of(*store), [&](const ir::Load& load) {
+                const bool inside = written_.contains(load.buffer.get());
+                if (inside) more = sources_.insert(load.buffer.get()).second || more;
+                return inside || inputs_.contains(load.buffer.get());
+              });
+      });
+    }
+    walk(s);
+  }
+
+  bool ok() const { return ok_ && !regions_.empty(); }
+  const std::vector<Region>& regions() const { return regions_; }
+  int64_t elements() const {
+    int64_t n = 0;
+    for (const Region& region : regions_) n += elements_of(region);
+    return n;
+  }
+  int64_t bytes() const {
+    int64_t n = 0;
+    for (const Region& region : regions_) n += elements_of(region) * ir::bytes_of(region.buffer->dtype);
+    return n;
+  }
+  // Looks at an element if values are looked at where they are used: they may be copies.
+  double looks_at_element() const { return looks_ / static_cast<double>(std::max<int64_t>(elements(), 1)); }
+
+ private:
+  static int64_t elements_of(const Region& region) {
+    int64_t n = 1;
+    for (size_t d = 0; d < region.extent.size(); ++d)
+      n *= std::min(region.extent[d], region.buffer->shape[d]);
+    return n;
+  }
+  bool is_source(const ir::Store& store) const {
+    return is_float_extremum_update(store) || sources_.contains(store.buffer.get());
+  }
+  static const Expr& value_of(const ir::Store& store) {
+    return is_float_extremum_update(store) ? ir::as<ir::Binary>(store.value)->b : store.value;
+  }
+
+  void walk(const Stmt& s) {
+    if (!s || !ok_) return;
+    ir::visit(ir::overloaded{[&](const For& loop) {
+                               const int64_t extent = ir::bounds_of(loop.extent, inner_).max;
+                               const double before = times_;
+                               times_ *= static_cast<double>(extent);
+                               inner_[loop.var.get()] = {0, std::max<int64_t>(extent - 1, 0)};
+                               walk(loop.body);
+                               inner_.erase(loop.var.get());
+                               times_ = before;
+                             },
+                             [&](const ir::Store& store) {
+                               if (!is_source(store)) return;
+                               for_each_source(value_of(store), [&](const ir::Load& load) {
+                                 if (inputs_.contains(load.buffer.get())) add(load);
+                                 if (is_float_extremum_update(store) && !numbers_.contains(load.buffer.get()))
+                                   looks_ += times_;
+                                 return true;
+                               });
+                             },
+                             [&](const ir::IfThenElse& branch) {
+                               walk(branch.then_body);
+                               walk(branch.else_body);
+                             },
+                             [&](const ir::Seq& seq) {
+                               for (const Stmt& part : seq.stmts) walk(part);
+                             },
+                             [&](const ir::Allocate& allocate) { walk(allocate.body); }},
+              s);
+  }
+
+  void add(const ir::Load& load) {
+    Region region{load.buffer, {}, {}};
+    for (const Expr& e : load.indices) {
+      const ir::LinearSum sum = ir::linearize(e);
+      ir::LinearSum begin;
+      begin.add_constant(sum.constant);
+      int64_t extent = 1;
+      ok_ = ok_ && !sum.bad;
+      for (const auto& [atom, coefficient] : sum.terms) {
+        bool inner = false, outer = false;
+        ir::for_each_expr(atom, [&](const Expr& x) {
+          if (const auto* ref = ir::as<ir::VarRef>(x))
+            (inner_.contains(ref->var.get()) ? inner : outer) = true;
+          ok_ = ok_ && ir::as<ir::Load>(x) == nullptr;
+        });
+        if (!inner) {
+          begin.add_term(atom, coefficient);
+          continue;
+        }
+        const ir::Interval range = ir::bounds_of(atom, inner_);
+        constexpr int64_t kFar = int64_t{1} << 40;
+        if (outer || range.min < -kFar || range.max > kFar || std::abs(coefficient) > kFar >> 20 ||
+            extent > kFar) {
+          ok_ = false;
+          return;
+        }
+        begin.add_constant(coefficient > 0 ? range.min : range.max, coefficient);
+        extent += std::abs(coefficient) * (range.max - range.min);
+      }
+      region.begin.push_back(std::move(begin));
+      region.extent.push_back(extent);
+    }
+    if (!ok_) return;
+    for (Region& known : regions_)
+      if (known.buffer == region.buffer && unite(known, region)) return;
+    regions_.push_back(std::move(region));
+    ok_ = regions_.size() <= kMaxRegions;
+  }
+
+  // Makes a the box around both, if they are a constant distance apart.
+  static bool unite(Region& a, const Region& b) {
+    std::vector<int64_t> distance;
+    for (size_t d = 0; d < a.begin.size(); ++d) {
+      const ir::LinearSum difference = ir::difference(b.begin[d], a.begin[d]);
+      if (!difference.is_constant()) return false;
+      distance.push_back(difference.constant);
+    }
+    for (size_t d = 0; d < distance.size(); ++d) {
+      const int64_t first = std::min<int64_t>(distance[d], 0);
+      const int64_t end = std::max(a.extent[d], distance[d] + b.extent[d]);
+      a.begin[d].add_constant(first);
+      a.extent[d] = end - first;
+    }
+    return true;
+  }
+
+  const BufferSet& inputs_;
+  const BufferSet written_, numbers_;
+  BufferSet sources_;
+  std::vector<Region> regions_;
+  ir::VarBounds inner_;
+  double times_ = 1;  // iterations of the loops around
+  double looks_ = 0;
+  bool ok_ = true;
+};
+
+bool updates(const Stmt& s) {
+  bool found = false;
+  ir::for_each_stmt(s, [&](const Stmt& inner) {
+    const auto* store = ir::as<ir::Store>(inner);
+    found = found || (store != nullptr && is_float_extremum_update(*store));
+  });
+  return found;
+}
+
+}  // namespace
+
+const ir::Binary* extremum_update(const ir::Store& store) {
+  const auto* op = ir::as<ir::Binary>(store.value);
+  const bool is_update = op != nullptr && (op->op == ir::BinaryOp::kMin || op->op == ir::BinaryOp::kMax) &&
+                         ir::structural_equal(op->a, ir::load(store.buffer, store.indices)) &&
+                         !reads(op->b, store.buffer);
+  return is_update ? op : nullptr;
+}
+
+bool is_float_extremum_update(const ir::Store& store) {
+  const ir::DType dtype = store.buffer->dtype;
+  return (dtype == ir::DType::kF32 || dtype == ir::DType::kF64) && extremum_update(store) != nullptr;
+}
+
+SpeculativeParts::SpeculativeParts(const ir::Program& program) {
+  for (const ir::Buffer& buffer : program.inputs) inputs_.insert(buffer.get());
+  for (const ir::Buffer& buffer : program.outputs) outputs_.insert(buffer.get());
+  if (program.body && updates(program.body)) consider(program.body);
+}
+
+const SpeculativePart* SpeculativeParts::part(const ir::Stmt& s) const {
+  const auto it = parts_.find(s.get());
+  return it == parts_.end() ? nullptr : &it->second;
+}
+
+const SpeculativePart* SpeculativeParts::range(const ir::For& loop) const {
+  const auto it = ranges_.find(&loop);
+  return it == ranges_.end() ? nullptr : &it->second;
+}
+
+// Whether the statement gives the same when it is executed again, by code that indexes buffers as it likes: what it
+// updates, it also begins. Other reductions than minima and maxima would be too much code for a copy that is hardly
+// ever used.
+bool SpeculativeParts::is_repeatable(const Stmt& s) const {
+  BufferSet written;
+  BufferSet own;
+  std::vector<const ir::Store*> stores;
+  bool has_updates = false;
+  bool allowed = true;
+  ir::for_each_stmt(s, [&](const Stmt& inner) {
+    if (const auto* loop = ir::as<For>(inner)) allowed = allowed && loop->kind != ir::ForKind::kParallel;
+    if (const auto* allocate = ir::as<ir::Allocate>(inner)) own.insert(allocate->buffer.get());
+    const auto* store = ir::as<ir::Store>(inner);
+    if (store == nullptr) return;
+    stores.push_back(store);
+    written.insert(store->buffer.get());
+    const bool update = is_float_extremum_update(*store);
+    has_updates = has_updates || update;
+    allowed = allowed && (update || !reads(store->value, store->buffer));
+  });
+  if (!has_updates || !allowed) return false;
+  // Buffers of outside that may be in registers must not be indexed by loops.
+  for (const ir::Store* store : stores) {
+    const auto stays = [&](const ir::Buffer& buffer) {
+      return own.contains(buffer.get()) || inputs_.contains(buffer.get()) ||
+             buffer->allocation_elements() > kMaxInRegisters || outputs_.contains(buffer.get());
+    };
+    if (!stays(store->buffer)) return false;
+    for (const ir::Load* load : ir::loads_of(store->value))
+      if (!stays(load->buffer)) return false;
+  }
+  // Buffers that begin with something else than what is written here.
+  BufferSet begun;
+  for (bool more = true; more;) {
+    more = false;
+    for (const ir::Store* store : stores) {
+      const auto loads = ir::loads_of(store->value);
+      const bool begins = std::all_of(loads.begin(), loads.end(), [&](const ir::Load* load) {
+        return !written.contains(load->buffer.get()) || begun.contains(load->buffer.get());
+      });
+      if (begins && !is_float_extremum_update(*store))
+        more = begun.insert(store->buffer.get()).second || more;
+    }
+  }
+  return begun.size() == written.size();
+}
+
+void SpeculativeParts::consider(const Stmt& s) {
+  if (!s || !updates(s)) return;
+  if (is_repeatable(s)) return choose(s, nullptr);
+  ir::visit(
+      ir::overloaded{[&](const For& loop) {
+                       if (loop.kind == ir::ForKind::kParallel && is_repeatable(loop.body)) {
+                         choose(loop.body, &loop);
+                       } else if (loop.kind == ir::ForKind::kParallel || loop.kind == ir::ForKind::kSerial) {
+                         consider(loop.body);
+                       }
+                     },
+                     [&](const ir::Store&) {},
+                     [&](const ir::IfThenElse& branch) {
+                       consider(branch.then_body);
+                       consider(branch.else_body);
+                     },
+                     [&](const ir::Seq& seq) {
+                       for (const Stmt& part : seq.stmts) consider(part);
+                     },
+                     [&](const ir::Allocate& allocate) { consider(allocate.body); }},
+      s);
+}
+
+void SpeculativeParts::choose(const Stmt& s, const For* parallel) {
+  if (look_before(s, std::numeric_limits<double>::infinity())) return;
+  SpeculativePart part{{}, numbers_in(s)};
+  if (parallel != nullptr) {
+    ranges_.emplace(parallel, std::move(part));
+  } else {
+    parts_.emplace(s.get(), std::move(part));
+  }
+}
+
+// Makes the statement, or statements inside, parts that look before; false if that does not pay. `limit`: elements
+// looked at from which on the statement around is the better part.
+bool SpeculativeParts::look_before(const Stmt& s, double limit) {
+  const RegionFinder found(inputs_, s);
+  const auto elements = static_cast<double>(found.elements());
+  const bool outermost = std::isinf(limit);
+  if (found.ok() && (found.looks_at_element() < kMinLooks || elements > limit ||
+                     (!outermost && found.bytes() < kMinRegionBytes)))
+    return false;
+  if (!found.ok() || found.bytes() > kMaxRegionBytes) {
+    const auto* loop = ir::as<For>(s);
+    if (loop != nullptr && loop->kind == ir::ForKind::kSerial && is_repeatable(loop->body)) {
+      const auto times = static_cast<double>(std::max<int64_t>(ir::as_int(loop->extent).value_or(1), 1));
+      if (look_before(loop->body, found.ok() ? kMaxOverlap * elements / times : limit)) {
+        around_.insert(s.get());
+        return true;
+      }
+    }
+    const auto* seq = ir::as<ir::Seq>(s);
+    if (seq != nullptr && std::all_of(seq->stmts.begin(), seq->stmts.end(), [&](const Stmt& part) {
+          return !updates(part) || is_repeatable(part);
+        })) {
+      for (const Stmt& part : seq->stmts)
+        if (updates(part)) choose(part, nullptr);
+      return true;
+    }
+  }
+  if (found.ok()) parts_.emplace(s.get(), SpeculativePart{found.regions(), {}});
+  return found.ok();
+}
+
+}  // namespace tensorsmith::codegen
