@@ -160,7 +160,7 @@ ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
 WINOGRAD = {"Conv", "ConvTranspose"}
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
 ULPS = 4.0
-LONG_SUM = 512
+LONG_SUM = 128
 BACKWARD_DRAWS = 3
 
 
