@@ -82,6 +82,15 @@ const lower::Tensor* OpContext::constant(size_t i) const {
   return graph_.values[static_cast<size_t>(node_.inputs[i])].constant.get();
 }
 
+const Shape* OpContext::pooled_shape(size_t i) const {
+  const ValueId id = node_.inputs.at(i);
+  for (const Node& node : graph_.nodes) {
+    if (node.op == "MaxPool" && node.outputs.size() > 1 && node.outputs[1] == id && id != kNoValue)
+      return &graph_.values[static_cast<size_t>(node.inputs.at(0))].shape;
+  }
+  return nullptr;
+}
+
 Result<std::vector<int64_t>> OpContext::constant_ints(size_t i, std::string_view what) const {
   const lower::Tensor* tensor = constant(i);
   if (tensor == nullptr) {

@@ -59,6 +59,8 @@ class OpContext {
   ir::DType declared_dtype(size_t i) const;
   // The input's contents if they are known, else null.
   const lower::Tensor* constant(size_t i) const;
+  // The shape of input 0 of the MaxPool whose second output the input is; null where it is none.
+  const Shape* pooled_shape(size_t i) const;
   // Contents of an input that decides shapes or index maps; kUnsupported if they are only known at run time.
   Result<std::vector<int64_t>> constant_ints(size_t i, std::string_view what) const;
   Result<std::vector<double>> constant_floats(size_t i, std::string_view what) const;

@@ -186,7 +186,9 @@ Result<Buffers> emit_roi_align(OpContext& ctx) {
   })};
 }
 
-// Puts each x at its index (in the flattened output of the default size), the rest is 0.
+// Puts each x at its index (in the flattened output of the default size), the rest is 0. Of several with one
+// index, as overlapping windows give them, the last one stays. An index may lie in any channel; those that
+// MaxPool gives for data of that size lie in their own, where alone they are looked for then.
 Result<Buffers> emit_max_unpool(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   if (x.size() < 3 || ctx.shape(1) != x)
@@ -214,18 +216,31 @@ Result<Buffers> emit_max_unpool(OpContext& ctx) {
   }
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs v = vars_of(axes);
+  const Shape* pooled = ctx.pooled_shape(1);
+  const bool own_channel = product(x) == 0 || (pooled != nullptr && *pooled == indexed);
   std::vector<ir::Axis> reduce;
-  Exprs source = {v[0], v[1]};
-  for (size_t d = 2; d < x.size(); ++d)
-    source.push_back(add_reduce_axis(reduce, "r" + std::to_string(d - 2), x[d]));
+  Exprs source;
+  for (size_t d = 0; d < x.size(); ++d) {
+    const bool fixed = d < 2 && own_channel;
+    source.push_back(fixed ? v[d] : add_reduce_axis(reduce, "r" + std::to_string(d), x[d]));
+  }
   const Expr target = linear_index(indexed, v);
   Expr hit = ir::load(ctx.in(1), source) == target;
   for (size_t d = 2; d < x.size(); ++d) {
     if (shape[d] > indexed[d]) hit = hit && v[d] < Expr(indexed[d]);
   }
-  Expr body = ir::select(hit, ir::load(ctx.in(0), source), ir::make_const(ctx.dtype(0), 0));
-  const Combiner combiner = reduce.empty() ? Combiner::kNone : Combiner::kSum;
-  return Buffers{ctx.reduce("max_unpool", std::move(axes), std::move(reduce), combiner, std::move(body))};
+  const Combiner combiner = reduce.empty() ? Combiner::kNone : Combiner::kMax;
+  const ir::Buffer last = ctx.reduce("max_unpool_last", std::move(axes), std::move(reduce), combiner,
+                                     ir::select(hit, linear_index(x, source), -1));
+  std::vector<ir::Axis> out = axes_for(shape);
+  const Exprs at = vars_of(out);
+  if (product(x) == 0)
+    return Buffers{ctx.compute("max_unpool", std::move(out), ir::make_const(ctx.dtype(0), 0))};
+  const Expr position = ir::load(last, at);
+  const Exprs linear = {ir::min(ir::max(position, 0), product(x) - 1)};
+  Expr body = ir::select(position >= 0, ir::load(ctx.in(0), reshape_indices(x, {product(x)}, linear)),
+                         ir::make_const(ctx.dtype(0), 0));
+  return Buffers{ctx.compute("max_unpool", std::move(out), std::move(body))};
 }
 
 // Leibniz' sum over permutations, for small matrices.

@@ -109,7 +109,6 @@ class Facts:
             "cast_target": cast_target,
             "extreme_squares": extreme_squares,
             "fractional_sizes": fractional_sizes,
-            "indices_in_channels": indices_in_channels,
         }
         return names
 
@@ -143,15 +142,6 @@ def fractional_sizes(x, scales, axes):
         return False
     extents = [x.shape[a] for a in (axes if axes is not None else range(x.ndim))]
     return any(float(s) * e != int(float(s) * e) for s, e in zip(scales.reshape(-1), extents))
-
-
-def indices_in_channels(x, indices, kernel, strides):
-    """Whether the flat indices of MaxUnpool stay in the image that they are read from."""
-    if strides is None or kernel is None:
-        return False
-    area = int(np.prod([(e - 1) * s + k for e, s, k in zip(x.shape[2:], strides, kernel)]))
-    image = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * (x.ndim - 2))
-    return bool((indices // max(area, 1) == image).all())
 
 
 class AcceptedList:

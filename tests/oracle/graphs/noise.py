@@ -160,6 +160,7 @@ ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
 WINOGRAD = {"Conv", "ConvTranspose"}
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
 ULPS = 4.0
+LONG_SUM = 128
 BACKWARD_DRAWS = 3
 
 
@@ -291,7 +292,9 @@ def _sum(node, inputs, exact, outputs, evaluate):
             continue
         m = np.abs(d.wide(m))  # infinite: the finite terms overflow
         m = np.where(np.isnan(m), 0, m)
-        error = ULPS * _computed_in(o.dtype) * m + _rounding(e, o) + 64 * d.SUBNORMAL[o.dtype]
+        # Equal terms, added one after the other, are all rounded the same way: the error grows with their number.
+        length = max(1.0, max(x.size for x in inputs if x is not None) / max(m.size, 1) / LONG_SUM)
+        error = ULPS * length * _computed_in(o.dtype) * m + _rounding(e, o) + 64 * d.SUBNORMAL[o.dtype]
         # Sums of integers are exact in any order.
         if op in WINOGRAD and o.ndim == 4 and o.dtype != d.F64 and m.size:
             error = error + 32 * d.EPSILON[d.F32] * m.max()

@@ -153,6 +153,19 @@ def output_dtypes(node, opset, inputs, results):
     return out
 
 
+def _mode(node):
+    return next((a.s.decode() for a in node.attribute if a.name == "mode"), "nearest")
+
+
+def _swapped(node, name, new):
+    """Sets a float attribute and returns what it was."""
+    for a in node.attribute:
+        if a.name == name:
+            old, a.f = a.f, new
+            return old
+    return 0.0
+
+
 class Reference:
     """The reference evaluator's implementation of a node; floats are computed in f64 where that only makes the
     result more exact."""
@@ -160,6 +173,10 @@ class Reference:
     def __init__(self, node, opset, inputs):
         self.native = node.op_type in NATIVE
         node = with_defaults(node, opset)
+        self.nearest = node.op_type in ("Resize", "Upsample") and _mode(node) == "nearest"
+        if self.nearest:
+            # Which element comes where: values as f64 would be rounded, and infinity times zero is NaN.
+            self.outside = _swapped(node, "extrapolation_value", -1.0)
         self.evaluator = None
         self.inputs = len(node.input)
         params = {
@@ -200,6 +217,16 @@ class Reference:
         return x if self.native or x is None else d.wide(x)
 
     def __call__(self, inputs):
+        if not self.nearest or inputs[0].size == 0:
+            return self._run(inputs)
+        x = d.wide(inputs[0])
+        (places,) = self._run([np.arange(x.size, dtype=np.float64).reshape(x.shape), *inputs[1:]])
+        places = np.rint(places).astype(np.int64)
+        with np.errstate(all="ignore"):
+            outside = np.asarray(self.outside).astype(x.dtype)
+        return [np.where(places < 0, outside, x.reshape(-1)[np.maximum(places, 0)])]
+
+    def _run(self, inputs):
         given = [self._given(x) for x in inputs]
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():

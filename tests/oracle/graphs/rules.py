@@ -96,7 +96,8 @@ def global_max_pool(node, opset, inputs):
 
 
 def max_pool(node, opset, inputs):
-    """The maximum of the elements that a window covers, padding left out."""
+    """The maximum of the elements that a window covers, padding left out, and the flat index of the first one; a NaN is
+    the largest."""
     x = inputs[0]
     a = _attributes(node)
     kernel = list(a["kernel_shape"])
@@ -122,6 +123,11 @@ def max_pool(node, opset, inputs):
         out.append(o)
     lowest = -np.inf if d.is_float(x.dtype) else d.limits(x.dtype)[0]
     y = np.full(x.shape[:2] + tuple(out), lowest, dtype=x.dtype)
+    places = np.full(y.shape, -1, dtype=np.int64)
+    numbers = np.arange(x.size).reshape(x.shape)
+    if a.get("storage_order", 0):
+        spatial = np.arange(int(np.prod(size))).reshape(size[::-1]).transpose()
+        numbers = numbers.reshape(x.shape[:2] + (-1,))[..., :1].reshape(x.shape[:2] + (1,) * n) + spatial
     for at in np.ndindex(*kernel):
         index, target = [slice(None), slice(None)], [slice(None), slice(None)]
         for k in range(n):
@@ -133,8 +139,12 @@ def max_pool(node, opset, inputs):
             continue
         where = np.ix_(np.arange(x.shape[0]), np.arange(x.shape[1]), *target[2:])
         source = np.ix_(np.arange(x.shape[0]), np.arange(x.shape[1]), *index[2:])
-        y[where] = np.maximum(y[where], x[source])
-    return [y]
+        new, old = x[source], y[where]
+        with np.errstate(invalid="ignore"):
+            larger = (places[where] < 0) | (new > old) | ((new != new) & (old == old))
+        y[where] = np.where(larger, new, old)
+        places[where] = np.where(larger, numbers[source], places[where])
+    return [y, places][: len(node.output)]
 
 
 def top_k(node, opset, inputs):

@@ -133,17 +133,30 @@ def global_pool(b, op):
 
 @operator("MaxUnpool")
 def max_unpool(b, op):
-    dtype = b.dtype(op, "T1")
-    shape = [1, b.integer(1, 3), b.integer(2, 4), b.integer(2, 4)]
-    big = [1, shape[1], shape[2] * 2, shape[3] * 2]
-    x = b.value([dtype], shape=shape)
-    # In the own channel, as those of MaxPool are.
-    area, count = big[2] * big[3], shape[2] * shape[3]
-    where = (
-        np.stack([c * area + b.rng.permutation(area)[:count] for c in range(shape[1])]).reshape(shape).astype(np.int64)
-    )
-    inputs = [x, b.fresh(d.I64, None, array=where)]
-    b.add(op, inputs, kernel_shape=[2, 2], strides=[2, 2])
+    n = b.pick([1, 2, 2, 2, 3])
+    kernel = [b.integer(1, 3) for _ in range(n)]
+    strides = [b.integer(1, 3) for _ in range(n)] if b.chance(0.7) else None
+    a = {"kernel_shape": kernel, "strides": strides}
+    if b.chance(0.5):
+        # What MaxPool gives: overlapping windows repeat their maximum.
+        shape = [b.integer(1, 2), b.integer(1, 3)] + [b.integer(3, 5) for _ in range(n)]
+        data = b.value(b.allowed("MaxPool", "T"), shape=shape, fits=lambda v: d.is_float(v.dtype))
+        x, where = b.add("MaxPool", [data], [1, 1], **a)
+    else:
+        x = b.value(b.allowed(op, "T1"), shape=[b.integer(1, 2), b.integer(1, 3)] + [b.integer(1, 4) for _ in range(n)])
+        where = None
+    steps = strides or [1] * n
+    out = x.shape[:2] + [(x.shape[2 + k] - 1) * steps[k] + kernel[k] for k in range(n)]
+    if x.size * np.prod(out) > 30000:
+        raise Skip("every element is looked for at every place")
+    if where is None:
+        size = int(np.prod(out))
+        places = b.rng.permutation(size)[: x.size] if size >= x.size else b.rng.integers(0, size, x.size)
+        where = b.fresh(None, None, array=places.reshape(x.shape).astype(np.int64))
+    larger = None
+    if b.chance(0.3):
+        larger = b.constant(np.array(out[:2] + [e + b.integer(0, 2) for e in out[2:]], dtype=np.int64))
+    b.add(op, [x, where, larger], **a)
 
 
 @operator("DeformConv", weight=1.5)
