@@ -72,7 +72,8 @@ Result<Buffers> emit_pad(OpContext& ctx) {
     shape[d] += spec.begin[d] + spec.end[d];
     changed = changed || spec.begin[d] != 0 || spec.end[d] != 0;
     if (shape[d] < 0) return ctx.invalid("the pads remove more than there is");
-    if (mode != "constant" && x[d] == 0 && shape[d] > 0)
+    const int64_t kept = x[d] + std::min<int64_t>(spec.begin[d], 0) + std::min<int64_t>(spec.end[d], 0);
+    if (mode != "constant" && kept <= 0 && shape[d] > 0)
       return ctx.invalid("nothing to repeat in an empty dimension");
   }
   if (!changed) return Buffers{ctx.in(0)};
@@ -91,6 +92,9 @@ Result<Buffers> emit_pad(OpContext& ctx) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (spec.begin[d] == 0 && spec.end[d] == 0) continue;
     const Expr position = source[d] - Expr(spec.begin[d]);
+    // Negative pads take away first, and what is left is repeated: elements first .. first + kept - 1.
+    const int64_t first = std::max<int64_t>(-spec.begin[d], 0);
+    const int64_t kept = x[d] - first + std::min<int64_t>(spec.end[d], 0);
     if (mode == "constant") {
       const auto require = [&inside](const Expr& condition) {
         inside = inside.defined() ? inside && condition : condition;
@@ -99,11 +103,12 @@ Result<Buffers> emit_pad(OpContext& ctx) {
       if (spec.end[d] > 0) require(source[d] < Expr(spec.begin[d] + x[d]));
       source[d] = position;
     } else if (mode == "edge") {
-      source[d] = ir::min(ir::max(position, 0), x[d] - 1);
+      source[d] = ir::min(ir::max(position, first), first + kept - 1);
     } else if (mode == "wrap") {
-      source[d] = ir::floormod(position, std::max<int64_t>(x[d], 1));
+      source[d] = Expr(first) + ir::floormod(position - Expr(first), std::max<int64_t>(kept, 1));
     } else {
-      source[d] = reflect(position, x[d], spec.begin[d], spec.end[d]);
+      source[d] = Expr(first) + reflect(position - Expr(first), kept, std::max<int64_t>(spec.begin[d], 0),
+                                        std::max<int64_t>(spec.end[d], 0));
     }
   }
   Expr body = ir::load(ctx.in(0), source);

@@ -359,6 +359,10 @@ Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const Dimen
                     std::move(body));
 }
 
+ir::Buffer converted(OpContext& ctx, const std::string& name, const ir::Buffer& x, DType dtype) {
+  return map_elements(ctx, name, x, [dtype](const Expr& e) { return ir::cast(dtype, e); });
+}
+
 Result<Buffers> emit_resize(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ResizeSpec spec, read_resize(ctx));
   if (spec.dims.empty()) return Buffers{ctx.in(0)};
@@ -367,6 +371,8 @@ Result<Buffers> emit_resize(OpContext& ctx) {
     result = emit_nearest(ctx, spec);
   } else {
     if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("interpolation of integers");
+    // The stages of f16 and bf16 are f32, and only their result is rounded.
+    if (ir::bytes_of(ctx.dtype(0)) == 2) result = converted(ctx, "widen", result, DType::kF32);
     for (const Dimension& d : spec.dims) {
       if (spec.antialias) {
         TS_ASSIGN_OR_RETURN(result, antialias(ctx, spec, d, result));
@@ -374,6 +380,7 @@ Result<Buffers> emit_resize(OpContext& ctx) {
         result = interpolate(ctx, spec, d, result);
       }
     }
+    if (result->dtype != ctx.dtype(0)) result = converted(ctx, "round", result, ctx.dtype(0));
   }
   if (!spec.extrapolate) return Buffers{result};
   std::vector<ir::Axis> axes = axes_for(spec.shape);

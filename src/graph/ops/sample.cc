@@ -36,12 +36,12 @@ struct GridAxis {
   double low() const { return align_corners ? 0 : -0.5; }
   double high() const { return static_cast<double>(extent) - (align_corners ? 1.0 : 0.5); }
 
-  // From [-1, 1] to pixels.
-  Expr position(const Expr& x) const {
+  // From [-1, 1] to pixels. Cubic interpolation clamps each neighbour by itself, not the position.
+  Expr position(const Expr& x, bool cubic) const {
     const double n = static_cast<double>(extent);
     Expr p =
         align_corners ? (x + f(x, 1)) * f(x, (n - 1) / 2) : ((x + f(x, 1)) * f(x, n) - f(x, 1)) * f(x, 0.5);
-    if (padding == "border") p = ir::min(ir::max(p, f(x, 0)), f(x, n - 1));
+    if (padding == "border" && !cubic) p = ir::min(ir::max(p, f(x, 0)), f(x, n - 1));
     if (padding == "reflection") p = mirror(p, low(), high());
     return p;
   }
@@ -86,8 +86,9 @@ Result<Buffers> emit_grid_sample(OpContext& ctx) {
   const GridAxis columns{x[3], align, padding};
   std::vector<ir::Axis> axes = axes_for({x[0], x[1], grid[1], grid[2]});
   const Exprs v = vars_of(axes);
-  const Expr px = columns.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 0}));
-  const Expr py = rows.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 1}));
+  const bool cubic = mode == "bicubic";
+  const Expr px = columns.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 0}), cubic);
+  const Expr py = rows.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 1}), cubic);
   const auto pixel = [&](const Expr& row, const Expr& column) {
     const Expr read = ir::load(ctx.in(0), {v[0], v[1], rows.index(row), columns.index(column)});
     if (padding != "zeros") return read;
@@ -101,7 +102,6 @@ Result<Buffers> emit_grid_sample(OpContext& ctx) {
   const Expr column = floor_of(px);
   const Expr ty = py - row;
   const Expr tx = px - column;
-  const bool cubic = mode == "bicubic";
   const Exprs wy = cubic ? cubic_weights(ty) : Exprs{f(ty, 1) - ty, ty};
   const Exprs wx = cubic ? cubic_weights(tx) : Exprs{f(tx, 1) - tx, tx};
   const int first = cubic ? -1 : 0;
