@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "codegen/llvm/extremum_regions.h"
 #include "codegen/runner.h"
 #include "ir/analysis.h"
@@ -191,6 +193,30 @@ TEST(ExtremumRegions, ValuesAreLookedAtWhereThatIsCheaperOrAllThatIsKnown) {
   EXPECT_THAT(parts_of(parsed(pool(2, 20, 1, "select(p < 1, f32(nan), x[c, i + p, j + q])"))),
               ElementsAre("for c: values"));
   EXPECT_THAT(parts_of(parsed(pool(2, 20, 1, "x[c, i64(x[c, i, j]), j + q]"))), ElementsAre("for c: values"));
+}
+
+// An accumulator that several iterations of an outer loop go on with: a NaN of the first must stay.
+TEST(ExtremumRegions, NanStaysInWhatLaterIterationsGoOnWith) {
+  const ir::Program program = parsed(R"(program kernel {
+  input x: f32[4, 4002]
+  output m: f32[4000]
+  for k in 4 {
+    for i in 4000 {
+      if k < 1 { m[i] = f32(-inf) }
+      for p in 3 { m[i] = max(m[i], x[k, i + p]) }
+    }
+  }
+})");
+  EXPECT_THAT(parts_of(program), ElementsAre("for k: x[0 +4, 0 +4002]"));
+  Rng rng(1);
+  std::vector<lower::Tensor> inputs = {lower::random_tensor(ir::DType::kF32, {4, 4002}, rng)};
+  inputs[0].set(77, ir::scalar_float(ir::DType::kF32, std::nan("")));
+  for (const target::Device& device : test::local_devices()) {
+    const auto got = test::compile_and_run(program, device, inputs, 1);
+    ASSERT_TRUE(got.ok()) << got.error().message();
+    for (int64_t i = 0; i < 4000; ++i)
+      EXPECT_EQ(std::isnan((*got)[0].at(i).f), i >= 75 && i <= 77) << i << " on " << device.name;
+  }
 }
 
 TEST(ExtremumRegions, WhatCannotBeRepeatedIsExact) {

@@ -20,8 +20,9 @@ using ir::For;
 using ir::Stmt;
 using BufferSet = std::unordered_set<const ir::BufferNode*>;
 
-// A region of at most this many bytes is looked at before; half of a first cache.
-constexpr int64_t kMaxRegionBytes = 16 << 10;
+// Parts with regions of at most this many bytes are not divided further: they stay in the first cache, and while one
+// is worked on, the next is not waited for long.
+constexpr int64_t kMaxRegionBytes = 8 << 10;
 // With fewer bytes the branch would cost more than the looks.
 constexpr int64_t kMinRegionBytes = 1 << 10;
 constexpr size_t kMaxRegions = 4;
@@ -80,6 +81,59 @@ BufferSet numbers_in(const Stmt& s) {
     });
   }
   return numbers;
+}
+
+// What is accessed while the inner variables take all their values; nothing if that is no box or not known.
+std::optional<Region> box_of(const ir::Buffer& buffer, const std::vector<Expr>& indices,
+                             const ir::VarBounds& inner_vars) {
+  Region region{buffer, {}, {}};
+  for (const Expr& e : indices) {
+    const ir::LinearSum sum = ir::linearize(e);
+    if (sum.bad) return std::nullopt;
+    ir::LinearSum begin;
+    begin.add_constant(sum.constant);
+    int64_t extent = 1;
+    for (const auto& [atom, coefficient] : sum.terms) {
+      bool inner = false, outer = false, reads_memory = false;
+      ir::for_each_expr(atom, [&](const Expr& x) {
+        if (const auto* ref = ir::as<ir::VarRef>(x))
+          (inner_vars.contains(ref->var.get()) ? inner : outer) = true;
+        reads_memory = reads_memory || ir::as<ir::Load>(x) != nullptr;
+      });
+      if (reads_memory) return std::nullopt;
+      if (!inner) {
+        begin.add_term(atom, coefficient);
+        continue;
+      }
+      const ir::Interval range = ir::bounds_of(atom, inner_vars);
+      constexpr int64_t kFar = int64_t{1} << 40;
+      if (outer || range.min < -kFar || range.max > kFar || std::abs(coefficient) > kFar >> 20 ||
+          extent > kFar)
+        return std::nullopt;
+      begin.add_constant(coefficient > 0 ? range.min : range.max, coefficient);
+      extent += std::abs(coefficient) * (range.max - range.min);
+    }
+    region.begin.push_back(std::move(begin));
+    region.extent.push_back(extent);
+  }
+  return region;
+}
+
+// Makes a the box around both, if they are a constant distance apart.
+bool unite(Region& a, const Region& b) {
+  std::vector<int64_t> distance;
+  for (size_t d = 0; d < a.begin.size(); ++d) {
+    const ir::LinearSum difference = ir::difference(b.begin[d], a.begin[d]);
+    if (!difference.is_constant()) return false;
+    distance.push_back(difference.constant);
+  }
+  for (size_t d = 0; d < distance.size(); ++d) {
+    const int64_t first = std::min<int64_t>(distance[d], 0);
+    const int64_t end = std::max(a.extent[d], distance[d] + b.extent[d]);
+    a.begin[d].add_constant(first);
+    a.extent[d] = end - first;
+  }
+  return true;
 }
 
 // Regions of the inputs that values of updates come from.
@@ -164,59 +218,13 @@ class RegionFinder {
   }
 
   void add(const ir::Load& load) {
-    Region region{load.buffer, {}, {}};
-    for (const Expr& e : load.indices) {
-      const ir::LinearSum sum = ir::linearize(e);
-      ir::LinearSum begin;
-      begin.add_constant(sum.constant);
-      int64_t extent = 1;
-      ok_ = ok_ && !sum.bad;
-      for (const auto& [atom, coefficient] : sum.terms) {
-        bool inner = false, outer = false;
-        ir::for_each_expr(atom, [&](const Expr& x) {
-          if (const auto* ref = ir::as<ir::VarRef>(x))
-            (inner_.contains(ref->var.get()) ? inner : outer) = true;
-          ok_ = ok_ && ir::as<ir::Load>(x) == nullptr;
-        });
-        if (!inner) {
-          begin.add_term(atom, coefficient);
-          continue;
-        }
-        const ir::Interval range = ir::bounds_of(atom, inner_);
-        constexpr int64_t kFar = int64_t{1} << 40;
-        if (outer || range.min < -kFar || range.max > kFar || std::abs(coefficient) > kFar >> 20 ||
-            extent > kFar) {
-          ok_ = false;
-          return;
-        }
-        begin.add_constant(coefficient > 0 ? range.min : range.max, coefficient);
-        extent += std::abs(coefficient) * (range.max - range.min);
-      }
-      region.begin.push_back(std::move(begin));
-      region.extent.push_back(extent);
-    }
+    std::optional<Region> region = box_of(load.buffer, load.indices, inner_);
+    ok_ = ok_ && region.has_value();
     if (!ok_) return;
     for (Region& known : regions_)
-      if (known.buffer == region.buffer && unite(known, region)) return;
-    regions_.push_back(std::move(region));
+      if (known.buffer == region->buffer && unite(known, *region)) return;
+    regions_.push_back(*std::move(region));
     ok_ = regions_.size() <= kMaxRegions;
-  }
-
-  // Makes a the box around both, if they are a constant distance apart.
-  static bool unite(Region& a, const Region& b) {
-    std::vector<int64_t> distance;
-    for (size_t d = 0; d < a.begin.size(); ++d) {
-      const ir::LinearSum difference = ir::difference(b.begin[d], a.begin[d]);
-      if (!difference.is_constant()) return false;
-      distance.push_back(difference.constant);
-    }
-    for (size_t d = 0; d < distance.size(); ++d) {
-      const int64_t first = std::min<int64_t>(distance[d], 0);
-      const int64_t end = std::max(a.extent[d], distance[d] + b.extent[d]);
-      a.begin[d].add_constant(first);
-      a.extent[d] = end - first;
-    }
-    return true;
   }
 
   const BufferSet& inputs_;
@@ -227,6 +235,87 @@ class RegionFinder {
   double times_ = 1;  // iterations of the loops around
   double looks_ = 0;
   bool ok_ = true;
+};
+
+// Buffers of outside that the statement reads and writes, and how.
+class Accesses {
+ public:
+  Accesses(const Stmt& s, const BufferSet& own, ir::VarBounds vars) : vars_(std::move(vars)) {
+    for (const ir::BufferNode* buffer : written_in(s))
+      if (!own.contains(buffer)) buffers_[buffer];
+    walk(s, false);
+  }
+
+  // Whether all elements are written before they are read, always.
+  bool begin_here() const {
+    return std::all_of(buffers_.begin(), buffers_.end(),
+                       [](const auto& b) { return !b.second.read || b.second.begun; });
+  }
+  // Whether two iterations of a loop around never access the same element.
+  bool are_apart(const ir::Var& var) const {
+    return std::all_of(buffers_.begin(), buffers_.end(), [&](const auto& b) {
+      const Access& access = b.second;
+      if (!access.read) return true;
+      if (!access.box) return false;
+      for (size_t d = 0; d < access.box->begin.size(); ++d) {
+        const ir::LinearSum& begin = access.box->begin[d];
+        if (std::abs(begin.coefficient_of(Expr(var))) >= access.box->extent[d]) return true;
+      }
+      return false;
+    });
+  }
+
+ private:
+  struct Access {
+    bool begun = false;  // a store that is always executed comes first
+    bool touched = false;
+    bool read = false;
+    std::optional<Region> box;
+  };
+
+  void walk(const Stmt& s, bool conditional) {
+    if (!s) return;
+    ir::visit(ir::overloaded{[&](const For& loop) {
+                               const int64_t extent = ir::bounds_of(loop.extent, vars_).max;
+                               vars_[loop.var.get()] = {0, std::max<int64_t>(extent - 1, 0)};
+                               walk(loop.body, conditional || ir::as_int(loop.extent).value_or(0) < 1);
+                               vars_.erase(loop.var.get());
+                             },
+                             [&](const ir::Store& store) {
+                               for (const ir::Load* load : ir::loads_of(store.value))
+                                 access(load->buffer, load->indices, true, conditional);
+                               access(store.buffer, store.indices, false, conditional);
+                             },
+                             [&](const ir::IfThenElse& branch) {
+                               for (const ir::Load* load : ir::loads_of(branch.condition))
+                                 access(load->buffer, load->indices, true, conditional);
+                               walk(branch.then_body, true);
+                               walk(branch.else_body, true);
+                             },
+                             [&](const ir::Seq& seq) {
+                               for (const Stmt& part : seq.stmts) walk(part, conditional);
+                             },
+                             [&](const ir::Allocate& allocate) { walk(allocate.body, conditional); }},
+              s);
+  }
+
+  void access(const ir::Buffer& buffer, const std::vector<Expr>& indices, bool is_read, bool conditional) {
+    const auto it = buffers_.find(buffer.get());
+    if (it == buffers_.end()) return;
+    Access& known = it->second;
+    std::optional<Region> box = box_of(buffer, indices, vars_);
+    if (!known.touched) {
+      known.begun = !is_read && !conditional;
+      known.box = std::move(box);
+    } else if (!box || !known.box || !unite(*known.box, *box)) {
+      known.box.reset();
+    }
+    known.touched = true;
+    known.read = known.read || is_read;
+  }
+
+  ir::VarBounds vars_;
+  std::unordered_map<const ir::BufferNode*, Access> buffers_;
 };
 
 bool updates(const Stmt& s) {
@@ -272,6 +361,8 @@ const SpeculativePart* SpeculativeParts::range(const ir::For& loop) const {
 // Whether the statement gives the same when it is executed again, by code that indexes buffers as it likes: what it
 // updates, it also begins. Other reductions than minima and maxima would be too much code for a copy that is hardly
 // ever used.
+// Inside of loops it must also not go on with what iterations before have left: a NaN there would be forgotten, though
+// none is read now.
 bool SpeculativeParts::is_repeatable(const Stmt& s) const {
   BufferSet written;
   BufferSet own;
@@ -313,30 +404,49 @@ bool SpeculativeParts::is_repeatable(const Stmt& s) const {
         more = begun.insert(store->buffer.get()).second || more;
     }
   }
-  return begun.size() == written.size();
+  if (begun.size() != written.size()) return false;
+  if (loops_.empty()) return true;
+  ir::VarBounds vars;
+  for (size_t l = loops_.size(); l-- > 0;) {
+    const Accesses accesses(s, own, vars);
+    if (!accesses.begin_here()) return false;
+    if (loops_[l]->kind != ir::ForKind::kParallel && !accesses.are_apart(loops_[l]->var)) return false;
+    vars[loops_[l]->var.get()] = {0, std::max<int64_t>(ir::bounds_of(loops_[l]->extent, {}).max - 1, 0)};
+  }
+  return true;
+}
+
+bool SpeculativeParts::is_repeatable_in(const For& loop) {
+  loops_.push_back(&loop);
+  const bool repeatable = is_repeatable(loop.body);
+  loops_.pop_back();
+  return repeatable;
 }
 
 void SpeculativeParts::consider(const Stmt& s) {
   if (!s || !updates(s)) return;
   if (is_repeatable(s)) return choose(s, nullptr);
-  ir::visit(
-      ir::overloaded{[&](const For& loop) {
-                       if (loop.kind == ir::ForKind::kParallel && is_repeatable(loop.body)) {
-                         choose(loop.body, &loop);
-                       } else if (loop.kind == ir::ForKind::kParallel || loop.kind == ir::ForKind::kSerial) {
-                         consider(loop.body);
-                       }
-                     },
-                     [&](const ir::Store&) {},
-                     [&](const ir::IfThenElse& branch) {
-                       consider(branch.then_body);
-                       consider(branch.else_body);
-                     },
-                     [&](const ir::Seq& seq) {
-                       for (const Stmt& part : seq.stmts) consider(part);
-                     },
-                     [&](const ir::Allocate& allocate) { consider(allocate.body); }},
-      s);
+  ir::visit(ir::overloaded{[&](const For& loop) {
+                             if (loop.kind != ir::ForKind::kParallel && loop.kind != ir::ForKind::kSerial)
+                               return;
+                             const bool range = loop.kind == ir::ForKind::kParallel && is_repeatable_in(loop);
+                             loops_.push_back(&loop);
+                             if (range) {
+                               choose(loop.body, &loop);
+                             } else {
+                               consider(loop.body);
+                             }
+                           },
+                           [&](const ir::Store&) {},
+                           [&](const ir::IfThenElse& branch) {
+                             consider(branch.then_body);
+                             consider(branch.else_body);
+                           },
+                           [&](const ir::Seq& seq) {
+                             for (const Stmt& part : seq.stmts) consider(part);
+                           },
+                           [&](const ir::Allocate& allocate) { consider(allocate.body); }},
+            s);
 }
 
 void SpeculativeParts::choose(const Stmt& s, const For* parallel) {
@@ -360,9 +470,12 @@ bool SpeculativeParts::look_before(const Stmt& s, double limit) {
     return false;
   if (!found.ok() || found.bytes() > kMaxRegionBytes) {
     const auto* loop = ir::as<For>(s);
-    if (loop != nullptr && loop->kind == ir::ForKind::kSerial && is_repeatable(loop->body)) {
+    if (loop != nullptr && loop->kind == ir::ForKind::kSerial && is_repeatable_in(*loop)) {
       const auto times = static_cast<double>(std::max<int64_t>(ir::as_int(loop->extent).value_or(1), 1));
-      if (look_before(loop->body, found.ok() ? kMaxOverlap * elements / times : limit)) {
+      loops_.push_back(loop);
+      const bool inside = look_before(loop->body, found.ok() ? kMaxOverlap * elements / times : limit);
+      loops_.pop_back();
+      if (inside) {
         around_.insert(s.get());
         return true;
       }

@@ -50,11 +50,13 @@ class SpeculativeParts {
   void choose(const ir::Stmt& s, const ir::For* parallel);
   bool look_before(const ir::Stmt& s, double limit);
   bool is_repeatable(const ir::Stmt& s) const;
+  bool is_repeatable_in(const ir::For& loop);
 
   std::unordered_set<const ir::BufferNode*> inputs_, outputs_;
   std::unordered_map<const ir::StmtNode*, SpeculativePart> parts_;
   std::unordered_map<const ir::For*, SpeculativePart> ranges_;
   std::unordered_set<const ir::StmtNode*> around_;
+  std::vector<const ir::For*> loops_;  // around the statement under consideration
 };
 
 }  // namespace tensorsmith::codegen

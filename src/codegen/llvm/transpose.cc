@@ -123,6 +123,7 @@ bool Emitter::emit_transposed(const For& loop, int64_t extent) {
     Rows rows{std::move(vectors), {}};
     transpose(b_, rows);
     forget_loads(store->buffer);
+    loaded_.constants.clear();
     first.element.lane = 0;
     const auto row_lanes = static_cast<size_t>(extent);
     for (int64_t row = 0; row < *lanes; ++row) {
