@@ -47,7 +47,7 @@ class Tally:
     operators: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     accepted: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # reason -> nodes
     sources: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # oracle -> nodes
-    conflicts: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # operator -> nodes
+    conflicts: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # operator, case -> nodes
     no_oracle: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     refused: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # reason -> cases
     failures: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # signature -> cases
@@ -96,7 +96,7 @@ class Worker:
             if kind == "undefined":
                 tally.accepted[f"undefined: {op}: {text}"] += 1
             elif kind == "conflict":
-                tally.conflicts[op] += 1
+                tally.conflicts[f"{op} (case {number}): {text[:160]}"] += 1
             else:
                 tally.no_oracle[op] += 1
         for truth in case.truth.nodes:
