@@ -28,8 +28,9 @@ constexpr int64_t kMinRegionBytes = 1 << 10;
 constexpr size_t kMaxRegions = 4;
 // Looks at an element, on average, from which on one at each element before pays.
 constexpr double kMinLooks = 1.5;
-// Elements of regions of all iterations, by those of their union.
-constexpr double kMaxOverlap = 1.5;
+// Vectors in the regions of all iterations, by those in their union. Short rows waste parts of vectors.
+constexpr double kMaxOverlap = 1.3;
+constexpr int64_t kLanes = 16;
 // Buffers of at most so many elements may be held in registers.
 constexpr int64_t kMaxInRegisters = 2048;
 
@@ -162,6 +163,21 @@ class RegionFinder {
   int64_t elements() const {
     int64_t n = 0;
     for (const Region& region : regions_) n += elements_of(region);
+    return n;
+  }
+  double vectors() const {
+    double n = 0;
+    for (const Region& region : regions_) {
+      int64_t rows = 1;  // of elements next to each other
+      int64_t row = 1;
+      bool whole = true;
+      for (size_t d = region.extent.size(); d-- > 0;) {
+        const int64_t extent = std::min(region.extent[d], region.buffer->shape[d]);
+        (whole ? row : rows) *= extent;
+        whole = whole && extent == region.buffer->shape[d];
+      }
+      n += static_cast<double>(rows * ((row + kLanes - 1) / kLanes));
+    }
     return n;
   }
   int64_t bytes() const {
@@ -459,13 +475,13 @@ void SpeculativeParts::choose(const Stmt& s, const For* parallel) {
   }
 }
 
-// Makes the statement, or statements inside, parts that look before; false if that does not pay. `limit`: elements
+// Makes the statement, or statements inside, parts that look before; false if that does not pay. `limit`: vectors
 // looked at from which on the statement around is the better part.
 bool SpeculativeParts::look_before(const Stmt& s, double limit) {
   const RegionFinder found(inputs_, s);
-  const auto elements = static_cast<double>(found.elements());
+  const double vectors = found.vectors();
   const bool outermost = std::isinf(limit);
-  if (found.ok() && (found.looks_at_element() < kMinLooks || elements > limit ||
+  if (found.ok() && (found.looks_at_element() < kMinLooks || vectors > limit ||
                      (!outermost && found.bytes() < kMinRegionBytes)))
     return false;
   if (!found.ok() || found.bytes() > kMaxRegionBytes) {
@@ -473,7 +489,7 @@ bool SpeculativeParts::look_before(const Stmt& s, double limit) {
     if (loop != nullptr && loop->kind == ir::ForKind::kSerial && is_repeatable_in(*loop)) {
       const auto times = static_cast<double>(std::max<int64_t>(ir::as_int(loop->extent).value_or(1), 1));
       loops_.push_back(loop);
-      const bool inside = look_before(loop->body, found.ok() ? kMaxOverlap * elements / times : limit);
+      const bool inside = look_before(loop->body, found.ok() ? kMaxOverlap * vectors / times : limit);
       loops_.pop_back();
       if (inside) {
         around_.insert(s.get());
