@@ -8,12 +8,14 @@
 #include <sstream>
 #include <thread>
 
+#include "support/sanitizers.h"
 #include "tiny_model.h"
 
-// Counts what this binary allocates, to show that run() allocates nothing.
+// Counts what this binary allocates, to show that run() allocates nothing. Sanitizers have these functions.
 namespace {
 std::atomic<int64_t> allocations{0};
 }
+#if !TENSORSMITH_THREAD_SANITIZER && !TENSORSMITH_ADDRESS_SANITIZER
 __attribute__((noinline)) void* operator new(size_t bytes) {
   ++allocations;
   if (void* p = std::malloc(bytes ? bytes : 1)) return p;
@@ -21,6 +23,7 @@ __attribute__((noinline)) void* operator new(size_t bytes) {
 }
 __attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
 __attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
+#endif
 
 namespace tensorsmith::runtime {
 namespace {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli_support.h"
+#include "support/sanitizers.h"
 
 namespace tensorsmith::testing {
 namespace {
@@ -199,6 +200,7 @@ TEST_F(Cli, OutputPlacesAreCheckedFirst) {
 }
 
 TEST_F(Cli, NoSpaceLeavesNothingHalfWritten) {
+  if (TENSORSMITH_THREAD_SANITIZER) GTEST_SKIP() << "the thread sanitizer itself writes temporary files";
   CliOptions small = options_;
   small.file_size_limit = 2048;  // less than any kernel library
   const CliResult result = run_cli({"compile", model_, "-o", "out", "--untuned"}, small);
@@ -209,6 +211,7 @@ TEST_F(Cli, NoSpaceLeavesNothingHalfWritten) {
 
 // A real full file system: lld mapped its output into memory, and writing there was a SIGBUS.
 TEST_F(Cli, FullDisks) {
+  if (TENSORSMITH_THREAD_SANITIZER) GTEST_SKIP() << "the thread sanitizer itself writes temporary files";
   const fs::path disk = directory_.path() / "disk";
   fs::create_directory(disk);
   if (mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "may not mount a file system";
