@@ -59,7 +59,9 @@ class Simplifier {
   Expr simplify_unary(const Expr& e, const Unary& n);
   Expr simplify_binary(const Expr& e, const Binary& n);
   Expr simplify_comparison(const Expr& e, const Binary& n);
+  bool is_unbounded_data(const LinearSum& sum);
   Expr compare_index(BinaryOp op, const Expr& a, const Expr& b);
+  Expr compare_with_zero(BinaryOp op, LinearSum d);
   Expr less_than_zero(LinearSum d);
   Expr equals_zero(LinearSum d, bool equal);
   Expr simplify_logical(const Expr& e, const Binary& n);

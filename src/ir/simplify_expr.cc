@@ -1,9 +1,11 @@
 // Simplification of conditions, casts, selects, and of values of any dtype.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
 
+#include "ir/analysis.h"
 #include "ir/linear.h"
 #include "ir/scalar.h"
 #include "ir/simplifier.h"
@@ -254,6 +256,17 @@ Expr Simplifier::equals_zero(LinearSum d, bool equal) {
   return two_sided(equal ? BinaryOp::kEq : BinaryOp::kNe, std::move(d));
 }
 
+// Whether an element that is read may bring the sum near the ends of 64 bits.
+bool Simplifier::is_unbounded_data(const LinearSum& sum) {
+  constexpr int64_t kFar = int64_t{1} << 62;
+  const bool reads = std::any_of(sum.terms.begin(), sum.terms.end(), [](const LinearSum::Term& term) {
+    return as<VarRef>(term.atom) == nullptr && !loads_of(term.atom).empty();
+  });
+  if (!reads) return false;
+  const Interval range = interval(sum);
+  return range.min <= -kFar || range.max >= kFar;
+}
+
 Expr Simplifier::compare_index(BinaryOp op, const Expr& a, const Expr& b) {
   const LinearSum la = linear(a);
   const LinearSum lb = linear(b);
@@ -263,6 +276,15 @@ Expr Simplifier::compare_index(BinaryOp op, const Expr& a, const Expr& b) {
   if (op == BinaryOp::kLe || op == BinaryOp::kGe) d.add_constant(-1);
   recombine(d);
   if (d.bad) return binary(op, to_expr(la), to_expr(lb));
+  const Expr decided = compare_with_zero(op, std::move(d));
+  // Data may be any number of 64 bits: what is left of a comparison when its sides are moved could overflow.
+  if (as<IntImm>(decided) == nullptr && (is_unbounded_data(la) || is_unbounded_data(lb)))
+    return binary(op, to_expr(la), to_expr(lb));
+  return decided;
+}
+
+// d < 0 for the ordered ones.
+Expr Simplifier::compare_with_zero(BinaryOp op, LinearSum d) {
   switch (op) {
     case BinaryOp::kLt:
     case BinaryOp::kLe:

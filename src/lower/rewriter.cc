@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/analysis.h"
+
 namespace tensorsmith::lower {
 
 using ir::BinaryOp;
@@ -202,9 +204,21 @@ void Rewriter::assume(const Expr& condition) {
   if (n->op == BinaryOp::kGt) arena_.learn_not_positive(d * -1 + 1);
 }
 
+// Whether it reads an element that may be near the ends of 64 bits.
+bool Rewriter::is_unbounded_data(const Expr& e) {
+  if (ir::as<ir::VarRef>(e) != nullptr || ir::loads_of(e).empty()) return false;
+  const Range range = arena_.range(index(e));
+  return range.low <= -Range::kUnbounded || range.high >= Range::kUnbounded;
+}
+
 Expr Rewriter::rebuild_binary(const Expr& e, const ir::Binary& n) {
-  if (ir::is_comparison(n.op) && n.a.dtype() == DType::kI64)
-    return arena_.compare(n.op, index(n.a) - index(n.b));
+  if (ir::is_comparison(n.op) && n.a.dtype() == DType::kI64) {
+    const Index d = index(n.a) - index(n.b);
+    // Data may be any number of 64 bits: what is left of a comparison when its sides are moved could overflow.
+    if (d.is_constant() || !(is_unbounded_data(n.a) || is_unbounded_data(n.b)))
+      return arena_.compare(n.op, d);
+    return ir::binary(n.op, value(n.a), value(n.b));
+  }
   Expr a = value(n.a);
   if (n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr) {
     // Both sides are free of effects, so a decided one may drop or replace the other.

@@ -32,6 +32,7 @@ class Rewriter {
   bool index_binary(const ir::Binary& n, Index* out);
   void assume(const ir::Expr& condition);
   ir::Expr rebuild(const ir::Expr& e);
+  bool is_unbounded_data(const ir::Expr& e);
   ir::Expr rebuild_binary(const ir::Expr& e, const ir::Binary& n);
 
   IndexArena& arena_;
