@@ -143,6 +143,7 @@ TEST(DagTest, ErrorsHaveAPlace) {
   expect_error("a = PLACEHOLDER [4]\na(i) = a[i]", ErrorCode::kCorrupt, "2:1", "twice");
   expect_error("a = PLACEHOLDER [4]\nb(i) = tir.bessel(a[i])", ErrorCode::kUnsupported, "2:8", "bessel");
   expect_error("a = PLACEHOLDER [4]\nb(i).v0 select(x)= a[i]", ErrorCode::kUnsupported, "2:5", "reduction");
+  expect_error("a = PLACEHOLDER [4]\nb(i) = !a[i]", ErrorCode::kCorrupt, "2:8", "a condition");
   expect_error("a = PLACEHOLDER [4]\nb(i) = tir.exp(a[i], 1)", ErrorCode::kCorrupt, "2:8", "takes 1");
   expect_error("a = PLACEHOLDER [4]\nb(i) = (a[i] && (i < 2))", ErrorCode::kCorrupt, "2:14", "condition");
   expect_error("a = PLACEHOLDER [4]\nb(i) = floordiv(a[i], 2)", ErrorCode::kCorrupt, "2:8", "integers");

@@ -146,6 +146,7 @@ ir::Buffer reshape(OpContext& ctx, const std::string& name, const ir::Buffer& bu
 }
 
 Expr wrap_index(const Expr& index, int64_t extent) {
+  if (extent <= 1) return Expr(0);  // whatever the index: nobody reads it
   if (const auto known = ir::as_int(index)) {
     return std::clamp<int64_t>(*known < 0 ? *known + extent : *known, 0, std::max<int64_t>(extent - 1, 0));
   }

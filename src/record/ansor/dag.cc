@@ -114,7 +114,10 @@ class BodyBuilder {
   Expr unary(const DagNode& node) {
     Expr a = expression(node.children[0]);
     if (error_) return 0;
-    if (node.unary == ir::UnaryOp::kNot) return !truth(node, a);
+    if (node.unary == ir::UnaryOp::kNot) {
+      const Expr condition = truth(node, a);
+      return error_ ? Expr(0) : !condition;
+    }
     if (a.dtype() == DType::kBool) return fail(node, "a condition has no sign");
     return -a;
   }
