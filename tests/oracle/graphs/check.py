@@ -6,8 +6,7 @@ import dataclasses
 from . import compare
 from .runner import Crash
 
-EXECUTIONS = 5  # disturbed ones, at first
-MORE_EXECUTIONS = 40  # before a difference counts
+EXECUTIONS = (5, 40, 200)  # disturbed ones: more of them before a difference counts
 
 
 @dataclasses.dataclass
@@ -70,7 +69,7 @@ class Expected:
         if compare.difference(got, self.exact[i]) is None:
             return None
         wrong = None
-        for count in (EXECUTIONS, MORE_EXECUTIONS):
+        for count in EXECUTIONS:
             wrong = compare.difference(got, self.exact[i], [e[self.names[i]] for e in self.disturbed(count)])
             if wrong is None:
                 return None

@@ -353,7 +353,9 @@ def disturb(rng, exact, output, amplitude, moves):
         y = d.wide(exact if exact is not None else output)
         if amplitude is not None:
             a = np.where(np.isfinite(amplitude), amplitude, 0)
-            y = np.where(np.isfinite(y), y + a * signs(rng, y.shape), y)
+            error = a * np.where(rng.random(y.shape) < 0.25, 0.15, 1) * signs(rng, y.shape)  # one place, or some
+            may_vanish = (np.abs(y) <= a) & (rng.random(y.shape) < 0.25)
+            y = np.where(np.isfinite(y), np.where(may_vanish, 0.0, y + error), y)
             # Partial sums that may overflow are of terms of a quarter of the largest number: so much they err if they do not.
             wide = d.F32 if output.dtype in (d.F16, d.BF16) else output.dtype
             near = y + d.EPSILON[wide] * d.LARGEST[wide] * signs(rng, y.shape)
