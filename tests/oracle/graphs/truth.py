@@ -241,7 +241,7 @@ class NodeTruth:
                 x is not None
                 and y is not None
                 and x.shape == y.shape
-                and np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8))
+                and x.tobytes() == y.tobytes()
             )
             for x, y in zip(inputs, self.inputs)
         )
