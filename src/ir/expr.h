@@ -1,7 +1,8 @@
 // Scalar expressions: immutable values, compared by structure, shared freely between programs and threads.
 //
 // Meaning (the one place that defines it; the interpreter, the simplifier and every backend follow it):
-//  - Integers wrap around (two's complement) at their dtype's width. Index arithmetic is kI64.
+//  - Integers wrap around (two's complement) at their dtype's width. Index arithmetic is kI64: simplifiers take
+//    for granted that its sums and products do not leave 64 bits. Data that may is computed as kU64.
 //  - kDiv: floats IEEE; integers truncate towards zero. kFloorDiv / kFloorMod round towards minus infinity,
 //    the remainder has the divisor's sign. An integer division or remainder by zero gives 0; min / -1 wraps.
 //  - kMin and kMax are IEEE 754-2019's minimum and maximum: a NaN operand wins. Of zeros of different sign

@@ -77,6 +77,10 @@ template <BinaryOp Op>
 Expr plain(OpContext&, const Expr& a, const Expr& b) {
   return ir::binary(Op, a, b);
 }
+template <BinaryOp Op>
+Expr arithmetic(OpContext&, const Expr& a, const Expr& b) {
+  return wrapping(Op, a, b);
+}
 
 // Left fold of any number of inputs.
 template <BinaryOp Op>
@@ -181,7 +185,7 @@ Expr exclusive_or(OpContext&, const Expr& a, const Expr& b) { return a != b; }
 
 // slope broadcasts to x only.
 Expr prelu(OpContext&, const Expr& x, const Expr& slope) {
-  return ir::select(x < ir::make_const(x.dtype(), 0), x * slope, x);
+  return ir::select(x < ir::make_const(x.dtype(), 0), wrapping(BinaryOp::kMul, x, slope), x);
 }
 
 Result<Buffers> emit_where(OpContext& ctx) {
@@ -196,7 +200,7 @@ Result<Buffers> emit_where(OpContext& ctx) {
 
 std::span<const OpEntry> binary_operators() {
   static const OpEntry kEntries[] = {
-      {"Add", "n:TT", binary<plain<BinaryOp::kAdd>>},
+      {"Add", "n:TT", binary<arithmetic<BinaryOp::kAdd>>},
       {"And", "b:TT", binary<plain<BinaryOp::kAnd>>},
       {"BitShift", "u:TT", binary<bit_shift>},
       {"BitwiseAnd", "i:TT", binary<plain<BinaryOp::kBitAnd>>},
@@ -212,11 +216,11 @@ std::span<const OpEntry> binary_operators() {
       {"Mean", "f:T*", variadic<BinaryOp::kAdd>},
       {"Min", "n:T*", variadic<BinaryOp::kMin>},
       {"Mod", "n:TT", binary<mod>},
-      {"Mul", "n:TT", binary<plain<BinaryOp::kMul>>},
+      {"Mul", "n:TT", binary<arithmetic<BinaryOp::kMul>>},
       {"Or", "b:TT", binary<plain<BinaryOp::kOr>>},
       {"PRelu", "n:TT", binary<prelu>},
       {"Pow", "n:TN", binary<pow>},
-      {"Sub", "n:TT", binary<plain<BinaryOp::kSub>>},
+      {"Sub", "n:TT", binary<arithmetic<BinaryOp::kSub>>},
       {"Sum", "f:T*", variadic<BinaryOp::kAdd>},
       {"Where", "a:BTT", emit_where},
       {"Xor", "b:TT", binary<exclusive_or>},

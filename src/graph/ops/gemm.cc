@@ -46,11 +46,11 @@ Result<Buffers> emit_gemm(OpContext& ctx) {
   std::vector<ir::Axis> out = axes_for({m, n});
   const Exprs vars = vars_of(out);
   Expr body = ir::load(sum, vars);
-  if (alpha != 1.0) body = body * ir::make_const(dtype, alpha);
+  if (alpha != 1.0) body = wrapping(ir::BinaryOp::kMul, body, ir::make_const(dtype, alpha));
   if (add_c) {
     Expr c = operand(ctx, 2, vars);
-    if (beta != 1.0) c = c * ir::make_const(dtype, beta);
-    body = body + c;
+    if (beta != 1.0) c = wrapping(ir::BinaryOp::kMul, c, ir::make_const(dtype, beta));
+    body = wrapping(ir::BinaryOp::kAdd, body, c);
   }
   return Buffers{ctx.compute("bias_add", std::move(out), std::move(body))};
 }

@@ -145,6 +145,16 @@ ir::Buffer reshape(OpContext& ctx, const std::string& name, const ir::Buffer& bu
   return ctx.compute(name, std::move(axes), std::move(body));
 }
 
+Expr wrapping(ir::BinaryOp op, const Expr& a, const Expr& b) {
+  if (a.dtype() != ir::DType::kI64) return ir::binary(op, a, b);
+  const auto bits = [](const Expr& e) { return ir::cast(ir::DType::kU64, e); };
+  return ir::cast(ir::DType::kI64, ir::binary(op, bits(a), bits(b)));
+}
+
+Expr negated(const Expr& x) {
+  return x.dtype() == ir::DType::kI64 ? wrapping(ir::BinaryOp::kSub, Expr(0), x) : -x;
+}
+
 Expr wrap_index(const Expr& index, int64_t extent) {
   if (extent <= 1) return Expr(0);  // whatever the index: nobody reads it
   if (const auto known = ir::as_int(index)) {

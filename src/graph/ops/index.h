@@ -39,6 +39,12 @@ ir::Buffer reshape(OpContext& ctx, const std::string& name, const ir::Buffer& bu
 
 ir::Expr linear_index(const Shape& shape, std::span<const ir::Expr> indices);
 
+// a op b of data, wrapped at the dtype's width: kI64 is for indices, whose sums and products the simplifiers
+// take not to overflow (ir/expr.h), so 64-bit data goes through kU64. op: kAdd, kSub or kMul.
+ir::Expr wrapping(ir::BinaryOp op, const ir::Expr& a, const ir::Expr& b);
+// -x, wrapped likewise.
+ir::Expr negated(const ir::Expr& x);
+
 // A negative index counts from the end; the result is clamped to [0, extent), so that a wrong index at run
 // time cannot read out of range. index: any integer dtype; result kI64.
 ir::Expr wrap_index(const ir::Expr& index, int64_t extent);

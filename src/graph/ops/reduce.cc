@@ -88,10 +88,10 @@ ir::Buffer simple(OpContext& ctx, const std::string& name, const ReduceSpec& spe
                      });
 }
 
-Expr square(const Expr& x) { return x * x; }
+Expr square(const Expr& x) { return wrapping(ir::BinaryOp::kMul, x, x); }
 Expr absolute(const Expr& x) {
   if (ir::is_float(x.dtype())) return ir::call(Intrinsic::kAbs, {x});
-  return ir::select(x < ir::make_const(x.dtype(), 0), -x, x);
+  return ir::select(x < ir::make_const(x.dtype(), 0), negated(x), x);
 }
 // Square root and logarithm of an integer truncate.
 Expr via_float(Intrinsic intrinsic, const Expr& x) {

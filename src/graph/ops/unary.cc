@@ -40,7 +40,7 @@ Expr intrinsic(OpContext&, const Expr& x) {
 Expr absolute(OpContext&, const Expr& x) {
   if (ir::is_float(x.dtype())) return one(Intrinsic::kAbs, x);
   if (!ir::is_signed_int(x.dtype())) return x;
-  return ir::select(x < like(x, 0), -x, x);
+  return ir::select(x < like(x, 0), negated(x), x);
 }
 Expr sign(OpContext&, const Expr& x) {
   if (ir::is_float(x.dtype())) return one(Intrinsic::kSign, x);
@@ -48,7 +48,7 @@ Expr sign(OpContext&, const Expr& x) {
   if (!ir::is_signed_int(x.dtype())) return positive;
   return ir::select(x < like(x, 0), like(x, -1), positive);
 }
-Expr negate(OpContext&, const Expr& x) { return -x; }
+Expr negate(OpContext&, const Expr& x) { return negated(x); }
 Expr reciprocal(OpContext&, const Expr& x) { return like(x, 1) / x; }
 Expr logical_not(OpContext&, const Expr& x) { return !x; }
 Expr bitwise_not(OpContext&, const Expr& x) { return ir::unary(ir::UnaryOp::kBitNot, x); }
@@ -84,7 +84,8 @@ Expr thresholded_relu(OpContext& ctx, const Expr& x) {
 Expr shrink(OpContext& ctx, const Expr& x) {
   const double lambda = ctx.float_attr("lambd", 0.5);
   const Expr bias = like(x, ctx.float_attr("bias", 0.0));
-  return ir::select(x < like(x, -lambda), x + bias, ir::select(x > like(x, lambda), x - bias, like(x, 0)));
+  return ir::select(x < like(x, -lambda), wrapping(ir::BinaryOp::kAdd, x, bias),
+                    ir::select(x > like(x, lambda), wrapping(ir::BinaryOp::kSub, x, bias), like(x, 0)));
 }
 // 0.5 x (1 + erf(x / sqrt 2)), or with approximate = "tanh"
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
