@@ -8,9 +8,16 @@ if(TENSORSMITH_WERROR)
 endif()
 if(TENSORSMITH_SANITIZE)
   target_compile_options(tensorsmith_options INTERFACE -fsanitize=${TENSORSMITH_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all)
+    -fno-sanitize-recover=all $<$<BOOL:$<TARGET_PROPERTY:TENSORSMITH_CALLS_KERNELS>>:-fno-sanitize=function>)
   target_link_options(tensorsmith_options INTERFACE -fsanitize=${TENSORSMITH_SANITIZE})
 endif()
+# tensorsmith_calls_kernels(TARGET): TARGET calls compiled kernels. These have no type signature before their first
+# instruction, which Clang's undefined-behaviour sanitizer would read.
+function(tensorsmith_calls_kernels target)
+  if(TENSORSMITH_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    set_target_properties(${target} PROPERTIES TENSORSMITH_CALLS_KERNELS ON)
+  endif()
+endfunction()
 if(TENSORSMITH_FUZZ)
   target_compile_options(tensorsmith_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
     -fno-sanitize-recover=all)

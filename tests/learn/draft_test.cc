@@ -178,8 +178,8 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
             << clear_right / clear << ", measured / predicted " << std::exp(log_ratio / count / 8) << "\n";
   EXPECT_GT(count, 30);
   // Most of these programs are a tuner's best and lie within the noise of each other.
-  test::expect_above("spearman", correlation / count, 0.3);
-  test::expect_above("clear-pairs", clear_right / clear, 0.75);
+  test::expect_above("spearman", correlation / count, 0.3);      // .355; no seed, the same everywhere
+  test::expect_above("clear-pairs", clear_right / clear, 0.75);  // .846
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ TEST(LatencyModels, KeepTheirPredictionsInFiles) {
 
 TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
   const MadeStore made(
-      MadeStoreOptions{.tasks = 20, .noise = 0.02, .failures = 0.05, .seed = test::test_seed(1)});
+      MadeStoreOptions{.tasks = 40, .noise = 0.02, .failures = 0.05, .seed = test::test_seed(1)});
   const LatencyData data = made.data();
   const auto analytic = trainer_model("roofline", data);
   const double roofline =
@@ -154,22 +154,27 @@ TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
     const auto evaluated = evaluate_records(**model, made.store(), data.devices, made.test());
     ASSERT_TRUE(evaluated.ok());
     const Scores scores = evaluated->total();
+    // .883 +- .018 of seconds, .894 +- .011 of throughput, .865 +- .018 of ranks
     test::expect_above(std::string("pairs-") + label, scores.pairwise, 0.8);
     EXPECT_EQ((*model)->ranks_only(), std::string(label) == "rank");
     if ((*model)->ranks_only()) continue;
+    // Of seconds and of throughput: .173 +- .019 and .165 +- .009; .264 +- .022 and .252 +- .022; .029 +- .018
+    // and .023 +- .019.
     test::expect_below(std::string("error-") + label, scores.mape_median, 0.3);
     test::expect_below(std::string("of-roofline-") + label, scores.mape_median / roofline, 0.5);
     test::expect_below(std::string("coverage-") + label, std::abs(evaluated->coverage().first - 0.68), 0.12);
     const auto metrics = nlohmann::json::parse((*model)->card().metrics);
+    // .180 +- .011, .164 +- .019
     test::expect_below(std::string("validation-") + label, metrics.at("mape_median"), 0.3);
     const auto by_device = evaluated->by_device();
     ASSERT_EQ(by_device.size(), 2u);
+    // V100 .213 +- .028 and .192 +- .018, Xeon .146 +- .028 and .146 +- .010
     for (const auto& [device, s] : by_device) test::expect_below(device + "-" + label, s.mape_median, 0.35);
   }
 }
 
 TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
-  const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 20, .seed = test::test_seed(1)});
+  const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 40, .seed = test::test_seed(1)});
   LatencyData v100 = made.data(), k80 = made.data();
   for (auto* part : {&v100.train, &v100.validation})
     *part = records_of_devices(made.store(), *part, {"v100"});
@@ -182,8 +187,8 @@ TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
   const auto second = (*trainer)->fine_tune(**first, k80, {});
   ASSERT_TRUE(second.ok()) << second.error().message();
   const double after = evaluate_records(**second, made.store(), k80.devices, test)->total().mape_median;
-  test::expect_above("before", before, 0.5);
-  test::expect_below("after", after, 0.3);
+  test::expect_above("before", before, 0.5);  // .713 +- .016
+  test::expect_below("after", after, 0.3);    // .173 +- .037
   EXPECT_THAT((*second)->card().devices, ElementsAre("k80", "v100"));
   EXPECT_EQ((*second)->card().records, static_cast<int64_t>(v100.train.size() + k80.train.size()));
   EXPECT_FALSE((*trainer)->fine_tune(**trainer_model("roofline", v100), k80, {}).ok());

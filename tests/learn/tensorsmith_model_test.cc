@@ -111,12 +111,13 @@ TEST(TensorsmithModel, LearnsWhatFollowsFromTheProgram) {
   const MadeStore made({.tasks = 16, .programs = 60, .seed = test::test_seed(1)});
   auto whole = train(made.data(), quick());
   ASSERT_TRUE(whole.ok()) << whole.error().message();
-  test::expect_below("error", score(**whole, made, made.test()).mape, 0.15);
+  test::expect_below("error", score(**whole, made, made.test()).mape, 0.15);  // .038 +- .003
   EXPECT_TRUE((*whole)->reads_trace());
   // The sum of resources alone is already near, and the roofline alone is not.
   auto resources = train(made.data(), quick({{"members", 0}}));
   auto roofline = train(made.data(), quick({{"members", 0}, {"base", "roofline"}}));
   ASSERT_TRUE(resources.ok() && roofline.ok());
+  // .255 +- .027
   test::expect_below("resources-of-roofline",
                      score(**resources, made, made.test()).mape / score(**roofline, made, made.test()).mape,
                      0.8);
@@ -207,8 +208,8 @@ TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   const auto tuned = (*trainer)->fine_tune(**model, second, {});
   ASSERT_TRUE(tuned.ok()) << tuned.error().message();
   const double before = score(**model, made, test).mape, after = score(**tuned, made, test).mape;
-  test::expect_below("of-before", after / before, 0.5);
-  test::expect_below("after", after, 0.3);
+  test::expect_below("of-before", after / before, 0.5);  // .312 +- .025
+  test::expect_below("after", after, 0.3);               // .122 +- .013
   EXPECT_THAT((*tuned)->card().devices, ::testing::ElementsAre("k80", "v100"));
 }
 
@@ -322,6 +323,7 @@ TEST(TensorsmithModel, CalibratesTheNewDevice) {
     const double e = std::log((*predicted)[i].seconds / made.store().entry(test[i]).mean_seconds);
     inside += std::abs(e) < (*predicted)[i].log_sigma;
   }
+  // .680 +- .022
   test::expect_above("inside", inside / static_cast<double>(test.size()), 0.5);
   test::expect_below("inside", inside / static_cast<double>(test.size()), 0.85);
 }

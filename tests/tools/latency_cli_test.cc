@@ -219,7 +219,7 @@ TEST_F(LatencyCli, GoesOnWithAnotherDevice) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return last_line(result.out)["mape_median"].get<double>();
   };
-  test::expect_below("of-first", error(second) / error(first), 0.5);
+  test::expect_below("of-first", error(second) / error(first), 0.5);  // .055 +- .020
 }
 
 TEST_F(LatencyCli, TableOfModelsAndSplits) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "learn/latency/model_file.h"
@@ -89,7 +90,7 @@ std::vector<Case> cases() {
        0.95,
        600},
       {"mlp", {{"width", 32}, {"loss", "lambdarank"}, {"list", 16}, {"learning_rate", 5e-3}}, 0, 0.93, 900},
-      {"tlp", {{"width", 32}, {"learning_rate", 3e-3}}, 0, 0.9, 900},
+      {"tlp", {{"width", 32}, {"learning_rate", 3e-3}}, 0, 0.85, 900},
       {"mtl-tlp",
        {{"width", 32}, {"loss", "mape"}, {"base", "flops"}, {"learning_rate", 3e-3}},
        0.5,
@@ -104,7 +105,7 @@ std::vector<Case> cases() {
         {"learning_rate", 5e-3}},
        0.5,
        0.9,
-       600}};
+       900}};
 }
 
 class NetModels : public ::testing::TestWithParam<Case> {
@@ -263,29 +264,41 @@ TEST_P(NetModels, TestLabelsChangeNothing) {
   EXPECT_NE(seconds(*train(GetParam().kind, parameters, data), data, store.test()), before);
 }
 
+// The K80 takes a twentieth of the time that its figures let expect. For models that only rank, where that would
+// change nothing, it runs fastest what the others run slowest.
 TEST_P(NetModels, FineTuningTeachesAnotherDevice) {
   const MadeStore store(
       {.devices = {"v100", "k80", "t4"}, .tasks = 6, .programs = 20, .seed = test::test_seed(1)});
+  std::map<uint32_t, double> middle;  // of a task on the K80: times are turned around it
+  const auto changed =
+      with_times(store.store(), store.folder().file("changed"), [&](int64_t i, double seconds) {
+        const Store::Entry entry = store.store().entry(i);
+        if (store.store().devices()[entry.device] != "k80") return seconds;
+        if (GetParam().error > 0) return seconds / 20;
+        const double m = middle.emplace(entry.workload, seconds).first->second;
+        return m * m / seconds;
+      });
   LatencyData first = store.data(), second = store.data();
+  first.store = second.store = changed.get();
   const auto of = [&](const std::vector<std::string>& names, std::vector<int64_t>& records) {
-    records = records_of_devices(store.store(), records, names);
+    records = records_of_devices(*changed, records, names);
   };
   for (auto* part : {&first.train, &first.validation}) of({"v100", "t4"}, *part);
   for (auto* part : {&second.train, &second.validation}) of({"k80"}, *part);
   const json parameters = with({{"epochs", 40}, {"batch", 32}});
   const auto general = train(GetParam().kind, parameters, first);
-  const auto tuned = trainer(GetParam().kind, parameters)->fine_tune(*general, second, {});
+  const auto tuned =
+      trainer(GetParam().kind, with({{"epochs", 120}, {"batch", 32}}))->fine_tune(*general, second, {});
   ASSERT_TRUE(tuned.ok()) << tuned.error().message();
   EXPECT_EQ((*tuned)->card().devices, (std::vector<std::string>{"k80", "t4", "v100"}));
   EXPECT_EQ((*tuned)->card().records, static_cast<int64_t>(first.train.size() + second.train.size()));
   const std::vector<int64_t>& k80 = second.train;
   const auto before = seconds(*general, first, k80), after = seconds(**tuned, first, k80);
   if (general->ranks_only()) {
-    test::expect_above("gain",
-                       right_pairs(after, store.store(), k80) - right_pairs(before, store.store(), k80), 0);
+    test::expect_above("gain", right_pairs(after, *changed, k80) - right_pairs(before, *changed, k80), 0.2);
   } else {
-    test::expect_below("of-before",
-                       mean_error(after, store.store(), k80) / mean_error(before, store.store(), k80), 1);
+    test::expect_below("of-before", mean_error(after, *changed, k80) / mean_error(before, *changed, k80),
+                       0.5);
   }
   // A file of the tuned model has its devices in its own order.
   const std::string path = store.folder().file("tuned");
