@@ -54,6 +54,9 @@ function(tensorsmith_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  if(TENSORSMITH_SANITIZE)  # takes up to ten times as long
+    math(EXPR ARG_TIMEOUT "10 * ${ARG_TIMEOUT}")
+  endif()
   # A binary all of whose tests skip has tested nothing: ctest says so. Where others failed, the list of these
   # follows that of the skipped ones, and the expression does not match.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"

@@ -321,11 +321,11 @@ class NestWalker {
   void add_access(NestLeaf& leaf, const ir::Buffer& buffer, const std::vector<Expr>& indices, bool write,
                   double count) {
     NestAccess access;
-    access.buffer = buffer.get();
+    access.buffer = buffer;
     access.write = write;
     access.element_bytes = ir::bytes_of(buffer->dtype);
     access.count = count;
-    if (const auto at = allocated_at_.find(access.buffer); at != allocated_at_.end())
+    if (const auto at = allocated_at_.find(access.buffer.get()); at != allocated_at_.end())
       access.moved_by = (uint64_t{1} << at->second) - 1;
     std::vector<double> constants;
     for (size_t d = 0; d < indices.size(); ++d) {

@@ -31,7 +31,7 @@ struct NestAccess {
     double spread = 0;  // between the smallest and the largest constant
     double extent = 1;  // of the buffer
   };
-  const ir::BufferNode* buffer = nullptr;
+  ir::Buffer buffer;  // shared: the tree outlives the program
   bool write = false;
   double element_bytes = 4;
   double count = 0;  // executions in one run of the statement

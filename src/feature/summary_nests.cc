@@ -46,7 +46,7 @@ class NestSummary {
     for (int l = first; l < past; ++l) {
       const NestLeaf& leaf = tree_.leaves[static_cast<size_t>(l)];
       for (const NestAccess& access : leaf.accesses) {
-        double& most = bytes[access.buffer];
+        double& most = bytes[access.buffer.get()];
         most = std::max(most, touched_by(access, leaf, tree_, from, cpu_.line).lines * cpu_.line);
       }
     }
@@ -89,7 +89,7 @@ class NestSummary {
     for (int l = loop.first_leaf; l < loop.past_leaf; ++l) {
       const NestLeaf& leaf = tree_.leaves[static_cast<size_t>(l)];
       for (const NestAccess& access : leaf.accesses) {
-        Traffic& most = buffers[access.buffer];
+        Traffic& most = buffers[access.buffer.get()];
         const Touched touched = touched_by(access, leaf, tree_, from, cpu_.line);
         const double bytes = touched.lines * cpu_.line * leaf.share;
         most.written = std::max(most.written, access.write ? bytes : 0);

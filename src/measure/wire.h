@@ -72,9 +72,15 @@ class WireReader {
   template <class T>
   T get() {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
-    T value{};
-    take(&value, sizeof value);
-    return value;
+    if constexpr (std::is_same_v<T, bool>) {  // a byte other than 0 and 1 is no bool
+      const auto byte = get<uint8_t>();
+      ok_ = ok_ && byte <= 1;
+      return byte == 1;
+    } else {
+      T value{};
+      take(&value, sizeof value);
+      return value;
+    }
   }
   template <class T>
   std::vector<T> get_list() {

@@ -332,7 +332,8 @@ TEST(TensorsmithModel, ProgramsWithoutTracesAreRefused) {
   const MadeStore made;
   auto model = train(made.data(), quick());
   ASSERT_TRUE(model.ok()) << model.error().message();
-  QueryBatch batch(made.store(), pointers_to(made.devices()), false);
+  const auto devices = pointers_to(made.devices());
+  QueryBatch batch(made.store(), devices, false);
   const std::vector<int64_t> records = {0};
   const auto queries = batch.make(records);
   ASSERT_TRUE(queries.ok());

@@ -123,7 +123,8 @@ TEST_F(MeasurerTest, Crashes) {
 }
 
 TEST_F(MeasurerTest, Hangs) {
-  if (TENSORSMITH_THREAD_SANITIZER) GTEST_SKIP() << "the thread sanitizer's own memory is over the limit";
+  if (TENSORSMITH_THREAD_SANITIZER || TENSORSMITH_ADDRESS_SANITIZER)
+    GTEST_SKIP() << "the sanitizer's own memory is over the limit";
   expect_failure("loops", Outcome::kRunTimeout, "not done after 1.5 s");
   expect_failure("loops_everywhere", Outcome::kRunTimeout, "not done after 1.5 s");
 }

@@ -81,7 +81,8 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.kind << " " << c.parameters.dump(); }
 
-// Small and quick versions of every kind.
+// Small and quick versions of every kind. Pairs and error: mlp .990 +- .007, .008 +- .004; mlp with lambdarank
+// .978 +- .009; tlp .949 +- .023; mtl-tlp .909 +- .008, .174 +- .019; cdmpp .974 +- .007, .042 +- .023.
 std::vector<Case> cases() {
   return {
       {"mlp",
@@ -294,6 +295,7 @@ TEST_P(NetModels, FineTuningTeachesAnotherDevice) {
   EXPECT_EQ((*tuned)->card().records, static_cast<int64_t>(first.train.size() + second.train.size()));
   const std::vector<int64_t>& k80 = second.train;
   const auto before = seconds(*general, first, k80), after = seconds(**tuned, first, k80);
+  // In the order of the cases: .005 +- .002, .61 +- .10, .76 +- .05, .021 +- .004, .043 +- .017.
   if (general->ranks_only()) {
     test::expect_above("gain", right_pairs(after, *changed, k80) - right_pairs(before, *changed, k80), 0.2);
   } else {
