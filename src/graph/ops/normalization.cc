@@ -37,18 +37,20 @@ Result<Buffers> emit_batch_norm(OpContext& ctx) {
   const Exprs c = vars_of(channel);
   const bool is_f64 = ctx.dtype(1) == ir::DType::kF64 || ctx.dtype(4) == ir::DType::kF64;
   const ir::DType wide = is_f64 ? ir::DType::kF64 : ir::DType::kF32;
+  // Parameters of a wider type may be more than the data's type holds.
+  const bool same = ctx.dtype(1) == dtype && ctx.dtype(4) == dtype;
+  const ir::DType type = same || dtype == ir::DType::kF64 ? dtype : wide;
   const auto parameter = [&](size_t i) { return ir::cast(wide, ir::load(ctx.in(i), c)); };
   Expr factor = parameter(1) / root(parameter(4) + ir::make_const(wide, epsilon));
   const ir::Buffer scale = ctx.compute("norm_scale", std::move(channel), std::move(factor));
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
   const Exprs at = {vars[1]};
-  const auto read = [&](const ir::Buffer& buffer) {
-    Expr e = ir::load(buffer, at);
-    return e.dtype() == dtype ? e : ir::cast(dtype, e);
-  };
-  Expr body = (ir::load(ctx.in(0), vars) - read(ctx.in(3))) * read(scale) + read(ctx.in(2));
-  return Buffers{ctx.compute("batch_norm", std::move(axes), std::move(body))};
+  const auto as_type = [&](Expr e, ir::DType to) { return e.dtype() == to ? e : ir::cast(to, std::move(e)); };
+  const auto read = [&](const ir::Buffer& buffer) { return as_type(ir::load(buffer, at), type); };
+  const Expr x = as_type(ir::load(ctx.in(0), vars), type);
+  const Expr body = (x - read(ctx.in(3))) * read(scale) + read(ctx.in(2));
+  return Buffers{ctx.compute("batch_norm", std::move(axes), as_type(body, dtype))};
 }
 
 // Sum over dims of (x - shift)^2 or x, with the reduced dimensions kept.

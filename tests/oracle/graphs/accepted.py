@@ -108,6 +108,7 @@ class Facts:
             "out_of_range": out_of_range,
             "cast_target": cast_target,
             "extreme_squares": extreme_squares,
+            "extreme_products": extreme_products,
             "fractional_sizes": fractional_sizes,
         }
         return names
@@ -125,15 +126,30 @@ def cast_target(facts_attribute, like):
     return d.FROM_ONNX.get(to) if to is not None else (None if like is None else like.dtype)
 
 
-def extreme_squares(inputs):
-    """Whether squares of the first input overflow or underflow in the type that sums are computed in."""
+def extreme_squares(inputs, windows=False):
+    """Whether squares of the first input overflow or all underflow in the type that sums are computed in. With windows, one
+    that underflows may be alone in its sum."""
     x = inputs[0]
     if not d.is_float(x.dtype):
         return False
     w = np.abs(d.wide(x))
     w = w[np.isfinite(w) & (w != 0)]
     low, high = (1e-150, 1e150) if x.dtype == d.F64 else (1e-17, 1e17)
-    return bool(w.size and (w.max() > high or w.max() < low))
+    return bool(w.size and (w.max() > high or (w.min() if windows else w.max()) < low))
+
+
+def extreme_products(inputs):
+    """Whether sums of products of the inputs may overflow, or products underflow, in the type that they are computed in."""
+    f64 = inputs[0].dtype == d.F64
+    low, high = (1e-290, 1e300) if f64 else (1e-30, 1e35)
+    least, most = 1.0, 1.0
+    for x in inputs:
+        if x is not None and d.is_float(x.dtype):
+            w = np.abs(d.wide(x))
+            w = w[np.isfinite(w) & (w != 0)]
+            if w.size:
+                least, most = least * w.min(), most * w.max()
+    return bool(least < low or most > high)
 
 
 def fractional_sizes(x, scales, axes):
