@@ -251,7 +251,8 @@ def _unit(op, output):
 
 def _rounding(exact, output):
     error = d.EPSILON[output.dtype] * np.abs(d.wide(output)) + d.SUBNORMAL[output.dtype]
-    if output.dtype != d.F64:
+    # Of an oracle that computes in a short type nobody knows what it rounded.
+    if output.dtype != d.F64 and not (exact.dtype == output.dtype and output.dtype in (d.F16, d.BF16)):
         error = np.where(d.wide(exact) == d.wide(output), 0.0, error)
     return error
 
