@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using testing::ModelBuilder;
+using ::testing::Not;
 
 std::string error_of(const std::string& bytes) {
   const auto graph = import_onnx_bytes(bytes, {}, "test.onnx");
@@ -229,6 +230,26 @@ TEST(ImportLimits, NodesOfManyInputs) {
   ModelBuilder model;
   model.input("x", {4}).output("y").node("Sum", std::vector<std::string>(4097, "x"), {"y"});
   EXPECT_THAT(error_of(model), HasSubstr("has more than 4096 inputs or outputs"));
+}
+
+TEST(ImportLimits, SequencesOfManyTensors) {
+  for (const bool whole : {false, true}) {
+    const auto model = [&](int64_t extent) {
+      ModelBuilder out;
+      out.input("x", {1, extent}).output("y");
+      const std::vector<std::string> inputs =
+          whole ? std::vector<std::string>{"x", "each"} : std::vector<std::string>{"x"};
+      const int64_t two = 2;
+      out.raw("each", {}, 7, std::string(reinterpret_cast<const char*>(&two), sizeof two));
+      out.node("SplitToSequence", inputs, {"s"}).integer("axis", 1);
+      out.node("SequenceLength", {"s"}, {"y"});
+      return out;
+    };
+    const int64_t most = (whole ? 2 : 1) * (int64_t{1} << 14);
+    EXPECT_EQ(error_of(model(most)), "accepted");
+    EXPECT_THAT(error_of(model(most + 1)), HasSubstr("makes more than 16384 tensors"));
+    EXPECT_THAT(error_of(model(int64_t{1} << 40)), Not(HasSubstr("accepted")));
+  }
 }
 
 TEST(ImportLimits, LongNamesAreCut) {

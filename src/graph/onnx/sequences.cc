@@ -8,6 +8,9 @@ namespace tensorsmith::graph {
 
 namespace {
 
+// Tensors that one SplitToSequence makes: a few bytes of a model may ask for any number.
+constexpr int64_t kMaxSequence = 1 << 14;
+
 int64_t integer(const onnx::NodeProto& proto, const std::string& name, int64_t otherwise) {
   for (const auto& attribute : proto.attribute())
     if (attribute.name() == name && attribute.type() == onnx::AttributeProto::INT) return attribute.i();
@@ -157,20 +160,27 @@ Status Importer::split_to_sequence(const onnx::NodeProto& proto, const std::vect
   const int64_t extent = shape[static_cast<size_t>(axis)];
   const bool whole = inputs.size() > 1 && inputs[1].is_tensor() && inputs[1].id != kNoValue;
   const bool drop = !whole && integer(proto, "keepdims", 1) == 0;
+  const auto too_many = [&] {
+    return at_node(proto, ErrorCode::kUnsupported,
+                   "SplitToSequence: makes more than " + std::to_string(kMaxSequence) + " tensors");
+  };
   std::vector<int64_t> lengths;
   if (!whole) {
-    lengths.assign(static_cast<size_t>(std::min<int64_t>(extent, 1 << 16)), 1);
+    if (extent > kMaxSequence) return too_many();
+    lengths.assign(static_cast<size_t>(extent), 1);
   } else if (value(inputs[1].id).shape.empty()) {
     TS_ASSIGN_OR_RETURN(const int64_t each, known_integer(proto, inputs[1], "input 1 (split)"));
     if (each < 1)
       return at_node(proto, ErrorCode::kInvalidArgument, "SplitToSequence: split must be positive");
-    for (int64_t begin = 0; begin < extent && lengths.size() < (1 << 16); begin += std::min(each, extent))
+    if ((extent - 1) / each >= kMaxSequence) return too_many();
+    for (int64_t begin = 0; begin < extent; begin += std::min(each, extent))
       lengths.push_back(std::min(each, extent - begin));
   } else {
     const lower::Tensor* known = constant_of(inputs[1].id);
     if (known == nullptr || !ir::is_int(known->dtype))
       return at_node(proto, ErrorCode::kUnsupported,
                      "SplitToSequence: input 1 (split) must be constant; it is only known at run time");
+    if (known->num_elements() > kMaxSequence) return too_many();
     for (int64_t i = 0; i < known->num_elements(); ++i) lengths.push_back(known->at(i).i);
   }
   int64_t total = 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "graph/ops/op_context.h"
@@ -164,8 +165,10 @@ bool fold_into(Graph& graph, Node& producer, const ChannelAffine& affine, const 
     for (int64_t i = 0; i < scaled.num_elements(); ++i) {
       int64_t c = i / layout->stride % layout->extent;
       if (layout->group_stride > 0) c += i / layout->group_stride * layout->extent;
-      scaled.set(i,
-                 ir::scalar_float(ir::DType::kF32, scaled.at(i).f * affine.factor[static_cast<size_t>(c)]));
+      const double weight = scaled.at(i).f * affine.factor[static_cast<size_t>(c)];
+      // Infinite, it would make NaN of zeros among the data, of which the scaled sum makes zero.
+      if (!(std::abs(weight) <= std::numeric_limits<float>::max())) return false;
+      scaled.set(i, ir::scalar_float(ir::DType::kF32, weight));
     }
     producer.inputs[1] = add_constant(graph, name + "_weight", std::move(scaled));
   }
