@@ -366,10 +366,9 @@ def disturb(rng, exact, output, amplitude, moves):
             near = y + d.EPSILON[wide] * d.LARGEST[wide] * signs(rng, y.shape)
             over = rng.choice(np.array([np.inf, -np.inf, np.nan]), y.shape)
             y = np.where(amplitude == np.inf, np.where(rng.random(y.shape) < 0.5, near, over), y)
-        size = np.abs(y)  # before it is rounded
         y = d.narrow(y, output.dtype)
         if output.dtype == d.BF16:  # ir/expr.h: what is below 2^-126 may be zero
-            small = size < 2.0**-126
+            small = np.abs(d.wide(y)) <= 2.0**-126  # itself, since it may be rounded up from less
             y = d.narrow(np.where(small & (rng.random(y.shape) < 0.5), 0.0, d.wide(y)), d.BF16)
         if not moves:
             zero = d.wide(y) == 0
