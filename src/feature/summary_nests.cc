@@ -1,5 +1,6 @@
 // Programs of our own design space on CPUs: resources of each statement of the lowered program, added up.
-#include <map>
+#include <utility>
+#include <vector>
 
 #include "feature/nest_walk.h"
 #include "feature/summary_parts.h"
@@ -8,6 +9,21 @@
 namespace tensorsmith::feature {
 
 namespace {
+
+// In the order in which the buffers were met: a sum over them is the same wherever they lie in memory.
+template <class T>
+class ByBuffer {
+ public:
+  T& operator[](const ir::BufferNode* buffer) {
+    for (auto& [known, value] : values_)
+      if (known == buffer) return value;
+    return values_.emplace_back(buffer, T()).second;
+  }
+  const std::vector<std::pair<const ir::BufferNode*, T>>& values() const { return values_; }
+
+ private:
+  std::vector<std::pair<const ir::BufferNode*, T>> values_;
+};
 
 // What a statement does between two iterations of the loops that are not unrolled.
 struct Tile {
@@ -42,7 +58,7 @@ class NestSummary {
   // Bytes that the statements [first, past) touch while the loops of their paths from place `from` on run
   // once.
   double footprint(int first, int past, size_t from) const {
-    std::map<const ir::BufferNode*, double> bytes;
+    ByBuffer<double> bytes;
     for (int l = first; l < past; ++l) {
       const NestLeaf& leaf = tree_.leaves[static_cast<size_t>(l)];
       for (const NestAccess& access : leaf.accesses) {
@@ -51,7 +67,7 @@ class NestSummary {
       }
     }
     double sum = 0;
-    for (const auto& [buffer, size] : bytes) sum += size;
+    for (const auto& [buffer, size] : bytes.values()) sum += size;
     return sum;
   }
 
@@ -85,7 +101,7 @@ class NestSummary {
   }
 
   void add_buffers(const NestLoop& loop, size_t from, double runs, Traffic& out) const {
-    std::map<const ir::BufferNode*, Traffic> buffers;
+    ByBuffer<Traffic> buffers;
     for (int l = loop.first_leaf; l < loop.past_leaf; ++l) {
       const NestLeaf& leaf = tree_.leaves[static_cast<size_t>(l)];
       for (const NestAccess& access : leaf.accesses) {
@@ -98,7 +114,7 @@ class NestSummary {
         most.short_bytes = touched.run < 4 * cpu_.line ? bytes : 0;
       }
     }
-    for (const auto& [buffer, t] : buffers) {
+    for (const auto& [buffer, t] : buffers.values()) {
       out.bytes += runs * t.bytes;
       out.short_bytes += runs * t.short_bytes;
       out.written += runs * t.written;

@@ -19,6 +19,7 @@ struct CompileCommandOptions {
   ScheduleOptions schedules;
   std::string directory;
   std::string database = "tensorsmith.db";
+  bool database_given = false;
   bool untuned = false;
 };
 
@@ -40,7 +41,13 @@ Status compile(const CompileCommandOptions& options) {
                       default_schedules(model.partition, device, options.schedules));
   StderrLogSink log(LogLevel::kWarning);
   compile_options.log = &log;
-  if (!options.untuned) {
+  std::error_code ignored;
+  const bool no_records = !options.database_given && !std::filesystem::exists(options.database, ignored);
+  if (!options.untuned && no_records) {
+    print_error("tensorsmith: note: no {} here: untuned schedules; `tensorsmith tune` finds faster ones\n",
+                options.database);
+  }
+  if (!options.untuned && !no_records) {
     TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database,
                                                   options.schedules, schedules, log));
     compile_options.tuned = found > 0;
@@ -60,8 +67,15 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   options->model.add_to(*command);
   options->device.add_to(*command);
   command->add_option("-o,--output", options->directory, "Directory of the compiled model")->required();
-  command->add_option("--db", options->database, "Record database to take schedules from")
-      ->capture_default_str();
+  command
+      ->add_option_function<std::string>(
+          "--db",
+          [options](const std::string& path) {
+            options->database = path;
+            options->database_given = true;
+          },
+          "Record database to take schedules from")
+      ->default_str(options->database);
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules, no database");
   options->schedules.add_to(*command);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });

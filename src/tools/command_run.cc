@@ -15,6 +15,7 @@
 #include "tools/output_files.h"
 #include "tools/reference_inputs.h"
 #include "tools/report.h"
+#include "tools/tensor_input.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 struct RunOptions {
   std::string directory;
   int threads = 0;
-  std::vector<std::string> inputs;  // NAME=file.pb
+  std::vector<std::string> inputs;  // NAME=FILE
   std::string output;               // directory for output_I.pb
   std::string check;                // test data directory
   std::string reference;            // ONNX model
@@ -52,7 +53,7 @@ Result<std::vector<lower::Tensor>> given_inputs(const runtime::Model& model,
   for (const auto& text : options) {
     const size_t equals = text.rfind('=');
     if (equals == std::string::npos) {
-      return Error{ErrorCode::kInvalidArgument, "--input " + text, "write it as NAME=tensor.pb"};
+      return Error{ErrorCode::kInvalidArgument, "--input " + text, "write it as NAME=FILE"};
     }
     const std::string name = text.substr(0, equals);
     size_t i = 0;
@@ -63,13 +64,13 @@ Result<std::vector<lower::Tensor>> given_inputs(const runtime::Model& model,
       return Error{ErrorCode::kNotFound, "--input " + text,
                    "the model has no input '" + name + "'; it has " + names};
     }
-    TS_ASSIGN_OR_RETURN(found[i], graph::read_tensor_proto(text.substr(equals + 1)));
+    TS_ASSIGN_OR_RETURN(found[i], read_tensor(text.substr(equals + 1), model.inputs()[i]));
   }
   std::vector<lower::Tensor> tensors;
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) {
       return Error{ErrorCode::kInvalidArgument, "input '" + model.inputs()[i].name + "'",
-                   "is missing; give it with --input " + model.inputs()[i].name + "=tensor.pb"};
+                   "is missing; give it with --input " + model.inputs()[i].name + "=FILE"};
     }
     tensors.push_back(std::move(*found[i]));
   }
@@ -229,8 +230,10 @@ void add_run_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a compiled model and check its outputs");
   command->add_option("directory", options->directory, "Compiled model")->required();
   add_whole(*command, "--threads", options->threads, 0, 1024, "Threads (0 = all cores)");
-  auto* input = command->add_option("--input", options->inputs,
-                                    "Input from a TensorProto file, NAME=tensor.pb (repeatable)");
+  auto* input =
+      command->add_option("--input", options->inputs,
+                          "Input from a file, NAME=FILE (repeatable): .npy, .npz, .raw or .bin "
+                          "(the elements alone, little-endian, row-major), anything else a TensorProto");
   input->allow_extra_args(false);
   auto* output = command->add_option("--output", options->output, "Directory to write output_I.pb to");
   add_force(*command, options->force);

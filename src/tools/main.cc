@@ -9,9 +9,12 @@
 #include <system_error>
 
 #include "base/result.h"
+#include "codegen/llvm/codegen.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
+#include "tools/commit.h"
 #include "tools/console.h"
+#include "tools/suggest.h"
 
 namespace {
 
@@ -24,7 +27,10 @@ int run(int argc, char** argv) {
       "candidates\n"
       "under a learned cost model and compiles the result to a library that runs without the tuner.",
       "tensorsmith"};
-  app.set_version_flag("--version", "tensorsmith 0.1.0");
+  const std::string commit = TENSORSMITH_COMMIT;
+  app.set_version_flag("--version", "tensorsmith " TENSORSMITH_VERSION +
+                                        (commit.empty() ? "" : " (" + commit + ")") + ", " +
+                                        std::string(codegen::compiler_version()));
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
@@ -52,6 +58,7 @@ int run(int argc, char** argv) {
     const bool asked_for = app.exit(error, out, err) == 0;  // --help, --version
     tools::write_out(out.str());
     tools::write_error(err.str());
+    if (!asked_for) tools::write_error(tools::did_you_mean(app));
     return asked_for ? 0 : tools::kExitUsage;
   };
   try {

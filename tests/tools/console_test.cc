@@ -207,6 +207,55 @@ TEST_F(Console, HelpIsForWhatThereIs) {
     EXPECT_EQ(cli(words).exit_code, 0) << ::testing::PrintToString(words);
 }
 
+TEST_F(Console, WordsThatAreNearlyRightAreSuggested) {
+  const std::vector<std::pair<Words, std::string>> lines = {
+      {{"tun", "m.onnx"}, "`tune`"},
+      {{"zoo", "lst"}, "`list`"},
+      {{"tune", "m.onnx", "-o", "out", "--second", "3"}, "`--seconds`"},
+      {{"tune", "m.onnx", "-o", "out", "--tirals=3"}, "`--trials`"},
+      {{"bnech", "out"}, "`bench`"}};
+  for (const auto& [words, suggestion] : lines) {
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 2) << ::testing::PrintToString(words);
+    EXPECT_THAT(result.err, HasSubstr("Did you mean " + suggestion + "?")) << ::testing::PrintToString(words);
+  }
+  for (const Words& words : std::vector<Words>{{"nonsense"}, {"tune", "--xyzzy"}, {"run"}})
+    EXPECT_THAT(cli(words).err, Not(HasSubstr("Did you mean"))) << ::testing::PrintToString(words);
+}
+
+TEST_F(Console, CompilesWithoutADatabase) {
+  write_model("x");
+  const CliResult compiled = cli({"compile", "m.onnx", "-o", "out"});
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
+  EXPECT_THAT(compiled.err, HasSubstr("note: no tensorsmith.db here: untuned schedules"));
+  EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).err, "");
+  // One that was asked for must be there.
+  const CliResult asked = cli({"compile", "m.onnx", "-o", "other", "--db", "tensorsmith.db"});
+  EXPECT_EQ(asked.exit_code, 1);
+  EXPECT_FALSE(fs::exists(folder_.path() / "other"));
+}
+
+TEST_F(Console, RunsOnArraysOfNumpy) {
+  write_model("x");
+  ASSERT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
+  const std::string numpy = std::string(TENSORSMITH_SOURCE_DIR) + "/tests/data/numpy/";
+  for (const std::string name : {"rows.npy", "columns.npy", "two.npz"}) {
+    const CliResult result = cli({"run", "out", "--input", "x=" + numpy + name});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("'yx' f32 2x3: 0 0 0 0.5 1 1.5"));
+  }
+  const CliResult other = cli({"run", "out", "--input", "x=" + numpy + "columns3.npy"});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.err, HasSubstr("2x3"));
+}
+
+TEST_F(Console, SaysWhatItIsMadeOf) {
+  const CliResult version = cli({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out,
+              ::testing::MatchesRegex("tensorsmith [0-9]+\\.[0-9]+\\.[0-9]+.*, LLVM 19\\.1\\.[0-9]+\n"));
+}
+
 TEST_F(Console, ATemporaryFolderThatIsMissingIsAnError) {
   write_model("x");
   options_.environment = {"TMPDIR=" + folder_.file("missing")};

@@ -1,5 +1,6 @@
 #include "codegen/llvm/codegen.h"
 
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
@@ -114,5 +115,7 @@ Result<std::string> emit_assembly(const ir::Program& program, const target::Devi
   const std::vector<char> text = emit_text(*built.module, *built.machine);
   return std::string(text.begin(), text.end());
 }
+
+std::string compiler_version() { return "LLVM " LLVM_VERSION_STRING; }
 
 }  // namespace tensorsmith::codegen

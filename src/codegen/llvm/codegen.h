@@ -25,6 +25,9 @@ struct CompiledKernel {
   double codegen_seconds = 0;
 };
 
+// "LLVM 19.1.7"
+std::string compiler_version();
+
 // Thread-safe.
 Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
                                const CodegenOptions& options);

@@ -1,0 +1,180 @@
+// NumPy's .npy format: magic, version, the length of a header, the header (a Python dict as text), the elements.
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "tools/tensor_input.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kMaxHeader = 1 << 16;
+constexpr size_t kMaxRank = 32;  // as NumPy itself up to version 1
+
+struct Header {
+  std::string descr;
+  bool fortran = false;
+  std::vector<int64_t> shape;
+};
+
+// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Every step returns false at a character that
+// does not belong there.
+class HeaderParser {
+ public:
+  explicit HeaderParser(std::string_view text) : text_(text) {}
+
+  std::optional<Header> parse() {
+    Header header;
+    int found = 0;
+    if (!take('{')) return std::nullopt;
+    while (!take('}')) {
+      std::string key;
+      if (!read_text(key) || !take(':')) return std::nullopt;
+      const bool ok = key == "descr"           ? read_text(header.descr)
+                      : key == "fortran_order" ? read_bool(header.fortran)
+                      : key == "shape"         ? read_shape(header.shape)
+                                               : false;
+      if (!ok) return std::nullopt;
+      ++found;
+      if (!take(',') && peek() != '}') return std::nullopt;
+    }
+    skip_blanks();
+    if (found != 3 || !text_.empty()) return std::nullopt;
+    return header;
+  }
+
+ private:
+  void skip_blanks() {
+    while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n')) text_.remove_prefix(1);
+  }
+  char peek() {
+    skip_blanks();
+    return text_.empty() ? '\0' : text_[0];
+  }
+  bool take(char c) {
+    if (peek() != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  bool take(std::string_view word) {
+    skip_blanks();
+    if (text_.substr(0, word.size()) != word) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+  bool read_text(std::string& out) {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"') return false;
+    const size_t end = text_.find(quote, 1);
+    if (end == std::string_view::npos) return false;
+    out = text_.substr(1, end - 1);
+    text_.remove_prefix(end + 1);
+    return true;
+  }
+  bool read_bool(bool& out) {
+    out = take("True");
+    return out || take("False");
+  }
+  bool read_shape(std::vector<int64_t>& out) {
+    if (!take('(')) return false;
+    while (!take(')')) {
+      skip_blanks();
+      int64_t extent = 0;
+      const auto [end, code] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
+      if (code != std::errc() || extent < 0 || out.size() == kMaxRank) return false;
+      text_.remove_prefix(static_cast<size_t>(end - text_.data()));
+      out.push_back(extent);
+      if (!take(',') && peek() != ')') return false;
+    }
+    return true;
+  }
+
+  std::string_view text_;
+};
+
+std::optional<ir::DType> dtype_of(std::string_view descr) {
+  using ir::DType;
+  constexpr std::array<std::pair<std::string_view, DType>, 12> kKnown = {{{"b1", DType::kBool},
+                                                                          {"i1", DType::kI8},
+                                                                          {"u1", DType::kU8},
+                                                                          {"i2", DType::kI16},
+                                                                          {"u2", DType::kU16},
+                                                                          {"i4", DType::kI32},
+                                                                          {"u4", DType::kU32},
+                                                                          {"i8", DType::kI64},
+                                                                          {"u8", DType::kU64},
+                                                                          {"f2", DType::kF16},
+                                                                          {"f4", DType::kF32},
+                                                                          {"f8", DType::kF64}}};
+  if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '=')) return std::nullopt;
+  for (const auto& [name, dtype] : kKnown)
+    if (descr.substr(1) == name) return dtype;
+  return std::nullopt;
+}
+
+// From column-major to row-major.
+void reorder(const char* from, const std::vector<int64_t>& shape, size_t bytes, std::byte* to) {
+  std::vector<int64_t> index(shape.size(), 0), stride(shape.size(), 1);
+  for (size_t d = 1; d < shape.size(); ++d) stride[d] = stride[d - 1] * shape[d - 1];
+  int64_t count = 1, source = 0;
+  for (int64_t extent : shape) count *= extent;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(source) * bytes, bytes);
+    for (size_t d = shape.size(); d-- > 0;) {
+      source += stride[d];
+      if (++index[d] < shape[d]) break;
+      source -= stride[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Result<lower::Tensor> parse_npy(std::string_view bytes, const std::string& path) {
+  const Error damaged{ErrorCode::kCorrupt, path, "is no .npy file (truncated or of another format)"};
+  if (bytes.size() < 10 || bytes.substr(0, kMagic.size()) != kMagic) return damaged;
+  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
+  const size_t version = byte(6);
+  if (version < 1 || version > 3)
+    return Error{ErrorCode::kUnsupported, path,
+                 "is of version " + std::to_string(version) + " of the .npy format"};
+  size_t begin = 10, length = byte(8) | byte(9) << 8;
+  if (version > 1) {
+    if (bytes.size() < 12) return damaged;
+    begin = 12;
+    length |= byte(10) << 16 | byte(11) << 24;
+  }
+  if (length > kMaxHeader || length > bytes.size() - begin) return damaged;
+  const std::optional<Header> header = HeaderParser(bytes.substr(begin, length)).parse();
+  if (!header) return damaged;
+  const auto dtype = dtype_of(header->descr);
+  if (!dtype) {
+    return Error{ErrorCode::kUnsupported, path,
+                 "holds elements of type '" + header->descr + "'; save it as little-endian numbers or bool"};
+  }
+  const std::string_view data = bytes.substr(begin + length);
+  const size_t width = static_cast<size_t>(ir::bytes_of(*dtype));
+  size_t count = 1;
+  for (int64_t extent : header->shape) {
+    if (__builtin_mul_overflow(count, static_cast<size_t>(extent), &count)) return damaged;
+  }
+  if (data.size() % width != 0 || data.size() / width != count) return damaged;
+  lower::Tensor tensor;
+  tensor.dtype = *dtype;
+  tensor.shape = header->shape;
+  tensor.data.resize(data.size());
+  if (header->fortran && header->shape.size() > 1) {
+    reorder(data.data(), header->shape, width, tensor.data.data());
+  } else if (!data.empty()) {
+    std::memcpy(tensor.data.data(), data.data(), data.size());
+  }
+  if (*dtype == ir::DType::kBool) {
+    for (std::byte& b : tensor.data) b = b == std::byte{0} ? b : std::byte{1};
+  }
+  return tensor;
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,24 @@
+// Tensors that `run --input` reads, by the ending of the file's name.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "lower/interpreter.h"
+#include "runtime/model_format.h"
+
+namespace tensorsmith::tools {
+
+//   .npy, .npz   NumPy; of an .npz the array with the input's name, or the only one
+//   .raw, .bin   the elements alone, little-endian and row-major, of the input's dtype and shape
+//   any other    ONNX TensorProto
+// Errors, the place is the path: those of open_input; kCorrupt for a damaged file; kUnsupported for arrays that
+// no model takes (big-endian, complex, text); kInvalidArgument for an .npz of several arrays none of which has the
+// name, and for raw bytes that are not as many as the input's.
+Result<lower::Tensor> read_tensor(const std::string& path, const runtime::TensorInfo& input);
+
+// The contents of an .npy file, formats 1.0 to 3.0 (numpy.lib.format). The result is row-major.
+Result<lower::Tensor> parse_npy(std::string_view bytes, const std::string& path);
+
+}  // namespace tensorsmith::tools
