@@ -27,7 +27,7 @@ struct BenchOptions {
   ModelOptions model;  // path: compiled directory or ONNX file
   DeviceOptions device;
   ScheduleOptions schedules;
-  std::string database = "tensorsmith.db";
+  DatabaseOption database;
   bool untuned = false;
   double seconds = 3;
   int runs = 10;
@@ -156,12 +156,13 @@ Status bench(const BenchOptions& options) {
       contenders.push_back({name, std::move(model)});
       return {};
     };
-    const bool has_database = fs::exists(options.database, ignored);
+    const bool has_database = options.database.is_there();
     if (options.untuned || !has_database) TS_RETURN_IF_ERROR(add("untuned"));
     if (!options.untuned && has_database) {
       StderrLogSink log(LogLevel::kWarning);
-      TS_ASSIGN_OR_RETURN(const size_t found, apply_best_records(loaded.partition, device, options.database,
-                                                                 options.schedules, schedules, log));
+      TS_ASSIGN_OR_RETURN(const size_t found,
+                          apply_best_records(loaded.partition, device, options.database.path,
+                                             options.schedules, schedules, log));
       TS_RETURN_IF_ERROR(add(found > 0 ? "tuned" : "untuned"));
     }
   }
@@ -201,8 +202,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("bench", "Time a compiled model, or compile an ONNX model and time that");
   options->model.add_to(*command);
   options->device.add_to(*command);
-  command->add_option("--db", options->database, "Record database to take schedules from")
-      ->capture_default_str();
+  options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
   options->schedules.add_to(*command);
   add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure");

@@ -18,8 +18,7 @@ struct CompileCommandOptions {
   DeviceOptions device;
   ScheduleOptions schedules;
   std::string directory;
-  std::string database = "tensorsmith.db";
-  bool database_given = false;
+  DatabaseOption database;
   bool untuned = false;
 };
 
@@ -27,7 +26,7 @@ Status compile(const CompileCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory}},
                                    {{"MODEL", options.model.path},
-                                    {"--db", options.untuned ? "" : options.database},
+                                    {"--db", options.untuned ? "" : options.database.path},
                                     {"--device", device_file(options.device.device)}}));
   TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
   CompileOptions compile_options;
@@ -41,16 +40,13 @@ Status compile(const CompileCommandOptions& options) {
                       default_schedules(model.partition, device, options.schedules));
   StderrLogSink log(LogLevel::kWarning);
   compile_options.log = &log;
-  std::error_code ignored;
-  const bool no_records = !options.database_given && !std::filesystem::exists(options.database, ignored);
-  if (!options.untuned && no_records) {
-    print_error("tensorsmith: note: no {} here: untuned schedules; `tensorsmith tune` finds faster ones\n",
-                options.database);
-  }
-  if (!options.untuned && !no_records) {
-    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database,
+  if (!options.untuned && options.database.is_there()) {
+    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database.path,
                                                   options.schedules, schedules, log));
     compile_options.tuned = found > 0;
+  } else if (!options.untuned) {
+    print_error("tensorsmith: note: no {} here: untuned schedules; `tensorsmith tune` finds faster ones\n",
+                options.database.path);
   }
   TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", options.directory,
@@ -67,15 +63,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   options->model.add_to(*command);
   options->device.add_to(*command);
   command->add_option("-o,--output", options->directory, "Directory of the compiled model")->required();
-  command
-      ->add_option_function<std::string>(
-          "--db",
-          [options](const std::string& path) {
-            options->database = path;
-            options->database_given = true;
-          },
-          "Record database to take schedules from")
-      ->default_str(options->database);
+  options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules, no database");
   options->schedules.add_to(*command);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });

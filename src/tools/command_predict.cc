@@ -29,7 +29,7 @@ struct PredictOptions {
   DeviceOptions device;
   ScheduleOptions schedules;
   std::string latency_model;
-  std::string database = "tensorsmith.db";
+  DatabaseOption database;
   bool untuned = false;
   bool json = false;
 };
@@ -58,16 +58,15 @@ Result<Prepared> prepare(const PredictOptions& options, const LoadedModel& model
   }
   TS_ASSIGN_OR_RETURN(out.schedules, default_schedules(model.partition, out.device, options.schedules));
   out.tuned.assign(out.schedules.size(), 0);
-  std::error_code ignored;
-  if (std::filesystem::exists(options.database, ignored)) {
+  if (options.database.is_there()) {
     if (!options.untuned) {
       StderrLogSink log(LogLevel::kWarning);
       TS_ASSIGN_OR_RETURN([[maybe_unused]] const size_t found,
-                          apply_best_records(model.partition, out.device, options.database, options.schedules,
-                                             out.schedules, log));
+                          apply_best_records(model.partition, out.device, options.database.path,
+                                             options.schedules, out.schedules, log));
       for (size_t t = 0; t < out.tuned.size(); ++t) out.tuned[t] = out.schedules[t].measured_seconds > 0;
     }
-    TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(options.database));
+    TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(options.database.path));
     TS_ASSIGN_OR_RETURN(out.device, described_device(out.device, *database));
   } else {
     out.device = with_measurements(std::move(out.device));
@@ -229,10 +228,8 @@ void add_predict_command(CLI::App& app, int& exit_code) {
       "--model", options->latency_model,
       "Latency model to predict with (a file of `train`; by default the one that is shipped), "
       "or none: the device's roofline");
-  command
-      ->add_option("--db", options->database,
-                   "Record database: schedules of tuned tasks, and measured attributes of the device")
-      ->capture_default_str();
+  options->database.add_to(
+      *command, "Record database: schedules of tuned tasks, and measured attributes of the device");
   command->add_flag("--untuned", options->untuned, "Predict the untuned default schedules");
   options->schedules.add_to(*command);
   command->add_flag("--json", options->json, "Machine-readable output, with the start of each call");

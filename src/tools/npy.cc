@@ -110,7 +110,7 @@ std::optional<ir::DType> dtype_of(std::string_view descr) {
                                                                           {"f8", DType::kF64}}};
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '=')) return std::nullopt;
   for (const auto& [name, dtype] : kKnown)
-    if (descr.substr(1) == name) return dtype;
+    if (descr.substr(1) == name && (descr[0] != '|' || bytes_of(dtype) == 1)) return dtype;  // '|': no order
   return std::nullopt;
 }
 

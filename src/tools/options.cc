@@ -1,6 +1,7 @@
 #include "tools/options.h"
 
 #include <charconv>
+#include <filesystem>
 
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -86,6 +87,15 @@ void ScheduleOptions::add_to(CLI::App& command) {
   command.add_flag_function(
       "--no-winograd", [this](int64_t) { winograd = false; },
       "No Winograd filtering of 3x3 convolutions: the definition's sums, slower and rounded less");
+}
+
+void DatabaseOption::add_to(CLI::App& command, const std::string& description) {
+  option_ = command.add_option("--db", path, description)->capture_default_str();
+}
+
+bool DatabaseOption::is_there() const {
+  std::error_code ignored;
+  return option_->count() > 0 || std::filesystem::exists(path, ignored);
 }
 
 void add_force(CLI::App& command, bool& force) {

@@ -42,6 +42,18 @@ struct ScheduleOptions {
   void add_to(CLI::App& command);
 };
 
+// Where schedules and measurements are read from.
+struct DatabaseOption {
+  std::string path = "tensorsmith.db";
+  void add_to(CLI::App& command, const std::string& description);
+  // False where nobody named a database and the default one is not there. One that was named is opened, so
+  // that a wrong name is an error.
+  bool is_there() const;
+
+ private:
+  CLI::Option* option_ = nullptr;
+};
+
 // --force, for commands whose output may take the place of a file.
 void add_force(CLI::App& command, bool& force);
 

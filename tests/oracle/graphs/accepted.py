@@ -109,6 +109,7 @@ class Facts:
             "cast_target": cast_target,
             "extreme_squares": extreme_squares,
             "extreme_products": extreme_products,
+            "nearly_singular": nearly_singular,
             "fractional_sizes": fractional_sizes,
         }
         return names
@@ -150,6 +151,13 @@ def extreme_products(inputs):
             if w.size:
                 least, most = least * w.min(), most * w.max()
     return bool(least < low or most > high)
+
+
+def nearly_singular(x):
+    """Whether a determinant of the matrices is small against its bound (Hadamard: the product of the rows' lengths)."""
+    w = d.wide(x)
+    bound = np.prod(np.sqrt((w * w).sum(axis=-1)), axis=-1)
+    return bool((np.abs(np.linalg.det(w)) <= 1e-2 * bound).any())
 
 
 def fractional_sizes(x, scales, axes):

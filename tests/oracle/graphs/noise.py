@@ -158,6 +158,7 @@ ELEMENTWISE = set(FUNCTIONS) | {
 ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
 # 3x3 convolutions may be computed by Winograd's filtering, whose errors are relative to the whole tile (README.md).
 WINOGRAD = {"Conv", "ConvTranspose"}
+WINOGRAD_TILE = 6  # NaN and infinity of one input reach all outputs of its tile, at most 6 x 6
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
 ULPS = 4.0
 LONG_SUM = 128
@@ -296,9 +297,6 @@ def _sum(node, inputs, exact, outputs, evaluate):
         if o is None or not d.is_float(o.dtype):
             result.append(None)
             continue
-        if spreads:  # Winograd's filtering makes all of a tile NaN
-            result.append(np.full(o.shape, np.inf))
-            continue
         m = np.abs(d.wide(m))  # infinite: the finite terms overflow
         m = np.where(np.isnan(m), 0, m)
         # Equal terms, added one after the other, are all rounded the same way: the error grows with their number.
@@ -318,8 +316,25 @@ def _sum(node, inputs, exact, outputs, evaluate):
             if op == "Gemm"
             else 1
         )
-        result.append(np.where(m * terms >= top / 4, np.inf, error))
+        error = np.where(m * terms >= top / 4, np.inf, error)
+        if spreads:
+            spoiled = _near(~np.isfinite(d.wide(e)).all(axis=1, keepdims=True), WINOGRAD_TILE - 1)
+            error = np.where(spoiled, np.inf, error)
+        result.append(error)
     return result
+
+
+def _near(flags, reach):
+    """Where a flag is set at most `reach` places away along each of the last two axes."""
+    for axis in (-2, -1):
+        extent = flags.shape[axis]
+        found = flags.copy()
+        for shift in range(1, min(reach, extent - 1) + 1):
+            here, there = np.arange(extent - shift), np.arange(shift, extent)
+            found |= np.insert(np.take(flags, there, axis), [extent - shift] * shift, False, axis)
+            found |= np.insert(np.take(flags, here, axis), [0] * shift, False, axis)
+        flags = found
+    return flags
 
 
 def _backward(inputs, exact, outputs, evaluate, rng):

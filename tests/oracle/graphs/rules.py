@@ -254,14 +254,13 @@ def integer_pow(node, opset, inputs):
     return [wrapped.astype(np.dtype(f"u{x.dtype.itemsize}")).view(x.dtype)]
 
 
-def nearest_of_integers(node, opset, inputs):
-    """Where each element comes from, by the reference evaluator: it resizes in f64, which 64 bits do not fit into."""
+def nearest_elements(node, opset, inputs):
+    """Where each element comes from, by the reference evaluator: it resizes in f64, which 64 bits do not fit into, and takes
+    NaN times zero."""
     a = _attributes(node)
     if a.get("mode", b"nearest") != b"nearest" or a.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
         raise NotImplementedError("values that are computed")
     x = inputs[0]
-    if not d.is_int(x.dtype):
-        raise NotImplementedError("floats are resized by the oracles themselves")
     places = [np.arange(x.size, dtype=np.float64).reshape(x.shape), *inputs[1:]]
     source = Reference(node, opset, places)(places)[0]
     return [x.reshape(-1)[np.asarray(source).astype(np.int64)]]
@@ -376,8 +375,8 @@ def matmul_nbits(node, opset, inputs):
 
 RULES = {
     "Pow": integer_pow,
-    "Resize": nearest_of_integers,
-    "Upsample": nearest_of_integers,
+    "Resize": nearest_elements,
+    "Upsample": nearest_elements,
     "AffineGrid": affine_grid,
     "DeformConv": deform_conv,
     "Adagrad": optimizer,
