@@ -1,4 +1,4 @@
-// Real models from the data folder beside the repository.
+// Real models of tests/data/models.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,14 +9,13 @@
 namespace tensorsmith::graph {
 namespace {
 
-const std::filesystem::path kModels = std::filesystem::path(TENSORSMITH_SOURCE_DIR) / "../shared/data/models";
+const std::filesystem::path kModels = TENSORSMITH_TEST_MODELS;
 
 class Models : public ::testing::TestWithParam<const char*> {};
 
 // Every model imports; its inputs and outputs have the dtypes and shapes of its test data.
 TEST_P(Models, Imports) {
   const auto folder = kModels / GetParam();
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
   const auto data = testing::read_data_set(folder / "test_data_set_0", folder / "model.onnx");
   ASSERT_TRUE(data.ok()) << data.error().message();
   const auto names = onnx_input_names((folder / "model.onnx").string());
@@ -50,12 +49,11 @@ TEST_P(Models, Imports) {
 INSTANTIATE_TEST_SUITE_P(All, Models,
                          ::testing::Values("fastestdet", "light_bvlc_alexnet", "light_inception_v1",
                                            "light_resnet50", "light_shufflenet", "light_squeezenet",
-                                           "light_vgg19", "mnist_8", "subpixel", "super_resolution_10",
+                                           "light_vgg19", "mnist_8", "super_resolution_10",
                                            "ultraface_rfb320"));
 
 TEST(ModelOutputs, Mnist) {
   const auto folder = kModels / "mnist_8";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
   const auto graph = import_onnx((folder / "model.onnx").string(), {});
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   for (int set = 0; set < 3; ++set) {
@@ -78,7 +76,6 @@ class ModelPoints : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ModelPoints, Match) {
   const auto folder = kModels / GetParam();
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
   const auto data = testing::read_data_set(folder / "test_data_set_0", folder / "model.onnx");
   ASSERT_TRUE(data.ok()) << data.error().message();
   const auto names = onnx_input_names((folder / "model.onnx").string());
@@ -112,7 +109,7 @@ TEST_P(ModelPoints, Match) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Small, ModelPoints, ::testing::Values("mnist_8", "subpixel", "super_resolution_10"));
+INSTANTIATE_TEST_SUITE_P(Small, ModelPoints, ::testing::Values("mnist_8", "super_resolution_10"));
 
 }  // namespace
 }  // namespace tensorsmith::graph

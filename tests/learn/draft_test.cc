@@ -1,9 +1,6 @@
 #include <gmock/gmock.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +8,7 @@
 #include "base/rng.h"
 #include "learn/analytic/draft_model.h"
 #include "learn/metrics.h"
+#include "record/line_reader.h"
 #include "support/quality.h"
 
 namespace tensorsmith::learn {
@@ -122,23 +120,17 @@ TEST(DraftModelTest, ScoresAreFiniteWhateverTheFeatures) {
 
 // TVM's own features of measured programs on the device: predictions must order the times of each workload.
 TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
-  const std::string path = TENSORSMITH_SOURCE_DIR "/../shared/data/ansor/features.golden.jsonl.zst";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-  std::FILE* pipe = popen(("zstd -dc '" + path + "'").c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string text;
-  std::array<char, 65536> chunk;
-  for (size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) text.append(chunk.data(), n);
-  if (pclose(pipe) != 0) GTEST_SKIP() << "zstd is not there";
+  auto reader = record::LineReader::open(TENSORSMITH_SOURCE_DIR "/tests/data/ansor/features.golden.jsonl.zst",
+                                         size_t{1} << 24);
+  ASSERT_TRUE(reader.ok()) << reader.error().message();
   struct Task {
     std::vector<double> seconds, scores;
   };
   std::map<std::string, Task> tasks;
   const auto model = make_draft_model(device(), 32);
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    const auto json = nlohmann::json::parse(text.substr(begin, end - begin));
-    begin = end + 1;
+  record::LineReader::Line line;
+  while (*(*reader)->next(line)) {
+    const auto json = nlohmann::json::parse(line.text);
     if (json["device"] != "xeon8358" || json["record"]["r"][1] != 0) continue;
     feature::FeatureMatrix features;
     for (const auto& row : json["features"]) {

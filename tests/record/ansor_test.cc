@@ -1,7 +1,6 @@
 // Records of Ansor: parsing, replay, and the compact form of their steps.
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <map>
 
 #include "ansor_samples.h"
@@ -17,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kData = TENSORSMITH_SOURCE_DIR "/../shared/data/ansor/";
+const std::string kData = TENSORSMITH_SOURCE_DIR "/tests/data/ansor/";
 
 AnsorRecord must_parse(const std::string& line) {
   AnsorRecord record;
@@ -123,7 +122,6 @@ TEST(AnsorWorkloadsTest, SplitsTellOpenExtents) {
 }
 
 TEST(AnsorWorkloadsTest, RecordsOfFourDevicesReplay) {
-  if (!std::filesystem::exists(kData)) GTEST_SKIP() << kData << " is absent";
   const auto workloads = AnsorWorkloads::load(kData + "workloads.json");
   ASSERT_TRUE(workloads.ok()) << workloads.error().message();
   for (const char* name : {"v100", "k80", "mi50", "xeon8358"}) {
@@ -134,8 +132,7 @@ TEST(AnsorWorkloadsTest, RecordsOfFourDevicesReplay) {
     int failures = 0;
     int64_t count = 0;
     while (*(*reader)->next(line)) {
-      // Each is looked at by the data set's import; here every eighth.
-      if (count++ % 8 != 0) continue;
+      ++count;
       const Status parsed = parse_ansor_record(line.text, record);
       const auto replayed = parsed.ok() ? workloads->replay(record) : parsed.error();
       const bool ok = replayed.ok() && sched::infer_bounds(replayed->schedule).ok();
@@ -147,7 +144,7 @@ TEST(AnsorWorkloadsTest, RecordsOfFourDevicesReplay) {
       ASSERT_EQ(*decode_trace(bytes), record.trace);
     }
     EXPECT_EQ(failures, 0) << name;
-    EXPECT_GT(count, 40000) << name;
+    EXPECT_GT(count, 300) << name;
   }
 }
 

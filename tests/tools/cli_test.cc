@@ -285,8 +285,7 @@ TEST_F(Cli, InterruptedTuningKeepsWhatItHas) {
 }
 
 TEST_F(Cli, InterruptedCompilationLeavesNothing) {
-  const fs::path model = fs::path(TENSORSMITH_SOURCE_DIR) / "../shared/data/models/fastestdet/model.onnx";
-  if (!fs::exists(model)) GTEST_SKIP() << "../shared is absent";
+  const fs::path model = fs::path(TENSORSMITH_TEST_MODELS) / "fastestdet/model.onnx";
   for (const int milliseconds : {20, 100, 200, 400}) {
     const pid_t pid = start_cli({"compile", model.string(), "-o", "out", "--untuned"}, options_);
     usleep(static_cast<useconds_t>(milliseconds) * 1000);
@@ -318,9 +317,7 @@ TEST_F(Cli, CorruptCompiledModels) {
 }
 
 TEST_F(Cli, ShapesAreAskedForByName) {
-  const fs::path model =
-      fs::path(TENSORSMITH_SOURCE_DIR) / "../shared/data/models/super_resolution_10/model.onnx";
-  if (!fs::exists(model)) GTEST_SKIP() << "../shared is absent";
+  const fs::path model = fs::path(TENSORSMITH_TEST_MODELS) / "super_resolution_10/model.onnx";
   expect_one_line_error(cli({"tasks", model.string()}), {"input", "batch_size", "--shape"});
   EXPECT_EQ(cli({"tasks", model.string(), "--shape", "input=1x1x224x224"}).exit_code, 0);
   expect_one_line_error(cli({"tasks", model.string(), "--shape", "input=1x1"}), {"input"});
