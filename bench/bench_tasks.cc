@@ -1,9 +1,8 @@
 // How good the untuned schedules are, task by task: each task's default candidate beside the best of a short
 // measured search around it. Where the two differ the analytic model is wrong, or the sampling misses it.
 //
-//   bench_tasks MODEL.onnx|gemm:MxNxK|batch:BxMxNxK|conv:CIxHxWxCO [--task PART] [--sketch PART] [--samples
-//   N]
-//               [--threads T] [--show] [--log]
+//   bench_tasks MODEL.onnx|gemm:MxNxK|batch:BxMxNxK|conv:CIxHxWxCO [--task PART] [--sketch PART]
+//               [--samples N] [--threads T] [--show] [--log]
 //
 // conv: 3x3, stride 1, padding 1, bias and relu. --sketch takes only candidates of sketches whose description
 // contains PART, the default replaced by the best of them by the analytic model. --show prints the decisions

@@ -36,8 +36,7 @@ struct TimingHooks {
 //   warm-up:   one more run, whose time decides how many runs make a repeat of min_repeat_s
 //   repeats:   until relative_spread() <= target_spread (at least min_repeats), max_repeats, or the budget
 //   hopeless:  after the first repeat, if slower than hopeless_factor * best_seconds; at once, if the first
-//   run
-//              was slower than that and took at least 10 * min_repeat_s
+//              run was slower than that and took at least 10 * min_repeat_s
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
 
 double median(std::span<const double> values);

@@ -2,8 +2,7 @@
 //
 //   manifest.json  everything below (ModelDescription)
 //   weights.bin    constants, each at a 64-byte aligned offset, in the layouts the kernels expect; mapped,
-//   not
-//                  read
+//                  not read
 //   kernels.so     the kernels (runtime/kernel_abi.h), needing no other library
 //
 // A manifest may be damaged: it holds a hash of itself, of weights.bin and of kernels.so, parse_manifest()

@@ -10,8 +10,7 @@ namespace tensorsmith::sched {
 // A copy of the trace with one decision changed that still replays; positions in the other steps stay valid,
 // because the number of loops and stages does not change:
 //  - split: a factor moves between two of its loops, or one length is drawn anew (any value up to the extent
-//  of
-//    what is split), or the tail policy flips;
+//    of what is split), or the tail policy flips;
 //  - unroll: another of 0, 16, 64, 512;
 //  - compute_at: another loop of the same target;
 //  - annotate: unroll appears or disappears.

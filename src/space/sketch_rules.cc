@@ -1,8 +1,7 @@
 // Sketch rules, output to input:
 //   always inline   injective stages that are cheap to recompute where they are read
 //   group           a root stage with what can be computed inside its loops: a reduction before its
-//   elementwise
-//                   consumer, the padding before a tiled reduction, the reductions of one row
+//                   elementwise consumer, the padding before a tiled reduction, the reductions of one row
 //   attention       groups of a softmax between two contractions: all of it for some rows at a time
 //   winograd        groups of a convolution that the algorithm has rewritten
 //   tile            groups with data reuse: multi-level tiling (SRS, SSRSRS)

@@ -49,8 +49,8 @@ Exprs window_indices(const Window& window, const ir::Expr& n, const ir::Expr& c,
 
 // Grouped convolution of padded data (N, C, covered...) with weights (K, C / groups, kernel...) of the same
 // dtype:
-//   out[n, k, y...] = sum_{c, r...} data[n, k / (K / groups) * (C / groups) + c, y * stride + r * dilation] *
-//   w[k, c, r...]
+//   out[n, k, y...] = sum_{c, r...} data[n, k / (K / groups) * (C / groups) + c, y * stride + r * dilation]
+//                                   * w[k, c, r...]
 // Reduction axes of extent 1 (depthwise channels, 1x1 kernels) are left out.
 ir::Buffer convolve(OpContext& ctx, const std::string& name, const ir::Buffer& data,
                     const ir::Buffer& weights, const Window& window, int64_t groups);

@@ -8,12 +8,14 @@
 //     - inside the vectorized loop only unrolled loops, and no stage is attached to or inside it;
 //     - no parallel loop inside a parallel loop, also across attached stages;
 //     - block axes in root stages only.
+//
 //     for i (64)      annotate i parallel     parallel i (64)
 //       for j (16)    annotate j vectorize      vectorize j (16)
 //
 // unroll(stage, auto_max_step)
-//   Lets the code generator unroll the stage's inner loops whose extents multiply to at most auto_max_step; 0
-//   = as it likes. Checks: not negative.
+//   Arguments: a stage; how many copies of a body may be made, 0: as the code generator likes.
+//   Rewrite: lets it unroll the stage's inner loops whose extents multiply to at most auto_max_step.
+//   Checks: not negative.
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 

@@ -1,19 +1,19 @@
 // cache_read(stage, scope, readers)
 //   Arguments: a tensor (placeholder or computed), a memory scope, the stages that shall read the copy.
 //   Rewrite: a new stage "NAME.SCOPE" right after the stage copies it, element by element, and the readers
-//   read
-//     the copy. Numbers of the stages after it grow by one. A reader that is inlined passes the change on to
-//     the stages that hold its definition.
+//     read the copy. Numbers of the stages after it grow by one. A reader that is inlined passes the change
+//     on to the stages that hold its definition.
 //   Checks: one output; not attached or inlined; readers exist, come later, read it, none twice.
+//
 //     C[i] = A[i] + A[i + 1]     cache_read A, local, [C]     A.local[i] = A[i]
 //                                         =>                  C[i] = A.local[i] + A.local[i + 1]
 //
 // cache_write(stage, scope)
 //   Arguments: a computed stage whose loops no step has touched.
-//   Rewrite: a new stage "NAME.SCOPE" right before it takes over the computation, the stage becomes a copy of
-//   it
-//     and keeps its output buffer, its layout and its readers. The stage's number grows by one.
+//   Rewrite: a new stage "NAME.SCOPE" right before it takes over the computation; the stage becomes a copy
+//     of it and keeps its output buffer, its layout and its readers. The stage's number grows by one.
 //   Checks: one output; computed at root; its loops are untouched and nothing is attached to them.
+//
 //     C[i] = sum_k A[i, k]       cache_write C, local         C.local[i] = sum_k A[i, k]
 //                                         =>                  C[i] = C.local[i]
 #include <algorithm>

@@ -24,8 +24,7 @@ Status check_loops_untouched(const Schedule& schedule, int stage);
 //  - vectorize and parallel on spatial loops only; at most one of each a stage;
 //  - after the vectorized loop come unrolled loops only: the code generator turns the body into vectors;
 //  - a thread or block axis at most once a stage; blocks and virtual threads on spatial loops only (a
-//  reduction
-//    over threadIdx is a cross-thread reduction); no parallel loop beside thread axes;
+//    reduction over threadIdx is a cross-thread reduction); no parallel loop beside thread axes;
 //  - the reduction's init is not inside a reduce loop.
 Status check_loops(const Stage& stage);
 

@@ -1,11 +1,11 @@
 // compute_at(stage, target_stage, target_iterator)
 //   Arguments: a producer and a leaf of a stage that (transitively) reads it.
 //   Rewrite: the producer is computed inside that loop, at its beginning, only the region that the readers
-//   need
-//     there (sched::infer_bounds); its own splits apply to the smaller extents.
+//     need there (sched::infer_bounds); its own splits apply to the smaller extents.
 //   Checks: the stage is no output and has no packed layout; the target comes later and has loops; all
-//   readers
-//     are inside the target loop; see check_attachments for vectorized, parallel and thread loops around it.
+//     readers are inside the target loop; see check_attachments for vectorized, parallel and thread loops
+//     around it.
+//
 //     for i (16)                              for i.0 (4)
 //       B[i] = A[i] * 2    compute_at B, C, 0   for j (4)
 //     for i.0 (4)                =>               B[j] = A[i.0 * 4 + j] * 2
@@ -13,8 +13,9 @@
 //         C[..] = B[..] + 1                       C[..] = B[i.1] + 1
 //
 // compute_root(stage)
-//   Undoes compute_at: the whole stage is computed before its readers. Checks: stages attached elsewhere are
-//   still read inside their loops only.
+//   Arguments: a stage.
+//   Rewrite: undoes compute_at: the whole stage is computed before its readers.
+//   Checks: stages attached elsewhere are still read inside their loops only.
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 

@@ -1,11 +1,11 @@
 // compute_inline(stage)
 //   Arguments: a stage without reduction.
 //   Rewrite: every read of the stage in another stage's definition becomes its body at these indices; the
-//   stage
-//     computes nothing any more. It keeps its number, so that later steps count as before. A product that is
-//     added is rounded before, as it was in the stage (ir/expr.h).
+//     stage computes nothing any more. It keeps its number, so that later steps count as before. A product
+//     that is added is rounded before, as it was in the stage (ir/expr.h).
 //   Checks: no placeholder, no output, no reduction, no packed layout; nothing is attached to its loops; the
 //     readers' definitions, written out, stay below kMaxInlinedSize nodes.
+//
 //     B[i] = A[i] * 2        inline B         C[i] = A[i + 1] * 2 + 1
 //     C[i] = B[i + 1] + 1       =>
 #include <algorithm>

@@ -19,6 +19,7 @@
 //     tensors or i32(x) of 8-bit tensors, or stages that only C reads: f32(x), or i32(x) - z, or 0 where a
 //     border is padded; z does not change along reduce loops. One dimension of each is the reduce loop's
 //     index, from its first to its last element, no other uses it.
+//
 //     C[i, j] = sum_k (i32(A[i, k]) - za) * (i32(B[k, j]) - zb)     (k: 512)
 //        dot C, k    =>    C.product[i, j] = sum_q dot4(A.words[i, q], B.words[q, j])     (q: 128)
 //     C[i, j] = sum_k f32(A[i, k]) * f32(B[k, j])     (k: 512)

@@ -2,11 +2,12 @@
 //   Arguments: consecutive leaf positions, ascending; none at all makes a new outermost loop of extent 1 (as
 //     Ansor does for stages without axes).
 //   Rewrite: one leaf that runs through them in row-major order takes their place. What was attached to the
-//   last
-//     is attached to the fused loop.
+//     last is attached to the fused loop.
 //   Checks: the leaves exist and are consecutive, have the same kind (all spatial or all reduce) and no
 //     annotation; nothing is attached to, and no init is placed before, one that would disappear in the
-//     middle. for i (4)            fuse i, j          for i.j.fused (12)
+//     middle.
+//
+//     for i (4)            fuse i, j          for i.j.fused (12)
 //       for j (3)             =>                C[f / 3, f % 3] = ...
 //         C[i, j] = ...
 #include "sched/primitives/checks.h"

@@ -2,9 +2,10 @@
 //   Arguments: a permutation of all leaf positions; order[i] is the old position of the new i-th loop.
 //   Rewrite: the leaves are permuted. Attached stages and the init move with their loops.
 //   Checks: a permutation; the stage's loops and all attachments are legal in the new order (nothing but
-//   unrolled
-//     loops inside a vectorized one, the init outside all reduce loops, readers inside the loop that their
-//     producer is attached to). A reduction's accumulation order may change: floats may round differently.
+//     unrolled loops inside a vectorized one, the init outside all reduce loops, readers inside the loop that
+//     their producer is attached to). A reduction's accumulation order may change: floats may round
+//     differently.
+//
 //     for i (4)           reorder [1, 0]      for j (3)
 //       for j (3)              =>               for i (4)
 #include "sched/primitives/checks.h"

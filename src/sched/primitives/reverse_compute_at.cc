@@ -2,14 +2,13 @@
 //   Arguments: a consumer that reads its producer element by element (same index in each dimension), and a
 //     spatial leaf of the producer with spatial leaves outside of it only.
 //   Rewrite: the producer's splits, fuses and outer loops (up to the leaf) are copied to the consumer, with
-//   the
-//     annotations of the outer loops, which move there; loops inside become one per split of the consumer;
-//     then the producer is computed at the copied leaf.
+//     the annotations of the outer loops, which move there; loops inside become one per split of the
+//     consumer; then the producer is computed at the copied leaf.
 //   Checks: the consumer is the producer's only reader, of the same shape, its loops untouched, all its reads
-//   of
-//     the producer are at [axis 0, axis 1, ...]; the producer is at root, no output; the outer loops are
-//     spatial and nothing is attached to them; the result obeys the rules of compute_at. for i.0 (4) for i.0
-//     (4)
+//     of the producer are at [axis 0, axis 1, ...]; the producer is at root, no output; the outer loops are
+//     spatial and nothing is attached to them; the result obeys the rules of compute_at.
+//
+//     for i.0 (4)                                          for i.0 (4)
 //       for i.1 (4)                                          for i.0' (1)
 //         B[..] = ...        reverse_compute_at C, B, 0        for i.1' (4)
 //     for i (16)                     =>                          B[..] = ...

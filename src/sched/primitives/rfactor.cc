@@ -5,6 +5,7 @@
 //     has the spatial axes, the reduce axes that the leaf does not come from, then the other loops of those
 //     it does. The stage's number grows by one. Floats are added in another order.
 //   Checks: a reduction over that leaf, computed at root, spatial loops untouched, nothing attached.
+//
 //     C[i] = sum_k A[i, k]  (k split in k.0, k.1)
 //        rfactor k.1, 1  =>  C.rf[i, k.1] = sum_{k.0} A[i, k.0 * 4 + k.1]   (0 where k is beyond its extent)
 //                            C[i] = sum_{k.1} C.rf[i, k.1]

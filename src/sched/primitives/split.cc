@@ -2,23 +2,25 @@
 //
 // split(stage, iterator, lengths, inner_to_outer, tail)
 //   Arguments: a leaf and the extents of the inner loops (outer to inner), or with inner_to_outer = false
-//   those
-//     of the outer loops; any factors > 0, they need not divide.
+//     those of the outer loops; any factors > 0, they need not divide.
 //   Rewrite: the leaf becomes lengths.size() + 1 leaves in its place, named "NAME.0", "NAME.1", ... What was
 //     attached to it is attached to the innermost; a reduction's init before it stays before the outermost.
 //   Checks: the leaf exists and is not annotated; lengths > 0 and their product below 2^40.
+//
 //     for i (10)          split i, [4]        for i.0 (3)
 //       C = ...              =>                 for i.1 (4)
 //                                                 if (i.0 * 4 + i.1 < 10) C = ...
 //
 // follow_split(stage, iterator, source_step, n_split)
 //   The same with the lengths of an earlier split: its first n_split - 1, then the product of the others.
+//
 //     after split #0 with lengths [2, 4, 8]:   follow_split source_step=0 n_split=2   =>   lengths [2, 32]
 //
 // follow_fused_split(stage, iterator, source_steps, level, factor)
-//   A split in two; the inner extent (factor) or the number of outer iterations is the product of
-//   lengths[level] over the source steps. Checks: the source steps are splits before this one and have that
-//   many lengths.
+//   Arguments: a leaf, earlier splits, a level of theirs, and what their product is to be.
+//   Rewrite: a split in two; the inner extent (factor) or the number of outer iterations is the product of
+//     lengths[level] over the source steps.
+//   Checks: the source steps are splits before this one and have that many lengths.
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 

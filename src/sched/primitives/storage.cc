@@ -3,18 +3,18 @@
 //   Rewrite: the stride of that axis in the stage's storage becomes the smallest k * factor + offset that is
 //     large enough (avoids bank and cache-set conflicts).
 //   Checks: an unsplit spatial axis other than the innermost; the stage is no output and has no packed
-//   layout.
+//     layout.
+//
 //     B: 64 x 64, strides (64, 1)    storage_align axis 0, factor 32, offset 1    =>    strides (65, 1)
 //
 // pack_layout(stage, layout)
 //   Arguments: a constant placeholder or an intermediate stage; how its elements are stored.
 //   Rewrite: the tensor is stored in this layout; a constant is packed when the model is compiled.
 //   Checks: the layout covers the shape: by tensor dimension the divisors are 1, e0, e0 * e1, ... of its
-//   digits
-//     with extents e0, e1, ... and their product is at least the dimension (dimensions of extent 1 may be
-//     missing); no output, no non-constant input; an intermediate is computed at root and has one output.
-//     W: [O=40, I=8]    pack_layout {O/16 (3), I (8), O%16 (16)}    =>    stored as 3 x 8 x 16, 8 lanes of
-//     padding
+//     digits with extents e0, e1, ... and their product is at least the dimension (dimensions of extent 1 may
+//     be missing); no output, no non-constant input; an intermediate is computed at root and has one output.
+//
+//     W: [O=40, I=8]    pack_layout {O/16 (3), I (8), O%16 (16)}    =>    3 x 8 x 16, 8 lanes of padding
 #include <algorithm>
 
 #include "sched/primitives/checks.h"

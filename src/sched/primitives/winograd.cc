@@ -3,8 +3,8 @@
 //   Rewrite: the convolution is computed by Winograd's minimal filtering (Lavin & Gray 2015, "Fast Algorithms
 //     for Convolutional Neural Networks"): with a = m + 2, a tile of m x m outputs takes a x a
 //     multiplications by channel instead of 9 m x m. Five stages are inserted before the stage C, whose
-//     number grows by five; channels are innermost in all of them, so that the transforms are straight vector
-//     code:
+//     number grows by five; channels are innermost in all of them, so that the transforms are vertical
+//     vector code:
 //       C.data[n, h, w, ic]               the data with channels innermost, 0 beyond its border
 //       C.rows[n, th, i, w, ic]           = sum_r BT[i, r] data[n, th * m + r, w, ic]
 //       C.input[i, j, n, th, tw, ic]      = sum_r BT[j, r] rows[n, th, i, tw * m + r, ic]
@@ -12,11 +12,12 @@
 //       C.columns[n, h, tw, j, oc]        = sum_i AT[h % m, i] product[i, j, n, h / m, tw, oc]
 //       C[n, oc, h, w]                    = sum_j AT[w % m, j] columns[n, h, w / m, j, oc]
 //     The sums but that over ic are written out, one branch for each value of the first index: a loop over
-//     it should be unrolled. The constant placeholder W is replaced by U = G W GT, which is computed ahead of
-//     time.
+//     it should be unrolled. The constant placeholder W is replaced by U = G W GT, which is computed ahead
+//     of time.
 //   Checks: C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, w + s] * W[k, c, r, s] of f32 with 3 x 3 kernels, at
 //     root, its loops untouched; X and W may be casts of shorter floats; W is a constant that no other stage
 //     reads, with neither a layout nor a transform yet.
+//
 //     C (1 x 64 x 56 x 56)    winograd C, 4    =>    C.product: 36 products of 196 x 64 with 64 x 64
 #include <functional>
 
