@@ -41,7 +41,7 @@ int run(int argc, char** argv) {
   const auto workload = test::standard::conv2d({.h = hw, .w = hw, .ci = channels, .co = channels});
   measure::MeasureOptions options;
   options.settings.threads = threads;
-  auto measurer = measure::make_local_measurer(*device, options, {"/proc/self/exe", "__worker"}, log);
+  auto measurer = measure::make_local_measurer(*device, options, measure::this_program_as_worker(), log);
   if (!measurer.ok()) {
     std::fprintf(stderr, "%s\n", measurer.error().message().c_str());
     return 1;
@@ -108,6 +108,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "__worker") == 0) return tensorsmith::measure::worker_main(argc, argv);
+  if (tensorsmith::measure::is_worker(argc, argv)) return tensorsmith::measure::worker_main(argc, argv);
   return run(argc, argv);
 }

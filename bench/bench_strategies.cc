@@ -18,20 +18,13 @@
 #include "measure/measurer.h"
 #include "measure/timing.h"
 #include "search/tuner.h"
+#include "stderr_sink.h"
 #include "support/standard_workloads.h"
 
 namespace {
 
 using namespace tensorsmith;  // NOLINT(google-build-using-namespace)
 namespace standard = test::standard;
-
-class StderrSink final : public LogSink {
- public:
-  void log(LogLevel level, std::string_view message) override {
-    if (level >= LogLevel::kWarning)
-      std::fprintf(stderr, "%.*s\n", static_cast<int>(message.size()), message.data());
-  }
-};
 
 struct Improvement {
   int64_t trials = 0;
@@ -52,7 +45,7 @@ struct Bench {
   int seeds = 3;
   int threads = 1;
   std::vector<std::string> strategies;
-  StderrSink log;
+  bench::StderrSink log;
   SystemClock clock;
   target::Device device;
 
@@ -60,7 +53,7 @@ struct Bench {
     measure::MeasureOptions options;
     options.settings.threads = threads;
     options.hopeless_factor = hopeless_factor;
-    return measure::make_local_measurer(device, options, {"/proc/self/exe", "__worker"}, log);
+    return measure::make_local_measurer(device, options, measure::this_program_as_worker(), log);
   }
 
   Result<Run> tune(const search::TuneTask& task, size_t strategy, uint64_t seed) {
@@ -174,7 +167,7 @@ struct Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "__worker") == 0) return measure::worker_main(argc, argv);
+  if (measure::is_worker(argc, argv)) return measure::worker_main(argc, argv);
   Bench bench;
   if (argc > 1) bench.seconds = std::atof(argv[1]);
   if (argc > 2) bench.seeds = std::atoi(argv[2]);

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "codegen/llvm/codegen.h"
+#include "engine/load_model.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "runtime/kernel_pool.h"
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
-#include "tools/model_pipeline.h"
 
 namespace tensorsmith {
 namespace {
@@ -110,9 +110,9 @@ Result<std::vector<Entry>> load(const std::string& what) {
     conv.co = d;
     entries.push_back({what, test::standard::conv2d_bias_relu(conv)});
   } else {
-    tools::ModelOptions options;
+    engine::ModelSource options;
     options.path = what;
-    TS_ASSIGN_OR_RETURN(tools::LoadedModel model, tools::load_model(options));
+    TS_ASSIGN_OR_RETURN(engine::LoadedModel model, engine::load_model(options));
     for (auto& task : model.partition.tasks)
       entries.push_back({task.name, std::move(task.workload), task.calls});
   }

@@ -29,7 +29,7 @@
 #include "our_model.h"
 #include "peak_rate.h"
 #include "peer.h"
-#include "tools/log_sink.h"
+#include "stderr_sink.h"
 
 namespace tensorsmith::peers {
 namespace {
@@ -236,10 +236,10 @@ class Bench {
   Status open_database();
   Status run_gemm(const GemmCase& shape);
   Status run_conv(const ConvCase& shape);
-  Status run_case(Row row, const tools::LoadedModel& model, const std::vector<const Floats*>& inputs,
+  Status run_case(Row row, const engine::LoadedModel& model, const std::vector<const Floats*>& inputs,
                   const std::function<double(int64_t)>& expected,
                   const std::function<PeerKernels(Peer&)>& make);
-  Result<Chosen> tuned_or_not(const tools::LoadedModel& model);
+  Result<Chosen> tuned_or_not(const engine::LoadedModel& model);
 
   const Options& options_;
   std::vector<std::unique_ptr<Peer>> peers_;
@@ -247,7 +247,7 @@ class Bench {
   target::Device device_;
   double peak_ = 0;  // GFLOP/s of all threads
   std::vector<Row> rows_;
-  tools::StderrLogSink log_{LogLevel::kWarning};
+  bench::StderrSink log_;
 };
 
 Status Bench::set_threads(int threads) {
@@ -281,15 +281,15 @@ Status Bench::run() {
   return {};
 }
 
-Result<Chosen> Bench::tuned_or_not(const tools::LoadedModel& model) {
+Result<Chosen> Bench::tuned_or_not(const engine::LoadedModel& model) {
   if (database_ && options_.tune_seconds > 0) {
-    const TuneBudget budget{options_.tune_seconds, {"/proc/self/exe", "__worker"}};
+    const TuneBudget budget{options_.tune_seconds, measure::this_program_as_worker()};
     TS_RETURN_IF_ERROR(tune(model, device_, budget, *database_, log_));
   }
   return choose(model, device_, database_.get());
 }
 
-Status Bench::run_case(Row row, const tools::LoadedModel& model, const std::vector<const Floats*>& inputs,
+Status Bench::run_case(Row row, const engine::LoadedModel& model, const std::vector<const Floats*>& inputs,
                        const std::function<double(int64_t)>& expected,
                        const std::function<PeerKernels(Peer&)>& make) {
   const auto in_case = [&](const Status& status) -> Status {
@@ -349,7 +349,7 @@ Status Bench::run_gemm(const GemmCase& shape) {
   const Floats a = random_floats(shape.a_elements(), 1, rng, shape.element);
   const Floats b =
       random_floats(shape.b_elements(), 3 / std::sqrt(static_cast<double>(shape.k)), rng, shape.element);
-  TS_ASSIGN_OR_RETURN(const tools::LoadedModel model, gemm_model(shape, b));
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, gemm_model(shape, b));
   Row row;
   row.group = group_of(shape);
   row.element = shape.element;
@@ -372,7 +372,7 @@ Status Bench::run_conv(const ConvCase& shape) {
   const Floats residual = random_floats(shape.has_residual() ? shape.output_elements() : 0, 1, rng, element);
   const ConvData data = {input.data(), weights.data(), bias.data(),
                          shape.has_residual() ? residual.data() : nullptr};
-  TS_ASSIGN_OR_RETURN(const tools::LoadedModel model, conv_model(shape, data));
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, conv_model(shape, data));
   Row row;
   row.group = shape.network;
   row.element = element;
@@ -391,7 +391,7 @@ Status Bench::run_conv(const ConvCase& shape) {
 Status Bench::run_ansor() {
   struct Case {
     std::string name;
-    std::function<Result<tools::LoadedModel>()> model;
+    std::function<Result<engine::LoadedModel>()> model;
     double ansor_seconds;
   };
   Rng rng(1);
@@ -409,7 +409,7 @@ Status Bench::run_ansor() {
   for (const Case& c : cases) {
     TS_ASSIGN_OR_RETURN(const auto model, c.model());
     TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(":memory:"));
-    const TuneBudget budget{options_.tune_seconds, {"/proc/self/exe", "__worker"}};
+    const TuneBudget budget{options_.tune_seconds, measure::this_program_as_worker()};
     TS_ASSIGN_OR_RETURN(const auto history, tune(model, device_, budget, *database, log_));
     if (history.empty())
       return Error{ErrorCode::kResourceExhausted, c.name, "nothing was measured in the time"};
@@ -572,6 +572,6 @@ int main_with_options(int argc, char** argv) {
 
 // The measuring worker is this program, started with another first argument.
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "__worker") == 0) return tensorsmith::measure::worker_main(argc, argv);
+  if (measure::is_worker(argc, argv)) return tensorsmith::measure::worker_main(argc, argv);
   return tensorsmith::peers::main_with_options(argc, argv);
 }

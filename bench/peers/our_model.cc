@@ -50,9 +50,9 @@ class Network {
     graph_.nodes.push_back(std::move(node));
     return output;
   }
-  Result<tools::LoadedModel> finish(ValueId output) && {
+  Result<engine::LoadedModel> finish(ValueId output) && {
     graph_.outputs = {output};
-    tools::LoadedModel model;
+    engine::LoadedModel model;
     TS_RETURN_IF_ERROR(graph::optimize(graph_));
     model.graph = std::move(graph_);
     TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph));
@@ -83,7 +83,7 @@ struct RemovedAtExit {
 
 }  // namespace
 
-Result<tools::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b) {
+Result<engine::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b) {
   Network network(shape.element);
   const auto dims = [&](int64_t rows, int64_t columns) {
     return shape.batch > 1 ? std::vector<int64_t>{shape.batch, rows, columns}
@@ -96,7 +96,7 @@ Result<tools::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b) {
   return std::move(network).finish(product);
 }
 
-Result<tools::LoadedModel> conv_model(const ConvCase& shape, const ConvData& data) {
+Result<engine::LoadedModel> conv_model(const ConvCase& shape, const ConvData& data) {
   Network network(shape.element);
   const ValueId x = network.input({1, shape.ci, shape.image, shape.image});
   const ValueId weights =
@@ -122,7 +122,7 @@ Result<tools::LoadedModel> conv_model(const ConvCase& shape, const ConvData& dat
   return std::move(network).finish(out);
 }
 
-Result<std::vector<BestKnown>> tune(const tools::LoadedModel& model, const target::Device& device,
+Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const target::Device& device,
                                     const TuneBudget& budget, record::Database& database, LogSink& log) {
   const SystemClock clock;
   measure::MeasureOptions measure_options;
@@ -153,10 +153,10 @@ Result<std::vector<BestKnown>> tune(const tools::LoadedModel& model, const targe
   return history;
 }
 
-Result<Chosen> choose(const tools::LoadedModel& model, const target::Device& device,
+Result<Chosen> choose(const engine::LoadedModel& model, const target::Device& device,
                       record::Database* database) {
   Chosen out;
-  TS_ASSIGN_OR_RETURN(out.schedules, tools::default_schedules(model.partition, device));
+  TS_ASSIGN_OR_RETURN(out.schedules, engine::default_schedules(model.partition, device));
   for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
     const graph::Task& task = model.partition.tasks[t];
     TS_ASSIGN_OR_RETURN(const auto space,
@@ -182,16 +182,16 @@ Result<Chosen> choose(const tools::LoadedModel& model, const target::Device& dev
   return out;
 }
 
-Result<std::unique_ptr<OurModel>> OurModel::compile(const tools::LoadedModel& model,
+Result<std::unique_ptr<OurModel>> OurModel::compile(const engine::LoadedModel& model,
                                                     const target::Device& device, const Chosen& chosen,
                                                     const std::vector<const Floats*>& inputs) {
-  tools::CompileOptions options;
+  engine::CompileOptions options;
   options.directory =
       (fs::temp_directory_path() / fmt::format("tensorsmith-bench-{}.model", getpid())).string();
   options.model_name = "bench";
   options.tuned = chosen.tuned;
   const RemovedAtExit removed{options.directory};
-  TS_RETURN_IF_ERROR(tools::compile_model(model, device, chosen.schedules, options));
+  TS_RETURN_IF_ERROR(engine::compile_model(model, device, chosen.schedules, options));
   auto out = std::make_unique<OurModel>();
   runtime::LoadOptions load_options;
   load_options.threads = device.cores;

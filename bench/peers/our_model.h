@@ -9,18 +9,18 @@
 
 #include "base/sinks.h"
 #include "cases.h"
+#include "engine/compile_model.h"
 #include "peer.h"
 #include "record/database.h"
 #include "runtime/model.h"
 #include "target/target.h"
-#include "tools/compile_model.h"
 
 namespace tensorsmith::peers {
 
 // B is a run-time input or compiled in.
-Result<tools::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b);
+Result<engine::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b);
 // The residual is a second input.
-Result<tools::LoadedModel> conv_model(const ConvCase& shape, const ConvData& data);
+Result<engine::LoadedModel> conv_model(const ConvCase& shape, const ConvData& data);
 
 struct TuneBudget {
   double seconds = 0;  // 0 = only what the database has
@@ -35,22 +35,22 @@ struct BestKnown {
 
 // Tunes the model's tasks: records go to the database, from where a later run goes on. Returns how the best
 // known latency fell.
-Result<std::vector<BestKnown>> tune(const tools::LoadedModel& model, const target::Device& device,
+Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const target::Device& device,
                                     const TuneBudget& budget, record::Database& database, LogSink& log);
 
 struct Chosen {
-  std::vector<tools::TaskSchedule> schedules;
+  std::vector<engine::TaskSchedule> schedules;
   std::string algorithm;  // the sketches' descriptions
   bool tuned = false;
 };
 // The untuned schedules, or those of the database's fastest records (database may be null).
-Result<Chosen> choose(const tools::LoadedModel& model, const target::Device& device,
+Result<Chosen> choose(const engine::LoadedModel& model, const target::Device& device,
                       record::Database* database);
 
 // A compiled model and its tensors.
 class OurModel {
  public:
-  static Result<std::unique_ptr<OurModel>> compile(const tools::LoadedModel& model,
+  static Result<std::unique_ptr<OurModel>> compile(const engine::LoadedModel& model,
                                                    const target::Device& device, const Chosen& chosen,
                                                    const std::vector<const Floats*>& inputs);
   Status run();

@@ -48,10 +48,14 @@ class Measurer {
 };
 
 // Measures on this machine in sandboxed worker processes. worker_command: argv of a program that calls
-// worker_main(), normally {"/proc/self/exe", "__worker"}.
+// worker_main(), normally this_program_as_worker().
 Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& device,
                                                       const MeasureOptions& options,
                                                       std::vector<std::string> worker_command, LogSink& log);
+
+// Of programs whose main() begins with `if (is_worker(argc, argv)) return worker_main(argc, argv);`.
+std::vector<std::string> this_program_as_worker();
+bool is_worker(int argc, char** argv);
 
 // The worker's main loop on the inherited descriptor; returns the exit code.
 int worker_main(int argc, char** argv);

@@ -414,6 +414,10 @@ int serve_worker(int socket, const KernelLoader& loader) {
   }
 }
 
+std::vector<std::string> this_program_as_worker() { return {"/proc/self/exe", kWorkerArgument}; }
+
+bool is_worker(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == kWorkerArgument; }
+
 int worker_main(int, char**) {
   return serve_worker(
       kWorkerSocket,

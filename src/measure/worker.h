@@ -14,6 +14,8 @@ namespace tensorsmith::measure {
 
 // The descriptor on which a worker finds its socket.
 inline constexpr int kWorkerSocket = 3;
+// The first argument of a program that is started as a worker.
+inline constexpr const char* kWorkerArgument = "__worker";
 
 struct LoadedFunction {
   std::shared_ptr<void> owner;  // keeps the code loaded

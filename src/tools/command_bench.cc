@@ -9,14 +9,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/compile_model.h"
+#include "engine/model_timer.h"
+#include "engine/schedules.h"
 #include "tools/commands.h"
-#include "tools/compile_model.h"
 #include "tools/console.h"
 #include "tools/log_sink.h"
-#include "tools/model_timer.h"
 #include "tools/numbers.h"
+#include "tools/options.h"
 #include "tools/report.h"
-#include "tools/tuned_schedules.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 struct BenchOptions {
   ModelOptions model;  // path: compiled directory or ONNX file
   DeviceOptions device;
-  ScheduleOptions schedules;
+  engine::ScheduleOptions schedules;
   DatabaseOption database;
   bool untuned = false;
   double seconds = 3;
@@ -73,7 +74,7 @@ struct Contender {
 
 // Runs a model loaded with profiling and shows where the time goes.
 Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
-  ModelBuffers buffers(model, seed);
+  engine::ModelBuffers buffers(model, seed);
   const std::vector<const void*> inputs = buffers.inputs();
   const std::vector<void*> outputs = buffers.outputs();
   constexpr int kRuns = 7;
@@ -143,15 +144,16 @@ Status bench(const BenchOptions& options) {
     contenders.push_back({options.model.path, std::move(model)});
   } else {
     TS_ASSIGN_OR_RETURN(scratch, ScratchDirectory::create());
-    TS_ASSIGN_OR_RETURN(const LoadedModel loaded, load_model(options.model));
-    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules,
-                        default_schedules(loaded.partition, device, options.schedules));
+    TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
+    TS_ASSIGN_OR_RETURN(const engine::LoadedModel loaded, engine::load_model(source));
+    TS_ASSIGN_OR_RETURN(std::vector<engine::TaskSchedule> schedules,
+                        engine::default_schedules(loaded.partition, device, options.schedules));
     auto add = [&](const std::string& name) -> Status {
-      CompileOptions compile_options;
+      engine::CompileOptions compile_options;
       compile_options.directory = (scratch->path() / name).string();
       compile_options.model_name = name;
       compile_options.jobs = std::max(1, device.cores);
-      TS_RETURN_IF_ERROR(compile_model(loaded, device, schedules, compile_options));
+      TS_RETURN_IF_ERROR(engine::compile_model(loaded, device, schedules, compile_options));
       TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(compile_options.directory, load_options));
       contenders.push_back({name, std::move(model)});
       return {};
@@ -161,8 +163,8 @@ Status bench(const BenchOptions& options) {
     if (!options.untuned && has_database) {
       StderrLogSink log(LogLevel::kWarning);
       TS_ASSIGN_OR_RETURN(const size_t found,
-                          apply_best_records(loaded.partition, device, options.database.path,
-                                             options.schedules, schedules, log));
+                          engine::apply_best_records(loaded.partition, device, options.database.path,
+                                                     options.schedules, schedules, log));
       TS_RETURN_IF_ERROR(add(found > 0 ? "tuned" : "untuned"));
     }
   }
@@ -170,7 +172,7 @@ Status bench(const BenchOptions& options) {
   for (const auto& contender : contenders) models.push_back(contender.model.get());
   if (options.profile) return print_profile(*models.front(), options.seed, options.json);
   TS_ASSIGN_OR_RETURN(const auto timings,
-                      time_interleaved(models, options.seconds, options.runs, options.seed, clock));
+                      engine::time_interleaved(models, options.seconds, options.runs, options.seed, clock));
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (size_t i = 0; i < timings.size(); ++i) {
@@ -204,7 +206,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   options->device.add_to(*command);
   options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
-  options->schedules.add_to(*command);
+  add_schedule_options(*command, options->schedules);
   add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure");
   add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Measured runs at least");
   add_seed(*command, options->seed, "Seed of the random inputs");

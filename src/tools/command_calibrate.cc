@@ -6,12 +6,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/model_data.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/model_file.h"
 #include "learn/latency/queries.h"
 #include "tools/commands.h"
 #include "tools/console.h"
-#include "tools/model_data.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -61,7 +61,7 @@ Status calibrate(const CalibrateCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto model, learn::load_latency_model(command.model));
   if (model->ranks_only())
     return Error{ErrorCode::kInvalidArgument, command.model, "only ranks; it has no errors in seconds"};
-  TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+  TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   std::vector<int64_t> records(static_cast<size_t>(data.store().size()));
   for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<int64_t>(i);
   if (!command.devices.empty()) {

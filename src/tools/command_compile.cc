@@ -1,14 +1,15 @@
 #include <filesystem>
 
+#include "engine/compile_model.h"
+#include "engine/schedules.h"
 #include "record/database.h"
 #include "tools/commands.h"
-#include "tools/compile_model.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
+#include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
-#include "tools/tuned_schedules.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 struct CompileCommandOptions {
   ModelOptions model;
   DeviceOptions device;
-  ScheduleOptions schedules;
+  engine::ScheduleOptions schedules;
   std::string directory;
   DatabaseOption database;
   bool untuned = false;
@@ -28,27 +29,28 @@ Status compile(const CompileCommandOptions& options) {
                                    {{"MODEL", options.model.path},
                                     {"--db", options.untuned ? "" : options.database.path},
                                     {"--device", device_file(options.device.device)}}));
-  TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
-  CompileOptions compile_options;
+  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
+  engine::CompileOptions compile_options;
   compile_options.directory = options.directory;
   compile_options.model_name = std::filesystem::path(options.model.path).filename().string();
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   compile_options.jobs = local.cores;
   compile_options.cancelled = &catch_interrupts();
   size_t found = 0;
-  TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> schedules,
-                      default_schedules(model.partition, device, options.schedules));
+  TS_ASSIGN_OR_RETURN(std::vector<engine::TaskSchedule> schedules,
+                      engine::default_schedules(model.partition, device, options.schedules));
   StderrLogSink log(LogLevel::kWarning);
   compile_options.log = &log;
   if (!options.untuned && options.database.is_there()) {
-    TS_ASSIGN_OR_RETURN(found, apply_best_records(model.partition, device, options.database.path,
-                                                  options.schedules, schedules, log));
+    TS_ASSIGN_OR_RETURN(found, engine::apply_best_records(model.partition, device, options.database.path,
+                                                          options.schedules, schedules, log));
     compile_options.tuned = found > 0;
   } else if (!options.untuned) {
     print_error("tensorsmith: note: no {} here: untuned schedules; `tensorsmith tune` finds faster ones\n",
                 options.database.path);
   }
-  TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
+  TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, compile_options));
   print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", options.directory,
             model.partition.calls.size(), found, model.partition.tasks.size());
   return {};
@@ -65,7 +67,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->directory, "Directory of the compiled model")->required();
   options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules, no database");
-  options->schedules.add_to(*command);
+  add_schedule_options(*command, options->schedules);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });
 }
 

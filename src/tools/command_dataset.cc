@@ -8,13 +8,13 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "engine/model_data.h"
 #include "learn/dataset/import.h"
 #include "learn/dataset/split.h"
 #include "record/database.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
-#include "tools/model_data.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -264,7 +264,7 @@ Status export_jsonl(const ExportCommand& command) {
   if (!command.split.empty()) {
     TS_ASSIGN_OR_RETURN(const auto split, learn::load_split(command.split));
     TS_RETURN_IF_ERROR(learn::check_split(*store, split));
-    TS_ASSIGN_OR_RETURN(const learn::Part part, parse_part(command.part));
+    TS_ASSIGN_OR_RETURN(const learn::Part part, engine::parse_part(command.part));
     chosen = split.records_of(part);
   } else {
     if (!command.part.empty()) return Error{ErrorCode::kInvalidArgument, "--part", "needs --split"};

@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
+#include "engine/measured_device.h"
 #include "tools/commands.h"
 #include "tools/console.h"
-#include "tools/measured_device.h"
 #include "tools/options.h"
 #include "tools/report.h"
 
@@ -48,11 +48,11 @@ struct ShowOptions {
 Status show(const ShowOptions& options) {
   TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(options.name));
   if (options.probe) {
-    if (!is_local(device)) {
+    if (!engine::is_local(device)) {
       return Error{ErrorCode::kInvalidArgument, "--probe",
                    "measures this machine, not " + options.name + "; give it local or local:isa=..."};
     }
-    device = with_measurements(std::move(device));
+    device = engine::with_measurements(std::move(device));
   }
   print_json(nlohmann::ordered_json::parse(target::to_json(device)), 2);
   return {};

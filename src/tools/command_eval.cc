@@ -5,14 +5,14 @@
 #include <thread>
 #include <unordered_map>
 
+#include "engine/evaluation_run.h"
+#include "engine/model_data.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/queries.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
-#include "tools/evaluation_run.h"
 #include "tools/evaluation_table.h"
-#include "tools/model_data.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -41,7 +41,7 @@ class PredictionWriter {
     }
     return out;
   }
-  Status write(const MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
+  Status write(const engine::MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
     if (!writer_) return {};
     Json line = {
         {"workload", p.workload->key},     {"name", p.workload->name},
@@ -58,12 +58,12 @@ class PredictionWriter {
 
 // Programs of Ansor's records, as they are read.
 Status evaluate_files(const EvalCommand& command, const target::Device& device, bool traces,
-                      EvaluationRun& run, int64_t& corrupt) {
+                      engine::EvaluationRun& run, int64_t& corrupt) {
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
   learn::ProgramReader reader(workloads, command.threads);
   // Pointers to values of a map of nodes stay.
   std::unordered_map<const record::AnsorWorkloads::Task*, learn::StoredWorkload> tasks;
-  MeasuredProgram program;
+  engine::MeasuredProgram program;
   const auto add = [&](learn::ImportedProgram& imported) {
     const auto [it, added] = tasks.try_emplace(imported.task.get());
     if (added) it->second = learn::stored_workload(*imported.task);
@@ -91,7 +91,7 @@ std::string percent(double share, bool ranks_only) {
   return ranks_only ? "-" : fmt::format("{:.1f}", 100 * share);
 }
 
-void print_people(const EvaluationRun& run, bool ranks_only) {
+void print_people(const engine::EvaluationRun& run, bool ranks_only) {
   const learn::Evaluation& e = run.evaluation();
   Table table(
       {"", "tasks", "records", "failed", "MAPE %", "median %", "RMSE of log", "top-1", "top-5", "pairwise"});
@@ -122,16 +122,17 @@ Status eval_one(const EvalCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto writer, PredictionWriter::open(command.predictions));
   const SystemClock clock;
   ScatterPlot plot;
-  EvaluationRun run(*model, command.threads, clock,
-                    [&](const MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
-                      if (!command.plot.empty()) plot.add(p.device->name, p.seconds, prediction.seconds);
-                      return writer->write(p, prediction);
-                    });
+  engine::EvaluationRun run(
+      *model, command.threads, clock,
+      [&](const engine::MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
+        if (!command.plot.empty()) plot.add(p.device->name, p.seconds, prediction.seconds);
+        return writer->write(p, prediction);
+      });
   int64_t corrupt = 0;
   if (!command.store.empty()) {
-    TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+    TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.splits.front()));
-    TS_ASSIGN_OR_RETURN(const learn::Part part, parse_part(command.part));
+    TS_ASSIGN_OR_RETURN(const learn::Part part, engine::parse_part(command.part));
     if (card.store_hash == data.store().content_hash() && card.split != split.content_hash())
       warn("the model was trained by another split of this store; it may have seen these records");
     std::vector<int64_t> records = split.records_of(part);
@@ -139,7 +140,8 @@ Status eval_one(const EvalCommand& command) {
       TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.devices));
       records = learn::records_of_devices(data.store(), records, names);
     }
-    TS_RETURN_IF_ERROR(evaluate_store(data.store(), data.devices(), records, model->reads_trace(), run));
+    TS_RETURN_IF_ERROR(
+        engine::evaluate_store(data.store(), data.devices(), records, model->reads_trace(), run));
   } else {
     TS_ASSIGN_OR_RETURN(const target::Device device, target::find_device(command.device));
     TS_RETURN_IF_ERROR(evaluate_files(command, device, model->reads_trace(), run, corrupt));
@@ -197,7 +199,7 @@ Status check_places(const EvalCommand& command) {
 Status eval(const EvalCommand& command) {
   TS_RETURN_IF_ERROR(check_places(command));
   if (command.table) {
-    TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+    TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const auto text,
                         evaluation_table(data, command.models, command.splits, command.threads));
     print_lines(text);

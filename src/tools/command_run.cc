@@ -4,16 +4,16 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "engine/load_model.h"
+#include "engine/output_check.h"
+#include "engine/reference_inputs.h"
 #include "graph/evaluate.h"
 #include "graph/graph.h"
 #include "tools/commands.h"
 #include "tools/console.h"
-#include "tools/model_pipeline.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
-#include "tools/output_check.h"
 #include "tools/output_files.h"
-#include "tools/reference_inputs.h"
 #include "tools/report.h"
 #include "tools/tensor_input.h"
 
@@ -30,7 +30,7 @@ struct RunOptions {
   std::string check;                // test data directory
   std::string reference;            // ONNX model
   ModelOptions import;              // of --reference
-  Tolerance tolerance;
+  engine::Tolerance tolerance;
   uint64_t seed = 0;
   bool json = false, force = false;
 };
@@ -79,12 +79,12 @@ Result<std::vector<lower::Tensor>> given_inputs(const runtime::Model& model,
 
 // Prints one line an output; true when all agree.
 bool report_comparison(const runtime::Model& model, const std::vector<lower::Tensor>& got,
-                       const std::vector<lower::Tensor>& expected, const Tolerance& tolerance,
+                       const std::vector<lower::Tensor>& expected, const engine::Tolerance& tolerance,
                        const std::string& against, bool json) {
   bool all = true;
   nlohmann::json list = nlohmann::json::array();
   for (size_t i = 0; i < got.size(); ++i) {
-    const Comparison c = compare(got[i], expected[i], tolerance);
+    const engine::Comparison c = engine::compare(got[i], expected[i], tolerance);
     all = all && c.ok;
     if (json) {
       list.push_back({{"output", model.outputs()[i].name},
@@ -124,7 +124,7 @@ Status check_data_sets(runtime::Model& model, const RunOptions& options) {
   for (const auto& set : sets) {
     TS_ASSIGN_OR_RETURN(const auto inputs, read_numbered(set, "input_", model.inputs().size()));
     TS_ASSIGN_OR_RETURN(const auto expected, read_numbered(set, "output_", model.outputs().size()));
-    TS_ASSIGN_OR_RETURN(const auto got, run_model(model, inputs));
+    TS_ASSIGN_OR_RETURN(const auto got, engine::run_model(model, inputs));
     all = report_comparison(model, got, expected, options.tolerance, set.string(), options.json) && all;
   }
   if (!all)
@@ -138,11 +138,11 @@ struct Outputs {
 };
 
 Result<Outputs> run_both(runtime::Model& model, const graph::Graph& graph, const RunOptions& options,
-                         Spread spread) {
-  const std::vector<lower::Tensor> inputs = reference_inputs(graph, options.seed, spread);
+                         engine::Spread spread) {
+  const std::vector<lower::Tensor> inputs = engine::reference_inputs(graph, options.seed, spread);
   Outputs out;
   TS_ASSIGN_OR_RETURN(out.expected, graph::evaluate(graph, inputs));
-  TS_ASSIGN_OR_RETURN(out.got, run_model(model, inputs));
+  TS_ASSIGN_OR_RETURN(out.got, engine::run_model(model, inputs));
   if (out.got.size() != out.expected.size()) {
     return Error{ErrorCode::kMismatch, options.reference,
                  "has another number of outputs than " + options.directory};
@@ -151,19 +151,19 @@ Result<Outputs> run_both(runtime::Model& model, const graph::Graph& graph, const
 }
 
 Status check_reference(runtime::Model& model, const RunOptions& options) {
-  ModelOptions model_options = options.import;
-  model_options.path = options.reference;
-  TS_ASSIGN_OR_RETURN(const graph::Graph graph, import_model(model_options));
-  TS_ASSIGN_OR_RETURN(Outputs outputs, run_both(model, graph, options, Spread::kWide));
+  TS_ASSIGN_OR_RETURN(engine::ModelSource source, options.import.source());
+  source.path = options.reference;
+  TS_ASSIGN_OR_RETURN(const graph::Graph graph, engine::import_model(source));
+  TS_ASSIGN_OR_RETURN(Outputs outputs, run_both(model, graph, options, engine::Spread::kWide));
   const auto agree = [&] {
     for (size_t i = 0; i < outputs.got.size(); ++i) {
-      if (!compare(outputs.got[i], outputs.expected[i], options.tolerance).ok) return false;
+      if (!engine::compare(outputs.got[i], outputs.expected[i], options.tolerance).ok) return false;
     }
     return true;
   };
   // A result of NaN says little: such a network gets tamer inputs too.
-  if (agree() && !mostly_finite(outputs.expected)) {
-    TS_ASSIGN_OR_RETURN(outputs, run_both(model, graph, options, Spread::kNarrow));
+  if (agree() && !engine::mostly_finite(outputs.expected)) {
+    TS_ASSIGN_OR_RETURN(outputs, run_both(model, graph, options, engine::Spread::kNarrow));
   }
   if (!report_comparison(model, outputs.got, outputs.expected, options.tolerance, "the reference interpreter",
                          options.json)) {
@@ -202,7 +202,7 @@ Status run(const RunOptions& options) {
   if (!options.reference.empty()) return check_reference(*model, options);
   TS_ASSIGN_OR_RETURN(const auto inputs, given_inputs(*model, options.inputs));
   if (!options.output.empty()) TS_RETURN_IF_ERROR(prepare_outputs(options, model->outputs().size()));
-  TS_ASSIGN_OR_RETURN(const auto outputs, run_model(*model, inputs));
+  TS_ASSIGN_OR_RETURN(const auto outputs, engine::run_model(*model, inputs));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& info = model->outputs()[i];
     if (!options.output.empty()) {

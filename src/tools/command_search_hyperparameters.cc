@@ -11,13 +11,13 @@
 #include "base/clock.h"
 #include "base/input_file.h"
 #include "base/json_text.h"
+#include "engine/model_data.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/tpe.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
-#include "tools/model_data.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -124,7 +124,7 @@ Status search(const SearchCommand& command) {
     space.push_back(std::move(dimension));
   }
   TS_ASSIGN_OR_RETURN(const Json fixed, learn::parse_parameters(command.parameters));
-  TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+  TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
   TS_ASSIGN_OR_RETURN(const learn::LatencyData records, data.training_data(split, command.devices, false));
   if (records.validation.empty())

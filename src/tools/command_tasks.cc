@@ -2,10 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/load_model.h"
 #include "ir/text.h"
 #include "tools/commands.h"
 #include "tools/console.h"
-#include "tools/model_pipeline.h"
+#include "tools/options.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -36,12 +37,13 @@ Status shared_tasks(const TasksOptions& options) {
     return Error{ErrorCode::kInvalidArgument, "--shape " + options.model.shapes[0],
                  "says nothing about the model it is for; give one model"};
   }
-  std::vector<ModelOptions> models = {options.model};
+  TS_ASSIGN_OR_RETURN(engine::ModelSource first, options.model.source());
+  std::vector<engine::ModelSource> models = {std::move(first)};
   for (const std::string& path : options.more) {
     models.emplace_back().path = path;
-    models.back().bounded = options.model.bounded;
+    models.back().import.bounded = options.model.bounded;
   }
-  TS_ASSIGN_OR_RETURN(const std::vector<SharedTask> tasks, load_tasks(models));
+  TS_ASSIGN_OR_RETURN(const std::vector<engine::SharedTask> tasks, engine::load_tasks(models));
   nlohmann::json list = nlohmann::json::array();
   Table table({"task", "models", "calls", "work a call", "key"});
   size_t of_models = 0;
@@ -73,7 +75,8 @@ Status shared_tasks(const TasksOptions& options) {
 
 Status tasks(const TasksOptions& options) {
   if (!options.more.empty()) return shared_tasks(options);
-  TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
+  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
   double total = 0;
   for (const auto& task : model.partition.tasks) total += task.flops * task.calls;
   if (options.json) {

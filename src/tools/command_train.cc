@@ -9,12 +9,12 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "engine/model_data.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
-#include "tools/model_data.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -102,7 +102,7 @@ Status train(const TrainCommand& command) {
       {{"-o", command.output, OutputKind::kLatencyModel},
        {"--checkpoint", checkpoint, OutputKind::kCheckpoint}},
       {{"--store", command.store}, {"--split", command.split}, {"--init", command.init}}, command.force));
-  TS_ASSIGN_OR_RETURN(const ModelData data, ModelData::open(command.store));
+  TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
   TS_ASSIGN_OR_RETURN(const Json parameters, learn::parse_parameters(command.parameters));
   std::unique_ptr<learn::LatencyModel> base;

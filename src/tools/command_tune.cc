@@ -1,28 +1,24 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "learn/cost_model.h"
-#include "measure/measurer.h"
+#include "engine/measured_device.h"
+#include "engine/tune_model.h"
 #include "record/database.h"
 #include "search/tuner.h"
 #include "tools/commands.h"
-#include "tools/compile_model.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
-#include "tools/measured_device.h"
-#include "tools/model_trials.h"
 #include "tools/numbers.h"
+#include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
-#include "tools/starter.h"
-#include "tools/usable_threads.h"
+#include "tools/shipped_file.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -32,7 +28,7 @@ namespace fs = std::filesystem;
 struct TuneCommandOptions {
   ModelOptions model;
   DeviceOptions device;
-  ScheduleOptions schedules;
+  engine::ScheduleOptions schedules;
   std::string directory;
   std::string database = "tensorsmith.db";
   int64_t trials = 0;
@@ -47,84 +43,8 @@ struct TuneCommandOptions {
   bool quiet = false;
 };
 
-// What the whole model says about the schedules: latencies end to end, and each task's time in its place.
-struct InModel {
-  double untuned = 0;
-  double tuned = 0;
-  std::vector<double> task_untuned, task_tuned;  // by task, all calls of one run
-};
-
-// How the time after the search is spent.
-constexpr size_t kMaxVariants = 4;
-constexpr int64_t kMaxVariantBytes = int64_t{3} << 29;  // weights of all variants together
-constexpr double kTrialTimeShare = 0.06;                // of the whole run; once for each of two comparisons
-constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
-// Tuned kernels can take longer to compile than the untuned ones.
-constexpr double kSlowerBuild = 1.5;
-
-// Records of fast programs that are shipped, and how many of them each task is offered: some may have no
-// place in this device's space.
+// Records of fast programs that are shipped.
 constexpr const char* kStarterFile = "starter.jsonl.zst";
-constexpr size_t kStarters = 12;
-
-size_t variants_that_fit(const ModelTrials& trials) {
-  const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
-  return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 2, kMaxVariants);
-}
-
-double trial_seconds(const TuneCommandOptions& options) {
-  if (options.seconds == 0) return kMaxTrialSeconds / 2;
-  return std::clamp(kTrialTimeShare * options.seconds, kMinTrialSeconds, kMaxTrialSeconds);
-}
-
-// The k-th fastest schedule of each task as it was measured alone; of a task that has fewer, the fastest.
-std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, size_t rank) {
-  std::vector<TaskSchedule> schedules;
-  for (size_t t = 0; t < report.best_traces.size(); ++t) {
-    const auto& fastest = report.fastest[t];
-    if (fastest.empty()) {
-      schedules.push_back({report.best_traces[t], 0});
-    } else if (rank == 0 || rank >= fastest.size()) {
-      const double seconds = report.final.tasks[t].best_seconds;
-      schedules.push_back({report.best_traces[t], std::isfinite(seconds) ? seconds : 0});
-    } else {
-      schedules.push_back({fastest[rank].trace, fastest[rank].seconds});
-    }
-  }
-  return schedules;
-}
-
-// trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
-// options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
-Result<InModel> compile_fastest(const TuneCommandOptions& options, const LoadedModel& model,
-                                const target::Device& device, const search::TuneReport& report,
-                                size_t variants, ModelTrials& trials, CompileOptions compile_options) {
-  for (size_t rank = 0; rank + 1 < variants; ++rank)
-    TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
-  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
-  const std::vector<TaskSchedule> chosen = trials.fastest_by_task(report.untuned_works);
-  std::vector<TaskSchedule> untuned = trials.first_schedules();
-  for (size_t t = 0; t < untuned.size(); ++t) {
-    if (!report.untuned_works[t]) untuned[t] = chosen[t];
-  }
-  trials.keep_first();
-
-  compile_options.cache = &trials.cache();
-  TS_RETURN_IF_ERROR(compile_model(model, device, chosen, compile_options));
-  TS_RETURN_IF_ERROR(trials.add_compiled(options.directory, chosen));
-  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
-  InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}};
-  const bool keep = result.tuned <= result.untuned;
-  for (size_t t = 0; t < chosen.size(); ++t) {
-    result.task_untuned.push_back(trials.task_seconds(0, t));
-    result.task_tuned.push_back(trials.task_seconds(keep ? 1 : 0, t));
-  }
-  if (!keep) {
-    TS_RETURN_IF_ERROR(compile_model(model, device, untuned, compile_options));
-    result.tuned = result.untuned;
-  }
-  return result;
-}
 
 nlohmann::json number_or_null(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
@@ -149,7 +69,7 @@ MeasuredSum measured_sum(const search::TuneProgress& progress) {
 }
 
 nlohmann::json json_report(const TuneCommandOptions& options, const search::TuneProgress& p,
-                           const std::optional<InModel>& in_model) {
+                           const std::optional<engine::InModel>& in_model) {
   nlohmann::json tasks = nlohmann::json::array();
   for (size_t t = 0; t < p.tasks.size(); ++t) {
     const auto& task = p.tasks[t];
@@ -180,7 +100,7 @@ nlohmann::json json_report(const TuneCommandOptions& options, const search::Tune
 }
 
 void print_report(const TuneCommandOptions& options, const search::TuneReport& report,
-                  const std::optional<InModel>& in_model, double elapsed) {
+                  const std::optional<engine::InModel>& in_model, double elapsed) {
   const search::TuneProgress& p = report.final;
   if (options.json) {
     print_json(json_report(options, p, in_model), 2);
@@ -231,123 +151,64 @@ void print_report(const TuneCommandOptions& options, const search::TuneReport& r
   print_out("compiled model: {}\n", options.directory);
 }
 
-// A name beside the directory's, which may end in a slash.
-std::string beside(std::string directory, const std::string& ending) {
-  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-  return directory + ending;
-}
+// Shows the search on standard error.
+class Display final : public engine::TuneEvents {
+ public:
+  Display(const Clock& clock, const TuneCommandOptions& options)
+      : display_(clock, options.trials, options.seconds), quiet_(options.quiet) {}
+  void progress(const search::TuneProgress& p) override {
+    if (!quiet_) display_.update(p);
+  }
+  void search_finished() override { display_.finish(); }
+
+ private:
+  ProgressDisplay display_;
+  bool quiet_;
+};
 
 Status tune(const TuneCommandOptions& options) {
   if (options.trials == 0 && options.seconds == 0) {
     return Error{ErrorCode::kInvalidArgument, "tune", "say how long to search: --seconds S or --trials N"};
   }
-  TS_ASSIGN_OR_RETURN(const search::StrategyKind strategy, search::parse_strategy(options.strategy));
+  engine::TuneModelOptions tune_options;
+  TS_ASSIGN_OR_RETURN(tune_options.strategy, search::parse_strategy(options.strategy));
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
-  if (!is_local(device)) {
+  if (!engine::is_local(device)) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
   }
-  const SystemClock clock;
-  const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory},
                                     {"--db", options.database, OutputKind::kDatabase}},
                                    {{"MODEL", options.model.path},
                                     {"--starter", options.starter == "none" ? "" : options.starter},
                                     {"--device", device_file(options.device.device)}}));
-  TS_ASSIGN_OR_RETURN(const LoadedModel model, load_model(options.model));
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
-  TS_RETURN_IF_ERROR(register_device(device, *database));
+  tune_options.directory = options.directory;
+  tune_options.model_name = fs::path(options.model.path).filename().string();
+  tune_options.trials = options.trials;
+  if (options.seconds > 0)
+    tune_options.seconds = std::max(options.seconds - (clock.monotonic_seconds() - start), 1e-3);
+  tune_options.batch = options.batch;
+  tune_options.seed = options.seed;
+  tune_options.flush_cache = options.flush_cache;
+  tune_options.end_to_end = !options.skip_end_to_end;
+  tune_options.schedules = options.schedules;
+  tune_options.worker = measure::this_program_as_worker();
+  if (options.starter != "none")
+    tune_options.starter = options.starter.empty() ? shipped_file(kStarterFile) : options.starter;
+  StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
+  Display display(clock, options);
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
-  StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
-  const int jobs = usable_threads(machine.cores, log);
-
-  // The untuned model is there before the search: its own times say which tasks matter, and how long the
-  // compilations after the search will take.
-  ModelTrials trials(model, device, beside(options.directory, ".trial-" + std::to_string(getpid())), jobs,
-                     options.seed, clock);
-  size_t variants = 0;
-  double search_seconds = options.seconds;
-  if (!options.skip_end_to_end) {
-    TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> defaults,
-                        default_schedules(model.partition, device, options.schedules));
-    const double before = clock.monotonic_seconds();
-    TS_RETURN_IF_ERROR(trials.add(std::move(defaults)));
-    const double build_seconds = clock.monotonic_seconds() - before;
-    TS_RETURN_IF_ERROR(trials.time(0));
-    variants = variants_that_fit(trials);
-    if (options.seconds > 0) {
-      const double elapsed = clock.monotonic_seconds() - start;
-      const auto left_for_search = [&] {
-        return options.seconds - elapsed - 2 * trial_seconds(options) -
-               kSlowerBuild * build_seconds * static_cast<double>(variants);
-      };
-      while (variants > 2 && left_for_search() < 0.7 * options.seconds) --variants;
-      search_seconds = std::max(left_for_search(), 0.3 * options.seconds);
-    }
-  }
-
-  measure::MeasureOptions measure_options;
-  measure_options.settings.threads = device.cores;
-  measure_options.settings.flush_cache = options.flush_cache;
-  TS_ASSIGN_OR_RETURN(auto measurer, measure::make_local_measurer(device, measure_options,
-                                                                  {"/proc/self/exe", "__worker"}, log));
-  learn::GbtOptions gbt = learn::GbtOptions::online();
-  gbt.seed = options.seed;
-  gbt.threads = jobs;
-  const auto trainer = learn::make_gbt_trainer(gbt);
-
-  Starter starter;
-  if (options.starter != "none") {
-    const std::string file = options.starter.empty() ? shipped_file(kStarterFile) : options.starter;
-    if (!file.empty()) {
-      TS_ASSIGN_OR_RETURN(starter, Starter::load(file));
-    }
-  }
-  std::vector<search::TuneTask> tasks;
-  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
-    const auto& task = model.partition.tasks[t];
-    const double seconds = trials.size() > 0 ? trials.task_seconds(0, t) / task.calls : 0;
-    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds,
-                     starter.of(task.key, device, kStarters)});
-  }
-  search::TuneOptions tune_options;
-  tune_options.trials = options.trials;
-  tune_options.seconds = search_seconds;
-  tune_options.confirm = options.skip_end_to_end;  // else the model itself decides
-  tune_options.batch = options.batch;
-  tune_options.strategy = strategy;
-  tune_options.seed = options.seed;
-  tune_options.settings = measure_options.settings;
-  tune_options.winograd = options.schedules.winograd;
-  tune_options.threads = jobs;
-
-  ProgressDisplay display(clock, options.trials, options.seconds);
-  const search::ProgressFn progress = [&](const search::TuneProgress& p) {
-    if (!options.quiet) display.update(p);
-  };
-  TS_ASSIGN_OR_RETURN(const search::TuneReport report,
-                      search::tune(tasks, device, tune_options, *database, *measurer, *trainer, clock, log,
-                                   progress, cancel_requested));
-  display.finish();
-  measurer.reset();
-
-  CompileOptions compile_options;
-  compile_options.directory = options.directory;
-  compile_options.model_name = fs::path(options.model.path).filename().string();
-  compile_options.tuned = true;
-  compile_options.jobs = jobs;
-  compile_options.log = &log;
-  std::optional<InModel> in_model;
-  if (options.skip_end_to_end || cancel_requested) {
-    TS_RETURN_IF_ERROR(compile_model(model, device, ranked_schedules(report, 0), compile_options));
-  } else {
-    TS_ASSIGN_OR_RETURN(in_model,
-                        compile_fastest(options, model, device, report, variants, trials, compile_options));
-  }
-  print_report(options, report, in_model, clock.monotonic_seconds() - start);
-  if (cancel_requested) {
+  TS_ASSIGN_OR_RETURN(
+      const engine::TunedModel tuned,
+      engine::tune_model(model, device, tune_options, *database, clock, log, display, cancel_requested));
+  print_report(options, tuned.report, tuned.in_model, clock.monotonic_seconds() - start);
+  if (tuned.interrupted) {
     return Error{ErrorCode::kCancelled, "tune",
                  "interrupted; the best so far is compiled, run it again to go on"};
   }
@@ -368,7 +229,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   add_whole(*command, "--trials", options->trials, 0, kMaxCount, "Measurements to make (0 = no limit)");
   add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds,
            "Time for everything until the model is written (0 = no limit)");
-  options->schedules.add_to(*command);
+  add_schedule_options(*command, options->schedules);
   command->add_option("--starter", options->starter,
                       "Records of fast programs to begin with (an export of `db export --fastest`); none to "
                       "begin from nothing, default: those shipped with the program");

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/collect.h"
+#include "engine/measured_device.h"
+#include "engine/usable_threads.h"
 #include "graph/zoo/zoo.h"
-#include "learn/cost_model.h"
 #include "learn/dataset/import.h"
 #include "measure/measurer.h"
 #include "search/tuner.h"
@@ -14,12 +16,10 @@
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
-#include "tools/measured_device.h"
-#include "tools/model_pipeline.h"
 #include "tools/numbers.h"
+#include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
-#include "tools/usable_threads.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -53,33 +53,17 @@ std::vector<ModelOptions> models_of(const std::vector<std::string>& networks) {
   return models;
 }
 
-// Short timings: a model learns more from ten programs timed within some percent than from one timed exactly.
-measure::MeasureOptions measure_options(const target::Device& device) {
-  measure::MeasureOptions options;
-  options.settings.threads = device.cores;
-  options.min_repeats = 3;
-  options.max_repeats = 5;
-  options.min_repeat_s = 0.0005;
-  options.target_spread = 0.05;
-  return options;
-}
-
-// What was collected, over all devices.
-struct Totals {
-  int64_t trials = 0, resumed = 0;
-  double start = 0;
-};
-
-class Progress {
+class Progress final : public engine::CollectEvents {
  public:
-  Progress(const Clock& clock, bool quiet) : clock_(clock), quiet_(quiet), terminal_(isatty(2) == 1) {}
-  ~Progress() {
+  Progress(const Clock& clock, const std::vector<std::string>& devices, bool quiet)
+      : clock_(clock), devices_(devices), quiet_(quiet), terminal_(isatty(2) == 1) {}
+  ~Progress() override {
     if (terminal_ && drawn_) write_error("\n");
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void update(const std::string& device, const Totals& before, const search::TuneProgress& p) {
+  void progress(size_t device, const engine::CollectReport& before, const search::TuneProgress& p) override {
     const double now = clock_.monotonic_seconds();
     if (quiet_ || now - last_ < (terminal_ ? 0.2 : 10.0)) return;
     last_ = now;
@@ -90,15 +74,16 @@ class Progress {
       touched += task.trials > 0 ? 1 : 0;
     }
     const int64_t trials = before.trials + p.trials;
-    const double elapsed = now - before.start;
+    const double elapsed = before.elapsed_seconds + p.elapsed_seconds;
     write_error(terminal_ ? "\r\033[K" : "");
-    print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} a second{}", device, touched,
-                p.tasks.size(), failed, trials, format_duration(elapsed),
+    print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} a second{}", devices_[device],
+                touched, p.tasks.size(), failed, trials, format_duration(elapsed),
                 static_cast<double>(trials) / std::max(elapsed, 1e-3), terminal_ ? "" : "\n");
   }
 
  private:
   const Clock& clock_;
+  const std::vector<std::string>& devices_;
   bool quiet_, terminal_, drawn_ = false;
   double last_ = -1e9;
 };
@@ -107,20 +92,13 @@ Result<std::vector<target::Device>> resolve_devices(const std::vector<std::strin
   std::vector<target::Device> devices;
   for (const std::string& spec : specs) {
     TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(spec));
-    if (!is_local(device)) {
+    if (!engine::is_local(device)) {
       return Error{ErrorCode::kUnsupported, "--device " + spec,
                    "collecting measures on this machine; use local or a variant of it (local:isa=avx2)"};
     }
     devices.push_back(std::move(device));
   }
   return devices;
-}
-
-Result<std::vector<search::TuneTask>> extract_tasks(const std::vector<std::string>& networks) {
-  TS_ASSIGN_OR_RETURN(auto shared, load_tasks(models_of(networks)));
-  std::vector<search::TuneTask> tasks;
-  for (auto& [task, calls] : shared) tasks.push_back({task.key, task.name, std::move(task.workload), 1, 0});
-  return tasks;
 }
 
 Status collect(const CollectCommand& command) {
@@ -131,83 +109,55 @@ Status collect(const CollectCommand& command) {
   for (const ModelOptions& model : models_of(command.networks)) inputs.push_back({"--networks", model.path});
   for (const std::string& device : command.devices) inputs.push_back({"--device", device_file(device)});
   TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
-  TS_ASSIGN_OR_RETURN(const auto devices, resolve_devices(command.devices));
-  TS_ASSIGN_OR_RETURN(const auto tasks, extract_tasks(command.networks));
-  TS_ASSIGN_OR_RETURN(auto database, record::Database::open(command.database));
-  for (const auto& device : devices) TS_RETURN_IF_ERROR(register_device(device, *database));
-  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
-
-  const SystemClock clock;
-  Totals totals;
-  totals.start = clock.monotonic_seconds();
-  StderrLogSink terminal(command.quiet ? LogLevel::kError : LogLevel::kWarning);
-  // Every turn of a device has its own measurer and search, which find the same again.
-  OnceLogSink log(terminal);
-  const std::atomic<bool>& cancel = catch_interrupts();
-  const int jobs = usable_threads(machine.cores, log);
-  learn::GbtOptions gbt = learn::GbtOptions::online();
-  gbt.seed = command.seed;
-  gbt.threads = jobs;
-
-  // Devices take turns too: each gets a batch of every task before the first gets its second. What earlier
-  // turns measured is in the database.
-  const auto finished = [&] {
-    return cancel || (command.records > 0 && totals.trials >= command.records) ||
-           (command.seconds > 0 && clock.monotonic_seconds() - totals.start >= command.seconds);
-  };
-  {
-    Progress progress(clock, command.quiet);
-    for (int64_t wanted = command.batch; !finished(); wanted += command.batch) {
-      const int64_t per_task = std::min(wanted, command.per_task);
-      for (size_t d = 0; d < devices.size() && !finished(); ++d) {
-        const measure::MeasureOptions measuring = measure_options(devices[d]);
-        TS_ASSIGN_OR_RETURN(auto measurer, measure::make_local_measurer(devices[d], measuring,
-                                                                        {"/proc/self/exe", "__worker"}, log));
-        const auto trainer = learn::make_gbt_trainer(gbt);
-        search::TuneOptions options;
-        options.survey = search::Survey{per_task, 1e-3 * command.slowest_ms};
-        if (command.records > 0) options.trials = command.records - totals.trials;
-        if (command.seconds > 0) options.seconds = totals.start + command.seconds - clock.monotonic_seconds();
-        options.batch = command.batch;
-        options.strategy = search::StrategyKind::kMixed;
-        options.seed = command.seed;
-        options.settings = measuring.settings;
-        options.threads = jobs;
-        const auto show = [&](const search::TuneProgress& p) {
-          progress.update(command.devices[d], totals, p);
-        };
-        TS_ASSIGN_OR_RETURN(const search::TuneReport report,
-                            search::tune(tasks, devices[d], options, *database, *measurer, *trainer, clock,
-                                         log, show, cancel));
-        totals.trials += report.final.trials;
-        if (wanted == command.batch) totals.resumed += report.final.resumed;
-      }
-      if (per_task == command.per_task) break;
-    }
+  engine::CollectOptions options;
+  TS_ASSIGN_OR_RETURN(options.devices, resolve_devices(command.devices));
+  std::vector<engine::ModelSource> networks;
+  for (const ModelOptions& model : models_of(command.networks)) {
+    TS_ASSIGN_OR_RETURN(networks.emplace_back(), model.source());
   }
-  const double elapsed = clock.monotonic_seconds() - totals.start;
+  TS_ASSIGN_OR_RETURN(const auto tasks, engine::collection_tasks(networks));
+  TS_ASSIGN_OR_RETURN(auto database, record::Database::open(command.database));
+  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
+  const SystemClock clock;
+  StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
+  const std::atomic<bool>& cancel = catch_interrupts();
+  options.records = command.records;
+  options.seconds = command.seconds;
+  options.per_task = command.per_task;
+  options.batch = command.batch;
+  options.slowest_seconds = 1e-3 * command.slowest_ms;
+  options.seed = command.seed;
+  options.threads = engine::usable_threads(machine.cores, log);
+  options.worker = measure::this_program_as_worker();
+  engine::CollectReport totals;
+  {
+    Progress progress(clock, command.devices, command.quiet);
+    TS_ASSIGN_OR_RETURN(totals, engine::collect(tasks, options, *database, clock, log, progress, cancel));
+  }
   TS_ASSIGN_OR_RETURN(const int64_t count, database->record_count());
   if (command.json) {
     print_json(nlohmann::json{{"tasks", tasks.size()},
                               {"measured", totals.trials},
                               {"resumed", totals.resumed},
                               {"database_records", count},
-                              {"seconds", elapsed}});
+                              {"seconds", totals.elapsed_seconds}});
   } else {
     print_out("{} programs of {} tasks measured in {}, {:.1f} a second; {} holds {} records\n", totals.trials,
-              tasks.size(), format_duration(elapsed),
-              static_cast<double>(totals.trials) / std::max(elapsed, 1e-3), command.database, count);
+              tasks.size(), format_duration(totals.elapsed_seconds),
+              static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3), command.database,
+              count);
   }
   if (!command.store.empty()) {
-    learn::ImportOptions options;
-    options.threads = jobs;
-    options.allow_empty = [&] { return check_not_emptied(store, command.force); };
+    learn::ImportOptions import;
+    import.threads = options.threads;
+    import.allow_empty = [&] { return check_not_emptied(store, command.force); };
     TS_ASSIGN_OR_RETURN(const auto report,
-                        learn::import_databases({command.database}, command.store, options));
+                        learn::import_databases({command.database}, command.store, import));
     for (const auto& p : report.problems) warn(p.place + ": " + p.reason);
     if (!command.json) print_out("{} records written to {}\n", report.records, command.store);
   }
-  if (cancel) return Error{ErrorCode::kCancelled, "dataset collect", "interrupted; run it again to go on"};
+  if (totals.interrupted)
+    return Error{ErrorCode::kCancelled, "dataset collect", "interrupted; run it again to go on"};
   return {};
 }
 

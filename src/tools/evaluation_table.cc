@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
+#include "engine/evaluation_run.h"
 #include "learn/latency/queries.h"
-#include "tools/evaluation_run.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -73,7 +73,7 @@ std::string text_of(const Cell& cell, bool ranks_only, const std::string& device
 
 // Test records of the model's devices, if it has seen some device of the split's training part; all of them
 // for a model of other devices.
-std::vector<int64_t> test_records(const ModelData& data, const learn::Split& split,
+std::vector<int64_t> test_records(const engine::ModelData& data, const learn::Split& split,
                                   const learn::ModelCard& card) {
   std::set<uint32_t> trained;
   for (size_t d = 0; d < data.devices().size(); ++d) {
@@ -89,7 +89,7 @@ std::vector<int64_t> test_records(const ModelData& data, const learn::Split& spl
 
 }  // namespace
 
-Result<std::string> evaluation_table(const ModelData& data, const std::vector<std::string>& models,
+Result<std::string> evaluation_table(const engine::ModelData& data, const std::vector<std::string>& models,
                                      const std::vector<std::string>& splits, int threads) {
   std::vector<std::string> columns;  // splits of one name share a column
   std::vector<learn::Split> loaded;
@@ -113,10 +113,10 @@ Result<std::string> evaluation_table(const ModelData& data, const std::vector<st
     while (at < loaded.size() && loaded[at].content_hash() != model->card().split) ++at;
     if (at == loaded.size())
       return Error{ErrorCode::kMismatch, file.path, "was trained by none of these splits"};
-    EvaluationRun run(*model, threads, clock);
-    TS_RETURN_IF_ERROR(evaluate_store(data.store(), data.devices(),
-                                      test_records(data, loaded[at], model->card()), model->reads_trace(),
-                                      run));
+    engine::EvaluationRun run(*model, threads, clock);
+    TS_RETURN_IF_ERROR(engine::evaluate_store(data.store(), data.devices(),
+                                              test_records(data, loaded[at], model->card()),
+                                              model->reads_trace(), run));
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.name == file.name; });
     if (row == rows.end())
       row = rows.insert(row, {file.name, model->ranks_only(), std::vector<Cell>(columns.size())});

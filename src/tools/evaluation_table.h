@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/model_data.h"
+#include "engine/model_data.h"
 
 namespace tensorsmith::tools {
 
@@ -14,7 +14,7 @@ namespace tensorsmith::tools {
 // split is not among the splits is an error (kMismatch). A cell is the mean over devices of the MAPE (of the
 // median error), then top-1 / top-5; of several models of one name (seeds) for one device the mean, and of
 // the MAPE the standard deviation over them.
-Result<std::string> evaluation_table(const ModelData& data, const std::vector<std::string>& models,
+Result<std::string> evaluation_table(const engine::ModelData& data, const std::vector<std::string>& models,
                                      const std::vector<std::string>& splits, int threads);
 
 }  // namespace tensorsmith::tools

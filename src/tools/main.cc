@@ -21,7 +21,7 @@ namespace {
 int run(int argc, char** argv) {
   using namespace tensorsmith;
   // Workers are this program started again; they speak a private protocol and take no options.
-  if (argc > 1 && std::strcmp(argv[1], "__worker") == 0) return measure::worker_main(argc, argv);
+  if (measure::is_worker(argc, argv)) return measure::worker_main(argc, argv);
   CLI::App app{
       "Tensorsmith makes neural networks faster on this machine: it searches schedules by measuring "
       "candidates\n"

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "engine/measured_device.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/numbers.h"
@@ -53,11 +54,14 @@ std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
   };
 }
 
-Result<std::map<std::string, std::vector<int64_t>>> ModelOptions::parsed_shapes() const {
-  std::map<std::string, std::vector<int64_t>> out;
+Result<engine::ModelSource> ModelOptions::source() const {
+  engine::ModelSource out;
+  out.path = path;
+  out.import.absent = {absent.begin(), absent.end()};
+  out.import.bounded = bounded;
   for (const auto& text : shapes) {
     TS_ASSIGN_OR_RETURN(auto entry, parse_shape_option(text));
-    if (!out.emplace(entry.first, entry.second).second) {
+    if (!out.import.shapes.emplace(entry.first, entry.second).second) {
       return Error{ErrorCode::kInvalidArgument, "--shape " + text,
                    "input '" + entry.first + "' is given twice"};
     }
@@ -76,16 +80,12 @@ void DeviceOptions::add_to(CLI::App& command) {
 
 Result<target::Device> DeviceOptions::resolve() const {
   TS_ASSIGN_OR_RETURN(target::Device found, target::find_device(device));
-  if (threads > 0) {
-    if (found.cores > 0) found.peak_f32_gflops *= static_cast<double>(threads) / found.cores;
-    found.cores = threads;
-  }
-  return found;
+  return engine::with_threads(std::move(found), threads);
 }
 
-void ScheduleOptions::add_to(CLI::App& command) {
+void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules) {
   command.add_flag_function(
-      "--no-winograd", [this](int64_t) { winograd = false; },
+      "--no-winograd", [&schedules](int64_t) { schedules.winograd = false; },
       "No Winograd filtering of 3x3 convolutions: the definition's sums, slower and rounded less");
 }
 

@@ -3,11 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "engine/load_model.h"
+#include "engine/schedules.h"
 #include "record/record.h"
 #include "target/target.h"
 
@@ -23,7 +24,8 @@ struct ModelOptions {
   bool bounded = false;
   void add_to(CLI::App& command);
   std::vector<CLI::Option*> add_import_options(CLI::App& command);  // all but the path
-  Result<std::map<std::string, std::vector<int64_t>>> parsed_shapes() const;
+  // kInvalidArgument for a shape that is none or is given twice.
+  Result<engine::ModelSource> source() const;
 };
 
 struct DeviceOptions {
@@ -36,11 +38,8 @@ struct DeviceOptions {
   static int kernel_threads(const target::Device& device) { return device.cores; }
 };
 
-// Which schedules may be used.
-struct ScheduleOptions {
-  bool winograd = true;
-  void add_to(CLI::App& command);
-};
+// --no-winograd.
+void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules);
 
 // Where schedules and measurements are read from.
 struct DatabaseOption {

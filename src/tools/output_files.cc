@@ -11,12 +11,12 @@
 
 #include "base/input_file.h"
 #include "base/json_text.h"
+#include "engine/compile_model.h"
 #include "graph/files.h"
 #include "learn/dataset/store.h"
 #include "learn/latency/model_file.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"
-#include "tools/compile_model.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -242,8 +242,9 @@ Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<I
       if (o != i) others.push_back({outputs[o].option, outputs[o].path});
     }
     TS_RETURN_IF_ERROR(check_apart(output, others));
-    TS_RETURN_IF_ERROR(output.kind == OutputKind::kModelDirectory ? check_output_directory(output.path)
-                                                                  : check_file(output, force));
+    TS_RETURN_IF_ERROR(output.kind == OutputKind::kModelDirectory
+                           ? engine::check_output_directory(output.path)
+                           : check_file(output, force));
   }
   return {};
 }

@@ -10,9 +10,9 @@
 
 #include "../graph/onnx_model_builder.h"
 #include "cli_support.h"
+#include "engine/compile_model.h"
 #include "graph/evaluate.h"
 #include "runtime/model.h"
-#include "tools/compile_model.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -124,10 +124,10 @@ void check_model(const std::string& bytes, const std::string& kernel) {
   ASSERT_TRUE(expected.ok()) << expected.error().message();
 
   const testing::TemporaryDirectory directory;
-  ModelOptions model;
+  engine::ModelSource model;
   model.path = directory.file("model.onnx");
   std::ofstream(model.path, std::ios::binary) << bytes;
-  const auto loaded = load_model(model);
+  const auto loaded = engine::load_model(model);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   const auto& tasks = loaded->partition.tasks;
   EXPECT_TRUE(
@@ -137,12 +137,12 @@ void check_model(const std::string& bytes, const std::string& kernel) {
   for (int threads : {1, 2}) {
     const auto device = target::find_device("local:threads=" + std::to_string(threads));
     ASSERT_TRUE(device.ok()) << device.error().message();
-    const auto schedules = default_schedules(loaded->partition, *device);
+    const auto schedules = engine::default_schedules(loaded->partition, *device);
     ASSERT_TRUE(schedules.ok()) << schedules.error().message();
-    CompileOptions options;
+    engine::CompileOptions options;
     options.directory = directory.file("compiled" + std::to_string(threads));
     options.model_name = "model";
-    const Status compiled = compile_model(*loaded, *device, *schedules, options);
+    const Status compiled = engine::compile_model(*loaded, *device, *schedules, options);
     ASSERT_TRUE(compiled.ok()) << compiled.error().message();
     runtime::LoadOptions load_options;
     load_options.threads = threads;

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "cli_support.h"
-#include "tools/predict_model.h"
+#include "engine/predict_model.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -50,25 +50,25 @@ class Pretending final : public learn::LatencyModel {
 class PredictModel : public ::testing::Test {
  protected:
   PredictModel() {
-    ModelOptions options;
+    engine::ModelSource options;
     options.path = "zoo:squeezenet1_1:size=64";
-    auto loaded = load_model(options);
+    auto loaded = engine::load_model(options);
     EXPECT_TRUE(loaded.ok()) << loaded.error().message();
     model_ = std::move(*loaded);
     device_ = target::find_device("xeon-8358:threads=4").value();
     device_.l3_bytes = int64_t{1} << 40;  // holds everything
-    schedules_ = default_schedules(model_.partition, device_).value();
+    schedules_ = engine::default_schedules(model_.partition, device_).value();
   }
-  ModelPrediction predict(const learn::LatencyModel* latency_model, double cache_retention = 1) {
-    auto prediction = predict_model(model_, device_, schedules_, latency_model, cache_retention);
+  engine::ModelPrediction predict(const learn::LatencyModel* latency_model, double cache_retention = 1) {
+    auto prediction = engine::predict_model(model_, device_, schedules_, latency_model, cache_retention);
     EXPECT_TRUE(prediction.ok()) << prediction.error().message();
     return *prediction;
   }
   double calls() const { return static_cast<double>(model_.partition.calls.size()); }
 
-  LoadedModel model_;
+  engine::LoadedModel model_;
   target::Device device_;
-  std::vector<TaskSchedule> schedules_;
+  std::vector<engine::TaskSchedule> schedules_;
   Pretending pretending_;
 };
 
@@ -159,9 +159,9 @@ TEST_F(PredictModel, NothingIsFasterThanTheDevice) {
     EXPECT_TRUE(p.tasks[t].raised);
   }
   // All but Winograd's convolutions take the operations of their definition.
-  ScheduleOptions direct;
+  engine::ScheduleOptions direct;
   direct.winograd = false;
-  schedules_ = default_schedules(model_.partition, device_, direct).value();
+  schedules_ = engine::default_schedules(model_.partition, device_, direct).value();
   p = predict(&pretending_);
   double reductions = 0;
   for (size_t t = 0; t < p.tasks.size(); ++t) {

@@ -4,8 +4,8 @@
 
 #include <limits>
 
+#include "engine/output_check.h"
 #include "tools/options.h"
-#include "tools/output_check.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -51,18 +51,18 @@ lower::Tensor floats(std::vector<float> values) {
 }
 
 TEST(OutputCheck, FollowsTheTolerance) {
-  const Tolerance tolerance{1e-3, 1e-4};
-  EXPECT_TRUE(compare(floats({1.0005f, 0.00005f}), floats({1, 0}), tolerance).ok);
-  const Comparison bad = compare(floats({1, 1.1f, 5}), floats({1, 1, 4}), tolerance);
+  const engine::Tolerance tolerance{1e-3, 1e-4};
+  EXPECT_TRUE(engine::compare(floats({1.0005f, 0.00005f}), floats({1, 0}), tolerance).ok);
+  const engine::Comparison bad = engine::compare(floats({1, 1.1f, 5}), floats({1, 1, 4}), tolerance);
   EXPECT_FALSE(bad.ok);
   EXPECT_EQ(bad.wrong, 2);
   EXPECT_NE(bad.detail.find("element 2"), std::string::npos);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(compare(floats({nan, inf}), floats({nan, inf}), tolerance).ok);
-  EXPECT_FALSE(compare(floats({nan}), floats({1}), tolerance).ok);
-  EXPECT_FALSE(compare(floats({inf}), floats({-inf}), tolerance).ok);
-  EXPECT_FALSE(compare(floats({1, 2}), floats({1}), tolerance).ok);
+  EXPECT_TRUE(engine::compare(floats({nan, inf}), floats({nan, inf}), tolerance).ok);
+  EXPECT_FALSE(engine::compare(floats({nan}), floats({1}), tolerance).ok);
+  EXPECT_FALSE(engine::compare(floats({inf}), floats({-inf}), tolerance).ok);
+  EXPECT_FALSE(engine::compare(floats({1, 2}), floats({1}), tolerance).ok);
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 // Fast programs that are shipped: which of them a task begins with.
-#include "tools/starter.h"
+#include "engine/starter.h"
 
 #include <gmock/gmock.h>
 
 #include <fstream>
 
 #include "cli_support.h"
+#include "engine/load_model.h"
 #include "search/pipeline.h"
-#include "tools/model_pipeline.h"
+#include "tools/shipped_file.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -60,7 +61,7 @@ class StarterTest : public ::testing::Test {
 };
 
 TEST_F(StarterTest, TheSameKindOfDeviceFirstThenTheFastest) {
-  const auto starter = Starter::load(file_);
+  const auto starter = engine::Starter::load(file_);
   ASSERT_TRUE(starter.ok()) << starter.error().message();
   EXPECT_THAT(texts(starter->of("task", device(32, 1), 9)), ElementsAre("0/8", "1/16,2", "0/7", "1/16,4"));
   EXPECT_THAT(texts(starter->of("task", device(64, 1), 2)), ElementsAre("1/16,2", "1/16,4"));
@@ -69,20 +70,20 @@ TEST_F(StarterTest, TheSameKindOfDeviceFirstThenTheFastest) {
 }
 
 TEST_F(StarterTest, FilesThatAreNone) {
-  EXPECT_EQ(Starter::load(folder_.file("none")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(engine::Starter::load(folder_.file("none")).error().code, ErrorCode::kNotFound);
   std::ofstream(folder_.file("text")) << "no record\n";
-  EXPECT_EQ(Starter::load(folder_.file("text")).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(engine::Starter::load(folder_.file("text")).error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(shipped_file("no such file"), "");
 }
 
 // What is shipped loads and knows layers of ResNet.
 TEST(ShippedStarter, HasFastProgramsOfTheZoo) {
   const std::string file = TENSORSMITH_SOURCE_DIR "/models/starter.jsonl.zst";
-  const auto starter = Starter::load(file);
+  const auto starter = engine::Starter::load(file);
   ASSERT_TRUE(starter.ok()) << starter.error().message();
-  ModelOptions options;
+  engine::ModelSource options;
   options.path = "zoo:resnet50";
-  const auto model = load_model(options);
+  const auto model = engine::load_model(options);
   ASSERT_TRUE(model.ok());
   const target::Device device = target::find_device("epyc-9654").value();
   size_t known = 0;

@@ -52,29 +52,29 @@ Result<std::vector<Tensor>> GraphCase::run(const RunRequest& request, const std:
   stage_ = "schedule";
   TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(request.device));
   device.cores = request.threads;
-  std::vector<tools::TaskSchedule> schedules;
+  std::vector<engine::TaskSchedule> schedules;
   if (request.schedule == ScheduleKind::kRandom) {
     TS_ASSIGN_OR_RETURN(schedules, random_schedules(device, request.seed));
     if (traces != nullptr) {
       for (const auto& schedule : schedules) traces->push_back(sched::print(schedule.trace));
     }
   } else {
-    TS_ASSIGN_OR_RETURN(schedules, tools::default_schedules(model_.partition, device));
+    TS_ASSIGN_OR_RETURN(schedules, engine::default_schedules(model_.partition, device));
   }
   stage_ = "compile";
-  tools::CompileOptions options;
+  engine::CompileOptions options;
   options.directory = directory;
   options.model_name = "case";
   options.cache = &caches_[code_key(device)];
-  TS_RETURN_IF_ERROR(tools::compile_model(model_, device, schedules, options));
+  TS_RETURN_IF_ERROR(engine::compile_model(model_, device, schedules, options));
   return execute(inputs, directory, request.threads);
 }
 
 // A random candidate of each task; the default where none of a few is legal.
-Result<std::vector<tools::TaskSchedule>> GraphCase::random_schedules(const target::Device& device,
-                                                                     uint64_t seed) {
+Result<std::vector<engine::TaskSchedule>> GraphCase::random_schedules(const target::Device& device,
+                                                                      uint64_t seed) {
   Rng rng(seed);
-  std::vector<tools::TaskSchedule> schedules;
+  std::vector<engine::TaskSchedule> schedules;
   for (const graph::Task& task : model_.partition.tasks) {
     space::DesignSpace::Options options;
     options.threads = device.cores;

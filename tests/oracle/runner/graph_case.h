@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/compile_model.h"
 #include "lower/interpreter.h"
 #include "request.h"
-#include "tools/compile_model.h"
 
 namespace tensorsmith::oracle {
 
@@ -30,13 +30,13 @@ class GraphCase {
   const std::string& stage() const { return stage_; }
 
  private:
-  Result<std::vector<tools::TaskSchedule>> random_schedules(const target::Device& device, uint64_t seed);
+  Result<std::vector<engine::TaskSchedule>> random_schedules(const target::Device& device, uint64_t seed);
   Result<std::vector<lower::Tensor>> execute(const std::vector<lower::Tensor>& inputs,
                                              const std::string& directory, int threads);
 
-  tools::LoadedModel model_;
+  engine::LoadedModel model_;
   std::string stage_;
-  std::map<std::string, tools::KernelCache> caches_;  // by what machine code depends on
+  std::map<std::string, engine::KernelCache> caches_;  // by what machine code depends on
 };
 
 }  // namespace tensorsmith::oracle

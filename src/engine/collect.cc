@@ -1,0 +1,99 @@
+#include "engine/collect.h"
+
+#include <algorithm>
+#include <set>
+
+#include "engine/measured_device.h"
+#include "learn/cost_model.h"
+#include "measure/measurer.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+// Short timings: a model learns more from ten programs timed within some percent than from one timed exactly.
+measure::MeasureOptions measure_options(const target::Device& device) {
+  measure::MeasureOptions options;
+  options.settings.threads = device.cores;
+  options.min_repeats = 3;
+  options.max_repeats = 5;
+  options.min_repeat_s = 0.0005;
+  options.target_spread = 0.05;
+  return options;
+}
+
+// Passes every line on once.
+class OnceLogSink final : public LogSink {
+ public:
+  explicit OnceLogSink(LogSink& sink) : sink_(sink) {}
+  void log(LogLevel level, std::string_view message) override {
+    if (said_.emplace(message).second) sink_.log(level, message);
+  }
+
+ private:
+  LogSink& sink_;
+  std::set<std::string> said_;
+};
+
+}  // namespace
+
+Result<std::vector<search::TuneTask>> collection_tasks(const std::vector<ModelSource>& networks) {
+  TS_ASSIGN_OR_RETURN(auto shared, load_tasks(networks));
+  std::vector<search::TuneTask> tasks;
+  for (auto& [task, calls] : shared) tasks.push_back({task.key, task.name, std::move(task.workload), 1, 0});
+  return tasks;
+}
+
+Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const CollectOptions& options,
+                              record::Database& database, const Clock& clock, LogSink& sink,
+                              CollectEvents& events, const std::atomic<bool>& cancel) {
+  for (const target::Device& device : options.devices) {
+    if (!is_local(device))
+      return Error{ErrorCode::kUnsupported, "device " + device.name,
+                   "collecting measures on this machine; use local or a variant of it (local:isa=avx2)"};
+    TS_RETURN_IF_ERROR(register_device(device, database));
+  }
+  // Every turn of a device has its own measurer and search, which find the same again.
+  OnceLogSink log(sink);
+  learn::GbtOptions gbt = learn::GbtOptions::online();
+  gbt.seed = options.seed;
+  gbt.threads = options.threads;
+  const double start = clock.monotonic_seconds();
+  CollectReport total;
+  const auto finished = [&] {
+    return cancel || (options.records > 0 && total.trials >= options.records) ||
+           (options.seconds > 0 && clock.monotonic_seconds() - start >= options.seconds);
+  };
+  // What earlier turns measured is in the database.
+  for (int64_t wanted = options.batch; !finished(); wanted += options.batch) {
+    const int64_t per_task = std::min(wanted, options.per_task);
+    for (size_t d = 0; d < options.devices.size() && !finished(); ++d) {
+      const target::Device& device = options.devices[d];
+      const measure::MeasureOptions measuring = measure_options(device);
+      TS_ASSIGN_OR_RETURN(auto measurer,
+                          measure::make_local_measurer(device, measuring, options.worker, log));
+      const auto trainer = learn::make_gbt_trainer(gbt);
+      search::TuneOptions tuning;
+      tuning.survey = search::Survey{per_task, options.slowest_seconds};
+      if (options.records > 0) tuning.trials = options.records - total.trials;
+      if (options.seconds > 0) tuning.seconds = start + options.seconds - clock.monotonic_seconds();
+      tuning.batch = options.batch;
+      tuning.strategy = search::StrategyKind::kMixed;
+      tuning.seed = options.seed;
+      tuning.settings = measuring.settings;
+      tuning.threads = options.threads;
+      total.elapsed_seconds = clock.monotonic_seconds() - start;
+      const auto show = [&](const search::TuneProgress& p) { events.progress(d, total, p); };
+      TS_ASSIGN_OR_RETURN(
+          const search::TuneReport report,
+          search::tune(tasks, device, tuning, database, *measurer, *trainer, clock, log, show, cancel));
+      total.trials += report.final.trials;
+      if (wanted == options.batch) total.resumed += report.final.resumed;
+    }
+    if (per_task == options.per_task) break;
+  }
+  total.elapsed_seconds = clock.monotonic_seconds() - start;
+  total.interrupted = cancel;
+  return total;
+}
+
+}  // namespace tensorsmith::engine

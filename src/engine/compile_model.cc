@@ -1,0 +1,245 @@
+#include "engine/compile_model.h"
+
+#include <unistd.h>
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "base/thread_pool.h"
+#include "ir/structural.h"
+#include "lower/lower.h"
+#include "runtime/model_writer.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BuiltSchedule {
+  std::shared_ptr<const BuiltTask> task;
+  double measured_seconds = 0;
+};
+using BuiltTasks = std::vector<BuiltSchedule>;
+
+Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::Device& device,
+                               const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
+                               KernelCache& cache) {
+  const auto cancelled = [&] { return options.cancelled != nullptr && *options.cancelled; };
+  BuiltTasks built(partition.tasks.size());
+  std::mutex mutex;
+  std::optional<Error> failure, first_replaced;
+  size_t replaced = 0;
+  const auto build = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (cancelled()) return;
+      const auto t = static_cast<size_t>(i);
+      const TaskSchedule* schedule = &schedules[t];
+      auto result = cache.get(partition.tasks[t], t, schedule->trace, device);
+      std::optional<Error> problem;
+      if (!result.ok()) {
+        problem = result.error();
+        problem->place =
+            "task " + partition.tasks[t].name + (problem->place.empty() ? "" : ", " + problem->place);
+      }
+      for (const TaskSchedule& other : schedules[t].otherwise) {
+        if (result.ok()) break;
+        schedule = &other;
+        result = cache.get(partition.tasks[t], t, other.trace, device);
+      }
+      std::lock_guard lock(mutex);
+      if (result.ok()) {
+        built[t] = {std::move(result).value(), schedule->measured_seconds};
+        if (problem && replaced++ == 0) first_replaced = problem;
+      } else if (!failure) {
+        failure = problem;
+      }
+    }
+  };
+  const auto count = static_cast<int64_t>(built.size());
+  if (options.jobs > 1) {
+    ThreadPool(options.jobs - 1).parallel_for(count, 1, build);  // the calling thread works too
+  } else {
+    build(0, count);  // LLVM keeps its machines by thread, and making them takes milliseconds
+  }
+  if (failure) return *failure;
+  if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
+  if (replaced > 0 && options.log != nullptr) {
+    options.log->log(LogLevel::kWarning,
+                     std::to_string(replaced) +
+                         " schedules cannot be built, the next best take their place; the first is " +
+                         first_replaced->message());
+  }
+  return built;
+}
+
+// The runtime has its own element type, so that it needs none of the compiler's headers.
+runtime::TensorInfo tensor_info(const graph::Value& value) {
+  runtime::TensorInfo info;
+  info.name = value.name;
+  info.dtype = runtime::parse_dtype(ir::to_string(value.dtype)).value();
+  info.shape = value.shape;
+  return info;
+}
+
+int64_t bytes_of(const ir::Buffer& buffer) {
+  return buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
+}
+
+// Constants as the kernels want them: each (value, preparation) is stored once.
+class WeightTable {
+ public:
+  explicit WeightTable(const graph::Graph& graph) : graph_(graph) {}
+
+  // prepared: null where the kernel takes the constant as it is. shape: the weight's in the kernel that reads
+  // it, which the preparation is about.
+  Result<int64_t> add(graph::ValueId id, const lower::PreparedConstant* prepared,
+                      const std::vector<int64_t>& shape) {
+    std::string key = std::to_string(id);
+    if (prepared != nullptr) {
+      for (const int64_t extent : shape) key += "x" + std::to_string(extent);
+    }
+    if (prepared != nullptr && prepared->transform) key += ":" + ir::structural_key(*prepared->transform);
+    if (prepared != nullptr && prepared->layout) {
+      for (const auto& dim : *prepared->layout) {
+        key += ":" + std::to_string(dim.dim) + "," + std::to_string(dim.divisor) + "," +
+               std::to_string(dim.extent);
+      }
+    }
+    const auto [it, added] = index_.emplace(key, static_cast<int64_t>(weights.size()));
+    if (!added) return it->second;
+    const graph::Value& value = graph_.values[static_cast<size_t>(id)];
+    if (prepared != nullptr) {
+      lower::Tensor source = *value.constant;
+      source.shape = shape;
+      TS_ASSIGN_OR_RETURN(lower::Tensor made, lower::prepare(*prepared, source));
+      prepared_.push_back(std::move(made.data));
+      weights.push_back({value.name, prepared_.back()});
+    } else {
+      weights.push_back({value.name, value.constant->data});
+    }
+    return it->second;
+  }
+
+  std::vector<runtime::WeightData> weights;
+
+ private:
+  const graph::Graph& graph_;
+  std::map<std::string, int64_t> index_;
+  std::deque<std::vector<std::byte>> prepared_;
+};
+
+// Positions of values among the model's inputs and outputs.
+int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId storage,
+                    const graph::Partition& partition) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (partition.storage_of[static_cast<size_t>(list[i])] == storage) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, int64_t bytes) {
+  const graph::ValueId storage = model.partition.storage_of[static_cast<size_t>(id)];
+  if (const int64_t i = position_of(model.graph.outputs, storage, model.partition); i >= 0) {
+    return runtime::BufferRef{runtime::BufferKind::kOutput, i, bytes};
+  }
+  if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
+    return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes};
+  }
+  const int64_t offset = model.memory.offset[static_cast<size_t>(id)];
+  TS_CHECK(offset >= 0, "value " + model.graph.values[static_cast<size_t>(id)].name + " has no memory");
+  return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
+}
+
+}  // namespace
+
+Status check_output_directory(const std::string& directory) {
+  if (directory.empty()) return Error{ErrorCode::kInvalidArgument, "-o", "give it the name of a directory"};
+  TS_RETURN_IF_ERROR(runtime::check_replaceable(directory));
+  std::error_code error;
+  fs::path path = fs::absolute(directory, error).lexically_normal();
+  if (error) return Error{ErrorCode::kIo, directory, "there is no current folder: " + error.message()};
+  if (fs::is_symlink(path, error)) path = fs::canonical(path, error);
+  // Folders on the way are made with the model: a run that fails before leaves none behind.
+  fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
+  while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
+  if (!fs::is_directory(parent, error)) {
+    return Error{ErrorCode::kInvalidArgument, parent.string(), "is no directory; give -o another place"};
+  }
+  if (access(parent.c_str(), W_OK | X_OK) != 0) {
+    return Error{ErrorCode::kIo, parent.string(), "is not writable; give -o another place"};
+  }
+  return {};
+}
+
+Status compile_model(const LoadedModel& model, const target::Device& device,
+                     const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
+  const graph::Partition& partition = model.partition;
+  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  KernelCache own_cache;
+  TS_ASSIGN_OR_RETURN(const BuiltTasks built, build_tasks(partition, device, schedules, options,
+                                                          options.cache ? *options.cache : own_cache));
+
+  runtime::ModelDescription description;
+  description.name = options.model_name;
+  description.tool_version = "0.1.0";
+  description.device = device.description.empty() ? device.name : device.description;
+  description.arch = device.arch;
+  for (const auto& feature : device.features) {
+    if (!feature.empty() && feature[0] == '+') description.cpu_features.push_back(feature.substr(1));
+  }
+  description.threads = options.tuned ? device.cores : 0;
+  for (graph::ValueId id : model.graph.inputs) {
+    description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  }
+  for (graph::ValueId id : model.graph.outputs) {
+    description.outputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  }
+  description.arena_bytes = model.memory.arena_bytes;
+
+  WeightTable weights(model.graph);
+  for (const graph::Call& call : partition.calls) {
+    const BuiltTask& task = *built[call.task].task;
+    runtime::CallInfo info;
+    info.symbol = task.kernel.symbol;
+    info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
+    info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
+    info.task = partition.tasks[call.task].name;
+    info.flops = partition.tasks[call.task].flops;
+    info.measured_seconds = built[call.task].measured_seconds;
+    const ir::Program& program = task.lowered.program;
+    const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const int64_t bytes = bytes_of(program.inputs[i]);
+      if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
+        const lower::PreparedConstant* prepared = nullptr;
+        for (const auto& constant : task.lowered.prepared) {
+          if (constant.input == i) prepared = &constant;
+        }
+        TS_ASSIGN_OR_RETURN(const int64_t weight,
+                            weights.add(call.inputs[i], prepared, task_inputs[i]->shape));
+        info.buffers.push_back({runtime::BufferKind::kWeight, weight, bytes});
+      } else {
+        TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
+        info.buffers.push_back(ref);
+      }
+    }
+    info.outputs = static_cast<int64_t>(call.outputs.size());
+    for (size_t o = 0; o < call.outputs.size(); ++o) {
+      TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
+                          locate(model, call.outputs[o], bytes_of(program.outputs[o])));
+      info.buffers.push_back(ref);
+    }
+    description.calls.push_back(std::move(info));
+  }
+
+  std::vector<std::vector<char>> objects;
+  for (const auto& task : built) objects.push_back(task.task->kernel.object);
+  TS_ASSIGN_OR_RETURN(const std::vector<char> library, codegen::link_shared_library(objects));
+  return runtime::write_model(options.directory, std::move(description), std::span<const char>(library),
+                              weights.weights);
+}
+
+}  // namespace tensorsmith::engine

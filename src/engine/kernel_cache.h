@@ -1,0 +1,34 @@
+// Kernels that were built before, so that several compilations of one model share them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "codegen/llvm/codegen.h"
+#include "graph/tasks.h"
+#include "lower/lower.h"
+#include "sched/step.h"
+#include "target/target.h"
+
+namespace tensorsmith::engine {
+
+struct BuiltTask {
+  lower::LoweredProgram lowered;
+  codegen::CompiledKernel kernel;
+};
+
+// For one model and device: kernels are known by the task's number and its schedule.
+class KernelCache {
+ public:
+  // Builds what is not there yet. Thread-safe.
+  Result<std::shared_ptr<const BuiltTask>> get(const graph::Task& task, size_t number,
+                                               const sched::Trace& trace, const target::Device& device);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<size_t, std::string>, std::shared_ptr<const BuiltTask>> built_;  // by printed trace
+};
+
+}  // namespace tensorsmith::engine

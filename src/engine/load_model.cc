@@ -1,0 +1,50 @@
+#include "engine/load_model.h"
+
+#include <map>
+
+#include "graph/zoo/zoo.h"
+
+namespace tensorsmith::engine {
+
+Result<graph::Graph> import_model(const ModelSource& source) {
+  constexpr std::string_view kZoo = "zoo:";
+  if (!source.path.starts_with(kZoo)) return graph::import_onnx(source.path, source.import);
+  const auto& shapes = source.import.shapes;
+  const auto& absent = source.import.absent;
+  if (!shapes.empty() || !absent.empty()) {
+    const std::string what =
+        shapes.empty() ? "--absent " + *absent.begin() : "--shape " + shapes.begin()->first;
+    return Error{
+        ErrorCode::kInvalidArgument, what,
+        "networks of the zoo take batch=B, size=S and sequence=L instead, as in zoo:resnet50:batch=4"};
+  }
+  TS_ASSIGN_OR_RETURN(const auto request,
+                      graph::zoo::parse_request(std::string_view(source.path).substr(kZoo.size())));
+  return graph::zoo::import(request);
+}
+
+Result<LoadedModel> load_model(const ModelSource& source) {
+  LoadedModel model;
+  TS_ASSIGN_OR_RETURN(model.graph, import_model(source));
+  TS_RETURN_IF_ERROR(graph::optimize(model.graph));
+  TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph));
+  model.memory = graph::plan_memory(model.graph, model.partition);
+  return model;
+}
+
+Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelSource>& models) {
+  std::vector<SharedTask> tasks;
+  std::map<std::string, size_t> known;  // by key
+  for (const ModelSource& source : models) {
+    TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
+    for (graph::Task& task : model.partition.tasks) {
+      const int calls = task.calls;
+      const auto [at, fresh] = known.emplace(task.key, tasks.size());
+      if (fresh) tasks.push_back({std::move(task), {}});
+      tasks[at->second].calls.emplace_back(source.path, calls);
+    }
+  }
+  return tasks;
+}
+
+}  // namespace tensorsmith::engine

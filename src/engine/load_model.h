@@ -1,0 +1,36 @@
+// From a model to tasks: the front half that all model commands share. A model is an ONNX file or a network
+// of the zoo, "zoo:resnet50:batch=4" (graph/zoo/zoo.h).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/tasks.h"
+
+namespace tensorsmith::engine {
+
+struct ModelSource {
+  std::string path;
+  graph::ImportOptions import = {};  // networks of the zoo take none
+};
+
+struct LoadedModel {
+  graph::Graph graph;
+  graph::Partition partition;
+  graph::MemoryPlan memory;
+};
+
+Result<graph::Graph> import_model(const ModelSource& options);
+// Imports, optimizes, partitions.
+Result<LoadedModel> load_model(const ModelSource& options);
+
+// A task that several models may have.
+struct SharedTask {
+  graph::Task task;                                // as in the first model that has it
+  std::vector<std::pair<std::string, int>> calls;  // model and how often one run of it calls the task
+};
+// The tasks of all models, deduplicated by key, in order of first use. One model is in memory at a time.
+Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelSource>& models);
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,45 @@
+#include "engine/measured_device.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tensorsmith::engine {
+
+bool is_local(const target::Device& device) { return device.name == "local"; }
+
+target::Device with_threads(target::Device device, int threads) {
+  if (threads <= 0) return device;
+  if (device.cores > 0) device.peak_f32_gflops *= static_cast<double>(threads) / device.cores;
+  device.cores = threads;
+  return device;
+}
+
+target::Device with_measurements(target::Device device) {
+  if (is_local(device) && device.memory_bandwidth_gbs == 0)
+    device.memory_bandwidth_gbs = target::measure_memory_bandwidth(device);
+  return device;
+}
+
+namespace {
+
+Result<std::optional<target::Device>> find_in(record::Database& database, const std::string& key) {
+  TS_ASSIGN_OR_RETURN(auto known, database.devices());
+  const auto at = std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.key == key; });
+  if (at == known.end()) return std::optional<target::Device>();
+  return std::optional(std::move(at->device));
+}
+
+}  // namespace
+
+Status register_device(const target::Device& device, record::Database& database) {
+  TS_ASSIGN_OR_RETURN(const auto known, find_in(database, device.key()));
+  if (known) return {};
+  return database.add_device({device.key(), with_measurements(device)});
+}
+
+Result<target::Device> described_device(const target::Device& device, record::Database& database) {
+  TS_ASSIGN_OR_RETURN(auto known, find_in(database, device.key()));
+  return known ? std::move(*known) : with_measurements(device);
+}
+
+}  // namespace tensorsmith::engine

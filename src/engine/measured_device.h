@@ -1,0 +1,25 @@
+// Devices as records and models need them: with the attributes that only a measurement tells.
+#pragma once
+
+#include "record/database.h"
+#include "target/target.h"
+
+namespace tensorsmith::engine {
+
+// True for this machine and weaker variants of it.
+bool is_local(const target::Device& device);
+
+// The device with this many cores, and its peak rate in proportion; 0 = as it is.
+target::Device with_threads(target::Device device, int threads);
+
+// The device with its memory bandwidth measured, if it is local and has none (a few tenths of a second).
+target::Device with_measurements(target::Device device);
+
+// Describes a local device in the database with its measured attributes, unless it is there.
+Status register_device(const target::Device& device, record::Database& database);
+
+// As the database describes the device, so that a model sees the attributes that it was trained with; else
+// with_measurements().
+Result<target::Device> described_device(const target::Device& device, record::Database& database);
+
+}  // namespace tensorsmith::engine

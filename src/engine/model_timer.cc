@@ -1,0 +1,87 @@
+#include "engine/model_timer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "ir/scalar.h"
+
+namespace tensorsmith::engine {
+
+void ModelBuffers::Free::operator()(std::byte* p) const { std::free(p); }
+
+ModelBuffers::Block ModelBuffers::allocate(int64_t bytes) {
+  const auto rounded = static_cast<size_t>((std::max<int64_t>(bytes, 1) + 63) / 64 * 64);
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
+  if (!memory) throw std::bad_alloc();
+  std::memset(memory, 0, rounded);
+  return Block(memory);
+}
+
+ModelBuffers::ModelBuffers(const runtime::Model& model, uint64_t seed) {
+  Rng rng(seed);
+  for (const auto& info : model.inputs()) {
+    inputs_.push_back(allocate(info.bytes()));
+    if (info.dtype == runtime::DType::kF32) {
+      auto* values = reinterpret_cast<float*>(inputs_.back().get());
+      const int64_t n = info.bytes() / static_cast<int64_t>(sizeof(float));
+      for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(rng.uniform() * 2 - 1);
+    } else if (info.dtype == runtime::DType::kBF16) {
+      auto* values = reinterpret_cast<uint16_t*>(inputs_.back().get());
+      const int64_t n = info.bytes() / static_cast<int64_t>(sizeof(uint16_t));
+      for (int64_t i = 0; i < n; ++i) {
+        values[i] = ir::f32_to_bf16(static_cast<float>(rng.uniform() * 2 - 1));
+      }
+    }
+  }
+  for (const auto& info : model.outputs()) outputs_.push_back(allocate(info.bytes()));
+}
+
+std::vector<const void*> ModelBuffers::inputs() const {
+  std::vector<const void*> out;
+  for (const auto& block : inputs_) out.push_back(block.get());
+  return out;
+}
+
+std::vector<void*> ModelBuffers::outputs() {
+  std::vector<void*> out;
+  for (const auto& block : outputs_) out.push_back(block.get());
+  return out;
+}
+
+double Timing::quantile(double q) const {
+  if (seconds.empty()) return std::numeric_limits<double>::infinity();
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<size_t>(position);
+  const size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (position - static_cast<double>(low));
+}
+
+double Timing::median() const { return quantile(0.5); }
+
+Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models, double seconds,
+                                             int min_runs, uint64_t seed, const Clock& clock) {
+  std::vector<ModelBuffers> buffers;
+  for (const runtime::Model* model : models) buffers.emplace_back(*model, seed);
+  std::vector<Timing> timings(models.size());
+  constexpr int kWarmUp = 2;
+  const double start = clock.monotonic_seconds();
+  for (int round = 0;; ++round) {
+    for (size_t m = 0; m < models.size(); ++m) {
+      const std::vector<const void*> inputs = buffers[m].inputs();
+      const std::vector<void*> outputs = buffers[m].outputs();
+      const double before = clock.monotonic_seconds();
+      TS_RETURN_IF_ERROR(models[m]->run(inputs, outputs));
+      const double after = clock.monotonic_seconds();
+      if (round >= kWarmUp) timings[m].seconds.push_back(after - before);
+    }
+    if (round + 1 >= kWarmUp + min_runs && clock.monotonic_seconds() - start >= seconds) break;
+  }
+  return timings;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,42 @@
+// Times compiled models against each other and fills their inputs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "runtime/model.h"
+
+namespace tensorsmith::engine {
+
+// Inputs and outputs of one model in aligned memory.
+class ModelBuffers {
+ public:
+  // Floats random in [-1, 1), integers 0 (always a valid index).
+  ModelBuffers(const runtime::Model& model, uint64_t seed);
+  std::vector<const void*> inputs() const;
+  std::vector<void*> outputs();
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  using Block = std::unique_ptr<std::byte, Free>;
+  static Block allocate(int64_t bytes);
+  std::vector<Block> inputs_;
+  std::vector<Block> outputs_;
+};
+
+struct Timing {
+  std::vector<double> seconds;  // one a run
+  double median() const;
+  double quantile(double q) const;
+};
+
+// Runs the models in turn (A B A B ...) after a warm-up, for about `seconds` in all, at least min_runs each.
+Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models, double seconds,
+                                             int min_runs, uint64_t seed, const Clock& clock);
+
+}  // namespace tensorsmith::engine

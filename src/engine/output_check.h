@@ -1,0 +1,33 @@
+// Comparing a compiled model's outputs with expected ones.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lower/interpreter.h"
+#include "runtime/model.h"
+
+namespace tensorsmith::engine {
+
+struct Tolerance {
+  double rtol = 1e-3;
+  double atol = 1e-4;
+};
+
+struct Comparison {
+  bool ok = true;
+  int64_t elements = 0;
+  int64_t wrong = 0;
+  double worst_absolute = 0;
+  std::string detail;  // the worst element, when not ok
+};
+
+// |got - expected| <= atol + rtol * |expected| for floats (NaN equals NaN), where rtol is at least two units
+// in the last place of f16 and bf16; equality for integers. Different dtypes or element counts are a failed
+// comparison.
+Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, const Tolerance& tolerance);
+
+// Runs a model on tensors; checks dtypes and shapes against what the model wants.
+Result<std::vector<lower::Tensor>> run_model(runtime::Model& model, const std::vector<lower::Tensor>& inputs);
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,188 @@
+#include "engine/predict_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "ir/text.h"
+#include "learn/dataset/import.h"
+#include "learn/latency/least_time.h"
+#include "search/pipeline.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
+                                    const target::Device& device, const learn::LatencyModel* latency_model) {
+  const auto in_task = [&](const Error& error) {
+    return Error{error.code, "task " + task.name, error.message()};
+  };
+  const auto schedule = sched::replay(task.workload, trace);
+  if (!schedule.ok()) return in_task(schedule.error());
+  const auto leaves = feature::extract_leaves(*schedule, search::feature_options(device));
+  if (!leaves.ok()) return in_task(leaves.error());
+  TaskPrediction prediction;
+  prediction.least_seconds = learn::least_seconds(task.workload, *schedule, *leaves, device);
+  if (latency_model != nullptr) {
+    const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
+    // Models know devices by the names of stores.
+    target::Device named = device;
+    named.name = learn::stored_device_name(device);
+    const learn::LatencyQuery query{&workload, &*leaves, &trace, &named};
+    const auto predicted = latency_model->predict(std::span(&query, 1));
+    if (!predicted.ok()) {
+      prediction.roofline_because = predicted.error().message();
+    } else if (!std::isfinite(predicted->front().seconds) || predicted->front().seconds <= 0) {
+      prediction.roofline_because = "the model says that it cannot run";
+    } else {
+      const learn::LatencyPrediction& p = predicted->front();
+      const double seconds = p.mean_seconds > 0 ? p.mean_seconds : p.seconds;
+      prediction.raised = seconds < prediction.least_seconds;
+      prediction.seconds = std::max(seconds, prediction.least_seconds);
+      prediction.log_sigma = p.log_sigma;
+      prediction.log_90 = p.half90();
+      prediction.unseen = p.unseen;
+      return prediction;
+    }
+  }
+  // An elementwise kernel of a few bytes takes some time, too.
+  prediction.seconds = prediction.least_seconds = std::max(prediction.least_seconds, 1e-9);
+  return prediction;
+}
+
+int64_t bytes_of(const graph::Value& value) {
+  int64_t bytes = ir::bytes_of(value.dtype);
+  for (const int64_t extent : value.shape) bytes *= extent;
+  return bytes;
+}
+
+// Beside streams that prefetchers follow, as measured in networks of the zoo (docs/prediction.md): the values
+// between kernels come from the last cache rather than from nearer ones, and a caller's tensors are read in
+// rows that lie apart, line by line.
+constexpr double kActivationsFaster = 4;
+constexpr double kInputsSlower = 8;
+// A kernel that runs again and again keeps what takes up to this part of the last cache.
+constexpr double kKeptAlone = 0.25;
+// Standard deviation of the logarithm of what this leaves unexplained of those networks' runs.
+constexpr double kContextLogSigma = 0.07;
+// Half the width of a normal distribution's interval of 90 %, in standard deviations.
+constexpr double kNinetyPercent = 1.6449;
+
+// Seconds that each call waits for data that it finds in the caches when it runs alone, see predict_model.
+std::vector<double> refills(const LoadedModel& model, const target::Device& device, double run_seconds,
+                            double cache_retention) {
+  const auto& calls = model.partition.calls;
+  std::vector<double> seconds(calls.size(), 0);
+  if (device.memory_bandwidth_gbs <= 0) return seconds;
+  const auto cache = static_cast<double>(std::max(device.l3_bytes, device.l2_bytes));
+  std::vector<char> counted(model.graph.values.size(), 0);
+  auto footprint = static_cast<double>(model.memory.arena_bytes);
+  for (const auto& call : calls) {
+    for (const auto id : call.inputs) {
+      const auto& value = model.graph.values[static_cast<size_t>(id)];
+      if (!value.constant || counted[static_cast<size_t>(id)]) continue;
+      counted[static_cast<size_t>(id)] = 1;
+      footprint += static_cast<double>(bytes_of(value));
+    }
+  }
+  const double taken = 1 - std::pow(cache_retention, run_seconds / target::kCacheRetentionSeconds);
+  const double lost = footprint > cache ? 1 : taken;
+  const std::set<graph::ValueId> inputs(model.graph.inputs.begin(), model.graph.inputs.end());
+  for (size_t c = 0; c < calls.size(); ++c) {
+    double weights = 0, given = 0, activations = 0;  // bytes
+    const auto add = [&](graph::ValueId id) {
+      const auto& value = model.graph.values[static_cast<size_t>(id)];
+      (value.constant        ? weights
+       : inputs.contains(id) ? given
+                             : activations) += static_cast<double>(bytes_of(value));
+    };
+    std::for_each(calls[c].inputs.begin(), calls[c].inputs.end(), add);
+    std::for_each(calls[c].outputs.begin(), calls[c].outputs.end(), add);
+    double bytes = lost * kInputsSlower * given;  // as many bytes of a stream would take
+    if (weights + given + activations <= kKeptAlone * cache)
+      bytes += lost * weights + taken * activations / kActivationsFaster;
+    seconds[c] = bytes / (device.memory_bandwidth_gbs * 1e9);
+  }
+  return seconds;
+}
+
+// Bytes that every run reads or writes: weights, the caller's inputs and its outputs.
+double bytes_of_run(const LoadedModel& model) {
+  std::set<graph::ValueId> used(model.graph.outputs.begin(), model.graph.outputs.end());
+  const std::set<graph::ValueId> inputs(model.graph.inputs.begin(), model.graph.inputs.end());
+  std::map<graph::ValueId, double> part;  // bytes that the calls read of a weight or an input
+  for (const auto& call : model.partition.calls) {
+    const auto& workload = model.partition.tasks[call.task].workload;
+    const std::vector<double> read = learn::read_bytes(workload);
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const graph::ValueId id = call.inputs[i];
+      if (model.graph.values[static_cast<size_t>(id)].constant || inputs.contains(id)) part[id] += read[i];
+    }
+  }
+  double bytes = 0;
+  for (const graph::ValueId id : used)
+    bytes += static_cast<double>(bytes_of(model.graph.values[static_cast<size_t>(id)]));
+  for (const auto& [id, read] : part)
+    bytes += std::min(read, static_cast<double>(bytes_of(model.graph.values[static_cast<size_t>(id)])));
+  return bytes;
+}
+
+}  // namespace
+
+double ModelPrediction::low_seconds() const { return std::max(least_seconds, seconds * std::exp(-log_90)); }
+double ModelPrediction::high_seconds() const { return seconds * std::exp(log_90); }
+
+Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
+                                      const std::vector<TaskSchedule>& schedules,
+                                      const learn::LatencyModel* latency_model, double cache_retention) {
+  const auto& partition = model.partition;
+  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  ModelPrediction out;
+  for (size_t t = 0; t < partition.tasks.size(); ++t) {
+    TS_ASSIGN_OR_RETURN(TaskPrediction task,
+                        predict_task(partition.tasks[t], schedules[t].trace, device, latency_model));
+    out.tasks.push_back(std::move(task));
+  }
+  const double launch = 1e-6 * device.launch_overhead_us;
+  double alone = 0;
+  for (const auto& call : partition.calls) alone += out.tasks[call.task].seconds;
+  const std::vector<double> refill = refills(model, device, alone, cache_retention);
+  for (size_t c = 0; c < partition.calls.size(); ++c) {
+    out.seconds += launch;
+    out.launch_seconds += launch;
+    const double seconds = out.tasks[partition.calls[c].task].seconds + refill[c];
+    out.calls.push_back({out.seconds, seconds, refill[c]});
+    out.refill_seconds += refill[c];
+    out.seconds += seconds;
+  }
+  out.least_seconds = out.launch_seconds;
+  for (const auto& call : partition.calls) out.least_seconds += out.tasks[call.task].least_seconds;
+  out.least_seconds = std::max(out.least_seconds, learn::streaming_seconds(bytes_of_run(model), device));
+  if (out.seconds < out.least_seconds && !out.calls.empty()) {
+    // The kernels and their refills wait for less than what has to come from memory.
+    const double missing = out.least_seconds - out.seconds;
+    out.calls.back().seconds += missing;
+    out.calls.back().refill_seconds += missing;
+    out.refill_seconds += missing;
+    out.seconds += missing;
+  }
+  double sigma = 0, half90 = 0;  // s
+  bool known = !out.tasks.empty();
+  for (size_t t = 0; t < out.tasks.size(); ++t) {
+    const TaskPrediction& task = out.tasks[t];
+    sigma += partition.tasks[t].calls * task.seconds * task.log_sigma;
+    half90 += partition.tasks[t].calls * task.seconds * task.log_90;
+    known = known && task.log_sigma > 0;
+    out.unseen.device |= task.unseen.device;
+    out.unseen.threads |= task.unseen.threads;
+    out.unseen.kind |= task.unseen.kind;
+  }
+  if (known && out.seconds > 0) {
+    out.log_sigma = std::hypot(sigma / out.seconds, kContextLogSigma);
+    out.log_90 = std::hypot(half90 / out.seconds, kNinetyPercent * kContextLogSigma);
+  }
+  return out;
+}
+
+}  // namespace tensorsmith::engine

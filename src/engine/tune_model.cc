@@ -1,0 +1,206 @@
+#include "engine/tune_model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/compile_model.h"
+#include "engine/measured_device.h"
+#include "engine/model_trials.h"
+#include "engine/starter.h"
+#include "engine/usable_threads.h"
+#include "learn/cost_model.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+// How the time after the search is spent.
+constexpr size_t kMaxVariants = 4;
+constexpr int64_t kMaxVariantBytes = int64_t{3} << 29;  // weights of all variants together
+constexpr double kTrialTimeShare = 0.06;                // of the whole run; once for each of two comparisons
+constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
+// Tuned kernels can take longer to compile than the untuned ones.
+constexpr double kSlowerBuild = 1.5;
+
+// How many records each task is offered: some may have no place in this device's space.
+constexpr size_t kStarters = 12;
+
+size_t variants_that_fit(const ModelTrials& trials) {
+  const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
+  return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 2, kMaxVariants);
+}
+
+double trial_seconds(const TuneModelOptions& options) {
+  if (options.seconds == 0) return kMaxTrialSeconds / 2;
+  return std::clamp(kTrialTimeShare * options.seconds, kMinTrialSeconds, kMaxTrialSeconds);
+}
+
+// The k-th fastest schedule of each task as it was measured alone; of a task that has fewer, the fastest.
+std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, size_t rank) {
+  std::vector<TaskSchedule> schedules;
+  for (size_t t = 0; t < report.best_traces.size(); ++t) {
+    const auto& fastest = report.fastest[t];
+    if (fastest.empty()) {
+      schedules.push_back({report.best_traces[t], 0});
+    } else if (rank == 0 || rank >= fastest.size()) {
+      const double seconds = report.final.tasks[t].best_seconds;
+      schedules.push_back({report.best_traces[t], std::isfinite(seconds) ? seconds : 0});
+    } else {
+      schedules.push_back({fastest[rank].trace, fastest[rank].seconds});
+    }
+  }
+  return schedules;
+}
+
+// trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
+// options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
+Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedModel& model,
+                                const target::Device& device, const search::TuneReport& report,
+                                size_t variants, ModelTrials& trials, CompileOptions compile_options) {
+  for (size_t rank = 0; rank + 1 < variants; ++rank)
+    TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
+  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
+  const std::vector<TaskSchedule> chosen = trials.fastest_by_task(report.untuned_works);
+  std::vector<TaskSchedule> untuned = trials.first_schedules();
+  for (size_t t = 0; t < untuned.size(); ++t) {
+    if (!report.untuned_works[t]) untuned[t] = chosen[t];
+  }
+  trials.keep_first();
+
+  compile_options.cache = &trials.cache();
+  TS_RETURN_IF_ERROR(compile_model(model, device, chosen, compile_options));
+  TS_RETURN_IF_ERROR(trials.add_compiled(options.directory, chosen));
+  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
+  InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}};
+  const bool keep = result.tuned <= result.untuned;
+  for (size_t t = 0; t < chosen.size(); ++t) {
+    result.task_untuned.push_back(trials.task_seconds(0, t));
+    result.task_tuned.push_back(trials.task_seconds(keep ? 1 : 0, t));
+  }
+  if (!keep) {
+    TS_RETURN_IF_ERROR(compile_model(model, device, untuned, compile_options));
+    result.tuned = result.untuned;
+  }
+  return result;
+}
+
+// A name beside the directory's, which may end in a slash.
+std::string beside(std::string directory, const std::string& ending) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return directory + ending;
+}
+
+// How long to search, and how many variants of the model are compiled afterwards.
+struct TimePlan {
+  double search_seconds = 0;  // 0 = no limit
+  size_t variants = 0;
+};
+
+// Builds and times the untuned model: its own times say which tasks matter, and how long the compilations after the search
+// will take.
+Result<TimePlan> time_untuned(const LoadedModel& model, const target::Device& device,
+                              const TuneModelOptions& options, double start, const Clock& clock,
+                              ModelTrials& trials) {
+  TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> defaults,
+                      default_schedules(model.partition, device, options.schedules));
+  const double before = clock.monotonic_seconds();
+  TS_RETURN_IF_ERROR(trials.add(std::move(defaults)));
+  const double build_seconds = clock.monotonic_seconds() - before;
+  TS_RETURN_IF_ERROR(trials.time(0));
+  TimePlan plan{options.seconds, variants_that_fit(trials)};
+  if (options.seconds > 0) {
+    const double elapsed = clock.monotonic_seconds() - start;
+    const auto left_for_search = [&] {
+      return options.seconds - elapsed - 2 * trial_seconds(options) -
+             kSlowerBuild * build_seconds * static_cast<double>(plan.variants);
+    };
+    while (plan.variants > 2 && left_for_search() < 0.7 * options.seconds) --plan.variants;
+    plan.search_seconds = std::max(left_for_search(), 0.3 * options.seconds);
+  }
+  return plan;
+}
+
+// trials: empty, or with the untuned model.
+Result<std::vector<search::TuneTask>> tasks_of(const LoadedModel& model, const target::Device& device,
+                                               const std::string& starter_path, const ModelTrials& trials) {
+  Starter starter;
+  if (!starter_path.empty()) {
+    TS_ASSIGN_OR_RETURN(starter, Starter::load(starter_path));
+  }
+  std::vector<search::TuneTask> tasks;
+  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
+    const auto& task = model.partition.tasks[t];
+    const double seconds = trials.size() > 0 ? trials.task_seconds(0, t) / task.calls : 0;
+    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds,
+                     starter.of(task.key, device, kStarters)});
+  }
+  return tasks;
+}
+
+}  // namespace
+
+Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& device,
+                              const TuneModelOptions& options, record::Database& database, const Clock& clock,
+                              LogSink& log, TuneEvents& events, const std::atomic<bool>& cancel) {
+  if (!is_local(device)) {
+    return Error{ErrorCode::kUnsupported, "device " + device.name,
+                 "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
+  }
+  const double start = clock.monotonic_seconds();
+  TS_RETURN_IF_ERROR(register_device(device, database));
+  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
+  const int jobs = usable_threads(machine.cores, log);
+  ModelTrials trials(model, device, beside(options.directory, ".trial-" + std::to_string(getpid())), jobs,
+                     options.seed, clock);
+  TimePlan plan{options.seconds, 0};
+  if (options.end_to_end) {
+    TS_ASSIGN_OR_RETURN(plan, time_untuned(model, device, options, start, clock, trials));
+  }
+
+  search::TuneOptions tune_options;
+  tune_options.trials = options.trials;
+  tune_options.seconds = plan.search_seconds;
+  tune_options.confirm = !options.end_to_end;  // else the model itself decides
+  tune_options.batch = options.batch;
+  tune_options.strategy = options.strategy;
+  tune_options.seed = options.seed;
+  tune_options.settings.threads = device.cores;
+  tune_options.settings.flush_cache = options.flush_cache;
+  tune_options.winograd = options.schedules.winograd;
+  tune_options.threads = jobs;
+  measure::MeasureOptions measure_options;
+  measure_options.settings = tune_options.settings;
+  TS_ASSIGN_OR_RETURN(auto measurer,
+                      measure::make_local_measurer(device, measure_options, options.worker, log));
+  learn::GbtOptions gbt = learn::GbtOptions::online();
+  gbt.seed = options.seed;
+  gbt.threads = jobs;
+  const auto trainer = learn::make_gbt_trainer(gbt);
+  TS_ASSIGN_OR_RETURN(const auto tasks, tasks_of(model, device, options.starter, trials));
+  TunedModel out;
+  TS_ASSIGN_OR_RETURN(out.report, search::tune(
+                                      tasks, device, tune_options, database, *measurer, *trainer, clock, log,
+                                      [&](const search::TuneProgress& p) { events.progress(p); }, cancel));
+  events.search_finished();
+  measurer.reset();
+
+  CompileOptions compile_options;
+  compile_options.directory = options.directory;
+  compile_options.model_name = options.model_name;
+  compile_options.tuned = true;
+  compile_options.jobs = jobs;
+  compile_options.log = &log;
+  out.interrupted = cancel;
+  if (!options.end_to_end || out.interrupted) {
+    TS_RETURN_IF_ERROR(compile_model(model, device, ranked_schedules(out.report, 0), compile_options));
+  } else {
+    TS_ASSIGN_OR_RETURN(out.in_model, compile_fastest(options, model, device, out.report, plan.variants,
+                                                      trials, compile_options));
+  }
+  out.interrupted = cancel;
+  out.elapsed_seconds = clock.monotonic_seconds() - start;
+  return out;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,66 @@
+// From a loaded model to a compiled one with searched schedules: the search, the choice of winners in their
+// place in the model, and the end-to-end comparison with the untuned model.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/sinks.h"
+#include "engine/load_model.h"
+#include "engine/schedules.h"
+#include "measure/measurer.h"
+#include "record/database.h"
+#include "search/tuner.h"
+#include "target/target.h"
+
+namespace tensorsmith::engine {
+
+// The times after which these are called are those of the search.
+class TuneEvents {
+ public:
+  virtual ~TuneEvents() = default;
+  virtual void progress(const search::TuneProgress&) {}  // after every measurement
+  virtual void search_finished() {}                      // compilations and end-to-end timings follow
+};
+
+struct TuneModelOptions {
+  std::string directory;   // of the compiled model
+  std::string model_name;  // kept in it
+  int64_t trials = 0;      // 0 = no limit
+  double seconds = 0;      // for everything until the model is written; 0 = no limit
+  search::StrategyKind strategy = search::StrategyKind::kEvolutionary;
+  int batch = 16;
+  uint64_t seed = 0;
+  bool flush_cache = false;
+  // Whether the whole model, untuned and tuned, is run to choose between close schedules.
+  bool end_to_end = true;
+  std::string starter;  // records of fast programs to begin with (Starter); empty = none
+  ScheduleOptions schedules;
+  std::vector<std::string> worker;  // the command line of measure's worker processes
+};
+
+// What the whole model says about the schedules: latencies end to end, and each task's time in its place.
+struct InModel {
+  double untuned = 0;
+  double tuned = 0;
+  std::vector<double> task_untuned, task_tuned;  // by task, seconds of all calls of one run
+};
+
+struct TunedModel {
+  search::TuneReport report;
+  std::optional<InModel> in_model;  // none without the end-to-end comparison
+  double elapsed_seconds = 0;
+  bool interrupted = false;  // the best so far is compiled
+};
+
+// Searches on this machine (kUnsupported for a device that is not local) until a limit or `cancel`, then
+// writes options.directory, all of it or nothing. What is not faster than the untuned model end to end is not
+// kept. Errors: those of search::tune, of compile_model and of files.
+Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& device,
+                              const TuneModelOptions& options, record::Database& database, const Clock& clock,
+                              LogSink& log, TuneEvents& events, const std::atomic<bool>& cancel);
+
+}  // namespace tensorsmith::engine

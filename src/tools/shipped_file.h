@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace tensorsmith::tools {
+
+// A file that is shipped with the program: beside the installed program (../share/tensorsmith) or in the
+// source folder of a build (../../models). Empty if there is none.
+std::string shipped_file(const std::string& name);
+
+}  // namespace tensorsmith::tools
