@@ -294,7 +294,6 @@ class ScheduleFeatures::Walker {
 
   // The first index of a region, as a form over the loops entered.
   Form form_of(const sched::Sym& sym) {
-    using AtomKind = sched::SymArena::AtomKind;
     const sched::SymArena& arena = regions_.arena();
     Form sum;
     bool first = true;
@@ -302,24 +301,27 @@ class ScheduleFeatures::Walker {
       const auto& atom = arena.atom(term);
       Form value;
       switch (atom.kind) {
-        case AtomKind::kLoop: {
+        case ir::AffineKind::kVariable: {
           const auto& loop = arena.loop_at(at(atom.loop));
           const bool opened = open_leaves_[at(loop.stage)][at(loop.iterator)] != 0;
           value = opened ? leaf_values_[at(loop.stage)][at(loop.iterator)] : forms_.of(unknown_, {});
           break;
         }
-        case AtomKind::kFloorDiv:
+        case ir::AffineKind::kFloorDiv:
           value = forms_.floordiv(form_of(atom.a), atom.c);
           break;
-        case AtomKind::kFloorMod:
+        case ir::AffineKind::kFloorMod:
           value = forms_.floormod(form_of(atom.a), atom.c);
           break;
-        case AtomKind::kMin:
+        case ir::AffineKind::kMin:
           value = forms_.minimum(form_of(atom.a), form_of(atom.b));
           break;
-        case AtomKind::kMax:
+        case ir::AffineKind::kMax:
           value = forms_.maximum(form_of(atom.a), form_of(atom.b));
           break;
+        case ir::AffineKind::kEither:
+        case ir::AffineKind::kOpaque:
+          throw_internal_error(__FILE__, __LINE__, "bound inference makes no such atom");
       }
       if (term.coefficient != 1) value = forms_.scale(value, term.coefficient);
       sum = first ? value : forms_.add(sum, value);
@@ -414,7 +416,7 @@ class ScheduleFeatures::Walker {
       const auto& atom = arena.atom(term);
       key_.push_back(term.coefficient);
       key_.push_back(static_cast<int64_t>(atom.kind));
-      if (atom.kind == sched::SymArena::AtomKind::kLoop) {
+      if (atom.kind == ir::AffineKind::kVariable) {
         const auto& loop = arena.loop_at(at(atom.loop));
         const bool opened = open_leaves_[at(loop.stage)][at(loop.iterator)] != 0;
         key_.push_back(opened ? depth_of(leaf_values_[at(loop.stage)][at(loop.iterator)]) : -1);

@@ -178,11 +178,6 @@ Interval multiply(Interval a, Interval b) {
 Interval unite(Interval a, Interval b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 Interval intersect(Interval a, Interval b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
 
-Interval floor_div(Interval a, int64_t divisor) {
-  return {a.min == Interval::kNegInf ? a.min : floor_div(a.min, divisor),
-          a.max == Interval::kPosInf ? a.max : floor_div(a.max, divisor)};
-}
-
 Interval range_of(DType dtype) {
   switch (dtype) {
     case DType::kBool:

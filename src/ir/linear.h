@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/floor_div.h"
+#include "ir/affine.h"
 #include "ir/bounds.h"
 #include "ir/expr.h"
 
@@ -42,16 +42,12 @@ void sort_terms(LinearSum& sum);
 // The expression of sum: positive terms, then subtracted ones, then the constant. The sum is not bad.
 Expr to_expr(const LinearSum& sum);
 
-using tensorsmith::floor_div;
-using tensorsmith::floor_mod;
-
 // Interval arithmetic; results that leave int64 become unknown.
 Interval add(Interval a, Interval b);
 Interval multiply(Interval a, Interval b);
 Interval multiply(Interval a, int64_t factor);
 Interval unite(Interval a, Interval b);
 Interval intersect(Interval a, Interval b);
-Interval floor_div(Interval a, int64_t divisor);  // divisor > 0
 // All values of an integer dtype or bool; everything() for 64-bit ones.
 Interval range_of(DType dtype);
 inline bool within(Interval inner, Interval outer) {

@@ -59,14 +59,6 @@ std::vector<int64_t> common_factors(const LinearSum& sum, int64_t divisor) {
   return out;
 }
 
-// floor(value / divisor) if it is the same for the whole interval.
-std::optional<int64_t> single_quotient(Interval values, int64_t divisor) {
-  if (!values.bounded()) return std::nullopt;
-  const int64_t low = floor_div(values.min, divisor);
-  if (low != floor_div(values.max, divisor)) return std::nullopt;
-  return low;
-}
-
 // The node op(x, constant > 0), or null.
 const Binary* by_constant(const Expr& e, BinaryOp op) {
   const Binary* n = as<Binary>(e);
