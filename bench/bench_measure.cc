@@ -56,7 +56,7 @@ int run(int argc, char** argv) {
     const auto candidate = tries == 0 ? space->default_candidate() : space->sample(rng);
     if (!space->check(candidate).ok()) continue;
     auto trace = space->to_trace(candidate);
-    if (trace.ok()) candidates.push_back({*trace, "bench"});
+    if (trace.ok()) candidates.push_back({*trace, {}});
   }
   const auto preparing = std::chrono::steady_clock::now();
   auto first = (*measurer)->measure(workload, std::span(candidates).first(1), 0, nullptr);

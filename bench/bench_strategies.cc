@@ -65,7 +65,7 @@ struct Bench {
     options.confirm = false;
     options.settings.threads = threads;
     options.threads = threads;
-    TS_ASSIGN_OR_RETURN(options.strategy, search::parse_strategy(strategies[strategy]));
+    options.strategy = strategies[strategy];
     learn::GbtOptions gbt = learn::GbtOptions::online();
     gbt.seed = seed;
     const auto trainer = learn::make_gbt_trainer(gbt);
@@ -91,7 +91,7 @@ struct Bench {
     std::vector<measure::Candidate> candidates;
     constexpr size_t kRounds = 5;
     for (size_t round = 0; round < kRounds; ++round)
-      for (const Run& run : runs) candidates.push_back({run.best, "again"});
+      for (const Run& run : runs) candidates.push_back({run.best, {}});
     TS_ASSIGN_OR_RETURN(const auto results, local->measure(task.workload, candidates, 0, nullptr));
     for (size_t r = 0; r < runs.size(); ++r) {
       std::vector<double> times;

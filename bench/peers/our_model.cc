@@ -170,11 +170,8 @@ Result<Chosen> choose(const engine::LoadedModel& model, const target::Device& de
         TS_ASSIGN_OR_RETURN(out.schedules[t].trace, sched::parse_trace(best->trace));
         out.schedules[t].measured_seconds = best->result.best_estimate();
         out.tuned = true;
-        const auto colon = best->origin.find(':');
-        if (colon != std::string::npos) {
-          if (const auto candidate = search::decode(std::string_view(best->origin).substr(colon + 1)))
-            algorithm = space.describe(candidate->sketch);
-        }
+        const auto& point = best->candidate.point;
+        if (point && space.check(search::from_point(*point)).ok()) algorithm = space.describe(point->sketch);
       }
     }
     out.algorithm += (t > 0 ? "; " : "") + algorithm;

@@ -77,7 +77,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       if (options.records > 0) tuning.trials = options.records - total.trials;
       if (options.seconds > 0) tuning.seconds = start + options.seconds - clock.monotonic_seconds();
       tuning.batch = options.batch;
-      tuning.strategy = search::StrategyKind::kMixed;
+      tuning.strategy = "mixed";
       tuning.seed = options.seed;
       tuning.settings = measuring.settings;
       tuning.threads = options.threads;

@@ -21,17 +21,16 @@ Result<Starter> Starter::load(const std::string& path) {
   for (const auto& [key, device] : known) devices[key] = device;
   Starter starter;
   TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) -> Status {
-    const size_t colon = record.origin.find(':');
     const auto device = devices.find(record.device_key);
-    if (!record.result.ok() || colon == std::string::npos || device == devices.end()) return {};
-    auto candidate = search::decode(std::string_view(record.origin).substr(colon + 1));
-    if (!candidate) return {};
+    if (!record.result.ok() || !record.candidate.point || device == devices.end()) return {};
+    if (record.candidate.reason == record::Reason::kDefault) return {};  // every device measures its own
     const auto known_flops = flops.find(record.task_key);
     const double least =
         search::least_seconds(known_flops == flops.end() ? 0 : known_flops->second, 0, device->second);
     if (!search::is_plausible(record.result, least)) return {};
-    starter.entries_[record.task_key].push_back({std::move(*candidate), device->second.vector_bytes,
-                                                 device->second.cores, record.result.best_estimate()});
+    starter.entries_[record.task_key].push_back({search::from_point(*record.candidate.point),
+                                                 device->second.vector_bytes, device->second.cores,
+                                                 record.result.best_estimate()});
     return {};
   }));
   return starter;

@@ -31,7 +31,7 @@ struct TuneModelOptions {
   std::string model_name;  // kept in it
   int64_t trials = 0;      // 0 = no limit
   double seconds = 0;      // for everything until the model is written; 0 = no limit
-  search::StrategyKind strategy = search::StrategyKind::kEvolutionary;
+  std::string strategy = search::TuneOptions().strategy;
   int batch = 16;
   uint64_t seed = 0;
   bool flush_cache = false;

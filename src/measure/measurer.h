@@ -30,7 +30,7 @@ struct MeasureOptions {
 
 struct Candidate {
   sched::Trace trace;
-  std::string origin;
+  record::Candidate what;  // for its record; default where it becomes none
 };
 
 // A task being measured: workload plus what to compare the outputs with.

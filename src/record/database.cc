@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "base/input_file.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"
+#include "record/sqlite/candidate_columns.h"
+#include "record/sqlite/migrate.h"
 #include "record/sqlite/schema.h"
 #include "record/sqlite/statement.h"
 
@@ -19,7 +22,7 @@ namespace tensorsmith::record {
 namespace {
 
 constexpr int kApplicationId = 0x54534d74;  // "TSmt"
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 // A full structural check at every open is cheap up to here; larger files are checked by check_integrity().
 constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
 constexpr size_t kImportBatch = 512;
@@ -33,15 +36,7 @@ class SqliteDatabase final : public Database {
 
   // Checks that the file is ours and sound; creates the schema in an empty one.
   Status prepare(bool writable) {
-    sqlite3_extended_result_codes(db_, 1);
-    sqlite3_busy_timeout(db_, kBusyTimeoutMs);
-    // The file may come from anyone (https://www.sqlite.org/security.html).
-    sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-    TS_RETURN_IF_ERROR(execute("PRAGMA cell_size_check=ON"));
+    TS_RETURN_IF_ERROR(configure());
     TS_RETURN_IF_ERROR(execute("PRAGMA synchronous=FULL"));
     TS_ASSIGN_OR_RETURN(const bool empty, is_empty());
     if (empty) {
@@ -81,7 +76,7 @@ class SqliteDatabase final : public Database {
                        "\"sqlite3 FILE .recover\""};
     TS_RETURN_IF_ERROR(check_schema());
     if (info.st_size <= kQuickCheckBytes) TS_RETURN_IF_ERROR(check("PRAGMA quick_check(1)"));
-    return {};
+    return version < kSchemaVersion ? upgrade(writable) : Status();
   }
 
   Status add_task(const TaskInfo& task) override {
@@ -262,6 +257,36 @@ class SqliteDatabase final : public Database {
   }
 
  private:
+  Status configure() {
+    sqlite3_extended_result_codes(db_, 1);
+    sqlite3_busy_timeout(db_, kBusyTimeoutMs);
+    // The file may come from anyone (https://www.sqlite.org/security.html).
+    sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    return execute("PRAGMA cell_size_check=ON");
+  }
+
+  // A file that was opened for reading stays as it is; a copy in memory takes its place.
+  Status upgrade(bool writable) {
+    if (!writable) {
+      TS_ASSIGN_OR_RETURN(sqlite3 * copy, copy_to_memory(db_, path_));
+      sqlite3_close_v2(std::exchange(db_, copy));
+      TS_RETURN_IF_ERROR(configure());
+    }
+    Status upgraded = transaction([&]() -> Status {
+      // Another process may have done it meanwhile.
+      TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
+      if (version == kSchemaVersion) return {};
+      TS_RETURN_IF_ERROR(migrate_from_1(db_, path_));
+      return execute("PRAGMA user_version=" + std::to_string(kSchemaVersion));
+    });
+    if (!upgraded.ok() || writable) return upgraded;
+    return execute("PRAGMA query_only=ON");
+  }
+
   Status execute(const std::string& sql) {
     const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
     if (code != SQLITE_OK) return sqlite_error(db_, code, path_);
@@ -360,9 +385,10 @@ class SqliteDatabase final : public Database {
   }
 
   Result<bool> insert_record(const Record& record) {
-    Statement insert(db_, path_,
-                     std::string("INSERT OR IGNORE INTO record(") + kColumns +
-                         ") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)");
+    Statement insert(
+        db_, path_,
+        std::string("INSERT OR IGNORE INTO record(") + kColumns +
+            ") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21)");
     const MeasureResult& result = record.result;
     const std::string seconds = encode_doubles(result.seconds);
     insert.bind(record.key())
@@ -384,8 +410,8 @@ class SqliteDatabase final : public Database {
         .bind(static_cast<int64_t>(result.stopped_early))
         .bind(result.build_seconds)
         .bind(result.measure_seconds)
-        .bind(record.unix_ms)
-        .bind(record.origin);
+        .bind(record.unix_ms);
+    bind_candidate(insert, record.candidate);
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
     return sqlite3_changes(db_) > 0;
   }
@@ -414,10 +440,12 @@ class SqliteDatabase final : public Database {
     const std::string outcome_name = select.text(7);
     const auto outcome = parse_outcome(outcome_name);
     const std::string_view seconds = select.blob(9);
-    if (!outcome || seconds.size() % 8 != 0)
+    auto candidate = read_candidate(select, 16);
+    if (!outcome || !candidate || seconds.size() % 8 != 0)
       return Error{ErrorCode::kCorrupt, path_,
                    "record " + select.text(0) + " is damaged (outcome '" + outcome_name + "', " +
-                       std::to_string(seconds.size()) + " bytes of seconds); restore a copy"};
+                       std::to_string(seconds.size()) + " bytes of seconds, measured as '" + select.text(17) +
+                       "'); restore a copy"};
     record.result.outcome = *outcome;
     record.result.reason = select.text(8);
     record.result.seconds = decode_doubles(seconds);
@@ -426,7 +454,7 @@ class SqliteDatabase final : public Database {
     record.result.build_seconds = select.real(13);
     record.result.measure_seconds = select.real(14);
     record.unix_ms = select.integer(15);
-    record.origin = select.text(16);
+    record.candidate = std::move(*candidate);
     return record;
   }
 

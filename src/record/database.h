@@ -35,7 +35,8 @@ class Database {
  public:
   // Opens, or creates the file (not its folder). A file that is no Tensorsmith database, a newer schema
   // version or a damaged file is an error that says which. path ":memory:" for tests. An empty file is an
-  // empty database.
+  // empty database. A file of an earlier schema version is brought to the present one and keeps its records;
+  // opened for reading only, it stays as it is and is read as a copy in memory.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
   static Result<std::unique_ptr<Database>> open_read_only(const std::string& path);
   virtual ~Database() = default;

@@ -19,7 +19,7 @@ namespace tensorsmith::record {
 namespace {
 
 using Json = nlohmann::json;
-constexpr int kJsonVersion = 1;
+constexpr int kJsonVersion = 2;  // 1 had a text "origin" instead of the candidate
 // A file that begins with so many lines of something else is not ours.
 constexpr int64_t kMaxForeignLines = 100'000;
 
@@ -47,13 +47,21 @@ class Fields {
   int64_t integer(const char* name, int64_t min, int64_t max) {
     const Json* value = find(name);
     if (value == nullptr) return min;
-    const bool fits = value->is_number_integer() &&
-                      (!value->is_number_unsigned() ||
-                       value->get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
-    if (!fits) return fail(name, "is no integer"), min;
+    if (!is_int64(*value)) return fail(name, "is no integer"), min;
     const auto number = value->get<int64_t>();
     if (number < min || number > max) return fail(name, "is out of range"), min;
     return number;
+  }
+  std::vector<int64_t> integers(const char* name) {
+    std::vector<int64_t> out;
+    const Json* value = find(name);
+    if (value == nullptr) return out;
+    if (!value->is_array()) return fail(name, "is no array"), out;
+    for (const Json& item : *value) {
+      if (!is_int64(item)) return fail(name, "holds something else than integers"), out;
+      out.push_back(item.get<int64_t>());
+    }
+    return out;
   }
   double number(const char* name) {
     const Json* value = find(name);
@@ -72,12 +80,17 @@ class Fields {
     }
     return out;
   }
-  void fail(const char* name, const char* what) {
+  void fail(const char* name, const std::string& what) {
     if (problem_.empty()) problem_ = std::string("field \"") + name + "\" " + what;
   }
   const std::string& problem() const { return problem_; }
 
  private:
+  static bool is_int64(const Json& value) {
+    return value.is_number_integer() &&
+           (!value.is_number_unsigned() ||
+            value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
+  }
   const Json* find(const char* name) {
     const auto it = json_.find(name);
     if (it == json_.end()) return fail(name, "is missing"), nullptr;
@@ -113,7 +126,27 @@ Result<DeviceInfo> parse_device_line(const Json& json) {
   return info;
 }
 
-Result<Record> parse_record(const Json& json) {
+Candidate parse_candidate(const Json& json, Fields& fields) {
+  Candidate candidate;
+  const auto found = json.find("candidate");
+  if (found == json.end()) return fields.fail("candidate", "is missing"), candidate;
+  if (!found->is_object()) return fields.fail("candidate", "is no object"), candidate;
+  Fields inner(*found);
+  const auto reason = parse_reason(inner.text("reason"));
+  if (!reason) inner.fail("reason", "names no known reason");
+  candidate.reason = reason.value_or(Reason::kUnstated);
+  candidate.strategy = inner.text("strategy");
+  candidate.note = inner.text("note");
+  if (found->contains("sketch") || found->contains("decisions")) {
+    candidate.point.emplace();
+    candidate.point->sketch = static_cast<int>(inner.integer("sketch", 0, std::numeric_limits<int>::max()));
+    candidate.point->decisions = inner.integers("decisions");
+  }
+  if (!inner.problem().empty()) fields.fail("candidate", "is wrong: " + inner.problem());
+  return candidate;
+}
+
+Result<Record> parse_record(const Json& json, int64_t version) {
   constexpr int kMaxInt = std::numeric_limits<int>::max();
   Fields fields(json);
   Record record;
@@ -134,12 +167,22 @@ Result<Record> parse_record(const Json& json) {
   record.unix_ms =
       fields.integer("unix_ms", std::numeric_limits<int64_t>::min() + 1, std::numeric_limits<int64_t>::max());
   record.code_version = static_cast<int>(fields.integer("code_version", 0, kMaxInt));
-  record.origin = fields.text("origin");
+  record.candidate = version == 1 ? parse_origin(fields.text("origin")) : parse_candidate(json, fields);
   const std::string key = fields.text("key");
   if (!fields.problem().empty()) return corrupt(fields.problem());
   if (key != record.key()) return corrupt("field \"key\" is not the content key of the other fields");
   if (auto status = check_record(record); !status.ok()) return corrupt(status.error().reason);
   return record;
+}
+
+Json candidate_json(const Candidate& candidate) {
+  Json json{
+      {"reason", to_string(candidate.reason)}, {"strategy", candidate.strategy}, {"note", candidate.note}};
+  if (candidate.point) {
+    json["sketch"] = candidate.point->sketch;
+    json["decisions"] = candidate.point->decisions;
+  }
+  return json;
 }
 
 }  // namespace
@@ -194,7 +237,7 @@ std::string to_json_line(const Record& record) {
                    {"measure_seconds", result.measure_seconds},
                    {"unix_ms", record.unix_ms},
                    {"code_version", record.code_version},
-                   {"origin", record.origin}});
+                   {"candidate", candidate_json(record.candidate)}});
 }
 
 Result<JsonLine> parse_json_line(std::string_view line) {
@@ -205,15 +248,15 @@ Result<JsonLine> parse_json_line(std::string_view line) {
   const std::string type = fields.text("type");
   const int64_t version = fields.integer("v", 0, std::numeric_limits<int64_t>::max());
   if (!fields.problem().empty()) return corrupt(fields.problem());
-  if (version != kJsonVersion)
-    return corrupt("line format version " + std::to_string(version) + ", this program reads version " +
+  if (version < 1 || version > kJsonVersion)
+    return corrupt("line format version " + std::to_string(version) + ", this program reads versions up to " +
                    std::to_string(kJsonVersion));
   if (type == "task") {
     TS_ASSIGN_OR_RETURN(TaskInfo task, parse_task(json));
     return JsonLine(std::move(task));
   }
   if (type == "record") {
-    TS_ASSIGN_OR_RETURN(Record record, parse_record(json));
+    TS_ASSIGN_OR_RETURN(Record record, parse_record(json, version));
     return JsonLine(std::move(record));
   }
   if (type == "device") {

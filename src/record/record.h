@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "record/candidate.h"
 #include "sched/step.h"
 
 namespace tensorsmith::record {
@@ -57,7 +58,7 @@ struct Record {
   MeasureResult result;
   int64_t unix_ms = 0;
   int code_version = kCodeVersion;
-  std::string origin;  // "default", "search", "transfer", "import:..."
+  Candidate candidate;
 
   // Content key of (task, device, settings, trace, code version): equal keys are never measured twice.
   std::string key() const;

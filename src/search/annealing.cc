@@ -17,7 +17,7 @@ constexpr double kEpsilon = 0.07;
 
 class AnnealingStrategy final : public Strategy {
  public:
-  std::vector<space::Candidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+  std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
     start_chains(view, rng);
     std::unordered_set<uint64_t> visited;
     std::vector<ScoredCandidate> pool;
@@ -49,14 +49,13 @@ class AnnealingStrategy final : public Strategy {
     }
     std::stable_sort(pool.begin(), pool.end(),
                      [](const auto& a, const auto& b) { return a.score > b.score; });
-    std::vector<space::Candidate> result;
+    std::vector<ProposedCandidate> result;
     const auto random = static_cast<size_t>(rng.bernoulli(kEpsilon * static_cast<double>(count)) ? 1 : 0);
     for (auto& scored : pool) {
       if (result.size() + random >= count) break;
-      result.push_back(std::move(scored.candidate));
+      result.push_back({std::move(scored.candidate), record::Reason::kPredicted});
     }
-    auto unseen = sample_unseen(view, count - result.size(), result, rng);
-    for (auto& c : unseen) result.push_back(std::move(c));
+    append_random(view, count, rng, result);
     return result;
   }
 

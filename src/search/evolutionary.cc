@@ -32,7 +32,7 @@ constexpr double kHopelessDraft = 3;
 
 class EvolutionaryStrategy final : public Strategy {
  public:
-  std::vector<space::Candidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+  std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
     const size_t population_size = std::max(count * 2, view.score_budget / kGenerations);
     std::unordered_set<uint64_t> scored_hashes;
     std::vector<ScoredCandidate> pool;        // everything scored and buildable, for the final choice
@@ -87,7 +87,7 @@ class EvolutionaryStrategy final : public Strategy {
       population.assign(pool.begin(),
                         pool.begin() + static_cast<std::ptrdiff_t>(std::min(pool.size(), population_size)));
     }
-    std::vector<space::Candidate> result = descend(view, best, count);
+    std::vector<ProposedCandidate> result = descend(view, best, count);
     choose(view, pool, count, rng, result);
     return result;
   }
@@ -95,11 +95,11 @@ class EvolutionaryStrategy final : public Strategy {
  private:
   // Unknown neighbours of the fastest programs, the fastest program's first and each one's best by score
   // first.
-  static std::vector<space::Candidate> descend(const StrategyView& view,
-                                               const std::vector<space::Candidate>& best, size_t count) {
+  static std::vector<ProposedCandidate> descend(const StrategyView& view,
+                                                const std::vector<space::Candidate>& best, size_t count) {
     const double share = kDescentFirst + (kDescentLast - kDescentFirst) * view.progress;
     const auto wanted = static_cast<size_t>(std::lround(share * static_cast<double>(count)));
-    std::vector<space::Candidate> result;
+    std::vector<ProposedCandidate> result;
     std::unordered_set<uint64_t> taken;
     for (size_t b = 0; b < std::min(best.size(), kDescents) && result.size() < wanted; ++b) {
       std::vector<space::Candidate> steps;
@@ -111,7 +111,7 @@ class EvolutionaryStrategy final : public Strategy {
         if (std::isfinite(scores[i])) order.push_back(i);
       std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return scores[i] > scores[j]; });
       for (size_t i : order)
-        if (result.size() < wanted) result.push_back(std::move(steps[i]));
+        if (result.size() < wanted) result.push_back({std::move(steps[i]), record::Reason::kNeighbour});
     }
     return result;
   }
@@ -164,11 +164,11 @@ class EvolutionaryStrategy final : public Strategy {
 
   // Fills result up to count.
   static void choose(const StrategyView& view, std::vector<ScoredCandidate>& pool, size_t count, Rng& rng,
-                     std::vector<space::Candidate>& result) {
+                     std::vector<ProposedCandidate>& result) {
     std::unordered_set<uint64_t> taken;
-    for (const auto& c : result) taken.insert(c.hash());
-    const auto take = [&](const space::Candidate& c) {
-      if (taken.insert(c.hash()).second) result.push_back(c);
+    for (const auto& c : result) taken.insert(c.candidate.hash());
+    const auto take = [&](const space::Candidate& c, record::Reason reason) {
+      if (taken.insert(c.hash()).second) result.push_back({c, reason});
     };
     auto random = static_cast<size_t>(std::floor(kEpsilon * static_cast<double>(count)));
     if (rng.bernoulli(kEpsilon * static_cast<double>(count) - static_cast<double>(random))) ++random;
@@ -181,15 +181,14 @@ class EvolutionaryStrategy final : public Strategy {
       if (untried == 0 || result.size() + random >= count) break;
       if (view.draft(scored.candidate) < view.draft(pool.front().candidate) - kHopelessDraft) continue;
       if (!tried.insert(scored.candidate.sketch).second) continue;
-      take(scored.candidate);
+      take(scored.candidate, record::Reason::kUncertain);
       --untried;
     }
     for (const auto& scored : pool) {
       if (result.size() + random >= count) break;
-      take(scored.candidate);
+      take(scored.candidate, record::Reason::kPredicted);
     }
-    auto unseen = sample_unseen(view, count - result.size(), result, rng);
-    for (auto& c : unseen) result.push_back(std::move(c));
+    append_random(view, count, rng, result);
   }
 };
 

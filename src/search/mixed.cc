@@ -1,9 +1,6 @@
 // Half of a batch random, half evolutionary. A model that has seen only what a search proposes has seen no
 // slow programs and ranks them by chance; one that has seen only random programs knows little of the fast
 // ones, where it is asked.
-#include <algorithm>
-#include <iterator>
-
 #include "search/strategies.h"
 
 namespace tensorsmith::search {
@@ -12,10 +9,9 @@ namespace {
 
 class MixedStrategy final : public Strategy {
  public:
-  std::vector<space::Candidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+  std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
     auto result = evolutionary_->propose(view, count - count / 2, rng);
-    auto random = sample_unseen(view, count - result.size(), result, rng);
-    std::move(random.begin(), random.end(), std::back_inserter(result));
+    append_random(view, count, rng, result);
     return result;
   }
 

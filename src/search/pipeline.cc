@@ -1,7 +1,5 @@
 #include "search/pipeline.h"
 
-#include <charconv>
-
 namespace tensorsmith::search {
 
 feature::PerStoreOptions feature_options(const target::Device& device) {
@@ -26,30 +24,10 @@ Result<std::shared_ptr<const feature::FeatureMatrix>> CandidateFeatures::of(
   return std::make_shared<const feature::FeatureMatrix>(std::move(features));
 }
 
-std::string encode(const space::Candidate& candidate) {
-  std::string text = std::to_string(candidate.sketch) + "/";
-  for (size_t i = 0; i < candidate.decisions.size(); ++i)
-    text += (i > 0 ? "," : "") + std::to_string(candidate.decisions[i]);
-  return text;
+record::DesignPoint to_point(const space::Candidate& candidate) {
+  return {candidate.sketch, candidate.decisions};
 }
 
-std::optional<space::Candidate> decode(std::string_view text) {
-  space::Candidate candidate;
-  const char* p = text.data();
-  const char* const end = p + text.size();
-  auto parsed = std::from_chars(p, end, candidate.sketch);
-  if (parsed.ec != std::errc() || parsed.ptr == end || *parsed.ptr != '/') return std::nullopt;
-  p = parsed.ptr + 1;
-  while (p < end) {
-    int64_t value = 0;
-    parsed = std::from_chars(p, end, value);
-    if (parsed.ec != std::errc()) return std::nullopt;
-    candidate.decisions.push_back(value);
-    p = parsed.ptr;
-    if (p == end) break;
-    if (*p++ != ',' || p == end) return std::nullopt;
-  }
-  return candidate;
-}
+space::Candidate from_point(const record::DesignPoint& point) { return {point.sketch, point.decisions}; }
 
 }  // namespace tensorsmith::search

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "feature/per_store.h"
+#include "record/candidate.h"
 #include "space/design_space.h"
 #include "target/target.h"
 
@@ -32,8 +33,9 @@ class CandidateFeatures {
   feature::ScheduleFeatures features_;
 };
 
-// "SKETCH/d,d,d": kept with a record, so that a later run can continue from the candidate.
-std::string encode(const space::Candidate& candidate);
-std::optional<space::Candidate> decode(std::string_view text);
+// As records keep a candidate, so that a later run can go on from it. Whether a point is one of the space,
+// DesignSpace::check says.
+record::DesignPoint to_point(const space::Candidate& candidate);
+space::Candidate from_point(const record::DesignPoint& point);
 
 }  // namespace tensorsmith::search

@@ -13,8 +13,10 @@ constexpr size_t kEnumerated = 4096;
 
 class RandomStrategy final : public Strategy {
  public:
-  std::vector<space::Candidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
-    return sample_unseen(view, count, {}, rng);
+  std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+    std::vector<ProposedCandidate> result;
+    append_random(view, count, rng, result);
+    return result;
   }
 };
 
@@ -22,15 +24,14 @@ class RandomStrategy final : public Strategy {
 
 std::unique_ptr<Strategy> make_random_strategy() { return std::make_unique<RandomStrategy>(); }
 
-std::vector<space::Candidate> sample_unseen(const StrategyView& view, size_t count,
-                                            std::span<const space::Candidate> taken, Rng& rng) {
+void append_random(const StrategyView& view, size_t count, Rng& rng, std::vector<ProposedCandidate>& result) {
   std::unordered_set<uint64_t> seen;
-  for (const auto& c : taken) seen.insert(c.hash());
-  std::vector<space::Candidate> result;
-  for (size_t misses = 0; result.size() < count && misses < 64 + 4 * count;) {
+  for (const auto& c : result) seen.insert(c.candidate.hash());
+  const size_t missing = count - std::min(count, result.size());
+  for (size_t misses = 0; result.size() < count && misses < 64 + 4 * missing;) {
     auto c = view.space->sample(rng);
     if (seen.insert(c.hash()).second && !view.known(c)) {
-      result.push_back(std::move(c));
+      result.push_back({std::move(c), record::Reason::kRandom});
     } else {
       ++misses;
     }
@@ -40,24 +41,9 @@ std::vector<space::Candidate> sample_unseen(const StrategyView& view, size_t cou
     for (auto& c : view.space->enumerate(static_cast<int>(k), kEnumerated)) {
       if (result.size() == count) break;
       if (!view.space->check(c).ok() || view.known(c) || !seen.insert(c.hash()).second) continue;
-      result.push_back(std::move(c));
+      result.push_back({std::move(c), record::Reason::kRandom});
     }
   }
-  return result;
-}
-
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind) {
-  switch (kind) {
-    case StrategyKind::kEvolutionary:
-      return make_evolutionary_strategy();
-    case StrategyKind::kRandom:
-      return make_random_strategy();
-    case StrategyKind::kAnnealing:
-      return make_annealing_strategy();
-    case StrategyKind::kMixed:
-      return make_mixed_strategy();
-  }
-  return make_evolutionary_strategy();
 }
 
 }  // namespace tensorsmith::search

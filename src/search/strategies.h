@@ -1,12 +1,22 @@
+// The table of strategies. A new one is a file, two lines here, and a line in the list of sources.
 #pragma once
+
+#include <array>
 
 #include "search/strategy.h"
 
 namespace tensorsmith::search {
 
 std::unique_ptr<Strategy> make_evolutionary_strategy();
-std::unique_ptr<Strategy> make_random_strategy();
 std::unique_ptr<Strategy> make_annealing_strategy();
+std::unique_ptr<Strategy> make_random_strategy();
 std::unique_ptr<Strategy> make_mixed_strategy();
+
+inline constexpr std::array kStrategies{
+    StrategyKind{"evolutionary", make_evolutionary_strategy},
+    StrategyKind{"annealing", make_annealing_strategy},
+    StrategyKind{"random", make_random_strategy, /*uses_scores=*/false},
+    StrategyKind{"mixed", make_mixed_strategy},
+};
 
 }  // namespace tensorsmith::search

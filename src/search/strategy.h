@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/rng.h"
-#include "search/tuner.h"
+#include "record/candidate.h"
 #include "space/design_space.h"
 
 namespace tensorsmith::search {
@@ -16,6 +19,12 @@ namespace tensorsmith::search {
 struct MeasuredCandidate {
   space::Candidate candidate;
   double seconds = 0;  // +inf for failed ones
+};
+
+// What a strategy proposes, and why.
+struct ProposedCandidate {
+  space::Candidate candidate;
+  record::Reason reason = record::Reason::kPredicted;
 };
 
 struct ScoredCandidate {
@@ -45,14 +54,23 @@ class Strategy {
   virtual ~Strategy() = default;
   // At most count different candidates, none known; fewer only if no more are found (a small or exhausted
   // space).
-  virtual std::vector<space::Candidate> propose(const StrategyView& view, size_t count, Rng& rng) = 0;
+  virtual std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) = 0;
 };
 
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind);
+struct StrategyKind {
+  std::string_view name;  // stored in records, so never renamed
+  std::unique_ptr<Strategy> (*make)();
+  bool uses_scores = true;  // where false, no cost model is trained
+};
 
-// Shared by the strategies: unseen random candidates, at most count. Falls back to enumeration where sampling
-// finds nothing new, so that small spaces are exhausted.
-std::vector<space::Candidate> sample_unseen(const StrategyView& view, size_t count,
-                                            std::span<const space::Candidate> taken, Rng& rng);
+// Of all strategies, as "a, b, c": for helps and errors.
+std::string strategy_names();
+// kInvalidArgument for none of them; the reason lists the names.
+Result<const StrategyKind*> find_strategy(std::string_view name);
+
+// Shared by the strategies: appends random candidates that are neither known nor in result until that holds
+// count, or nothing new is found. Falls back to enumeration where sampling finds nothing new, so that small
+// spaces are exhausted.
+void append_random(const StrategyView& view, size_t count, Rng& rng, std::vector<ProposedCandidate>& result);
 
 }  // namespace tensorsmith::search

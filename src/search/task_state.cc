@@ -18,11 +18,20 @@ constexpr double kFailedResidual = 2;
 constexpr int kMaxAttempts = 16;
 }  // namespace
 
-TaskState::TaskState(const TuneTask& task, space::DesignSpace space, StrategyKind strategy, uint64_t seed,
-                     feature::PerStoreOptions features)
+record::Candidate recorded(const Proposal& proposal) {
+  record::Candidate candidate;
+  candidate.reason = proposal.reason;
+  candidate.strategy = proposal.strategy;
+  if (proposal.candidate) candidate.point = to_point(*proposal.candidate);
+  return candidate;
+}
+
+TaskState::TaskState(const TuneTask& task, space::DesignSpace space, const StrategyKind& strategy,
+                     uint64_t seed, feature::PerStoreOptions features)
     : task_(&task),
       space_(std::move(space)),
-      strategy_(make_strategy(strategy)),
+      strategy_name_(strategy.name),
+      strategy_(strategy.make()),
       rng_(Hasher().add(seed).add(std::string_view(task.key)).digest64()),
       feature_options_(features) {
   auto trace = space_.to_trace(space_.default_candidate());
@@ -36,7 +45,7 @@ Proposal TaskState::default_proposal() const {
   Proposal proposal;
   proposal.trace = default_trace_;
   proposal.text = default_text_;
-  proposal.origin = "default";
+  proposal.reason = record::Reason::kDefault;
   proposal.candidate = space_.default_candidate();
   return proposal;
 }
@@ -48,7 +57,7 @@ Proposal TaskState::plain_proposal() const {
   TS_CHECK(trace.ok(), "plain loops of " + task_->name + " are not legal");
   proposal.trace = std::move(*trace);
   proposal.text = sched::print(proposal.trace);
-  proposal.origin = "search:" + encode(*proposal.candidate);
+  proposal.reason = record::Reason::kFallback;
   return proposal;
 }
 
@@ -122,7 +131,7 @@ const MeasuredCandidate* TaskState::best_candidate() const {
   return best;
 }
 
-std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Candidate> wanted,
+std::vector<Proposal> TaskState::propose(size_t count, std::span<const ProposedCandidate> wanted,
                                          const learn::CostModel* model, size_t score_budget, double progress,
                                          ThreadPool& pool) {
   StrategyView view;
@@ -136,7 +145,8 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Ca
 
   std::vector<Proposal> result;
   std::unordered_set<std::string> taken;
-  const auto take_candidate = [&](const space::Candidate& c) {
+  const auto take_candidate = [&](const ProposedCandidate& proposed, std::string_view strategy) {
+    const space::Candidate& c = proposed.candidate;
     known_candidates_.insert(c.hash());
     Proposal proposal;
     auto trace = space_.to_trace(c);
@@ -145,13 +155,14 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Ca
     if (const auto it = scored_.find(c.hash()); it != scored_.end()) proposal.features = it->second;
     proposal.text = sched::print(proposal.trace);
     if (known_traces_.count(proposal.text) > 0 || !taken.insert(proposal.text).second) return;
-    proposal.origin = "search:" + encode(c);
+    proposal.reason = proposed.reason;
+    proposal.strategy = strategy;
     proposal.candidate = c;
     result.push_back(std::move(proposal));
   };
   scored_.clear();
   for (const auto& c : wanted)
-    if (result.size() < count && !view.known(c)) take_candidate(c);
+    if (result.size() < count && !view.known(c.candidate)) take_candidate(c, {});
   // Different candidates can give the same program; further attempts fill the gaps they leave. Each adds what
   // it proposed to the known ones, so a space with nothing new ends in an empty proposal.
   bool nothing_left = false;
@@ -160,7 +171,7 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const space::Ca
     const auto candidates = strategy_->propose(view, count - result.size(), rng_);
     nothing_left = candidates.empty();
     if (nothing_left) break;
-    for (const auto& c : candidates) take_candidate(c);
+    for (const auto& c : candidates) take_candidate(c, strategy_name_);
   }
   scored_.clear();
   if (result.empty() && nothing_left) exhausted_ = true;
@@ -216,16 +227,13 @@ void TaskState::take_record(const record::Record& record) {
   Proposal proposal;
   proposal.trace = std::move(*trace);
   proposal.text = record.trace;
-  proposal.origin = record.origin;
   if (proposal.text == default_text_) {
     proposal.candidate = space_.default_candidate();
-  } else if (const auto colon = record.origin.find(':'); colon != std::string::npos) {
+  } else if (record.candidate.point) {
     // The candidate is trusted only if it still gives this trace.
-    auto candidate = decode(std::string_view(record.origin).substr(colon + 1));
-    if (candidate) {
-      auto again = space_.to_trace(*candidate);
-      if (again.ok() && sched::print(*again) == proposal.text) proposal.candidate = std::move(candidate);
-    }
+    auto candidate = from_point(*record.candidate.point);
+    auto again = space_.to_trace(candidate);
+    if (again.ok() && sched::print(*again) == proposal.text) proposal.candidate = std::move(candidate);
   }
   take(proposal, record.result, /*from_database=*/true);
 }

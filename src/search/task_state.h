@@ -8,12 +8,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "search/pipeline.h"
 #include "search/strategy.h"
+#include "search/tuner.h"
 
 namespace tensorsmith::search {
 
@@ -27,14 +29,18 @@ struct TrainingRow {
 struct Proposal {
   sched::Trace trace;
   std::string text;  // of the trace
-  std::string origin;
+  record::Reason reason = record::Reason::kUnstated;
+  std::string_view strategy;  // empty: none proposed it
   std::optional<space::Candidate> candidate;
   std::shared_ptr<const feature::FeatureMatrix> features;  // may be null: not needed so far
 };
 
+// What its record says of it.
+record::Candidate recorded(const Proposal& proposal);
+
 class TaskState {
  public:
-  TaskState(const TuneTask& task, space::DesignSpace space, StrategyKind strategy, uint64_t seed,
+  TaskState(const TuneTask& task, space::DesignSpace space, const StrategyKind& strategy, uint64_t seed,
             feature::PerStoreOptions features);
 
   const TuneTask& task() const { return *task_; }
@@ -46,7 +52,7 @@ class TaskState {
   Proposal plain_proposal() const;
   // At most count new programs; none if the space is exhausted. model may be null. wanted: candidates that
   // come first where they are new. progress: see StrategyView.
-  std::vector<Proposal> propose(size_t count, std::span<const space::Candidate> wanted,
+  std::vector<Proposal> propose(size_t count, std::span<const ProposedCandidate> wanted,
                                 const learn::CostModel* model, size_t score_budget, double progress,
                                 ThreadPool& pool);
   // The fastest one of those measured; null before any ran.
@@ -103,6 +109,7 @@ class TaskState {
 
   const TuneTask* task_;
   space::DesignSpace space_;
+  std::string_view strategy_name_;
   std::unique_ptr<Strategy> strategy_;
   Rng rng_;
   feature::PerStoreOptions feature_options_;

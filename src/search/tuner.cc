@@ -4,14 +4,6 @@
 
 namespace tensorsmith::search {
 
-Result<StrategyKind> parse_strategy(std::string_view name) {
-  if (name == "evolutionary") return StrategyKind::kEvolutionary;
-  if (name == "random") return StrategyKind::kRandom;
-  if (name == "annealing") return StrategyKind::kAnnealing;
-  return Error{ErrorCode::kInvalidArgument, "strategy",
-               "'" + std::string(name) + "' is not one of evolutionary, random, annealing"};
-}
-
 double TuneProgress::model_default_seconds() const {
   double total = 0;
   for (const auto& task : tasks) total += task.weight * task.default_seconds;

@@ -32,11 +32,6 @@ struct TuneTask {
   std::vector<space::Candidate> starters = {};
 };
 
-// kMixed is for collecting: half of a batch random, half evolutionary.
-enum class StrategyKind { kEvolutionary, kRandom, kAnnealing, kMixed };
-// By name, of those that tune.
-Result<StrategyKind> parse_strategy(std::string_view name);
-
 // Collecting training data instead of tuning: tasks take turns, and each gets the same number of
 // measurements.
 struct Survey {
@@ -52,7 +47,7 @@ struct TuneOptions {
   int64_t trials = 0;  // total measurements, 0 = no limit
   double seconds = 0;  // wall time, 0 = no limit; one of the two must be given, unless for a survey
   int batch = 16;      // measured per round
-  StrategyKind strategy = StrategyKind::kEvolutionary;
+  std::string strategy = "evolutionary";  // by name, see strategy.h
   uint64_t seed = 0;
   record::MeasureSettings settings;
   // Whether schedules may use Winograd's filtering; without it, records that do are as if they were not

@@ -74,6 +74,7 @@ double TuningRun::progress() const {
 }
 
 Status TuningRun::prepare() {
+  TS_ASSIGN_OR_RETURN(strategy_, find_strategy(options_.strategy));
   std::vector<std::optional<space::DesignSpace>> spaces(tasks_.size());
   std::vector<std::optional<Error>> errors(tasks_.size());
   pool_.parallel_for(static_cast<int64_t>(tasks_.size()), 1, [&](int64_t begin, int64_t end) {
@@ -92,8 +93,8 @@ Status TuningRun::prepare() {
   const std::string device_key = device_.key();
   for (size_t i = 0; i < tasks_.size(); ++i) {
     if (errors[i]) return Error{errors[i]->code, "task '" + tasks_[i].name + "'", errors[i]->message()};
-    states_.push_back(std::make_unique<TaskState>(tasks_[i], std::move(*spaces[i]), options_.strategy,
-                                                  options_.seed, features));
+    states_.push_back(
+        std::make_unique<TaskState>(tasks_[i], std::move(*spaces[i]), *strategy_, options_.seed, features));
     flops_.push_back(ir::flop_count(tasks_[i].workload));
     least_seconds_.push_back(least_seconds(tasks_[i].workload, device_));
     groups_.push_back(similarity_group(tasks_[i].workload));
@@ -155,7 +156,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
   }
   if (fresh.empty()) return {};
   std::vector<measure::Candidate> candidates;
-  for (const auto& proposal : fresh) candidates.push_back({proposal.trace, proposal.origin});
+  for (const auto& proposal : fresh) candidates.push_back({proposal.trace, recorded(proposal)});
   Status stored;
   const double before = clock_.monotonic_seconds();
   std::vector<record::Record> pending;
@@ -175,7 +176,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     lost_workers_ = 0;
     record.trace = fresh[i].text;
     record.result = result;
-    record.origin = fresh[i].origin;
+    record.candidate = candidates[i].what;
     record.unix_ms = clock_.unix_milliseconds();
     pending.push_back(record);
     if (!options_.survey || clock_.monotonic_seconds() - flushed >= kSurveyFlushSeconds) flush();
@@ -183,8 +184,8 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     if (counts == Counts::kYes) ++trials_;
     ++task_trials_[task];
     if (!result.ok())
-      log_.log(LogLevel::kDebug,
-               tasks_[task].name + ": " + std::string(to_string(result.outcome)) + ": " + result.reason);
+      log_.log(LogLevel::kDebug, tasks_[task].name + ", " + std::string(to_string(fresh[i].reason)) + ": " +
+                                     std::string(to_string(result.outcome)) + ": " + result.reason);
     send_progress(task);
     return !finished() && clock_.monotonic_seconds() < turn_end_;
   };
@@ -274,7 +275,7 @@ size_t TuningRun::score_budget() const {
 void TuningRun::retrain() {
   size_t rows = 0;
   for (const auto& state : states_) rows += state->rows().size();
-  if (options_.strategy == StrategyKind::kRandom || rows < kMinTrainingRows) return;
+  if (!strategy_->uses_scores || rows < kMinTrainingRows) return;
   if (model_ && static_cast<double>(rows) < static_cast<double>(rows_at_training_) * (1 + kRetrainGrowth))
     return;
   if (model_ && training_seconds_ > kTrainingTimeShare * elapsed()) return;
@@ -294,18 +295,18 @@ void TuningRun::retrain() {
   }
 }
 
-std::vector<space::Candidate> TuningRun::transferred(size_t task) const {
+std::vector<ProposedCandidate> TuningRun::transferred(size_t task) const {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < states_.size(); ++i)
     if (i != task && groups_[i] == groups_[task] && states_[i]->best_candidate() != nullptr &&
         flops_[i] > 0 && flops_[task] > 0)
       order.emplace_back(std::abs(std::log(flops_[i] / flops_[task])), i);
   std::sort(order.begin(), order.end());
-  std::vector<space::Candidate> result;
+  std::vector<ProposedCandidate> result;
   if (states_[task]->trials() <= 2) {  // the default, or that and plain loops
     for (const auto& starter : tasks_[task].starters) {
       if (result.size() == options_.starters) break;
-      if (states_[task]->space().check(starter).ok()) result.push_back(starter);
+      if (states_[task]->space().check(starter).ok()) result.push_back({starter, record::Reason::kSeeded});
     }
   }
   const size_t most = result.size() + kMaxTransferred;
@@ -313,7 +314,7 @@ std::vector<space::Candidate> TuningRun::transferred(size_t task) const {
     if (result.size() == most) break;
     auto candidate =
         states_[task]->space().rescale(states_[i]->space(), states_[i]->best_candidate()->candidate);
-    if (candidate.ok()) result.push_back(std::move(*candidate));
+    if (candidate.ok()) result.push_back({std::move(*candidate), record::Reason::kTransferred});
   }
   return result;
 }
@@ -398,7 +399,7 @@ Status TuningRun::confirm() {
     if (top.size() < 2) continue;
     std::vector<measure::Candidate> candidates;
     for (int round = 0; round < kConfirmRounds; ++round)
-      for (const auto& r : top) candidates.push_back({r.trace, "confirm"});
+      for (const auto& r : top) candidates.push_back({r.trace, {}});
     TS_ASSIGN_OR_RETURN(const auto results,
                         measurer_.measure(tasks_[task].workload, candidates, state.best_seconds(),
                                           [](size_t, const record::MeasureResult&) { return true; }));

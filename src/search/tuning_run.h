@@ -56,7 +56,7 @@ class TuningRun {
   Status one_round(size_t task, size_t count);
   // The task's starters while little of it is measured, then the best candidates of tasks with the same
   // operators, rescaled to this task; nearest in size first.
-  std::vector<space::Candidate> transferred(size_t task) const;
+  std::vector<ProposedCandidate> transferred(size_t task) const;
   void retrain();
   std::vector<size_t> warm_up_order() const;
   TaskStatus status_of(size_t task) const;
@@ -83,6 +83,7 @@ class TuningRun {
   const ProgressFn& progress_;
   const std::atomic<bool>& cancel_;
 
+  const StrategyKind* strategy_ = nullptr;
   ThreadPool pool_;
   Rng rng_;
   double start_;

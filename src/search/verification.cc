@@ -36,7 +36,7 @@ Status TuningRun::verify_records(size_t task) {
     const auto doubtful = state.doubtful();
     if (doubtful.empty()) return {};
     std::vector<measure::Candidate> candidates;
-    for (const auto& result : doubtful) candidates.push_back({result.trace, "confirm"});
+    for (const auto& result : doubtful) candidates.push_back({result.trace, {}});
     TS_ASSIGN_OR_RETURN(const auto results,
                         measurer_.measure(tasks_[task].workload, candidates, 0,
                                           [](size_t, const record::MeasureResult&) { return true; }));

@@ -8,6 +8,7 @@
 #include "engine/measured_device.h"
 #include "engine/tune_model.h"
 #include "record/database.h"
+#include "search/strategy.h"
 #include "search/tuner.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -33,7 +34,7 @@ struct TuneCommandOptions {
   std::string database = "tensorsmith.db";
   int64_t trials = 0;
   double seconds = 0;
-  std::string strategy = "evolutionary";
+  std::string strategy = search::TuneOptions().strategy;
   int batch = 16;
   uint64_t seed = 0;
   bool flush_cache = false;
@@ -171,7 +172,8 @@ Status tune(const TuneCommandOptions& options) {
     return Error{ErrorCode::kInvalidArgument, "tune", "say how long to search: --seconds S or --trials N"};
   }
   engine::TuneModelOptions tune_options;
-  TS_ASSIGN_OR_RETURN(tune_options.strategy, search::parse_strategy(options.strategy));
+  TS_RETURN_IF_ERROR(search::find_strategy(options.strategy));
+  tune_options.strategy = options.strategy;
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   if (!engine::is_local(device)) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
@@ -233,7 +235,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command->add_option("--starter", options->starter,
                       "Records of fast programs to begin with (an export of `db export --fastest`); none to "
                       "begin from nothing, default: those shipped with the program");
-  command->add_option("--strategy", options->strategy, "evolutionary, random or annealing")
+  command->add_option("--strategy", options->strategy, "One of " + search::strategy_names())
       ->capture_default_str();
   add_whole(*command, "--batch", options->batch, 1, 1024, "Measurements a round");
   add_seed(*command, options->seed, "Seed of every random choice");

@@ -39,7 +39,7 @@ class CodegenMeasure : public ::testing::Test {
       measurer_ = std::move(made).value();
     }
     std::vector<Candidate> candidates;
-    for (const auto& trace : traces) candidates.push_back({trace, "test"});
+    for (const auto& trace : traces) candidates.push_back({trace, {}});
     auto results = measurer_->measure(workload, candidates, 0, nullptr);
     EXPECT_TRUE(results.ok()) << results.error().message();
     return results.ok() ? *results : std::vector<MeasureResult>(traces.size());

@@ -149,7 +149,7 @@ TEST(Escape, AKernelOfTheProgramsOwnWorkerGetsNoFurther) {
   auto made = make_local_measurer(test_device(), test_options(), {WORKER_PROGRAM}, log,
                                   std::make_shared<RawBuilder>());
   ASSERT_TRUE(made.ok()) << made.error().message();
-  const std::vector<Candidate> candidates{{{}, "plain"}, DoubleBuilder::candidate("right"), {{}, "plain"}};
+  const std::vector<Candidate> candidates{{}, DoubleBuilder::candidate("right"), {}};
   const auto results = (*made)->measure(matmul16(), candidates, 0, nullptr);
   ASSERT_TRUE(results.ok()) << results.error().message();
   EXPECT_TRUE((*results)[0].ok()) << (*results)[0].reason;

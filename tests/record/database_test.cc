@@ -86,7 +86,7 @@ TEST(RecordTest, KeyDependsOnExactlyTheContent) {
   Record same_content = base;
   same_content.result.seconds = {1};
   same_content.unix_ms = 5;
-  same_content.origin = "import:x";
+  same_content.candidate.note = "import:x";
   EXPECT_EQ(same_content.key(), base.key());
 }
 
@@ -308,8 +308,8 @@ TEST(DatabaseTest, ForeignDatabases) {
   run_sql(dir.file("id.db"), "PRAGMA application_id=77");
   expect_open_error(dir.file("id.db"), ErrorCode::kMismatch, "application id 77");
   must_open(dir.file("newer.db"));
-  run_sql(dir.file("newer.db"), "PRAGMA user_version=2");
-  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 2");
+  run_sql(dir.file("newer.db"), "PRAGMA user_version=3");
+  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 3");
   run_sql(dir.file("newer.db"), "PRAGMA user_version=-1");
   expect_open_error(dir.file("newer.db"), ErrorCode::kCorrupt, "schema version -1");
   // A foreign file is left exactly as it was.

@@ -59,7 +59,15 @@ TEST(JsonLinesTest, ErrorsNameTheField) {
   expect_error("\"seconds\":[", "\"seconds\":[-1,", "seconds");
   expect_error("\"seconds\":[", "\"seconds\":[1e999,", "");
   expect_error("\"type\":\"record\"", "\"type\":\"cat\"", "type");
-  expect_error("\"v\":1", "\"v\":2", "version 2");
+  expect_error("\"v\":2", "\"v\":3", "version 3");
+  expect_error("\"v\":2", "\"v\":0", "version 0");
+  expect_error("\"v\":2", "\"v\":1", "origin");
+  expect_error("\"reason\":\"predicted\"", "\"reason\":\"because\"", "candidate");
+  expect_error("\"sketch\":1", "\"sketch\":-1", "sketch");
+  expect_error("\"sketch\":1", "\"sketch\":4294967296", "sketch");
+  expect_error("\"decisions\":[1,", "\"decisions\":[1.5,", "decisions");
+  expect_error("\"strategy\":\"evolutionary\"", "\"strategy\":null", "strategy");
+  expect_error("\"candidate\":{", "\"candidate\":3,\"other\":{", "candidate");
   expect_error("split", "fuse", "content key");
   for (const char* line : {"", "{", "[]", "null", "3", "\"x\"", "{}", "{\"type\":1}"})
     EXPECT_FALSE(parse_json_line(line).ok()) << line;

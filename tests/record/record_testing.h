@@ -57,7 +57,7 @@ inline Record make_record(int number, const std::string& task = "task0", double 
   record.result.build_seconds = 0.1;
   record.result.measure_seconds = 0.2 + number;
   record.unix_ms = 1700000000000 + number;
-  record.origin = "search";
+  record.candidate = {Reason::kPredicted, "evolutionary", DesignPoint{number % 5, {1, number, -3}}, ""};
   return record;
 }
 
@@ -72,7 +72,15 @@ inline Record random_record(Rng& rng) {
   record.result.stopped_early = rng.bernoulli(0.3);
   record.result.build_seconds = rng.uniform();
   record.code_version = kCodeVersion + static_cast<int>(rng.below(2));
-  record.origin = rng.bernoulli(0.5) ? "default" : "import:\\x";
+  record.candidate = {};
+  record.candidate.reason = static_cast<Reason>(rng.below(9));
+  if (rng.bernoulli(0.5)) record.candidate.strategy = "annealing";
+  if (rng.bernoulli(0.5)) record.candidate.note = "import:\\x";
+  if (rng.bernoulli(0.7)) {
+    auto& point = record.candidate.point.emplace();
+    point.sketch = static_cast<int>(rng.below(5));
+    for (uint64_t i = rng.below(4); i > 0; --i) point.decisions.push_back(static_cast<int64_t>(rng.next()));
+  }
   return record;
 }
 
@@ -84,7 +92,7 @@ inline bool same(const Record& a, const Record& b) {
          a.result.stopped_early == b.result.stopped_early &&
          a.result.build_seconds == b.result.build_seconds &&
          a.result.measure_seconds == b.result.measure_seconds && a.unix_ms == b.unix_ms &&
-         a.code_version == b.code_version && a.origin == b.origin;
+         a.code_version == b.code_version && a.candidate == b.candidate;
 }
 
 }  // namespace tensorsmith::record::testing

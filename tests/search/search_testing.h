@@ -56,16 +56,17 @@ class FakeMeasurer final : public measure::Measurer {
       if (kill_after >= 0 && total >= kill_after) throw Killed();
       clock_.now += seconds_per_trial_;
       ++total;
-      log.emplace_back(key, candidates[i].origin);
-      if (candidates[i].origin != "confirm") ++counts[key + "\n" + sched::print(candidates[i].trace)];
+      log.emplace_back(key, candidates[i].what);
+      if (candidates[i].what.reason != record::Reason::kUnstated)
+        ++counts[key + "\n" + sched::print(candidates[i].trace)];
       results.push_back(answer_(key, candidates[i].trace));
       if (!done(i, results.back())) break;
     }
     return results;
   }
 
-  std::map<std::string, int> counts;                     // by task and trace, without confirmations
-  std::vector<std::pair<std::string, std::string>> log;  // task key and origin, in order
+  std::map<std::string, int> counts;  // by task and trace, without what is measured again
+  std::vector<std::pair<std::string, record::Candidate>> log;  // task key and candidate, in order
   int64_t total = 0;
   int64_t kill_after = -1;
 

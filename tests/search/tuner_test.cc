@@ -15,6 +15,7 @@ namespace tensorsmith::search {
 namespace {
 
 using namespace tensorsmith::test::standard;
+using record::Reason;
 using test::Bench;
 using test::failed;
 using test::FakeClock;
@@ -33,7 +34,7 @@ TEST(Tune, MeasuresDefaultsFirstAndKeepsTheLimit) {
                                     task("c", softmax(4, 32))};
   const auto report = bench.run(tasks, measurer);
   ASSERT_TRUE(report.ok()) << report.error().message();
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(measurer.log[i].second, "default");
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(measurer.log[i].second.reason, Reason::kDefault);
   EXPECT_EQ(report->final.trials, 50);
   EXPECT_EQ(measurer.counts.size(), 50U);
   EXPECT_EQ(*bench.database->record_count(), 50);
@@ -52,7 +53,7 @@ TEST(Tune, MeasuresDefaultsFirstAndKeepsTheLimit) {
 TEST(Tune, ASurveyVisitsAllTasks) {
   Bench bench;
   bench.options.survey = Survey{.per_task = 20, .max_default_seconds = 0.5};
-  bench.options.strategy = StrategyKind::kMixed;
+  bench.options.strategy = "mixed";
   const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("slow", matmul(16, 48, 8)),
                                     task("b", softmax(4, 32))};
   const std::string slow = tasks[1].key;
@@ -62,11 +63,11 @@ TEST(Tune, ASurveyVisitsAllTasks) {
       },
       bench.clock);
   ASSERT_TRUE(bench.run(tasks, measurer).ok());
-  std::map<std::string, std::vector<std::string>> origins;
-  for (const auto& [key, origin] : measurer.log) origins[key].push_back(origin);
-  for (const auto& [key, list] : origins) {
+  std::map<std::string, std::vector<record::Candidate>> by_task;
+  for (const auto& [key, candidate] : measurer.log) by_task[key].push_back(candidate);
+  for (const auto& [key, list] : by_task) {
     EXPECT_EQ(list.size(), key == slow ? 1U : 20U);
-    EXPECT_EQ(list.front(), "default");
+    EXPECT_EQ(list.front().reason, Reason::kDefault);
   }
   // Turn by turn: no task is finished before the others began.
   std::set<std::string> early;
@@ -86,7 +87,7 @@ TEST(Tune, ASurveyVisitsAllTasks) {
 TEST(Tune, ASurveyBoundsTheTimeOfATurn) {
   Bench bench;
   bench.options.survey = Survey{.per_task = 20, .max_default_seconds = 0.5, .max_turn_seconds = 4};
-  bench.options.strategy = StrategyKind::kMixed;
+  bench.options.strategy = "mixed";
   FakeMeasurer measurer(pseudo(), bench.clock, /*seconds_per_trial=*/2.5);
   bench.options.trials = 5;
   ASSERT_TRUE(bench.run({task("a", matmul(32, 32, 32)), task("b", softmax(4, 32))}, measurer).ok());
@@ -101,7 +102,7 @@ TEST(Tune, ASurveyKeepsTheLimit) {
   for (int trials = 1; trials <= 6; ++trials) {
     Bench bench;
     bench.options.survey = Survey{.per_task = 3, .max_default_seconds = 0.5};
-    bench.options.strategy = StrategyKind::kMixed;
+    bench.options.strategy = "mixed";
     bench.options.trials = trials;
     FakeMeasurer measurer(pseudo(), bench.clock);
     ASSERT_TRUE(bench.run({task("a", matmul(32, 32, 32)), task("b", softmax(4, 32))}, measurer).ok());
@@ -131,7 +132,7 @@ TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
   for (const ErrorCode code : {ErrorCode::kMismatch, ErrorCode::kIo}) {
     Bench bench;
     bench.options.survey = Survey{.per_task = 10, .max_default_seconds = 0.5};
-    bench.options.strategy = StrategyKind::kMixed;
+    bench.options.strategy = "mixed";
     FakeMeasurer measurer(pseudo(), bench.clock);
     Refuses refuses(tasks[0].key, code, measurer);
     const auto report = bench.run(tasks, refuses);
@@ -159,8 +160,10 @@ TEST(Tune, StartersComeFirst) {
   FakeMeasurer measurer(pseudo(), bench.clock);
   ASSERT_TRUE(bench.run(tasks, measurer).ok());
   ASSERT_GE(measurer.log.size(), 2u);
-  EXPECT_EQ(measurer.log[0].second, "default");
-  EXPECT_EQ(measurer.log[1].second, "search:" + encode(good));
+  EXPECT_EQ(measurer.log[0].second.reason, Reason::kDefault);
+  EXPECT_EQ(measurer.log[1].second.reason, Reason::kSeeded);
+  EXPECT_EQ(measurer.log[1].second.point, to_point(good));
+  EXPECT_EQ(measurer.log[1].second.strategy, "");
 }
 
 TEST(Tune, ReportsTheFastestProgram) {
@@ -213,9 +216,9 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
                                                        std::span<const measure::Candidate> candidates,
                                                        double best, const Done& done) override {
       return inner_.measure(workload, candidates, best, [&](size_t i, const record::MeasureResult&) {
-        const auto colon = candidates[i].origin.find(':');
-        const auto candidate = colon == std::string::npos ? space_.default_candidate()
-                                                          : *decode(candidates[i].origin.substr(colon + 1));
+        // Without a point: the winners, measured again.
+        const auto& point = candidates[i].what.point;
+        const auto candidate = point ? from_point(*point) : space_.default_candidate();
         const bool bad = candidate.sketch == bad_;
         (bad ? bads : goods) += 1;
         return done(i, took((bad ? 100 : 1) * space_.estimate(candidate)));
@@ -243,7 +246,7 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
     Bench bench;
     bench.options.trials = 24;
     bench.options.seed = static_cast<uint64_t>(seed);
-    bench.options.strategy = StrategyKind::kRandom;
+    bench.options.strategy = "random";
     std::vector<std::string> seen;  // of the small task
     std::string best;  // of the large task before the small one's first round, which follows its default
     double best_seconds = 1e9;
@@ -265,8 +268,8 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
     ASSERT_TRUE(records.ok());
     space::Candidate candidate = large->default_candidate();
     for (const auto& r : *records) {
-      const auto c = decode(std::string_view(r.origin).substr(r.origin.find(':') + 1));
-      if (c && sched::print(*large->to_trace(*c)) == best) candidate = *c;
+      const auto c = from_point(r.candidate.point.value());
+      if (sched::print(*large->to_trace(c)) == best) candidate = c;
     }
     const auto fitted = small->rescale(*large, candidate);
     ASSERT_TRUE(fitted.ok());
@@ -490,13 +493,63 @@ TEST(Tune, RefusesBadOptions) {
   EXPECT_FALSE(bench.run({task("a", matmul(8, 8, 8))}, measurer).ok());
 }
 
-TEST(CandidateText, RoundTripsAndRefusesGarbage) {
-  space::Candidate c{3, {1, 16, 0, 7}};
-  EXPECT_EQ(encode(c), "3/1,16,0,7");
-  EXPECT_EQ(decode(encode(c)), c);
-  c.decisions.clear();
-  EXPECT_EQ(decode(encode(c)), c);
-  for (const char* bad : {"", "3", "x/1", "3/1,", "3/1,x", "3/,1", "/1"}) EXPECT_FALSE(decode(bad)) << bad;
+// Each record says why its program was measured, and which strategy proposed it; its point of the space gives its
+// trace.
+TEST(Tune, RecordsSayWhatTheyAreAbout) {
+  Bench bench;
+  bench.options.trials = 120;
+  const std::vector<TuneTask> tasks{task("a", matmul(64, 64, 64)), task("b", matmul(48, 48, 48))};
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  ASSERT_TRUE(bench.run(tasks, measurer).ok());
+  std::map<Reason, int> counts;
+  for (const auto& t : tasks) {
+    const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+    ASSERT_TRUE(space.ok());
+    const auto records = bench.database->records_of(t.key, test::device().key(), bench.options.settings);
+    ASSERT_TRUE(records.ok());
+    for (const auto& r : *records) {
+      ++counts[r.candidate.reason];
+      const bool proposed =
+          r.candidate.reason != Reason::kDefault && r.candidate.reason != Reason::kTransferred;
+      EXPECT_EQ(r.candidate.strategy, proposed ? "evolutionary" : "");
+      EXPECT_EQ(r.candidate.note, "");
+      ASSERT_TRUE(r.candidate.point);
+      EXPECT_EQ(sched::print(*space->to_trace(from_point(*r.candidate.point))), r.trace);
+    }
+  }
+  EXPECT_EQ(counts[Reason::kDefault], 2);
+  EXPECT_EQ(counts[Reason::kUnstated], 0);
+  for (const Reason reason : {Reason::kPredicted, Reason::kNeighbour, Reason::kRandom, Reason::kTransferred})
+    EXPECT_GT(counts[reason], 0) << to_string(reason);
+}
+
+// Plain loops take the place of an untuned schedule that does not run.
+TEST(Tune, RecordsNameTheFallback) {
+  Bench bench;
+  bench.options.trials = 2;
+  const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32))};
+  int calls = 0;
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        return ++calls == 1 ? failed(record::Outcome::kCrash, "signal 11") : took(pseudo_seconds(trace));
+      },
+      bench.clock);
+  ASSERT_TRUE(bench.run(tasks, measurer).ok());
+  ASSERT_GE(measurer.log.size(), 2u);
+  EXPECT_EQ(measurer.log[0].second.reason, Reason::kDefault);
+  EXPECT_EQ(measurer.log[1].second.reason, Reason::kFallback);
+  EXPECT_EQ(measurer.log[1].second.strategy, "");
+}
+
+TEST(Tune, RefusesStrategiesThatAreNone) {
+  Bench bench;
+  bench.options.trials = 5;
+  bench.options.strategy = "genetic";
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  const auto refused = bench.run({task("a", matmul(8, 8, 8))}, measurer);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().reason.find("evolutionary, annealing, random, mixed"), std::string::npos);
 }
 
 }  // namespace

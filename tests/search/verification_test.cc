@@ -96,7 +96,6 @@ TEST(Verification, ForgedRecordsDoNotWin) {
     r.settings = bench.options.settings;
     r.trace = trace;
     r.result = took(seconds);
-    r.origin = "search:forged";
     ASSERT_TRUE(bench.database->add({r}).ok());
   };
   add(forged[0], 1e-12);  // impossible
@@ -134,7 +133,7 @@ TEST(Verification, WinnersFromTheDatabaseAreCheckedAgain) {
   ASSERT_TRUE(after.ok());
   EXPECT_LE(after->final.tasks[0].best_seconds, before->final.tasks[0].best_seconds);
   EXPECT_GE(std::count_if(second.log.begin(), second.log.end(),
-                          [](const auto& entry) { return entry.second == "confirm"; }),
+                          [](const auto& entry) { return entry.second.reason == record::Reason::kUnstated; }),
             2);  // the default and the fastest
 }
 

@@ -23,23 +23,25 @@ class StarterTest : public ::testing::Test {
     EXPECT_TRUE(database.ok());
     const target::Device wide = device(64, 1), narrow = device(32, 1), two = device(32, 2);
     for (const auto& d : {wide, narrow, two}) EXPECT_TRUE((*database)->add_device({d.key(), d}).ok());
-    const auto add = [&](const target::Device& d, const std::string& origin, double seconds) {
+    const auto add = [&](const target::Device& d, const record::DesignPoint& point, double seconds,
+                         record::Reason reason = record::Reason::kPredicted) {
       record::Record record;
       record.task_key = "task";
       record.device_key = d.key();
       record.settings.threads = d.cores;
-      record.trace = "trace of " + origin;
+      record.trace = "trace of " + text(point);
       record.result.seconds = {seconds};
-      record.origin = origin;
+      record.candidate.reason = reason;
+      record.candidate.point = point;
       EXPECT_TRUE((*database)->add({record}).ok());
     };
-    add(wide, "search:1/16,2", 1e-3);
-    add(wide, "search:1/16,4", 2e-3);
-    add(narrow, "default", 0.5e-3);  // measured anyway
-    add(narrow, "search:0/8", 4e-3);
-    add(narrow, "search:1/16,2", 5e-3);
-    add(narrow, "search:0/9", 9e-3);  // the fourth fastest, not exported
-    add(two, "search:0/7", 3e-3);
+    add(wide, {1, {16, 2}}, 1e-3);
+    add(wide, {1, {16, 4}}, 2e-3);
+    add(narrow, {0, {6}}, 0.5e-3, record::Reason::kDefault);  // measured anyway
+    add(narrow, {0, {8}}, 4e-3);
+    add(narrow, {1, {16, 2}}, 5e-3);
+    add(narrow, {0, {9}}, 9e-3);  // the fourth fastest, not exported
+    add(two, {0, {7}}, 3e-3);
     EXPECT_TRUE((*database)->export_fastest(file_, 3).ok());
   }
   static target::Device device(int vector_bytes, int cores) {
@@ -52,8 +54,11 @@ class StarterTest : public ::testing::Test {
   }
   static std::vector<std::string> texts(const std::vector<space::Candidate>& candidates) {
     std::vector<std::string> out;
-    for (const auto& c : candidates) out.push_back(search::encode(c));
+    for (const auto& c : candidates) out.push_back(text(search::to_point(c)));
     return out;
+  }
+  static std::string text(const record::DesignPoint& point) {
+    return std::to_string(point.sketch) + "/" + record::print_decisions(point.decisions);
   }
 
   testing::TemporaryDirectory folder_;

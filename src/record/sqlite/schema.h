@@ -14,7 +14,9 @@ CREATE TABLE record(
   threads INTEGER NOT NULL, flush_cache INTEGER NOT NULL, code_version INTEGER NOT NULL, trace TEXT NOT NULL,
   outcome TEXT NOT NULL, reason TEXT NOT NULL, seconds BLOB NOT NULL, best_seconds REAL,
   runs_per_repeat INTEGER NOT NULL, stopped_early INTEGER NOT NULL, build_seconds REAL NOT NULL,
-  measure_seconds REAL NOT NULL, unix_ms INTEGER NOT NULL, origin TEXT NOT NULL);
+  measure_seconds REAL NOT NULL, unix_ms INTEGER NOT NULL, note TEXT NOT NULL,
+  why TEXT NOT NULL DEFAULT 'unstated', strategy TEXT NOT NULL DEFAULT '', sketch INTEGER,
+  decisions TEXT NOT NULL DEFAULT '');
 CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache, code_version, best_seconds);
 )sql";
 
@@ -23,8 +25,18 @@ CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache
 inline constexpr const char* kDeviceSchema =
     "CREATE TABLE IF NOT EXISTS device(key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL)";
 
+// Schema 1 had a column origin instead of the candidate's columns, whose text is to be parsed after this.
+inline constexpr const char* kFrom1To2 = R"sql(
+ALTER TABLE record RENAME COLUMN origin TO note;
+ALTER TABLE record ADD COLUMN why TEXT NOT NULL DEFAULT 'unstated';
+ALTER TABLE record ADD COLUMN strategy TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN sketch INTEGER;
+ALTER TABLE record ADD COLUMN decisions TEXT NOT NULL DEFAULT '';
+)sql";
+
 inline constexpr const char* kColumns =
     "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
-    "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, origin";
+    "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, note, why, "
+    "strategy, sketch, decisions";
 
 }  // namespace tensorsmith::record

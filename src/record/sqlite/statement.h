@@ -79,6 +79,7 @@ class Statement {
     if (data == nullptr) return {};
     return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
   }
+  bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double real(int column) const { return sqlite3_column_double(statement_, column); }
 
