@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "space/attention_plan.h"
+#include "space/plan_kind.h"
 
 namespace tensorsmith::space {
 
@@ -13,27 +13,19 @@ namespace {
 
 // AlwaysInline: no reduction, not an output, one result, and cheap where it is read. Not cheap:
 // transcendental functions read more than once; a select (padding) under data reuse, which would be decided
-// in the innermost loop: that is a decision of the tiled plan. The stages of a rewritten convolution are
-// there to be computed.
+// in the innermost loop: that is a decision of plans. Nor what a pattern computes.
 // What is read twice is there twice, so chains like x * sigmoid(x) grow fast: a reader that would become too
 // large computes its producers.
-// Masked scores are read twice, and made in the register tile that sums up the scores.
 std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload,
-                                 const std::vector<WinogradStages>& winograd,
-                                 const std::vector<AttentionStages>& attention) {
+                                 const Patterns& patterns) {
   std::vector<bool> inlined(analysis.stages.size(), false), kept(analysis.stages.size(), false);
-  for (const auto& w : winograd)
-    for (int s : {w.data, w.rows, w.input, w.product, w.columns, w.result})
-      kept[static_cast<size_t>(s)] = true;
-  const auto masked = [&](size_t s) {
-    return std::any_of(attention.begin(), attention.end(),
-                       [&](const AttentionStages& a) { return a.masked == static_cast<int>(s); });
-  };
+  for (const auto& pattern : patterns)
+    for (int s : pattern->never_inlined) kept[static_cast<size_t>(s)] = true;
   std::vector<int64_t> written(analysis.stages.size(), 0);  // size of the bodies after inlining, written out
   std::vector<double> size(analysis.stages.size(), 1);      // of the body after inlining
   for (size_t s = 0; s < analysis.stages.size(); ++s) {
     const auto& info = analysis.stages[s];
-    if (info.placeholder || kept[s]) continue;
+    if (info.placeholder) continue;
     while ((written[s] = written_size(workload, s, inlined, written)) > kMaxWrittenSize) {
       int largest = -1;
       for (const auto& read : info.reads) {
@@ -51,7 +43,7 @@ std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Wor
     // The words of sched::Dot are there to be computed once.
     bool words = false;
     for (int c : info.consumers) words = words || analysis.stages[static_cast<size_t>(c)].dot;
-    if (words || masked(s)) continue;
+    if (words || kept[s]) continue;
     if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
     bool reused = false;
     for (int c : info.consumers) reused = reused || analysis.stages[static_cast<size_t>(c)].data_reuse;
@@ -72,27 +64,15 @@ constexpr int64_t kMinChannels = 8;
 std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workload, int64_t m,
                                                        const Machine& machine, int threads) {
   sched::ScheduleBuilder builder(workload);
-  std::vector<int> results;
-  // Each step inserts five stages before its own, so the last convolution comes first.
-  constexpr int kInserted = 5;
+  // A step inserts stages before its own, so the last convolution comes first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
     const auto& op = *workload.operations[s];
     if (!op.has_reduction() || op.spatial.size() != 4) continue;
     if (std::min(op.spatial[1].extent, op.reduce.front().extent) < kMinChannels) continue;
-    if (!builder.apply(sched::Winograd{static_cast<int>(s), m}).ok()) continue;
-    for (int& r : results) r += kInserted;
-    results.push_back(static_cast<int>(s) + kInserted);
+    (void)builder.apply(sched::Winograd{static_cast<int>(s), m}).ok();
   }
-  if (results.empty()) return nullptr;
-  std::vector<WinogradStages> winograd;
-  for (const int result : results) {
-    WinogradStages stages{m, 0, result - 5, result - 4, result - 3, result - 2, result - 1, result};
-    const auto& product = builder.schedule().stages[static_cast<size_t>(stages.product)].reads->loads();
-    // input * weights
-    stages.weights = builder.schedule().producer_of(product.back()->buffer.get());
-    winograd.push_back(stages);
-  }
-  return std::make_unique<Algorithm>(builder, std::move(winograd), machine, threads);
+  if (builder.trace().steps.empty()) return nullptr;
+  return std::make_unique<Algorithm>(builder, machine, threads);
 }
 
 // Contractions of short elements by words, each along the loop that fills them best; null where there are
@@ -121,7 +101,7 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
         break;
   }
   if (builder.trace().steps.empty()) return nullptr;
-  return std::make_unique<Algorithm>(builder, std::vector<WinogradStages>{}, machine, threads);
+  return std::make_unique<Algorithm>(builder, machine, threads);
 }
 
 ir::Workload definitions(const sched::Schedule& schedule) {
@@ -133,20 +113,21 @@ ir::Workload definitions(const sched::Schedule& schedule) {
 
 }  // namespace
 
-Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, std::vector<WinogradStages> winograd,
-                     const Machine& machine, int threads)
+Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const Machine& machine, int threads)
     : workload(definitions(made_by.schedule())),
       steps(made_by.trace().steps),
       analysis(workload),
       start(made_by.schedule()) {
-  context.workload = &workload;
-  context.analysis = &analysis;
-  context.machine = machine;
-  context.threads = threads;
-  context.winograd = std::move(winograd);
-  context.attention = find_attentions(analysis);
-  plain = context;
-  context.inlined = always_inlined(analysis, workload, context.winograd, context.attention);
+  for (PlanContext* both : {&context, &plain}) {
+    both->workload = &workload;
+    both->analysis = &analysis;
+    both->rewriting = steps;
+    both->machine = machine;
+    both->threads = threads;
+  }
+  for (const PlanKind* kind : plan_kinds())
+    if (kind->match != nullptr) kind->match(context, context.patterns);
+  context.inlined = always_inlined(analysis, workload, context.patterns);
   plain.inlined.assign(analysis.stages.size(), false);
   sched::ScheduleBuilder builder(start);
   for (const auto& step : inlining())
@@ -165,8 +146,7 @@ std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload
                                                               const Machine& machine, int threads,
                                                               bool winograd) {
   std::vector<std::unique_ptr<const Algorithm>> result;
-  result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload),
-                                               std::vector<WinogradStages>{}, machine, threads));
+  result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload), machine, threads));
   if (auto rewritten = rewritten_by_dot(workload, machine, threads)) result.push_back(std::move(rewritten));
   if (!winograd) return result;
   for (const int64_t m : {4, 2})

@@ -13,14 +13,13 @@
 #include <optional>
 #include <vector>
 
-#include "space/plan.h"
+#include "space/plan_context.h"
 
 namespace tensorsmith::space {
 
 struct Algorithm {
   // made_by: a builder on the workload that has applied the steps.
-  Algorithm(const sched::ScheduleBuilder& made_by, std::vector<WinogradStages> winograd,
-            const Machine& machine, int threads);
+  Algorithm(const sched::ScheduleBuilder& made_by, const Machine& machine, int threads);
   Algorithm(const Algorithm&) = delete;
   Algorithm& operator=(const Algorithm&) = delete;
 

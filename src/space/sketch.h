@@ -1,18 +1,17 @@
 // Sketches: for each group of stages one plan.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "space/algorithm.h"
-#include "space/plan.h"
+#include "space/plan_kind.h"
 
 namespace tensorsmith::space {
 
 struct Sketch {
   const Algorithm* algorithm = nullptr;  // what the plans are over
-  std::vector<std::shared_ptr<const Plan>> plans;
+  Plans plans;
   std::vector<size_t> offsets;                   // of each plan's decisions; one more at the end
   std::vector<DecisionSlot> slots;               // of all plans
   std::vector<std::pair<size_t, size_t>> owner;  // by slot: plan and its slot number

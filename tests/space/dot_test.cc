@@ -8,7 +8,7 @@
 #include "lower/interpreter.h"
 #include "lower/lower.h"
 #include "space/design_space.h"
-#include "space/plan.h"
+#include "space/plan_steps.h"
 #include "support/bytes.h"
 #include "support/small_workloads.h"
 

@@ -1,0 +1,174 @@
+#include "space/grouping.h"
+
+#include <algorithm>
+
+namespace tensorsmith::space {
+
+namespace {
+
+bool contains(const std::vector<int>& list, int s) {
+  return std::find(list.begin(), list.end(), s) != list.end();
+}
+
+class Grouping {
+ public:
+  Grouping(const PlanContext& context, bool fuse_rows) : context_(context), fuse_rows_(fuse_rows) {
+    const size_t n = context.analysis->stages.size();
+    group_.assign(n, -1);
+    readers_.resize(n);
+    for (size_t s = 0; s < n; ++s) {
+      if (context.stage(static_cast<int>(s)).placeholder || context.inlined[s]) continue;
+      for (const auto& read : effective_reads(context, static_cast<int>(s))) {
+        auto& list = readers_[static_cast<size_t>(read.producer)];
+        if (list.empty() || list.back() != static_cast<int>(s)) list.push_back(static_cast<int>(s));
+      }
+    }
+    for (size_t s = n; s-- > 0;) {
+      if (context.stage(static_cast<int>(s)).placeholder || context.inlined[s]) continue;
+      place(static_cast<int>(s));
+    }
+    std::reverse(groups_.begin(), groups_.end());
+    for (auto& group : groups_) {
+      std::sort(group.pads.begin(), group.pads.end());
+      std::sort(group.attached.begin(), group.attached.end());
+    }
+  }
+
+  std::vector<Group> take() && { return std::move(groups_); }
+
+ private:
+  const Pattern* pattern_of(int anchor) const {
+    for (const auto& pattern : context_.patterns)
+      if (pattern->anchor == anchor) return pattern.get();
+    return nullptr;
+  }
+  // The pattern of this anchor that no other kind of plan can compute.
+  const Pattern* required_pattern_of(int anchor) const {
+    const Pattern* pattern = pattern_of(anchor);
+    return pattern != nullptr && pattern->required ? pattern : nullptr;
+  }
+
+  void set_anchor(Group& group, int s) const {
+    group.anchor = s;
+    group.pattern = required_pattern_of(s);
+  }
+
+  void start(int s) {
+    Group group;
+    group.root = s;
+    const auto& info = context_.stage(s);
+    if ((info.reduction && !info.arg_reduction) || required_pattern_of(s) != nullptr) set_anchor(group, s);
+    group_[static_cast<size_t>(s)] = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
+  }
+
+  void place(int s) {
+    const auto& info = context_.stage(s);
+    const auto& readers = readers_[static_cast<size_t>(s)];
+    if (info.output || readers.empty() || info.arg_reduction) return start(s);
+    const int g = group_[static_cast<size_t>(readers.front())];
+    for (int reader : readers)
+      if (group_[static_cast<size_t>(reader)] != g) return start(s);
+    auto& group = groups_[static_cast<size_t>(g)];
+    const auto join = [&] { group_[static_cast<size_t>(s)] = g; };
+    if (group.pattern != nullptr && group.pattern->required)
+      return contains(group.pattern->inside, s) ? join() : start(s);
+    if (fuse_rows_ && joins_pattern(group, s)) return join();
+    const bool whole = required_pattern_of(s) != nullptr;
+    if (!info.reduction && !whole) {
+      if (readers.size() == 1 && readers.front() == group.anchor && group.attached.empty() &&
+          context_.stage(group.anchor).data_reuse) {
+        group.pads.push_back(s);
+        return join();
+      }
+    } else if (group.anchor < 0 && group.attached.empty() && readers.size() == 1 &&
+               elementwise(group.root, s)) {
+      set_anchor(group, s);
+      return join();
+    }
+    if (!fuse_rows_ || info.data_reuse || !group.pads.empty() || whole) return start(s);
+    if (group.anchor >= 0 && context_.stage(group.anchor).data_reuse) return start(s);
+    // A row of several stages.
+    if (context_.stage(group.root).arg_reduction || !shares_rows(group, s)) return start(s);
+    if (group.anchor >= 0 && group.anchor != group.root) group.attached.push_back(group.anchor);
+    group.anchor = -1;
+    group.attached.push_back(s);
+    join();
+  }
+
+  // A pattern whose anchor is the group's and not its root. Its first stage inside is placed first: only the
+  // root reads it beside the pattern.
+  bool joins_pattern(Group& group, int s) const {
+    if (group.pattern != nullptr) return contains(group.pattern->inside, s);
+    if (group.anchor < 0 || group.anchor == group.root || !group.pads.empty()) return false;
+    const Pattern* pattern = pattern_of(group.anchor);
+    if (pattern == nullptr || pattern->inside.front() != s || !is_closed(*pattern)) return false;
+    group.pattern = pattern;
+    return true;
+  }
+
+  // Whether nothing is computed between the stages of a pattern, and nothing else reads what is inside.
+  bool is_closed(const Pattern& pattern) const {
+    for (size_t i = 1; i < pattern.inside.size(); ++i)
+      for (int reader : readers_[static_cast<size_t>(pattern.inside[i])])
+        if (reader != pattern.anchor && !contains(pattern.inside, reader)) return false;
+    return true;
+  }
+
+  // The root reads the reduction element by element, through inlined stages.
+  bool elementwise(int root, int s) const {
+    const auto& out = context_.stage(root);
+    const auto& produced = context_.stage(s);
+    const Pattern* whole = required_pattern_of(s);
+    if (out.reduction) return false;
+    int reads = 0;
+    for (const auto& read : effective_reads(context_, root)) {
+      if (read.producer != s) continue;
+      if (++reads > 1 || read.guarded || !read.affine) return false;
+      const auto map = context_.analysis->axis_map(read);
+      std::vector<bool> used(out.extents.size(), false);
+      for (size_t d = 0; d < map.size(); ++d) {
+        if (map[d] < 0) {
+          if (produced.extents[d] > 1) return false;
+          if (whole != nullptr && contains(whole->needed_axes, static_cast<int>(d))) return false;
+          continue;
+        }
+        const auto to = static_cast<size_t>(map[d]);
+        if (used[to] || out.extents[to] != produced.extents[d]) return false;
+        used[to] = true;
+      }
+      for (size_t a = 0; a < used.size(); ++a)
+        if (!used[a] && out.extents[a] > 1) return false;
+    }
+    return reads == 1;
+  }
+
+  // Whether some axis of extent > 1 of the root indexes the stage directly; else nothing is gained by a
+  // common row loop, or the stage would be computed again for every row.
+  bool shares_rows(const Group& group, int s) const {
+    const auto& root = context_.stage(group.root);
+    const auto& info = context_.stage(s);
+    double rows = 1;
+    for (int a = 0; a < root.num_spatial; ++a) {
+      const int64_t extent = root.extents[static_cast<size_t>(a)];
+      if (extent > 1 && std::find(info.extents.begin(), info.extents.begin() + info.num_spatial, extent) !=
+                            info.extents.begin() + info.num_spatial)
+        rows *= static_cast<double>(extent);
+    }
+    return rows > 1;
+  }
+
+  const PlanContext& context_;
+  bool fuse_rows_;
+  std::vector<int> group_;                 // by stage: index into groups_
+  std::vector<std::vector<int>> readers_;  // by stage, through inlined stages
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<Group> make_groups(const PlanContext& context, bool fuse_rows) {
+  return Grouping(context, fuse_rows).take();
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,39 @@
+// The kinds of plans. A kind is a folder of plans/ and a line of the table in plans/table.cc; nothing else
+// names it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "space/plan.h"
+
+namespace tensorsmith::space {
+
+// Stages that are scheduled together: a root and what can be computed inside its loops.
+struct Group {
+  int root = 0;
+  int anchor = -1;            // reduction computed in tiles; may be the root
+  std::vector<int> pads;      // injective stages that only the anchor reads, ascending
+  std::vector<int> attached;  // stages of a row, ascending
+  const Pattern* pattern = nullptr;
+};
+
+using Patterns = std::vector<std::unique_ptr<const Pattern>>;
+using Plans = std::vector<std::shared_ptr<const Plan>>;  // sketches share them
+
+struct PlanKind {
+  std::string_view name;  // of its folder
+  // Appends the plans of this kind for the group, the usual one first; nothing if there is none.
+  void (*make)(const PlanContext& context, const Group& group, Plans& plans);
+  // Appends the patterns of this kind in the workload. Null: it has none.
+  void (*match)(const PlanContext& context, Patterns& patterns) = nullptr;
+};
+
+// In the order in which their plans are a group's alternatives. The last one makes a legal plan of any single
+// stage and is no alternative of others: fallback_kind().
+std::span<const PlanKind* const> plan_kinds();
+const PlanKind& fallback_kind();
+
+}  // namespace tensorsmith::space

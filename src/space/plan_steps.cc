@@ -1,0 +1,69 @@
+#include "space/plan_steps.h"
+
+#include <algorithm>
+
+namespace tensorsmith::space {
+
+int64_t largest_divisor(int64_t n, int64_t limit) {
+  for (int64_t d = std::min(n, limit); d > 1; --d)
+    if (n % d == 0) return d;
+  return 1;
+}
+
+int64_t vector_lanes(int64_t length, int64_t lanes) {
+  // Long vectors of bytes and halves that are no power of two are taken apart element by element.
+  constexpr int64_t kAnyLength = 16, kWorthwhile = 8;
+  const int64_t divisor = largest_divisor(length, lanes), power = std::min(length & -length, lanes);
+  return divisor > kAnyLength && power >= kWorthwhile ? power : divisor;
+}
+
+void combine_lanes(TraceMaker& maker, TraceMaker::StageId stage, int64_t lanes, int64_t vector,
+                   std::vector<TraceMaker::StageId>& partials) {
+  const size_t spatial = maker.num_spatial(stage);
+  while (lanes > 2 && lanes % 2 == 0) {
+    const int64_t half = lanes > vector && lanes % vector == 0 ? vector : lanes / 2;
+    const auto halves =
+        maker.split(stage, maker.leaves(stage)[spatial], {half}, sched::TailPolicy::kPredicate);
+    const int made = maker.rfactor(stage, halves[1], spatial);
+    const auto loops = maker.leaves(made);  // spatial, lanes, the parts to be added
+    std::vector<TraceMaker::LoopId> order(loops.begin(),
+                                          loops.begin() + static_cast<std::ptrdiff_t>(spatial));
+    order.push_back(loops[spatial + 1]);
+    order.push_back(loops[spatial]);
+    maker.reorder(made, order);
+    maker.annotate(made, loops[spatial + 1], sched::Annotation::kUnroll);
+    maker.annotate(made, loops[spatial], sched::Annotation::kVectorize);
+    partials.push_back(made);
+    lanes = half;
+  }
+}
+
+void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
+                 size_t count) {
+  const std::vector<TraceMaker::LoopId> fused(outer.begin(),
+                                              outer.begin() + static_cast<std::ptrdiff_t>(count));
+  if (fused.empty()) return;
+  maker.annotate(stage, maker.fuse(stage, fused), sched::Annotation::kParallel);
+}
+
+void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<const int64_t> extents,
+                     int contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail) {
+  const auto loops = maker.leaves(stage);
+  if (contiguous_axis < 0) return;
+  const auto c = static_cast<size_t>(contiguous_axis);
+  std::vector<TraceMaker::LoopId> rows, ones, vectors{loops[c]};
+  for (size_t a = 0; a < loops.size(); ++a)
+    if (a != c) (extents[a] > 1 ? rows : ones).push_back(loops[a]);
+  if (extents[c] > lanes) vectors = maker.split(stage, loops[c], {lanes}, tail);
+  std::vector<TraceMaker::LoopId> order = rows;
+  order.insert(order.end(), ones.begin(), ones.end());
+  order.insert(order.end(), vectors.begin(), vectors.end());
+  maker.reorder(stage, order);
+  if (extents[c] > 1) maker.annotate(stage, vectors.back(), sched::Annotation::kVectorize);
+  if (!parallel) return;
+  if (rows.empty() && vectors.size() > 1) rows.push_back(vectors.front());
+  // Ones stand between the rows and the vectors, so only rows are fused.
+  parallelize(maker, stage, rows, std::min<size_t>(rows.size(), 3));
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,35 @@
+// Steps that several kinds of plans make, and the lengths of their vectors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "space/trace_maker.h"
+
+namespace tensorsmith::space {
+
+// The largest divisor of n that is at most limit; 1 if there is no other.
+int64_t largest_divisor(int64_t n, int64_t limit);
+
+// Widest vector for an innermost loop of this length: the largest divisor of length that is at most `lanes`,
+// a power of two where it is longer than 16; 1 = do not vectorize.
+int64_t vector_lanes(int64_t length, int64_t lanes);
+
+// Adds up the `lanes` partial results of a stage that sched::Rfactor has made, at most `vector` at a time, in
+// halves, each half a vector: {16} -> {8} -> {4} -> {2}, which leaves one addition. The stages that this
+// takes are appended to `partials`.
+void combine_lanes(TraceMaker& maker, TraceMaker::StageId stage, int64_t lanes, int64_t vector,
+                   std::vector<TraceMaker::StageId>& partials);
+
+// Fuses the outermost loops that come first in `outer` until the fused extent is enough for the threads and
+// marks them parallel: the number of loops is count.
+void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
+                 size_t count);
+
+// Schedules a purely spatial stage in place: rows outside, the contiguous axis split into vectors. extents:
+// of its loops where it is computed. parallel: at root.
+void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<const int64_t> extents,
+                     int contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail);
+
+}  // namespace tensorsmith::space

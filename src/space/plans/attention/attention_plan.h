@@ -1,0 +1,106 @@
+// softmax(scores) * values, where the division by the sums comes last, as one loop nest:
+//
+//   for each block of rows (queries):  their scores, by register tiles
+//                                      for each row: the maximum, the exponentials
+//                                      sums; contraction with the values, by register tiles; division
+//
+// The scores of a block and their exponentials lie in the second cache, whatever the length of the rows; keys
+// and values are read once a block.
+#pragma once
+
+#include <vector>
+
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+// Where the stages of an attention stand: product = sum over keys of exponential(masked - maximum) * values.
+// Its anchor is the product. Elementwise stages between the scores and the masked ones must be inlined for the
+// plan.
+struct AttentionStages final : Pattern {
+  int scores = 0, masked = 0;  // the same if nothing is done to the scores
+  int maximum = 0, exponential = 0, sum = 0, product = 0;
+};
+
+class AttentionPlan final : public Plan {
+ public:
+  // output: the stage that divides the contraction, element by element.
+  AttentionPlan(const PlanContext& context, int output, const AttentionStages& stages);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions decisions) const override;
+  Status check(Decisions decisions) const override;
+  double estimate(Decisions decisions) const override;
+  void sample(Rng& rng, std::span<int64_t> decisions) const override;
+
+ private:
+  // Register tile of a contraction: rows and columns of its result, points of the sum that are unrolled.
+  struct Tile {
+    int64_t rows = 1, columns = 1, lanes = 1, unroll = 1;
+  };
+  struct Choice {
+    int64_t rows = 1;  // of a block
+    Tile scores, product;
+    // Of the output's loops: none, the batch's, and those over blocks too.
+    int parallel = 0;
+  };
+  // A constant of all rows and columns that the masked scores read, and its dimensions of them.
+  struct Mask {
+    int constant = 0, row = 0, column = 0;
+  };
+  struct TileSlots {
+    size_t rows = 0, columns = 0, unroll = 0;
+  };
+
+  Choice decode(Decisions decisions) const;
+  TileSlots add_tile_slots(const std::string& name, int64_t columns);
+  Tile decode_tile(Decisions d, const TileSlots& slots, int64_t rows, int64_t columns, int64_t depth) const;
+  int64_t vectors(const Tile& tile) const;
+  // Of axes first .. last - 1 of extent > 1.
+  static int last_live_axis(const StageInfo& info, int first, int last);
+
+  void find_masks();
+  // Masks are packed so that the register tiles of the scores read them from front to back. Tiles that are
+  // shifted begin where no tile of the mask does.
+  bool packs_masks(const Choice& c) const { return queries_ % c.rows == 0 && keys_ % c.scores.columns == 0; }
+  sched::Layout packed_mask(const Choice& c, const Mask& mask) const;
+
+  // Loops of the output: around a block, and around a register tile of the product.
+  struct OutputLoops {
+    TraceMaker::LoopId block = 0, tile = 0;
+  };
+  OutputLoops emit_output(TraceMaker& maker, const Choice& c) const;
+  void emit_scores(TraceMaker& maker, const Choice& c, TraceMaker::LoopId block) const;
+  // Accumulators of a register tile, in the order of the loops around: row, column, what is summed up.
+  void emit_accumulators(TraceMaker& maker, const Tile& tile, int stage, int row_axis, int column_axis,
+                         int reduce_axis) const;
+  // A reduction along rows, by lanes first, which are then added up: the stages that do so, readers first.
+  std::vector<int> emit_row_reduction(TraceMaker& maker, int stage) const;
+  // Rows of the scores or exponentials begin in lines of their own, and not in the same set of a cache.
+  void spread_rows(TraceMaker& maker, int stage) const;
+  TraceMaker::LoopId emit_exponentials(TraceMaker& maker) const;  // the loop over rows
+
+  double contraction_cycles(const Tile& tile, int64_t rows, int64_t columns, int64_t depth,
+                            bool from_l2) const;
+  double mask_cycles(const Choice& c) const;
+  double softmax_cycles(const Choice& c) const;
+  double traffic_cycles(const Choice& c) const;
+
+  int output_;
+  const AttentionStages& stages_;
+  double batch_ = 1;
+  int64_t queries_ = 1, keys_ = 1, depth_ = 1,
+          width_ = 1;                     // depth: of the scores' sums, width: of the values
+  int score_row_ = 0, score_column_ = 0;  // axes of the scores and the exponentials
+  int score_reduce_ = 0;
+  int product_row_ = 0, product_column_ = 0, product_reduce_ = 0;
+  int sum_row_ = 0;
+  int output_row_ = 0, output_column_ = 0;
+
+  std::vector<Mask> masks_;
+
+  size_t rows_slot_ = 0, parallel_slot_ = 0;
+  TileSlots score_slots_, product_slots_;
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,176 @@
+// Steps of an attention plan.
+#include <algorithm>
+
+#include "space/plan_steps.h"
+#include "space/plans/attention/attention_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+using LoopId = TraceMaker::LoopId;
+using sched::Annotation;
+using sched::TailPolicy;
+
+// Vectors of a row's partial results: as many as hide the latency of an operation.
+constexpr int64_t kPartialVectors = 4;
+
+bool contains(const std::vector<LoopId>& list, LoopId loop) {
+  return std::find(list.begin(), list.end(), loop) != list.end();
+}
+
+// Loops of a stage in this order, those that are not named outermost.
+void order_inside(TraceMaker& maker, int stage, const std::vector<LoopId>& inner) {
+  std::vector<LoopId> order;
+  for (LoopId loop : maker.leaves(stage))
+    if (!contains(inner, loop)) order.push_back(loop);
+  order.insert(order.end(), inner.begin(), inner.end());
+  maker.reorder(stage, order);
+}
+
+// Orders the loops of a stage that end in those over a tile's columns, which become unrolled vectors.
+void order_tile(TraceMaker& maker, int stage, std::vector<LoopId> inner, LoopId columns, int64_t length,
+                int64_t lanes) {
+  std::vector<LoopId> made{columns};
+  if (length > lanes) made = maker.split(stage, columns, {lanes}, TailPolicy::kPeel);
+  inner.insert(inner.end(), made.begin(), made.end());
+  order_inside(maker, stage, inner);
+  if (made.size() > 1) maker.annotate(stage, made.front(), Annotation::kUnroll);
+  if (lanes > 1) maker.annotate(stage, made.back(), Annotation::kVectorize);
+}
+
+}  // namespace
+
+void AttentionPlan::emit(TraceMaker& maker, Decisions d) const {
+  const Choice c = decode(d);
+  if (packs_masks(c))
+    for (const Mask& mask : masks_) maker.pack(mask.constant, packed_mask(c, mask));
+  const OutputLoops loops = emit_output(maker, c);
+  // Consumers before producers: all readers of what is attached are inside its loop then.
+  emit_accumulators(maker, c.product, stages_.product, product_row_, product_column_, product_reduce_);
+  maker.compute_at(stages_.product, output_, loops.tile);
+  // The sums are read by all register tiles of the product, a maximum by the exponentials of its row alone.
+  const std::vector<int> sum_lanes = emit_row_reduction(maker, stages_.sum);
+  maker.compute_at(stages_.sum, output_, loops.block);
+  const LoopId sum_row = maker.leaves(stages_.sum)[static_cast<size_t>(sum_row_)];
+  for (int partial : sum_lanes) maker.compute_at(partial, stages_.sum, sum_row);
+  const std::vector<int> maximum_lanes = emit_row_reduction(maker, stages_.maximum);
+  const LoopId row = emit_exponentials(maker);
+  maker.compute_at(stages_.exponential, output_, loops.block);
+  maker.compute_at(stages_.maximum, stages_.exponential, row);
+  for (int partial : maximum_lanes) maker.compute_at(partial, stages_.exponential, row);
+  emit_scores(maker, c, loops.block);
+}
+
+// Batch / blocks of rows / register tiles of the product: rows, columns.
+AttentionPlan::OutputLoops AttentionPlan::emit_output(TraceMaker& maker, const Choice& c) const {
+  const auto all = maker.leaves(output_);
+  const auto rows = maker.split(output_, all[static_cast<size_t>(output_row_)],
+                                {c.rows / c.product.rows, c.product.rows}, TailPolicy::kShift);
+  const auto columns =
+      maker.split(output_, all[static_cast<size_t>(output_column_)], {c.product.columns}, TailPolicy::kShift);
+  order_tile(maker, output_, {rows[0], rows[1], columns[0], rows[2]}, columns[1], c.product.columns,
+             c.product.lanes);
+  maker.annotate(output_, rows[2], Annotation::kUnroll);
+  OutputLoops loops{rows[0], columns[0]};
+  std::vector<LoopId> outer;
+  for (LoopId loop : maker.leaves(output_)) {
+    if (loop == rows[0]) break;
+    outer.push_back(loop);
+  }
+  if (c.parallel == 2) outer.push_back(rows[0]);
+  if (c.parallel > 0 && !outer.empty()) {
+    const LoopId fused = maker.fuse(output_, outer);
+    maker.annotate(output_, fused, Annotation::kParallel);
+    if (c.parallel == 2) loops.block = fused;
+  }
+  return loops;
+}
+
+void AttentionPlan::emit_accumulators(TraceMaker& maker, const Tile& tile, int stage, int row_axis,
+                                      int column_axis, int reduce_axis) const {
+  const auto all = maker.leaves(stage);
+  const LoopId row = all[static_cast<size_t>(row_axis)];
+  std::vector<LoopId> inner{all[static_cast<size_t>(reduce_axis)]};
+  if (tile.unroll > 1) {
+    inner = maker.split(stage, inner.front(), {tile.unroll}, TailPolicy::kPeel);
+    maker.annotate(stage, inner.back(), Annotation::kUnroll);
+  }
+  inner.push_back(row);
+  maker.annotate(stage, row, Annotation::kUnroll);
+  order_tile(maker, stage, inner, all[static_cast<size_t>(column_axis)], tile.columns, tile.lanes);
+}
+
+// Panels of keys / register tiles: all rows of a block use a panel before the next is read.
+void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block) const {
+  int sums = stages_.scores;
+  if (stages_.scores == stages_.masked) sums = maker.cache_write(stages_.masked, ir::MemoryScope::kLocal);
+  const int masked = stages_.masked;
+  spread_rows(maker, masked);
+  const auto all = maker.leaves(masked);
+  const auto rows =
+      maker.split(masked, all[static_cast<size_t>(score_row_)], {c.scores.rows}, TailPolicy::kPeel);
+  const auto columns =
+      maker.split(masked, all[static_cast<size_t>(score_column_)], {c.scores.columns}, TailPolicy::kShift);
+  order_tile(maker, masked, {columns[0], rows[0], rows[1]}, columns[1], c.scores.columns, c.scores.lanes);
+  maker.annotate(masked, rows[1], Annotation::kUnroll);
+  maker.compute_at(masked, output_, block);
+  emit_accumulators(maker, c.scores, sums, score_row_, score_column_, score_reduce_);
+  maker.compute_at(sums, masked, rows[0]);
+}
+
+// Row / block, column / panel, row % block, column % panel: as the loops over blocks, panels and tiles go.
+sched::Layout AttentionPlan::packed_mask(const Choice& c, const Mask& mask) const {
+  sched::Layout layout;
+  const auto add = [&](int dimension, int64_t divisor, int64_t extent) {
+    if (extent > 1) layout.push_back({dimension, divisor, extent});
+  };
+  add(mask.row, c.rows, queries_ / c.rows);
+  add(mask.column, c.scores.columns, keys_ / c.scores.columns);
+  add(mask.row, 1, c.rows);
+  add(mask.column, 1, c.scores.columns);
+  return layout;
+}
+
+void AttentionPlan::spread_rows(TraceMaker& maker, int stage) const {
+  constexpr int64_t kLine = 16;
+  if (keys_ < kLine || score_row_ > score_column_) return;
+  maker.storage_align(stage, maker.leaves(stage)[static_cast<size_t>(score_row_)], 2 * kLine, kLine);
+}
+
+LoopId AttentionPlan::emit_exponentials(TraceMaker& maker) const {
+  const int stage = stages_.exponential;
+  spread_rows(maker, stage);
+  const auto all = maker.leaves(stage);
+  const LoopId row = all[static_cast<size_t>(score_row_)];
+  const int64_t lanes = std::min(keys_, context_.machine.lanes(4));
+  std::vector<LoopId> inner{row};
+  std::vector<LoopId> columns{all[static_cast<size_t>(score_column_)]};
+  if (keys_ > lanes) columns = maker.split(stage, columns.front(), {lanes}, TailPolicy::kShift);
+  inner.insert(inner.end(), columns.begin(), columns.end());
+  order_inside(maker, stage, inner);
+  maker.annotate(stage, columns.back(), Annotation::kVectorize);
+  return row;
+}
+
+std::vector<int> AttentionPlan::emit_row_reduction(TraceMaker& maker, int stage) const {
+  const int64_t lanes = context_.machine.lanes(4);
+  if (keys_ <= lanes) return {};
+  const int64_t factor = keys_ > kPartialVectors * lanes ? kPartialVectors * lanes : lanes;
+  const auto& info = context_.stage(stage);
+  const auto reduce = static_cast<size_t>(last_live_axis(info, info.num_spatial, info.num_axes()));
+  const LoopId lane_loop =
+      maker.split(stage, maker.leaves(stage)[reduce], {factor}, TailPolicy::kPeel).back();
+  const auto spatial = static_cast<size_t>(info.num_spatial);
+  const int partial = maker.rfactor(stage, lane_loop, spatial);
+  // The partial results: lanes innermost.
+  const auto loops = maker.leaves(partial);
+  order_tile(maker, partial, {loops.begin() + static_cast<std::ptrdiff_t>(spatial) + 1, loops.end()},
+             loops[spatial], factor, lanes);
+  std::vector<int> partials{partial};
+  combine_lanes(maker, stage, factor, lanes, partials);
+  std::reverse(partials.begin(), partials.end());
+  return partials;
+}
+
+}  // namespace tensorsmith::space

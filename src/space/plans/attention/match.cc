@@ -1,0 +1,155 @@
+// Which stages of a workload are an attention whose division comes last.
+#include <algorithm>
+
+#include "space/plans/attention/attention_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+class Finder {
+ public:
+  explicit Finder(const WorkloadAnalysis& analysis) : analysis_(analysis) {}
+
+  std::unique_ptr<AttentionStages> with_product(int s) const {
+    const auto& product = stage(s);
+    if (!product.reduction || product.arg_reduction || !product.data_reuse) return nullptr;
+    for (const auto& read : product.reads) {
+      const auto& made = stage(read.producer);
+      if (made.placeholder || made.reduction || made.consumers.size() != 2) continue;
+      auto found = std::make_unique<AttentionStages>();
+      found->product = s;
+      found->exponential = read.producer;
+      if (complete(*found, read)) return found;
+    }
+    return nullptr;
+  }
+
+ private:
+  const StageInfo& stage(int s) const { return analysis_.stages[static_cast<size_t>(s)]; }
+
+  bool complete(AttentionStages& found, const Read& by_product) const {
+    const auto& exponential = stage(found.exponential);
+    for (int c : exponential.consumers)
+      if (c != found.product) found.sum = c;
+    if (found.sum == 0 || exponential.reads.size() != 2) return false;
+    const Read* of_row = &exponential.reads.front();
+    const Read* of_element = &exponential.reads.back();
+    if (reads(of_element->producer, of_row->producer)) std::swap(of_row, of_element);
+    found.maximum = of_row->producer;
+    found.masked = of_element->producer;
+    if (stage(found.masked).placeholder || stage(found.masked).output) return false;
+    const int column = column_of(by_product, found.product, 1);
+    if (column < 0 || stage(found.maximum).consumers != std::vector<int>{found.exponential}) return false;
+    if (stage(found.masked).consumers != std::vector<int>{found.maximum, found.exponential}) return false;
+    if (!same_axes(*of_element, found.exponential)) return false;
+    if (!reduces_rows(found.sum, found.exponential, column)) return false;
+    if (!reduces_rows(found.maximum, found.masked, column)) return false;
+    const auto scores = scores_of(found.masked);
+    if (!scores) return false;
+    found.scores = *scores;
+    return row_of(by_product, column) >= 0;
+  }
+
+  bool reads(int reader, int producer) const {
+    const auto& list = stage(producer).consumers;
+    return std::find(list.begin(), list.end(), reader) != list.end();
+  }
+
+  // The one axis of extent > 1 of what is read that the reader reduces over, its only reduction. All others
+  // are spatial axes of the reader, which has `own` more.
+  int column_of(const Read& read, int reader, int own) const {
+    const auto& info = stage(reader);
+    const auto& made = stage(read.producer);
+    const auto map = analysis_.axis_map(read);
+    int column = -1, others = 0;
+    for (size_t x = 0; x < map.size(); ++x) {
+      if (made.extents[x] <= 1) continue;
+      if (map[x] < 0 || info.extents[static_cast<size_t>(map[x])] != made.extents[x]) return -1;
+      if (map[x] < info.num_spatial) {
+        ++others;
+      } else if (column >= 0) {
+        return -1;
+      } else {
+        column = static_cast<int>(x);
+      }
+    }
+    return live_axes(info, false) == others + own && live_axes(info, true) == 1 ? column : -1;
+  }
+
+  static int live_axes(const StageInfo& info, bool reduced) {
+    int live = 0;
+    for (int a = reduced ? info.num_spatial : 0; a < (reduced ? info.num_axes() : info.num_spatial); ++a)
+      live += info.extents[static_cast<size_t>(a)] > 1 ? 1 : 0;
+    return live;
+  }
+
+  // The last other axis of extent > 1: rows that are computed together.
+  int row_of(const Read& read, int column) const {
+    const auto& made = stage(read.producer);
+    for (int x = static_cast<int>(made.extents.size()); x-- > 0;)
+      if (x != column && made.extents[static_cast<size_t>(x)] > 1) return x;
+    return -1;
+  }
+
+  bool same_axes(const Read& read, int reader) const {
+    const auto& info = stage(reader);
+    const auto& made = stage(read.producer);
+    if (info.num_spatial != made.num_spatial) return false;
+    const auto map = analysis_.axis_map(read);
+    for (int x = 0; x < made.num_spatial; ++x) {
+      const auto i = static_cast<size_t>(x);
+      if (info.extents[i] != made.extents[i] || (made.extents[i] > 1 && map[i] != x)) return false;
+    }
+    return true;
+  }
+
+  bool reduces_rows(int s, int producer, int column) const {
+    const auto& info = stage(s);
+    if (!info.reduction || info.arg_reduction || info.output || info.reads.size() != 1) return false;
+    const auto& read = info.reads.front();
+    return read.producer == producer && !read.guarded && column_of(read, s, 0) == column;
+  }
+
+  // Through elementwise stages, each read by the next alone.
+  std::optional<int> scores_of(int s) const {
+    const auto& info = stage(s);
+    if (info.reduction) {
+      const bool contraction = info.data_reuse && !info.arg_reduction && live_axes(info, true) == 1;
+      return contraction ? std::optional(s) : std::nullopt;
+    }
+    for (const auto& read : info.reads) {
+      const auto& made = stage(read.producer);
+      if (made.placeholder || made.output || made.consumers.size() != 1 || !same_axes(read, s)) continue;
+      if (const auto found = scores_of(read.producer)) return found;
+    }
+    return std::nullopt;
+  }
+
+  const WorkloadAnalysis& analysis_;
+};
+
+void match(const PlanContext& context, Patterns& patterns) {
+  const Finder finder(*context.analysis);
+  for (size_t s = 0; s < context.analysis->stages.size(); ++s) {
+    auto found = finder.with_product(static_cast<int>(s));
+    if (found == nullptr) continue;
+    found->anchor = found->product;
+    found->inside = {found->sum, found->exponential, found->maximum, found->masked};
+    if (found->scores != found->masked) found->inside.push_back(found->scores);
+    // Read twice, and made in the register tile that sums up the scores.
+    found->never_inlined = {found->masked};
+    patterns.push_back(std::move(found));
+  }
+}
+
+void make(const PlanContext& context, const Group& group, Plans& plans) {
+  if (const auto* stages = dynamic_cast<const AttentionStages*>(group.pattern))
+    plans.push_back(std::make_shared<AttentionPlan>(context, group.root, *stages));
+}
+
+}  // namespace
+
+extern const PlanKind attention_kind{"attention", make, match};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,155 @@
+#include <algorithm>
+
+#include "space/plan_steps.h"
+#include "space/plans/rows/rows_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+using LoopId = TraceMaker::LoopId;
+
+}  // namespace
+
+void RowsPlan::emit(TraceMaker& maker, Decisions d) const {
+  const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
+  for (const auto& member : members_)
+    if (member.inline_slot != kNone && category(d, member.inline_slot) == 1)
+      maker.compute_inline(member.stage);
+  int self_stage = output_;
+  if (self_) self_stage = maker.cache_write(output_, ir::MemoryScope::kLocal);
+
+  // The root stage.
+  const auto loops = maker.leaves(output_);
+  std::vector<LoopId> outer, columns;
+  LoopId vector_loop = -1;
+  for (int a : rows_) {
+    const auto i = static_cast<size_t>(a);
+    if (contiguous_row_ && a == rows_.back()) {
+      const int64_t width = row_width(d);
+      if (width < info_.extents[i]) {
+        const auto made = maker.split(output_, loops[i], {width}, tail);
+        outer.push_back(made[0]);
+        vector_loop = made[1];
+      } else {
+        vector_loop = loops[i];
+      }
+    } else {
+      outer.push_back(loops[i]);
+    }
+  }
+  for (int a : columns_) {
+    const auto i = static_cast<size_t>(a);
+    if (a == info_.contiguous_axis) {
+      vector_loop = loops[i];
+      if (info_.extents[i] > lanes_) {
+        const auto made = maker.split(output_, loops[i], {lanes_}, tail);
+        columns.push_back(made[0]);
+        vector_loop = made[1];
+      }
+    } else {
+      columns.push_back(loops[i]);
+    }
+  }
+  std::vector<LoopId> order = outer;
+  for (LoopId loop : maker.leaves(output_)) {
+    const auto in = [&](const std::vector<LoopId>& l) {
+      return std::find(l.begin(), l.end(), loop) != l.end();
+    };
+    if (!in(outer) && !in(columns) && loop != vector_loop) order.push_back(loop);
+  }
+  order.insert(order.end(), columns.begin(), columns.end());
+  if (vector_loop >= 0) order.push_back(vector_loop);
+  maker.reorder(output_, order);
+  if (vector_loop >= 0) maker.annotate(output_, vector_loop, sched::Annotation::kVectorize);
+  LoopId attach = outer.empty() ? -1 : outer.back();
+  const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
+  if (const size_t count = std::min(parallel, outer.size()); count > 0) {
+    const std::vector<LoopId> fused(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
+    const LoopId loop = maker.fuse(output_, fused);
+    maker.annotate(output_, loop, sched::Annotation::kParallel);
+    if (count == outer.size()) attach = loop;
+  }
+  // Consumers before producers, so that each stage's region is known when it is attached.
+  for (const auto& member : members_) {
+    if (member.inline_slot != kNone && category(d, member.inline_slot) == 1) continue;
+    const int stage = self_ && member.stage == output_ ? self_stage : member.stage;
+    if (context_.stage(member.stage).reduction) {
+      emit_reduction(maker, d, member, stage, attach, tail);
+    } else {
+      emit_member(maker, d, member, stage, tail);
+      if (attach >= 0) maker.compute_at(stage, output_, attach);
+    }
+  }
+}
+
+void RowsPlan::emit_member(TraceMaker& maker, Decisions d, const Member& member, int stage,
+                           sched::TailPolicy tail) const {
+  const auto& info = context_.stage(member.stage);
+  const auto loops = maker.leaves(stage);
+  int vector_axis = info.contiguous_axis;
+  int64_t extent = vector_axis < 0 ? 1 : info.extents[static_cast<size_t>(vector_axis)];
+  for (size_t a = 0; a < member.to_output.size(); ++a) {
+    if (member.to_output[a] < 0) continue;
+    const bool row = std::find(rows_.begin(), rows_.end(), member.to_output[a]) != rows_.end();
+    if (!row) continue;
+    if (contiguous_row_ && member.to_output[a] == rows_.back()) {
+      vector_axis = static_cast<int>(a);
+      extent = row_width(d);
+    } else if (vector_axis == static_cast<int>(a)) {
+      vector_axis = -1;  // one point a row
+    }
+  }
+  if (vector_axis < 0) return;
+  std::vector<LoopId> order;
+  const LoopId own = loops[static_cast<size_t>(vector_axis)];
+  LoopId vector_loop = own;
+  std::vector<LoopId> inner{own};
+  if (extent > 4 * lanes_) {
+    inner = maker.split(stage, own, {lanes_}, tail);
+    vector_loop = inner.back();
+  }
+  for (LoopId loop : loops)
+    if (loop != own) order.push_back(loop);
+  order.insert(order.end(), inner.begin(), inner.end());
+  maker.reorder(stage, order);
+  if (extent > 1) maker.annotate(stage, vector_loop, sched::Annotation::kVectorize);
+}
+
+void RowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& member, int stage, LoopId attach,
+                              sched::TailPolicy tail) const {
+  const int64_t choice = member.factor_slot == kNone ? 0 : category(d, member.factor_slot);
+  if (choice == 0) {
+    emit_member(maker, d, member, stage, tail);
+    if (attach >= 0) maker.compute_at(stage, output_, attach);
+    return;
+  }
+  const auto& info = context_.stage(member.stage);
+  const int64_t factor = factor_of(member, choice);
+  const auto axis = static_cast<size_t>(member.factor_axis);
+  LoopId lane_loop = maker.leaves(stage)[axis];
+  if (factor < info.extents[axis]) lane_loop = maker.split(stage, lane_loop, {factor}, tail)[1];
+  const auto spatial = static_cast<size_t>(info.num_spatial);
+  const int partial = maker.rfactor(stage, lane_loop, spatial);
+  // The partial results: lanes innermost.
+  const auto loops = maker.leaves(partial);
+  std::vector<LoopId> order(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(spatial));
+  order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(spatial) + 1, loops.end());
+  LoopId vector_loop = loops[spatial];
+  if (factor > lanes_ && factor % lanes_ == 0) {
+    const auto made = maker.split(partial, vector_loop, {lanes_}, tail);
+    order.push_back(made[0]);
+    vector_loop = made[1];
+    maker.annotate(partial, made[0], sched::Annotation::kUnroll);
+  }
+  order.push_back(vector_loop);
+  maker.reorder(partial, order);
+  maker.annotate(partial, vector_loop, sched::Annotation::kVectorize);
+  std::vector<int> partials{partial};
+  combine_lanes(maker, stage, factor, lanes_, partials);
+  if (attach < 0) return;
+  maker.compute_at(stage, output_, attach);
+  for (size_t p = partials.size(); p-- > 0;) maker.compute_at(partials[p], output_, attach);
+}
+
+}  // namespace tensorsmith::space

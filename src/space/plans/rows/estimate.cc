@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <cmath>
+
+#include "space/estimate/access.h"
+#include "space/plans/rows/rows_plan.h"
+
+namespace tensorsmith::space {
+
+double RowsPlan::estimate(Decisions d) const {
+  const auto& m = context_.machine;
+  double cycles = 0;
+  double inlined = 0;
+  for (const auto& member : members_) {
+    const auto& stage = context_.stage(member.stage);
+    const double points = stage.spatial_points() * stage.reduce_points();
+    // Cycles a point: of the arithmetic in vectors of `width`, and of reads that gather.
+    double width = 1, extra = 0, gathers = 0;
+    const double flops = stage.flops_per_point + 1;
+    if (contiguous_row_) {
+      width = static_cast<double>(std::min(row_width(d), lanes_));
+      const double rows = static_cast<double>(row_width(d));
+      for (const auto& read : effective_reads(context_, member.stage))
+        gathers +=
+            (read.affine ? read_cycles(stride_along_rows(member, read), rows, static_cast<double>(lanes_))
+                         : rows * 2) /
+            rows;
+      // One chain of dependent operations for each vector of rows.
+      if (stage.reduction) gathers = std::max(gathers, m.fma_latency / rows - flops / width);
+    } else if (!stage.reduction) {
+      width = std::min<double>(static_cast<double>(lanes_), stage.spatial_points());
+    } else if (member.factor_slot != kNone && category(d, member.factor_slot) > 0) {
+      // The dependent chain of additions is shared by the vectors in flight; then the lanes are halved.
+      const double factor = static_cast<double>(factor_of(member, category(d, member.factor_slot)));
+      const double full = static_cast<double>(lanes_);
+      width = std::min(factor, full) / std::max(1.0, m.fma_latency * full / std::max(factor, full) / flops);
+      extra = stage.spatial_points() * (factor / full + 3 * std::log2(std::min(factor, full)));
+    } else {
+      width = flops / m.fma_latency;
+    }
+    if (member.inline_slot != kNone && category(d, member.inline_slot) == 1) {
+      inlined += stage.flops_per_point * static_cast<double>(stage.consumers.size()) * points /
+                 static_cast<double>(lanes_);
+      continue;
+    }
+    cycles += points * (flops / width + gathers) + extra;
+  }
+  cycles += inlined;
+  if (!self_) cycles += info_.spatial_points() / static_cast<double>(lanes_) * (info_.flops_per_point + 2);
+  const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
+  if (contiguous_row_) {
+    cycles *= tail_factor(info_.extents[static_cast<size_t>(rows_.back())], row_width(d), true, tail);
+  } else if (info_.contiguous_axis >= 0) {
+    cycles *= tail_factor(info_.extents[static_cast<size_t>(info_.contiguous_axis)], lanes_, true, tail);
+  }
+  double trips = 1;
+  const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
+  for (size_t i = 0; i < std::min(parallel, rows_.size()); ++i)
+    trips *= static_cast<double>(info_.extents[static_cast<size_t>(rows_[i])]) /
+             (contiguous_row_ && i + 1 == rows_.size() ? static_cast<double>(row_width(d)) : 1.0);
+  const double threads = context_.threads;
+  trips = std::max(1.0, std::ceil(trips));
+  const double speedup = trips / std::ceil(trips / threads);
+  return cycles * m.seconds_per_cycle / speedup + (trips > 1 && parallel > 0 ? m.fork_seconds : 0);
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,131 @@
+#include "space/plans/rows/rows_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensorsmith::space {
+
+RowsPlan::RowsPlan(const PlanContext& context, int output, std::vector<int> attached)
+    : Plan(context), output_(output), info_(context.stage(output)) {
+  if (info_.reduction) {
+    self_ = true;
+    add_member(output);
+    for (int a = 0; a < info_.num_spatial; ++a) members_.back().to_output[static_cast<size_t>(a)] = a;
+  }
+  map_members(attached);
+  const std::string name = context.op(output).name;
+  lanes_ = context.machine.lanes(info_.element_bytes);
+  for (int a = 0; a < info_.num_spatial; ++a) {
+    if (info_.extents[static_cast<size_t>(a)] <= 1) continue;
+    bool row = true;
+    for (const auto& member : members_) row = row && maps_to(member, a);
+    (row ? rows_ : columns_).push_back(a);
+  }
+  contiguous_row_ = !rows_.empty() && rows_.back() == info_.contiguous_axis && !reduces_along_memory();
+  if (contiguous_row_) width_slot_ = add_category(name + ".width", DecisionRole::kVectorize, {1, 1, 0.5});
+  std::vector<bool> inlined = context.inlined;  // and the members that may be
+  for (auto& member : members_) {
+    const auto& stage = context.stage(member.stage);
+    const std::string own = context.op(member.stage).name;
+    const auto s = static_cast<size_t>(member.stage);
+    inlined[s] = !stage.reduction && !stage.output;
+    inlined[s] = inlined[s] && inlining_fits(*context.workload, inlined);
+    if (inlined[s]) member.inline_slot = add_category(own + ".inline", DecisionRole::kLocation, {2, 1});
+    if (stage.reduction && !contiguous_row_) {
+      find_factor_axis(member);
+      if (member.factor_axis >= 0)
+        member.factor_slot = add_category(own + ".rfactor", DecisionRole::kVectorize, {0.3, 1, 1, 1});
+    }
+  }
+  if (context.threads > 1 && !rows_.empty()) {
+    std::vector<double> weights(rows_.size() + 1, 1.0);
+    weights[0] = 0.1;
+    parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, weights);
+  }
+  tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
+}
+
+std::string RowsPlan::describe() const {
+  std::string text = "row-wise " + context_.op(output_).name + " of";
+  for (const auto& member : members_) text += " " + context_.op(member.stage).name;
+  return text;
+}
+
+void RowsPlan::add_member(int stage) {
+  Member member;
+  member.stage = stage;
+  member.to_output.assign(static_cast<size_t>(context_.stage(stage).num_spatial), -1);
+  members_.push_back(std::move(member));
+}
+
+void RowsPlan::map_members(const std::vector<int>& attached) {
+  for (size_t k = attached.size(); k-- > 0;) {
+    add_member(attached[k]);
+    Member& member = members_.back();
+    bool first = true;
+    const auto merge = [&](int consumer, const std::vector<int>* consumer_map) {
+      for (const auto& read : effective_reads(context_, consumer)) {
+        if (read.producer != member.stage) continue;
+        const auto map = context_.analysis->axis_map(read);
+        for (size_t x = 0; x < map.size(); ++x) {
+          int to = -1;
+          const bool spatial = map[x] >= 0 && map[x] < context_.stage(consumer).num_spatial;
+          if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[static_cast<size_t>(map[x])];
+          if (to >= 0 && info_.extents[static_cast<size_t>(to)] != context_.stage(member.stage).extents[x])
+            to = -1;
+          member.to_output[x] = first || member.to_output[x] == to ? to : -1;
+        }
+        first = false;
+      }
+    };
+    if (!self_) merge(output_, nullptr);
+    for (size_t other = 0; other + 1 < members_.size(); ++other)
+      merge(members_[other].stage, &members_[other].to_output);
+  }
+}
+
+void RowsPlan::find_factor_axis(Member& member) const {
+  const auto& stage = context_.stage(member.stage);
+  if (stage.arg_reduction) return;
+  for (const auto& read : effective_reads(context_, member.stage)) {
+    if (!read.affine) continue;
+    for (int a = stage.num_spatial; a < stage.num_axes(); ++a)
+      if (std::abs(read.strides[static_cast<size_t>(a)]) == 1 && stage.extents[static_cast<size_t>(a)] > 1)
+        member.factor_axis = a;
+  }
+}
+
+bool RowsPlan::reduces_along_memory() {
+  bool along = false;
+  for (auto& member : members_) {
+    const auto& stage = context_.stage(member.stage);
+    if (!stage.reduction) continue;
+    find_factor_axis(member);
+    along = along ||
+            (member.factor_axis >= 0 && stage.extents[static_cast<size_t>(member.factor_axis)] >= lanes_);
+    for (const auto& read : effective_reads(context_, member.stage))
+      if (!read.affine || std::abs(stride_along_rows(member, read)) == 1) return false;
+  }
+  return along;
+}
+
+int64_t RowsPlan::factor_of(const Member& member, int64_t choice) const {
+  const auto& stage = context_.stage(member.stage);
+  const int64_t extent = stage.extents[static_cast<size_t>(member.factor_axis)];
+  const int64_t own_lanes = context_.machine.lanes(stage.element_bytes);
+  const int64_t factor = own_lanes * (int64_t{1} << (choice - 1));
+  return std::min(factor, extent);
+}
+
+int64_t RowsPlan::row_width(Decisions d) const {
+  const int64_t extent = info_.extents[static_cast<size_t>(rows_.back())];
+  return std::min(extent, lanes_ * (int64_t{1} << category(d, width_slot_)));
+}
+
+int64_t RowsPlan::stride_along_rows(const Member& member, const Read& read) const {
+  for (size_t a = 0; a < member.to_output.size(); ++a)
+    if (member.to_output[a] == rows_.back()) return read.strides[a];
+  return 0;
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,75 @@
+// Row-wise reductions (softmax, layer normalization, means): the root stage's rows run outside (in parallel),
+// and everything that one row needs is computed inside its iteration. Where rows are contiguous in memory
+// several rows fill a vector; else reductions along the contiguous axis are factored into vector lanes.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+class RowsPlan final : public Plan {
+ public:
+  // attached: producers before consumers; empty when the output is the reduction itself.
+  RowsPlan(const PlanContext& context, int output, std::vector<int> attached);
+
+  std::string describe() const override;
+
+  void emit(TraceMaker& maker, Decisions d) const override;
+
+  Status check(Decisions) const override { return {}; }
+
+  double estimate(Decisions d) const override;
+
+ private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  struct Member {
+    int stage = 0;
+    std::vector<int> to_output;  // by own spatial axis: the root stage's axis, or -1
+    int factor_axis = -1;        // reduce axis (number among all axes) that is contiguous in the reads
+    size_t factor_slot = kNone, inline_slot = kNone;
+  };
+
+  void add_member(int stage);
+
+  bool maps_to(const Member& member, int axis) const {
+    return std::find(member.to_output.begin(), member.to_output.end(), axis) != member.to_output.end();
+  }
+
+  // Axis maps from the consumers inside the group, last stage first.
+  void map_members(const std::vector<int>& attached);
+
+  void find_factor_axis(Member& member) const;
+
+  // Some reduction reads whole vectors along a reduce axis, and none along the rows.
+  bool reduces_along_memory();
+
+  int64_t factor_of(const Member& member, int64_t choice) const;
+
+  int64_t row_width(Decisions d) const;
+
+  // Elements that a member's read moves from one row to the next, in vectors of rows.
+  int64_t stride_along_rows(const Member& member, const Read& read) const;
+
+  // Orders a member's loops so that the vector axis is innermost, and vectorizes it.
+  void emit_member(TraceMaker& maker, Decisions d, const Member& member, int stage,
+                   sched::TailPolicy tail) const;
+
+  void emit_reduction(TraceMaker& maker, Decisions d, const Member& member, int stage,
+                      TraceMaker::LoopId attach, sched::TailPolicy tail) const;
+
+  int output_;
+  const StageInfo& info_;
+  bool self_ = false;
+  std::vector<Member> members_;  // consumers before producers
+  std::vector<int> rows_, columns_;
+  bool contiguous_row_ = false;
+  int64_t lanes_ = 1;
+  size_t width_slot_ = kNone, parallel_slot_ = kNone, tail_slot_ = kNone;
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,75 @@
+#include <algorithm>
+
+#include "space/plan_steps.h"
+#include "space/plans/spatial/spatial_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+using LoopId = TraceMaker::LoopId;
+
+}  // namespace
+
+void SpatialPlan::emit(TraceMaker& maker, Decisions d) const {
+  const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
+  const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
+  auto loops = maker.leaves(output_);
+  if (is_flat(d)) {
+    const std::vector<LoopId> all(loops.begin(), loops.end());
+    const LoopId fused = maker.fuse(output_, all);
+    // Loops of chunks, of vectors in a chunk, and one vector.
+    const auto made = maker.split(output_, fused, {flat_chunk(d), flat_length(d)}, tail);
+    if (parallel > 0) maker.annotate(output_, made[0], sched::Annotation::kParallel);
+    maker.annotate(output_, made[2], sched::Annotation::kVectorize);
+    return;
+  }
+  std::vector<LoopId> outer, inner, reduce;
+  LoopId vector_loop = -1;
+  for (int a : live_) {
+    const auto i = static_cast<size_t>(a);
+    if (a == vector_axis_) continue;
+    const int64_t t = tile_slots_[i] == kNone ? 1 : lengths(d, tile_slots_[i])[0];
+    if (t == 1) {
+      outer.push_back(loops[i]);
+    } else if (t == info_.extents[i]) {
+      inner.push_back(loops[i]);
+    } else {
+      const auto made = maker.split(output_, loops[i], {t}, tail);
+      outer.push_back(made[0]);
+      inner.push_back(made[1]);
+    }
+  }
+  if (vector_axis_ >= 0) {
+    const auto i = static_cast<size_t>(vector_axis_);
+    const int64_t v = vector_length(d), u = unrolled(d), e = info_.extents[i];
+    std::vector<LoopId> made{loops[i]};
+    if (v * u >= e) {
+      if (v < e) made = maker.split(output_, loops[i], {v}, tail);
+    } else {
+      made =
+          maker.split(output_, loops[i], u > 1 ? std::vector<int64_t>{u, v} : std::vector<int64_t>{v}, tail);
+      outer.push_back(made[0]);
+      made.erase(made.begin());
+    }
+    vector_loop = made.back();
+    if (made.size() > 1) inner.push_back(made[0]);
+  }
+  for (int a = info_.num_spatial; a < info_.num_axes(); ++a) reduce.push_back(loops[static_cast<size_t>(a)]);
+  std::vector<LoopId> order = outer;
+  for (LoopId loop : maker.leaves(output_)) {
+    const auto in = [&](const std::vector<LoopId>& l) {
+      return std::find(l.begin(), l.end(), loop) != l.end();
+    };
+    if (!in(outer) && !in(inner) && !in(reduce) && loop != vector_loop) order.push_back(loop);
+  }
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  order.insert(order.end(), inner.begin(), inner.end());
+  if (vector_loop >= 0) order.push_back(vector_loop);
+  maker.reorder(output_, order);
+  if (vector_loop >= 0 && vector_length(d) > 1)
+    maker.annotate(output_, vector_loop, sched::Annotation::kVectorize);
+  parallelize(maker, output_, outer, std::min(parallel, outer.size()));
+}
+
+}  // namespace tensorsmith::space

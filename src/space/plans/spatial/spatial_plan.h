@@ -1,0 +1,49 @@
+// Plans of stages without data reuse: elementwise chains, transposes, gathers, argmax. Rows outside, the
+// contiguous axis in vectors; optionally all axes tiled.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+class SpatialPlan final : public Plan {
+ public:
+  SpatialPlan(const PlanContext& context, int output, bool tiled);
+
+  std::string describe() const override { return (tiled_ ? "tiles " : "rows ") + context_.op(output_).name; }
+
+  void emit(TraceMaker& maker, Decisions d) const override;
+
+  Status check(Decisions d) const override;
+
+  double estimate(Decisions d) const override;
+
+ private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  // Categories of the flat slot: 0 = rows, else {vector length, vectors in a chunk}.
+  bool is_flat(Decisions d) const { return flat_ && category(d, flat_slot_) > 0; }
+  int64_t flat_length(Decisions d) const { return category(d, flat_slot_) >= 3 ? 2 * lanes_ : lanes_; }
+  int64_t flat_chunk(Decisions d) const { return category(d, flat_slot_) % 2 == 1 ? 16 : 128; }
+  int64_t vector_length(Decisions d) const { return lengths(d, tile_slot_)[1]; }
+  int64_t unrolled(Decisions d) const { return vector_axis_ < 0 ? 1 : lengths(d, tile_slot_)[0]; }
+
+  // Every read runs through memory like the output, or does not move.
+  bool flat_compatible() const;
+
+  int output_;
+  bool tiled_;
+  const StageInfo& info_;
+  std::vector<Read> reads_;
+  std::vector<int> live_;
+  int64_t lanes_ = 1;
+  int vector_axis_ = -1;
+  bool flat_ = false;
+  size_t flat_slot_ = kNone, tile_slot_ = kNone, parallel_slot_ = kNone, tail_slot_ = kNone;
+  std::vector<size_t> tile_slots_;
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,34 @@
+// The table of plans.
+#include <iterator>
+
+#include "space/plan_kind.h"
+
+// One line a kind: its folder, which defines NAME_kind.
+#define TENSORSMITH_PLAN_KINDS(KIND) \
+  KIND(attention)                    \
+  KIND(winograd)                     \
+  KIND(tiled)                        \
+  KIND(window)                       \
+  KIND(rows)                         \
+  KIND(spatial)                      \
+  KIND(plain)
+
+namespace tensorsmith::space {
+
+#define TENSORSMITH_DECLARE(name) extern const PlanKind name##_kind;
+TENSORSMITH_PLAN_KINDS(TENSORSMITH_DECLARE)
+#undef TENSORSMITH_DECLARE
+
+namespace {
+
+#define TENSORSMITH_ENTRY(name) &name##_kind,
+constexpr const PlanKind* kKinds[] = {TENSORSMITH_PLAN_KINDS(TENSORSMITH_ENTRY)};
+#undef TENSORSMITH_ENTRY
+
+}  // namespace
+
+std::span<const PlanKind* const> plan_kinds() { return kKinds; }
+
+const PlanKind& fallback_kind() { return *kKinds[std::size(kKinds) - 1]; }
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,372 @@
+// Steps of a tiled plan.
+#include <algorithm>
+#include <cmath>
+
+#include "space/plan_steps.h"
+#include "space/plans/tiled/tiled_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+using LoopId = TraceMaker::LoopId;
+constexpr LoopId kNoLoop = -1;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Splits a loop into lengths.size() + 1 levels; levels of extent 1 make no loop (kNoLoop).
+std::vector<LoopId> split_levels(TraceMaker& maker, int stage, LoopId loop, int64_t extent,
+                                 const std::vector<int64_t>& lengths, sched::TailPolicy tail) {
+  int64_t inner = 1;
+  for (int64_t l : lengths) inner *= l;
+  std::vector<int64_t> full{ceil_div(extent, inner)};
+  full.insert(full.end(), lengths.begin(), lengths.end());
+  std::vector<LoopId> result(full.size(), kNoLoop);
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < full.size(); ++i)
+    if (full[i] > 1) kept.push_back(i);
+  if (kept.empty()) kept.push_back(full.size() - 1);
+  std::vector<int64_t> factors;
+  for (size_t i = 1; i < kept.size(); ++i) factors.push_back(full[kept[i]]);
+  const auto made = factors.empty() ? std::vector<LoopId>{loop} : maker.split(stage, loop, factors, tail);
+  for (size_t i = 0; i < kept.size(); ++i) result[kept[i]] = made[i];
+  return result;
+}
+
+void append(std::vector<LoopId>& list, LoopId loop) {
+  if (loop != kNoLoop) list.push_back(loop);
+}
+
+}  // namespace
+
+void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
+  const Choice c = decode(d);
+  for (size_t p = 0; p < pads_.size(); ++p)
+    if (c.pads[p] == PadLocation::kInline) maker.compute_inline(pads_[p]);
+  for (const auto& operand : operands_)
+    if (c.pack && operand.packable) maker.pack(operand.read.producer, packed_layout(c, operand));
+  const bool direct = self_ && !c.cache_write;
+  int anchor = anchor_;
+  if (self_ && c.cache_write) anchor = maker.cache_write(output_, ir::MemoryScope::kLocal);
+  for (const auto& operand : operands_) {
+    if ((c.copied & operand.bit) == 0) continue;
+    const int source = operand.read.producer;
+    const auto& info = context_.stage(source);
+    const int copy = maker.cache_read(source, ir::MemoryScope::kGlobal, {anchor}, info.extents.size());
+    const sched::Layout layout = packed_layout(c, operand);
+    int64_t lanes = context_.machine.lanes(info.element_bytes);
+    // Vectors that end where the innermost digit does are contiguous on both sides.
+    if (!layout.empty() && layout.back().dim == info.contiguous_axis) {
+      const int64_t whole = vector_lanes(layout.back().extent, lanes);
+      if (whole * 4 >= lanes) lanes = whole;
+    }
+    maker.pack(copy, layout);
+    emit_copy_stage(maker, copy, info.extents, info.contiguous_axis, lanes, context_.threads > 1, c.tail);
+  }
+  if (direct) {
+    emit_direct(maker, c, output_);
+  } else {
+    emit_attached(maker, c, output_, anchor);
+  }
+}
+
+// Vectorizes the vector axis' innermost loop, unrolls the other inner loops and the reduction as decided, and
+// sets the loop order outer, reduce, inner. inner is by spatial axis (kNoLoop where there is none).
+void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, int stage,
+                                   const std::vector<int>& outer, const std::vector<int>& reduce,
+                                   const std::vector<int>& inner) const {
+  std::vector<LoopId> tile;
+  for (int axis : live_)
+    if (axis != c.vector_axis) append(tile, inner[static_cast<size_t>(axis)]);
+  LoopId vector_loop = kNoLoop;
+  if (c.vector_axis >= 0 && inner[static_cast<size_t>(c.vector_axis)] != kNoLoop) {
+    const auto v = static_cast<size_t>(c.vector_axis);
+    vector_loop = inner[v];
+    if (c.lanes > 1 && c.lanes < c.t3[v]) {
+      const auto made = maker.split(stage, vector_loop, {c.lanes}, c.tail);
+      tile.push_back(made[0]);
+      vector_loop = made[1];
+    }
+    if (c.lanes == 1) {
+      tile.push_back(vector_loop);
+      vector_loop = kNoLoop;
+    }
+  }
+  // Loops of extent 1 (no decision) stay outermost.
+  std::vector<LoopId> order;
+  const auto known = [&](LoopId loop) {
+    const auto in = [&](const std::vector<LoopId>& l) {
+      return std::find(l.begin(), l.end(), loop) != l.end();
+    };
+    return in(outer) || in(reduce) || in(tile) || loop == vector_loop;
+  };
+  for (LoopId loop : maker.leaves(stage))
+    if (!known(loop)) order.push_back(loop);
+  order.insert(order.end(), outer.begin(), outer.end());
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  order.insert(order.end(), tile.begin(), tile.end());
+  append(order, vector_loop);
+  maker.reorder(stage, order);
+  for (LoopId loop : tile) maker.annotate(stage, loop, sched::Annotation::kUnroll);
+  if (vector_loop != kNoLoop) maker.annotate(stage, vector_loop, sched::Annotation::kVectorize);
+}
+
+void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, int anchor) const {
+  const auto out_loops = maker.leaves(output);
+  const auto anchor_loops = maker.leaves(anchor);
+  const auto ns = static_cast<size_t>(spatial_);
+
+  // The output stage: outer tiles, tiles, and the write of one region.
+  std::vector<LoopId> o0(ns, kNoLoop), o1(ns, kNoLoop), o2(ns, kNoLoop);
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    const LoopId loop = out_loops[static_cast<size_t>(output_axis_[a])];
+    const std::vector<int64_t> lengths = c.attach_outer ? std::vector<int64_t>{1, c.t1[a] * c.t2[a] * c.t3[a]}
+                                                        : std::vector<int64_t>{c.t1[a], c.t2[a] * c.t3[a]};
+    const auto made = split_levels(maker, output, loop, extent(a), lengths, c.tail);
+    o0[a] = made[0];
+    o1[a] = made[1];
+    o2[a] = made[2];
+  }
+  std::vector<LoopId> outer, middle, write;
+  for (int axis : c.outer_order) append(outer, o0[static_cast<size_t>(axis)]);
+  for (int axis : live_) append(middle, o1[static_cast<size_t>(axis)]);
+  LoopId write_vector = kNoLoop;
+  double write_points = 1;
+  const int64_t out_lanes = context_.machine.lanes(context_.stage(output_).element_bytes);
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    if (o2[a] == kNoLoop) continue;
+    if (axis != contiguous_) {
+      write.push_back(o2[a]);
+      write_points *= static_cast<double>(c.region[a]);
+      continue;
+    }
+    write_vector = o2[a];
+    if (int64_t lanes = vector_lanes(c.region[a], out_lanes); lanes < c.region[a]) {
+      // A whole number of vectors where possible.
+      if (c.region[a] > out_lanes && lanes * 2 <= out_lanes) lanes = out_lanes;
+      const auto made = maker.split(output, write_vector, {lanes}, c.tail);
+      write.push_back(made[0]);
+      write_vector = made[1];
+      write_points *= static_cast<double>(ceil_div(c.region[a], lanes));
+    }
+  }
+  std::vector<LoopId> order;
+  for (LoopId loop : maker.leaves(output)) {
+    const auto in = [&](const std::vector<LoopId>& l) {
+      return std::find(l.begin(), l.end(), loop) != l.end();
+    };
+    if (!in(outer) && !in(middle) && !in(write) && loop != write_vector) order.push_back(loop);
+  }
+  // Axes of extent 1 stay inside the outer tiles, where they disappear.
+  const std::vector<LoopId> ones = order;
+  order = outer;
+  order.insert(order.end(), middle.begin(), middle.end());
+  order.insert(order.end(), ones.begin(), ones.end());
+  order.insert(order.end(), write.begin(), write.end());
+  append(order, write_vector);
+  maker.reorder(output, order);
+  if (write_points <= 64)
+    for (LoopId loop : write) maker.annotate(output, loop, sched::Annotation::kUnroll);
+  if (write_vector != kNoLoop) maker.annotate(output, write_vector, sched::Annotation::kVectorize);
+  if (const size_t count = std::min(c.parallel, outer.size()); count > 0) {
+    const std::vector<LoopId> fused(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
+    const LoopId loop = maker.fuse(output, fused);
+    maker.annotate(output, loop, sched::Annotation::kParallel);
+    outer.erase(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
+    outer.insert(outer.begin(), loop);
+  }
+  // With one tile in all, a loop of extent 1 still makes the anchor's storage the tile's own.
+  LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
+  if (outer.empty() && middle.empty() && !ones.empty()) outer_last = ones.back();
+  const LoopId attach = middle.empty() ? outer_last : middle.back();
+
+  // The anchor: reduction, tiles, reduction, register tile.
+  std::vector<LoopId> a2, inner(ns, kNoLoop);
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    const auto made =
+        split_levels(maker, anchor, anchor_loops[a], c.region[a], {std::min(c.t3[a], c.region[a])}, c.tail);
+    append(a2, made[0]);
+    inner[a] = made[1];
+  }
+  std::vector<LoopId> r0, r1;
+  for (int axis : c.reduce_order) {
+    const auto r = static_cast<size_t>(axis - spatial_);
+    const auto made = split_levels(maker, anchor, anchor_loops[static_cast<size_t>(axis)],
+                                   extent(static_cast<size_t>(axis)), {c.r1[r]}, c.tail);
+    append(r0, made[0]);
+    append(r1, made[1]);
+  }
+  // With no tile loops between them both reduction levels are one run of loops.
+  std::vector<LoopId> before = r0, reduce = r1;
+  before.insert(before.end(), a2.begin(), a2.end());
+  if (a2.empty()) {
+    reduce.insert(reduce.begin(), r0.begin(), r0.end());
+    before.clear();
+  }
+  emit_register_tile(maker, c, anchor, before, reduce, inner);
+  // Unrolls the reduction from the inside while the product stays in the limit.
+  if (c.unroll > 1) {
+    int64_t product = 1;
+    for (size_t i = c.reduce_order.size(); i-- > 0;) {
+      const auto axis = static_cast<size_t>(c.reduce_order[i]);
+      const int64_t length = two_level_ ? c.r1[axis - ns] : extent(axis);
+      if (length == 1) continue;
+      product *= length;
+      if (product > c.unroll) break;
+      const LoopId loop = reduce[reduce.size() - 1];
+      if (std::find(maker.leaves(anchor).begin(), maker.leaves(anchor).end(), loop) ==
+          maker.leaves(anchor).end())
+        break;
+      maker.annotate(anchor, loop, sched::Annotation::kUnroll);
+      reduce.pop_back();
+      if (reduce.empty()) break;
+    }
+  }
+  if (attach != kNoLoop) maker.compute_at(anchor, output, attach);
+  emit_pads(maker, c, output, outer_last, anchor, r0.empty() ? kNoLoop : r0.back());
+}
+
+void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, int stage) const {
+  const auto loops = maker.leaves(stage);
+  const auto ns = static_cast<size_t>(spatial_);
+  std::vector<LoopId> s0(ns, kNoLoop), s1, s2, inner(ns, kNoLoop);
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    const auto made = split_levels(maker, stage, loops[a], extent(a), {c.t1[a], c.t2[a], c.t3[a]}, c.tail);
+    s0[a] = made[0];
+    append(s1, made[1]);
+    append(s2, made[2]);
+    inner[a] = made[3];
+  }
+  std::vector<LoopId> outer;
+  for (int axis : c.outer_order) append(outer, s0[static_cast<size_t>(axis)]);
+  std::vector<LoopId> r0, r1;
+  for (int axis : c.reduce_order) {
+    const auto r = static_cast<size_t>(axis);
+    const auto made = split_levels(maker, stage, loops[r], extent(r), {c.r1[r - ns]}, c.tail);
+    append(r0, made[0]);
+    append(r1, made[1]);
+  }
+  std::vector<LoopId> before = outer;
+  before.insert(before.end(), s1.begin(), s1.end());
+  before.insert(before.end(), r0.begin(), r0.end());
+  before.insert(before.end(), s2.begin(), s2.end());
+  emit_register_tile(maker, c, stage, before, r1, inner);
+  const size_t count = std::min(c.parallel, outer.size());
+  LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
+  if (count > 0) {
+    // Axes of extent 1 stand before the outer tiles, so the tiles are consecutive.
+    const std::vector<LoopId> fused(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
+    const LoopId loop = maker.fuse(stage, fused);
+    maker.annotate(stage, loop, sched::Annotation::kParallel);
+    if (count == outer.size()) outer_last = loop;
+  }
+  emit_pads(maker, c, stage, outer_last, stage, r0.empty() ? kNoLoop : r0.back());
+}
+
+void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, int output, int output_loop, int anchor,
+                          int reduce_loop) const {
+  for (size_t p = 0; p < pads_.size(); ++p) {
+    PadLocation where = c.pads[p];
+    if (where == PadLocation::kInline) continue;
+    if (where == PadLocation::kReduceTile && reduce_loop == kNoLoop) where = PadLocation::kTile;
+    if (where == PadLocation::kTile && output_loop == kNoLoop) where = PadLocation::kRoot;
+    const auto& pad = context_.stage(pads_[p]);
+    const int64_t lanes = context_.machine.lanes(pad.element_bytes);
+    if (where == PadLocation::kRoot) {
+      emit_copy_stage(maker, pads_[p], pad.extents, pad.contiguous_axis, lanes, context_.threads > 1, c.tail);
+      continue;
+    }
+    // Rows of the region that one tile reads.
+    std::vector<double> ranges(axes(), 1);
+    for (size_t a = 0; a < axes(); ++a) {
+      if (a < static_cast<size_t>(spatial_)) {
+        const int64_t tile = where == PadLocation::kTile ? c.t1[a] * c.t2[a] * c.t3[a] : c.region[a];
+        ranges[a] = static_cast<double>(std::min(extent(a), tile));
+      } else {
+        ranges[a] = static_cast<double>(
+            where == PadLocation::kTile ? extent(a) : c.r1[a - static_cast<size_t>(spatial_)]);
+      }
+    }
+    std::vector<int64_t> extents = pad.extents;
+    for (const auto& operand : operands_) {
+      if (operand.pad != static_cast<int>(p)) continue;
+      const auto touched = footprint(operand.read, ranges);
+      for (size_t k = 0; k < extents.size(); ++k)
+        extents[k] = std::min(extents[k], static_cast<int64_t>(touched[k]));
+    }
+    emit_copy_stage(maker, pads_[p], extents, pad.contiguous_axis, lanes, false, c.tail);
+    if (where == PadLocation::kTile) {
+      maker.compute_at(pads_[p], output, output_loop);
+    } else {
+      maker.compute_at(pads_[p], anchor, reduce_loop);
+    }
+  }
+}
+
+// The digits of each index in the order of the loops that run over them, so that the register tile reads the
+// packed tensor from front to back. Example, W[oc, ic, kh, kw] with 16 channels in the tile:
+// {oc/16, ic, kh, kw, oc%16}. Rows that are kept, A[m, k] with 14 rows in the tile and 16 points of k a step:
+// {m/14, k/16, m%14, k%16}.
+sched::Layout TiledPlan::packed_layout(const Choice& c, const Operand& operand) const {
+  const auto& shape = context_.stage(operand.read.producer).extents;
+  std::vector<int> dim_of(axes(), -1);
+  sched::Layout layout;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int axis = shape[d] > 1 ? operand.read.indices[d].single_axis() : -1;
+    if (axis >= 0 && extent(static_cast<size_t>(axis)) > 1) {
+      dim_of[static_cast<size_t>(axis)] = static_cast<int>(d);
+    } else {
+      layout.push_back({static_cast<int>(d), 1, shape[d]});
+    }
+  }
+  const auto add = [&](int axis, int64_t divisor, int64_t length) {
+    const int dim = dim_of[static_cast<size_t>(axis)];
+    if (dim < 0 || length == 1) return;
+    if (!layout.empty() && layout.back().dim == dim && layout.back().divisor == divisor * length) {
+      layout.back().extent *= length;
+      layout.back().divisor = divisor;
+    } else {
+      layout.push_back({dim, divisor, length});
+    }
+  };
+  const auto region = [&](size_t a) { return std::min(extent(a), c.region[a]); };
+  for (int axis : c.outer_order) {
+    const auto a = static_cast<size_t>(axis);
+    add(axis, region(a), ceil_div(extent(a), region(a)));
+  }
+  // The tensor may have more steps of a reduction than the loops take.
+  const auto steps = [&](int axis) {
+    const int dim = dim_of[static_cast<size_t>(axis)];
+    return dim < 0 ? 1 : shape[static_cast<size_t>(dim)];
+  };
+  const auto inner_steps = [&](int axis) {
+    const int64_t inner = c.r1[static_cast<size_t>(axis - spatial_)];
+    return inner < extent(static_cast<size_t>(axis)) ? inner : steps(axis);
+  };
+  for (int axis : c.reduce_order) add(axis, inner_steps(axis), ceil_div(steps(axis), inner_steps(axis)));
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    const int64_t tile = std::min(c.t3[a], region(a));
+    add(axis, tile, ceil_div(region(a), tile));
+  }
+  const auto add_reduction = [&] {
+    for (int axis : c.reduce_order) add(axis, 1, inner_steps(axis));
+  };
+  const bool rows = keeps_rows(c, operand);
+  if (!rows) add_reduction();
+  for (int axis : live_)
+    if (axis != c.vector_axis)
+      add(axis, 1, std::min(c.t3[static_cast<size_t>(axis)], region(static_cast<size_t>(axis))));
+  if (rows) add_reduction();
+  if (c.vector_axis >= 0) {
+    const auto v = static_cast<size_t>(c.vector_axis);
+    add(c.vector_axis, 1, std::min(c.t3[v], region(v)));
+  }
+  return layout;
+}
+
+}  // namespace tensorsmith::space

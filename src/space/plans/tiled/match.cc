@@ -1,0 +1,19 @@
+// Groups of a reduction, with or without the elementwise stage that reads it.
+#include "space/plans/tiled/tiled_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+void make(const PlanContext& context, const Group& group, Plans& plans) {
+  if (group.anchor < 0 || group.pattern != nullptr || !group.attached.empty()) return;
+  plans.push_back(std::make_shared<TiledPlan>(context, group.root, group.anchor, group.pads, false));
+  if (context.stage(group.anchor).data_reuse)
+    plans.push_back(std::make_shared<TiledPlan>(context, group.root, group.anchor, group.pads, true));
+}
+
+}  // namespace
+
+extern const PlanKind tiled_kind{"tiled", make};
+
+}  // namespace tensorsmith::space

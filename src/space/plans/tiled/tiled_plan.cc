@@ -1,0 +1,304 @@
+#include "space/plans/tiled/tiled_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "space/plan_steps.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr int64_t kUnrollLimits[] = {1, 4, 16, 64};
+
+// The innermost stride-1 read of an axis after row-major storage.
+bool contiguous_along(const Read& read, int axis) {
+  return read.affine && std::abs(read.strides[static_cast<size_t>(axis)]) == 1;
+}
+
+}  // namespace
+
+TiledPlan::TiledPlan(const PlanContext& context, int output, int anchor, std::vector<int> pads,
+                     bool two_level)
+    : Plan(context),
+      output_(output),
+      anchor_(anchor),
+      self_(output == anchor),
+      pads_(std::move(pads)),
+      two_level_(two_level),
+      info_(context.stage(anchor)),
+      spatial_(info_.num_spatial),
+      reduce_(info_.num_reduce) {
+  output_axis_.assign(static_cast<size_t>(spatial_), -1);
+  if (self_) {
+    for (int a = 0; a < spatial_; ++a) output_axis_[static_cast<size_t>(a)] = a;
+  } else {
+    for (const auto& read : effective_reads(context, output))
+      if (read.producer == anchor) output_axis_ = context.analysis->axis_map(read);
+  }
+  const auto& out = context.stage(output);
+  for (int a = 0; a < spatial_; ++a) {
+    if (info_.extents[static_cast<size_t>(a)] <= 1) continue;
+    live_.push_back(a);
+    if (output_axis_[static_cast<size_t>(a)] == out.contiguous_axis) contiguous_ = a;
+  }
+  for (int a = spatial_; a < spatial_ + reduce_; ++a)
+    if (info_.extents[static_cast<size_t>(a)] > 1) live_reduce_.push_back(a);
+  // The output stage's loops follow its own axes.
+  std::sort(live_.begin(), live_.end(), [&](int x, int y) {
+    return output_axis_[static_cast<size_t>(x)] < output_axis_[static_cast<size_t>(y)];
+  });
+  collect_operands();
+  make_slots();
+}
+
+void TiledPlan::collect_operands() {
+  block_.assign(static_cast<size_t>(spatial_), 1);
+  for (auto& read : effective_reads(context_, anchor_)) {
+    Operand operand;
+    const auto& producer = context_.stage(read.producer);
+    for (const auto& own : info_.reads) operand.direct = operand.direct || own.producer == read.producer;
+    bool whole_axes = read.affine && operand.direct;
+    std::vector<bool> used(axes(), false);
+    for (size_t d = 0; whole_axes && d < read.indices.size(); ++d) {
+      if (producer.extents[d] == 1) continue;
+      const int axis = read.indices[d].single_axis();
+      if (axis >= 0) {
+        // A constant may have more steps of a reduction than are read here (the sums of sched::Dot).
+        const int64_t beyond = producer.extents[d] - extent(static_cast<size_t>(axis));
+        whole_axes = read.indices[d].constant == 0 && !used[static_cast<size_t>(axis)] &&
+                     (beyond == 0 || (beyond > 0 && producer.constant && axis >= spatial_));
+        used[static_cast<size_t>(axis)] = true;
+      } else {
+        whole_axes = producer.constant;  // such a dimension is stored whole
+      }
+    }
+    for (size_t p = 0; p < pads_.size(); ++p)
+      if (pads_[p] == read.producer) operand.pad = static_cast<int>(p);
+    // A layout has no dimension of nothing.
+    for (const int64_t e : producer.extents) whole_axes = whole_axes && e > 0;
+    operand.packable = whole_axes && producer.constant && read.indices.size() > 1;
+    operand.copyable = whole_axes && producer.placeholder && !producer.constant && read.indices.size() > 1;
+    read.affine = read.affine || tile_within_blocks(read);
+    operand.read = std::move(read);
+    operands_.push_back(std::move(operand));
+  }
+  // A constant read twice in different ways keeps its layout.
+  for (auto& a : operands_)
+    for (auto& b : operands_)
+      if (&a != &b && a.read.producer == b.read.producer) a.packable = a.copyable = false;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    operands_[i].copyable = operands_[i].copyable && i < 32;
+    if (operands_[i].copyable) operands_[i].bit = uint32_t{1} << i;
+  }
+}
+
+bool TiledPlan::tile_within_blocks(const Read& read) {
+  if (!read.blocked) return false;
+  std::vector<int64_t> blocks = block_;
+  for (int a = 0; a < spatial_ + reduce_; ++a) {
+    const int64_t block = read.block_of(a);
+    if (block == 1) continue;
+    if (a >= spatial_) return false;
+    auto& own = blocks[static_cast<size_t>(a)];
+    own = own == 1 ? block : std::gcd(own, block);
+    if (own == 1 || extent(static_cast<size_t>(a)) % own != 0) return false;
+  }
+  block_ = std::move(blocks);
+  return true;
+}
+
+void TiledPlan::make_slots() {
+  const std::string name = context_.op(anchor_).name;
+  const int64_t lanes = context_.machine.lanes(info_.element_bytes);
+  spatial_slot_.assign(static_cast<size_t>(spatial_), kNone);
+  reduce_slot_.assign(static_cast<size_t>(reduce_), kNone);
+  for (int a : live_) {
+    const int64_t block = block_[static_cast<size_t>(a)];
+    spatial_slot_[static_cast<size_t>(a)] = add_tile(
+        name + ".tile." + context_.axis_name(anchor_, a), block > 1 ? block : extent(static_cast<size_t>(a)),
+        two_level_ ? 3 : 1, 1, 64 * std::max<int64_t>(1, lanes / 16), block > 1);
+  }
+  if (two_level_)
+    for (int a : live_reduce_)
+      reduce_slot_[static_cast<size_t>(a - spatial_)] =
+          add_tile(name + ".tile." + context_.axis_name(anchor_, a), extent(static_cast<size_t>(a)), 1, 1, 0);
+
+  // Vector axes: contiguous in the output, or contiguous (or made so) in a read.
+  std::vector<double> weights;
+  for (int a : live_) {
+    bool useful = a == contiguous_;
+    bool gathers = false;
+    for (const auto& operand : operands_) {
+      if (!operand.read.depends_on(a)) continue;
+      const bool unit = contiguous_along(operand.read, a);
+      useful = useful || unit || operand.packable;
+      gathers = gathers || !(unit || operand.packable || operand.copyable);
+    }
+    if (!useful) continue;
+    vector_axes_.push_back(a);
+    weights.push_back(gathers ? 0.15 : 1.0);
+  }
+  if (vector_axes_.size() > 1)
+    vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, weights);
+  if (live_.size() > 1) {
+    std::vector<double> order(live_.size(), 1.0);
+    order[0] = 2;
+    order_slot_ = add_category(name + ".order", DecisionRole::kLocation, order);
+  }
+  if (live_reduce_.size() > 1)
+    reduce_order_slot_ = add_category(name + ".reduce_order", DecisionRole::kLocation, {3, 1});
+  if (std::any_of(operands_.begin(), operands_.end(), [](const Operand& o) { return o.packable; }))
+    pack_slot_ = add_category(name + ".pack", DecisionRole::kLayout, {0.1, 0.9});
+  for (auto& operand : operands_)
+    if (operand.copyable)
+      operand.copy_slot = add_category(name + ".copy." + context_.op(operand.read.producer).name,
+                                       DecisionRole::kLayout, {0.6, 0.4});
+  if (self_) cache_slot_ = add_category(name + ".cache_write", DecisionRole::kCacheWrite, {0.15, 0.85});
+  if (two_level_) attach_slot_ = add_category(name + ".attach", DecisionRole::kLocation, {0.7, 0.3});
+  for (size_t p = 0; p < pads_.size(); ++p)
+    pad_slots_.push_back(
+        add_category(context_.op(pads_[p]).name + ".location", DecisionRole::kLocation,
+                     two_level_ ? std::vector<double>{1, 1, 1, 1} : std::vector<double>{1, 1, 1}));
+  if (context_.threads > 1 && !live_.empty()) {
+    std::vector<double> parallel(live_.size() + 1, 1.0);
+    parallel[0] = 0.1;
+    parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, parallel);
+  }
+  if (!live_reduce_.empty())
+    unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {3, 2, 2, 0.5});
+  tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
+}
+
+TiledPlan::Choice TiledPlan::decode(Decisions d) const {
+  Choice c;
+  const auto ns = static_cast<size_t>(spatial_);
+  c.t1.assign(ns, 1);
+  c.t2.assign(ns, 1);
+  c.t3.assign(ns, 1);
+  for (size_t a = 0; a < ns; ++a) {
+    if (spatial_slot_[a] == kNone) continue;
+    const auto l = lengths(d, spatial_slot_[a]);
+    if (two_level_) {
+      c.t1[a] = l[0];
+      c.t2[a] = l[1];
+    }
+    c.t3[a] = l.back();
+  }
+  c.r1.assign(static_cast<size_t>(reduce_), 1);
+  for (size_t r = 0; r < c.r1.size(); ++r)
+    if (reduce_slot_[r] != kNone) c.r1[r] = lengths(d, reduce_slot_[r])[0];
+  const auto pick = [&](size_t slot, int64_t otherwise) {
+    return slot == kNone ? otherwise : category(d, slot);
+  };
+  c.attach_outer = pick(attach_slot_, 0) == 1;
+  c.region.resize(ns);
+  for (size_t a = 0; a < ns; ++a)
+    c.region[a] = std::min(extent(a), c.t2[a] * c.t3[a] * (c.attach_outer ? c.t1[a] : 1));
+  c.outer_order = live_;
+  if (const auto k = static_cast<size_t>(pick(order_slot_, 0)); k > 0) {
+    // Category k: the k-th axis from the end becomes the innermost outer loop.
+    const auto at = c.outer_order.end() - 1 - static_cast<std::ptrdiff_t>(k);
+    std::rotate(at, at + 1, c.outer_order.end());
+  }
+  c.reduce_order = live_reduce_;
+  if (pick(reduce_order_slot_, 0) == 1)
+    std::rotate(c.reduce_order.begin(), c.reduce_order.begin() + 1, c.reduce_order.end());
+  if (!vector_axes_.empty()) {
+    c.vector_axis = vector_axes_[static_cast<size_t>(pick(vector_slot_, 0))];
+    const auto v = static_cast<size_t>(c.vector_axis);
+    c.lanes = vector_lanes(std::min(c.t3[v], c.region[v]), context_.machine.lanes(info_.element_bytes));
+  }
+  c.pack = pick(pack_slot_, 0) == 1;
+  for (const auto& operand : operands_)
+    if (pick(operand.copy_slot, 0) == 1) c.copied |= operand.bit;
+  c.cache_write = pick(cache_slot_, 1) == 1;
+  c.parallel = static_cast<size_t>(pick(parallel_slot_, 0));
+  c.unroll = kUnrollLimits[static_cast<size_t>(pick(unroll_slot_, 0))];
+  c.tail = pick(tail_slot_, 0) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
+  for (size_t slot : pad_slots_) c.pads.push_back(static_cast<PadLocation>(category(d, slot)));
+  return c;
+}
+
+std::string TiledPlan::describe() const {
+  std::string text = two_level_ ? "tile SSRSRS " : "tile SRS ";
+  text += context_.op(anchor_).name;
+  if (!self_) text += " into " + context_.op(output_).name;
+  for (int p : pads_) text += " with " + context_.op(p).name;
+  return text;
+}
+
+double TiledPlan::accumulators(const Choice& c) const {
+  double vectors = 1;
+  for (int a : live_)
+    vectors *= static_cast<double>(std::min(c.t3[static_cast<size_t>(a)], c.region[static_cast<size_t>(a)]));
+  vectors /= static_cast<double>(c.lanes);
+  const int64_t bytes = c.lanes * info_.element_bytes;
+  return vectors *
+         static_cast<double>((bytes + context_.machine.vector_bytes - 1) / context_.machine.vector_bytes);
+}
+
+// Size of the register tile's code, in simple vector instructions: what compile time grows with.
+double TiledPlan::unrolled_instructions(const Choice& c) const {
+  double size = accumulators(c);
+  int64_t product = 1;
+  for (size_t i = c.reduce_order.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(c.reduce_order[i]);
+    const int64_t length = two_level_ ? c.r1[axis - static_cast<size_t>(spatial_)] : extent(axis);
+    if (product * length > c.unroll) break;
+    product *= length;
+  }
+  size *= static_cast<double>(product);
+  // Conditions at every read, vectors of odd lengths and vectors that are shuffled together.
+  for (const auto where : c.pads)
+    if (where == PadLocation::kInline) size *= 4;
+  if ((c.lanes & (c.lanes - 1)) != 0) size *= 2;
+  for (const auto& operand : operands_) {
+    if (c.lanes == 1 || !operand.read.affine || rearranged(c, operand)) continue;
+    if (std::abs(operand.read.strides[static_cast<size_t>(c.vector_axis)]) > 1) size *= 3;
+  }
+  return size;
+}
+
+// How often the register tile's code is repeated for tails that are peeled.
+double TiledPlan::peeled_bodies(const Choice& c) const {
+  if (c.tail != sched::TailPolicy::kPeel) return 1;
+  double bodies = 1;
+  const auto split = [&](int64_t length, int64_t tile) { bodies *= length % tile != 0 ? 2 : 1; };
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    split(extent(a), std::min(extent(a), c.t1[a] * c.t2[a] * c.t3[a]));
+    split(c.region[a], std::min(c.region[a], c.t3[a]));
+  }
+  for (int axis : live_reduce_)
+    split(extent(static_cast<size_t>(axis)), c.r1[static_cast<size_t>(axis - spatial_)]);
+  // Lowering turns further tails into conditions.
+  return std::min(bodies, 8.0);
+}
+
+Status TiledPlan::check(Decisions d) const {
+  const Choice c = decode(d);
+  const auto refuse = [&](std::string reason) {
+    return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
+  };
+  if (info_.dot && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
+    return refuse("the words would be put together for each product");
+  const double registers = static_cast<double>(context_.machine.registers);
+  if (accumulators(c) > registers * 1.5) return refuse("the register tile does not fit the register file");
+  double region = info_.element_bytes, padded = 1, points = 1;
+  for (int axis : live_) {
+    const auto a = static_cast<size_t>(axis);
+    region *= static_cast<double>(c.region[a]);
+    const double tile = static_cast<double>(c.t1[a] * c.t2[a] * c.t3[a]);
+    padded *= tile * std::ceil(static_cast<double>(extent(a)) / tile);
+    points *= static_cast<double>(extent(a));
+  }
+  if (region > 2 * context_.machine.l2_bytes) return refuse("the tile does not fit the cache");
+  if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
+  if (unrolled_instructions(c) > 400 || unrolled_instructions(c) * peeled_bodies(c) > 1000)
+    return refuse("too much unrolled code");
+  return {};
+}
+
+}  // namespace tensorsmith::space

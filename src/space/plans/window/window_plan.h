@@ -1,0 +1,89 @@
+// Plans of reductions over a small sliding window (depthwise convolutions, pooling). The window is unrolled
+// inside each vector of outputs, and so are the rows of a tile: then the loads that neighbouring rows have in
+// common are shared, the border's masks are constants where a tile spans the image, and an output goes to
+// memory straight from its accumulator:
+//
+//   parallel outer tiles / strips of vectors / rows / window / vector
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+class WindowPlan final : public Plan {
+ public:
+  WindowPlan(const PlanContext& context, int output, int anchor, std::vector<int> pads,
+             std::vector<int> output_axis);
+
+  std::string describe() const override;
+
+  void emit(TraceMaker& maker, Decisions d) const override;
+
+  Status check(Decisions d) const override;
+
+  void sample(Rng& rng, std::span<int64_t> d) const override;
+
+  double estimate(Decisions d) const override;
+
+ private:
+  // Window points in the code of one tile, what compile time grows with.
+  static constexpr double kMaxUnrolled = 320;
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  enum class PadLocation : uint8_t { kInline, kTile, kRoot };
+
+  int64_t extent(int axis) const { return info_.extents[static_cast<size_t>(axis)]; }
+  int64_t tile(Decisions d, int axis) const {
+    const size_t slot = tile_slot_[static_cast<size_t>(axis)];
+    return slot == kNone ? 1 : lengths(d, slot)[0];
+  }
+  // Some index moves along the axis and along the window.
+  bool slides_along(int axis) const;
+  int64_t width(Decisions d) const { return std::min(lengths(d, strip_slot_)[1], extent(vector_axis_)); }
+  int64_t strip(Decisions d) const { return lengths(d, strip_slot_)[0]; }
+  int64_t tile_length(Decisions d, int axis) const {
+    return axis == vector_axis_ ? width(d) * strip(d) : tile(d, axis);
+  }
+
+  PadLocation location(Decisions d, size_t pad) const {
+    return static_cast<PadLocation>(category(d, pad_slots_[pad]));
+  }
+
+  size_t parallel(Decisions d) const {
+    return parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
+  }
+
+  sched::TailPolicy tail_of(Decisions d) const {
+    return category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
+  }
+  // Of the anchor's axes, in one tile.
+  std::vector<double> tile_ranges(Decisions d) const;
+
+  void emit_pads(TraceMaker& maker, Decisions d, TraceMaker::LoopId outer_last) const;
+
+  // Places along the window and the rows of a tile that differ in their load, with the vector axis at rest.
+  double distinct_loads(const Read& read, Decisions d) const;
+
+  double tile_cycles(Decisions d, double vectors) const;
+
+  // What crosses the cache that holds everything: whole rows stream, pieces of rows touch a line more each.
+  double traffic_cycles(Decisions d, double tiles) const;
+
+  double pad_cycles(Decisions d) const;
+
+  int output_, anchor_;
+  std::vector<int> pads_;
+  const StageInfo& info_;         // of the anchor
+  std::vector<int> output_axis_;  // by the anchor's spatial axis: axis of the output stage
+  std::vector<Read> reads_;       // of the anchor, through inlined stages
+  int64_t lanes_;
+  std::vector<int> live_;  // spatial axes of extent > 1, in the output's order
+  int vector_axis_ = -1;   // contiguous in the output
+  std::vector<size_t> tile_slot_, pad_slots_;
+  size_t strip_slot_ = kNone, parallel_slot_ = kNone, tail_slot_ = kNone;
+};
+
+}  // namespace tensorsmith::space

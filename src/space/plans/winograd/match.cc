@@ -1,0 +1,48 @@
+// Convolutions that the algorithm has rewritten.
+#include "space/plans/winograd/winograd_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+// Each step inserts five stages before its own.
+constexpr int kInserted = 5;
+
+void match(const PlanContext& context, Patterns& patterns) {
+  // Steps come last convolution first, so those that follow one move its stages.
+  int moved = 0;
+  for (size_t i = context.rewriting.size(); i-- > 0;) {
+    const auto* step = std::get_if<sched::Winograd>(&context.rewriting[i]);
+    if (step == nullptr) continue;
+    auto found = std::make_unique<WinogradStages>();
+    const int result = step->stage + kInserted + moved;
+    moved += kInserted;
+    found->m = step->m;
+    found->data = result - 5;
+    found->rows = result - 4;
+    found->input = result - 3;
+    found->product = result - 2;
+    found->columns = result - 1;
+    found->result = result;
+    for (const auto& read : context.stage(found->product).reads)
+      if (read.producer != found->input) found->weights = read.producer;
+    found->anchor = result;
+    found->inside = {found->columns, found->product, found->input, found->rows, found->data};
+    found->never_inlined = found->inside;
+    found->never_inlined.push_back(result);
+    found->required = true;
+    found->needed_axes = {1, 2, 3};  // the loops follow all axes but the batch
+    patterns.push_back(std::move(found));
+  }
+}
+
+void make(const PlanContext& context, const Group& group, Plans& plans) {
+  if (const auto* stages = dynamic_cast<const WinogradStages*>(group.pattern))
+    plans.push_back(std::make_shared<WinogradPlan>(context, group.root, *stages));
+}
+
+}  // namespace
+
+extern const PlanKind winograd_kind{"winograd", make, match};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,105 @@
+#include "space/plans/winograd/winograd_plan.h"
+
+#include <algorithm>
+
+#include "space/plan_steps.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr int64_t kUnrollLimits[] = {1, 2, 4, 8};
+// Products of vectors that are written one after the other, in all copies of the code: what more of them
+// save, a jump in as many cycles as there are products, is not worth their code.
+constexpr int64_t kUnrolledProducts = 48;
+// Of a row of tiles at most 1 / kLargestShare is computed twice rather than written as code of its own.
+constexpr int64_t kLargestShare = 10;
+
+}  // namespace
+
+WinogradPlan::WinogradPlan(const PlanContext& context, int output, const WinogradStages& stages)
+    : Plan(context), output_(output), self_(output == stages.result), stages_(stages) {
+  const auto& result = context.stage(stages.result);
+  const auto& input = context.stage(stages.input);
+  batch_ = result.extents[0];
+  out_channels_ = result.extents[1];
+  height_ = result.extents[2];
+  width_ = result.extents[3];
+  tiles_h_ = input.extents[3];
+  tiles_w_ = input.extents[4];
+  in_channels_ = input.extents[5];
+  output_axis_ = {0, 1, 2, 3};
+  if (!self_) {
+    for (const auto& read : effective_reads(context, output))
+      if (read.producer == stages.result) output_axis_ = context.analysis->axis_map(read);
+  }
+
+  const std::string name = context.op(stages.result).name + ".winograd";
+  const int64_t lanes = context.machine.lanes(4);
+  placement_slot_ = add_category(name + ".placement", DecisionRole::kLocation, {1, 1});
+  strip_slot_ = add_tile(name + ".strip", tiles_h_, 1, 1, 0, true);
+  data_slot_ = add_category(name + ".data", DecisionRole::kLocation, {1, 1, 1});
+  h_slot_ = add_tile(name + ".tile.h", tiles_h_, 1, 1, 8, true);
+  w_slot_ = add_tile(name + ".tile.w", tiles_w_, 1, 1, 2 * lanes);
+  c_slot_ = add_tile(name + ".tile.c", out_channels_, 1, lanes, 4 * lanes);
+  unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {1, 1, 2, 1});
+  if (context.threads > 1)
+    parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, {0.1, 1});
+}
+
+WinogradPlan::Choice WinogradPlan::decode(Decisions d) const {
+  Choice c;
+  const int64_t lanes = context_.machine.lanes(4);
+  c.strips = category(d, placement_slot_) == 0;
+  c.strip = c.strips ? lengths(d, strip_slot_)[0] : tiles_h_;
+  c.data = static_cast<DataLocation>(category(d, data_slot_));
+  if (!c.strips && c.data == DataLocation::kStrip) c.data = DataLocation::kRoot;
+  c.tile_h = largest_divisor(c.strip, lengths(d, h_slot_)[0]);
+  c.tile_w = lengths(d, w_slot_)[0];
+  c.tile_c = lengths(d, c_slot_)[0];
+  if (c.tile_c > lanes) c.tile_c -= c.tile_c % lanes;
+  c.lanes = std::min(c.tile_c, lanes);
+  const int64_t accumulators = c.tile_h * c.tile_w * ((c.tile_c + lanes - 1) / lanes);
+  const int64_t unroll =
+      std::min(kUnrollLimits[static_cast<size_t>(category(d, unroll_slot_))],
+               std::max<int64_t>(kUnrolledProducts / std::max<int64_t>(accumulators * code_copies(c), 1), 1));
+  c.unroll = largest_divisor(in_channels_, unroll);
+  c.parallel = context_.threads > 1 && category(d, parallel_slot_) == 1;
+  return c;
+}
+
+std::string WinogradPlan::describe() const {
+  std::string text = "winograd " + std::to_string(stages_.m) + " " + context_.op(stages_.result).name;
+  if (!self_) text += " into " + context_.op(output_).name;
+  return text;
+}
+
+int64_t WinogradPlan::channel_lanes(int64_t channels) const {
+  return std::min(channels, context_.machine.lanes(4));
+}
+
+bool WinogradPlan::shifts_tiles(const Choice& c) const {
+  const int64_t twice = (c.tile_w - tiles_w_ % c.tile_w) % c.tile_w;
+  return twice > 0 && twice * kLargestShare <= tiles_w_;
+}
+
+int64_t WinogradPlan::code_copies(const Choice& c) const {
+  return (tiles_w_ % c.tile_w == 0 || shifts_tiles(c) ? 1 : 2) * (out_channels_ % c.tile_c == 0 ? 1 : 2);
+}
+
+Status WinogradPlan::check(Decisions d) const {
+  const Choice c = decode(d);
+  const auto refuse = [&](std::string reason) {
+    return Error{ErrorCode::kResourceExhausted, context_.op(stages_.result).name, std::move(reason)};
+  };
+  const int64_t lanes = context_.machine.lanes(4);
+  const int64_t accumulators = c.tile_h * c.tile_w * ((c.tile_c + lanes - 1) / lanes);
+  if (accumulators > context_.machine.registers)
+    return refuse("the register tile does not fit the register file");
+  if (c.tile_c < lanes && c.tile_c < out_channels_) return refuse("its vectors are not full");
+  const int64_t padded_c = (out_channels_ + c.tile_c - 1) / c.tile_c * c.tile_c;
+  if (padded_c > 2 * out_channels_) return refuse("more than half of the tiles would be tail");
+  return {};
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,86 @@
+// A 3x3 convolution by Winograd's minimal filtering (sched::Winograd), with the elementwise stage that writes
+// its result:
+//
+//   strips:  for each strip of tile rows: its tiles of the data, their products with the weights, its outputs
+//   stages:  all tiles of the data, then all products, then all outputs
+//
+// Strips keep what lies between the three in the cache and read the weights once a strip; stages read them
+// once. In both, the transform of the data makes one block of channels of one row of tiles at a time, and so
+// does that of the outputs: rows and columns, which lie between two passes, never leave the first cache.
+#pragma once
+
+#include <vector>
+
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+// Where the stages of a convolution stand that sched::Winograd has rewritten. Its anchor, the stage that was the
+// convolution, is the result.
+struct WinogradStages final : Pattern {
+  int64_t m = 4;  // outputs of a tile by dimension
+  int weights = 0, data = 0, rows = 0, input = 0, product = 0, columns = 0;
+  int result = 0;
+};
+
+class WinogradPlan final : public Plan {
+ public:
+  // output: the stage that reads stages.result element by element, or that stage itself.
+  WinogradPlan(const PlanContext& context, int output, const WinogradStages& stages);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions decisions) const override;
+  Status check(Decisions decisions) const override;
+  double estimate(Decisions decisions) const override;
+  void sample(Rng& rng, std::span<int64_t> decisions) const override;
+
+ private:
+  // Where the data is brought into the order with channels innermost: all of it, that of a strip, or that of
+  // a block of channels of a row of tiles. The last two repeat what two strips or rows share.
+  enum class DataLocation : uint8_t { kRoot, kStrip, kBlock };
+
+  struct Choice {
+    bool strips = true;
+    int64_t strip = 1;                           // rows of tiles in a strip; all of them without strips
+    int64_t tile_h = 1, tile_w = 1, tile_c = 1;  // register tile of the products
+    int64_t lanes = 1;                           // of the products' vectors
+    int64_t unroll = 1;                          // input channels
+    DataLocation data = DataLocation::kRoot;
+    bool parallel = false;
+  };
+
+  Choice decode(Decisions decisions) const;
+  int64_t channel_lanes(int64_t channels) const;
+  // The last register tile of a row is shifted over its neighbour: little is computed twice, and its code is
+  // that of the others.
+  bool shifts_tiles(const Choice& c) const;
+  int64_t code_copies(const Choice& c) const;  // of the products' register tile, tails included
+
+  // The loop of the output stage around a strip, and the one around a block of channels of a row of tiles.
+  struct OutputLoops {
+    TraceMaker::LoopId strip = 0, block = 0;
+  };
+  OutputLoops emit_output(TraceMaker& maker, const Choice& c) const;
+  void emit_inverse_transform(TraceMaker& maker, int anchor, TraceMaker::LoopId block) const;
+  void emit_product(TraceMaker& maker, const Choice& c, int local) const;
+  void emit_data_transform(TraceMaker& maker, const Choice& c, TraceMaker::LoopId strip) const;
+  sched::Layout packed_weights(const Choice& c) const;
+
+  double product_cycles(const Choice& c) const;
+  double weights_cycles(const Choice& c) const;
+  double data_cycles(const Choice& c) const;
+  double output_cycles(const Choice& c) const;
+  double strip_bytes(const Choice& c) const;
+
+  int output_;
+  bool self_;  // the result is the output: cache_write makes the copy
+  const WinogradStages& stages_;
+  std::vector<int> output_axis_;  // by the result's axis (n, channel, h, w): axis of the output stage
+  int64_t batch_, height_, width_, in_channels_, out_channels_;
+  int64_t tiles_h_, tiles_w_;
+
+  size_t strip_slot_ = 0, placement_slot_ = 0, data_slot_ = 0, h_slot_ = 0, w_slot_ = 0, c_slot_ = 0,
+         unroll_slot_ = 0, parallel_slot_ = 0;
+};
+
+}  // namespace tensorsmith::space
