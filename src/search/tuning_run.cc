@@ -93,6 +93,10 @@ Status TuningRun::prepare() {
   const std::string device_key = device_.key();
   for (size_t i = 0; i < tasks_.size(); ++i) {
     if (errors[i]) return Error{errors[i]->code, "task '" + tasks_[i].name + "'", errors[i]->message()};
+    if (const double left_out = spaces[i]->sketches_left_out(); left_out > 0)
+      log_.log(LogLevel::kInfo, "task '" + tasks_[i].name + "': its design space leaves out " +
+                                    std::to_string(static_cast<int64_t>(left_out)) +
+                                    " combinations of plans for its parts");
     states_.push_back(
         std::make_unique<TaskState>(tasks_[i], std::move(*spaces[i]), *strategy_, options_.seed, features));
     flops_.push_back(ir::flop_count(tasks_[i].workload));

@@ -20,8 +20,11 @@ DesignSpace::Impl::Impl(ir::Workload w, const target::Device& device, const Opti
     : workload(std::move(w)) {
   const Machine machine = Machine::of(device);
   algorithms = make_algorithms(workload, machine, options.threads, options.winograd);
-  for (const auto& algorithm : algorithms)
-    for (auto& sketch : make_sketches(*algorithm)) sketches.push_back(std::move(sketch));
+  for (const auto& algorithm : algorithms) {
+    SketchList list = make_sketches(*algorithm);
+    left_out += list.left_out;
+    for (auto& sketch : list.sketches) sketches.push_back(std::move(sketch));
+  }
   sketches.push_back(make_plain_sketch(*algorithms.front()));
 }
 
@@ -120,6 +123,8 @@ Result<DesignSpace> DesignSpace::build(const ir::Workload& workload, const targe
 }
 
 size_t DesignSpace::num_sketches() const { return impl_->sketches.size(); }
+
+double DesignSpace::sketches_left_out() const { return impl_->left_out; }
 
 const std::vector<DecisionSlot>& DesignSpace::slots(int sketch) const {
   return impl_->sketches.at(static_cast<size_t>(sketch)).slots;

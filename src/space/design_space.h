@@ -56,6 +56,9 @@ class DesignSpace {
                                    const Options& options);
 
   size_t num_sketches() const;
+  // Combinations of plans of a workload with many groups that the space does not have, because each would
+  // take a share of the samples: those with the most unusual plans.
+  double sketches_left_out() const;
   const std::vector<DecisionSlot>& slots(int sketch) const;
   std::string describe(int sketch) const;  // the structure, for people
 

@@ -33,6 +33,7 @@ struct DesignSpace::Impl {
   mutable sched::Rewrites rewrites;
   std::vector<std::unique_ptr<const Algorithm>> algorithms;
   std::vector<Sketch> sketches;        // the last one is plain loops
+  double left_out = 0;                 // see sketches_left_out
   std::vector<Candidate> seeds;        // good by the analytic model, best first
   std::vector<double> sketch_weights;  // how often sampling draws from each
   Candidate default_candidate;

@@ -16,6 +16,7 @@ class Grouping {
     const size_t n = context.analysis->stages.size();
     group_.assign(n, -1);
     readers_.resize(n);
+    root_axes_.resize(n);
     for (size_t s = 0; s < n; ++s) {
       if (context.stage(static_cast<int>(s)).placeholder || context.inlined[s]) continue;
       for (const auto& read : effective_reads(context, static_cast<int>(s))) {
@@ -70,6 +71,7 @@ class Grouping {
     for (int reader : readers)
       if (group_[static_cast<size_t>(reader)] != g) return start(s);
     auto& group = groups_[static_cast<size_t>(g)];
+    root_axes_[static_cast<size_t>(s)] = root_axes(group, s);
     const auto join = [&] { group_[static_cast<size_t>(s)] = g; };
     if (group.pattern != nullptr && group.pattern->required)
       return contains(group.pattern->inside, s) ? join() : start(s);
@@ -143,25 +145,52 @@ class Grouping {
     return reads == 1;
   }
 
-  // Whether some axis of extent > 1 of the root indexes the stage directly; else nothing is gained by a
-  // common row loop, or the stage would be computed again for every row.
-  bool shares_rows(const Group& group, int s) const {
-    const auto& root = context_.stage(group.root);
+  // By spatial axis of a stage: the axis of the group's root that indexes it in all reads inside the group, or
+  // -1. Its readers are placed already.
+  std::vector<int> root_axes(const Group& group, int s) const {
     const auto& info = context_.stage(s);
-    double rows = 1;
-    for (int a = 0; a < root.num_spatial; ++a) {
-      const int64_t extent = root.extents[static_cast<size_t>(a)];
-      if (extent > 1 && std::find(info.extents.begin(), info.extents.begin() + info.num_spatial, extent) !=
-                            info.extents.begin() + info.num_spatial)
-        rows *= static_cast<double>(extent);
+    std::vector<int> result(static_cast<size_t>(info.num_spatial), -1);
+    bool first = true;
+    for (int reader : readers_[static_cast<size_t>(s)]) {
+      const auto& by = context_.stage(reader);
+      for (const auto& read : effective_reads(context_, reader)) {
+        if (read.producer != s) continue;
+        const auto map = context_.analysis->axis_map(read);
+        for (size_t x = 0; x < map.size(); ++x) {
+          int to = map[x] < by.num_spatial ? map[x] : -1;
+          if (to >= 0 && reader != group.root)
+            to = root_axes_[static_cast<size_t>(reader)][static_cast<size_t>(to)];
+          if (to >= 0 && context_.stage(group.root).extents[static_cast<size_t>(to)] != info.extents[x])
+            to = -1;
+          result[x] = first || result[x] == to ? to : -1;
+        }
+        first = false;
+      }
     }
-    return rows > 1;
+    return result;
+  }
+
+  // Whether some axis of extent > 1 of the root indexes this stage and all that are attached; else nothing is
+  // gained by a common loop over rows, or the stage would be computed again for every row.
+  bool shares_rows(const Group& group, int s) const {
+    std::vector<int> stages = group.attached;
+    if (group.anchor >= 0 && group.anchor != group.root) stages.push_back(group.anchor);
+    stages.push_back(s);
+    const auto& root = context_.stage(group.root);
+    for (int a = 0; a < root.num_spatial; ++a) {
+      if (root.extents[static_cast<size_t>(a)] <= 1) continue;
+      if (std::all_of(stages.begin(), stages.end(),
+                      [&](int stage) { return contains(root_axes_[static_cast<size_t>(stage)], a); }))
+        return true;
+    }
+    return false;
   }
 
   const PlanContext& context_;
   bool fuse_rows_;
-  std::vector<int> group_;                 // by stage: index into groups_
-  std::vector<std::vector<int>> readers_;  // by stage, through inlined stages
+  std::vector<int> group_;                   // by stage: index into groups_
+  std::vector<std::vector<int>> readers_;    // by stage, through inlined stages
+  std::vector<std::vector<int>> root_axes_;  // by stage, of those that joined a group or are about to
   std::vector<Group> groups_;
 };
 

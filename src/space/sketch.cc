@@ -31,33 +31,70 @@ Sketch assemble(Plans plans, bool inlines) {
   return sketch;
 }
 
-// Every choice of one plan a group, at most `limit` of them (the first plan of a group is its usual one).
-void combine(const PlanContext& context, const std::vector<Group>& groups, size_t limit,
-             std::vector<Sketch>& sketches) {
-  std::vector<Plans> choices;
-  for (const auto& group : groups) choices.push_back(alternatives(context, group));
-  std::vector<size_t> at(choices.size(), 0);
-  for (size_t made = 0; made < limit; ++made) {
-    Plans plans;
-    for (size_t g = 0; g < choices.size(); ++g) plans.push_back(choices[g][at[g]]);
-    sketches.push_back(assemble(std::move(plans), true));
-    size_t g = 0;
-    while (g < at.size() && ++at[g] == choices[g].size()) at[g++] = 0;
-    if (g == at.size()) break;
+// By group the index of one of its plans, the first of which is its usual one.
+using Choice = std::vector<size_t>;
+
+// The choices with this many unusual plans in the groups from g on, until there are `limit` in all.
+void add_choices(const std::vector<Plans>& plans, size_t g, size_t unusual, size_t limit, Choice& at,
+                 std::vector<Choice>& choices) {
+  if (choices.size() == limit || unusual > plans.size() - g) return;
+  if (g == plans.size()) {
+    choices.push_back(at);
+    return;
   }
+  for (size_t k = 1; unusual > 0 && k < plans[g].size(); ++k) {
+    at[g] = k;
+    add_choices(plans, g + 1, unusual - 1, limit, at, choices);
+  }
+  at[g] = 0;
+  add_choices(plans, g + 1, unusual, limit, at, choices);
 }
+
+// All choices of one plan a group if there are at most `limit`; else those with the fewest unusual plans.
+// Returns how many are left out.
+double combine(const PlanContext& context, const std::vector<Group>& groups, size_t limit,
+               std::vector<Sketch>& sketches) {
+  std::vector<Plans> plans;
+  double all = 1;
+  for (const auto& group : groups) {
+    plans.push_back(alternatives(context, group));
+    all *= static_cast<double>(plans.back().size());
+  }
+  std::vector<Choice> choices;
+  Choice at(plans.size(), 0);
+  if (all > static_cast<double>(limit)) {
+    for (size_t unusual = 0; unusual <= plans.size(); ++unusual)
+      add_choices(plans, 0, unusual, limit, at, choices);
+  } else {
+    for (size_t g = 0; g < at.size() || choices.empty();) {
+      choices.push_back(at);
+      for (g = 0; g < at.size() && ++at[g] == plans[g].size(); ++g) at[g] = 0;
+    }
+  }
+  for (const Choice& choice : choices) {
+    Plans chosen;
+    for (size_t g = 0; g < plans.size(); ++g) chosen.push_back(plans[g][choice[g]]);
+    sketches.push_back(assemble(std::move(chosen), true));
+  }
+  return all - static_cast<double>(choices.size());
+}
+
+// Sketches of an algorithm; each costs estimates and a share of the samples.
+constexpr size_t kMostSketches = 16;
+// Of groups without fusion: what they could do otherwise, fused ones can as well.
+constexpr size_t kMostSeparate = 2;
 
 }  // namespace
 
-std::vector<Sketch> make_sketches(const Algorithm& algorithm) {
+SketchList make_sketches(const Algorithm& algorithm) {
   const PlanContext& context = algorithm.context;
-  std::vector<Sketch> sketches;
+  SketchList list;
   const std::vector<Group> fused = make_groups(context, true);
-  combine(context, fused, 16, sketches);
+  list.left_out = combine(context, fused, kMostSketches, list.sketches);
   const std::vector<Group> separate = make_groups(context, false);
-  if (separate.size() != fused.size()) combine(context, separate, 2, sketches);
-  for (auto& sketch : sketches) sketch.algorithm = &algorithm;
-  return sketches;
+  if (separate.size() != fused.size()) combine(context, separate, kMostSeparate, list.sketches);
+  for (auto& sketch : list.sketches) sketch.algorithm = &algorithm;
+  return list;
 }
 
 Sketch make_plain_sketch(const Algorithm& algorithm) {

@@ -24,8 +24,13 @@ struct Sketch {
   }
 };
 
-// Sketches of an algorithm, best structures first.
-std::vector<Sketch> make_sketches(const Algorithm& algorithm);
+struct SketchList {
+  std::vector<Sketch> sketches;
+  double left_out = 0;  // combinations of plans beyond those
+};
+
+// Sketches of an algorithm, usual plans first.
+SketchList make_sketches(const Algorithm& algorithm);
 // Plain loops and nothing inlined: legal for every workload.
 Sketch make_plain_sketch(const Algorithm& algorithm);
 

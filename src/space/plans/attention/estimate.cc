@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "space/estimate/parallel.h"
 #include "space/plans/attention/attention_plan.h"
 
 namespace tensorsmith::space {
@@ -90,10 +91,10 @@ double AttentionPlan::estimate(Decisions d) const {
   double cycles = batch_ * blocks * (std::max(compute, traffic) + 0.3 * std::min(compute, traffic));
   double forks = 0;
   if (c.parallel > 0) {
-    const double threads = context_.threads;
-    const double trips = c.parallel == 2 ? batch_ * blocks : batch_;
-    cycles /= trips / std::ceil(trips / threads);
-    forks = trips > 1 ? 1 : 0;
+    ParallelLoop loop;
+    loop.add_axis(c.parallel == 2 ? batch_ * blocks : batch_, 1, false);
+    cycles /= loop.speedup(context_.threads);
+    forks = loop.iterations() > 1 ? 1 : 0;
   }
   return cycles * m.seconds_per_cycle + forks * m.fork_seconds;
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "space/estimate/access.h"
+#include "space/estimate/parallel.h"
 #include "space/plans/rows/rows_plan.h"
 
 namespace tensorsmith::space {
@@ -52,15 +53,14 @@ double RowsPlan::estimate(Decisions d) const {
   } else if (info_.contiguous_axis >= 0) {
     cycles *= tail_factor(info_.extents[static_cast<size_t>(info_.contiguous_axis)], lanes_, true, tail);
   }
-  double trips = 1;
+  ParallelLoop loop;
   const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
   for (size_t i = 0; i < std::min(parallel, rows_.size()); ++i)
-    trips *= static_cast<double>(info_.extents[static_cast<size_t>(rows_[i])]) /
-             (contiguous_row_ && i + 1 == rows_.size() ? static_cast<double>(row_width(d)) : 1.0);
-  const double threads = context_.threads;
-  trips = std::max(1.0, std::ceil(trips));
-  const double speedup = trips / std::ceil(trips / threads);
-  return cycles * m.seconds_per_cycle / speedup + (trips > 1 && parallel > 0 ? m.fork_seconds : 0);
+    loop.add_axis(static_cast<double>(info_.extents[static_cast<size_t>(rows_[i])]),
+                  contiguous_row_ && i + 1 == rows_.size() ? static_cast<double>(row_width(d)) : 1.0,
+                  tail == sched::TailPolicy::kPeel);
+  return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
+         (loop.iterations() > 1 ? m.fork_seconds : 0);
 }
 
 }  // namespace tensorsmith::space

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "space/estimate/parallel.h"
 #include "space/plans/spatial/spatial_plan.h"
 
 namespace tensorsmith::space {
@@ -42,10 +43,12 @@ double SpatialPlan::estimate(Decisions d) const {
   if (!is_flat(d) && vector_axis_ >= 0 && static_cast<int64_t>(e) % (vector_length(d) * unrolled(d)) != 0 &&
       category(d, tail_slot_) == 0)
     cycles *= 1.4;
-  double trips = 1;
+  ParallelLoop loop;
+  const bool short_tail = category(d, tail_slot_) == 1;
   const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
   if (is_flat(d)) {
-    if (parallel > 0) trips = std::ceil(info_.spatial_points() / (v * static_cast<double>(flat_chunk(d))));
+    const double all = info_.spatial_points();
+    if (parallel > 0) loop.add_axis(all, std::min(all, v * static_cast<double>(flat_chunk(d))), short_tail);
   } else {
     size_t count = 0;
     for (int a : live_) {
@@ -54,12 +57,12 @@ double SpatialPlan::estimate(Decisions d) const {
       const double t = a == vector_axis_         ? v * static_cast<double>(unrolled(d))
                        : tile_slots_[i] == kNone ? 1.0
                                                  : static_cast<double>(lengths(d, tile_slots_[i])[0]);
-      trips *= std::ceil(static_cast<double>(info_.extents[i]) / t);
+      const auto length = static_cast<double>(info_.extents[i]);
+      loop.add_axis(length, std::min(length, t), short_tail);
     }
   }
-  const double threads = context_.threads;
-  const double speedup = trips / std::ceil(trips / threads);
-  return cycles * m.seconds_per_cycle / speedup + (trips > 1 && parallel > 0 ? m.fork_seconds : 0);
+  return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
+         (loop.iterations() > 1 ? m.fork_seconds : 0);
 }
 
 }  // namespace tensorsmith::space

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "space/estimate/access.h"
+#include "space/estimate/parallel.h"
 #include "space/plan_steps.h"
 #include "space/plans/tiled/tiled_plan.h"
 
@@ -282,16 +283,16 @@ double TiledPlan::estimate(Decisions d) const {
   cycles = std::max(cycles, traffic.streamed) + kNotHidden * std::min(cycles, traffic.streamed) +
            traffic.waited + write_cycles(c);
   cycles += copy_cycles(c);
-  double parallel = 1;
+  ParallelLoop parallel;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {
     const auto a = static_cast<size_t>(c.outer_order[i]);
-    parallel *= std::ceil(static_cast<double>(extent(a)) / static_cast<double>(c.t1[a] * c.t2[a] * c.t3[a]));
+    parallel.add_axis(static_cast<double>(extent(a)),
+                      static_cast<double>(std::min(extent(a), c.t1[a] * c.t2[a] * c.t3[a])),
+                      c.tail == sched::TailPolicy::kPeel);
   }
   cycles += pad_cycles(c);
-  const double threads = context_.threads;
-  const double speedup = parallel / std::ceil(parallel / threads);
-  return cycles * context_.machine.seconds_per_cycle / speedup +
-         (parallel > 1 ? context_.machine.fork_seconds : 0);
+  return cycles * context_.machine.seconds_per_cycle / parallel.speedup(context_.threads) +
+         (parallel.iterations() > 1 ? context_.machine.fork_seconds : 0);
 }
 
 }  // namespace tensorsmith::space

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "space/estimate/access.h"
+#include "space/estimate/parallel.h"
 #include "space/plans/window/window_plan.h"
 
 namespace tensorsmith::space {
@@ -25,13 +26,13 @@ double WindowPlan::estimate(Decisions d) const {
   }
   const double traffic = traffic_cycles(d, tiles);
   cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic);
-  double trips = 1;
+  ParallelLoop loop;
   size_t left = parallel(d);
   for (int a : live_) {
     if (left == 0) break;
-    const double n = std::ceil(static_cast<double>(extent(a)) / static_cast<double>(tile_length(d, a)));
     if (tile_length(d, a) >= extent(a)) continue;  // no outer loop
-    trips *= n;
+    loop.add_axis(static_cast<double>(extent(a)), static_cast<double>(tile_length(d, a)),
+                  tail_of(d) == sched::TailPolicy::kPeel);
     --left;
   }
   cycles += pad_cycles(d);
@@ -39,8 +40,8 @@ double WindowPlan::estimate(Decisions d) const {
   // exactly.
   constexpr double kMeasured = 0.7;
   cycles *= kMeasured;
-  const double speedup = trips / std::ceil(trips / context_.threads);
-  return cycles * m.seconds_per_cycle / speedup + (trips > 1 ? m.fork_seconds : 0);
+  return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
+         (loop.iterations() > 1 ? m.fork_seconds : 0);
 }
 
 double WindowPlan::distinct_loads(const Read& read, Decisions d) const {

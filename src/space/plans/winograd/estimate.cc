@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "space/estimate/parallel.h"
 #include "space/plans/winograd/winograd_plan.h"
 
 namespace tensorsmith::space {
@@ -136,9 +137,9 @@ double WinogradPlan::estimate(Decisions d) const {
                   0.3 * std::min(product_cycles(c), weights_cycles(c)) + data_cycles(c) + output_cycles(c);
   double forks = 0;
   if (c.parallel) {
-    const double threads = context_.threads;
-    const double trips = c.strips ? static_cast<double>(batch_ * (tiles_h_ / c.strip)) : threads;
-    cycles /= trips / std::ceil(trips / threads);
+    ParallelLoop loop;
+    loop.add_axis(c.strips ? static_cast<double>(batch_ * (tiles_h_ / c.strip)) : context_.threads, 1, false);
+    cycles /= loop.speedup(context_.threads);
     forks = c.strips ? 1 : 3;
     if (c.data == DataLocation::kRoot) forks += 1;
   }
