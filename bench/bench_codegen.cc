@@ -211,14 +211,14 @@ int run(int argc, char** argv) {
     std::vector<double> times;
     for (int t = 0; t < compilations; ++t) {
       const std::clock_t begin = std::clock();  // CPU time: a loaded machine does not count
-      const auto compiled = codegen::compile(c.program, *device, {});
+      const auto compiled = codegen::default_backend().compile(c.program, *device, {});
       if (!compiled.ok()) {
         std::fprintf(stderr, "%s: %s\n", c.name.c_str(), compiled.error().message().c_str());
         return 1;
       }
       times.push_back(1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
       if (t > 0) continue;
-      auto loaded = codegen::LoadedKernel::load(compiled->object, compiled->symbol);
+      auto loaded = codegen::default_backend().load(compiled->object, compiled->symbol);
       if (!loaded.ok()) return 1;
       r.kernel = std::move(loaded).value();
       r.object_bytes = compiled->object.size();

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "runtime/kernel_pool.h"
@@ -37,10 +37,10 @@ Result<Kernel> make(const space::DesignSpace& space, const space::Candidate& can
   TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
   TS_ASSIGN_OR_RETURN(kernel.lowered, lower::lower(schedule));
   const std::clock_t begin = std::clock();
-  TS_ASSIGN_OR_RETURN(kernel.compiled, codegen::compile(kernel.lowered.program, device, {}));
+  TS_ASSIGN_OR_RETURN(kernel.compiled, codegen::default_backend().compile(kernel.lowered.program, device, {}));
   kernel.cpu_ms = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   TS_ASSIGN_OR_RETURN(kernel.loaded,
-                      codegen::LoadedKernel::load(kernel.compiled.object, kernel.compiled.symbol));
+                      codegen::default_backend().load(kernel.compiled.object, kernel.compiled.symbol));
   return kernel;
 }
 

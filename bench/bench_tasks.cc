@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "engine/load_model.h"
 #include "ir/text.h"
 #include "lower/lower.h"
@@ -50,9 +50,9 @@ class Kernel {
     TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
     TS_ASSIGN_OR_RETURN(k->lowered, lower::lower(schedule));
     const double start = now(true);
-    TS_ASSIGN_OR_RETURN(k->compiled, codegen::compile(k->lowered.program, device, {}));
+    TS_ASSIGN_OR_RETURN(k->compiled, codegen::default_backend().compile(k->lowered.program, device, {}));
     k->compile_ms = 1e3 * (now(true) - start);
-    TS_ASSIGN_OR_RETURN(k->loaded, codegen::LoadedKernel::load(k->compiled.object, k->compiled.symbol));
+    TS_ASSIGN_OR_RETURN(k->loaded, codegen::default_backend().load(k->compiled.object, k->compiled.symbol));
     return k;
   }
 

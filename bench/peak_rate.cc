@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 
 namespace tensorsmith::bench {
 namespace {
@@ -48,8 +48,8 @@ PeakProgram peak_program(const target::Device& device) {
 
 Result<double> measured_peak_gflops(const target::Device& device) {
   const PeakProgram peak = peak_program(device);
-  TS_ASSIGN_OR_RETURN(const auto compiled, codegen::compile(peak.program, device, {}));
-  TS_ASSIGN_OR_RETURN(const auto kernel, codegen::LoadedKernel::load(compiled.object, compiled.symbol));
+  TS_ASSIGN_OR_RETURN(const auto compiled, codegen::default_backend().compile(peak.program, device, {}));
+  TS_ASSIGN_OR_RETURN(const auto kernel, codegen::default_backend().load(compiled.object, compiled.symbol));
   struct alignas(64) Line {
     float values[16];
   };

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "lower/lower.h"
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
@@ -144,7 +144,7 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
                       space::DesignSpace::build(op.workload, device, {.threads = device.cores}));
   // What is made once a process and thread is no candidate's.
   TS_ASSIGN_OR_RETURN(const ir::Program warm_up, program_of(space, space.default_candidate()));
-  TS_RETURN_IF_ERROR(codegen::compile(warm_up, device, {}));
+  TS_RETURN_IF_ERROR(codegen::default_backend().compile(warm_up, device, {}));
 
   Rng rng(options.seed);
   std::vector<double> milliseconds, kilobytes;
@@ -157,11 +157,11 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
       continue;
     }
     const double start = cpu_seconds();
-    TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel, codegen::compile(*program, device, {}));
+    TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel, codegen::default_backend().compile(*program, device, {}));
     double least = cpu_seconds() - start;
     for (int r = 1; r < options.repeat; ++r) {
       const double again = cpu_seconds();
-      TS_RETURN_IF_ERROR(codegen::compile(*program, device, {}));
+      TS_RETURN_IF_ERROR(codegen::default_backend().compile(*program, device, {}));
       least = std::min(least, cpu_seconds() - again);
     }
     milliseconds.push_back(1e3 * least);
@@ -172,8 +172,8 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
       std::printf("%s-%d: %.2f ms, %.1f kB\n", op.name.c_str(), s, milliseconds.back(), kilobytes.back());
     if (options.against.empty()) continue;
     TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel other, restore(options.against + file));
-    TS_ASSIGN_OR_RETURN(auto ours, codegen::LoadedKernel::load(kernel.object, kernel.symbol));
-    TS_ASSIGN_OR_RETURN(auto theirs, codegen::LoadedKernel::load(other.object, other.symbol));
+    TS_ASSIGN_OR_RETURN(auto ours, codegen::default_backend().load(kernel.object, kernel.symbol));
+    TS_ASSIGN_OR_RETURN(auto theirs, codegen::default_backend().load(other.object, other.symbol));
     Runner a(*program, kernel, std::move(ours)), b(*program, other, std::move(theirs));
     const auto [x, y] = race(a, b);
     raced.emplace_back(y, x / y);

@@ -237,7 +237,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
 
   std::vector<std::vector<char>> objects;
   for (const auto& task : built) objects.push_back(task.task->kernel.object);
-  TS_ASSIGN_OR_RETURN(const std::vector<char> library, codegen::link_shared_library(objects));
+  TS_ASSIGN_OR_RETURN(const std::vector<char> library, codegen::default_backend().link(objects));
   return runtime::write_model(options.directory, std::move(description), std::span<const char>(library),
                               weights.weights);
 }

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "graph/tasks.h"
 #include "lower/lower.h"
 #include "sched/step.h"

@@ -5,7 +5,8 @@ namespace {
 
 class CodegenBuilder final : public Builder {
  public:
-  explicit CodegenBuilder(const target::Device& device) : device_(device) {}
+  CodegenBuilder(const target::Device& device, const codegen::Backend& backend)
+      : device_(device), backend_(backend) {}
 
   BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const override {
     // A bug in a step, in lowering or in code generation costs this candidate, not the tuning run.
@@ -14,7 +15,7 @@ class CodegenBuilder final : public Builder {
       if (!schedule.ok()) return BuildFailure{record::Outcome::kInvalidSchedule, schedule.error().message()};
       auto lowered = lower::lower(*schedule);
       if (!lowered.ok()) return BuildFailure{record::Outcome::kInvalidSchedule, lowered.error().message()};
-      auto kernel = codegen::compile(lowered->program, device_, {});
+      auto kernel = backend_.compile(lowered->program, device_, {});
       if (!kernel.ok()) return BuildFailure{record::Outcome::kBuildError, kernel.error().message()};
       return BuiltCandidate{std::move(kernel).value(), std::move(lowered->prepared)};
     } catch (const InternalError& e) {
@@ -24,12 +25,13 @@ class CodegenBuilder final : public Builder {
 
  private:
   target::Device device_;
+  const codegen::Backend& backend_;
 };
 
 }  // namespace
 
-std::unique_ptr<Builder> make_builder(const target::Device& device) {
-  return std::make_unique<CodegenBuilder>(device);
+std::unique_ptr<Builder> make_builder(const target::Device& device, const codegen::Backend& backend) {
+  return std::make_unique<CodegenBuilder>(device, backend);
 }
 
 }  // namespace tensorsmith::measure

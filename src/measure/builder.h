@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "ir/workload.h"
 #include "lower/lower.h"
 #include "record/record.h"
@@ -31,7 +31,7 @@ class Builder {
   virtual BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const = 0;
 };
 
-// replay -> lower -> codegen::compile for the device.
-std::unique_ptr<Builder> make_builder(const target::Device& device);
+// replay -> lower -> compile for the device.
+std::unique_ptr<Builder> make_builder(const target::Device& device, const codegen::Backend& backend);
 
 }  // namespace tensorsmith::measure

@@ -45,12 +45,17 @@ struct PreparedTask {
 // every element of an operand comes from memory.
 constexpr double kReferenceSecondsPerFlop = 2e-9;
 
+std::vector<std::string> with_backend(std::vector<std::string> command, const codegen::Backend& backend) {
+  command.emplace_back(backend.name());
+  return command;
+}
+
 class LocalMeasurer final : public Measurer {
  public:
   LocalMeasurer(const target::Device& device, const MeasureOptions& options, std::vector<std::string> command,
                 LogSink& log, std::shared_ptr<const Builder> builder)
       : options_(options),
-        command_(std::move(command)),
+        command_(with_backend(std::move(command), *options.backend)),
         log_(log),
         builder_(std::move(builder)),
         // A kernel that uses every processor must not share them with the builds.
@@ -335,6 +340,11 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
     return Error{ErrorCode::kInvalidArgument, option, reason};
   };
   if (worker_command.empty()) return invalid("worker_command", "is empty");
+  if (!options.backend->traits().self_contained) {
+    return Error{ErrorCode::kUnsupported, "measuring",
+                 "kernels of backend '" + std::string(options.backend->name()) +
+                     "' cannot be loaded by a confined worker; measure with backend 'llvm'"};
+  }
   if (options.settings.threads < 1) return invalid("threads", "must be at least 1");
   if (options.build_threads < 1) return invalid("build_threads", "must be at least 1");
   if (options.max_repeats < 1) return invalid("max_repeats", "must be at least 1");
@@ -351,7 +361,8 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
 Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& device,
                                                       const MeasureOptions& options,
                                                       std::vector<std::string> worker_command, LogSink& log) {
-  return make_local_measurer(device, options, std::move(worker_command), log, make_builder(device));
+  return make_local_measurer(device, options, std::move(worker_command), log,
+                             make_builder(device, *options.backend));
 }
 
 }  // namespace tensorsmith::measure

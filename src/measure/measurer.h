@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/sinks.h"
+#include "codegen/backend.h"
 #include "ir/workload.h"
 #include "record/record.h"
 #include "sched/step.h"
@@ -26,6 +27,7 @@ struct MeasureOptions {
   double min_repeat_s = 0.001;  // a repeat runs the kernel until this much time has passed
   double hopeless_factor = 3;   // stop after the first repeat if slower than factor * best so far; 0 = never
   int build_threads = 1;
+  const codegen::Backend* backend = &codegen::default_backend();  // never null; its kernels are self-contained
 };
 
 struct Candidate {
@@ -48,7 +50,7 @@ class Measurer {
 };
 
 // Measures on this machine in sandboxed worker processes. worker_command: argv of a program that calls
-// worker_main(), normally this_program_as_worker().
+// worker_main(), normally this_program_as_worker(); the backend's name is appended.
 Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& device,
                                                       const MeasureOptions& options,
                                                       std::vector<std::string> worker_command, LogSink& log);
@@ -57,7 +59,8 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
 std::vector<std::string> this_program_as_worker();
 bool is_worker(int argc, char** argv);
 
-// The worker's main loop on the inherited descriptor; returns the exit code.
+// The worker's main loop on the inherited descriptor; the last argument names the backend that loads kernels. Returns
+// the exit code.
 int worker_main(int argc, char** argv);
 
 }  // namespace tensorsmith::measure

@@ -12,7 +12,7 @@
 #include <map>
 #include <optional>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "measure/confinement.h"
@@ -418,12 +418,13 @@ std::vector<std::string> this_program_as_worker() { return {"/proc/self/exe", kW
 
 bool is_worker(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == kWorkerArgument; }
 
-int worker_main(int, char**) {
+int worker_main(int argc, char** argv) {
+  const auto backend = codegen::find_backend(argc > 1 ? argv[argc - 1] : "");
+  if (!backend.ok()) return 2;  // started by hand
   return serve_worker(
       kWorkerSocket,
-      [](const std::vector<char>& object, const std::string& symbol) -> Result<LoadedFunction> {
-        TS_ASSIGN_OR_RETURN(std::shared_ptr<codegen::LoadedKernel> kernel,
-                            codegen::LoadedKernel::load(object, symbol));
+      [&](const std::vector<char>& object, const std::string& symbol) -> Result<LoadedFunction> {
+        TS_ASSIGN_OR_RETURN(std::shared_ptr<codegen::LoadedKernel> kernel, (*backend)->load(object, symbol));
         const TensorsmithKernel function = kernel->function();
         return LoadedFunction{std::move(kernel), function};
       });

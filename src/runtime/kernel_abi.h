@@ -9,6 +9,8 @@ extern "C" {
 #endif
 
 #define TENSORSMITH_KERNEL_ABI_VERSION 2
+/* Of every buffer and workspace, in bytes. */
+#define TENSORSMITH_BUFFER_ALIGNMENT 64
 
 /* Body of a parallel loop: iterations [begin, end) on worker `thread` (0 .. num_threads - 1). */
 typedef void (*TensorsmithParallelBody)(void* closure, int64_t begin, int64_t end, int32_t thread);
@@ -20,14 +22,14 @@ typedef struct TensorsmithKernelContext {
   void* pool;
   int32_t num_threads;
   int32_t reserved;
-  /* 64-byte aligned scratch memory: one block for the call, and one block per thread at
+  /* Aligned scratch memory: one block for the call, and one block per thread at
      thread_workspace + thread * thread_workspace_stride. Sizes are in the kernel's information. */
   void* shared_workspace;
   void* thread_workspace;
   int64_t thread_workspace_stride;
 } TensorsmithKernelContext;
 
-/* buffers: inputs then outputs of the program, 64-byte aligned. Generated kernels call nothing outside
+/* buffers: inputs then outputs of the program, aligned. Generated kernels call nothing outside
    themselves but context->parallel_for (math functions are inlined), so an object needs no libraries. */
 typedef void (*TensorsmithKernel)(const TensorsmithKernelContext* context, void* const* buffers);
 

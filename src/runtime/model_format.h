@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "runtime/kernel_abi.h"
 
 namespace tensorsmith::runtime {
 
@@ -25,7 +26,7 @@ inline constexpr int kModelFormatVersion = 2;
 inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
 // Alignment of every buffer a kernel gets.
-inline constexpr int64_t kBufferAlignment = 64;
+inline constexpr int64_t kBufferAlignment = TENSORSMITH_BUFFER_ALIGNMENT;
 
 // Element types; the values are those of ts_dtype in runtime/tensorsmith.h.
 enum class DType : uint8_t { kBool, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "base/result.h"
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
 #include "tools/commit.h"
@@ -30,7 +30,7 @@ int run(int argc, char** argv) {
   const std::string commit = TENSORSMITH_COMMIT;
   app.set_version_flag("--version", "tensorsmith " TENSORSMITH_VERSION +
                                         (commit.empty() ? "" : " (" + commit + ")") + ", " +
-                                        std::string(codegen::compiler_version()));
+                                        codegen::default_backend().version());
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"

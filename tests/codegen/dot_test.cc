@@ -6,6 +6,7 @@
 
 #include "ir/scalar.h"
 #include "lower/lower.h"
+#include "codegen/llvm/codegen.h"
 #include "runner.h"
 #include "space/design_space.h"
 #include "support/bytes.h"

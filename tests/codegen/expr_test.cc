@@ -96,11 +96,11 @@ void check(DType ta, DType tb, const std::string& what, const std::function<Expr
   for (const target::Device& device : test::local_devices()) {
     for (const int64_t lanes : {1, 5, 20}) {
       const ir::Program program = elementwise(ta, tb, lanes, fn);
-      const auto kernel = codegen::compile(program, device, {});
+      const auto kernel = test::backend().compile(program, device, {});
       ASSERT_TRUE(kernel.ok()) << kernel.error().message();
       ASSERT_THAT(test::undefined_symbols(kernel->object), ::testing::IsEmpty())
           << what << " on " << device.name;
-      const auto loaded = codegen::LoadedKernel::load(kernel->object, kernel->symbol);
+      const auto loaded = test::backend().load(kernel->object, kernel->symbol);
       ASSERT_TRUE(loaded.ok()) << loaded.error().message();
       const Tensor got = test::run_kernel((*loaded)->function(), *kernel, program, inputs, 1)[0];
       for (int64_t i = 0; i < 900; ++i) {

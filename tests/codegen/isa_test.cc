@@ -7,6 +7,7 @@
 
 #include "isas.h"
 #include "lower/lower.h"
+#include "codegen/llvm/codegen.h"
 #include "runner.h"
 #include "space/design_space.h"
 #include "support/small_workloads.h"
@@ -98,7 +99,7 @@ TEST(InstructionSet, EachHasItsCode) {
           << c.isa << ": " << found.str() << "\n"
           << sched::print(*trace);
       const auto lowered = lower::lower(*sched::replay(workload, *trace));
-      const auto kernel = codegen::compile(lowered->program, device, {});
+      const auto kernel = backend().compile(lowered->program, device, {});
       ASSERT_TRUE(kernel.ok()) << kernel.error().message();
       EXPECT_TRUE(undefined_symbols(kernel->object).empty()) << c.isa;
     }

@@ -21,7 +21,7 @@ codegen::CompiledKernel scaled_copy(double factor, const std::string& symbol) {
   const ir::Expr value =
       ir::call(ir::Intrinsic::kTanh, {ir::load(a, {i}) * ir::float_imm(DType::kF32, factor)});
   const ir::Stmt body = ir::make_for({i, 64, ir::ForKind::kParallel, {}, 0, ir::make_store(b, {i}, value)});
-  return codegen::compile({"k", {a}, {b}, body}, test::local_devices()[0], {.symbol = symbol}).value();
+  return test::backend().compile({"k", {a}, {b}, body}, test::local_devices()[0], {.symbol = symbol}).value();
 }
 
 class Link : public ::testing::Test {
@@ -36,7 +36,7 @@ class Link : public ::testing::Test {
 TEST_F(Link, LibraryHoldsAllKernelsAndNeedsNothing) {
   const auto one = scaled_copy(1, "model_kernel_1");
   const auto two = scaled_copy(2, "model_kernel_2");
-  const auto bytes = codegen::link_shared_library({one.object, two.object});
+  const auto bytes = test::backend().link({one.object, two.object});
   ASSERT_TRUE(bytes.ok()) << bytes.error().message();
   std::ofstream(path_, std::ios::binary).write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
   void* library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -62,15 +62,15 @@ TEST_F(Link, LibraryHoldsAllKernelsAndNeedsNothing) {
 
 TEST_F(Link, ErrorsNameTheReason) {
   const auto one = scaled_copy(1, "same");
-  const auto twice = codegen::link_shared_library({one.object, one.object});
+  const auto twice = test::backend().link({one.object, one.object});
   ASSERT_FALSE(twice.ok());
   EXPECT_THAT(twice.error().message(), ::testing::HasSubstr("duplicate symbol: same"));
-  const auto junk = codegen::link_shared_library({{'j', 'u', 'n', 'k'}});
+  const auto junk = test::backend().link({{'j', 'u', 'n', 'k'}});
   ASSERT_FALSE(junk.ok());
   EXPECT_EQ(junk.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(codegen::link_shared_library({}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::backend().link({}).error().code, ErrorCode::kInvalidArgument);
   // And it still works afterwards.
-  EXPECT_TRUE(codegen::link_shared_library({one.object}).ok());
+  EXPECT_TRUE(test::backend().link({one.object}).ok());
 }
 
 }  // namespace

@@ -94,10 +94,10 @@ void check(Intrinsic f, DType t, const std::vector<double>& xs, const std::vecto
   for (const target::Device& device : test::local_devices()) {
     for (const int64_t width : {lanes, int64_t{1}}) {
       const ir::Program program = apply(f, t, n, width);
-      const auto kernel = codegen::compile(program, device, {});
+      const auto kernel = test::backend().compile(program, device, {});
       ASSERT_TRUE(kernel.ok()) << kernel.error().message();
       ASSERT_THAT(test::undefined_symbols(kernel->object), ::testing::IsEmpty());
-      const auto loaded = codegen::LoadedKernel::load(kernel->object, kernel->symbol);
+      const auto loaded = test::backend().load(kernel->object, kernel->symbol);
       ASSERT_TRUE(loaded.ok()) << loaded.error().message();
       const Tensor got = test::run_kernel((*loaded)->function(), *kernel, program, inputs, 1)[0];
       double worst = 0;

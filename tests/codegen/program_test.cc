@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "codegen/llvm/codegen.h"
 #include "codegen/runner.h"
 
 namespace tensorsmith {
@@ -40,7 +41,7 @@ void check(const ir::Program& program, double relative = 1e-5, int64_t index_lim
   const auto want = lower::run(program, inputs);
   ASSERT_TRUE(want.ok()) << want.error().message();
   for (const target::Device& device : test::local_devices()) {
-    const auto kernel = codegen::compile(program, device, {});
+    const auto kernel = test::backend().compile(program, device, {});
     ASSERT_TRUE(kernel.ok()) << kernel.error().message();
     EXPECT_THAT(test::undefined_symbols(kernel->object), IsEmpty());
     for (const int threads : {1, 3}) {
@@ -403,7 +404,7 @@ TEST(Program, LargeBuffersLiveInTheWorkspaces) {
                     ir::make_store(y, {p2, i3}, ir::load(mine, {i3}) + ir::float_imm(DType::kF32, 1)))})));
   const ir::Program program{"workspace", {x}, {y}, ir::make_allocate(all, ir::make_seq({fill, use}))};
   check(program);
-  const auto kernel = codegen::compile(program, test::local_devices()[0], {});
+  const auto kernel = test::backend().compile(program, test::local_devices()[0], {});
   EXPECT_GE(kernel->shared_workspace_bytes, 4 * n * 4);
   EXPECT_GE(kernel->thread_workspace_bytes, n * 4);
   EXPECT_LT(kernel->thread_workspace_bytes, n * 4 + 128);
@@ -463,25 +464,25 @@ ir::Program copy_program() {
 TEST(Errors, UnknownCpuAndFeature) {
   target::Device device = test::local_devices()[0];
   device.cpu = "znver99";
-  auto kernel = codegen::compile(copy_program(), device, {});
+  auto kernel = test::backend().compile(copy_program(), device, {});
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(kernel.error().message(), HasSubstr("LLVM knows no CPU 'znver99' for x86-64"));
   device = test::local_devices()[0];
   device.features.push_back("+warp-drive");
-  kernel = codegen::compile(copy_program(), device, {});
+  kernel = test::backend().compile(copy_program(), device, {});
   ASSERT_FALSE(kernel.ok());
   EXPECT_THAT(kernel.error().message(), HasSubstr("no feature '+warp-drive'"));
 }
 
 TEST(Errors, DevicesWithoutCodeGenerator) {
-  const auto gpu = codegen::compile(copy_program(), target::find_device("v100").value(), {});
+  const auto gpu = test::backend().compile(copy_program(), target::find_device("v100").value(), {});
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kUnsupported);
   target::Device old;
   old.name = "old";
   old.arch = "x86-64";
-  EXPECT_THAT(codegen::compile(copy_program(), old, {}).error().message(), HasSubstr("needs SSE4.2"));
+  EXPECT_THAT(test::backend().compile(copy_program(), old, {}).error().message(), HasSubstr("needs SSE4.2"));
 }
 
 TEST(Errors, GpuLoopsAndBadSymbols) {
@@ -490,19 +491,19 @@ TEST(Errors, GpuLoopsAndBadSymbols) {
   thread.kind = ForKind::kThread;
   thread.thread = ir::ThreadAxis::kBlockX;
   program.body = ir::make_for(thread);
-  const auto kernel = codegen::compile(program, test::local_devices()[0], {});
+  const auto kernel = test::backend().compile(program, test::local_devices()[0], {});
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(kernel.error().message(), HasSubstr("GPU thread axis"));
-  EXPECT_THAT(codegen::compile(copy_program(), test::local_devices()[0], {.symbol = "a b"}).error().message(),
+  EXPECT_THAT(test::backend().compile(copy_program(), test::local_devices()[0], {.symbol = "a b"}).error().message(),
               HasSubstr("symbol 'a b'"));
 }
 
 TEST(Errors, DamagedObjects) {
-  EXPECT_EQ(codegen::LoadedKernel::load({}, "kernel").error().code, ErrorCode::kCorrupt);
-  EXPECT_EQ(codegen::LoadedKernel::load({'x', 'y'}, "kernel").error().code, ErrorCode::kCorrupt);
-  const auto kernel = codegen::compile(copy_program(), test::local_devices()[0], {});
-  const auto missing = codegen::LoadedKernel::load(kernel->object, "other");
+  EXPECT_EQ(test::backend().load({}, "kernel").error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(test::backend().load({'x', 'y'}, "kernel").error().code, ErrorCode::kCorrupt);
+  const auto kernel = test::backend().compile(copy_program(), test::local_devices()[0], {});
+  const auto missing = test::backend().load(kernel->object, "other");
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(missing.error().message(), HasSubstr("no such symbol"));
@@ -510,18 +511,18 @@ TEST(Errors, DamagedObjects) {
 
 TEST(Compile, OtherArchitectureAndText) {
   const auto graviton = target::find_device("graviton2").value();
-  const auto object = codegen::compile(tiled_matmul(37, ForKind::kParallel), graviton, {});
+  const auto object = test::backend().compile(tiled_matmul(37, ForKind::kParallel), graviton, {});
   ASSERT_TRUE(object.ok()) << object.error().message();
   EXPECT_THAT(test::undefined_symbols(object->object), IsEmpty());
   EXPECT_THAT(*codegen::emit_assembly(tiled_matmul(32, ForKind::kSerial), graviton, {}), HasSubstr("fmla"));
   for (const char* name : {"xeon-8358", "xeon-8272cl", "e5-2673v4", "epyc-7452"})
     EXPECT_TRUE(
-        codegen::compile(tiled_matmul(37, ForKind::kParallel), target::find_device(name).value(), {}).ok());
+        test::backend().compile(tiled_matmul(37, ForKind::kParallel), target::find_device(name).value(), {}).ok());
 }
 
 TEST(Compile, IsDeterministic) {
-  const auto a = codegen::compile(tiled_matmul(37, ForKind::kParallel), test::local_devices()[0], {});
-  const auto b = codegen::compile(tiled_matmul(37, ForKind::kParallel), test::local_devices()[0], {});
+  const auto a = test::backend().compile(tiled_matmul(37, ForKind::kParallel), test::local_devices()[0], {});
+  const auto b = test::backend().compile(tiled_matmul(37, ForKind::kParallel), test::local_devices()[0], {});
   EXPECT_EQ(a->object, b->object);
 }
 

@@ -1,6 +1,6 @@
 // Accumulators moved into registers: the rewritten program means the same, and is rewritten where it should
 // be.
-#include "codegen/llvm/promote.h"
+#include "codegen/promote.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

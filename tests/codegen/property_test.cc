@@ -40,11 +40,11 @@ std::string check(const Case& c, const sched::Schedule& schedule) {
     if (!prepared.ok()) return "prepare: " + prepared.error().message();
     inputs[p.input] = std::move(*prepared);
   }
-  const auto kernel = codegen::compile(lowered->program, *c.device, {});
+  const auto kernel = test::backend().compile(lowered->program, *c.device, {});
   if (!kernel.ok()) return "compile: " + kernel.error().message();
   const auto undefined = test::undefined_symbols(kernel->object);
   if (!undefined.empty()) return "needs symbol " + undefined.front();
-  const auto loaded = codegen::LoadedKernel::load(kernel->object, kernel->symbol);
+  const auto loaded = test::backend().load(kernel->object, kernel->symbol);
   if (!loaded.ok()) return "load: " + loaded.error().message();
   const auto outputs = test::run_kernel((*loaded)->function(), *kernel, lowered->program, inputs, c.threads);
   if (outputs.size() != c.expected.size()) return "another number of outputs";

@@ -68,6 +68,14 @@ class Fenced {
 
 }  // namespace
 
+const codegen::Backend& backend() {
+  static const codegen::Backend& chosen = [&]() -> const codegen::Backend& {
+    const char* wanted = std::getenv("TENSORSMITH_TEST_BACKEND");
+    return wanted == nullptr ? codegen::default_backend() : *codegen::find_backend(wanted).value();
+  }();
+  return chosen;
+}
+
 const std::vector<target::Device>& local_devices() {
   static const std::vector<target::Device> devices = [] {
     std::vector<target::Device> all;
@@ -138,8 +146,8 @@ std::vector<lower::Tensor> run_kernel(TensorsmithKernel function, const codegen:
 
 Result<std::vector<lower::Tensor>> compile_and_run(const ir::Program& program, const target::Device& device,
                                                    std::span<const lower::Tensor> inputs, int threads) {
-  TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel, codegen::compile(program, device, {}));
-  TS_ASSIGN_OR_RETURN(const auto loaded, codegen::LoadedKernel::load(kernel.object, kernel.symbol));
+  TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel, backend().compile(program, device, {}));
+  TS_ASSIGN_OR_RETURN(const auto loaded, backend().load(kernel.object, kernel.symbol));
   return run_kernel(loaded->function(), kernel, program, inputs, threads);
 }
 

@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
 #include "lower/interpreter.h"
 
 namespace tensorsmith::test {
+
+// The backend under test: that of TENSORSMITH_TEST_BACKEND in the environment, else the default.
+const codegen::Backend& backend();
 
 // Variants of this machine that can be executed here, strongest first: the instruction sets of isas.h. With
 // TENSORSMITH_TEST_ISA in the environment that one alone; where the processor lacks it, all tests are
@@ -27,7 +30,7 @@ std::vector<lower::Tensor> run_kernel(TensorsmithKernel function, const codegen:
                                       const ir::Program& program, std::span<const lower::Tensor> inputs,
                                       int threads, Fences fences = Fences::kEnd);
 
-// Undefined symbols of an object file.
+// Undefined symbols of an object file that the backend under test must not leave.
 std::vector<std::string> undefined_symbols(const std::vector<char>& object);
 
 // Whether two elements agree: integers exactly; floats within relative + absolute tolerance, NaN with NaN,

@@ -194,9 +194,9 @@ std::vector<Tensor> inputs_of(const Pool& pool, Rng& rng) {
 void check(const Pool& pool, const ir::Program& program, Rng& rng) {
   const std::vector<Tensor> inputs = inputs_of(pool, rng);
   for (const target::Device& device : test::local_devices()) {
-    const auto kernel = codegen::compile(program, device, {});
+    const auto kernel = test::backend().compile(program, device, {});
     ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-    const auto loaded = codegen::LoadedKernel::load(kernel->object, kernel->symbol);
+    const auto loaded = test::backend().load(kernel->object, kernel->symbol);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message();
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto got = test::run_kernel((*loaded)->function(), *kernel, program, {&inputs[i], 1}, 2,

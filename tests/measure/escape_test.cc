@@ -136,7 +136,7 @@ TEST(Escape, AKernelOfTheProgramsOwnWorkerGetsNoFurther) {
   class RawBuilder final : public Builder {
    public:
     BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const override {
-      const auto inner = make_builder(*target::probe_local());
+      const auto inner = make_builder(*target::probe_local(), codegen::default_backend());
       if (trace.steps.empty()) return inner->build(workload, trace);
       std::ifstream file(RAW_ESCAPE, std::ios::binary);
       BuiltCandidate built;

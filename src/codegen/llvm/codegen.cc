@@ -9,10 +9,9 @@
 
 #include "codegen/llvm/combine_extrema.h"
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/load.h"
 #include "codegen/llvm/passes.h"
-#include "codegen/llvm/promote.h"
-#include "ir/analysis.h"
-#include "ir/verify_program.h"
+#include "codegen/promote.h"
 
 namespace tensorsmith::codegen {
 namespace {
@@ -25,27 +24,8 @@ struct Built {
   int64_t thread_bytes = 0;
 };
 
-Status check(const ir::Program& program, const CodegenOptions& options) {
-  const auto name_ok = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  };
-  if (options.symbol.empty() || !std::all_of(options.symbol.begin(), options.symbol.end(), name_ok)) {
-    return Error{ErrorCode::kInvalidArgument, "codegen of '" + program.name + "'",
-                 "symbol '" + options.symbol + "' is not a name of letters, digits, '_' and '.'"};
-  }
-  TS_RETURN_IF_ERROR(ir::verify(program));
-  Status status;
-  ir::for_each_stmt(program.body, [&](const ir::Stmt& s) {
-    if (const auto* loop = ir::as<ir::For>(s); loop != nullptr && loop->kind == ir::ForKind::kThread) {
-      status = Error{ErrorCode::kUnsupported, "loop " + loop->var.name(),
-                     "is bound to a GPU thread axis; the program was scheduled for a GPU, not for a CPU"};
-    }
-  });
-  return status;
-}
-
 Result<Built> build(const ir::Program& program, const target::Device& device, const CodegenOptions& options) {
-  TS_RETURN_IF_ERROR(check(program, options));
+  TS_RETURN_IF_ERROR(check_compilable(program, options));
   Built built;
   TS_ASSIGN_OR_RETURN(built.machine, machine_for(device));
   built.context = std::make_unique<llvm::LLVMContext>();
@@ -80,20 +60,40 @@ void verify_module(const llvm::Module& module) {
   TS_CHECK(!llvm::verifyModule(module, &stream), "emitted code is malformed: " + text);
 }
 
+class LlvmBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "llvm"; }
+  std::string version() const override { return "LLVM " LLVM_VERSION_STRING; }
+  BackendTraits traits() const override { return {.self_contained = true, .other_architectures = true}; }
+
+  Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
+                                 const CodegenOptions& options) const override {
+    const auto start = std::chrono::steady_clock::now();
+    TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
+    optimize(*built.module, *built.machine);
+    CompiledKernel kernel;
+    kernel.symbol = options.symbol;
+    kernel.object = emit_object(*built.module, *built.machine);
+    kernel.shared_workspace_bytes = built.shared_bytes;
+    kernel.thread_workspace_bytes = built.thread_bytes;
+    kernel.codegen_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return kernel;
+  }
+  Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>& object,
+                                             const std::string& symbol) const override {
+    return load_object(object, symbol);
+  }
+  Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const override {
+    return link_shared_library(objects);
+  }
+};
+
 }  // namespace
 
-Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
-                               const CodegenOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
-  optimize(*built.module, *built.machine);
-  CompiledKernel kernel;
-  kernel.symbol = options.symbol;
-  kernel.object = emit_object(*built.module, *built.machine);
-  kernel.shared_workspace_bytes = built.shared_bytes;
-  kernel.thread_workspace_bytes = built.thread_bytes;
-  kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return kernel;
+const Backend& llvm_backend() {
+  static const LlvmBackend backend;
+  return backend;
 }
 
 Result<std::string> emit_llvm_ir(const ir::Program& program, const target::Device& device,
@@ -115,7 +115,5 @@ Result<std::string> emit_assembly(const ir::Program& program, const target::Devi
   const std::vector<char> text = emit_text(*built.module, *built.machine);
   return std::string(text.begin(), text.end());
 }
-
-std::string compiler_version() { return "LLVM " LLVM_VERSION_STRING; }
 
 }  // namespace tensorsmith::codegen

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/llvm/extremum_regions.h"
-#include "codegen/llvm/plan.h"
+#include "codegen/plan.h"
 #include "ir/analysis.h"
 
 namespace tensorsmith::codegen {

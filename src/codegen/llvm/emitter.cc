@@ -3,6 +3,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include "codegen/launch.h"
 #include "ir/analysis.h"
 
 namespace tensorsmith::codegen {
@@ -101,19 +102,19 @@ void Emitter::run() {
     int64_t offset = 0;
     const auto parameter = [&](const ir::Buffer& buffer, bool read_only) {
       BufferInfo info;
-      info.base = load_field(buffers, offset, pointer, 64);
+      info.base = load_field(buffers, offset, pointer, kBufferAlignment);
       info.base->setName(buffer->name);
       info.elements = buffer->allocation_elements();
       info.strides = buffer->effective_strides();
       info.id = buffer_ids_.at(buffer.get());
       info.instance = instances_++;
       info.read_only = read_only;
-      offset += 8;
+      offset += kPointerBytes;
       f_.buffers.try_emplace(buffer.get(), info);
     };
     for (const ir::Buffer& buffer : program_.inputs) parameter(buffer, true);
     for (const ir::Buffer& buffer : program_.outputs) parameter(buffer, false);
-    f_.shared_workspace = load_field(f_.context, 24, pointer, 64);
+    f_.shared_workspace = load_field(f_.context, ContextOffsets::kSharedWorkspace, pointer, kBufferAlignment);
   }
   emit(program_.body);
   end_function();
@@ -122,13 +123,8 @@ void Emitter::run() {
 
 // The demands of the kernel (runtime/kernel_abi.h), for whoever loads the object.
 void Emitter::export_info() {
-  std::vector<uint64_t> fields = {TENSORSMITH_KERNEL_ABI_VERSION, program_.inputs.size(),
-                                  program_.outputs.size(), static_cast<uint64_t>(shared_bytes_),
-                                  static_cast<uint64_t>(thread_bytes_)};
-  for (const auto* buffers : {&program_.inputs, &program_.outputs}) {
-    for (const ir::Buffer& buffer : *buffers)
-      fields.push_back(static_cast<uint64_t>(buffer->allocation_elements() * ir::bytes_of(buffer->dtype)));
-  }
+  const std::vector<int64_t> demands = demands_of(program_, shared_bytes_, thread_bytes_);
+  const std::vector<uint64_t> fields(demands.begin(), demands.end());
   llvm::Constant* value = llvm::ConstantDataArray::get(context_, fields);
   new llvm::GlobalVariable(module_, value->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
                            value, options_.symbol + TENSORSMITH_INFO_SUFFIX);

@@ -20,7 +20,7 @@
 
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/extremum_regions.h"
-#include "codegen/llvm/plan.h"
+#include "codegen/plan.h"
 #include "ir/bounds.h"
 #include "ir/expr_memo.h"
 #include "ir/stmt.h"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/llvm/load.h"
 
 LLD_HAS_DRIVER(elf)
 

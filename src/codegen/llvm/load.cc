@@ -4,7 +4,7 @@
 #include <llvm/ExecutionEngine/SectionMemoryManager.h>
 #include <llvm/Object/ObjectFile.h>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/llvm/load.h"
 
 namespace tensorsmith::codegen {
 namespace {
@@ -25,8 +25,7 @@ class RuntimeLinkedKernel final : public LoadedKernel {
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const std::vector<char>& object,
-                                                         const std::string& symbol) {
+Result<std::unique_ptr<LoadedKernel>> load_object(const std::vector<char>& object, const std::string& symbol) {
   const auto fail = [&](ErrorCode code, std::string reason) {
     return Error{code, "loading kernel '" + symbol + "'", std::move(reason)};
   };

@@ -173,12 +173,12 @@ int innermost_loops(const llvm::Module& module) {
 
 // From LLVM IR to an object file or to assembly text. Making these passes costs more than running them over a
 // small kernel, and LLVM lets them run over one module after another.
-class Backend {
+class ObjectWriter {
  public:
   // As TargetMachine::addPassesToEmitFile does, without the schedulers: their dependence graphs are quadratic
   // in the loads and stores of a block, which unrolled code has hundreds of, and they gain nothing: the code
   // is emitted in a good order, and out-of-order processors make their own.
-  Backend(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(bytes_) {
+  ObjectWriter(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(bytes_) {
     auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
     auto* info = new llvm::MachineModuleInfoWrapperPass(&target);
     llvm::TargetPassConfig* config = target.createPassConfig(passes_);
@@ -249,7 +249,7 @@ class Backend {
 struct Machine {
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<Pipeline> pipeline;
-  std::unique_ptr<Backend> objects;
+  std::unique_ptr<ObjectWriter> objects;
 };
 
 // LLVM's machines and analyses are not thread-safe, and making them takes milliseconds.
@@ -314,7 +314,7 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
                                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   TS_CHECK(made.machine != nullptr, "LLVM made no target machine for " + key);
   made.pipeline = std::make_unique<Pipeline>(*made.machine);
-  made.objects = std::make_unique<Backend>(*made.machine, llvm::CodeGenFileType::ObjectFile);
+  made.objects = std::make_unique<ObjectWriter>(*made.machine, llvm::CodeGenFileType::ObjectFile);
   return machines.emplace(key, std::move(made)).first->second.machine.get();
 }
 
@@ -325,7 +325,7 @@ std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine
 }
 
 std::vector<char> emit_text(llvm::Module& module, llvm::TargetMachine& machine) {
-  return Backend(machine, llvm::CodeGenFileType::AssemblyFile).run(module);
+  return ObjectWriter(machine, llvm::CodeGenFileType::AssemblyFile).run(module);
 }
 
 }  // namespace tensorsmith::codegen

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "codegen/launch.h"
 #include "codegen/llvm/emitter.h"
 #include "ir/analysis.h"
 
@@ -11,14 +12,6 @@ using ir::For;
 using ir::ForKind;
 using ir::Stmt;
 using llvm::Value;
-
-namespace {
-
-// Stack that one function's buffers may take; more goes to the workspace.
-constexpr int64_t kMaxStackBuffer = 32 << 10;
-constexpr int64_t kMaxStack = 256 << 10;
-
-}  // namespace
 
 llvm::BasicBlock* Emitter::new_block(const char* name) {
   return llvm::BasicBlock::Create(context_, name, f_.function);
@@ -229,14 +222,14 @@ void Emitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate) {
     auto* type = llvm::ArrayType::get(memory_type(node->dtype),
                                       static_cast<uint64_t>(std::max<int64_t>(info.elements, 1) * lanes_));
     llvm::AllocaInst* slot = b_.CreateAlloca(type, nullptr, node->name);
-    slot->setAlignment(llvm::Align(64));
+    slot->setAlignment(llvm::Align(kBufferAlignment));
     info.base = slot;
   } else {
     // One place for each buffer: no two of them may share memory, because accesses to different buffers are
     // declared free of aliases.
     int64_t& total = serial ? shared_bytes_ : thread_bytes_;
     const auto [it, is_new] = workspace_offset_.try_emplace(node, total);
-    if (is_new) total += (bytes + 63) / 64 * 64;
+    if (is_new) total += aligned_to_buffer(bytes);
     Value* workspace = serial ? f_.shared_workspace : f_.thread_workspace;
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     b_.SetInsertPoint(f_.scopes.front().insert_before);

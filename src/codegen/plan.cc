@@ -1,4 +1,4 @@
-#include "codegen/llvm/plan.h"
+#include "codegen/plan.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "codegen/llvm/promote.h"
+#include "codegen/promote.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,0 +1,47 @@
+#include "codegen/backend.h"
+
+#include <algorithm>
+#include <array>
+
+#include "codegen/llvm/codegen.h"
+#include "ir/analysis.h"
+#include "ir/verify_program.h"
+
+namespace tensorsmith::codegen {
+
+std::span<const Backend* const> backends() {
+  static const std::array<const Backend*, 1> all = {&llvm_backend()};
+  return all;
+}
+
+const Backend& default_backend() { return *backends().front(); }
+
+Result<const Backend*> find_backend(std::string_view name) {
+  std::string names;
+  for (const Backend* backend : backends()) {
+    if (backend->name() == name) return backend;
+    names += (names.empty() ? "" : ", ") + std::string(backend->name());
+  }
+  return Error{ErrorCode::kNotFound, "backend", "no backend '" + std::string(name) + "', there are: " + names};
+}
+
+Status check_compilable(const ir::Program& program, const CodegenOptions& options) {
+  const auto name_ok = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  };
+  if (options.symbol.empty() || !std::all_of(options.symbol.begin(), options.symbol.end(), name_ok)) {
+    return Error{ErrorCode::kInvalidArgument, "codegen of '" + program.name + "'",
+                 "symbol '" + options.symbol + "' is not a name of letters, digits, '_' and '.'"};
+  }
+  TS_RETURN_IF_ERROR(ir::verify(program));
+  Status status;
+  ir::for_each_stmt(program.body, [&](const ir::Stmt& s) {
+    if (const auto* loop = ir::as<ir::For>(s); loop != nullptr && loop->kind == ir::ForKind::kThread) {
+      status = Error{ErrorCode::kUnsupported, "loop " + loop->var.name(),
+                     "is bound to a GPU thread axis; the program was scheduled for a GPU, not for a CPU"};
+    }
+  });
+  return status;
+}
+
+}  // namespace tensorsmith::codegen
