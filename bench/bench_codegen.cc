@@ -1,6 +1,6 @@
 // Speed of generated code and of code generation.
 //
-//   bench_codegen [DEVICE] [--asm|--ir CASE] [--compile TIMES]
+//   bench_codegen [DEVICE] [--asm|--ir|--c CASE] [--compile TIMES] [--backend llvm|c]
 //   bench_codegen sampled [OPERATOR...] [--samples N] [--repeat N] [--seed S] [--device D] [--each]
 //                 [--save DIR] [--against DIR]
 //
@@ -20,6 +20,7 @@
 #include <new>
 #include <string>
 
+#include "codegen/c/codegen.h"
 #include "codegen/llvm/codegen.h"
 #include "peak_rate.h"
 #include "sampled_kernels.h"
@@ -167,12 +168,21 @@ double seconds_of(const std::function<void()>& fn) {
 int run(int argc, char** argv) {
   std::string spec = "local";
   std::string assembly_of;
-  bool print_ir = false;
+  std::string form;
+  const codegen::Backend* backend = &codegen::default_backend();
   int compilations = 5;
   for (int a = 1; a < argc; ++a) {
-    if ((std::strcmp(argv[a], "--asm") == 0 || std::strcmp(argv[a], "--ir") == 0) && a + 1 < argc) {
-      print_ir = argv[a][2] == 'i';
+    const std::string word = argv[a];
+    if ((word == "--asm" || word == "--ir" || word == "--c") && a + 1 < argc) {
+      form = word.substr(2);
       assembly_of = argv[++a];
+    } else if (word == "--backend" && a + 1 < argc) {
+      const auto found = codegen::find_backend(argv[++a]);
+      if (!found.ok()) {
+        std::fprintf(stderr, "%s\n", found.error().message().c_str());
+        return 1;
+      }
+      backend = *found;
     } else if (std::strcmp(argv[a], "--compile") == 0 && a + 1 < argc) {
       compilations = std::atoi(argv[++a]);
     } else {
@@ -202,8 +212,13 @@ int run(int argc, char** argv) {
   for (Case& c : cases) {
     if (!assembly_of.empty()) {
       if (c.name != assembly_of) continue;
-      const auto text = print_ir ? codegen::emit_llvm_ir(c.program, *device, {})
-                                 : codegen::emit_assembly(c.program, *device, {});
+      const auto c_text = [&]() -> Result<std::string> {
+        TS_ASSIGN_OR_RETURN(const codegen::CSource source, codegen::emit_c(c.program, *device, {}));
+        return source.text;
+      };
+      const auto text = form == "c"    ? c_text()
+                        : form == "ir" ? codegen::emit_llvm_ir(c.program, *device, {})
+                                       : codegen::emit_assembly(c.program, *device, {});
       std::puts(text.ok() ? text->c_str() : text.error().message().c_str());
       return 0;
     }
@@ -211,14 +226,14 @@ int run(int argc, char** argv) {
     std::vector<double> times;
     for (int t = 0; t < compilations; ++t) {
       const std::clock_t begin = std::clock();  // CPU time: a loaded machine does not count
-      const auto compiled = codegen::default_backend().compile(c.program, *device, {});
+      const auto compiled = backend->compile(c.program, *device, {});
       if (!compiled.ok()) {
         std::fprintf(stderr, "%s: %s\n", c.name.c_str(), compiled.error().message().c_str());
         return 1;
       }
       times.push_back(1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
       if (t > 0) continue;
-      auto loaded = codegen::default_backend().load(compiled->object, compiled->symbol);
+      auto loaded = backend->load(compiled->object, compiled->symbol);
       if (!loaded.ok()) return 1;
       r.kernel = std::move(loaded).value();
       r.object_bytes = compiled->object.size();

@@ -37,7 +37,8 @@ Result<Kernel> make(const space::DesignSpace& space, const space::Candidate& can
   TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
   TS_ASSIGN_OR_RETURN(kernel.lowered, lower::lower(schedule));
   const std::clock_t begin = std::clock();
-  TS_ASSIGN_OR_RETURN(kernel.compiled, codegen::default_backend().compile(kernel.lowered.program, device, {}));
+  TS_ASSIGN_OR_RETURN(kernel.compiled,
+                      codegen::default_backend().compile(kernel.lowered.program, device, {}));
   kernel.cpu_ms = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   TS_ASSIGN_OR_RETURN(kernel.loaded,
                       codegen::default_backend().load(kernel.compiled.object, kernel.compiled.symbol));

@@ -157,7 +157,8 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
       continue;
     }
     const double start = cpu_seconds();
-    TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel, codegen::default_backend().compile(*program, device, {}));
+    TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel,
+                        codegen::default_backend().compile(*program, device, {}));
     double least = cpu_seconds() - start;
     for (int r = 1; r < options.repeat; ++r) {
       const double again = cpu_seconds();

@@ -85,3 +85,10 @@ function(tensorsmith_isa_test name)
     math(EXPR seed "${seed} + 1000")
   endforeach()
 endfunction()
+# tensorsmith_on_c(NAME): one more entry, NAME.c, of a test of codegen_test_support that runs its kernels through the C
+# backend. What looks at LLVM's code, the suites LlvmCode, is left out.
+function(tensorsmith_on_c name)
+  add_test(NAME ${name}.c COMMAND ${name} --gtest_filter=-LlvmCode.*)
+  set_tests_properties(${name}.c PROPERTIES TIMEOUT 600 LABELS "c"
+    ENVIRONMENT "TENSORSMITH_TEST_BACKEND=c;TENSORSMITH_PROPERTY_SEED=50000;TENSORSMITH_PROPERTY_COUNT=100")
+endfunction()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/c/codegen.h"
 #include "codegen/llvm/codegen.h"
 #include "ir/analysis.h"
 #include "ir/verify_program.h"
@@ -10,7 +11,7 @@
 namespace tensorsmith::codegen {
 
 std::span<const Backend* const> backends() {
-  static const std::array<const Backend*, 1> all = {&llvm_backend()};
+  static const std::array<const Backend*, 2> all = {&llvm_backend(), &c_backend()};
   return all;
 }
 
@@ -22,7 +23,8 @@ Result<const Backend*> find_backend(std::string_view name) {
     if (backend->name() == name) return backend;
     names += (names.empty() ? "" : ", ") + std::string(backend->name());
   }
-  return Error{ErrorCode::kNotFound, "backend", "no backend '" + std::string(name) + "', there are: " + names};
+  return Error{ErrorCode::kNotFound, "backend",
+               "no backend '" + std::string(name) + "', there are: " + names};
 }
 
 Status check_compilable(const ir::Program& program, const CodegenOptions& options) {

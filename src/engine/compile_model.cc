@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "base/thread_pool.h"
+#include "codegen/c/codegen.h"
+#include "engine/c_model.h"
 #include "ir/structural.h"
 #include "lower/lower.h"
 #include "runtime/model_writer.h"
@@ -178,7 +180,8 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
   const graph::Partition& partition = model.partition;
   TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
-  KernelCache own_cache;
+  if (options.as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
+  KernelCache own_cache(options.as_c ? codegen::c_text_backend() : *options.backend);
   TS_ASSIGN_OR_RETURN(const BuiltTasks built, build_tasks(partition, device, schedules, options,
                                                           options.cache ? *options.cache : own_cache));
 
@@ -237,7 +240,12 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
 
   std::vector<std::vector<char>> objects;
   for (const auto& task : built) objects.push_back(task.task->kernel.object);
-  TS_ASSIGN_OR_RETURN(const std::vector<char> library, codegen::default_backend().link(objects));
+  if (options.as_c) {
+    std::vector<std::string> symbols;
+    for (const auto& task : built) symbols.push_back(task.task->kernel.symbol);
+    return write_c_model(options.directory, description, symbols, objects, weights.weights);
+  }
+  TS_ASSIGN_OR_RETURN(const std::vector<char> library, options.backend->link(objects));
   return runtime::write_model(options.directory, std::move(description), std::span<const char>(library),
                               weights.weights);
 }

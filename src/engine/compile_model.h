@@ -21,8 +21,10 @@ struct CompileOptions {
   std::string directory;
   std::string model_name;
   bool tuned = false;
-  int jobs = 1;                  // kernels compiled at a time
-  KernelCache* cache = nullptr;  // may be null; of this model and device
+  int jobs = 1;                                                   // kernels compiled at a time
+  const codegen::Backend* backend = &codegen::default_backend();  // never null
+  KernelCache* cache = nullptr;  // may be null; of this model, device and backend
+  bool as_c = false;  // C sources (engine/c_model.h) instead of a compiled model; no backend is asked
   // Told what could not be built where another schedule took its place. May be null.
   LogSink* log = nullptr;
   // Asked between kernels: true ends the compilation with kCancelled, before anything is written. May be

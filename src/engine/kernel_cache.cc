@@ -16,7 +16,7 @@ Result<std::shared_ptr<const BuiltTask>> KernelCache::get(const graph::Task& tas
   TS_ASSIGN_OR_RETURN(built->lowered, lower::lower(schedule, symbol));
   codegen::CodegenOptions options;
   options.symbol = symbol;
-  TS_ASSIGN_OR_RETURN(built->kernel, codegen::default_backend().compile(built->lowered.program, device, options));
+  TS_ASSIGN_OR_RETURN(built->kernel, backend_.compile(built->lowered.program, device, options));
   std::lock_guard lock(mutex_);
   return built_.emplace(key, std::move(built)).first->second;
 }

@@ -22,11 +22,13 @@ struct BuiltTask {
 // For one model and device: kernels are known by the task's number and its schedule.
 class KernelCache {
  public:
+  explicit KernelCache(const codegen::Backend& backend = codegen::default_backend()) : backend_(backend) {}
   // Builds what is not there yet. Thread-safe.
   Result<std::shared_ptr<const BuiltTask>> get(const graph::Task& task, size_t number,
                                                const sched::Trace& trace, const target::Device& device);
 
  private:
+  const codegen::Backend& backend_;
   std::mutex mutex_;
   std::map<std::pair<size_t, std::string>, std::shared_ptr<const BuiltTask>> built_;  // by printed trace
 };

@@ -27,7 +27,8 @@ struct MeasureOptions {
   double min_repeat_s = 0.001;  // a repeat runs the kernel until this much time has passed
   double hopeless_factor = 3;   // stop after the first repeat if slower than factor * best so far; 0 = never
   int build_threads = 1;
-  const codegen::Backend* backend = &codegen::default_backend();  // never null; its kernels are self-contained
+  const codegen::Backend* backend =
+      &codegen::default_backend();  // never null; its kernels are self-contained
 };
 
 struct Candidate {

@@ -21,6 +21,8 @@ struct CompileCommandOptions {
   std::string directory;
   DatabaseOption database;
   bool untuned = false;
+  std::string backend;
+  std::string emit;
 };
 
 Status compile(const CompileCommandOptions& options) {
@@ -33,6 +35,10 @@ Status compile(const CompileCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
   engine::CompileOptions compile_options;
   compile_options.directory = options.directory;
+  compile_options.as_c = options.emit == "c";
+  if (!options.backend.empty()) {
+    TS_ASSIGN_OR_RETURN(compile_options.backend, codegen::find_backend(options.backend));
+  }
   compile_options.model_name = std::filesystem::path(options.model.path).filename().string();
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   compile_options.jobs = local.cores;
@@ -67,6 +73,14 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->directory, "Directory of the compiled model")->required();
   options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules, no database");
+  command
+      ->add_option("--emit", options->emit,
+                   "Write sources in place of a compiled model: `c` is C99, a file a kernel and a header")
+      ->check(CLI::IsMember({"c"}));
+  command
+      ->add_option("--backend", options->backend, "What makes machine code: llvm, or c (the compiler `cc`)")
+      ->check(CLI::IsMember({"llvm", "c"}))
+      ->excludes("--emit");
   add_schedule_options(*command, options->schedules);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });
 }

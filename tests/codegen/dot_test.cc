@@ -4,9 +4,9 @@
 
 #include <cmath>
 
+#include "codegen/llvm/codegen.h"
 #include "ir/scalar.h"
 #include "lower/lower.h"
-#include "codegen/llvm/codegen.h"
 #include "runner.h"
 #include "space/design_space.h"
 #include "support/bytes.h"
@@ -103,7 +103,7 @@ std::string assembly_of(const ir::Program& program, const target::Device& device
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-TEST(Dot4, IsOneInstructionWhereThereIsOne) {
+TEST(LlvmCode, Dot4IsOneInstructionWhereThereIsOne) {
   const auto assembly = [](const target::Device& device) {
     return assembly_of(rows_of(Intrinsic::kDot4, 16, 5).program, device);
   };
@@ -166,7 +166,7 @@ TEST(Dot2, IsWithinTheErrorOfSumsInF32) {
   }
 }
 
-TEST(Dot2, IsOneInstructionWhereThereIsOne) {
+TEST(LlvmCode, Dot2IsOneInstructionWhereThereIsOne) {
   const auto assembly = [](const target::Device& device) {
     return assembly_of(rows_of(Intrinsic::kDot2, 16, 5).program, device);
   };
@@ -184,7 +184,7 @@ TEST(Dot2, IsOneInstructionWhereThereIsOne) {
 }
 
 // y = bf16(x): one instruction, or shifts and no calls.
-TEST(Dot2, RoundingIsVectorCode) {
+TEST(LlvmCode, RoundingToBf16IsVectorCode) {
   const auto assembly = [](const target::Device& device) {
     const ir::Buffer x = ir::make_buffer("x", DType::kF32, {64}),
                      y = ir::make_buffer("y", DType::kBF16, {64});

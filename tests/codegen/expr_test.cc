@@ -66,19 +66,32 @@ std::pair<Tensor, Tensor> pairs(DType ta, DType tb, Rng& rng) {
   return {x, y};
 }
 
-// out[i] = fn(a[i], b[i]) for 900 elements, in lanes at a time.
-ir::Program elementwise(DType ta, DType tb, int64_t lanes, const std::function<Expr(Expr, Expr)>& fn) {
+// One expression of two operands, and what the scalar semantics make of them.
+struct Check {
+  std::string what;
+  std::function<Expr(Expr, Expr)> fn;
+  std::function<ir::Scalar(ir::Scalar, ir::Scalar)> reference;
+};
+
+// out_k[i] = fn_k(a[i], b[i]) for 900 elements, in lanes at a time, all in one kernel.
+ir::Program elementwise(DType ta, DType tb, int64_t lanes, const std::vector<Check>& checks) {
   const ir::Buffer a = ir::make_buffer("a", ta, {900});
   const ir::Buffer b = ir::make_buffer("b", tb, {900});
-  const ir::Var i("i");
-  const ir::Var v("v");
-  const Expr at = Expr(i) * lanes + Expr(v);
-  const Expr value = fn(ir::load(a, {at}), ir::load(b, {at}));
-  const ir::Buffer out = ir::make_buffer("out", value.dtype(), {900});
-  const ir::Stmt vector =
-      ir::make_for({v, lanes, ir::ForKind::kVectorized, {}, 0, ir::make_store(out, {at}, value)});
-  const ir::Stmt loop = ir::make_for({i, 900 / lanes, ir::ForKind::kSerial, {}, 0, vector});
-  return {"elementwise", {a, b}, {out}, loop};
+  ir::Program program{"elementwise", {a, b}, {}, nullptr};
+  std::vector<ir::Stmt> loops;
+  for (const Check& check : checks) {
+    const ir::Var i("i");
+    const ir::Var v("v");
+    const Expr at = Expr(i) * lanes + Expr(v);
+    const Expr value = check.fn(ir::load(a, {at}), ir::load(b, {at}));
+    const ir::Buffer out = ir::make_buffer("out", value.dtype(), {900});
+    program.outputs.push_back(out);
+    const ir::Stmt vector =
+        ir::make_for({v, lanes, ir::ForKind::kVectorized, {}, 0, ir::make_store(out, {at}, value)});
+    loops.push_back(ir::make_for({i, 900 / lanes, ir::ForKind::kSerial, {}, 0, vector}));
+  }
+  program.body = ir::make_seq(loops);
+  return program;
 }
 
 // What is subnormal may be rounded to a zero of bf16, also if the smallest normal number is the nearest.
@@ -88,34 +101,39 @@ ir::Scalar as_computed(ir::Scalar want, const ir::Scalar& got) {
   return want;
 }
 
-void check(DType ta, DType tb, const std::string& what, const std::function<Expr(Expr, Expr)>& fn,
-           const std::function<ir::Scalar(ir::Scalar, ir::Scalar)>& reference) {
+void compare(const Check& check, const Tensor& x, const Tensor& y, const Tensor& got,
+             const std::string& where) {
+  for (int64_t i = 0; i < 900; ++i) {
+    const ir::Scalar g = got.at(i);
+    const ir::Scalar want = as_computed(check.reference(x.at(i), y.at(i)), g);
+    ASSERT_TRUE(test::close(g, want, 0, 0))
+        << check.what << " " << where << " element " << i << ": a " << x.at(i).f << "/" << x.at(i).i << " b "
+        << y.at(i).f << "/" << y.at(i).i << " got " << g.f << "/" << g.i << " want " << want.f << "/"
+        << want.i;
+    // Of zeros of different sign either is a minimum and a maximum.
+    if (ir::is_float(want.dtype) && want.f == 0 && check.what != "min" && check.what != "max") {
+      ASSERT_EQ(std::signbit(g.f), std::signbit(want.f)) << check.what << " " << where << " element " << i;
+    }
+  }
+}
+
+void run(DType ta, DType tb, const std::vector<Check>& checks) {
+  if (checks.empty()) return;
   Rng rng(7);
   const auto [x, y] = pairs(ta, tb, rng);
   const Tensor inputs[] = {x, y};
   for (const target::Device& device : test::local_devices()) {
     for (const int64_t lanes : {1, 5, 20}) {
-      const ir::Program program = elementwise(ta, tb, lanes, fn);
+      const std::string where = std::string(ir::to_string(ta)) + "," + std::string(ir::to_string(tb)) +
+                                " on " + device.name + " lanes " + std::to_string(lanes);
+      const ir::Program program = elementwise(ta, tb, lanes, checks);
       const auto kernel = test::backend().compile(program, device, {});
       ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-      ASSERT_THAT(test::undefined_symbols(kernel->object), ::testing::IsEmpty())
-          << what << " on " << device.name;
+      ASSERT_THAT(test::undefined_symbols(kernel->object), ::testing::IsEmpty()) << where;
       const auto loaded = test::backend().load(kernel->object, kernel->symbol);
       ASSERT_TRUE(loaded.ok()) << loaded.error().message();
-      const Tensor got = test::run_kernel((*loaded)->function(), *kernel, program, inputs, 1)[0];
-      for (int64_t i = 0; i < 900; ++i) {
-        const ir::Scalar g = got.at(i);
-        const ir::Scalar want = as_computed(reference(x.at(i), y.at(i)), g);
-        ASSERT_TRUE(test::close(g, want, 0, 0))
-            << what << " " << ir::to_string(ta) << "," << ir::to_string(tb) << " on " << device.name
-            << " lanes " << lanes << " element " << i << ": a " << x.at(i).f << "/" << x.at(i).i << " b "
-            << y.at(i).f << "/" << y.at(i).i << " got " << g.f << "/" << g.i << " want " << want.f << "/"
-            << want.i;
-        // Of zeros of different sign either is a minimum and a maximum.
-        if (ir::is_float(want.dtype) && want.f == 0 && what != "min" && what != "max") {
-          ASSERT_EQ(std::signbit(g.f), std::signbit(want.f)) << what << " element " << i;
-        }
-      }
+      const auto got = test::run_kernel((*loaded)->function(), *kernel, program, inputs, 1);
+      for (size_t c = 0; c < checks.size(); ++c) compare(checks[c], x, y, got[c], where);
     }
   }
 }
@@ -157,81 +175,87 @@ INSTANTIATE_TEST_SUITE_P(AllDtypes, Operators, ::testing::ValuesIn(kDtypes),
 
 TEST_P(Operators, Binary) {
   const DType t = GetParam();
+  std::vector<Check> checks;
   for (int o = 0; o <= static_cast<int>(BinaryOp::kShr); ++o) {
     const auto op = static_cast<BinaryOp>(o);
     if (!allowed(op, t)) continue;
-    check(
-        t, t, std::string(ir::to_string(op)), [&](Expr a, Expr b) { return ir::binary(op, a, b); },
-        [&](ir::Scalar a, ir::Scalar b) { return ir::eval_binary(op, a, b); });
+    checks.push_back({std::string(ir::to_string(op)), [=](Expr a, Expr b) { return ir::binary(op, a, b); },
+                      [=](ir::Scalar a, ir::Scalar b) { return ir::eval_binary(op, a, b); }});
   }
+  run(t, t, checks);
 }
 
 TEST_P(Operators, DivisionByConstants) {
   const DType t = GetParam();
   if (!ir::is_int(t)) return;
+  std::vector<Check> checks;
   for (const BinaryOp op : {BinaryOp::kDiv, BinaryOp::kFloorDiv, BinaryOp::kFloorMod}) {
     for (const int64_t divisor : {0, 1, -1, 3, 8, -7}) {
       const ir::Scalar d = ir::scalar_int(t, divisor);
-      check(
-          t, t, std::string(ir::to_string(op)) + " " + std::to_string(divisor),
-          [&](Expr a, Expr) { return ir::binary(op, a, ir::int_imm(t, d.i)); },
-          [&](ir::Scalar a, ir::Scalar) { return ir::eval_binary(op, a, d); });
+      checks.push_back({std::string(ir::to_string(op)) + " " + std::to_string(divisor),
+                        [=](Expr a, Expr) { return ir::binary(op, a, ir::int_imm(t, d.i)); },
+                        [=](ir::Scalar a, ir::Scalar) { return ir::eval_binary(op, a, d); }});
     }
   }
+  run(t, t, checks);
 }
 
-TEST_P(Operators, UnarySelectAndSimpleIntrinsics) {
+TEST_P(Operators, UnaryAndSimpleIntrinsics) {
   const DType t = GetParam();
+  std::vector<Check> checks;
   if (t != DType::kBool) {
-    check(
-        t, t, "neg", [](Expr a, Expr) { return -a; },
-        [](ir::Scalar a, ir::Scalar) { return ir::eval_unary(ir::UnaryOp::kNeg, a); });
+    checks.push_back({"neg", [](Expr a, Expr) { return -a; },
+                      [](ir::Scalar a, ir::Scalar) { return ir::eval_unary(ir::UnaryOp::kNeg, a); }});
     for (const ir::Intrinsic f : {ir::Intrinsic::kAbs, ir::Intrinsic::kSign}) {
-      check(
-          t, t, std::string(ir::to_string(f)), [&](Expr a, Expr) { return ir::call(f, {a}); },
-          [&](ir::Scalar a, ir::Scalar) { return ir::eval_call(f, a); });
+      checks.push_back({std::string(ir::to_string(f)), [=](Expr a, Expr) { return ir::call(f, {a}); },
+                        [=](ir::Scalar a, ir::Scalar) { return ir::eval_call(f, a); }});
     }
   }
-  if (ir::is_int(t))
-    check(
-        t, t, "bitnot", [](Expr a, Expr) { return ir::unary(ir::UnaryOp::kBitNot, a); },
-        [](ir::Scalar a, ir::Scalar) { return ir::eval_unary(ir::UnaryOp::kBitNot, a); });
-  if (t == DType::kBool)
-    check(
-        t, t, "not", [](Expr a, Expr) { return !a; },
-        [](ir::Scalar a, ir::Scalar) { return ir::eval_unary(ir::UnaryOp::kNot, a); });
+  if (ir::is_int(t)) {
+    checks.push_back({"bitnot", [](Expr a, Expr) { return ir::unary(ir::UnaryOp::kBitNot, a); },
+                      [](ir::Scalar a, ir::Scalar) { return ir::eval_unary(ir::UnaryOp::kBitNot, a); }});
+  }
+  if (t == DType::kBool) {
+    checks.push_back({"not", [](Expr a, Expr) { return !a; },
+                      [](ir::Scalar a, ir::Scalar) { return ir::eval_unary(ir::UnaryOp::kNot, a); }});
+  }
   if (ir::is_float(t)) {
     for (const ir::Intrinsic f :
          {ir::Intrinsic::kFloor, ir::Intrinsic::kCeil, ir::Intrinsic::kRound, ir::Intrinsic::kTrunc,
           ir::Intrinsic::kIsNan, ir::Intrinsic::kIsInf, ir::Intrinsic::kSqrt, ir::Intrinsic::kFmod}) {
-      check(
-          t, t, std::string(ir::to_string(f)),
-          [&](Expr a, Expr b) { return ir::arity(f) == 2 ? ir::call(f, {a, b}) : ir::call(f, {a}); },
-          [&](ir::Scalar a, ir::Scalar b) { return ir::eval_call(f, a, b); });
+      checks.push_back(
+          {std::string(ir::to_string(f)),
+           [=](Expr a, Expr b) { return ir::arity(f) == 2 ? ir::call(f, {a, b}) : ir::call(f, {a}); },
+           [=](ir::Scalar a, ir::Scalar b) { return ir::eval_call(f, a, b); }});
     }
   }
-  check(
-      DType::kBool, t, "select", [&](Expr a, Expr b) { return ir::select(a, b, ir::make_const(t, 1)); },
-      [&](ir::Scalar a, ir::Scalar b) {
-        return a.i != 0 ? b : ir::is_float(t) ? ir::scalar_float(t, 1) : ir::scalar_int(t, 1);
-      });
+  run(t, t, checks);
+}
+
+TEST_P(Operators, Select) {
+  const DType t = GetParam();
+  run(DType::kBool, t,
+      {{"select", [=](Expr a, Expr b) { return ir::select(a, b, ir::make_const(t, 1)); },
+        [=](ir::Scalar a, ir::Scalar b) {
+          return a.i != 0 ? b : ir::is_float(t) ? ir::scalar_float(t, 1) : ir::scalar_int(t, 1);
+        }}});
 }
 
 TEST(Pairs, HoldTheBitsOfBothElements) {
-  check(
-      DType::kBF16, DType::kBF16, "pair",
-      [](Expr a, Expr b) { return ir::call(ir::Intrinsic::kPair, {a, b}); },
-      [](ir::Scalar a, ir::Scalar b) { return ir::eval_call(ir::Intrinsic::kPair, a, b); });
+  run(DType::kBF16, DType::kBF16,
+      {{"pair", [](Expr a, Expr b) { return ir::call(ir::Intrinsic::kPair, {a, b}); },
+        [](ir::Scalar a, ir::Scalar b) { return ir::eval_call(ir::Intrinsic::kPair, a, b); }}});
 }
 
 TEST_P(Operators, Casts) {
   const DType from = GetParam();
+  std::vector<Check> checks;
   for (const DType to : kDtypes) {
-    check(
-        from, from, "cast to " + std::string(ir::to_string(to)),
-        [&](Expr a, Expr) { return ir::cast(to, a); },
-        [&](ir::Scalar a, ir::Scalar) { return ir::eval_cast(to, a); });
+    checks.push_back({"cast to " + std::string(ir::to_string(to)),
+                      [=](Expr a, Expr) { return ir::cast(to, a); },
+                      [=](ir::Scalar a, ir::Scalar) { return ir::eval_cast(to, a); }});
   }
+  run(from, from, checks);
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <iostream>
 #include <regex>
 
+#include "codegen/llvm/codegen.h"
 #include "isas.h"
 #include "lower/lower.h"
-#include "codegen/llvm/codegen.h"
 #include "runner.h"
 #include "space/design_space.h"
 #include "support/small_workloads.h"

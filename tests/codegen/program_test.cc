@@ -44,11 +44,12 @@ void check(const ir::Program& program, double relative = 1e-5, int64_t index_lim
     const auto kernel = test::backend().compile(program, device, {});
     ASSERT_TRUE(kernel.ok()) << kernel.error().message();
     EXPECT_THAT(test::undefined_symbols(kernel->object), IsEmpty());
+    const auto loaded = test::backend().load(kernel->object, kernel->symbol);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
     for (const int threads : {1, 3}) {
-      const auto got = test::compile_and_run(program, device, inputs, threads);
-      ASSERT_TRUE(got.ok()) << got.error().message();
+      const auto got = test::run_kernel((*loaded)->function(), *kernel, program, inputs, threads);
       for (size_t o = 0; o < want->size(); ++o)
-        EXPECT_EQ(test::compare((*got)[o], (*want)[o], relative, relative), "")
+        EXPECT_EQ(test::compare(got[o], (*want)[o], relative, relative), "")
             << program.name << " on " << device.name << ", " << threads << " threads, output " << o;
     }
   }
@@ -91,14 +92,14 @@ TEST(Program, RegisterTileWithAndWithoutTail) {
   }
 }
 
-TEST(Program, RegisterTileLeavesNoLocalMemory) {
+TEST(LlvmCode, RegisterTileLeavesNoLocalMemory) {
   const auto text = codegen::emit_llvm_ir(tiled_matmul(32, ForKind::kSerial), test::local_devices()[0], {});
   ASSERT_TRUE(text.ok()) << text.error().message();
   EXPECT_THAT(*text, ::testing::Not(HasSubstr("alloca")));
 }
 
 // More elements than registers would be spilled: the loops over them stay loops.
-TEST(Program, LocalBuffersBeyondTheRegistersStayInMemory) {
+TEST(LlvmCode, LocalBuffersBeyondTheRegistersStayInMemory) {
   const target::Device& device = test::local_devices()[0];
   for (const int64_t over : {0, 1}) {
     const int64_t rows = device.vector_registers + over;
@@ -461,7 +462,7 @@ ir::Program copy_program() {
   return {"copy", {a}, {b}, loop(i, 8, ir::make_store(b, {i}, ir::load(a, {i})))};
 }
 
-TEST(Errors, UnknownCpuAndFeature) {
+TEST(LlvmCode, UnknownCpuAndFeature) {
   target::Device device = test::local_devices()[0];
   device.cpu = "znver99";
   auto kernel = test::backend().compile(copy_program(), device, {});
@@ -475,7 +476,7 @@ TEST(Errors, UnknownCpuAndFeature) {
   EXPECT_THAT(kernel.error().message(), HasSubstr("no feature '+warp-drive'"));
 }
 
-TEST(Errors, DevicesWithoutCodeGenerator) {
+TEST(LlvmCode, DevicesWithoutCodeGenerator) {
   const auto gpu = test::backend().compile(copy_program(), target::find_device("v100").value(), {});
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kUnsupported);
@@ -495,8 +496,9 @@ TEST(Errors, GpuLoopsAndBadSymbols) {
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(kernel.error().message(), HasSubstr("GPU thread axis"));
-  EXPECT_THAT(test::backend().compile(copy_program(), test::local_devices()[0], {.symbol = "a b"}).error().message(),
-              HasSubstr("symbol 'a b'"));
+  EXPECT_THAT(
+      test::backend().compile(copy_program(), test::local_devices()[0], {.symbol = "a b"}).error().message(),
+      HasSubstr("symbol 'a b'"));
 }
 
 TEST(Errors, DamagedObjects) {
@@ -509,15 +511,16 @@ TEST(Errors, DamagedObjects) {
   EXPECT_THAT(missing.error().message(), HasSubstr("no such symbol"));
 }
 
-TEST(Compile, OtherArchitectureAndText) {
+TEST(LlvmCode, OtherArchitectureAndText) {
   const auto graviton = target::find_device("graviton2").value();
   const auto object = test::backend().compile(tiled_matmul(37, ForKind::kParallel), graviton, {});
   ASSERT_TRUE(object.ok()) << object.error().message();
   EXPECT_THAT(test::undefined_symbols(object->object), IsEmpty());
   EXPECT_THAT(*codegen::emit_assembly(tiled_matmul(32, ForKind::kSerial), graviton, {}), HasSubstr("fmla"));
   for (const char* name : {"xeon-8358", "xeon-8272cl", "e5-2673v4", "epyc-7452"})
-    EXPECT_TRUE(
-        test::backend().compile(tiled_matmul(37, ForKind::kParallel), target::find_device(name).value(), {}).ok());
+    EXPECT_TRUE(test::backend()
+                    .compile(tiled_matmul(37, ForKind::kParallel), target::find_device(name).value(), {})
+                    .ok());
 }
 
 TEST(Compile, IsDeterministic) {

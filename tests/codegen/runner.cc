@@ -85,6 +85,13 @@ const std::vector<target::Device>& local_devices() {
       if (auto device = local_device_with(isa)) all.insert(all.begin(), *std::move(device));
     }
     if (all.empty() && wanted == nullptr) all.push_back(target::probe_local().value());
+    if (!backend().traits().self_contained && wanted == nullptr) {
+      // Each kernel costs a process: the strongest, with and without vectors.
+      all.resize(1);
+      all.push_back(all.front());
+      all.back().name += " without vectors";
+      all.back().vector_bytes = 4;
+    }
     return all;
   }();
   return devices;
@@ -151,6 +158,23 @@ Result<std::vector<lower::Tensor>> compile_and_run(const ir::Program& program, c
   return run_kernel(loaded->function(), kernel, program, inputs, threads);
 }
 
+namespace {
+
+// Kernels that are not self-contained may need C's memory and mathematical functions, nothing else.
+bool is_allowed(std::string_view symbol) {
+  if (backend().traits().self_contained) return false;
+  for (const std::string_view name : {"memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"})
+    if (symbol == name) return true;
+  if (symbol.ends_with('f')) symbol.remove_suffix(1);  // of float
+  for (const std::string_view name :
+       {"exp",   "log",   "sin", "cos", "tan",   "asin", "acos", "atan",  "sinh", "cosh", "tanh", "asinh",
+        "acosh", "atanh", "er",  "erf", "floor", "ceil", "rint", "trunc", "pow",  "fmod", "sqrt", "fma"})
+    if (symbol == name) return true;
+  return false;
+}
+
+}  // namespace
+
 std::vector<std::string> undefined_symbols(const std::vector<char>& object) {
   std::vector<std::string> names;
   const auto read = [&]<typename T>(size_t offset, T) {
@@ -166,7 +190,7 @@ std::vector<std::string> undefined_symbols(const std::vector<char>& object) {
     for (size_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
       const auto symbol = read(section.sh_offset + at, Elf64_Sym{});
       const char* name = object.data() + strings.sh_offset + symbol.st_name;
-      if (symbol.st_shndx == SHN_UNDEF && *name != '\0') names.emplace_back(name);
+      if (symbol.st_shndx == SHN_UNDEF && *name != '\0' && !is_allowed(name)) names.emplace_back(name);
     }
   }
   return names;

@@ -76,8 +76,7 @@ class LlvmBackend final : public Backend {
     kernel.object = emit_object(*built.module, *built.machine);
     kernel.shared_workspace_bytes = built.shared_bytes;
     kernel.thread_workspace_bytes = built.thread_bytes;
-    kernel.codegen_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return kernel;
   }
   Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>& object,

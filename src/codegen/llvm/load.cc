@@ -1,10 +1,10 @@
 // Loading objects into this process.
+#include "codegen/llvm/load.h"
+
 #include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
 #include <llvm/ExecutionEngine/RuntimeDyld.h>
 #include <llvm/ExecutionEngine/SectionMemoryManager.h>
 #include <llvm/Object/ObjectFile.h>
-
-#include "codegen/llvm/load.h"
 
 namespace tensorsmith::codegen {
 namespace {
@@ -25,7 +25,8 @@ class RuntimeLinkedKernel final : public LoadedKernel {
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedKernel>> load_object(const std::vector<char>& object, const std::string& symbol) {
+Result<std::unique_ptr<LoadedKernel>> load_object(const std::vector<char>& object,
+                                                  const std::string& symbol) {
   const auto fail = [&](ErrorCode code, std::string reason) {
     return Error{code, "loading kernel '" + symbol + "'", std::move(reason)};
   };

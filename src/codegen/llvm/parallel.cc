@@ -79,8 +79,7 @@ void Emitter::emit_parallel(const ir::For& loop, int64_t extent) {
     for (const auto& [node, value] : outer.vars)
       if (value.is_constant()) f_.vars[node] = value;
     for (const auto& [var, range] : captured)
-      f_.vars[var.get()] =
-          affine_of(new_atom(next(i64, 0), 0, range));
+      f_.vars[var.get()] = affine_of(new_atom(next(i64, 0), 0, range));
   }
   emit_exact_if_nan(parts_.range(loop), [&] {
     emit_loop(loop.var, body->getArg(1), body->getArg(2), {0, extent - 1}, false,

@@ -1,0 +1,128 @@
+#include "codegen/c/dialect.h"
+
+#include "codegen/c/codegen.h"
+
+namespace tensorsmith::codegen {
+
+using ir::DType;
+using ir::Intrinsic;
+
+namespace {
+
+std::string_view memory_type(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kU8:
+      return "uint8_t";
+    case DType::kI8:
+      return "int8_t";
+    case DType::kI16:
+      return "int16_t";
+    case DType::kU16:
+    case DType::kF16:
+    case DType::kBF16:
+      return "uint16_t";
+    case DType::kI32:
+      return "int32_t";
+    case DType::kU32:
+      return "uint32_t";
+    case DType::kI64:
+      return "int64_t";
+    case DType::kU64:
+      return "uint64_t";
+    case DType::kF32:
+      return "float";
+    case DType::kF64:
+      return "double";
+  }
+  throw_internal_error(__FILE__, __LINE__, "unknown dtype");
+}
+
+std::string_view value_type(DType dtype) {
+  if (dtype == DType::kBool) return "bool";
+  if (dtype == DType::kF16 || dtype == DType::kBF16) return "float";
+  return memory_type(dtype);
+}
+
+}  // namespace
+
+const Dialect& c99() {
+  static const Dialect dialect = {.header = kCHeaderName,
+                                  .restrict_pointer = "restrict",
+                                  .function = "static",
+                                  .aligned = "TS_ALIGNED",
+                                  .vectors = "TENSORSMITH_VECTORS",
+                                  .value_type = value_type,
+                                  .memory_type = memory_type};
+  return dialect;
+}
+
+std::string_view value_suffix(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? "f32" : ir::to_string(dtype);
+}
+
+std::string_view function_name(Intrinsic intrinsic) {
+  switch (intrinsic) {
+    case Intrinsic::kAbs:
+      return "abs";
+    case Intrinsic::kSign:
+      return "sign";
+    case Intrinsic::kSqrt:
+      return "sqrt";
+    case Intrinsic::kExp:
+      return "exp";
+    case Intrinsic::kLog:
+      return "log";
+    case Intrinsic::kSin:
+      return "sin";
+    case Intrinsic::kCos:
+      return "cos";
+    case Intrinsic::kTan:
+      return "tan";
+    case Intrinsic::kAsin:
+      return "asin";
+    case Intrinsic::kAcos:
+      return "acos";
+    case Intrinsic::kAtan:
+      return "atan";
+    case Intrinsic::kSinh:
+      return "sinh";
+    case Intrinsic::kCosh:
+      return "cosh";
+    case Intrinsic::kTanh:
+      return "tanh";
+    case Intrinsic::kAsinh:
+      return "asinh";
+    case Intrinsic::kAcosh:
+      return "acosh";
+    case Intrinsic::kAtanh:
+      return "atanh";
+    case Intrinsic::kErf:
+      return "erf";
+    case Intrinsic::kFloor:
+      return "floor";
+    case Intrinsic::kCeil:
+      return "ceil";
+    case Intrinsic::kRound:
+      return "round";
+    case Intrinsic::kTrunc:
+      return "trunc";
+    case Intrinsic::kIsNan:
+      return "isnan";
+    case Intrinsic::kIsInf:
+      return "isinf";
+    case Intrinsic::kPow:
+      return "pow";
+    case Intrinsic::kFmod:
+      return "fmod";
+    case Intrinsic::kDot4:
+      return "dot4";
+    case Intrinsic::kDot2:
+      return "dot2";
+    case Intrinsic::kPair:
+      return "pair";
+  }
+  throw_internal_error(__FILE__, __LINE__, "unknown intrinsic");
+}
+
+}  // namespace tensorsmith::codegen

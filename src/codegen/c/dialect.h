@@ -1,0 +1,30 @@
+// What differs between C99 and its relatives (CUDA C, OpenCL C): names of types, qualifiers, and how a parallel loop is
+// started. Everything else that a kernel uses is an operator of C or a ts_ function of the dialect's header.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/expr.h"
+
+namespace tensorsmith::codegen {
+
+struct Dialect {
+  std::string_view header;            // that kernels include
+  std::string_view restrict_pointer;  // qualifier of a pointer that nothing else points to
+  std::string_view function;          // qualifiers of functions that only the kernel calls
+  std::string_view aligned;           // attribute of local arrays, for vectors
+  std::string_view vectors;           // macro that says whether the compiler has vector types; empty: never
+  // Names of a dtype: as a value (f16 and bf16 are held as float) and as an element in memory.
+  std::string_view (*value_type)(ir::DType);
+  std::string_view (*memory_type)(ir::DType);
+};
+
+const Dialect& c99();
+
+// "i8" ... "u64", "f32", "f64": the suffix of ts_ functions on values of the dtype.
+std::string_view value_suffix(ir::DType dtype);
+// "exp": the middle of ts_exp_f32.
+std::string_view function_name(ir::Intrinsic intrinsic);
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,129 @@
+#include "engine/c_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "codegen/c/codegen.h"
+#include "runtime/file_io.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status write_text(const fs::path& path, const std::string& text) {
+  TS_ASSIGN_OR_RETURN(runtime::FileWriter writer, runtime::FileWriter::create(path.string()));
+  TS_RETURN_IF_ERROR(writer.write(text.data(), text.size()));
+  return writer.close();
+}
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + runtime::kBufferAlignment - 1) / runtime::kBufferAlignment * runtime::kBufferAlignment;
+}
+
+std::string tensor_comment(const char* kind, size_t index, const runtime::TensorInfo& tensor) {
+  std::string shape;
+  for (const int64_t extent : tensor.shape) shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+  std::string name = tensor.name;
+  std::replace(name.begin(), name.end(), '/', '.');  // no end of the comment
+  return std::string("   ") + kind + "[" + std::to_string(index) + "]: " + name + ", " +
+         std::string(runtime::to_string(tensor.dtype)) + " " + shape + "\n";
+}
+
+// What the header says of the whole model.
+std::string model_declaration(const runtime::ModelDescription& d, int64_t weight_bytes) {
+  int64_t shared = 0, per_thread = 0;
+  for (const runtime::CallInfo& call : d.calls) {
+    shared = std::max(shared, call.shared_workspace_bytes);
+    per_thread = std::max(per_thread, call.thread_workspace_bytes);
+  }
+  std::string text =
+      "\n/* The whole model. Every pointer is aligned to TENSORSMITH_BUFFER_ALIGNMENT bytes; weights: the "
+      "bytes of\n"
+      "   weights.bin; arena: memory for values between kernels. The context's workspaces are as large as "
+      "said here,\n"
+      "   the second for each thread, and its parallel_for may just call body(closure, 0, n, 0).\n";
+  for (size_t i = 0; i < d.inputs.size(); ++i) text += tensor_comment("inputs", i, d.inputs[i]);
+  for (size_t i = 0; i < d.outputs.size(); ++i) text += tensor_comment("outputs", i, d.outputs[i]);
+  text += "*/\n";
+  const auto constant = [&](const char* name, int64_t value) {
+    text += std::string("#define TENSORSMITH_MODEL_") + name + " " + std::to_string(value) + "\n";
+  };
+  constant("WEIGHT_BYTES", weight_bytes);
+  constant("ARENA_BYTES", d.arena_bytes);
+  constant("SHARED_WORKSPACE_BYTES", shared);
+  constant("THREAD_WORKSPACE_BYTES", per_thread);
+  return text +
+         "#ifdef __cplusplus\nextern \"C\"\n#endif\n"
+         "void tensorsmith_model(const TensorsmithKernelContext* context, const void* weights, void* arena,\n"
+         "                       const void* const* inputs, void* const* outputs);\n";
+}
+
+std::string argument(const runtime::BufferRef& buffer, const std::vector<int64_t>& weight_offsets) {
+  const std::string index = std::to_string(buffer.index);
+  switch (buffer.kind) {
+    case runtime::BufferKind::kInput:
+      return "(void*)inputs[" + index + "]";
+    case runtime::BufferKind::kOutput:
+      return "outputs[" + index + "]";
+    case runtime::BufferKind::kArena:
+      return "(char*)arena + " + index;
+    case runtime::BufferKind::kWeight:
+      return "(char*)weights + " + std::to_string(weight_offsets[static_cast<size_t>(buffer.index)]);
+  }
+  throw_internal_error(__FILE__, __LINE__, "unknown kind of buffer");
+}
+
+std::string model_text(const runtime::ModelDescription& d, const std::vector<int64_t>& weight_offsets) {
+  std::string text =
+      std::string("/* The model: its kernels in order. */\n#include \"") + codegen::kCHeaderName +
+      "\"\n\n"
+      "void tensorsmith_model(const TensorsmithKernelContext* context, const void* weights, void* arena,\n"
+      "                       const void* const* inputs, void* const* outputs) {\n"
+      "  (void)weights;\n  (void)arena;\n  (void)inputs;\n  (void)outputs;\n";
+  for (const runtime::CallInfo& call : d.calls) {
+    text += "  {\n    void* const buffers[] = {";
+    for (size_t i = 0; i < call.buffers.size(); ++i)
+      text += (i > 0 ? ", " : "") + argument(call.buffers[i], weight_offsets);
+    text += "};\n    " + call.symbol + "(context, buffers);\n  }\n";
+  }
+  return text + "}\n";
+}
+
+}  // namespace
+
+Status check_c_directory(const std::string& directory) {
+  std::error_code error;
+  if (!fs::exists(directory, error) || (fs::is_directory(directory, error) && fs::is_empty(directory, error)))
+    return {};
+  return Error{ErrorCode::kInvalidArgument, directory,
+               "is not empty; give -o another place for the C sources"};
+}
+
+Status write_c_model(const std::string& directory, const runtime::ModelDescription& description,
+                     const std::vector<std::string>& symbols, const std::vector<std::vector<char>>& texts,
+                     const std::vector<runtime::WeightData>& weights) {
+  std::error_code error;
+  const fs::path place(directory);
+  fs::create_directories(place, error);
+  if (error) return runtime::file_error(directory, "cannot create", error.value());
+  TS_RETURN_IF_ERROR(check_c_directory(directory));
+  std::vector<int64_t> offsets;
+  int64_t weight_bytes = 0;
+  std::string bytes;
+  for (const runtime::WeightData& weight : weights) {
+    offsets.push_back(weight_bytes);
+    bytes.append(reinterpret_cast<const char*>(weight.bytes.data()), weight.bytes.size());
+    weight_bytes = aligned(weight_bytes + static_cast<int64_t>(weight.bytes.size()));
+    bytes.resize(static_cast<size_t>(weight_bytes));
+  }
+  TS_RETURN_IF_ERROR(write_text(place / "weights.bin", bytes));
+  for (size_t i = 0; i < symbols.size(); ++i)
+    TS_RETURN_IF_ERROR(
+        write_text(place / (symbols[i] + ".c"), std::string(texts[i].begin(), texts[i].end())));
+  TS_RETURN_IF_ERROR(write_text(place / "model.c", model_text(description, offsets)));
+  return write_text(place / codegen::kCHeaderName,
+                    codegen::c_header(symbols, model_declaration(description, weight_bytes)));
+}
+
+}  // namespace tensorsmith::engine
