@@ -8,76 +8,45 @@
 #include <utility>
 #include <vector>
 
+#include "ir/affine.h"
 #include "ir/expr.h"
 
 namespace tensorsmith::feature {
 
-// constant + sum(coefficient * atom), terms sorted by atom, no zero coefficient; the terms are
-// FormArena::terms()[begin, begin + count).
-struct Form {
-  int64_t constant = 0;
-  uint32_t begin = 0, count = 0;
-  bool is_constant() const { return count == 0; }
-};
-
-struct ValueRange {
-  int64_t min = 0, max = 0;
-};
-inline constexpr int64_t kUnknownBound = int64_t{1} << 60;  // magnitude from which a bound means "unknown"
+using Form = ir::AffineSlice;  // terms in the arena
+using ValueRange = ir::Interval;
+inline constexpr int64_t kUnknownBound = ir::kIndexLimit;  // magnitude from which a bound means "unknown"
 
 // What a variable stands for.
 using Binding = std::pair<const ir::VarNode*, Form>;
 
-class FormArena {
+struct FormAtom : ir::AffineAtom<Form> {
+  int depth = 0;                   // kVariable; c is the extent then
+  uint64_t loops = 0;              // bit d: the loop at depth d occurs
+  const ir::Expr* expr = nullptr;  // kEither, kOpaque
+};
+
+// Values beyond +-kUnknownBound saturate.
+class FormArena : public ir::AffineArena<FormArena, FormAtom> {
  public:
-  struct Term {
-    int32_t atom = 0;
-    int64_t coefficient = 0;
-  };
-  enum class Kind : uint8_t {
-    kLoop,      // a loop variable
-    kFloorDiv,  // floordiv(a, c), c > 0
-    kFloorMod,
-    kMin,
-    kMax,
-    kEither,  // a or b: a select; the condition is in the expression
-    kOpaque,  // an expression that nothing is known about
-  };
-  struct Atom {
-    Kind kind = Kind::kLoop;
-    int depth = 0;       // kLoop
-    uint64_t loops = 0;  // bit d: the loop at depth d occurs
-    int64_t c = 1;       // divisor; kLoop: extent
-    Form a, b;
-    ValueRange range;                // while all loops run
-    const ir::Expr* expr = nullptr;  // kEither, kOpaque
-  };
+  using Kind = ir::AffineKind;
+  using Atom = FormAtom;
+  // As TVM simplifies: only a factor that all terms share with a divisor is split off, or one of two terms
+  // (absorbed()).
+  static constexpr bool kSplitsSomeTerms = false;
+  static constexpr bool kDividesRemainders = false;
+  static constexpr bool kDividesShifted = false;
 
-  void clear() {
-    terms_.clear();
-    atoms_.clear();
-  }
-  // Forms and atoms made since are forgotten by rollback.
-  std::pair<size_t, size_t> mark() const { return {terms_.size(), atoms_.size()}; }
-  void rollback(std::pair<size_t, size_t> mark) {
-    terms_.resize(mark.first);
-    atoms_.resize(mark.second);
-  }
-
-  static Form constant(int64_t value) { return {value, 0, 0}; }
   Form loop(int depth, int64_t extent);
-  Form add(Form a, Form b, int64_t factor = 1);  // a + factor * b
-  Form scale(Form a, int64_t factor) { return add({}, a, factor); }
-  Form floordiv(Form a, int64_t c) { return floordiv(a, c, true); }
-  Form floormod(Form a, int64_t c);
-  Form minimum(Form a, Form b);
-  Form maximum(Form a, Form b);
+  // a + factor * b, recombined.
+  Form add(const Form& a, const Form& b, int64_t factor = 1) {
+    const Form sum = merge(a, b, factor);
+    return a.count == 0 || b.count == 0 ? sum : recombined(sum);
+  }
   // Of an integer expression; the innermost binding of a variable counts, unbound ones are opaque. The
   // expression must outlive the arena's contents.
   Form of(const ir::Expr& e, std::span<const Binding> bindings);
 
-  std::span<const Term> terms(const Form& f) const { return {terms_.data() + f.begin, f.count}; }
-  const Atom& atom(const Term& t) const { return atoms_[static_cast<size_t>(t.atom)]; }
   uint64_t loops_of(const Form& f) const;
   // What a guard around a statement says: f < limit, and with it x < c * limit for f = floordiv(x, c). Forms
   // made from now on are simplified with it, until drop_assumptions(). Like TVM's, the knowledge is about
@@ -104,16 +73,21 @@ class FormArena {
     bool variable = false, product = false, sum = false;
     int64_t value = 1;
   };
-  // absorbs: with c = k * d and 0 <= y < k, floordiv(k * x + y, c) becomes floordiv(x, d).
-  Form floordiv(Form a, int64_t c, bool absorbs);
+  friend ir::AffineRules<FormArena, Form>;
+  friend ir::InternedAffine<FormArena, Form, FormAtom>;
+  static int64_t multiply_add(int64_t a, int64_t b, int64_t factor) {
+    return ir::saturating_multiply_add(a, b, factor);
+  }
+  std::optional<Form> recombine_once(const Form& f);
+  Form divide_again(const Form& dividend, int64_t c);
+  Form divided(Kind kind, const Form& rest, int64_t c, const ValueRange& values);
   std::optional<Form> absorbed(const Form& f, int64_t c);
+  void describe(Atom& atom) const { atom.loops = loops_of(atom.a) | loops_of(atom.b); }
+  Form intern(Kind kind, const Form& a, const Form& b, int64_t c, const ValueRange& range);
+  Form known(size_t atom, const ValueRange& range);
   void find_coefficient(const Form& f, int depth, Coefficient& out) const;
   Form rewritten_atom(Term term);
   Form reduced(Form f, int64_t c);
-  Form intern(Kind kind, Form a, Form b, int64_t c, ValueRange range);
-  Form of_atom(Atom atom);
-  Form recombined(Form f);
-  bool equal(const Form& a, const Form& b) const;
   uint64_t loops_of(const ir::Expr& e, std::span<const Binding> bindings) const;
   ValueRange atom_range_from(const Atom& atom, int level) const;
 
@@ -121,9 +95,8 @@ class FormArena {
     Form below;
     int64_t limit = 0;
   };
-  std::vector<Term> terms_;
-  std::vector<Atom> atoms_;
   std::vector<Assumption> assumptions_;
+  bool absorbs_ = true;                                  // quotients made now may be absorbed()
   std::vector<std::pair<size_t, ValueRange>> narrowed_;  // atoms and their ranges without assumptions
 };
 

@@ -102,7 +102,7 @@ void FormArena::find_coefficient(const Form& f, int depth, Coefficient& out) con
   for (size_t i = 0; i < count; ++i) {
     const Term& term = parts[i].term;
     const Atom& a = atom(term);
-    if (a.kind == Kind::kLoop || a.kind == Kind::kOpaque) {
+    if (a.kind == Kind::kVariable || a.kind == Kind::kOpaque) {
       if ((a.loops >> depth & 1) != 0) {
         out.variable = true;
         out.value = 2;

@@ -14,7 +14,7 @@ int StoreCollector::add_index(const Form& form) {
   for (const FormArena::Term& t : forms_.terms(form)) {
     const FormArena::Atom& atom = forms_.atom(t);
     index.loops |= atom.loops;
-    index.simple = index.simple && atom.kind == FormArena::Kind::kLoop;
+    index.simple = index.simple && atom.kind == FormArena::Kind::kVariable;
   }
   if (!index.simple) index.range = forms_.range_from(form, kMaxLoops);
   const auto number = static_cast<int>(indices_.size());

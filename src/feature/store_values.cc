@@ -192,7 +192,7 @@ void StoreValues::count_form(const Form& form, OpCounts& ops) {
 void StoreValues::count_atom(const FormArena::Term& term, OpCounts& ops) {
   const FormArena::Atom atom = forms_.atom(term);
   switch (atom.kind) {
-    case FormArena::Kind::kLoop:
+    case FormArena::Kind::kVariable:
       return;
     case FormArena::Kind::kFloorDiv:
     case FormArena::Kind::kFloorMod:

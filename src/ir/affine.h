@@ -56,15 +56,25 @@ struct AffineSlice {
   bool is_constant() const { return count == 0; }
 };
 
+__extension__ using Int128 = __int128;
+
 // a + b * factor, modulo 2^64.
 inline int64_t wrapping_multiply_add(int64_t a, int64_t b, int64_t factor) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) +
                               static_cast<uint64_t>(b) * static_cast<uint64_t>(factor));
 }
 // The nearest value within +-kIndexLimit.
-int64_t saturating_multiply_add(int64_t a, int64_t b, int64_t factor);
+inline int64_t saturating_multiply_add(int64_t a, int64_t b, int64_t factor) {
+  const Int128 value = a + static_cast<Int128>(b) * factor;
+  return static_cast<int64_t>(std::clamp<Int128>(value, -kIndexLimit, kIndexLimit));
+}
 // 0 beyond +-kIndexLimit, and *overflowed is set.
-int64_t checked_multiply_add(int64_t a, int64_t b, int64_t factor, bool* overflowed);
+inline int64_t checked_multiply_add(int64_t a, int64_t b, int64_t factor, bool* overflowed) {
+  const Int128 value = a + static_cast<Int128>(b) * factor;
+  if (value <= kIndexLimit && value >= -kIndexLimit) return static_cast<int64_t>(value);
+  *overflowed = true;
+  return 0;
+}
 
 // Of coefficient * atom added to a sum; an end that leaves +-kIndexLimit is unknown.
 class RangeSum {
@@ -75,8 +85,8 @@ class RangeSum {
     const int64_t low = positive ? atom.min : atom.max, high = positive ? atom.max : atom.min;
     low_known_ = low_known_ && low != (positive ? Interval::kNegInf : Interval::kPosInf);
     high_known_ = high_known_ && high != (positive ? Interval::kPosInf : Interval::kNegInf);
-    low_ += static_cast<Wide>(low) * coefficient;
-    high_ += static_cast<Wide>(high) * coefficient;
+    low_ += static_cast<Int128>(low) * coefficient;
+    high_ += static_cast<Int128>(high) * coefficient;
   }
   Interval result() const {
     return {low_known_ && near(low_) ? static_cast<int64_t>(low_) : Interval::kNegInf,
@@ -84,9 +94,8 @@ class RangeSum {
   }
 
  private:
-  __extension__ using Wide = __int128;
-  static bool near(Wide v) { return v > -kIndexLimit && v < kIndexLimit; }
-  Wide low_, high_;
+  static bool near(Int128 v) { return v > -kIndexLimit && v < kIndexLimit; }
+  Int128 low_, high_;
   bool low_known_ = true, high_known_ = true;
 };
 
@@ -135,11 +144,22 @@ class AffineRules {
   // The policy. Which factors that the divisor shares with terms are split off: with false, only those of
   // all terms.
   static constexpr bool kSplitsSomeTerms = true;
+  // Whether remainders are divided: (x % 12) // 4 = (x // 4) % 3, (x % 12) % 4 = x % 4.
+  static constexpr bool kDividesRemainders = true;
+  // Whether (x // a + k) // b = (x + k * a) // (a * b) for other k than 0.
+  static constexpr bool kDividesShifted = true;
   // Whether what is divided is recombined before.
   static constexpr bool kRecombinesRests = false;
+  // Whether x - (x // c) * c is recombined too, to x % c.
+  static constexpr bool kFindsRemainders = false;
 
   // a + factor * b
-  Form add(const Form& a, const Form& b, int64_t factor = 1) { return merge(a, b, factor); }
+  Form add(const Form& a, const Form& b, int64_t factor = 1) { return self().merge(a, b, factor); }
+  // a + factor * value
+  Form plus(Form a, int64_t value, int64_t factor = 1) {
+    a.constant = self().multiply_add(a.constant, value, factor);
+    return a;
+  }
   Form scale(const Form& a, int64_t factor) {
     if (factor == 1) return a;
     Form out = self().start(self().multiply_add(0, a.constant, factor));
@@ -190,7 +210,9 @@ class AffineRules {
     if (divisor == 1) return a;
     if (overflowed(a)) return a;
     const Form quotient = self().multiple_of(a, divisor);
-    return self().add(quotient, self().floordiv_rest(self().rest_of(a, divisor), divisor));
+    Form rest = self().floordiv_rest(self().rest_of(a, divisor), divisor);
+    if (self().count(quotient) == 0) return self().plus(std::move(rest), quotient.constant);
+    return self().add(quotient, rest);
   }
   // a - divisor * floor(a / divisor), divisor > 0:
   //   (16*o + i) % 16 => i % 16 => i       if 0 <= i < 16
@@ -221,7 +243,7 @@ class AffineRules {
   //   ((x // a) % b) * a + x % a => x % (a * b)
   Form recombined(Form a) {
     // Each success removes a quotient or joins two remainders; the limit only guards against surprises.
-    for (int round = 0; round < 16 && self().count(a) >= 2; ++round) {
+    for (int round = 0; round < 16 && self().count(a) >= 2 && !overflowed(a); ++round) {
       std::optional<Form> joined = self().recombine_once(a);
       if (!joined) break;
       a = std::move(*joined);
@@ -268,37 +290,37 @@ class AffineRules {
 
   // Of what rest_of() leaves, as are the remainders below.
   Form floordiv_rest(Form rest, int64_t divisor) {
-    int64_t whole = 0;
-    if constexpr (Self::kRecombinesRests) whole = recombine_rest(rest, divisor);
-    if (overflowed(rest)) return rest;
-    const auto plus_whole = [&](Form quotient) {
-      if (whole != 0) quotient.constant = self().multiply_add(quotient.constant, whole, 1);
-      return quotient;
-    };
-    if (self().count(rest) == 0) return plus_whole(self().start(0));
+    if constexpr (Self::kRecombinesRests) {
+      const int64_t whole = recombine_rest(rest, divisor);
+      return overflowed(rest) ? rest : self().plus(floordiv_recombined(rest, divisor), whole);
+    }
+    return floordiv_recombined(rest, divisor);
+  }
+  Form floordiv_recombined(const Form& rest, int64_t divisor) {
+    if (self().count(rest) == 0) return self().start(0);
     const Interval values = self().range(rest);
-    if (const auto k = single_quotient(values, divisor)) return plus_whole(self().start(*k));
+    if (const auto k = single_quotient(values, divisor)) return self().start(*k);
     for (int64_t g = factor_below(rest, divisor, INT64_MAX); g > 1; g = factor_below(rest, divisor, g)) {
       Form multiple, small;
-      if (separate(rest, g, &multiple, &small)) return plus_whole(self().floordiv(multiple, divisor / g));
+      if (separate(rest, g, &multiple, &small)) return self().floordiv(multiple, divisor / g);
     }
     if (self().count(rest) == 1 && self().term(rest, 0).coefficient == 1) {
       const auto atom = self().term(rest, 0).atom;
       const AffineDivision d = self().division(atom);
       int64_t product = 0;
-      if (d.kind == AffineKind::kFloorDiv && !__builtin_mul_overflow(divisor, d.divisor, &product)) {
-        const Form x = self().dividend(atom);
-        return plus_whole(self().divide_again(
-            with_constant(x, self().multiply_add(x.constant, rest.constant, d.divisor)), product));
+      if (d.kind == AffineKind::kFloorDiv && (Self::kDividesShifted || rest.constant == 0) &&
+          !__builtin_mul_overflow(divisor, d.divisor, &product)) {
+        const Form x = self().plus(self().dividend(atom), rest.constant, d.divisor);
+        return self().divide_again(x, product);
       }
-      if (d.kind == AffineKind::kFloorMod && rest.constant == 0 && d.divisor % divisor == 0)
-        return plus_whole(
-            self().floormod(self().floordiv(self().dividend(atom), divisor), d.divisor / divisor));
+      if (Self::kDividesRemainders && d.kind == AffineKind::kFloorMod && rest.constant == 0 &&
+          d.divisor % divisor == 0)
+        return self().floormod(self().floordiv(self().dividend(atom), divisor), d.divisor / divisor);
     }
-    return plus_whole(self().divided(AffineKind::kFloorDiv, rest, divisor, values));
+    return self().divided(AffineKind::kFloorDiv, rest, divisor, values);
   }
   Form floormod_rest(Form rest, int64_t divisor) {
-    for (size_t i = 0; i < self().count(rest); ++i) {
+    for (size_t i = 0; Self::kDividesRemainders && i < self().count(rest); ++i) {
       const int64_t coefficient = self().term(rest, i).coefficient;
       const auto atom = self().term(rest, i).atom;
       const AffineDivision d = self().division(atom);
@@ -311,8 +333,7 @@ class AffineRules {
     if constexpr (Self::kRecombinesRests) recombine_rest(rest, divisor);
     if (overflowed(rest) || self().count(rest) == 0) return rest;
     const Interval values = self().range(rest);
-    if (const auto k = single_quotient(values, divisor))
-      return with_constant(rest, self().multiply_add(rest.constant, *k, -divisor));
+    if (const auto k = single_quotient(values, divisor)) return self().plus(std::move(rest), *k, -divisor);
     for (int64_t g = factor_below(rest, divisor, INT64_MAX); g > 1; g = factor_below(rest, divisor, g)) {
       Form multiple, small;
       if (separate(rest, g, &multiple, &small))
@@ -329,6 +350,14 @@ class AffineRules {
       const int64_t scale = self().term(sum, i).coefficient;
       const auto atom = self().term(sum, i).atom;
       const AffineDivision d = self().division(atom);
+      if (Self::kFindsRemainders && d.kind == AffineKind::kFloorDiv && scale % d.divisor == 0 &&
+          scale != INT64_MIN) {
+        const Form x = self().dividend(atom);
+        const int64_t factor = -(scale / d.divisor);
+        if (contains(sum, x, factor))
+          return self().merge(self().merge(without(sum, i, i), x, -factor), self().floormod(x, d.divisor),
+                              factor);
+      }
       int64_t step = 0;
       if (d.kind != AffineKind::kFloorMod || __builtin_mul_overflow(scale, d.divisor, &step) ||
           step == INT64_MIN)
@@ -336,7 +365,8 @@ class AffineRules {
       const Form x = self().dividend(atom);
       const Form quotient = self().floordiv(x, d.divisor);
       if (overflowed(quotient)) continue;
-      if (contains(sum, quotient, step)) return merge(merge(without(sum, i, i), quotient, -step), x, scale);
+      if (contains(sum, quotient, step))
+        return self().merge(self().merge(without(sum, i, i), quotient, -step), x, scale);
       for (size_t j = 0; j < self().count(sum); ++j) {
         const auto other = self().term(sum, j).atom;
         const AffineDivision outer = self().division(other);
@@ -347,7 +377,7 @@ class AffineRules {
           continue;
         const Form joined = self().floormod(x, product);
         if (overflowed(joined)) continue;
-        return merge(without(sum, i, j), joined, scale);
+        return self().merge(without(sum, i, j), joined, scale);
       }
     }
     return std::nullopt;
@@ -405,9 +435,8 @@ class AffineRules {
     const auto k = single_quotient(self().range_of_rest(a, g), g);
     if (!k) return false;
     *multiple = self().multiple_of(a, g);
-    multiple->constant = self().multiply_add(multiple->constant, *k, 1);
-    *small = self().rest_of(a, g);
-    small->constant = self().multiply_add(small->constant, *k, -g);
+    *multiple = self().plus(std::move(*multiple), *k);
+    *small = self().plus(self().rest_of(a, g), *k, -g);
     return true;
   }
 
