@@ -7,54 +7,8 @@
 
 namespace tensorsmith::lower {
 
-namespace {
-
-__extension__ using Wide = __int128;
-
-int64_t saturate(Wide v) {
-  return static_cast<int64_t>(std::clamp<Wide>(v, -Range::kUnbounded, Range::kUnbounded));
-}
-
-Index combine(const Index& a, const Index& b, int64_t scale) {
-  Index out;
-  out.constant = a.constant + b.constant * scale;
-  out.terms.reserve(a.terms.size() + b.terms.size());
-  size_t i = 0;
-  size_t j = 0;
-  while (i < a.terms.size() || j < b.terms.size()) {
-    if (j == b.terms.size() || (i < a.terms.size() && a.terms[i].atom < b.terms[j].atom)) {
-      out.terms.push_back(a.terms[i++]);
-    } else if (i == a.terms.size() || b.terms[j].atom < a.terms[i].atom) {
-      out.terms.push_back({b.terms[j].atom, b.terms[j].coefficient * scale});
-      ++j;
-    } else {
-      const int64_t c = a.terms[i].coefficient + b.terms[j].coefficient * scale;
-      if (c != 0) out.terms.push_back({a.terms[i].atom, c});
-      ++i;
-      ++j;
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-Index operator+(const Index& a, const Index& b) {
-  if (b.terms.empty()) {
-    Index out = a;
-    out.constant += b.constant;
-    return out;
-  }
-  return combine(a, b, 1);
-}
-Index operator-(const Index& a, const Index& b) { return combine(a, b, -1); }
-Index operator*(const Index& a, int64_t factor) {
-  if (factor == 0) return {};
-  Index out = a;
-  out.constant *= factor;
-  for (Index::Term& t : out.terms) t.coefficient *= factor;
-  return out;
-}
+using ir::AffineKind;
+using ir::Interval;
 
 void IndexArena::rollback(const Mark& mark) {
   atoms_.resize(mark.atoms);
@@ -62,196 +16,69 @@ void IndexArena::rollback(const Mark& mark) {
 }
 
 Index IndexArena::loop(const ir::Var& var, int64_t extent) {
-  Atom atom;
+  IndexAtom atom;
   atom.range = {0, extent - 1};
   atom.expr = var;
-  atoms_.push_back(std::move(atom));
-  Index out;
-  out.terms.push_back({static_cast<int32_t>(atoms_.size()) - 1, 1});
-  return out;
+  return of_atom(std::move(atom));
 }
 
-Index IndexArena::opaque(const ir::Expr& e, Range range) {
-  Atom atom;
-  atom.kind = Kind::kOpaque;
+Index IndexArena::opaque(const ir::Expr& e, Interval range) {
+  IndexAtom atom;
+  atom.kind = AffineKind::kOpaque;
   atom.range = range;
   atom.expr = e;
-  atoms_.push_back(std::move(atom));
-  Index out;
-  out.terms.push_back({static_cast<int32_t>(atoms_.size()) - 1, 1});
-  return out;
+  return of_atom(std::move(atom));
 }
 
-Index IndexArena::intern(Kind kind, const Index& a, const Index& b, int64_t c, Range range) {
-  for (size_t k = atoms_.size(); k-- > 0;) {
-    const Atom& atom = atoms_[k];
-    if (atom.kind == kind && atom.c == c && atom.a == a && atom.b == b) {
-      if (atom.range.low == atom.range.high) return atom.range.low;
-      Index out;
-      out.terms.push_back({static_cast<int32_t>(k), 1});
-      return out;
-    }
-  }
-  if (range.low == range.high) return range.low;
-  Atom atom;
-  atom.kind = kind;
-  atom.range = range;
-  atom.a = a;
-  atom.b = b;
-  atom.c = c;
-  switch (kind) {
-    case Kind::kDiv:
-      atom.expr = ir::floordiv(to_expr(a), ir::Expr(c));
+Index IndexArena::intern(AffineKind kind, const Index& a, const Index& b, int64_t c, const Interval& range) {
+  return range.min == range.max ? Index(range.min) : AffineValues::intern(kind, a, b, c, range);
+}
+
+Index IndexArena::known(size_t atom, const Interval&) {
+  const Interval& range = atoms_[atom].range;
+  return range.min == range.max ? Index(range.min) : single(atom);
+}
+
+void IndexArena::describe(IndexAtom& atom) const {
+  switch (atom.kind) {
+    case AffineKind::kFloorDiv:
+      atom.expr = ir::floordiv(to_expr(atom.a), ir::Expr(atom.c));
       break;
-    case Kind::kMod:
-      atom.expr = ir::floormod(to_expr(a), ir::Expr(c));
+    case AffineKind::kFloorMod:
+      atom.expr = ir::floormod(to_expr(atom.a), ir::Expr(atom.c));
       break;
-    case Kind::kMin:
-      atom.expr = ir::min(to_expr(a), to_expr(b));
+    case AffineKind::kMin:
+      atom.expr = ir::min(to_expr(atom.a), to_expr(atom.b));
       break;
-    case Kind::kMax:
-      atom.expr = ir::max(to_expr(a), to_expr(b));
+    case AffineKind::kMax:
+      atom.expr = ir::max(to_expr(atom.a), to_expr(atom.b));
       break;
-    case Kind::kLoop:
-    case Kind::kOpaque:
+    case AffineKind::kVariable:
+    case AffineKind::kEither:
+    case AffineKind::kOpaque:
       break;
   }
-  atoms_.push_back(std::move(atom));
-  Index out;
-  out.terms.push_back({static_cast<int32_t>(atoms_.size()) - 1, 1});
-  return out;
-}
-
-// A factor g of c such that a = g * multiple + rest with 0 <= rest < g in all cases; 1 if there is none.
-int64_t IndexArena::split_factor(const Index& a, int64_t c, Index* multiple, Index* rest) const {
-  int64_t all = c;
-  for (const Index::Term& t : a.terms) all = std::gcd(all, t.coefficient);
-  for (size_t k = 0; k <= a.terms.size(); ++k) {
-    const int64_t g = k == 0 ? all : std::abs(a.terms[k - 1].coefficient);
-    if (g <= 1 || c % g != 0) continue;
-    *multiple = Index(floor_div(a.constant, g));
-    *rest = Index(floor_mod(a.constant, g));
-    for (const Index::Term& t : a.terms) {
-      if (t.coefficient % g == 0) {
-        multiple->terms.push_back({t.atom, t.coefficient / g});
-      } else {
-        rest->terms.push_back(t);
-      }
-    }
-    const Range r = range(*rest);
-    if (r.low >= 0 && r.high < g) return g;
-  }
-  return 1;
-}
-
-// With a = c * q + r: floordiv(a, c) = q + floordiv(r, c) and floormod(a, c) = floormod(r, c), where q
-// collects the terms whose coefficients c divides. With r = g * x + y and 0 <= y < g: floordiv(r, g * d) =
-// floordiv(x, d) and floormod(r, g * d) = g * floormod(x, d) + y. Example: (4 * i + j) // 8 = i // 2 for j
-// < 4.
-Index IndexArena::floordiv(const Index& a, int64_t c) {
-  if (c == 1) return a;
-  Index quotient(floor_div(a.constant, c));
-  Index rest(floor_mod(a.constant, c));
-  for (const Index::Term& t : a.terms) {
-    if (t.coefficient % c == 0) {
-      quotient.terms.push_back({t.atom, t.coefficient / c});
-    } else {
-      rest.terms.push_back(t);
-    }
-  }
-  if (rest.is_constant()) return quotient;
-  const Range r = range(rest);
-  if (r.low >= 0 && r.high < c) return quotient;
-  Index multiple;
-  Index remainder;
-  if (const int64_t g = split_factor(rest, c, &multiple, &remainder); g > 1) {
-    return quotient + floordiv(multiple, c / g);
-  }
-  if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
-    const Atom& atom = atoms_[static_cast<size_t>(rest.terms[0].atom)];
-    const Index inner = atom.a;
-    const int64_t d = atom.c;
-    if (atom.kind == Kind::kDiv && d <= Range::kUnbounded / c) return quotient + floordiv(inner, d * c);
-    if (atom.kind == Kind::kMod && d % c == 0) return quotient + floormod(floordiv(inner, c), d / c);
-  }
-  const Range q{r.low <= -Range::kUnbounded ? r.low : floor_div(r.low, c),
-                r.high >= Range::kUnbounded ? r.high : floor_div(r.high, c)};
-  return quotient + intern(Kind::kDiv, rest, {}, c, q);
-}
-
-Index IndexArena::floormod(const Index& a, int64_t c) {
-  if (c == 1) return 0;
-  Index rest(floor_mod(a.constant, c));
-  for (const Index::Term& t : a.terms) {
-    if (t.coefficient % c != 0) rest.terms.push_back(t);
-  }
-  if (rest.is_constant()) return rest;
-  const Range r = range(rest);
-  if (r.low >= 0 && r.high < c) return rest;
-  Index multiple;
-  Index remainder;
-  if (const int64_t g = split_factor(rest, c, &multiple, &remainder); g > 1) {
-    return floormod(multiple, c / g) * g + remainder;
-  }
-  if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
-    const Atom& atom = atoms_[static_cast<size_t>(rest.terms[0].atom)];
-    if (atom.kind == Kind::kMod && atom.c % c == 0) {
-      const Index inner = atom.a;
-      return floormod(inner, c);
-    }
-  }
-  return intern(Kind::kMod, rest, {}, c, {0, c - 1});
-}
-
-Index IndexArena::minimum(const Index& a, const Index& b) {
-  const Range d = range(a - b);
-  if (d.high <= 0) return a;
-  if (d.low >= 0) return b;
-  const Range x = range(a);
-  const Range y = range(b);
-  return intern(Kind::kMin, a, b, 1, {std::min(x.low, y.low), std::min(x.high, y.high)});
-}
-
-Index IndexArena::maximum(const Index& a, const Index& b) {
-  const Range d = range(a - b);
-  if (d.low >= 0) return a;
-  if (d.high <= 0) return b;
-  const Range x = range(a);
-  const Range y = range(b);
-  return intern(Kind::kMax, a, b, 1, {std::max(x.low, y.low), std::max(x.high, y.high)});
 }
 
 // With a fact f <= 0 and c > 0: a <= a - c * f and a >= a + c * f; c is chosen so that a term cancels.
-Range IndexArena::range(const Index& a) const {
-  Range r = plain_range(a);
+Interval IndexArena::range(const Index& a) const {
+  Interval r = AffineValues::range(a);
   for (const Index& f : facts_) {
     for (const Index::Term& t : a.terms) {
       const auto in_fact = std::find_if(f.terms.begin(), f.terms.end(),
                                         [&](const Index::Term& other) { return other.atom == t.atom; });
       if (in_fact == f.terms.end() || t.coefficient % in_fact->coefficient != 0) continue;
       const int64_t c = t.coefficient / in_fact->coefficient;
-      const Range other = plain_range(a - f * c);
+      const Interval other = AffineValues::range(a - f * c);
       if (c > 0) {
-        r.high = std::min(r.high, other.high);
+        r.max = std::min(r.max, other.max);
       } else {
-        r.low = std::max(r.low, other.low);
+        r.min = std::max(r.min, other.min);
       }
       break;
     }
   }
   return r;
-}
-
-Range IndexArena::plain_range(const Index& a) const {
-  Wide low = a.constant;
-  Wide high = a.constant;
-  for (const Index::Term& t : a.terms) {
-    const Range& r = atoms_[static_cast<size_t>(t.atom)].range;
-    const Wide c = t.coefficient;
-    low += c * (c > 0 ? r.low : r.high);
-    high += c * (c > 0 ? r.high : r.low);
-  }
-  return {saturate(low), saturate(high)};
 }
 
 ir::Expr IndexArena::to_expr(const Index& a) const {
@@ -283,7 +110,7 @@ ir::Expr IndexArena::to_expr(const Index& a) const {
 }
 
 ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
-  const Range r = range(a);
+  const Interval r = range(a);
   bool always = false;
   bool never = false;
   // Otherwise factor * a + offset < 0, or = or != 0.
@@ -291,32 +118,32 @@ ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
   int64_t offset = 0;
   switch (op) {
     case ir::BinaryOp::kLt:
-      always = r.high < 0;
-      never = r.low >= 0;
+      always = r.max < 0;
+      never = r.min >= 0;
       break;
     case ir::BinaryOp::kLe:
-      always = r.high <= 0;
-      never = r.low > 0;
+      always = r.max <= 0;
+      never = r.min > 0;
       offset = -1;
       break;
     case ir::BinaryOp::kGt:
-      always = r.low > 0;
-      never = r.high <= 0;
+      always = r.min > 0;
+      never = r.max <= 0;
       factor = -1;
       break;
     case ir::BinaryOp::kGe:
-      always = r.low >= 0;
-      never = r.high < 0;
+      always = r.min >= 0;
+      never = r.max < 0;
       factor = -1;
       offset = -1;
       break;
     case ir::BinaryOp::kEq:
-      always = r.low == 0 && r.high == 0;
-      never = r.low > 0 || r.high < 0;
+      always = r.min == 0 && r.max == 0;
+      never = r.min > 0 || r.max < 0;
       break;
     case ir::BinaryOp::kNe:
-      always = r.low > 0 || r.high < 0;
-      never = r.low == 0 && r.high == 0;
+      always = r.min > 0 || r.max < 0;
+      never = r.min == 0 && r.max == 0;
       break;
     case ir::BinaryOp::kAdd:
     case ir::BinaryOp::kSub:
@@ -361,12 +188,12 @@ ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
   return ir::binary(equality ? op : ir::BinaryOp::kLt, to_expr(left), to_expr(right));
 }
 
-IndexArena::Saved IndexArena::restrict_to(const Index& a, Range range) {
+IndexArena::Saved IndexArena::restrict_to(const Index& a, Interval range) {
   if (a.terms.size() != 1 || a.terms[0].coefficient != 1) return {};
   Saved saved{a.terms[0].atom, atoms_[static_cast<size_t>(a.terms[0].atom)].range};
-  Range& r = atoms_[static_cast<size_t>(saved.atom)].range;
-  if (range.low > -Range::kUnbounded) r.low = std::max(r.low, range.low - a.constant);
-  if (range.high < Range::kUnbounded) r.high = std::min(r.high, range.high - a.constant);
+  Interval& r = atoms_[static_cast<size_t>(saved.atom)].range;
+  if (range.min != Interval::kNegInf) r.min = std::max(r.min, range.min - a.constant);
+  if (range.max != Interval::kPosInf) r.max = std::min(r.max, range.max - a.constant);
   return saved;
 }
 
@@ -374,40 +201,27 @@ void IndexArena::restore(const Saved& saved) {
   if (saved.atom >= 0) atoms_[static_cast<size_t>(saved.atom)].range = saved.range;
 }
 
-Index IndexArena::resolve(const Index& a) const {
+Index IndexArena::resolve(const Index& a) {
   Index out(a.constant);
   bool quotients = false;
   for (const Index::Term& t : a.terms) {
-    const Atom& atom = atoms_[static_cast<size_t>(t.atom)];
-    if (atom.range.low == atom.range.high) {
-      out.constant += t.coefficient * atom.range.low;
+    const IndexAtom& atom = this->atom(t);
+    if (atom.range.min == atom.range.max) {
+      out.constant += t.coefficient * atom.range.min;
     } else {
       out.terms.push_back(t);
-      quotients = quotients || atom.kind == Kind::kDiv;
+      quotients = quotients || atom.kind == AffineKind::kFloorDiv;
     }
   }
-  // c * (x // c) + x % c = x
-  for (size_t k = 0; quotients && k < out.terms.size(); ++k) {
-    const Atom& div = atoms_[static_cast<size_t>(out.terms[k].atom)];
-    if (div.kind != Kind::kDiv || out.terms[k].coefficient % div.c != 0) continue;
-    const int64_t factor = out.terms[k].coefficient / div.c;
-    for (size_t m = 0; m < out.terms.size(); ++m) {
-      const Atom& mod = atoms_[static_cast<size_t>(out.terms[m].atom)];
-      if (mod.kind != Kind::kMod || mod.c != div.c || out.terms[m].coefficient != factor || !(mod.a == div.a))
-        continue;
-      const Index whole = div.a * factor;
-      out.terms.erase(out.terms.begin() + static_cast<std::ptrdiff_t>(std::max(k, m)));
-      out.terms.erase(out.terms.begin() + static_cast<std::ptrdiff_t>(std::min(k, m)));
-      return resolve(out + whole);
-    }
-  }
-  return out;
+  if (!quotients) return out;
+  const Index joined = recombined(out);
+  return joined == out ? out : resolve(joined);
 }
 
 Index IndexArena::less_than_zero(const Index& a) const {
   if (a.terms.size() != 1 || a.terms[0].coefficient != 1) return a;
-  const Atom& atom = atoms_[static_cast<size_t>(a.terms[0].atom)];
-  if (atom.kind != Kind::kDiv) return a;
+  const IndexAtom& atom = this->atom(a.terms[0]);
+  if (atom.kind != AffineKind::kFloorDiv) return a;
   return less_than_zero(atom.a + a.constant * atom.c);
 }
 

@@ -249,15 +249,15 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     const Index full = arena_.floordiv(c.rest, inner);
     const Index rest = arena_.floormod(c.rest, inner);
     const bool no_tail = rest.is_constant() && rest.constant == 0;
-    const Range r = arena_.range(full);
+    const ir::Interval r = arena_.range(full);
     const auto drop = [&](State& from) {
       from.constraints.erase(from.constraints.begin() + static_cast<std::ptrdiff_t>(k));
     };
-    if (r.low >= extent) {
+    if (r.min >= extent) {
       drop(state);
       break;
     }
-    extent = std::min(extent, no_tail ? r.high : r.high + 1);
+    if (r.max < extent) extent = no_tail ? r.max : r.max + 1;
     const bool peel = split.tail != sched::TailPolicy::kPredicate;
     if (no_tail && full.is_constant()) {
       drop(state);
@@ -276,7 +276,7 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     const bool cut = serial || (iterator.annotation == Annotation::kUnroll && full.is_constant());
     const bool branch = iterator.annotation == Annotation::kParallel;
     if (!peel || (!cut && !branch && extent > 1) || state.peels >= kMaxPeels || !rest.is_constant() ||
-        r.low < 0) {
+        r.min < 0) {
       to_guard(state, k);
       break;
     }
@@ -290,7 +290,7 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     std::vector<Stmt> list;
     append(list, loop(s, std::move(main), position, extent, full));
     leaf_values_[s][at(leaf)] = full;
-    if (r.high < extent) {
+    if (r.max < extent) {
       append(list, nest(s, std::move(state), position + 1));
     } else {
       // The tail stands where the loop ended early.
@@ -307,10 +307,10 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
 }
 
 Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent, const Index& fewer) {
-  const Range needed = arena_.range(fewer);
-  extent = std::min(extent, needed.high);
+  const ir::Interval needed = arena_.range(fewer);
+  extent = std::min(extent, needed.max);
   if (extent <= 0) return nullptr;
-  const bool varies = needed.low < extent;
+  const bool varies = needed.min < extent;
   const sched::Stage& stage = schedule_.stages[s];
   const int leaf = stage.leaves[at(position)];
   const sched::Iterator& iterator = stage.iterators[at(leaf)];

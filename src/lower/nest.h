@@ -117,7 +117,7 @@ class NestBuilder {
            sched::may_overrun(schedule_.stages[s], split, bounds_.stages[s].extents,
                               bounds_.stages[s].root_may_leave);
   }
-  Index leaf_value(size_t s, int iterator) const {
+  Index leaf_value(size_t s, int iterator) {
     return arena_.resolve(leaf_values_[s][static_cast<size_t>(iterator)]);
   }
   Index region_min(size_t s, size_t root);

@@ -21,7 +21,7 @@ int64_t capacity(const sched::Layout& layout, size_t dim, int64_t extent) {
   return std::max(result, extent);
 }
 
-bool within(const Range& r, int64_t extent) { return r.low >= 0 && r.high < extent; }
+bool within(const ir::Interval& r, int64_t extent) { return r.min >= 0 && r.max < extent; }
 
 }  // namespace
 
@@ -47,7 +47,7 @@ std::vector<char> NestBuilder::overreach_candidates(size_t s) const {
   if (stage.attach != sched::AttachKind::kAt) return axes;
   for (size_t a = 0; a < axes.size(); ++a) {
     const Index& min = root_min_[s][a];
-    if (bounds_.stages[s].root_may_leave[a] == 0 || arena_.range(min).low < 0) continue;
+    if (bounds_.stages[s].root_may_leave[a] == 0 || arena_.range(min).min < 0) continue;
     const int64_t needed = axis_extent(s, a) - min.constant;
     // Where the number of values is known, loops are cut; only vectors are better run in full.
     axes[a] = !min.is_constant() || round_to_lanes(s, a, needed) != needed ? 1 : 0;
@@ -70,7 +70,7 @@ void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
     for (size_t d = 0; d < logical.size(); ++d) {
       if (!ir::uses_var(load.indices[d], axes[a].var)) continue;
       const int64_t extent = load.buffer->shape[d];
-      const Range r = arena_.range(logical[d]);
+      const ir::Interval r = arena_.range(logical[d]);
       bool there = within(r, extent);
       const auto producer = at(plan.stage);
       if (!plan.shrunk) {
@@ -78,7 +78,7 @@ void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
           there = within(r, capacity(*plan.layout, d, extent));
         }
       } else if (!there) {
-        const Range local = arena_.range(logical[d] - root_min_[producer][d]);
+        const ir::Interval local = arena_.range(logical[d] - root_min_[producer][d]);
         there =
             overreach_[producer].partial[d] == 0 && within(local, bounds_.stages[producer].root_extent[d]);
       }

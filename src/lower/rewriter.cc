@@ -45,10 +45,10 @@ Index Rewriter::index_node(const Expr& e) {
     const Index a = index(n->a);
     const Index b = index(n->b);
     if (a == b) return a;
-    const Range x = arena_.range(a);
-    const Range y = arena_.range(b);
+    const ir::Interval x = arena_.range(a);
+    const ir::Interval y = arena_.range(b);
     return arena_.opaque(ir::select(condition, arena_.to_expr(a), arena_.to_expr(b)),
-                         {std::min(x.low, y.low), std::max(x.high, y.high)});
+                         {std::min(x.min, y.min), std::max(x.max, y.max)});
   }
   return arena_.opaque(rebuild(e));
 }
@@ -77,7 +77,7 @@ bool Rewriter::index_binary(const ir::Binary& n, Index* out) {
       const auto divisor = ir::as_int(n.b);
       if (!divisor || *divisor <= 0 || *divisor >= kLargestConstant) break;
       const Index a = index(n.a);
-      if (n.op == BinaryOp::kDiv && arena_.range(a).low < 0)
+      if (n.op == BinaryOp::kDiv && arena_.range(a).min < 0)
         break;  // truncation is not floor division below zero
       *out = n.op == BinaryOp::kFloorMod ? arena_.floormod(a, *divisor) : arena_.floordiv(a, *divisor);
       return true;
@@ -207,8 +207,8 @@ void Rewriter::assume(const Expr& condition) {
 // Whether it reads an element that may be near the ends of 64 bits.
 bool Rewriter::is_unbounded_data(const Expr& e) {
   if (ir::as<ir::VarRef>(e) != nullptr || ir::loads_of(e).empty()) return false;
-  const Range range = arena_.range(index(e));
-  return range.low <= -Range::kUnbounded || range.high >= Range::kUnbounded;
+  const ir::Interval range = arena_.range(index(e));
+  return !range.bounded();
 }
 
 Expr Rewriter::rebuild_binary(const Expr& e, const ir::Binary& n) {

@@ -1,6 +1,7 @@
 // Tails of splits and borders of regions: limits, constraints, guards.
 #include <algorithm>
 
+#include "ir/linear.h"
 #include "lower/nest.h"
 
 namespace tensorsmith::lower {
@@ -32,9 +33,9 @@ Stmt NestBuilder::whole_or_guarded(size_t s, State state) {
     }
     const int64_t last = whole.limits[at(g.iterator)] - 1;
     for (const Index& need : {g.base + last - g.upper, g.lower - g.base - 1}) {
-      const Range r = arena_.range(need);
-      if (r.low >= 0) return nest(s, std::move(state), 0);  // never
-      if (r.high >= 0) needs.push_back(need);
+      const ir::Interval r = arena_.range(need);
+      if (r.min >= 0) return nest(s, std::move(state), 0);  // never
+      if (r.max >= 0) needs.push_back(need);
     }
   }
   if (needs.empty()) return nest(s, std::move(state), 0);
@@ -124,17 +125,17 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
     const Index full = arena_.floordiv(c.rest, inner);
     const Index rest = arena_.floormod(c.rest, inner);
     const Index v = value_of(s, child);
-    const Range r = arena_.range(v - full);
-    if (r.high < 0) {
+    const ir::Interval r = arena_.range(v - full);
+    if (r.max < 0) {
       state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(k));
       continue;
     }
     const bool no_tail = rest.is_constant() && rest.constant == 0;
-    if (r.low > 0 || (r.low == 0 && no_tail)) {
+    if (r.min > 0 || (r.min == 0 && no_tail)) {
       result = nullptr;
       return true;
     }
-    if (r.low == 0 && r.high == 0) {
+    if (r.min == 0 && r.max == 0) {
       ++c.child;
       c.rest = rest;
       continue;
@@ -152,33 +153,33 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
     State tail = std::move(state);
     main.constraints.erase(main.constraints.begin() + static_cast<std::ptrdiff_t>(k));
     if (!no_tail) ++main.peels, ++tail.peels;
-    const auto branch = [&](State branch_state, const Range& difference) {
+    const auto branch = [&](State branch_state, const ir::Interval& difference) {
       const IndexArena::Mark mark = arena_.mark();
       IndexArena::Saved saved;
       if (full.is_constant()) {
-        saved = arena_.restrict_to(v, {difference.low + full.constant, difference.high + full.constant});
+        saved = arena_.restrict_to(v, ir::add(difference, ir::Interval::point(full.constant)));
       }
-      arena_.learn_not_positive(v - full - difference.high);
-      if (difference.low == difference.high) arena_.learn_not_positive(full + difference.low - v);
+      arena_.learn_not_positive(v - full - difference.max);
+      if (difference.min == difference.max) arena_.learn_not_positive(full + difference.min - v);
       Stmt body = nest(s, std::move(branch_state), position);
       arena_.restore(saved);
       arena_.rollback(mark);
       return body;
     };
-    Stmt main_body = r.low < 0 ? branch(std::move(main), {-Range::kUnbounded, -1}) : nullptr;
+    Stmt main_body = r.min < 0 ? branch(std::move(main), {ir::Interval::kNegInf, -1}) : nullptr;
     Stmt tail_body;
     if (!no_tail) {
       ++tail.constraints[k].child;
       tail.constraints[k].rest = rest;
       tail_body = branch(std::move(tail), {0, 0});
-      if (tail_body != nullptr && r.high > 0) {
+      if (tail_body != nullptr && r.max > 0) {
         tail_body = ir::make_if(arena_.compare(ir::BinaryOp::kEq, v - full), tail_body);
       }
     }
     if (main_body != nullptr) {
       result = ir::make_if(arena_.compare(ir::BinaryOp::kLt, v - full), main_body, tail_body);
     } else if (tail_body != nullptr) {
-      result = r.low < 0 ? ir::make_if(arena_.compare(ir::BinaryOp::kGe, v - full), tail_body) : tail_body;
+      result = r.min < 0 ? ir::make_if(arena_.compare(ir::BinaryOp::kGe, v - full), tail_body) : tail_body;
     }
     return true;
   }
@@ -224,9 +225,9 @@ bool NestBuilder::take_guards(size_t s, State& state, int position, Expr& condit
     const Index v = arena_.resolve(g.base + value_of(s, g.iterator));
     // Both are below 0 where the guard holds.
     for (const Index& need : {arena_.less_than_zero(v - g.upper), g.lower - v - 1}) {
-      const Range r = arena_.range(need);
-      if (r.high < 0) continue;
-      if (r.low >= 0) return false;
+      const ir::Interval r = arena_.range(need);
+      if (r.max < 0) continue;
+      if (r.min >= 0) return false;
       add(arena_.compare(ir::BinaryOp::kLt, need));
       arena_.learn_not_positive(need + 1);
     }

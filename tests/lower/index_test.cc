@@ -91,7 +91,7 @@ TEST(Index, ValuesRangesAndComparisonsAreSound) {
   for (uint64_t seed = 0; seed < 20000; ++seed) {
     Generator g(seed);
     const Sample s = g.make(static_cast<int>(1 + seed % 5));
-    const Range range = g.arena.range(s.index);
+    const ir::Interval range = g.arena.range(s.index);
     const Index resolved = g.arena.resolve(s.index);
     const Index less = g.arena.less_than_zero(s.index);
     const ir::Expr e = g.arena.to_expr(s.index);
@@ -104,8 +104,8 @@ TEST(Index, ValuesRangesAndComparisonsAreSound) {
       ASSERT_EQ(value(e), v) << "seed " << seed << ": " << ir::print(e);
       ASSERT_EQ(value(r), v) << "seed " << seed << ": " << ir::print(r);
       ASSERT_EQ(value(l) < 0, v < 0) << "seed " << seed << ": " << ir::print(l);
-      ASSERT_GE(v, range.low) << "seed " << seed << ": " << ir::print(e);
-      ASSERT_LE(v, range.high) << "seed " << seed << ": " << ir::print(e);
+      ASSERT_GE(v, range.min) << "seed " << seed << ": " << ir::print(e);
+      ASSERT_LE(v, range.max) << "seed " << seed << ": " << ir::print(e);
       ASSERT_EQ(value(g.arena.compare(Op::kLt, s.index)) != 0, v < 0) << "seed " << seed;
       ASSERT_EQ(value(g.arena.compare(Op::kLe, s.index)) != 0, v <= 0) << "seed " << seed;
       ASSERT_EQ(value(g.arena.compare(Op::kGt, s.index)) != 0, v > 0) << "seed " << seed;
@@ -123,26 +123,26 @@ TEST(Index, FactsNarrowRangesSoundly) {
     Generator g(seed);
     const Sample fact = g.make(static_cast<int>(1 + seed % 3));
     const Sample before = g.make(3);
-    const Range wide = g.arena.range(before.index);
+    const ir::Interval wide = g.arena.range(before.index);
     const IndexArena::Mark mark = g.arena.mark();
     g.arena.learn_not_positive(fact.index);
     const Sample after = g.make(3);
-    const Range narrow = g.arena.range(before.index);
-    narrowed += narrow.low > wide.low || narrow.high < wide.high ? 1 : 0;
-    const Range range = g.arena.range(after.index);
+    const ir::Interval narrow = g.arena.range(before.index);
+    narrowed += narrow.min > wide.min || narrow.max < wide.max ? 1 : 0;
+    const ir::Interval range = g.arena.range(after.index);
     const ir::Expr e = g.arena.to_expr(after.index);
     for (size_t k = 0; k < g.assignments.size(); ++k) {
       if (fact.values[k] > 0) continue;
       ASSERT_EQ(test::evaluate_expr(e, g.assignments[k]).i, after.values[k])
           << "seed " << seed << ": " << ir::print(e);
-      ASSERT_GE(after.values[k], range.low) << "seed " << seed;
-      ASSERT_LE(after.values[k], range.high) << "seed " << seed;
-      ASSERT_GE(before.values[k], narrow.low) << "seed " << seed;
-      ASSERT_LE(before.values[k], narrow.high) << "seed " << seed;
+      ASSERT_GE(after.values[k], range.min) << "seed " << seed;
+      ASSERT_LE(after.values[k], range.max) << "seed " << seed;
+      ASSERT_GE(before.values[k], narrow.min) << "seed " << seed;
+      ASSERT_LE(before.values[k], narrow.max) << "seed " << seed;
     }
     g.arena.rollback(mark);
-    EXPECT_EQ(g.arena.range(before.index).low, wide.low);
-    EXPECT_EQ(g.arena.range(before.index).high, wide.high);
+    EXPECT_EQ(g.arena.range(before.index).min, wide.min);
+    EXPECT_EQ(g.arena.range(before.index).max, wide.max);
   }
   EXPECT_GT(narrowed, 500);
 }
