@@ -7,8 +7,6 @@
 
 namespace tensorsmith::ir {
 
-namespace {
-
 bool same_atom(const Expr& a, const Expr& b) {
   if (a.same_as(b)) return true;
   const VarRef* x = as<VarRef>(a);
@@ -16,8 +14,6 @@ bool same_atom(const Expr& a, const Expr& b) {
   if (x != nullptr || y != nullptr) return x != nullptr && y != nullptr && x->var == y->var;
   return structural_equal(a, b);
 }
-
-}  // namespace
 
 void LinearSum::add_constant(int64_t value, int64_t scale) {
   int64_t product = 0;
@@ -136,8 +132,6 @@ int64_t add_bound(int64_t a, int64_t b, int64_t unknown) {
   return out;
 }
 
-__extension__ using int128_t = __int128;
-
 }  // namespace
 
 Interval add(Interval a, Interval b) {
@@ -162,10 +156,10 @@ Interval multiply(Interval a, Interval b) {
     // Only the sign survives.
     return a.min >= 0 && b.min >= 0 ? Interval{0, Interval::kPosInf} : Interval{};
   }
-  int128_t low = static_cast<int128_t>(a.min) * b.min;
-  int128_t high = low;
+  Int128 low = static_cast<Int128>(a.min) * b.min;
+  Int128 high = low;
   for (const auto& [x, y] : {std::pair(a.min, b.max), std::pair(a.max, b.min), std::pair(a.max, b.max)}) {
-    const int128_t product = static_cast<int128_t>(x) * y;
+    const Int128 product = static_cast<Int128>(x) * y;
     low = std::min(low, product);
     high = std::max(high, product);
   }

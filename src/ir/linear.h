@@ -10,16 +10,9 @@
 
 namespace tensorsmith::ir {
 
-// constant + sum(coefficient * atom) of kI64 values; an atom is any kI64 expression that is not itself a sum
-// or a multiple. No two atoms are equal, no coefficient is 0. bad: some coefficient left int64; the form
-// means nothing then.
-struct LinearSum {
-  struct Term {
-    Expr atom;
-    int64_t coefficient = 0;
-  };
-  int64_t constant = 0;
-  std::vector<Term> terms;
+// Of kI64 values; an atom is any kI64 expression that is not itself a sum or a multiple. Terms are in the order
+// of appearance. bad: some coefficient left int64; the form means nothing then.
+struct LinearSum : AffineSum<Expr> {
   bool bad = false;
 
   bool is_constant() const { return !bad && terms.empty(); }
@@ -29,6 +22,9 @@ struct LinearSum {
   void add(const LinearSum& other, int64_t scale = 1);
   int64_t coefficient_of(const Expr& atom) const;
 };
+
+// Whether two expressions are one atom.
+bool same_atom(const Expr& a, const Expr& b);
 
 LinearSum difference(const LinearSum& a, const LinearSum& b);
 

@@ -44,14 +44,13 @@ class Simplifier {
   void collect(const Expr& e, int64_t scale, LinearSum& out);
   LinearSum linear_atom(const Expr& e);
   LinearSum linear_binary(const Expr& e, const Binary& n);
-  bool separate(const LinearSum& sum, int64_t g, LinearSum& multiple, LinearSum& small);
+  class Rules;  // ir/affine.h for sums over expressions
   LinearSum div_const(const LinearSum& n, int64_t divisor);
   LinearSum mod_const(const LinearSum& n, int64_t divisor);
   LinearSum div_general(const LinearSum& a, const LinearSum& b, bool truncate);
   LinearSum mod_general(const LinearSum& a, const LinearSum& b);
   LinearSum min_max(BinaryOp op, const LinearSum& a, const LinearSum& b);
   void recombine(LinearSum& sum);
-  bool recombine_once(LinearSum& sum);
 
   // simplify_expr.cc: everything else
   Expr simplify_under_facts(const Expr& e);

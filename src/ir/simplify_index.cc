@@ -34,31 +34,6 @@ Expr ordered_expr(LinearSum sum) {
   return to_expr(sum);
 }
 
-// n = divisor * quotient + rest, rest without multiples of the divisor and its constant in [0, divisor).
-void split(const LinearSum& n, int64_t divisor, LinearSum& quotient, LinearSum& rest) {
-  for (const LinearSum::Term& term : n.terms) {
-    if (term.coefficient % divisor == 0) {
-      quotient.terms.push_back({term.atom, term.coefficient / divisor});
-    } else {
-      rest.terms.push_back(term);
-    }
-  }
-  quotient.constant = floor_div(n.constant, divisor);
-  rest.constant = floor_mod(n.constant, divisor);
-}
-
-// The divisors of `divisor` that some terms have in common with it, largest first.
-std::vector<int64_t> common_factors(const LinearSum& sum, int64_t divisor) {
-  std::vector<int64_t> out;
-  for (const LinearSum::Term& term : sum.terms) {
-    const int64_t g = std::gcd(term.coefficient, divisor);
-    if (g > 1) out.push_back(g);
-  }
-  std::sort(out.begin(), out.end(), std::greater<>());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
 // The node op(x, constant > 0), or null.
 const Binary* by_constant(const Expr& e, BinaryOp op) {
   const Binary* n = as<Binary>(e);
@@ -70,185 +45,66 @@ int64_t divisor_of(const Binary* n) { return as<IntImm>(n->b)->value; }
 
 }  // namespace
 
-// sum = g * multiple + small with 0 <= small < g for all values, small without the terms divisible by g;
-// false if there is no such pair.
-bool Simplifier::separate(const LinearSum& sum, int64_t g, LinearSum& multiple, LinearSum& small) {
-  const int64_t constant = floor_mod(sum.constant, g);
-  Interval range = Interval::point(constant);
-  for (const LinearSum::Term& term : sum.terms) {
-    if (term.coefficient % g != 0) range = add(range, multiply(atom_bounds(term.atom), term.coefficient));
-  }
-  const auto k = single_quotient(range, g);
-  if (!k.has_value()) return false;
-  for (const LinearSum::Term& term : sum.terms) {
-    if (term.coefficient % g == 0) {
-      multiple.terms.push_back({term.atom, term.coefficient / g});
-    } else {
-      small.terms.push_back(term);
-    }
-  }
-  multiple.constant = floor_div(sum.constant, g);
-  multiple.add_constant(*k);
-  small.constant = constant;
-  small.add_constant(*k, -g);
-  return true;
-}
+// Sums over expressions, in the order of appearance; what leaves int64 is bad.
+class Simplifier::Rules : public AffineRules<Rules, LinearSum> {
+ public:
+  explicit Rules(Simplifier& simplifier) : simplifier_(simplifier) {}
+  static constexpr bool kRecombinesRests = true;
+  static constexpr bool kFindsRemainders = true;
 
-// floor(n / divisor), divisor > 0:
-//   (16*o + i) // 16 => o + i // 16 => o if 0 <= i < 16
-//   (4*i + j) // 16 => i // 4       if 0 <= j < 4
-//   (x // a) // b => x // (a*b);  (x % (a*b)) // a => (x // a) % b
+  static LinearSum start(int64_t constant) { return constant_sum(constant); }
+  static void push(LinearSum& a, const Expr& atom, int64_t coefficient) {
+    a.terms.push_back({atom, coefficient});
+  }
+  static size_t count(const LinearSum& a) { return a.terms.size(); }
+  static const LinearSum::Term& term(const LinearSum& a, size_t i) { return a.terms[i]; }
+  static bool same(const Expr& x, const Expr& y) { return same_atom(x, y); }
+  static bool equal(const LinearSum& a, const LinearSum& b) {
+    return structural_equal(ordered_expr(a), ordered_expr(b));
+  }
+  static LinearSum merge(const LinearSum& a, const LinearSum& b, int64_t factor) {
+    LinearSum out = a;
+    out.add(b, factor);
+    return out;
+  }
+  static LinearSum plus(LinearSum a, int64_t value, int64_t factor = 1) {
+    a.add_constant(value, factor);
+    return a;
+  }
+  Interval range(const LinearSum& a) { return simplifier_.interval(a); }
+  // Without facts.
+  Interval range_of_rest(const LinearSum& a, int64_t divisor) {
+    Interval range = Interval::point(floor_mod(a.constant, divisor));
+    for (const LinearSum::Term& term : a.terms) {
+      if (term.coefficient % divisor != 0)
+        range = ir::add(range, multiply(simplifier_.atom_bounds(term.atom), term.coefficient));
+    }
+    return range;
+  }
+  static AffineDivision division(const Expr& atom) {
+    if (const Binary* n = by_constant(atom, BinaryOp::kFloorDiv))
+      return {AffineKind::kFloorDiv, divisor_of(n)};
+    if (const Binary* n = by_constant(atom, BinaryOp::kFloorMod))
+      return {AffineKind::kFloorMod, divisor_of(n)};
+    return {};
+  }
+  static LinearSum dividend(const Expr& atom) { return linearize(as<Binary>(atom)->a); }
+  static LinearSum divided(AffineKind kind, const LinearSum& rest, int64_t divisor, const Interval&) {
+    const Expr x = ordered_expr(rest);
+    return atom_sum(kind == AffineKind::kFloorDiv ? ir::floordiv(x, divisor) : ir::floormod(x, divisor));
+  }
+
+ private:
+  Simplifier& simplifier_;
+};
+
 LinearSum Simplifier::div_const(const LinearSum& n, int64_t divisor) {
-  if (divisor == 1 || n.bad) return n;
-  LinearSum quotient;
-  LinearSum rest;
-  split(n, divisor, quotient, rest);
-  recombine(rest);
-  if (rest.bad) return rest;
-  if (rest.constant < 0 || rest.constant >= divisor) {
-    quotient.add_constant(floor_div(rest.constant, divisor));
-    rest.constant = floor_mod(rest.constant, divisor);
-  }
-  if (rest.terms.empty()) return quotient;
-  if (const auto k = single_quotient(interval(rest), divisor)) {
-    quotient.add_constant(*k);
-    return quotient;
-  }
-  for (int64_t g : common_factors(rest, divisor)) {
-    LinearSum multiple;
-    LinearSum small;
-    if (!separate(rest, g, multiple, small)) continue;
-    quotient.add(div_const(multiple, divisor / g));
-    return quotient;
-  }
-  if (rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
-    const Expr& atom = rest.terms[0].atom;
-    int64_t product = 0;
-    if (const Binary* d = by_constant(atom, BinaryOp::kFloorDiv);
-        d != nullptr && !__builtin_mul_overflow(divisor, divisor_of(d), &product)) {
-      LinearSum inner = linearize(d->a);
-      inner.add_constant(rest.constant, divisor_of(d));
-      quotient.add(div_const(inner, product));
-      return quotient;
-    }
-    if (const Binary* m = by_constant(atom, BinaryOp::kFloorMod);
-        m != nullptr && rest.constant == 0 && divisor_of(m) % divisor == 0) {
-      quotient.add(mod_const(div_const(linearize(m->a), divisor), divisor_of(m) / divisor));
-      return quotient;
-    }
-  }
-  quotient.add_term(floordiv(ordered_expr(rest), divisor), 1);
-  return quotient;
+  return Rules(*this).floordiv(n, divisor);
 }
-
-// n - floor(n / divisor) * divisor, divisor > 0:
-//   (16*o + i) % 16 => i % 16 => i      if 0 <= i < 16
-//   (4*i + j) % 16 => 4 * (i % 4) + j   if 0 <= j < 4
-//   (x % (a*b)) % a => x % a
 LinearSum Simplifier::mod_const(const LinearSum& n, int64_t divisor) {
-  if (n.bad) return n;
-  if (divisor == 1) return {};
-  LinearSum quotient;
-  LinearSum rest;
-  split(n, divisor, quotient, rest);
-  for (const LinearSum::Term& term : rest.terms) {
-    const Binary* m = by_constant(term.atom, BinaryOp::kFloorMod);
-    int64_t period = 0;
-    if (m == nullptr || __builtin_mul_overflow(term.coefficient, divisor_of(m), &period) ||
-        period % divisor != 0)
-      continue;
-    LinearSum inner = rest;
-    inner.add_term(term.atom, -term.coefficient);
-    accumulate(m->a, term.coefficient, inner);
-    return mod_const(inner, divisor);
-  }
-  recombine(rest);
-  if (rest.bad) return rest;
-  rest.constant = floor_mod(rest.constant, divisor);
-  if (rest.terms.empty()) return rest;
-  if (const auto k = single_quotient(interval(rest), divisor)) {
-    rest.add_constant(*k, -divisor);
-    return rest;
-  }
-  for (int64_t g : common_factors(rest, divisor)) {
-    LinearSum multiple;
-    LinearSum small;
-    if (!separate(rest, g, multiple, small)) continue;
-    small.add(mod_const(multiple, divisor / g), g);
-    return small;
-  }
-  return atom_sum(floormod(ordered_expr(rest), divisor));
+  return Rules(*this).floormod(n, divisor);
 }
-
-// One of
-//   (x // c) * c + x % c => x
-//   ((x // a) % b) * a + x % a => x % (a*b)
-//   x - (x // c) * c => x % c
-// scaled by any factor and next to any other terms.
-bool Simplifier::recombine_once(LinearSum& sum) {
-  // Is scale * part (but its constant) in the sum?
-  const auto contains = [&](const LinearSum& part, int64_t scale) {
-    for (const LinearSum::Term& term : part.terms) {
-      int64_t wanted = 0;
-      if (__builtin_mul_overflow(term.coefficient, scale, &wanted) || sum.coefficient_of(term.atom) != wanted)
-        return false;
-    }
-    return !part.bad && !part.terms.empty();
-  };
-  for (const LinearSum::Term& term : sum.terms) {
-    const int64_t scale = term.coefficient;
-    if (const Binary* m = by_constant(term.atom, BinaryOp::kFloorMod)) {
-      int64_t step = 0;
-      if (__builtin_mul_overflow(scale, divisor_of(m), &step) || step == INT64_MIN) continue;
-      const LinearSum x = linearize(m->a);
-      const LinearSum quotient = div_const(x, divisor_of(m));
-      if (quotient.bad) continue;
-      if (contains(quotient, step)) {
-        LinearSum out = sum;
-        out.add_term(term.atom, -scale);
-        out.add(quotient, -step);
-        out.add(x, scale);
-        sum = std::move(out);
-        return true;
-      }
-      const Expr quotient_expr = ordered_expr(quotient);
-      for (const LinearSum::Term& other : sum.terms) {
-        const Binary* outer = by_constant(other.atom, BinaryOp::kFloorMod);
-        int64_t product = 0;
-        if (outer == nullptr || other.coefficient != step || !structural_equal(outer->a, quotient_expr) ||
-            __builtin_mul_overflow(divisor_of(m), divisor_of(outer), &product))
-          continue;
-        const LinearSum joined = mod_const(x, product);
-        if (joined.bad || joined.terms.size() != 1) continue;
-        LinearSum out = sum;
-        out.add_term(term.atom, -scale);
-        out.add_term(other.atom, -step);
-        out.add(joined, scale);
-        sum = std::move(out);
-        return true;
-      }
-    } else if (const Binary* d = by_constant(term.atom, BinaryOp::kFloorDiv)) {
-      if (scale % divisor_of(d) != 0 || scale == INT64_MIN) continue;
-      const LinearSum x = linearize(d->a);
-      const int64_t factor = -(scale / divisor_of(d));
-      if (!contains(x, factor)) continue;
-      LinearSum out = sum;
-      out.add_term(term.atom, -scale);
-      out.add(x, -factor);
-      out.add(mod_const(x, divisor_of(d)), factor);
-      sum = std::move(out);
-      return true;
-    }
-  }
-  return false;
-}
-
-void Simplifier::recombine(LinearSum& sum) {
-  // Each success removes a division or joins two remainders; the limit only guards against surprises.
-  for (int round = 0; round < 16 && !sum.bad && sum.terms.size() >= 2; ++round) {
-    if (!recombine_once(sum)) return;
-  }
-}
+void Simplifier::recombine(LinearSum& sum) { sum = Rules(*this).recombined(std::move(sum)); }
 
 LinearSum Simplifier::div_general(const LinearSum& a, const LinearSum& b, bool truncate) {
   if (b.is_constant()) {
