@@ -62,8 +62,8 @@ Status ProgramReader::read(const std::string& path, const std::function<Status(I
     size_t count = 0;
     while (count < slots_.size()) {
       auto next = reader->next(slots_[count].line);
-      if (!next.ok()) end = std::move(next).error();
       more = next.ok() && *next;
+      if (!next.ok()) end = std::move(next).error();
       if (!more) break;
       const auto& line = slots_[count].line;
       const bool blank = !line.too_long && line.text.find_first_not_of(" \t\r") == std::string::npos;
