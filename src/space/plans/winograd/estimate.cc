@@ -1,4 +1,5 @@
-// The analytic model of a Winograd plan, calibrated on a core with two vector pipes: see docs/results.md.
+// The analytic model of a Winograd plan, calibrated on a core with two vector pipes:
+// see docs/decisions/008-fitting-the-estimate.md.
 #include <algorithm>
 #include <cmath>
 
