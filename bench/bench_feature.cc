@@ -7,7 +7,7 @@
 
 #include "feature/per_store.h"
 #include "learn/analytic/draft_model.h"
-#include "learn/cost_model.h"
+#include "learn/online/online.h"
 #include "lower/lower.h"
 #include "report.h"
 #include "space/design_space.h"
@@ -67,20 +67,26 @@ int main() {
       rows += static_cast<size_t>(feature::extract_per_store(program, {}).rows);
   });
 
-  std::vector<learn::Sample> samples;
-  std::vector<learn::TrainingProgram> training;
+  const learn::StoredWorkload stored{"", "bench", "", 0, {}};
+  const auto query = [&](const feature::FeatureMatrix& rows_of) {
+    return learn::ProgramQuery{&stored, nullptr, nullptr, &*device, &rows_of};
+  };
+  std::vector<learn::ProgramQuery> queries;
+  std::vector<learn::MeasuredProgram> training;
   for (size_t i = 0; i < kCount; ++i) {
-    samples.push_back({&matrices[i]});
-    training.push_back({&matrices[i], 0, learn::draft_seconds(matrices[i], *device, 1)});
+    queries.push_back(query(matrices[i]));
+    training.push_back({queries.back(), learn::draft_seconds(matrices[i], *device, 1)});
   }
-  const auto draft = learn::make_draft_model(*device, 1);
-  report("draft score", kCount, [&] { rows += draft->predict(samples).size(); });
+  const auto draft = learn::make_untrained("draft", {}).value();
+  report("draft score", kCount, [&] { rows += draft->predict(queries)->size(); });
   report("training, online settings, 500", kCount,
-         [&] { rows += learn::make_gbt_trainer(learn::GbtOptions::online())->train(training).ok() ? 1 : 0; });
-  const auto online = learn::make_gbt_trainer(learn::GbtOptions::online())->train(training);
-  report("score, 40 trees of depth 6", kCount, [&] { rows += (*online)->predict(samples).size(); });
-  const auto full = learn::make_gbt_trainer({})->train(training);
-  report("score, 300 trees of depth 10", kCount, [&] { rows += (*full)->predict(samples).size(); });
+         [&] { rows += learn::make_online_xgboost()->update(training).ok() ? 1 : 0; });
+  const auto online = learn::make_online_xgboost();
+  if (!online->update(training).ok()) return 1;
+  report("score, 40 trees of depth 6", kCount, [&] { rows += online->predict(queries)->size(); });
+  const auto full = learn::make_online_xgboost(learn::GbtOptions());
+  if (!full->update(training).ok()) return 1;
+  report("score, 300 trees of depth 10", kCount, [&] { rows += full->predict(queries)->size(); });
   report("candidate to score", kCount, [&] {
     std::vector<feature::FeatureMatrix> made;
     for (size_t i = 0; i < kCount; ++i) {
@@ -91,9 +97,9 @@ int main() {
       auto features = feature::extract_per_store(*schedule, {});
       if (features.ok()) made.push_back(std::move(*features));
     }
-    std::vector<learn::Sample> batch;
-    for (const auto& matrix : made) batch.push_back({&matrix});
-    rows += (*online)->predict(batch).size();
+    std::vector<learn::ProgramQuery> batch;
+    for (const auto& matrix : made) batch.push_back(query(matrix));
+    rows += online->predict(batch)->size();
   });
   return rows > 0 ? 0 : 1;
 }

@@ -1,18 +1,20 @@
 // Speed of the search itself: how many candidates a second and core are sampled, turned into features
 // and scored, and where the time goes. As in the search, features come straight from the schedule.
 //
-//   bench_search [CANDIDATES]
+//   bench_search [CANDIDATES [MODEL]]
 //
 // The workload is a convolution 1x64x56x56 -> 64, 3x3 with padding, bias and relu. Times are of the thread's
 // processor time, so that other load on the machine does not count. The cost model is trained on the
 // candidates' own draft estimates: its trees are as deep as real ones.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <vector>
 
-#include "learn/cost_model.h"
+#include "ir/text.h"
+#include "learn/online/online.h"
 #include "sched/trace_traits.h"
 #include "search/pipeline.h"
 #include "search/strategy.h"
@@ -34,7 +36,42 @@ struct Stage {
   double seconds = 0;
 };
 
-int run(size_t count) {
+// A trained model in the place of the online one: features, what else it reads, and its predictions.
+int time_model(const std::string& path, const space::DesignSpace& space, const target::Device& device,
+               const std::vector<space::Candidate>& candidates) {
+  const auto model = learn::load_cost_model(path);
+  if (!model.ok()) {
+    std::fprintf(stderr, "%s\n", model.error().message().c_str());
+    return 1;
+  }
+  const learn::StoredWorkload stored{
+      "", "bench", ir::print(space.workload()), ir::flop_count(space.workload()), {}};
+  search::CandidateFeatures extractor(space, search::feature_options(device), (*model)->inputs());
+  constexpr size_t kTogether = 16;
+  double inputs = 0, prediction = 0;
+  size_t done = 0;
+  for (size_t begin = 0; begin < candidates.size(); begin += kTogether) {
+    std::vector<std::shared_ptr<const search::ProgramInputs>> kept;
+    std::vector<learn::ProgramQuery> queries;
+    double before = cpu_seconds();
+    for (size_t i = begin; i < std::min(begin + kTogether, candidates.size()); ++i) {
+      auto made = extractor.of(candidates[i]);
+      if (!made.ok()) continue;
+      kept.push_back(std::move(*made));
+      queries.push_back(kept.back()->query(stored, device));
+    }
+    inputs += cpu_seconds() - before;
+    before = cpu_seconds();
+    if (!(*model)->predict(queries).ok()) return 1;
+    prediction += cpu_seconds() - before;
+    done += queries.size();
+  }
+  std::printf("%s: inputs %.1f us, prediction %.1f us a candidate\n", path.c_str(),
+              1e6 * inputs / static_cast<double>(done), 1e6 * prediction / static_cast<double>(done));
+  return 0;
+}
+
+int run(size_t count, const char* model_path) {
   test::standard::Conv2d shape;
   shape.ci = shape.co = 64;
   shape.h = shape.w = 56;
@@ -60,24 +97,24 @@ int run(size_t count) {
     stages[stage].seconds += cpu_seconds() - before;
   };
 
-  search::CandidateFeatures extractor(*space, options);
+  search::CandidateFeatures extractor(*space, options, {.rows = true});
+  const learn::StoredWorkload stored{"", "bench", "", 0, {}};
 
   // A model like those of a running search: 400 measured programs.
   Rng rng(1);
-  std::vector<std::shared_ptr<const feature::FeatureMatrix>> kept;
-  std::vector<learn::TrainingProgram> training;
+  std::vector<std::shared_ptr<const search::ProgramInputs>> kept;
+  std::vector<learn::MeasuredProgram> training;
   while (training.size() < 400) {
     const auto c = space->sample(rng);
     auto made = extractor.of(c);
     if (!made.ok()) continue;
     kept.push_back(*made);
-    training.push_back({kept.back().get(), 0, space->estimate(c)});
+    training.push_back({kept.back()->query(stored, *device), space->estimate(c)});
   }
-  auto trainer = learn::make_gbt_trainer(learn::GbtOptions::online());
+  const auto model = learn::make_online_xgboost();
   start = cpu_seconds();
-  auto model = trainer->train(training);
-  if (!model.ok()) {
-    std::fprintf(stderr, "%s\n", model.error().message().c_str());
+  if (const Status updated = model->update(training); !updated.ok()) {
+    std::fprintf(stderr, "%s\n", updated.error().message().c_str());
     return 1;
   }
   std::printf("cost model trained on %zu programs in %.2f ms\n", training.size(),
@@ -111,11 +148,11 @@ int run(size_t count) {
     }
     features.push_back(std::move(*matrix));
   }
-  std::vector<learn::Sample> samples;
-  for (const auto& f : features) samples.push_back({&f});
+  std::vector<learn::ProgramQuery> queries;
+  for (const auto& f : features) queries.push_back({&stored, nullptr, nullptr, &*device, &f});
   timed(4, [&] {
-    const auto scores = (*model)->predict(samples);
-    if (scores.size() != samples.size()) std::abort();
+    const auto scores = model->predict(queries);
+    if (!scores.ok() || scores->size() != queries.size()) std::abort();
   });
   size_t winograd = 0;
   for (const auto& c : candidates) winograd += sched::uses_winograd(*space->to_trace(c)) ? 1 : 0;
@@ -130,7 +167,7 @@ int run(size_t count) {
               static_cast<double>(count) / total);
   std::printf("candidates per second and core (sample + draft only):               %.0f\n",
               static_cast<double>(count) / (stages[0].seconds + stages[1].seconds));
-  return 0;
+  return model_path == nullptr ? 0 : time_model(model_path, *space, *device, candidates);
 }
 
 }  // namespace
@@ -139,8 +176,8 @@ int run(size_t count) {
 int main(int argc, char** argv) {
   const long count = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 2000;
   if (count < 1) {
-    std::fprintf(stderr, "usage: bench_search [CANDIDATES]\n");
+    std::fprintf(stderr, "usage: bench_search [CANDIDATES [MODEL]]\n");
     return 2;
   }
-  return tensorsmith::run(static_cast<size_t>(count));
+  return tensorsmith::run(static_cast<size_t>(count), argc > 2 ? argv[2] : nullptr);
 }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 
+#include "learn/online/online.h"
 #include "measure/measurer.h"
 #include "measure/timing.h"
 #include "search/tuner.h"
@@ -68,7 +69,7 @@ struct Bench {
     options.strategy = strategies[strategy];
     learn::GbtOptions gbt = learn::GbtOptions::online();
     gbt.seed = seed;
-    const auto trainer = learn::make_gbt_trainer(gbt);
+    const auto model = learn::make_online_xgboost(gbt);
     Run run;
     run.strategy = strategy;
     const std::atomic<bool> cancel{false};
@@ -77,8 +78,9 @@ struct Bench {
       if (run.history.empty() || best < run.history.back().seconds)
         run.history.push_back({p.trials, p.elapsed_seconds, best});
     };
-    TS_ASSIGN_OR_RETURN(const auto report, search::tune({task}, device, options, *database, *local, *trainer,
-                                                        clock, log, progress, cancel));
+    TS_ASSIGN_OR_RETURN(const auto report,
+                        search::tune({task}, device, options,
+                                     {*database, *local, model.get(), clock, log, cancel, progress}));
     run.best = report.best_traces.front();
     run.trials = report.final.trials;
     run.elapsed = report.final.elapsed_seconds;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "graph/infer.h"
 #include "ir/scalar.h"
-#include "learn/cost_model.h"
+#include "learn/online/online.h"
 #include "measure/measurer.h"
 #include "search/pipeline.h"
 #include "search/tuner.h"
@@ -133,7 +133,7 @@ Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const targ
   learn::GbtOptions gbt = learn::GbtOptions::online();
   gbt.seed = budget.seed;
   gbt.threads = machine.cores;
-  const auto trainer = learn::make_gbt_trainer(gbt);
+  const auto cost_model = learn::make_online_xgboost(gbt);
   std::vector<search::TuneTask> tasks;
   for (const auto& task : model.partition.tasks)
     tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls)});
@@ -148,8 +148,8 @@ Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const targ
     if (history.empty() || best < history.back().seconds) history.push_back({p.elapsed_seconds, best});
   };
   const std::atomic<bool> cancel{false};
-  TS_RETURN_IF_ERROR(
-      search::tune(tasks, device, options, database, *measurer, *trainer, clock, log, progress, cancel));
+  TS_RETURN_IF_ERROR(search::tune(tasks, device, options,
+                                  {database, *measurer, cost_model.get(), clock, log, cancel, progress}));
   return history;
 }
 

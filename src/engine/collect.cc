@@ -4,7 +4,7 @@
 #include <set>
 
 #include "engine/measured_device.h"
-#include "learn/cost_model.h"
+#include "learn/search_model.h"
 #include "measure/measurer.h"
 
 namespace tensorsmith::engine {
@@ -54,9 +54,9 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
   }
   // Every turn of a device has its own measurer and search, which find the same again.
   OnceLogSink log(sink);
-  learn::GbtOptions gbt = learn::GbtOptions::online();
-  gbt.seed = options.seed;
-  gbt.threads = options.threads;
+  learn::SearchModelOptions model_options = options.cost_model;
+  model_options.seed = options.seed;
+  model_options.threads = options.threads;
   const double start = clock.monotonic_seconds();
   CollectReport total;
   const auto finished = [&] {
@@ -71,7 +71,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       const measure::MeasureOptions measuring = measure_options(device);
       TS_ASSIGN_OR_RETURN(auto measurer,
                           measure::make_local_measurer(device, measuring, options.worker, log));
-      const auto trainer = learn::make_gbt_trainer(gbt);
+      TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
       search::TuneOptions tuning;
       tuning.survey = search::Survey{per_task, options.slowest_seconds};
       if (options.records > 0) tuning.trials = options.records - total.trials;
@@ -82,10 +82,11 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       tuning.settings = measuring.settings;
       tuning.threads = options.threads;
       total.elapsed_seconds = clock.monotonic_seconds() - start;
-      const auto show = [&](const search::TuneProgress& p) { events.progress(d, total, p); };
       TS_ASSIGN_OR_RETURN(
           const search::TuneReport report,
-          search::tune(tasks, device, tuning, database, *measurer, *trainer, clock, log, show, cancel));
+          search::tune(tasks, device, tuning,
+                       {database, *measurer, cost_model.get(), clock, log, cancel,
+                        [&](const search::TuneProgress& p) { events.progress(d, total, p); }}));
       total.trials += report.final.trials;
       if (wanted == options.batch) total.resumed += report.final.resumed;
     }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/sinks.h"
 #include "engine/load_model.h"
+#include "learn/search_model.h"
 #include "record/database.h"
 #include "search/tuner.h"
 #include "target/target.h"
@@ -22,8 +23,9 @@ struct CollectOptions {
   int batch = 24;                       // programs of a task in one turn
   double slowest_seconds = .05;         // tasks whose untuned schedule takes longer get no further ones
   uint64_t seed = 0;
-  int threads = 1;                  // of the search
-  std::vector<std::string> worker;  // the command line of measure's worker processes
+  learn::SearchModelOptions cost_model;  // its seed and threads follow from the other options
+  int threads = 1;                       // of the search
+  std::vector<std::string> worker;       // the command line of measure's worker processes
 };
 
 struct CollectReport {

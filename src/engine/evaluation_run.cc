@@ -10,7 +10,7 @@ constexpr size_t kBatch = 4096;
 constexpr size_t kPart = 256;  // of a batch, what one call of predict gets
 }  // namespace
 
-EvaluationRun::EvaluationRun(const learn::LatencyModel& model, int threads, const Clock& clock, Seen seen)
+EvaluationRun::EvaluationRun(const learn::CostModel& model, int threads, const Clock& clock, Seen seen)
     : model_(model),
       clock_(clock),
       seen_(std::move(seen)),
@@ -25,7 +25,7 @@ Status EvaluationRun::add(MeasuredProgram& program) {
 }
 
 Status EvaluationRun::flush() {
-  std::vector<learn::LatencyQuery> queries;
+  std::vector<learn::ProgramQuery> queries;
   std::vector<size_t> places;
   for (size_t i = 0; i < filled_; ++i) {
     const MeasuredProgram& p = batch_[i];
@@ -33,13 +33,13 @@ Status EvaluationRun::flush() {
       evaluation_.add(*p.workload, p.device->name, std::numeric_limits<double>::infinity(), {});
       continue;
     }
-    queries.push_back({p.workload, &p.leaves, model_.reads_trace() ? &p.trace : nullptr, p.device});
+    queries.push_back({p.workload, &p.leaves, model_.inputs().trace ? &p.trace : nullptr, p.device});
     places.push_back(i);
   }
   filled_ = 0;
   const auto parts = static_cast<int64_t>((queries.size() + kPart - 1) / kPart);
-  std::vector<Result<std::vector<learn::LatencyPrediction>>> results(static_cast<size_t>(parts),
-                                                                     std::vector<learn::LatencyPrediction>());
+  std::vector<Result<std::vector<learn::Prediction>>> results(static_cast<size_t>(parts),
+                                                              std::vector<learn::Prediction>());
   const auto work = [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
       const size_t begin = static_cast<size_t>(part) * kPart;
@@ -59,7 +59,7 @@ Status EvaluationRun::flush() {
     TS_RETURN_IF_ERROR(results[part].ok() ? Status() : Status(results[part].error()));
     for (size_t i = 0; i < results[part]->size(); ++i) {
       const MeasuredProgram& p = batch_[places[part * kPart + i]];
-      const learn::LatencyPrediction& prediction = (*results[part])[i];
+      const learn::Prediction& prediction = (*results[part])[i];
       evaluation_.add(*p.workload, p.device->name, p.seconds, prediction);
       if (seen_) TS_RETURN_IF_ERROR(seen_(p, prediction));
     }

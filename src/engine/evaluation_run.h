@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "learn/cost_model.h"
 #include "learn/latency/evaluation.h"
-#include "learn/latency/latency_model.h"
 
 namespace tensorsmith::engine {
 
@@ -23,8 +23,8 @@ struct MeasuredProgram {
 class EvaluationRun {
  public:
   // seen: called with each program and its prediction, in their order; may be empty.
-  using Seen = std::function<Status(const MeasuredProgram&, const learn::LatencyPrediction&)>;
-  EvaluationRun(const learn::LatencyModel& model, int threads, const Clock& clock, Seen seen = {});
+  using Seen = std::function<Status(const MeasuredProgram&, const learn::Prediction&)>;
+  EvaluationRun(const learn::CostModel& model, int threads, const Clock& clock, Seen seen = {});
 
   // Takes the program's contents.
   Status add(MeasuredProgram& program);
@@ -38,7 +38,7 @@ class EvaluationRun {
  private:
   Status flush();
 
-  const learn::LatencyModel& model_;
+  const learn::CostModel& model_;
   const Clock& clock_;
   Seen seen_;
   int threads_;

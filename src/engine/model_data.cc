@@ -42,10 +42,10 @@ Result<std::vector<std::string>> ModelData::store_names(const std::vector<std::s
   return out;
 }
 
-Result<learn::LatencyData> ModelData::training_data(const learn::Split& split,
-                                                    const std::vector<std::string>& devices,
-                                                    bool adapt) const {
-  learn::LatencyData out;
+Result<learn::TrainingData> ModelData::training_data(const learn::Split& split,
+                                                     const std::vector<std::string>& devices,
+                                                     bool adapt) const {
+  learn::TrainingData out;
   out.store = store_.get();
   out.devices = pointers_;
   out.train = split.records_of(learn::Part::kTrain);

@@ -7,7 +7,7 @@
 
 #include "learn/dataset/split.h"
 #include "learn/dataset/store.h"
-#include "learn/latency/latency_model.h"
+#include "learn/training.h"
 
 namespace tensorsmith::engine {
 
@@ -24,8 +24,8 @@ class ModelData {
   Result<std::vector<std::string>> store_names(const std::vector<std::string>& devices) const;
   // The split's train and validation records, of these devices (empty: of all). adapt: the test records, if
   // they have features, as unlabelled ones. kInvalidArgument where nothing is left to train on.
-  Result<learn::LatencyData> training_data(const learn::Split& split, const std::vector<std::string>& devices,
-                                           bool adapt) const;
+  Result<learn::TrainingData> training_data(const learn::Split& split,
+                                            const std::vector<std::string>& devices, bool adapt) const;
 
  private:
   std::unique_ptr<learn::Store> store_;

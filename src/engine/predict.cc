@@ -27,17 +27,7 @@ Result<target::Device> find_device(const PredictOptions& options) {
   return with_threads(std::move(device), options.threads);
 }
 
-// Models without a physical part say nothing of programs of another kind of device than they know.
-Status check_kind(const learn::LatencyModel& model, const std::string& file, const target::Device& device) {
-  const learn::ModelCard& card = model.card();
-  if (learn::knows_kind(card, device.kind) || card.new_kind[0].known() || card.new_kind[1].known()) return {};
-  return Error{
-      ErrorCode::kMismatch, file,
-      "was trained on GPUs only and says nothing of programs on " + device.name +
-          ", a CPU; name a model that knows CPUs, or --model none for the least time that the device allows"};
-}
-
-std::vector<std::string> notes_on(const Prediction& p, const learn::LatencyModel* model) {
+std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* model) {
   std::vector<std::string> out;
   if (!p.assumed.empty())
     out.push_back("assumed of " + p.device.name + ", which does not say it: " + target::to_string(p.assumed));
@@ -60,11 +50,11 @@ std::vector<std::string> notes_on(const Prediction& p, const learn::LatencyModel
 }  // namespace
 
 Result<Prediction> predict(const ModelSource& source, const PredictOptions& options, LogSink& log) {
-  std::unique_ptr<learn::LatencyModel> latency_model;
+  std::unique_ptr<learn::CostModel> latency_model;
   Prediction out;
   out.predictor = "the uncalibrated roofline, the least time that the device allows";
   if (const std::string& file = options.latency_model; !file.empty()) {
-    TS_ASSIGN_OR_RETURN(latency_model, learn::load_latency_model(file));
+    TS_ASSIGN_OR_RETURN(latency_model, learn::load_cost_model(file));
     if (latency_model->ranks_only()) {
       return Error{ErrorCode::kInvalidArgument, file,
                    "is a model that only ranks the programs of a task; predicting seconds needs another"};
@@ -90,7 +80,8 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
   }
   TS_ASSIGN_OR_RETURN(out.assumed, target::assumed_attributes(options.device, out.device));
   out.device = target::with_assumed_figures(std::move(out.device));
-  if (latency_model) TS_RETURN_IF_ERROR(check_kind(*latency_model, options.latency_model, out.device));
+  if (latency_model)
+    TS_RETURN_IF_ERROR(learn::check_knows(latency_model->card(), options.latency_model, out.device));
   if (is_local(out.device)) out.cache_retention = target::measure_cache_retention(out.device);
   TS_ASSIGN_OR_RETURN(out.latency, predict_model(out.model, out.device, out.schedules, latency_model.get(),
                                                  out.cache_retention));

@@ -14,7 +14,7 @@ namespace tensorsmith::engine {
 namespace {
 
 Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
-                                    const target::Device& device, const learn::LatencyModel* latency_model) {
+                                    const target::Device& device, const learn::CostModel* latency_model) {
   const auto in_task = [&](const Error& error) {
     return Error{error.code, "task " + task.name, error.message()};
   };
@@ -29,14 +29,14 @@ Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace&
     // Models know devices by the names of stores.
     target::Device named = device;
     named.name = learn::stored_device_name(device);
-    const learn::LatencyQuery query{&workload, &*leaves, &trace, &named};
+    const learn::ProgramQuery query{&workload, &*leaves, &trace, &named};
     const auto predicted = latency_model->predict(std::span(&query, 1));
     if (!predicted.ok()) {
       prediction.roofline_because = predicted.error().message();
     } else if (!std::isfinite(predicted->front().seconds) || predicted->front().seconds <= 0) {
       prediction.roofline_because = "the model says that it cannot run";
     } else {
-      const learn::LatencyPrediction& p = predicted->front();
+      const learn::Prediction& p = predicted->front();
       const double seconds = p.mean_seconds > 0 ? p.mean_seconds : p.seconds;
       prediction.raised = seconds < prediction.least_seconds;
       prediction.seconds = std::max(seconds, prediction.least_seconds);
@@ -135,7 +135,7 @@ double ModelPrediction::high_seconds() const { return seconds * std::exp(log_90)
 
 Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
                                       const std::vector<TaskSchedule>& schedules,
-                                      const learn::LatencyModel* latency_model, double cache_retention) {
+                                      const learn::CostModel* latency_model, double cache_retention) {
   const auto& partition = model.partition;
   TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
   ModelPrediction out;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/compile_model.h"
-#include "learn/latency/latency_model.h"
+#include "learn/cost_model.h"
 
 namespace tensorsmith::engine {
 
@@ -63,6 +63,6 @@ struct ModelPrediction {
 // Errors: a schedule that does not replay on its task.
 Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
                                       const std::vector<TaskSchedule>& schedules,
-                                      const learn::LatencyModel* latency_model, double cache_retention = 1);
+                                      const learn::CostModel* latency_model, double cache_retention = 1);
 
 }  // namespace tensorsmith::engine

@@ -10,7 +10,7 @@
 #include "engine/model_trials.h"
 #include "engine/starter.h"
 #include "engine/usable_threads.h"
-#include "learn/cost_model.h"
+#include "learn/search_model.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -173,15 +173,15 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   measure_options.settings = tune_options.settings;
   TS_ASSIGN_OR_RETURN(auto measurer,
                       measure::make_local_measurer(device, measure_options, options.worker, log));
-  learn::GbtOptions gbt = learn::GbtOptions::online();
-  gbt.seed = options.seed;
-  gbt.threads = jobs;
-  const auto trainer = learn::make_gbt_trainer(gbt);
+  learn::SearchModelOptions model_options = options.cost_model;
+  model_options.seed = options.seed;
+  model_options.threads = jobs;
+  TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
   TS_ASSIGN_OR_RETURN(const auto tasks, tasks_of(model, device, options.starter, trials));
   TunedModel out;
-  TS_ASSIGN_OR_RETURN(out.report, search::tune(
-                                      tasks, device, tune_options, database, *measurer, *trainer, clock, log,
-                                      [&](const search::TuneProgress& p) { events.progress(p); }, cancel));
+  TS_ASSIGN_OR_RETURN(out.report, search::tune(tasks, device, tune_options,
+                                               {database, *measurer, cost_model.get(), clock, log, cancel,
+                                                [&](const search::TuneProgress& p) { events.progress(p); }}));
   events.search_finished();
   measurer.reset();
 

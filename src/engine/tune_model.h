@@ -11,6 +11,7 @@
 #include "base/sinks.h"
 #include "engine/load_model.h"
 #include "engine/schedules.h"
+#include "learn/search_model.h"
 #include "measure/measurer.h"
 #include "record/database.h"
 #include "search/tuner.h"
@@ -37,7 +38,8 @@ struct TuneModelOptions {
   bool flush_cache = false;
   // Whether the whole model, untuned and tuned, is run to choose between close schedules.
   bool end_to_end = true;
-  std::string starter;  // records of fast programs to begin with (Starter); empty = none
+  learn::SearchModelOptions cost_model;  // its seed and threads follow from the other options
+  std::string starter;                   // records of fast programs to begin with (Starter); empty = none
   ScheduleOptions schedules;
   std::vector<std::string> worker;  // the command line of measure's worker processes
 };

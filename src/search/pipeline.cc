@@ -9,19 +9,41 @@ feature::PerStoreOptions feature_options(const target::Device& device) {
   return options;
 }
 
-Result<std::shared_ptr<const feature::FeatureMatrix>> features_of(const ir::Workload& workload,
-                                                                  const sched::Trace& trace,
-                                                                  const feature::PerStoreOptions& options) {
-  TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, trace));
-  TS_ASSIGN_OR_RETURN(auto features, feature::extract_per_store(schedule, options));
-  return std::make_shared<const feature::FeatureMatrix>(std::move(features));
+namespace {
+
+Status extract(feature::ScheduleFeatures& features, const sched::Schedule& schedule,
+               const learn::ModelInputs& wanted, ProgramInputs& out) {
+  if (wanted.rows) {
+    TS_ASSIGN_OR_RETURN(out.rows, features.per_store(schedule));
+  }
+  if (wanted.leaves) {
+    TS_ASSIGN_OR_RETURN(out.leaves, features.leaves(schedule));
+  }
+  return {};
 }
 
-Result<std::shared_ptr<const feature::FeatureMatrix>> CandidateFeatures::of(
-    const space::Candidate& candidate) {
+}  // namespace
+
+Result<std::shared_ptr<const ProgramInputs>> inputs_of(const ir::Workload& workload,
+                                                       const sched::Trace& trace,
+                                                       const feature::PerStoreOptions& options,
+                                                       const learn::ModelInputs& wanted) {
+  TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, trace));
+  auto out = std::make_shared<ProgramInputs>();
+  feature::ScheduleFeatures features(options);
+  TS_RETURN_IF_ERROR(extract(features, schedule, wanted, *out));
+  if (wanted.trace) out->trace = trace;
+  return std::shared_ptr<const ProgramInputs>(std::move(out));
+}
+
+Result<std::shared_ptr<const ProgramInputs>> CandidateFeatures::of(const space::Candidate& candidate) {
   TS_RETURN_IF_ERROR(space_.to_schedule(candidate, schedule_));
-  TS_ASSIGN_OR_RETURN(auto features, features_.per_store(schedule_));
-  return std::make_shared<const feature::FeatureMatrix>(std::move(features));
+  auto out = std::make_shared<ProgramInputs>();
+  TS_RETURN_IF_ERROR(extract(features_, schedule_, wanted_, *out));
+  if (wanted_.trace) {
+    TS_ASSIGN_OR_RETURN(out->trace, space_.to_trace(candidate));
+  }
+  return std::shared_ptr<const ProgramInputs>(std::move(out));
 }
 
 record::DesignPoint to_point(const space::Candidate& candidate) {

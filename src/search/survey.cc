@@ -21,12 +21,12 @@ Result<bool> TuningRun::survey_visit(size_t task) {
     if (space.estimate(space.default_candidate()) > kHopelessEstimate * options_.survey->max_default_seconds)
       return true;
     TS_RETURN_IF_ERROR(measure_default(task));
-    if (finished()) return false;
+    if (limits_.finished()) return false;
   }
   if (!(state.default_seconds() <= options_.survey->max_default_seconds)) return true;
   const int64_t before = state.trials(), left = options_.survey->per_task - before;
   if (left <= 0) return true;
-  turn_end_ = clock_.monotonic_seconds() + options_.survey->max_turn_seconds;
+  turn_end_ = services_.clock.monotonic_seconds() + options_.survey->max_turn_seconds;
   TS_RETURN_IF_ERROR(one_round(task, static_cast<size_t>(std::min<int64_t>(left, options_.batch))));
   return state.exhausted() || state.trials() == before || state.trials() >= options_.survey->per_task;
 }
@@ -36,10 +36,10 @@ Status TuningRun::survey() {
   std::vector<size_t> open(states_.size());
   std::iota(open.begin(), open.end(), size_t{0});
   for (size_t i = open.size(); i > 1; --i) std::swap(open[i - 1], open[rng_.below(i)]);
-  while (!open.empty() && !finished()) {
+  while (!open.empty() && !limits_.finished()) {
     std::vector<size_t> still_open;
     for (const size_t task : open) {
-      if (finished()) return {};
+      if (limits_.finished()) return {};
       const auto visited = survey_visit(task);
       if (visited.ok()) {
         if (!*visited) still_open.push_back(task);
@@ -50,7 +50,7 @@ Status TuningRun::survey() {
       if (code != ErrorCode::kUnsupported && code != ErrorCode::kMismatch &&
           code != ErrorCode::kResourceExhausted && code != ErrorCode::kInvalidArgument)
         return visited.error();
-      log_.log(LogLevel::kWarning, tasks_[task].name + " is left out: " + visited.error().message());
+      services_.log.log(LogLevel::kWarning, tasks_[task].name + " is left out: " + visited.error().message());
     }
     open = std::move(still_open);
   }

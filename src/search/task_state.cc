@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/text.h"
+#include "learn/dataset/import.h"
+
 namespace tensorsmith::search {
 
 namespace {
@@ -14,6 +17,11 @@ constexpr double kTrustedSamples = 24;
 // does. And what a failed program counts as, in the logarithm of measured over estimated seconds.
 constexpr double kResidualPrior = 2;
 constexpr double kFailedResidual = 2;
+// Standard deviation of the logarithm of measured over estimated seconds within a task, where little of it is
+// measured, and as how many measurements that counts.
+constexpr double kDraftSigma = 0.5, kVariancePrior = 8;
+// Candidates that one thread gives to the model at a time.
+constexpr int64_t kPredictedTogether = 16;
 // Attempts to find programs that are not known yet; each costs one proposal of the strategy.
 constexpr int kMaxAttempts = 16;
 }  // namespace
@@ -26,14 +34,19 @@ record::Candidate recorded(const Proposal& proposal) {
   return candidate;
 }
 
-TaskState::TaskState(const TuneTask& task, space::DesignSpace space, const StrategyKind& strategy,
-                     uint64_t seed, feature::PerStoreOptions features)
+TaskState::TaskState(const TuneTask& task, space::DesignSpace space, const target::Device& device,
+                     const TaskOptions& options)
     : task_(&task),
       space_(std::move(space)),
-      strategy_name_(strategy.name),
-      strategy_(strategy.make()),
-      rng_(Hasher().add(seed).add(std::string_view(task.key)).digest64()),
-      feature_options_(features) {
+      strategy_name_(options.strategy.name),
+      strategy_(options.strategy.make()),
+      rng_(Hasher().add(options.seed).add(std::string_view(task.key)).digest64()),
+      feature_options_(feature_options(device)),
+      inputs_(options.inputs),
+      workload_{task.key, task.name, ir::print(task.workload), ir::flop_count(task.workload), {}},
+      named_device_(device) {
+  // Models know devices by the names of stores.
+  named_device_.name = learn::stored_device_name(device);
   auto trace = space_.to_trace(space_.default_candidate());
   TS_CHECK(trace.ok(), "the default candidate of " + task.name + " is not legal");
   default_trace_ = std::move(*trace);
@@ -70,55 +83,90 @@ double TaskState::draft(const space::Candidate& candidate) const {
   return -std::log(seconds) - correction;
 }
 
+std::vector<learn::Prediction> TaskState::predict(std::span<const space::Candidate> candidates,
+                                                  std::span<const float> drafts,
+                                                  const learn::CostModel& model, ThreadPool& pool) {
+  std::vector<std::shared_ptr<const ProgramInputs>> made(candidates.size());
+  std::vector<learn::Prediction> out(candidates.size());
+  pool.parallel_for(static_cast<int64_t>(candidates.size()), kPredictedTogether,
+                    [&](int64_t begin, int64_t end) {
+                      auto extractor = take_extractor();
+                      std::vector<learn::ProgramQuery> queries;
+                      std::vector<size_t> places;
+                      for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+                        if (!std::isfinite(drafts[k])) continue;
+                        auto inputs = extractor->of(candidates[k]);
+                        if (!inputs.ok()) continue;
+                        made[k] = std::move(*inputs);
+                        queries.push_back(made[k]->query(workload_, named_device_));
+                        places.push_back(k);
+                      }
+                      if (const auto predicted = model.predict(queries); predicted.ok())
+                        for (size_t q = 0; q < places.size(); ++q) out[places[q]] = (*predicted)[q];
+                      const std::lock_guard lock(extractors_->mutex);
+                      extractors_->idle.push_back(std::move(extractor));
+                    });
+  for (size_t i = 0; i < made.size(); ++i)
+    if (made[i]) scored_[candidates[i].hash()] = std::move(made[i]);
+  return out;
+}
+
+double TaskState::scale_of(const learn::CostModel& model) const {
+  const Result* best = nullptr;
+  for (const Result& result : results_)
+    if (result.row > 0 && (best == nullptr || result.seconds < best->seconds)) best = &result;
+  if (best == nullptr) return 0;
+  const learn::MeasuredProgram measured = measured_program(best->row - 1);
+  const auto predicted = model.predict(std::span(&measured.program, 1));
+  if (!predicted.ok() || !(predicted->front().seconds > 0)) return 0;
+  return measured.seconds / predicted->front().seconds;
+}
+
 std::vector<float> TaskState::score(std::span<const space::Candidate> candidates,
                                     const learn::CostModel* model, ThreadPool& pool) {
   std::vector<float> drafts(candidates.size(), kUnbuildable);
   for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(draft(candidates[i]));
   if (model == nullptr || !std::isfinite(best_seconds_)) return drafts;
-  std::vector<std::shared_ptr<const feature::FeatureMatrix>> made(candidates.size());
-  pool.parallel_for(static_cast<int64_t>(candidates.size()), 8, [&](int64_t begin, int64_t end) {
-    auto extractor = take_extractor();
-    for (int64_t i = begin; i < end; ++i) {
-      const auto k = static_cast<size_t>(i);
-      if (!std::isfinite(drafts[k])) continue;
-      if (auto features = extractor->of(candidates[k]); features.ok()) made[k] = std::move(*features);
-    }
-    const std::lock_guard lock(extractors_->mutex);
-    extractors_->idle.push_back(std::move(extractor));
-  });
-  std::vector<learn::Sample> samples;
-  std::vector<size_t> owner;
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (!made[i]) {
-      drafts[i] = kUnbuildable;
-      continue;
-    }
-    samples.push_back({made[i].get()});
-    owner.push_back(i);
-  }
-  const auto predicted = model->predict(samples);
-  std::vector<float> scores(candidates.size(), kUnbuildable);
-  for (size_t j = 0; j < owner.size(); ++j) scores[owner[j]] = predicted[j];
-  // Both as the model's label, the task's best seconds over the candidate's: so scores of different calls
-  // compare. The more of this task the model has seen, the more it counts. Drafts that promise more than the
-  // best so far are not believed to the full.
+  const double scale = model->ranks_only() ? scale_of(*model) : 1;
+  if (scale == 0) return drafts;
+  const auto predictions = predict(candidates, drafts, *model, pool);
+  const double draft_variance = this->draft_variance();
   const double n = static_cast<double>(rows_.size());
-  const auto trust = static_cast<float>(n / (n + kTrustedSamples));
+  std::vector<float> scores(candidates.size(), kUnbuildable);
+  // Scores are the task's best seconds over the candidate's: so those of different calls compare. What promises
+  // more than the best so far is not believed to the full.
+  const auto believed = [](double speed) { return speed > 1 ? 1 + std::log(speed) : speed; };
   for (size_t i = 0; i < scores.size(); ++i) {
-    if (!std::isfinite(scores[i])) continue;
-    const double promise = best_seconds_ * std::exp(static_cast<double>(drafts[i]));
-    const double believed = promise > 1 ? 1 + std::log(promise) : promise;
-    scores[i] = trust * scores[i] + (1 - trust) * static_cast<float>(believed);
+    const double predicted = scale * predictions[i].seconds;
+    if (!(predicted > 0) || !std::isfinite(predicted)) continue;
+    const double promised = best_seconds_ * std::exp(static_cast<double>(drafts[i]));
+    if (predictions[i].log_sigma > 0) {
+      // Both are estimates of one logarithm, and weigh as their precisions.
+      const double variance = predictions[i].log_sigma * predictions[i].log_sigma;
+      const double weight = draft_variance / (draft_variance + variance);
+      const double log_speed =
+          weight * std::log(best_seconds_ / predicted) + (1 - weight) * std::log(promised);
+      scores[i] = static_cast<float>(believed(std::exp(log_speed)));
+    } else {
+      // Of a model that does not say how sure it is: the more of this task it has seen, the more it counts.
+      const double trust = n / (n + kTrustedSamples);
+      scores[i] = static_cast<float>(trust * best_seconds_ / predicted + (1 - trust) * believed(promised));
+    }
   }
-  for (size_t i = 0; i < made.size(); ++i)
-    if (made[i]) scored_[candidates[i].hash()] = std::move(made[i]);
   return scores;
+}
+
+double TaskState::draft_variance() const {
+  const auto& r = all_residuals_;
+  const double mean = r.count > 0 ? r.sum / r.count : 0;
+  const double scatter = std::max(r.squares - r.count * mean * mean, 0.0);
+  return (kVariancePrior * kDraftSigma * kDraftSigma + scatter) / (kVariancePrior + r.count);
 }
 
 std::unique_ptr<CandidateFeatures> TaskState::take_extractor() {
   const std::lock_guard lock(extractors_->mutex);
   auto& idle = extractors_->idle;
-  if (idle.empty()) return std::make_unique<CandidateFeatures>(space_, feature_options_);
+  if (idle.empty()) return std::make_unique<CandidateFeatures>(space_, feature_options_, inputs_);
   auto taken = std::move(idle.back());
   idle.pop_back();
   return taken;
@@ -152,7 +200,7 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const ProposedC
     auto trace = space_.to_trace(c);
     if (!trace.ok()) return;
     proposal.trace = std::move(*trace);
-    if (const auto it = scored_.find(c.hash()); it != scored_.end()) proposal.features = it->second;
+    if (const auto it = scored_.find(c.hash()); it != scored_.end()) proposal.inputs = it->second;
     proposal.text = sched::print(proposal.trace);
     if (known_traces_.count(proposal.text) > 0 || !taken.insert(proposal.text).second) return;
     proposal.reason = proposed.reason;
@@ -202,6 +250,7 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
     const double residual = result.ok() && estimate > 0 ? std::log(seconds / estimate) : kFailedResidual;
     for (auto* r : {&residuals_[static_cast<size_t>(proposal.candidate->sketch)], &all_residuals_}) {
       r->sum += residual;
+      r->squares += residual * residual;
       r->count += 1;
     }
   }
@@ -210,13 +259,13 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
                         proposal.candidate ? measured_.size() : 0, 0});
     best_seconds_ = std::min(best_seconds_, seconds);
   }
-  auto features = proposal.features;
-  if (!features) {
-    auto made = features_of(space_.workload(), proposal.trace, feature_options_);
+  auto inputs = proposal.inputs;
+  if (!inputs) {
+    auto made = inputs_of(space_.workload(), proposal.trace, feature_options_, inputs_);
     if (!made.ok()) return;
-    features = *made;
+    inputs = *made;
   }
-  rows_.push_back({std::move(features), seconds});
+  rows_.push_back({std::move(inputs), seconds});
   if (result.ok()) results_.back().row = rows_.size();
 }
 

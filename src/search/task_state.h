@@ -21,7 +21,7 @@ namespace tensorsmith::search {
 
 // A program that was measured, as training data.
 struct TrainingRow {
-  std::shared_ptr<const feature::FeatureMatrix> features;
+  std::shared_ptr<const ProgramInputs> inputs;
   double seconds = 0;
 };
 
@@ -32,7 +32,13 @@ struct Proposal {
   record::Reason reason = record::Reason::kUnstated;
   std::string_view strategy;  // empty: none proposed it
   std::optional<space::Candidate> candidate;
-  std::shared_ptr<const feature::FeatureMatrix> features;  // may be null: not needed so far
+  std::shared_ptr<const ProgramInputs> inputs;  // may be null: not needed so far
+};
+
+struct TaskOptions {
+  const StrategyKind& strategy;
+  uint64_t seed = 0;
+  learn::ModelInputs inputs;  // what the run's cost model reads
 };
 
 // What its record says of it.
@@ -40,8 +46,9 @@ record::Candidate recorded(const Proposal& proposal);
 
 class TaskState {
  public:
-  TaskState(const TuneTask& task, space::DesignSpace space, const StrategyKind& strategy, uint64_t seed,
-            feature::PerStoreOptions features);
+  // device: outlives this object.
+  TaskState(const TuneTask& task, space::DesignSpace space, const target::Device& device,
+            const TaskOptions& options);
 
   const TuneTask& task() const { return *task_; }
   const space::DesignSpace& space() const { return space_; }
@@ -91,6 +98,10 @@ class TaskState {
   bool default_known() const { return default_known_; }
   const std::vector<double>& history() const { return history_; }
   const std::vector<TrainingRow>& rows() const { return rows_; }
+  // What is known of row r, for the cost model.
+  learn::MeasuredProgram measured_program(size_t r) const {
+    return {rows_[r].inputs->query(workload_, named_device_), rows_[r].seconds};
+  }
   bool exhausted() const { return exhausted_; }
   int64_t trials() const { return trials_; }
   int64_t failures() const { return failures_; }
@@ -103,6 +114,15 @@ class TaskState {
   double draft(const space::Candidate& candidate) const;
   std::vector<float> score(std::span<const space::Candidate> candidates, const learn::CostModel* model,
                            ThreadPool& pool);
+  // By candidate: what the model says; 0 where the draft is not finite or the candidate cannot be built.
+  std::vector<learn::Prediction> predict(std::span<const space::Candidate> candidates,
+                                         std::span<const float> drafts, const learn::CostModel& model,
+                                         ThreadPool& pool);
+  // Seconds by which a model that only ranks has to be multiplied: its opinion of the best program is that
+  // one's time. 0: it has none.
+  double scale_of(const learn::CostModel& model) const;
+  // Of the logarithm of measured over estimated seconds, within the task.
+  double draft_variance() const;
 
   std::unique_ptr<CandidateFeatures> take_extractor();
   void count_failure(const record::MeasureResult& result);
@@ -113,12 +133,16 @@ class TaskState {
   std::unique_ptr<Strategy> strategy_;
   Rng rng_;
   feature::PerStoreOptions feature_options_;
+  learn::ModelInputs inputs_;
+  // As cost models know them.
+  learn::StoredWorkload workload_;
+  target::Device named_device_;
   sched::Trace default_trace_;
   std::string default_text_;
 
   std::vector<MeasuredCandidate> measured_;
   struct Residuals {
-    double sum = 0, count = 0;  // of log(measured / estimated)
+    double sum = 0, squares = 0, count = 0;  // of log(measured / estimated)
   };
   std::vector<Residuals> residuals_;  // by sketch
   Residuals all_residuals_;
@@ -133,7 +157,7 @@ class TaskState {
   };
   std::unique_ptr<Extractors> extractors_ = std::make_unique<Extractors>();
   // Of what was scored during one proposal, by the candidate's hash.
-  std::unordered_map<uint64_t, std::shared_ptr<const feature::FeatureMatrix>> scored_;
+  std::unordered_map<uint64_t, std::shared_ptr<const ProgramInputs>> scored_;
   std::vector<double> history_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
   double default_seconds_ = std::numeric_limits<double>::infinity();

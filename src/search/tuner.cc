@@ -17,9 +17,7 @@ double TuneProgress::model_best_seconds() const {
 }
 
 Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device& device,
-                        const TuneOptions& options, record::Database& database, measure::Measurer& measurer,
-                        learn::Trainer& trainer, const Clock& clock, LogSink& log, const ProgressFn& progress,
-                        const std::atomic<bool>& cancel) {
+                        const TuneOptions& options, const TuneServices& services) {
   const auto invalid = [](std::string reason) {
     return Error{ErrorCode::kInvalidArgument, "tune", std::move(reason)};
   };
@@ -29,7 +27,8 @@ Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device
   if (options.batch < 1) return invalid("the batch must be at least 1");
   if (options.survey && options.survey->per_task < 1) return invalid("a survey needs programs of each task");
   if (options.threads < 1) return invalid("the number of threads must be at least 1");
-  return TuningRun(tasks, device, options, database, measurer, trainer, clock, log, progress, cancel).run();
+  if (const auto strategy = find_strategy(options.strategy); !strategy.ok()) return strategy.error();
+  return TuningRun(tasks, device, options, services).run();
 }
 
 }  // namespace tensorsmith::search

@@ -79,6 +79,17 @@ struct TuneProgress {
 };
 using ProgressFn = std::function<void(const TuneProgress&)>;
 
+// What a run works with; all outlives it.
+struct TuneServices {
+  record::Database& database;
+  measure::Measurer& measurer;
+  learn::CostModel* model = nullptr;  // ranks candidates; null: the design space's estimate alone does
+  const Clock& clock;
+  LogSink& log;
+  const std::atomic<bool>& cancel;  // asked between measurements: true ends the run with what it has
+  ProgressFn progress = {};         // called after every measurement; may be empty
+};
+
 struct RankedTrace {
   sched::Trace trace;
   double seconds = 0;
@@ -98,10 +109,8 @@ struct TuneReport {
 // names the task), as is a task of which no program runs. Records go to the database as they arrive, so a
 // killed run loses at most the candidate being measured and a new one goes on. What the database holds is not
 // measured again, except for what would be chosen: it counts once it ran here too, and records that are
-// faster than the device can be do not count. cancel: checked between measurements.
+// faster than the device can be do not count.
 Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device& device,
-                        const TuneOptions& options, record::Database& database, measure::Measurer& measurer,
-                        learn::Trainer& trainer, const Clock& clock, LogSink& log, const ProgressFn& progress,
-                        const std::atomic<bool>& cancel);
+                        const TuneOptions& options, const TuneServices& services);
 
 }  // namespace tensorsmith::search

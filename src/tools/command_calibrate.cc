@@ -58,7 +58,7 @@ Status calibrate(const CalibrateCommand& command) {
       {{"--model", command.model}, {"--store", command.store}, {"--from", command.from}}, command.force));
   TS_ASSIGN_OR_RETURN(learn::ModelFile file, learn::read_model_file(command.model));
   if (!command.from.empty()) return take_over(command, file);
-  TS_ASSIGN_OR_RETURN(const auto model, learn::load_latency_model(command.model));
+  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.model));
   if (model->ranks_only())
     return Error{ErrorCode::kInvalidArgument, command.model, "only ranks; it has no errors in seconds"};
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));

@@ -41,7 +41,7 @@ class PredictionWriter {
     }
     return out;
   }
-  Status write(const engine::MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
+  Status write(const engine::MeasuredProgram& p, const learn::Prediction& prediction) {
     if (!writer_) return {};
     Json line = {
         {"workload", p.workload->key},     {"name", p.workload->name},
@@ -117,17 +117,17 @@ void print_people(const engine::EvaluationRun& run, bool ranks_only) {
 }
 
 Status eval_one(const EvalCommand& command) {
-  TS_ASSIGN_OR_RETURN(const auto model, learn::load_latency_model(command.models.front()));
+  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.models.front()));
   const learn::ModelCard& card = model->card();
   TS_ASSIGN_OR_RETURN(const auto writer, PredictionWriter::open(command.predictions));
   const SystemClock clock;
   ScatterPlot plot;
-  engine::EvaluationRun run(
-      *model, command.threads, clock,
-      [&](const engine::MeasuredProgram& p, const learn::LatencyPrediction& prediction) {
-        if (!command.plot.empty()) plot.add(p.device->name, p.seconds, prediction.seconds);
-        return writer->write(p, prediction);
-      });
+  engine::EvaluationRun run(*model, command.threads, clock,
+                            [&](const engine::MeasuredProgram& p, const learn::Prediction& prediction) {
+                              if (!command.plot.empty())
+                                plot.add(p.device->name, p.seconds, prediction.seconds);
+                              return writer->write(p, prediction);
+                            });
   int64_t corrupt = 0;
   if (!command.store.empty()) {
     TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
@@ -141,10 +141,10 @@ Status eval_one(const EvalCommand& command) {
       records = learn::records_of_devices(data.store(), records, names);
     }
     TS_RETURN_IF_ERROR(
-        engine::evaluate_store(data.store(), data.devices(), records, model->reads_trace(), run));
+        engine::evaluate_store(data.store(), data.devices(), records, model->inputs().trace, run));
   } else {
     TS_ASSIGN_OR_RETURN(const target::Device device, target::find_device(command.device));
-    TS_RETURN_IF_ERROR(evaluate_files(command, device, model->reads_trace(), run, corrupt));
+    TS_RETURN_IF_ERROR(evaluate_files(command, device, model->inputs().trace, run, corrupt));
   }
   TS_RETURN_IF_ERROR(writer->commit());
 

@@ -126,7 +126,7 @@ Status search(const SearchCommand& command) {
   TS_ASSIGN_OR_RETURN(const Json fixed, learn::parse_parameters(command.parameters));
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
-  TS_ASSIGN_OR_RETURN(const learn::LatencyData records, data.training_data(split, command.devices, false));
+  TS_ASSIGN_OR_RETURN(const learn::TrainingData records, data.training_data(split, command.devices, false));
   if (records.validation.empty())
     return Error{ErrorCode::kInvalidArgument, command.split, "has no validation part to compare trials by"};
   const auto method = command.method == "tpe" ? learn::SearchMethod::kTpe : learn::SearchMethod::kRandom;
@@ -150,7 +150,7 @@ Status search(const SearchCommand& command) {
     Json parameters = fixed;
     parameters.update(proposed);
     // A name or value that no trial can have is the user's error, not a failed trial.
-    TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_latency_trainer(command.kind, parameters));
+    TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(command.kind, parameters));
     learn::TrainingControl control;
     control.seed = command.seed;
     control.threads = command.threads;

@@ -105,15 +105,15 @@ Status train(const TrainCommand& command) {
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
   TS_ASSIGN_OR_RETURN(const Json parameters, learn::parse_parameters(command.parameters));
-  std::unique_ptr<learn::LatencyModel> base;
+  std::unique_ptr<learn::CostModel> base;
   std::string kind = command.kind;
   if (!command.init.empty()) {
-    TS_ASSIGN_OR_RETURN(base, learn::load_latency_model(command.init));
+    TS_ASSIGN_OR_RETURN(base, learn::load_cost_model(command.init));
     if (kind.empty()) kind = base->card().kind;
   }
-  TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_latency_trainer(kind, parameters));
+  TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(kind, parameters));
 
-  TS_ASSIGN_OR_RETURN(learn::LatencyData records, data.training_data(split, command.devices, command.adapt));
+  TS_ASSIGN_OR_RETURN(learn::TrainingData records, data.training_data(split, command.devices, command.adapt));
   if (command.max_tasks > 0 || command.max_records > 0)
     records.train = learn::some_records(data.store(), records.train, command.max_tasks, command.max_records,
                                         command.seed);
@@ -177,7 +177,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<TrainCommand>();
   CLI::App* sub = app.add_subcommand("train", "Train a latency model on measured programs");
   std::string kinds;
-  for (const std::string& kind : learn::latency_model_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind;
+  for (const std::string& kind : learn::cost_model_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind;
   auto* model = sub->add_option("--model", o->kind, "Kind of model: " + kinds);
   sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)")->required();
   sub->add_option("--split", o->split, "Which records train and validate; the others are not looked at")

@@ -39,6 +39,7 @@ struct TuneCommandOptions {
   uint64_t seed = 0;
   bool flush_cache = false;
   bool skip_end_to_end = false;
+  learn::SearchModelOptions cost_model;
   std::string starter;
   bool json = false;
   bool quiet = false;
@@ -183,6 +184,7 @@ Status tune(const TuneCommandOptions& options) {
                                     {"--db", options.database, OutputKind::kDatabase}},
                                    {{"MODEL", options.model.path},
                                     {"--starter", options.starter == "none" ? "" : options.starter},
+                                    {"--cost-model", options.cost_model.model},
                                     {"--device", device_file(options.device.device)}}));
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
@@ -199,6 +201,7 @@ Status tune(const TuneCommandOptions& options) {
   tune_options.flush_cache = options.flush_cache;
   tune_options.end_to_end = !options.skip_end_to_end;
   tune_options.schedules = options.schedules;
+  tune_options.cost_model = options.cost_model;
   tune_options.worker = measure::this_program_as_worker();
   if (options.starter != "none")
     tune_options.starter = options.starter.empty() ? shipped_file(kStarterFile) : options.starter;
@@ -232,6 +235,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds,
            "Time for everything until the model is written (0 = no limit)");
   add_schedule_options(*command, options->schedules);
+  add_cost_model_options(*command, options->cost_model);
   command->add_option("--starter", options->starter,
                       "Records of fast programs to begin with (an export of `db export --fastest`); none to "
                       "begin from nothing, default: those shipped with the program");

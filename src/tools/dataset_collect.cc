@@ -34,6 +34,7 @@ struct CollectCommand {
   int batch = 24;
   double slowest_ms = 50;
   uint64_t seed = 0;
+  learn::SearchModelOptions cost_model;
   bool json = false, quiet = false, force = false;
 };
 
@@ -105,7 +106,7 @@ Status collect(const CollectCommand& command) {
   std::vector<OutputPath> outputs = {{"-o", command.database, OutputKind::kDatabase}};
   const OutputPath store{"--store", command.store, OutputKind::kStore};
   if (!command.store.empty()) outputs.push_back(store);
-  std::vector<InputPath> inputs;
+  std::vector<InputPath> inputs = {{"--cost-model", command.cost_model.model}};
   for (const ModelOptions& model : models_of(command.networks)) inputs.push_back({"--networks", model.path});
   for (const std::string& device : command.devices) inputs.push_back({"--device", device_file(device)});
   TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
@@ -128,6 +129,7 @@ Status collect(const CollectCommand& command) {
   options.slowest_seconds = 1e-3 * command.slowest_ms;
   options.seed = command.seed;
   options.threads = engine::usable_threads(machine.cores, log);
+  options.cost_model = command.cost_model;
   options.worker = measure::this_program_as_worker();
   engine::CollectReport totals;
   {
@@ -188,6 +190,7 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
   add_whole(*command, "--batch", o->batch, 1, 1024, "Programs of a task in one turn");
   add_real(*command, "--slowest", o->slowest_ms, 1e-6, 1e3 * kMaxSeconds,
            "Milliseconds; tasks whose untuned schedule takes longer get no further measurements");
+  add_cost_model_options(*command, o->cost_model);
   add_seed(*command, o->seed, "Seed of every random choice");
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->add_flag("--quiet", o->quiet, "No progress on standard error");

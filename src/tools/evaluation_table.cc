@@ -107,7 +107,7 @@ Result<std::string> evaluation_table(const engine::ModelData& data, const std::v
   std::vector<Row> rows;
   for (const std::string& text : models) {
     NamedFile file = named_file(text);
-    TS_ASSIGN_OR_RETURN(const auto model, learn::load_latency_model(file.path));
+    TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(file.path));
     if (file.name.empty()) file.name = model->card().kind;
     size_t at = 0;
     while (at < loaded.size() && loaded[at].content_hash() != model->card().split) ++at;
@@ -116,7 +116,7 @@ Result<std::string> evaluation_table(const engine::ModelData& data, const std::v
     engine::EvaluationRun run(*model, threads, clock);
     TS_RETURN_IF_ERROR(engine::evaluate_store(data.store(), data.devices(),
                                               test_records(data, loaded[at], model->card()),
-                                              model->reads_trace(), run));
+                                              model->inputs().trace, run));
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.name == file.name; });
     if (row == rows.end())
       row = rows.insert(row, {file.name, model->ranks_only(), std::vector<Cell>(columns.size())});

@@ -83,6 +83,16 @@ Result<target::Device> DeviceOptions::resolve() const {
   return engine::with_threads(std::move(found), threads);
 }
 
+void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model) {
+  command
+      .add_option(
+          "--cost-model", model.model,
+          "What ranks candidates: a file of `train`, which also learns here what it gets wrong; a kind "
+          "that needs no file (xgboost, draft, roofline, random); or none")
+      ->capture_default_str();
+  command.add_flag("--frozen", model.frozen, "The cost model does not learn from this run's measurements");
+}
+
 void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules) {
   command.add_flag_function(
       "--no-winograd", [&schedules](int64_t) { schedules.winograd = false; },

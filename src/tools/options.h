@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "engine/load_model.h"
 #include "engine/schedules.h"
+#include "learn/search_model.h"
 #include "record/record.h"
 #include "target/target.h"
 
@@ -37,6 +38,9 @@ struct DeviceOptions {
   // Threads that kernels run on.
   static int kernel_threads(const target::Device& device) { return device.cores; }
 };
+
+// --cost-model and --frozen.
+void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model);
 
 // --no-winograd.
 void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules);

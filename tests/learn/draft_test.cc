@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "learn/analytic/draft_model.h"
+#include "learn/cost_model.h"
 #include "learn/metrics.h"
 #include "record/line_reader.h"
 #include "support/quality.h"
@@ -106,16 +107,17 @@ TEST(DraftModelTest, RanksElementwiseSchedules) {
 TEST(DraftModelTest, ScoresAreFiniteWhateverTheFeatures) {
   Rng rng(1);
   std::vector<feature::FeatureMatrix> matrices(200);
-  std::vector<Sample> samples;
+  const target::Device xeon = device();
+  std::vector<ProgramQuery> queries;
   for (auto& matrix : matrices) {
     matrix.rows = static_cast<int>(rng.below(4));
     for (int v = 0; v < matrix.rows * feature::kPerStoreWidth; ++v)
       matrix.values.push_back(static_cast<float>(rng.below(3) == 0 ? rng.uniform() * 60 : rng.below(2)));
-    samples.push_back({&matrix});
+    queries.push_back({nullptr, nullptr, nullptr, &xeon, &matrix});
   }
-  const auto scores = make_draft_model(device(), 4)->predict(samples);
-  ASSERT_EQ(scores.size(), 200U);
-  for (float score : scores) ASSERT_TRUE(std::isfinite(score));
+  const auto predictions = make_untrained("draft", {}).value()->predict(queries).value();
+  ASSERT_EQ(predictions.size(), 200U);
+  for (const auto& p : predictions) ASSERT_TRUE(std::isfinite(p.seconds) && p.seconds > 0);
 }
 
 // TVM's own features of measured programs on the device: predictions must order the times of each workload.
@@ -127,7 +129,9 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
     std::vector<double> seconds, scores;
   };
   std::map<std::string, Task> tasks;
-  const auto model = make_draft_model(device(), 32);
+  const target::Device xeon = device();
+  ASSERT_EQ(xeon.cores, 32);
+  const auto model = make_untrained("draft", {}).value();
   record::LineReader::Line line;
   while (*(*reader)->next(line)) {
     const auto json = nlohmann::json::parse(line.text);
@@ -142,8 +146,8 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
                      costs.end());
     Task& task = tasks[json["record"]["i"][0][0]];
     task.seconds.push_back(costs[costs.size() / 2]);
-    const Sample sample{&features};
-    task.scores.push_back(-static_cast<double>(model->predict(std::span(&sample, 1))[0]));
+    const ProgramQuery query{nullptr, nullptr, nullptr, &xeon, &features};
+    task.scores.push_back(std::log(model->predict(std::span(&query, 1)).value()[0].seconds));
   }
   double correlation = 0, pairs = 0, count = 0, log_ratio = 0, clear = 0, clear_right = 0;
   for (const auto& [key, task] : tasks) {

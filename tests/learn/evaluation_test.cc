@@ -65,7 +65,7 @@ TEST(Evaluation, CoverageOfLongTails) {
   Evaluation e;
   const StoredWorkload w = workload("w", "conv");
   for (const double log_error : {0.05, 0.25, 0.35, 0.45}) {
-    LatencyPrediction p{std::exp(log_error), 0.1};
+    Prediction p{std::exp(log_error), 0.1};
     p.log_90 = 0.3;
     p.log_95 = 0.4;
     e.add(w, "A", 1, p);

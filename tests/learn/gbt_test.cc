@@ -1,16 +1,12 @@
 #include <gmock/gmock.h>
-#include <unistd.h>
 
+#include <array>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <sstream>
 
 #include "base/rng.h"
-#include "learn/cost_model.h"
 #include "learn/gbt/gbt_fit.h"
 #include "learn/metrics.h"
+#include "learn/online/online.h"
 #include "support/quality.h"
 
 namespace tensorsmith::learn {
@@ -22,13 +18,31 @@ using ::testing::HasSubstr;
 // some of the columns.
 struct Corpus {
   std::vector<feature::FeatureMatrix> features;
-  std::vector<TrainingProgram> programs;
-  std::vector<Sample> samples() const {
-    std::vector<Sample> out;
-    for (const auto& matrix : features) out.push_back({&matrix});
+  std::unique_ptr<std::array<StoredWorkload, 3>> tasks = std::make_unique<std::array<StoredWorkload, 3>>();
+  std::vector<MeasuredProgram> programs;
+  std::vector<ProgramQuery> queries() const {
+    std::vector<ProgramQuery> out;
+    for (const auto& measured : programs) out.push_back(measured.program);
     return out;
   }
 };
+
+// Of a model that ranks: higher is faster.
+std::vector<double> scores_of(const CostModel& model, const std::vector<ProgramQuery>& queries) {
+  const auto predictions = model.predict(queries);
+  EXPECT_TRUE(predictions.ok());
+  std::vector<double> out;
+  for (const auto& prediction : *predictions) out.push_back(1 / prediction.seconds);
+  return out;
+}
+
+std::unique_ptr<CostModel> trained(const Corpus& corpus, const GbtOptions& options = GbtOptions::online()) {
+  auto model = make_online_xgboost(options);
+  const Status updated = model->update(corpus.programs);
+  EXPECT_TRUE(updated.ok()) << updated.error().message();
+  EXPECT_TRUE(model->ready());
+  return model;
+}
 
 Corpus make_corpus(uint64_t seed, size_t count, double failures = 0) {
   Corpus corpus;
@@ -48,7 +62,8 @@ Corpus make_corpus(uint64_t seed, size_t count, double failures = 0) {
     seconds.push_back(rng.uniform() < failures ? INFINITY : 1e-3 / speed);
   }
   for (size_t p = 0; p < count; ++p)
-    corpus.programs.push_back({&corpus.features[p], static_cast<int>(p % 3), seconds[p]});
+    corpus.programs.push_back(
+        {{&(*corpus.tasks)[p % 3], nullptr, nullptr, nullptr, &corpus.features[p]}, seconds[p]});
   return corpus;
 }
 
@@ -64,22 +79,15 @@ std::vector<double> of_task(const std::vector<double>& values, int task) {
   return out;
 }
 
-std::vector<double> to_doubles(const std::vector<float>& values) { return {values.begin(), values.end()}; }
-
-std::string temporary_file() {
-  return (std::filesystem::temp_directory_path() / ("gbt_test_" + std::to_string(getpid()) + ".model"))
-      .string();
-}
-
 TEST(GbtTest, LearnsASyntheticFunction) {
   const Corpus train = make_corpus(test::test_seed(1), 1500), test = make_corpus(test::test_seed(2), 500);
   for (const bool online : {true, false}) {
     GbtOptions options = online ? GbtOptions::online() : GbtOptions();
     if (!online) options.rounds = 60;
-    auto model = make_gbt_trainer(options)->train(train.programs);
-    ASSERT_TRUE(model.ok()) << model.error().message();
-    const auto scores = to_doubles((*model)->predict(test.samples()));
-    const auto random = to_doubles(make_random_model(3)->predict(test.samples()));
+    const auto scores = scores_of(*trained(train, options), test.queries());
+    Rng rng(3);
+    std::vector<double> random;
+    for (size_t p = 0; p < scores.size(); ++p) random.push_back(rng.uniform());
     double pairs = 0, peak = 0;
     for (int task = 0; task < 3; ++task) {
       const auto truth = of_task(throughput(test), task);
@@ -125,7 +133,7 @@ TEST(GbtTest, OwnEvaluationEqualsXgboosts) {
 TEST(GbtTest, FirstStepFollowsThePackSumGradient) {
   Corpus corpus = make_corpus(9, 4);
   for (auto& matrix : corpus.features) std::fill(matrix.values.begin(), matrix.values.end(), 1.0F);
-  for (auto& program : corpus.programs) program.task = 0;
+  for (auto& program : corpus.programs) program.program.workload = &corpus.tasks->front();
   double fastest = INFINITY;
   for (const auto& program : corpus.programs) fastest = std::min(fastest, program.seconds);
   for (const bool weighted : {false, true}) {
@@ -137,8 +145,9 @@ TEST(GbtTest, FirstStepFollowsThePackSumGradient) {
     double gradient = 0, hessian = 0;
     for (const auto& program : corpus.programs) {
       const double label = fastest / program.seconds, weight = weighted ? label : 1;
-      gradient += program.features->rows * weight * (0 - label);
-      hessian += program.features->rows * weight * std::max(1.0, program.features->rows * options.eta);
+      gradient += program.program.rows->rows * weight * (0 - label);
+      hessian +=
+          program.program.rows->rows * weight * std::max(1.0, program.program.rows->rows * options.eta);
     }
     EXPECT_NEAR(fit->row_predictions[0], options.eta * -gradient / (hessian + 1), 1e-5);
   }
@@ -148,11 +157,9 @@ TEST(GbtTest, FailedProgramsRankLast) {
   Corpus corpus = make_corpus(test::test_seed(11), 1200);
   // Whatever has a large column 40 in its first row fails.
   for (auto& program : corpus.programs) {
-    if (program.features->row(0)[40] > 7) program.seconds = INFINITY;
+    if (program.program.rows->row(0)[40] > 7) program.seconds = INFINITY;
   }
-  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
-  ASSERT_TRUE(model.ok());
-  const auto scores = (*model)->predict(corpus.samples());
+  const auto scores = scores_of(*trained(corpus), corpus.queries());
   double good = 0, bad = 0;
   int good_count = 0, bad_count = 0;
   for (size_t p = 0; p < scores.size(); ++p) {
@@ -164,94 +171,56 @@ TEST(GbtTest, FailedProgramsRankLast) {
 }
 
 TEST(GbtTest, AllFailedOrOneProgramStillTrains) {
-  Corpus corpus = make_corpus(12, 5);
+  Corpus corpus = make_corpus(12, 30);
   for (auto& program : corpus.programs) program.seconds = INFINITY;
-  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
-  ASSERT_TRUE(model.ok()) << model.error().message();
-  for (float score : (*model)->predict(corpus.samples())) EXPECT_EQ(score, 0.0F);
-  EXPECT_TRUE(make_gbt_trainer({})->train(std::span(corpus.programs).first(1)).ok());
+  const auto scores = scores_of(*trained(corpus), corpus.queries());
+  for (const double score : scores) EXPECT_EQ(score, scores.front());
+  EXPECT_TRUE(fit_gbt(std::span(corpus.programs).first(1), GbtOptions()).ok());
+}
+
+// A search begins without one.
+TEST(GbtTest, IsNotReadyBeforeItHasEnough) {
+  const Corpus corpus = make_corpus(13, kMinTrainingPrograms);
+  auto model = make_online_xgboost();
+  EXPECT_FALSE(model->ready());
+  EXPECT_TRUE(model->update(std::span(corpus.programs).first(kMinTrainingPrograms - 1)).ok());
+  EXPECT_FALSE(model->ready());
+  EXPECT_TRUE(model->update(corpus.programs).ok());
+  EXPECT_TRUE(model->ready());
 }
 
 TEST(GbtTest, DeterministicBySeed) {
   const Corpus corpus = make_corpus(21, 300);
-  std::vector<std::vector<float>> scores;
-  for (int run = 0; run < 2; ++run) {
-    auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
-    ASSERT_TRUE(model.ok());
-    scores.push_back((*model)->predict(corpus.samples()));
-  }
-  EXPECT_EQ(scores[0], scores[1]);
+  EXPECT_EQ(scores_of(*trained(corpus), corpus.queries()), scores_of(*trained(corpus), corpus.queries()));
 }
 
 TEST(GbtTest, ScoresDoNotDependOnTheBatch) {
   const Corpus corpus = make_corpus(31, 900);
-  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
-  ASSERT_TRUE(model.ok());
-  const auto samples = corpus.samples();
-  const auto together = (*model)->predict(samples);
-  for (size_t p = 0; p < samples.size(); p += 7)
-    EXPECT_EQ((*model)->predict(std::span(samples).subspan(p, 1))[0], together[p]);
-  EXPECT_TRUE((*model)->predict({}).empty());
+  const auto model = trained(corpus);
+  const auto queries = corpus.queries();
+  const auto together = scores_of(*model, queries);
+  for (size_t p = 0; p < queries.size(); p += 7) EXPECT_EQ(scores_of(*model, {queries[p]})[0], together[p]);
+  EXPECT_TRUE(scores_of(*model, {}).empty());
 }
 
 TEST(GbtTest, BadTrainingDataIsRefused) {
-  auto trainer = make_gbt_trainer({});
-  auto none = trainer->train({});
+  auto none = fit_gbt({}, GbtOptions());
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kInvalidArgument);
-  Corpus corpus = make_corpus(1, 3);
-  corpus.features[1].values[3] = NAN;
-  auto bad = trainer->train(corpus.programs);
+  Corpus corpus = make_corpus(1, 30);
+  const auto model = trained(corpus);
+  const auto before = scores_of(*model, corpus.queries());
+  Corpus damaged = make_corpus(1, 30);
+  damaged.features[1].values[3] = NAN;
+  const Status bad = model->update(damaged.programs);
   ASSERT_FALSE(bad.ok());
   EXPECT_EQ(bad.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(bad.error().message(), HasSubstr("program 1: feature float_divmod is not finite"));
+  EXPECT_EQ(scores_of(*model, corpus.queries()), before);
   feature::FeatureMatrix empty;
-  EXPECT_FALSE(trainer->train(std::vector<TrainingProgram>{{&empty, 0, 1.0}}).ok());
-}
-
-TEST(GbtTest, ModelFileRoundTrips) {
-  const Corpus corpus = make_corpus(41, 300);
-  auto model = make_gbt_trainer(GbtOptions::online())->train(corpus.programs);
-  ASSERT_TRUE(model.ok());
-  const std::string path = temporary_file();
-  ASSERT_TRUE(save_gbt_model(**model, path).ok());
-  auto loaded = load_gbt_model(path);
-  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
-  EXPECT_EQ((*loaded)->predict(corpus.samples()), (*model)->predict(corpus.samples()));
-  std::stringstream saved;
-  saved << std::ifstream(path, std::ios::binary).rdbuf();
-  const std::string bytes = saved.str();
-
-  const auto expect_error = [&](const std::string& text, ErrorCode code) {
-    std::ofstream(path, std::ios::binary) << text;
-    auto damaged = load_gbt_model(path);
-    ASSERT_FALSE(damaged.ok());
-    EXPECT_EQ(damaged.error().code, code) << damaged.error().message();
-    EXPECT_EQ(damaged.error().place, path);
-  };
-  expect_error(bytes.substr(0, bytes.size() / 2), ErrorCode::kCorrupt);
-  expect_error("hello", ErrorCode::kCorrupt);
-  expect_error("", ErrorCode::kCorrupt);
-  std::string other = bytes;
-  const size_t at = other.find("\"schema_version\":1");
-  ASSERT_NE(at, std::string::npos);
-  other.replace(at, 18, "\"schema_version\":9");
-  expect_error(other, ErrorCode::kMismatch);
-  Rng rng(2);
-  for (int i = 0; i < 100; ++i) {  // damaged numbers: refused or loaded, never a crash
-    std::string damaged = bytes;
-    for (int k = 0; k < 3; ++k) damaged[rng.below(damaged.size())] = static_cast<char>('0' + rng.below(12));
-    std::ofstream(path, std::ios::binary) << damaged;
-    auto read = load_gbt_model(path);
-    if (read.ok()) {
-      EXPECT_EQ((*read)->predict(corpus.samples()).size(), 300U);
-    }
-  }
-  std::filesystem::remove(path);
-  auto missing = load_gbt_model(path);
-  ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
-  EXPECT_FALSE(save_gbt_model(*make_random_model(1), path).ok());
+  EXPECT_FALSE(
+      fit_gbt(std::vector<MeasuredProgram>{{{nullptr, nullptr, nullptr, nullptr, &empty}, 1.0}}, GbtOptions())
+          .ok());
 }
 
 TEST(ForestTest, RefusesWhatIsNoTree) {
@@ -299,7 +268,7 @@ TEST(ForestTest, EqualsRecursion) {
   }
   auto forest = Forest::create(trees, kWidth);
   ASSERT_TRUE(forest.ok());
-  auto copy = Forest::from_json(forest->to_json());
+  auto copy = Forest::from_arrays(forest->to_arrays(), kWidth);
   ASSERT_TRUE(copy.ok()) << copy.error().message();
   constexpr size_t kRows = 77;  // not a multiple of any block
   std::vector<float> rows;
@@ -320,15 +289,6 @@ TEST(ForestTest, EqualsRecursion) {
     EXPECT_EQ(out[r], expected);
     EXPECT_EQ(out_of_copy[r], expected);
   }
-}
-
-TEST(RandomModelTest, DependsOnSeedAndFeatures) {
-  const Corpus corpus = make_corpus(51, 50);
-  const auto a = make_random_model(1)->predict(corpus.samples());
-  EXPECT_EQ(a, make_random_model(1)->predict(corpus.samples()));
-  EXPECT_NE(a, make_random_model(2)->predict(corpus.samples()));
-  EXPECT_EQ(std::set<float>(a.begin(), a.end()).size(), 50U);
-  for (float score : a) EXPECT_TRUE(score >= 0 && score < 1);
 }
 
 }  // namespace

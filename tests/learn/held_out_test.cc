@@ -18,17 +18,17 @@ using ::testing::HasSubstr;
 using testing::MadeStore;
 using testing::MadeStoreOptions;
 
-std::unique_ptr<LatencyModel> train(const std::string& kind, const nlohmann::json& parameters,
-                                    const LatencyData& data) {
-  auto trainer = make_latency_trainer(kind, parameters);
+std::unique_ptr<CostModel> train(const std::string& kind, const nlohmann::json& parameters,
+                                 const TrainingData& data) {
+  auto trainer = make_trainer(kind, parameters);
   EXPECT_TRUE(trainer.ok()) << trainer.error().message();
   auto model = (*trainer)->train(data, {});
   EXPECT_TRUE(model.ok()) << model.error().message();
   return std::move(*model);
 }
 
-LatencyData without(const MadeStore& made, const std::vector<std::string>& left_out) {
-  LatencyData data = made.data();
+TrainingData without(const MadeStore& made, const std::vector<std::string>& left_out) {
+  TrainingData data = made.data();
   for (auto* part : {&data.train, &data.validation}) {
     std::erase_if(*part, [&](int64_t i) {
       const std::string& name = made.store().devices()[made.store().entry(i).device];
@@ -113,7 +113,7 @@ TEST(HeldOut, IntervalsHoldWhatTheyClaimOnADeviceLeftOut) {
                                           .device_spread = 0.5,
                                           .seed = test::test_seed(seed)});
     const std::string& left_out = names[seed % names.size()];
-    const LatencyData data = without(made, {left_out});
+    const TrainingData data = without(made, {left_out});
     const auto model = train("roofline", nlohmann::json::object(), data);
     const auto records = records_of_devices(made.store(), made.test(), {left_out});
     const auto e = evaluate_records(*model, made.store(), data.devices, records);
@@ -142,7 +142,7 @@ TEST(HeldOut, IntervalsHoldWhatTheyClaimOnADeviceLeftOut) {
 TEST(HeldOut, EveryKindFindsItsWidths) {
   const MadeStore made(
       {.devices = {"v100", "k80", "t4", "xeon8358"}, .tasks = 6, .programs = 20, .noise = 0.1});
-  const LatencyData data = without(made, {"t4"});
+  const TrainingData data = without(made, {"t4"});
   const auto records = records_of_devices(made.store(), made.test(), {"t4"});
   for (const char* kind : {"roofline", "xgboost", "tensorsmith"}) {
     SCOPED_TRACE(kind);
@@ -161,14 +161,14 @@ TEST(HeldOut, EveryKindFindsItsWidths) {
     EXPECT_TRUE(card.new_kind[static_cast<size_t>(target::DeviceKind::kCpu)].known());
     const std::string path = made.folder().file("model");
     ASSERT_TRUE(model->save(path).ok());
-    const auto read = load_latency_model(path);
+    const auto read = load_cost_model(path);
     ASSERT_TRUE(read.ok()) << read.error().message();
     EXPECT_EQ((*read)->card().seen, card.seen);
     EXPECT_EQ((*read)->card().new_device, card.new_device);
     EXPECT_EQ((*read)->card().new_kind, card.new_kind);
     const auto predicted = predict_records(**read, made.store(), data.devices, records);
     ASSERT_TRUE(predicted.ok()) << predicted.error().message();
-    for (const LatencyPrediction& p : *predicted) {
+    for (const Prediction& p : *predicted) {
       EXPECT_TRUE(p.unseen.device);
       EXPECT_TRUE(p.unseen.kind || p.half90() == gpus.log_90);
     }
@@ -179,7 +179,7 @@ TEST(HeldOut, EveryKindFindsItsWidths) {
 // could compare: it predicts them too fast by a factor.
 TEST(HeldOut, AnotherKindOfDevice) {
   const MadeStore made({.devices = {"v100", "k80", "xeon8358"}, .tasks = 6, .programs = 20});
-  const LatencyData data = without(made, {"xeon8358"});
+  const TrainingData data = without(made, {"xeon8358"});
   const auto model = train("tensorsmith", {{"rounds", 40}}, data);
   const auto records = records_of_devices(made.store(), made.test(), {"xeon8358"});
   const auto predicted = predict_records(*model, made.store(), data.devices, records);
@@ -187,7 +187,7 @@ TEST(HeldOut, AnotherKindOfDevice) {
   const HeldOutError& roofline = model->card().new_kind[static_cast<size_t>(target::DeviceKind::kGpu)];
   ASSERT_TRUE(roofline.known());
   EXPECT_GT(roofline.shift, 0);
-  for (const LatencyPrediction& p : *predicted) {
+  for (const Prediction& p : *predicted) {
     EXPECT_EQ(p.unseen, (Unseen{true, false, true}));
     EXPECT_EQ(p.log_sigma, roofline.log_sigma);
   }
@@ -205,7 +205,7 @@ TEST(HeldOut, AnotherKindOfDevice) {
 // What others measured on a device that the model has not seen.
 TEST(HeldOut, ErrorsOnRecordsOfAnotherDevice) {
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 6, .programs = 30});
-  const LatencyData data = without(made, {"k80"});
+  const TrainingData data = without(made, {"k80"});
   const auto model = train("tensorsmith", {{"rounds", 40}}, data);
   std::vector<int64_t> all;
   for (int64_t i = 0; i < made.store().size(); ++i) all.push_back(i);

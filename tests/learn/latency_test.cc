@@ -22,13 +22,13 @@ using testing::MadeStore;
 using testing::MadeStoreOptions;
 using testing::make_leaves;
 
-std::unique_ptr<LatencyTrainer> trainer(const std::string& kind) {
-  auto made = make_latency_trainer(kind, nlohmann::json::object());
+std::unique_ptr<CostModelTrainer> trainer(const std::string& kind) {
+  auto made = make_trainer(kind, nlohmann::json::object());
   EXPECT_TRUE(made.ok()) << made.error().message();
   return std::move(*made);
 }
 
-Result<std::unique_ptr<LatencyModel>> trainer_model(const std::string& kind, const LatencyData& data) {
+Result<std::unique_ptr<CostModel>> trainer_model(const std::string& kind, const TrainingData& data) {
   return trainer(kind)->train(data, {});
 }
 
@@ -77,7 +77,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
   EXPECT_THAT((*model)->card().devices, ElementsAre("v100", "xeon-8358"));
   EXPECT_EQ((*model)->card().workloads.size(), 12u);
   const auto test = made.test();
-  const LatencyData data = made.data();
+  const TrainingData data = made.data();
   const auto predicted = predict_records(**model, made.store(), data.devices, test);
   ASSERT_TRUE(predicted.ok()) << predicted.error().message();
   ASSERT_EQ(predicted->size(), test.size());
@@ -95,7 +95,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
     EXPECT_LT(above[d], 0.75 * all[d]);
   }
   // Going on with one device leaves the other's calibration.
-  LatencyData gpu = data;
+  TrainingData gpu = data;
   gpu.train = records_of_devices(made.store(), data.train, {"v100"});
   EXPECT_EQ(gpu.train.size() * 2, data.train.size());
   const auto again = trainer("roofline")->fine_tune(**model, gpu, {});
@@ -106,7 +106,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
 
 TEST(LatencyModels, KeepTheirPredictionsInFiles) {
   const MadeStore made;
-  const LatencyData data = made.data();
+  const TrainingData data = made.data();
   for (const std::string kind : {"random", "roofline", "xgboost", "tensorsmith"}) {
     SCOPED_TRACE(kind);
     TrainingControl control;
@@ -116,7 +116,7 @@ TEST(LatencyModels, KeepTheirPredictionsInFiles) {
     ASSERT_TRUE(model.ok()) << model.error().message();
     const std::string path = made.folder().file(kind), again = made.folder().file(kind + "2");
     ASSERT_TRUE((*model)->save(path).ok());
-    const auto loaded = load_latency_model(path);
+    const auto loaded = load_cost_model(path);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message();
     EXPECT_EQ((*loaded)->card().kind, kind);
     EXPECT_EQ((*loaded)->card().seed, 5u);
@@ -141,13 +141,13 @@ TEST(LatencyModels, KeepTheirPredictionsInFiles) {
 TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
   const MadeStore made(
       MadeStoreOptions{.tasks = 40, .noise = 0.02, .failures = 0.05, .seed = test::test_seed(1)});
-  const LatencyData data = made.data();
+  const TrainingData data = made.data();
   const auto analytic = trainer_model("roofline", data);
   const double roofline =
       evaluate_records(**analytic, made.store(), data.devices, made.test())->total().mape_median;
   for (const char* label : {"seconds", "throughput", "rank"}) {
     SCOPED_TRACE(label);
-    const auto trainer = make_latency_trainer("xgboost", {{"label", label}, {"rounds", 400}});
+    const auto trainer = make_trainer("xgboost", {{"label", label}, {"rounds", 400}});
     ASSERT_TRUE(trainer.ok());
     const auto model = (*trainer)->train(data, {});
     ASSERT_TRUE(model.ok()) << model.error().message();
@@ -175,11 +175,11 @@ TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
 
 TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
   const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 40, .seed = test::test_seed(1)});
-  LatencyData v100 = made.data(), k80 = made.data();
+  TrainingData v100 = made.data(), k80 = made.data();
   for (auto* part : {&v100.train, &v100.validation})
     *part = records_of_devices(made.store(), *part, {"v100"});
   for (auto* part : {&k80.train, &k80.validation}) *part = records_of_devices(made.store(), *part, {"k80"});
-  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 300}});
+  const auto trainer = make_trainer("xgboost", {{"rounds", 300}});
   const auto first = (*trainer)->train(v100, {});
   ASSERT_TRUE(first.ok());
   const auto test = records_of_devices(made.store(), made.test(), {"k80"});
@@ -197,8 +197,8 @@ TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
 // Stopped in the middle and started again, a training ends with the same bytes as one that was not.
 TEST(Xgboost, GoesOnFromACheckpoint) {
   const MadeStore made;
-  const LatencyData data = made.data();
-  const auto trainer = make_latency_trainer("xgboost", {{"rounds", 120}});
+  const TrainingData data = made.data();
+  const auto trainer = make_trainer("xgboost", {{"rounds", 120}});
   const std::string whole = made.folder().file("whole"), resumed = made.folder().file("resumed");
   ASSERT_TRUE((*(*trainer)->train(data, {}))->save(whole).ok());
 
@@ -225,7 +225,7 @@ TEST(Xgboost, GoesOnFromACheckpoint) {
   // Of another training: refused, not mixed.
   control.seed = 1;
   EXPECT_EQ((*trainer)->train(data, control).error().code, ErrorCode::kMismatch);
-  EXPECT_FALSE(load_latency_model(control.checkpoint).ok());
+  EXPECT_FALSE(load_cost_model(control.checkpoint).ok());
 }
 
 // Whatever the other records' times are, the model is the same.
@@ -235,7 +235,7 @@ TEST(LatencyModels, LookAtNothingButTheirParts) {
   // The same programs with the test records' times drawn anew.
   auto writer = StoreWriter::create(folder.file("other"));
   ASSERT_TRUE(writer.ok());
-  const LatencyData data = made.data();
+  const TrainingData data = made.data();
   std::vector<char> is_test(static_cast<size_t>(made.store().size()), 0);
   for (const int64_t i : made.test()) is_test[static_cast<size_t>(i)] = 1;
   Rng rng(3);
@@ -253,7 +253,7 @@ TEST(LatencyModels, LookAtNothingButTheirParts) {
   ASSERT_TRUE((*writer)->finish().ok());
   const auto other = Store::open(folder.file("other"));
   ASSERT_TRUE(other.ok());
-  LatencyData poisoned = data;
+  TrainingData poisoned = data;
   poisoned.store = other->get();
   poisoned.unlabelled = made.test();
   for (const std::string kind : {"random", "roofline", "xgboost", "tensorsmith"}) {
@@ -272,10 +272,10 @@ TEST(LatencyModels, LookAtNothingButTheirParts) {
 }
 
 TEST(LatencyModels, UnknownKindsAndParameters) {
-  EXPECT_THAT(latency_model_kinds(), Contains("roofline"));
-  EXPECT_THAT(make_latency_trainer("oracle", nlohmann::json::object()).error().message(),
+  EXPECT_THAT(cost_model_kinds(), Contains("roofline"));
+  EXPECT_THAT(make_trainer("oracle", nlohmann::json::object()).error().message(),
               HasSubstr("known are random, roofline, xgboost"));
-  EXPECT_THAT(make_latency_trainer("roofline", {{"x", 1}}).error().message(),
+  EXPECT_THAT(make_trainer("roofline", {{"x", 1}}).error().message(),
               HasSubstr("this model has no parameters"));
   const record::testing::TempDir folder;
   ModelFile file;
@@ -283,11 +283,11 @@ TEST(LatencyModels, UnknownKindsAndParameters) {
   file.card.feature_version = feature::kPerStoreVersion;
   file.card.parameters = file.card.metrics = "{}";
   ASSERT_TRUE(write_model_file(file, folder.file("model")).ok());
-  EXPECT_EQ(load_latency_model(folder.file("model")).error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(load_cost_model(folder.file("model")).error().code, ErrorCode::kMismatch);
   file.card.kind = "roofline";
   ASSERT_TRUE(write_model_file(file, folder.file("model")).ok());
-  EXPECT_EQ(load_latency_model(folder.file("model")).error().code, ErrorCode::kCorrupt);
-  EXPECT_EQ(load_latency_model(folder.file("none")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(load_cost_model(folder.file("model")).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(load_cost_model(folder.file("none")).error().code, ErrorCode::kNotFound);
 }
 
 TEST(Queries, FewerRecordsAreAPartOfMore) {

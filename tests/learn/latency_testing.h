@@ -139,8 +139,8 @@ class MadeStore {
   const std::vector<target::Device>& devices() const { return devices_; }
   const record::testing::TempDir& folder() const { return folder_; }
   // Of each ten records eight train and one validates.
-  LatencyData data() const {
-    LatencyData out;
+  TrainingData data() const {
+    TrainingData out;
     out.store = store_.get();
     out.devices = pointers_to(devices_);
     for (int64_t i = 0; i < store_->size(); ++i) {

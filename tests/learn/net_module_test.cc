@@ -17,17 +17,17 @@ using ::testing::HasSubstr;
 #if TENSORSMITH_TORCH
 TEST(NetModule, TrainsSavesAndLoadsThroughTheRegistry) {
   const testing::MadeStore store({.tasks = 3, .programs = 20});
-  const LatencyData data = store.data();
+  const TrainingData data = store.data();
   for (const char* kind : {"mlp", "tlp", "mtl-tlp", "cdmpp"}) {
-    EXPECT_THAT(latency_model_kinds(), Contains(kind));
-    const auto trainer = make_latency_trainer(kind, json{{"epochs", 1}, {"width", 16}});
+    EXPECT_THAT(cost_model_kinds(), Contains(kind));
+    const auto trainer = make_trainer(kind, json{{"epochs", 1}, {"width", 16}});
     ASSERT_TRUE(trainer.ok()) << trainer.error().message();
     const auto model = (*trainer)->train(data, {});
     ASSERT_TRUE(model.ok()) << model.error().message();
     EXPECT_EQ((*model)->card().kind, kind);
     const std::string path = store.folder().file(kind);
     ASSERT_TRUE((*model)->save(path).ok());
-    const auto read = load_latency_model(path);
+    const auto read = load_cost_model(path);
     ASSERT_TRUE(read.ok()) << read.error().message();
     const auto before = predict_records(**model, store.store(), data.devices, store.test());
     const auto after = predict_records(**read, store.store(), data.devices, store.test());
@@ -37,7 +37,7 @@ TEST(NetModule, TrainsSavesAndLoadsThroughTheRegistry) {
 }
 #else
 TEST(NetModule, TheErrorSaysHowToGetNeuralModels) {
-  const auto trainer = make_latency_trainer("cdmpp", json::object());
+  const auto trainer = make_trainer("cdmpp", json::object());
   ASSERT_FALSE(trainer.ok());
   EXPECT_EQ(trainer.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(trainer.error().message(), HasSubstr("TENSORSMITH_TORCH=ON"));

@@ -25,9 +25,9 @@ using testing::MadeStore;
 using testing::MadeStoreOptions;
 using Json = nlohmann::json;
 
-Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data, const Json& parameters,
-                                            const TrainingControl& control = {}) {
-  auto trainer = make_latency_trainer("tensorsmith", parameters);
+Result<std::unique_ptr<CostModel>> train(const TrainingData& data, const Json& parameters,
+                                         const TrainingControl& control = {}) {
+  auto trainer = make_trainer("tensorsmith", parameters);
   EXPECT_TRUE(trainer.ok()) << trainer.error().message();
   return (*trainer)->train(data, control);
 }
@@ -38,7 +38,7 @@ Json quick(Json more = Json::object()) {
   return out;
 }
 
-Scores score(const LatencyModel& model, const MadeStore& made, const std::vector<int64_t>& records) {
+Scores score(const CostModel& model, const MadeStore& made, const std::vector<int64_t>& records) {
   const auto devices = pointers_to(made.devices());
   const auto evaluation = evaluate_records(model, made.store(), devices, records);
   EXPECT_TRUE(evaluation.ok()) << evaluation.error().message();
@@ -112,7 +112,7 @@ TEST(TensorsmithModel, LearnsWhatFollowsFromTheProgram) {
   auto whole = train(made.data(), quick());
   ASSERT_TRUE(whole.ok()) << whole.error().message();
   test::expect_below("error", score(**whole, made, made.test()).mape, 0.15);  // .038 +- .003
-  EXPECT_TRUE((*whole)->reads_trace());
+  EXPECT_TRUE((*whole)->inputs().trace);
   // The sum of resources alone is already near, and the roofline alone is not.
   auto resources = train(made.data(), quick({{"members", 0}}));
   auto roofline = train(made.data(), quick({{"members", 0}, {"base", "roofline"}}));
@@ -132,7 +132,7 @@ TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
     ASSERT_TRUE(model.ok()) << part << model.error().message();
     EXPECT_LT(score(**model, made, made.test()).mape, 1) << part;
   }
-  const auto wrong = make_latency_trainer("tensorsmith", {{"base", "wishes"}});
+  const auto wrong = make_trainer("tensorsmith", {{"base", "wishes"}});
   ASSERT_FALSE(wrong.ok());
   EXPECT_THAT(wrong.error().message(), HasSubstr("base"));
 }
@@ -143,7 +143,7 @@ TEST(TensorsmithModel, FilesKeepEveryPrediction) {
   auto model = train(made.data(), quick());
   ASSERT_TRUE(model.ok()) << model.error().message();
   ASSERT_TRUE((*model)->save(path).ok());
-  const auto loaded = load_latency_model(path);
+  const auto loaded = load_cost_model(path);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   ASSERT_TRUE((*loaded)->save(again).ok());
   EXPECT_EQ(bytes_of(path), bytes_of(again));
@@ -163,7 +163,7 @@ TEST(TensorsmithModel, GoesOnAfterAKillToTheSameBytes) {
   const MadeStore made;
   const std::string path = made.folder().file("model"), again = made.folder().file("again");
   const std::string checkpoint = made.folder().file("checkpoint");
-  LatencyData data = made.data();
+  TrainingData data = made.data();
   data.validation.clear();  // folds calibrate
   TrainingControl control;
   control.seed = 3;
@@ -190,7 +190,7 @@ TEST(TensorsmithModel, GoesOnAfterAKillToTheSameBytes) {
 // Trained on the V100, a quarter of the K80's programs makes that right too.
 TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 12, .programs = 60, .seed = test::test_seed(1)});
-  LatencyData first = made.data(), second = first;
+  TrainingData first = made.data(), second = first;
   const auto of_device = [&](std::vector<int64_t>& records, uint32_t device) {
     std::erase_if(records, [&](int64_t i) { return made.store().entry(i).device != device; });
   };
@@ -201,7 +201,7 @@ TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   std::vector<int64_t> few;
   for (size_t i = 0; i < second.train.size(); i += 4) few.push_back(second.train[i]);
   second.train = few;
-  auto trainer = make_latency_trainer("tensorsmith", quick({{"new_rounds", 90}}));
+  auto trainer = make_trainer("tensorsmith", quick({{"new_rounds", 90}}));
   ASSERT_TRUE(trainer.ok());
   auto model = (*trainer)->train(first, {});
   ASSERT_TRUE(model.ok()) << model.error().message();
@@ -300,7 +300,7 @@ TEST(TensorsmithModel, FoldsShareOutEachStructure) {
 TEST(TensorsmithModel, CalibratesTheNewDevice) {
   const MadeStore made(
       {.devices = {"v100", "k80"}, .tasks = 24, .programs = 40, .noise = 0.2, .seed = test::test_seed(1)});
-  LatencyData first = made.data(), second = first;
+  TrainingData first = made.data(), second = first;
   first.train.clear();
   second.train.clear();
   first.validation.clear();
@@ -310,7 +310,7 @@ TEST(TensorsmithModel, CalibratesTheNewDevice) {
     const Store::Entry entry = made.store().entry(i);
     (entry.device == 0 ? first.train : entry.workload < 16 ? second.train : test).push_back(i);
   }
-  auto trainer = make_latency_trainer("tensorsmith", quick({{"new_rounds", 30}}));
+  auto trainer = make_trainer("tensorsmith", quick({{"new_rounds", 30}}));
   ASSERT_TRUE(trainer.ok());
   auto model = (*trainer)->train(first, {});
   ASSERT_TRUE(model.ok()) << model.error().message();
@@ -361,7 +361,7 @@ TEST(TensorsmithModel, DamagedFilesAreRefused) {
       damaged[rng.below(good.size())] ^= static_cast<char>(1 << rng.below(8));
     }
     std::ofstream(bad, std::ios::binary) << damaged;
-    const auto loaded = load_latency_model(bad);
+    const auto loaded = load_cost_model(bad);
     EXPECT_EQ(loaded.ok(), damaged == good) << i;
   }
 }

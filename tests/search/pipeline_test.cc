@@ -20,6 +20,8 @@ target::Device avx512() {
   return device;
 }
 
+constexpr learn::ModelInputs kAll = {.rows = true, .leaves = true, .trace = true};
+
 // Different candidates share rewritten definitions, so each is made beside many others. Returns how many used
 // Winograd's filtering.
 int compare(const ir::Workload& workload, int threads, uint64_t seed, int count) {
@@ -28,7 +30,7 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
   const auto space = space::DesignSpace::build(workload, device, {.threads = threads});
   EXPECT_TRUE(space.ok()) << space.error().message();
   const auto options = feature_options(device);
-  CandidateFeatures extractor(*space, options);
+  CandidateFeatures extractor(*space, options, kAll);
   sched::Schedule schedule;
   Rng rng(seed);
   int winograd = 0;
@@ -39,15 +41,18 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
     winograd += sched::uses_winograd(*trace) ? 1 : 0;
     const auto made = space->to_schedule(candidate, schedule);
     const auto replayed = sched::replay(workload, *trace);
-    const auto fast = extractor.of(candidate), plain = features_of(workload, *trace, options);
+    const auto fast = extractor.of(candidate), plain = inputs_of(workload, *trace, options, kAll);
     EXPECT_EQ(made.ok(), replayed.ok());
     EXPECT_EQ(fast.ok(), plain.ok());
     if (made.ok() && replayed.ok()) {
       EXPECT_EQ(sched::to_string(schedule), sched::to_string(*replayed)) << sched::print(*trace);
     }
     if (!fast.ok() || !plain.ok()) continue;
-    EXPECT_EQ((*fast)->rows, (*plain)->rows);
-    EXPECT_EQ((*fast)->values, (*plain)->values) << sched::print(*trace);
+    EXPECT_EQ((*fast)->rows.rows, (*plain)->rows.rows);
+    EXPECT_EQ((*fast)->rows.values, (*plain)->rows.values) << sched::print(*trace);
+    EXPECT_EQ((*fast)->leaves.vectors.values, (*plain)->leaves.vectors.values) << sched::print(*trace);
+    EXPECT_EQ((*fast)->leaves.positions, (*plain)->leaves.positions) << sched::print(*trace);
+    EXPECT_EQ(sched::print((*fast)->trace), sched::print((*plain)->trace));
     if (testing::Test::HasFailure()) return winograd;
   }
   return winograd;

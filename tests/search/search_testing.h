@@ -90,23 +90,29 @@ inline record::MeasureResult failed(record::Outcome outcome, std::string reason)
   return result;
 }
 
-// A model without opinion.
-class FlatTrainer final : public learn::Trainer {
+// A model without opinion; counts what it is given.
+class FlatModel final : public learn::CostModel {
  public:
-  class Flat final : public learn::CostModel {
-   public:
-    std::vector<float> predict(std::span<const learn::Sample> programs) const override {
-      return std::vector<float>(programs.size(), 0.0F);
-    }
-    std::string name() const override { return "flat"; }
-  };
-  Result<std::unique_ptr<learn::CostModel>> train(std::span<const learn::TrainingProgram> programs) override {
-    ++trainings;
-    last = programs.size();
-    return std::unique_ptr<learn::CostModel>(std::make_unique<Flat>());
+  Result<std::vector<learn::Prediction>> predict(
+      std::span<const learn::ProgramQuery> queries) const override {
+    return std::vector<learn::Prediction>(queries.size(), {1e-3});
   }
-  int trainings = 0;
+  learn::ModelInputs inputs() const override { return {.rows = true}; }
+  bool learns() const override { return true; }
+  Status update(std::span<const learn::MeasuredProgram> programs) override {
+    ++updates;
+    last = programs.size();
+    return {};
+  }
+  const learn::ModelCard& card() const override { return card_; }
+  Status save(const std::string& path) const override {
+    return Error{ErrorCode::kUnsupported, path, "a test's model"};
+  }
+  int updates = 0;
   size_t last = 0;
+
+ private:
+  learn::ModelCard card_;
 };
 
 inline TuneTask task(const std::string& name, ir::Workload workload, double weight = 1) {
@@ -125,7 +131,7 @@ inline double pseudo_seconds(const sched::Trace& trace) {
 
 struct Bench {
   FakeClock clock;
-  FlatTrainer trainer;
+  FlatModel model;
   NullLogSink log;
   std::atomic<bool> cancel{false};
   TuneOptions options;
@@ -137,9 +143,16 @@ struct Bench {
     options.seed = 1;
   }
   Result<TuneReport> run(const std::vector<TuneTask>& tasks, measure::Measurer& measurer) {
-    return tune(
-        tasks, device(), options, *database, measurer, trainer, clock, log,
-        [&](const TuneProgress& p) { progress.push_back(p); }, cancel);
+    return tune(tasks, device(), options, services(measurer));
+  }
+  TuneServices services(measure::Measurer& measurer) {
+    return {*database,
+            measurer,
+            &model,
+            clock,
+            log,
+            cancel,
+            [&](const TuneProgress& p) { progress.push_back(p); }};
   }
 };
 

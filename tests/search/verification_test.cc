@@ -109,8 +109,8 @@ TEST(Verification, ForgedRecordsDoNotWin) {
         return took(pseudo_seconds(trace));
       },
       bench.clock);
-  const auto report = tune({t}, test::device(), bench.options, *bench.database, measurer, bench.trainer,
-                           bench.clock, lines, nullptr, bench.cancel);
+  const auto report = tune({t}, test::device(), bench.options,
+                           {*bench.database, measurer, &bench.model, bench.clock, lines, bench.cancel});
   ASSERT_TRUE(report.ok()) << report.error().message();
   EXPECT_EQ(std::count(forged.begin(), forged.end(), sched::print(report->best_traces[0])), 0);
   for (const auto& ranked : report->fastest[0]) EXPECT_NE(sched::print(ranked.trace), forged[1]);

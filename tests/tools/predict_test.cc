@@ -19,13 +19,13 @@ using ::testing::Not;
 using testing::run_cli;
 
 // A millisecond for every task, with the given error; some tasks it cannot take.
-class Pretending final : public learn::LatencyModel {
+class Pretending final : public learn::CostModel {
  public:
-  Result<std::vector<learn::LatencyPrediction>> predict(
-      std::span<const learn::LatencyQuery> queries) const override {
+  Result<std::vector<learn::Prediction>> predict(
+      std::span<const learn::ProgramQuery> queries) const override {
     // As stores and models call this machine.
     for (const auto& query : queries) EXPECT_NE(query.device->name, "local");
-    std::vector<learn::LatencyPrediction> out;
+    std::vector<learn::Prediction> out;
     for (const auto& query : queries) {
       EXPECT_GT(query.leaves->vectors.rows, 0);
       EXPECT_NE(query.trace, nullptr);
@@ -59,7 +59,7 @@ class PredictModel : public ::testing::Test {
     device_.l3_bytes = int64_t{1} << 40;  // holds everything
     schedules_ = engine::default_schedules(model_.partition, device_).value();
   }
-  engine::ModelPrediction predict(const learn::LatencyModel* latency_model, double cache_retention = 1) {
+  engine::ModelPrediction predict(const learn::CostModel* latency_model, double cache_retention = 1) {
     auto prediction = engine::predict_model(model_, device_, schedules_, latency_model, cache_retention);
     EXPECT_TRUE(prediction.ok()) << prediction.error().message();
     return *prediction;

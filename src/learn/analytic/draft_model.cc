@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "learn/analytic/row_view.h"
+#include "learn/latency/evaluation.h"
+#include "learn/latency/kinds.h"
+#include "learn/latency/parameters.h"
 
 namespace tensorsmith::learn {
 
@@ -173,29 +177,57 @@ double draft_seconds(const feature::FeatureMatrix& features, const target::Devic
 
 namespace {
 
+// Scores: the seconds are of no use beside another task's.
 class DraftModel final : public CostModel {
  public:
-  DraftModel(const target::Device& device, int threads) : device_(device), threads_(threads) {}
+  explicit DraftModel(ModelCard card) : card_(std::move(card)) {}
 
-  std::vector<float> predict(std::span<const Sample> programs) const override {
-    std::vector<float> scores;
-    scores.reserve(programs.size());
-    for (const Sample& program : programs)
-      scores.push_back(
-          static_cast<float>(-std::log(draft_seconds(*program.features, device_, threads_) + 1e-12)));
-    return scores;
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
+    std::vector<Prediction> out;
+    out.reserve(queries.size());
+    for (const ProgramQuery& query : queries)
+      out.push_back({draft_seconds(*query.rows, *query.device, query.device->cores) + 1e-12});
+    return out;
   }
-  std::string name() const override { return "draft"; }
+  ModelInputs inputs() const override { return {.rows = true}; }
+  bool ranks_only() const override { return true; }
+  const ModelCard& card() const override { return card_; }
+  Status save(const std::string& path) const override { return write_model_file({card_, {}}, path); }
 
  private:
-  target::Device device_;
-  int threads_;
+  ModelCard card_;
+};
+
+class DraftTrainer final : public CostModelTrainer {
+ public:
+  Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
+                                           const TrainingControl& control) const override {
+    ModelCard card = make_card("draft", data, control, nlohmann::json::object());
+    TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(DraftModel(card), data));
+    return std::unique_ptr<CostModel>(std::make_unique<DraftModel>(std::move(card)));
+  }
+  Result<std::unique_ptr<CostModel>> fine_tune(const CostModel&, const TrainingData& data,
+                                               const TrainingControl& control) const override {
+    return train(data, control);
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<CostModel> make_draft_model(const target::Device& device, int threads) {
-  return std::make_unique<DraftModel>(device, threads);
+const CostModelKind& draft_kind() {
+  static const CostModelKind kind = {
+      "draft",
+      [](const nlohmann::json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
+        TS_ASSIGN_OR_RETURN(const nlohmann::json none, Parameters(given).finish());
+        return std::unique_ptr<CostModelTrainer>(std::make_unique<DraftTrainer>());
+      },
+      [](const UntrainedOptions& options) -> std::unique_ptr<CostModel> {
+        return std::make_unique<DraftModel>(untrained_card("draft", options.seed));
+      },
+      [](ModelFile file) -> Result<std::unique_ptr<CostModel>> {
+        return std::unique_ptr<CostModel>(std::make_unique<DraftModel>(std::move(file.card)));
+      }};
+  return kind;
 }
 
 }  // namespace tensorsmith::learn

@@ -1,11 +1,8 @@
-// A cost model that needs no training: a roofline per store from the per-store features and the device's
-// figures. The prior of a search before anything is measured; ranks candidates of one task, no more.
+// What the cost model of kind "draft" says: a roofline per store from the per-store features and the device's
+// figures. It needs no training and ranks candidates of one task, no more.
 #pragma once
 
-#include <memory>
-
 #include "feature/per_store.h"
-#include "learn/cost_model.h"
 #include "target/target.h"
 
 namespace tensorsmith::learn {
@@ -18,8 +15,5 @@ namespace tensorsmith::learn {
 //   memory       lines moved from memory, shared by all cores
 // plus loop overhead, divided by the balance of the parallel loop, plus a fork for each parallel nest.
 double draft_seconds(const feature::FeatureMatrix& features, const target::Device& device, int threads);
-
-// Scores -log(draft_seconds). CPU devices.
-std::unique_ptr<CostModel> make_draft_model(const target::Device& device, int threads);
 
 }  // namespace tensorsmith::learn

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
-
-#include "base/json_text.h"
 
 namespace tensorsmith::learn {
 
@@ -144,65 +141,6 @@ void Forest::append(const Forest& other) {
   nodes_.insert(nodes_.end(), other.nodes_.begin(), other.nodes_.end());
   values_.insert(values_.end(), other.values_.begin(), other.values_.end());
   for (const Root& root : other.roots_) roots_.push_back({root.first + first, root.depth});
-}
-
-std::string Forest::to_json() const {
-  const Arrays arrays = to_arrays();
-  nlohmann::json trees = nlohmann::json::array();
-  size_t at = 0;
-  for (const int32_t size : arrays.sizes) {
-    nlohmann::json left = nlohmann::json::array(), feature = left, number = left;
-    for (const size_t end = at + static_cast<size_t>(size); at < end; ++at) {
-      left.push_back(arrays.left[at] == 0 ? -1 : static_cast<int>(arrays.left[at]));
-      feature.push_back(arrays.feature[at]);
-      number.push_back(static_cast<double>(arrays.number[at]));
-    }
-    trees.push_back(
-        {{"left", std::move(left)}, {"feature", std::move(feature)}, {"number", std::move(number)}});
-  }
-  return nlohmann::json{{"width", width_}, {"trees", std::move(trees)}}.dump();
-}
-
-Result<Forest> Forest::from_json(std::string_view text) {
-  const auto corrupt = [](const std::string& what) { return Error{ErrorCode::kCorrupt, "", what}; };
-  const nlohmann::json json = parse_json<nlohmann::json>(text);
-  if (json.is_discarded() || !json.is_object()) return corrupt("no JSON object");
-  if (!json.contains("width") || !json["width"].is_number_integer() || !json.contains("trees") ||
-      !json["trees"].is_array())
-    return corrupt("\"width\" or \"trees\" is missing");
-  const auto width = json["width"].get<int64_t>();
-  if (width < 1 || width > 65535) return corrupt("\"width\" is out of range");
-  std::vector<Tree> trees;
-  for (const auto& item : json["trees"]) {
-    Tree tree;
-    for (const char* name : {"left", "feature", "number"}) {
-      if (!item.is_object() || !item.contains(name) || !item[name].is_array())
-        return corrupt(std::string("a tree without \"") + name + "\"");
-    }
-    const size_t size = item["left"].size();
-    if (item["feature"].size() != size || item["number"].size() != size)
-      return corrupt("a tree with arrays of different lengths");
-    for (size_t i = 0; i < size; ++i) {
-      const auto& left = item["left"][i];
-      const auto& feature = item["feature"][i];
-      const auto& number = item["number"][i];
-      if (!left.is_number_integer() || !feature.is_number_integer() || !number.is_number())
-        return corrupt("a tree with something else than numbers");
-      const auto child = left.get<int64_t>();
-      const auto column = feature.get<int64_t>();
-      if (child < -1 || child > 65535 || column < 0 || column > 65535)
-        return corrupt("a tree with numbers out of range");
-      tree.left.push_back(static_cast<int>(child));
-      tree.right.push_back(static_cast<int>(child) + 1);
-      tree.feature.push_back(static_cast<int>(column));
-      tree.threshold.push_back(number.get<float>());
-      tree.value.push_back(number.get<float>());
-    }
-    trees.push_back(std::move(tree));
-  }
-  auto forest = create(trees, static_cast<int>(width));
-  if (!forest.ok()) return corrupt(forest.error().reason);
-  return forest;
 }
 
 }  // namespace tensorsmith::learn

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -47,10 +45,6 @@ class Forest {
   static Result<Forest> from_arrays(const Arrays& arrays, int width);
   // This forest and then the other's trees, of the same width.
   void append(const Forest& other);
-
-  // JSON that from_json reads back exactly; from_json checks everything create() checks (kCorrupt).
-  std::string to_json() const;
-  static Result<Forest> from_json(std::string_view text);
 
  private:
   struct Node {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
 namespace tensorsmith::learn {
@@ -21,21 +22,32 @@ std::vector<float> relative_speeds(std::span<const double> seconds, std::span<co
   return out;
 }
 
-Result<PackSumFit> fit_gbt(std::span<const TrainingProgram> programs, const GbtOptions& options) {
+std::vector<float> relative_speeds(std::span<const MeasuredProgram> programs) {
   std::vector<double> seconds;
-  std::vector<int> tasks;
-  for (const TrainingProgram& program : programs) {
-    seconds.push_back(program.seconds);
-    tasks.push_back(program.task);
+  std::vector<int> groups;
+  std::map<std::pair<const StoredWorkload*, const target::Device*>, int> numbers;
+  for (const MeasuredProgram& measured : programs) {
+    seconds.push_back(measured.seconds);
+    const std::pair group(measured.program.workload, measured.program.device);
+    groups.push_back(numbers.emplace(group, static_cast<int>(numbers.size())).first->second);
   }
-  const std::vector<float> labels = relative_speeds(seconds, tasks);
+  return relative_speeds(seconds, groups);
+}
+
+Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, const GbtOptions& options) {
+  return fit_gbt(programs, relative_speeds(programs), options);
+}
+
+Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<const float> labels,
+                           const GbtOptions& options) {
+  const std::vector<float> speeds = relative_speeds(programs);
   PackSumData data;
   data.width = feature::kPerStoreWidth;
   data.column_name = feature::per_store_column_name;
   for (size_t p = 0; p < programs.size(); ++p) {
     const float weight =
-        options.weight_by_label ? std::max(labels[p], static_cast<float>(options.min_weight)) : 1.0F;
-    data.add(programs[p].features->values, labels[p], weight);
+        options.weight_by_label ? std::max(speeds[p], static_cast<float>(options.min_weight)) : 1.0F;
+    data.add(programs[p].program.rows->values, labels[p], weight);
   }
   PackSumOptions fit;
   fit.max_depth = options.max_depth;
@@ -47,6 +59,33 @@ Result<PackSumFit> fit_gbt(std::span<const TrainingProgram> programs, const GbtO
   fit.threads = options.threads;
   fit.seed = options.seed;
   return fit_pack_sum(std::move(data), {}, fit);
+}
+
+std::vector<double> sum_rows(const Forest& forest, std::span<const ProgramQuery> programs) {
+  // Rows of several programs are evaluated together: single programs would leave the pipeline empty.
+  constexpr size_t kRows = 1024;
+  const auto width = static_cast<size_t>(forest.width());
+  std::vector<double> sums(programs.size(), 0);
+  std::vector<float> rows, predicted;
+  size_t begin = 0;
+  while (begin < programs.size()) {
+    rows.clear();
+    size_t end = begin;
+    for (; end < programs.size() && rows.size() < kRows * width; ++end) {
+      const auto& values = programs[end].rows->values;
+      rows.insert(rows.end(), values.begin(), values.end());
+    }
+    predicted.resize(rows.size() / width);
+    forest.predict(rows, predicted);
+    size_t row = 0;
+    for (size_t p = begin; p < end; ++p) {
+      float sum = 0;
+      for (int r = 0; r < programs[p].rows->rows; ++r) sum += predicted[row++];
+      sums[p] = static_cast<double>(sum);
+    }
+    begin = end;
+  }
+  return sums;
 }
 
 }  // namespace tensorsmith::learn

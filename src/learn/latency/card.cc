@@ -22,14 +22,19 @@ void merge(std::vector<std::string>& names, const std::vector<std::string>& othe
 
 }  // namespace
 
-ModelCard make_card(const std::string& kind, const LatencyData& data, const TrainingControl& control,
-                    const nlohmann::json& parameters, const ModelCard* base) {
+ModelCard untrained_card(const std::string& kind, uint64_t seed) {
   ModelCard card;
   card.kind = kind;
   card.feature_version = feature::kPerStoreVersion;
+  card.seed = seed;
+  return card;
+}
+
+ModelCard make_card(const std::string& kind, const TrainingData& data, const TrainingControl& control,
+                    const nlohmann::json& parameters, const ModelCard* base) {
+  ModelCard card = untrained_card(kind, control.seed);
   card.store_hash = data.store->content_hash();
   card.records = static_cast<int64_t>(data.train.size());
-  card.seed = control.seed;
   card.command = control.command;
   card.split = control.split;
   card.parameters = parameters.dump();
@@ -68,8 +73,8 @@ ModelCard make_card(const std::string& kind, const LatencyData& data, const Trai
   return card;
 }
 
-std::string training_hash(const std::string& kind, const LatencyData& data, const TrainingControl& control,
-                          const nlohmann::json& parameters, const LatencyModel* base) {
+std::string training_hash(const std::string& kind, const TrainingData& data, const TrainingControl& control,
+                          const nlohmann::json& parameters, const CostModel* base) {
   Hasher hasher;
   hasher.add(kind).add(parameters.dump()).add(control.seed).add(data.store->content_hash());
   for (const auto* part : {&data.train, &data.validation, &data.unlabelled}) {

@@ -32,7 +32,7 @@ double median(std::vector<double>& values) {
 }  // namespace
 
 void Evaluation::add(const StoredWorkload& workload, const std::string& device, double measured,
-                     const LatencyPrediction& predicted) {
+                     const Prediction& predicted) {
   const auto [it, added] = numbers_.try_emplace({workload.key, device}, tasks_.size());
   if (added) tasks_.push_back({workload.key, workload.name, device, 0, {}});
   Task& task = tasks_[it->second];
@@ -158,7 +158,7 @@ int64_t Evaluation::without_interval() const {
   return out;
 }
 
-Result<Evaluation> evaluate_records(const LatencyModel& model, const Store& store,
+Result<Evaluation> evaluate_records(const CostModel& model, const Store& store,
                                     std::span<const target::Device* const> devices,
                                     std::span<const int64_t> records) {
   std::vector<int64_t> made;
@@ -175,7 +175,7 @@ Result<Evaluation> evaluate_records(const LatencyModel& model, const Store& stor
   return evaluation;
 }
 
-Result<std::string> validation_metrics(const LatencyModel& model, const LatencyData& data) {
+Result<std::string> validation_metrics(const CostModel& model, const TrainingData& data) {
   if (data.validation.empty()) return std::string("{}");
   TS_ASSIGN_OR_RETURN(const Evaluation evaluation,
                       evaluate_records(model, *data.store, data.devices, data.validation));

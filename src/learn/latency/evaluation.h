@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "learn/latency/latency_model.h"
+#include "learn/training.h"
 
 namespace tensorsmith::learn {
 
@@ -34,7 +34,7 @@ class Evaluation {
  public:
   // measured: seconds; +inf: failed.
   void add(const StoredWorkload& workload, const std::string& device, double measured,
-           const LatencyPrediction& predicted);
+           const Prediction& predicted);
   Scores total() const;
   // By StoredWorkload::name and by device, in the names' order.
   std::vector<std::pair<std::string, Scores>> by_operator() const;
@@ -70,7 +70,7 @@ class Evaluation {
 };
 
 // The records that have features; a record's device is called as devices has it.
-Result<Evaluation> evaluate_records(const LatencyModel& model, const Store& store,
+Result<Evaluation> evaluate_records(const CostModel& model, const Store& store,
                                     std::span<const target::Device* const> devices,
                                     std::span<const int64_t> records);
 
@@ -79,6 +79,6 @@ nlohmann::ordered_json to_json(const Scores& scores, bool ranks_only);
 
 // What a card keeps of a model: its scores on the validation part, as the text of a JSON object. "{}" where
 // there is none.
-Result<std::string> validation_metrics(const LatencyModel& model, const LatencyData& data);
+Result<std::string> validation_metrics(const CostModel& model, const TrainingData& data);
 
 }  // namespace tensorsmith::learn

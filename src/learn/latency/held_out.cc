@@ -109,7 +109,14 @@ bool knows_kind(const ModelCard& card, target::DeviceKind kind) {
   return seen.empty() || std::any_of(seen.begin(), seen.end(), [&](const auto& d) { return d.kind == kind; });
 }
 
-void apply_unseen(const ModelCard& card, const target::Device& device, LatencyPrediction& prediction) {
+Status check_knows(const ModelCard& card, const std::string& file, const target::Device& device) {
+  if (knows_kind(card, device.kind) || card.new_kind[0].known() || card.new_kind[1].known()) return {};
+  return Error{ErrorCode::kMismatch, file,
+               "was trained on GPUs only and says nothing of programs on " + device.name +
+                   ", a CPU; name a model that knows CPUs, or none"};
+}
+
+void apply_unseen(const ModelCard& card, const target::Device& device, Prediction& prediction) {
   const Unseen found = unseen_by(card, device);
   prediction.unseen.device |= found.device;
   prediction.unseen.threads |= found.threads;
@@ -190,7 +197,7 @@ HeldOutError held_out_error(std::span<const DeviceErrors> devices, bool shifted,
   return out;
 }
 
-Result<std::vector<DeviceErrors>> unseen_device_errors(const LatencyModel& model, const Store& store,
+Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, const Store& store,
                                                        std::span<const target::Device* const> devices,
                                                        std::span<const int64_t> records, int max_programs,
                                                        uint64_t seed, bool own_loops) {
@@ -207,13 +214,13 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const LatencyModel& model
   for (const int64_t i : measured) ++chosen[task_of(store, i)];
   std::vector<StoredWorkload> own = store.workloads();
   for (StoredWorkload& workload : own) workload.foreign_keys.clear();
-  QueryBatch batch(store, devices, model.reads_trace());
+  QueryBatch batch(store, devices, model.inputs().trace);
   std::map<uint32_t, DeviceErrors> by_device;
   constexpr size_t kBatch = 512;
   for (size_t begin = 0; begin < measured.size(); begin += kBatch) {
     const auto part = std::span(measured).subspan(begin, std::min(kBatch, measured.size() - begin));
     TS_ASSIGN_OR_RETURN(const auto made, batch.make(part));
-    std::vector<LatencyQuery> queries(made.begin(), made.end());
+    std::vector<ProgramQuery> queries(made.begin(), made.end());
     for (size_t i = 0; own_loops && i < part.size(); ++i)
       queries[i].workload = &own[store.entry(part[i]).workload];
     TS_ASSIGN_OR_RETURN(const auto predicted, model.predict(queries));
@@ -236,8 +243,8 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const LatencyModel& model
   return out;
 }
 
-Status hold_out_devices(const LatencyData& data, uint64_t seed,
-                        const std::function<Result<std::unique_ptr<LatencyModel>>(const LatencyData&)>& train,
+Status hold_out_devices(const TrainingData& data, uint64_t seed,
+                        const std::function<Result<std::unique_ptr<CostModel>>(const TrainingData&)>& train,
                         ModelCard& card) {
   std::map<std::string, std::vector<uint32_t>> machines;
   std::vector<char> present(data.devices.size(), 0);
@@ -255,7 +262,7 @@ Status hold_out_devices(const LatencyData& data, uint64_t seed,
     const auto is_member = [&](int64_t record) {
       return std::find(members.begin(), members.end(), data.store->entry(record).device) != members.end();
     };
-    LatencyData others = data;
+    TrainingData others = data;
     others.train.clear();
     others.validation.clear();
     others.unlabelled.clear();

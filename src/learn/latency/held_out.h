@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "learn/latency/latency_model.h"
+#include "learn/training.h"
 
 namespace tensorsmith::learn {
 
@@ -22,11 +22,14 @@ SeenDevice seen_device(const target::Device& device);
 Unseen unseen_by(const ModelCard& card, const target::Device& device);
 // Whether the model was trained on any device of this kind.
 bool knows_kind(const ModelCard& card, target::DeviceKind kind);
+// kMismatch for a model that says nothing of programs on such a device: it was trained on the other kind and
+// nothing tells how far its physical part is off there. file: named in the error.
+Status check_knows(const ModelCard& card, const std::string& file, const target::Device& device);
 
 // Sets `unseen` (keeping what the model has set) and, where there is something unseen, the widths: those of
 // the card's held-out errors, or 0 (not known) where there are none. The error of an unseen kind of program
 // also shifts the prediction, since what stands in is off by a common factor.
-void apply_unseen(const ModelCard& card, const target::Device& device, LatencyPrediction& prediction);
+void apply_unseen(const ModelCard& card, const target::Device& device, Prediction& prediction);
 
 // One sentence for each thing that is unseen, and what the widths come from; empty: nothing is unseen.
 std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,
@@ -47,7 +50,7 @@ HeldOutError held_out_error(std::span<const DeviceErrors> devices, bool shifted,
 // Errors of a model on the given records of devices that it has not seen, at most max_programs a task, drawn
 // by the seed; programs of kinds that it does not know are left out. By device. own_loops: what others have
 // compiled is taken for programs of our own, whose loops are looked at (feature/program_summary.h).
-Result<std::vector<DeviceErrors>> unseen_device_errors(const LatencyModel& model, const Store& store,
+Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, const Store& store,
                                                        std::span<const target::Device* const> devices,
                                                        std::span<const int64_t> records, int max_programs,
                                                        uint64_t seed, bool own_loops);
@@ -58,8 +61,8 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const LatencyModel& model
 // of a task are predicted; they stand for all that the training part has of it. Leaves the card as it is
 // where there are fewer than two devices.
 inline constexpr int kHeldOutRecords = 60;
-Status hold_out_devices(const LatencyData& data, uint64_t seed,
-                        const std::function<Result<std::unique_ptr<LatencyModel>>(const LatencyData&)>& train,
+Status hold_out_devices(const TrainingData& data, uint64_t seed,
+                        const std::function<Result<std::unique_ptr<CostModel>>(const TrainingData&)>& train,
                         ModelCard& card);
 
 }  // namespace tensorsmith::learn

@@ -4,34 +4,40 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "learn/latency/latency_model.h"
 #include "learn/latency/model_file.h"
+#include "learn/training.h"
 
 namespace tensorsmith::learn {
 
-struct LatencyKind {
+struct CostModelKind {
   const char* name;  // ModelCard::kind
-  Result<std::unique_ptr<LatencyTrainer>> (*make_trainer)(const nlohmann::json& parameters);
+  Result<std::unique_ptr<CostModelTrainer>> (*make_trainer)(const nlohmann::json& parameters);
+  // What a search begins with that has no file; null for kinds that know nothing before they are trained.
+  std::unique_ptr<CostModel> (*make_untrained)(const UntrainedOptions& options);
   // From a file whose card has this kind. kCorrupt where its tensors are not those of such a model.
-  Result<std::unique_ptr<LatencyModel>> (*from_file)(ModelFile file);
+  Result<std::unique_ptr<CostModel>> (*from_file)(ModelFile file);
 };
 
-const LatencyKind& random_kind();
-const LatencyKind& roofline_kind();
-const LatencyKind& xgboost_kind();
-const LatencyKind& tensorsmith_kind();
+const CostModelKind& random_kind();
+const CostModelKind& draft_kind();
+const CostModelKind& roofline_kind();
+const CostModelKind& xgboost_kind();
+const CostModelKind& tensorsmith_kind();
 // mlp, tlp, mtl-tlp, cdmpp. kUnsupported and kNotFound where libtorch is missing (learn/net/module.h).
-const std::vector<LatencyKind>& net_kinds();
+const std::vector<CostModelKind>& net_kinds();
+
+// Of a model that has seen nothing.
+ModelCard untrained_card(const std::string& kind, uint64_t seed);
 
 // A card with what the data says, and with what the model that training went on from (base, may be nullptr)
 // had seen; the trainer adds metrics.
-ModelCard make_card(const std::string& kind, const LatencyData& data, const TrainingControl& control,
+ModelCard make_card(const std::string& kind, const TrainingData& data, const TrainingControl& control,
                     const nlohmann::json& parameters, const ModelCard* base = nullptr);
 
 // Of all that decides what a training makes: kind, records, parameters, seed, the model it goes on from (may
 // be nullptr). A checkpoint names it, so that no other training goes on from there.
-std::string training_hash(const std::string& kind, const LatencyData& data, const TrainingControl& control,
-                          const nlohmann::json& parameters, const LatencyModel* base = nullptr);
+std::string training_hash(const std::string& kind, const TrainingData& data, const TrainingControl& control,
+                          const nlohmann::json& parameters, const CostModel* base = nullptr);
 
 // Checkpoints are model files of a kind that cannot be loaded as a model.
 ModelCard checkpoint_card(const std::string& training);

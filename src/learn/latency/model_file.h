@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/latency/latency_model.h"
+#include "learn/cost_model.h"
 
 namespace tensorsmith::learn {
 

@@ -30,7 +30,7 @@ std::vector<const target::Device*> pointers_to(const std::vector<target::Device>
   return out;
 }
 
-Result<std::span<const LatencyQuery>> QueryBatch::make(std::span<const int64_t> records) {
+Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> records) {
   if (leaves_.size() < records.size()) leaves_.resize(records.size());
   if (traces_ && steps_.size() < records.size()) steps_.resize(records.size());
   queries_.clear();
@@ -40,7 +40,7 @@ Result<std::span<const LatencyQuery>> QueryBatch::make(std::span<const int64_t> 
       return Error{ErrorCode::kInvalidArgument, "record " + std::to_string(records[i]),
                    "has no features: the program could not be made"};
     store_.leaves(records[i], leaves_[i]);
-    LatencyQuery query;
+    ProgramQuery query;
     query.workload = &store_.workloads()[entry.workload];
     query.leaves = &leaves_[i];
     query.device = devices_[entry.device];
@@ -50,14 +50,14 @@ Result<std::span<const LatencyQuery>> QueryBatch::make(std::span<const int64_t> 
     }
     queries_.push_back(query);
   }
-  return std::span<const LatencyQuery>(queries_);
+  return std::span<const ProgramQuery>(queries_);
 }
 
-Result<std::vector<LatencyPrediction>> predict_records(const LatencyModel& model, const Store& store,
-                                                       std::span<const target::Device* const> devices,
-                                                       std::span<const int64_t> records) {
-  QueryBatch batch(store, devices, model.reads_trace());
-  std::vector<LatencyPrediction> out;
+Result<std::vector<Prediction>> predict_records(const CostModel& model, const Store& store,
+                                                std::span<const target::Device* const> devices,
+                                                std::span<const int64_t> records) {
+  QueryBatch batch(store, devices, model.inputs().trace);
+  std::vector<Prediction> out;
   out.reserve(records.size());
   for (size_t begin = 0; begin < records.size(); begin += kBatch) {
     TS_ASSIGN_OR_RETURN(const auto queries,

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "learn/latency/latency_model.h"
+#include "learn/training.h"
 
 namespace tensorsmith::learn {
 
@@ -24,7 +24,7 @@ class QueryBatch {
       : store_(store), devices_(devices), traces_(traces) {}
   // Until the next call. kInvalidArgument for a record without features (a failed program that could not be
   // made); errors of Store::trace.
-  Result<std::span<const LatencyQuery>> make(std::span<const int64_t> records);
+  Result<std::span<const ProgramQuery>> make(std::span<const int64_t> records);
 
  private:
   const Store& store_;
@@ -32,13 +32,13 @@ class QueryBatch {
   bool traces_;
   std::vector<feature::LeafFeatures> leaves_;
   std::vector<sched::Trace> steps_;
-  std::vector<LatencyQuery> queries_;
+  std::vector<ProgramQuery> queries_;
 };
 
 // In the order of the records, by batches.
-Result<std::vector<LatencyPrediction>> predict_records(const LatencyModel& model, const Store& store,
-                                                       std::span<const target::Device* const> devices,
-                                                       std::span<const int64_t> records);
+Result<std::vector<Prediction>> predict_records(const CostModel& model, const Store& store,
+                                                std::span<const target::Device* const> devices,
+                                                std::span<const int64_t> records);
 
 // Of the given records those whose device has one of the names as the store calls it.
 std::vector<int64_t> records_of_devices(const Store& store, std::span<const int64_t> records,

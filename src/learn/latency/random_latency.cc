@@ -12,14 +12,14 @@ namespace tensorsmith::learn {
 
 namespace {
 
-class RandomLatency final : public LatencyModel {
+class RandomLatency final : public CostModel {
  public:
   explicit RandomLatency(ModelCard card) : card_(std::move(card)) {}
 
-  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override {
-    std::vector<LatencyPrediction> out;
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
+    std::vector<Prediction> out;
     out.reserve(queries.size());
-    for (const LatencyQuery& query : queries) {
+    for (const ProgramQuery& query : queries) {
       Hasher hasher;
       hasher.add(card_.seed).add(query.device->name);
       for (const float value : query.leaves->vectors.values)
@@ -38,31 +38,34 @@ class RandomLatency final : public LatencyModel {
   ModelCard card_;
 };
 
-class RandomTrainer final : public LatencyTrainer {
+class RandomTrainer final : public CostModelTrainer {
  public:
-  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
-                                              const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
+                                           const TrainingControl& control) const override {
     ModelCard card = make_card("random", data, control, nlohmann::json::object());
     TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(RandomLatency(card), data));
-    return std::unique_ptr<LatencyModel>(std::make_unique<RandomLatency>(std::move(card)));
+    return std::unique_ptr<CostModel>(std::make_unique<RandomLatency>(std::move(card)));
   }
-  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel&, const LatencyData& data,
-                                                  const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> fine_tune(const CostModel&, const TrainingData& data,
+                                               const TrainingControl& control) const override {
     return train(data, control);
   }
 };
 
 }  // namespace
 
-const LatencyKind& random_kind() {
-  static const LatencyKind kind = {
+const CostModelKind& random_kind() {
+  static const CostModelKind kind = {
       "random",
-      [](const nlohmann::json& given) -> Result<std::unique_ptr<LatencyTrainer>> {
+      [](const nlohmann::json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
         TS_ASSIGN_OR_RETURN(const nlohmann::json none, Parameters(given).finish());
-        return std::unique_ptr<LatencyTrainer>(std::make_unique<RandomTrainer>());
+        return std::unique_ptr<CostModelTrainer>(std::make_unique<RandomTrainer>());
       },
-      [](ModelFile file) -> Result<std::unique_ptr<LatencyModel>> {
-        return std::unique_ptr<LatencyModel>(std::make_unique<RandomLatency>(std::move(file.card)));
+      [](const UntrainedOptions& options) -> std::unique_ptr<CostModel> {
+        return std::make_unique<RandomLatency>(untrained_card("random", options.seed));
+      },
+      [](ModelFile file) -> Result<std::unique_ptr<CostModel>> {
+        return std::unique_ptr<CostModel>(std::make_unique<RandomLatency>(std::move(file.card)));
       }};
   return kind;
 }

@@ -9,15 +9,15 @@ namespace tensorsmith::learn {
 
 namespace {
 
-std::vector<const LatencyKind*> kinds() {
-  std::vector<const LatencyKind*> out = {&random_kind(), &roofline_kind(), &xgboost_kind(),
-                                         &tensorsmith_kind()};
-  for (const LatencyKind& kind : net_kinds()) out.push_back(&kind);
+std::vector<const CostModelKind*> kinds() {
+  std::vector<const CostModelKind*> out = {&random_kind(), &draft_kind(), &roofline_kind(), &xgboost_kind(),
+                                           &tensorsmith_kind()};
+  for (const CostModelKind& kind : net_kinds()) out.push_back(&kind);
   return out;
 }
 
-const LatencyKind* find_kind(const std::string& name) {
-  for (const LatencyKind* kind : kinds()) {
+const CostModelKind* find_kind(const std::string& name) {
+  for (const CostModelKind* kind : kinds()) {
     if (kind->name == name) return kind;
   }
   return nullptr;
@@ -25,24 +25,30 @@ const LatencyKind* find_kind(const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> latency_model_kinds() {
+Result<std::unique_ptr<CostModel>> make_untrained(const std::string& kind, const UntrainedOptions& options) {
+  const CostModelKind* found = find_kind(kind);
+  if (found != nullptr && found->make_untrained != nullptr) return found->make_untrained(options);
+  return Error{ErrorCode::kUnsupported, "model '" + kind + "'", "knows nothing before it is trained"};
+}
+
+std::vector<std::string> cost_model_kinds() {
   std::vector<std::string> names;
-  for (const LatencyKind* kind : kinds()) names.emplace_back(kind->name);
+  for (const CostModelKind* kind : kinds()) names.emplace_back(kind->name);
   return names;
 }
 
-Result<std::unique_ptr<LatencyTrainer>> make_latency_trainer(const std::string& kind,
-                                                             const nlohmann::json& parameters) {
-  const LatencyKind* found = find_kind(kind);
+Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
+                                                       const nlohmann::json& parameters) {
+  const CostModelKind* found = find_kind(kind);
   if (found != nullptr) return found->make_trainer(parameters);
   std::string names;
-  for (const std::string& name : latency_model_kinds()) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : cost_model_kinds()) names += (names.empty() ? "" : ", ") + name;
   return Error{ErrorCode::kNotFound, "model '" + kind + "'", "no such kind; known are " + names};
 }
 
-Result<std::unique_ptr<LatencyModel>> load_latency_model(const std::string& path) {
+Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path) {
   TS_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
-  const LatencyKind* kind = find_kind(file.card.kind);
+  const CostModelKind* kind = find_kind(file.card.kind);
   if (kind == nullptr)
     return Error{
         ErrorCode::kMismatch, path,

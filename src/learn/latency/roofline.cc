@@ -111,15 +111,15 @@ struct Calibration {
   double log_sigma = 0;  // 0.6827-quantile of the distance from it
 };
 
-class RooflineModel final : public LatencyModel {
+class RooflineModel final : public CostModel {
  public:
   RooflineModel(ModelCard card, const std::array<Calibration, 2>& calibration)
       : card_(std::move(card)), calibration_(calibration) {}
 
-  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override {
-    std::vector<LatencyPrediction> out;
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
+    std::vector<Prediction> out;
     out.reserve(queries.size());
-    for (const LatencyQuery& query : queries) {
+    for (const ProgramQuery& query : queries) {
       const Calibration& c = calibration_[static_cast<size_t>(query.device->kind)];
       out.push_back({std::exp(c.log_scale) * roofline_seconds(*query.leaves, *query.device), c.log_sigma});
       apply_unseen(card_, *query.device, out.back());
@@ -151,8 +151,8 @@ double quantile(std::vector<double>& values, double q) {
 }
 
 // base: may be nullptr.
-Result<std::unique_ptr<LatencyModel>> calibrate(const RooflineModel* base, const LatencyData& data,
-                                                const TrainingControl& control, bool hold_out = true) {
+Result<std::unique_ptr<CostModel>> calibrate(const RooflineModel* base, const TrainingData& data,
+                                             const TrainingControl& control, bool hold_out = true) {
   std::array<Calibration, 2> calibration{};
   if (base != nullptr) calibration = base->calibration();
   std::array<std::vector<double>, 2> errors;
@@ -177,20 +177,20 @@ Result<std::unique_ptr<LatencyModel>> calibrate(const RooflineModel* base, const
   if (hold_out) {
     TS_RETURN_IF_ERROR(hold_out_devices(
         data, control.seed,
-        [&](const LatencyData& others) { return calibrate(nullptr, others, control, false); }, card));
+        [&](const TrainingData& others) { return calibrate(nullptr, others, control, false); }, card));
   }
   TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(RooflineModel(card, calibration), data));
-  return std::unique_ptr<LatencyModel>(std::make_unique<RooflineModel>(std::move(card), calibration));
+  return std::unique_ptr<CostModel>(std::make_unique<RooflineModel>(std::move(card), calibration));
 }
 
-class RooflineTrainer final : public LatencyTrainer {
+class RooflineTrainer final : public CostModelTrainer {
  public:
-  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
-                                              const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
+                                           const TrainingControl& control) const override {
     return calibrate(nullptr, data, control);
   }
-  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
-                                                  const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> fine_tune(const CostModel& model, const TrainingData& data,
+                                               const TrainingControl& control) const override {
     const auto* roofline = dynamic_cast<const RooflineModel*>(&model);
     if (roofline == nullptr)
       return Error{ErrorCode::kInvalidArgument, "", "the model to go on from is of another kind"};
@@ -198,7 +198,7 @@ class RooflineTrainer final : public LatencyTrainer {
   }
 };
 
-Result<std::unique_ptr<LatencyModel>> roofline_from_file(ModelFile file) {
+Result<std::unique_ptr<CostModel>> roofline_from_file(ModelFile file) {
   TS_ASSIGN_OR_RETURN(const std::vector<double> scales, file.values<double>("log_scale", {2}));
   TS_ASSIGN_OR_RETURN(const std::vector<double> sigmas, file.values<double>("log_sigma", {2}));
   for (size_t i = 0; i < 2; ++i) {
@@ -207,17 +207,21 @@ Result<std::unique_ptr<LatencyModel>> roofline_from_file(ModelFile file) {
   }
   const std::array<Calibration, 2> calibration = {Calibration{scales[0], sigmas[0]},
                                                   Calibration{scales[1], sigmas[1]}};
-  return std::unique_ptr<LatencyModel>(std::make_unique<RooflineModel>(std::move(file.card), calibration));
+  return std::unique_ptr<CostModel>(std::make_unique<RooflineModel>(std::move(file.card), calibration));
 }
 
 }  // namespace
 
-const LatencyKind& roofline_kind() {
-  static const LatencyKind kind = {
+const CostModelKind& roofline_kind() {
+  static const CostModelKind kind = {
       "roofline",
-      [](const nlohmann::json& given) -> Result<std::unique_ptr<LatencyTrainer>> {
+      [](const nlohmann::json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
         TS_ASSIGN_OR_RETURN(const nlohmann::json none, Parameters(given).finish());
-        return std::unique_ptr<LatencyTrainer>(std::make_unique<RooflineTrainer>());
+        return std::unique_ptr<CostModelTrainer>(std::make_unique<RooflineTrainer>());
+      },
+      [](const UntrainedOptions& options) -> std::unique_ptr<CostModel> {
+        return std::make_unique<RooflineModel>(untrained_card("roofline", options.seed),
+                                               std::array<Calibration, 2>());
       },
       roofline_from_file};
   return kind;

@@ -48,7 +48,7 @@ SummarizedProgram KindData::program(ProgramKind kind, size_t i) const {
   return out;
 }
 
-Result<AllData> gather_summaries(const LatencyData& data, std::span<const int64_t> records) {
+Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64_t> records) {
   AllData out;
   QueryBatch batch(*data.store, data.devices, true);
   AccessCache accesses;
@@ -56,7 +56,7 @@ Result<AllData> gather_summaries(const LatencyData& data, std::span<const int64_
     const Store::Entry entry = data.store->entry(record);
     if (entry.failed() || entry.leaves == 0 || !(entry.mean_seconds > 0)) continue;
     TS_ASSIGN_OR_RETURN(const auto queries, batch.make({&record, 1}));
-    const LatencyQuery& query = queries[0];
+    const ProgramQuery& query = queries[0];
     const feature::WorkloadAccess& access = accesses.of(*query.workload);
     const auto summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
     KindData& kind = out[static_cast<size_t>(summary.kind)];
@@ -103,7 +103,7 @@ std::vector<int> fold_numbers(const KindData& data, int folds, uint64_t seed) {
 }
 
 DeviceScales fit_resources(TensorsmithModel& model, ProgramKind kind, const KindData& data,
-                           std::span<const size_t> chosen, const LatencyData& source, uint64_t seed,
+                           std::span<const size_t> chosen, const TrainingData& source, uint64_t seed,
                            bool goes_on) {
   std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>> groups;
   for (const size_t i : chosen) groups[{data.structure[i], data.device[i]}].push_back(i);
@@ -142,7 +142,7 @@ DeviceScales fit_resources(TensorsmithModel& model, ProgramKind kind, const Kind
 
 void complete_resources(TensorsmithModel& model,
                         const std::array<DeviceScales, feature::kProgramKinds>& scales,
-                        const LatencyData& source) {
+                        const TrainingData& source) {
   DeviceScales all;
   for (const DeviceScales& kind : scales) {
     for (const auto& [device, list] : kind) all[device].insert(all[device].end(), list.begin(), list.end());

@@ -30,7 +30,7 @@ using AllData = std::array<KindData, feature::kProgramKinds>;
 double median_of(std::vector<double> values);
 
 // Failed programs and those without leaves are left out.
-Result<AllData> gather_summaries(const LatencyData& data, std::span<const int64_t> records);
+Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64_t> records);
 
 // Tasks have between few and thousands of records: each record weighs 1 / sqrt(records of its task), so that
 // a task's weight grows with its records, but slower. Mean 1.
@@ -54,13 +54,13 @@ void shuffle(std::vector<T>& items, Rng& rng) {
 // goes_on: the model's factors are a prior, the device's own or else the mean of the others' times its own
 // scale, which weighs the more the fewer tasks there are.
 DeviceScales fit_resources(TensorsmithModel& model, feature::ProgramKind kind, const KindData& data,
-                           std::span<const size_t> chosen, const LatencyData& source, uint64_t seed,
+                           std::span<const size_t> chosen, const TrainingData& source, uint64_t seed,
                            bool goes_on);
 
 // Factors of the structures that a device among the scales has not shown and others have: the mean of the
 // others' times the device's median scale in this kind of programs, or else in all kinds.
 void complete_resources(TensorsmithModel& model,
                         const std::array<DeviceScales, feature::kProgramKinds>& scales,
-                        const LatencyData& source);
+                        const TrainingData& source);
 
 }  // namespace tensorsmith::learn

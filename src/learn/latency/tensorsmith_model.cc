@@ -169,15 +169,14 @@ Calibration TensorsmithModel::calibration_of(ProgramKind kind, WorkloadStructure
   return out;
 }
 
-Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
-    std::span<const LatencyQuery> queries) const {
+Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const ProgramQuery> queries) const {
   AccessCache accesses;
   std::array<std::vector<float>, feature::kProgramKinds> rows;
   std::array<std::vector<size_t>, feature::kProgramKinds> places;
-  std::vector<LatencyPrediction> out(queries.size());
+  std::vector<Prediction> out(queries.size());
   std::vector<WorkloadStructure> structures(queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {
-    const LatencyQuery& query = queries[i];
+    const ProgramQuery& query = queries[i];
     if (query.trace == nullptr)
       return Error{ErrorCode::kInvalidArgument, "query " + std::to_string(i),
                    "has no trace, which this model reads"};
@@ -201,7 +200,7 @@ Result<std::vector<LatencyPrediction>> TensorsmithModel::predict(
     add_trees(static_cast<ProgramKind>(kind), rows[kind], sums);
     for (size_t j = 0; j < sums.size(); ++j) {
       const size_t place = places[kind][j];
-      LatencyPrediction& predicted = out[place];
+      Prediction& predicted = out[place];
       const Calibration calibration =
           calibration_of(static_cast<ProgramKind>(kind), structures[place], queries[place].device->name);
       const double log_seconds = predicted.seconds + sums[j];
@@ -259,7 +258,7 @@ Status TensorsmithModel::save(const std::string& path) const {
   return write_model_file(file, path);
 }
 
-Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file) {
+Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
   auto model = std::make_unique<TensorsmithModel>();
   TS_ASSIGN_OR_RETURN(const auto text, file.values<uint8_t>("physics.json", {-1}));
   const Json physics = parse_json<Json>({reinterpret_cast<const char*>(text.data()), text.size()});
@@ -319,7 +318,7 @@ Result<std::unique_ptr<LatencyModel>> TensorsmithModel::from_file(ModelFile file
     return corrupt("the model's physics lacks an entry or has one of another type");
   }
   model->model_card = std::move(file.card);
-  return std::unique_ptr<LatencyModel>(std::move(model));
+  return std::unique_ptr<CostModel>(std::move(model));
 }
 
 }  // namespace tensorsmith::learn

@@ -54,8 +54,8 @@ struct TensorsmithKind {
 
 struct Calibration {
   double shift = 0, log_sigma = 0;
-  double mean_shift = 0;          // instead of shift, for LatencyPrediction::mean_seconds
-  double log_90 = 0, log_95 = 0;  // as in LatencyPrediction
+  double mean_shift = 0;          // instead of shift, for Prediction::mean_seconds
+  double log_90 = 0, log_95 = 0;  // as in Prediction
 };
 struct CalibrationKey {
   feature::ProgramKind kind{};
@@ -71,13 +71,13 @@ struct SummarizedProgram {
   double base = 1;  // seconds
 };
 
-class TensorsmithModel final : public LatencyModel {
+class TensorsmithModel final : public CostModel {
  public:
-  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override;
-  bool reads_trace() const override { return true; }
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override;
+  ModelInputs inputs() const override { return {.leaves = true, .trace = true}; }
   const ModelCard& card() const override { return model_card; }
   Status save(const std::string& path) const override;
-  static Result<std::unique_ptr<LatencyModel>> from_file(ModelFile file);
+  static Result<std::unique_ptr<CostModel>> from_file(ModelFile file);
 
   // Whether any device of the training part showed such programs. Without, neither factors nor trees mean
   // anything, and the roofline stands in.

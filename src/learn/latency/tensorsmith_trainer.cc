@@ -91,18 +91,18 @@ double mean_shift(std::span<const double> errors) {
   return -std::log(sum / static_cast<double>(errors.size()));
 }
 
-class TensorsmithTrainer final : public LatencyTrainer {
+class TensorsmithTrainer final : public CostModelTrainer {
  public:
   TensorsmithTrainer(Options options, Json parameters)
       : options_(std::move(options)), parameters_(std::move(parameters)) {}
 
-  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
-                                              const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
+                                           const TrainingControl& control) const override {
     return fit(nullptr, data, control);
   }
   // New factors for the devices of the data, and further trees on what then is left.
-  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
-                                                  const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> fine_tune(const CostModel& model, const TrainingData& data,
+                                               const TrainingControl& control) const override {
     const auto* before = dynamic_cast<const TensorsmithModel*>(&model);
     if (before == nullptr || before->base != options_.base_kind() ||
         before->device_columns != options_.device_columns)
@@ -114,7 +114,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
  private:
   // What a training does, by steps: one a forest.
   struct Run {
-    const LatencyData& data;
+    const TrainingData& data;
     const TrainingControl& control;
     int steps = 0, done = 0;
     std::string hash;
@@ -122,8 +122,8 @@ class TensorsmithTrainer final : public LatencyTrainer {
     std::vector<int> widths;
   };
 
-  Result<std::unique_ptr<LatencyModel>> fit(const TensorsmithModel* before, const LatencyData& data,
-                                            const TrainingControl& control) const {
+  Result<std::unique_ptr<CostModel>> fit(const TensorsmithModel* before, const TrainingData& data,
+                                         const TrainingControl& control) const {
     TS_ASSIGN_OR_RETURN(const AllData train, gather_summaries(data, data.train));
     TS_ASSIGN_OR_RETURN(const AllData validation, gather_summaries(data, data.validation));
     Run run{data, control, 0, 0, training_hash("tensorsmith", data, control, parameters_, before), {}, {}};
@@ -174,12 +174,12 @@ class TensorsmithTrainer final : public LatencyTrainer {
         make_card("tensorsmith", data, control, parameters_, before != nullptr ? &before->card() : nullptr);
     if (options_.hold_out) TS_RETURN_IF_ERROR(hold_out(train, data, control, model->model_card));
     TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, data));
-    return std::unique_ptr<LatencyModel>(std::move(model));
+    return std::unique_ptr<CostModel>(std::move(model));
   }
 
   // What the model is worth on devices, and for kinds of programs, that it has not seen. The latter is the
   // roofline's error, which stands in for them.
-  Status hold_out(const AllData& train, const LatencyData& data, const TrainingControl& control,
+  Status hold_out(const AllData& train, const TrainingData& data, const TrainingControl& control,
                   ModelCard& card) const {
     std::array<std::map<std::string, DeviceErrors>, 2> errors;  // a program kind of a device has equal weight
     for (int k = 0; k < feature::kProgramKinds; ++k) {
@@ -214,7 +214,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
     quiet.progress = nullptr;
     return hold_out_devices(
         data, control.seed,
-        [&](const LatencyData& others) {
+        [&](const TrainingData& others) {
           return TensorsmithTrainer(smaller, parameters_).train(others, quiet);
         },
         card);
@@ -310,7 +310,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
   using Errors = std::map<uint32_t, std::map<uint8_t, ErrorList>>;
 
   static void add_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data,
-                         std::span<const size_t> chosen, const LatencyData& source, Errors& errors) {
+                         std::span<const size_t> chosen, const TrainingData& source, Errors& errors) {
     std::vector<double> sums(chosen.size(), 0), bases;
     std::vector<float> rows;
     for (const size_t i : chosen) {
@@ -360,7 +360,7 @@ class TensorsmithTrainer final : public LatencyTrainer {
     });
   }
 
-  static void calibrate(TensorsmithModel& model, ProgramKind kind, Errors& errors, const LatencyData& source,
+  static void calibrate(TensorsmithModel& model, ProgramKind kind, Errors& errors, const TrainingData& source,
                         size_t least_tasks, double shift_tasks) {
     for (auto& [device, by_structure] : errors) {
       ErrorList whole;
@@ -445,15 +445,15 @@ class TensorsmithTrainer final : public LatencyTrainer {
 
 }  // namespace
 
-const LatencyKind& tensorsmith_kind() {
-  static const LatencyKind kind = {
-      "tensorsmith",
-      [](const Json& given) -> Result<std::unique_ptr<LatencyTrainer>> {
-        Options options;
-        TS_ASSIGN_OR_RETURN(Json all, options.read(given));
-        return std::unique_ptr<LatencyTrainer>(std::make_unique<TensorsmithTrainer>(options, std::move(all)));
-      },
-      TensorsmithModel::from_file};
+const CostModelKind& tensorsmith_kind() {
+  static const CostModelKind kind = {"tensorsmith",
+                                     [](const Json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
+                                       Options options;
+                                       TS_ASSIGN_OR_RETURN(Json all, options.read(given));
+                                       return std::unique_ptr<CostModelTrainer>(
+                                           std::make_unique<TensorsmithTrainer>(options, std::move(all)));
+                                     },
+                                     nullptr, TensorsmithModel::from_file};
   return kind;
 }
 

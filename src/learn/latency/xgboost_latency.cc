@@ -15,6 +15,7 @@
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
+#include "learn/online/online.h"
 
 namespace tensorsmith::learn {
 
@@ -83,7 +84,7 @@ void append_rows(const feature::LeafFeatures& leaves, const std::array<float, kD
   }
 }
 
-class XgboostModel final : public LatencyModel {
+class XgboostModel final : public CostModel {
  public:
   ModelCard model_card;
   Label label = Label::kSeconds;
@@ -92,10 +93,10 @@ class XgboostModel final : public LatencyModel {
   Forest forest;
 
   // Trees and bias, in the unit of the label.
-  std::vector<double> raw(std::span<const LatencyQuery> queries) const {
+  std::vector<double> raw(std::span<const ProgramQuery> queries) const {
     std::vector<float> rows, values;
     std::vector<size_t> ends;
-    for (const LatencyQuery& query : queries) {
+    for (const ProgramQuery& query : queries) {
       append_rows(*query.leaves, device_columns(*query.device), rows);
       ends.push_back(rows.size() / kWidth);
     }
@@ -111,9 +112,9 @@ class XgboostModel final : public LatencyModel {
     return out;
   }
 
-  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override {
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     const std::vector<double> sums = raw(queries);
-    std::vector<LatencyPrediction> out;
+    std::vector<Prediction> out;
     for (size_t i = 0; i < sums.size(); ++i) {
       double logarithm = label == Label::kSpeed ? -sums[i] : sums[i];
       if (label == Label::kSecondsPerOp) logarithm += std::log(std::max(queries[i].workload->flops, 1.0));
@@ -142,7 +143,7 @@ class XgboostModel final : public LatencyModel {
   }
 };
 
-Result<std::unique_ptr<LatencyModel>> from_file(ModelFile file) {
+Result<std::unique_ptr<CostModel>> from_file(ModelFile file) {
   auto model = std::make_unique<XgboostModel>();
   Forest::Arrays arrays;
   TS_ASSIGN_OR_RETURN(const auto numbers, file.values<double>("bias_and_log_sigma", {2}));
@@ -159,13 +160,13 @@ Result<std::unique_ptr<LatencyModel>> from_file(ModelFile file) {
   model->label = static_cast<Label>(label[0]);
   model->bias = numbers[0];
   model->log_sigma = numbers[1];
-  return std::unique_ptr<LatencyModel>(std::move(model));
+  return std::unique_ptr<CostModel>(std::move(model));
 }
 
 // --- training
 
 // Rows and labels of the records that the label is known of. base: what it already predicts is taken off.
-Result<PackSumData> gather(const LatencyData& data, std::span<const int64_t> records, Label label,
+Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> records, Label label,
                            const XgboostModel* base) {
   std::vector<int64_t> used;
   std::vector<double> seconds;
@@ -189,7 +190,7 @@ Result<PackSumData> gather(const LatencyData& data, std::span<const int64_t> rec
   std::vector<float> program;
   for (size_t i = 0; i < used.size(); ++i) {
     TS_ASSIGN_OR_RETURN(const auto queries, batch.make(std::span(used).subspan(i, 1)));
-    const LatencyQuery& query = queries[0];
+    const ProgramQuery& query = queries[0];
     double y = label == Label::kSpeed ? static_cast<double>(speeds[i]) : std::log(seconds[i]);
     if (label == Label::kSecondsPerOp) y -= std::log(std::max(query.workload->flops, 1.0));
     if (base != nullptr) y -= base->raw(queries)[0];
@@ -200,17 +201,17 @@ Result<PackSumData> gather(const LatencyData& data, std::span<const int64_t> rec
   return out;
 }
 
-class XgboostTrainer final : public LatencyTrainer {
+class XgboostTrainer final : public CostModelTrainer {
  public:
   XgboostTrainer(Options options, Json parameters, bool hold_out = true)
       : options_(std::move(options)), parameters_(std::move(parameters)), hold_out_(hold_out) {}
 
-  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
-                                              const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
+                                           const TrainingControl& control) const override {
     return fit(nullptr, data, control);
   }
-  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
-                                                  const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> fine_tune(const CostModel& model, const TrainingData& data,
+                                               const TrainingControl& control) const override {
     const auto* base = dynamic_cast<const XgboostModel*>(&model);
     if (base == nullptr || base->label != options_.label_kind())
       return Error{ErrorCode::kInvalidArgument, "",
@@ -220,8 +221,8 @@ class XgboostTrainer final : public LatencyTrainer {
 
  private:
   // Further trees learn what the base does not explain.
-  Result<std::unique_ptr<LatencyModel>> fit(const XgboostModel* base, const LatencyData& data,
-                                            const TrainingControl& control) const {
+  Result<std::unique_ptr<CostModel>> fit(const XgboostModel* base, const TrainingData& data,
+                                         const TrainingControl& control) const {
     const Label label = options_.label_kind();
     TS_ASSIGN_OR_RETURN(PackSumData train, gather(data, data.train, label, base));
     TS_ASSIGN_OR_RETURN(PackSumData validation, gather(data, data.validation, label, base));
@@ -268,11 +269,11 @@ class XgboostTrainer final : public LatencyTrainer {
       if (hold_out_) TS_RETURN_IF_ERROR(hold_out(data, control, model->model_card));
     }
     TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, data));
-    return std::unique_ptr<LatencyModel>(std::move(model));
+    return std::unique_ptr<CostModel>(std::move(model));
   }
 
   // Smaller models of the same recipe say what it is worth on devices that it has not seen.
-  Status hold_out(const LatencyData& data, const TrainingControl& control, ModelCard& card) const {
+  Status hold_out(const TrainingData& data, const TrainingControl& control, ModelCard& card) const {
     Options smaller = options_;
     smaller.fit.rounds = std::min(smaller.fit.rounds, kHeldOutRounds);
     TrainingControl quiet = control;
@@ -280,7 +281,7 @@ class XgboostTrainer final : public LatencyTrainer {
     quiet.progress = nullptr;
     return hold_out_devices(
         data, control.seed,
-        [&](const LatencyData& others) {
+        [&](const TrainingData& others) {
           return XgboostTrainer(smaller, parameters_, false).train(others, quiet);
         },
         card);
@@ -317,13 +318,19 @@ class XgboostTrainer final : public LatencyTrainer {
 
 }  // namespace
 
-const LatencyKind& xgboost_kind() {
-  static const LatencyKind kind = {
+const CostModelKind& xgboost_kind() {
+  static const CostModelKind kind = {
       "xgboost",
-      [](const Json& given) -> Result<std::unique_ptr<LatencyTrainer>> {
+      [](const Json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
         Options options;
         TS_ASSIGN_OR_RETURN(Json all, options.read(given));
-        return std::unique_ptr<LatencyTrainer>(std::make_unique<XgboostTrainer>(options, std::move(all)));
+        return std::unique_ptr<CostModelTrainer>(std::make_unique<XgboostTrainer>(options, std::move(all)));
+      },
+      [](const UntrainedOptions& options) {
+        GbtOptions gbt = GbtOptions::online();
+        gbt.seed = options.seed;
+        gbt.threads = options.threads;
+        return make_online_xgboost(gbt);
       },
       from_file};
   return kind;

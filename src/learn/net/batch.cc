@@ -9,7 +9,7 @@ namespace tensorsmith::learn::net {
 
 namespace {
 
-double base_of(const LatencyQuery& query, BaseKind kind) {
+double base_of(const ProgramQuery& query, BaseKind kind) {
   switch (kind) {
     case BaseKind::kNone:
       return 0;
@@ -39,7 +39,7 @@ void Batch::clear() {
   task.clear();
 }
 
-Status Batch::add(const LatencyQuery& query, const BatchOptions& options) {
+Status Batch::add(const ProgramQuery& query, const BatchOptions& options) {
   const auto bad = [&](const char* reason) {
     return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(programs), reason};
   };

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "learn/latency/device_columns.h"
-#include "learn/latency/latency_model.h"
 #include "learn/net/step_sequence.h"
+#include "learn/training.h"
 
 namespace tensorsmith::learn::net {
 
@@ -29,7 +29,7 @@ enum class RowKind : uint8_t {
 
 struct BatchOptions {
   RowKind rows = RowKind::kLeaves;
-  bool steps = false;  // needs LatencyQuery::trace
+  bool steps = false;  // needs ProgramQuery::trace
   StepOptions step_options;
   BaseKind base = BaseKind::kNone;
   std::vector<std::string> devices;  // trained on, by name; their places number them
@@ -59,7 +59,7 @@ struct Batch {
   void clear();
   // Appends; on an error (kInvalidArgument: no leaves, no trace where one is read) the batch is not to be
   // used.
-  Status add(const LatencyQuery& query, const BatchOptions& options);
+  Status add(const ProgramQuery& query, const BatchOptions& options);
 };
 
 }  // namespace tensorsmith::learn::net

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "learn/latency/latency_model.h"
 #include "learn/latency/model_file.h"
+#include "learn/training.h"
 
 namespace tensorsmith::learn::net {
 
@@ -13,18 +13,18 @@ namespace tensorsmith::learn::net {
 // differs where they were not.
 struct Module {
   const char* version;
-  Result<std::unique_ptr<LatencyTrainer>> (*make_trainer)(const std::string& kind,
-                                                          const nlohmann::json& parameters);
-  Result<std::unique_ptr<LatencyModel>> (*from_file)(const ModelFile& file);
+  Result<std::unique_ptr<CostModelTrainer>> (*make_trainer)(const std::string& kind,
+                                                            const nlohmann::json& parameters);
+  Result<std::unique_ptr<CostModel>> (*from_file)(const ModelFile& file);
 };
 using ModuleEntry = const Module* (*)();
 inline constexpr char kModuleEntry[] = "tensorsmith_net_module";
 inline constexpr char kModuleFile[] = "libtensorsmith_net.so";
 
 // In the module. kMismatch for a kind that this build does not have.
-Result<std::unique_ptr<LatencyTrainer>> make_trainer(const std::string& kind,
-                                                     const nlohmann::json& parameters);
-Result<std::unique_ptr<LatencyModel>> from_file(const ModelFile& file);
+Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
+                                                       const nlohmann::json& parameters);
+Result<std::unique_ptr<CostModel>> from_file(const ModelFile& file);
 
 // In the program: loads the module, once. kUnsupported where this build has none (-DTENSORSMITH_TORCH=OFF);
 // kNotFound where it or a library that it needs cannot be loaded; kMismatch where it is of another build.

@@ -36,12 +36,12 @@ Result<const Module*> load() {
 }
 #endif
 
-Result<std::unique_ptr<LatencyTrainer>> load_trainer(const char* kind, const nlohmann::json& parameters) {
+Result<std::unique_ptr<CostModelTrainer>> load_trainer(const char* kind, const nlohmann::json& parameters) {
   TS_ASSIGN_OR_RETURN(const Module* module, load_module());
   return module->make_trainer(kind, parameters);
 }
 
-Result<std::unique_ptr<LatencyModel>> load_model(ModelFile file) {
+Result<std::unique_ptr<CostModel>> load_model(ModelFile file) {
   TS_ASSIGN_OR_RETURN(const Module* module, load_module());
   return module->from_file(file);
 }
@@ -55,12 +55,14 @@ Result<const Module*> load_module() {
 
 }  // namespace net
 
-const std::vector<LatencyKind>& net_kinds() {
-  static const std::vector<LatencyKind> kinds = {
-      {"mlp", [](const nlohmann::json& p) { return net::load_trainer("mlp", p); }, &net::load_model},
-      {"tlp", [](const nlohmann::json& p) { return net::load_trainer("tlp", p); }, &net::load_model},
-      {"mtl-tlp", [](const nlohmann::json& p) { return net::load_trainer("mtl-tlp", p); }, &net::load_model},
-      {"cdmpp", [](const nlohmann::json& p) { return net::load_trainer("cdmpp", p); }, &net::load_model}};
+const std::vector<CostModelKind>& net_kinds() {
+  static const std::vector<CostModelKind> kinds = {
+      {"mlp", [](const nlohmann::json& p) { return net::load_trainer("mlp", p); }, nullptr, &net::load_model},
+      {"tlp", [](const nlohmann::json& p) { return net::load_trainer("tlp", p); }, nullptr, &net::load_model},
+      {"mtl-tlp", [](const nlohmann::json& p) { return net::load_trainer("mtl-tlp", p); }, nullptr,
+       &net::load_model},
+      {"cdmpp", [](const nlohmann::json& p) { return net::load_trainer("cdmpp", p); }, nullptr,
+       &net::load_model}};
   return kinds;
 }
 

@@ -20,7 +20,7 @@ Error unknown(const std::string& name) {
 
 }  // namespace
 
-Result<std::unique_ptr<LatencyTrainer>> make_trainer(const std::string& name, const nlohmann::json& given) {
+Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& name, const nlohmann::json& given) {
   const NetKind* kind = find_kind(name);
   if (kind == nullptr) return unknown(name);
   nlohmann::json values;
@@ -28,7 +28,7 @@ Result<std::unique_ptr<LatencyTrainer>> make_trainer(const std::string& name, co
   return make_net_trainer(*kind, std::move(design), std::move(values));
 }
 
-Result<std::unique_ptr<LatencyModel>> from_file(const ModelFile& file) {
+Result<std::unique_ptr<CostModel>> from_file(const ModelFile& file) {
   const NetKind* kind = find_kind(file.card.kind);
   if (kind == nullptr) return unknown(file.card.kind);
   return net_from_file(*kind, file);

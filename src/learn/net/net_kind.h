@@ -35,9 +35,9 @@ const NetKind& cdmpp_kind();
 // By the name of the parameter "base": "none", "flops" or "roofline".
 BaseKind base_kind(const std::string& name);
 
-std::unique_ptr<LatencyTrainer> make_net_trainer(const NetKind& kind, NetDesign design,
-                                                 nlohmann::json parameters);
+std::unique_ptr<CostModelTrainer> make_net_trainer(const NetKind& kind, NetDesign design,
+                                                   nlohmann::json parameters);
 // kCorrupt where the file's tensors are not those of such a net.
-Result<std::unique_ptr<LatencyModel>> net_from_file(const NetKind& kind, const ModelFile& file);
+Result<std::unique_ptr<CostModel>> net_from_file(const NetKind& kind, const ModelFile& file);
 
 }  // namespace tensorsmith::learn::net

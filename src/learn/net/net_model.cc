@@ -37,7 +37,7 @@ auto guarded(Run run) -> decltype(run()) {
   }
 }
 
-class NetModel final : public LatencyModel {
+class NetModel final : public CostModel {
  public:
   NetModel(const NetKind& kind, NetDesign design, std::shared_ptr<Net> net, const LabelTransform& transform,
            double sigma, ModelCard card)
@@ -50,10 +50,10 @@ class NetModel final : public LatencyModel {
     design_.batch.devices = card_.devices;
   }
 
-  Result<std::vector<LatencyPrediction>> predict(std::span<const LatencyQuery> queries) const override {
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     return guarded([&] { return predict_by_batches(queries); });
   }
-  bool reads_trace() const override { return design_.batch.steps; }
+  ModelInputs inputs() const override { return {.leaves = true, .trace = design_.batch.steps}; }
   bool ranks_only() const override { return design_.training.loss.ranks_only(); }
   const ModelCard& card() const override { return card_; }
   Status save(const std::string& path) const override {
@@ -85,17 +85,17 @@ class NetModel final : public LatencyModel {
     return std::exp(std::clamp(log_seconds, -kMost, kMost));
   }
 
-  Result<std::vector<LatencyPrediction>> predict_by_batches(std::span<const LatencyQuery> queries) const {
+  Result<std::vector<Prediction>> predict_by_batches(std::span<const ProgramQuery> queries) const {
     // Programs of like size together: less padding.
     std::vector<size_t> order(queries.size());
     std::iota(order.begin(), order.end(), size_t{0});
     const auto size = [&](size_t i) {
-      const LatencyQuery& q = queries[i];
+      const ProgramQuery& q = queries[i];
       if (design_.batch.steps) return q.trace == nullptr ? size_t{0} : q.trace->steps.size();
       return q.leaves == nullptr ? size_t{0} : static_cast<size_t>(q.leaves->vectors.rows);
     };
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size(a) < size(b); });
-    std::vector<LatencyPrediction> out(queries.size());
+    std::vector<Prediction> out(queries.size());
     Batch batch;
     for (size_t at = 0; at < order.size(); at += kPredictBatch) {
       const auto chunk = std::span(order).subspan(at, std::min(kPredictBatch, order.size() - at));
@@ -106,7 +106,7 @@ class NetModel final : public LatencyModel {
       }
       const std::vector<double> predicted = predict_batch(*net_, batch, design_.batch, transform_, device_);
       for (size_t i = 0; i < chunk.size(); ++i) {
-        LatencyPrediction& one = out[chunk[i]];
+        Prediction& one = out[chunk[i]];
         one.seconds = to_seconds(predicted[i]);
         one.log_sigma = sigma_;
         if (!ranks_only()) apply_unseen(card_, *queries[chunk[i]].device, one);
@@ -151,23 +151,23 @@ double distance(const target::Device& a, const target::Device& b) {
   return sum;
 }
 
-class NetTrainer final : public LatencyTrainer {
+class NetTrainer final : public CostModelTrainer {
  public:
   NetTrainer(const NetKind& kind, NetDesign design, Json parameters)
       : kind_(kind), design_(std::move(design)), parameters_(std::move(parameters)) {}
 
-  Result<std::unique_ptr<LatencyModel>> train(const LatencyData& data,
-                                              const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
+                                           const TrainingControl& control) const override {
     return guarded([&] { return train_unguarded(data, control); });
   }
-  Result<std::unique_ptr<LatencyModel>> fine_tune(const LatencyModel& model, const LatencyData& data,
-                                                  const TrainingControl& control) const override {
+  Result<std::unique_ptr<CostModel>> fine_tune(const CostModel& model, const TrainingData& data,
+                                               const TrainingControl& control) const override {
     return guarded([&] { return fine_tune_unguarded(model, data, control); });
   }
 
  private:
-  Result<std::unique_ptr<LatencyModel>> train_unguarded(const LatencyData& data,
-                                                        const TrainingControl& control) const {
+  Result<std::unique_ptr<CostModel>> train_unguarded(const TrainingData& data,
+                                                     const TrainingControl& control) const {
     ModelCard card = make_card(kind_.name, data, control, parameters_);
     NetDesign design = design_;
     design.batch.devices = card.devices;
@@ -180,9 +180,8 @@ class NetTrainer final : public LatencyTrainer {
     return finish(design, net, fit.labels, 0, std::move(card), *records, data, control, nullptr);
   }
 
-  Result<std::unique_ptr<LatencyModel>> fine_tune_unguarded(const LatencyModel& model,
-                                                            const LatencyData& data,
-                                                            const TrainingControl& control) const {
+  Result<std::unique_ptr<CostModel>> fine_tune_unguarded(const CostModel& model, const TrainingData& data,
+                                                         const TrainingControl& control) const {
     const auto* from = dynamic_cast<const NetModel*>(&model);
     if (from == nullptr || &from->kind() != &kind_)
       return Error{ErrorCode::kInvalidArgument, "",
@@ -223,7 +222,7 @@ class NetTrainer final : public LatencyTrainer {
 
   // Of the devices trained on the one whose figures are nearest, by number.
   static int64_t nearest(const std::string& name, const std::vector<std::string>& trained_on,
-                         const LatencyData& data) {
+                         const TrainingData& data) {
     const auto find = [&](const std::string& wanted) {
       const auto it = std::find_if(data.devices.begin(), data.devices.end(), [&](const target::Device* d) {
         return d != nullptr && d->name == wanted;
@@ -249,11 +248,10 @@ class NetTrainer final : public LatencyTrainer {
   }
 
   // sigma: where there is nothing to calibrate with. base: the model that training goes on from.
-  Result<std::unique_ptr<LatencyModel>> finish(const NetDesign& design, std::shared_ptr<Net> net,
-                                               const LabelTransform& transform, double sigma, ModelCard card,
-                                               Records& records, const LatencyData& data,
-                                               const TrainingControl& control,
-                                               const LatencyModel* base) const {
+  Result<std::unique_ptr<CostModel>> finish(const NetDesign& design, std::shared_ptr<Net> net,
+                                            const LabelTransform& transform, double sigma, ModelCard card,
+                                            Records& records, const TrainingData& data,
+                                            const TrainingControl& control, const CostModel* base) const {
     keep_freed_memory();
     const torch::Device device = compute_device();
     net->to(device);
@@ -268,7 +266,7 @@ class NetTrainer final : public LatencyTrainer {
     metrics["epochs"] = outcome.epochs;
     metrics["best_epoch"] = outcome.best_epoch + 1;
     model->set_metrics(metrics.dump());
-    return std::unique_ptr<LatencyModel>(std::move(model));
+    return std::unique_ptr<CostModel>(std::move(model));
   }
 
   inline static const Json kNothing = Json::object();
@@ -283,11 +281,11 @@ BaseKind base_kind(const std::string& name) {
   return name == "flops" ? BaseKind::kFlops : name == "roofline" ? BaseKind::kRoofline : BaseKind::kNone;
 }
 
-std::unique_ptr<LatencyTrainer> make_net_trainer(const NetKind& kind, NetDesign design, Json parameters) {
+std::unique_ptr<CostModelTrainer> make_net_trainer(const NetKind& kind, NetDesign design, Json parameters) {
   return std::make_unique<NetTrainer>(kind, std::move(design), std::move(parameters));
 }
 
-Result<std::unique_ptr<LatencyModel>> net_from_file(const NetKind& kind, const ModelFile& file) {
+Result<std::unique_ptr<CostModel>> net_from_file(const NetKind& kind, const ModelFile& file) {
   const torch::NoGradGuard no_gradients;
   Json values;
   auto design = kind.design(Json::parse(file.card.parameters), values);
@@ -304,7 +302,7 @@ Result<std::unique_ptr<LatencyModel>> net_from_file(const NetKind& kind, const M
   net->to(compute_device());
   net->eval();
   const LabelTransform transform = {label[0], label[1], label[2], label[3]};
-  return std::unique_ptr<LatencyModel>(
+  return std::unique_ptr<CostModel>(
       std::make_unique<NetModel>(kind, std::move(*design), net, transform, sigma[0], file.card));
 }
 

@@ -30,14 +30,14 @@ std::vector<int64_t> thinned(const std::vector<int64_t>& records, int64_t most) 
 
 }  // namespace
 
-Records::Records(const LatencyData& data, BatchOptions options)
+Records::Records(const TrainingData& data, BatchOptions options)
     : data_(data), options_(std::move(options)), queries_(*data.store, data.devices, options_.steps) {}
 
 uint32_t Records::task_of(const Store::Entry& entry) const {
   return entry.workload * static_cast<uint32_t>(data_.store->devices().size()) + entry.device;
 }
 
-Result<std::unique_ptr<Records>> Records::create(const LatencyData& data, const BatchOptions& options,
+Result<std::unique_ptr<Records>> Records::create(const TrainingData& data, const BatchOptions& options,
                                                  bool failed) {
   auto out = std::unique_ptr<Records>(new Records(data, options));
   const Store& store = *data.store;
@@ -113,8 +113,8 @@ std::vector<int64_t> Records::order(uint64_t seed, int epoch, int list) const {
 
 Status Records::read_unlabelled(std::span<const int64_t> records, Batch& out) {
   out.clear();
-  TS_ASSIGN_OR_RETURN(const std::span<const LatencyQuery> queries, queries_.make(records));
-  for (const LatencyQuery& query : queries) TS_RETURN_IF_ERROR(out.add(query, options_));
+  TS_ASSIGN_OR_RETURN(const std::span<const ProgramQuery> queries, queries_.make(records));
+  for (const ProgramQuery& query : queries) TS_RETURN_IF_ERROR(out.add(query, options_));
   return {};
 }
 

@@ -15,10 +15,10 @@ class Records {
  public:
   // data outlives it. failed: whether failed programs train too (as the worst of their task, for
   // ranking losses); they never validate. kInvalidArgument where nothing is left to train on.
-  static Result<std::unique_ptr<Records>> create(const LatencyData& data, const BatchOptions& options,
+  static Result<std::unique_ptr<Records>> create(const TrainingData& data, const BatchOptions& options,
                                                  bool failed);
 
-  const LatencyData& data() const { return data_; }
+  const TrainingData& data() const { return data_; }
   const BatchOptions& options() const { return options_; }
   const std::vector<int64_t>& validation() const { return validation_; }  // by task, otherwise ascending
   const std::vector<int64_t>& unlabelled() const { return unlabelled_; }
@@ -41,10 +41,10 @@ class Records {
   Result<Fit> fit(ScalingKind scaling, const std::string& transform, int64_t most = 500'000);
 
  private:
-  Records(const LatencyData& data, BatchOptions options);
+  Records(const TrainingData& data, BatchOptions options);
   uint32_t task_of(const Store::Entry& entry) const;
 
-  const LatencyData& data_;
+  const TrainingData& data_;
   const BatchOptions options_;
   QueryBatch queries_;
   std::vector<int64_t> train_, validation_, unlabelled_;

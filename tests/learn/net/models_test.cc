@@ -20,25 +20,25 @@ using ::testing::HasSubstr;
 using testing::MadeStore;
 using testing::MadeStoreOptions;
 
-std::unique_ptr<LatencyTrainer> trainer(const std::string& kind, const json& parameters) {
+std::unique_ptr<CostModelTrainer> trainer(const std::string& kind, const json& parameters) {
   auto made = make_trainer(kind, parameters);
   EXPECT_TRUE(made.ok()) << made.error().message();
   return std::move(*made);
 }
 
-std::unique_ptr<LatencyModel> train(const std::string& kind, const json& parameters, const LatencyData& data,
-                                    const TrainingControl& control = {}) {
+std::unique_ptr<CostModel> train(const std::string& kind, const json& parameters, const TrainingData& data,
+                                 const TrainingControl& control = {}) {
   auto model = trainer(kind, parameters)->train(data, control);
   EXPECT_TRUE(model.ok()) << model.error().message();
   return std::move(*model);
 }
 
-std::vector<double> seconds(const LatencyModel& model, const LatencyData& data,
+std::vector<double> seconds(const CostModel& model, const TrainingData& data,
                             const std::vector<int64_t>& records) {
   const auto predicted = learn::predict_records(model, *data.store, data.devices, records);
   EXPECT_TRUE(predicted.ok()) << predicted.error().message();
   std::vector<double> out;
-  for (const LatencyPrediction& p : *predicted) out.push_back(p.seconds);
+  for (const Prediction& p : *predicted) out.push_back(p.seconds);
   return out;
 }
 
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, NetModels, ::testing::ValuesIn(cases()));
 TEST_P(NetModels, LearnsSixtyFourProgramsByHeart) {
   const MadeStore store({.tasks = 4, .programs = 8, .seed = test::test_seed(1)});
   ASSERT_EQ(store.store().size(), 64);
-  LatencyData data = store.data();
+  TrainingData data = store.data();
   data.train = all_of(store.store());
   data.validation.clear();
   TrainingControl control;
@@ -138,7 +138,7 @@ TEST_P(NetModels, LearnsSixtyFourProgramsByHeart) {
 // Neither the programs beside it nor the padding that they bring change what is predicted for a program.
 TEST_P(NetModels, PredictsAProgramAloneAsAmongOthers) {
   const MadeStore store({.tasks = 6, .programs = 20});
-  const LatencyData data = store.data();
+  const TrainingData data = store.data();
   const auto model = train(GetParam().kind, with({{"epochs", 2}}), data);
   const std::vector<int64_t> records = all_of(store.store());
   const std::vector<double> together = seconds(*model, data, records);
@@ -151,7 +151,7 @@ TEST_P(NetModels, PredictsAProgramAloneAsAmongOthers) {
 
 TEST_P(NetModels, SeedsReproduce) {
   const MadeStore store({.tasks = 4, .programs = 20, .failures = 0.1});
-  const LatencyData data = store.data();
+  const TrainingData data = store.data();
   const auto run = [&](uint64_t seed) {
     TrainingControl control;
     control.seed = seed;
@@ -165,7 +165,7 @@ TEST_P(NetModels, SeedsReproduce) {
 
 TEST_P(NetModels, AStoppedTrainingGoesOnAsIfItHadNotStopped) {
   const MadeStore store({.tasks = 4, .programs = 20});
-  LatencyData data = store.data();
+  TrainingData data = store.data();
   data.unlabelled = store.test();
   const json parameters = with({{"epochs", 4}, {"batch", 16}, {"cmd", 0.1}});
   TrainingControl control;
@@ -177,7 +177,7 @@ TEST_P(NetModels, AStoppedTrainingGoesOnAsIfItHadNotStopped) {
   int asked = 0;
   control.stop = [&] { return ++asked % 11 == 0; };  // 8 steps an epoch
   int stops = 0;
-  Result<std::unique_ptr<LatencyModel>> model = Error{};
+  Result<std::unique_ptr<CostModel>> model = Error{};
   do {
     model = trainer(GetParam().kind, parameters)->train(data, control);
     if (model.ok()) break;
@@ -202,7 +202,7 @@ TEST_P(NetModels, AStoppedTrainingGoesOnAsIfItHadNotStopped) {
 
 TEST_P(NetModels, IsTheSameWhenReadFromItsFile) {
   const MadeStore store({.tasks = 4, .programs = 20, .noise = 0.1});
-  const LatencyData data = store.data();
+  const TrainingData data = store.data();
   const auto model = train(GetParam().kind, with({{"epochs", 3}}), data);
   const std::string path = store.folder().file("model");
   ASSERT_TRUE(model->save(path).ok());
@@ -212,7 +212,7 @@ TEST_P(NetModels, IsTheSameWhenReadFromItsFile) {
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(seconds(**read, data, store.test()), seconds(*model, data, store.test()));
   EXPECT_EQ((*read)->ranks_only(), model->ranks_only());
-  EXPECT_EQ((*read)->reads_trace(), model->reads_trace());
+  EXPECT_EQ((*read)->inputs().trace, model->inputs().trace);
   EXPECT_EQ((*read)->card().metrics, model->card().metrics);
   EXPECT_EQ((*read)->card().devices, model->card().devices);
   const auto metrics = json::parse(model->card().metrics);
@@ -251,7 +251,7 @@ TEST_P(NetModels, TestLabelsChangeNothing) {
   const auto changed =
       with_times(store.store(), store.folder().file("changed"),
                  [](int64_t i, double seconds) { return i % 10 == 9 ? seconds * 1e-3 : seconds; });
-  LatencyData data = store.data();
+  TrainingData data = store.data();
   data.unlabelled = store.test();
   const json parameters = with({{"epochs", 3}, {"batch", 32}, {"cmd", 0.5}});
   const auto before = seconds(*train(GetParam().kind, parameters, data), data, store.test());
@@ -279,7 +279,7 @@ TEST_P(NetModels, FineTuningTeachesAnotherDevice) {
         const double m = middle.emplace(entry.workload, seconds).first->second;
         return m * m / seconds;
       });
-  LatencyData first = store.data(), second = store.data();
+  TrainingData first = store.data(), second = store.data();
   first.store = second.store = changed.get();
   const auto of = [&](const std::vector<std::string>& names, std::vector<int64_t>& records) {
     records = records_of_devices(*changed, records, names);
@@ -319,11 +319,11 @@ TEST(NetModelErrors, SayWhatIsWrong) {
   EXPECT_FALSE(make_trainer("mlp", {{"loss", "hybrid"}}).ok());
 
   const MadeStore store({.tasks = 2, .programs = 20});
-  LatencyData data = store.data();
+  TrainingData data = store.data();
   const auto tlp = train("tlp", {{"epochs", 1}, {"width", 16}}, data);
   feature::LeafFeatures leaves;
   store.store().leaves(0, leaves);
-  const LatencyQuery query = {store.store().workloads().data(), &leaves, nullptr, data.devices[0]};
+  const ProgramQuery query = {store.store().workloads().data(), &leaves, nullptr, data.devices[0]};
   auto predicted = tlp->predict(std::span(&query, 1));
   ASSERT_FALSE(predicted.ok());
   EXPECT_EQ(predicted.error().code, ErrorCode::kInvalidArgument);
@@ -341,7 +341,7 @@ TEST(NetModelErrors, SayWhatIsWrong) {
 
 TEST(NetModelThreads, PredictionIsThreadSafe) {
   const MadeStore store({.tasks = 4, .programs = 20});
-  const LatencyData data = store.data();
+  const TrainingData data = store.data();
   const auto model = train("cdmpp", {{"epochs", 1}, {"width", 16}}, data);
   const std::vector<int64_t> records = all_of(store.store());
   const std::vector<double> expected = seconds(*model, data, records);
@@ -358,7 +358,7 @@ TEST(NetModelThreads, PredictionIsThreadSafe) {
 // The validation part chooses the epoch, and training ends where it gets no better.
 TEST(NetModelTraining, StopsEarlyAndTakesTheBestEpoch) {
   const MadeStore store({.tasks = 4, .programs = 20, .noise = 0.5});
-  LatencyData data = store.data();
+  TrainingData data = store.data();
   data.train.resize(24);  // soon known by heart
   std::vector<double> errors;
   TrainingControl control;

@@ -311,7 +311,7 @@ TEST(RelativeLoss, IsThePercentageErrorAndStaysFinite) {
 
 TEST(Records, ListsAreOfOneTaskAndEveryRecordComesOnce) {
   const MadeStore store({.tasks = 5, .programs = 30, .failures = 0.2});
-  const LatencyData data = store.data();
+  const TrainingData data = store.data();
   BatchOptions options;
   const auto records = Records::create(data, options, true);
   ASSERT_TRUE(records.ok()) << records.error().message();
@@ -342,7 +342,7 @@ TEST(Records, ListsAreOfOneTaskAndEveryRecordComesOnce) {
 
 TEST(Records, LabelsAreThoseOfTheStore) {
   const MadeStore store({.tasks = 3, .programs = 20, .failures = 0.3});
-  const LatencyData data = store.data();
+  const TrainingData data = store.data();
   BatchOptions options;
   options.devices = {"xeon-8358"};
   const auto records = Records::create(data, options, true);

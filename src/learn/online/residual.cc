@@ -1,0 +1,143 @@
+#include <cmath>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "learn/online/online.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+
+// Measurements of all tasks that a task's mean residual begins with.
+constexpr double kMeanPrior = 2;
+// What a failed program counts as, in the logarithm of measured over predicted seconds.
+constexpr double kFailedResidual = 2;
+// Measurements that the prior's own deviation counts as, and what it is where the prior does not say.
+constexpr double kSigmaPrior = 16, kUnknownSigma = 0.5;
+
+// By workload and device.
+using Task = std::pair<const StoredWorkload*, const target::Device*>;
+Task task_of(const ProgramQuery& query) { return {query.workload, query.device}; }
+
+class ResidualModel final : public CostModel {
+ public:
+  ResidualModel(std::unique_ptr<CostModel> prior, const GbtOptions& options)
+      : prior_(std::move(prior)), options_(options), card_(prior_->card()) {}
+
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
+    TS_ASSIGN_OR_RETURN(std::vector<Prediction> out, prior_->predict(queries));
+    if (!forest_) return out;
+    const std::vector<double> sums = sum_rows(*forest_, queries);
+    for (size_t i = 0; i < out.size(); ++i) {
+      const double factor = std::exp(mean_of(task_of(queries[i])) + sums[i]);
+      out[i].seconds *= factor;
+      out[i].mean_seconds *= factor;
+      out[i].log_sigma = sigma(out[i].log_sigma);
+      out[i].log_90 = out[i].log_95 = 0;
+    }
+    return out;
+  }
+  ModelInputs inputs() const override {
+    ModelInputs inputs = prior_->inputs();
+    inputs.rows = true;
+    return inputs;
+  }
+  bool ranks_only() const override { return prior_->ranks_only(); }
+  bool ready() const override { return prior_->ready(); }
+  bool learns() const override { return true; }
+  const ModelCard& card() const override { return card_; }
+  Status save(const std::string& path) const override {
+    return Error{ErrorCode::kUnsupported, path, "what was learned during a search has no file"};
+  }
+
+  Status update(std::span<const MeasuredProgram> programs) override {
+    TS_RETURN_IF_ERROR(look_at_new(programs));
+    if (programs.size() < kMinTrainingPrograms) return {};
+    std::vector<float> labels;
+    std::map<Task, Mean> means;
+    Mean all;
+    for (const MeasuredProgram& measured : programs) {
+      if (!std::isfinite(measured.seconds)) continue;
+      const double r = residual(measured);
+      means[task_of(measured.program)].add(r);
+      all.add(r);
+    }
+    const double base = all.count > 0 ? all.sum / all.count : 0;
+    std::map<Task, double> task_means;
+    for (const auto& [task, mean] : means)
+      task_means[task] = (mean.sum + kMeanPrior * base) / (mean.count + kMeanPrior);
+    for (const MeasuredProgram& measured : programs) {
+      const auto at = task_means.find(task_of(measured.program));
+      const double mean = at != task_means.end() ? at->second : base;
+      labels.push_back(
+          static_cast<float>(std::isfinite(measured.seconds) ? residual(measured) - mean : kFailedResidual));
+    }
+    TS_ASSIGN_OR_RETURN(PackSumFit fit, fit_gbt(programs, labels, options_));
+    forest_ = std::move(fit.forest);
+    task_means_ = std::move(task_means);
+    base_ = base;
+    return {};
+  }
+
+ private:
+  struct Mean {
+    double sum = 0, count = 0;
+    void add(double x) {
+      sum += x;
+      count += 1;
+    }
+  };
+
+  double mean_of(const Task& task) const {
+    const auto at = task_means_.find(task);
+    return at != task_means_.end() ? at->second : base_;
+  }
+  double residual(const MeasuredProgram& measured) const {
+    return std::log(measured.seconds) - prior_log_seconds_.at(measured.program.rows);
+  }
+  double sigma(double of_prior) const {
+    const double own = of_prior > 0 ? of_prior : kUnknownSigma;
+    return std::sqrt((kSigmaPrior * own * own + errors_.sum) / (kSigmaPrior + errors_.count));
+  }
+
+  // The prior's opinion of programs that were not there before, and how far this model was off with them.
+  Status look_at_new(std::span<const MeasuredProgram> programs) {
+    std::vector<ProgramQuery> queries;
+    std::vector<double> seconds;
+    for (const MeasuredProgram& measured : programs) {
+      if (prior_log_seconds_.count(measured.program.rows) > 0) continue;
+      queries.push_back(measured.program);
+      seconds.push_back(measured.seconds);
+    }
+    if (queries.empty()) return {};
+    TS_ASSIGN_OR_RETURN(const auto predicted, prior_->predict(queries));
+    const std::vector<double> sums =
+        forest_ ? sum_rows(*forest_, queries) : std::vector<double>(queries.size(), 0);
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const double log_prior = std::log(predicted[i].seconds);
+      prior_log_seconds_[queries[i].rows] = log_prior;
+      if (!forest_ || !std::isfinite(seconds[i])) continue;
+      const double error = std::log(seconds[i]) - (log_prior + mean_of(task_of(queries[i])) + sums[i]);
+      errors_.add(error * error);
+    }
+    return {};
+  }
+
+  std::unique_ptr<CostModel> prior_;
+  GbtOptions options_;
+  ModelCard card_;
+  std::optional<Forest> forest_;
+  std::map<Task, double> task_means_;
+  double base_ = 0;  // of tasks without measurements
+  std::unordered_map<const feature::FeatureMatrix*, double> prior_log_seconds_;
+  Mean errors_;  // squares
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_residual_model(std::unique_ptr<CostModel> prior, const GbtOptions& options) {
+  return std::make_unique<ResidualModel>(std::move(prior), options);
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,60 @@
+#include "search/confirmation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tensorsmith::search {
+
+namespace {
+
+// Winners whose measured gain over the default is below this are compared with it again.
+constexpr double kDoubtfulGain = 1.10;
+constexpr double kDoubtfulTie = 1.03;
+constexpr int kRounds = 3;
+// In doubt for the default.
+constexpr double kDefaultFactor = 0.995;
+
+// The winner, its close followers and a default that is not much slower.
+std::vector<TaskState::Result> contenders(const TaskState& state) {
+  auto top = state.fastest(3);
+  while (top.size() > 1 && top.back().seconds > kDoubtfulTie * top.front().seconds) top.pop_back();
+  const bool has_default = std::any_of(top.begin(), top.end(), [](const auto& r) { return r.is_default; });
+  if (!has_default && std::isfinite(state.default_seconds()) &&
+      state.default_seconds() < kDoubtfulGain * top.front().seconds) {
+    const auto fallback = state.default_proposal();
+    top.push_back({fallback.text, fallback.trace, state.default_seconds(), true});
+  }
+  return top;
+}
+
+}  // namespace
+
+Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measure::Measurer& measurer) {
+  const auto top = contenders(state);
+  std::optional<sched::Trace> winner;
+  if (top.size() < 2) return winner;
+  std::vector<measure::Candidate> candidates;
+  for (int round = 0; round < kRounds; ++round)
+    for (const auto& r : top) candidates.push_back({r.trace, {}});
+  TS_ASSIGN_OR_RETURN(const auto results,
+                      measurer.measure(state.task().workload, candidates, state.best_seconds(),
+                                       [](size_t, const record::MeasureResult&) { return true; }));
+  double best_seconds = std::numeric_limits<double>::infinity();
+  for (size_t k = 0; k < top.size(); ++k) {
+    // The median of all rounds and the first measurement.
+    std::vector<double> times{top[k].seconds};
+    for (int round = 0; round < kRounds; ++round)
+      times.push_back(results[static_cast<size_t>(round) * top.size() + k].best_estimate());
+    std::sort(times.begin(), times.end());
+    double seconds = 0.5 * (times[(times.size() - 1) / 2] + times[times.size() / 2]);
+    if (top[k].is_default) seconds *= kDefaultFactor;
+    if (seconds < best_seconds) {
+      best_seconds = seconds;
+      winner = top[k].trace;
+    }
+  }
+  return winner;
+}
+
+}  // namespace tensorsmith::search

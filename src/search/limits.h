@@ -1,0 +1,38 @@
+// How long a tuning run goes on.
+#pragma once
+
+#include <cstdint>
+
+#include "search/tuner.h"
+
+namespace tensorsmith::search {
+
+class Limits {
+ public:
+  Limits(const TuneOptions& options, const Clock& clock, const std::atomic<bool>& cancel)
+      : options_(options), clock_(clock), cancel_(cancel), start_(clock.monotonic_seconds()) {}
+
+  void count_trial() { ++trials_; }
+  int64_t trials() const { return trials_; }
+  double elapsed() const { return clock_.monotonic_seconds() - start_; }
+  bool cancelled() const { return cancel_.load(); }
+  // Whether no further measurement is allowed. Of a limited time, the end is kept for confirming winners.
+  bool finished() const;
+  // Whether all the time is over.
+  bool out_of_time() const { return options_.seconds > 0 && elapsed() >= options_.seconds; }
+  // Of the limits, how much is used up, in [0, 1].
+  double progress() const;
+  // Of the time for searching, in seconds; only where the time is limited.
+  double seconds_left() const { return search_seconds() - elapsed(); }
+
+ private:
+  double search_seconds() const;
+
+  const TuneOptions& options_;
+  const Clock& clock_;
+  const std::atomic<bool>& cancel_;
+  double start_;
+  int64_t trials_ = 0;
+};
+
+}  // namespace tensorsmith::search

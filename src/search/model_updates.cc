@@ -1,0 +1,34 @@
+#include "search/model_updates.h"
+
+namespace tensorsmith::search {
+
+namespace {
+
+// An update waits until the data grew by this share, or while it takes more than its share of the time.
+constexpr double kGrowth = 0.12;
+constexpr double kTimeShare = 0.12;
+
+}  // namespace
+
+void ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits) {
+  if (model_ == nullptr || !model_->learns()) return;
+  size_t rows = 0;
+  for (const auto& state : states) rows += state->rows().size();
+  if (rows == 0) return;
+  if (rows_ > 0 && static_cast<double>(rows) < static_cast<double>(rows_) * (1 + kGrowth)) return;
+  if (rows_ > 0 && seconds_ > kTimeShare * limits.elapsed()) return;
+  std::vector<learn::MeasuredProgram> programs;
+  for (const auto& state : states)
+    for (size_t r = 0; r < state->rows().size(); ++r) {
+      const auto measured = state->measured_program(r);
+      if (measured.program.rows->rows > 0) programs.push_back(measured);
+    }
+  if (programs.empty()) return;
+  const double before = clock_.monotonic_seconds();
+  const Status updated = model_->update(programs);
+  seconds_ += clock_.monotonic_seconds() - before;
+  rows_ = rows;
+  if (!updated.ok()) log_.log(LogLevel::kWarning, "cost model: " + updated.error().message());
+}
+
+}  // namespace tensorsmith::search

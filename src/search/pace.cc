@@ -1,0 +1,50 @@
+#include "search/pace.h"
+
+#include <algorithm>
+
+namespace tensorsmith::search {
+
+namespace {
+
+// Of the measuring time, what proposals may take.
+constexpr double kProposalTimeShare = 0.25;
+
+}  // namespace
+
+double Pace::trial_cost(size_t task) const {
+  constexpr double kLeast = 1e-4;
+  if (task_trials_[task] > 1)
+    return std::max(task_seconds_[task] / static_cast<double>(task_trials_[task]), kLeast);
+  return limits_.trials() > 0 ? std::max(measuring_seconds_ / static_cast<double>(limits_.trials()), kLeast)
+                              : 1;
+}
+
+size_t Pace::batch_size(size_t task) const {
+  const size_t tasks = task_trials_.size();
+  auto batch = static_cast<size_t>(std::max(options_.batch, 1));
+  if (options_.trials > 0) {
+    const auto left = static_cast<size_t>(std::max<int64_t>(options_.trials - limits_.trials(), 0));
+    // Every task that matters should get a few rounds.
+    if (left / batch < 3 * tasks) batch = std::min(batch, std::max<size_t>(4, batch / 2));
+    batch = std::min(batch, left);
+  }
+  if (options_.seconds > 0 && limits_.trials() > 0 && measuring_seconds_ > 0) {
+    const double left = limits_.seconds_left();
+    const double per_trial = measuring_seconds_ / static_cast<double>(limits_.trials());
+    const double affordable = left / per_trial;
+    if (affordable < static_cast<double>(batch * 3 * tasks))
+      batch = std::min(batch, std::max<size_t>(4, batch / 2));
+    batch = std::min(batch, static_cast<size_t>(std::max(left / std::max(trial_cost(task), per_trial), 1.0)));
+  }
+  return std::max<size_t>(batch, 1);
+}
+
+size_t Pace::score_budget() const {
+  // From the rates seen so far.
+  if (proposals_ == 0 || proposing_seconds_ <= 0 || measuring_seconds_ <= 0) return 256;
+  const double share = proposing_seconds_ / (kProposalTimeShare * measuring_seconds_);
+  const double budget = 512 / std::max(share, 0.25);
+  return static_cast<size_t>(std::clamp(budget, 96.0, 2048.0));
+}
+
+}  // namespace tensorsmith::search
