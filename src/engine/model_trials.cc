@@ -96,6 +96,11 @@ double ModelTrials::model_seconds(size_t variant) const {
   return Timing{variants_[variant].seconds}.quantile(0.25);
 }
 
+double ModelTrials::spread(size_t variant) const {
+  const Timing timing{variants_[variant].seconds};
+  return timing.quantile(0.75) / timing.quantile(0.25) - 1;
+}
+
 std::vector<TaskSchedule> ModelTrials::fastest_by_task(const std::vector<bool>& first_is_usable) const {
   std::vector<TaskSchedule> result = variants_.front().schedules;
   for (size_t t = 0; t < result.size(); ++t) {

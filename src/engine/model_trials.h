@@ -41,6 +41,8 @@ class ModelTrials {
   // Latency of a variant: the lower quartile of the runs. What disturbs a run only makes it slower, and on a
   // busy machine most runs are disturbed.
   double model_seconds(size_t variant) const;
+  // How much the runs of a variant differ: the distance of their quartiles over the lower one.
+  double spread(size_t variant) const;
 
   // Each task as in the variant where it is fastest; as in the first one, unless another is faster by more
   // than the noise of such timings, or the first one's program is not to be used.

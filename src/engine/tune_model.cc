@@ -55,13 +55,15 @@ std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, siz
 
 // trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
 // options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
+// schedules: set to those of the compiled model, by task.
 Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedModel& model,
                                 const target::Device& device, const search::TuneReport& report,
-                                size_t variants, ModelTrials& trials, CompileOptions compile_options) {
+                                size_t variants, ModelTrials& trials, CompileOptions compile_options,
+                                std::vector<TaskSchedule>& schedules) {
   for (size_t rank = 0; rank + 1 < variants; ++rank)
     TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
   TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
-  const std::vector<TaskSchedule> chosen = trials.fastest_by_task(report.untuned_works);
+  std::vector<TaskSchedule> chosen = trials.fastest_by_task(report.untuned_works);
   std::vector<TaskSchedule> untuned = trials.first_schedules();
   for (size_t t = 0; t < untuned.size(); ++t) {
     if (!report.untuned_works[t]) untuned[t] = chosen[t];
@@ -72,7 +74,8 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
   TS_RETURN_IF_ERROR(compile_model(model, device, chosen, compile_options));
   TS_RETURN_IF_ERROR(trials.add_compiled(options.directory, chosen));
   TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
-  InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}};
+  InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}, 0};
+  result.spread = std::min(trials.spread(0), trials.spread(1));
   const bool keep = result.tuned <= result.untuned;
   for (size_t t = 0; t < chosen.size(); ++t) {
     result.task_untuned.push_back(trials.task_seconds(0, t));
@@ -82,6 +85,7 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
     TS_RETURN_IF_ERROR(compile_model(model, device, untuned, compile_options));
     result.tuned = result.untuned;
   }
+  schedules = std::move(keep ? chosen : untuned);
   return result;
 }
 
@@ -99,13 +103,10 @@ struct TimePlan {
 
 // Builds and times the untuned model: its own times say which tasks matter, and how long the compilations after the search
 // will take.
-Result<TimePlan> time_untuned(const LoadedModel& model, const target::Device& device,
-                              const TuneModelOptions& options, double start, const Clock& clock,
-                              ModelTrials& trials) {
-  TS_ASSIGN_OR_RETURN(std::vector<TaskSchedule> defaults,
-                      default_schedules(model.partition, device, options.schedules));
+Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const TuneModelOptions& options,
+                              double start, const Clock& clock, ModelTrials& trials) {
   const double before = clock.monotonic_seconds();
-  TS_RETURN_IF_ERROR(trials.add(std::move(defaults)));
+  TS_RETURN_IF_ERROR(trials.add(defaults));
   const double build_seconds = clock.monotonic_seconds() - before;
   TS_RETURN_IF_ERROR(trials.time(0));
   TimePlan plan{options.seconds, variants_that_fit(trials)};
@@ -153,9 +154,10 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   const int jobs = usable_threads(machine.cores, log);
   ModelTrials trials(model, device, beside(options.directory, ".trial-" + std::to_string(getpid())), jobs,
                      options.seed, clock);
+  TS_ASSIGN_OR_RETURN(const auto defaults, default_schedules(model.partition, device, options.schedules));
   TimePlan plan{options.seconds, 0};
   if (options.end_to_end) {
-    TS_ASSIGN_OR_RETURN(plan, time_untuned(model, device, options, start, clock, trials));
+    TS_ASSIGN_OR_RETURN(plan, time_untuned(defaults, options, start, clock, trials));
   }
 
   search::TuneOptions tune_options;
@@ -192,12 +194,15 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   compile_options.jobs = jobs;
   compile_options.log = &log;
   out.interrupted = cancel;
+  std::vector<TaskSchedule> schedules = ranked_schedules(out.report, 0);
   if (!options.end_to_end || out.interrupted) {
-    TS_RETURN_IF_ERROR(compile_model(model, device, ranked_schedules(out.report, 0), compile_options));
+    TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   } else {
     TS_ASSIGN_OR_RETURN(out.in_model, compile_fastest(options, model, device, out.report, plan.variants,
-                                                      trials, compile_options));
+                                                      trials, compile_options, schedules));
   }
+  for (size_t t = 0; t < schedules.size(); ++t)
+    out.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[t].trace) ? 1 : 0);
   out.interrupted = cancel;
   out.elapsed_seconds = clock.monotonic_seconds() - start;
   return out;

@@ -49,11 +49,13 @@ struct InModel {
   double untuned = 0;
   double tuned = 0;
   std::vector<double> task_untuned, task_tuned;  // by task, seconds of all calls of one run
+  double spread = 0;  // of the runs: their quartiles' distance over the lower one, of the steadier model
 };
 
 struct TunedModel {
   search::TuneReport report;
   std::optional<InModel> in_model;  // none without the end-to-end comparison
+  std::vector<char> kept;           // by task: the compiled model runs the untuned schedule
   double elapsed_seconds = 0;
   bool interrupted = false;  // the best so far is compiled
 };

@@ -175,9 +175,9 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     if (counts == Counts::kYes) limits_.count_trial();
     pace_.count_trial(task);
     if (!result.ok())
-      services_.log.log(LogLevel::kDebug,
-                        tasks_[task].name + ", " + std::string(to_string(fresh[i].reason)) + ": " +
-                            std::string(to_string(result.outcome)) + ": " + result.reason);
+      services_.log.log(LogLevel::kDebug, tasks_[task].name + ", " + std::string(to_string(fresh[i].reason)) +
+                                              ": " + std::string(to_string(result.outcome)) + ": " +
+                                              result.reason);
     send_progress(task);
     return !limits_.finished() && clock.monotonic_seconds() < turn_end_;
   };

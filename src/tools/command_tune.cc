@@ -20,6 +20,7 @@
 #include "tools/progress_display.h"
 #include "tools/report.h"
 #include "tools/shipped_file.h"
+#include "tools/tune_report.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -47,111 +48,6 @@ struct TuneCommandOptions {
 
 // Records of fast programs that are shipped.
 constexpr const char* kStarterFile = "starter.jsonl.zst";
-
-nlohmann::json number_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-}
-
-// Calls times latency, over the tasks whose untuned and best schedules both ran.
-struct MeasuredSum {
-  size_t tasks = 0;
-  double untuned = 0;
-  double tuned = 0;
-};
-
-MeasuredSum measured_sum(const search::TuneProgress& progress) {
-  MeasuredSum sum;
-  for (const auto& task : progress.tasks) {
-    if (!std::isfinite(task.default_seconds) || !std::isfinite(task.best_seconds)) continue;
-    ++sum.tasks;
-    sum.untuned += task.weight * task.default_seconds;
-    sum.tuned += task.weight * task.best_seconds;
-  }
-  return sum;
-}
-
-nlohmann::json json_report(const TuneCommandOptions& options, const search::TuneProgress& p,
-                           const std::optional<engine::InModel>& in_model) {
-  nlohmann::json tasks = nlohmann::json::array();
-  for (size_t t = 0; t < p.tasks.size(); ++t) {
-    const auto& task = p.tasks[t];
-    tasks.push_back({{"name", task.name},
-                     {"weight", task.weight},
-                     {"trials", task.trials},
-                     {"failures", task.failures},
-                     {"default_seconds", number_or_null(task.default_seconds)},
-                     {"best_seconds", number_or_null(task.best_seconds)}});
-    if (!in_model) continue;
-    tasks.back()["in_model_untuned_seconds"] = in_model->task_untuned[t];
-    tasks.back()["in_model_tuned_seconds"] = in_model->task_tuned[t];
-  }
-  nlohmann::json out = {{"directory", options.directory},
-                        {"database", options.database},
-                        {"elapsed_seconds", p.elapsed_seconds},
-                        {"trials", p.trials},
-                        {"resumed", p.resumed},
-                        {"model_default_seconds", number_or_null(p.model_default_seconds())},
-                        {"model_best_seconds", number_or_null(p.model_best_seconds())},
-                        {"tasks", tasks}};
-  if (in_model) {
-    out["end_to_end"] = {{"untuned_seconds", in_model->untuned},
-                         {"tuned_seconds", in_model->tuned},
-                         {"speedup", in_model->untuned / in_model->tuned}};
-  }
-  return out;
-}
-
-void print_report(const TuneCommandOptions& options, const search::TuneReport& report,
-                  const std::optional<engine::InModel>& in_model, double elapsed) {
-  const search::TuneProgress& p = report.final;
-  if (options.json) {
-    print_json(json_report(options, p, in_model), 2);
-    return;
-  }
-  const auto speedup = [](double before, double after) {
-    return std::isfinite(before) && std::isfinite(after) && after > 0 ? fmt::format("{:.2f}x", before / after)
-                                                                      : "-";
-  };
-  std::vector<std::string> header{"task", "calls", "alone", "best alone", "trials", "failed"};
-  if (in_model) header.insert(header.end(), {"untuned", "tuned", "speed-up"});
-  Table table(std::move(header));
-  for (size_t t = 0; t < p.tasks.size(); ++t) {
-    const auto& task = p.tasks[t];
-    std::vector<std::string> row{task.name,
-                                 fmt::format("{:.0f}", task.weight),
-                                 format_seconds(task.default_seconds),
-                                 format_seconds(task.best_seconds),
-                                 std::to_string(task.trials),
-                                 std::to_string(task.failures)};
-    if (in_model) {
-      row.insert(row.end(), {format_seconds(in_model->task_untuned[t] / task.weight),
-                             format_seconds(in_model->task_tuned[t] / task.weight),
-                             speedup(in_model->task_untuned[t], in_model->task_tuned[t])});
-    }
-    table.add(std::move(row));
-  }
-  print_lines(table.text());
-  if (in_model) print_out("alone: measured by itself; untuned, tuned: a call in its place in the model\n");
-  print_out("{} trials in {} ({} found in {})\n", p.trials, format_duration(elapsed), p.resumed,
-            options.database);
-  const MeasuredSum sum = measured_sum(p);
-  if (sum.tasks > 0 && !in_model) {
-    print_out("sum of {} tasks: untuned {}, tuned {} ({})\n",
-              sum.tasks == p.tasks.size() ? "all" : fmt::format("the {} measured", sum.tasks),
-              format_seconds(sum.untuned), format_seconds(sum.tuned), speedup(sum.untuned, sum.tuned));
-  }
-  const auto tried = static_cast<size_t>(
-      std::count_if(p.tasks.begin(), p.tasks.end(), [](const auto& task) { return task.trials > 1; }));
-  if (tried < p.tasks.size()) {
-    print_out("{} of {} tasks keep their untuned schedule: they take too little time, or were not reached\n",
-              p.tasks.size() - tried, p.tasks.size());
-  }
-  if (in_model) {
-    print_out("end to end:   untuned {}, tuned {} ({})\n", format_seconds(in_model->untuned),
-              format_seconds(in_model->tuned), speedup(in_model->untuned, in_model->tuned));
-  }
-  print_out("compiled model: {}\n", options.directory);
-}
 
 // Shows the search on standard error.
 class Display final : public engine::TuneEvents {
@@ -212,7 +108,12 @@ Status tune(const TuneCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(
       const engine::TunedModel tuned,
       engine::tune_model(model, device, tune_options, *database, clock, log, display, cancel_requested));
-  print_report(options, tuned.report, tuned.in_model, clock.monotonic_seconds() - start);
+  const double elapsed = clock.monotonic_seconds() - start;
+  if (options.json) {
+    print_json(tune_report_json(tuned, options.directory, options.database), 2);
+  } else {
+    print_tune_report(tuned, options.directory, options.database, elapsed);
+  }
   if (tuned.interrupted) {
     return Error{ErrorCode::kCancelled, "tune",
                  "interrupted; the best so far is compiled, run it again to go on"};

@@ -1,0 +1,132 @@
+#include "tools/tune_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "tools/console.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+// Runs of one model whose quartiles are further apart than this were disturbed by other programs.
+constexpr double kBusySpread = 0.10;
+
+nlohmann::json number_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+std::string speedup(double before, double after) {
+  return std::isfinite(before) && std::isfinite(after) && after > 0 ? fmt::format("{:.2f}x", before / after)
+                                                                    : "-";
+}
+
+// Seconds of all calls of a task in one run of the model: in its place there, or else by itself.
+struct TaskSeconds {
+  double untuned = 0, tuned = 0;
+};
+
+TaskSeconds seconds_of(const engine::TunedModel& tuned, size_t task) {
+  if (tuned.in_model) return {tuned.in_model->task_untuned[task], tuned.in_model->task_tuned[task]};
+  const auto& progress = tuned.report.final.tasks[task];
+  return {progress.weight * progress.default_seconds, progress.weight * progress.best_seconds};
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+void print_table(const engine::TunedModel& tuned) {
+  const auto& tasks = tuned.report.final.tasks;
+  std::vector<TaskSeconds> seconds;
+  TaskSeconds total;
+  int64_t trials = 0, failures = 0;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    seconds.push_back(seconds_of(tuned, t));
+    trials += tasks[t].trials;
+    failures += tasks[t].failures;
+    if (!std::isfinite(seconds[t].untuned) || !std::isfinite(seconds[t].tuned)) continue;
+    total.untuned += seconds[t].untuned;
+    total.tuned += seconds[t].tuned;
+  }
+  std::vector<size_t> order(tasks.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto known = [&](size_t t) { return std::isfinite(seconds[t].tuned) ? seconds[t].tuned : 0; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return known(a) > known(b); });
+  Table table({"task", "calls", "share", "untuned", "tuned", "speed-up", "trials", "failed"});
+  for (const size_t t : order) {
+    const auto& task = tasks[t];
+    table.add({task.name, fmt::format("{:.0f}", task.weight),
+               total.tuned > 0 ? percent(known(t) / total.tuned) : "-",
+               format_seconds(seconds[t].untuned / task.weight),
+               format_seconds(seconds[t].tuned / task.weight),
+               tuned.kept[t] ? "kept" : speedup(seconds[t].untuned, seconds[t].tuned),
+               std::to_string(task.trials), std::to_string(task.failures)});
+  }
+  table.add({"all calls", "", "", format_seconds(total.untuned), format_seconds(total.tuned),
+             speedup(total.untuned, total.tuned), std::to_string(trials), std::to_string(failures)});
+  print_lines(table.text());
+}
+
+}  // namespace
+
+nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::string& directory,
+                                const std::string& database) {
+  const search::TuneProgress& p = tuned.report.final;
+  nlohmann::json tasks = nlohmann::json::array();
+  for (size_t t = 0; t < p.tasks.size(); ++t) {
+    const auto& task = p.tasks[t];
+    tasks.push_back({{"name", task.name},
+                     {"weight", task.weight},
+                     {"trials", task.trials},
+                     {"failures", task.failures},
+                     {"kept", tuned.kept[t] != 0},
+                     {"default_seconds", number_or_null(task.default_seconds)},
+                     {"best_seconds", number_or_null(task.best_seconds)}});
+    if (!tuned.in_model) continue;
+    tasks.back()["in_model_untuned_seconds"] = tuned.in_model->task_untuned[t];
+    tasks.back()["in_model_tuned_seconds"] = tuned.in_model->task_tuned[t];
+  }
+  nlohmann::json out = {{"directory", directory},
+                        {"database", database},
+                        {"elapsed_seconds", p.elapsed_seconds},
+                        {"trials", p.trials},
+                        {"resumed", p.resumed},
+                        {"model_default_seconds", number_or_null(p.model_default_seconds())},
+                        {"model_best_seconds", number_or_null(p.model_best_seconds())},
+                        {"tasks", tasks}};
+  if (tuned.in_model) {
+    out["end_to_end"] = {{"untuned_seconds", tuned.in_model->untuned},
+                         {"tuned_seconds", tuned.in_model->tuned},
+                         {"spread", tuned.in_model->spread},
+                         {"speedup", tuned.in_model->untuned / tuned.in_model->tuned}};
+  }
+  return out;
+}
+
+void print_tune_report(const engine::TunedModel& tuned, const std::string& directory,
+                       const std::string& database, double elapsed) {
+  const search::TuneProgress& p = tuned.report.final;
+  print_table(tuned);
+  print_out(tuned.in_model
+                ? "untuned, tuned: a call in its place in the model, both timed in turn; kept: runs untuned\n"
+                : "untuned, tuned: a call measured by itself; kept: runs untuned\n");
+  print_out("{} trials in {} ({} found in {})\n", p.trials, format_duration(elapsed), p.resumed, database);
+  const auto tried = static_cast<size_t>(
+      std::count_if(p.tasks.begin(), p.tasks.end(), [](const auto& task) { return task.trials > 1; }));
+  if (tried < p.tasks.size()) {
+    print_out("{} of {} tasks were not searched: they take too little time, or were not reached\n",
+              p.tasks.size() - tried, p.tasks.size());
+  }
+  if (tuned.in_model) {
+    const engine::InModel& m = *tuned.in_model;
+    print_out("end to end:   untuned {}, tuned {} ({}); runs differ by {}{}\n", format_seconds(m.untuned),
+              format_seconds(m.tuned), speedup(m.untuned, m.tuned), percent(m.spread),
+              m.spread > kBusySpread ? ": the machine is busy" : "");
+  }
+  print_out("compiled model: {}\n", directory);
+}
+
+}  // namespace tensorsmith::tools

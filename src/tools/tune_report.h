@@ -1,0 +1,19 @@
+// What `tune` says at its end.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "engine/tune_model.h"
+
+namespace tensorsmith::tools {
+
+nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::string& directory,
+                                const std::string& database);
+
+// A table of the tasks, those with the largest share of the time first, and the whole model's latencies.
+// elapsed: seconds of the whole command.
+void print_tune_report(const engine::TunedModel& tuned, const std::string& directory,
+                       const std::string& database, double elapsed);
+
+}  // namespace tensorsmith::tools
