@@ -70,8 +70,8 @@ TEST(Sketches, WhatACapLeavesOutIsCounted) {
     EXPECT_TRUE(all.insert(text).second);
     for (int kind = 0; kind < 3; ++kind)
       for (int stage = 0; stage < 3; ++stage)
-        each[kind][stage] =
-            each[kind][stage] || text.find(kinds[kind] + stages[static_cast<size_t>(stage)]) != std::string::npos;
+        each[kind][stage] = each[kind][stage] ||
+                            text.find(kinds[kind] + stages[static_cast<size_t>(stage)]) != std::string::npos;
   }
   // No plan of any pool is left out as such.
   for (const auto& kind : each)
