@@ -110,9 +110,8 @@ void print_tune_report(const engine::TunedModel& tuned, const std::string& direc
                        const std::string& database, double elapsed) {
   const search::TuneProgress& p = tuned.report.final;
   print_table(tuned);
-  print_out(tuned.in_model
-                ? "untuned, tuned: a call in its place in the model, both timed in turn; kept: runs untuned\n"
-                : "untuned, tuned: a call measured by itself; kept: runs untuned\n");
+  print_out("untuned, tuned: a call {}; kept: runs untuned\n",
+            tuned.in_model ? "in its place in the model, both timed in turn" : "measured by itself");
   print_out("{} trials in {} ({} found in {})\n", p.trials, format_duration(elapsed), p.resumed, database);
   const auto tried = static_cast<size_t>(
       std::count_if(p.tasks.begin(), p.tasks.end(), [](const auto& task) { return task.trials > 1; }));
