@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "codegen/c/codegen.h"
 #include "doubles.h"
 #include "support/sanitizers.h"
 
@@ -269,6 +270,18 @@ TEST(MeasurerStart, UnusableWorkersAreAClearError) {
   EXPECT_THAT(start({TEST_WORKER, "exits"}), HasSubstr("exit status 5"));
   EXPECT_THAT(start({TEST_WORKER, "complains"}), HasSubstr("exit status 1 (no licence )"));
   EXPECT_THAT(start({}), HasSubstr("worker_command: is empty"));
+}
+
+// C's kernels need libm, and a worker that is confined opens no file to load one from.
+TEST(MeasurerStart, BackendsThatAreNotSelfContainedAreRefused) {
+  NullLogSink log;
+  MeasureOptions options = test_options();
+  options.backend = &codegen::c_backend();
+  const auto made = make_local_measurer(test_device(), options, {TEST_WORKER}, log);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(made.error().message(), HasSubstr("backend 'c' cannot be loaded by a confined worker"));
+  EXPECT_TRUE(children_of(::getpid()).empty());
 }
 
 // The tuner is killed while a candidate hangs: the worker, which cannot notice, ends too.
