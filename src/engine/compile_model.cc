@@ -14,6 +14,7 @@
 #include "ir/structural.h"
 #include "lower/lower.h"
 #include "runtime/model_writer.h"
+#include "runtime/tensorsmith.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -187,7 +188,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
 
   runtime::ModelDescription description;
   description.name = options.model_name;
-  description.tool_version = "0.1.0";
+  description.tool_version = ts_version();
   description.device = device.description.empty() ? device.name : device.description;
   description.arch = device.arch;
   for (const auto& feature : device.features) {

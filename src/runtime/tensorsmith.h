@@ -55,7 +55,7 @@ typedef enum ts_dtype {
   TS_F64 = 12
 } ts_dtype;
 
-/* The version of this library: "0.1.0". */
+/* The version of this library: "MAJOR.MINOR.PATCH". */
 TS_API const char* ts_version(void);
 
 /* Why the last call of this thread failed: one line naming the place; "" if none failed. Valid until the next

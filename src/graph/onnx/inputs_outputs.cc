@@ -63,10 +63,11 @@ Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypePro
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] < 0 || shape[d] == given->second[d]) continue;
       const auto& dim = type.shape().dim(static_cast<int>(d));
-      const std::string why =
-          dim.has_dim_value()
-              ? "is fixed at " + std::to_string(shape[d]) + " in the model"
-              : "('" + dim.dim_param() + "') is given as " + std::to_string(shape[d]) + " elsewhere";
+      const std::string why = dim.has_dim_value() ? "is fixed at " + std::to_string(shape[d]) +
+                                                        " in the model, and its other nodes may count on "
+                                                        "that; export it with a symbolic dimension there"
+                                                  : "('" + dim.dim_param() + "') is given as " +
+                                                        std::to_string(shape[d]) + " elsewhere";
       return Error{ErrorCode::kInvalidArgument, place_,
                    "the given shape of input '" + name + "' has " + std::to_string(given->second[d]) +
                        " in dimension " + std::to_string(d) + ", which " + why};
