@@ -31,7 +31,7 @@ inline constexpr const char* kCHeaderName = "tensorsmith_kernels.h";
 // kernels, then `more`.
 std::string c_header(const std::vector<std::string>& symbols, const std::string& more = {});
 
-// Flags that the meaning of the kernels relies on, for any compiler: no contraction across expressions.
+// Flags that the meaning of the kernels relies on: no contraction across expressions, no vectorizer (backend.cc).
 std::vector<std::string> c_flags();
 // The instructions of a device, as GCC and Clang name them.
 std::vector<std::string> c_machine_flags(const target::Device& device);
