@@ -30,5 +30,9 @@ page '| file | names |' '|---|---|' '| `src/room/list.h` | `list` |'
 expect "has no 'list'"
 page '| members | list | word |' '|---|---|---|' '| `src/room/*.cc` | `src/room/sources` | `*.cc` |'
 expect "does not list src/room/b.cc"
+page '| declared in | as | named in |' '|---|---|---|' '| `src/room/list.h` | `void (\w+)\(\)` | `src/room/sources` |'
+expect "does not name listed"
+page '| declared in | as | named in |' '|---|---|---|' '| `src/room/list.h` | `int (\w+)\(\)` | `src/room/sources` |'
+expect "declares nothing"
 page 'Nothing to check.'
 expect "no page says anything"

@@ -44,7 +44,7 @@ def _near_integers(got, exact, others):
 
 def _near_floats(got, exact, others, dtype):
     eps, top = d.EPSILON[dtype], d.LARGEST[dtype]
-    # AVX-512 BF16 takes subnormal numbers for zeros (ARCHITECTURE.md).
+    # AVX-512 BF16 takes subnormal numbers for zeros (docs/algorithms.md).
     tiny = 2.0**-126 if dtype == d.BF16 else 4 * d.SUBNORMAL[dtype]
     runs = [exact, *others]
     with np.errstate(all="ignore"):
