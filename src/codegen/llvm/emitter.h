@@ -21,6 +21,7 @@
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/extremum_regions.h"
 #include "codegen/plan.h"
+#include "ir/affine.h"
 #include "ir/bounds.h"
 #include "ir/expr_memo.h"
 #include "ir/stmt.h"
@@ -57,12 +58,10 @@ struct Atom {
 // Depth of values computed at the insertion point: valid for the expression under evaluation only.
 constexpr int kHere = 1 << 20;
 
-// constant + lane * (lane number) + sum(coefficient * atom) + vector, modulo 2^64.
-struct Affine {
-  int64_t constant = 0;
+// constant + sum(coefficient * atom) + lane * (lane number) + vector, modulo 2^64.
+struct Affine : ir::AffineSum<const Atom*, llvm::SmallVector<ir::AffineTerm<const Atom*>, 4>> {
   int64_t lane = 0;
-  llvm::SmallVector<std::pair<const Atom*, int64_t>, 4> terms;  // by ascending id; no zero coefficients
-  llvm::Value* vector = nullptr;                                // <lanes x i64>, or null
+  llvm::Value* vector = nullptr;  // <lanes x i64>, or null
 
   bool is_constant() const { return lane == 0 && terms.empty() && vector == nullptr; }
   bool uniform() const { return lane == 0 && vector == nullptr; }
@@ -132,9 +131,11 @@ class Emitter {
   Affine atom_here(llvm::Value* v, ir::Interval range);
   Affine index_node(const ir::Expr& e);
   int depth_of(const ir::Expr& e) const;
-  ir::Interval range_of(const Affine& a) const;
+  ir::Interval range_of(const Affine& a) const;  // everything() if an end is unknown
   Affine floor_div(const Affine& a, int64_t divisor);
   Affine floor_mod(const Affine& a, int64_t divisor);
+  class IndexRules;
+  Affine divided_lanes(const Affine& a, int64_t divisor, const ir::Interval& values);
   Affine divided_atom(const Affine& a, int64_t divisor, bool modulo);
   // The value in the current function; uniform part and, if any, lanes.
   Val materialize(const Affine& a);
@@ -144,8 +145,7 @@ class Emitter {
   Val compare(ir::BinaryOp op, const Affine& a, const Affine& b);
   const Atom* new_atom(llvm::Value* v, int depth, ir::Interval range);
   static Affine affine_of(const Atom* atom);
-  static Affine add(const Affine& a, const Affine& b, int64_t scale_b);
-  Affine sum(const Affine& a, const Affine& b, int64_t scale_b);  // add, vectors included
+  Affine sum(const Affine& a, const Affine& b, int64_t scale_b);  // a + scale_b * b
   static int depth_of(const Affine& a);
   static std::vector<int64_t> key_of(int64_t tag, const Affine& a, int max_depth);
 

@@ -1,6 +1,5 @@
 // Index arithmetic: affine forms with ranges, and their placement in the loop nest.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "codegen/llvm/emitter.h"
@@ -18,29 +17,49 @@ using llvm::Value;
 namespace {
 
 // Ranges are only trusted while they stay far from overflow.
-constexpr int64_t kFar = int64_t{1} << 60;
-
-bool near(const Interval& r) { return r.min > -kFar && r.max < kFar; }
-
-int64_t wrapping_mul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-int64_t wrapping_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-
-Interval add_scaled(Interval sum, const Interval& r, int64_t coefficient) {
-  if (!near(sum) || !near(r)) return Interval::everything();
-  int64_t low = 0;
-  int64_t high = 0;
-  if (__builtin_mul_overflow(r.min, coefficient, &low) || __builtin_mul_overflow(r.max, coefficient, &high))
-    return Interval::everything();
-  if (low > high) std::swap(low, high);
-  if (low < -kFar || high > kFar) return Interval::everything();
-  return {sum.min + low, sum.max + high};
-}
+bool near(const Interval& r) { return r.min > -ir::kIndexLimit && r.max < ir::kIndexLimit; }
 
 }  // namespace
+
+// Atoms by id, the lane number as the last one, null.
+class Emitter::IndexRules : public ir::AffineRules<IndexRules, Affine> {
+ public:
+  explicit IndexRules(Emitter& emitter) : emitter_(emitter) {}
+  using AffineRules::merge;
+
+  static Affine start(int64_t constant) {
+    Affine a;
+    a.constant = constant;
+    return a;
+  }
+  static void push(Affine& a, const Atom* atom, int64_t coefficient) {
+    if (atom == nullptr) {
+      a.lane = coefficient;
+    } else {
+      a.terms.push_back({atom, coefficient});
+    }
+  }
+  static size_t count(const Affine& a) { return a.terms.size() + (a.lane != 0 ? 1 : 0); }
+  static Affine::Term term(const Affine& a, size_t i) {
+    return i < a.terms.size() ? a.terms[i] : Affine::Term{nullptr, a.lane};
+  }
+  static bool before(const Atom* x, const Atom* y) { return x != nullptr && (y == nullptr || x->id < y->id); }
+  static int64_t multiply_add(int64_t a, int64_t b, int64_t factor) {
+    return ir::wrapping_multiply_add(a, b, factor);
+  }
+  Interval range(const Affine& a) const { return emitter_.range_of(a); }
+  Affine add(const Affine& a, const Affine& b, int64_t factor = 1) { return emitter_.sum(a, b, factor); }
+  // What an atom stands for is written already.
+  static ir::AffineDivision division(const Atom*) { return {}; }
+  static Affine dividend(const Atom*) { return {}; }
+  Affine divided(ir::AffineKind kind, const Affine& rest, int64_t divisor, const Interval& values) {
+    return rest.uniform() ? emitter_.divided_atom(rest, divisor, kind == ir::AffineKind::kFloorMod)
+                          : emitter_.divided_lanes(rest, divisor, values);
+  }
+
+ private:
+  Emitter& emitter_;
+};
 
 const Atom* Emitter::new_atom(Value* v, int depth, Interval range) {
   atoms_.push_back({v, depth, static_cast<int>(atoms_.size()), range});
@@ -49,7 +68,7 @@ const Atom* Emitter::new_atom(Value* v, int depth, Interval range) {
 
 Affine Emitter::affine_of(const Atom* atom) {
   Affine a;
-  a.terms.emplace_back(atom, 1);
+  a.terms.push_back({atom, 1});
   return a;
 }
 
@@ -66,27 +85,8 @@ Affine Emitter::atom_here(Value* v, Interval range) {
   return affine_of(new_atom(v, kHere, range));
 }
 
-Affine Emitter::add(const Affine& a, const Affine& b, int64_t scale) {
-  Affine r;
-  r.constant = wrapping_add(a.constant, wrapping_mul(b.constant, scale));
-  r.lane = wrapping_add(a.lane, wrapping_mul(b.lane, scale));
-  auto x = a.terms.begin();
-  auto y = b.terms.begin();
-  while (x != a.terms.end() || y != b.terms.end()) {
-    if (y == b.terms.end() || (x != a.terms.end() && x->first->id < y->first->id)) {
-      r.terms.push_back(*x++);
-      continue;
-    }
-    int64_t coefficient = wrapping_mul(y->second, scale);
-    if (x != a.terms.end() && x->first == y->first) coefficient = wrapping_add(coefficient, (x++)->second);
-    if (coefficient != 0) r.terms.emplace_back(y->first, coefficient);
-    ++y;
-  }
-  return r;
-}
-
 Affine Emitter::sum(const Affine& a, const Affine& b, int64_t scale) {
-  Affine r = add(a, b, scale);
+  Affine r = IndexRules(*this).merge(a, b, scale);
   Value* v = b.vector;
   if (v != nullptr && scale != 1)
     v = b_.CreateMul(v, llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(scale)));
@@ -101,13 +101,12 @@ int Emitter::depth_of(const Affine& a) {
 }
 
 Interval Emitter::range_of(const Affine& a) const {
-  if (a.vector != nullptr || a.constant < -kFar || a.constant > kFar) return Interval::everything();
-  Interval r = Interval::point(a.constant);
-  for (const auto& [atom, coefficient] : a.terms) {
-    r = add_scaled(r, atom->range, coefficient);
-    if (!near(r)) return Interval::everything();
-  }
-  return add_scaled(r, {0, lanes_ - 1}, a.lane);
+  if (a.vector != nullptr) return Interval::everything();
+  ir::RangeSum sum(a.constant);
+  for (const auto& [atom, coefficient] : a.terms) sum.add(atom->range, coefficient);
+  sum.add({0, lanes_ - 1}, a.lane);
+  const Interval r = sum.result();
+  return r.bounded() ? r : Interval::everything();
 }
 
 // The deepest scope that an expression needs; kHere if it differs between lanes or reads memory.
@@ -244,7 +243,7 @@ Affine Emitter::extremum(const Expr& e, BinaryOp op, const Affine& a, const Affi
   auto& known = f_.scopes[static_cast<size_t>(depth)].atoms;
   if (const auto it = known.find(key); it != known.end()) return affine_of(it->second);
   const Affine made = opaque(e);
-  if (!made.is_constant() && made.terms.front().first->depth == depth) known[key] = made.terms.front().first;
+  if (!made.is_constant() && made.terms.front().atom->depth == depth) known[key] = made.terms.front().atom;
   return made;
 }
 
@@ -306,57 +305,25 @@ Affine Emitter::floor_div(const Affine& a, int64_t d) {
                                       llvm::ConstantInt::get(v.value->getType(), static_cast<uint64_t>(d))),
                      Interval::everything());
   }
-  // a = d * quotient + rest, term by term. Sound only while nothing overflows.
+  // The rules are sound only while nothing overflows.
   if (!near(range_of(a)) && !a.is_constant())
     return a.uniform() ? divided_atom(a, d, false)
                        : atom_here(integer_division(BinaryOp::kFloorDiv, true, materialize(a).value,
                                                     llvm::ConstantInt::get(with_lanes(b_.getInt64Ty()),
                                                                            static_cast<uint64_t>(d))),
                                    Interval::everything());
-  Affine quotient;
-  Affine rest;
-  quotient.constant = tensorsmith::floor_div(a.constant, d);
-  rest.constant = tensorsmith::floor_mod(a.constant, d);
-  (a.lane % d == 0 ? quotient.lane : rest.lane) = a.lane % d == 0 ? a.lane / d : a.lane;
-  for (const auto& [atom, coefficient] : a.terms) {
-    if (coefficient % d == 0) {
-      quotient.terms.emplace_back(atom, coefficient / d);
-    } else {
-      rest.terms.emplace_back(atom, coefficient);
-    }
-  }
-  const Interval range = range_of(rest);
-  if (range.min >= 0 && range.max < d) return quotient;
-  // floor((k * u + s) / (k * m)) = floor(u / m) if 0 <= s < k.
-  const auto try_factor = [&](int64_t k) -> std::optional<Affine> {
-    k = k < 0 ? -k : k;
-    if (k <= 1 || d % k != 0) return std::nullopt;
-    Affine u;
-    Affine s;
-    u.constant = tensorsmith::floor_div(rest.constant, k);
-    s.constant = tensorsmith::floor_mod(rest.constant, k);
-    (rest.lane % k == 0 ? u.lane : s.lane) = rest.lane % k == 0 ? rest.lane / k : rest.lane;
-    for (const auto& [atom, coefficient] : rest.terms) {
-      if (coefficient % k == 0) {
-        u.terms.emplace_back(atom, coefficient / k);
-      } else {
-        s.terms.emplace_back(atom, coefficient);
-      }
-    }
-    const Interval small = range_of(s);
-    if (small.min < 0 || small.max >= k) return std::nullopt;
-    return floor_div(u, d / k);
-  };
-  for (const auto& [atom, coefficient] : rest.terms)
-    if (const std::optional<Affine> r = try_factor(coefficient)) return sum(quotient, *r, 1);
-  if (rest.uniform()) return sum(quotient, divided_atom(rest, d, false), 1);
-  Value* v = materialize(rest).value;
-  const bool narrow = range.min > INT32_MIN && range.max < INT32_MAX && d < INT32_MAX;
+  return IndexRules(*this).floordiv(a, d);
+}
+
+// floor(a / d) of a value that differs between lanes.
+Affine Emitter::divided_lanes(const Affine& a, int64_t d, const Interval& values) {
+  Value* v = materialize(a).value;
+  const bool narrow = values.min > INT32_MIN && values.max < INT32_MAX && d < INT32_MAX;
   if (narrow) v = b_.CreateTrunc(v, with_lanes(b_.getInt32Ty()));
   Value* divisor = llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(d));
-  v = range.min >= 0 ? b_.CreateUDiv(v, divisor) : integer_division(BinaryOp::kFloorDiv, true, v, divisor);
+  v = values.min >= 0 ? b_.CreateUDiv(v, divisor) : integer_division(BinaryOp::kFloorDiv, true, v, divisor);
   if (narrow) v = b_.CreateSExt(v, with_lanes(b_.getInt64Ty()));
-  return sum(quotient, atom_here(v, Interval::everything()), 1);
+  return atom_here(v, Interval::everything());
 }
 
 Affine Emitter::floor_mod(const Affine& a, int64_t d) {
@@ -364,17 +331,7 @@ Affine Emitter::floor_mod(const Affine& a, int64_t d) {
   const Interval range = range_of(a);
   if (near(range) && range.min >= 0 && range.max < d) return a;
   if (a.uniform() && !a.is_constant()) {
-    // Terms that are multiples of d vanish; a power of two needs no quotient.
-    Affine rest;
-    rest.constant = tensorsmith::floor_mod(a.constant, d);
-    if (!near(range)) return divided_atom(a, d, true);
-    for (const auto& [atom, coefficient] : a.terms)
-      if (coefficient % d != 0) rest.terms.emplace_back(atom, coefficient);
-    const Affine q = floor_div(rest, d);
-    if (q.is_constant()) return sum(rest, q, -d);
-    const Interval left = range_of(rest);
-    if (left.min >= 0 && left.max < d) return rest;
-    return divided_atom(rest, d, true);
+    return near(range) ? IndexRules(*this).floormod(a, d) : divided_atom(a, d, true);
   }
   return sum(a, floor_div(a, d), -d);
 }
@@ -452,7 +409,7 @@ Value* Emitter::pointer_to(const ir::Buffer& buffer, const BufferInfo& info, con
     const auto emit_level = [&] {
       Affine level;
       for (const auto& term : element.terms)
-        if (term.first->depth == depth) level.terms.push_back(term);
+        if (term.atom->depth == depth) level.terms.push_back(term);
       pointer = b_.CreateGEP(type, pointer, uniform_sum(level));
     };
     if (depth == kHere) {
