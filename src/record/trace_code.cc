@@ -1,60 +1,12 @@
-// A trace is the number of its steps, then each step's code and its fields in the order below; integers are
+// A trace is the number of its steps, then each step's code and its fields in their order; integers are
 // base-128 varints of their zigzag form, lists their length and elements.
 #include "record/trace_code.h"
-
-#include <type_traits>
 
 namespace tensorsmith::record {
 
 namespace {
 
 using namespace sched;  // NOLINT: the steps by their names
-
-template <class S, class T>
-concept Is = std::is_same_v<std::remove_const_t<S>, T>;
-
-// Calls f with each field of the step.
-template <class S, class F>
-void fields(S& s, F&& f) {
-  f(s.stage);
-  if constexpr (Is<S, Split>) {
-    f(s.iterator), f(s.lengths), f(s.inner_to_outer), f(s.tail);
-  } else if constexpr (Is<S, FollowSplit>) {
-    f(s.iterator), f(s.source_step), f(s.n_split);
-  } else if constexpr (Is<S, FollowFusedSplit>) {
-    f(s.iterator), f(s.source_steps), f(s.level), f(s.factor);
-  } else if constexpr (Is<S, Fuse>) {
-    f(s.iterators);
-  } else if constexpr (Is<S, Reorder>) {
-    f(s.order);
-  } else if constexpr (Is<S, Annotate>) {
-    f(s.iterator), f(s.annotation);
-  } else if constexpr (Is<S, Unroll>) {
-    f(s.auto_max_step);
-  } else if constexpr (Is<S, ComputeAt>) {
-    f(s.target_stage), f(s.target_iterator);
-  } else if constexpr (Is<S, ReverseComputeAt>) {
-    f(s.producer_stage), f(s.producer_iterator);
-  } else if constexpr (Is<S, CacheRead>) {
-    f(s.scope), f(s.readers);
-  } else if constexpr (Is<S, CacheWrite>) {
-    f(s.scope);
-  } else if constexpr (Is<S, Rfactor>) {
-    f(s.iterator), f(s.factor_axis);
-  } else if constexpr (Is<S, DecomposeReduction>) {
-    f(s.iterator);
-  } else if constexpr (Is<S, StorageAlign>) {
-    f(s.iterator), f(s.factor), f(s.offset);
-  } else if constexpr (Is<S, PackLayout>) {
-    f(s.layout);
-  } else if constexpr (Is<S, Winograd>) {
-    f(s.m);
-  } else if constexpr (Is<S, Dot>) {
-    f(s.iterator);
-  } else {
-    static_assert(Is<S, ComputeInline> || Is<S, ComputeRoot>);
-  }
-}
 
 class Encoder {
  public:
@@ -130,10 +82,6 @@ class Decoder {
   bool failed_ = false;
 };
 
-// Codes are the alternatives' positions in Step, which only grows at its end.
-static_assert(std::variant_size_v<Step> == 19 && std::is_same_v<std::variant_alternative_t<0, Step>, Split> &&
-              std::is_same_v<std::variant_alternative_t<18, Step>, Dot>);
-
 template <size_t I = 0>
 Step empty_step(size_t code) {
   if constexpr (I + 1 < std::variant_size_v<Step>) {
@@ -149,7 +97,11 @@ void encode_trace(const Trace& trace, std::string& out) {
   encoder.number(static_cast<int64_t>(trace.steps.size()));
   for (const Step& step : trace.steps) {
     encoder.number(static_cast<int64_t>(step.index()));
-    std::visit([&](const auto& s) { fields(s, encoder); }, step);
+    std::visit(
+        [&](const auto& s) {
+          for_each_field(s, [&](std::string_view, const auto& value) { encoder(value); });
+        },
+        step);
   }
 }
 
@@ -160,7 +112,8 @@ Result<Trace> decode_trace(std::string_view bytes) {
   for (int64_t i = 0; i < count && !decoder.failed(); ++i) {
     trace.steps.push_back(empty_step(
         static_cast<size_t>(decoder.in_range(0, static_cast<int64_t>(std::variant_size_v<Step>) - 1))));
-    std::visit([&](auto& s) { fields(s, decoder); }, trace.steps.back());
+    std::visit([&](auto& s) { for_each_field(s, [&](std::string_view, auto& value) { decoder(value); }); },
+               trace.steps.back());
   }
   if (decoder.failed() || !decoder.at_end()) return Error{ErrorCode::kCorrupt, "", "the bytes are no trace"};
   return trace;

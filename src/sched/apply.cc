@@ -10,19 +10,14 @@ int stage_of(const Step& step) {
   return std::visit([](const auto& s) { return s.stage; }, step);
 }
 
-template <class T>
-constexpr bool kRewrites =
-    std::is_same_v<T, CacheRead> || std::is_same_v<T, CacheWrite> || std::is_same_v<T, ComputeInline>;
-
 }  // namespace
 
 Status apply(Schedule& schedule, const Step& step, std::span<const Step> earlier, Rewrites& rewrites) {
   Status status = std::visit(
       [&](const auto& s) -> Status {
-        using T = std::decay_t<decltype(s)>;
-        if constexpr (std::is_same_v<T, FollowSplit> || std::is_same_v<T, FollowFusedSplit>) {
+        if constexpr (requires { primitives::apply(schedule, s, earlier); }) {
           return primitives::apply(schedule, s, earlier);
-        } else if constexpr (kRewrites<T>) {
+        } else if constexpr (requires { primitives::apply(schedule, s, rewrites); }) {
           return primitives::apply(schedule, s, rewrites);
         } else {
           return primitives::apply(schedule, s);

@@ -1,7 +1,6 @@
 // Traces as text: one step a line, "name key=value key=value". Keys come in the order that print() writes.
 #include <charconv>
 #include <initializer_list>
-#include <tuple>
 #include <type_traits>
 
 #include "sched/step.h"
@@ -10,70 +9,14 @@ namespace tensorsmith::sched {
 
 namespace {
 
-constexpr std::string_view kNames[] = {
-    "split",       "follow_split", "follow_fused_split",  "fuse",           "reorder",      "annotate",
-    "unroll",      "compute_at",   "reverse_compute_at",  "compute_inline", "compute_root", "cache_read",
-    "cache_write", "rfactor",      "decompose_reduction", "storage_align",  "pack_layout",  "winograd",
-    "dot",
-};
-static_assert(std::size(kNames) == std::variant_size_v<Step>);
-
-// One key of a step's text.
+// A key of a step's text, and where its value goes.
 template <class T>
-struct Field {
+struct Key {
   std::string_view name;
   T& value;
 };
 template <class T>
-Field(std::string_view, T&) -> Field<T>;
-
-// The keys of a step in the order of its text, which printing and parsing share. S: a step, const or not.
-template <class S>
-auto fields_of(S& s) {
-  using T = std::remove_const_t<S>;
-  const auto stage = Field{"stage", s.stage};
-  if constexpr (std::is_same_v<T, Split>) {
-    return std::tuple(stage, Field{"iter", s.iterator}, Field{"lengths", s.lengths},
-                      Field{"inner", s.inner_to_outer}, Field{"tail", s.tail});
-  } else if constexpr (std::is_same_v<T, FollowSplit>) {
-    return std::tuple(stage, Field{"iter", s.iterator}, Field{"source", s.source_step},
-                      Field{"n_split", s.n_split});
-  } else if constexpr (std::is_same_v<T, FollowFusedSplit>) {
-    return std::tuple(stage, Field{"iter", s.iterator}, Field{"sources", s.source_steps},
-                      Field{"level", s.level}, Field{"factor", s.factor});
-  } else if constexpr (std::is_same_v<T, Fuse>) {
-    return std::tuple(stage, Field{"iters", s.iterators});
-  } else if constexpr (std::is_same_v<T, Reorder>) {
-    return std::tuple(stage, Field{"order", s.order});
-  } else if constexpr (std::is_same_v<T, Annotate>) {
-    return std::tuple(stage, Field{"iter", s.iterator}, Field{"as", s.annotation});
-  } else if constexpr (std::is_same_v<T, Unroll>) {
-    return std::tuple(stage, Field{"max_step", s.auto_max_step});
-  } else if constexpr (std::is_same_v<T, ComputeAt>) {
-    return std::tuple(stage, Field{"target", s.target_stage}, Field{"iter", s.target_iterator});
-  } else if constexpr (std::is_same_v<T, ReverseComputeAt>) {
-    return std::tuple(stage, Field{"producer", s.producer_stage}, Field{"iter", s.producer_iterator});
-  } else if constexpr (std::is_same_v<T, CacheRead>) {
-    return std::tuple(stage, Field{"scope", s.scope}, Field{"readers", s.readers});
-  } else if constexpr (std::is_same_v<T, CacheWrite>) {
-    return std::tuple(stage, Field{"scope", s.scope});
-  } else if constexpr (std::is_same_v<T, Rfactor>) {
-    return std::tuple(stage, Field{"iter", s.iterator}, Field{"axis", s.factor_axis});
-  } else if constexpr (std::is_same_v<T, DecomposeReduction>) {
-    return std::tuple(stage, Field{"iter", s.iterator});
-  } else if constexpr (std::is_same_v<T, StorageAlign>) {
-    return std::tuple(stage, Field{"iter", s.iterator}, Field{"factor", s.factor}, Field{"offset", s.offset});
-  } else if constexpr (std::is_same_v<T, PackLayout>) {
-    return std::tuple(stage, Field{"layout", s.layout});
-  } else if constexpr (std::is_same_v<T, Winograd>) {
-    return std::tuple(stage, Field{"m", s.m});
-  } else if constexpr (std::is_same_v<T, Dot>) {
-    return std::tuple(stage, Field{"iter", s.iterator});
-  } else {
-    static_assert(std::is_same_v<T, ComputeInline> || std::is_same_v<T, ComputeRoot>);
-    return std::tuple(stage);
-  }
-}
+Key(std::string_view, T&) -> Key<T>;
 
 // Values as text.
 std::string text_of(int64_t value) { return std::to_string(value); }
@@ -122,22 +65,22 @@ class LineParser {
     return w;
   }
 
-  Status read(const Field<int64_t>& field) {
+  Status read(const Key<int64_t>& field) {
     TS_ASSIGN_OR_RETURN(const std::string_view text, value(field.name));
     if (!parse_whole(text, &field.value)) return error(quoted(field.name) + " is no integer");
     return {};
   }
 
-  Status read(const Field<int>& field) {
+  Status read(const Key<int>& field) {
     int64_t wide = 0;
-    TS_RETURN_IF_ERROR(read(Field<int64_t>{field.name, wide}));
+    TS_RETURN_IF_ERROR(read(Key<int64_t>{field.name, wide}));
     if (wide < INT32_MIN || wide > INT32_MAX) return error(quoted(field.name) + " is out of range");
     field.value = static_cast<int>(wide);
     return {};
   }
 
   template <class T>
-  Status read(const Field<std::vector<T>>& field) {
+  Status read(const Key<std::vector<T>>& field) {
     return read_list(field.name, "[1,2]", "holds something that is no integer", [&](std::string_view item) {
       int64_t v = 0;
       if (!parse_whole(item, &v) || static_cast<int64_t>(static_cast<T>(v)) != v) return false;
@@ -147,7 +90,7 @@ class LineParser {
   }
 
   // dim/divisor%extent
-  Status read(const Field<Layout>& field) {
+  Status read(const Key<Layout>& field) {
     return read_list(
         field.name, "[0/1%3,1/16%4]", "is no list like [0/1%3,1/16%4]", [&](std::string_view item) {
           const size_t slash = item.find('/');
@@ -166,20 +109,20 @@ class LineParser {
         });
   }
 
-  Status read(const Field<bool>& field) {
+  Status read(const Key<bool>& field) {
     return read_word(field, {true, false}, " is neither true nor false");
   }
-  Status read(const Field<TailPolicy>& field) {
+  Status read(const Key<TailPolicy>& field) {
     return read_word(field,
                      {TailPolicy::kPredicate, TailPolicy::kPeel, TailPolicy::kShift, TailPolicy::kOverrun},
                      " is none of predicate, peel, shift, overrun");
   }
-  Status read(const Field<ir::MemoryScope>& field) {
+  Status read(const Key<ir::MemoryScope>& field) {
     return read_word(field, {ir::MemoryScope::kGlobal, ir::MemoryScope::kShared, ir::MemoryScope::kLocal},
                      " is none of global, shared, local");
   }
 
-  Status read(const Field<Annotation>& field) {
+  Status read(const Key<Annotation>& field) {
     TS_ASSIGN_OR_RETURN(const std::string_view text, value(field.name));
     for (int a = 0; a <= static_cast<int>(Annotation::kThreadZ); ++a) {
       field.value = static_cast<Annotation>(a);
@@ -224,7 +167,7 @@ class LineParser {
   }
 
   template <class T>
-  Status read_word(const Field<T>& field, std::initializer_list<T> values, std::string_view otherwise) {
+  Status read_word(const Key<T>& field, std::initializer_list<T> values, std::string_view otherwise) {
     TS_ASSIGN_OR_RETURN(const std::string_view text, value(field.name));
     for (const T v : values) {
       if (text != text_of(v)) continue;
@@ -248,14 +191,16 @@ class LineParser {
 
 template <size_t kIndex = 0>
 Result<Step> parse_step(std::string_view name, LineParser& parser) {
-  if constexpr (kIndex == std::size(kNames)) {
+  if constexpr (kIndex == std::variant_size_v<Step>) {
     return parser.error("unknown step '" + std::string(name.substr(0, 40)) + "'");
   } else {
-    if (name != kNames[kIndex]) return parse_step<kIndex + 1>(name, parser);
-    std::variant_alternative_t<kIndex, Step> step;
+    using S = std::variant_alternative_t<kIndex, Step>;
+    if (name != S::kName) return parse_step<kIndex + 1>(name, parser);
+    S step;
     Status status;
-    std::apply([&](const auto&... field) { (void)(... && (status = parser.read(field)).ok()); },
-               fields_of(step));
+    for_each_field(step, [&](std::string_view key, auto& value) {
+      if (status.ok()) status = parser.read(Key{key, value});
+    });
     if (!status.ok()) return status.error();
     return Step(std::move(step));
   }
@@ -263,16 +208,16 @@ Result<Step> parse_step(std::string_view name, LineParser& parser) {
 
 }  // namespace
 
-std::string_view step_name(const Step& step) { return kNames[step.index()]; }
+std::string_view step_name(const Step& step) {
+  return std::visit([](const auto& s) { return std::decay_t<decltype(s)>::kName; }, step);
+}
 
 std::string print(const Step& step) {
   std::string out(step_name(step));
-  const auto add = [&](const auto& field) {
-    out += " " + std::string(field.name) + "=" + text_of(field.value);
+  const auto add = [&](std::string_view key, const auto& value) {
+    out += " " + std::string(key) + "=" + text_of(value);
   };
-  std::visit(
-      [&](const auto& s) { std::apply([&](const auto&... field) { (add(field), ...); }, fields_of(s)); },
-      step);
+  std::visit([&](const auto& s) { for_each_field(s, add); }, step);
   return out;
 }
 

@@ -106,6 +106,40 @@ TEST(StepSequence, HasTypesAndNumbersInOrder) {
   EXPECT_THAT(out, Each(0));
 }
 
+// Every step: trained models have seen these numbers.
+TEST(StepSequence, StepsKeepTheirNumbers) {
+  const std::pair<const char*, std::vector<float>> steps[] = {
+    {"split stage=2 iter=5 lengths=[8,16] inner=false tail=peel", {2, 5, 0, 1, 8, 16, 0, 0, 0}},
+    {"follow_split stage=1 iter=2 source=3 n_split=4", {1, 2, 3, 4, 0, 0, 0, 0, 0}},
+    {"follow_fused_split stage=1 iter=2 sources=[3,4] level=5 factor=false", {1, 2, 5, 0, 3, 4, 0, 0, 0}},
+    {"fuse stage=1 iters=[2,3]", {1, 2, 3, 0, 0, 0, 0, 0, 0}},
+    {"reorder stage=1 order=[3,2,1,0]", {1, 3, 2, 1, 0, 0, 0, 0, 0}},
+    {"annotate stage=1 iter=2 as=parallel", {1, 2, 3, 0, 0, 0, 0, 0, 0}},
+    {"unroll stage=1 max_step=512", {1, 512, 0, 0, 0, 0, 0, 0, 0}},
+    {"compute_at stage=1 target=2 iter=3", {1, 2, 3, 0, 0, 0, 0, 0, 0}},
+    {"reverse_compute_at stage=1 producer=2 iter=3", {1, 2, 3, 0, 0, 0, 0, 0, 0}},
+    {"compute_inline stage=1", {1, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {"compute_root stage=2", {2, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {"cache_read stage=1 scope=shared readers=[2,3]", {1, 1, 2, 3, 0, 0, 0, 0, 0}},
+    {"cache_write stage=1 scope=local", {1, 2, 0, 0, 0, 0, 0, 0, 0}},
+    {"rfactor stage=1 iter=2 axis=3", {1, 2, 3, 0, 0, 0, 0, 0, 0}},
+    {"decompose_reduction stage=1 iter=2", {1, 2, 0, 0, 0, 0, 0, 0, 0}},
+    {"storage_align stage=1 iter=2 factor=32 offset=-8", {1, 2, 32, -8, 0, 0, 0, 0, 0}},
+    {"pack_layout stage=1 layout=[0/16%4,1/1%300]", {1, 0, 16, 4, 1, 1, 300, 0, 0}},
+    {"winograd stage=1 m=6", {1, 6, 0, 0, 0, 0, 0, 0, 0}},
+    {"dot stage=1 iter=2", {1, 2, 0, 0, 0, 0, 0, 0, 0}},
+  };
+  ASSERT_EQ(std::size(steps), static_cast<size_t>(kStepTypes));
+  const StepOptions options = {.max_steps = 1, .numbers = 9, .log_numbers = false};
+  for (const auto& [text, numbers] : steps) {
+    const auto trace = sched::parse_trace(text);
+    ASSERT_TRUE(trace.ok()) << trace.error().message();
+    std::vector<float> out;
+    ASSERT_EQ(encode_steps(*trace, options, out), 1);
+    EXPECT_EQ(std::vector<float>(out.begin() + kStepTypes, out.end()), numbers) << text;
+  }
+}
+
 // --- layers
 
 Ragged ragged_of(const std::vector<int64_t>& lengths) {
