@@ -23,7 +23,7 @@ namespace tensorsmith::sched {
 template <class S, class T>
 struct Field {
   std::string_view name;
-  T S::*member;
+  T S::* member;
 };
 template <class S, class T>
 Field(const char*, T S::*) -> Field<S, T>;
@@ -37,7 +37,9 @@ struct Split {
   TailPolicy tail = TailPolicy::kPredicate;
   static constexpr std::string_view kName = "split";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &Split::stage}, Field{"iter", &Split::iterator}, Field{"lengths", &Split::lengths}, Field{"inner", &Split::inner_to_outer}, Field{"tail", &Split::tail});
+    return std::tuple(Field{"stage", &Split::stage}, Field{"iter", &Split::iterator},
+                      Field{"lengths", &Split::lengths}, Field{"inner", &Split::inner_to_outer},
+                      Field{"tail", &Split::tail});
   }
   friend bool operator==(const Split&, const Split&) = default;
 };
@@ -49,7 +51,8 @@ struct FollowSplit {
   int n_split = 1;
   static constexpr std::string_view kName = "follow_split";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &FollowSplit::stage}, Field{"iter", &FollowSplit::iterator}, Field{"source", &FollowSplit::source_step}, Field{"n_split", &FollowSplit::n_split});
+    return std::tuple(Field{"stage", &FollowSplit::stage}, Field{"iter", &FollowSplit::iterator},
+                      Field{"source", &FollowSplit::source_step}, Field{"n_split", &FollowSplit::n_split});
   }
   friend bool operator==(const FollowSplit&, const FollowSplit&) = default;
 };
@@ -61,7 +64,9 @@ struct FollowFusedSplit {
   bool factor = true;
   static constexpr std::string_view kName = "follow_fused_split";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &FollowFusedSplit::stage}, Field{"iter", &FollowFusedSplit::iterator}, Field{"sources", &FollowFusedSplit::source_steps}, Field{"level", &FollowFusedSplit::level}, Field{"factor", &FollowFusedSplit::factor});
+    return std::tuple(Field{"stage", &FollowFusedSplit::stage}, Field{"iter", &FollowFusedSplit::iterator},
+                      Field{"sources", &FollowFusedSplit::source_steps},
+                      Field{"level", &FollowFusedSplit::level}, Field{"factor", &FollowFusedSplit::factor});
   }
   friend bool operator==(const FollowFusedSplit&, const FollowFusedSplit&) = default;
 };
@@ -88,7 +93,8 @@ struct Annotate {
   Annotation annotation = Annotation::kNone;
   static constexpr std::string_view kName = "annotate";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &Annotate::stage}, Field{"iter", &Annotate::iterator}, Field{"as", &Annotate::annotation});
+    return std::tuple(Field{"stage", &Annotate::stage}, Field{"iter", &Annotate::iterator},
+                      Field{"as", &Annotate::annotation});
   }
   friend bool operator==(const Annotate&, const Annotate&) = default;
 };
@@ -105,7 +111,8 @@ struct ComputeAt {
   int stage = 0, target_stage = 0, target_iterator = 0;
   static constexpr std::string_view kName = "compute_at";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &ComputeAt::stage}, Field{"target", &ComputeAt::target_stage}, Field{"iter", &ComputeAt::target_iterator});
+    return std::tuple(Field{"stage", &ComputeAt::stage}, Field{"target", &ComputeAt::target_stage},
+                      Field{"iter", &ComputeAt::target_iterator});
   }
   friend bool operator==(const ComputeAt&, const ComputeAt&) = default;
 };
@@ -113,7 +120,9 @@ struct ReverseComputeAt {
   int stage = 0, producer_stage = 0, producer_iterator = 0;
   static constexpr std::string_view kName = "reverse_compute_at";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &ReverseComputeAt::stage}, Field{"producer", &ReverseComputeAt::producer_stage}, Field{"iter", &ReverseComputeAt::producer_iterator});
+    return std::tuple(Field{"stage", &ReverseComputeAt::stage},
+                      Field{"producer", &ReverseComputeAt::producer_stage},
+                      Field{"iter", &ReverseComputeAt::producer_iterator});
   }
   friend bool operator==(const ReverseComputeAt&, const ReverseComputeAt&) = default;
 };
@@ -122,17 +131,13 @@ inline constexpr int64_t kMaxInlinedSize = 20'000;
 struct ComputeInline {
   int stage = 0;
   static constexpr std::string_view kName = "compute_inline";
-  static constexpr auto fields() {
-    return std::tuple(Field{"stage", &ComputeInline::stage});
-  }
+  static constexpr auto fields() { return std::tuple(Field{"stage", &ComputeInline::stage}); }
   friend bool operator==(const ComputeInline&, const ComputeInline&) = default;
 };
 struct ComputeRoot {
   int stage = 0;
   static constexpr std::string_view kName = "compute_root";
-  static constexpr auto fields() {
-    return std::tuple(Field{"stage", &ComputeRoot::stage});
-  }
+  static constexpr auto fields() { return std::tuple(Field{"stage", &ComputeRoot::stage}); }
   friend bool operator==(const ComputeRoot&, const ComputeRoot&) = default;
 };
 struct CacheRead {
@@ -141,7 +146,8 @@ struct CacheRead {
   std::vector<int> readers;
   static constexpr std::string_view kName = "cache_read";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &CacheRead::stage}, Field{"scope", &CacheRead::scope}, Field{"readers", &CacheRead::readers});
+    return std::tuple(Field{"stage", &CacheRead::stage}, Field{"scope", &CacheRead::scope},
+                      Field{"readers", &CacheRead::readers});
   }
   friend bool operator==(const CacheRead&, const CacheRead&) = default;
 };
@@ -159,7 +165,8 @@ struct Rfactor {
   int factor_axis = 0;
   static constexpr std::string_view kName = "rfactor";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &Rfactor::stage}, Field{"iter", &Rfactor::iterator}, Field{"axis", &Rfactor::factor_axis});
+    return std::tuple(Field{"stage", &Rfactor::stage}, Field{"iter", &Rfactor::iterator},
+                      Field{"axis", &Rfactor::factor_axis});
   }
   friend bool operator==(const Rfactor&, const Rfactor&) = default;
 };  // factor_axis: position of the new spatial axis
@@ -167,7 +174,8 @@ struct DecomposeReduction {
   int stage = 0, iterator = 0;
   static constexpr std::string_view kName = "decompose_reduction";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &DecomposeReduction::stage}, Field{"iter", &DecomposeReduction::iterator});
+    return std::tuple(Field{"stage", &DecomposeReduction::stage},
+                      Field{"iter", &DecomposeReduction::iterator});
   }
   friend bool operator==(const DecomposeReduction&, const DecomposeReduction&) = default;
 };  // init right before this leaf
@@ -176,7 +184,8 @@ struct StorageAlign {
   int64_t factor = 1, offset = 0;
   static constexpr std::string_view kName = "storage_align";
   static constexpr auto fields() {
-    return std::tuple(Field{"stage", &StorageAlign::stage}, Field{"iter", &StorageAlign::iterator}, Field{"factor", &StorageAlign::factor}, Field{"offset", &StorageAlign::offset});
+    return std::tuple(Field{"stage", &StorageAlign::stage}, Field{"iter", &StorageAlign::iterator},
+                      Field{"factor", &StorageAlign::factor}, Field{"offset", &StorageAlign::offset});
   }
   friend bool operator==(const StorageAlign&, const StorageAlign&) = default;
 };

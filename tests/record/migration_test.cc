@@ -1,5 +1,5 @@
 // Databases and JSON lines of earlier versions keep all that they hold. tests/data/record holds a database of schema
-// 1 and its export, of `tune zoo:bert_tiny --trials 26 --batch 4 --seed 3`.
+// 1, which the code of commit c4bc85f wrote, and its export.
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 

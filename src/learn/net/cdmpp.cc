@@ -67,6 +67,8 @@ class Cdmpp final : public Net {
   torch::nn::Sequential device_{nullptr}, decoder_{nullptr};
 };
 
+}  // namespace
+
 Result<NetDesign> cdmpp_design(const nlohmann::json& given, nlohmann::json& values) {
   Parameters p(given);
   NetDesign out;
@@ -101,13 +103,6 @@ Result<NetDesign> cdmpp_design(const nlohmann::json& given, nlohmann::json& valu
                                         : ScalingKind::kMax;
   out.make_net = [=](int64_t) -> std::shared_ptr<Net> { return std::make_shared<Cdmpp>(sizes); };
   return out;
-}
-
-}  // namespace
-
-const NetKind& cdmpp_kind() {
-  static const NetKind kind = {"cdmpp", &cdmpp_design};
-  return kind;
 }
 
 }  // namespace tensorsmith::learn::net

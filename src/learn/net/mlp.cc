@@ -35,6 +35,8 @@ class Mlp final : public Net {
   torch::nn::Linear device_{nullptr}, first_{nullptr}, second_{nullptr}, out_{nullptr};
 };
 
+}  // namespace
+
 Result<NetDesign> mlp_design(const nlohmann::json& given, nlohmann::json& values) {
   Parameters p(given);
   NetDesign out;
@@ -56,13 +58,6 @@ Result<NetDesign> mlp_design(const nlohmann::json& given, nlohmann::json& values
     return std::make_shared<Mlp>(width, device_features);
   };
   return out;
-}
-
-}  // namespace
-
-const NetKind& mlp_kind() {
-  static const NetKind kind = {"mlp", &mlp_design};
-  return kind;
 }
 
 }  // namespace tensorsmith::learn::net

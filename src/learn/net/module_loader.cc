@@ -4,6 +4,7 @@
 
 #include "learn/latency/kinds.h"
 #include "learn/net/module.h"
+#include "learn/net/nets.h"
 
 namespace tensorsmith::learn {
 
@@ -56,13 +57,10 @@ Result<const Module*> load_module() {
 }  // namespace net
 
 const std::vector<CostModelKind>& net_kinds() {
-  static const std::vector<CostModelKind> kinds = {
-      {"mlp", [](const nlohmann::json& p) { return net::load_trainer("mlp", p); }, nullptr, &net::load_model},
-      {"tlp", [](const nlohmann::json& p) { return net::load_trainer("tlp", p); }, nullptr, &net::load_model},
-      {"mtl-tlp", [](const nlohmann::json& p) { return net::load_trainer("mtl-tlp", p); }, nullptr,
-       &net::load_model},
-      {"cdmpp", [](const nlohmann::json& p) { return net::load_trainer("cdmpp", p); }, nullptr,
-       &net::load_model}};
+#define TENSORSMITH_NET(name, design) \
+  {name, [](const nlohmann::json& p) { return net::load_trainer(name, p); }, nullptr, &net::load_model},
+  static const std::vector<CostModelKind> kinds = {TENSORSMITH_NETS(TENSORSMITH_NET)};
+#undef TENSORSMITH_NET
   return kinds;
 }
 

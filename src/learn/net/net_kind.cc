@@ -7,9 +7,13 @@ namespace tensorsmith::learn::net {
 
 namespace {
 
+#define TENSORSMITH_NET(name, design) {name, &design},
+constexpr NetKind kKinds[] = {TENSORSMITH_NETS(TENSORSMITH_NET)};
+#undef TENSORSMITH_NET
+
 const NetKind* find_kind(const std::string& name) {
-  for (const NetKind* kind : {&mlp_kind(), &tlp_kind(), &mtl_tlp_kind(), &cdmpp_kind()}) {
-    if (name == kind->name) return kind;
+  for (const NetKind& kind : kKinds) {
+    if (name == kind.name) return &kind;
   }
   return nullptr;
 }

@@ -1,5 +1,4 @@
-// What one kind of net adds to what all have in common. Internal to learn/net; a new kind is a file of its
-// own and a line in net_kind.cc.
+// What one kind of net adds to what all have in common. Internal to learn/net; nets.h lists the kinds.
 #pragma once
 
 #include <functional>
@@ -7,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "learn/latency/model_file.h"
+#include "learn/net/nets.h"
 #include "learn/net/train_loop.h"
 
 namespace tensorsmith::learn::net {
@@ -27,10 +27,10 @@ struct NetKind {
   Result<NetDesign> (*design)(const nlohmann::json& parameters, nlohmann::json& values);
 };
 
-const NetKind& mlp_kind();
-const NetKind& tlp_kind();
-const NetKind& mtl_tlp_kind();
-const NetKind& cdmpp_kind();
+#define TENSORSMITH_DECLARE_NET(name, design) \
+  Result<NetDesign> design(const nlohmann::json& parameters, nlohmann::json& values);
+TENSORSMITH_NETS(TENSORSMITH_DECLARE_NET)
+#undef TENSORSMITH_DECLARE_NET
 
 // By the name of the parameter "base": "none", "flops" or "roofline".
 BaseKind base_kind(const std::string& name);

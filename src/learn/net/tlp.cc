@@ -82,7 +82,7 @@ class Tlp final : public Net {
   torch::nn::ModuleList heads_{nullptr};
 };
 
-Result<NetDesign> tlp_design(bool by_device, const nlohmann::json& given, nlohmann::json& values) {
+Result<NetDesign> design_tlp(bool by_device, const nlohmann::json& given, nlohmann::json& values) {
   Parameters p(given);
   NetDesign out;
   TlpSizes sizes;
@@ -114,18 +114,12 @@ Result<NetDesign> tlp_design(bool by_device, const nlohmann::json& given, nlohma
 
 }  // namespace
 
-const NetKind& tlp_kind() {
-  static const NetKind kind = {"tlp", [](const nlohmann::json& given, nlohmann::json& values) {
-                                 return tlp_design(false, given, values);
-                               }};
-  return kind;
+Result<NetDesign> tlp_design(const nlohmann::json& given, nlohmann::json& values) {
+  return design_tlp(false, given, values);
 }
 
-const NetKind& mtl_tlp_kind() {
-  static const NetKind kind = {"mtl-tlp", [](const nlohmann::json& given, nlohmann::json& values) {
-                                 return tlp_design(true, given, values);
-                               }};
-  return kind;
+Result<NetDesign> mtl_tlp_design(const nlohmann::json& given, nlohmann::json& values) {
+  return design_tlp(true, given, values);
 }
 
 }  // namespace tensorsmith::learn::net
