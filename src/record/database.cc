@@ -13,7 +13,7 @@
 #include "record/jsonl.h"
 #include "record/line_reader.h"
 #include "record/sqlite/candidate_columns.h"
-#include "record/sqlite/migrate.h"
+#include "record/sqlite/connection.h"
 #include "record/sqlite/schema.h"
 #include "record/sqlite/statement.h"
 
@@ -21,67 +21,16 @@ namespace tensorsmith::record {
 
 namespace {
 
-constexpr int kApplicationId = 0x54534d74;  // "TSmt"
-constexpr int kSchemaVersion = 2;
-// A full structural check at every open is cheap up to here; larger files are checked by check_integrity().
-constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
 constexpr size_t kImportBatch = 512;
-// Of a text or blob: twice the longest line of an export.
-constexpr int kMaxValueBytes = 2 * static_cast<int>(Database::kMaxJsonLine);
-
 class SqliteDatabase final : public Database {
  public:
-  SqliteDatabase(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
-  ~SqliteDatabase() override { sqlite3_close_v2(db_); }
+  SqliteDatabase(sqlite3* db, std::string path) : connection_(db, path), path_(std::move(path)) {}
 
-  // Checks that the file is ours and sound; creates the schema in an empty one.
-  Status prepare(bool writable) {
-    TS_RETURN_IF_ERROR(configure());
-    TS_RETURN_IF_ERROR(execute("PRAGMA synchronous=FULL"));
-    TS_ASSIGN_OR_RETURN(const bool empty, is_empty());
-    if (empty) {
-      if (!writable) return Error{ErrorCode::kMismatch, path_, "is an empty file, no Tensorsmith database"};
-      // Another process may be creating it at this moment: look again under the write lock.
-      Status created = transaction([&]() -> Status {
-        TS_ASSIGN_OR_RETURN(const bool still_empty, is_empty());
-        if (!still_empty) return {};
-        TS_RETURN_IF_ERROR(execute(kSchema));
-        TS_RETURN_IF_ERROR(execute("PRAGMA application_id=" + std::to_string(kApplicationId)));
-        return execute("PRAGMA user_version=" + std::to_string(kSchemaVersion));
-      });
-      TS_RETURN_IF_ERROR(std::move(created));
-    }
-    TS_ASSIGN_OR_RETURN(const int64_t application, scalar("PRAGMA application_id"));
-    if (application != kApplicationId)
-      return Error{ErrorCode::kMismatch, path_,
-                   "is an SQLite database of another program (application id " + std::to_string(application) +
-                       "), not Tensorsmith's; name another file"};
-    TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
-    if (version > kSchemaVersion)
-      return Error{ErrorCode::kMismatch, path_,
-                   "has schema version " + std::to_string(version) + ", this program knows up to " +
-                       std::to_string(kSchemaVersion) + "; use a newer Tensorsmith, or another file"};
-    if (version < 1)
-      return Error{ErrorCode::kCorrupt, path_,
-                   "has schema version " + std::to_string(version) +
-                       ", which never existed; restore a copy of the database"};
-    struct stat info = {};
-    // SQLite reads the missing end of a last page as zeros.
-    TS_ASSIGN_OR_RETURN(const int64_t pages, scalar("PRAGMA page_count"));
-    TS_ASSIGN_OR_RETURN(const int64_t page_bytes, scalar("PRAGMA page_size"));
-    if (stat(path_.c_str(), &info) == 0 && info.st_size < pages * page_bytes)
-      return Error{ErrorCode::kCorrupt, path_,
-                   "the database is damaged (" + std::to_string(pages * page_bytes - info.st_size) +
-                       " bytes are missing at its end); restore a copy, or save what is readable with "
-                       "\"sqlite3 FILE .recover\""};
-    TS_RETURN_IF_ERROR(check_schema());
-    if (info.st_size <= kQuickCheckBytes) TS_RETURN_IF_ERROR(check("PRAGMA quick_check(1)"));
-    return version < kSchemaVersion ? upgrade(writable) : Status();
-  }
+  Status prepare(bool writable) { return connection_.prepare(writable); }
 
   Status add_task(const TaskInfo& task) override {
     const std::lock_guard lock(mutex_);
-    return transaction([&]() -> Status {
+    return connection_.transaction([&]() -> Status {
       TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_task(task));
       return {};
     });
@@ -89,7 +38,7 @@ class SqliteDatabase final : public Database {
 
   Status add_device(const DeviceInfo& device) override {
     const std::lock_guard lock(mutex_);
-    return transaction([&]() -> Status {
+    return connection_.transaction([&]() -> Status {
       TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_device(device));
       return {};
     });
@@ -101,7 +50,7 @@ class SqliteDatabase final : public Database {
         return Error{status.error().code, path_, status.error().reason};
     }
     const std::lock_guard lock(mutex_);
-    return transaction([&]() -> Status {
+    return connection_.transaction([&]() -> Status {
       for (const Record& record : records) {
         TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_record(record));
       }
@@ -111,7 +60,7 @@ class SqliteDatabase final : public Database {
 
   Result<std::optional<Record>> find(const std::string& record_key) override {
     const std::lock_guard lock(mutex_);
-    Statement select(db_, path_, std::string("SELECT ") + kColumns + " FROM record WHERE key=?1");
+    Statement select = connection_.statement(std::string("SELECT ") + kColumns + " FROM record WHERE key=?1");
     select.bind(record_key);
     return first_of(select);
   }
@@ -119,10 +68,10 @@ class SqliteDatabase final : public Database {
   Result<std::vector<Record>> records_of(const std::string& task_key, const std::string& device_key,
                                          const MeasureSettings& settings) override {
     const std::lock_guard lock(mutex_);
-    Statement select(db_, path_,
-                     std::string("SELECT ") + kColumns +
-                         " FROM record WHERE task_key=?1 AND device_key=?2 AND threads=?3 AND "
-                         "flush_cache=?4 AND code_version=?5 ORDER BY id");
+    Statement select =
+        connection_.statement(std::string("SELECT ") + kColumns +
+                              " FROM record WHERE task_key=?1 AND device_key=?2 AND threads=?3 AND "
+                              "flush_cache=?4 AND code_version=?5 ORDER BY id");
     bind_task(select, task_key, device_key, settings);
     std::vector<Record> records;
     while (true) {
@@ -136,18 +85,18 @@ class SqliteDatabase final : public Database {
   Result<std::optional<Record>> best(const std::string& task_key, const std::string& device_key,
                                      const MeasureSettings& settings) override {
     const std::lock_guard lock(mutex_);
-    Statement select(db_, path_,
-                     std::string("SELECT ") + kColumns +
-                         " FROM record WHERE task_key=?1 AND device_key=?2 AND threads=?3 AND "
-                         "flush_cache=?4 AND code_version=?5 AND best_seconds IS NOT NULL "
-                         "ORDER BY best_seconds, id LIMIT 1");
+    Statement select =
+        connection_.statement(std::string("SELECT ") + kColumns +
+                              " FROM record WHERE task_key=?1 AND device_key=?2 AND threads=?3 AND "
+                              "flush_cache=?4 AND code_version=?5 AND best_seconds IS NOT NULL "
+                              "ORDER BY best_seconds, id LIMIT 1");
     bind_task(select, task_key, device_key, settings);
     return first_of(select);
   }
 
   Result<std::vector<TaskInfo>> tasks() override {
     const std::lock_guard lock(mutex_);
-    Statement select(db_, path_, "SELECT key, text, name, flops FROM task ORDER BY rowid");
+    Statement select = connection_.statement("SELECT key, text, name, flops FROM task ORDER BY rowid");
     std::vector<TaskInfo> tasks;
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, select.step());
@@ -163,8 +112,8 @@ class SqliteDatabase final : public Database {
 
   Status for_each(const std::function<Status(const Record&)>& fn) override {
     const std::lock_guard lock(mutex_);
-    Statement select(db_, path_,
-                     std::string("SELECT ") + kColumns + " FROM record WHERE code_version=?1 ORDER BY id");
+    Statement select = connection_.statement(std::string("SELECT ") + kColumns +
+                                             " FROM record WHERE code_version=?1 ORDER BY id");
     select.bind(static_cast<int64_t>(kCodeVersion));
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, select.step());
@@ -176,13 +125,13 @@ class SqliteDatabase final : public Database {
 
   Result<int64_t> record_count() override {
     const std::lock_guard lock(mutex_);
-    return scalar("SELECT count(*) FROM record");
+    return connection_.scalar("SELECT count(*) FROM record");
   }
 
   Status check_integrity() override {
     const std::lock_guard lock(mutex_);
-    TS_RETURN_IF_ERROR(check("PRAGMA integrity_check(1)"));
-    Statement select(db_, path_, std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
+    TS_RETURN_IF_ERROR(connection_.check("PRAGMA integrity_check(1)"));
+    Statement select = connection_.statement(std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, select.step());
       if (!row) return {};
@@ -235,7 +184,7 @@ class SqliteDatabase final : public Database {
       }
       if (batch.size() < kImportBatch && batch_bytes < kMaxJsonLine && !end) continue;
       ImportReport added = report;
-      TS_RETURN_IF_ERROR(transaction([&]() -> Status {
+      TS_RETURN_IF_ERROR(connection_.transaction([&]() -> Status {
         for (const auto& item : batch) {
           const bool is_task = std::holds_alternative<TaskInfo>(item);
           const bool is_device = std::holds_alternative<DeviceInfo>(item);
@@ -257,124 +206,30 @@ class SqliteDatabase final : public Database {
   }
 
  private:
-  Status configure() {
-    sqlite3_extended_result_codes(db_, 1);
-    sqlite3_busy_timeout(db_, kBusyTimeoutMs);
-    // The file may come from anyone (https://www.sqlite.org/security.html).
-    sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-    return execute("PRAGMA cell_size_check=ON");
-  }
-
-  // A file that was opened for reading stays as it is; a copy in memory takes its place.
-  Status upgrade(bool writable) {
-    if (!writable) {
-      TS_ASSIGN_OR_RETURN(sqlite3 * copy, copy_to_memory(db_, path_));
-      sqlite3_close_v2(std::exchange(db_, copy));
-      TS_RETURN_IF_ERROR(configure());
-    }
-    Status upgraded = transaction([&]() -> Status {
-      // Another process may have done it meanwhile.
-      TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
-      if (version == kSchemaVersion) return {};
-      TS_RETURN_IF_ERROR(migrate_from_1(db_, path_));
-      return execute("PRAGMA user_version=" + std::to_string(kSchemaVersion));
-    });
-    if (!upgraded.ok() || writable) return upgraded;
-    return execute("PRAGMA query_only=ON");
-  }
-
-  Status execute(const std::string& sql) {
-    const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
-    if (code != SQLITE_OK) return sqlite_error(db_, code, path_);
-    return {};
-  }
-
-  // A view, a trigger or a computed column in the place of ours would run what the file's author wants.
-  Status check_schema() {
-    for (const char* sql : {"SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND name "
-                            "IN ('task', 'record', "
-                            "'device')) AND NOT (type='index' AND (name='record_by_task' OR name LIKE "
-                            "'sqlite_autoindex_%')) AND NOT "
-                            "(type='table' AND name LIKE 'sqlite_stat%') LIMIT 1",
-                            "SELECT 'computed column ' || x.name FROM sqlite_schema AS s, "
-                            "pragma_table_xinfo(s.name) AS x WHERE "
-                            "s.type='table' AND x.hidden<>0 LIMIT 1"}) {
-      Statement select(db_, path_, sql);
-      TS_ASSIGN_OR_RETURN(const bool row, select.step());
-      if (row)
-        return Error{ErrorCode::kCorrupt, path_,
-                     "holds the " + select.text(0).substr(0, 100) +
-                         ", which Tensorsmith did not make; restore a copy of the database"};
-    }
-    return {};
-  }
-
-  Result<int64_t> scalar(const std::string& sql) {
-    Statement select(db_, path_, sql);
-    TS_ASSIGN_OR_RETURN(const bool row, select.step());
-    return row ? select.integer(0) : int64_t{0};
-  }
-
-  Result<bool> is_empty() {
-    TS_ASSIGN_OR_RETURN(const int64_t objects, scalar("SELECT count(*) FROM sqlite_master"));
-    TS_ASSIGN_OR_RETURN(const int64_t application, scalar("PRAGMA application_id"));
-    TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
-    return objects == 0 && application == 0 && version == 0;
-  }
-
-  // PRAGMA integrity_check and quick_check: one row "ok", or rows of problems.
-  Status check(const std::string& pragma) {
-    Statement select(db_, path_, pragma);
-    TS_ASSIGN_OR_RETURN(const bool row, select.step());
-    std::string answer = row ? select.text(0) : std::string("no answer");
-    if (answer == "ok") return {};
-    // The problem stands below a headline "*** in database main ***".
-    if (answer.rfind("***", 0) == 0 && answer.find('\n') != std::string::npos)
-      answer.erase(0, answer.find('\n') + 1);
-    return Error{ErrorCode::kCorrupt, path_,
-                 "the database is damaged (" + answer.substr(0, answer.find('\n')) +
-                     "); restore a copy, or save what is readable with \"sqlite3 FILE .recover\""};
-  }
-
-  template <typename Fn>
-  Status transaction(Fn fn) {
-    // IMMEDIATE takes the write lock at once: upgrading a read lock could fail against another writer.
-    TS_RETURN_IF_ERROR(execute("BEGIN IMMEDIATE"));
-    Status status = fn();
-    if (status.ok()) status = execute("COMMIT");
-    // Fails harmlessly where SQLite has already rolled back (disk full, I/O error).
-    if (!status.ok() && sqlite3_get_autocommit(db_) == 0) {
-      [[maybe_unused]] const Status rolled_back = execute("ROLLBACK");
-    }
-    return status;
-  }
-
   // True: inserted. False: the key was there.
   Result<bool> insert_task(const TaskInfo& task) {
-    Statement insert(db_, path_, "INSERT OR IGNORE INTO task(key, text, name, flops) VALUES(?1, ?2, ?3, ?4)");
+    Statement insert =
+        connection_.statement("INSERT OR IGNORE INTO task(key, text, name, flops) VALUES(?1, ?2, ?3, ?4)");
     insert.bind(task.key).bind(task.text).bind(task.name).bind(task.flops);
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
-    return sqlite3_changes(db_) > 0;
+    return connection_.changes() > 0;
   }
 
   Result<bool> insert_device(const DeviceInfo& device) {
-    TS_RETURN_IF_ERROR(execute(kDeviceSchema));
-    Statement insert(db_, path_, "INSERT OR IGNORE INTO device(key, json) VALUES(?1, ?2)");
+    TS_RETURN_IF_ERROR(connection_.execute(kDeviceSchema));
+    Statement insert = connection_.statement("INSERT OR IGNORE INTO device(key, json) VALUES(?1, ?2)");
     insert.bind(device.key).bind(target::to_json(device.device));
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
-    return sqlite3_changes(db_) > 0;
+    return connection_.changes() > 0;
   }
 
   Result<std::vector<DeviceInfo>> read_devices() {
     std::vector<DeviceInfo> devices;
-    TS_ASSIGN_OR_RETURN(const int64_t tables,
-                        scalar("SELECT count(*) FROM sqlite_master WHERE type='table' AND name='device'"));
+    TS_ASSIGN_OR_RETURN(
+        const int64_t tables,
+        connection_.scalar("SELECT count(*) FROM sqlite_master WHERE type='table' AND name='device'"));
     if (tables == 0) return devices;
-    Statement select(db_, path_, "SELECT key, json FROM device ORDER BY rowid");
+    Statement select = connection_.statement("SELECT key, json FROM device ORDER BY rowid");
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, select.step());
       if (!row) return devices;
@@ -385,10 +240,9 @@ class SqliteDatabase final : public Database {
   }
 
   Result<bool> insert_record(const Record& record) {
-    Statement insert(
-        db_, path_,
+    Statement insert = connection_.statement(
         std::string("INSERT OR IGNORE INTO record(") + kColumns +
-            ") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21)");
+        ") VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21)");
     const MeasureResult& result = record.result;
     const std::string seconds = encode_doubles(result.seconds);
     insert.bind(record.key())
@@ -413,7 +267,7 @@ class SqliteDatabase final : public Database {
         .bind(record.unix_ms);
     bind_candidate(insert, record.candidate);
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
-    return sqlite3_changes(db_) > 0;
+    return connection_.changes() > 0;
   }
 
   static void bind_task(Statement& select, const std::string& task_key, const std::string& device_key,
@@ -470,15 +324,15 @@ class SqliteDatabase final : public Database {
     const std::lock_guard lock(mutex_);
     TS_ASSIGN_OR_RETURN(auto writer, AtomicFileWriter::open(path));
     // One read transaction: tasks and records of the same moment.
-    TS_RETURN_IF_ERROR(execute("BEGIN"));
+    TS_RETURN_IF_ERROR(connection_.execute("BEGIN"));
     Status status = write_lines(*writer, records);
-    if (auto end = execute("COMMIT"); status.ok() && !end.ok()) status = std::move(end);
+    if (auto end = connection_.execute("COMMIT"); status.ok() && !end.ok()) status = std::move(end);
     TS_RETURN_IF_ERROR(std::move(status));
     return writer->commit();
   }
 
   Status write_lines(AtomicFileWriter& writer, const std::string& query) {
-    Statement tasks(db_, path_, "SELECT key, text, name, flops FROM task ORDER BY rowid");
+    Statement tasks = connection_.statement("SELECT key, text, name, flops FROM task ORDER BY rowid");
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, tasks.step());
       if (!row) break;
@@ -486,7 +340,7 @@ class SqliteDatabase final : public Database {
     }
     TS_ASSIGN_OR_RETURN(const auto devices, read_devices());
     for (const DeviceInfo& device : devices) TS_RETURN_IF_ERROR(writer.write_line(to_json_line(device)));
-    Statement records(db_, path_, query);
+    Statement records = connection_.statement(query);
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, records.step());
       if (!row) return {};
@@ -495,7 +349,7 @@ class SqliteDatabase final : public Database {
     }
   }
 
-  sqlite3* db_;
+  Connection connection_;
   std::string path_;
   std::mutex mutex_;  // one connection, one transaction at a time
 };
