@@ -33,7 +33,7 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
   for (int64_t i = 0; i < out.elements; ++i) {
     const ir::Scalar a = got.at(i);
     const ir::Scalar b = expected.at(i);
-    bool good = true;
+    bool good = true, near = false;
     double difference = 0;
     double limit = 0;
     if (ir::is_float(got.dtype)) {
@@ -44,13 +44,16 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
         difference = std::abs(a.f - b.f);
         limit = tolerance.atol + rtol * std::abs(b.f);
         good = std::isfinite(difference) && difference <= limit;
+        near = difference <= tolerance.step * (1 + rtol);
       }
     } else {
       good = a.i == b.i;
       difference = std::abs(static_cast<double>(a.i) - static_cast<double>(b.i));
+      near = difference <= tolerance.step;
     }
     out.worst_absolute = std::max(out.worst_absolute, difference);
-    if (good) continue;
+    if (!good && near) ++out.one_step;
+    if (good || near) continue;
     ++out.wrong;
     out.ok = false;
     if (difference - limit > worst_excess) {

@@ -12,18 +12,20 @@ namespace tensorsmith::engine {
 struct Tolerance {
   double rtol = 1e-3;
   double atol = 1e-4;
+  double step = 0;  // of the output's quantization (engine/quantization_step.h)
 };
 
 struct Comparison {
   bool ok = true;
   int64_t elements = 0;
   int64_t wrong = 0;
+  int64_t one_step = 0;  // not wrong, and off by no more than the step of the quantization
   double worst_absolute = 0;
   std::string detail;  // the worst element, when not ok
 };
 
 // |got - expected| <= atol + rtol * |expected| for floats (NaN equals NaN), where rtol is at least two units
-// in the last place of f16 and bf16; equality for integers. Different dtypes or element counts are a failed
+// in the last place of f16 and bf16; equality for integers; or, of quantized outputs, one step. Different dtypes or element counts are a failed
 // comparison.
 Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, const Tolerance& tolerance);
 

@@ -6,6 +6,7 @@
 
 #include "engine/load_model.h"
 #include "engine/output_check.h"
+#include "engine/quantization_step.h"
 #include "engine/reference_inputs.h"
 #include "graph/evaluate.h"
 #include "graph/graph.h"
@@ -79,24 +80,28 @@ Result<std::vector<lower::Tensor>> given_inputs(const runtime::Model& model,
 
 // Prints one line an output; true when all agree.
 bool report_comparison(const runtime::Model& model, const std::vector<lower::Tensor>& got,
-                       const std::vector<lower::Tensor>& expected, const engine::Tolerance& tolerance,
-                       const std::string& against, bool json) {
+                       const std::vector<lower::Tensor>& expected,
+                       const std::vector<engine::Tolerance>& tolerances, const std::string& against,
+                       bool json) {
   bool all = true;
   nlohmann::json list = nlohmann::json::array();
   for (size_t i = 0; i < got.size(); ++i) {
-    const engine::Comparison c = engine::compare(got[i], expected[i], tolerance);
+    const engine::Comparison c = engine::compare(got[i], expected[i], tolerances[i]);
     all = all && c.ok;
     if (json) {
       list.push_back({{"output", model.outputs()[i].name},
                       {"ok", c.ok},
                       {"elements", c.elements},
                       {"wrong", c.wrong},
+                      {"one_quantization_step", c.one_step},
                       {"worst_absolute_difference", c.worst_absolute},
                       {"detail", c.detail}});
       continue;
     }
-    print_out("output '{}': {} of {} elements agree with {}, largest difference {:.3g}{}\n",
-              model.outputs()[i].name, c.elements - c.wrong, c.elements, against, c.worst_absolute,
+    const std::string steps =
+        c.one_step > 0 ? fmt::format(" ({} of them are one quantization step off)", c.one_step) : "";
+    print_out("output '{}': {} of {} elements agree with {}{}, largest difference {:.3g}{}\n",
+              model.outputs()[i].name, c.elements - c.wrong, c.elements, against, steps, c.worst_absolute,
               c.ok ? "" : " - " + c.detail);
   }
   if (json) print_json(nlohmann::json{{"against", against}, {"ok", all}, {"outputs", list}}, 2);
@@ -125,7 +130,8 @@ Status check_data_sets(runtime::Model& model, const RunOptions& options) {
     TS_ASSIGN_OR_RETURN(const auto inputs, read_numbered(set, "input_", model.inputs().size()));
     TS_ASSIGN_OR_RETURN(const auto expected, read_numbered(set, "output_", model.outputs().size()));
     TS_ASSIGN_OR_RETURN(const auto got, engine::run_model(model, inputs));
-    all = report_comparison(model, got, expected, options.tolerance, set.string(), options.json) && all;
+    const std::vector<engine::Tolerance> tolerances(got.size(), options.tolerance);
+    all = report_comparison(model, got, expected, tolerances, set.string(), options.json) && all;
   }
   if (!all)
     return Error{ErrorCode::kMismatch, options.directory,
@@ -155,9 +161,14 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
   source.path = options.reference;
   TS_ASSIGN_OR_RETURN(const graph::Graph graph, engine::import_model(source));
   TS_ASSIGN_OR_RETURN(Outputs outputs, run_both(model, graph, options, engine::Spread::kWide));
+  std::vector<engine::Tolerance> tolerances;
+  for (const double step : engine::quantization_steps(graph)) {
+    tolerances.push_back(options.tolerance);
+    tolerances.back().step = step;
+  }
   const auto agree = [&] {
     for (size_t i = 0; i < outputs.got.size(); ++i) {
-      if (!engine::compare(outputs.got[i], outputs.expected[i], options.tolerance).ok) return false;
+      if (!engine::compare(outputs.got[i], outputs.expected[i], tolerances[i]).ok) return false;
     }
     return true;
   };
@@ -165,7 +176,7 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
   if (agree() && !engine::mostly_finite(outputs.expected)) {
     TS_ASSIGN_OR_RETURN(outputs, run_both(model, graph, options, engine::Spread::kNarrow));
   }
-  if (!report_comparison(model, outputs.got, outputs.expected, options.tolerance, "the reference interpreter",
+  if (!report_comparison(model, outputs.got, outputs.expected, tolerances, "the reference interpreter",
                          options.json)) {
     return Error{ErrorCode::kMismatch, options.directory,
                  "outputs differ from those of " + options.reference};

@@ -1,0 +1,58 @@
+// Quantized outputs may be one step apart, others may not.
+#include "engine/quantization_step.h"
+
+#include <gtest/gtest.h>
+
+#include "../graph/onnx_model_builder.h"
+#include "engine/output_check.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+using graph::testing::ModelBuilder;
+
+graph::Graph import(const ModelBuilder& builder) {
+  return graph::import_onnx_bytes(builder.bytes(), {}, "test").value();
+}
+
+TEST(QuantizationSteps, FollowMovesToTheLastQuantization) {
+  ModelBuilder builder;
+  builder.input("x", {2, 3})
+      .output("integers")
+      .output("floats")
+      .output("plain")
+      .output("sums")
+      .initializer("scale", {}, {0.25F})
+      .raw("zero", {}, 3, std::string(1, '\0'))
+      .node("QuantizeLinear", {"x", "scale", "zero"}, {"q"})
+      .node("Transpose", {"q"}, {"integers"})
+      .node("DequantizeLinear", {"q", "scale", "zero"}, {"d"})
+      .node("Relu", {"d"}, {"r"})
+      .node("Transpose", {"r"}, {"floats"})
+      .node("Exp", {"x"}, {"plain"})
+      .node("Add", {"d", "d"}, {"sums"});
+  EXPECT_EQ(quantization_steps(import(builder)), (std::vector<double>{1, 0.25, 0, 0}));
+}
+
+lower::Tensor tensor(const std::vector<float>& values) {
+  auto out = lower::Tensor::zeros(ir::DType::kF32, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i)
+    out.set(static_cast<int64_t>(i), ir::scalar_float(ir::DType::kF32, static_cast<double>(values[i])));
+  return out;
+}
+
+TEST(QuantizationSteps, OneStepAgreesAndTwoDoNot) {
+  const lower::Tensor expected = tensor({1, 2, 3});
+  const Tolerance plain, quantized{1e-3, 1e-4, 0.25};
+  EXPECT_FALSE(compare(tensor({1, 2.25F, 3}), expected, plain).ok);
+  const Comparison one = compare(tensor({1, 2.25F, 3}), expected, quantized);
+  EXPECT_TRUE(one.ok);
+  EXPECT_EQ(one.one_step, 1);
+  EXPECT_EQ(one.wrong, 0);
+  const Comparison two = compare(tensor({1, 2.5F, 3}), expected, quantized);
+  EXPECT_FALSE(two.ok);
+  EXPECT_EQ(two.wrong, 1);
+}
+
+}  // namespace
+}  // namespace tensorsmith::engine
