@@ -35,6 +35,7 @@ struct BenchOptions {
   uint64_t seed = 0;
   bool profile = false;
   bool json = false;
+  std::vector<const CLI::Option*> for_compiling;
 };
 
 // Compiled models made for this call only; removed at its end.
@@ -125,6 +126,21 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
   return {};
 }
 
+// What a compiled model is was decided when it was compiled; an option that says otherwise would be ignored.
+Status check_compiled_options(const BenchOptions& options) {
+  for (const CLI::Option* option : options.for_compiling) {
+    if (option->count() == 0) continue;
+    const bool flag = option->get_expected_max() == 0;
+    const std::string given = option->get_name() + (flag ? "" : " " + option->results().front());
+    return Error{
+        ErrorCode::kInvalidArgument, given,
+        "says how to compile, and " + options.model.path +
+            " is compiled already; compile the ONNX model with it, or time that: tensorsmith bench MODEL " +
+            given};
+  }
+  return {};
+}
+
 Status bench(const BenchOptions& options) {
   const SystemClock clock;
   std::vector<Contender> contenders;
@@ -136,10 +152,7 @@ Status bench(const BenchOptions& options) {
   load_options.repeats_alone = options.profile ? 3 : 0;
   std::error_code ignored;
   if (fs::is_directory(options.model.path, ignored)) {
-    if (!options.model.shapes.empty()) {
-      return Error{ErrorCode::kInvalidArgument, "--shape " + options.model.shapes[0],
-                   "is for ONNX models; " + options.model.path + " is compiled for its shapes"};
-    }
+    TS_RETURN_IF_ERROR(check_compiled_options(options));
     TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.model.path, load_options));
     contenders.push_back({options.model.path, std::move(model)});
   } else {
@@ -207,6 +220,9 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
   add_schedule_options(*command, options->schedules);
+  for (const char* name :
+       {"--shape", "--absent", "--bounded", "--device", "--db", "--untuned", "--no-winograd"})
+    options->for_compiling.push_back(command->get_option(name));
   add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure");
   add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Measured runs at least");
   add_seed(*command, options->seed, "Seed of the random inputs");

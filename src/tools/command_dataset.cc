@@ -13,6 +13,7 @@
 #include "learn/dataset/split.h"
 #include "record/database.h"
 #include "record/jsonl.h"
+#include "record/line_reader.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/numbers.h"
@@ -47,6 +48,20 @@ learn::ImportFile import_file(const std::string& text) {
   return {name.substr(0, name.find('.')), text};
 }
 
+// Records of Ansor that are given for a database: the remedy is an option.
+Status check_database(const std::string& path) {
+  auto reader = record::LineReader::open(path, size_t{1} << 24);
+  if (record::is_database_file(path) || !reader.ok())
+    return {};  // what is not there is reported where it is opened
+  record::LineReader::Line line;
+  const auto read = (*reader)->next(line);
+  record::AnsorRecord parsed;
+  if (!read.ok() || !*read || !record::parse_ansor_record(line.text, parsed).ok()) return {};
+  return Error{ErrorCode::kInvalidArgument, path,
+               "holds records of Ansor; add --workloads FILE, the JSON file of their computations "
+               "(workload key -> compute DAG)"};
+}
+
 Status import(const ImportCommand& command) {
   const OutputPath output{"-o", command.output, OutputKind::kStore};
   std::vector<InputPath> inputs = {{"--workloads", command.workloads}};
@@ -73,6 +88,7 @@ Status import(const ImportCommand& command) {
           ErrorCode::kInvalidArgument, files.back().path,
           "is a record database, and --workloads says that the files are Ansor records; make a store of "
           "each sort"};
+    if (command.workloads.empty()) TS_RETURN_IF_ERROR(check_database(file));
   }
   const auto report = command.workloads.empty()
                           ? learn::import_databases(command.files, command.output, options)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/measured_device.h"
@@ -13,23 +14,32 @@ struct ListOptions {
   bool json = false;
 };
 
+// What commands take the device.
+std::string uses(const target::Device& device) {
+  if (engine::is_local(device)) return "tune, compile, run, predict";
+  return device.kind == target::DeviceKind::kCpu ? "compile, predict" : "train, eval";
+}
+
 Status list(const ListOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   std::vector<target::Device> devices = {local};
   devices.insert(devices.end(), target::registry().begin(), target::registry().end());
+  std::stable_partition(devices.begin() + 1, devices.end(),
+                        [](const target::Device& d) { return d.kind == target::DeviceKind::kCpu; });
   if (options.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
     for (const auto& d : devices) {
       out.push_back(nlohmann::ordered_json::parse(target::to_json(d)));
       out.back()["key"] = d.key();
+      out.back()["used_by"] = uses(d);
     }
     print_json(out, 2);
     return {};
   }
-  Table table({"name", "kind", "cores", "clock", "vector", "peak f32", "memory", "description"});
+  Table table({"name", "used by", "cores", "clock", "vector", "peak f32", "memory", "description"});
   for (const auto& d : devices) {
     const bool cpu = d.kind == target::DeviceKind::kCpu;
-    table.add({d.name, cpu ? "cpu" : "gpu", std::to_string(d.cores),
+    table.add({d.name, uses(d), std::to_string(d.cores),
                d.clock_ghz > 0 ? fmt::format("{:.2f} GHz", d.clock_ghz) : "-",
                cpu ? fmt::format("{} bit", d.vector_bytes * 8) : "-",
                d.peak_f32_gflops > 0 ? fmt::format("{:.0f} GFLOP/s", d.peak_f32_gflops) : "-",
@@ -37,6 +47,12 @@ Status list(const ListOptions& options) {
                d.description});
   }
   print_lines(table.text());
+  write_out(
+      "\nlocal is this machine; other CPUs are compiled and predicted for without being there. No code is "
+      "made for "
+      "GPUs yet:\n"
+      "their attributes are for latency models of programs that others measured (`tensorsmith dataset "
+      "import`).\n");
   return {};
 }
 

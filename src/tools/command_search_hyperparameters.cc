@@ -115,6 +115,27 @@ std::string as_options(const Json& parameters) {
   return out;
 }
 
+// Names and values that no trial could have are an error before the log is begun: it would be the log of another
+// search than the right command's.
+Status check_space(const SearchCommand& command, const Json& fixed,
+                   const std::vector<learn::Dimension>& space) {
+  for (const learn::Dimension& dimension : space) {
+    std::vector<Json> values = dimension.choices;
+    if (values.empty()) {
+      for (const double end : {dimension.low, dimension.high})
+        values.push_back(dimension.whole ? Json(static_cast<int64_t>(end)) : Json(end));
+    }
+    for (const Json& value : values) {
+      Json parameters = fixed;
+      parameters[dimension.name] = value;
+      const auto trainer = learn::make_trainer(command.kind, parameters);
+      if (!trainer.ok())
+        return Error{trainer.error().code, "--tune " + dimension.name, trainer.error().message()};
+    }
+  }
+  return {};
+}
+
 Status search(const SearchCommand& command) {
   TS_RETURN_IF_ERROR(check_outputs({{"--log", command.log, OutputKind::kTrialLog}},
                                    {{"--store", command.store}, {"--split", command.split}}));
@@ -124,6 +145,7 @@ Status search(const SearchCommand& command) {
     space.push_back(std::move(dimension));
   }
   TS_ASSIGN_OR_RETURN(const Json fixed, learn::parse_parameters(command.parameters));
+  TS_RETURN_IF_ERROR(check_space(command, fixed, space));
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
   TS_ASSIGN_OR_RETURN(const learn::TrainingData records, data.training_data(split, command.devices, false));
@@ -149,7 +171,6 @@ Status search(const SearchCommand& command) {
     const Json proposed = learn::propose(space, log.trials(), method, command.seed);
     Json parameters = fixed;
     parameters.update(proposed);
-    // A name or value that no trial can have is the user's error, not a failed trial.
     TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(command.kind, parameters));
     learn::TrainingControl control;
     control.seed = command.seed;

@@ -32,12 +32,6 @@ int run(int argc, char** argv) {
                                         (commit.empty() ? "" : " (" + commit + ")") + ", " +
                                         codegen::default_backend().version());
   app.require_subcommand(1);
-  app.footer(
-      "Examples:\n"
-      "  tensorsmith tune model.onnx -o tuned --seconds 60\n"
-      "  tensorsmith bench tuned\n"
-      "  tensorsmith run tuned --check test_data_set_0\n"
-      "Each command has --help.");
   int exit_code = 0;
   tools::add_tasks_command(app, exit_code);
   tools::add_tune_command(app, exit_code);
@@ -53,6 +47,7 @@ int run(int argc, char** argv) {
   tools::add_devices_command(app, exit_code);
   tools::add_predict_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);
+  tools::add_examples(app);
   const auto explain = [&](const CLI::ParseError& error) {
     std::ostringstream out, err;
     const bool asked_for = app.exit(error, out, err) == 0;  // --help, --version

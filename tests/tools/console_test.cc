@@ -223,6 +223,84 @@ TEST_F(Console, WordsThatAreNearlyRightAreSuggested) {
     EXPECT_THAT(cli(words).err, Not(HasSubstr("Did you mean"))) << ::testing::PrintToString(words);
 }
 
+// Each command's examples are its own, and have only options that it has.
+TEST_F(Console, ExamplesAreOfTheCommand) {
+  for (const Words& words : std::vector<Words>{{"tasks"},
+                                               {"tune"},
+                                               {"compile"},
+                                               {"run"},
+                                               {"bench"},
+                                               {"db", "info"},
+                                               {"db", "check"},
+                                               {"db", "export"},
+                                               {"db", "import"},
+                                               {"train"},
+                                               {"eval"},
+                                               {"calibrate"},
+                                               {"predict"},
+                                               {"zoo", "list"},
+                                               {"zoo", "export"},
+                                               {"search-hyperparameters"},
+                                               {"devices", "list"},
+                                               {"devices", "show"},
+                                               {"dataset", "collect"},
+                                               {"dataset", "import"},
+                                               {"dataset", "stats"},
+                                               {"dataset", "split"},
+                                               {"dataset", "export"},
+                                               {"dataset", "features"}}) {
+    Words asked = words;
+    asked.emplace_back("--help");
+    const std::string help = cli(asked).out;
+    std::string name = "  tensorsmith";
+    for (const std::string& word : words) name += " " + word;
+    const size_t begin = help.find("Examples:\n");
+    ASSERT_NE(begin, std::string::npos) << help;
+    const std::string options = help.substr(0, begin);
+    std::istringstream examples(help.substr(begin));
+    int count = 0;
+    std::string line;
+    std::getline(examples, line);
+    while (std::getline(examples, line) && !line.empty()) {
+      const bool goes_on = line.starts_with("    --");
+      EXPECT_TRUE(goes_on || line.starts_with(name)) << line;
+      count += goes_on ? 0 : 1;
+      std::istringstream parts(line.substr(0, line.find('#')));
+      for (std::string word; parts >> word;) {
+        if (!word.starts_with("-")) continue;
+        EXPECT_THAT(options, HasSubstr(word)) << line;
+      }
+    }
+    EXPECT_GT(count, 0) << help;
+  }
+}
+
+TEST_F(Console, DevicesSayWhatTheyAreFor) {
+  const CliResult list = cli({"devices", "list"});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  const size_t local = list.out.find("\nlocal "), cpu = list.out.find("\nxeon-8592plus "),
+               gpu = list.out.find("\na10 ");
+  EXPECT_LT(local, cpu);
+  EXPECT_LT(cpu, gpu) << "CPUs come before GPUs";
+  EXPECT_THAT(list.out.substr(local, 60), HasSubstr("tune, compile, run, predict"));
+  EXPECT_THAT(list.out.substr(cpu, 60), HasSubstr("compile, predict"));
+  EXPECT_THAT(list.out.substr(gpu, 60), HasSubstr("train, eval"));
+}
+
+TEST_F(Console, OptionsOfCompilingAreRefusedForCompiledModels) {
+  write_model("x");
+  ASSERT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
+  for (const Words& option :
+       std::vector<Words>{{"--untuned"}, {"--no-winograd"}, {"--db", "x.db"}, {"--shape", "x=2x3"}}) {
+    Words words = {"bench", "out", "--seconds", "0.05"};
+    words.insert(words.end(), option.begin(), option.end());
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 1) << result.out;
+    EXPECT_THAT(result.err, AllOf(HasSubstr(option[0]), HasSubstr("tensorsmith bench MODEL")));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
 TEST_F(Console, CompilesWithoutADatabase) {
   write_model("x");
   const CliResult compiled = cli({"compile", "m.onnx", "-o", "out"});

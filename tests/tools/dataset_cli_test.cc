@@ -94,6 +94,10 @@ TEST_F(DatasetCli, ErrorsAreOneLine) {
   EXPECT_EQ(schema.exit_code, 1);
   EXPECT_NE(schema.err.find("--schema"), std::string::npos);
   EXPECT_EQ(run_cli({"dataset", "import", cpu_, "--workloads", cpu_, "-o", store_}).exit_code, 1);
+  const CliResult without = run_cli({"dataset", "import", cpu_, "-o", store_});
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_NE(without.err.find(cpu_), std::string::npos) << without.err;
+  EXPECT_NE(without.err.find("add --workloads FILE"), std::string::npos) << without.err;
   // A database is no file of records.
   const std::string database = folder_.file("own.db");
   std::ofstream(database, std::ios::binary) << std::string("SQLite format 3\0", 16);

@@ -297,6 +297,14 @@ TEST_F(LatencyCli, HyperparameterSearchGoesOn) {
   auto bad = arguments(folder_.file("bad.jsonl"), "3");
   bad.insert(bad.end(), {"--tune", "depth=1..2"});
   EXPECT_THAT(run_cli(bad).err, HasSubstr("parameter depth: is not known"));
+  // What no trial can have leaves no log behind, which would stand in the way of the right command.
+  for (const char* tune : {"depth=1..2", "max_depth=", "max_depth=-3..5", "label=second"}) {
+    auto wrong = arguments(folder_.file("wrong.jsonl"), "3");
+    wrong.insert(wrong.end(), {"--tune", tune});
+    const CliResult result = run_cli(wrong);
+    EXPECT_EQ(result.exit_code, 1) << tune;
+    EXPECT_FALSE(std::filesystem::exists(folder_.file("wrong.jsonl"))) << tune << ": " << result.err;
+  }
 }
 
 TEST_F(LatencyCli, ErrorsAreOneLine) {

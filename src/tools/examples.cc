@@ -1,0 +1,107 @@
+#include <map>
+#include <string>
+
+#include "tools/commands.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+// By the words after "tensorsmith".
+const std::map<std::string, std::string>& examples() {
+  static const std::map<std::string, std::string> all = {
+      {"",
+       "  tensorsmith tune model.onnx -o tuned --seconds 60\n"
+       "  tensorsmith bench tuned\n"
+       "  tensorsmith run tuned --check test_data_set_0\n"
+       "Each command has --help."},
+      {"tasks",
+       "  tensorsmith tasks model.onnx --shape x=1x3x48x320\n"
+       "  tensorsmith tasks zoo:resnet50 zoo:resnet18\n"
+       "  tensorsmith tasks zoo:mobilenet_v2 --text"},
+      {"tune",
+       "  tensorsmith tune model.onnx -o tuned --seconds 60\n"
+       "  tensorsmith tune model.onnx -o tuned --seconds 600     # goes on from tensorsmith.db\n"
+       "  tensorsmith tune zoo:resnet50:batch=4 -o tuned --threads 1 --trials 500 --db resnet.db"},
+      {"compile",
+       "  tensorsmith compile model.onnx -o compiled --untuned\n"
+       "  tensorsmith compile model.onnx -o compiled --db tensorsmith.db --shape x=1x3x48x320\n"
+       "  tensorsmith compile model.onnx -o compiled --device epyc-7763 --threads 8"},
+      {"run",
+       "  tensorsmith run compiled --input x=input.npy --output results\n"
+       "  tensorsmith run compiled --check test_data_set_0\n"
+       "  tensorsmith run compiled --reference model.onnx"},
+      {"bench",
+       "  tensorsmith bench compiled --threads 1\n"
+       "  tensorsmith bench compiled --profile\n"
+       "  tensorsmith bench model.onnx --untuned --shape x=1x3x48x320"},
+      {"db",
+       "  tensorsmith db info tensorsmith.db\n"
+       "  tensorsmith db export tensorsmith.db records.jsonl --fastest 1\n"
+       "  tensorsmith db import other.db records.jsonl"},
+      {"db info", "  tensorsmith db info tensorsmith.db"},
+      {"db check", "  tensorsmith db check tensorsmith.db"},
+      {"db export", "  tensorsmith db export tensorsmith.db records.jsonl --fastest 1"},
+      {"db import", "  tensorsmith db import tensorsmith.db records.jsonl"},
+      {"dataset",
+       "  tensorsmith dataset collect --networks resnet18 -o records.db --seconds 600 --store records.store\n"
+       "  tensorsmith dataset split records.store -o by_task.split\n"
+       "  tensorsmith dataset stats records.store"},
+      {"dataset collect",
+       "  tensorsmith dataset collect --networks zoo -o records.db --seconds 3600\n"
+       "  tensorsmith dataset collect --networks model.onnx --device local:isa=avx2 -o records.db --store "
+       "records.store"},
+      {"dataset import",
+       "  tensorsmith dataset import tensorsmith.db -o own.store\n"
+       "  tensorsmith dataset import v100.jsonl.zst k80.jsonl.zst --workloads workloads.json -o gpus.store"},
+      {"dataset stats", "  tensorsmith dataset stats records.store"},
+      {"dataset split",
+       "  tensorsmith dataset split records.store -o by_task.split --test 0.2\n"
+       "  tensorsmith dataset split gpus.store -o new_gpu.split --kind by-device --test-device v100"},
+      {"dataset export", "  tensorsmith dataset export records.store -o records.jsonl"},
+      {"dataset features",
+       "  tensorsmith dataset features v100.jsonl.zst --workloads workloads.json -o features.jsonl"},
+      {"train",
+       "  tensorsmith train --model xgboost --store records.store --split by_task.split -o latency.model\n"
+       "  tensorsmith train --init latency.model --store more.store --split more.split -o tuned.model"},
+      {"eval",
+       "  tensorsmith eval --model latency.model --store records.store --split by_task.split --plot "
+       "latency.svg\n"
+       "  tensorsmith eval --model latency.model --records v100.jsonl.zst --workloads workloads.json "
+       "--device v100"},
+      {"calibrate",
+       "  tensorsmith calibrate --model latency.model --store records.store -o calibrated.model"},
+      {"search-hyperparameters",
+       "  tensorsmith search-hyperparameters --model xgboost --store records.store --split by_task.split \\\n"
+       "    --tune max_depth=4..12 --tune eta=0.01..0.3:log --log trials.jsonl --trials 50"},
+      {"devices",
+       "  tensorsmith devices list\n"
+       "  tensorsmith devices show local"},
+      {"devices list", "  tensorsmith devices list --json"},
+      {"devices show",
+       "  tensorsmith devices show local --probe\n"
+       "  tensorsmith devices show epyc-7763 > my_board.json"},
+      {"predict",
+       "  tensorsmith predict model.onnx\n"
+       "  tensorsmith predict zoo:resnet50 --device epyc-7763 --threads 8 --untuned\n"
+       "  tensorsmith predict model.onnx --model latency.model --db tensorsmith.db"},
+      {"zoo",
+       "  tensorsmith zoo list\n"
+       "  tensorsmith zoo export resnet50 --batch 4 -o resnet50.onnx"},
+      {"zoo list", "  tensorsmith zoo list --json"},
+      {"zoo export", "  tensorsmith zoo export bert_base --sequence 128 -o bert.onnx"},
+  };
+  return all;
+}
+
+void add_to(CLI::App& command, const std::string& words) {
+  const auto found = examples().find(words);
+  command.footer(found == examples().end() ? "" : "Examples:\n" + found->second);
+  for (CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
+    add_to(*sub, words.empty() ? sub->get_name() : words + " " + sub->get_name());
+}
+
+}  // namespace
+
+void add_examples(CLI::App& app) { add_to(app, ""); }
+
+}  // namespace tensorsmith::tools
