@@ -204,8 +204,7 @@ std::string c_header(const std::vector<std::string>& symbols, const std::string&
 }
 
 std::vector<std::string> c_flags() {
-  // Without a vectorizer of the compiler's own: GCC 12's gets sums of ts_dot4() wrong.
-  return {"-std=c99", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-vectorize"};
+  return {"-std=c99", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"};
 }
 
 std::vector<std::string> c_machine_flags(const target::Device& device) {

@@ -78,13 +78,14 @@ Status run_c_compiler(const std::vector<std::string>& arguments, const ScratchDi
     if (errno != EINTR) return io_error(kCompiler, errno);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  // What the compiler calls an error, else its first line: linkers have words of their own.
+  // What the compiler calls an error, else its first line: linkers have words of their own, behind a line that
+  // names the function and ends with a colon.
   std::string reason =
       WIFEXITED(status) ? "ended with status " + std::to_string(WEXITSTATUS(status)) : "was killed";
   std::ifstream text(messages);
   std::string first;
   for (std::string line; std::getline(text, line);) {
-    if (first.empty()) first = line;
+    if (first.empty() && !line.ends_with(':')) first = line;
     if (line.find(" error: ") == std::string::npos || line.starts_with("collect2:")) continue;
     first = line;
     break;
