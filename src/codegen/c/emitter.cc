@@ -324,7 +324,7 @@ void CEmitter::emit_parallel(const For& loop, int64_t extent) {
   text.append(std::move(body));
   text.close();
   bodies_ += text.str() + "\n";
-  f_ = std::move(outer);
+  f_ = outer;
   out_ = outer_out;
 
   out_->open("");
