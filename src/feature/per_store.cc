@@ -97,7 +97,7 @@ class ProgramWalker {
             },
             [&](const ir::Cast& cast) { visit_value(cast.a, ops); },
             [&](const ir::Call& call) {
-              ops.add(kMathFunction, ir::is_float(e.dtype()));
+              ops.add("mathfunc", ir::is_float(e.dtype()));
               for (const ir::Expr& arg : call.args) visit_value(arg, ops);
             },
             [&](const ir::Load& load) {

@@ -1,5 +1,4 @@
-// The 164 numbers per store of Ansor/TenSet (TVM's per_store_feature), from a lowered program. Schema
-// "per-store", v1.
+// The 164 numbers per store of Ansor/TenSet (TVM's per_store_feature), from a lowered program.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +7,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "feature/per_store_schema.h"
 #include "ir/stmt.h"
 #include "sched/schedule.h"
 
 namespace tensorsmith::feature {
 
-inline constexpr int kPerStoreWidth = 164;
+inline constexpr int kPerStoreWidth = static_cast<int>(kPerStoreColumns.size());
 inline constexpr int kPerStoreVersion = 1;
+const Schema& per_store_schema();
 
 // Rows in program order (of the first store), one per written buffer. An update overwrites its init: where a
 // buffer is stored to by several statements the features are those of the one that runs most often (of the
@@ -69,8 +70,5 @@ class ScheduleFeatures {
   class Walker;
   std::unique_ptr<Walker> walker_;
 };
-
-// "float_addsub", "B0.bytes", ...: name of column i.
-const char* per_store_column_name(int column);
 
 }  // namespace tensorsmith::feature

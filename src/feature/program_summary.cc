@@ -3,93 +3,57 @@
 #include <array>
 
 #include "feature/summary_parts.h"
+#include "feature/summary_schema.h"
 
 namespace tensorsmith::feature {
 
 namespace {
 
 // What every kind has.
-void add_common(const WorkloadAccess& access, const target::Device& device, double roofline,
-                SummarySink& out) {
-  out.log_column("flops", access.flops);
-  out.log_column("input_bytes", access.input_bytes);
-  out.log_column("output_bytes", access.output_bytes);
-  out.log_column("intensity", access.flops / std::max(access.input_bytes + access.output_bytes, 1.0));
-  out.log_column("compute_seconds", access.flops / (std::max(device.peak_f32_gflops, 1.0) * 1e9));
-  out.log_column("roofline_seconds", roofline);
+void add_common(const WorkloadAccess& access, const target::Device& device, ProgramSummary& out) {
+  Quantities<kCommonColumns> columns;
+  columns.set("flops", access.flops);
+  columns.set("input_bytes", access.input_bytes);
+  columns.set("output_bytes", access.output_bytes);
+  columns.set("intensity", access.flops / std::max(access.input_bytes + access.output_bytes, 1.0));
+  columns.set("compute_seconds", access.flops / (std::max(device.peak_f32_gflops, 1.0) * 1e9));
+  columns.set("roofline_seconds", out.roofline_seconds);
+  add_columns(columns, out);
   if (device.kind != target::DeviceKind::kGpu) return;
   const GpuFigures gpu(device);
-  out.log_column("device_cycles", gpu.cores * gpu.clock_hz);
-  out.log_column("device_bandwidth", gpu.bytes_per_second);
-  out.log_column("device_l2", gpu.l2_bytes);
-  out.log_column("device_balance", gpu.flops_per_second / gpu.bytes_per_second);
+  Quantities<kGpuDeviceColumns> figures;
+  figures.set("device_cycles", gpu.cores * gpu.clock_hz);
+  figures.set("device_bandwidth", gpu.bytes_per_second);
+  figures.set("device_l2", gpu.l2_bytes);
+  figures.set("device_balance", gpu.flops_per_second / gpu.bytes_per_second);
+  add_columns(figures, out);
 }
 
 ProgramKind summarize(const WorkloadAccess& access, const LeafFeatures& leaves, const sched::Trace& trace,
-                      const target::Device& device, SummarySink& out, double& roofline) {
+                      const target::Device& device, ProgramSummary& out) {
   const bool gpu = device.kind == target::DeviceKind::kGpu;
-  if (!gpu && access.workload != nullptr && summarize_nests(access, trace, device, out, roofline)) {
-    add_common(access, device, roofline, out);
+  if (!gpu && access.workload != nullptr && summarize_nests(access, trace, device, out))
     return ProgramKind::kCpuNests;
-  }
   const TraceSummary steps = summarize_trace(trace, access, gpu);
   const Tiles* tiles = steps.tiles ? &*steps.tiles : nullptr;
-  ProgramKind kind = tiles != nullptr ? ProgramKind::kCpuTiled : ProgramKind::kCpuOther;
-  if (gpu) {
-    const LeafTotals totals = total_leaves(leaves);
-    kind = tiles != nullptr ? ProgramKind::kGpuTiled : ProgramKind::kGpuFlat;
-    if (tiles != nullptr) {
-      summarize_tiled_gpu(access, *tiles, steps, totals, device, out, roofline);
-    } else {
-      summarize_flat_gpu(access, steps, totals, device, out, roofline);
-    }
-  } else {
-    summarize_cpu(access, tiles, steps, leaves, device, out, roofline);
+  if (!gpu) {
+    summarize_cpu(access, tiles, steps, leaves, device, out);
+    return tiles != nullptr ? ProgramKind::kCpuTiled : ProgramKind::kCpuOther;
   }
-  add_common(access, device, roofline, out);
-  return kind;
+  const LeafTotals totals = total_leaves(leaves);
+  if (tiles == nullptr) {
+    summarize_flat_gpu(access, steps, totals, device, out);
+    return ProgramKind::kGpuFlat;
+  }
+  summarize_tiled_gpu(access, *tiles, steps, totals, device, out);
+  return ProgramKind::kGpuTiled;
 }
 
-// The names of a kind, from a small example of it.
-SummarySink example(ProgramKind kind) {
-  WorkloadAccess access;
-  Tiles tiles;
-  LeafFeatures leaves;
-  LeafTotals totals;
-  SummarySink out;
-  double roofline = 0;
-  access.flops = access.input_bytes = access.output_bytes = 8;
-  access.spatial = access.reduce = {1};
-  access.reads = {{{{{false, 0, 1}}, {{true, 0, 1}}}, {1, 1}}, {{{{true, 0, 1}}}, {1}}};
-  tiles.spatial = {{1, 1, 1, 1, 1}};
-  tiles.reduce = {{1, 1, 1}};
-  target::Device device;
-  device.kind = kind == ProgramKind::kGpuTiled || kind == ProgramKind::kGpuFlat ? target::DeviceKind::kGpu
-                                                                                : target::DeviceKind::kCpu;
-  switch (kind) {
-    case ProgramKind::kGpuTiled:
-      summarize_tiled_gpu(access, tiles, {}, totals, device, out, roofline);
-      break;
-    case ProgramKind::kGpuFlat:
-      summarize_flat_gpu(access, {}, totals, device, out, roofline);
-      break;
-    case ProgramKind::kCpuTiled:
-    case ProgramKind::kCpuOther:
-      summarize_cpu(access, kind == ProgramKind::kCpuTiled ? &tiles : nullptr, {}, leaves, device, out,
-                    roofline);
-      break;
-    case ProgramKind::kCpuNests:
-      summarize_nests(access, {}, device, out, roofline);
-  }
-  add_common(access, device, roofline, out);
-  return out;
-}
-
-const SummarySink& names_of(ProgramKind kind) {
-  static const std::array<SummarySink, kProgramKinds> kExamples = {
-      example(ProgramKind::kGpuTiled), example(ProgramKind::kGpuFlat), example(ProgramKind::kCpuTiled),
-      example(ProgramKind::kCpuOther), example(ProgramKind::kCpuNests)};
-  return kExamples[static_cast<size_t>(kind)];
+SummarySchema make_schema(ProgramKind kind, std::span<const Column> resources,
+                          std::span<const Column> columns) {
+  const std::string name(to_string(kind));
+  return {{name + ".resources", "Seconds that a program keeps a resource of the device busy", resources},
+          {name + ".columns", "Shape of a program and its device", columns}};
 }
 
 }  // namespace
@@ -114,22 +78,23 @@ LeafTotals total_leaves(const LeafFeatures& leaves) {
   LeafTotals out;
   out.leaves = leaves.vectors.rows;
   for (int l = 0; l < leaves.vectors.rows; ++l) {
-    const auto row = leaves.vectors.row(l);
-    out.float_ops += linear(row, 1) + linear(row, 2) + linear(row, 3) + linear(row, 4);
-    out.math_ops += linear(row, 5) + linear(row, 6);
-    out.int_ops += linear(row, 8) + linear(row, 9);
-    out.int_divisions += linear(row, 10);
-    out.int_compares += linear(row, 11);
-    out.selects += linear(row, 14) + linear(row, 15);
-    const double runs = linear(row, 161);
+    const PerStoreRow row(leaves.vectors.row(l));
+    out.float_ops += row.quantity("float_addsub") + row.quantity("float_mul") + row.quantity("float_divmod") +
+                     row.quantity("float_cmp");
+    out.math_ops += row.quantity("float_mathfunc") + row.quantity("float_otherfunc");
+    out.int_ops += row.quantity("int_addsub") + row.quantity("int_mul");
+    out.int_divisions += row.quantity("int_divmod");
+    out.int_compares += row.quantity("int_cmp");
+    out.selects += row.quantity("bool_op") + row.quantity("select_op");
+    const double runs = row.quantity("outer_prod");
     out.runs += runs;
     out.most_runs = std::max(out.most_runs, runs);
-    for (int b = 0; b < 5; ++b) {
-      out.bytes += linear(row, 57 + 18 * b + 3);
-      out.lines += linear(row, 57 + 18 * b + 5);
+    for (size_t b = 0; b < kRowBuffers; ++b) {
+      out.bytes += row.buffer(b).quantity("bytes");
+      out.lines += row.buffer(b).quantity("lines");
     }
-    out.grid = std::max(out.grid, std::round(linear(row, 50)));
-    out.threads = std::max(out.threads, std::round(linear(row, 53)));
+    out.grid = std::max(out.grid, std::round(row.quantity("blockIdx_x_len")));
+    out.threads = std::max(out.threads, std::round(row.quantity("threadIdx_x_len")));
   }
   return out;
 }
@@ -184,16 +149,26 @@ Unrolling unroll_loops(double copies, std::span<const UnrollLoop> loops, double 
   return out;
 }
 
-const std::vector<const char*>& resource_names(ProgramKind kind) { return names_of(kind).resource_names; }
-const std::vector<const char*>& summary_column_names(ProgramKind kind) { return names_of(kind).column_names; }
+const SummarySchema& summary_schema(ProgramKind kind) {
+  // By kind.
+  static const std::array<SummarySchema, kProgramKinds> kSchemas = {
+      make_schema(ProgramKind::kGpuTiled, kTiledGpuResources, kGpuTiledColumns),
+      make_schema(ProgramKind::kGpuFlat, kFlatGpuResources, kGpuFlatColumns),
+      make_schema(ProgramKind::kCpuTiled, kCpuTiledResources, kCpuTiledColumns),
+      make_schema(ProgramKind::kCpuOther, kLeafResources, kCpuOtherColumns),
+      make_schema(ProgramKind::kCpuNests, kNestResources, kCpuNestsColumns)};
+  return kSchemas[static_cast<size_t>(kind)];
+}
 
 ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeatures& leaves,
                                  const sched::Trace& trace, const target::Device& device) {
   ProgramSummary out;
-  SummarySink sink;
-  out.kind = summarize(access, leaves, trace, device, sink, out.roofline_seconds);
-  out.resources = std::move(sink.resources);
-  out.columns = std::move(sink.columns);
+  out.kind = summarize(access, leaves, trace, device, out);
+  add_common(access, device, out);
+  const SummarySchema& schema = summary_schema(out.kind);
+  TS_CHECK(out.resources.size() == schema.resources.columns.size() &&
+               out.columns.size() == schema.columns.columns.size(),
+           "a program summary of another length than its schema");
   return out;
 }
 

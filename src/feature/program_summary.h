@@ -103,9 +103,10 @@ struct ProgramSummary {
   std::vector<double> resources;
   std::vector<float> columns;  // shape and ratios; logarithms to base 2 unless a count; finite
 };
-// Names in the order of the summaries of this kind.
-const std::vector<const char*>& resource_names(ProgramKind kind);
-const std::vector<const char*>& summary_column_names(ProgramKind kind);
+struct SummarySchema {
+  Schema resources, columns;  // in the order of a summary's numbers
+};
+const SummarySchema& summary_schema(ProgramKind kind);
 
 ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeatures& leaves,
                                  const sched::Trace& trace, const target::Device& device);

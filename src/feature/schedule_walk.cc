@@ -489,19 +489,19 @@ class ScheduleFeatures::Walker {
       case ir::Combiner::kNone:
         return;
       case ir::Combiner::kSum:
-        ops.add(kAddSub, is_float);
+        ops.add("addsub", is_float);
         break;
       case ir::Combiner::kProd:
-        ops.add(kMul, is_float);
+        ops.add("mul", is_float);
         break;
       case ir::Combiner::kMax:
       case ir::Combiner::kMin:
-        ops.add(kCompare, is_float);
+        ops.add("cmp", is_float);
         break;
       case ir::Combiner::kArgMax:
       case ir::Combiner::kArgMin:
-        ops.add(kCompare, is_float);
-        ++ops.counts[kSelectOp];
+        ops.add("cmp", is_float);
+        ++ops["select_op"];
         break;
     }
   }

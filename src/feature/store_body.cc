@@ -39,7 +39,7 @@ class BodyMaker {
                   },
                   [&](const ir::Cast& cast) { value(cast.a); },
                   [&](const ir::Call& call) {
-                    body_.ops.add(kMathFunction, ir::is_float(e.dtype()));
+                    body_.ops.add("mathfunc", ir::is_float(e.dtype()));
                     for (const ir::Expr& arg : call.args) value(arg);
                   },
                   [&](const ir::Load& load) { read(load); },
@@ -59,7 +59,7 @@ class BodyMaker {
     if (binary.op == ir::BinaryOp::kDiv && ir::is_float(binary.a.dtype())) {
       // x / c is a product to TVM, and nothing for c = 1; c may be an integer that turns out to be constant.
       if (const auto* imm = ir::as<ir::FloatImm>(binary.b)) {
-        if (imm->value != 1) body_.ops.add(kMul, true);
+        if (imm->value != 1) body_.ops.add("mul", true);
         value(binary.a);
         return;
       }

@@ -5,6 +5,7 @@
 namespace tensorsmith::feature {
 
 StoreCollector::StoreCollector(const PerStoreOptions& options) : options_(options), gpu_(options.gpu) {
+  threads_.fill(1);
   loops_.reserve(32);
   touches_.reserve(32);
   rows_.reserve(8);
@@ -184,7 +185,7 @@ void StoreCollector::repeat_store(const StoreShape& shape) {
 void StoreCollector::finish_store() {
   const OpCounts& ops = shape_.ops;
   Row& row = row_of(stored_buffer_);
-  std::array<double, 16> executed{};
+  std::array<double, kOperationColumns.size()> executed{};
   for (size_t i = 0; i < ops.counts.size(); ++i) {
     executed[i] = static_cast<double>(outer_product_) * ops.counts[i];
     row.ops[i] += executed[i];

@@ -12,19 +12,26 @@
 
 namespace tensorsmith::feature {
 
-// Operations of one execution of a store's value, by column (0-15). mad (0, 7) and otherfunc (6, 13) stay 0.
+// Operations of one execution of a store's value.
 struct OpCounts {
-  std::array<int, 16> counts{};
-  void add(int column, bool is_float, int count = 1) {
-    counts[static_cast<size_t>(column + (is_float ? 0 : 7))] += count;
+  std::array<int, kOperationColumns.size()> counts{};
+
+  int& operator[](ColumnName<kOperationColumns> column) { return counts[column.place()]; }
+  int operator[](ColumnName<kOperationColumns> column) const { return counts[column.place()]; }
+  void add(ColumnName<kOperationFields> operation, bool is_float, int count = 1) {
+    constexpr size_t kFloats = place_of_group(kOperationColumns, kFloatGroup);
+    constexpr size_t kInts = place_of_group(kOperationColumns, kIntGroup);
+    counts[operation.place() + (is_float ? kFloats : kInts)] += count;
   }
   void add(const OpCounts& other) {
     for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
   }
-  int float_ops() const { return counts[1] + counts[2] + counts[3] + counts[4] + counts[5]; }
+  int float_ops() const {
+    const OpCounts& ops = *this;
+    return ops["float_addsub"] + ops["float_mul"] + ops["float_divmod"] + ops["float_cmp"] +
+           ops["float_mathfunc"];
+  }
 };
-inline constexpr int kAddSub = 1, kMul = 2, kDivMod = 3, kCompare = 4, kMathFunction = 5, kBoolOp = 14,
-                     kSelectOp = 15;
 
 enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
 
@@ -101,7 +108,7 @@ class StoreCollector {
   LeafFeatures finish_leaves() const;
 
  private:
-  static constexpr size_t kRowBuffers = 5, kCurvePoints = 10;
+  static constexpr size_t kCurvePoints = kCurveColumns.size();
   enum class ReuseType : uint8_t { kLoopMultipleRead, kSerialMultipleReadWrite, kNone };
 
   struct BufferInfo {
@@ -124,10 +131,10 @@ class StoreCollector {
   // One row before scaling.
   struct Row {
     bool stored = false;
-    std::array<double, 16> ops{};
+    std::array<double, kOperationColumns.size()> ops{};
     AnnotationFeatures vectorize, unroll, parallel;
     bool gpu = false;
-    std::array<float, 7> threads{};
+    std::array<float, kThreadColumns.size()> threads{};
     std::array<AccessFeatures, kRowBuffers> accesses;
     size_t access_count = 0;
     std::array<float, kCurvePoints> curve{};
@@ -204,9 +211,10 @@ class StoreCollector {
   void intensity_curve(Row& row) const;
   float intensity(size_t i) const { return bytes_list_[i] > 0 ? ops_list_[i] / bytes_list_[i] : 0; }
   static void keep_annotation(AnnotationFeatures& row, const AnnotationFeatures& current);
-  static float* write_annotation(const AnnotationFeatures& annotation, float* out);
-  static float* write_access(const AccessFeatures& access, float* out);
-  static float* write_row(const Row& row, float* out);
+  static void write_annotation(const AnnotationFeatures& annotation,
+                               ColumnValues<kAnnotationFields, float> out);
+  static void write_access(const AccessFeatures& access, ColumnValues<kBufferFields, float> out);
+  static void write_row(const Row& row, std::span<float> out);
 
   const PerStoreOptions options_;
   FormArena forms_;
@@ -224,7 +232,7 @@ class StoreCollector {
   int64_t unroll_step_ = 0;
   AnnotationFeatures vectorize_, unroll_, parallel_;
   bool gpu_;
-  std::array<float, 7> threads_ = {1, 1, 1, 1, 1, 1, 1};  // blockIdx, threadIdx x, y, z, vthread
+  std::array<float, kThreadColumns.size()> threads_;
 
   // Of the current store.
   int stored_buffer_ = -1;

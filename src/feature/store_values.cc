@@ -108,7 +108,7 @@ void StoreValues::run_division(const BodyPart& part, OpCounts& ops) {
   const auto& binary = *ir::as<ir::Binary>(*part.expr);
   const auto divisor = constant_value(ir::as<ir::Cast>(binary.b)->a);
   if (divisor) {
-    if (*divisor != 1) ops.add(kMul, true);
+    if (*divisor != 1) ops.add("mul", true);
     return run(part.a, ops);
   }
   count_binary(binary.op, binary.a.dtype(), ops);
@@ -182,11 +182,11 @@ void StoreValues::count_form(const Form& form, OpCounts& ops) {
   for (uint32_t i = 0; i < form.count; ++i) {
     const FormArena::Term term = forms_.terms(form)[i];
     ++parts;
-    if (term.coefficient != 1 && !(term.coefficient == -1 && !first)) ops.add(kMul, false);
+    if (term.coefficient != 1 && !(term.coefficient == -1 && !first)) ops.add("mul", false);
     first = false;
     count_atom(term, ops);
   }
-  ops.add(kAddSub, false, parts - 1);
+  ops.add("addsub", false, parts - 1);
 }
 
 void StoreValues::count_atom(const FormArena::Term& term, OpCounts& ops) {
@@ -196,11 +196,11 @@ void StoreValues::count_atom(const FormArena::Term& term, OpCounts& ops) {
       return;
     case FormArena::Kind::kFloorDiv:
     case FormArena::Kind::kFloorMod:
-      ops.add(kDivMod, false);
+      ops.add("divmod", false);
       return count_form(atom.a, ops);
     case FormArena::Kind::kMin:
     case FormArena::Kind::kMax:
-      ops.add(kCompare, false);
+      ops.add("cmp", false);
       count_form(atom.a, ops);
       return count_form(atom.b, ops);
     case FormArena::Kind::kEither:
@@ -223,7 +223,7 @@ StoreValues::Truth StoreValues::condition(const ir::Expr& e, OpCounts& ops) {
   if (const auto* imm = ir::as<ir::IntImm>(e)) return imm->value != 0 ? Truth::kYes : Truth::kNo;
   if (const auto* unary = ir::as<ir::Unary>(e); unary != nullptr && unary->op == ir::UnaryOp::kNot) {
     const Truth inner = condition(unary->a, ops);
-    if (inner == Truth::kOpen) ++ops.counts[kBoolOp];
+    if (inner == Truth::kOpen) ++ops["bool_op"];
     return inner == Truth::kOpen ? inner : inner == Truth::kYes ? Truth::kNo : Truth::kYes;
   }
   const auto* binary = ir::as<ir::Binary>(e);
@@ -235,7 +235,7 @@ StoreValues::Truth StoreValues::condition(const ir::Expr& e, OpCounts& ops) {
     if (a == Truth::kOpen) ops.add(left);
     if (b == Truth::kOpen) ops.add(right);
     if (a != Truth::kOpen || b != Truth::kOpen) return a == Truth::kOpen ? a : b;
-    ++ops.counts[kBoolOp];
+    ++ops["bool_op"];
     return Truth::kOpen;
   }
   if (binary != nullptr && ir::is_comparison(binary->op) && binary->a.dtype() == ir::DType::kI64) {
@@ -275,7 +275,7 @@ StoreValues::Truth StoreValues::compare(ir::BinaryOp op, const ValueRange& d) {
 // A comparison written with the terms spread over both sides so that no coefficient is negative. Of a single
 // quotient the divisor is multiplied with the constant: floordiv(x, d) >= c is x >= d * c.
 void StoreValues::count_comparison(const Form& difference, OpCounts& ops) {
-  ops.add(kCompare, false);
+  ops.add("cmp", false);
   if (difference.count == 1 && std::abs(forms_.terms(difference)[0].coefficient) == 1) {
     const FormArena::Atom atom = forms_.atom(forms_.terms(difference)[0]);
     if (atom.kind == FormArena::Kind::kFloorDiv) return count_form(atom.a, ops);
@@ -283,7 +283,7 @@ void StoreValues::count_comparison(const Form& difference, OpCounts& ops) {
     if (atom.kind == FormArena::Kind::kFloorMod && atom.a.count == 1 && atom.a.constant == 0) {
       const FormArena::Atom inner = forms_.atom(forms_.terms(atom.a)[0]);
       if (inner.kind == FormArena::Kind::kFloorDiv) {
-        ops.add(kDivMod, false);
+        ops.add("divmod", false);
         return count_form(inner.a, ops);
       }
     }
@@ -292,11 +292,11 @@ void StoreValues::count_comparison(const Form& difference, OpCounts& ops) {
   for (uint32_t i = 0; i < difference.count; ++i) {
     const FormArena::Term term = forms_.terms(difference)[i];
     ++(term.coefficient > 0 ? left : right);
-    if (term.coefficient != 1 && term.coefficient != -1) ops.add(kMul, false);
+    if (term.coefficient != 1 && term.coefficient != -1) ops.add("mul", false);
     count_atom(term, ops);
   }
   if (difference.constant != 0) ++(left == 0 ? left : right);
-  ops.add(kAddSub, false, std::max(left - 1, 0) + std::max(right - 1, 0));
+  ops.add("addsub", false, std::max(left - 1, 0) + std::max(right - 1, 0));
 }
 
 }  // namespace tensorsmith::feature

@@ -1,5 +1,6 @@
 // CPU programs: cores kept busy, vector lanes used, footprints of tiles against the caches.
 #include "feature/summary_parts.h"
+#include "feature/summary_schema_cpu.h"
 
 namespace tensorsmith::feature {
 
@@ -44,189 +45,269 @@ double bytes_of(const WorkloadAccess& access, std::span<const double> spatial,
   return out;
 }
 
-// What tiles need beyond the leaves' counts. chunks: of the parallel loop.
-void summarize_tiles(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
-                     const CpuFigures& cpu, double chunks, SummarySink& out) {
-  const Levels t(tiles);
-  const size_t last = t.inner.size() - 1;
-  const double inner = product_of(t.inner), row = t.inner[last], rows = inner / row;
-  const double reduce_inner = product_of(t.reduce_inner);
-  const double outer_loops = product_of(t.rounds), tile_loops = outer_loops * product_of(t.outer);
-  const double kernels = tile_loops * product_of(t.middle);  // runs of the innermost tile in a reduce step
-  const double vectors = std::ceil(row / cpu.lanes), accumulators = rows * vectors;
-  const double rounds = std::ceil(chunks / cpu.cores);
-  const double cycle = rounds / chunks / cpu.clock_hz;  // of one core, for work that all chunks share
-  const double fmas = access.flops / 2;
-  const std::vector<double> middle = times(t.middle, t.inner), outer = times(t.outer, middle);
+// A product's tiles on the cores. chunks: of the parallel loop.
+struct TiledProduct {
+  const WorkloadAccess& access;
+  const TraceSummary& trace;
+  const CpuFigures& cpu;
+  Levels t;
+  double chunks, rounds;
+  double row, inner, rows, reduce_inner, outer_loops, tile_loops, middle_loops, kernels;
+  double vectors, accumulators, loads;
+  double cycle;  // of one core, for work that all chunks share
+  std::vector<double> middle, outer;
+  double step_tile, deep_tile;
 
-  // Loads of vectors and of broadcast values per multiply-add of a vector.
-  const double loads = (vectors + rows) / (vectors * rows);
-  const double vector_fmas = fmas / row * vectors * cycle;
-  out.resource("multiply_adds", vector_fmas);
-  out.resource("multiply_adds_scalar", fmas * cycle);
-  out.resource("loads", vector_fmas * loads);
-  out.resource("fma_latency", vector_fmas * std::max(1.0, 8 / accumulators));
-  out.resource("spills", accumulators > cpu.registers - 4 ? vector_fmas : 0);
-  out.resource("kernel_starts", kernels * t.reduce_steps * cycle);
-  out.resource("accumulator_moves", kernels * t.reduce_steps * accumulators * cycle);
+  TiledProduct(const WorkloadAccess& access_in, const Tiles& tiles, const TraceSummary& trace_in,
+               const CpuFigures& cpu_in, double chunks_in)
+      : access(access_in),
+        trace(trace_in),
+        cpu(cpu_in),
+        t(tiles),
+        chunks(chunks_in),
+        rounds(std::ceil(chunks / cpu.cores)),
+        row(t.inner.back()),
+        inner(product_of(t.inner)),
+        rows(inner / row),
+        reduce_inner(product_of(t.reduce_inner)),
+        outer_loops(product_of(t.rounds)),
+        tile_loops(outer_loops * product_of(t.outer)),
+        middle_loops(product_of(t.middle)),
+        kernels(tile_loops * middle_loops),  // runs of the innermost tile in a reduce step
+        vectors(std::ceil(row / cpu.lanes)),
+        accumulators(rows * vectors),
+        loads((vectors + rows) / (vectors * rows)),  // of vectors and broadcasts a multiply-add of a vector
+        cycle(rounds / chunks / cpu.clock_hz),
+        middle(times(t.middle, t.inner)),
+        outer(times(t.outer, middle)),
+        step_tile(bytes_of(access, middle, t.reduce_inner)),
+        deep_tile(bytes_of(access, middle, t.reduce_whole)) {}
+};
 
-  // Bytes between levels of memory. A tile in cache is read again for each reduce step.
-  const double kernel_bytes = bytes_of(access, t.inner, t.reduce_inner) * kernels * t.reduce_steps;
-  const double step_tile = bytes_of(access, middle, t.reduce_inner);
-  const double step_bytes = step_tile * tile_loops * t.reduce_steps;
-  const double deep_tile = bytes_of(access, middle, t.reduce_whole);
-  const double line_cycle = cycle / 64;  // 64 bytes a cycle and core
-  out.resource("tile_bytes_first", 4 * touched_elements(access.reads[0], t.inner, t.reduce_inner) * kernels *
-                                       t.reduce_steps / cpu.bytes_per_second);
-  out.resource("step_bytes_first", 4 * touched_elements(access.reads[0], middle, t.reduce_inner) *
-                                       tile_loops * t.reduce_steps / cpu.bytes_per_second);
-  out.resource("step_bytes_second", 4 * touched_elements(access.reads[1], middle, t.reduce_inner) *
-                                        tile_loops * t.reduce_steps / cpu.bytes_per_second);
-  out.resource("step_bytes", step_bytes * line_cycle);
-  out.resource("outer_bytes", bytes_of(access, outer, t.reduce_whole) * outer_loops * line_cycle);
-  out.resource("l1_misses", step_tile > 0.8 * cpu.caches[0] ? kernel_bytes * line_cycle : 0);
-  out.resource("l2_misses", deep_tile > 0.8 * cpu.caches[1] ? step_bytes * line_cycle : 0);
+// What a chunk of the parallel loop touches: it fuses the two outer levels, or the first.
+struct Chunk {
+  double repeats, bytes, output;
 
-  // What a chunk of the parallel loop touches: it fuses the two outer levels, or the first.
-  const bool fine = chunks >= 0.99 * tile_loops;
-  const std::vector<double>& chunk_tile = fine ? middle : outer;
-  const double repeats = std::max(1.0, (fine ? tile_loops : outer_loops) / chunks);
-  const double chunk_bytes = bytes_of(access, chunk_tile, t.reduce_whole);
-  const double chunk_output = 4 * product_of(chunk_tile);
-  const double chunk_cycle = rounds * repeats / (8 * cpu.clock_hz);  // 8 bytes a cycle from the last level
-  out.resource("chunk_output", chunk_output * chunk_cycle);
-  out.resource("chunk_bytes", std::min(chunk_bytes, cpu.caches[1]) * chunk_cycle);
-  out.resource("chunk_bytes_beyond", std::max(chunk_bytes - cpu.caches[1], 0.0) * chunk_cycle);
-  const double bytes = access.input_bytes + access.output_bytes;
-  out.resource("dram", bytes / cpu.bytes_per_second);
-  out.resource("dram_in", access.input_bytes / cpu.bytes_per_second);
-  out.resource("dram_large",
-               bytes / cpu.bytes_per_second * std::clamp(std::log2(bytes / 1.28e8) / 2, 0.0, 2.0));
-  out.resource("start", 1e-6);
-  out.resource("rounds", rounds * 1e-7);
-  out.resource("cores_started", 1e-6 * std::min(chunks, cpu.cores) / cpu.cores);
+  explicit Chunk(const TiledProduct& p) {
+    const bool fine = p.chunks >= 0.99 * p.tile_loops;
+    const std::vector<double>& tile = fine ? p.middle : p.outer;
+    repeats = std::max(1.0, (fine ? p.tile_loops : p.outer_loops) / p.chunks);
+    bytes = bytes_of(p.access, tile, p.t.reduce_whole);
+    output = 4 * product_of(tile);
+  }
+};
 
-  std::vector<UnrollLoop> loops;
-  for (size_t a = t.inner.size(); a-- > 0;) loops.push_back({t.inner[a], false});
-  for (size_t a = t.reduce_inner.size(); a-- > 0;) loops.push_back({t.reduce_inner[a], true});
-  for (size_t a = t.middle.size(); a-- > 0;) loops.push_back({t.middle[a], false});
-  const Unrolling unrolling = unroll_loops(1, loops, trace.unroll);
-  const double copies = inner * reduce_inner * product_of(t.middle);
-  std::vector<double> extents;
-  touched_extents(access.reads[1], t.inner, t.reduce_inner, extents);
+using TileSeconds = Quantities<kTileResources>;
 
-  out.log_column("deep_tile", deep_tile);
-  out.log_column("step_tile", step_tile);
-  out.log_column("chunk_bytes", chunk_bytes);
-  out.log_column("chunk_output", chunk_output);
-  out.log_column("run_b", 4 * contiguous_elements(extents, access.reads[1].shape));
-  out.log_column("copies_tile", copies);
-  out.log_column("unroll_room", (trace.unroll + 1) / copies);
-  out.log_column("rest_spatial", unrolling.rest_spatial);
-  out.log_column("outer", product_of(t.outer));
-  out.log_column("rounds", outer_loops);
-  out.log_column("middle", product_of(t.middle));
-  out.log_column("inner", inner);
-  out.log_column("row", row);
-  out.log_column("rows", rows);
-  out.log_column("accumulators", accumulators);
-  out.log_column("loads_per_fma", loads);
-  out.log_column("reduce_inner", reduce_inner);
-  out.log_column("reduce_steps", t.reduce_steps);
-  out.log_column("chunks_core", rounds);
-  out.log_column("chunk_repeats", repeats);
+void set_arithmetic(const TiledProduct& p, TileSeconds& seconds) {
+  const double fmas = p.access.flops / 2;
+  const double vector_fmas = fmas / p.row * p.vectors * p.cycle;
+  seconds.set("multiply_adds", vector_fmas);
+  seconds.set("multiply_adds_scalar", fmas * p.cycle);
+  seconds.set("loads", vector_fmas * p.loads);
+  seconds.set("fma_latency", vector_fmas * std::max(1.0, 8 / p.accumulators));
+  seconds.set("spills", p.accumulators > p.cpu.registers - 4 ? vector_fmas : 0);
+  seconds.set("kernel_starts", p.kernels * p.t.reduce_steps * p.cycle);
+  seconds.set("accumulator_moves", p.kernels * p.t.reduce_steps * p.accumulators * p.cycle);
 }
 
-}  // namespace
+// Bytes between levels of memory. A tile in cache is read again for each reduce step.
+void set_traffic(const TiledProduct& p, const Chunk& chunk, TileSeconds& seconds) {
+  const WorkloadAccess::Read &first = p.access.reads[0], &second = p.access.reads[1];
+  const CpuFigures& cpu = p.cpu;
+  const double steps = p.t.reduce_steps, bytes_per_second = cpu.bytes_per_second;
+  const double kernel_bytes = bytes_of(p.access, p.t.inner, p.t.reduce_inner) * p.kernels * steps;
+  const double step_bytes = p.step_tile * p.tile_loops * steps;
+  const double line_cycle = p.cycle / 64;  // 64 bytes a cycle and core
+  seconds.set("tile_bytes_first", 4 * touched_elements(first, p.t.inner, p.t.reduce_inner) * p.kernels *
+                                      steps / bytes_per_second);
+  seconds.set("step_bytes_first", 4 * touched_elements(first, p.middle, p.t.reduce_inner) * p.tile_loops *
+                                      steps / bytes_per_second);
+  seconds.set("step_bytes_second", 4 * touched_elements(second, p.middle, p.t.reduce_inner) * p.tile_loops *
+                                       steps / bytes_per_second);
+  seconds.set("step_bytes", step_bytes * line_cycle);
+  seconds.set("outer_bytes", bytes_of(p.access, p.outer, p.t.reduce_whole) * p.outer_loops * line_cycle);
+  seconds.set("l1_misses", p.step_tile > 0.8 * cpu.caches[0] ? kernel_bytes * line_cycle : 0);
+  seconds.set("l2_misses", p.deep_tile > 0.8 * cpu.caches[1] ? step_bytes * line_cycle : 0);
+  const double chunk_cycle =
+      p.rounds * chunk.repeats / (8 * cpu.clock_hz);  // 8 bytes a cycle from the last level
+  seconds.set("chunk_output", chunk.output * chunk_cycle);
+  seconds.set("chunk_bytes", std::min(chunk.bytes, cpu.caches[1]) * chunk_cycle);
+  seconds.set("chunk_bytes_beyond", std::max(chunk.bytes - cpu.caches[1], 0.0) * chunk_cycle);
+  const double bytes = p.access.input_bytes + p.access.output_bytes;
+  seconds.set("dram", bytes / bytes_per_second);
+  seconds.set("dram_in", p.access.input_bytes / bytes_per_second);
+  seconds.set("dram_large", bytes / bytes_per_second * std::clamp(std::log2(bytes / 1.28e8) / 2, 0.0, 2.0));
+}
 
-void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const TraceSummary& trace,
-                   const LeafFeatures& leaves, const target::Device& device, SummarySink& out,
-                   double& roofline_seconds) {
-  const CpuFigures cpu(device);
-  roofline_seconds = std::max({access.flops / cpu.flops_per_second,
-                               (access.input_bytes + access.output_bytes) / cpu.bytes_per_second, 1e-7});
-  // Each leaf on its own cores and lanes; their times add up.
+Quantities<kTileColumns> tile_columns(const TiledProduct& p, const Chunk& chunk) {
+  std::vector<UnrollLoop> loops;
+  for (size_t a = p.t.inner.size(); a-- > 0;) loops.push_back({p.t.inner[a], false});
+  for (size_t a = p.t.reduce_inner.size(); a-- > 0;) loops.push_back({p.t.reduce_inner[a], true});
+  for (size_t a = p.t.middle.size(); a-- > 0;) loops.push_back({p.t.middle[a], false});
+  const double copies = p.inner * p.reduce_inner * p.middle_loops;
+  std::vector<double> extents;
+  touched_extents(p.access.reads[1], p.t.inner, p.t.reduce_inner, extents);
+  Quantities<kTileColumns> columns;
+  columns.set("deep_tile", p.deep_tile);
+  columns.set("step_tile", p.step_tile);
+  columns.set("chunk_bytes", chunk.bytes);
+  columns.set("chunk_output", chunk.output);
+  columns.set("run_b", 4 * contiguous_elements(extents, p.access.reads[1].shape));
+  columns.set("copies_tile", copies);
+  columns.set("unroll_room", (p.trace.unroll + 1) / copies);
+  columns.set("rest_spatial", unroll_loops(1, loops, p.trace.unroll).rest_spatial);
+  columns.set("outer", product_of(p.t.outer));
+  columns.set("rounds", p.outer_loops);
+  columns.set("middle", p.middle_loops);
+  columns.set("inner", p.inner);
+  columns.set("row", p.row);
+  columns.set("rows", p.rows);
+  columns.set("accumulators", p.accumulators);
+  columns.set("loads_per_fma", p.loads);
+  columns.set("reduce_inner", p.reduce_inner);
+  columns.set("reduce_steps", p.t.reduce_steps);
+  columns.set("chunks_core", p.rounds);
+  columns.set("chunk_repeats", chunk.repeats);
+  return columns;
+}
+
+// What tiles need beyond the leaves' counts.
+void summarize_tiles(const TiledProduct& product, ProgramSummary& out) {
+  const Chunk chunk(product);
+  TileSeconds seconds;
+  set_arithmetic(product, seconds);
+  set_traffic(product, chunk, seconds);
+  seconds.set("start", 1e-6);
+  seconds.set("rounds", product.rounds * 1e-7);
+  seconds.set("cores_started", 1e-6 * std::min(product.chunks, product.cpu.cores) / product.cpu.cores);
+  add_resources(seconds, out);
+  add_columns(tile_columns(product, chunk), out);
+}
+
+// A leaf's counts and how it uses cores and lanes.
+struct Leaf {
+  bool vectorized, parallel;
+  double statements;
+  double width, workers;  // length of the vectorized loop; chunks of the parallel loop
+  double busy, lanes, lane_use;
+  double float_ops, math, index;
+
+  Leaf(const PerStoreRow& row, const CpuFigures& cpu)
+      : vectorized(row["vec_num"] > 0),
+        parallel(row["parallel_num"] > 0),
+        statements(row.quantity("outer_prod")),
+        width(vectorized ? std::round(row.quantity("vec_len")) : 1),
+        workers(parallel ? std::round(row.quantity("parallel_prod")) : 1),
+        busy(workers >= 1 ? workers / std::ceil(workers / cpu.cores) : 1),
+        lanes(vectorized ? std::max(1.0, std::min(width, cpu.lanes)) : 1),
+        lane_use(vectorized && width > 0 ? width / std::ceil(width / cpu.lanes) / cpu.lanes : 1 / cpu.lanes),
+        float_ops(row.quantity("float_addsub") + row.quantity("float_mul") + row.quantity("float_divmod") +
+                  row.quantity("float_cmp")),
+        math(row.quantity("float_mathfunc") + row.quantity("float_otherfunc")),
+        index(row.quantity("int_addsub") + row.quantity("int_mul") + 4 * row.quantity("int_divmod")) {}
+};
+
+// Sums over the leaves, each on its own cores and lanes; their times add up.
+struct LeafSums {
   double operations = 0, operations_scalar = 0, math_scalar = 0, math_vector = 0, reused = 0;
   double reused_lines = 0, unique = 0, integer = 0, serial = 0, lines = 0, chunk_starts = 0;
   double floats = 0, line_bytes = 0, longest = 0, overlapped = 0;
   double parallel_leaves = 0, runs = 0, parallel_weight = 0, vector_weight = 0, least_parallel = 1e30;
   double heaviest = -1, chunks = 1, heavy_vector = 1;
-  for (int l = 0; l < leaves.vectors.rows; ++l) {
-    const auto row = leaves.vectors.row(l);
-    const bool vectorized = row[16] > 0, parallel = row[38] > 0;
-    const double statements = linear(row, 161);
-    const double width = vectorized ? std::round(linear(row, 18)) : 1;
-    const double workers = parallel ? std::round(linear(row, 39)) : 1;
-    const double busy = workers >= 1 ? workers / std::ceil(workers / cpu.cores) : 1;
-    const double lanes = vectorized ? std::max(1.0, std::min(width, cpu.lanes)) : 1;
-    const double lane_use =
-        vectorized && width > 0 ? width / std::ceil(width / cpu.lanes) / cpu.lanes : 1 / cpu.lanes;
-    const double float_ops = linear(row, 1) + linear(row, 2) + linear(row, 3) + linear(row, 4);
-    const double math = linear(row, 5) + linear(row, 6);
-    const double index = linear(row, 8) + linear(row, 9) + 4 * linear(row, 10);
+
+  void add(const PerStoreRow& row, const CpuFigures& cpu) {
+    const Leaf leaf(row, cpu);
     double touched_lines = 0;
-    for (int b = 0; b < 5; ++b) {
-      reused += linear(row, 57 + 18 * b + 13);
-      reused_lines += linear(row, 57 + 18 * b + 15);
-      unique += linear(row, 57 + 18 * b + 4);
-      touched_lines += linear(row, 57 + 18 * b + 5);
+    for (size_t b = 0; b < kRowBuffers; ++b) {
+      const auto buffer = row.buffer(b);
+      reused += buffer.quantity("bytes_d_reuse_ct");
+      reused_lines += buffer.quantity("lines_d_reuse_ct");
+      unique += buffer.quantity("unique_bytes");
+      touched_lines += buffer.quantity("lines");
     }
-    const double core_cycle = 1 / (cpu.clock_hz * busy);
-    const double float_seconds = float_ops / (2 * cpu.fma * cpu.lanes * lane_use) * core_cycle;
-    const double math_seconds = math / (0.5 * cpu.lanes * lane_use) * core_cycle;
-    const double line_seconds = touched_lines * 64 / (cpu.bytes_per_second * std::min(1.0, busy / 8));
-    const double statement_seconds = statements / lanes * core_cycle;
+    add_times(leaf, touched_lines, cpu);
+    add_shape(leaf);
+  }
+
+ private:
+  void add_times(const Leaf& leaf, double touched_lines, const CpuFigures& cpu) {
+    const double core_cycle = 1 / (cpu.clock_hz * leaf.busy);
+    const double float_seconds = leaf.float_ops / (2 * cpu.fma * cpu.lanes * leaf.lane_use) * core_cycle;
+    const double math_seconds = leaf.math / (0.5 * cpu.lanes * leaf.lane_use) * core_cycle;
+    const double line_seconds = touched_lines * 64 / (cpu.bytes_per_second * std::min(1.0, leaf.busy / 8));
+    const double statement_seconds = leaf.statements / leaf.lanes * core_cycle;
     operations += statement_seconds;
-    operations_scalar += vectorized ? 0 : statements * core_cycle;
-    math_scalar += vectorized ? 0 : 4 * math * core_cycle;
-    math_vector += vectorized ? 4 * math / cpu.lanes * core_cycle : 0;
-    integer += index / (vectorized ? std::max(1.0, width) : 1) * core_cycle;
-    serial += workers <= 1 ? statements / cpu.clock_hz : 0;
+    operations_scalar += leaf.vectorized ? 0 : leaf.statements * core_cycle;
+    math_scalar += leaf.vectorized ? 0 : 4 * leaf.math * core_cycle;
+    math_vector += leaf.vectorized ? 4 * leaf.math / cpu.lanes * core_cycle : 0;
+    integer += leaf.index / (leaf.vectorized ? std::max(1.0, leaf.width) : 1) * core_cycle;
+    serial += leaf.workers <= 1 ? leaf.statements / cpu.clock_hz : 0;
     lines += touched_lines * core_cycle;
-    chunk_starts += parallel ? workers : 0;
+    chunk_starts += leaf.parallel ? leaf.workers : 0;
     floats += float_seconds;
     line_bytes += line_seconds;
     overlapped += std::max({float_seconds + math_seconds, line_seconds, statement_seconds});
     longest = std::max({longest, float_seconds + math_seconds, statement_seconds});
-    parallel_leaves += parallel ? 1 : 0;
-    runs += statements;
-    parallel_weight += std::log2(std::max(workers, 1e-9)) * statements;
-    vector_weight += std::log2(std::max(width, 1e-9)) * statements;
-    least_parallel = std::min(least_parallel, workers);
-    const double work = float_ops + 8 * math + 1e-6 * statements;
-    if (work > heaviest) {
-      heaviest = work;
-      chunks = std::max(workers, 1.0);
-      heavy_vector = width;
-    }
   }
-  out.resource("statements", operations);
-  out.resource("statements_scalar", operations_scalar);
-  out.resource("math_vector", math_vector);
-  out.resource("math_scalar", math_scalar);
-  out.resource("bytes_reused", reused / cpu.bytes_per_second);
-  out.resource("lines_reused", reused_lines * 64 / cpu.bytes_per_second);
-  out.resource("bytes_unique", unique / cpu.bytes_per_second);
-  out.resource("integer", integer);
-  out.resource("parallel_starts", 5e-6 * std::max(1.0, parallel_leaves));
-  out.resource("serial", serial);
-  out.resource("lines", lines);
-  out.resource("chunk_starts", chunk_starts * 1e-7);
-  out.resource("floats", floats);
-  out.resource("line_bytes", line_bytes);
-  out.resource("overlapped", overlapped);
-  out.resource("longest", longest);
 
-  out.column("parallel_mean", parallel_weight / std::max(runs, 1.0));
-  out.log_column("parallel_least", std::min(least_parallel, 1e9));
-  out.column("vector_mean", vector_weight / std::max(runs, 1.0));
-  out.column("leaves", leaves.vectors.rows);
-  out.log_column("chunks", chunks);
-  out.log_column("imbalance", std::ceil(chunks / cpu.cores) / (chunks / cpu.cores));
-  out.log_column("vector_heaviest", heavy_vector);
-  out.column("vectorized", trace.vectorized);
-  out.column("attached", trace.attached);
-  if (tiles != nullptr) summarize_tiles(access, *tiles, trace, cpu, chunks, out);
+  void add_shape(const Leaf& leaf) {
+    parallel_leaves += leaf.parallel ? 1 : 0;
+    runs += leaf.statements;
+    parallel_weight += std::log2(std::max(leaf.workers, 1e-9)) * leaf.statements;
+    vector_weight += std::log2(std::max(leaf.width, 1e-9)) * leaf.statements;
+    least_parallel = std::min(least_parallel, leaf.workers);
+    const double work = leaf.float_ops + 8 * leaf.math + 1e-6 * leaf.statements;
+    if (!(work > heaviest)) return;
+    heaviest = work;
+    chunks = std::max(leaf.workers, 1.0);
+    heavy_vector = leaf.width;
+  }
+};
+
+Quantities<kLeafResources> leaf_resources(const LeafSums& sums, const CpuFigures& cpu) {
+  Quantities<kLeafResources> seconds;
+  seconds.set("statements", sums.operations);
+  seconds.set("statements_scalar", sums.operations_scalar);
+  seconds.set("math_vector", sums.math_vector);
+  seconds.set("math_scalar", sums.math_scalar);
+  seconds.set("bytes_reused", sums.reused / cpu.bytes_per_second);
+  seconds.set("lines_reused", sums.reused_lines * 64 / cpu.bytes_per_second);
+  seconds.set("bytes_unique", sums.unique / cpu.bytes_per_second);
+  seconds.set("integer", sums.integer);
+  seconds.set("parallel_starts", 5e-6 * std::max(1.0, sums.parallel_leaves));
+  seconds.set("serial", sums.serial);
+  seconds.set("lines", sums.lines);
+  seconds.set("chunk_starts", sums.chunk_starts * 1e-7);
+  seconds.set("floats", sums.floats);
+  seconds.set("line_bytes", sums.line_bytes);
+  seconds.set("overlapped", sums.overlapped);
+  seconds.set("longest", sums.longest);
+  return seconds;
+}
+
+}  // namespace
+
+void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const TraceSummary& trace,
+                   const LeafFeatures& leaves, const target::Device& device, ProgramSummary& out) {
+  const CpuFigures cpu(device);
+  out.roofline_seconds = std::max({access.flops / cpu.flops_per_second,
+                                   (access.input_bytes + access.output_bytes) / cpu.bytes_per_second, 1e-7});
+  LeafSums sums;
+  for (int l = 0; l < leaves.vectors.rows; ++l) sums.add(PerStoreRow(leaves.vectors.row(l)), cpu);
+  add_resources(leaf_resources(sums, cpu), out);
+  Quantities<kLeafColumns> columns;
+  columns.set("parallel_mean", sums.parallel_weight / std::max(sums.runs, 1.0));
+  columns.set("parallel_least", std::min(sums.least_parallel, 1e9));
+  columns.set("vector_mean", sums.vector_weight / std::max(sums.runs, 1.0));
+  columns.set("leaves", leaves.vectors.rows);
+  columns.set("chunks", sums.chunks);
+  columns.set("imbalance", std::ceil(sums.chunks / cpu.cores) / (sums.chunks / cpu.cores));
+  columns.set("vector_heaviest", sums.heavy_vector);
+  columns.set("vectorized", trace.vectorized);
+  columns.set("attached", trace.attached);
+  add_columns(columns, out);
+  if (tiles != nullptr) summarize_tiles(TiledProduct(access, *tiles, trace, cpu, sums.chunks), out);
 }
 
 }  // namespace tensorsmith::feature

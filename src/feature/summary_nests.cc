@@ -4,6 +4,7 @@
 
 #include "feature/nest_walk.h"
 #include "feature/summary_parts.h"
+#include "feature/summary_schema_cpu.h"
 #include "lower/lower.h"
 
 namespace tensorsmith::feature {
@@ -133,78 +134,89 @@ class NestSummary {
   const CpuFigures& cpu_;
 };
 
+// The loops of a leaf: those of its tile, from place `begin` on, are the innermost ones as far as they are
+// unrolled or of lanes.
+struct TileLoops {
+  size_t begin;
+  double row = 1;         // values of all lanes
+  uint64_t unrolled = 0;  // bit p: the loop at place p
+};
+
+const NestLoop& loop_at(const NestLeaf& leaf, const NestTree& tree, size_t p) {
+  return tree.loops[static_cast<size_t>(leaf.path[p])];
+}
+double iterations_of(const NestLoop& loop) { return std::max(loop.extent, 1.0); }
+
+// Instructions of an access: one for each iteration of the unrolled loops that moves it, as far as these do
+// not come to the same element; none in the tile where the loops around it do not move it: then it is done
+// once for all their iterations.
+void add_access(const NestAccess& access, const NestLeaf& leaf, const NestTree& tree, const TileLoops& loops,
+                const CpuFigures& cpu, Tile& out) {
+  const bool local = access.buffer->scope == ir::MemoryScope::kLocal;
+  double count = access.count;
+  for (size_t p = loops.begin; p < leaf.path.size(); ++p) {
+    if ((loops.unrolled >> p & 1U) != 0 && access.moves(p)) count *= iterations_of(loop_at(leaf, tree, p));
+  }
+  const double elements = touched_by(access, leaf, tree, loops.begin, cpu.line).elements /
+                          (access.vector_step > 0 ? loops.row : 1);
+  count = std::min(count, std::max(elements, 1.0) * std::max(access.count < 1 ? access.count : 1.0, 0.0));
+  double hoisted = 1;
+  for (size_t p = loops.begin; p-- > 0 && !access.moves(p);) hoisted *= iterations_of(loop_at(leaf, tree, p));
+  if (access.write && leaf.update) {
+    out.accumulators = count * (access.vector_step > 0 ? out.vectors : 1);
+    out.window = hoisted;
+  }
+  // Values that never leave the registers: a local tensor in tiles that do not move in it.
+  if (local && hoisted > 1 && out.accumulators > cpu.registers) hoisted = 1;
+  const double times = count / hoisted;
+  const bool contiguous = access.vector_step == 1, uniform = access.vector_step == 0;
+  double& kind = access.write ? (contiguous || uniform ? out.stores : out.scatters)
+                              : (contiguous ? out.loads
+                                 : uniform  ? out.broadcasts
+                                            : out.gathers);
+  kind += times * (contiguous ? out.vectors : uniform ? 1 : loops.row);
+}
+
 Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const CpuFigures& cpu) {
   Tile out;
-  const auto loop_at = [&](size_t p) -> const NestLoop& {
-    return tree.loops[static_cast<size_t>(leaf.path[p])];
-  };
   double iterations = leaf.share;
   for (size_t p = 0; p < leaf.path.size(); ++p) {
-    iterations *= loop_at(p).extent;
-    if (loop_at(p).kind == ir::ForKind::kParallel) out.chunks *= std::max(loop_at(p).extent, 1.0);
+    const NestLoop& loop = loop_at(leaf, tree, p);
+    iterations *= loop.extent;
+    if (loop.kind == ir::ForKind::kParallel) out.chunks *= iterations_of(loop);
   }
-  // The tile: the innermost loops as far as they are unrolled or of lanes.
-  size_t begin = leaf.path.size();
-  double row = 1;
-  uint64_t unrolled = 0;
-  while (begin > 0) {
-    const NestLoop& loop = loop_at(begin - 1);
+  TileLoops loops{leaf.path.size()};
+  for (; loops.begin > 0; --loops.begin) {
+    const NestLoop& loop = loop_at(leaf, tree, loops.begin - 1);
     if (loop.kind == ir::ForKind::kVectorized) {
-      row *= std::max(loop.extent, 1.0);
+      loops.row *= iterations_of(loop);
     } else if (loop.kind == ir::ForKind::kUnrolled) {
-      out.statements *= std::max(loop.extent, 1.0);
-      unrolled |= uint64_t{1} << (begin - 1);
+      out.statements *= iterations_of(loop);
+      loops.unrolled |= uint64_t{1} << (loops.begin - 1);
     } else {
       break;
     }
-    --begin;
   }
-  out.vectors = std::ceil(row / cpu.lanes);
-  out.lanes = row / out.vectors;
+  out.vectors = std::ceil(loops.row / cpu.lanes);
+  out.lanes = loops.row / out.vectors;
   out.lane_use = out.lanes / cpu.lanes;
-  out.runs = iterations / (row * out.statements);
-  // Instructions of an access: one for each iteration of the unrolled loops that moves it, as far as these do
-  // not come to the same element; none in the tile where the loops around it do not move it: then it is done
-  // once for all their iterations.
-  for (const NestAccess& access : leaf.accesses) {
-    const bool local = access.buffer->scope == ir::MemoryScope::kLocal;
-    double count = access.count, elements = 1;
-    for (size_t p = begin; p < leaf.path.size(); ++p) {
-      if ((unrolled >> p & 1U) != 0 && access.moves(p)) count *= std::max(loop_at(p).extent, 1.0);
-    }
-    elements = touched_by(access, leaf, tree, begin, cpu.line).elements / (access.vector_step > 0 ? row : 1);
-    count = std::min(count, std::max(elements, 1.0) * std::max(access.count < 1 ? access.count : 1.0, 0.0));
-    double hoisted = 1;
-    for (size_t p = begin; p-- > 0 && !access.moves(p);) hoisted *= std::max(loop_at(p).extent, 1.0);
-    if (access.write && leaf.update) {
-      out.accumulators = count * (access.vector_step > 0 ? out.vectors : 1);
-      out.window = hoisted;
-    }
-    // Values that never leave the registers: a local tensor in tiles that do not move in it.
-    if (local && hoisted > 1 && out.accumulators > cpu.registers) hoisted = 1;
-    const double times = count / hoisted;
-    const bool contiguous = access.vector_step == 1, uniform = access.vector_step == 0;
-    double& kind = access.write ? (contiguous || uniform ? out.stores : out.scatters)
-                                : (contiguous ? out.loads
-                                   : uniform  ? out.broadcasts
-                                              : out.gathers);
-    kind += times * (contiguous ? out.vectors : uniform ? 1 : row);
-  }
+  out.runs = iterations / (loops.row * out.statements);
+  for (const NestAccess& access : leaf.accesses) add_access(access, leaf, tree, loops, cpu, out);
   return out;
 }
 
-void summarize(const NestTree& tree, const WorkloadAccess& access, const target::Device& device,
-               SummarySink& out, double& roofline_seconds) {
-  const CpuFigures cpu(device);
-  const NestSummary nests(tree, cpu);
+// Sums over the leaves, seconds where nothing else is said.
+struct NestSums {
   double multiply_adds = 0, others = 0, divisions = 0, calls = 0, scalars = 0, selects = 0;
   double loads = 0, broadcasts = 0, gathers = 0, stores = 0, scatters = 0, latency = 0, spills = 0;
-  double tiles = 0, windows = 0, code = 0, busiest = 0, serial = 0, flops = 0, instructions = 0;
-  double starts = 0, chunks = 1, heaviest = -1;
+  double tiles = 0, windows = 0, code = 0, busiest = 0, serial = 0, instructions = 0;
+  double flops = 0;  // executed
+  // The leaf with the longest bottleneck.
+  double heaviest = -1, chunks = 1;
   Tile heavy;
   const NestLeaf* heavy_leaf = nullptr;
-  for (const NestLeaf& leaf : tree.leaves) {
-    const Tile tile = tile_of(leaf, tree, cpu);
+
+  void add(const NestLeaf& leaf, const Tile& tile, const CpuFigures& cpu) {
     // Seconds of a cycle on each core for work that the chunks share.
     const double cycle = std::ceil(tile.chunks / cpu.cores) / tile.chunks / cpu.clock_hz;
     const double vectors = tile.runs * tile.statements * tile.vectors;  // instructions for one operation
@@ -221,29 +233,12 @@ void summarize(const NestTree& tree, const WorkloadAccess& access, const target:
                                        2 * tile.scatters + 2)) /
                          4;
     const double bottleneck = std::max({arithmetic, read, written, chain, slots}) * cycle;
-    multiply_adds += vectors * leaf.multiply_adds / cpu.fma * cycle;
-    others += vectors * leaf.others / cpu.fma * cycle;
-    selects += vectors * leaf.selects / cpu.fma * cycle;
-    divisions += vectors * leaf.divisions * tile.lanes / 2 * cycle;
-    calls += vectors * leaf.calls * 20 * cycle;
-    scalars += tile.lanes <= 1 ? tile.runs * tile.statements * cycle : 0;
-    loads += tile.runs * tile.loads * ports * cycle;
-    broadcasts += tile.runs * tile.broadcasts * 0.5 * cycle;
-    gathers += tile.runs * tile.gathers * cycle;
-    stores += tile.runs * tile.stores * 2 * ports * cycle;
-    scatters += tile.runs * tile.scatters * cycle;
+    add_arithmetic(leaf, tile, vectors, cycle, cpu);
+    add_accesses(tile, ports, cycle, cpu);
     latency += chain * cycle;
-    if (tile.accumulators > cpu.registers - 2)
-      spills += tile.runs * 2 * (tile.accumulators - cpu.registers + 2) * cycle;
-    tiles += tile.runs * cycle;
-    windows += tile.runs / tile.window * 10 * cycle;
     instructions += slots * cycle;
-    const double length = tile.statements * tile.vectors * (leaf.multiply_adds + leaf.others + 1);
-    if (length > 2000) code += tile.runs * (length - 2000) * cycle;
     busiest += bottleneck;
     serial += cpu.cores > 1 && tile.chunks <= 1 ? bottleneck : 0;
-    flops += tile.runs * tile.statements * tile.vectors * tile.lanes *
-             (2 * leaf.multiply_adds + leaf.others + leaf.divisions + 8 * leaf.calls);
     if (bottleneck > heaviest) {
       heaviest = bottleneck;
       heavy = tile;
@@ -251,87 +246,137 @@ void summarize(const NestTree& tree, const WorkloadAccess& access, const target:
       chunks = tile.chunks;
     }
   }
-  for (size_t l = 0; l < tree.loops.size(); ++l) {
-    if (tree.loops[l].kind == ir::ForKind::kParallel) starts += nests.runs_of(tree.loops[l].parent);
+
+ private:
+  void add_arithmetic(const NestLeaf& leaf, const Tile& tile, double vectors, double cycle,
+                      const CpuFigures& cpu) {
+    multiply_adds += vectors * leaf.multiply_adds / cpu.fma * cycle;
+    others += vectors * leaf.others / cpu.fma * cycle;
+    selects += vectors * leaf.selects / cpu.fma * cycle;
+    divisions += vectors * leaf.divisions * tile.lanes / 2 * cycle;
+    calls += vectors * leaf.calls * 20 * cycle;
+    scalars += tile.lanes <= 1 ? tile.runs * tile.statements * cycle : 0;
+    const double length = tile.statements * tile.vectors * (leaf.multiply_adds + leaf.others + 1);
+    if (length > 2000) code += tile.runs * (length - 2000) * cycle;
+    flops += tile.runs * tile.statements * tile.vectors * tile.lanes *
+             (2 * leaf.multiply_adds + leaf.others + leaf.divisions + 8 * leaf.calls);
   }
-  const double footprint = nests.total_footprint();
+
+  void add_accesses(const Tile& tile, double ports, double cycle, const CpuFigures& cpu) {
+    loads += tile.runs * tile.loads * ports * cycle;
+    broadcasts += tile.runs * tile.broadcasts * 0.5 * cycle;
+    gathers += tile.runs * tile.gathers * cycle;
+    stores += tile.runs * tile.stores * 2 * ports * cycle;
+    scatters += tile.runs * tile.scatters * cycle;
+    if (tile.accumulators > cpu.registers - 2)
+      spills += tile.runs * 2 * (tile.accumulators - cpu.registers + 2) * cycle;
+    tiles += tile.runs * cycle;
+    windows += tile.runs / tile.window * 10 * cycle;
+  }
+};
+
+void set_statements(const NestSums& sums, Quantities<kNestResources>& seconds) {
+  seconds.set("multiply_adds", sums.multiply_adds);
+  seconds.set("others", sums.others);
+  seconds.set("selects", sums.selects);
+  seconds.set("divisions", sums.divisions);
+  seconds.set("calls", sums.calls);
+  seconds.set("scalars", sums.scalars);
+  seconds.set("loads", sums.loads);
+  seconds.set("broadcasts", sums.broadcasts);
+  seconds.set("gathers", sums.gathers);
+  seconds.set("stores", sums.stores);
+  seconds.set("scatters", sums.scatters);
+  seconds.set("latency", sums.latency);
+  seconds.set("spills", sums.spills);
+  seconds.set("tiles", sums.tiles);
+  seconds.set("windows", sums.windows);
+  seconds.set("instructions", sums.instructions);
+  seconds.set("code", sums.code);
+  seconds.set("busiest", sums.busiest);
+  seconds.set("serial", sums.serial);
+}
+
+// traffic: into L1, L2 and the last cache.
+void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const CpuFigures& cpu,
+                 Quantities<kNestResources>& seconds) {
   const double share = std::ceil(chunks / cpu.cores) / chunks;  // of a core in what the heaviest nest moves
+  const double from_l2 = share / (32 * cpu.clock_hz), from_l3 = share / (10 * cpu.clock_hz);
+  seconds.set("from_l2", traffic[0].bytes * from_l2);
+  seconds.set("from_l2_short", traffic[0].short_bytes * from_l2);
+  seconds.set("from_l3", traffic[1].bytes * from_l3);
+  seconds.set("from_l3_short", traffic[1].short_bytes * from_l3);
+  seconds.set("to_l3", traffic[1].written * from_l3);
+  seconds.set("from_memory", traffic[2].bytes / cpu.bytes_per_second);
+  seconds.set("from_memory_short", traffic[2].short_bytes / cpu.bytes_per_second);
+  seconds.set("to_memory", traffic[2].written / cpu.bytes_per_second);
+}
+
+void set_heaviest(const NestSums& sums, const CpuFigures& cpu, Quantities<kNestColumns>& columns) {
+  const Tile& heavy = sums.heavy;
+  static const NestLeaf kNone;
+  const NestLeaf& leaf = sums.heavy_leaf != nullptr ? *sums.heavy_leaf : kNone;
+  const double reads = std::max(heavy.loads + heavy.broadcasts + heavy.gathers, 1e-3);
+  columns.set("heavy_share", sums.heaviest / std::max(sums.busiest, 1e-12));
+  columns.set("heavy_statements", heavy.statements);
+  columns.set("heavy_vectors", heavy.vectors);
+  columns.set("heavy_lane_use", heavy.lane_use);
+  columns.set("heavy_accumulators", std::max(heavy.accumulators, 0.5));
+  columns.set("heavy_window", heavy.window);
+  columns.set("heavy_runs", std::max(heavy.runs, 1e-3));
+  columns.set(
+      "heavy_reads_per_operation",
+      reads / std::max(heavy.statements * heavy.vectors * (leaf.multiply_adds + leaf.others + 0.1), 1e-3));
+  columns.set("heavy_gather_share", heavy.gathers / reads);
+  columns.set("heavy_broadcast_share", heavy.broadcasts / reads);
+  columns.set("heavy_register_pressure", std::max(heavy.accumulators, 0.5) / cpu.registers);
+  columns.set("update", leaf.update ? 1 : 0);
+  columns.set("chunks", sums.chunks);
+}
+
+void summarize(const NestTree& tree, const WorkloadAccess& access, const target::Device& device,
+               ProgramSummary& out) {
+  const CpuFigures cpu(device);
+  const NestSummary nests(tree, cpu);
+  NestSums sums;
+  for (const NestLeaf& leaf : tree.leaves) sums.add(leaf, tile_of(leaf, tree, cpu), cpu);
+  double starts = 0;
+  for (const NestLoop& loop : tree.loops) {
+    if (loop.kind == ir::ForKind::kParallel) starts += nests.runs_of(loop.parent);
+  }
+  const double footprint = nests.total_footprint(), flops = std::max(sums.flops, 1.0);
   std::array<Traffic, 3> traffic;
   for (size_t c = 0; c < traffic.size(); ++c) traffic[c] = nests.traffic(0.8 * cpu.caches[c]);
-  const double from_l2 = share / (32 * cpu.clock_hz), from_l3 = share / (10 * cpu.clock_hz);
+  out.roofline_seconds =
+      std::max({flops / cpu.flops_per_second, traffic[2].bytes / cpu.bytes_per_second, 1e-7});
 
-  flops = std::max(flops, 1.0);
-  roofline_seconds = std::max({flops / cpu.flops_per_second, traffic[2].bytes / cpu.bytes_per_second, 1e-7});
-  out.resource("multiply_adds", multiply_adds);
-  out.resource("others", others);
-  out.resource("selects", selects);
-  out.resource("divisions", divisions);
-  out.resource("calls", calls);
-  out.resource("scalars", scalars);
-  out.resource("loads", loads);
-  out.resource("broadcasts", broadcasts);
-  out.resource("gathers", gathers);
-  out.resource("stores", stores);
-  out.resource("scatters", scatters);
-  out.resource("latency", latency);
-  out.resource("spills", spills);
-  out.resource("tiles", tiles);
-  out.resource("windows", windows);
-  out.resource("instructions", instructions);
-  out.resource("code", code);
-  out.resource("busiest", busiest);
-  out.resource("serial", serial);
-  out.resource("from_l2", traffic[0].bytes * from_l2);
-  out.resource("from_l2_short", traffic[0].short_bytes * from_l2);
-  out.resource("from_l3", traffic[1].bytes * from_l3);
-  out.resource("from_l3_short", traffic[1].short_bytes * from_l3);
-  out.resource("to_l3", traffic[1].written * from_l3);
-  out.resource("from_memory", traffic[2].bytes / cpu.bytes_per_second);
-  out.resource("from_memory_short", traffic[2].short_bytes / cpu.bytes_per_second);
-  out.resource("to_memory", traffic[2].written / cpu.bytes_per_second);
-  out.resource("start", 1e-7);
-  out.resource("parallel_starts", cpu.cores > 1 ? 5e-6 * starts : 0);
+  Quantities<kNestResources> seconds;
+  set_statements(sums, seconds);
+  set_traffic(traffic, sums.chunks, cpu, seconds);
+  seconds.set("start", 1e-7);
+  seconds.set("parallel_starts", cpu.cores > 1 ? 5e-6 * starts : 0);
+  add_resources(seconds, out);
 
-  static const NestLeaf kNone;
-  const NestLeaf& leaf = heavy_leaf != nullptr ? *heavy_leaf : kNone;
-  const double instructions_read = std::max(heavy.loads + heavy.broadcasts + heavy.gathers, 1e-3);
-  out.log_column("flops_over_workload", flops / std::max(access.flops, 1.0));
-  out.log_column("executed_flops", flops);
-  out.log_column("footprint", footprint);
-  out.log_column("footprint_l2", footprint / std::max(cpu.caches[1], 1.0));
-  out.column("leaves", static_cast<double>(tree.leaves.size()));
-  out.column("heavy_share", heaviest / std::max(busiest, 1e-12));
-  out.log_column("heavy_statements", heavy.statements);
-  out.log_column("heavy_vectors", heavy.vectors);
-  out.column("heavy_lane_use", heavy.lane_use);
-  out.log_column("heavy_accumulators", std::max(heavy.accumulators, 0.5));
-  out.log_column("heavy_window", heavy.window);
-  out.log_column("heavy_runs", std::max(heavy.runs, 1e-3));
-  out.log_column(
-      "heavy_reads_per_operation",
-      instructions_read /
-          std::max(heavy.statements * heavy.vectors * (leaf.multiply_adds + leaf.others + 0.1), 1e-3));
-  out.column("heavy_gather_share", heavy.gathers / instructions_read);
-  out.column("heavy_broadcast_share", heavy.broadcasts / instructions_read);
-  out.log_column("heavy_register_pressure", std::max(heavy.accumulators, 0.5) / cpu.registers);
-  out.column("update", leaf.update ? 1 : 0);
-  out.log_column("chunks", chunks);
-  out.log_column("device_lanes", cpu.lanes);
+  Quantities<kNestColumns> columns;
+  columns.set("flops_over_workload", flops / std::max(access.flops, 1.0));
+  columns.set("executed_flops", flops);
+  columns.set("footprint", footprint);
+  columns.set("footprint_l2", footprint / std::max(cpu.caches[1], 1.0));
+  columns.set("leaves", static_cast<double>(tree.leaves.size()));
+  set_heaviest(sums, cpu, columns);
+  columns.set("device_lanes", cpu.lanes);
+  add_columns(columns, out);
 }
 
 }  // namespace
 
 bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, const target::Device& device,
-                     SummarySink& out, double& roofline_seconds) {
-  NestTree tree;
-  if (access.workload != nullptr) {
-    const auto schedule = sched::replay(*access.workload, trace);
-    if (!schedule.ok()) return false;
-    const auto lowered = lower::lower(*schedule);
-    if (!lowered.ok()) return false;
-    tree = walk_nests(lowered->program);
-  }
-  summarize(tree, access, device, out, roofline_seconds);
+                     ProgramSummary& out) {
+  const auto schedule = sched::replay(*access.workload, trace);
+  if (!schedule.ok()) return false;
+  const auto lowered = lower::lower(*schedule);
+  if (!lowered.ok()) return false;
+  summarize(walk_nests(lowered->program), access, device, out);
   return true;
 }
 

@@ -7,31 +7,26 @@
 #include <vector>
 
 #include "feature/program_summary.h"
+#include "feature/schema.h"
 #include "target/assumed.h"
 #include "target/target.h"
 
 namespace tensorsmith::feature {
 
-// Values with their names, in the order in which they are put.
-class SummarySink {
- public:
-  void resource(const char* name, double seconds) {
-    resource_names.push_back(name);
-    // A resource that cannot be told (a figure of the device is missing) counts nothing.
-    resources.push_back(std::isfinite(seconds) && seconds > 0 ? seconds : 0);
+// Appends the quantities to a summary as its schema has them.
+template <const auto& kColumns>
+void add_resources(const Quantities<kColumns>& seconds, ProgramSummary& out) {
+  // A resource that cannot be told (a figure of the device is missing) counts nothing.
+  for (const double x : seconds.values()) out.resources.push_back(std::isfinite(x) && x > 0 ? x : 0);
+}
+template <const auto& kColumns>
+void add_columns(const Quantities<kColumns>& quantities, ProgramSummary& out) {
+  for (size_t i = 0; i < kColumns.size(); ++i) {
+    double x = quantities.values()[i];
+    if (kColumns[i].scale == Scale::kLog2) x = std::log2(std::max(x, 1e-30));
+    out.columns.push_back(std::isfinite(x) ? static_cast<float>(x) : 0);
   }
-  void column(const char* name, double value) {
-    column_names.push_back(name);
-    columns.push_back(std::isfinite(value) ? static_cast<float>(value) : 0);
-  }
-  // Of a positive quantity.
-  void log_column(const char* name, double value) { column(name, log2_of(value)); }
-  static double log2_of(double value) { return std::log2(std::max(value, 1e-30)); }
-
-  std::vector<const char*> resource_names, column_names;
-  std::vector<double> resources;
-  std::vector<float> columns;
-};
+}
 
 // Counts of a program's leaves with the logarithmic scale undone, added up unless it says otherwise.
 struct LeafTotals {
@@ -42,11 +37,7 @@ struct LeafTotals {
   int leaves = 0;
 };
 LeafTotals total_leaves(const LeafFeatures& leaves);
-// Column c of a row; 2^|x| - 1 with the sign.
-inline double linear(std::span<const float> row, int c) {
-  const double x = static_cast<double>(row[static_cast<size_t>(c)]);
-  return std::copysign(std::exp2(std::abs(x)) - 1, x);
-}
+inline constexpr int kMaxLanes = 64;  // of a warp
 
 // What both kinds of GPU programs need of a device, with usual values for what a device file leaves out.
 struct GpuFigures {
@@ -79,19 +70,18 @@ struct UnrollLoop {
 // loops: innermost first. copies: of the statement before any unrolling (virtual threads).
 Unrolling unroll_loops(double copies, std::span<const UnrollLoop> loops, double limit);
 
+// Each puts its resources, its own columns and the roofline; what every kind has comes behind.
 void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
-                         const LeafTotals& totals, const target::Device& device, SummarySink& out,
-                         double& roofline_seconds);
+                         const LeafTotals& totals, const target::Device& device, ProgramSummary& out);
 void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace, const LeafTotals& totals,
-                        const target::Device& device, SummarySink& out, double& roofline_seconds);
+                        const target::Device& device, ProgramSummary& out);
 // tiles may be null.
 void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const TraceSummary& trace,
-                   const LeafFeatures& leaves, const target::Device& device, SummarySink& out,
-                   double& roofline_seconds);
-// Replays the trace on access.workload and lowers it; without a workload the summary is that of an empty
-// program. False, and nothing is put: the trace does not fit the workload.
+                   const LeafFeatures& leaves, const target::Device& device, ProgramSummary& out);
+// Replays the trace on access.workload and lowers it. False, and nothing is put: the trace does not fit the
+// workload.
 bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, const target::Device& device,
-                     SummarySink& out, double& roofline_seconds);
+                     ProgramSummary& out);
 
 // A CPU's figures, with those of a common one where the device does not say; caches: L1, L2 and last, bytes.
 struct CpuFigures {

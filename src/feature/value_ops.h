@@ -9,12 +9,12 @@ namespace tensorsmith::feature {
 inline void count_unary(ir::UnaryOp op, ir::DType dtype, OpCounts& ops) {
   switch (op) {
     case ir::UnaryOp::kNeg:  // TVM has 0 - x
-      return ops.add(kAddSub, ir::is_float(dtype));
+      return ops.add("addsub", ir::is_float(dtype));
     case ir::UnaryOp::kNot:
-      ++ops.counts[kBoolOp];
+      ++ops["bool_op"];
       return;
     case ir::UnaryOp::kBitNot:  // a call in TVM
-      return ops.add(kMathFunction, false);
+      return ops.add("mathfunc", false);
   }
 }
 
@@ -23,13 +23,13 @@ inline void count_binary(ir::BinaryOp op, ir::DType operand, OpCounts& ops) {
   switch (op) {
     case ir::BinaryOp::kAdd:
     case ir::BinaryOp::kSub:
-      return ops.add(kAddSub, is_float);
+      return ops.add("addsub", is_float);
     case ir::BinaryOp::kMul:
-      return ops.add(kMul, is_float);
+      return ops.add("mul", is_float);
     case ir::BinaryOp::kDiv:
     case ir::BinaryOp::kFloorDiv:
     case ir::BinaryOp::kFloorMod:
-      return ops.add(kDivMod, is_float);
+      return ops.add("divmod", is_float);
     case ir::BinaryOp::kMin:
     case ir::BinaryOp::kMax:
     case ir::BinaryOp::kEq:
@@ -38,17 +38,17 @@ inline void count_binary(ir::BinaryOp op, ir::DType operand, OpCounts& ops) {
     case ir::BinaryOp::kLe:
     case ir::BinaryOp::kGt:
     case ir::BinaryOp::kGe:
-      return ops.add(kCompare, is_float);
+      return ops.add("cmp", is_float);
     case ir::BinaryOp::kAnd:
     case ir::BinaryOp::kOr:
-      ++ops.counts[kBoolOp];
+      ++ops["bool_op"];
       return;
     case ir::BinaryOp::kBitAnd:
     case ir::BinaryOp::kBitOr:
     case ir::BinaryOp::kBitXor:
     case ir::BinaryOp::kShl:
     case ir::BinaryOp::kShr:  // calls in TVM
-      return ops.add(kMathFunction, false);
+      return ops.add("mathfunc", false);
   }
 }
 
@@ -61,9 +61,9 @@ inline void count_select(const ir::Select& select, ir::DType dtype, OpCounts& op
   const bool guarded_read = (ir::as<ir::Load>(select.a) != nullptr && constant(select.b)) ||
                             (ir::as<ir::Load>(select.b) != nullptr && constant(select.a));
   if (guarded_read) {
-    ops.add(kMathFunction, ir::is_float(dtype));
+    ops.add("mathfunc", ir::is_float(dtype));
   } else {
-    ++ops.counts[kSelectOp];
+    ++ops["select_op"];
   }
 }
 

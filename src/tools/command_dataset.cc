@@ -336,6 +336,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("dataset", "Measured programs to train cost models on");
   command->require_subcommand(1);
   add_dataset_collect_command(*command, exit_code);
+  add_dataset_schema_command(*command, exit_code);
   {
     auto [sub, o] = add<ImportCommand>(*command, "import",
                                        "Make a store of record databases, or of files of Ansor or TenSet "
@@ -393,7 +394,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
         *command, "features", "Features of a file of records, one line a program", features, exit_code);
     sub->add_option("file", o->file, "JSON lines, plain or zstd")->required();
     sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG")->required();
-    sub->add_option("--schema", o->schema, "per-store: 164 numbers a store")->capture_default_str();
+    sub->add_option("--schema", o->schema, "per-store (see dataset schema)")->capture_default_str();
     sub->add_option("-o,--output", o->output, "JSON lines file")->required();
     add_force(*sub, o->force);
     add_threads(*sub, o->threads);

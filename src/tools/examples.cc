@@ -53,6 +53,9 @@ const std::map<std::string, std::string>& examples() {
       {"dataset import",
        "  tensorsmith dataset import tensorsmith.db -o own.store\n"
        "  tensorsmith dataset import v100.jsonl.zst k80.jsonl.zst --workloads workloads.json -o gpus.store"},
+      {"dataset schema",
+       "  tensorsmith dataset schema\n"
+       "  tensorsmith dataset schema per-store"},
       {"dataset stats", "  tensorsmith dataset stats records.store"},
       {"dataset split",
        "  tensorsmith dataset split records.store -o by_task.split --test 0.2\n"

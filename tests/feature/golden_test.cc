@@ -32,28 +32,26 @@ bool differs(double ours, double golden) {
 
 // Columns that disagree. Among buffers of equal lines and bytes TVM's order is that of a hash map of
 // pointers, so any order of such buffers is right: the best counts.
-std::vector<int> disagreement(const Row& ours, const Row& golden) {
-  std::vector<int> columns;
-  for (int c = 0; c < kPerStoreWidth; ++c) {
-    if ((c < 57 || c >= 147) && differs(ours[static_cast<size_t>(c)], golden[static_cast<size_t>(c)]))
-      columns.push_back(c);
+std::vector<size_t> disagreement(const Row& ours, const Row& golden) {
+  std::vector<size_t> columns;
+  for (size_t c = 0; c < kPerStoreColumns.size(); ++c) {
+    if (!kPerStoreColumns[c].group.starts_with('B') && differs(ours[c], golden[c])) columns.push_back(c);
   }
-  const auto key = [&](int b) {  // bytes, lines
-    const auto first = static_cast<size_t>(57 + 18 * b);
-    return std::pair(ours[first + 3], ours[first + 5]);
+  constexpr size_t kFields = kBufferFields.size();
+  const auto first = [](size_t b) { return place_of_group(kPerStoreColumns, kBufferGroups[b]); };
+  const auto key = [&](size_t b) {
+    return std::pair(ours[first(b) + place_of(kBufferFields, "bytes")],
+                     ours[first(b) + place_of(kBufferFields, "lines")]);
   };
-  std::vector<int> order = {0, 1, 2, 3, 4}, best;
+  std::vector<size_t> order = {0, 1, 2, 3, 4}, best;
   size_t fewest = SIZE_MAX;
   do {
-    std::vector<int> wrong;
+    std::vector<size_t> wrong;
     bool legal = true;
-    for (int b = 0; b < 5 && legal; ++b) {
-      const int mine = order[static_cast<size_t>(b)];
-      legal = key(mine) == key(b);
-      for (int c = 0; c < 18; ++c) {
-        if (differs(ours[static_cast<size_t>(57 + 18 * mine + c)],
-                    golden[static_cast<size_t>(57 + 18 * b + c)]))
-          wrong.push_back(57 + 18 * b + c);
+    for (size_t b = 0; b < order.size() && legal; ++b) {
+      legal = key(order[b]) == key(b);
+      for (size_t c = 0; c < kFields; ++c) {
+        if (differs(ours[first(order[b]) + c], golden[first(b) + c])) wrong.push_back(first(b) + c);
       }
     }
     if (legal && wrong.size() < fewest) fewest = wrong.size(), best = wrong;
@@ -63,8 +61,8 @@ std::vector<int> disagreement(const Row& ours, const Row& golden) {
 }
 
 // What is left, and why. Everything else must agree.
-bool is_explained(const std::string& device, const std::string& workload_key, int column) {
-  const std::string name = per_store_column_name(column);
+bool is_explained(const std::string& device, const std::string& workload_key, size_t column) {
+  const std::string name = kPerStoreColumns[column].name();
   // A pragma of 0 is none to us. TVM keeps it, so that inside of a loop with another pragma it hides that one
   // (softmax with a stage attached to another).
   if (device == "xeon8358") return name == "auto_unroll_max_step";
@@ -155,15 +153,14 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
       used[best] = 1;
       in_order = in_order && best == golden.size() - 1 - static_cast<size_t>(r);
       const Row& theirs = golden[best];
-      for (int c : disagreement(ours, theirs)) {
-        ++tally.by_column[per_store_column_name(c)];
+      for (const size_t c : disagreement(ours, theirs)) {
+        const std::string name = kPerStoreColumns[c].name();
+        ++tally.by_column[name];
         ++tally.wrong;
         EXPECT_TRUE(is_explained(json["device"], record.workload_key, c))
-            << json["device"] << " " << record.workload_key << " row " << r << " "
-            << per_store_column_name(c);
-        report += "  row " + std::to_string(r) + " " + per_store_column_name(c) + " ours " +
-                  std::to_string(ours[static_cast<size_t>(c)]) + " TVM " +
-                  std::to_string(theirs[static_cast<size_t>(c)]) + "\n";
+            << json["device"] << " " << record.workload_key << " row " << r << " " << name;
+        report += "  row " + std::to_string(r) + " " + name + " ours " + std::to_string(ours[c]) + " TVM " +
+                  std::to_string(theirs[c]) + "\n";
       }
       tally.values += kPerStoreWidth;
     }

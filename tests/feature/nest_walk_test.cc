@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "feature/program_summary.h"
 #include "ir/text.h"
@@ -110,14 +109,9 @@ TEST(NestWalk, UnrolledBranchesCostNothing) {
 }
 
 double value_of(const ProgramSummary& summary, const char* name) {
-  const auto& resources = resource_names(summary.kind);
-  for (size_t i = 0; i < resources.size(); ++i) {
-    if (std::strcmp(resources[i], name) == 0) return summary.resources[i];
-  }
-  const auto& columns = summary_column_names(summary.kind);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    if (std::strcmp(columns[i], name) == 0) return static_cast<double>(summary.columns[i]);
-  }
+  const SummarySchema& schema = summary_schema(summary.kind);
+  if (const auto r = schema.resources.find(name)) return summary.resources[*r];
+  if (const auto c = schema.columns.find(name)) return static_cast<double>(summary.columns[*c]);
   ADD_FAILURE() << name;
   return 0;
 }

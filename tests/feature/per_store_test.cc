@@ -19,9 +19,7 @@ using ir::Stmt;
 using ir::Var;
 
 float at(const FeatureMatrix& matrix, int row, const std::string& name) {
-  for (int c = 0; c < kPerStoreWidth; ++c) {
-    if (name == per_store_column_name(c)) return matrix.row(row)[static_cast<size_t>(c)];
-  }
+  if (const auto column = per_store_schema().find(name)) return matrix.row(row)[*column];
   ADD_FAILURE() << "no column " << name;
   return NAN;
 }
@@ -33,15 +31,15 @@ Stmt loop(const Var& var, int64_t extent, Stmt body, ForKind kind = ForKind::kSe
 
 TEST(PerStoreTest, ColumnNames) {
   std::set<std::string> names;
-  for (int c = 0; c < kPerStoreWidth; ++c) names.insert(per_store_column_name(c));
+  for (const Column& column : kPerStoreColumns) names.insert(column.name());
   EXPECT_EQ(names.size(), 164U);
-  EXPECT_STREQ(per_store_column_name(0), "float_mad");
-  EXPECT_STREQ(per_store_column_name(16), "vec_num");
-  EXPECT_STREQ(per_store_column_name(49), "is_gpu");
-  EXPECT_STREQ(per_store_column_name(60), "B0.bytes");
-  EXPECT_STREQ(per_store_column_name(146), "B4.stride");
-  EXPECT_STREQ(per_store_column_name(157), "alloc_size");
-  EXPECT_STREQ(per_store_column_name(163), "auto_unroll_max_step");
+  EXPECT_EQ(kPerStoreColumns[0].name(), "float_mad");
+  EXPECT_EQ(kPerStoreColumns[16].name(), "vec_num");
+  EXPECT_EQ(kPerStoreColumns[49].name(), "is_gpu");
+  EXPECT_EQ(kPerStoreColumns[60].name(), "B0.bytes");
+  EXPECT_EQ(kPerStoreColumns[146].name(), "B4.stride");
+  EXPECT_EQ(kPerStoreColumns[157].name(), "alloc_size");
+  EXPECT_EQ(kPerStoreColumns[163].name(), "auto_unroll_max_step");
 }
 
 // C[i, j] += A[i, k] * B[k, j] over 64 x 32 x 128, j vectorized, i parallel; every number by hand.
@@ -284,13 +282,14 @@ TEST(PerStoreTest, RandomProgramsAgreeWithEnumeration) {
         if (std::abs(fast.row(r)[static_cast<size_t>(c)] - slow.row(r)[static_cast<size_t>(c)]) <= 2e-4F)
           continue;
         different.push_back(c);
-        const std::string name = per_store_column_name(c);
+        const std::string name = kPerStoreColumns[static_cast<size_t>(c)].name();
         stride_differs = stride_differs || name.ends_with(".stride") || name.ends_with(".lines");
       }
       guessed += stride_differs ? 1 : 0;
       for (int c : different) {
-        EXPECT_TRUE(stride_differs && c >= 57 && c < 147)
-            << "seed " << seed << " row " << r << " " << per_store_column_name(c);
+        const Column& column = kPerStoreColumns[static_cast<size_t>(c)];
+        EXPECT_TRUE(stride_differs && column.group.starts_with('B'))
+            << "seed " << seed << " row " << r << " " << column.name();
       }
     }
   }

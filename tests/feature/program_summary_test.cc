@@ -33,13 +33,13 @@ constexpr const char* kConv = R"(workload {
 )";
 
 // A row of leaf counts with some columns set; values are given without the logarithm.
-LeafFeatures leaves_of(std::vector<std::vector<std::pair<int, double>>> rows) {
+LeafFeatures leaves_of(std::vector<std::vector<std::pair<const char*, double>>> rows) {
   LeafFeatures out;
   out.vectors.rows = static_cast<int>(rows.size());
   out.vectors.values.assign(rows.size() * kPerStoreWidth, 0.0F);
   for (size_t r = 0; r < rows.size(); ++r) {
     for (const auto& [column, value] : rows[r])
-      out.vectors.values[r * kPerStoreWidth + static_cast<size_t>(column)] =
+      out.vectors.values[r * kPerStoreWidth + per_store_schema().find(column).value()] =
           static_cast<float>(std::log2(value + 1));
     out.row_numbers.push_back(static_cast<int>(r));
     out.positions.push_back(static_cast<int>(r));
@@ -48,18 +48,13 @@ LeafFeatures leaves_of(std::vector<std::vector<std::pair<int, double>>> rows) {
 }
 
 double column(const ProgramSummary& summary, const std::string& name) {
-  const auto& names = summary_column_names(summary.kind);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return static_cast<double>(summary.columns[i]);
-  }
+  if (const auto c = summary_schema(summary.kind).columns.find(name))
+    return static_cast<double>(summary.columns[*c]);
   ADD_FAILURE() << "no column " << name;
   return 0;
 }
 double resource(const ProgramSummary& summary, const std::string& name) {
-  const auto& names = resource_names(summary.kind);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return summary.resources[i];
-  }
+  if (const auto c = summary_schema(summary.kind).resources.find(name)) return summary.resources[*c];
   ADD_FAILURE() << "no resource " << name;
   return 0;
 }
@@ -84,7 +79,7 @@ sched::Trace gpu_trace() {
 TEST(ProgramSummary, TiledGpuByHand) {
   const target::Device v100 = target::find_device("v100").value();
   const WorkloadAccess access = access_of(kMatmul);
-  const auto s = summarize_program(access, leaves_of({{{161, 100}}}), gpu_trace(), v100);
+  const auto s = summarize_program(access, leaves_of({{{"outer_prod", 100}}}), gpu_trace(), v100);
   ASSERT_EQ(s.kind, ProgramKind::kGpuTiled);
   expect_log(s, "accumulators", 4);
   expect_log(s, "threads", 32);
@@ -205,8 +200,13 @@ TEST(ProgramSummary, TiledCpuByHand) {
   sched::Trace trace;
   trace.steps = {sched::Split{2, 0, {4, 2, 4}}, sched::Split{2, 4, {2, 1, 16}}, sched::Split{2, 8, {4}},
                  sched::Annotate{2, 9, sched::Annotation::kVectorize}, sched::Unroll{2, 64}};
-  LeafFeatures leaves = leaves_of({{{1, 32768}, {2, 32768}, {16, 1}, {18, 16}, {39, 16}, {161, 32768}}});
-  leaves.vectors.values[38] = 1;
+  const LeafFeatures leaves = leaves_of({{{"float_addsub", 32768},
+                                          {"float_mul", 32768},
+                                          {"vec_num", 1},
+                                          {"vec_len", 16},
+                                          {"parallel_num", 1},
+                                          {"parallel_prod", 16},
+                                          {"outer_prod", 32768}}});
   const auto s = summarize_program(access, leaves, trace, xeon);
   ASSERT_EQ(s.kind, ProgramKind::kCpuTiled);
   expect_log(s, "chunks", 16);
@@ -253,8 +253,8 @@ TEST(ProgramSummary, NamesAndValuesBelongTogether) {
         summarize_program(access, leaves_of({{}}), cpu, bare_cpu), summarize_program({}, {}, {}, bare_cpu),
         summarize_program(own, leaves_of({{}}), {}, bare_cpu)}) {
     kinds.insert(s.kind);
-    const auto& resources = resource_names(s.kind);
-    const auto& columns = summary_column_names(s.kind);
+    const auto resources = summary_schema(s.kind).resources.names();
+    const auto columns = summary_schema(s.kind).columns.names();
     EXPECT_EQ(s.resources.size(), resources.size());
     EXPECT_EQ(s.columns.size(), columns.size());
     std::set<std::string> names(resources.begin(), resources.end());

@@ -18,9 +18,7 @@ namespace tensorsmith::feature {
 namespace {
 
 float at(const FeatureMatrix& matrix, int row, const std::string& name) {
-  for (int c = 0; c < kPerStoreWidth; ++c) {
-    if (name == per_store_column_name(c)) return matrix.row(row)[static_cast<size_t>(c)];
-  }
+  if (const auto column = per_store_schema().find(name)) return matrix.row(row)[*column];
   ADD_FAILURE() << "no column " << name;
   return NAN;
 }
@@ -54,7 +52,7 @@ struct Agreement {
     ++schedules;
     for (int r = 0; r < ours->rows; ++r) {
       for (int c = 0; c < kPerStoreWidth; ++c) {
-        const std::string name = per_store_column_name(c);
+        const std::string name = kPerStoreColumns[static_cast<size_t>(c)].name();
         if (name == "alloc_size" || name == "alloc_prod") continue;  // a program allocates whole tensors
         if (name == "auto_unroll_max_step")
           continue;  // the pragma of a loop that runs once has no place there
@@ -64,7 +62,10 @@ struct Agreement {
         if (std::abs(a - b) <= 2e-4F) continue;
         ++different;
         ++by_column[name];
-        const bool structural = (c >= 16 && c < 57) || c >= 157;
+        const auto place = static_cast<size_t>(c);
+        const bool structural = (place >= place_of_group(kPerStoreColumns, kVectorizedGroup) &&
+                                 place < place_of_group(kPerStoreColumns, kBufferGroups[0])) ||
+                                place >= place_of(kPerStoreColumns, "alloc_size");
         ASSERT_FALSE(structural) << what << " row " << r << " " << name << ": " << a << " and " << b;
       }
     }

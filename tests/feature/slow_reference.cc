@@ -340,8 +340,8 @@ FeatureMatrix slow_per_store(const ir::Program& program, int cacheline_bytes) {
   for (const auto& buffer : order) {
     auto& row = rows[buffer];
     ++matrix.rows;
-    for (int c = 0; c < kPerStoreWidth; ++c) {
-      const std::string name = per_store_column_name(c);
+    for (const Column& column : kPerStoreColumns) {
+      const std::string name = column.name();
       const double value = row.count("+" + name) != 0 ? row["+" + name] : row[name];
       const bool plain = name.find("type.") != std::string::npos || name == "is_gpu";
       matrix.values.push_back(static_cast<float>(plain ? value : slog(value)));

@@ -120,13 +120,7 @@ TEST_F(DatasetTest, LeavesOfATiledMatmul) {
   EXPECT_LT(leaves.positions[1], leaves.positions[2]);
   const auto rows = store->per_store(0);
   const auto slog = [](double x) { return static_cast<float>(std::log2(x + 1)); };
-  const auto column = [](const std::string& name) {
-    for (int c = 0; c < feature::kPerStoreWidth; ++c) {
-      if (name == feature::per_store_column_name(c)) return static_cast<size_t>(c);
-    }
-    ADD_FAILURE() << name;
-    return size_t{0};
-  };
+  const auto column = [](const std::string& name) { return feature::per_store_schema().find(name).value(); };
   EXPECT_FLOAT_EQ(rows.row(0)[column("float_mul")], slog(64.0 * 32 * 48));
   EXPECT_FLOAT_EQ(rows.row(0)[column("float_addsub")], slog(64.0 * 32 * 48));
   EXPECT_FLOAT_EQ(rows.row(0)[column("auto_unroll_max_step")], slog(16));

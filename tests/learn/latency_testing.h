@@ -14,13 +14,7 @@
 
 namespace tensorsmith::learn::testing {
 
-inline size_t column(const std::string& name) {
-  for (int c = 0; c < feature::kPerStoreWidth; ++c) {
-    if (name == feature::per_store_column_name(c)) return static_cast<size_t>(c);
-  }
-  ADD_FAILURE() << "no column " << name;
-  return 0;
-}
+inline size_t column(const std::string& name) { return feature::per_store_schema().find(name).value(); }
 inline float slog(double x) { return static_cast<float>(std::log2(x + 1)); }
 
 struct MadeProgram {

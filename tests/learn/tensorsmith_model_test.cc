@@ -217,7 +217,7 @@ feature::ProgramSummary summary_of(feature::ProgramKind kind, double seconds) {
   feature::ProgramSummary out;
   out.kind = kind;
   out.roofline_seconds = 1e-3;
-  out.resources.assign(feature::resource_names(kind).size(), 0);
+  out.resources.assign(feature::summary_schema(kind).resources.columns.size(), 0);
   out.resources[0] = seconds;
   return out;
 }
@@ -229,7 +229,7 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 2, .programs = 30});
   constexpr auto kKind = feature::ProgramKind::kGpuFlat;
   const auto kind = static_cast<size_t>(kKind);
-  const size_t width = feature::resource_names(kKind).size();
+  const size_t width = feature::summary_schema(kKind).resources.columns.size();
   std::vector<double> ones(width, 0), threes(width, 0);
   ones[0] = 1;
   threes[0] = 3;
@@ -343,6 +343,32 @@ TEST(TensorsmithModel, ProgramsWithoutTracesAreRefused) {
 }
 
 // A damaged file is an error or gives the same numbers; it never crashes.
+// A file names the columns that its trees were grown on.
+TEST(TensorsmithModel, OtherColumnsAreRefused) {
+  const MadeStore made({.tasks = 4, .programs = 20});
+  const std::string path = made.folder().file("model");
+  auto model = train(made.data(), quick({{"rounds", 5}}));
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  ASSERT_TRUE((*model)->save(path).ok());
+  for (const std::string name : {"\"waves_window\"", "\"threads_second\""}) {
+    auto file = read_model_file(path);
+    ASSERT_TRUE(file.ok()) << file.error().message();
+    for (ModelTensor& tensor : file->tensors) {
+      if (tensor.name != "physics.json") continue;
+      std::string text(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+      const size_t at = text.find(name);
+      ASSERT_NE(at, std::string::npos);
+      tensor.data[at + 1] = std::byte{'W'};
+    }
+    const std::string other = made.folder().file("other");
+    ASSERT_TRUE(write_model_file(*file, other).ok());
+    const auto loaded = load_cost_model(other);
+    ASSERT_FALSE(loaded.ok());
+    EXPECT_EQ(loaded.error().code, ErrorCode::kMismatch);
+    EXPECT_NE(loaded.error().reason.find("other columns"), std::string::npos);
+  }
+}
+
 TEST(TensorsmithModel, DamagedFilesAreRefused) {
   const MadeStore made({.tasks = 4, .programs = 20});
   const std::string path = made.folder().file("model"), bad = made.folder().file("bad");

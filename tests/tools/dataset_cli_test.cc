@@ -109,6 +109,18 @@ TEST_F(DatasetCli, ErrorsAreOneLine) {
 }
 
 // Killed at any moment, an import leaves the store that was there, and the next one works.
+TEST_F(DatasetCli, SchemasAreListed) {
+  const CliResult all = run_cli({"dataset", "schema"});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_NE(all.out.find("per-store (164 columns)"), std::string::npos) << all.out;
+  const CliResult one = run_cli({"dataset", "schema", "per-store"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_NE(one.out.find("| `B0.lines` | slog(x) | cache lines |"), std::string::npos);
+  const CliResult unknown = run_cli({"dataset", "schema", "per-load"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.err.find("cpu-nests.columns"), std::string::npos) << unknown.err;
+}
+
 TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
   ASSERT_EQ(import(store_).exit_code, 0);
   std::ofstream big(folder_.file("big.jsonl"));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "learn/analytic/row_view.h"
+#include "feature/per_store_schema.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
@@ -12,6 +12,27 @@
 namespace tensorsmith::learn {
 
 namespace {
+
+using feature::kRowBuffers;
+using feature::PerStoreRow;
+
+// One of the buffers that a statement accesses.
+struct Buffer : feature::ColumnValues<feature::kBufferFields> {
+  Buffer(const PerStoreRow& row, size_t number)
+      : feature::ColumnValues<feature::kBufferFields>(row.buffer(number)) {}
+
+  bool reads_only() const { return (*this)["acc_type.Read"] > 0; }
+  bool reads_and_writes() const { return (*this)["acc_type.ReadWrite"] > 0; }
+  bool present() const { return reads_only() || reads_and_writes() || (*this)["acc_type.Write"] > 0; }
+  bool writes() const { return !reads_only(); }
+  bool loop_reuse() const { return (*this)["reuse_type.LoopMultipleRead"] > 0; }
+  bool serial_reuse() const { return (*this)["reuse_type.SerialMultipleReadWrite"] > 0; }
+};
+bool vectorized(const PerStoreRow& row) { return row["vec_num"] > 0; }
+bool parallel(const PerStoreRow& row) { return row["parallel_num"] > 0; }
+double unroll_product(const PerStoreRow& row) {
+  return row["unroll_num"] > 0 ? row.quantity("unroll_prod") : 1;
+}
 
 // Typical of out-of-order cores; only the order of candidates matters.
 constexpr double kLoadsPerCycle = 2;
@@ -49,13 +70,14 @@ Machine machine_of(const target::Device& device, int threads) {
 // larger than the cache, else the lines of one use remain. What loops further out reuse is between nothing
 // and all of it: `outer_reuse` (0 to 1) interpolates on the logarithmic scale.
 // A temporary that fits, and what another statement has just touched, is there already.
-double lines_into(const RowView& row, const RowView::Buffer& buffer, double cache_bytes, double outer_reuse) {
-  if (buffer.writes() && row.alloc_bytes() > 0 && row.alloc_bytes() <= cache_bytes / 2) return 0;
-  if (buffer.serial_reuse() && buffer.reuse_bytes() <= cache_bytes / 2) return 0;
-  double lines = std::max(buffer.lines(), 1.0);
-  if (buffer.reuse_count() > 0.5 && buffer.reuse_bytes() <= cache_bytes)
-    lines /= std::max(buffer.reuse_count(), 1.0);
-  const double unique = std::max(buffer.unique_lines(), 1.0);
+double lines_into(const PerStoreRow& row, const Buffer& buffer, double cache_bytes, double outer_reuse) {
+  if (buffer.writes() && row.quantity("alloc_size") > 0 && row.quantity("alloc_size") <= cache_bytes / 2)
+    return 0;
+  if (buffer.serial_reuse() && buffer.quantity("reuse_dis_bytes") <= cache_bytes / 2) return 0;
+  double lines = std::max(buffer.quantity("lines"), 1.0);
+  if (buffer.quantity("reuse_ct") > 0.5 && buffer.quantity("reuse_dis_bytes") <= cache_bytes)
+    lines /= std::max(buffer.quantity("reuse_ct"), 1.0);
+  const double unique = std::max(buffer.quantity("unique_lines"), 1.0);
   return lines > unique ? unique * std::pow(lines / unique, 1 - outer_reuse) : unique;
 }
 
@@ -66,69 +88,79 @@ struct StoreCost {
 
 // A reduction that a loop around it repeats without need: compilers move it out of that loop. Told by all
 // reads being reused right outside of the reduction, over the same loop. Returns that loop's extent, else 1.
-double repeated_in_vain(const RowView& row) {
+double repeated_in_vain(const PerStoreRow& row) {
   double reduction = 0, extent = 0;
-  for (int b = 0; b < RowView::kBuffers; ++b) {
-    const auto buffer = row.buffer(b);
+  for (size_t b = 0; b < kRowBuffers; ++b) {
+    const Buffer buffer(row, b);
     if (buffer.present() && buffer.reads_and_writes() && buffer.loop_reuse())
-      reduction = buffer.reuse_iterations() * buffer.reuse_count();
+      reduction = buffer.quantity("reuse_dis_iter") * buffer.quantity("reuse_ct");
   }
   if (reduction == 0) return 1;
-  for (int b = 0; b < RowView::kBuffers; ++b) {
-    const auto buffer = row.buffer(b);
+  for (size_t b = 0; b < kRowBuffers; ++b) {
+    const Buffer buffer(row, b);
     if (!buffer.present() || buffer.reads_and_writes()) continue;
-    const bool outside = buffer.loop_reuse() && std::abs(buffer.reuse_iterations() / reduction - 1) < 0.01;
-    if (!outside || (extent > 0 && std::abs(buffer.reuse_count() / extent - 1) > 0.01)) return 1;
-    extent = buffer.reuse_count();
+    const bool outside =
+        buffer.loop_reuse() && std::abs(buffer.quantity("reuse_dis_iter") / reduction - 1) < 0.01;
+    if (!outside || (extent > 0 && std::abs(buffer.quantity("reuse_ct") / extent - 1) > 0.01)) return 1;
+    extent = buffer.quantity("reuse_ct");
   }
   return std::max(extent, 1.0);
 }
 
-StoreCost cost_of(const RowView& row, const Machine& m) {
-  const double iterations = std::max(row.outer_product(), 1.0);
-  double element_bytes = 4;
-  for (int b = 0; b < RowView::kBuffers; ++b) {
-    const auto buffer = row.buffer(b);
+double element_bytes_of(const PerStoreRow& row, double iterations) {
+  double out = 4;
+  for (size_t b = 0; b < kRowBuffers; ++b) {
+    const Buffer buffer(row, b);
     if (buffer.present() && buffer.writes())
-      element_bytes = std::max(1.0, std::round(buffer.bytes() / iterations));
+      out = std::max(1.0, std::round(buffer.quantity("bytes") / iterations));
   }
-  const double full_lanes = std::max(1.0, m.vector_bytes / element_bytes);
-  const double length = row.vectorized() ? std::max(row.vector_length(), 1.0) : 1;
+  return out;
+}
+
+double arithmetic_cycles(const PerStoreRow& row, double lanes, const Machine& m) {
+  const double adds = row.quantity("float_addsub"), products = row.quantity("float_mul");
+  const double math = row.quantity("float_mathfunc") + row.quantity("float_otherfunc");
+  const double simple =
+      adds + products - std::min(adds, products) + row.quantity("float_cmp") + row.quantity("select_op");
+  double out = simple / lanes / m.fma_per_cycle + row.quantity("float_divmod") / lanes * kDivideCycles;
+  out += lanes > 1 ? math / lanes * kMathInstructions / m.fma_per_cycle : math * kScalarMathCycles;
+  return out;
+}
+
+StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
+  const double iterations = std::max(row.quantity("outer_prod"), 1.0);
+  const double full_lanes = std::max(1.0, m.vector_bytes / element_bytes_of(row, iterations));
+  const double length = vectorized(row) ? std::max(row.quantity("vec_len"), 1.0) : 1;
   // Elements per vector instruction, a last incomplete vector included.
   const double lanes = length / std::ceil(length / full_lanes);
   const double steps = iterations / lanes;
-
-  const double fused = std::min(row.float_addsub(), row.float_mul());
-  const double simple = row.float_addsub() + row.float_mul() - fused + row.float_cmp() + row.select_op();
-  double arithmetic = simple / lanes / m.fma_per_cycle + row.float_divmod() / lanes * kDivideCycles;
-  arithmetic += lanes > 1 ? row.float_math() / lanes * kMathInstructions / m.fma_per_cycle
-                          : row.float_math() * kScalarMathCycles;
+  const double arithmetic = arithmetic_cycles(row, lanes, m);
 
   // The loops around a tile that is to stay in registers must be unrolled.
-  const double unrolled = std::max(row.unroll_product(), row.auto_unroll_max_step());
+  const double unrolled = std::max(unroll_product(row), row.quantity("auto_unroll_max_step"));
   double accesses = 0, latency = 0, l2_lines = 0, l3_lines = 0, memory_lines = 0, unique = 0;
-  for (int b = 0; b < RowView::kBuffers; ++b) {
-    const auto buffer = row.buffer(b);
-    if (buffer.present()) unique += buffer.unique_bytes();
+  for (size_t b = 0; b < kRowBuffers; ++b) {
+    const Buffer buffer(row, b);
+    if (buffer.present()) unique += buffer.quantity("unique_bytes");
   }
-  for (int b = 0; b < RowView::kBuffers; ++b) {
-    const auto buffer = row.buffer(b);
+  for (size_t b = 0; b < kRowBuffers; ++b) {
+    const Buffer buffer(row, b);
     if (!buffer.present()) continue;
     const double directions = buffer.reads_and_writes() ? 2 : 1;
     // Distance 1: the innermost loop does not move the access.
-    const bool held = buffer.loop_reuse() && buffer.reuse_iterations() < 1.5;
-    const double tile_steps = std::max(1.0, buffer.reuse_iterations() / lanes);
+    const bool held = buffer.loop_reuse() && buffer.quantity("reuse_dis_iter") < 1.5;
+    const double tile_steps = std::max(1.0, buffer.quantity("reuse_dis_iter") / lanes);
     const bool in_registers = buffer.loop_reuse() && tile_steps <= 0.75 * m.registers &&
                               (tile_steps <= 1.01 || unrolled >= tile_steps);
     double instructions = steps;
     if (held) {
       // Vectorized along the loop that does not move it: a broadcast, once a vector.
-      instructions = row.vectorized() ? iterations / std::max(buffer.reuse_count(), lanes)
-                                      : iterations / std::max(buffer.reuse_count(), 1.0);
-    } else if (row.vectorized() && buffer.stride() > 1.5) {
+      instructions = vectorized(row) ? iterations / std::max(buffer.quantity("reuse_ct"), lanes)
+                                     : iterations / std::max(buffer.quantity("reuse_ct"), 1.0);
+    } else if (vectorized(row) && buffer.quantity("stride") > 1.5) {
       instructions = iterations * 1.5;  // gathered element by element
     }
-    if (!held && in_registers) instructions /= std::max(buffer.reuse_count(), 1.0);
+    if (!held && in_registers) instructions /= std::max(buffer.quantity("reuse_ct"), 1.0);
     accesses += instructions * directions;
     if (buffer.reads_and_writes()) {
       // A sum waits for its last term: as many chains overlap as there are accumulators.
@@ -160,16 +192,16 @@ double draft_seconds(const feature::FeatureMatrix& features, const target::Devic
   const Machine m = machine_of(device, threads);
   double seconds = 0, forks = 0;
   for (int r = 0; r < features.rows; ++r) {
-    const RowView row(features.row(r));
+    const PerStoreRow row(features.row(r));
     const StoreCost cost = cost_of(row, m);
     double speedup = 1;
-    if (row.parallel()) {
-      const double chunks = std::max(row.parallel_product(), 1.0);
+    if (parallel(row)) {
+      const double chunks = std::max(row.quantity("parallel_prod"), 1.0);
       speedup = chunks / std::ceil(chunks / m.threads);
       forks = std::max(forks, 1.0);
     }
     const double memory =
-        cost.memory_bytes / (row.parallel() ? m.bandwidth : std::min(m.bandwidth, kCoreBandwidth));
+        cost.memory_bytes / (parallel(row) ? m.bandwidth : std::min(m.bandwidth, kCoreBandwidth));
     seconds += std::max(cost.core_cycles / m.hertz / speedup, memory);
   }
   return seconds + forks * kForkSeconds;

@@ -43,7 +43,7 @@ Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<
   const std::vector<float> speeds = relative_speeds(programs);
   PackSumData data;
   data.width = feature::kPerStoreWidth;
-  data.column_name = feature::per_store_column_name;
+  data.column_name = [](size_t c) { return feature::kPerStoreColumns[c].name(); };
   for (size_t p = 0; p < programs.size(); ++p) {
     const float weight =
         options.weight_by_label ? std::max(speeds[p], static_cast<float>(options.min_weight)) : 1.0F;

@@ -45,7 +45,7 @@ Result<std::vector<int>> varying_columns(const PackSumData& data) {
       for (size_t c = 0; c < width; ++c) {
         if (!std::isfinite(row[c]))
           return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(p),
-                       std::string("feature ") + data.column_name(static_cast<int>(c)) + " is not finite"};
+                       "feature " + data.column_name(c) + " is not finite"};
         varies[c] = static_cast<char>(varies[c] | static_cast<char>(row[c] != data.values[c]));
       }
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -16,10 +17,10 @@ namespace tensorsmith::learn {
 // Rows of programs and what is to be predicted for each program.
 struct PackSumData {
   int width = 0;
-  const char* (*column_name)(int) = nullptr;  // for errors
-  std::vector<float> values;                  // row-major
-  std::vector<size_t> begin = {0};            // by program: its first row; programs + 1
-  std::vector<float> labels, weights;         // by program
+  std::function<std::string(size_t)> column_name;  // for errors
+  std::vector<float> values;                       // row-major
+  std::vector<size_t> begin = {0};                 // by program: its first row; programs + 1
+  std::vector<float> labels, weights;              // by program
 
   size_t programs() const { return labels.size(); }
   // One more program; rows: a multiple of width values.

@@ -3,14 +3,38 @@
 
 #include <array>
 
+#include "feature/schema.h"
 #include "target/target.h"
 
 namespace tensorsmith::learn {
 
-inline constexpr int kDeviceColumns = 16;
-// Logarithms to base 2 of x + 1 (so that 0, "none" or "not known", stays 0), except device.gpu: 0 or 1. All
-// finite.
+// 0 stands for "none" and for what is not known.
+inline constexpr auto kDeviceSchema = std::to_array<feature::Column>({
+    feature::Column::amount("device.cores", "cores", "CPU cores or GPU multiprocessors."),
+    feature::Column::amount("device.clock_mhz", "MHz", "Clock under vector load."),
+    feature::Column::amount("device.peak_f32_gflops", "10^9 operations/second",
+                            "Peak rate of 32-bit floating-point operations, all cores."),
+    feature::Column::amount("device.memory_bandwidth_gbs", "10^9 bytes/second", "Memory bandwidth."),
+    feature::Column::amount("device.vector_bytes", "bytes", "Widest vector register; GPUs: a lane."),
+    feature::Column::amount("device.fma_per_cycle", "instructions",
+                            "Vector FMA instructions a cycle and core; GPUs: lanes."),
+    feature::Column::amount("device.l1_kib", "KiB", "L1 data cache of a core."),
+    feature::Column::amount("device.l2_kib", "KiB", "L2 cache of a core; GPUs: whole."),
+    feature::Column::amount("device.l3_kib", "KiB", "L3 cache, shared by the cores."),
+    feature::Column::amount("device.cacheline_bytes", "bytes", "Cache line."),
+    feature::Column::amount("device.launch_overhead_us", "microseconds",
+                            "Least time between two dependent kernels."),
+    feature::Column::amount("device.warp_size", "threads", "Threads of a warp."),
+    feature::Column::amount("device.max_threads_per_core", "threads", "Threads that a multiprocessor holds."),
+    feature::Column::amount("device.shared_kib_per_core", "KiB", "Shared memory of a multiprocessor."),
+    feature::Column::amount("device.registers_per_core", "registers",
+                            "32-bit registers of a multiprocessor."),
+    feature::Column::flag("device.gpu", "1 for a GPU."),
+});
+
+inline constexpr int kDeviceColumns = static_cast<int>(kDeviceSchema.size());
+const feature::Schema& device_schema();
+// In the order of the schema; all finite.
 std::array<float, kDeviceColumns> device_columns(const target::Device& device);
-const char* device_column_name(int column);
 
 }  // namespace tensorsmith::learn

@@ -41,15 +41,10 @@ double lane_operations(const ir::Operation& op) {
 
 // Iterations of the largest parallel loop nest.
 double chunks_of(const feature::LeafFeatures& leaves) {
-  static const int kColumn = [] {
-    for (int c = 0; c < feature::kPerStoreWidth; ++c)
-      if (feature::per_store_column_name(c) == std::string("parallel_prod")) return c;
-    throw_internal_error(__FILE__, __LINE__, "no column parallel_prod");
-  }();
   double out = 1;
   for (int r = 0; r < leaves.vectors.rows; ++r) {
-    const double slog = static_cast<double>(leaves.vectors.row(r)[static_cast<size_t>(kColumn)]);
-    out = std::max(out, std::round(std::exp2(slog) - 1));
+    const feature::PerStoreRow leaf(leaves.vectors.row(r));
+    out = std::max(out, std::round(leaf.quantity("parallel_prod")));
   }
   return out;
 }

@@ -15,59 +15,25 @@ namespace tensorsmith::learn {
 
 namespace {
 
-constexpr int kBuffers = 5;
-constexpr int kFloatOps = 7;
+using feature::PerStoreRow;
 
-struct Columns {
-  int unique_bytes[kBuffers];
-  int vec_num, vec_len, parallel_prod, block[3], thread[3];
-};
-
-const Columns& columns() {
-  static const Columns found = [] {
-    const auto column = [](const std::string& name) {
-      for (int c = 0; c < feature::kPerStoreWidth; ++c) {
-        if (name == feature::per_store_column_name(c)) return c;
-      }
-      throw_internal_error(__FILE__, __LINE__, "no column " + name);
-    };
-    Columns out;
-    for (int b = 0; b < kBuffers; ++b)
-      out.unique_bytes[b] = column("B" + std::to_string(b) + ".unique_bytes");
-    out.vec_num = column("vec_num");
-    out.vec_len = column("vec_len");
-    out.parallel_prod = column("parallel_prod");
-    for (int i = 0; i < 3; ++i) {
-      const std::string axis = std::string("_") + "xyz"[i] + "_len";
-      out.block[i] = column("blockIdx" + axis);
-      out.thread[i] = column("threadIdx" + axis);
-    }
-    return out;
-  }();
-  return found;
-}
-
-// The features' slog(x) = log2(x + 1) undone.
-double raw(float value) { return std::exp2(static_cast<double>(value)) - 1; }
 // Of a number of iterations, which rounding to float has moved off its whole number; at least 1.
-double count(float value) { return std::max(std::round(raw(value)), 1.0); }
+double count(double iterations) { return std::max(std::round(iterations), 1.0); }
 
-double cpu_utilization(std::span<const float> leaf, const target::Device& device) {
-  const auto at = [&](int column) { return count(leaf[static_cast<size_t>(column)]); };
+double cpu_utilization(const PerStoreRow& leaf, const target::Device& device) {
   const double cores = std::max(device.cores, 1);
-  const double chunks = at(columns().parallel_prod);
+  const double chunks = count(leaf.quantity("parallel_prod"));
   const double busy = chunks / (std::ceil(chunks / cores) * cores);
   const double lanes = std::max(device.vector_bytes / 4.0, 1.0);
-  const double used = leaf[static_cast<size_t>(columns().vec_num)] > 0 ? at(columns().vec_len) : 1.0;
+  const double used = leaf["vec_num"] > 0 ? count(leaf.quantity("vec_len")) : 1.0;
   return busy * std::clamp(used / lanes, 1 / lanes, 1.0);
 }
 
-double gpu_utilization(std::span<const float> leaf, const target::Device& device) {
-  double blocks = 1, threads = 1;
-  for (int i = 0; i < 3; ++i) {
-    blocks *= count(leaf[static_cast<size_t>(columns().block[i])]);
-    threads *= count(leaf[static_cast<size_t>(columns().thread[i])]);
-  }
+double gpu_utilization(const PerStoreRow& leaf, const target::Device& device) {
+  const double blocks = count(leaf.quantity("blockIdx_x_len")) * count(leaf.quantity("blockIdx_y_len")) *
+                        count(leaf.quantity("blockIdx_z_len"));
+  const double threads = count(leaf.quantity("threadIdx_x_len")) * count(leaf.quantity("threadIdx_y_len")) *
+                         count(leaf.quantity("threadIdx_z_len"));
   const double warp = std::max(device.warp_size, 1);
   const double issued = std::ceil(threads / warp) * warp;
   double resident = device.max_threads_per_core > 0 ? std::floor(device.max_threads_per_core / issued) : 1;
@@ -88,10 +54,12 @@ double roofline_seconds(const feature::LeafFeatures& leaves, const target::Devic
   const bool gpu = device.kind == target::DeviceKind::kGpu;
   double seconds = gpu ? device.launch_overhead_us * 1e-6 : 0;
   for (int r = 0; r < leaves.vectors.rows; ++r) {
-    const std::span<const float> leaf = leaves.vectors.row(r);
-    double operations = 0, bytes = 0;
-    for (size_t c = 0; c < kFloatOps; ++c) operations += raw(leaf[c]);
-    for (const int c : columns().unique_bytes) bytes += raw(leaf[static_cast<size_t>(c)]);
+    const PerStoreRow leaf(leaves.vectors.row(r));
+    double bytes = 0;
+    for (size_t b = 0; b < feature::kRowBuffers; ++b) bytes += leaf.buffer(b).quantity("unique_bytes");
+    const auto of_floats = leaf.group<feature::kOperationFields>(feature::kFloatGroup);
+    double operations = 0;
+    for (size_t i = 0; i < feature::kOperationFields.size(); ++i) operations += of_floats.quantity_at(i);
     const double utilization = gpu ? gpu_utilization(leaf, device) : cpu_utilization(leaf, device);
     double leaf_seconds = 0;
     if (device.peak_f32_gflops > 0) leaf_seconds = operations / (device.peak_f32_gflops * 1e9 * utilization);

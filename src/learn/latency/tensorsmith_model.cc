@@ -19,7 +19,6 @@ using Json = nlohmann::json;
 
 constexpr double kLeastBase = 1e-7;   // seconds
 constexpr double kLeastShare = 1e-6;  // of a resource in the base
-constexpr const char* kDevicePrefix = "device_";
 
 Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
@@ -57,6 +56,53 @@ Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
     out.push_back(item.get<double>());
   }
   return out;
+}
+
+// JSON exceptions are the caller's. width: of the trees' rows.
+Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width, TensorsmithKind& out) {
+  const feature::SummarySchema& schema = feature::summary_schema(kind);
+  if (item.at("resources") != schema.resources.names() || item.at("columns") != schema.columns.names())
+    return Error{ErrorCode::kMismatch, "",
+                 "was trained on program summaries with other columns; train it again"};
+  for (const Json& entry : item.at("factors")) {
+    const int structure = entry.at("structure");
+    if (structure < 0 || structure >= feature::kWorkloadStructures)
+      return corrupt("the model's physics is out of range");
+    TS_ASSIGN_OR_RETURN(auto factors, finite_numbers(entry.at("factors"), schema.resources.columns.size()));
+    out.factors.entries.push_back(
+        {static_cast<WorkloadStructure>(structure), entry.at("device"), std::move(factors)});
+  }
+  const auto read_members = [&](const char* count, const char* sort, std::vector<Forest>& members) -> Status {
+    const size_t size = item.at(count);
+    for (size_t m = 0; m < size; ++m) {
+      TS_ASSIGN_OR_RETURN(Forest forest,
+                          read_forest(file, member_name(static_cast<int>(kind), sort, m), width));
+      members.push_back(std::move(forest));
+    }
+    return {};
+  };
+  TS_RETURN_IF_ERROR(read_members("members", "", out.members));
+  return read_members("rank_members", "rank", out.rank_members);
+}
+
+// Likewise.
+Status read_calibrations(const Json& items, std::map<CalibrationKey, Calibration>& out) {
+  for (const Json& item : items) {
+    // Files of before have no tails.
+    const Calibration calibration{item.at("shift"), item.at("log_sigma"), item.at("mean_shift"),
+                                  item.value("log_90", 0.0), item.value("log_95", 0.0)};
+    const auto width = [](double value) { return value >= 0 && value < 100; };
+    if (!(std::abs(calibration.shift) < 100) || !(std::abs(calibration.mean_shift) < 100) ||
+        !width(calibration.log_sigma) || !width(calibration.log_90) || !width(calibration.log_95))
+      return corrupt("the model's calibration is out of range");
+    const int kind = item.at("kind"), structure = item.at("structure");
+    if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
+        structure >= feature::kWorkloadStructures)
+      return corrupt("the model's calibration is of no kind or structure");
+    out[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure), item.at("device")}] =
+        calibration;
+  }
+  return {};
 }
 
 }  // namespace
@@ -114,27 +160,26 @@ double TensorsmithModel::base_seconds(const feature::ProgramSummary& summary, Wo
 }
 
 int TensorsmithModel::width(ProgramKind kind) {
-  return static_cast<int>(feature::resource_names(kind).size() + feature::summary_column_names(kind).size()) +
-         2;
+  const feature::SummarySchema& schema = feature::summary_schema(kind);
+  return static_cast<int>(schema.resources.columns.size() + schema.columns.columns.size()) + 2;
 }
 
-const char* TensorsmithModel::column_name(ProgramKind kind, int column) {
-  const auto& resources = feature::resource_names(kind);
-  const auto& columns = feature::summary_column_names(kind);
-  const auto c = static_cast<size_t>(column);
-  if (c < resources.size()) return resources[c];
-  if (c < resources.size() + columns.size()) return columns[c - resources.size()];
-  return c == resources.size() + columns.size() ? "base_over_roofline" : "base_seconds";
+std::string TensorsmithModel::column_name(ProgramKind kind, size_t column) {
+  const feature::SummarySchema& schema = feature::summary_schema(kind);
+  for (const feature::Schema& part : {schema.resources, schema.columns}) {
+    if (column < part.columns.size()) return part.columns[column].name();
+    column -= part.columns.size();
+  }
+  return column == 0 ? "base_over_roofline" : "base_seconds";
 }
 
 void TensorsmithModel::append_row(const SummarizedProgram& program, std::vector<float>& out) const {
   const feature::ProgramSummary& summary = program.summary;
   for (const double seconds : summary.resources)
     out.push_back(static_cast<float>(std::log2(std::max(seconds / program.base, kLeastShare))));
-  const auto& names = feature::summary_column_names(summary.kind);
+  const auto columns = feature::summary_schema(summary.kind).columns.columns;
   for (size_t c = 0; c < summary.columns.size(); ++c) {
-    const bool hidden =
-        !device_columns && std::strncmp(names[c], kDevicePrefix, std::strlen(kDevicePrefix)) == 0;
+    const bool hidden = !device_columns && columns[c].of_device;
     out.push_back(hidden ? 0 : summary.columns[c]);
   }
   out.push_back(static_cast<float>(std::log2(program.base / summary.roofline_seconds)));
@@ -234,8 +279,8 @@ Status TensorsmithModel::save(const std::string& path) const {
     }
     const auto program_kind = static_cast<ProgramKind>(k);
     physics["kinds"].push_back({{"name", feature::to_string(program_kind)},
-                                {"resources", feature::resource_names(program_kind)},
-                                {"columns", feature::summary_column_names(program_kind)},
+                                {"resources", feature::summary_schema(program_kind).resources.names()},
+                                {"columns", feature::summary_schema(program_kind).columns.names()},
                                 {"factors", std::move(factors)},
                                 {"members", kind.members.size()},
                                 {"rank_members", kind.rank_members.size()}});
@@ -277,43 +322,11 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
     if (!(model->rank_weight >= 0 && model->rank_weight <= 1))
       return corrupt("the model's weight of the rank members is out of range");
     for (int k = 0; k < feature::kProgramKinds; ++k) {
-      const Json& item = physics.at("kinds")[static_cast<size_t>(k)];
-      const auto kind = static_cast<ProgramKind>(k);
-      TensorsmithKind& target = model->kinds[static_cast<size_t>(k)];
-      for (const Json& entry : item.at("factors")) {
-        const int structure = entry.at("structure");
-        if (structure < 0 || structure >= feature::kWorkloadStructures)
-          return corrupt("the model's physics is out of range");
-        TS_ASSIGN_OR_RETURN(auto factors,
-                            finite_numbers(entry.at("factors"), feature::resource_names(kind).size()));
-        target.factors.entries.push_back(
-            {static_cast<WorkloadStructure>(structure), entry.at("device"), std::move(factors)});
-      }
-      const size_t members = item.at("members"), rank_members = item.at("rank_members");
-      for (size_t m = 0; m < members; ++m) {
-        TS_ASSIGN_OR_RETURN(Forest forest, read_forest(file, member_name(k, "", m), width(kind)));
-        target.members.push_back(std::move(forest));
-      }
-      for (size_t m = 0; m < rank_members; ++m) {
-        TS_ASSIGN_OR_RETURN(Forest forest, read_forest(file, member_name(k, "rank", m), width(kind)));
-        target.rank_members.push_back(std::move(forest));
-      }
+      const auto place = static_cast<size_t>(k);
+      TS_RETURN_IF_ERROR(read_kind(file, physics.at("kinds")[place], static_cast<ProgramKind>(k),
+                                   model->width(static_cast<ProgramKind>(k)), model->kinds[place]));
     }
-    for (const Json& item : physics.at("calibration")) {
-      // Files of before have no tails.
-      const Calibration calibration{item.at("shift"), item.at("log_sigma"), item.at("mean_shift"),
-                                    item.value("log_90", 0.0), item.value("log_95", 0.0)};
-      const auto width = [](double value) { return value >= 0 && value < 100; };
-      if (!(std::abs(calibration.shift) < 100) || !(std::abs(calibration.mean_shift) < 100) ||
-          !width(calibration.log_sigma) || !width(calibration.log_90) || !width(calibration.log_95))
-        return corrupt("the model's calibration is out of range");
-      const int kind = item.at("kind"), structure = item.at("structure");
-      if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
-          structure >= feature::kWorkloadStructures)
-        return corrupt("the model's calibration is of no kind or structure");
-      model->calibrations[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure),
-                           item.at("device")}] = calibration;
-    }
+    TS_RETURN_IF_ERROR(read_calibrations(physics.at("calibration"), model->calibrations));
   } catch (const nlohmann::json::exception&) {
     return corrupt("the model's physics lacks an entry or has one of another type");
   }

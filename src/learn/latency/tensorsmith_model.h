@@ -38,7 +38,7 @@ struct ResourceFactors {
   struct Entry {
     feature::WorkloadStructure structure{};
     std::string device;
-    std::vector<double> factors;  // feature::resource_names(kind)
+    std::vector<double> factors;  // by the resources of feature::summary_schema
   };
   std::vector<Entry> entries;
 
@@ -88,7 +88,7 @@ class TensorsmithModel final : public CostModel {
   // the roofline, the base. width of them.
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
   static int width(feature::ProgramKind kind);
-  static const char* column_name(feature::ProgramKind kind, int column);
+  static std::string column_name(feature::ProgramKind kind, size_t column);
   // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base.
   void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out) const;
   Calibration calibration_of(feature::ProgramKind kind, feature::WorkloadStructure structure,

@@ -237,8 +237,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
 
     PackSumData rows;
     rows.width = TensorsmithModel::width(kind);
-    // The names are for errors of values that are not finite, which a summary never has.
-    rows.column_name = [](int) { return "of a program summary"; };
+    rows.column_name = [kind](size_t column) { return TensorsmithModel::column_name(kind, column); };
     const std::vector<double> weights = task_weights(data, chosen);
     std::vector<float> row, all;
     std::vector<double> labels;

@@ -29,9 +29,10 @@ constexpr float kMinWeight = 0.05F;
 // Of the smaller models that leave a device out.
 constexpr int kHeldOutRounds = 150;
 
-const char* column_name(int column) {
-  return column < feature::kPerStoreWidth ? feature::per_store_column_name(column)
-                                          : device_column_name(column - feature::kPerStoreWidth);
+std::string column_name(size_t column) {
+  constexpr size_t kOfProgram = feature::kPerStoreColumns.size();
+  return column < kOfProgram ? feature::kPerStoreColumns[column].name()
+                             : kDeviceSchema[column - kOfProgram].name();
 }
 
 // What the trees add up to.

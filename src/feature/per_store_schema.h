@@ -1,0 +1,151 @@
+// The columns of a per-store row: those of TVM v0.16 (src/auto_scheduler/feature.cc), in its order. All runs of
+// the statement together, unless a sentence says otherwise.
+#pragma once
+
+#include "feature/schema.h"
+
+namespace tensorsmith::feature {
+
+constexpr Column thread_column(std::string_view name, std::string_view thread) {
+  return Column::amount(name, "iterations", "Extent of the loop around it that is bound to %, 1 without one.",
+                        thread);
+}
+constexpr Column curve_column(std::string_view number, std::string_view share) {
+  Column out = Column::amount(
+      number, "operations/byte",
+      "Operations a byte where % of the operations is reached, interpolated between the loops.", share);
+  out.group = "arith_intensity_curve_";
+  return out;
+}
+
+// Of one data type.
+inline constexpr auto kOperationFields = std::to_array<Column>({
+    Column::amount("mad", "operations", "% multiply-adds: always 0, product and sum count by themselves."),
+    Column::amount("addsub", "operations", "% additions and subtractions."),
+    Column::amount("mul", "operations", "% multiplications."),
+    Column::amount("divmod", "operations", "% divisions and remainders."),
+    Column::amount("cmp", "operations", "% comparisons, minima and maxima."),
+    Column::amount("mathfunc", "operations",
+                   "% calls of functions, operations on bits, and reads that a condition guards."),
+    Column::amount("otherfunc", "operations", "% calls that are no functions: always 0."),
+});
+
+inline constexpr std::string_view kFloatGroup = "float_", kIntGroup = "int_";
+inline constexpr auto kOperationColumns = concatenated(
+    grouped(kFloatGroup, "Floating-point", kOperationFields), grouped(kIntGroup, "Integer", kOperationFields),
+    std::to_array<Column>({
+        Column::amount("bool_op", "operations", "Logical and, or and not."),
+        Column::amount("select_op", "operations", "Selects."),
+    }));
+
+// Of the loops around the statement with one annotation.
+inline constexpr auto kAnnotationFields = std::to_array<Column>({
+    Column::amount("num", "loops", "Number of % loops around it."),
+    Column::amount("prod", "iterations", "Product of the extents of the % loops around it."),
+    Column::amount("len", "iterations", "Extent of the innermost % loop around it."),
+    Column::flag("type.None", "1 where no % loop is around it."),
+    Column::flag("type.InnerSpatial", "Role of the % loops: always 0, a program does not tell."),
+    Column::flag("type.MiddleSpatial", "Role of the % loops: always 0, a program does not tell."),
+    Column::flag("type.OuterSpatial", "Role of the % loops: always 0, a program does not tell."),
+    Column::flag("type.InnerReduce", "Role of the % loops: always 0, a program does not tell."),
+    Column::flag("type.MiddleReduce", "Role of the % loops: always 0, a program does not tell."),
+    Column::flag("type.OuterReduce", "Role of the % loops: always 0, a program does not tell."),
+    Column::flag("type.Mixed", "1 where % loops are around it, whatever their role."),
+});
+
+// The thread loops in the order of ir::ThreadAxis.
+inline constexpr auto kThreadColumns = std::to_array<Column>({
+    thread_column("blockIdx_x_len", "blockIdx.x"),
+    thread_column("blockIdx_y_len", "blockIdx.y"),
+    thread_column("blockIdx_z_len", "blockIdx.z"),
+    thread_column("threadIdx_x_len", "threadIdx.x"),
+    thread_column("threadIdx_y_len", "threadIdx.y"),
+    thread_column("threadIdx_z_len", "threadIdx.z"),
+    thread_column("vthread_len", "virtual threads"),
+});
+
+// Of one buffer that the statement accesses. Buffers stand by falling lines, then bytes.
+inline constexpr auto kBufferFields = std::to_array<Column>({
+    Column::flag("acc_type.Read", "1 where it only reads %."),
+    Column::flag("acc_type.Write", "1 where it only writes %."),
+    Column::flag("acc_type.ReadWrite", "1 where it reads and writes %."),
+    Column::amount("bytes", "bytes", "Bytes accessed of %."),
+    Column::amount("unique_bytes", "bytes", "Bytes accessed of %, each counted once."),
+    Column::amount("lines", "cache lines", "Cache lines accessed of %."),
+    Column::amount("unique_lines", "cache lines", "Cache lines accessed of %, each counted once."),
+    Column::flag("reuse_type.LoopMultipleRead",
+                 "1 where the next use of % is in another iteration of a loop that moves nothing in it."),
+    Column::flag("reuse_type.SerialMultipleReadWrite",
+                 "1 where the next use of % is by another access in a loop around."),
+    Column::flag("reuse_type.None", "1 where nothing is used again of %."),
+    Column::amount("reuse_dis_iter", "iterations", "Iterations until % is used again."),
+    Column::amount("reuse_dis_bytes", "bytes", "Bytes accessed until % is used again."),
+    Column::amount("reuse_ct", "uses", "How often % is used again at that distance."),
+    Column::amount("bytes_d_reuse_ct", "bytes",
+                   "Bytes accessed of % over the times it is used again, doubled without any."),
+    Column::amount("unique_bytes_d_reuse_ct", "bytes",
+                   "Different bytes of % over the times it is used again, doubled without any."),
+    Column::amount("lines_d_reuse_ct", "cache lines",
+                   "Cache lines accessed of % over the times it is used again, doubled without any."),
+    Column::amount("unique_lines_d_reuse_ct", "cache lines",
+                   "Different cache lines of % over the times it is used again, doubled without any."),
+    Column::amount("stride", "elements",
+                   "Distance in % of neighbouring iterations of the innermost loop, 0 if the same."),
+});
+inline constexpr std::array<std::string_view, 5> kBufferGroups = {"B0.", "B1.", "B2.", "B3.", "B4."};
+inline constexpr size_t kRowBuffers = kBufferGroups.size();
+
+inline constexpr auto kCurveColumns = std::to_array<Column>({
+    curve_column("0", "1/10"),
+    curve_column("1", "2/10"),
+    curve_column("2", "3/10"),
+    curve_column("3", "4/10"),
+    curve_column("4", "5/10"),
+    curve_column("5", "6/10"),
+    curve_column("6", "7/10"),
+    curve_column("7", "8/10"),
+    curve_column("8", "9/10"),
+    curve_column("9", "all"),
+});
+
+inline constexpr std::string_view kVectorizedGroup = "vec_", kUnrolledGroup = "unroll_",
+                                  kParallelGroup = "parallel_";
+inline constexpr auto kPerStoreColumns = concatenated(
+    kOperationColumns, grouped(kVectorizedGroup, "vectorized", kAnnotationFields),
+    grouped(kUnrolledGroup, "unrolled", kAnnotationFields),
+    grouped(kParallelGroup, "parallel", kAnnotationFields),
+    std::to_array<Column>({Column::flag("is_gpu", "1 for a program of a GPU.")}), kThreadColumns,
+    grouped(kBufferGroups[0], "the buffer with the most lines", kBufferFields),
+    grouped(kBufferGroups[1], "the buffer with the second most lines", kBufferFields),
+    grouped(kBufferGroups[2], "the buffer with the third most lines", kBufferFields),
+    grouped(kBufferGroups[3], "the buffer with the fourth most lines", kBufferFields),
+    grouped(kBufferGroups[4], "the buffer with the fifth most lines", kBufferFields), kCurveColumns,
+    std::to_array<Column>({
+        Column::amount("alloc_size", "bytes", "Bytes of the written buffer's allocation."),
+        Column::amount("alloc_prod", "elements",
+                       "Elements of the allocation times the iterations of the loops around that."),
+        Column::amount("alloc_outer_prod", "iterations", "Iterations of the loops around the allocation."),
+        Column::amount("alloc_inner_prod", "iterations",
+                       "Runs of the statement in one iteration of the loops around the allocation."),
+        Column::amount("outer_prod", "runs", "Runs of the statement."),
+        Column::amount("num_loops", "loops", "Loops around it."),
+        Column::amount("auto_unroll_max_step", "copies",
+                       "Copies of the statement that automatic unrolling may make at most, 0: none."),
+    }));
+
+// A row by its columns' names; T is float to write it.
+template <class T>
+class PerStoreValues : public ColumnValues<kPerStoreColumns, T> {
+ public:
+  using ColumnValues<kPerStoreColumns, T>::ColumnValues;
+
+  // Number: below kRowBuffers. All is 0 for a buffer that the statement does not have.
+  ColumnValues<kBufferFields, T> buffer(size_t number) const {
+    constexpr size_t kFirst = place_of_group(kPerStoreColumns, kBufferGroups[0]);
+    return ColumnValues<kBufferFields, T>(
+        this->values().subspan(kFirst + number * kBufferFields.size(), kBufferFields.size()));
+  }
+};
+using PerStoreRow = PerStoreValues<const float>;
+
+}  // namespace tensorsmith::feature

@@ -1,0 +1,513 @@
+// GPU programs with a tiled product: occupancy, waves, memory transactions, bank conflicts, register blocking.
+#include <array>
+
+#include "feature/summary_parts.h"
+#include "feature/summary_schema_gpu.h"
+
+namespace tensorsmith::feature {
+
+namespace {
+
+constexpr double kSectorElements = 8;  // 32 bytes: what memory and L2 hand over at least
+constexpr double kLineElements = 32;   // 128 bytes
+constexpr int kBanks = 32;
+
+double product_of(std::span<const double> values) {
+  double out = 1;
+  for (const double v : values) out *= v;
+  return out;
+}
+
+int distinct(std::span<const int64_t> addresses, int64_t unit) {
+  std::array<int64_t, kMaxLanes> sorted;
+  const size_t n = addresses.size();
+  for (size_t i = 0; i < n; ++i) sorted[i] = addresses[i] / unit;
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n));
+  return static_cast<int>(std::unique(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n)) -
+                          sorted.begin());
+}
+
+// Rounds that the banks of shared memory need: different addresses in a bank wait for each other.
+int bank_rounds(std::span<const int64_t> addresses) {
+  std::array<int64_t, kMaxLanes> sorted;
+  const size_t n = std::min<size_t>(addresses.size(), kBanks);
+  std::copy_n(addresses.begin(), n, sorted.begin());
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n));
+  std::array<int, kBanks> count{};
+  for (size_t i = 0; i < n; ++i) {
+    if (i == 0 || sorted[i] != sorted[i - 1]) ++count[static_cast<size_t>(sorted[i] % kBanks)];
+  }
+  return *std::max_element(count.begin(), count.end());
+}
+
+// Quantities of the tiling by axis.
+struct Levels {
+  std::vector<double> blocks, vthreads, threads, inner, inner2, block_tile, thread_tile;
+  std::vector<double> reduce_tile, reduce2;  // reduce_tile: both inner levels
+  double reduce_steps = 1;
+
+  explicit Levels(const Tiles& tiles) {
+    for (const auto& s : tiles.spatial) {
+      blocks.push_back(s[0]);
+      vthreads.push_back(s[1]);
+      threads.push_back(s[2]);
+      inner.push_back(s[3] * s[4]);
+      inner2.push_back(s[4]);
+      block_tile.push_back(s[1] * s[2] * s[3] * s[4]);
+      thread_tile.push_back(s[1] * s[3] * s[4]);
+    }
+    for (const auto& r : tiles.reduce) {
+      reduce_steps *= r[0];
+      reduce_tile.push_back(r[1] * r[2]);
+      reduce2.push_back(r[2]);
+    }
+  }
+};
+
+// Of the axes that move along a dimension of the read.
+double product_along(const WorkloadAccess::Read& read, std::span<const double> sizes) {
+  double out = 1;
+  for (size_t a = 0; a < sizes.size(); ++a) {
+    bool moves = false;
+    for (const auto& dim : read.dims) {
+      for (const auto& term : dim) moves = moves || (!term.reduce && term.axis == static_cast<int>(a));
+    }
+    if (moves) out *= sizes[a];
+  }
+  return out;
+}
+
+// The kernel in figures that need no addresses.
+struct Kernel {
+  const WorkloadAccess& access;
+  const TraceSummary& trace;
+  GpuFigures gpu;
+  Levels t;
+  size_t axes;
+  double blocks, threads, vthreads, inner, inner2, accumulators, reduce_tile, reduce2;
+  double warps, warp_threads;
+  int lanes;
+
+  Kernel(const WorkloadAccess& access_in, const Tiles& tiles, const TraceSummary& trace_in,
+         const target::Device& device)
+      : access(access_in),
+        trace(trace_in),
+        gpu(device),
+        t(tiles),
+        axes(t.blocks.size()),
+        blocks(product_of(t.blocks)),
+        threads(product_of(t.threads)),
+        vthreads(product_of(t.vthreads)),
+        inner(product_of(t.inner)),
+        inner2(product_of(t.inner2)),
+        accumulators(vthreads * inner),
+        reduce_tile(product_of(t.reduce_tile)),
+        reduce2(product_of(t.reduce2)),
+        warps(std::ceil(threads / gpu.warp)),
+        warp_threads(warps * gpu.warp),
+        lanes(gpu.warp) {}
+};
+
+// Both reads of the product: elements of a block's tile in shared memory, and along the axes of a thread's
+// tiles: all of them, one, the innermost.
+struct Operands {
+  std::array<std::vector<double>, 2> extents;
+  std::array<double, 2> shared{}, full{}, tile{};
+  double input_bytes = 0, output_bytes = 4, shared_bytes = 0;
+  // Values that a thread holds if the compiler loads all operands of the innermost reduce level at once: of
+  // all its tiles, and of the innermost tiles alone. Where they do not fit beside the accumulators, the
+  // accumulators spill, which is a matter of one more reduce step (MI50: 36 steps of 2 run at full speed, 12
+  // of 3 eight times slower).
+  double values = 0, innermost_values = 0;
+};
+
+double elements_of(const WorkloadAccess::Read& read) {
+  double out = 1;
+  for (const int64_t n : read.shape) out *= static_cast<double>(n);
+  return out;
+}
+
+Operands operands_of(const Kernel& k) {
+  Operands out;
+  std::vector<double> innermost(k.axes);
+  for (size_t a = 0; a < k.axes; ++a) innermost[a] = k.t.vthreads[a] * k.t.inner2[a];
+  for (size_t q = 0; q < 2; ++q) {
+    const auto& read = k.access.reads[q];
+    touched_extents(read, k.t.block_tile, k.t.reduce_tile, out.extents[q]);
+    out.shared[q] = product_of(out.extents[q]);
+    out.full[q] = product_along(read, k.t.thread_tile);
+    out.tile[q] = product_along(read, k.t.inner);
+    out.input_bytes += 4 * elements_of(read);
+    out.values += k.reduce2 * out.full[q];
+    out.innermost_values += k.reduce2 * product_along(read, innermost);
+  }
+  out.shared_bytes = 4 * (out.shared[0] + out.shared[1]);
+  for (const int64_t n : k.access.spatial) out.output_bytes *= static_cast<double>(n);
+  return out;
+}
+
+struct Residency {
+  double register_limit = 0;  // that the compiler may give a thread
+  double resident = 0;        // blocks of a multiprocessor
+  double concurrent = 0;      // blocks of the device
+  double waves = 0, tail = 0, occupancy = 0;
+};
+
+Residency residency_of(const Kernel& k, const Operands& operands) {
+  const GpuFigures& gpu = k.gpu;
+  Residency out;
+  // What is left to each thread of the block on NVIDIA (the kernel is compiled for its block size), of the
+  // largest block on AMD (TVM compiles kernels for that).
+  const double sharing = gpu.compiles_for_largest_block ? gpu.threads_per_block : k.warp_threads;
+  out.register_limit =
+      std::min(gpu.registers_per_thread, std::floor(gpu.registers_per_block / sharing / 8) * 8);
+  // Occupancy: registers are the accumulators, one operand's values and addresses.
+  const double registers =
+      std::min(k.accumulators + std::min(operands.tile[0], 64.0) + 24, out.register_limit);
+  out.resident =
+      std::max(1.0, std::min({gpu.blocks, std::floor(gpu.threads / k.warp_threads),
+                              std::floor(gpu.shared_bytes / std::max(operands.shared_bytes, 1.0)),
+                              std::floor(gpu.registers / (std::ceil(registers / 8) * 8 * k.warp_threads))}));
+  out.concurrent = out.resident * gpu.cores;
+  out.waves = k.blocks / out.concurrent;
+  out.tail = std::ceil(out.waves) / out.waves;
+  out.occupancy = out.resident * k.warp_threads / gpu.threads;
+  return out;
+}
+
+// What the blocks of a wave read together; blocks are numbered with the last axis fastest.
+double bytes_of_wave(const Kernel& k, double concurrent) {
+  std::vector<double> wave_tile(k.axes);
+  double left = std::min(concurrent, k.blocks);
+  for (size_t a = k.axes; a-- > 0;) {
+    const double together = std::min(k.t.blocks[a], std::max(1.0, std::ceil(left)));
+    left /= k.t.blocks[a];
+    wave_tile[a] = std::min(k.t.block_tile[a] * together, static_cast<double>(k.access.spatial[a]));
+  }
+  const std::vector<double> whole_reduce(k.access.reduce.begin(), k.access.reduce.end());
+  double out = 0;
+  for (const auto& read : k.access.reads)
+    out += 4 * std::min(touched_elements(read, wave_tile, whole_reduce), elements_of(read));
+  return out;
+}
+
+// Of the lanes of a warp.
+using Addresses = std::array<int64_t, kMaxLanes>;
+std::span<const int64_t> of_lanes(const Kernel& k, const Addresses& addresses) {
+  return {addresses.data(), static_cast<size_t>(k.lanes)};
+}
+
+// Fetches from memory into shared memory. By operand: sectors and lines that a lane touches, elements that a
+// thread fetches, the share of them that is needed, bytes side by side.
+struct Fetches {
+  std::array<double, 2> sectors{}, lines{}, fills{}, fill_use{}, runs{};
+  double bytes = 0, instructions = 0, all_sectors = 0;  // of the program
+};
+
+Fetches fetches_of(const Kernel& k, const Operands& operands) {
+  Fetches out;
+  Addresses addresses{};
+  for (size_t q = 0; q < 2; ++q) {
+    const auto& read = k.access.reads[q];
+    const auto& extent = operands.extents[q];
+    const double shared = operands.shared[q];
+    const double vector = std::max(k.trace.fetch_vector[q], 1.0);
+    for (int l = 0; l < k.lanes; ++l) {
+      auto rest = static_cast<int64_t>(std::min(l * vector, shared - 1));
+      int64_t address = 0, stride = 1;
+      for (size_t d = extent.size(); d-- > 0;) {
+        const auto n = static_cast<int64_t>(extent[d]);
+        address += (rest % n) * stride;
+        rest /= n;
+        stride *= read.shape[d];
+      }
+      addresses[static_cast<size_t>(l)] = address;
+    }
+    const auto used = of_lanes(k, addresses);
+    const double active = std::min({k.threads, static_cast<double>(k.lanes), std::ceil(shared / vector)});
+    const double sector_count = distinct(used, static_cast<int64_t>(kSectorElements));
+    out.sectors[q] = sector_count / active;
+    out.lines[q] = distinct(used, static_cast<int64_t>(kLineElements)) / active;
+    out.fills[q] = std::ceil(shared / vector / k.threads) * vector;
+    out.fill_use[q] = shared / (out.fills[q] * k.threads);
+    out.runs[q] = 4 * contiguous_elements(extent, read.shape);
+    const double instructions = k.blocks * k.t.reduce_steps * k.warps * out.fills[q];
+    out.instructions += instructions;
+    out.all_sectors += instructions * sector_count;
+    out.bytes += k.blocks * k.t.reduce_steps * shared * 4;
+  }
+  return out;
+}
+
+// Lanes of the first warp as coordinates of the tile; the last axis is fastest.
+using Coordinates = std::array<std::array<double, kMaxAxes>, kMaxLanes>;
+Coordinates coordinates_of(const Kernel& k) {
+  Coordinates out{};
+  for (int l = 0; l < k.lanes; ++l) {
+    auto rest = static_cast<int64_t>(l);
+    for (size_t a = k.axes; a-- > 0;) {
+      const auto n = static_cast<int64_t>(k.t.threads[a]);
+      out[static_cast<size_t>(l)][a] = static_cast<double>(rest % n) * k.t.inner[a];
+      rest /= n;
+    }
+  }
+  return out;
+}
+
+// Reads of shared memory a multiply-add: without reuse over windows, of a tile, with bank conflicts. Different
+// values that a thread reads, with what slides over a window counted once: of its tile, of all its tiles.
+struct SharedReads {
+  std::array<double, 2> rounds{};  // that the banks need
+  double full = 0, tile = 0, conflicts = 0;
+  double distinct_tile = 0, distinct_thread = 0;
+};
+
+SharedReads shared_reads_of(const Kernel& k, const Operands& operands, const Coordinates& lane) {
+  SharedReads out;
+  Addresses addresses{};
+  for (size_t q = 0; q < 2; ++q) {
+    const auto& read = k.access.reads[q];
+    const auto& extent = operands.extents[q];
+    for (int l = 0; l < k.lanes; ++l) {
+      double address = 0, stride = 1;
+      for (size_t d = extent.size(); d-- > 0;) {
+        for (const auto& term : read.dims[d]) {
+          if (!term.reduce)
+            address += lane[static_cast<size_t>(l)][static_cast<size_t>(term.axis)] *
+                       static_cast<double>(term.coefficient) * stride;
+        }
+        stride *= extent[d];
+      }
+      addresses[static_cast<size_t>(l)] = static_cast<int64_t>(std::abs(address));
+    }
+    out.rounds[q] = bank_rounds(of_lanes(k, addresses));
+    out.full += operands.full[q] / k.accumulators;
+    out.tile += operands.tile[q] / k.inner;
+    out.conflicts += operands.tile[q] / k.inner * out.rounds[q];
+    out.distinct_tile += touched_elements(read, k.t.inner, k.t.reduce_tile);
+    out.distinct_thread += touched_elements(read, k.t.thread_tile, k.t.reduce_tile);
+  }
+  return out;
+}
+
+// Sectors that a store of the output by the lanes touches.
+double store_sectors_of(const Kernel& k, const Coordinates& lane) {
+  Addresses addresses{};
+  for (int l = 0; l < k.lanes; ++l) {
+    double address = 0, stride = 1;
+    for (size_t a = k.axes; a-- > 0;) {
+      address += lane[static_cast<size_t>(l)][a] * stride;
+      stride *= static_cast<double>(k.access.spatial[a]);
+    }
+    addresses[static_cast<size_t>(l)] = static_cast<int64_t>(address);
+  }
+  return distinct(of_lanes(k, addresses), static_cast<int64_t>(kSectorElements));
+}
+
+// Of the loops around the multiply-add, innermost first, inside the outermost reduce level.
+Unrolling unrolling_of(const Kernel& k, const Tiles& tiles) {
+  std::vector<UnrollLoop> loops;
+  for (size_t level : {4UL, 2UL, 3UL, 1UL}) {
+    const bool reduce = level < 3;
+    if (reduce) {
+      for (size_t a = tiles.reduce.size(); a-- > 0;) loops.push_back({tiles.reduce[a][level], true});
+    } else {
+      for (size_t a = k.axes; a-- > 0;) loops.push_back({tiles.spatial[a][level], false});
+    }
+  }
+  return unroll_loops(k.vthreads, loops, k.trace.unroll);
+}
+
+// All of the above.
+struct Figures {
+  Kernel k;
+  Operands operands;
+  Residency residency;
+  Fetches fetches;
+  SharedReads reads;
+  double store_sectors, store_lanes;
+  Unrolling unrolling;
+  double copies_tile, body;  // multiply-adds of the innermost reduction, and of a step
+  double fmas, warp_fmas, all_warps, cycle, compute, dram;
+
+  Figures(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
+          const target::Device& device)
+      : k(access, tiles, trace, device),
+        operands(operands_of(k)),
+        residency(residency_of(k, operands)),
+        fetches(fetches_of(k, operands)) {
+    const Coordinates lane = coordinates_of(k);
+    reads = shared_reads_of(k, operands, lane);
+    store_sectors = store_sectors_of(k, lane);
+    store_lanes = std::min(k.threads, static_cast<double>(k.lanes));
+    unrolling = unrolling_of(k, tiles);
+    copies_tile = k.vthreads * k.inner * k.reduce2;
+    body = k.accumulators * k.reduce_tile;
+    fmas = access.flops / 2;
+    warp_fmas = fmas / k.gpu.warp;
+    all_warps = k.blocks * k.warps;
+    cycle = 1 / (k.gpu.cores * k.gpu.clock_hz);
+    compute = access.flops / k.gpu.flops_per_second;
+    const double wave_bytes = bytes_of_wave(k, residency.concurrent);
+    dram = std::max(std::max(residency.waves, 1.0) * wave_bytes, operands.input_bytes);
+    if (wave_bytes < k.gpu.l2_bytes) dram = std::min(dram, fetches.bytes);
+    dram += operands.output_bytes;
+  }
+};
+
+using Resources = Quantities<kTiledGpuResources>;
+using Columns = Quantities<kTiledGpuColumns>;
+
+void set_memory(const Figures& f, Resources& seconds) {
+  const Kernel& k = f.k;
+  const double tail = f.residency.tail, cycle = f.cycle, bytes_per_second = k.gpu.bytes_per_second;
+  // By the footprints of waves, each byte once, each fetched byte, each fetched sector.
+  seconds.set("dram", f.dram / bytes_per_second);
+  seconds.set("dram_once", (f.operands.input_bytes + f.operands.output_bytes) / bytes_per_second);
+  seconds.set("fetched", f.fetches.bytes / bytes_per_second);
+  seconds.set("fetched_sectors", f.fetches.all_sectors * 32 / bytes_per_second);
+  seconds.set("fetch_instructions", f.fetches.instructions * cycle * tail);
+  seconds.set("fetch_transactions", f.fetches.all_sectors * cycle * tail);
+  seconds.set("guarded_fetches", k.access.reads[0].windowed() ? f.fetches.instructions * cycle * tail : 0.0);
+  // Shared memory: reads without reuse over windows, with conflicts, with all reuse.
+  const double steps = f.all_warps * k.t.reduce_steps;
+  seconds.set("shared_reads", f.warp_fmas * f.reads.full * cycle * tail);
+  seconds.set("shared_conflicts", f.warp_fmas * f.reads.conflicts * cycle * tail);
+  seconds.set("shared_distinct", steps * k.vthreads * f.reads.distinct_tile * cycle * tail);
+  seconds.set("shared_distinct_thread", steps * f.reads.distinct_thread * cycle * tail);
+  seconds.set("stores", f.all_warps * k.accumulators * cycle * tail);
+  seconds.set("store_sectors", f.all_warps * k.accumulators * f.store_sectors * cycle * tail);
+  seconds.set("store_bytes",
+              f.operands.output_bytes * f.store_sectors * kSectorElements / f.store_lanes / bytes_per_second);
+}
+
+// Arithmetic; with the tail of the last wave, with idle lanes. Latencies: a microsecond each, per step of a
+// wave; also times the loads that a thread waits for.
+void set_arithmetic(const Figures& f, const LeafTotals& totals, Resources& seconds) {
+  const Kernel& k = f.k;
+  const auto& [register_limit, resident, concurrent, waves, tail, occupancy] = f.residency;
+  seconds.set("compute", f.compute);
+  seconds.set("compute_tail", f.compute * tail * k.warp_threads / k.threads);
+  seconds.set("multiply_adds", f.warp_fmas * f.cycle * tail * k.warp_threads / k.threads);
+  seconds.set("steps", std::ceil(waves) * k.t.reduce_steps * 1e-6);
+  seconds.set("waves", std::ceil(waves) * 1e-6);
+  seconds.set(
+      "fetch_latency",
+      std::ceil(waves) * k.t.reduce_steps * 1e-6 *
+          (std::ceil(f.operands.shared[0] / k.threads) + std::ceil(f.operands.shared[1] / k.threads)) / 4);
+  seconds.set("few_warps", f.warp_fmas * f.cycle * tail * std::max(1.0, 8 / (resident * k.warps)));
+  seconds.set("low_occupancy", f.compute * tail * std::clamp(0.25 / occupancy, 1.0, 8.0));
+  seconds.set("loop_control", f.warp_fmas * f.cycle / f.unrolling.copies);
+  seconds.set("integer", totals.int_ops / k.gpu.warp * f.cycle * tail);
+  seconds.set("launch", 5e-6);
+}
+
+// Accumulators beyond the registers, and those that a loop indexes: local memory.
+void set_spills(const Figures& f, Resources& seconds) {
+  const Kernel& k = f.k;
+  const double limit = f.residency.register_limit;
+  const double issue = f.warp_fmas * f.cycle, issue_tail = issue * f.residency.tail;
+  // Accumulators that addresses and operands leave no register for.
+  const double spilled = std::max(0.0, k.accumulators + 20 - limit) / k.accumulators;
+  seconds.set("spill_issue", issue_tail * spilled);
+  seconds.set("spill_bytes", f.fmas * 8 / k.gpu.bytes_per_second * spilled);
+  // Operands that fill 0.6 of the registers can be loaded piecemeal; thresholds from the MI50's records.
+  const double pressure = (k.accumulators + std::min(f.operands.values, 0.6 * limit)) / limit;
+  seconds.set("operand_spills", pressure > 1.13 ? issue_tail * 8 : 0);
+  seconds.set("operand_spill_share", issue_tail * 16 * std::clamp(pressure - 1.05, 0.0, 0.5));
+  seconds.set("accumulator_spills", k.accumulators > 0.8 * limit ? issue_tail * 8 : 0);
+  seconds.set("spills", spilled > 0 ? issue_tail * 8 : 0);
+  const bool indexed = f.unrolling.rest_spatial > 1;
+  seconds.set("indexed_registers", indexed && f.body > 1024 ? issue * 8 : 0);
+  seconds.set("indexed_registers_large", indexed && f.body > 4096 ? issue * 8 : 0);
+  seconds.set("large_body", f.copies_tile > 1024 ? issue * 8 : 0);
+}
+
+void set_tile(const Figures& f, Columns& columns) {
+  const Kernel& k = f.k;
+  columns.set("accumulators", k.accumulators);
+  columns.set("threads", k.threads);
+  columns.set("vthreads", k.vthreads);
+  columns.set("blocks", k.blocks);
+  columns.set("reduce_steps", k.t.reduce_steps);
+  columns.set("reduce_tile", k.reduce_tile);
+  columns.set("reduce_inner", k.reduce2);
+  static constexpr ColumnName<kTiledGpuColumns> kOperands[] = {"shared_a", "shared_b"};
+  for (size_t q = 0; q < 2; ++q) {
+    Quantities<kTiledGpuOperandFields> fields;
+    fields.set("shared", f.operands.shared[q]);
+    fields.set("vector", k.trace.fetch_vector[q]);
+    fields.set("sectors", f.fetches.sectors[q]);
+    fields.set("lines", f.fetches.lines[q]);
+    fields.set("run", f.fetches.runs[q]);
+    fields.set("fill", f.fetches.fills[q]);
+    fields.set("fill_use", f.fetches.fill_use[q]);
+    fields.set("bank_rounds", f.reads.rounds[q]);
+    fields.set("thread_tile", f.operands.full[q]);
+    columns.set(kOperands[q], fields);
+  }
+  columns.set("store_sectors_lane", f.store_sectors / f.store_lanes);
+  columns.set("shared_bytes", f.operands.shared_bytes);
+  columns.set("refetch", f.fetches.bytes / f.operands.input_bytes);
+  columns.set("intensity_dram", k.access.flops / f.dram);
+  columns.set("intensity_block", k.access.flops / (f.fetches.bytes + f.operands.output_bytes));
+  columns.set("fmas_thread", f.fmas / (k.blocks * k.threads));
+  columns.set("threads_total", k.blocks * k.threads);
+}
+
+void set_occupancy(const Figures& f, Columns& columns) {
+  const Kernel& k = f.k;
+  const double limit = f.residency.register_limit;
+  const double registers = k.accumulators + f.operands.tile[0] + f.operands.tile[1] + 24;
+  columns.set("resident_blocks", f.residency.resident);
+  columns.set("occupancy", f.residency.occupancy);
+  columns.set("waves", f.residency.waves);
+  columns.set("tail", f.residency.tail);
+  columns.set("warp_use", k.threads / k.warp_threads);
+  columns.set("warps", k.warps);
+  columns.set("registers", registers);
+  columns.set("register_limit", limit);
+  columns.set("register_pressure", registers / limit);
+  columns.set("accumulator_pressure", k.accumulators / limit);
+  columns.set("operand_pressure", (k.accumulators + f.operands.values) / limit);
+  columns.set("innermost_operand_pressure", (k.accumulators + f.operands.innermost_values) / limit);
+  columns.set("blocks_by_shared", std::max(1.0, std::floor(k.gpu.shared_bytes / f.operands.shared_bytes)));
+  columns.set("reads_per_fma", f.reads.tile);
+  columns.set("reads_per_fma_conflicts", f.reads.conflicts);
+  columns.set("distinct_per_fma", f.reads.distinct_tile / (k.inner * k.reduce_tile));
+  columns.set("distinct_per_fma_thread", f.reads.distinct_thread / (k.accumulators * k.reduce_tile));
+}
+
+void set_unrolling(const Figures& f, Columns& columns) {
+  const Kernel& k = f.k;
+  const double copies_inner = k.vthreads * k.inner2, limit = k.trace.unroll + 1;
+  columns.set("unrolled", f.unrolling.copies);
+  columns.set("copies_inner", copies_inner);
+  columns.set("copies_reduce", copies_inner * k.reduce2);
+  columns.set("copies_tile", f.copies_tile);
+  columns.set("body", f.body);
+  columns.set("unroll_room", limit / f.copies_tile);
+  columns.set("rest_spatial", f.unrolling.rest_spatial);
+  columns.set("rest_reduce", f.unrolling.rest_reduce);
+  columns.set("unroll_need", (k.inner * k.reduce2 + 1) / limit);
+}
+
+}  // namespace
+
+void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
+                         const LeafTotals& totals, const target::Device& device, ProgramSummary& out) {
+  const Figures f(access, tiles, trace, device);
+  out.roofline_seconds = std::max({f.compute, f.dram / f.k.gpu.bytes_per_second, 1e-7});
+  Resources seconds;
+  set_memory(f, seconds);
+  set_arithmetic(f, totals, seconds);
+  set_spills(f, seconds);
+  add_resources(seconds, out);
+  Columns columns;
+  set_tile(f, columns);
+  set_occupancy(f, columns);
+  set_unrolling(f, columns);
+  add_columns(columns, out);
+}
+
+}  // namespace tensorsmith::feature

@@ -1,0 +1,30 @@
+// The columns of program summaries, by kind of program: resources, all of them seconds on the device, and what
+// describes the shape of the program. Those of the kinds for GPUs and of tiles on CPUs stand in files of their
+// own.
+#pragma once
+
+#include "feature/program_summary.h"
+#include "feature/summary_schema_cpu.h"
+#include "feature/summary_schema_gpu.h"
+
+namespace tensorsmith::feature {
+
+// Of every program.
+inline constexpr auto kCommonColumns = std::to_array<Column>({
+    Column::log2("flops", "operations", "Operations of the workload, as its records count them."),
+    Column::log2("input_bytes", "bytes", "Bytes of the workload's inputs."),
+    Column::log2("output_bytes", "bytes", "Bytes of the workload's outputs."),
+    Column::log2("intensity", "operations/byte", "Operations over the bytes of inputs and outputs."),
+    Column::log2("compute_seconds", "seconds", "Time of the operations at the device's peak."),
+    Column::log2("roofline_seconds", "seconds",
+                 "The longer of the times of operations and memory, at peak rates."),
+});
+
+inline constexpr auto kGpuTiledColumns = concatenated(kTiledGpuColumns, kCommonColumns, kGpuDeviceColumns);
+inline constexpr auto kGpuFlatColumns = concatenated(kFlatGpuColumns, kCommonColumns, kGpuDeviceColumns);
+inline constexpr auto kCpuTiledResources = concatenated(kLeafResources, kTileResources);
+inline constexpr auto kCpuTiledColumns = concatenated(kLeafColumns, kTileColumns, kCommonColumns);
+inline constexpr auto kCpuOtherColumns = concatenated(kLeafColumns, kCommonColumns);
+inline constexpr auto kCpuNestsColumns = concatenated(kNestColumns, kCommonColumns);
+
+}  // namespace tensorsmith::feature
