@@ -116,7 +116,7 @@ class NestWalker {
  private:
   struct OpenLoop {
     const ir::For* loop = nullptr;
-    int number = 0;
+    NestLoopId number;
     int64_t largest = 1;  // extent
   };
   struct Guard {
@@ -148,20 +148,18 @@ class NestWalker {
 
   void visit_loop(const ir::For& loop) {
     if (path_.size() == kMostLoops) return visit(*loop.body);
-    const int number = static_cast<int>(tree_.loops.size());
     const auto [mean, largest] = extent_of(loop.extent);
     NestLoop added;
     added.extent = mean;
     added.kind = loop.kind;
-    added.parent = path_.empty() ? -1 : path_.back().number;
-    added.first_leaf = static_cast<int>(tree_.leaves.size());
-    tree_.loops.push_back(std::move(added));
-    (path_.empty() ? tree_.roots : tree_.loops[static_cast<size_t>(path_.back().number)].children)
-        .push_back(number);
+    if (!path_.empty()) added.parent = path_.back().number;
+    added.first_leaf = tree_.leaves.size();
+    const NestLoopId number = tree_.loops.push_back(std::move(added));
+    (path_.empty() ? tree_.roots : tree_.loops[path_.back().number].children).push_back(number);
     path_.push_back({&loop, number, largest});
     visit(*loop.body);
     path_.pop_back();
-    tree_.loops[static_cast<size_t>(number)].past_leaf = static_cast<int>(tree_.leaves.size());
+    tree_.loops[number].past_leaf = tree_.leaves.size();
   }
 
   // Mean and largest over the loops outside.
@@ -362,11 +360,11 @@ class NestWalker {
     return true;
   }
 
-  int place_of(const ir::Var& var) const {
+  std::optional<size_t> place_of(const ir::Var& var) const {
     for (size_t p = path_.size(); p-- > 0;) {
-      if (path_[p].loop->var == var) return static_cast<int>(p);
+      if (path_[p].loop->var == var) return p;
     }
-    return -1;
+    return std::nullopt;
   }
 
   NestAccess::Dim dim_of(const Expr& index, uint64_t& moved_by, std::vector<double>& constants) const {
@@ -374,10 +372,10 @@ class NestWalker {
     const ir::LinearSum sum = ir::linearize(index);
     constants.push_back(static_cast<double>(sum.constant));
     const auto add = [&](const ir::Var& var, double coefficient) {
-      const int place = place_of(var);
-      if (place < 0) return;
-      moved_by |= uint64_t{1} << static_cast<unsigned>(place);
-      dim.terms.push_back({place, coefficient});
+      const auto place = place_of(var);
+      if (!place) return;
+      moved_by |= uint64_t{1} << *place;
+      dim.terms.push_back({*place, coefficient});
     };
     for (const auto& term : sum.terms) {
       const double coefficient = std::abs(static_cast<double>(term.coefficient));
@@ -445,9 +443,8 @@ Touched touched_by(const NestAccess& access, const NestLeaf& leaf, const NestTre
     const NestAccess::Dim& dim = access.dims[d];
     double range = 1 + dim.spread, iterations = 1 + dim.spread;
     for (const NestAccess::Term& term : dim.terms) {
-      if (static_cast<size_t>(term.place) < from) continue;
-      const double extent =
-          tree.loops[static_cast<size_t>(leaf.path[static_cast<size_t>(term.place)])].extent;
+      if (term.place < from) continue;
+      const double extent = tree.loops[leaf.path[term.place]].extent;
       range += term.coefficient * (std::max(extent, 1.0) - 1);
       iterations *= std::max(extent, 1.0);
     }

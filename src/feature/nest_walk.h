@@ -8,22 +8,26 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/stmt.h"
 
 namespace tensorsmith::feature {
 
+struct NestLoop;
+using NestLoopId = Id<NestLoop>;  // in NestTree::loops
+
 struct NestLoop {
   double extent = 1;  // the mean, where it depends on loops outside
   ir::ForKind kind = ir::ForKind::kSerial;
-  int parent = -1;                    // in NestTree::loops; -1: none
-  int first_leaf = 0, past_leaf = 0;  // the statements inside: [first, past)
-  std::vector<int> children;          // loops directly inside
+  NestLoopId parent;                     // none: the loop is a root
+  size_t first_leaf = 0, past_leaf = 0;  // the statements inside: [first, past)
+  std::vector<NestLoopId> children;      // loops directly inside
 };
 
 // Reads or writes of a buffer that differ in constants only: A[i], A[i + 1].
 struct NestAccess {
   struct Term {
-    int place = 0;           // of the loop in the leaf's path
+    size_t place = 0;        // of the loop in the leaf's path
     double coefficient = 0;  // positive
   };
   struct Dim {
@@ -45,8 +49,8 @@ struct NestAccess {
 };
 
 struct NestLeaf {
-  std::vector<int> path;  // loops around it, outermost first; at most 64
-  double share = 1;       // of the iterations of these loops, those that reach it
+  std::vector<NestLoopId> path;  // loops around it, outermost first; at most 64
+  double share = 1;              // of the iterations of these loops, those that reach it
   // Operations of one run, sides of a select by how often they are chosen. A product in a sum is one
   // operation.
   double multiply_adds = 0, others = 0, divisions = 0, calls = 0;
@@ -57,9 +61,9 @@ struct NestLeaf {
 };
 
 struct NestTree {
-  std::vector<NestLoop> loops;   // a loop before those inside it
-  std::vector<int> roots;        // loops in no other
-  std::vector<NestLeaf> leaves;  // in program order
+  IdVector<NestLoopId, NestLoop> loops;  // a loop before those inside it
+  std::vector<NestLoopId> roots;         // loops in no other
+  std::vector<NestLeaf> leaves;          // in program order
 };
 
 // Conditions and extents that depend on loops are averaged over up to 256 evenly spread iterations; the

@@ -22,11 +22,11 @@ class ProgramWalker {
   }
 
  private:
-  int number(const ir::BufferNode& buffer) {
+  StoredBufferId id_of(const ir::BufferNode& buffer) {
     return collector_.buffer(&buffer, buffer.shape, buffer.strides);
   }
   void allocation(const ir::BufferNode& buffer) {
-    collector_.allocation(number(buffer), buffer.num_elements());
+    collector_.allocation(id_of(buffer), buffer.num_elements());
   }
 
   void visit(const ir::StmtNode& stmt) {
@@ -62,7 +62,7 @@ class ProgramWalker {
   void visit_store(const ir::Store& store) {
     FormArena& forms = collector_.forms();
     const auto saved = forms.mark();
-    const int buffer = number(*store.buffer);
+    const StoredBufferId buffer = id_of(*store.buffer);
     collector_.begin_store(buffer);
     for (const ir::Expr& index : store.indices)
       collector_.add_index(forms.rewritten(forms.of(index, bindings_)));
@@ -103,7 +103,7 @@ class ProgramWalker {
             [&](const ir::Load& load) {
               for (const ir::Expr& index : load.indices)
                 collector_.add_index(collector_.forms().rewritten(collector_.forms().of(index, bindings_)));
-              collector_.add_access(number(*load.buffer), false);
+              collector_.add_access(id_of(*load.buffer), false);
               for (const ir::Expr& index : load.indices) visit_value(index, ops);
             },
         },

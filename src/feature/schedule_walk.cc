@@ -62,7 +62,7 @@ class ScheduleFeatures::Walker {
     const sched::Stage& stage = schedule_->stages[s];
     int64_t elements = 1;
     for (size_t d = 0; d < stage.op->spatial.size(); ++d) elements *= regions_.stage(s).root_extent[d];
-    for (const ir::Buffer& output : stage.op->outputs) collector_.allocation(number(output.get()), elements);
+    for (const ir::Buffer& output : stage.op->outputs) collector_.allocation(id_of(output.get()), elements);
   }
 
   // --- loops
@@ -145,17 +145,17 @@ class ScheduleFeatures::Walker {
     }
     for (size_t i = 0; i < part.size() + whole.size(); ++i) collector_.open_node();
     for (const ir::BufferNode* buffer : part) {
-      collector_.begin_store(number(buffer));
+      collector_.begin_store(id_of(buffer));
       access_first(buffer, true);
       collector_.end_store({});
     }
     if (parts) reduce_part(s, 0, part);
-    for (const ir::BufferNode* buffer : whole) collector_.combined_across_threads(number(buffer));
+    for (const ir::BufferNode* buffer : whole) collector_.combined_across_threads(id_of(buffer));
     const auto saved = forms_.mark();
     root_values(s, stage.op->spatial.size());
     for (size_t b = 0; b < whole.size(); ++b) {
       const ir::BufferNode* output = stage.op->outputs[b].get();
-      collector_.begin_store(number(output));
+      collector_.begin_store(id_of(output));
       write_access(output);
       access_first(whole[b], false);
       collector_.end_store({});
@@ -163,7 +163,7 @@ class ScheduleFeatures::Walker {
     forms_.rollback(saved);
     for (const auto& buffers : {part, whole}) {
       for (const ir::BufferNode* buffer : buffers) {
-        collector_.allocation(number(buffer), 1);
+        collector_.allocation(id_of(buffer), 1);
         collector_.close_node();
       }
     }
@@ -352,7 +352,7 @@ class ScheduleFeatures::Walker {
     if (guarded) root_values(s, count);
   }
 
-  int number(const ir::BufferNode* buffer) { return store_values_.number(buffer); }
+  StoredBufferId id_of(const ir::BufferNode* buffer) { return store_values_.id_of(buffer); }
 
   void write_access(const ir::BufferNode* buffer) {
     indices_.clear();
@@ -368,7 +368,7 @@ class ScheduleFeatures::Walker {
     make_key(s, which, roots);
     const StoreShape* shape = shapes_.find(key_);
     if (shape == nullptr) return false;
-    for (const auto& access : shape->accesses) number(access.node);
+    for (const auto& access : shape->accesses) id_of(access.node);
     collector_.repeat_store(*shape);
     return true;
   }
@@ -446,7 +446,7 @@ class ScheduleFeatures::Walker {
       if (repeat_store(s, -1 - static_cast<int>(b), op.spatial.size())) continue;
       guarded_root_values(s, op.spatial.size());
       const ir::BufferNode* output = op.outputs[b].get();
-      collector_.begin_store(number(output));
+      collector_.begin_store(id_of(output));
       write_access(output);
       forms_.drop_assumptions();
       collector_.end_store({});
@@ -466,13 +466,13 @@ class ScheduleFeatures::Walker {
       store_values_.begin(schedule_->stages[s], roots_);
       OpCounts ops;
       if (temporaries != nullptr) {
-        collector_.begin_store(number((*temporaries)[b]));
+        collector_.begin_store(id_of((*temporaries)[b]));
         access_first((*temporaries)[b], true);
         count_combiner(op, ir::is_float(op.outputs[b]->dtype), ops);
         access_first((*temporaries)[b], false);
       } else {
         const ir::BufferNode* output = op.outputs[b].get();
-        collector_.begin_store(number(output));
+        collector_.begin_store(id_of(output));
         write_access(output);
         if (op.has_reduction()) update(op, output, ops);
       }

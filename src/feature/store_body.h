@@ -24,7 +24,7 @@ struct Body {
 struct ReadRun {
   struct Tensor {
     const ir::BufferNode* buffer = nullptr;
-    int reads = 0;
+    size_t reads = 0;
     std::vector<int> indices;  // of each read, by their numbers in sched::Reads
   };
   std::vector<const ir::Load*> loads;

@@ -32,19 +32,22 @@ void StoreCollector::clear(bool keep_leaves) {
   threads_.fill(1);
 }
 
-int StoreCollector::find_buffer(const ir::BufferNode* node) const {
+StoredBufferId StoreCollector::find_buffer(const ir::BufferNode* node) const {
   for (size_t b = 0; b < num_buffers_; ++b) {
-    if (buffers_[b].node == node) return static_cast<int>(b);
+    const StoredBufferId id(b);
+    if (buffers_[id].node == node) return id;
   }
-  return -1;
+  return {};
 }
 
-int StoreCollector::buffer(const ir::BufferNode* node, const std::vector<int64_t>& shape,
-                           const std::vector<int64_t>& strides) {
-  if (const int known = find_buffer(node); known >= 0) return known;
+StoredBufferId StoreCollector::buffer(const ir::BufferNode* node, const std::vector<int64_t>& shape,
+                                      const std::vector<int64_t>& strides) {
+  if (const StoredBufferId known = find_buffer(node); known.valid()) return known;
   if (num_buffers_ == buffers_.size()) buffers_.emplace_back();
-  BufferInfo& info = buffers_[num_buffers_];
-  info.row = info.leaf = -1;
+  const StoredBufferId id(num_buffers_++);
+  BufferInfo& info = buffers_[id];
+  info.row = {};
+  info.leaf = {};
   info.node = node;
   info.element_bytes = static_cast<float>(ir::bytes_of(node->dtype));
   info.shape = shape;
@@ -53,7 +56,7 @@ int StoreCollector::buffer(const ir::BufferNode* node, const std::vector<int64_t
     info.strides.assign(shape.size(), 1);
     for (size_t d = shape.size(); d-- > 1;) info.strides[d - 1] = info.strides[d] * shape[d];
   }
-  return static_cast<int>(num_buffers_++);
+  return id;
 }
 
 // --- loops
@@ -61,7 +64,7 @@ int StoreCollector::buffer(const ir::BufferNode* node, const std::vector<int64_t
 
 Form StoreCollector::enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t extent,
                                 int64_t unroll_step) {
-  TS_CHECK(loops_.size() < static_cast<size_t>(kMaxLoops), "more than 64 nested loops");
+  TS_CHECK(loops_.size() < kMaxLoops, "more than 64 nested loops");
   Loop loop;
   loop.extent = extent;
   loop.is_thread = kind == ir::ForKind::kThread;
@@ -132,19 +135,16 @@ void StoreCollector::leave_loop() {
   ++tree_position_;
 }
 
-StoreCollector::Row& StoreCollector::row_of(int buffer) {
-  int& row = buffers_[static_cast<size_t>(buffer)].row;
-  if (row < 0) {
-    row = static_cast<int>(rows_.size());
-    rows_.emplace_back();
-  }
-  return rows_[static_cast<size_t>(row)];
+StoreCollector::Row& StoreCollector::row_of(StoredBufferId buffer) {
+  RowId& row = buffers_[buffer].row;
+  if (!row.valid()) row = rows_.push_back({});
+  return rows_[row];
 }
 
-void StoreCollector::allocation(int buffer, int64_t elements) {
+void StoreCollector::allocation(StoredBufferId buffer, int64_t elements) {
   Row& row = row_of(buffer);
   const auto count = static_cast<float>(elements);
-  row.alloc_size = count * buffers_[static_cast<size_t>(buffer)].element_bytes;
+  row.alloc_size = count * buffers_[buffer].element_bytes;
   row.alloc_product = count * outer_product_;
   row.alloc_outer = outer_product_;
   row.alloc_inner = outer_product_ > 0 ? row.outer_product / outer_product_ : 0;
@@ -153,7 +153,7 @@ void StoreCollector::allocation(int buffer, int64_t elements) {
 // --- stores
 // -------------------------------------------------------------------------------------------------
 
-void StoreCollector::begin_store(int buffer) {
+void StoreCollector::begin_store(StoredBufferId buffer) {
   stored_buffer_ = buffer;
   pending_.clear();
   indices_.clear();
@@ -195,7 +195,7 @@ void StoreCollector::finish_store() {
   const bool overwrites = !row.stored || outer_product_ >= row.outer_product;
   if (overwrites) describe(row);
   if (keeps_leaves_) {
-    if (overwrites) buffers_[static_cast<size_t>(stored_buffer_)].leaf = static_cast<int>(leaves_.size());
+    if (overwrites) buffers_[stored_buffer_].leaf = leaves_.next();
     Leaf& leaf = leaves_.emplace_back();
     leaf.buffer = stored_buffer_;
     leaf.position = tree_position_;
@@ -210,10 +210,10 @@ void StoreCollector::finish_store() {
   ++tree_nodes_;
 }
 
-void StoreCollector::combined_across_threads(int buffer) {
+void StoreCollector::combined_across_threads(StoredBufferId buffer) {
   row_of(buffer).stored = true;
   if (keeps_leaves_) {
-    buffers_[static_cast<size_t>(buffer)].leaf = static_cast<int>(leaves_.size());
+    buffers_[buffer].leaf = leaves_.next();
     Leaf& leaf = leaves_.emplace_back();
     leaf.buffer = buffer;
     leaf.position = tree_position_;
@@ -249,7 +249,7 @@ void StoreCollector::touch_regions() {
     float bytes = 0;
     for (const StoreShape::Access& access : shape_.accesses) {
       const int64_t elements = *next++;
-      const float element_bytes = buffers_[static_cast<size_t>(access.buffer)].element_bytes;
+      const float element_bytes = buffers_[access.buffer].element_bytes;
       Touch* touch = nullptr;
       for (Touch& t : loop.touches) {
         if (t.buffer == access.buffer) touch = &t;
@@ -271,7 +271,7 @@ void StoreCollector::touch_regions() {
   }
 }
 
-const StoreCollector::Touch& StoreCollector::touch_of(size_t level, int buffer) const {
+const StoreCollector::Touch& StoreCollector::touch_of(size_t level, StoredBufferId buffer) const {
   for (const Touch& touch : touches_[loops_[level].touches].touches) {
     if (touch.buffer == buffer) return touch;
   }
@@ -295,7 +295,7 @@ void StoreCollector::access_features(Row& row) {
 }
 
 StoreCollector::AccessFeatures StoreCollector::features_of(const StoreShape::Access& access) const {
-  const BufferInfo& buffer = buffers_[static_cast<size_t>(access.buffer)];
+  const BufferInfo& buffer = buffers_[access.buffer];
   AccessFeatures out;
   out.type = access.type;
   out.bytes = outer_product_ * buffer.element_bytes;
@@ -308,14 +308,13 @@ StoreCollector::AccessFeatures StoreCollector::features_of(const StoreShape::Acc
   // The innermost loop that moves the access; each loop inside of it divides the lines by the innermost
   // loop's extent (TVM takes that extent, not the skipped loop's own).
   float reduce_ratio = 1;
-  for (int level = static_cast<int>(loops_.size()); --level > access.moved_by;)
+  for (size_t level = loops_.size(); level > access.moved_within; --level)
     reduce_ratio *= static_cast<float>(loops_.back().extent);
   const auto line = static_cast<float>(options_.cacheline_bytes);
   out.lines =
       std::max(1.0F, outer_product_ / std::max(reduce_ratio, 1.0F) *
                          std::min(1.0F, static_cast<float>(access.stride) * buffer.element_bytes / line));
-  out.stride =
-      access.moved_by + 1 == static_cast<int>(loops_.size()) ? static_cast<float>(access.stride) : 0.0F;
+  out.stride = access.moved_within == loops_.size() ? static_cast<float>(access.stride) : 0.0F;
   // TVM compares the region of the written buffer with the shape of each buffer, where that of the buffer
   // itself must be meant; models trained on TVM's numbers expect it so.
   float continuous = buffer.element_bytes;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/id.h"
 #include "feature/forms.h"
 #include "feature/per_store.h"
 #include "ir/stmt.h"
@@ -33,6 +34,9 @@ struct OpCounts {
   }
 };
 
+using StoredBufferId = Id<struct StoredBuffer>;  // of a buffer that the program stores to or reads
+using IndexId = Id<struct AccessIndex>;          // of an index of the current store
+
 enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
 
 // What a store does in the loops around it, whatever is beside it: the same again where these loops have the
@@ -40,11 +44,12 @@ enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
 struct StoreShape {
   struct Access {
     const ir::BufferNode* node = nullptr;
-    int buffer = 0;  // the collector's number
+    StoredBufferId buffer;
     AccessType type = AccessType::kRead;
     uint64_t loops = 0;  // bit d: the loop at depth d moves it
-    // The depth of the innermost loop that moves it in memory, -1: none, and by how many elements.
-    int moved_by = -1;
+    // Loops from the outermost one to the innermost one that moves it in memory, 0: none, and by how many
+    // elements that one does.
+    size_t moved_within = 0;
     int64_t stride = 0;
   };
   OpCounts ops;
@@ -55,16 +60,16 @@ struct StoreShape {
 
 class StoreCollector {
  public:
-  static constexpr int kMaxLoops = 64;
+  static constexpr size_t kMaxLoops = 64;
 
   explicit StoreCollector(const PerStoreOptions& options);
 
   FormArena& forms() { return forms_; }
 
-  // A number for the buffer. shape and strides (empty: compact) are those of the first call.
-  int buffer(const ir::BufferNode* node, const std::vector<int64_t>& shape,
-             const std::vector<int64_t>& strides);
-  int find_buffer(const ir::BufferNode* node) const;  // -1: new
+  // shape and strides (empty: compact) are those of the first call.
+  StoredBufferId buffer(const ir::BufferNode* node, const std::vector<int64_t>& shape,
+                        const std::vector<int64_t>& strides);
+  StoredBufferId find_buffer(const ir::BufferNode* node) const;  // none: new
 
   // Begins another program. keep_leaves: each store's own row too, for finish_leaves().
   void clear(bool keep_leaves);
@@ -80,16 +85,16 @@ class StoreCollector {
   int64_t unroll_step() const { return unroll_step_; }
   void set_unroll_step(int64_t step) { unroll_step_ = step; }
   // The buffer is allocated inside the present loops; after its stores.
-  void allocation(int buffer, int64_t elements);
+  void allocation(StoredBufferId buffer, int64_t elements);
 
   // One store: begin, its write and reads (index by index), end. The number of an index is good until the
   // store ends: what many reads have in common is given once and then by its number.
-  void begin_store(int buffer);
-  int add_index(const Form& index);
-  void add_known_index(int number) { pending_.push_back(number); }
+  void begin_store(StoredBufferId buffer);
+  IndexId add_index(const Form& index);
+  void add_known_index(IndexId index) { pending_.push_back(index); }
   // The indices since the last access; a read of the written buffer makes the store an update. count:
   // accesses of the buffer, whose indices stand one after the other.
-  void add_access(int buffer, bool write, int count = 1);
+  void add_access(StoredBufferId buffer, bool write, size_t count = 1);
   void end_store(const OpCounts& ops);
   // Of the store that ended last.
   const StoreShape& shape() const { return shape_; }
@@ -102,7 +107,7 @@ class StoreCollector {
 
   // The buffer is written by a reduction across threads. That is a leaf, but no store to TVM: the row has the
   // allocation's numbers only.
-  void combined_across_threads(int buffer);
+  void combined_across_threads(StoredBufferId buffer);
 
   FeatureMatrix finish() const;
   LeafFeatures finish_leaves() const;
@@ -111,12 +116,16 @@ class StoreCollector {
   static constexpr size_t kCurvePoints = kCurveColumns.size();
   enum class ReuseType : uint8_t { kLoopMultipleRead, kSerialMultipleReadWrite, kNone };
 
+  using RowId = Id<struct RowPlace>;
+  using LeafId = Id<struct LeafPlace>;
+  using TupleId = Id<struct TuplePlace>;
+
   struct BufferInfo {
     const ir::BufferNode* node = nullptr;
     float element_bytes = 4;
     std::vector<int64_t> shape, strides;
-    int row = -1;
-    int leaf = -1;  // the store that the row describes
+    RowId row;
+    LeafId leaf;  // the store that the row describes
   };
   struct AccessFeatures {
     AccessType type = AccessType::kRead;
@@ -143,13 +152,13 @@ class StoreCollector {
   };
   // A store by itself, in program order.
   struct Leaf {
-    int buffer = 0;
+    StoredBufferId buffer;
     int position = 0;
     Row row;
   };
   // What the statements seen so far in the body of a loop touch of one buffer in one execution of the loop.
   struct Touch {
-    int buffer = 0;
+    StoredBufferId buffer;
     int accesses = 0;
     int64_t first = 0, smallest = 0;  // elements
   };
@@ -178,32 +187,32 @@ class StoreCollector {
   };
   struct Tuple {
     size_t first = 0;  // in tuple_indices_
-    int next = -1;     // of the same access
+    TupleId next;      // of the same access
   };
   // Of the store whose accesses are being reported.
   struct Access {
-    int buffer = 0;
+    StoredBufferId buffer;
     AccessType type = AccessType::kRead;
-    int first_tuple = 0, last_tuple = 0;
+    TupleId first_tuple, last_tuple;
     uint64_t loops = 0;
     int64_t elements = 0;  // touched while the loops entered so far run
     size_t first_dim = 0;  // in dims_
   };
   // The different indices of an access in one dimension: dim_indices_[begin, begin + count).
   struct Dim {
-    uint32_t begin = 0, count = 0;
+    size_t begin = 0, count = 0;
   };
 
-  Row& row_of(int buffer);
+  Row& row_of(StoredBufferId buffer);
   void describe(Row& row);
   size_t take_touches(bool thread);
-  void enter_level(int level);
+  void enter_level(size_t level);
   void collect_dims();
   int64_t box_of(const Access& access, std::vector<int64_t>* lengths) const;
   void measure();
   void finish_store();
   void touch_regions();
-  const Touch& touch_of(size_t level, int buffer) const;
+  const Touch& touch_of(size_t level, StoredBufferId buffer) const;
   void access_features(Row& row);
   AccessFeatures features_of(const StoreShape::Access& access) const;
   int64_t stride_of(const Access& access, size_t loop) const;
@@ -218,14 +227,14 @@ class StoreCollector {
 
   const PerStoreOptions options_;
   FormArena forms_;
-  std::vector<BufferInfo> buffers_;  // the first num_buffers_; the rest is memory for more
+  IdVector<StoredBufferId, BufferInfo> buffers_;  // the first num_buffers_; the rest is memory for more
   size_t num_buffers_ = 0;
-  std::vector<Row> rows_;
+  IdVector<RowId, Row> rows_;
   std::vector<Loop> loops_;
   std::vector<LoopTouches> touches_;  // so are the first num_touches_
   size_t num_touches_ = 0;
   std::vector<size_t> free_touches_, free_thread_touches_;  // the last ones left at the end
-  std::vector<Leaf> leaves_;
+  IdVector<LeafId, Leaf> leaves_;
   bool keeps_leaves_ = false;
   int tree_position_ = 2, tree_nodes_ = 2;  // behind the root and its attributes
   float outer_product_ = 1;
@@ -235,13 +244,13 @@ class StoreCollector {
   std::array<float, kThreadColumns.size()> threads_;
 
   // Of the current store.
-  int stored_buffer_ = -1;
-  std::vector<int> pending_;    // of the next access: numbers of indices
-  std::vector<Index> indices_;  // different ones
-  std::vector<Tuple> tuples_;
-  std::vector<int> tuple_indices_;
+  StoredBufferId stored_buffer_;
+  std::vector<IndexId> pending_;      // of the next access
+  IdVector<IndexId, Index> indices_;  // different ones
+  IdVector<TupleId, Tuple> tuples_;
+  std::vector<IndexId> tuple_indices_;
   std::vector<Dim> dims_;
-  std::vector<int> dim_indices_;
+  std::vector<IndexId> dim_indices_;
   std::vector<Access> accesses_;  // the written buffer first
   StoreShape shape_;
   std::vector<float> ops_list_, bytes_list_;

@@ -6,7 +6,7 @@
 
 namespace tensorsmith::feature {
 
-int StoreCollector::add_index(const Form& form) {
+IndexId StoreCollector::add_index(const Form& form) {
   Index index;
   index.form = form;
   // While no loop runs.
@@ -17,13 +17,12 @@ int StoreCollector::add_index(const Form& form) {
     index.simple = index.simple && atom.kind == FormArena::Kind::kVariable;
   }
   if (!index.simple) index.range = forms_.range_from(form, kMaxLoops);
-  const auto number = static_cast<int>(indices_.size());
-  indices_.push_back(index);
-  pending_.push_back(number);
-  return number;
+  const IndexId id = indices_.push_back(index);
+  pending_.push_back(id);
+  return id;
 }
 
-void StoreCollector::add_access(int buffer, bool write, int count) {
+void StoreCollector::add_access(StoredBufferId buffer, bool write, size_t count) {
   Access* access = nullptr;
   for (Access& a : accesses_) {
     if (a.buffer == buffer) access = &a;
@@ -35,37 +34,37 @@ void StoreCollector::add_access(int buffer, bool write, int count) {
     return;
   }
   if (access == nullptr) {
-    accesses_.push_back({buffer, write ? AccessType::kWrite : AccessType::kRead, -1, -1, 0, 1});
+    accesses_.push_back({buffer, write ? AccessType::kWrite : AccessType::kRead, {}, {}, 0, 1});
     access = &accesses_.back();
   }
-  const size_t rank = pending_.size() / static_cast<size_t>(count);
-  for (int i = 0; i < count; ++i) {
-    const auto tuple = static_cast<int>(tuples_.size());
-    tuples_.push_back({tuple_indices_.size() + static_cast<size_t>(i) * rank, -1});
-    if (access->first_tuple < 0) {
+  const size_t rank = pending_.size() / count;
+  for (size_t i = 0; i < count; ++i) {
+    const TupleId tuple = tuples_.push_back({tuple_indices_.size() + i * rank, {}});
+    if (!access->first_tuple.valid()) {
       access->first_tuple = tuple;
     } else {
-      tuples_[static_cast<size_t>(access->last_tuple)].next = tuple;
+      tuples_[access->last_tuple].next = tuple;
     }
     access->last_tuple = tuple;
   }
-  for (int index : pending_) access->loops |= indices_[static_cast<size_t>(index)].loops;
+  for (const IndexId index : pending_) access->loops |= indices_[index].loops;
   tuple_indices_.insert(tuple_indices_.end(), pending_.begin(), pending_.end());
   pending_.clear();
 }
 
 // Lets loop `level` run too (levels are entered from the innermost outwards).
-void StoreCollector::enter_level(int level) {
+void StoreCollector::enter_level(size_t level) {
   const uint64_t bit = uint64_t{1} << level;
-  const int64_t last = loops_[static_cast<size_t>(level)].extent - 1;
+  const int64_t last = loops_[level].extent - 1;
+  const auto depth = static_cast<int>(level);
   for (Index& index : indices_) {
     if ((index.loops & bit) == 0) continue;
     if (!index.simple) {
-      index.range = forms_.range_from(index.form, level);
+      index.range = forms_.range_from(index.form, depth);
       continue;
     }
     for (const FormArena::Term& t : forms_.terms(index.form)) {
-      if (forms_.atom(t).depth != level) continue;
+      if (forms_.atom(t).depth != depth) continue;
       int64_t reach = 0;
       if (__builtin_mul_overflow(t.coefficient, last, &reach)) reach = kUnknownBound;
       int64_t& end = reach >= 0 ? index.range.max : index.range.min;
@@ -80,31 +79,31 @@ void StoreCollector::collect_dims() {
   dim_indices_.clear();
   for (Access& access : accesses_) {
     access.first_dim = dims_.size();
-    const size_t rank = buffers_[static_cast<size_t>(access.buffer)].shape.size();
+    const size_t rank = buffers_[access.buffer].shape.size();
     for (size_t d = 0; d < rank; ++d) {
-      const auto begin = static_cast<uint32_t>(dim_indices_.size());
-      int last = -1;
-      for (int t = access.first_tuple; t >= 0; t = tuples_[static_cast<size_t>(t)].next) {
-        const int index = tuple_indices_[tuples_[static_cast<size_t>(t)].first + d];
+      const size_t begin = dim_indices_.size();
+      IndexId last;
+      for (TupleId t = access.first_tuple; t.valid(); t = tuples_[t].next) {
+        const IndexId index = tuple_indices_[tuples_[t].first + d];
         if (index == last) continue;
         last = index;
-        if (std::find(dim_indices_.begin() + begin, dim_indices_.end(), index) == dim_indices_.end())
-          dim_indices_.push_back(index);
+        const auto found = std::span(dim_indices_).subspan(begin);
+        if (std::find(found.begin(), found.end(), index) == found.end()) dim_indices_.push_back(index);
       }
-      dims_.push_back({begin, static_cast<uint32_t>(dim_indices_.size()) - begin});
+      dims_.push_back({begin, dim_indices_.size() - begin});
     }
   }
 }
 
 // Elements of the box around all tuples of the access, while the loops entered so far run.
 int64_t StoreCollector::box_of(const Access& access, std::vector<int64_t>* lengths) const {
-  const BufferInfo& buffer = buffers_[static_cast<size_t>(access.buffer)];
+  const BufferInfo& buffer = buffers_[access.buffer];
   int64_t elements = 1;
   for (size_t d = 0; d < buffer.shape.size(); ++d) {
     const Dim& dim = dims_[access.first_dim + d];
-    ValueRange box = indices_[static_cast<size_t>(dim_indices_[dim.begin])].range;
-    for (uint32_t i = 1; i < dim.count; ++i) {
-      const ValueRange& other = indices_[static_cast<size_t>(dim_indices_[dim.begin + i])].range;
+    ValueRange box = indices_[dim_indices_[dim.begin]].range;
+    for (size_t i = 1; i < dim.count; ++i) {
+      const ValueRange& other = indices_[dim_indices_[dim.begin + i]].range;
       box = {std::min(box.min, other.min), std::max(box.max, other.max)};
     }
     const bool known = box.min > -kUnknownBound && box.max < kUnknownBound;
@@ -124,7 +123,7 @@ void StoreCollector::measure() {
   collect_dims();
   for (Access& access : accesses_) access.elements = box_of(access, nullptr);
   for (size_t level = loops_.size(); level-- > 0;) {
-    enter_level(static_cast<int>(level));
+    enter_level(level);
     for (Access& access : accesses_) {
       if ((access.loops >> level & 1) != 0) access.elements = box_of(access, nullptr);
       shape_.elements.push_back(access.elements);
@@ -133,13 +132,13 @@ void StoreCollector::measure() {
   box_of(accesses_[0], &shape_.written_region);
   for (const Access& access : accesses_) {
     StoreShape::Access out;
-    out.node = buffers_[static_cast<size_t>(access.buffer)].node;
+    out.node = buffers_[access.buffer].node;
     out.buffer = access.buffer;
     out.type = access.type;
     out.loops = access.loops;
     size_t level = loops_.size();
     while (out.stride == 0 && level-- > 0) out.stride = stride_of(access, level);
-    out.moved_by = out.stride == 0 ? -1 : static_cast<int>(level);
+    out.moved_within = out.stride == 0 ? 0 : level + 1;
     shape_.accesses.push_back(out);
   }
 }
@@ -147,28 +146,28 @@ void StoreCollector::measure() {
 // Memory distance, in elements, of one step of the loop: the smallest among the tuples that use it, by the
 // innermost dimension that moves; 0 if none does. Scalars have 1.
 int64_t StoreCollector::stride_of(const Access& access, size_t loop) const {
-  const BufferInfo& buffer = buffers_[static_cast<size_t>(access.buffer)];
+  const BufferInfo& buffer = buffers_[access.buffer];
   if (buffer.shape.empty()) return 1;
   const uint64_t bit = uint64_t{1} << loop;
   if ((access.loops & bit) == 0) return 0;
   const auto smaller = [](int64_t a, int64_t b) { return a == 0 || (b != 0 && b < a) ? b : a; };
-  const auto moves = [&](int index) { return (indices_[static_cast<size_t>(index)].loops & bit) != 0; };
-  const auto stride = [&](int index, size_t d) {
-    const Form& form = indices_[static_cast<size_t>(index)].form;
+  const auto moves = [&](IndexId index) { return (indices_[index].loops & bit) != 0; };
+  const auto stride = [&](IndexId index, size_t d) {
+    const Form& form = indices_[index].form;
     return forms_.coefficient_guess(form, static_cast<int>(loop)) * buffer.strides[d];
   };
   int64_t smallest = 0;
   for (size_t d = buffer.shape.size(); d-- > 0;) {
     const Dim& dim = dims_[access.first_dim + d];
-    const std::span<const int> all(dim_indices_.data() + dim.begin, dim.count);
+    const std::span<const IndexId> all(dim_indices_.data() + dim.begin, dim.count);
     if (std::none_of(all.begin(), all.end(), moves)) continue;
     if (!std::all_of(all.begin(), all.end(), moves)) break;
-    for (int index : all) smallest = smaller(smallest, stride(index, d));
+    for (const IndexId index : all) smallest = smaller(smallest, stride(index, d));
     return smallest;
   }
   // Tuples of one access move with the loop in different dimensions.
-  for (int t = access.first_tuple; t >= 0; t = tuples_[static_cast<size_t>(t)].next) {
-    const int* indices = tuple_indices_.data() + tuples_[static_cast<size_t>(t)].first;
+  for (TupleId t = access.first_tuple; t.valid(); t = tuples_[t].next) {
+    const IndexId* indices = tuple_indices_.data() + tuples_[t].first;
     size_t d = buffer.shape.size();
     while (d-- > 0 && !moves(indices[d])) {
     }

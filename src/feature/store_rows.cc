@@ -33,21 +33,22 @@ LeafFeatures StoreCollector::finish_leaves() const {
   out.vectors.rows = static_cast<int>(leaves_.size());
   out.vectors.values.resize(leaves_.size() * kPerStoreWidth);
   // Rows are numbered as finish() orders them.
-  std::vector<int> number(rows_.size(), 0);
+  IdVector<RowId, int> number;
   int count = 0;
-  for (size_t r = 0; r < rows_.size(); ++r) number[r] = rows_[r].stored ? count++ : -1;
+  for (const Row& row : rows_) number.push_back(row.stored ? count++ : -1);
   for (size_t l = 0; l < leaves_.size(); ++l) {
     const std::span<float> values = std::span(out.vectors.values).subspan(l * kPerStoreColumns.size());
-    const BufferInfo& buffer = buffers_[static_cast<size_t>(leaves_[l].buffer)];
-    const Row& whole = rows_[static_cast<size_t>(buffer.row)];
-    const bool is_row = buffer.leaf == static_cast<int>(l);
-    out.positions.push_back(leaves_[l].position);
-    out.row_numbers.push_back(is_row ? number[static_cast<size_t>(buffer.row)] : -1);
+    const Leaf& leaf = leaves_[LeafId(l)];
+    const BufferInfo& buffer = buffers_[leaf.buffer];
+    const Row& whole = rows_[buffer.row];
+    const bool is_row = buffer.leaf == LeafId(l);
+    out.positions.push_back(leaf.position);
+    out.row_numbers.push_back(is_row ? number[buffer.row] : -1);
     if (is_row) {
       write_row(whole, values);
       continue;
     }
-    Row own = leaves_[l].row;
+    Row own = leaf.row;
     own.alloc_size = whole.alloc_size;
     own.alloc_product = whole.alloc_product;
     own.alloc_outer = whole.alloc_outer;

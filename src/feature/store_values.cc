@@ -13,9 +13,9 @@ size_t at(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
-int StoreValues::number(const ir::BufferNode* buffer) {
-  const int known = collector_.find_buffer(buffer);
-  if (known >= 0) return known;
+StoredBufferId StoreValues::id_of(const ir::BufferNode* buffer) {
+  const StoredBufferId known = collector_.find_buffer(buffer);
+  if (known.valid()) return known;
   const sched::Layout* layout = layout_of(buffer);
   layouts_.push_back(layout);
   if (layout == nullptr) return collector_.buffer(buffer, buffer->shape, buffer->strides);
@@ -31,8 +31,8 @@ const sched::Layout* StoreValues::layout_of(const ir::BufferNode* buffer) const 
 }
 
 void StoreValues::add_access(const ir::BufferNode* buffer, const std::vector<Form>& indices, bool write) {
-  const int id = number(buffer);
-  if (const sched::Layout* layout = layouts_[at(id)]) {
+  const StoredBufferId id = id_of(buffer);
+  if (const sched::Layout* layout = layouts_[id]) {
     add_digits(*layout, *buffer, [&](size_t d) { return indices[d]; });
   } else {
     for (const Form& index : indices) collector_.add_index(index);
@@ -155,22 +155,22 @@ void StoreValues::run_reads(const ReadRun& run, OpCounts& ops) {
 }
 
 // indices: of all the reads, one after the other.
-void StoreValues::add_reads(const ir::BufferNode* buffer, const int* indices, int reads) {
-  const int id = number(buffer);
+void StoreValues::add_reads(const ir::BufferNode* buffer, const int* indices, size_t reads) {
+  const StoredBufferId id = id_of(buffer);
   const size_t rank = buffer->shape.size();
-  if (const sched::Layout* layout = layouts_[at(id)]) {
-    for (int read = 0; read < reads; ++read, indices += rank) {
+  if (const sched::Layout* layout = layouts_[id]) {
+    for (size_t read = 0; read < reads; ++read, indices += rank) {
       add_digits(*layout, *buffer, [&](size_t d) { return read_indices_[at(indices[d])].form; });
       collector_.add_access(id, false);
     }
     return;
   }
-  for (size_t i = 0; i < rank * static_cast<size_t>(reads); ++i) {
+  for (size_t i = 0; i < rank * reads; ++i) {
     ReadIndex& index = read_indices_[at(indices[i])];
-    if (index.number < 0) {
-      index.number = collector_.add_index(index.form);
+    if (!index.id.valid()) {
+      index.id = collector_.add_index(index.form);
     } else {
-      collector_.add_known_index(index.number);
+      collector_.add_known_index(index.id);
     }
   }
   collector_.add_access(id, false, reads);

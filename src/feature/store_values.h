@@ -22,12 +22,10 @@ class StoreValues {
     layouts_.clear();
   }
 
-  // The collector's number of a buffer of the workload, as it is stored.
-  int number(const ir::BufferNode* buffer);
+  // The collector's id of a buffer of the workload, as it is stored.
+  StoredBufferId id_of(const ir::BufferNode* buffer);
   // Null: as declared.
-  const sched::Layout* layout(const ir::BufferNode* buffer) {
-    return layouts_[static_cast<size_t>(number(buffer))];
-  }
+  const sched::Layout* layout(const ir::BufferNode* buffer) { return layouts_[id_of(buffer)]; }
   // An access with the logical indices.
   void add_access(const ir::BufferNode* buffer, const std::vector<Form>& indices, bool write);
 
@@ -44,7 +42,7 @@ class StoreValues {
   struct ReadIndex {
     bool known = false;
     bool plain = false;  // no part is an expression that must be visited
-    int number = -1;     // the collector's; -1: it does not have it yet
+    IndexId id;          // none: the collector does not have it yet
     Form form;
     OpCounts ops;  // where plain
   };
@@ -59,7 +57,7 @@ class StoreValues {
   void run_reads(const ReadRun& run, OpCounts& ops);
   ReadIndex& read_index(int number);
   bool is_plain(const Form& form) const;
-  void add_reads(const ir::BufferNode* buffer, const int* indices, int reads);
+  void add_reads(const ir::BufferNode* buffer, const int* indices, size_t reads);
   std::optional<int64_t> constant_value(const ir::Expr& e);
   Truth condition(const ir::Expr& e, OpCounts& ops);
   static Truth compare(ir::BinaryOp op, const ValueRange& d);
@@ -69,7 +67,7 @@ class StoreValues {
   FormArena& forms_;
   BodyCache bodies_;
   const sched::Schedule* schedule_ = nullptr;
-  std::vector<const sched::Layout*> layouts_;  // by the collector's buffer number; null: as declared
+  IdVector<StoredBufferId, const sched::Layout*> layouts_;  // null: as declared
   std::vector<Binding> axis_bindings_;
   std::shared_ptr<const sched::Reads> reads_;  // of the present store's operation
   std::vector<ReadIndex> read_indices_;        // by number in reads_

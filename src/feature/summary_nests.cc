@@ -49,19 +49,19 @@ class NestSummary {
  public:
   NestSummary(const NestTree& tree, const CpuFigures& cpu) : tree_(tree), cpu_(cpu) {}
 
-  double runs_of(int loop) const {
+  // Iterations of the loop and of those outside; 1 for none.
+  double runs_of(NestLoopId loop) const {
     double out = 1;
-    for (; loop >= 0; loop = tree_.loops[static_cast<size_t>(loop)].parent)
-      out *= tree_.loops[static_cast<size_t>(loop)].extent;
+    for (; loop.valid(); loop = tree_.loops[loop].parent) out *= tree_.loops[loop].extent;
     return out;
   }
 
   // Bytes that the statements [first, past) touch while the loops of their paths from place `from` on run
   // once.
-  double footprint(int first, int past, size_t from) const {
+  double footprint(size_t first, size_t past, size_t from) const {
     ByBuffer<double> bytes;
-    for (int l = first; l < past; ++l) {
-      const NestLeaf& leaf = tree_.leaves[static_cast<size_t>(l)];
+    for (size_t l = first; l < past; ++l) {
+      const NestLeaf& leaf = tree_.leaves[l];
       for (const NestAccess& access : leaf.accesses) {
         double& most = bytes[access.buffer.get()];
         most = std::max(most, touched_by(access, leaf, tree_, from, cpu_.line).lines * cpu_.line);
@@ -72,7 +72,7 @@ class NestSummary {
     return sum;
   }
 
-  double total_footprint() const { return footprint(0, static_cast<int>(tree_.leaves.size()), 0); }
+  double total_footprint() const { return footprint(0, tree_.leaves.size(), 0); }
 
   // Into a cache of this many bytes, which holds what it can from one run of the program to the next. The
   // outermost loops an iteration of which fits read each element once while they run: what one iteration
@@ -80,7 +80,7 @@ class NestSummary {
   Traffic traffic(double cache) const {
     Traffic out;
     if (total_footprint() <= cache) return out;
-    for (const int root : tree_.roots) add_traffic(root, 0, cache, out);
+    for (const NestLoopId root : tree_.roots) add_traffic(root, 0, cache, out);
     for (const NestLeaf& leaf : tree_.leaves) {
       if (leaf.path.empty()) add_leaf(leaf, 0, 1, out);
     }
@@ -88,23 +88,23 @@ class NestSummary {
   }
 
  private:
-  void add_traffic(int number, size_t depth, double cache, Traffic& out) const {
-    const NestLoop& loop = tree_.loops[static_cast<size_t>(number)];
+  void add_traffic(NestLoopId number, size_t depth, double cache, Traffic& out) const {
+    const NestLoop& loop = tree_.loops[number];
     if (footprint(loop.first_leaf, loop.past_leaf, depth + 1) <= cache) {
       add_buffers(loop, depth, runs_of(loop.parent), out);
       return;
     }
-    for (const int child : loop.children) add_traffic(child, depth + 1, cache, out);
-    for (int l = loop.first_leaf; l < loop.past_leaf; ++l) {
-      const NestLeaf& leaf = tree_.leaves[static_cast<size_t>(l)];
+    for (const NestLoopId child : loop.children) add_traffic(child, depth + 1, cache, out);
+    for (size_t l = loop.first_leaf; l < loop.past_leaf; ++l) {
+      const NestLeaf& leaf = tree_.leaves[l];
       if (leaf.path.size() == depth + 1) add_leaf(leaf, depth + 1, runs_of(number), out);
     }
   }
 
   void add_buffers(const NestLoop& loop, size_t from, double runs, Traffic& out) const {
     ByBuffer<Traffic> buffers;
-    for (int l = loop.first_leaf; l < loop.past_leaf; ++l) {
-      const NestLeaf& leaf = tree_.leaves[static_cast<size_t>(l)];
+    for (size_t l = loop.first_leaf; l < loop.past_leaf; ++l) {
+      const NestLeaf& leaf = tree_.leaves[l];
       for (const NestAccess& access : leaf.accesses) {
         Traffic& most = buffers[access.buffer.get()];
         const Touched touched = touched_by(access, leaf, tree_, from, cpu_.line);
@@ -143,7 +143,7 @@ struct TileLoops {
 };
 
 const NestLoop& loop_at(const NestLeaf& leaf, const NestTree& tree, size_t p) {
-  return tree.loops[static_cast<size_t>(leaf.path[p])];
+  return tree.loops[leaf.path[p]];
 }
 double iterations_of(const NestLoop& loop) { return std::max(loop.extent, 1.0); }
 

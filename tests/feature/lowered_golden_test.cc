@@ -116,7 +116,7 @@ Shape shape_of(const ir::Program& program) {
   std::map<const void*, double> writes;
   for (const NestLeaf& leaf : tree.leaves) {
     double count = leaf.share * leaf.accesses[0].count;
-    for (const int loop : leaf.path) count *= tree.loops[static_cast<size_t>(loop)].extent;
+    for (const NestLoopId loop : leaf.path) count *= tree.loops[loop].extent;
     writes[leaf.accesses[0].buffer.get()] += count;
   }
   for (const auto& [buffer, count] : writes) shape.writes.push_back(std::llround(count));

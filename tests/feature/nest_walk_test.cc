@@ -20,7 +20,7 @@ NestTree tree_of(const char* text) {
 
 double runs_of(const NestTree& tree, const NestLeaf& leaf) {
   double out = leaf.share;
-  for (const int loop : leaf.path) out *= tree.loops[static_cast<size_t>(loop)].extent;
+  for (const NestLoopId loop : leaf.path) out *= tree.loops[loop].extent;
   return out;
 }
 
