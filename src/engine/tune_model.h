@@ -19,7 +19,7 @@
 
 namespace tensorsmith::engine {
 
-// The times after which these are called are those of the search.
+// Told while tune_model() works, on its thread.
 class TuneEvents {
  public:
   virtual ~TuneEvents() = default;

@@ -135,8 +135,9 @@ struct UntrainedOptions {
   uint64_t seed = 0;
   int threads = 1;  // of what learns during a search
 };
-// A model of one of the kinds that need no file: "random", "draft", "roofline", and "xgboost", which learns
-// during a search. kUnsupported for other kinds.
+// Names of the kinds that need no file: those that are never trained, and those that learn during a search.
+std::vector<std::string> untrained_kinds();
+// A model of one of them; kUnsupported for other kinds.
 Result<std::unique_ptr<CostModel>> make_untrained(const std::string& kind, const UntrainedOptions& options);
 // kCorrupt for a damaged file, kMismatch for one of another schema or version.
 Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path);

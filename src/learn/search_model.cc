@@ -24,7 +24,7 @@ Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
   }
   if (!std::filesystem::exists(options.model, ignored)) {
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
-                 "is neither a file nor one of xgboost, draft, roofline, random, none"};
+                 "is neither a file nor one of " + search_models_without_file()};
   }
   TS_ASSIGN_OR_RETURN(auto model, load_cost_model(options.model));
   TS_RETURN_IF_ERROR(check_knows(model->card(), options.model, device));
@@ -33,9 +33,19 @@ Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
 
 }  // namespace
 
+std::string search_models_without_file() {
+  std::string names;
+  for (const std::string& kind : untrained_kinds()) names += kind + ", ";
+  return names + "none";
+}
+
 Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& options,
                                                      const target::Device& device) {
-  if (options.model == "none") return std::unique_ptr<CostModel>();
+  if (options.model == "none") {
+    if (!options.frozen) return std::unique_ptr<CostModel>();
+    return Error{ErrorCode::kInvalidArgument, "--frozen",
+                 "there is no cost model to keep as it is: leave it out"};
+  }
   TS_ASSIGN_OR_RETURN(std::unique_ptr<CostModel> model, find_model(options, device));
   if (options.frozen) {
     if (!model->learns()) return model;

@@ -18,9 +18,13 @@ struct SearchModelOptions {
   int threads = 1;
 };
 
+// The names that take no file, for people: "random, ..., none".
+std::string search_models_without_file();
+
 // Null for "none". A model that does not learn by itself becomes the prior of one that does
 // (make_residual_model), unless it is to stay frozen. Errors: those of load_cost_model; kMismatch for a model
-// that says nothing of such devices; kInvalidArgument for a name that is neither a file nor such a kind.
+// that says nothing of such devices; kInvalidArgument for a name that is neither a file nor such a kind, and
+// for what cannot be frozen.
 Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& options,
                                                      const target::Device& device);
 

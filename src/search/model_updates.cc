@@ -11,17 +11,18 @@ constexpr double kTimeShare = 0.12;
 }  // namespace
 
 void ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits) {
-  if (model_ == nullptr || !model_->learns()) return;
+  if (model_ == nullptr || failed_ || !model_->learns()) return;
   size_t rows = 0;
   for (const auto& state : states) rows += state->rows().size();
   if (rows == 0) return;
   if (rows_ > 0 && static_cast<double>(rows) < static_cast<double>(rows_) * (1 + kGrowth)) return;
   if (rows_ > 0 && seconds_ > kTimeShare * limits.elapsed()) return;
+  const bool reads_rows = inputs().rows;
   std::vector<learn::MeasuredProgram> programs;
   for (const auto& state : states)
     for (size_t r = 0; r < state->rows().size(); ++r) {
       const auto measured = state->measured_program(r);
-      if (measured.program.rows->rows > 0) programs.push_back(measured);
+      if (!reads_rows || measured.program.rows->rows > 0) programs.push_back(measured);
     }
   if (programs.empty()) return;
   const double before = clock_.monotonic_seconds();
@@ -29,6 +30,13 @@ void ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states,
   seconds_ += clock_.monotonic_seconds() - before;
   rows_ = rows;
   if (!updated.ok()) log_.log(LogLevel::kWarning, "cost model: " + updated.error().message());
+}
+
+void ModelUpdates::take_failure(const Error& error) {
+  if (failed_) return;
+  failed_ = true;
+  log_.log(LogLevel::kWarning,
+           "cost model: " + error.message() + "; candidates are ranked by the estimate alone from here on");
 }
 
 }  // namespace tensorsmith::search

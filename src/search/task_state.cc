@@ -11,7 +11,8 @@ namespace tensorsmith::search {
 namespace {
 
 constexpr float kUnbuildable = -std::numeric_limits<float>::infinity();
-// With this many measured programs of a task its model counts as much as the draft.
+// The next four are chosen, not fitted.
+// With this many measured programs of a task a model that does not say how sure it is counts as much as the draft.
 constexpr double kTrustedSamples = 24;
 // An estimate of a sketch counts as corrected with this many measurements; before, the mean over all sketches
 // does. And what a failed program counts as, in the logarithm of measured over estimated seconds.
@@ -83,11 +84,12 @@ double TaskState::draft(const space::Candidate& candidate) const {
   return -std::log(seconds) - correction;
 }
 
-std::vector<learn::Prediction> TaskState::predict(std::span<const space::Candidate> candidates,
-                                                  std::span<const float> drafts,
-                                                  const learn::CostModel& model, ThreadPool& pool) {
+Result<std::vector<learn::Prediction>> TaskState::predict(std::span<const space::Candidate> candidates,
+                                                          std::span<const float> drafts,
+                                                          const learn::CostModel& model, ThreadPool& pool) {
   std::vector<std::shared_ptr<const ProgramInputs>> made(candidates.size());
   std::vector<learn::Prediction> out(candidates.size());
+  std::optional<Error> failed;
   pool.parallel_for(static_cast<int64_t>(candidates.size()), kPredictedTogether,
                     [&](int64_t begin, int64_t end) {
                       auto extractor = take_extractor();
@@ -101,25 +103,28 @@ std::vector<learn::Prediction> TaskState::predict(std::span<const space::Candida
                         queries.push_back(made[k]->query(workload_, named_device_));
                         places.push_back(k);
                       }
-                      if (const auto predicted = model.predict(queries); predicted.ok())
+                      const auto predicted = model.predict(queries);
+                      if (predicted.ok())
                         for (size_t q = 0; q < places.size(); ++q) out[places[q]] = (*predicted)[q];
                       const std::lock_guard lock(extractors_->mutex);
+                      if (!predicted.ok()) failed = predicted.error();
                       extractors_->idle.push_back(std::move(extractor));
                     });
+  if (failed) return *failed;
   for (size_t i = 0; i < made.size(); ++i)
     if (made[i]) scored_[candidates[i].hash()] = std::move(made[i]);
   return out;
 }
 
-double TaskState::scale_of(const learn::CostModel& model) const {
+Result<double> TaskState::scale_of(const learn::CostModel& model) const {
   const Result* best = nullptr;
   for (const Result& result : results_)
     if (result.row > 0 && (best == nullptr || result.seconds < best->seconds)) best = &result;
-  if (best == nullptr) return 0;
+  if (best == nullptr) return 0.0;
   const learn::MeasuredProgram measured = measured_program(best->row - 1);
-  const auto predicted = model.predict(std::span(&measured.program, 1));
-  if (!predicted.ok() || !(predicted->front().seconds > 0)) return 0;
-  return measured.seconds / predicted->front().seconds;
+  TS_ASSIGN_OR_RETURN(const auto predicted, model.predict(std::span(&measured.program, 1)));
+  const double seconds = predicted.front().seconds;
+  return seconds > 0 && std::isfinite(seconds) ? measured.seconds / seconds : 0.0;
 }
 
 std::vector<float> TaskState::score(std::span<const space::Candidate> candidates,
@@ -127,9 +132,14 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   std::vector<float> drafts(candidates.size(), kUnbuildable);
   for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(draft(candidates[i]));
   if (model == nullptr || !std::isfinite(best_seconds_)) return drafts;
-  const double scale = model->ranks_only() ? scale_of(*model) : 1;
-  if (scale == 0) return drafts;
-  const auto predictions = predict(candidates, drafts, *model, pool);
+  const tensorsmith::Result<double> scale = model->ranks_only() ? scale_of(*model) : 1.0;
+  if (scale.ok() && *scale == 0) return drafts;
+  const auto predictions = scale.ok() ? predict(candidates, drafts, *model, pool)
+                                      : tensorsmith::Result<std::vector<learn::Prediction>>(scale.error());
+  if (!predictions.ok()) {
+    model_error_ = predictions.error();
+    return drafts;
+  }
   const double draft_variance = this->draft_variance();
   const double n = static_cast<double>(rows_.size());
   std::vector<float> scores(candidates.size(), kUnbuildable);
@@ -137,12 +147,13 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   // more than the best so far is not believed to the full.
   const auto believed = [](double speed) { return speed > 1 ? 1 + std::log(speed) : speed; };
   for (size_t i = 0; i < scores.size(); ++i) {
-    const double predicted = scale * predictions[i].seconds;
+    const learn::Prediction& prediction = (*predictions)[i];
+    const double predicted = *scale * prediction.seconds;
     if (!(predicted > 0) || !std::isfinite(predicted)) continue;
     const double promised = best_seconds_ * std::exp(static_cast<double>(drafts[i]));
-    if (predictions[i].log_sigma > 0) {
+    if (prediction.log_sigma > 0) {
       // Both are estimates of one logarithm, and weigh as their precisions.
-      const double variance = predictions[i].log_sigma * predictions[i].log_sigma;
+      const double variance = prediction.log_sigma * prediction.log_sigma;
       const double weight = draft_variance / (draft_variance + variance);
       const double log_speed =
           weight * std::log(best_seconds_ / predicted) + (1 - weight) * std::log(promised);
@@ -213,6 +224,7 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const ProposedC
     if (result.size() < count && !view.known(c.candidate)) take_candidate(c, {});
   // Different candidates can give the same program; further attempts fill the gaps they leave. Each adds what
   // it proposed to the known ones, so a space with nothing new ends in an empty proposal.
+  model_error_.reset();
   bool nothing_left = false;
   for (int attempt = 0; attempt < kMaxAttempts && result.size() < count; ++attempt) {
     scored_.clear();

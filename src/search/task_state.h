@@ -103,6 +103,8 @@ class TaskState {
     return {rows_[r].inputs->query(workload_, named_device_), rows_[r].seconds};
   }
   bool exhausted() const { return exhausted_; }
+  // Why the model could not judge candidates of the last propose(), which the drafts ranked instead.
+  const std::optional<Error>& model_error() const { return model_error_; }
   int64_t trials() const { return trials_; }
   int64_t failures() const { return failures_; }
   // "10 wrong_output, 2 crash; the first: REASON".
@@ -114,13 +116,15 @@ class TaskState {
   double draft(const space::Candidate& candidate) const;
   std::vector<float> score(std::span<const space::Candidate> candidates, const learn::CostModel* model,
                            ThreadPool& pool);
-  // By candidate: what the model says; 0 where the draft is not finite or the candidate cannot be built.
-  std::vector<learn::Prediction> predict(std::span<const space::Candidate> candidates,
-                                         std::span<const float> drafts, const learn::CostModel& model,
-                                         ThreadPool& pool);
+  // By candidate: what the model says; 0 where the draft is not finite or the candidate cannot be built. The
+  // model's error fails all of them.
+  tensorsmith::Result<std::vector<learn::Prediction>> predict(std::span<const space::Candidate> candidates,
+                                                              std::span<const float> drafts,
+                                                              const learn::CostModel& model,
+                                                              ThreadPool& pool);
   // Seconds by which a model that only ranks has to be multiplied: its opinion of the best program is that
-  // one's time. 0: it has none.
-  double scale_of(const learn::CostModel& model) const;
+  // one's time. 0: no program ran, or it says that the best one cannot run.
+  tensorsmith::Result<double> scale_of(const learn::CostModel& model) const;
   // Of the logarithm of measured over estimated seconds, within the task.
   double draft_variance() const;
 
@@ -162,6 +166,7 @@ class TaskState {
   double best_seconds_ = std::numeric_limits<double>::infinity();
   double default_seconds_ = std::numeric_limits<double>::infinity();
   bool default_known_ = false, exhausted_ = false;
+  std::optional<Error> model_error_;
   std::optional<record::MeasureResult> default_result_;
   int64_t trials_ = 0, failures_ = 0;
   std::map<record::Outcome, int64_t> failures_by_outcome_;

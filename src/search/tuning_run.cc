@@ -258,6 +258,7 @@ Status TuningRun::one_round(size_t task, size_t count) {
   const double before = services_.clock.monotonic_seconds();
   auto proposals = states_[task]->propose(count, transferred(task), model_.ready(), pace_.score_budget(),
                                           limits_.progress(), pool_);
+  if (const auto& error = states_[task]->model_error()) model_.take_failure(*error);
   pace_.proposed(services_.clock.monotonic_seconds() - before);
   if (!proposals.empty()) TS_RETURN_IF_ERROR(measure(task, std::move(proposals)));
   states_[task]->finish_round();

@@ -1,14 +1,12 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "base/scratch_directory.h"
 #include "engine/compile_model.h"
 #include "engine/model_timer.h"
 #include "engine/schedules.h"
@@ -36,36 +34,6 @@ struct BenchOptions {
   bool profile = false;
   bool json = false;
   std::vector<const CLI::Option*> for_compiling;
-};
-
-// Compiled models made for this call only; removed at its end.
-class ScratchDirectory {
- public:
-  static Result<std::unique_ptr<ScratchDirectory>> create() {
-    std::error_code error;
-    const fs::path folder = fs::temp_directory_path(error);
-    const char* const asked = std::getenv("TMPDIR");
-    const std::string place = asked != nullptr ? "TMPDIR=" + std::string(asked) : "/tmp";
-    constexpr const char* kAdvice = "; set TMPDIR to a folder that may be written";
-    if (error)
-      return Error{ErrorCode::kNotFound, place, "is no folder for temporary files" + std::string(kAdvice)};
-    std::string pattern = (folder / "tensorsmith-bench-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-      return Error{ErrorCode::kIo, place,
-                   std::string("cannot make a temporary folder: ") + std::strerror(errno) + kAdvice};
-    return std::unique_ptr<ScratchDirectory>(new ScratchDirectory(pattern));
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  explicit ScratchDirectory(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
 };
 
 struct Contender {
@@ -144,7 +112,8 @@ Status check_compiled_options(const BenchOptions& options) {
 Status bench(const BenchOptions& options) {
   const SystemClock clock;
   std::vector<Contender> contenders;
-  std::unique_ptr<ScratchDirectory> scratch;
+  // Of compiled models that are made for this call only.
+  std::optional<ScratchDirectory> scratch;
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   runtime::LoadOptions load_options;
   load_options.threads = device.cores;
@@ -156,14 +125,15 @@ Status bench(const BenchOptions& options) {
     TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.model.path, load_options));
     contenders.push_back({options.model.path, std::move(model)});
   } else {
-    TS_ASSIGN_OR_RETURN(scratch, ScratchDirectory::create());
+    TS_ASSIGN_OR_RETURN(ScratchDirectory made, ScratchDirectory::create("tensorsmith-bench"));
+    scratch.emplace(std::move(made));
     TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
     TS_ASSIGN_OR_RETURN(const engine::LoadedModel loaded, engine::load_model(source));
     TS_ASSIGN_OR_RETURN(std::vector<engine::TaskSchedule> schedules,
                         engine::default_schedules(loaded.partition, device, options.schedules));
     auto add = [&](const std::string& name) -> Status {
       engine::CompileOptions compile_options;
-      compile_options.directory = (scratch->path() / name).string();
+      compile_options.directory = scratch->file(name);
       compile_options.model_name = name;
       compile_options.jobs = std::max(1, device.cores);
       TS_RETURN_IF_ERROR(engine::compile_model(loaded, device, schedules, compile_options));

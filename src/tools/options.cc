@@ -85,10 +85,11 @@ Result<target::Device> DeviceOptions::resolve() const {
 
 void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model) {
   command
-      .add_option(
-          "--cost-model", model.model,
-          "What ranks candidates: a file of `train`, which also learns here what it gets wrong; a kind "
-          "that needs no file (xgboost, draft, roofline, random); or none")
+      .add_option("--cost-model", model.model,
+                  "What ranks candidates: a file of `train`, which also learns here what it gets wrong; or, "
+                  "without a "
+                  "file, one of " +
+                      learn::search_models_without_file())
       ->capture_default_str();
   command.add_flag("--frozen", model.frozen, "The cost model does not learn from this run's measurements");
 }

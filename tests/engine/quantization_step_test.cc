@@ -34,6 +34,25 @@ TEST(QuantizationSteps, FollowMovesToTheLastQuantization) {
   EXPECT_EQ(quantization_steps(import(builder)), (std::vector<double>{1, 0.25, 0, 0}));
 }
 
+// Indices of MaxPool have no step although its maxima do; all parts of Split have their input's.
+TEST(QuantizationSteps, SecondOutputs) {
+  ModelBuilder builder;
+  builder.input("x", {1, 2, 4, 4})
+      .output("maxima")
+      .output("indices")
+      .output("first")
+      .output("second")
+      .initializer("scale", {}, {0.25F})
+      .raw("zero", {}, 3, std::string(1, '\0'))
+      .node("QuantizeLinear", {"x", "scale", "zero"}, {"q"})
+      .node("DequantizeLinear", {"q", "scale", "zero"}, {"d"})
+      .node("MaxPool", {"d"}, {"maxima", "indices"})
+      .ints("kernel_shape", {2, 2})
+      .node("Split", {"d"}, {"first", "second"})
+      .integer("axis", 1);
+  EXPECT_EQ(quantization_steps(import(builder)), (std::vector<double>{0.25, 0, 0.25, 0.25}));
+}
+
 lower::Tensor tensor(const std::vector<float>& values) {
   auto out = lower::Tensor::zeros(ir::DType::kF32, {static_cast<int64_t>(values.size())});
   for (size_t i = 0; i < values.size(); ++i)

@@ -174,7 +174,8 @@ TEST(GbtTest, AllFailedOrOneProgramStillTrains) {
   Corpus corpus = make_corpus(12, 30);
   for (auto& program : corpus.programs) program.seconds = INFINITY;
   const auto scores = scores_of(*trained(corpus), corpus.queries());
-  for (const double score : scores) EXPECT_EQ(score, scores.front());
+  // All sums of trees are 0: a speed of 0, whose logarithm goes on from that of .02 with its slope.
+  for (const double score : scores) EXPECT_NEAR(score, 0.02 * std::exp(-1), 1e-6);
   EXPECT_TRUE(fit_gbt(std::span(corpus.programs).first(1), GbtOptions()).ok());
 }
 

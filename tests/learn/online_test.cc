@@ -134,6 +134,18 @@ TEST(ResidualModelTest, FailedProgramsAreExpectedToBeSlow) {
   EXPECT_GT(failed / failures, good / goods + 0.5);
 }
 
+// The prior says that some programs cannot run. They stay so, whatever was measured, and spoil nothing.
+TEST(ResidualModelTest, WhatThePriorCallsImpossibleStaysSo) {
+  Programs seen(7, 600);
+  const Programs unseen(8, 300);
+  for (size_t p = 0; p < 600; p += 10) seen.matrices[p].values[1] = INFINITY;
+  const auto model = make_residual_model(std::make_unique<PriorModel>(0.3));
+  const double before = seen.error_of(*model, unseen);
+  ASSERT_TRUE(model->update(seen.measured).ok());
+  test::expect_above("improvement", before / seen.error_of(*model, unseen), 3);
+  EXPECT_EQ(model->predict(std::span(&seen.measured[0].program, 1))->front().seconds, INFINITY);
+}
+
 target::Device device() { return target::find_device("xeon-8358").value(); }
 
 TEST(SearchModelTest, ByNameOrNothing) {
@@ -153,7 +165,8 @@ TEST(SearchModelTest, BadNamesSayWhatToDo) {
     ASSERT_FALSE(model.ok()) << options.model;
     EXPECT_THAT(model.error().message(), HasSubstr(text));
   };
-  expect_error({.model = "no-such-file"}, "neither a file nor one of");
+  expect_error({.model = "no-such-file"}, "neither a file nor one of random, draft, roofline, xgboost, none");
+  expect_error({.model = "none", .frozen = true}, "leave it out");
   expect_error({.model = "cdmpp"}, "tensorsmith train cdmpp");
   expect_error({.model = "tensorsmith"}, "knows nothing before it is trained");
   expect_error({.model = "xgboost", .frozen = true}, "cannot be frozen");

@@ -96,6 +96,49 @@ TEST(Tune, TheModelSteersTheSearch) {
   EXPECT_GT(bad, none + 0.2);
 }
 
+// Cannot predict; counts how often it was asked.
+class BrokenModel final : public learn::CostModel {
+ public:
+  Result<std::vector<learn::Prediction>> predict(std::span<const learn::ProgramQuery>) const override {
+    ++asked;
+    return Error{ErrorCode::kInvalidArgument, "query 0", "no such device"};
+  }
+  const learn::ModelCard& card() const override { return card_; }
+  Status save(const std::string&) const override { return {}; }
+  mutable std::atomic<int> asked{0};
+
+ private:
+  learn::ModelCard card_;
+};
+
+class Warnings final : public LogSink {
+ public:
+  void log(LogLevel level, std::string_view message) override {
+    if (level == LogLevel::kWarning) all.emplace_back(message);
+  }
+  std::vector<std::string> all;
+};
+
+// A model that cannot judge is said so once, and the search goes on as if there were none.
+TEST(Tune, AModelThatFailsIsLeftOut) {
+  const std::vector<TuneTask> tasks{task("a", matmul(64, 64, 64)), task("b", matmul(16, 48, 8))};
+  const auto measured = [&](learn::CostModel* model, Warnings& warnings) {
+    Bench bench;
+    bench.options.trials = 60;
+    FakeMeasurer measurer(pseudo(), bench.clock);
+    EXPECT_TRUE(tune(tasks, test::device(), bench.options,
+                     {*bench.database, measurer, model, bench.clock, warnings, bench.cancel})
+                    .ok());
+    return measurer.counts.size();
+  };
+  BrokenModel broken;
+  Warnings warnings;
+  EXPECT_EQ(measured(&broken, warnings), 60U);
+  ASSERT_EQ(warnings.all.size(), 1U);
+  EXPECT_NE(warnings.all[0].find("no such device"), std::string::npos) << warnings.all[0];
+  EXPECT_GT(broken.asked, 0);
+}
+
 // Every task gets its share with the default first, slow tasks only their default, and what a run before
 // measured counts.
 TEST(Tune, ASurveyVisitsAllTasks) {

@@ -67,7 +67,7 @@ class CBackend final : public Backend {
                        device.arch + "; emit the C and build it there"};
     }
     TS_ASSIGN_OR_RETURN(const CSource source, emit_c(program, device, options));
-    TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::make());
+    TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::create("tensorsmith-c"));
     const std::string header = c_header({source.symbol});
     TS_RETURN_IF_ERROR(write_file(scratch.file(kCHeaderName), header.data(), header.size()));
     TS_RETURN_IF_ERROR(write_file(scratch.file("kernel.c"), source.text.data(), source.text.size()));
@@ -94,7 +94,7 @@ class CBackend final : public Backend {
     // The linker takes an empty file for nothing to link.
     if (object.empty()) return fail(ErrorCode::kCorrupt, "not an object file");
     // From a file of its own: the loader takes a name that it knows for the library that it has.
-    TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::make());
+    TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::create("tensorsmith-c"));
     auto library = link_in(scratch, {object});
     if (!library.ok()) return fail(ErrorCode::kCorrupt, "cannot be linked: " + library.error().reason);
     void* handle = ::dlopen(library->c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -110,7 +110,7 @@ class CBackend final : public Backend {
 
   Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const override {
     if (objects.empty()) return Error{ErrorCode::kInvalidArgument, "linking", "no objects"};
-    TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::make());
+    TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::create("tensorsmith-c"));
     TS_ASSIGN_OR_RETURN(const std::string library, link_in(scratch, objects));
     return read_file(library);
   }

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -24,20 +23,6 @@ constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 Error io_error(const std::string& path, int number) { return {ErrorCode::kIo, path, std::strerror(number)}; }
 
 }  // namespace
-
-Result<ScratchDirectory> ScratchDirectory::make() {
-  std::error_code error;
-  std::string pattern = (std::filesystem::temp_directory_path(error) / "tensorsmith-c-XXXXXX").string();
-  if (error) pattern = "/tmp/tensorsmith-c-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) return io_error(pattern, errno);
-  return ScratchDirectory(pattern);
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  if (path_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 Status write_file(const std::string& path, const char* data, size_t bytes) {
   std::ofstream out(path, std::ios::binary);

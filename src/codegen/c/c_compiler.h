@@ -2,26 +2,12 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/scratch_directory.h"
 
 namespace tensorsmith::codegen {
-
-// A directory of its own in the system's place for temporary files, removed with all files in it.
-class ScratchDirectory {
- public:
-  static Result<ScratchDirectory> make();
-  ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ScratchDirectory& operator=(ScratchDirectory&&) = delete;
-  ~ScratchDirectory();
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 Status write_file(const std::string& path, const char* data, size_t bytes);
 Result<std::vector<char>> read_file(const std::string& path);

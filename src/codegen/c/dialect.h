@@ -24,7 +24,5 @@ const Dialect& c99();
 
 // "i8" ... "u64", "f32", "f64": the suffix of ts_ functions on values of the dtype.
 std::string_view value_suffix(ir::DType dtype);
-// "exp": the middle of ts_exp_f32.
-std::string_view function_name(ir::Intrinsic intrinsic);
 
 }  // namespace tensorsmith::codegen

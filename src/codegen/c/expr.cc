@@ -56,25 +56,6 @@ Text infix(const Text& a, std::string_view op, const Text& b, Strength strength,
   return {a.at_least(strength) + " " + std::string(op) + " " + b.at_least(right), strength};
 }
 
-std::string_view comparison_text(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kEq:
-      return "==";
-    case BinaryOp::kNe:
-      return "!=";
-    case BinaryOp::kLt:
-      return "<";
-    case BinaryOp::kLe:
-      return "<=";
-    case BinaryOp::kGt:
-      return ">";
-    case BinaryOp::kGe:
-      return ">=";
-    default:
-      throw_internal_error(__FILE__, __LINE__, "not a comparison");
-  }
-}
-
 std::string_view helper_name(BinaryOp op) {
   switch (op) {
     case BinaryOp::kAdd:
@@ -286,7 +267,7 @@ Text ScalarWriter::binary(const Expr& e, const ir::Binary& op) {
   const Text a = value(op.a);
   const Text b = value(op.b);
   if (ir::is_comparison(op.op)) {
-    return {a.at_least(Strength::kSum) + " " + std::string(comparison_text(op.op)) + " " +
+    return {a.at_least(Strength::kSum) + " " + std::string(ir::to_string(op.op)) + " " +
                 b.at_least(Strength::kSum),
             Strength::kComparison};
   }
@@ -390,7 +371,7 @@ Text ScalarWriter::convert(DType from, DType to, Text v) const {
 Text ScalarWriter::call(DType dtype, const ir::Call& call) {
   std::vector<Text> arguments;
   for (const Expr& a : call.args) arguments.push_back(value(a));
-  const std::string name(function_name(call.intrinsic));
+  const std::string name(ir::to_string(call.intrinsic));
   if (call.intrinsic == ir::Intrinsic::kDot4 || call.intrinsic == ir::Intrinsic::kDot2 ||
       call.intrinsic == ir::Intrinsic::kPair)
     return call_text("ts_" + name, arguments);

@@ -165,25 +165,6 @@ class Inspection {
   ir::ExprMemo<bool> known_;
 };
 
-std::string_view comparison_text(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kEq:
-      return " == ";
-    case BinaryOp::kNe:
-      return " != ";
-    case BinaryOp::kLt:
-      return " < ";
-    case BinaryOp::kLe:
-      return " <= ";
-    case BinaryOp::kGt:
-      return " > ";
-    case BinaryOp::kGe:
-      return " >= ";
-    default:
-      throw_internal_error(__FILE__, __LINE__, "not a comparison");
-  }
-}
-
 }  // namespace
 
 std::optional<int64_t> lanes_of_body(const ir::For& loop, int vector_bytes) {
@@ -200,7 +181,7 @@ std::string VectorParts::definitions(const Dialect& dialect) const {
             std::to_string(t.lanes * ir::bytes_of(t.dtype)) + ")\n";
   }
   for (const auto& [lanes, function] : functions)
-    text += "TS_VECTOR_" + std::string(function_name(function)) + "(" + std::to_string(lanes) + ")\n";
+    text += "TS_VECTOR_" + std::string(ir::to_string(function)) + "(" + std::to_string(lanes) + ")\n";
   return text;
 }
 
@@ -324,8 +305,9 @@ Text LaneWriter::mask(const Expr& e, DType like) {
   const auto* compare = ir::as<ir::Binary>(e);
   const Text a = vector(compare->a);
   const Text b = vector(compare->b);
-  return named(bits(like), {"(ts_" + bits(like) + ")(" + a.at_least(Strength::kSum) +
-                            std::string(comparison_text(compare->op)) + b.at_least(Strength::kSum) + ")"});
+  return named(bits(like),
+               {"(ts_" + bits(like) + ")(" + a.at_least(Strength::kSum) + " " +
+                std::string(ir::to_string(compare->op)) + " " + b.at_least(Strength::kSum) + ")"});
 }
 
 Text LaneWriter::select(const Expr& e, const ir::Select& select) {
@@ -380,14 +362,14 @@ Text LaneWriter::call(const Expr& e, const ir::Call& call) {
     if (uses_exp) parts_.functions.insert({lanes_, ir::Intrinsic::kExp});
     parts_.functions.insert({lanes_, call.intrinsic});
     scalars_.out().line("ts_" + type(e.dtype()) + " " + name + " = " + argument.text + ";");
-    scalars_.out().line("ts_" + std::string(function_name(call.intrinsic)) + "_" + type(e.dtype()) + "(&" +
+    scalars_.out().line("ts_" + std::string(ir::to_string(call.intrinsic)) + "_" + type(e.dtype()) + "(&" +
                         name + ");");
     return {name};
   }
   std::vector<Text> arguments;
   for (const Expr& a : call.args) arguments.push_back(named(type(a.dtype()), vector(a)));
   const bool dot = call.intrinsic == ir::Intrinsic::kDot4 || call.intrinsic == ir::Intrinsic::kDot2;
-  const std::string function = "ts_" + std::string(function_name(call.intrinsic)) +
+  const std::string function = "ts_" + std::string(ir::to_string(call.intrinsic)) +
                                (dot ? "" : "_" + std::string(value_suffix(call.args[0].dtype())));
   const std::string name = env_.names.make("t");
   const std::string counter = env_.names.make("lane");

@@ -31,6 +31,13 @@ Result<std::unique_ptr<CostModel>> make_untrained(const std::string& kind, const
   return Error{ErrorCode::kUnsupported, "model '" + kind + "'", "knows nothing before it is trained"};
 }
 
+std::vector<std::string> untrained_kinds() {
+  std::vector<std::string> names;
+  for (const CostModelKind* kind : kinds())
+    if (kind->make_untrained != nullptr) names.emplace_back(kind->name);
+  return names;
+}
+
 std::vector<std::string> cost_model_kinds() {
   std::vector<std::string> names;
   for (const CostModelKind* kind : kinds()) names.emplace_back(kind->name);

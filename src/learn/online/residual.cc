@@ -9,6 +9,7 @@ namespace tensorsmith::learn {
 
 namespace {
 
+// All four are chosen, not fitted.
 // Measurements of all tasks that a task's mean residual begins with.
 constexpr double kMeanPrior = 2;
 // What a failed program counts as, in the logarithm of measured over predicted seconds.
@@ -53,11 +54,15 @@ class ResidualModel final : public CostModel {
 
   Status update(std::span<const MeasuredProgram> programs) override {
     TS_RETURN_IF_ERROR(look_at_new(programs));
-    if (programs.size() < kMinTrainingPrograms) return {};
+    // Of programs that the prior calls impossible there is no residual: they stay impossible.
+    std::vector<MeasuredProgram> learned;
+    for (const MeasuredProgram& measured : programs)
+      if (std::isfinite(log_prior(measured))) learned.push_back(measured);
+    if (learned.size() < kMinTrainingPrograms) return {};
     std::vector<float> labels;
     std::map<Task, Mean> means;
     Mean all;
-    for (const MeasuredProgram& measured : programs) {
+    for (const MeasuredProgram& measured : learned) {
       if (!std::isfinite(measured.seconds)) continue;
       const double r = residual(measured);
       means[task_of(measured.program)].add(r);
@@ -67,13 +72,13 @@ class ResidualModel final : public CostModel {
     std::map<Task, double> task_means;
     for (const auto& [task, mean] : means)
       task_means[task] = (mean.sum + kMeanPrior * base) / (mean.count + kMeanPrior);
-    for (const MeasuredProgram& measured : programs) {
+    for (const MeasuredProgram& measured : learned) {
       const auto at = task_means.find(task_of(measured.program));
       const double mean = at != task_means.end() ? at->second : base;
       labels.push_back(
           static_cast<float>(std::isfinite(measured.seconds) ? residual(measured) - mean : kFailedResidual));
     }
-    TS_ASSIGN_OR_RETURN(PackSumFit fit, fit_gbt(programs, labels, options_));
+    TS_ASSIGN_OR_RETURN(PackSumFit fit, fit_gbt(learned, labels, options_));
     forest_ = std::move(fit.forest);
     task_means_ = std::move(task_means);
     base_ = base;
@@ -94,7 +99,10 @@ class ResidualModel final : public CostModel {
     return at != task_means_.end() ? at->second : base_;
   }
   double residual(const MeasuredProgram& measured) const {
-    return std::log(measured.seconds) - prior_log_seconds_.at(measured.program.rows);
+    return std::log(measured.seconds) - log_prior(measured);
+  }
+  double log_prior(const MeasuredProgram& measured) const {
+    return prior_log_seconds_.at(measured.program.rows);
   }
   double sigma(double of_prior) const {
     const double own = of_prior > 0 ? of_prior : kUnknownSigma;
@@ -117,7 +125,7 @@ class ResidualModel final : public CostModel {
     for (size_t i = 0; i < queries.size(); ++i) {
       const double log_prior = std::log(predicted[i].seconds);
       prior_log_seconds_[queries[i].rows] = log_prior;
-      if (!forest_ || !std::isfinite(seconds[i])) continue;
+      if (!forest_ || !std::isfinite(seconds[i]) || !std::isfinite(log_prior)) continue;
       const double error = std::log(seconds[i]) - (log_prior + mean_of(task_of(queries[i])) + sums[i]);
       errors_.add(error * error);
     }

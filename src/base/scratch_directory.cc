@@ -1,0 +1,34 @@
+#include "base/scratch_directory.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace tensorsmith {
+
+namespace fs = std::filesystem;
+
+Result<ScratchDirectory> ScratchDirectory::create(const std::string& prefix) {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  const char* const asked = std::getenv("TMPDIR");  // only to name it in errors
+  const std::string place = asked != nullptr ? "TMPDIR=" + std::string(asked) : "/tmp";
+  constexpr const char* kAdvice = "; set TMPDIR to a folder that may be written";
+  if (error)
+    return Error{ErrorCode::kNotFound, place, "is no folder for temporary files" + std::string(kAdvice)};
+  std::string pattern = (folder / (prefix + "-XXXXXX")).string();
+  if (!::mkdtemp(pattern.data()))
+    return Error{ErrorCode::kIo, place,
+                 std::string("cannot make a temporary folder: ") + std::strerror(errno) + kAdvice};
+  return ScratchDirectory(pattern);
+}
+
+ScratchDirectory::~ScratchDirectory() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+}  // namespace tensorsmith
