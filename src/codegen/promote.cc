@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/analysis.h"
-#include "ir/bounds.h"
+#include "ir/linear.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::codegen {
@@ -109,10 +109,11 @@ bool is_injective(const Access& access, const Buffer& buffer) {
   const std::vector<int64_t> strides = buffer->effective_strides();
   std::vector<int64_t> coefficients(access.loops.size(), 0);
   for (size_t d = 0; d < access.indices->size(); ++d) {
-    const std::optional<ir::AffineForm> form = ir::as_affine((*access.indices)[d]);
-    if (!form) return false;
-    for (size_t l = 0; l < access.loops.size(); ++l)
-      coefficients[l] += form->coefficient(access.loops[l]->var) * strides[d];
+    const auto index = ir::as_affine((*access.indices)[d]);
+    if (!index) return false;
+    for (const auto& [var, coefficient] : index->terms)
+      for (size_t l = 0; l < access.loops.size(); ++l)
+        if (access.loops[l]->var == var) coefficients[l] += coefficient * strides[d];
   }
   std::vector<std::pair<int64_t, int64_t>> digits;  // |coefficient|, extent
   for (size_t l = 0; l < access.loops.size(); ++l)

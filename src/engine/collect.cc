@@ -59,9 +59,10 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
   model_options.threads = options.threads;
   const double start = clock.monotonic_seconds();
   CollectReport total;
+  const auto seconds_left = [&] { return start + options.seconds - clock.monotonic_seconds(); };
   const auto finished = [&] {
     return cancel || (options.records > 0 && total.trials >= options.records) ||
-           (options.seconds > 0 && clock.monotonic_seconds() - start >= options.seconds);
+           (options.seconds > 0 && seconds_left() <= 0);
   };
   // What earlier turns measured is in the database.
   for (int64_t wanted = options.batch; !finished(); wanted += options.batch) {
@@ -75,13 +76,15 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       search::TuneOptions tuning;
       tuning.survey = search::Survey{per_task, options.slowest_seconds};
       if (options.records > 0) tuning.trials = options.records - total.trials;
-      if (options.seconds > 0) tuning.seconds = start + options.seconds - clock.monotonic_seconds();
       tuning.batch = options.batch;
       tuning.strategy = "mixed";
       tuning.seed = options.seed;
       tuning.settings = measuring.settings;
       tuning.threads = options.threads;
       total.elapsed_seconds = clock.monotonic_seconds() - start;
+      // Starting the worker and reading the model took time too; 0 would mean no limit.
+      if (options.seconds > 0) tuning.seconds = seconds_left();
+      if (options.seconds > 0 && tuning.seconds <= 0) break;
       TS_ASSIGN_OR_RETURN(
           const search::TuneReport report,
           search::tune(tasks, device, tuning,

@@ -50,7 +50,7 @@ struct Usable {
 Usable usable_schedules(const graph::Task& task, const std::vector<record::Record>& records,
                         const target::Device& device) {
   Usable usable;
-  const double least = search::least_seconds(task.workload, device);
+  const double least = search::implausible_below(task.workload, device);
   const auto skip = [&](std::string problem) {
     if (usable.schedules.empty() && usable.problem.empty()) usable.problem = std::move(problem);
   };
@@ -82,8 +82,10 @@ Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& part
                                            {.threads = device.cores, .winograd = options.winograd});
     if (!space.ok()) return Error{space.error().code, "task " + task.name, space.error().message()};
     auto trace = space->to_trace(space->default_candidate());
-    if (!trace.ok()) return Error{trace.error().code, "task " + task.name, trace.error().message()};
-    out.push_back({std::move(trace).value()});
+    auto plain = space->to_trace(space->plain_candidate());
+    for (const auto& made : {trace, plain})
+      if (!made.ok()) return Error{made.error().code, "task " + task.name, made.error().message()};
+    out.push_back({std::move(trace).value(), 0, {{std::move(plain).value()}}});
   }
   return out;
 }
@@ -92,13 +94,17 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
                                   const std::string& database, const ScheduleOptions& options,
                                   std::vector<TaskSchedule>& schedules, LogSink& log) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
-  record::MeasureSettings settings;
-  settings.threads = device.cores;
+  record::MeasureSettings warm, cold;
+  warm.threads = cold.threads = device.cores;
+  cold.flush_cache = true;
   size_t found = 0, skipped = 0, untuned = 0;
   std::string first_skipped;
   for (size_t t = 0; t < partition.tasks.size(); ++t) {
     const graph::Task& task = partition.tasks[t];
-    TS_ASSIGN_OR_RETURN(const auto records, ranked_records(*db, task.key, device.key(), settings, options));
+    TS_ASSIGN_OR_RETURN(auto records, ranked_records(*db, task.key, device.key(), warm, options));
+    if (records.empty()) {
+      TS_ASSIGN_OR_RETURN(records, ranked_records(*db, task.key, device.key(), cold, options));
+    }
     Usable usable = usable_schedules(task, records, device);
     if (!usable.problem.empty() && skipped++ == 0)
       first_skipped = fmt::format("task {}: {}", task.name, usable.problem);
@@ -107,7 +113,8 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
       continue;
     }
     // What replays may still not compile.
-    usable.schedules.push_back(std::move(schedules[t]));
+    usable.schedules.push_back({schedules[t].trace});
+    for (TaskSchedule& other : schedules[t].otherwise) usable.schedules.push_back(std::move(other));
     schedules[t] = std::move(usable.schedules.front());
     usable.schedules.erase(usable.schedules.begin());
     schedules[t].otherwise = std::move(usable.schedules);

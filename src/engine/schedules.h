@@ -24,7 +24,7 @@ struct TaskSchedule {
   std::vector<TaskSchedule> otherwise = {};
 };
 
-// The untuned schedule of every task.
+// The untuned schedule of every task, with plain loops behind it.
 Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
                                                     const target::Device& device,
                                                     const ScheduleOptions& options = {});
@@ -33,7 +33,7 @@ Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& part
 // returns how many. Not usable: a trace that no longer parses or replays, since records outlive versions of
 // the scheduler, and a time that the device cannot reach. One warning says how many tasks have such a fastest
 // record and why the first. Further records and the schedule before stand behind, for what does not compile.
-// Records that the options exclude do not count.
+// Records that the options exclude do not count; those measured with cold caches count where there are no others.
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
                                   const std::string& database, const ScheduleOptions& options,
                                   std::vector<TaskSchedule>& schedules, LogSink& log);

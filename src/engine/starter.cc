@@ -26,7 +26,7 @@ Result<Starter> Starter::load(const std::string& path) {
     if (record.candidate.reason == record::Reason::kDefault) return {};  // every device measures its own
     const auto known_flops = flops.find(record.task_key);
     const double least =
-        search::least_seconds(known_flops == flops.end() ? 0 : known_flops->second, 0, device->second);
+        search::implausible_below(known_flops == flops.end() ? 0 : known_flops->second, 0, device->second);
     if (!search::is_plausible(record.result, least)) return {};
     starter.entries_[record.task_key].push_back({search::from_point(*record.candidate.point),
                                                  device->second.vector_bytes, device->second.cores,

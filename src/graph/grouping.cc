@@ -8,7 +8,7 @@
 
 #include "graph/emit.h"
 #include "ir/analysis.h"
-#include "ir/bounds.h"
+#include "ir/linear.h"
 
 namespace tensorsmith::graph {
 namespace {

@@ -8,7 +8,7 @@
 #include "graph/ops/op_context.h"
 #include "graph/ops/registry.h"
 #include "ir/analysis.h"
-#include "ir/bounds.h"
+#include "ir/linear.h"
 #include "runtime/model_format.h"
 
 namespace tensorsmith::graph {

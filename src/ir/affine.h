@@ -442,6 +442,7 @@ class AffineRules {
 
   // Whether scale * part, but for its constant, is in the sum.
   bool contains(const Form& sum, const Form& part, int64_t scale) const {
+    if (overflowed(part)) return false;
     for (size_t i = 0; i < self().count(part); ++i) {
       const auto& t = self().term(part, i);
       int64_t wanted = 0;

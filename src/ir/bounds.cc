@@ -402,34 +402,25 @@ Interval bounds_of(const Expr& e, const VarBounds& vars) {
   return Simplifier(vars).bounds(e);
 }
 
-int64_t AffineForm::coefficient(const Var& var) const {
-  for (const auto& [v, coefficient] : terms) {
-    if (v == var) return coefficient;
-  }
-  return 0;
-}
-
 namespace {
 
-std::optional<AffineForm> affine_of(const Expr& e) {
-  const LinearSum sum = linearize(e);
+std::optional<AffineSum<Var>> sum_of_variables(const LinearSum& sum) {
   if (sum.bad) return std::nullopt;
-  AffineForm out;
-  out.constant = sum.constant;
+  AffineSum<Var> out(sum.constant);
   for (const LinearSum::Term& term : sum.terms) {
     const VarRef* ref = as<VarRef>(term.atom);
     if (ref == nullptr) return std::nullopt;
-    out.terms.emplace_back(ref->var, term.coefficient);
+    out.terms.push_back({ref->var, term.coefficient});
   }
   return out;
 }
 
 }  // namespace
 
-std::optional<AffineForm> as_affine(const Expr& e) {
+std::optional<AffineSum<Var>> as_affine(const Expr& e) {
   if (!e.defined() || e.dtype() != DType::kI64) return std::nullopt;
-  if (auto direct = affine_of(e)) return direct;
-  return affine_of(simplify(e));
+  if (auto direct = sum_of_variables(linearize(e))) return direct;
+  return sum_of_variables(linearize(simplify(e)));
 }
 
 }  // namespace tensorsmith::ir

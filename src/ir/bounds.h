@@ -28,14 +28,4 @@ using VarBounds = std::unordered_map<const VarNode*, Interval>;
 // unknown).
 Interval bounds_of(const Expr& e, const VarBounds& vars);
 
-// e = constant + sum(coefficient * var); terms in order of first appearance, no zero coefficients.
-struct AffineForm {
-  int64_t constant = 0;
-  std::vector<std::pair<Var, int64_t>> terms;
-  int64_t coefficient(const Var& var) const;
-};
-// nullopt if e is not a kI64 expression that is affine in its variables, as it stands or after
-// simplification.
-std::optional<AffineForm> as_affine(const Expr& e);
-
 }  // namespace tensorsmith::ir

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/affine.h"
@@ -32,6 +33,10 @@ LinearSum difference(const LinearSum& a, const LinearSum& b);
 LinearSum linearize(const Expr& e);
 // Adds scale * e, taken apart in the same way.
 void accumulate(const Expr& e, int64_t scale, LinearSum& out);
+
+// The sum of variables that a kI64 expression is, as it stands or after simplification; nullopt if it is none.
+// Terms are in the order of appearance.
+std::optional<AffineSum<Var>> as_affine(const Expr& e);
 
 // Positive terms first, larger coefficients first, ties in the order of appearance.
 void sort_terms(LinearSum& sum);

@@ -60,7 +60,7 @@ class Simplifier::Rules : public AffineRules<Rules, LinearSum> {
   static const LinearSum::Term& term(const LinearSum& a, size_t i) { return a.terms[i]; }
   static bool same(const Expr& x, const Expr& y) { return same_atom(x, y); }
   static bool equal(const LinearSum& a, const LinearSum& b) {
-    return structural_equal(ordered_expr(a), ordered_expr(b));
+    return !a.bad && !b.bad && structural_equal(ordered_expr(a), ordered_expr(b));
   }
   static LinearSum merge(const LinearSum& a, const LinearSum& b, int64_t factor) {
     LinearSum out = a;

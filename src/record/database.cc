@@ -354,18 +354,26 @@ class SqliteDatabase final : public Database {
   std::mutex mutex_;  // one connection, one transaction at a time
 };
 
+Result<sqlite3*> open_handle(const std::string& path, int flags) {
+  sqlite3* db = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_FULLMUTEX, nullptr);
+  if (code == SQLITE_OK) return db;
+  Error error = sqlite_error(db, code, path);
+  sqlite3_close_v2(db);
+  return error;
+}
+
+Status recover(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(sqlite3 * db, open_handle(path, SQLITE_OPEN_READWRITE));
+  return Connection(db, path).recover();
+}
+
 Result<std::unique_ptr<Database>> open_with(const std::string& path, int flags) {
   struct stat info = {};
   const bool existed = stat(path.c_str(), &info) == 0;
   if (existed && !S_ISREG(info.st_mode))
     return Error{ErrorCode::kInvalidArgument, path, "is no regular file; name a database file"};
-  sqlite3* db = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_FULLMUTEX, nullptr);
-  if (code != SQLITE_OK) {
-    Error error = sqlite_error(db, code, path);
-    sqlite3_close_v2(db);
-    return error;
-  }
+  TS_ASSIGN_OR_RETURN(sqlite3 * db, open_handle(path, flags));
   auto database = std::make_unique<SqliteDatabase>(db, path);
   if (Status prepared = database->prepare((flags & SQLITE_OPEN_READWRITE) != 0); !prepared.ok()) {
     database.reset();
@@ -403,7 +411,7 @@ Result<std::unique_ptr<Database>> Database::open_read_only(const std::string& pa
   // writer for a moment where that is allowed.
   struct stat journal = {};
   if (stat((path + "-journal").c_str(), &journal) == 0) {
-    [[maybe_unused]] const auto recovered = open_with(path, SQLITE_OPEN_READWRITE);
+    [[maybe_unused]] const Status recovered = recover(path);
   }
   return open_with(path, SQLITE_OPEN_READONLY);
 }

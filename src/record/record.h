@@ -13,7 +13,8 @@
 
 namespace tensorsmith::record {
 
-// Bumped whenever lowering or code generation change so that old timings no longer speak about new code.
+// Of what a measurement means: bumped where older ones mislead, as when traces get another meaning or timing
+// another protocol. Faster or slower code does not need it: each tuning run measures the records it builds on again.
 inline constexpr int kCodeVersion = 1;
 
 enum class Outcome : uint8_t {

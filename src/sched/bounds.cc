@@ -243,9 +243,9 @@ void RegionInference::pass_up(size_t r) {
 
 // Sums of axes are taken as they are written down in Reads; all else is walked.
 bool RegionInference::eval(const Stage& reader, const Reads::Index& index, SymRange* out) {
-  if (!index.linear) return eval(*reader.op, *index.expr, out);
-  *out = SymArena::point(SymArena::constant(index.constant));
-  for (const auto& [axis, factor] : index.terms)
+  if (!index.sum) return eval(*reader.op, *index.expr, out);
+  *out = SymArena::point(SymArena::constant(index.sum->constant));
+  for (const auto& [axis, factor] : index.sum->terms)
     *out = arena_.add(*out, arena_.scale(axes_[static_cast<size_t>(axis)], factor));
   return true;
 }

@@ -24,7 +24,7 @@ int axis_number(const ir::Operation& op, const ir::Var& var) {
 }
 
 // Adds factor * e; false if that is no sum of axes, or has one of them twice.
-bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, Reads::Index& out) {
+bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, ir::AffineSum<int>& out) {
   if (e.dtype() != ir::DType::kI64) return false;
   const auto bounded = [](int64_t x) { return x < kLimit && x > -kLimit; };
   if (const auto* imm = ir::as<ir::IntImm>(e)) {
@@ -36,8 +36,8 @@ bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, Read
     const int axis = axis_number(op, ref->var);
     if (axis < 0) return false;
     for (const auto& term : out.terms)
-      if (term.first == axis) return false;
-    out.terms.emplace_back(axis, factor);
+      if (term.atom == axis) return false;
+    out.terms.push_back({axis, factor});
     return true;
   }
   const auto* binary = ir::as<ir::Binary>(e);
@@ -80,7 +80,7 @@ int Reads::intern(const ir::Operation& op, Tensor& tensor, int dim, const ir::Ex
   }
   Index made;
   made.expr = &index;
-  made.linear = take_apart(op, index, 1, made);
+  if (ir::AffineSum<int> sum; take_apart(op, index, 1, sum)) made.sum = std::move(sum);
   const auto number = static_cast<int>(indices_.size());
   indices_.push_back(std::move(made));
   tensor.uses.push_back({dim, number});

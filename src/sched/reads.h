@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "ir/affine.h"
 #include "ir/workload.h"
 
 namespace tensorsmith::sched {
@@ -15,11 +17,8 @@ class Reads {
   // differs. Equal ones in the same dimension of the same tensor have one number.
   struct Index {
     const ir::Expr* expr = nullptr;
-    // constant + sum(coefficient * axis), axes by number (spatial, then reduce), each once; where that is the
-    // expression.
-    bool linear = false;
-    int64_t constant = 0;
-    std::vector<std::pair<int, int64_t>> terms;
+    // Of axes by number (spatial, then reduce), in the order of appearance; where that is the expression.
+    std::optional<ir::AffineSum<int>> sum;
   };
   struct Use {
     int dim = 0;

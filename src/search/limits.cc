@@ -6,12 +6,15 @@ namespace tensorsmith::search {
 
 namespace {
 
-// In a limited time, the end that is kept for confirming winners.
+// In a limited time, the end that is kept for confirming winners where they are confirmed. Chosen, not fitted.
 constexpr double kConfirmTimeShare = 0.06;
 
 }  // namespace
 
-double Limits::search_seconds() const { return options_.seconds * (1 - kConfirmTimeShare); }
+double Limits::search_seconds() const {
+  const bool confirms = options_.confirm && !options_.survey;
+  return confirms ? options_.seconds * (1 - kConfirmTimeShare) : options_.seconds;
+}
 
 bool Limits::finished() const {
   if (cancelled()) return true;

@@ -17,7 +17,7 @@ constexpr double kStoresPerCycle = 2;
 
 }  // namespace
 
-double least_seconds(double flops, double output_bytes, const target::Device& device) {
+double implausible_below(double flops, double output_bytes, const target::Device& device) {
   const double cores = std::max(device.cores, 1), vector_bytes = std::max(device.vector_bytes, 1);
   double peak = 1e9 * device.peak_f32_gflops;
   if (peak <= 0)
@@ -26,11 +26,11 @@ double least_seconds(double flops, double output_bytes, const target::Device& de
   return std::max({kLeastSeconds, flops / (kMostTimesPeak * peak), output_bytes / store_rate});
 }
 
-double least_seconds(const ir::Workload& workload, const target::Device& device) {
+double implausible_below(const ir::Workload& workload, const target::Device& device) {
   double bytes = 0;
   for (const ir::Buffer& output : workload.outputs)
     bytes += static_cast<double>(output->num_elements()) * ir::bytes_of(output->dtype);
-  return least_seconds(ir::flop_count(workload), bytes, device);
+  return implausible_below(ir::flop_count(workload), bytes, device);
 }
 
 bool is_plausible(const record::MeasureResult& result, double least) {

@@ -66,7 +66,7 @@ Proposal TaskState::default_proposal() const {
 
 Proposal TaskState::plain_proposal() const {
   Proposal proposal;
-  proposal.candidate = space::Candidate{static_cast<int>(space_.num_sketches()) - 1, {}};
+  proposal.candidate = space_.plain_candidate();
   auto trace = space_.to_trace(*proposal.candidate);
   TS_CHECK(trace.ok(), "plain loops of " + task_->name + " are not legal");
   proposal.trace = std::move(*trace);

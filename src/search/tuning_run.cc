@@ -70,7 +70,7 @@ Status TuningRun::prepare() {
                                              " combinations of plans for its parts");
     states_.push_back(std::make_unique<TaskState>(task, std::move(spaces[i]), device_, task_options));
     flops_.push_back(ir::flop_count(task.workload));
-    doubts_.add_task(task.name, least_seconds(task.workload, device_));
+    doubts_.add_task(task.name, implausible_below(task.workload, device_));
     groups_.push_back(similarity_group(task.workload));
     const auto& space = states_.back()->space();
     bounds_.push_back(kBoundOfEstimate * space.estimate(space.default_candidate()));

@@ -162,6 +162,8 @@ double DesignSpace::estimate(const Candidate& candidate) const {
 
 Candidate DesignSpace::default_candidate() const { return impl_->default_candidate; }
 
+Candidate DesignSpace::plain_candidate() const { return {static_cast<int>(num_sketches()) - 1, {}}; }
+
 Result<sched::Trace> DesignSpace::to_trace(const Candidate& candidate) const {
   TS_RETURN_IF_ERROR(impl_->check(candidate));
   return impl_->trace(candidate);

@@ -64,6 +64,8 @@ class DesignSpace {
 
   // The untuned schedule: heuristic, good, no measurement needed. Always legal.
   Candidate default_candidate() const;
+  // Plain loops: what is left where the default cannot be built or run. Always legal.
+  Candidate plain_candidate() const;
   Candidate sample(Rng& rng) const;
   // Changes one decision (role drawn as in search_space: mostly tiles); never returns the same candidate
   // unless the space has one point.

@@ -81,7 +81,7 @@ double combine(const PlanContext& context, const std::vector<Group>& groups, siz
 
 // Sketches of an algorithm; each costs estimates and a share of the samples.
 constexpr size_t kMostSketches = 16;
-// Of groups without fusion: what they could do otherwise, fused ones can as well.
+// Of groups without fusion, which are rarely faster.
 constexpr size_t kMostSeparate = 2;
 
 }  // namespace
@@ -92,7 +92,8 @@ SketchList make_sketches(const Algorithm& algorithm) {
   const std::vector<Group> fused = make_groups(context, true);
   list.left_out = combine(context, fused, kMostSketches, list.sketches);
   const std::vector<Group> separate = make_groups(context, false);
-  if (separate.size() != fused.size()) combine(context, separate, kMostSeparate, list.sketches);
+  if (separate.size() != fused.size())
+    list.left_out += combine(context, separate, kMostSeparate, list.sketches);
   for (auto& sketch : list.sketches) sketch.algorithm = &algorithm;
   return list;
 }

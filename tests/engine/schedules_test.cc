@@ -39,7 +39,7 @@ class TunedSchedules : public ::testing::Test {
   }
 
   // A database with one record for each task, of these traces.
-  void write_records(const std::vector<std::string>& traces) {
+  void write_records(const std::vector<std::string>& traces, bool flush_cache = false, double seconds = 0.5) {
     const auto db = record::Database::open(database_);
     ASSERT_TRUE(db.ok());
     for (size_t t = 0; t < traces.size(); ++t) {
@@ -47,7 +47,8 @@ class TunedSchedules : public ::testing::Test {
       record.task_key = partition_.tasks[t].key;
       record.device_key = device_.key();
       record.trace = traces[t];
-      record.result.seconds = {0.5};
+      record.settings.flush_cache = flush_cache;
+      record.result.seconds = {seconds};
       ASSERT_TRUE((*db)->add({record}).ok());
     }
   }
@@ -76,6 +77,33 @@ TEST_F(TunedSchedules, AreTakenFromTheDatabase) {
   }
   EXPECT_TRUE(schedules_[2].trace.steps.empty());
   EXPECT_TRUE(log_.messages.empty()) << log_.messages.front();
+}
+
+// Those measured with cold caches count where there are no others, however fast.
+TEST_F(TunedSchedules, OfColdCachesComeSecond) {
+  write_records({kGood, kGood}, /*flush_cache=*/true, 0.1);
+  write_records({kGood});
+  const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(*found, 2U);
+  EXPECT_EQ(schedules_[0].measured_seconds, 0.5);
+  EXPECT_EQ(schedules_[1].measured_seconds, 0.1);
+}
+
+// Plain loops stand behind every untuned schedule, and behind what takes its place.
+TEST_F(TunedSchedules, PlainLoopsAreTheLastResort) {
+  auto defaults = default_schedules(partition_, device_);
+  ASSERT_TRUE(defaults.ok()) << defaults.error().message();
+  for (const TaskSchedule& schedule : *defaults) ASSERT_EQ(schedule.otherwise.size(), 1U);
+  const std::string untuned = sched::print((*defaults)[0].trace);
+  const std::string plain = sched::print((*defaults)[0].otherwise[0].trace);
+  EXPECT_NE(plain, untuned);
+  write_records({kGood});
+  ASSERT_TRUE(apply_best_records(partition_, device_, database_, {}, *defaults, log_).ok());
+  const auto& otherwise = (*defaults)[0].otherwise;
+  ASSERT_EQ(otherwise.size(), 2U);
+  EXPECT_EQ(sched::print(otherwise[0].trace), untuned);
+  EXPECT_EQ(sched::print(otherwise[1].trace), plain);
 }
 
 // The trace itself says that it uses Winograd's filtering, whatever run it is from.

@@ -4,7 +4,7 @@
 
 #include "graph/infer.h"
 #include "graph/ops/registry.h"
-#include "ir/bounds.h"
+#include "ir/linear.h"
 #include "ir/simplify.h"
 
 namespace tensorsmith::graph {
@@ -18,16 +18,16 @@ bool is_reshape(const std::string& op) {
 }
 
 // dim * factor + offset over one variable of the axes.
-std::optional<MoveStep::Affine> one_variable(const Expr& index, std::span<const ir::Axis> axes) {
+std::optional<MoveStep::Index> one_variable(const Expr& index, std::span<const ir::Axis> axes) {
   const auto affine = ir::as_affine(index);
   if (!affine || affine->terms.size() > 1) return std::nullopt;
-  MoveStep::Affine result;
+  MoveStep::Index result;
   result.offset = affine->constant;
   if (affine->terms.empty()) return result;
   for (size_t d = 0; d < axes.size(); ++d) {
-    if (axes[d].var == affine->terms[0].first) {
+    if (axes[d].var == affine->terms[0].atom) {
       result.dim = static_cast<int64_t>(d);
-      result.factor = affine->terms[0].second;
+      result.factor = affine->terms[0].coefficient;
       return result;
     }
   }
@@ -69,7 +69,7 @@ Exprs compose_moves(const Shape& from, std::span<const MoveStep> steps, std::spa
       continue;
     }
     Exprs moved;
-    for (const MoveStep::Affine& a : steps[k].source) {
+    for (const MoveStep::Index& a : steps[k].source) {
       moved.push_back(a.dim < 0 ? Expr(a.offset)
                                 : indices[static_cast<size_t>(a.dim)] * Expr(a.factor) + Expr(a.offset));
     }
@@ -86,7 +86,7 @@ Exprs compose_moves(const Shape& from, std::span<const MoveStep> steps, std::spa
 std::vector<int64_t> encode_step(const MoveStep& step) {
   std::vector<int64_t> numbers = {step.is_reshape ? 1 : 0, static_cast<int64_t>(step.to.size())};
   numbers.insert(numbers.end(), step.to.begin(), step.to.end());
-  for (const MoveStep::Affine& a : step.source) numbers.insert(numbers.end(), {a.dim, a.factor, a.offset});
+  for (const MoveStep::Index& a : step.source) numbers.insert(numbers.end(), {a.dim, a.factor, a.offset});
   return numbers;
 }
 
@@ -106,7 +106,7 @@ std::optional<MoveStep> decode_step(std::span<const int64_t> numbers, const Shap
   }
   if (rest.size() != 3 * from.size()) return std::nullopt;
   for (size_t d = 0; d < from.size(); ++d) {
-    const MoveStep::Affine a{rest[3 * d], rest[3 * d + 1], rest[3 * d + 2]};
+    const MoveStep::Index a{rest[3 * d], rest[3 * d + 1], rest[3 * d + 2]};
     // The first and the last position must be inside.
     const int64_t extent = a.dim < 0 || a.dim >= numbers[1] ? 1 : step.to[static_cast<size_t>(a.dim)];
     if (a.dim >= numbers[1] || a.factor > kMaxGeometry || a.factor < -kMaxGeometry || a.offset < 0 ||

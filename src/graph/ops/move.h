@@ -14,12 +14,12 @@ struct MoveStep {
   Shape to;
   // Empty for a reshape. Else, for each dimension of the source, index = output index[dim] * factor + offset,
   // or offset alone if dim is -1.
-  struct Affine {
+  struct Index {
     int64_t dim = -1;
     int64_t factor = 0;
     int64_t offset = 0;
   };
-  std::vector<Affine> source;
+  std::vector<Index> source;
   bool is_reshape = false;
 };
 

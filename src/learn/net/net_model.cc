@@ -108,8 +108,9 @@ class NetModel final : public CostModel {
       for (size_t i = 0; i < chunk.size(); ++i) {
         Prediction& one = out[chunk[i]];
         one.seconds = to_seconds(predicted[i]);
+        if (ranks_only()) continue;  // how far scores are from seconds says nothing
         one.log_sigma = sigma_;
-        if (!ranks_only()) apply_unseen(card_, *queries[chunk[i]].device, one);
+        apply_unseen(card_, *queries[chunk[i]].device, one);
       }
     }
     return out;

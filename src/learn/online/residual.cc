@@ -105,7 +105,7 @@ class ResidualModel final : public CostModel {
     return prior_log_seconds_.at(measured.program.rows);
   }
   double sigma(double of_prior) const {
-    const double own = of_prior > 0 ? of_prior : kUnknownSigma;
+    const double own = of_prior > 0 && !ranks_only() ? of_prior : kUnknownSigma;
     return std::sqrt((kSigmaPrior * own * own + errors_.sum) / (kSigmaPrior + errors_.count));
   }
 

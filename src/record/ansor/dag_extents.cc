@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/json_text.h"
+#include "ir/affine.h"
 #include "record/ansor/dag.h"
 
 namespace tensorsmith::record {
@@ -14,29 +15,54 @@ using Kind = DagNode::Kind;
 
 constexpr int64_t kLimit = int64_t{1} << 40;      // numbers in the text, elements of a tensor
 constexpr int64_t kMaxPoints = int64_t{1} << 60;  // iterations of an operation
+constexpr int64_t kMaxCoefficient = int64_t{1} << 20;
 
-// constant + sum(coefficient * axis)
-struct Affine {
-  int64_t constant = 0;
-  std::vector<int64_t> coefficients;  // by axis
+// Of axes by number.
+using AxisSum = ir::AffineSum<int>;
+
+class AxisSums final : public ir::AffineRules<AxisSums, AxisSum> {
+ public:
+  static AxisSum start(int64_t constant) { return constant; }
+  static void push(AxisSum& a, int axis, int64_t coefficient) { a.terms.push_back({axis, coefficient}); }
+  static size_t count(const AxisSum& a) { return a.terms.size(); }
+  static const AxisSum::Term& term(const AxisSum& a, size_t i) { return a.terms[i]; }
+  static bool before(int a, int b) { return a < b; }
+  static int64_t multiply_add(int64_t a, int64_t b, int64_t factor) {
+    return ir::saturating_multiply_add(a, b, factor);
+  }
 };
 
-std::optional<Affine> affine_of(const DagOperation& op, int id) {
+std::optional<AxisSum> sum_of(const DagOperation& op, int id);
+
+std::optional<AxisSum> combined(const DagOperation& op, const DagNode& node) {
+  const auto a = sum_of(op, node.children[0]);
+  const auto b = sum_of(op, node.children[1]);
+  if (!a || !b) return std::nullopt;
+  AxisSums sums;
+  if (node.binary == ir::BinaryOp::kAdd) return sums.add(*a, *b);
+  if (node.binary == ir::BinaryOp::kSub) return sums.add(*a, *b, -1);
+  if (node.binary != ir::BinaryOp::kMul) return std::nullopt;
+  if (b->is_constant()) return sums.scale(*a, b->constant);
+  if (a->is_constant()) return sums.scale(*b, a->constant);
+  return std::nullopt;
+}
+
+// The sum of axes that an index is; nullopt if it is none, or its numbers are beyond what a shape can need.
+std::optional<AxisSum> sum_of(const DagOperation& op, int id) {
   const DagNode& node = op.nodes[static_cast<size_t>(id)];
-  Affine out;
-  out.coefficients.assign(op.axes.size(), 0);
+  std::optional<AxisSum> out;
   switch (node.kind) {
     case Kind::kInt:
-      if (std::abs(node.integer) > kLimit) return std::nullopt;
-      out.constant = node.integer;
-      return out;
+      out = node.integer;
+      break;
     case Kind::kAxis:
-      out.coefficients[static_cast<size_t>(node.index)] = 1;
-      return out;
+      out.emplace().terms.push_back({node.index, 1});
+      break;
     case Kind::kBinary:
+      out = combined(op, node);
       break;
     case Kind::kCast:  // of indices, between integers
-      return affine_of(op, node.children[0]);
+      return sum_of(op, node.children[0]);
     case Kind::kFloat:
     case Kind::kRead:
     case Kind::kUnary:
@@ -44,36 +70,9 @@ std::optional<Affine> affine_of(const DagOperation& op, int id) {
     case Kind::kCall:
       return std::nullopt;
   }
-  const auto a = affine_of(op, node.children[0]);
-  const auto b = affine_of(op, node.children[1]);
-  if (!a || !b) return std::nullopt;
-  const auto is_constant = [](const Affine& f) {
-    return std::all_of(f.coefficients.begin(), f.coefficients.end(), [](int64_t c) { return c == 0; });
-  };
-  int64_t fa = 1, fb = 1;
-  if (node.binary == ir::BinaryOp::kSub) {
-    fb = -1;
-  } else if (node.binary == ir::BinaryOp::kMul) {
-    if (is_constant(*b)) {
-      fa = b->constant;
-      fb = 0;
-    } else if (is_constant(*a)) {
-      fa = 0;
-      fb = a->constant;
-    } else {
-      return std::nullopt;
-    }
-  } else if (node.binary != ir::BinaryOp::kAdd) {
-    return std::nullopt;
-  }
-  const auto combine = [&](int64_t x, int64_t y) { return x * fa + y * fb; };
-  out.constant = combine(a->constant, b->constant);
-  bool fits = std::abs(out.constant) <= kLimit;
-  for (size_t i = 0; i < out.coefficients.size(); ++i) {
-    out.coefficients[i] = combine(a->coefficients[i], b->coefficients[i]);
-    fits = fits && std::abs(out.coefficients[i]) <= (int64_t{1} << 20);
-  }
-  if (!fits) return std::nullopt;
+  if (!out || out->constant > kLimit || out->constant < -kLimit) return std::nullopt;
+  for (const AxisSum::Term& term : out->terms)
+    if (std::abs(term.coefficient) > kMaxCoefficient) return std::nullopt;
   return out;
 }
 
@@ -86,8 +85,8 @@ struct Guard {
 struct IndexUse {
   int tensor = 0;
   size_t dimension = 0;
-  std::optional<Affine> affine;  // none: not affine
-  std::vector<Guard> guards;     // by axis
+  std::optional<AxisSum> sum;  // none: it is no sum of axes
+  std::vector<Guard> guards;   // by axis
 };
 
 class Inference {
@@ -139,7 +138,7 @@ class Inference {
     }
     if (node.kind == Kind::kRead) {
       for (size_t d = 0; d < node.children.size(); ++d)
-        uses_[o].push_back({node.index, d, affine_of(op, node.children[d]), guards});
+        uses_[o].push_back({node.index, d, sum_of(op, node.children[d]), guards});
     }
     for (int child : node.children) collect(o, child, guards);
   }
@@ -186,24 +185,23 @@ class Inference {
   // The extent that the use suggests for its only open axis: 0 if it suggests none.
   int64_t suggested(size_t o, const IndexUse& use, bool sums, size_t* open_axis) const {
     const int64_t dimension = extents_[static_cast<size_t>(use.tensor)][use.dimension];
-    if (dimension == 0 || !use.affine) return 0;
-    int64_t rest = dimension - 1 - use.affine->constant;
-    size_t open = SIZE_MAX, axes = 0;
-    for (size_t a = 0; a < use.affine->coefficients.size(); ++a) {
-      const int64_t c = use.affine->coefficients[a];
-      if (c == 0) continue;
-      ++axes;
+    if (dimension == 0 || !use.sum) return 0;
+    int64_t rest = dimension - 1 - use.sum->constant, factor = 0;
+    size_t open = SIZE_MAX;
+    for (const auto& [axis, c] : use.sum->terms) {
+      const auto a = static_cast<size_t>(axis);
       if (extents_[o][a] == 0) {
         if (open != SIZE_MAX || c < 0) return 0;
         open = a;
+        factor = c;
       } else if (c > 0) {
         rest -= c * (extents_[o][a] - 1);
       }
     }
-    if (open == SIZE_MAX || (axes > 1) != sums || rest < 0) return 0;
+    if (open == SIZE_MAX || (use.sum->terms.size() > 1) != sums || rest < 0) return 0;
     *open_axis = open;
     const Guard& guard = use.guards[open];
-    const int64_t whole = rest / use.affine->coefficients[open] + 1;
+    const int64_t whole = rest / factor + 1;
     if (guard.high >= whole && guard.high != kLimit && guard.low == 0) return 0;  // how much behind?
     if (guard.high == kLimit) return whole;
     return symmetric_ ? guard.high + guard.low : 0;
@@ -240,8 +238,8 @@ class Inference {
         int64_t needed = 0;
         for (size_t o = t + 1; o < dag_.size(); ++o) {
           for (const IndexUse& use : uses_[o]) {
-            if (use.tensor == static_cast<int>(t) && use.dimension == d && use.affine)
-              needed = std::max(needed, reach(o, *use.affine) + 1);
+            if (use.tensor == static_cast<int>(t) && use.dimension == d && use.sum)
+              needed = std::max(needed, reach(o, *use.sum) + 1);
           }
         }
         if (needed <= 0) continue;
@@ -253,12 +251,12 @@ class Inference {
   }
 
   // The largest value, or -1 if an axis is open.
-  int64_t reach(size_t o, const Affine& f) const {
-    int64_t value = f.constant;
-    for (size_t a = 0; a < f.coefficients.size(); ++a) {
-      if (f.coefficients[a] == 0) continue;
-      if (extents_[o][a] == 0) return -1;
-      if (f.coefficients[a] > 0) value += f.coefficients[a] * (extents_[o][a] - 1);
+  int64_t reach(size_t o, const AxisSum& sum) const {
+    int64_t value = sum.constant;
+    for (const auto& [axis, coefficient] : sum.terms) {
+      const int64_t extent = extents_[o][static_cast<size_t>(axis)];
+      if (extent == 0) return -1;
+      if (coefficient > 0) value += coefficient * (extent - 1);
     }
     return value;
   }
@@ -273,10 +271,10 @@ class Inference {
         points *= extent;
       }
       for (const IndexUse& use : uses_[o]) {
-        if (!use.affine) continue;
+        if (!use.sum) continue;
         const bool guarded = std::any_of(use.guards.begin(), use.guards.end(),
                                          [](const Guard& g) { return g.low != 0 || g.high != kLimit; });
-        if (!guarded && reach(o, *use.affine) >= extents_[static_cast<size_t>(use.tensor)][use.dimension])
+        if (!guarded && reach(o, *use.sum) >= extents_[static_cast<size_t>(use.tensor)][use.dimension])
           return mismatch(o, "reads beyond the end of '" + dag_[static_cast<size_t>(use.tensor)].name + "'");
       }
     }

@@ -18,9 +18,8 @@ void bind_candidate(Statement& statement, const Candidate& candidate) {
 std::optional<Candidate> read_candidate(const Statement& select, int first) {
   Candidate candidate;
   candidate.note = select.text(first);
-  const auto reason = parse_reason(select.text(first + 1));
-  if (!reason) return std::nullopt;
-  candidate.reason = *reason;
+  // Later versions may know more reasons; the record is as good without.
+  candidate.reason = parse_reason(select.text(first + 1)).value_or(Reason::kUnstated);
   candidate.strategy = select.text(first + 2);
   if (select.is_null(first + 3)) return candidate;
   const int64_t sketch = select.integer(first + 3);

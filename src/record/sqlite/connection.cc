@@ -67,6 +67,13 @@ Status Connection::prepare(bool writable) {
   return version < kSchemaVersion ? upgrade(writable) : Status();
 }
 
+Status Connection::recover() {
+  TS_RETURN_IF_ERROR(configure());
+  // SQLite does it before the first read.
+  TS_ASSIGN_OR_RETURN([[maybe_unused]] const int64_t objects, scalar("SELECT count(*) FROM sqlite_master"));
+  return {};
+}
+
 Status Connection::configure() {
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, kBusyTimeoutMs);

@@ -23,6 +23,9 @@ class Connection {
   // present version.
   Status prepare(bool writable);
 
+  // Rolls back what a killed writer left in its journal; changes nothing else.
+  Status recover();
+
   Statement statement(const std::string& sql) const { return {db_, path_, sql}; }
   Status execute(const std::string& sql);
   // The first column of the first row; 0 for none.
