@@ -10,14 +10,22 @@ namespace tensorsmith::codegen {
 // A serial or unrolled loop that updates elements of a buffer at places that do not depend on it works on a
 // local copy of those elements instead:
 //
-//   for k in 512 { unrolled i in 4 { vectorized j in 16 { C[y*4+i, j] = C[y*4+i, j] + A[y*4+i, k] * B[k, j] }
-//   } }
+//   for k in 512
+//     unrolled i in 4
+//       vectorized j in 16
+//         C[y*4+i, j] = C[y*4+i, j] + A[y*4+i, k] * B[k, j]
 // =>
-//   alloc C.acc[4, 16] local {
-//     unrolled i in 4 { vectorized j in 16 { C.acc[i, j] = C[y*4+i, j] } }
-//     for k in 512 { unrolled i in 4 { vectorized j in 16 { C.acc[i, j] = C.acc[i, j] + A[y*4+i, k] * B[k, j]
-//     } } } unrolled i in 4 { vectorized j in 16 { C[y*4+i, j] = C.acc[i, j] } }
-//   }
+//   alloc C.acc[4, 16] local
+//     unrolled i in 4
+//       vectorized j in 16
+//         C.acc[i, j] = C[y*4+i, j]
+//     for k in 512
+//       unrolled i in 4
+//         vectorized j in 16
+//           C.acc[i, j] = C.acc[i, j] + A[y*4+i, k] * B[k, j]
+//     unrolled i in 4
+//       vectorized j in 16
+//         C[y*4+i, j] = C.acc[i, j]
 //
 // if the copy fits the vector registers. LLVM's own promotion does less: not masked stores, not scattered
 // ones. The outermost loop for which it works is taken. The program's meaning does not change.

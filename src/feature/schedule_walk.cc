@@ -66,7 +66,6 @@ class ScheduleFeatures::Walker {
   }
 
   // --- loops
-  // ------------------------------------------------------------------------------------------------
 
   void nest(size_t s) {
     const sched::Stage& stage = schedule_->stages[s];
@@ -265,7 +264,6 @@ class ScheduleFeatures::Walker {
   }
 
   // --- values
-  // -----------------------------------------------------------------------------------------------
 
   // Global indices of the root axes [0, count), into roots_.
   void root_values(size_t s, size_t count) {
@@ -361,7 +359,6 @@ class ScheduleFeatures::Walker {
   }
 
   // --- stores as they were before
-  // -------------------------------------------------------------------------------
 
   // Reports the store as it was in an earlier schedule, if it is the same there.
   bool repeat_store(size_t s, int which, size_t roots) {

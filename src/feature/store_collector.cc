@@ -60,7 +60,6 @@ StoredBufferId StoreCollector::buffer(const ir::BufferNode* node, const std::vec
 }
 
 // --- loops
-// --------------------------------------------------------------------------------------------------
 
 Form StoreCollector::enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t extent,
                                 int64_t unroll_step) {
@@ -151,7 +150,6 @@ void StoreCollector::allocation(StoredBufferId buffer, int64_t elements) {
 }
 
 // --- stores
-// -------------------------------------------------------------------------------------------------
 
 void StoreCollector::begin_store(StoredBufferId buffer) {
   stored_buffer_ = buffer;

@@ -283,7 +283,6 @@ Status check_jsonl_file(const std::string& path) {
 }
 
 // --- AtomicFileWriter
-// ---------------------------------------------------------------------------------------
 
 Result<FileBeside> create_file_beside(const std::string& path) {
   struct stat info = {};

@@ -29,6 +29,21 @@ cat > "$directory/broken_table.h" <<'END'
 //       for j (3)             =>                C[f / 3, f % 3] = ...
 END
 expect broken_table.h "2"
+cat > "$directory/broken_banner.cc" <<'END'
+  // --- loops
+  // ------------------------------------------------------------------------------------------------
+
+  void nest();
+END
+expect broken_banner.cc "2"
+cat > "$directory/broken_braces.h" <<'END'
+//   for k in 512 { unrolled i in 4 { vectorized j in 16 { C[y*4+i, j] = C[y*4+i, j] + A[y*4+i, k] * B[k, j] }
+//   } }
+// =>
+//     for k in 512 { unrolled i in 4 { vectorized j in 16 { C.acc[i, j] = C.acc[i, j] + A[y*4+i, k] * B[k, j]
+//     } } } unrolled i in 4 { vectorized j in 16 { C[y*4+i, j] = C.acc[i, j] } }
+END
+expect broken_braces.h "2 5"
 cat > "$directory/fine.h" <<'END'
 //   Rewrite: the producer is computed inside that loop, at its beginning, only the region that the readers
 //     need there (sched::infer_bounds); its own splits apply to the smaller extents, with one exception
@@ -38,6 +53,10 @@ cat > "$directory/fine.h" <<'END'
 //     for i (4)            fuse i, j          for i.j.fused (12)
 //       for j (3)             =>                C[f / 3, f % 3] = ...
 //
+//     for i in 4 {
+//       for j in 3 { x }
+//     }
+//   --- what is written ---
 //   weights.bin    constants, each at a 64-byte aligned offset, in the layouts the kernels expect; mapped,
 //                  not read
 //   kernels.so     the kernels
