@@ -1,6 +1,9 @@
 #include "engine/c_model.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "codegen/c/codegen.h"
@@ -103,10 +106,6 @@ Status check_c_directory(const std::string& directory) {
 Status write_c_model(const std::string& directory, const runtime::ModelDescription& description,
                      const std::vector<std::string>& symbols, const std::vector<std::vector<char>>& texts,
                      const std::vector<runtime::WeightData>& weights) {
-  std::error_code error;
-  const fs::path place(directory);
-  fs::create_directories(place, error);
-  if (error) return runtime::file_error(directory, "cannot create", error.value());
   TS_RETURN_IF_ERROR(check_c_directory(directory));
   std::vector<int64_t> offsets;
   int64_t weight_bytes = 0;
@@ -117,13 +116,32 @@ Status write_c_model(const std::string& directory, const runtime::ModelDescripti
     weight_bytes = aligned(weight_bytes + static_cast<int64_t>(weight.bytes.size()));
     bytes.resize(static_cast<size_t>(weight_bytes));
   }
-  TS_RETURN_IF_ERROR(write_text(place / "weights.bin", bytes));
-  for (size_t i = 0; i < symbols.size(); ++i)
-    TS_RETURN_IF_ERROR(
-        write_text(place / (symbols[i] + ".c"), std::string(texts[i].begin(), texts[i].end())));
-  TS_RETURN_IF_ERROR(write_text(place / "model.c", model_text(description, offsets)));
-  return write_text(place / codegen::kCHeaderName,
-                    codegen::c_header(symbols, model_declaration(description, weight_bytes)));
+  // Beside its place, then renamed: all files or none.
+  fs::path place = fs::path(directory).lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();
+  std::error_code error;
+  if (place.has_parent_path()) fs::create_directories(place.parent_path(), error);
+  if (error) return runtime::file_error(place.parent_path().string(), "cannot create", error.value());
+  const fs::path fresh = place.string() + ".tmp-" + std::to_string(::getpid());
+  if (!fs::create_directory(fresh, error))
+    return runtime::file_error(fresh.string(), "cannot create", error ? error.value() : EEXIST);
+  const auto write_all = [&]() -> Status {
+    TS_RETURN_IF_ERROR(write_text(fresh / "weights.bin", bytes));
+    for (size_t i = 0; i < symbols.size(); ++i)
+      TS_RETURN_IF_ERROR(
+          write_text(fresh / (symbols[i] + ".c"), std::string(texts[i].begin(), texts[i].end())));
+    TS_RETURN_IF_ERROR(write_text(fresh / "model.c", model_text(description, offsets)));
+    return write_text(fresh / codegen::kCHeaderName,
+                      codegen::c_header(symbols, model_declaration(description, weight_bytes)));
+  };
+  Status written = write_all();
+  if (written.ok()) {
+    fs::rename(fresh, place, error);  // onto nothing or an empty directory
+    if (!error) return {};
+    written = runtime::file_error(place.string(), "cannot create", error.value());
+  }
+  fs::remove_all(fresh, error);
+  return Error{written.error().code, directory, written.error().reason + "; nothing was written"};
 }
 
 }  // namespace tensorsmith::engine

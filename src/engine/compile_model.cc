@@ -67,8 +67,8 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   } else {
     build(0, count);  // LLVM keeps its machines by thread, and making them takes milliseconds
   }
-  if (failure) return *failure;
   if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
+  if (failure) return *failure;
   if (replaced > 0 && options.log != nullptr) {
     options.log->log(LogLevel::kWarning,
                      std::to_string(replaced) +

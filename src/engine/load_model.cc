@@ -11,9 +11,10 @@ Result<graph::Graph> import_model(const ModelSource& source) {
   if (!source.path.starts_with(kZoo)) return graph::import_onnx(source.path, source.import);
   const auto& shapes = source.import.shapes;
   const auto& absent = source.import.absent;
-  if (!shapes.empty() || !absent.empty()) {
-    const std::string what =
-        shapes.empty() ? "--absent " + *absent.begin() : "--shape " + shapes.begin()->first;
+  if (!shapes.empty() || !absent.empty() || source.import.bounded) {
+    const std::string what = !shapes.empty()   ? "--shape " + shapes.begin()->first
+                             : !absent.empty() ? "--absent " + *absent.begin()
+                                               : "--bounded";
     return Error{
         ErrorCode::kInvalidArgument, what,
         "networks of the zoo take batch=B, size=S and sequence=L instead, as in zoo:resnet50:batch=4"};

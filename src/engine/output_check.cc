@@ -16,6 +16,10 @@ double storage_tolerance(ir::DType dtype) {
   return dtype == ir::DType::kF16 ? 0x1p-9 : 0;
 }
 
+// Of a quantized output, the elements that may be one step off: this share, or this number where that is more.
+// Chosen, not fitted.
+constexpr int64_t kOneStepShare = 10, kOneStepLeast = 2;
+
 }  // namespace
 
 Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, const Tolerance& tolerance) {
@@ -62,6 +66,11 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
                        ? fmt::format("element {}: got {:.7g}, expected {:.7g}", i, a.f, b.f)
                        : fmt::format("element {}: got {}, expected {}", i, a.i, b.i);
     }
+  }
+  if (out.one_step > std::max(kOneStepLeast, out.elements / kOneStepShare)) {
+    if (out.ok) out.detail = "more elements are one quantization step off than rounding explains";
+    out.ok = false;
+    out.wrong += out.one_step;
   }
   return out;
 }

@@ -19,14 +19,16 @@ struct Comparison {
   bool ok = true;
   int64_t elements = 0;
   int64_t wrong = 0;
-  int64_t one_step = 0;  // not wrong, and off by no more than the step of the quantization
+  // Off by no more than the step of the quantization; not wrong unless they are too many.
+  int64_t one_step = 0;
   double worst_absolute = 0;
   std::string detail;  // the worst element, when not ok
 };
 
 // |got - expected| <= atol + rtol * |expected| for floats (NaN equals NaN), where rtol is at least two units
-// in the last place of f16 and bf16; equality for integers; or, of quantized outputs, one step. Different dtypes or element counts are a failed
-// comparison.
+// in the last place of f16 and bf16; equality for integers; or, of quantized outputs, one step for up to a tenth
+// of the elements (rounding moves few; a wrong zero point or truncation moves most). Different dtypes or element
+// counts are a failed comparison.
 Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, const Tolerance& tolerance);
 
 // Runs a model on tensors; checks dtypes and shapes against what the model wants.

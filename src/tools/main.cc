@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   using tensorsmith::tools::print_error;
   tensorsmith::tools::open_missing_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a lost worker or a closed pager is an error value, not a death
+  std::signal(SIGCHLD, SIG_DFL);  // a supervisor's SIG_IGN is inherited, and hides how children ended
   int exit_code = tensorsmith::tools::kExitBug;
   try {
     exit_code = run(argc, argv);

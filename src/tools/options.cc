@@ -102,6 +102,7 @@ void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules)
 
 void DatabaseOption::add_to(CLI::App& command, const std::string& description) {
   option_ = command.add_option("--db", path, description)->capture_default_str();
+  option_->check([](const std::string& name) { return name.empty() ? "needs the name of a file" : ""; });
 }
 
 bool DatabaseOption::is_there() const {

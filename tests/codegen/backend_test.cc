@@ -69,6 +69,15 @@ TEST(CSource, HoldsVectorsAsLongAsTheDevices) {
   // Plain C99 beside it.
   EXPECT_THAT(wide->text, HasSubstr("#else"));
   EXPECT_THAT(wide->text, HasSubstr("context->parallel_for(context->pool, 4, k_part0, &args);"));
+  // The header has functions of 2, 4, ... 16 lanes.
+  for (const auto& [bytes, type] :
+       {std::pair(128, "TS_VECTOR(f32x16, float, 64)"), {48, "TS_VECTOR(f32x8, float, 32)"}}) {
+    target::Device odd = test::device_with("avx512");
+    odd.vector_bytes = bytes;
+    const auto source = codegen::emit_c(doubled(), odd, {.symbol = "k"});
+    ASSERT_TRUE(source.ok());
+    EXPECT_THAT(source->text, HasSubstr(type));
+  }
   target::Device without = test::device_with("avx2");
   without.vector_bytes = 4;
   const auto plain = codegen::emit_c(doubled(), without, {.symbol = "k"});

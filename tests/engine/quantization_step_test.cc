@@ -73,5 +73,19 @@ TEST(QuantizationSteps, OneStepAgreesAndTwoDoNot) {
   EXPECT_EQ(two.wrong, 1);
 }
 
+// A wrong zero point or truncation moves most elements by one step, rounding moves few.
+TEST(QuantizationSteps, ManyElementsOneStepOffAreWrong) {
+  const std::vector<float> values(100, 1);
+  std::vector<float> few = values, many = values;
+  for (size_t i = 0; i < 10; ++i) few[i] += 0.25F;
+  for (size_t i = 0; i < 11; ++i) many[i] += 0.25F;
+  const Tolerance quantized{1e-3, 1e-4, 0.25};
+  EXPECT_TRUE(compare(tensor(few), tensor(values), quantized).ok);
+  const Comparison off = compare(tensor(many), tensor(values), quantized);
+  EXPECT_FALSE(off.ok);
+  EXPECT_EQ(off.wrong, 11);
+  EXPECT_NE(off.detail.find("than rounding explains"), std::string::npos) << off.detail;
+}
+
 }  // namespace
 }  // namespace tensorsmith::engine

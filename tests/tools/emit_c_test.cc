@@ -2,9 +2,11 @@
 // program computes what the model's authors expect. `compile --backend c`: the same kernels under our runtime.
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cmath>
+#include <csignal>
 #include <fstream>
 
 #include "cli_support.h"
@@ -95,6 +97,25 @@ TEST_F(EmitC, RefusesWhatItWouldOverwriteAndWhatItDoesNotKnow) {
   EXPECT_TRUE(fs::exists(directory_.path() / "out/manifest.json"));
   EXPECT_NE(cli({"compile", model(), "-o", "other", "--untuned", "--emit", "fortran"}).exit_code, 0);
   EXPECT_FALSE(fs::exists(directory_.path() / "other"));
+}
+
+// What cannot be written completely leaves nothing behind, so that the same command works when there is room.
+TEST_F(EmitC, AllFilesOrNone) {
+  const auto emit = [&] { return cli({"compile", model(), "-o", "sources", "--untuned", "--emit", "c"}); };
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 8192;  // enough for a kernel, not for the header
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const CliResult failed = emit();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("nothing was written"), std::string::npos) << failed.err;
+  EXPECT_FALSE(fs::exists(directory_.path() / "sources"));
+  for (const auto& entry : fs::directory_iterator(directory_.path()))
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+  EXPECT_EQ(emit().exit_code, 0);
 }
 
 }  // namespace

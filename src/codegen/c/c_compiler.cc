@@ -50,8 +50,14 @@ Status run_c_compiler(const std::vector<std::string>& arguments, const ScratchDi
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
+  // In a process group of its own: Ctrl-C at a terminal is for this program, which ends when the kernel is done.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = -1;
-  const int failed = ::posix_spawnp(&child, kCompiler, &actions, nullptr, argv.data(), environ);
+  const int failed = ::posix_spawnp(&child, kCompiler, &actions, &attributes, argv.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
     return Error{ErrorCode::kUnsupported, kCompiler,
@@ -65,8 +71,8 @@ Status run_c_compiler(const std::vector<std::string>& arguments, const ScratchDi
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   // What the compiler calls an error, else its first line: linkers have words of their own, behind a line that
   // names the function and ends with a colon.
-  std::string reason =
-      WIFEXITED(status) ? "ended with status " + std::to_string(WEXITSTATUS(status)) : "was killed";
+  std::string reason = WIFEXITED(status) ? "ended with status " + std::to_string(WEXITSTATUS(status))
+                                         : "was killed by signal " + std::to_string(WTERMSIG(status));
   std::ifstream text(messages);
   std::string first;
   for (std::string line; std::getline(text, line);) {

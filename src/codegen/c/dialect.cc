@@ -44,10 +44,19 @@ std::string_view value_type(DType dtype) {
   return memory_type(dtype);
 }
 
+// Not in the header: that is for the callers of kernels too, whose own loops are none of ours.
+constexpr std::string_view kPrologue =
+    "#if defined(__GNUC__) && !defined(__clang__)\n"
+    "/* GCC 12's own vectorizer gets sums of ts_dot4() wrong. What gains from vectors is written with them. "
+    "*/\n"
+    "#pragma GCC optimize(\"no-tree-vectorize\")\n"
+    "#endif\n";
+
 }  // namespace
 
 const Dialect& c99() {
   static const Dialect dialect = {.header = kCHeaderName,
+                                  .prologue = kPrologue,
                                   .restrict_pointer = "restrict",
                                   .function = "static",
                                   .aligned = "TS_ALIGNED",

@@ -11,6 +11,7 @@ namespace tensorsmith::codegen {
 
 struct Dialect {
   std::string_view header;            // that kernels include
+  std::string_view prologue;          // of a kernel's file, before the header
   std::string_view restrict_pointer;  // qualifier of a pointer that nothing else points to
   std::string_view function;          // qualifiers of functions that only the kernel calls
   std::string_view aligned;           // attribute of local arrays, for vectors

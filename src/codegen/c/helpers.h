@@ -1,10 +1,5 @@
 /* What the generated kernels use beside the operators of C99. The meanings are those of Tensorsmith's expressions:
    integers wrap around, a division by zero gives 0, conversions saturate, a NaN wins in minima and maxima. */
-#if defined(__GNUC__) && !defined(__clang__)
-/* GCC 12's own vectorizer gets sums of ts_dot4() wrong. What gains from vectors is written with them. */
-#pragma GCC optimize("no-tree-vectorize")
-#endif
-
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>

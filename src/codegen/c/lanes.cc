@@ -1,6 +1,7 @@
 #include "codegen/c/lanes.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "ir/linear.h"
@@ -167,10 +168,14 @@ class Inspection {
 
 }  // namespace
 
+// The header defines functions for vectors of powers of two up to here; wider ones are taken apart.
+constexpr int kMaxVectorBytes = 64;
+
 std::optional<int64_t> lanes_of_body(const ir::For& loop, int vector_bytes) {
   Inspection body(loop.var);
   if (!body.ok(loop.body) || body.widest == 0) return std::nullopt;
-  const int64_t lanes = vector_bytes / body.widest;
+  const auto bytes = static_cast<uint64_t>(std::min(vector_bytes, kMaxVectorBytes));
+  const auto lanes = static_cast<int64_t>(std::bit_floor(bytes / static_cast<uint64_t>(body.widest)));
   return lanes < 2 ? std::nullopt : std::optional<int64_t>(lanes);
 }
 
