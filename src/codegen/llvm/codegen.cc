@@ -8,9 +8,9 @@
 #include <chrono>
 
 #include "codegen/llvm/combine_extrema.h"
-#include "codegen/llvm/emitter.h"
 #include "codegen/llvm/load.h"
 #include "codegen/llvm/passes.h"
+#include "codegen/llvm/statement_emitter.h"
 #include "codegen/promote.h"
 
 namespace tensorsmith::codegen {
@@ -47,7 +47,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.mask_registers = device.has_feature("avx512f");
   const ir::Program prepared =
       combine_extrema(promote_accumulators(program, device.vector_registers, device.vector_bytes));
-  Emitter emitter(prepared, traits, options, *built.module);
+  StatementEmitter emitter(prepared, traits, options, *built.module);
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();
   built.thread_bytes = emitter.thread_workspace_bytes();

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/index_emitter.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 
@@ -19,19 +19,37 @@ namespace {
 // Ranges are only trusted while they stay far from overflow.
 bool near(const Interval& r) { return r.min > -ir::kIndexLimit && r.max < ir::kIndexLimit; }
 
+Affine affine_of(const Atom* atom) {
+  Affine a;
+  a.terms.push_back({atom, 1});
+  return a;
+}
+
+int depth_of(const Affine& a) {
+  int depth = a.uniform() ? 0 : kHere;
+  for (const auto& [atom, coefficient] : a.terms) depth = std::max(depth, atom->depth);
+  return depth;
+}
+
+std::vector<int64_t> key_of(int64_t tag, const Affine& a, int max_depth) {
+  std::vector<int64_t> key{tag};
+  for (const auto& [atom, coefficient] : a.terms) {
+    if (atom->depth > max_depth) continue;
+    key.push_back(atom->id);
+    key.push_back(coefficient);
+  }
+  return key;
+}
+
 }  // namespace
 
 // Atoms by id, the lane number as the last one, null.
-class Emitter::IndexRules : public ir::AffineRules<IndexRules, Affine> {
+class IndexEmitter::Rules : public ir::AffineRules<Rules, Affine> {
  public:
-  explicit IndexRules(Emitter& emitter) : emitter_(emitter) {}
+  explicit Rules(IndexEmitter& emitter) : emitter_(emitter) {}
   using AffineRules::merge;
 
-  static Affine start(int64_t constant) {
-    Affine a;
-    a.constant = constant;
-    return a;
-  }
+  static Affine start(int64_t constant) { return Affine::of(constant); }
   static void push(Affine& a, const Atom* atom, int64_t coefficient) {
     if (atom == nullptr) {
       a.lane = coefficient;
@@ -58,21 +76,34 @@ class Emitter::IndexRules : public ir::AffineRules<IndexRules, Affine> {
   }
 
  private:
-  Emitter& emitter_;
+  IndexEmitter& emitter_;
 };
 
-const Atom* Emitter::new_atom(Value* v, int depth, Interval range) {
+const Affine* IndexEmitter::find(const ir::Var& var) const {
+  const auto it = nest_.vars.find(var.get());
+  return it == nest_.vars.end() ? nullptr : &it->second;
+}
+
+const Affine& IndexEmitter::value_of(const ir::Var& var) const {
+  const Affine* value = find(var);
+  TS_CHECK(value != nullptr, "variable '" + var.name() + "' is used outside of its loop");
+  return *value;
+}
+
+void IndexEmitter::open_scope(llvm::Instruction* insert_before) {
+  nest_.scopes.emplace_back().insert_before = insert_before;
+}
+
+Affine IndexEmitter::defined_in_scope(Value* v, Interval range) {
+  return affine_of(new_atom(v, static_cast<int>(nest_.scopes.size()) - 1, range));
+}
+
+const Atom* IndexEmitter::new_atom(Value* v, int depth, Interval range) {
   atoms_.push_back({v, depth, static_cast<int>(atoms_.size()), range});
   return &atoms_.back();
 }
 
-Affine Emitter::affine_of(const Atom* atom) {
-  Affine a;
-  a.terms.push_back({atom, 1});
-  return a;
-}
-
-Affine Emitter::atom_here(Value* v, Interval range) {
+Affine IndexEmitter::atom_here(Value* v, Interval range) {
   Affine a;
   if (v->getType()->isVectorTy()) {
     a.vector = v;
@@ -85,8 +116,8 @@ Affine Emitter::atom_here(Value* v, Interval range) {
   return affine_of(new_atom(v, kHere, range));
 }
 
-Affine Emitter::sum(const Affine& a, const Affine& b, int64_t scale) {
-  Affine r = IndexRules(*this).merge(a, b, scale);
+Affine IndexEmitter::sum(const Affine& a, const Affine& b, int64_t scale) {
+  Affine r = Rules(*this).merge(a, b, scale);
   Value* v = b.vector;
   if (v != nullptr && scale != 1)
     v = b_.CreateMul(v, llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(scale)));
@@ -94,113 +125,102 @@ Affine Emitter::sum(const Affine& a, const Affine& b, int64_t scale) {
   return r;
 }
 
-int Emitter::depth_of(const Affine& a) {
-  int depth = a.uniform() ? 0 : kHere;
-  for (const auto& [atom, coefficient] : a.terms) depth = std::max(depth, atom->depth);
-  return depth;
-}
-
-Interval Emitter::range_of(const Affine& a) const {
+Interval IndexEmitter::range_of(const Affine& a) const {
   if (a.vector != nullptr) return Interval::everything();
   ir::RangeSum sum(a.constant);
   for (const auto& [atom, coefficient] : a.terms) sum.add(atom->range, coefficient);
-  sum.add({0, lanes_ - 1}, a.lane);
+  sum.add({0, context_.lanes - 1}, a.lane);
   const Interval r = sum.result();
   return r.bounded() ? r : Interval::everything();
 }
 
 // The deepest scope that an expression needs; kHere if it differs between lanes or reads memory.
-int Emitter::depth_of(const Expr& e) const {
+int IndexEmitter::depth_needed_by(const Expr& e) const {
   int depth = 0;
   ir::for_each_expr(e, [&](const Expr& x) {
     if (ir::as<ir::Load>(x) != nullptr) depth = kHere;
-    if (const auto* ref = ir::as<ir::VarRef>(x))
-      depth = std::max(depth, depth_of(f_.vars.at(ref->var.get())));
+    if (const auto* ref = ir::as<ir::VarRef>(x)) depth = std::max(depth, depth_of(value_of(ref->var)));
   });
   return depth;
 }
 
-Affine Emitter::index(const Expr& e) {
+Affine IndexEmitter::index(const Expr& e) {
   if (e.dtype() != DType::kI64) return opaque(e);
-  if (const Affine* known = evaluated_.indices.find(e)) return *known;
+  if (const Affine* known = context_.evaluated.indices.find(e)) return *known;
   Affine a = index_node(e);
-  evaluated_.indices.remember(e, a);
+  context_.evaluated.indices.remember(e, a);
   return a;
 }
 
-Affine Emitter::index_node(const Expr& e) {
-  return ir::visit(ir::overloaded{
-                       [&](const ir::IntImm& imm) {
-                         Affine a;
-                         a.constant = imm.value;
-                         return a;
-                       },
-                       [&](const ir::VarRef& ref) { return f_.vars.at(ref.var.get()); },
-                       [&](const ir::Unary& op) {
-                         if (op.op == ir::UnaryOp::kNeg) return sum(Affine(), index(op.a), -1);
-                         return opaque(e);
-                       },
-                       [&](const ir::Binary& op) {
-                         switch (op.op) {
-                           case BinaryOp::kAdd:
-                             return sum(index(op.a), index(op.b), 1);
-                           case BinaryOp::kSub:
-                             return sum(index(op.a), index(op.b), -1);
-                           case BinaryOp::kMul: {
-                             const Affine b = index(op.b);
-                             if (b.is_constant()) return sum(Affine(), index(op.a), b.constant);
-                             const Affine a = index(op.a);
-                             if (a.is_constant()) return sum(Affine(), b, a.constant);
-                             return opaque(e);
-                           }
-                           case BinaryOp::kFloorDiv:
-                           case BinaryOp::kFloorMod:
-                           case BinaryOp::kDiv: {
-                             const Affine b = index(op.b);
-                             if (!b.is_constant() || b.constant <= 0) return opaque(e);
-                             const Affine a = index(op.a);
-                             if (op.op == BinaryOp::kFloorMod) return floor_mod(a, b.constant);
-                             const Interval range = range_of(a);
-                             if (op.op == BinaryOp::kFloorDiv || (near(range) && range.min >= 0))
-                               return floor_div(a, b.constant);
-                             return opaque(e);
-                           }
-                           case BinaryOp::kMin:
-                           case BinaryOp::kMax: {
-                             const Affine a = index(op.a);
-                             const Affine b = index(op.b);
-                             const Interval difference = range_of(sum(a, b, -1));
-                             const bool is_min = op.op == BinaryOp::kMin;
-                             if (near(difference) && difference.max <= 0) return is_min ? a : b;
-                             if (near(difference) && difference.min >= 0) return is_min ? b : a;
-                             return extremum(e, op.op, a, b);
-                           }
-                           default:
-                             return opaque(e);
-                         }
-                       },
-                       [&](const ir::Select& select) {
-                         if (const auto* c = llvm::dyn_cast<llvm::ConstantInt>(eval(select.condition).value))
-                           return index(c->isZero() ? select.b : select.a);
-                         return opaque(e);
-                       },
-                       [&](const ir::Cast& cast) {
-                         // i64 of a narrower integer: the range of its type.
-                         if (ir::is_int(cast.a.dtype()) && cast.a.dtype() != DType::kU64)
-                           return index(cast.a);
-                         return opaque(e);
-                       },
-                       [&](const ir::Call&) { return opaque(e); },
-                       [&](const ir::Load&) { return opaque(e); },
-                       [&](const ir::FloatImm&) -> Affine {
-                         throw_internal_error(__FILE__, __LINE__, "a float as an index");
-                       },
-                   },
-                   e);
+Affine IndexEmitter::index_node(const Expr& e) {
+  return ir::visit(
+      ir::overloaded{
+          [&](const ir::IntImm& imm) { return Affine::of(imm.value); },
+          [&](const ir::VarRef& ref) { return value_of(ref.var); },
+          [&](const ir::Unary& op) {
+            if (op.op == ir::UnaryOp::kNeg) return sum(Affine(), index(op.a), -1);
+            return opaque(e);
+          },
+          [&](const ir::Binary& op) {
+            switch (op.op) {
+              case BinaryOp::kAdd:
+                return sum(index(op.a), index(op.b), 1);
+              case BinaryOp::kSub:
+                return sum(index(op.a), index(op.b), -1);
+              case BinaryOp::kMul: {
+                const Affine b = index(op.b);
+                if (b.is_constant()) return sum(Affine(), index(op.a), b.constant);
+                const Affine a = index(op.a);
+                if (a.is_constant()) return sum(Affine(), b, a.constant);
+                return opaque(e);
+              }
+              case BinaryOp::kFloorDiv:
+              case BinaryOp::kFloorMod:
+              case BinaryOp::kDiv: {
+                const Affine b = index(op.b);
+                if (!b.is_constant() || b.constant <= 0) return opaque(e);
+                const Affine a = index(op.a);
+                if (op.op == BinaryOp::kFloorMod) return floor_mod(a, b.constant);
+                const Interval range = range_of(a);
+                if (op.op == BinaryOp::kFloorDiv || (near(range) && range.min >= 0))
+                  return floor_div(a, b.constant);
+                return opaque(e);
+              }
+              case BinaryOp::kMin:
+              case BinaryOp::kMax: {
+                const Affine a = index(op.a);
+                const Affine b = index(op.b);
+                const Interval difference = range_of(sum(a, b, -1));
+                const bool is_min = op.op == BinaryOp::kMin;
+                if (near(difference) && difference.max <= 0) return is_min ? a : b;
+                if (near(difference) && difference.min >= 0) return is_min ? b : a;
+                return extremum(e, op.op, a, b);
+              }
+              default:
+                return opaque(e);
+            }
+          },
+          [&](const ir::Select& select) {
+            if (const auto* c = llvm::dyn_cast<llvm::ConstantInt>(evaluate_(select.condition).value))
+              return index(c->isZero() ? select.b : select.a);
+            return opaque(e);
+          },
+          [&](const ir::Cast& cast) {
+            // i64 of a narrower integer: the range of its type.
+            if (ir::is_int(cast.a.dtype()) && cast.a.dtype() != DType::kU64) return index(cast.a);
+            return opaque(e);
+          },
+          [&](const ir::Call&) { return opaque(e); },
+          [&](const ir::Load&) { return opaque(e); },
+          [&](const ir::FloatImm&) -> Affine {
+            throw_internal_error(__FILE__, __LINE__, "a float as an index");
+          },
+      },
+      e);
 }
 
 // The value as one atom, computed in the outermost scope that has what it needs.
-Affine Emitter::opaque(const Expr& e) {
+Affine IndexEmitter::opaque(const Expr& e) {
   const DType dtype = e.dtype();
   Interval range = ir::range_of(dtype);
   if (const auto* op = ir::as<ir::Binary>(e);
@@ -211,18 +231,20 @@ Affine Emitter::opaque(const Expr& e) {
                                      : Interval{std::max(x.min, y.min), std::max(x.max, y.max)};
     if (!near(range)) range = Interval::everything();
   }
-  const auto widen = [&](Value* v) { return dtype == DType::kI64 ? v : convert(dtype, DType::kI64, v); };
-  const int depth = depth_of(e);
+  const auto widen = [&](Value* v) {
+    return dtype == DType::kI64 ? v : values_.convert(dtype, DType::kI64, v);
+  };
+  const int depth = depth_needed_by(e);
   if (depth == kHere) {
-    const Val v = eval_generic(e);
+    const Val v = evaluate_(e);
     return atom_here(widen(v.value), range);
   }
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
-  b_.SetInsertPoint(f_.scopes[static_cast<size_t>(depth)].insert_before);
+  b_.SetInsertPoint(scope(depth).insert_before);
   // What was evaluated here is not defined there.
-  Evaluated here = std::exchange(evaluated_, {});
-  Value* v = widen(eval_generic(e).value);
-  evaluated_ = std::move(here);
+  Evaluated here = std::exchange(context_.evaluated, {});
+  Value* v = widen(evaluate_(e).value);
+  context_.evaluated = std::move(here);
   Affine a;
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(v)) {
     a.constant = c->getSExtValue();
@@ -232,7 +254,7 @@ Affine Emitter::opaque(const Expr& e) {
 }
 
 // The lesser or the greater of two values, one atom wherever it occurs.
-Affine Emitter::extremum(const Expr& e, BinaryOp op, const Affine& a, const Affine& b) {
+Affine IndexEmitter::extremum(const Expr& e, BinaryOp op, const Affine& a, const Affine& b) {
   const int depth = std::max(depth_of(a), depth_of(b));
   if (depth == kHere) return opaque(e);
   std::vector<int64_t> key = key_of(op == BinaryOp::kMin ? -4 : -5, a, depth);
@@ -240,36 +262,26 @@ Affine Emitter::extremum(const Expr& e, BinaryOp op, const Affine& a, const Affi
   const std::vector<int64_t> other = key_of(-6, b, depth);
   key.insert(key.end(), other.begin(), other.end());
   key.push_back(b.constant);
-  auto& known = f_.scopes[static_cast<size_t>(depth)].atoms;
+  auto& known = scope(depth).atoms;
   if (const auto it = known.find(key); it != known.end()) return affine_of(it->second);
   const Affine made = opaque(e);
   if (!made.is_constant() && made.terms.front().atom->depth == depth) known[key] = made.terms.front().atom;
   return made;
 }
 
-std::vector<int64_t> Emitter::key_of(int64_t tag, const Affine& a, int max_depth) {
-  std::vector<int64_t> key{tag};
-  for (const auto& [atom, coefficient] : a.terms) {
-    if (atom->depth > max_depth) continue;
-    key.push_back(atom->id);
-    key.push_back(coefficient);
-  }
-  return key;
-}
-
 // floor(a / d) or a - d * floor(a / d) of a uniform value that affine rules cannot divide.
-Affine Emitter::divided_atom(const Affine& a, int64_t divisor, bool modulo) {
+Affine IndexEmitter::divided_atom(const Affine& a, int64_t divisor, bool modulo) {
   const int depth = depth_of(a);
   std::vector<int64_t> key;
   if (depth != kHere) {
     key = key_of(modulo ? -1 : -2, a, kHere);
     key.push_back(a.constant);
     key.push_back(divisor);
-    const auto& known = f_.scopes[static_cast<size_t>(depth)].atoms;
+    const auto& known = scope(depth).atoms;
     if (const auto it = known.find(key); it != known.end()) return affine_of(it->second);
   }
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
-  if (depth != kHere) b_.SetInsertPoint(f_.scopes[static_cast<size_t>(depth)].insert_before);
+  if (depth != kHere) b_.SetInsertPoint(scope(depth).insert_before);
   const Interval range = range_of(a);
   Value* x = uniform_sum(a);
   Value* d = b_.getInt64(static_cast<uint64_t>(divisor));
@@ -284,7 +296,7 @@ Affine Emitter::divided_atom(const Affine& a, int64_t divisor, bool modulo) {
     v = modulo ? b_.CreateURem(x, d) : b_.CreateUDiv(x, d);
     if (narrow) v = b_.CreateZExt(v, b_.getInt64Ty());
   } else {
-    v = integer_division(modulo ? BinaryOp::kFloorMod : BinaryOp::kFloorDiv, true, x, d);
+    v = values_.integer_division(modulo ? BinaryOp::kFloorMod : BinaryOp::kFloorDiv, true, x, d);
   }
   Interval result = Interval::everything();
   if (modulo) {
@@ -293,51 +305,54 @@ Affine Emitter::divided_atom(const Affine& a, int64_t divisor, bool modulo) {
     result = {tensorsmith::floor_div(range.min, divisor), tensorsmith::floor_div(range.max, divisor)};
   }
   const Atom* atom = new_atom(v, depth, result);
-  if (depth != kHere) f_.scopes[static_cast<size_t>(depth)].atoms[key] = atom;
+  if (depth != kHere) scope(depth).atoms[key] = atom;
   return affine_of(atom);
 }
 
-Affine Emitter::floor_div(const Affine& a, int64_t d) {
+Affine IndexEmitter::floor_div(const Affine& a, int64_t d) {
   if (d == 1) return a;
   if (a.vector != nullptr) {
     const Val v = materialize(a);
-    return atom_here(integer_division(BinaryOp::kFloorDiv, true, v.value,
-                                      llvm::ConstantInt::get(v.value->getType(), static_cast<uint64_t>(d))),
-                     Interval::everything());
+    return atom_here(
+        values_.integer_division(BinaryOp::kFloorDiv, true, v.value,
+                                 llvm::ConstantInt::get(v.value->getType(), static_cast<uint64_t>(d))),
+        Interval::everything());
   }
   // The rules are sound only while nothing overflows.
   if (!near(range_of(a)) && !a.is_constant())
     return a.uniform() ? divided_atom(a, d, false)
-                       : atom_here(integer_division(BinaryOp::kFloorDiv, true, materialize(a).value,
-                                                    llvm::ConstantInt::get(with_lanes(b_.getInt64Ty()),
-                                                                           static_cast<uint64_t>(d))),
+                       : atom_here(values_.integer_division(
+                                       BinaryOp::kFloorDiv, true, materialize(a).value,
+                                       llvm::ConstantInt::get(values_.with_lanes(b_.getInt64Ty()),
+                                                              static_cast<uint64_t>(d))),
                                    Interval::everything());
-  return IndexRules(*this).floordiv(a, d);
+  return Rules(*this).floordiv(a, d);
 }
 
 // floor(a / d) of a value that differs between lanes.
-Affine Emitter::divided_lanes(const Affine& a, int64_t d, const Interval& values) {
+Affine IndexEmitter::divided_lanes(const Affine& a, int64_t d, const Interval& values) {
   Value* v = materialize(a).value;
   const bool narrow = values.min > INT32_MIN && values.max < INT32_MAX && d < INT32_MAX;
-  if (narrow) v = b_.CreateTrunc(v, with_lanes(b_.getInt32Ty()));
+  if (narrow) v = b_.CreateTrunc(v, values_.with_lanes(b_.getInt32Ty()));
   Value* divisor = llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(d));
-  v = values.min >= 0 ? b_.CreateUDiv(v, divisor) : integer_division(BinaryOp::kFloorDiv, true, v, divisor);
-  if (narrow) v = b_.CreateSExt(v, with_lanes(b_.getInt64Ty()));
+  v = values.min >= 0 ? b_.CreateUDiv(v, divisor)
+                      : values_.integer_division(BinaryOp::kFloorDiv, true, v, divisor);
+  if (narrow) v = b_.CreateSExt(v, values_.with_lanes(b_.getInt64Ty()));
   return atom_here(v, Interval::everything());
 }
 
-Affine Emitter::floor_mod(const Affine& a, int64_t d) {
+Affine IndexEmitter::floor_mod(const Affine& a, int64_t d) {
   if (d == 1) return {};
   const Interval range = range_of(a);
   if (near(range) && range.min >= 0 && range.max < d) return a;
   if (a.uniform() && !a.is_constant()) {
-    return near(range) ? IndexRules(*this).floormod(a, d) : divided_atom(a, d, true);
+    return near(range) ? Rules(*this).floormod(a, d) : divided_atom(a, d, true);
   }
   return sum(a, floor_div(a, d), -d);
 }
 
 // The uniform part (without lanes) as a scalar. Partial sums are placed in the scope of their deepest term.
-Value* Emitter::uniform_sum(const Affine& a) {
+Value* IndexEmitter::uniform_sum(const Affine& a) {
   Affine u;
   u.constant = a.constant;
   u.terms = a.terms;
@@ -366,41 +381,41 @@ Value* Emitter::uniform_sum(const Affine& a) {
     }
     std::vector<int64_t> key = key_of(-3, u, depth);
     if (depth == deepest) key.push_back(u.constant);
-    Scope& scope = f_.scopes[static_cast<size_t>(depth)];
-    if (const auto it = scope.sums.find(key); it != scope.sums.end()) {
+    Scope& here = scope(depth);
+    if (const auto it = here.sums.find(key); it != here.sums.end()) {
       total = it->second;
       continue;
     }
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
-    b_.SetInsertPoint(scope.insert_before);
+    b_.SetInsertPoint(here.insert_before);
     emit_level();
-    scope.sums[key] = total;
+    here.sums[key] = total;
   }
   return total;
 }
 
-Value* Emitter::lane_numbers(int bits) const {
+Value* IndexEmitter::lane_numbers(int bits) const {
   llvm::SmallVector<llvm::Constant*, 16> numbers;
-  llvm::Type* type = llvm::Type::getIntNTy(context_, static_cast<unsigned>(bits));
-  for (int i = 0; i < lanes_; ++i) numbers.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
+  llvm::Type* type = b_.getIntNTy(static_cast<unsigned>(bits));
+  for (int i = 0; i < context_.lanes; ++i)
+    numbers.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
   return llvm::ConstantVector::get(numbers);
 }
 
-Val Emitter::materialize(const Affine& a) {
+Val IndexEmitter::materialize(const Affine& a) {
   if (a.uniform()) return {uniform_sum(a), true};
   Value* v = a.vector;
   if (a.lane != 0) {
-    Value* ramp = b_.CreateMul(
-        lane_numbers(64), llvm::ConstantInt::get(with_lanes(b_.getInt64Ty()), static_cast<uint64_t>(a.lane)));
+    Value* ramp = b_.CreateMul(lane_numbers(64), llvm::ConstantInt::get(values_.with_lanes(b_.getInt64Ty()),
+                                                                        static_cast<uint64_t>(a.lane)));
     v = v == nullptr ? ramp : b_.CreateAdd(v, ramp);
   }
-  if (!a.terms.empty() || a.constant != 0) v = b_.CreateAdd(v, broadcast({uniform_sum(a), true}));
+  if (!a.terms.empty() || a.constant != 0) v = b_.CreateAdd(v, values_.broadcast({uniform_sum(a), true}));
   return {v, false};
 }
 
-Value* Emitter::pointer_to(const ir::Buffer& buffer, const BufferInfo& info, const Affine& element) {
-  llvm::Type* type = memory_type(buffer->dtype);
-  Value* pointer = info.base;
+Value* IndexEmitter::pointer_to(llvm::Type* type, Value* base, int64_t base_number, const Affine& element) {
+  Value* pointer = base;
   llvm::SmallVector<int, 4> depths;
   for (const auto& [atom, coefficient] : element.terms) depths.push_back(atom->depth);
   std::sort(depths.begin(), depths.end());
@@ -416,16 +431,16 @@ Value* Emitter::pointer_to(const ir::Buffer& buffer, const BufferInfo& info, con
       emit_level();
       continue;
     }
-    Scope& scope = f_.scopes[static_cast<size_t>(depth)];
-    const std::vector<int64_t> key = key_of(info.instance, element, depth);
-    if (const auto it = scope.sums.find(key); it != scope.sums.end()) {
+    Scope& here = scope(depth);
+    const std::vector<int64_t> key = key_of(base_number, element, depth);
+    if (const auto it = here.sums.find(key); it != here.sums.end()) {
       pointer = it->second;
       continue;
     }
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
-    b_.SetInsertPoint(scope.insert_before);
+    b_.SetInsertPoint(here.insert_before);
     emit_level();
-    scope.sums[key] = pointer;
+    here.sums[key] = pointer;
   }
   if (element.constant != 0)
     pointer = b_.CreateGEP(type, pointer, b_.getInt64(static_cast<uint64_t>(element.constant)));
@@ -433,7 +448,7 @@ Value* Emitter::pointer_to(const ir::Buffer& buffer, const BufferInfo& info, con
 }
 
 // Decided by ranges where possible, which is what removes guards from unrolled code.
-Val Emitter::compare(BinaryOp op, const Affine& a, const Affine& b) {
+Val IndexEmitter::compare(BinaryOp op, const Affine& a, const Affine& b) {
   const Affine d = sum(a, b, -1);
   const Interval range = range_of(d);
   if (near(range) && near(range_of(a)) && near(range_of(b))) {
@@ -453,26 +468,26 @@ Val Emitter::compare(BinaryOp op, const Affine& a, const Affine& b) {
     if (!d.uniform() && range.min > INT32_MIN / 2 && range.max < INT32_MAX / 2 && d.lane > INT16_MIN &&
         d.lane < INT16_MAX) {
       // lane * coefficient against a uniform value, in 32 bits.
-      llvm::Type* i32 = with_lanes(b_.getInt32Ty());
+      llvm::Type* i32 = values_.with_lanes(b_.getInt32Ty());
       Affine rest = d;
       rest.lane = 0;
       Value* limit = b_.CreateNeg(b_.CreateTrunc(uniform_sum(rest), b_.getInt32Ty()));
       Value* ramp =
           b_.CreateMul(lane_numbers(32), llvm::ConstantInt::get(i32, static_cast<uint64_t>(d.lane)));
-      return {comparison(op, DType::kI32, ramp, broadcast({limit, true})), false};
+      return {values_.comparison(op, DType::kI32, ramp, values_.broadcast({limit, true})), false};
     }
     if (d.uniform()) {
       Affine terms = d;
       terms.constant = 0;
-      return {
-          comparison(op, DType::kI64, uniform_sum(terms), b_.getInt64(0 - static_cast<uint64_t>(d.constant))),
-          true};
+      return {values_.comparison(op, DType::kI64, uniform_sum(terms),
+                                 b_.getInt64(0 - static_cast<uint64_t>(d.constant))),
+              true};
     }
   }
   Val x = materialize(a);
   Val y = materialize(b);
-  const bool vectors = unify(x, y);
-  return {comparison(op, DType::kI64, x.value, y.value), !vectors};
+  const bool vectors = values_.unify(x, y);
+  return {values_.comparison(op, DType::kI64, x.value, y.value), !vectors};
 }
 
 }  // namespace tensorsmith::codegen

@@ -1,11 +1,11 @@
-// Loads and stores: contiguous vectors, strides, gathers; masks and guards.
+// Loads and stores: contiguous vectors, strides, gathers, words; masks and guards.
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
-#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/memory_emitter.h"
 
 namespace tensorsmith::codegen {
 
@@ -44,107 +44,21 @@ Value* fill_up_mask(llvm::IRBuilder<>& builder, Value* mask, int64_t wide) {
 
 }  // namespace
 
-// Attaches what is known about aliases: distinct buffers never overlap, and inputs are not written.
-template <typename Instruction>
-Instruction* Emitter::annotate(Instruction* access, const BufferInfo& info, bool invariant) {
-  const auto& [scope, others] = alias_metadata_[static_cast<size_t>(info.id)];
-  access->setMetadata(llvm::LLVMContext::MD_alias_scope, scope);
-  if (others != nullptr) access->setMetadata(llvm::LLVMContext::MD_noalias, others);
-  if (invariant && info.read_only)
-    access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
-  return access;
-}
-
-template llvm::LoadInst* Emitter::annotate(llvm::LoadInst*, const BufferInfo&, bool);
-
-Emitter::Address Emitter::address_of(const Buffer& buffer, const std::vector<Expr>& indices) {
-  Address at;
-  at.info = &info_of(buffer);
-  at.dtype = buffer->dtype;
-  ir::Interval column = ir::Interval::everything();
-  for (size_t d = 0; d < indices.size(); ++d) {
-    const Affine i = index(indices[d]);
-    if (d + 1 == indices.size() && at.info->strides[d] == 1) column = range_of(i);
-    at.element = sum(at.element, i, at.info->strides[d]);
-  }
-  const ir::Interval range = range_of(at.element);
-  at.in_range = range.bounded() && range.min >= 0 && range.max < at.info->elements;
-  if (at.info->lanes > 1) {
-    Affine lane;
-    lane.lane = 1;
-    at.element = sum(lane, at.element, at.info->lanes);
-    return at;
-  }
-  if (at.in_range) {
-    at.room_before = range.min;
-    at.room_behind = at.info->elements - 1 - range.max;
-  }
-  if (column.bounded()) {
-    // The rest of the row.
-    at.room_before = std::max({at.room_before, column.min, int64_t{0}});
-    at.room_behind = std::max({at.room_behind, buffer->shape.back() - 1 - column.max, int64_t{0}});
-  }
-  return at;
-}
-
-// Buffers are 64-byte aligned; coefficients tell what survives of it.
-llvm::Align Emitter::alignment_of(const Address& at) const {
-  const int64_t bytes = ir::bytes_of(at.dtype);
-  int64_t known = std::gcd(int64_t{64}, at.element.constant * bytes);
-  for (const auto& [atom, coefficient] : at.element.terms)
-    known = std::gcd(known, (coefficient & 63) * bytes);
-  return llvm::Align(static_cast<uint64_t>(std::max(known, bytes)));
-}
-
-// Zeros that a load may read instead of an address that is not valid.
-Value* Emitter::zero_block(int64_t bytes) {
-  if (bytes > zero_block_bytes_) {
-    auto* type = llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes));
-    auto* larger = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
-                                            llvm::ConstantAggregateZero::get(type), "zeros");
-    larger->setAlignment(llvm::Align(64));
-    if (zero_block_ != nullptr) {
-      zero_block_->replaceAllUsesWith(larger);
-      zero_block_->eraseFromParent();
-    }
-    zero_block_ = larger;
-    zero_block_bytes_ = bytes;
-  }
-  return zero_block_;
-}
-
-Value* Emitter::any_lane(Value* mask) { return b_.CreateOrReduce(mask); }
-
-// The address of the first lane where the condition holds, else that of zeros. Loads whose offsets differ by
-// little, as in unrolled code, share the choice: it is made for the start of a window.
-Value* Emitter::guarded_pointer(const Buffer& buffer, const Address& at, Value* condition, int64_t size) {
-  constexpr int64_t kWindow = 1024;  // bytes
-  Affine first = at.element;
-  first.lane = 0;
-  if (condition == nullptr) return pointer_to(buffer, *at.info, first);
-  const int64_t elements = kWindow / ir::bytes_of(buffer->dtype);
-  const int64_t offset = ((first.constant % elements) + elements) % elements;
-  first.constant -= offset;
-  Value* start = b_.CreateSelect(condition, pointer_to(buffer, *at.info, first), zero_block(kWindow + size));
-  if (offset == 0) return start;
-  return b_.CreateGEP(memory_type(buffer->dtype), start, b_.getInt64(static_cast<uint64_t>(offset)));
-}
-
 // Unrolled code reads the same elements again and again, as the register tile of a product does.
-Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
+Val MemoryEmitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
   const Address at = address_of(buffer, indices);
   if (at.info->in_registers && loaded_.block == b_.GetInsertBlock()) {
     const auto [first, count] = constant_place(at);
     const auto known = loaded_.constants.find({at.info->instance, first});
     if (known != loaded_.constants.end() && known->second.first == count) return known->second.second;
   }
-  if (at.info->in_registers || at.element.vector != nullptr) return load_from(buffer, at, zero);
+  if (at.info->in_registers || at.element.vector != nullptr) return load_from(at, zero);
   if (loaded_.block != b_.GetInsertBlock()) loaded_ = {b_.GetInsertBlock(), {}, {}};
-  std::vector<int64_t> key{reinterpret_cast<intptr_t>(buffer.get()),
+  std::vector<int64_t> key{at.info->id,
                            at.info->instance,
-                           lanes_,
-                           reinterpret_cast<intptr_t>(mask_),
-                           reinterpret_cast<intptr_t>(guard_),
+                           context_.lanes,
+                           reinterpret_cast<intptr_t>(context_.mask),
+                           reinterpret_cast<intptr_t>(context_.guard),
                            zero == nullptr ? 0
                            : zero->lanes   ? 1
                                            : 2,
@@ -157,7 +71,7 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRe
   const auto [it, is_new] = loaded_.values.try_emplace(std::move(key));
   Loaded& known = it->second;
   if (is_new) {
-    known.value = load_from(buffer, at, zero);
+    known.value = load_from(at, zero);
     known.zeros = zero != nullptr && zero->granted;
   }
   if (zero != nullptr) zero->granted = known.zeros;
@@ -165,19 +79,19 @@ Val Emitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRe
 }
 
 // What was loaded of the buffer may be another value from here on.
-void Emitter::forget_loads(const Buffer& buffer) {
-  const auto begin = loaded_.values.lower_bound({reinterpret_cast<intptr_t>(buffer.get())});
-  const auto end = loaded_.values.lower_bound({reinterpret_cast<intptr_t>(buffer.get()) + 1});
+void MemoryEmitter::forget(const BufferInfo& info) {
+  const auto begin = loaded_.values.lower_bound({info.id});
+  const auto end = loaded_.values.lower_bound({info.id + 1});
   loaded_.values.erase(begin, end);
 }
 
-std::pair<int64_t, int64_t> Emitter::constant_place(const Address& at) const {
+std::pair<int64_t, int64_t> MemoryEmitter::constant_place(const Address& at) const {
   const bool plain = at.element.terms.empty() && at.element.vector == nullptr && at.element.lane <= 1;
-  return {at.element.constant, !plain || at.element.lane < 0 ? 0 : at.element.lane == 0 ? 1 : lanes_};
+  return {at.element.constant, !plain || at.element.lane < 0 ? 0 : at.element.lane == 0 ? 1 : context_.lanes};
 }
 
 // Initial values of accumulators: with what they are known to be, the first update is none.
-void Emitter::remember_constant(const Address& at, const Val& value) {
+void MemoryEmitter::remember_constant(const Address& at, const Val& value) {
   if (loaded_.block != b_.GetInsertBlock()) loaded_ = {b_.GetInsertBlock(), {}, {}};
   const auto [first, count] = constant_place(at);
   std::erase_if(loaded_.constants, [&](const auto& known) {
@@ -185,62 +99,63 @@ void Emitter::remember_constant(const Address& at, const Val& value) {
     return known.first.first == at.info->instance &&
            (count == 0 || (other < first + count && first < other + known.second.first));
   });
-  const bool kept = at.dtype == ir::DType::kF32 || at.dtype == ir::DType::kF64;
-  if (count > 0 && mask_ == nullptr && kept && value.uniform && llvm::isa<llvm::ConstantFP>(value.value))
+  const bool kept = at.info->dtype == ir::DType::kF32 || at.info->dtype == ir::DType::kF64;
+  if (count > 0 && context_.mask == nullptr && kept && value.uniform &&
+      llvm::isa<llvm::ConstantFP>(value.value))
     loaded_.constants[{at.info->instance, first}] = {count, value};
 }
 
-Val Emitter::load_from(const Buffer& buffer, const Address& at, ZeroRequest* zero) {
+Val MemoryEmitter::load_from(const Address& at, ZeroRequest* zero) {
   // In range for all lanes: neither mask nor guard is needed for safety. A mask may still be the cheapest way
   // to zeros.
   const bool contiguous = at.element.vector == nullptr && at.element.lane == 1;
-  const bool zeros =
-      zero != nullptr && zero->lanes && traits_.masked_memory && (guard_ == nullptr || contiguous);
-  Value* mask = at.in_range && !(zeros && !at.element.uniform()) ? nullptr : mask_;
-  Value* guard = at.in_range ? nullptr : guard_;
+  const bool zeros = zero != nullptr && zero->lanes && context_.traits.masked_memory &&
+                     (context_.guard == nullptr || contiguous);
+  Value* mask = at.in_range && !(zeros && !at.element.uniform()) ? nullptr : context_.mask;
+  Value* guard = at.in_range ? nullptr : context_.guard;
   if (at.element.uniform()) {
     // Lanes that are all inactive may leave a wild address.
     Value* condition = guard;
     if (mask != nullptr) {
-      Value* any = any_lane(mask);
+      Value* any = b_.CreateOrReduce(mask);
       condition = condition == nullptr ? any : b_.CreateAnd(condition, any);
     }
-    Value* pointer = guarded_pointer(buffer, at, condition, ir::bytes_of(buffer->dtype));
+    Value* pointer = guarded_pointer(at, condition, ir::bytes_of(at.info->dtype));
     if (zero != nullptr) zero->granted = guard != nullptr && !zero->lanes;
-    auto* v =
-        annotate(b_.CreateAlignedLoad(memory_type(buffer->dtype), pointer, alignment_of(at)), *at.info, true);
-    return {from_memory(buffer->dtype, v), true};
+    auto* v = annotate(b_.CreateAlignedLoad(type_of(at), pointer, alignment_of(at)), *at.info, true);
+    return {values_.from_memory(at.info->dtype, v), true};
   }
-  const bool both = zeros && mask != nullptr && guard_ != nullptr;
-  if (both) mask = b_.CreateAnd(mask, broadcast({guard_, true}));
+  const bool both = zeros && mask != nullptr && context_.guard != nullptr;
+  if (both) mask = b_.CreateAnd(mask, values_.broadcast({context_.guard, true}));
   if (zero != nullptr)
-    zero->granted = (both || guard != nullptr || guard_ == nullptr) && (mask != nullptr || !zero->lanes);
+    zero->granted =
+        (both || guard != nullptr || context_.guard == nullptr) && (mask != nullptr || !zero->lanes);
   Value* v = nullptr;
   const int64_t stride = at.element.lane;
   if (contiguous) {
-    v = load_vector(buffer, at, lanes_, guard, mask, alignment_of(at));
+    v = load_vector(at, context_.lanes, guard, mask, alignment_of(at));
   } else if (at.element.vector == nullptr && (mask == nullptr || loads_in_blocks(stride))) {
-    v = load_strided(buffer, at, guard, mask);
+    v = load_strided(at, guard, mask);
   } else {
     if (guard != nullptr) {
-      Value* all = broadcast({guard, true});
+      Value* all = values_.broadcast({guard, true});
       mask = mask == nullptr ? all : b_.CreateAnd(mask, all);
     }
-    v = load_gather(buffer, at, mask);
+    v = load_gather(at, mask);
   }
-  return {from_memory(buffer->dtype, v), false};
+  return {values_.from_memory(at.info->dtype, v), false};
 }
 
 // Consecutive elements from the first lane's on. Vectors that are no power of two long would be loaded in
 // pieces: where masks are cheap they are loaded as the next one.
-Value* Emitter::load_vector(const Buffer& buffer, const Address& at, int64_t lanes, Value* guard, Value* mask,
-                            llvm::Align align) {
-  llvm::Type* element = memory_type(buffer->dtype);
+Value* MemoryEmitter::load_vector(const Address& at, int64_t lanes, Value* guard, Value* mask,
+                                  llvm::Align align) {
+  llvm::Type* element = type_of(at);
   auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
   const int64_t wide = masked_lanes(lanes);
-  const bool fill = wide != lanes && traits_.masked_memory && !at.info->in_registers;
+  const bool fill = wide != lanes && context_.traits.masked_memory && !at.info->in_registers;
   const int64_t length = mask != nullptr || fill ? wide : lanes;
-  Value* pointer = guarded_pointer(buffer, at, guard, ir::bytes_of(buffer->dtype) * length);
+  Value* pointer = guarded_pointer(at, guard, ir::bytes_of(at.info->dtype) * length);
   if (mask == nullptr && !fill) return annotate(b_.CreateAlignedLoad(vector, pointer, align), *at.info, true);
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(vector->getWithNewType(b_.getInt1Ty()));
   auto* wide_type = llvm::FixedVectorType::get(element, static_cast<unsigned>(wide));
@@ -251,17 +166,17 @@ Value* Emitter::load_vector(const Buffer& buffer, const Address& at, int64_t lan
 }
 
 // Whether a strided access is taken apart into contiguous vectors; else lane by lane.
-bool Emitter::loads_in_blocks(int64_t stride) const {
-  return stride == -1 || (stride >= 2 && stride <= 4 && lanes_ >= 4);
+bool MemoryEmitter::loads_in_blocks(int64_t stride) const {
+  return stride == -1 || (stride >= 2 && stride <= 4 && context_.lanes >= 4);
 }
 
 // Lanes at a constant stride.
-Value* Emitter::load_strided(const Buffer& buffer, const Address& at, Value* guard, Value* mask) {
-  llvm::Type* type = memory_type(buffer->dtype);
+Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask) {
+  llvm::Type* type = type_of(at);
   const int64_t stride = at.element.lane;
   Address first = at;
   first.element.lane = 0;
-  const llvm::Align element_align(static_cast<uint64_t>(ir::bytes_of(buffer->dtype)));
+  const llvm::Align element_align = element_alignment(at);
   const auto at_offset = [&](int64_t offset) {
     Address start = first;
     start.element.constant += offset;
@@ -270,24 +185,25 @@ Value* Emitter::load_strided(const Buffer& buffer, const Address& at, Value* gua
   if (stride == -1) {
     Value* reversed = mask == nullptr ? nullptr : b_.CreateVectorReverse(mask);
     return b_.CreateVectorReverse(
-        load_vector(buffer, at_offset(1 - lanes_), lanes_, guard, reversed, element_align));
+        load_vector(at_offset(1 - context_.lanes), context_.lanes, guard, reversed, element_align));
   }
   if (loads_in_blocks(stride)) {
     // Contiguous blocks that cover all lanes, the last one ending with the window so that nothing behind it
     // is read; then shuffles. The window is that of the lanes, or, where the elements are there, whole
     // strides: neighbours (the columns of a convolution's kernel) share the loads then. A mask is spread to
     // the elements of each block.
-    int64_t begin = 0, end = (lanes_ - 1) * stride + 1;
+    int64_t begin = 0, end = (context_.lanes - 1) * stride + 1;
     const int64_t phase = ((first.element.constant % stride) + stride) % stride;
     if (mask == nullptr && at.room_before >= phase && at.room_behind >= stride - 1 - phase) {
       begin = -phase;
-      end = begin + lanes_ * stride;
+      end = begin + context_.lanes * stride;
     }
-    int64_t block =
-        std::min(end - begin, std::max<int64_t>(lanes_, traits_.vector_bytes / ir::bytes_of(buffer->dtype)));
+    int64_t block = std::min(
+        end - begin,
+        std::max<int64_t>(context_.lanes, context_.traits.vector_bytes / ir::bytes_of(at.info->dtype)));
     // Where masks are dear a block is a whole vector.
-    if (!traits_.masked_memory && masked_lanes(block) != block) block = lanes_;
-    const auto lanes = static_cast<size_t>(lanes_);
+    if (!context_.traits.masked_memory && masked_lanes(block) != block) block = context_.lanes;
+    const auto lanes = static_cast<size_t>(context_.lanes);
     Value* result = nullptr;
     Value* waiting = nullptr;  // the first block
     llvm::SmallVector<int, 64> picked(lanes, -1);
@@ -295,17 +211,17 @@ Value* Emitter::load_strided(const Buffer& buffer, const Address& at, Value* gua
     for (int64_t start = begin; start < end; start += block) {
       const int64_t offset = std::min(start, end - block);
       llvm::SmallVector<int, 64> pick(lanes, -1);
-      // Lane lanes_ of the mask's shuffle is false.
-      llvm::SmallVector<int, 64> spread(static_cast<size_t>(block), lanes_);
+      // Lane context_.lanes of the mask's shuffle is false.
+      llvm::SmallVector<int, 64> spread(static_cast<size_t>(block), context_.lanes);
       const int64_t before = done;
-      for (; done < lanes_ && done * stride < offset + block; ++done) {
+      for (; done < context_.lanes && done * stride < offset + block; ++done) {
         pick[static_cast<size_t>(done)] = static_cast<int>(done * stride - offset);
         spread[static_cast<size_t>(done * stride - offset)] = static_cast<int>(done);
       }
       Value* block_mask = nullptr;
       if (mask != nullptr)
         block_mask = b_.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), spread);
-      Value* v = load_vector(buffer, at_offset(offset), block, guard, block_mask, element_align);
+      Value* v = load_vector(at_offset(offset), block, guard, block_mask, element_align);
       if (waiting == nullptr) {
         waiting = v;
         picked = pick;
@@ -317,104 +233,133 @@ Value* Emitter::load_strided(const Buffer& buffer, const Address& at, Value* gua
         llvm::SmallVector<int, 64> merge(lanes, -1);
         std::iota(merge.begin(), merge.begin() + before, 0);
         for (int64_t lane = before; lane < done; ++lane)
-          merge[static_cast<size_t>(lane)] = static_cast<int>(lane + lanes_);
+          merge[static_cast<size_t>(lane)] = static_cast<int>(lane + context_.lanes);
         result = b_.CreateShuffleVector(result, b_.CreateShuffleVector(v, pick), merge);
       }
     }
     return result == nullptr ? b_.CreateShuffleVector(waiting, picked) : result;
   }
   TS_CHECK(mask == nullptr, "lanes one by one under a mask");
-  Value* result = llvm::PoisonValue::get(with_lanes(type));
-  for (int lane = 0; lane < lanes_; ++lane) {
+  Value* result = llvm::PoisonValue::get(values_.with_lanes(type));
+  for (int lane = 0; lane < context_.lanes; ++lane) {
     const Address element = at_offset(lane * stride);
-    Value* pointer = guarded_pointer(buffer, element, guard, ir::bytes_of(buffer->dtype));
+    Value* pointer = guarded_pointer(element, guard, ir::bytes_of(at.info->dtype));
     auto* v = annotate(b_.CreateAlignedLoad(type, pointer, element_align), *at.info, true);
     result = b_.CreateInsertElement(result, v, static_cast<uint64_t>(lane));
   }
   return result;
 }
 
-Value* Emitter::vector_of_pointers(const Buffer& buffer, const Address& at, int64_t lanes) {
+Value* MemoryEmitter::vector_of_pointers(const Address& at, int64_t lanes) {
   Affine uniform = at.element;
   uniform.lane = 0;
   uniform.vector = nullptr;
   Affine offsets;
   offsets.lane = at.element.lane;
   offsets.vector = at.element.vector;
-  Value* offset = offsets.uniform() ? llvm::Constant::getNullValue(with_lanes(b_.getInt64Ty()))
-                                    : materialize(offsets).value;
-  if (lanes != lanes_) offset = b_.CreateShuffleVector(offset, first_lanes(lanes_, lanes, 0));
-  return b_.CreateGEP(memory_type(buffer->dtype), pointer_to(buffer, *at.info, uniform), offset);
+  Value* offset = offsets.uniform() ? llvm::Constant::getNullValue(values_.with_lanes(b_.getInt64Ty()))
+                                    : indices_.materialize(offsets).value;
+  if (lanes != context_.lanes) offset = b_.CreateShuffleVector(offset, first_lanes(context_.lanes, lanes, 0));
+  return b_.CreateGEP(type_of(at), pointer_to(*at.info, uniform), offset);
 }
 
 // LLVM fills gathers up to a power of two with undefined offsets; where a whole instruction has no others, their
 // register may be the mask's, which x86 refuses as an invalid instruction. So they are filled up here, with the
 // first lane's.
-Value* Emitter::load_gather(const Buffer& buffer, const Address& at, Value* mask) {
-  const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(lanes_)));
-  auto* vector = llvm::FixedVectorType::get(memory_type(buffer->dtype), static_cast<unsigned>(wide));
-  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
-  const llvm::Align align(static_cast<uint64_t>(ir::bytes_of(buffer->dtype)));
+Value* MemoryEmitter::load_gather(const Address& at, Value* mask) {
+  const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(context_.lanes)));
+  auto* vector = llvm::FixedVectorType::get(type_of(at), static_cast<unsigned>(wide));
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(values_.with_lanes(b_.getInt1Ty()));
+  const llvm::Align align = element_alignment(at);
   Value* loaded =
-      annotate(b_.CreateMaskedGather(vector, vector_of_pointers(buffer, at, wide), align,
+      annotate(b_.CreateMaskedGather(vector, vector_of_pointers(at, wide), align,
                                      fill_up_mask(b_, mask, wide), llvm::Constant::getNullValue(vector)),
                *at.info, false);
-  return wide == lanes_ ? loaded : b_.CreateShuffleVector(loaded, first_lanes(lanes_, lanes_, 0));
+  return wide == context_.lanes
+             ? loaded
+             : b_.CreateShuffleVector(loaded, first_lanes(context_.lanes, context_.lanes, 0));
 }
 
-void Emitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val value) {
+std::optional<Val> MemoryEmitter::load_word(llvm::ArrayRef<const ir::Load*> parts) {
+  const auto count = static_cast<int64_t>(parts.size());
+  const Buffer& buffer = parts[0]->buffer;
+  const Address first = address_of(buffer, parts[0]->indices);
+  if (first.info->lanes > 1 || first.info->in_registers || first.element.vector != nullptr) return {};
+  if (first.element.lane != 0 && first.element.lane != count) return {};
+  bool in_range = first.in_range;
+  for (int64_t j = 1; j < count; ++j) {
+    const ir::Load& part = *parts[static_cast<size_t>(j)];
+    if (part.buffer != buffer) return {};
+    const Address at = address_of(buffer, part.indices);
+    if (at.element.constant != first.element.constant + j || at.element.lane != first.element.lane ||
+        at.element.terms != first.element.terms || at.element.vector != nullptr)
+      return {};
+    in_range = in_range && at.in_range;
+  }
+  if (!in_range && (context_.mask != nullptr || context_.guard != nullptr)) return {};
+  Affine start = first.element;
+  start.lane = 0;
+  const bool uniform = first.element.lane == 0;
+  llvm::Type* type = uniform ? b_.getInt32Ty() : values_.with_lanes(b_.getInt32Ty());
+  auto* word = b_.CreateAlignedLoad(type, pointer_to(*first.info, start), alignment_of(first));
+  return Val{annotate(word, *first.info, true), uniform};
+}
+
+void MemoryEmitter::store(const Buffer& buffer, const std::vector<Expr>& indices, Val value) {
   const Address at = address_of(buffer, indices);
-  forget_loads(buffer);
+  forget(*at.info);
   if (at.info->in_registers) remember_constant(at, value);
   const bool contiguous = at.element.uniform() || (at.element.lane == 1 && at.element.vector == nullptr);
-  emitted_steps_ += contiguous ? 1 : lanes_;
-  if (at.element.uniform() && value.uniform && mask_ == nullptr) {
-    annotate(b_.CreateAlignedStore(to_memory(buffer->dtype, value.value),
-                                   pointer_to(buffer, *at.info, at.element), alignment_of(at)),
+  steps_ += contiguous ? 1 : context_.lanes;
+  if (at.element.uniform() && value.uniform && context_.mask == nullptr) {
+    annotate(b_.CreateAlignedStore(values_.to_memory(at.info->dtype, value.value), pointer_to(at),
+                                   alignment_of(at)),
              *at.info, false);
     return;
   }
-  Value* v = to_memory(buffer->dtype, broadcast(value));
+  Value* v = values_.to_memory(at.info->dtype, values_.broadcast(value));
   if (at.element.vector == nullptr && at.element.lane == 1) {
     Affine first = at.element;
     first.lane = 0;
-    Value* pointer = pointer_to(buffer, *at.info, first);
+    Value* pointer = pointer_to(*at.info, first);
     // Each lane of an expanded buffer is private: writing it in an inactive lane harms nobody, unless the
     // lane is switched on later.
-    const int64_t wide = masked_lanes(lanes_);
-    const bool fill = wide != lanes_ && traits_.masked_memory && !at.info->in_registers;
-    if (mask_ == nullptr && !fill) {
+    const int64_t wide = masked_lanes(context_.lanes);
+    const bool fill = wide != context_.lanes && context_.traits.masked_memory && !at.info->in_registers;
+    if (context_.mask == nullptr && !fill) {
       annotate(b_.CreateAlignedStore(v, pointer, alignment_of(at)), *at.info, false);
       return;
     }
-    Value* mask = mask_ != nullptr ? mask_ : llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
+    Value* mask = context_.mask != nullptr
+                      ? context_.mask
+                      : llvm::Constant::getAllOnesValue(values_.with_lanes(b_.getInt1Ty()));
     annotate(
         b_.CreateMaskedStore(fill_up(b_, v, wide), pointer, alignment_of(at), fill_up_mask(b_, mask, wide)),
         *at.info, false);
     return;
   }
-  store_scatter(buffer, at, v);
+  store_scatter(at, v);
 }
 
-void Emitter::store_scatter(const Buffer& buffer, const Address& at, Value* value) {
-  const llvm::Align align(static_cast<uint64_t>(ir::bytes_of(buffer->dtype)));
-  if (mask_ == nullptr && at.element.vector == nullptr) {
+void MemoryEmitter::store_scatter(const Address& at, Value* value) {
+  const llvm::Align align = element_alignment(at);
+  if (context_.mask == nullptr && at.element.vector == nullptr) {
     // Ascending lanes: where two meet, the last wins as in serial execution.
-    for (int lane = 0; lane < lanes_; ++lane) {
+    for (int lane = 0; lane < context_.lanes; ++lane) {
       Affine element = at.element;
       element.lane = 0;
       element.constant += lane * at.element.lane;
       annotate(b_.CreateAlignedStore(b_.CreateExtractElement(value, static_cast<uint64_t>(lane)),
-                                     pointer_to(buffer, *at.info, element), align),
+                                     pointer_to(*at.info, element), align),
                *at.info, false);
     }
     return;
   }
-  Value* mask = mask_ != nullptr ? mask_ : llvm::Constant::getAllOnesValue(with_lanes(b_.getInt1Ty()));
-  annotate(b_.CreateMaskedScatter(value, vector_of_pointers(buffer, at, lanes_), align, mask), *at.info,
+  Value* mask = context_.mask != nullptr
+                    ? context_.mask
+                    : llvm::Constant::getAllOnesValue(values_.with_lanes(b_.getInt1Ty()));
+  annotate(b_.CreateMaskedScatter(value, vector_of_pointers(at, context_.lanes), align, mask), *at.info,
            false);
 }
-
-template llvm::StoreInst* Emitter::annotate(llvm::StoreInst*, const BufferInfo&, bool);
 
 }  // namespace tensorsmith::codegen

@@ -3,17 +3,17 @@
 
 #include "codegen/captures.h"
 #include "codegen/launch.h"
-#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/statement_emitter.h"
 
 namespace tensorsmith::codegen {
 
 using llvm::Value;
 
-void Emitter::emit_parallel(const ir::For& loop, int64_t extent) {
+void StatementEmitter::emit_parallel(const ir::For& loop, int64_t extent) {
   const Captures used = captures_of(loop.body);
   std::vector<ir::Buffer> buffers;
   for (const ir::Buffer& buffer : used.buffers)
-    if (f_.buffers.contains(buffer.get())) buffers.push_back(buffer);
+    if (memory_.knows(buffer)) buffers.push_back(buffer);
 
   // Closure: slots of a pointer's size. This call's thread workspace, its stride, then buffers, then variables.
   llvm::Type* pointer = b_.getPtrTy();
@@ -21,17 +21,22 @@ void Emitter::emit_parallel(const ir::For& loop, int64_t extent) {
   std::vector<Value*> slots;
   {
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
-    b_.SetInsertPoint(f_.scopes.front().insert_before);
+    b_.SetInsertPoint(indices_.outermost());
     slots.push_back(load_field(f_.context, ContextOffsets::kThreadWorkspace, pointer, kBufferAlignment));
     slots.push_back(load_field(f_.context, ContextOffsets::kThreadWorkspaceStride, i64, 0));
   }
-  for (const ir::Buffer& buffer : buffers) slots.push_back(info_of(buffer).base);
+  for (const ir::Buffer& buffer : buffers) slots.push_back(memory_.info_of(buffer).base);
+  std::vector<std::pair<ir::Var, Affine>> constants;  // need no slot
   std::vector<std::pair<ir::Var, ir::Interval>> captured;
   for (const ir::Var& var : used.vars) {
-    const auto value = f_.vars.find(var.get());
-    if (value == f_.vars.end() || value->second.is_constant()) continue;
-    captured.emplace_back(var, range_of(value->second));
-    slots.push_back(uniform_sum(value->second));
+    const Affine* value = indices_.find(var);
+    if (value == nullptr) continue;
+    if (value->is_constant()) {
+      constants.emplace_back(var, *value);
+      continue;
+    }
+    captured.emplace_back(var, indices_.range_of(*value));
+    slots.push_back(indices_.uniform_sum(*value));
   }
   llvm::AllocaInst* closure = nullptr;
   {
@@ -47,15 +52,16 @@ void Emitter::emit_parallel(const ir::For& loop, int64_t extent) {
       llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                              options_.symbol + ".parallel." + std::to_string(parallel_bodies_++), module_);
   // The call, in the kernel.
-  loaded_ = {};
+  memory_.forget();
   Value* run = load_field(f_.context, ContextOffsets::kParallelFor, pointer, 0);
   Value* pool = load_field(f_.context, ContextOffsets::kPool, pointer, 0);
   b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), {pointer, i64, pointer, pointer}, false), run,
                 {pool, b_.getInt64(static_cast<uint64_t>(extent)), body, closure});
 
   // The body, in a function of its own.
-  FunctionState outer;
-  std::swap(outer, f_);
+  const FunctionState outer = std::exchange(f_, {});
+  IndexEmitter::Nest outer_nest = indices_.exchange({});
+  MemoryEmitter::Buffers outer_buffers = memory_.exchange({});
   const llvm::IRBuilderBase::InsertPoint resume = b_.saveIP();
   begin_function(body);
   f_.in_parallel = true;
@@ -66,27 +72,29 @@ void Emitter::emit_parallel(const ir::For& loop, int64_t extent) {
   };
   {
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
-    b_.SetInsertPoint(f_.scopes.front().insert_before);
+    b_.SetInsertPoint(indices_.outermost());
     Value* workspace = next(pointer, kBufferAlignment);
     Value* stride = next(i64, 0);
     Value* thread = b_.CreateSExt(body->getArg(3), i64);
     f_.thread_workspace = b_.CreateGEP(b_.getInt8Ty(), workspace, b_.CreateMul(thread, stride));
+    MemoryEmitter::Buffers inside;
     for (const ir::Buffer& buffer : buffers) {
-      BufferInfo info = outer.buffers.at(buffer.get());
+      MemoryEmitter::BufferInfo& info = inside[buffer.get()] = outer_buffers.at(buffer.get());
       info.base = next(pointer, kBufferAlignment);
-      f_.buffers[buffer.get()] = info;
     }
-    for (const auto& [node, value] : outer.vars)
-      if (value.is_constant()) f_.vars[node] = value;
+    memory_.exchange(std::move(inside));
+    for (const auto& [var, value] : constants) indices_.bind(var, value);
     for (const auto& [var, range] : captured)
-      f_.vars[var.get()] = affine_of(new_atom(next(i64, 0), 0, range));
+      indices_.bind(var, indices_.defined_in_scope(next(i64, 0), range));
   }
   emit_exact_if_nan(parts_.range(loop), [&] {
     emit_loop(loop.var, body->getArg(1), body->getArg(2), {0, extent - 1}, false,
               [&](const Affine&) { emit(loop.body); });
   });
   end_function();
-  std::swap(outer, f_);
+  f_ = outer;
+  indices_.exchange(std::move(outer_nest));
+  memory_.exchange(std::move(outer_buffers));
   b_.restoreIP(resume);
 }
 

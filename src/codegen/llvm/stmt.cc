@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "codegen/launch.h"
-#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/statement_emitter.h"
 #include "ir/analysis.h"
 
 namespace tensorsmith::codegen {
@@ -13,22 +13,18 @@ using ir::ForKind;
 using ir::Stmt;
 using llvm::Value;
 
-llvm::BasicBlock* Emitter::new_block(const char* name) {
-  return llvm::BasicBlock::Create(context_, name, f_.function);
-}
-
-void Emitter::emit(const Stmt& s) {
+void StatementEmitter::emit(const Stmt& s) {
   if (!s) return;
   if (const SpeculativePart* part = parts_.part(s)) return emit_exact_if_nan(part, [&] { emit_once(s); });
   emit_once(s);
 }
 
-void Emitter::emit_once(const Stmt& s) {
+void StatementEmitter::emit_once(const Stmt& s) {
   ir::visit(ir::overloaded{[&](const For& loop) { emit_for(s, loop); },
                            [&](const ir::Store& st) {
-                             const EvaluationScope scope(evaluated_);
+                             const EvaluationScope scope(context_.evaluated);
                              if (is_forgetful(st)) return update_extremum(st);
-                             store(st.buffer, st.indices, eval(st.value));
+                             memory_.store(st.buffer, st.indices, expressions_.eval(st.value));
                            },
                            [&](const ir::IfThenElse& branch) { emit_if(branch); },
                            [&](const ir::Seq& seq) {
@@ -38,7 +34,7 @@ void Emitter::emit_once(const Stmt& s) {
             s);
 }
 
-void Emitter::emit_for(const Stmt& s, const For& loop) {
+void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
   const int64_t step_before = unroll_step_;
   if (loop.auto_unroll_max_step > 0) unroll_step_ = loop.auto_unroll_max_step;
   const std::optional<int64_t> extent = ir::as_int(loop.extent);
@@ -48,7 +44,7 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
   }
   const int64_t steps = plan_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
-    limit = compact_ || parts_.is_around(s) ? 0 : std::min(limit, Plan::kMaxProgramSteps - emitted_steps_);
+    limit = compact_ || parts_.is_around(s) ? 0 : std::min(limit, Plan::kMaxProgramSteps - memory_.steps());
     if (extent && (*extent == 1 || steps <= limit)) {
       emit_unrolled(loop, *extent);
     } else {
@@ -67,14 +63,14 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
       break;
     case ForKind::kVectorized:
       TS_CHECK(extent.has_value(), "vectorized loop over '" + loop.var.name() + "' of variable extent");
-      if (lanes_ == 1 && plan_.vectorizable(s) && *extent > 1) {
+      if (context_.lanes == 1 && plan_.vectorizable(s) && *extent > 1) {
         emit_vectorized(loop, *extent);
       } else {
         serial_or_unrolled(Plan::kMaxUnrolledSteps);
       }
       break;
     case ForKind::kParallel:
-      if (!f_.in_parallel && lanes_ == 1 && extent && *extent > 1) {
+      if (!f_.in_parallel && context_.lanes == 1 && extent && *extent > 1) {
         emit_parallel(loop, *extent);
       } else {
         emit_exact_if_nan(parts_.range(loop), [&] { serial_or_unrolled(limit); });
@@ -86,32 +82,30 @@ void Emitter::emit_for(const Stmt& s, const For& loop) {
   unroll_step_ = step_before;
 }
 
-void Emitter::emit_unrolled(const For& loop, int64_t extent) {
+void StatementEmitter::emit_unrolled(const For& loop, int64_t extent) {
   for (int64_t i = 0; i < extent; ++i) {
-    Affine value;
-    value.constant = i;
-    f_.vars[loop.var.get()] = value;
+    indices_.bind(loop.var, Affine::of(i));
     emit(loop.body);
   }
-  f_.vars.erase(loop.var.get());
+  indices_.unbind(loop.var);
 }
 
-void Emitter::emit_serial(const For& loop) {
+void StatementEmitter::emit_serial(const For& loop) {
   const Affine extent = [&] {
-    const EvaluationScope scope(evaluated_);
-    return index(loop.extent);
+    const EvaluationScope scope(context_.evaluated);
+    return indices_.index(loop.extent);
   }();
-  const ir::Interval bound = range_of(extent);
+  const ir::Interval bound = indices_.range_of(extent);
   const ir::Interval range{0, bound.bounded() ? std::max<int64_t>(bound.max - 1, 0) : ir::Interval::kPosInf};
   TS_CHECK(extent.uniform(), "loop over '" + loop.var.name() + "' has an extent that differs between lanes");
-  emit_loop(loop.var, b_.getInt64(0), uniform_sum(extent), range, bound.bounded() && bound.min > 0,
+  emit_loop(loop.var, b_.getInt64(0), indices_.uniform_sum(extent), range, bound.bounded() && bound.min > 0,
             [&](const Affine&) { emit(loop.body); });
 }
 
-void Emitter::emit_loop(const ir::Var& var, Value* begin, Value* end, ir::Interval range, bool nonempty,
-                        const std::function<void(const Affine&)>& body) {
-  llvm::BasicBlock* exit = new_block("loop.end");
-  llvm::BasicBlock* header = new_block("loop");
+void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, ir::Interval range,
+                                 bool nonempty, const std::function<void(const Affine&)>& body) {
+  llvm::BasicBlock* exit = context_.new_block("loop.end");
+  llvm::BasicBlock* header = context_.new_block("loop");
   if (nonempty) {
     b_.CreateBr(header);
   } else {
@@ -122,17 +116,14 @@ void Emitter::emit_loop(const ir::Var& var, Value* begin, Value* end, ir::Interv
   llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2, var.name());
   i->addIncoming(begin, before);
   // Values of this scope are put at the end of the header.
-  llvm::BasicBlock* inside = new_block("body");
-  Scope scope;
-  scope.insert_before = b_.CreateBr(inside);
-  f_.scopes.push_back(std::move(scope));
+  llvm::BasicBlock* inside = context_.new_block("body");
+  indices_.open_scope(b_.CreateBr(inside));
   b_.SetInsertPoint(inside);
-  const int depth = static_cast<int>(f_.scopes.size()) - 1;
-  const Affine value = affine_of(new_atom(i, depth, range));
-  f_.vars[var.get()] = value;
+  const Affine value = indices_.defined_in_scope(i, range);
+  indices_.bind(var, value);
   body(value);
-  f_.vars.erase(var.get());
-  f_.scopes.pop_back();
+  indices_.unbind(var);
+  indices_.close_scope();
   Value* next = b_.CreateAdd(i, b_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
   i->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpNE(next, end), header, exit);
@@ -140,58 +131,96 @@ void Emitter::emit_loop(const ir::Var& var, Value* begin, Value* end, ir::Interv
 }
 
 // In pieces of a few registers: longer vectors would only be split by the code generator, at a higher price.
-void Emitter::emit_vectorized(const For& loop, int64_t extent) {
-  const int64_t widest = traits_.vector_bytes;  // lanes: four registers of 32-bit elements
+void StatementEmitter::emit_vectorized(const For& loop, int64_t extent) {
+  const int64_t widest = context_.traits.vector_bytes;  // lanes: four registers of 32-bit elements
   const auto piece = [&](const Affine& start, int64_t lanes) {
-    lanes_ = static_cast<int>(lanes);
+    context_.lanes = static_cast<int>(lanes);
     Affine value = start;
     value.lane = lanes > 1 ? 1 : 0;
-    f_.vars[loop.var.get()] = value;
+    indices_.bind(loop.var, value);
     emit(loop.body);
-    f_.vars.erase(loop.var.get());
-    lanes_ = 1;
+    indices_.unbind(loop.var);
+    context_.lanes = 1;
   };
   const int64_t pieces = extent / widest;
   if (pieces > 4) {
     emit_loop(ir::Var(loop.var.name()), b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(pieces)),
               {0, pieces - 1}, true,
-              [&](const Affine& number) { piece(sum(Affine(), number, widest), widest); });
+              [&](const Affine& number) { piece(indices_.sum(Affine(), number, widest), widest); });
   } else {
-    for (int64_t p = 0; p < pieces; ++p) {
-      Affine start;
-      start.constant = p * widest;
-      piece(start, widest);
-    }
+    for (int64_t p = 0; p < pieces; ++p) piece(Affine::of(p * widest), widest);
   }
-  if (extent % widest != 0) {
-    Affine start;
-    start.constant = pieces * widest;
-    piece(start, extent % widest);
-  }
+  if (extent % widest != 0) piece(Affine::of(pieces * widest), extent % widest);
 }
 
-void Emitter::emit_if(const ir::IfThenElse& branch) {
-  const Condition c = [&] {
-    const EvaluationScope scope(evaluated_);
-    return eval_condition(branch.condition);
+// Vectors stored across rows: for u unrolled, for v in lanes: B[.. v * S + u] = f(u, v), S > 1. Together they are a
+// matrix, whose columns they are.
+bool StatementEmitter::emit_transposed(const For& loop, int64_t extent) {
+  const auto* inner = ir::as<For>(loop.body);
+  const int64_t widest = context_.traits.vector_bytes / 4;
+  if (context_.lanes != 1 || extent < 2 || extent > widest || inner == nullptr ||
+      inner->kind != ir::ForKind::kVectorized || !plan_.vectorizable(loop.body))
+    return false;
+  const std::optional<int64_t> lanes = ir::as_int(inner->extent);
+  const auto* store = ir::as<ir::Store>(inner->body);
+  if (store == nullptr || !lanes || *lanes < 2 || *lanes > widest) return false;
+  if (store->buffer->dtype != ir::DType::kF32 || memory_.info_of(store->buffer).lanes != 1) return false;
+  // All values are there before the first is stored.
+  for (const ir::Load* load : ir::loads_of(store->value))
+    if (load->buffer == store->buffer) return false;
+
+  context_.lanes = static_cast<int>(*lanes);
+  Affine lane;
+  lane.lane = 1;
+  indices_.bind(inner->var, lane);
+  // What was evaluated for another u holds no longer.
+  const auto at = [&](int64_t u) {
+    const EvaluationScope scope(context_.evaluated);
+    indices_.bind(loop.var, Affine::of(u));
+    return memory_.address_of(store->buffer, store->indices);
+  };
+  const MemoryEmitter::Address second = at(1);
+  const MemoryEmitter::Address first = at(0);
+  const bool matrix = MemoryEmitter::are_columns(first, second);
+  if (matrix) {
+    std::vector<Value*> columns;
+    for (int64_t u = 0; u < extent; ++u) {
+      at(u);
+      const EvaluationScope scope(context_.evaluated);
+      columns.push_back(
+          values_.to_memory(ir::DType::kF32, values_.broadcast(expressions_.eval(store->value))));
+    }
+    memory_.store_columns(first, std::move(columns));
+  }
+  indices_.unbind(inner->var);
+  indices_.unbind(loop.var);
+  context_.lanes = 1;
+  return matrix;
+}
+
+void StatementEmitter::emit_if(const ir::IfThenElse& branch) {
+  const ExpressionEmitter::Condition c = [&] {
+    const EvaluationScope scope(context_.evaluated);
+    return expressions_.eval_condition(branch.condition);
   }();
   if (c.never) return emit(branch.else_body);
   if (c.uniform == nullptr && c.lanes == nullptr) return emit(branch.then_body);
-  Value* mask_before = mask_;
+  Value* mask_before = context_.mask;
   const auto with_mask = [&](Value* mask, const Stmt& body) {
-    if (mask != nullptr) mask_ = mask_before == nullptr ? mask : b_.CreateAnd(mask_before, mask);
+    if (mask != nullptr) context_.mask = mask_before == nullptr ? mask : b_.CreateAnd(mask_before, mask);
     emit(body);
-    mask_ = mask_before;
+    context_.mask = mask_before;
   };
   if (c.uniform == nullptr || (c.lanes != nullptr && branch.else_body)) {
-    Value* mask = c.uniform == nullptr ? c.lanes : b_.CreateAnd(c.lanes, broadcast({c.uniform, true}));
+    Value* mask =
+        c.uniform == nullptr ? c.lanes : b_.CreateAnd(c.lanes, values_.broadcast({c.uniform, true}));
     with_mask(mask, branch.then_body);
     if (branch.else_body) with_mask(b_.CreateNot(mask), branch.else_body);
     return;
   }
-  llvm::BasicBlock* then_block = new_block("then");
-  llvm::BasicBlock* join = new_block("end");
-  llvm::BasicBlock* else_block = branch.else_body ? new_block("else") : join;
+  llvm::BasicBlock* then_block = context_.new_block("then");
+  llvm::BasicBlock* join = context_.new_block("end");
+  llvm::BasicBlock* else_block = branch.else_body ? context_.new_block("else") : join;
   b_.CreateCondBr(c.uniform, then_block, else_block);
   b_.SetInsertPoint(then_block);
   with_mask(c.lanes, branch.then_body);
@@ -204,26 +233,20 @@ void Emitter::emit_if(const ir::IfThenElse& branch) {
   b_.SetInsertPoint(join);
 }
 
-void Emitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate) {
+void StatementEmitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate) {
   const ir::BufferNode* node = allocate.buffer.get();
-  BufferInfo info;
-  info.id = buffer_ids_.at(node);
-  info.instance = instances_++;
-  info.lanes = lanes_;
-  info.in_registers = plan_.in_registers(s);
-  info.strides = node->effective_strides();
-  info.elements = node->allocation_elements();
-  const int64_t bytes = std::max<int64_t>(info.elements, 1) * lanes_ * ir::bytes_of(node->dtype);
+  const int64_t elements = std::max<int64_t>(node->allocation_elements(), 1) * context_.lanes;
+  const int64_t bytes = elements * ir::bytes_of(node->dtype);
   const bool serial = !f_.in_parallel;
+  Value* base = nullptr;
   if (bytes <= kMaxStackBuffer && f_.stack_bytes + bytes <= kMaxStack) {
     f_.stack_bytes += bytes;
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     b_.SetInsertPoint(f_.alloca_point);
-    auto* type = llvm::ArrayType::get(memory_type(node->dtype),
-                                      static_cast<uint64_t>(std::max<int64_t>(info.elements, 1) * lanes_));
+    auto* type = llvm::ArrayType::get(values_.memory_type(node->dtype), static_cast<uint64_t>(elements));
     llvm::AllocaInst* slot = b_.CreateAlloca(type, nullptr, node->name);
     slot->setAlignment(llvm::Align(kBufferAlignment));
-    info.base = slot;
+    base = slot;
   } else {
     // One place for each buffer: no two of them may share memory, because accesses to different buffers are
     // declared free of aliases.
@@ -232,13 +255,13 @@ void Emitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate) {
     if (is_new) total += aligned_to_buffer(bytes);
     Value* workspace = serial ? f_.shared_workspace : f_.thread_workspace;
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
-    b_.SetInsertPoint(f_.scopes.front().insert_before);
-    info.base = b_.CreateGEP(b_.getInt8Ty(), workspace, b_.getInt64(static_cast<uint64_t>(it->second)));
+    b_.SetInsertPoint(indices_.outermost());
+    base = b_.CreateGEP(b_.getInt8Ty(), workspace, b_.getInt64(static_cast<uint64_t>(it->second)));
   }
-  const auto [it, is_new] = f_.buffers.try_emplace(node, info);
-  TS_CHECK(is_new, "buffer '" + node->name + "' is allocated inside itself");
+  using Storage = MemoryEmitter::Storage;
+  memory_.declare(allocate.buffer, base, plan_.in_registers(s) ? Storage::kRegisters : Storage::kLocal);
   emit(allocate.body);
-  f_.buffers.erase(node);
+  memory_.remove(allocate.buffer);
 }
 
 }  // namespace tensorsmith::codegen

@@ -4,13 +4,11 @@
 #include <bit>
 #include <numeric>
 
-#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/memory_emitter.h"
 #include "codegen/llvm/split_blocks.h"
-#include "ir/analysis.h"
 
 namespace tensorsmith::codegen {
 
-using ir::For;
 using llvm::Value;
 
 namespace {
@@ -74,78 +72,39 @@ void transpose(llvm::IRBuilder<>& builder, Rows& rows) {
 
 }  // namespace
 
-bool Emitter::emit_transposed(const For& loop, int64_t extent) {
-  const auto* inner = ir::as<For>(loop.body);
-  const int64_t widest = traits_.vector_bytes / 4;
-  if (lanes_ != 1 || extent < 2 || extent > widest || inner == nullptr ||
-      inner->kind != ir::ForKind::kVectorized || !plan_.vectorizable(loop.body))
-    return false;
-  const std::optional<int64_t> lanes = ir::as_int(inner->extent);
-  const auto* store = ir::as<ir::Store>(inner->body);
-  if (store == nullptr || !lanes || *lanes < 2 || *lanes > widest) return false;
-  if (store->buffer->dtype != ir::DType::kF32 || info_of(store->buffer).lanes != 1) return false;
-  // All values are there before the first is stored.
-  for (const ir::Load* load : ir::loads_of(store->value))
-    if (load->buffer == store->buffer) return false;
+bool MemoryEmitter::are_columns(const Address& first, const Address& second) {
+  const Affine& a = first.element;
+  const Affine& b = second.element;
+  return a.vector == nullptr && b.vector == nullptr && a.lane > 1 && b.lane == a.lane && b.terms == a.terms &&
+         b.constant == a.constant + 1;
+}
 
-  lanes_ = static_cast<int>(*lanes);
-  Affine lane;
-  lane.lane = 1;
-  f_.vars[inner->var.get()] = lane;
-  // What was evaluated for another u holds no longer.
-  const auto at = [&](int64_t u) {
-    const EvaluationScope scope(evaluated_);
-    Affine value;
-    value.constant = u;
-    f_.vars[loop.var.get()] = value;
-    return address_of(store->buffer, store->indices);
-  };
-  const Address next = at(1);
-  Address first = at(0);
-  const int64_t stride = first.element.lane;
-  const bool matrix = first.element.vector == nullptr && next.element.vector == nullptr && stride > 1 &&
-                      next.element.lane == stride && next.element.terms == first.element.terms &&
-                      next.element.constant == first.element.constant + 1;
-  if (matrix) {
-    std::vector<Value*> vectors;
-    for (int64_t u = 0; u < extent; ++u) {
-      at(u);
-      const EvaluationScope scope(evaluated_);
-      vectors.push_back(to_memory(ir::DType::kF32, broadcast(eval(store->value))));
-    }
-    const size_t count = std::bit_ceil(static_cast<size_t>(extent));
-    const size_t width = std::max(count, std::bit_ceil(static_cast<size_t>(*lanes)));
-    auto filler = sequence(width, 0);
-    for (size_t i = static_cast<size_t>(*lanes); i < width; ++i) filler[i] = -1;
-    if (width != static_cast<size_t>(*lanes))
-      for (Value*& v : vectors) v = b_.CreateShuffleVector(v, filler);
-    vectors.resize(count, llvm::PoisonValue::get(vectors.front()->getType()));
-    Rows rows{std::move(vectors), {}};
-    transpose(b_, rows);
-    forget_loads(store->buffer);
-    loaded_.constants.clear();
-    first.element.lane = 0;
-    const auto row_lanes = static_cast<size_t>(extent);
-    for (int64_t row = 0; row < *lanes; ++row) {
-      // Its first element was lane `row` of the first vector.
-      size_t holder = 0, start = 0;
-      for (size_t i = 0; i < count; ++i)
-        for (size_t k = 0; k < width; k += count)
-          if (rows.from[i][k] == row) holder = i, start = k;
-      Value* v = rows.vectors[holder];
-      if (row_lanes != width) v = b_.CreateShuffleVector(v, sequence(row_lanes, static_cast<int>(start)));
-      Address place = first;
-      place.element.constant += row * stride;
-      annotate(b_.CreateAlignedStore(v, pointer_to(store->buffer, *place.info, place.element),
-                                     alignment_of(place)),
-               *place.info, false);
-    }
-    emitted_steps_ += extent * 4 + *lanes;
+void MemoryEmitter::store_columns(const Address& first, std::vector<Value*> columns) {
+  const size_t row_lanes = columns.size(), lanes = lanes_of(columns.front());
+  const size_t count = std::bit_ceil(row_lanes), width = std::max(count, std::bit_ceil(lanes));
+  auto filler = sequence(width, 0);
+  for (size_t i = lanes; i < width; ++i) filler[i] = -1;
+  if (width != lanes)
+    for (Value*& v : columns) v = b_.CreateShuffleVector(v, filler);
+  columns.resize(count, llvm::PoisonValue::get(columns.front()->getType()));
+  Rows rows{std::move(columns), {}};
+  transpose(b_, rows);
+  forget(*first.info);
+  loaded_.constants.clear();
+  for (size_t row = 0; row < lanes; ++row) {
+    // Its first element was lane `row` of the first vector.
+    size_t holder = 0, start = 0;
+    for (size_t i = 0; i < count; ++i)
+      for (size_t k = 0; k < width; k += count)
+        if (rows.from[i][k] == static_cast<int>(row)) holder = i, start = k;
+    Value* v = rows.vectors[holder];
+    if (row_lanes != width) v = b_.CreateShuffleVector(v, sequence(row_lanes, static_cast<int>(start)));
+    Address place = first;
+    place.element.lane = 0;
+    place.element.constant += static_cast<int64_t>(row) * first.element.lane;
+    annotate(b_.CreateAlignedStore(v, pointer_to(place), alignment_of(place)), *place.info, false);
   }
-  f_.vars.erase(inner->var.get());
-  f_.vars.erase(loop.var.get());
-  lanes_ = 1;
-  return matrix;
+  steps_ += static_cast<int64_t>(row_lanes * 4 + lanes);
 }
 
 }  // namespace tensorsmith::codegen

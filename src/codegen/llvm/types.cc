@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/value_emitter.h"
 
 namespace tensorsmith::codegen {
 
@@ -11,49 +11,49 @@ using ir::DType;
 using llvm::Type;
 using llvm::Value;
 
-Type* Emitter::compute_type(DType dtype) const {
+Type* ValueEmitter::compute_type(DType dtype) const {
   switch (dtype) {
     case DType::kBool:
-      return Type::getInt1Ty(context_);
+      return b_.getInt1Ty();
     case DType::kI8:
     case DType::kU8:
-      return Type::getInt8Ty(context_);
+      return b_.getInt8Ty();
     case DType::kI16:
     case DType::kU16:
-      return Type::getInt16Ty(context_);
+      return b_.getInt16Ty();
     case DType::kI32:
     case DType::kU32:
-      return Type::getInt32Ty(context_);
+      return b_.getInt32Ty();
     case DType::kI64:
     case DType::kU64:
-      return Type::getInt64Ty(context_);
+      return b_.getInt64Ty();
     case DType::kF16:
     case DType::kBF16:
     case DType::kF32:
-      return Type::getFloatTy(context_);
+      return b_.getFloatTy();
     case DType::kF64:
-      return Type::getDoubleTy(context_);
+      return b_.getDoubleTy();
   }
   throw_internal_error(__FILE__, __LINE__, "unknown dtype");
 }
 
-Type* Emitter::memory_type(DType dtype) const {
-  if (dtype == DType::kBool) return Type::getInt8Ty(context_);
-  if (dtype == DType::kF16 || dtype == DType::kBF16) return Type::getInt16Ty(context_);
+Type* ValueEmitter::memory_type(DType dtype) const {
+  if (dtype == DType::kBool) return b_.getInt8Ty();
+  if (dtype == DType::kF16 || dtype == DType::kBF16) return b_.getInt16Ty();
   return compute_type(dtype);
 }
 
-Type* Emitter::with_lanes(Type* scalar) const {
-  return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes_));
+Type* ValueEmitter::with_lanes(Type* scalar) const {
+  return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(context_.lanes));
 }
 
-Type* Emitter::like(Type* scalar, Type* shape) {
+Type* ValueEmitter::like(Type* scalar, Type* shape) {
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(shape))
     return llvm::FixedVectorType::get(scalar, vector->getNumElements());
   return scalar;
 }
 
-Value* Emitter::to_memory(DType dtype, Value* v) {
+Value* ValueEmitter::to_memory(DType dtype, Value* v) {
   if (dtype == DType::kBool) return b_.CreateZExt(v, like(b_.getInt8Ty(), v->getType()));
   if (dtype == DType::kF16) return f32_to_f16_bits(v);
   if (dtype == DType::kBF16) {
@@ -64,7 +64,7 @@ Value* Emitter::to_memory(DType dtype, Value* v) {
   return v;
 }
 
-Value* Emitter::from_memory(DType dtype, Value* v) {
+Value* ValueEmitter::from_memory(DType dtype, Value* v) {
   if (dtype == DType::kBool) return b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
   if (dtype == DType::kF16) return f16_bits_to_f32(v);
   if (dtype == DType::kBF16) {
@@ -74,14 +74,14 @@ Value* Emitter::from_memory(DType dtype, Value* v) {
   return v;
 }
 
-Value* Emitter::round_to(DType dtype, Value* v) {
+Value* ValueEmitter::round_to(DType dtype, Value* v) {
   if (dtype != DType::kF16 && dtype != DType::kBF16) return v;
   return from_memory(dtype, dtype == DType::kF16 ? f32_to_f16_bits(v) : f32_to_bf16_bits(v));
 }
 
-Value* Emitter::f16_bits_to_f32(Value* v) {
+Value* ValueEmitter::f16_bits_to_f32(Value* v) {
   Type* f32 = like(b_.getFloatTy(), v->getType());
-  if (traits_.half_convert)
+  if (context_.traits.half_convert)
     return b_.CreateFPExt(b_.CreateBitCast(v, like(b_.getHalfTy(), v->getType())), f32);
   Type* i32 = like(b_.getInt32Ty(), v->getType());
   const auto c = [&](uint32_t x) { return llvm::ConstantInt::get(i32, x); };
@@ -101,9 +101,9 @@ Value* Emitter::f16_bits_to_f32(Value* v) {
 
 // Both rounding routines follow ir::f32_to_f16 and ir::f32_to_bf16 step by step. vcvtneps2bf16 makes zeros of
 // what is subnormal, which ir allows.
-Value* Emitter::f32_to_f16_bits(Value* v) {
+Value* ValueEmitter::f32_to_f16_bits(Value* v) {
   Type* i16 = like(b_.getInt16Ty(), v->getType());
-  if (traits_.half_convert)
+  if (context_.traits.half_convert)
     return b_.CreateBitCast(b_.CreateFPTrunc(v, like(b_.getHalfTy(), v->getType())), i16);
   Type* i32 = like(b_.getInt32Ty(), v->getType());
   Type* f32 = v->getType();
@@ -122,8 +122,8 @@ Value* Emitter::f32_to_f16_bits(Value* v) {
   return b_.CreateTrunc(b_.CreateOr(result, sign), i16);
 }
 
-Value* Emitter::f32_to_bf16_bits(Value* v) {
-  if (traits_.dot2) {
+Value* ValueEmitter::f32_to_bf16_bits(Value* v) {
+  if (context_.traits.dot2) {
     Value* rounded = b_.CreateFPTrunc(v, like(b_.getBFloatTy(), v->getType()));
     return b_.CreateBitCast(rounded, like(b_.getInt16Ty(), v->getType()));
   }
@@ -137,7 +137,7 @@ Value* Emitter::f32_to_bf16_bits(Value* v) {
   return b_.CreateTrunc(b_.CreateLShr(result, 16), like(b_.getInt16Ty(), v->getType()));
 }
 
-Value* Emitter::convert(DType from, DType to, Value* v) {
+Value* ValueEmitter::convert(DType from, DType to, Value* v) {
   if (from == to) return v;
   Type* type = like(compute_type(to), v->getType());
   if (to == DType::kBool) {

@@ -1,0 +1,27 @@
+// Dot products of words: the products of a word's four bytes (dot4) or two bf16 elements (dot2), added to each 32-bit
+// lane.
+#pragma once
+
+#include "codegen/llvm/value_emitter.h"
+
+namespace tensorsmith::codegen {
+
+class DotEmitter {
+ public:
+  DotEmitter(EmitContext& context, ValueEmitter& values)
+      : context_(context), values_(values), b_(context.builder) {}
+
+  // sum (null: 0) + the products of a's and b's words, in pieces that are registers. kDot4 or kDot2.
+  Val dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* sum);
+
+ private:
+  llvm::Value* chunk(ir::Intrinsic kind, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot4_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot2_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+
+  EmitContext& context_;
+  ValueEmitter& values_;
+  llvm::IRBuilder<>& b_;
+};
+
+}  // namespace tensorsmith::codegen

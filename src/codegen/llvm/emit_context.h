@@ -1,0 +1,96 @@
+// What all parts of the emitter share: values, the machine, and where and under which conditions code is emitted.
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include "ir/affine.h"
+#include "ir/bounds.h"
+#include "ir/expr_memo.h"
+
+namespace tensorsmith::codegen {
+
+// What the emitter must know about the machine.
+struct TargetTraits {
+  int vector_bytes = 16;
+  int vector_registers = 16;
+  bool fma = false;             // scalar and vector fused multiply-add instructions
+  bool half_convert = false;    // f16 <-> f32 instructions
+  bool mask_registers = false;  // comparisons of vectors give masks, not vectors
+  bool masked_memory = false;   // contiguous accesses under a mask cost what plain ones do
+  bool dot4 = false;            // vpdpbusd for every vector up to vector_bytes
+  bool dot2 = false;            // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
+  bool multiply_add = false;    // pmaddwd: pairs of 16-bit products, added
+};
+
+// A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector
+// with one element a lane. f16 and bf16 are held as float, bool as i1.
+struct Val {
+  llvm::Value* value = nullptr;
+  bool uniform = true;
+};
+
+// A scalar i64 that index arithmetic does not look into.
+struct Atom {
+  llvm::Value* value = nullptr;
+  int depth = 0;  // scope that defines it, or kHere
+  int id = 0;     // order of creation
+  ir::Interval range;
+};
+// Depth of values computed at the insertion point: valid for the expression under evaluation only.
+constexpr int kHere = 1 << 20;
+
+// constant + sum(coefficient * atom) + lane * (lane number) + vector, modulo 2^64.
+struct Affine : ir::AffineSum<const Atom*, llvm::SmallVector<ir::AffineTerm<const Atom*>, 4>> {
+  int64_t lane = 0;
+  llvm::Value* vector = nullptr;  // <lanes x i64>, or null
+
+  static Affine of(int64_t constant) {
+    Affine a;
+    a.constant = constant;
+    return a;
+  }
+  bool is_constant() const { return lane == 0 && terms.empty() && vector == nullptr; }
+  bool uniform() const { return lane == 0 && vector == nullptr; }
+};
+
+// What shared expressions of the statement under emission evaluate to, as far as it is defined at the
+// insertion point.
+struct Evaluated {
+  ir::ExprMemo<Val> values;
+  ir::ExprMemo<Affine> indices;
+};
+// Forgets on destruction what was evaluated since: under a guard or a mask, or in a block that is left.
+class EvaluationScope {
+ public:
+  explicit EvaluationScope(Evaluated& evaluated)
+      : evaluated_(evaluated), values_(evaluated.values.mark()), indices_(evaluated.indices.mark()) {}
+  ~EvaluationScope() {
+    evaluated_.values.rollback(values_);
+    evaluated_.indices.rollback(indices_);
+  }
+  EvaluationScope(const EvaluationScope&) = delete;
+  EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+ private:
+  Evaluated& evaluated_;
+  size_t values_, indices_;
+};
+
+struct EmitContext {
+  EmitContext(const TargetTraits& target, llvm::LLVMContext& context) : traits(target), builder(context) {}
+
+  // In the function under emission.
+  llvm::BasicBlock* new_block(const char* name) {
+    return llvm::BasicBlock::Create(builder.getContext(), name, builder.GetInsertBlock()->getParent());
+  }
+
+  const TargetTraits traits;
+  llvm::IRBuilder<> builder;
+  int lanes = 1;
+  llvm::Value* mask = nullptr;   // <lanes x i1>, null = all lanes are active
+  llvm::Value* guard = nullptr;  // uniform i1: loads may only read where it is true; null = true
+  Evaluated evaluated;
+};
+
+}  // namespace tensorsmith::codegen

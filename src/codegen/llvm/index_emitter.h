@@ -1,0 +1,81 @@
+// Index arithmetic: affine forms with known ranges, computed at the outermost loop where they are defined.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "codegen/llvm/value_emitter.h"
+
+namespace tensorsmith::codegen {
+
+class IndexEmitter {
+ public:
+  // Scopes and variables of one function. A scope holds what depends on the variables of its loop and those around it,
+  // and is emitted before an instruction; the outermost one has no loop.
+  struct Scope {
+    llvm::Instruction* insert_before = nullptr;
+    std::map<std::vector<int64_t>, llvm::Value*> sums;  // by key_of
+    std::map<std::vector<int64_t>, const Atom*> atoms;
+  };
+  struct Nest {
+    std::vector<Scope> scopes;
+    std::unordered_map<const ir::VarNode*, Affine> vars;
+  };
+
+  // Evaluates, at the insertion point, what is no index arithmetic.
+  using Evaluate = std::function<Val(const ir::Expr&)>;
+  IndexEmitter(EmitContext& context, ValueEmitter& values, Evaluate evaluate)
+      : context_(context), values_(values), evaluate_(std::move(evaluate)), b_(context.builder) {}
+
+  Affine index(const ir::Expr& e);
+  Affine sum(const Affine& a, const Affine& b, int64_t scale_b);  // a + scale_b * b
+  ir::Interval range_of(const Affine& a) const;                   // everything() if an end is unknown
+  // The value in the current function; uniform part and, if any, lanes.
+  Val materialize(const Affine& a);
+  llvm::Value* uniform_sum(const Affine& a);
+  Val compare(ir::BinaryOp op, const Affine& a, const Affine& b);
+  // The address of an element, lanes not counted, from that of element 0. Addresses are shared by base_number, which
+  // is not negative and differs between the bases of a function.
+  llvm::Value* pointer_to(llvm::Type* type, llvm::Value* base, int64_t base_number, const Affine& element);
+
+  void bind(const ir::Var& var, Affine value) { nest_.vars[var.get()] = std::move(value); }
+  void unbind(const ir::Var& var) { nest_.vars.erase(var.get()); }
+  const Affine* find(const ir::Var& var) const;  // null: not bound
+  const Affine& value_of(const ir::Var& var) const;
+
+  // For emission of another function; gives what was there.
+  Nest exchange(Nest nest) { return std::exchange(nest_, std::move(nest)); }
+  void open_scope(llvm::Instruction* insert_before);
+  void close_scope() { nest_.scopes.pop_back(); }
+  llvm::Instruction* outermost() const { return nest_.scopes.front().insert_before; }
+  // A scalar i64 that the innermost scope defines.
+  Affine defined_in_scope(llvm::Value* v, ir::Interval range);
+
+ private:
+  class Rules;
+  Affine index_node(const ir::Expr& e);
+  Affine opaque(const ir::Expr& e);
+  Affine extremum(const ir::Expr& e, ir::BinaryOp op, const Affine& a, const Affine& b);
+  Affine floor_div(const Affine& a, int64_t divisor);
+  Affine floor_mod(const Affine& a, int64_t divisor);
+  Affine divided_lanes(const Affine& a, int64_t divisor, const ir::Interval& values);
+  Affine divided_atom(const Affine& a, int64_t divisor, bool modulo);
+  Affine atom_here(llvm::Value* v, ir::Interval range);
+  const Atom* new_atom(llvm::Value* v, int depth, ir::Interval range);
+  int depth_needed_by(const ir::Expr& e) const;
+  llvm::Value* lane_numbers(int bits) const;
+  Scope& scope(int depth) { return nest_.scopes[static_cast<size_t>(depth)]; }
+
+  EmitContext& context_;
+  ValueEmitter& values_;
+  const Evaluate evaluate_;
+  llvm::IRBuilder<>& b_;
+  Nest nest_;
+  std::deque<Atom> atoms_;
+};
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,105 @@
+// Loop program -> LLVM IR. Internal to the room: the only users are the .cc files beside it.
+//
+// The emitter does itself what optimizer passes would do at a higher price: it unrolls, folds index
+// arithmetic into affine forms with known ranges, places loop-invariant address arithmetic at the outermost
+// loop where it is defined, and turns vectorized loops into vector types. What is left to passes is promotion
+// of local buffers to registers, common subexpressions, and hoisting of loads.
+//
+// It consists of parts. Each has what it alone must know, and uses those before it: values, indices (loop nest and
+// variables), memory (buffers and what was loaded), expressions, and here statements and functions.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <unordered_map>
+
+#include "codegen/backend.h"
+#include "codegen/llvm/expression_emitter.h"
+#include "codegen/llvm/extremum_regions.h"
+#include "codegen/llvm/nan_detector.h"
+#include "codegen/plan.h"
+
+namespace tensorsmith::codegen {
+
+class StatementEmitter {
+ public:
+  StatementEmitter(const ir::Program& program, const TargetTraits& traits, const CodegenOptions& options,
+                   llvm::Module& module);
+  // Adds the kernel function to the module.
+  void run();
+  int64_t shared_workspace_bytes() const { return shared_bytes_; }
+  int64_t thread_workspace_bytes() const { return thread_bytes_; }
+
+ private:
+  // --- function.cc
+  void begin_function(llvm::Function* function);
+  void end_function();
+  void export_info();
+  llvm::Value* load_field(llvm::Value* base, int64_t offset, llvm::Type* type, int64_t align_of_pointee);
+
+  // --- stmt.cc
+  void emit(const ir::Stmt& s);
+  void emit_once(const ir::Stmt& s);
+  void emit_for(const ir::Stmt& s, const ir::For& loop);
+  void emit_serial(const ir::For& loop);
+  // for v in [begin, end): body; begin < end is known if nonempty.
+  void emit_loop(const ir::Var& var, llvm::Value* begin, llvm::Value* end, ir::Interval range, bool nonempty,
+                 const std::function<void(const Affine&)>& body);
+  void emit_unrolled(const ir::For& loop, int64_t extent);
+  void emit_vectorized(const ir::For& loop, int64_t extent);
+  // The unrolled loop around a vectorized one, if that stores across rows; else nothing is emitted.
+  bool emit_transposed(const ir::For& loop, int64_t extent);
+  void emit_if(const ir::IfThenElse& branch);
+  void emit_allocate(const ir::Stmt& s, const ir::Allocate& allocate);
+
+  // --- parallel.cc
+  void emit_parallel(const ir::For& loop, int64_t extent);
+
+  // --- speculate.cc
+  // Emits a part of the program that may be executed twice: first with minima and maxima that forget a NaN, then, only
+  // if there was one, with exact ones. Null: once, exact.
+  void emit_exact_if_nan(const SpeculativePart* part, const std::function<void()>& emit_part);
+  bool is_forgetful(const ir::Store& store) const;
+  void update_extremum(const ir::Store& store);
+  Val plain_extremum(ir::BinaryOp op, const ir::Expr& e);
+  Val plain_extremum(ir::BinaryOp op, Val a, Val b);
+  void look_at(const Region& region);
+  void look_at_row(const MemoryEmitter::Address& at, int64_t elements, int64_t lanes, bool unrolled);
+
+  struct FunctionState {
+    llvm::Function* function = nullptr;
+    llvm::Instruction* alloca_point = nullptr;
+    llvm::Value* context = nullptr;           // kernel function only
+    llvm::Value* thread_workspace = nullptr;  // this thread's block
+    llvm::Value* shared_workspace = nullptr;
+    bool in_parallel = false;
+    int64_t stack_bytes = 0;
+  };
+  struct Speculation {
+    const SpeculativePart& part;
+    NanDetector nan;
+  };
+
+  const ir::Program& program_;
+  const CodegenOptions& options_;
+  llvm::Module& module_;
+  const SpeculativeParts parts_;
+  const Plan plan_;
+  EmitContext context_;
+  ValueEmitter values_;
+  IndexEmitter indices_;
+  MemoryEmitter memory_;
+  ExpressionEmitter expressions_;
+  llvm::IRBuilder<>& b_;
+  FunctionState f_;
+  Speculation* speculation_ = nullptr;
+  bool compact_ = false;     // code that is hardly ever executed: no loops unrolled for speed
+  int64_t unroll_step_ = 0;  // of the enclosing auto_unroll_max_step
+  int64_t shared_bytes_ = 0;
+  int64_t thread_bytes_ = 0;
+  std::unordered_map<const ir::BufferNode*, int64_t> workspace_offset_;
+  int parallel_bodies_ = 0;
+};
+
+}  // namespace tensorsmith::codegen
