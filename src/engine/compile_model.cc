@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct BuiltSchedule {
-  std::shared_ptr<const BuiltTask> task;
+  std::shared_ptr<const codegen::BuiltKernel> task;
   double measured_seconds = 0;
 };
 using BuiltTasks = std::vector<BuiltSchedule>;
@@ -205,7 +205,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
 
   WeightTable weights(model.graph);
   for (const graph::Call& call : partition.calls) {
-    const BuiltTask& task = *built[call.task].task;
+    const codegen::BuiltKernel& task = *built[call.task].task;
     runtime::CallInfo info;
     info.symbol = task.kernel.symbol;
     info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;

@@ -6,31 +6,27 @@
 #include <mutex>
 #include <string>
 
-#include "codegen/backend.h"
+#include "codegen/build.h"
 #include "graph/tasks.h"
-#include "lower/lower.h"
 #include "sched/step.h"
 #include "target/target.h"
 
 namespace tensorsmith::engine {
-
-struct BuiltTask {
-  lower::LoweredProgram lowered;
-  codegen::CompiledKernel kernel;
-};
 
 // For one model and device: kernels are known by the task's number and its schedule.
 class KernelCache {
  public:
   explicit KernelCache(const codegen::Backend& backend = codegen::default_backend()) : backend_(backend) {}
   // Builds what is not there yet. Thread-safe.
-  Result<std::shared_ptr<const BuiltTask>> get(const graph::Task& task, size_t number,
-                                               const sched::Trace& trace, const target::Device& device);
+  Result<std::shared_ptr<const codegen::BuiltKernel>> get(const graph::Task& task, size_t number,
+                                                          const sched::Trace& trace,
+                                                          const target::Device& device);
 
  private:
   const codegen::Backend& backend_;
   std::mutex mutex_;
-  std::map<std::pair<size_t, std::string>, std::shared_ptr<const BuiltTask>> built_;  // by printed trace
+  std::map<std::pair<size_t, std::string>, std::shared_ptr<const codegen::BuiltKernel>>
+      built_;  // by printed trace
 };
 
 }  // namespace tensorsmith::engine

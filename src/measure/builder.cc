@@ -1,5 +1,7 @@
 #include "measure/builder.h"
 
+#include "codegen/build.h"
+
 namespace tensorsmith::measure {
 namespace {
 
@@ -11,13 +13,12 @@ class CodegenBuilder final : public Builder {
   BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const override {
     // A bug in a step, in lowering or in code generation costs this candidate, not the tuning run.
     try {
-      auto schedule = sched::replay(workload, trace);
-      if (!schedule.ok()) return BuildFailure{record::Outcome::kInvalidSchedule, schedule.error().message()};
-      auto lowered = lower::lower(*schedule);
-      if (!lowered.ok()) return BuildFailure{record::Outcome::kInvalidSchedule, lowered.error().message()};
-      auto kernel = backend_.compile(lowered->program, device_, {});
-      if (!kernel.ok()) return BuildFailure{record::Outcome::kBuildError, kernel.error().message()};
-      return BuiltCandidate{std::move(kernel).value(), std::move(lowered->prepared)};
+      auto step = codegen::BuildStep::kReplay;
+      auto built = codegen::build(workload, trace, device_, backend_, {}, &step);
+      if (built.ok()) return BuiltCandidate{std::move(built->kernel), std::move(built->lowered.prepared)};
+      const bool compiled = step == codegen::BuildStep::kCompile;
+      return BuildFailure{compiled ? record::Outcome::kBuildError : record::Outcome::kInvalidSchedule,
+                          built.error().message()};
     } catch (const InternalError& e) {
       return BuildFailure{record::Outcome::kBuildError, std::string("internal error: ") + e.what()};
     }

@@ -31,7 +31,7 @@ class Builder {
   virtual BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const = 0;
 };
 
-// replay -> lower -> compile for the device.
+// codegen::build for the device.
 std::unique_ptr<Builder> make_builder(const target::Device& device, const codegen::Backend& backend);
 
 }  // namespace tensorsmith::measure
