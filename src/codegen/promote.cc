@@ -8,6 +8,7 @@
 
 #include "ir/analysis.h"
 #include "ir/linear.h"
+#include "ir/map_parts.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::codegen {
@@ -133,31 +134,8 @@ class Promoter {
       : program_(program), registers_(registers), vector_bytes_(vector_bytes) {}
 
   Stmt rewrite(const Stmt& s) {
-    if (!s) return s;
-    return ir::visit(ir::overloaded{[&](const For& loop) { return rewrite_for(s, loop); },
-                                    [&](const ir::Store&) { return s; },
-                                    [&](const ir::IfThenElse& branch) {
-                                      Stmt a = rewrite(branch.then_body);
-                                      Stmt b = rewrite(branch.else_body);
-                                      if (a == branch.then_body && b == branch.else_body) return s;
-                                      return ir::make_if(branch.condition, std::move(a), std::move(b));
-                                    },
-                                    [&](const ir::Seq& seq) {
-                                      std::vector<Stmt> parts;
-                                      bool changed = false;
-                                      for (const Stmt& part : seq.stmts) {
-                                        parts.push_back(rewrite(part));
-                                        changed = changed || parts.back() != part;
-                                      }
-                                      return changed ? ir::make_seq(std::move(parts)) : s;
-                                    },
-                                    [&](const ir::Allocate& allocate) {
-                                      Stmt body = rewrite(allocate.body);
-                                      return body == allocate.body
-                                                 ? s
-                                                 : ir::make_allocate(allocate.buffer, std::move(body));
-                                    }},
-                     s);
+    const auto* loop = ir::as<For>(s);
+    return loop != nullptr ? rewrite_for(s, *loop) : rewrite_parts(s);
   }
 
  private:
@@ -179,15 +157,14 @@ class Promoter {
     // Other buffers may be accumulated further inside.
     const For& now = std::get<For>(current->kind);
     outer_[now.var.get()] = {0, ir::as_int(now.extent).value_or(ir::Interval::kPosInf) - 1};
-    Stmt body = rewrite(now.body);
-    if (body != now.body) {
-      For changed = now;
-      changed.body = std::move(body);
-      current = ir::make_for(std::move(changed));
-    }
+    current = rewrite_parts(current);
     for (const Promotion& p : promotions)
       current = ir::make_allocate(p.to, ir::make_seq({copy(p, true), std::move(current), copy(p, false)}));
     return current;
+  }
+
+  Stmt rewrite_parts(const Stmt& s) {
+    return ir::map_parts(s, [this](const Stmt& part) { return rewrite(part); });
   }
 
   static bool contains_serial_loop(const Stmt& s) {
@@ -388,37 +365,20 @@ class Promoter {
       return ir::load(p.to, place_of(load->indices, loops));
     };
     const std::function<Stmt(const Stmt&)> walk = [&](const Stmt& t) -> Stmt {
-      if (!t) return t;
-      return ir::visit(ir::overloaded{[&](const For& loop) {
-                                        For changed = loop;
-                                        loops.push_back(&loop);
-                                        changed.body = walk(loop.body);
-                                        loops.pop_back();
-                                        return changed.body == loop.body ? t
-                                                                         : ir::make_for(std::move(changed));
-                                      },
-                                      [&](const ir::Store& store) {
-                                        const Expr value = ir::rewrite(store.value, redirect_load);
-                                        if (store.buffer == p.from)
-                                          return ir::make_store(p.to, place_of(store.indices, loops), value);
-                                        std::vector<Expr> indices;
-                                        for (const Expr& i : store.indices)
-                                          indices.push_back(ir::rewrite(i, redirect_load));
-                                        return ir::make_store(store.buffer, std::move(indices), value);
-                                      },
-                                      [&](const ir::IfThenElse& branch) {
-                                        return ir::make_if(ir::rewrite(branch.condition, redirect_load),
-                                                           walk(branch.then_body), walk(branch.else_body));
-                                      },
-                                      [&](const ir::Seq& seq) {
-                                        std::vector<Stmt> parts;
-                                        for (const Stmt& part : seq.stmts) parts.push_back(walk(part));
-                                        return ir::make_seq(std::move(parts));
-                                      },
-                                      [&](const ir::Allocate& allocate) {
-                                        return ir::make_allocate(allocate.buffer, walk(allocate.body));
-                                      }},
-                       t);
+      if (const auto* store = ir::as<ir::Store>(t)) {
+        const Expr value = ir::rewrite(store->value, redirect_load);
+        if (store->buffer == p.from) return ir::make_store(p.to, place_of(store->indices, loops), value);
+        std::vector<Expr> indices;
+        for (const Expr& i : store->indices) indices.push_back(ir::rewrite(i, redirect_load));
+        return ir::make_store(store->buffer, std::move(indices), value);
+      }
+      const auto* loop = ir::as<For>(t);
+      if (loop != nullptr) loops.push_back(loop);
+      Stmt changed = ir::map_parts(t, walk);
+      if (loop != nullptr) loops.pop_back();
+      const auto* branch = ir::as<ir::IfThenElse>(changed);
+      if (branch == nullptr) return changed;
+      return ir::make_if(ir::rewrite(branch->condition, redirect_load), branch->then_body, branch->else_body);
     };
     return walk(s);
   }

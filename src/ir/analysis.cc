@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/expr_memo.h"
+#include "ir/map_parts.h"
 
 namespace tensorsmith::ir {
 
@@ -152,6 +153,7 @@ Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn) {
 
 Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
   if (s == nullptr) return s;
+  const auto in_part = [&](const Stmt& part) { return rewrite_exprs(part, fn); };
   return visit(
       overloaded{
           [&](const For& n) {
@@ -183,20 +185,8 @@ Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
               return s;
             return make_if(std::move(condition), std::move(then_body), std::move(else_body));
           },
-          [&](const Seq& n) {
-            bool changed = false;
-            std::vector<Stmt> stmts;
-            stmts.reserve(n.stmts.size());
-            for (const Stmt& child : n.stmts) {
-              stmts.push_back(rewrite_exprs(child, fn));
-              changed |= stmts.back() != child;
-            }
-            return changed ? make_seq(std::move(stmts)) : s;
-          },
-          [&](const Allocate& n) {
-            Stmt body = rewrite_exprs(n.body, fn);
-            return body == n.body ? s : make_allocate(n.buffer, std::move(body));
-          },
+          [&](const Seq&) { return map_parts(s, in_part); },
+          [&](const Allocate&) { return map_parts(s, in_part); },
       },
       s);
 }

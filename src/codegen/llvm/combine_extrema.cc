@@ -7,6 +7,7 @@
 #include "codegen/llvm/extremum_regions.h"
 #include "codegen/plan.h"
 #include "ir/analysis.h"
+#include "ir/map_parts.h"
 
 namespace tensorsmith::codegen {
 namespace {
@@ -33,31 +34,8 @@ class Combiner {
   explicit Combiner(const ir::Program& program) : plan_(program, 0) {}
 
   Stmt rewrite(const Stmt& s) {
-    if (!s) return s;
-    return ir::visit(ir::overloaded{[&](const For& loop) { return rewrite_for(s, loop); },
-                                    [&](const ir::Store&) { return s; },
-                                    [&](const ir::IfThenElse& branch) {
-                                      Stmt a = rewrite(branch.then_body);
-                                      Stmt b = rewrite(branch.else_body);
-                                      if (a == branch.then_body && b == branch.else_body) return s;
-                                      return ir::make_if(branch.condition, std::move(a), std::move(b));
-                                    },
-                                    [&](const ir::Seq& seq) {
-                                      std::vector<Stmt> parts;
-                                      bool changed = false;
-                                      for (const Stmt& part : seq.stmts) {
-                                        parts.push_back(rewrite(part));
-                                        changed = changed || parts.back() != part;
-                                      }
-                                      return changed ? ir::make_seq(std::move(parts)) : s;
-                                    },
-                                    [&](const ir::Allocate& allocate) {
-                                      Stmt body = rewrite(allocate.body);
-                                      return body == allocate.body
-                                                 ? s
-                                                 : ir::make_allocate(allocate.buffer, std::move(body));
-                                    }},
-                     s);
+    const auto* loop = ir::as<For>(s);
+    return loop != nullptr ? rewrite_for(s, *loop) : rewrite_parts(s);
   }
 
  private:
@@ -65,12 +43,12 @@ class Combiner {
     if (Stmt combined = combine(s)) return combined;
     const int64_t before = unroll_step_;
     if (loop.auto_unroll_max_step > 0) unroll_step_ = loop.auto_unroll_max_step;
-    Stmt body = rewrite(loop.body);
+    Stmt changed = rewrite_parts(s);
     unroll_step_ = before;
-    if (body == loop.body) return s;
-    For changed = loop;
-    changed.body = std::move(body);
-    return ir::make_for(std::move(changed));
+    return changed;
+  }
+  Stmt rewrite_parts(const Stmt& s) {
+    return ir::map_parts(s, [this](const Stmt& part) { return rewrite(part); });
   }
 
   // The nest with reduced loops taken into the expression, or null if it has none that can be.
