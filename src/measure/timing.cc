@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/statistics.h"
+
 namespace tensorsmith::measure {
 
 double raw_seconds() {
@@ -14,20 +16,9 @@ double raw_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-double median(std::span<const double> values) {
-  if (values.empty()) return std::numeric_limits<double>::infinity();
-  std::vector<double> sorted(values.begin(), values.end());
-  const size_t middle = sorted.size() / 2;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(middle), sorted.end());
-  const double upper = sorted[middle];
-  if (sorted.size() % 2 == 1) return upper;
-  return (*std::max_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(middle)) + upper) /
-         2;
-}
-
 double relative_spread(std::span<const double> values) {
   if (values.size() < 2) return std::numeric_limits<double>::infinity();
-  const double center = median(values);
+  const double center = median({values.begin(), values.end()});
   std::vector<double> deviations;
   deviations.reserve(values.size());
   for (const double value : values) deviations.push_back(std::abs(value - center));

@@ -39,7 +39,6 @@ struct TimingHooks {
 //              run was slower than that and took at least 10 * min_repeat_s
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
 
-double median(std::span<const double> values);
 // Half-width of the 95 % confidence interval of the median, relative to the median, from the median absolute
 // deviation: 1.96 * 1.2533 * 1.4826 * MAD / sqrt(n) / median (normal errors; Rousseeuw and Croux 1993). +inf
 // for fewer than 2 values.

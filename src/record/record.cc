@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "base/statistics.h"
 
 namespace tensorsmith::record {
 
@@ -38,11 +39,7 @@ std::optional<Outcome> parse_outcome(std::string_view name) {
 
 double MeasureResult::best_estimate() const {
   if (!ok() || seconds.empty()) return std::numeric_limits<double>::infinity();
-  std::vector<double> sorted = seconds;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  if (sorted.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(sorted.begin(), middle)) / 2;
+  return median(seconds);
 }
 
 std::string Record::key() const {

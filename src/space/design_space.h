@@ -60,7 +60,8 @@ class DesignSpace {
   // take a share of the samples: those with the most unusual plans.
   double sketches_left_out() const;
   const std::vector<DecisionSlot>& slots(int sketch) const;
-  std::string describe(int sketch) const;  // the structure, for people
+  // The structure, for people; equal texts are equal structures (rescale).
+  std::string describe(int sketch) const;
 
   // The untuned schedule: heuristic, good, no measurement needed. Always legal.
   Candidate default_candidate() const;

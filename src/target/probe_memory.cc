@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/statistics.h"
 #include "target/target.h"
 
 namespace tensorsmith::target {
@@ -44,12 +45,6 @@ uint64_t sum(const uint64_t* data, size_t count) {
   for (size_t i = 0; i + 4 <= count; i += 4)
     for (size_t k = 0; k < 4; ++k) sums[k] += data[i + k];
   return sums[0] + sums[1] + sums[2] + sums[3];
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/rng.h"
+#include "base/statistics.h"
 
 namespace tensorsmith::measure {
 namespace {
@@ -111,13 +112,6 @@ TEST(Timing, FlushesBeforeEveryRunAndDoesNotCountIt) {
   EXPECT_EQ(timing.runs_per_repeat, 1);
   EXPECT_EQ(kernel.flushes, static_cast<int>(kernel.runs));
   EXPECT_NEAR(timing.seconds[0], 1e-5, 1e-10);
-}
-
-TEST(Statistics, Median) {
-  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
-  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
-  EXPECT_EQ(median(std::vector<double>{7}), 7);
-  EXPECT_TRUE(std::isinf(median({})));
 }
 
 // The interval covers the true median about 95 times out of 100.

@@ -5,31 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/statistics.h"
 #include "learn/latency/queries.h"
 #include "learn/metrics.h"
 
 namespace tensorsmith::learn {
 
-namespace {
-
-double quantile(std::vector<double>& values, double q) {
-  if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
-double median(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const double low = quantile(values, 0.5);
-  if (values.size() % 2 == 1) return low;
-  // The other of the two in the middle: the least of those above.
-  return (low +
-          *std::min_element(values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end())) /
-         2;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void Evaluation::add(const StoredWorkload& workload, const std::string& device, double measured,
                      const Prediction& predicted) {
@@ -82,7 +64,7 @@ std::vector<std::pair<std::string, Scores>> Evaluation::grouped(Key key) const {
     if (scores.records > 0) {
       const auto n = static_cast<double>(scores.records), t = static_cast<double>(scores.tasks);
       scores.mape = errors_sum / n;
-      scores.mape_median = median(errors);
+      scores.mape_median = errors.empty() ? 0 : median(std::move(errors));
       scores.rmse = std::sqrt(squares / n);
       scores.rmse_log = std::sqrt(log_squares / n);
       scores.top1 = top_k_score(ranked, 1);
@@ -129,7 +111,7 @@ double Evaluation::log_sigma() const {
   for (const Task& task : tasks_) {
     for (const Item& item : task.items) errors.push_back(std::abs(std::log(item.predicted / item.measured)));
   }
-  return quantile(errors, 0.6827);
+  return errors.empty() ? 0 : quantile(std::move(errors), 0.6827);
 }
 
 double Evaluation::inside(double Item::* half_width) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.h"
+
 namespace tensorsmith::learn {
 
 namespace {
@@ -83,9 +85,8 @@ double factor_scale(std::span<const double> rows, std::span<const double> prior)
     sums.push_back(sum);
   }
   if (sums.empty()) return 1;
-  const auto middle = sums.begin() + static_cast<std::ptrdiff_t>(sums.size() / 2);
-  std::nth_element(sums.begin(), middle, sums.end());
-  return *middle > 0 ? 1 / *middle : 1;
+  const double middle = median(std::move(sums));
+  return middle > 0 ? 1 / middle : 1;
 }
 
 }  // namespace tensorsmith::learn

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/statistics.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
@@ -110,13 +111,6 @@ class RooflineModel final : public CostModel {
   ModelCard card_;
   std::array<Calibration, 2> calibration_;  // by target::DeviceKind
 };
-
-// values: not empty; their order changes.
-double quantile(std::vector<double>& values, double q) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
 
 // base: may be nullptr.
 Result<std::unique_ptr<CostModel>> calibrate(const RooflineModel* base, const TrainingData& data,

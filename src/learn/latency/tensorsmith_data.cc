@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "base/statistics.h"
 #include "learn/latency/resource_fit.h"
 
 namespace tensorsmith::learn {
@@ -30,12 +31,6 @@ std::vector<double> factors_before(const ResourceFactors& factors, WorkloadStruc
 }
 
 }  // namespace
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 SummarizedProgram KindData::program(ProgramKind kind, size_t i) const {
   SummarizedProgram out;
@@ -151,7 +146,7 @@ void complete_resources(TensorsmithModel& model,
     ResourceFactors& factors = model.kinds[kind].factors;
     for (const auto& [number, anywhere] : all) {
       const auto here = scales[kind].find(number);
-      const double scale = std::exp(median_of(here != scales[kind].end() ? here->second : anywhere));
+      const double scale = std::exp(median(here != scales[kind].end() ? here->second : anywhere));
       const std::string& device = source.devices[number]->name;
       for (int s = 0; s < feature::kWorkloadStructures; ++s) {
         const auto structure = static_cast<WorkloadStructure>(s);

@@ -27,7 +27,6 @@ struct KindData {
 using AllData = std::array<KindData, feature::kProgramKinds>;
 
 // Of at least one value; of an even number the upper one in the middle.
-double median_of(std::vector<double> values);
 
 // Failed programs and those without leaves are left out.
 Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64_t> records);

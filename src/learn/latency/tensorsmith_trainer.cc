@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/statistics.h"
 #include "learn/gbt/pack_sum.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/held_out.h"
@@ -85,7 +86,7 @@ struct Options {
 // -log of the mean of measured / predicted, outliers counted at their bound. errors: log(predicted /
 // measured), not empty.
 double mean_shift(std::span<const double> errors) {
-  const double center = std::exp(-median_of({errors.begin(), errors.end()}));
+  const double center = std::exp(-median({errors.begin(), errors.end()}));
   double sum = 0;
   for (const double e : errors) sum += std::clamp(std::exp(-e), center / kOutlier, center * kOutlier);
   return -std::log(sum / static_cast<double>(errors.size()));

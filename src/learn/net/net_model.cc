@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/statistics.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
@@ -138,10 +139,7 @@ Result<double> calibrate(Net& net, Records& records, const LabelTransform& trans
     const double truth = records.data().store->entry(numbers[i]).mean_seconds;
     errors.push_back(std::abs(predicted[i] - std::log(truth)));
   }
-  const size_t at =
-      std::min(errors.size() - 1, static_cast<size_t>(0.6827 * static_cast<double>(errors.size())));
-  std::nth_element(errors.begin(), errors.begin() + static_cast<ptrdiff_t>(at), errors.end());
-  return errors[at];
+  return quantile(std::move(errors), 0.6827);
 }
 
 // How far apart devices are by their figures.
