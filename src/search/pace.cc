@@ -39,12 +39,23 @@ size_t Pace::batch_size(size_t task) const {
   return std::max<size_t>(batch, 1);
 }
 
-size_t Pace::score_budget() const {
+void Pace::proposed(size_t task, size_t score_budget, double seconds) {
+  proposing_seconds_ += seconds;
+  ++proposals_;
+  candidate_seconds_[task] = seconds / static_cast<double>(std::max<size_t>(score_budget, 1));
+  slowest_candidate_ = std::max(slowest_candidate_, candidate_seconds_[task]);
+}
+
+size_t Pace::score_budget(size_t task) const {
+  constexpr double kLeast = 96, kMost = 2048;
   // From the rates seen so far.
   if (proposals_ == 0 || proposing_seconds_ <= 0 || measuring_seconds_ <= 0) return 256;
   const double share = proposing_seconds_ / (kProposalTimeShare * measuring_seconds_);
-  const double budget = 512 / std::max(share, 0.25);
-  return static_cast<size_t>(std::clamp(budget, 96.0, 2048.0));
+  double budget = 512 / std::max(share, 0.25);
+  // Candidates of large programs take a slow model a hundred times as long as those of small ones.
+  const double slow = candidate_seconds_[task] > 0 ? candidate_seconds_[task] : slowest_candidate_;
+  budget = std::min(budget, kProposalTimeShare * std::max(measuring_seconds_, 1.0) / slow);
+  return static_cast<size_t>(std::clamp(budget, kLeast, kMost));
 }
 
 }  // namespace tensorsmith::search

@@ -256,10 +256,11 @@ Status TuningRun::one_round(size_t task, size_t count) {
   if (!states_[task]->default_known()) return measure_default(task);
   model_.update(states_, limits_);
   const double before = services_.clock.monotonic_seconds();
-  auto proposals = states_[task]->propose(count, transferred(task), model_.ready(), pace_.score_budget(),
+  const size_t score_budget = pace_.score_budget(task);
+  auto proposals = states_[task]->propose(count, transferred(task), model_.ready(), score_budget,
                                           limits_.progress(), pool_);
   if (const auto& error = states_[task]->model_error()) model_.take_failure(*error);
-  pace_.proposed(services_.clock.monotonic_seconds() - before);
+  pace_.proposed(task, score_budget, services_.clock.monotonic_seconds() - before);
   if (!proposals.empty()) TS_RETURN_IF_ERROR(measure(task, std::move(proposals)));
   states_[task]->finish_round();
   return {};

@@ -1,0 +1,44 @@
+// How many candidates a proposal may score.
+#include "search/pace.h"
+
+#include <gtest/gtest.h>
+
+#include "search_testing.h"
+
+namespace tensorsmith::search {
+namespace {
+
+class PaceTest : public ::testing::Test {
+ protected:
+  TuneOptions options_;
+  test::FakeClock clock_;
+  std::atomic<bool> cancel_{false};
+  const Limits limits_{options_, clock_, cancel_};
+  Pace pace_{3, options_, limits_};
+};
+
+TEST_F(PaceTest, ProposalsKeepToTheirShareOfTheTime) {
+  EXPECT_EQ(pace_.score_budget(0), 256U);  // nothing is known
+  pace_.measured(0, 10);
+  pace_.proposed(0, 256, 0.01);
+  EXPECT_EQ(pace_.score_budget(0), 2048U);
+  pace_.proposed(0, 2048, 5);  // twice the share of 10 s
+  EXPECT_LT(pace_.score_budget(0), 512U);
+  EXPECT_GE(pace_.score_budget(0), 96U);
+}
+
+// A slow model on one large program does not make its next proposal take longer than all may, and another task
+// that was not seen yet may be as slow.
+TEST_F(PaceTest, OneSlowTaskDoesNotTakeTheTimeOfAll) {
+  pace_.measured(0, 10);
+  pace_.proposed(0, 256, 0.01);
+  pace_.proposed(1, 256, 1.28);  // 5 ms a candidate
+  for (const size_t task : {1, 2}) {
+    EXPECT_LE(0.005 * static_cast<double>(pace_.score_budget(task)), 0.25 * 10) << task;
+    EXPECT_GE(pace_.score_budget(task), 96U) << task;
+  }
+  EXPECT_GT(pace_.score_budget(0), pace_.score_budget(1));
+}
+
+}  // namespace
+}  // namespace tensorsmith::search
