@@ -19,8 +19,8 @@ Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
     auto model = make_untrained(options.model, {options.seed, options.threads});
     if (model.ok()) return model;
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
-                 "knows nothing before it is trained: name a file of `tensorsmith train " + options.model +
-                     "`, or xgboost, which learns during the search"};
+                 "knows nothing before it is trained: name a file of `tensorsmith train --model " +
+                     options.model + "`, or xgboost, which learns during the search"};
   }
   if (!std::filesystem::exists(options.model, ignored)) {
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",

@@ -110,7 +110,7 @@ void add_calibrate_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<CalibrateCommand>();
   CLI::App* sub = app.add_subcommand(
       "calibrate",
-      "Measure what a latency model is worth on devices that it has not seen, and write it into its file");
+      "Measure what a cost model is worth on devices that it has not seen, and write it into its file");
   sub->add_option("--model", o->model, "The model's file")->required();
   auto* store =
       sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)");

@@ -66,6 +66,8 @@ Status compile(const CompileCommandOptions& options) {
 
 void add_compile_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CompileCommandOptions>();
+  std::vector<std::string> backends;
+  for (const codegen::Backend* backend : codegen::backends()) backends.emplace_back(backend->name());
   CLI::App* command =
       app.add_subcommand("compile", "Compile a model with the best schedules known, without measuring");
   options->model.add_to(*command);
@@ -77,9 +79,8 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       ->add_option("--emit", options->emit,
                    "Write sources in place of a compiled model: `c` is C99, a file a kernel and a header")
       ->check(CLI::IsMember({"c"}));
-  command
-      ->add_option("--backend", options->backend, "What makes machine code: llvm, or c (the compiler `cc`)")
-      ->check(CLI::IsMember({"llvm", "c"}))
+  command->add_option("--backend", options->backend, "What makes machine code; c is the compiler `cc`")
+      ->check(CLI::IsMember(backends))
       ->excludes("--emit");
   add_schedule_options(*command, options->schedules);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });

@@ -51,7 +51,7 @@ Status list(const ListOptions& options) {
       "\nlocal is this machine; other CPUs are compiled and predicted for without being there. No code is "
       "made for "
       "GPUs yet:\n"
-      "their attributes are for latency models of programs that others measured (`tensorsmith dataset "
+      "their attributes are for cost models of programs that others measured (`tensorsmith dataset "
       "import`).\n");
   return {};
 }

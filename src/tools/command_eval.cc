@@ -212,14 +212,14 @@ Status eval(const EvalCommand& command) {
 
 void add_eval_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<EvalCommand>();
-  CLI::App* sub = app.add_subcommand("eval", "How well a latency model predicts what was measured");
+  CLI::App* sub = app.add_subcommand("eval", "How well a cost model predicts what was measured");
   auto* model = sub->add_option("--model", o->models, "File of a model; for a table [NAME=]FILE, several");
   model->required()->allow_extra_args(false);
   auto* records = sub->add_option("--records", o->records, "Files of Ansor or TenSet records, plain or zstd");
   auto* workloads =
       sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG of the records");
   auto* device = sub->add_option("--device", o->device,
-                                 "Device that the records were measured on (see `tensorsmith devices`)");
+                                 "Device that the records were measured on (see `tensorsmith devices list`)");
   auto* store = sub->add_option("--store", o->store, "Evaluate on a store instead");
   auto* split =
       sub->add_option("--split", o->splits, "A split of the store; for a table [NAME=]FILE, several");

@@ -137,10 +137,9 @@ void add_predict_command(CLI::App& app, int& exit_code) {
       "predict", "Predict a model's latency on a device, by task and as a whole, without running it");
   options->model.add_to(*command);
   options->device.add_to(*command);
-  command->add_option(
-      "--model", options->latency_model,
-      "Latency model to predict with (a file of `train`; by default the one that is shipped), "
-      "or none: the device's roofline");
+  command->add_option("--model", options->latency_model,
+                      "Cost model to predict with (a file of `train`; by default the one that is shipped), "
+                      "or none: the device's roofline");
   options->database.add_to(
       *command, "Record database: schedules of tuned tasks, and measured attributes of the device");
   command->add_flag("--untuned", options->untuned, "Predict the untuned default schedules");

@@ -228,7 +228,7 @@ Status search(const SearchCommand& command) {
 void add_search_hyperparameters_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<SearchCommand>();
   CLI::App* sub =
-      app.add_subcommand("search-hyperparameters", "Find parameters of a latency model by training many");
+      app.add_subcommand("search-hyperparameters", "Find parameters of a cost model by training many");
   sub->add_option("--model", o->kind, "Kind of model (see `tensorsmith train`)")->required();
   sub->add_option("--store", o->store, "Store of measured programs")->required();
   sub->add_option("--split", o->split, "Its train part trains, its validation part compares")->required();

@@ -175,7 +175,7 @@ Status train(const TrainCommand& command) {
 
 void add_train_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<TrainCommand>();
-  CLI::App* sub = app.add_subcommand("train", "Train a latency model on measured programs");
+  CLI::App* sub = app.add_subcommand("train", "Train a cost model on measured programs");
   std::string kinds;
   for (const std::string& kind : learn::cost_model_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind;
   auto* model = sub->add_option("--model", o->kind, "Kind of model: " + kinds);

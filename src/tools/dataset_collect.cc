@@ -77,9 +77,10 @@ class Progress final : public engine::CollectEvents {
     const int64_t trials = before.trials + p.trials;
     const double elapsed = before.elapsed_seconds + p.elapsed_seconds;
     write_error(terminal_ ? "\r\033[K" : "");
-    print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} a second{}", devices_[device],
-                touched, p.tasks.size(), failed, trials, format_duration(elapsed),
-                static_cast<double>(trials) / std::max(elapsed, 1e-3), terminal_ ? "" : "\n");
+    print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} a second", devices_[device], touched,
+                p.tasks.size(), failed, trials, format_duration(elapsed),
+                static_cast<double>(trials) / std::max(elapsed, 1e-3));
+    if (!terminal_) write_error("\n");
   }
 
  private:

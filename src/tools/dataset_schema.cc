@@ -17,7 +17,7 @@ Status schema(const SchemaCommand& command) {
   std::string names;
   for (const feature::Schema& known : schemas) {
     if (known.name == command.name) {
-      print_out("{}", to_markdown(known));
+      print_lines(to_markdown(known));
       return {};
     }
     names += (names.empty() ? "" : ", ") + known.name;

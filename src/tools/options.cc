@@ -73,7 +73,7 @@ void DeviceOptions::add_to(CLI::App& command) {
   command
       .add_option(
           "--device", device,
-          "Device to compile for: local, local:isa=avx2, a device file, ... (see `tensorsmith devices`)")
+          "Device to compile for: local, local:isa=avx2, a device file, ... (see `tensorsmith devices list`)")
       ->capture_default_str();
   add_whole(command, "--threads", threads, 0, 1024, "Threads that kernels run on (0 = all cores)");
 }

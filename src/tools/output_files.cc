@@ -128,7 +128,7 @@ KindTraits traits(OutputKind kind) {
     case OutputKind::kSplit:
       return {"split", [](const std::string& path) { return is_type(first_line(path), {"split"}); }};
     case OutputKind::kLatencyModel:
-      return {"latency model", is_latency_model};
+      return {"cost model", is_latency_model};
     case OutputKind::kCheckpoint:
       return {"checkpoint", nullptr};
     case OutputKind::kTrialLog:

@@ -107,7 +107,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
 TEST(LatencyModels, KeepTheirPredictionsInFiles) {
   const MadeStore made;
   const TrainingData data = made.data();
-  for (const std::string kind : {"random", "roofline", "xgboost", "tensorsmith"}) {
+  for (const std::string kind : {"random", "draft", "roofline", "xgboost", "tensorsmith"}) {
     SCOPED_TRACE(kind);
     TrainingControl control;
     control.seed = 5;
@@ -256,7 +256,7 @@ TEST(LatencyModels, LookAtNothingButTheirParts) {
   TrainingData poisoned = data;
   poisoned.store = other->get();
   poisoned.unlabelled = made.test();
-  for (const std::string kind : {"random", "roofline", "xgboost", "tensorsmith"}) {
+  for (const std::string kind : {"random", "draft", "roofline", "xgboost", "tensorsmith"}) {
     SCOPED_TRACE(kind);
     const auto a = trainer(kind)->train(data, {});
     const auto b = trainer(kind)->train(poisoned, {});
@@ -331,7 +331,7 @@ TEST(Queries, RecordsWithoutFeaturesAreNamed) {
   ASSERT_TRUE(store.ok());
   const auto devices = devices_of(**store).value();
   const auto pointers = pointers_to(devices);
-  QueryBatch batch(**store, pointers, true);
+  QueryBatch batch(**store, pointers, {.leaves = true, .trace = true});
   const int64_t records[] = {0};
   EXPECT_THAT(batch.make(records).error().message(), HasSubstr("has no features"));
 }

@@ -44,7 +44,15 @@ TEST(Schemas, ThePageListsThem) {
       "The sentences of per-store\nrows are about all runs of the row's statement together, unless they say "
       "otherwise; \"it\" is "
       "the statement.\n\nThis page is made by a test from the schemas in `src/feature` and `src/learn`: "
-      "`TENSORSMITH_UPDATE_GOLDEN=1` rewrites it.\n";
+      "`TENSORSMITH_UPDATE_GOLDEN=1` rewrites it.\n"
+      "\n"
+      "Programs on CPUs are tiled in Ansor's order of loops, S0 S1 R0 S2 R1 S3 (S: spatial, R: reduce):\n"
+      "\n"
+      "- chunk: an iteration of the parallel loop; round: as many chunks as there are cores;\n"
+      "- innermost tile: what R1 and S3 compute, with accumulators in registers;\n"
+      "- middle tile: S2 and what is inside of it; reduce step: an iteration of R0;\n"
+      "- step's tile: what a middle tile reads of the operands in one reduce step;\n"
+      "- outer tile: S1 and what is inside of it.\n";
   for (const feature::Schema& schema : feature_schemas()) page += "\n" + to_markdown(schema);
   test::expect_golden("../docs/features.md", page);
 }

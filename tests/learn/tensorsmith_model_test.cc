@@ -333,7 +333,7 @@ TEST(TensorsmithModel, ProgramsWithoutTracesAreRefused) {
   auto model = train(made.data(), quick());
   ASSERT_TRUE(model.ok()) << model.error().message();
   const auto devices = pointers_to(made.devices());
-  QueryBatch batch(made.store(), devices, false);
+  QueryBatch batch(made.store(), devices, {.leaves = true});
   const std::vector<int64_t> records = {0};
   const auto queries = batch.make(records);
   ASSERT_TRUE(queries.ok());

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -108,19 +109,27 @@ TEST_F(DatasetCli, ErrorsAreOneLine) {
   EXPECT_FALSE(std::filesystem::exists(store_));
 }
 
-// Killed at any moment, an import leaves the store that was there, and the next one works.
 TEST_F(DatasetCli, SchemasAreListed) {
   const CliResult all = run_cli({"dataset", "schema"});
   ASSERT_EQ(all.exit_code, 0) << all.err;
   EXPECT_NE(all.out.find("per-store (164 columns)"), std::string::npos) << all.out;
+  // A line each, of which docs/features.md has a heading.
+  std::ifstream page(TENSORSMITH_SOURCE_DIR "/docs/features.md");
+  std::ptrdiff_t headings = 0;
+  for (std::string line; std::getline(page, line);) headings += line.starts_with("## ") ? 1 : 0;
+  EXPECT_EQ(std::count(all.out.begin(), all.out.end(), '\n'), headings) << all.out;
   const CliResult one = run_cli({"dataset", "schema", "per-store"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
-  EXPECT_NE(one.out.find("| `B0.lines` | slog(x) | cache lines |"), std::string::npos);
+  EXPECT_NE(one.out.find("\n| `B0.lines` | slog(x) | cache lines |"), std::string::npos);
+  // A heading, a blank line, a sentence, a blank line, two lines of the table's head, and a line a column.
+  EXPECT_EQ(std::count(one.out.begin(), one.out.end(), '\n'), 6 + 164) << one.out;
+  EXPECT_EQ(one.out.find("\\n"), std::string::npos);
   const CliResult unknown = run_cli({"dataset", "schema", "per-load"});
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_NE(unknown.err.find("cpu-nests.columns"), std::string::npos) << unknown.err;
 }
 
+// Killed at any moment, an import leaves the store that was there, and the next one works.
 TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
   ASSERT_EQ(import(store_).exit_code, 0);
   std::ofstream big(folder_.file("big.jsonl"));

@@ -214,7 +214,7 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, c
   for (const int64_t i : measured) ++chosen[task_of(store, i)];
   std::vector<StoredWorkload> own = store.workloads();
   for (StoredWorkload& workload : own) workload.foreign_keys.clear();
-  QueryBatch batch(store, devices, model.inputs().trace);
+  QueryBatch batch(store, devices, model.inputs());
   std::map<uint32_t, DeviceErrors> by_device;
   constexpr size_t kBatch = 512;
   for (size_t begin = 0; begin < measured.size(); begin += kBatch) {

@@ -205,7 +205,7 @@ Result<ModelCard> parse_card(const Json& metadata) {
   }
   const MetadataReader reader(metadata);
   TS_ASSIGN_OR_RETURN(const std::string format, reader.text("format"));
-  if (format != kFormat) return corrupt("is a safetensors file of something else than a latency model");
+  if (format != kFormat) return corrupt("is a safetensors file of something else than a cost model");
   TS_ASSIGN_OR_RETURN(const int version, reader.number<int>("version"));
   if (version != kModelFileVersion)
     return Error{ErrorCode::kMismatch, "",

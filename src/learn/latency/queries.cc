@@ -32,7 +32,8 @@ std::vector<const target::Device*> pointers_to(const std::vector<target::Device>
 
 Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> records) {
   if (leaves_.size() < records.size()) leaves_.resize(records.size());
-  if (traces_ && steps_.size() < records.size()) steps_.resize(records.size());
+  if (inputs_.rows && rows_.size() < records.size()) rows_.resize(records.size());
+  if (inputs_.trace && steps_.size() < records.size()) steps_.resize(records.size());
   queries_.clear();
   for (size_t i = 0; i < records.size(); ++i) {
     const Store::Entry entry = store_.entry(records[i]);
@@ -44,7 +45,11 @@ Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> 
     query.workload = &store_.workloads()[entry.workload];
     query.leaves = &leaves_[i];
     query.device = devices_[entry.device];
-    if (traces_) {
+    if (inputs_.rows) {
+      rows_[i] = leaves_[i].per_store();
+      query.rows = &rows_[i];
+    }
+    if (inputs_.trace) {
       TS_ASSIGN_OR_RETURN(steps_[i], store_.trace(records[i]));
       query.trace = &steps_[i];
     }
@@ -56,7 +61,7 @@ Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> 
 Result<std::vector<Prediction>> predict_records(const CostModel& model, const Store& store,
                                                 std::span<const target::Device* const> devices,
                                                 std::span<const int64_t> records) {
-  QueryBatch batch(store, devices, model.inputs().trace);
+  QueryBatch batch(store, devices, model.inputs());
   std::vector<Prediction> out;
   out.reserve(records.size());
   for (size_t begin = 0; begin < records.size(); begin += kBatch) {

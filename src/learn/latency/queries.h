@@ -19,9 +19,9 @@ std::vector<const target::Device*> pointers_to(const std::vector<target::Device>
 // Queries of some records; the memory is used again for the next ones.
 class QueryBatch {
  public:
-  // devices: by device number of the store. traces: whether the model reads them. All outlives the batch.
-  QueryBatch(const Store& store, std::span<const target::Device* const> devices, bool traces)
-      : store_(store), devices_(devices), traces_(traces) {}
+  // devices: by device number of the store. inputs: what the model reads; leaves are always made. All outlives the batch.
+  QueryBatch(const Store& store, std::span<const target::Device* const> devices, const ModelInputs& inputs)
+      : store_(store), devices_(devices), inputs_(inputs) {}
   // Until the next call. kInvalidArgument for a record without features (a failed program that could not be
   // made); errors of Store::trace.
   Result<std::span<const ProgramQuery>> make(std::span<const int64_t> records);
@@ -29,8 +29,9 @@ class QueryBatch {
  private:
   const Store& store_;
   std::span<const target::Device* const> devices_;
-  bool traces_;
+  ModelInputs inputs_;
   std::vector<feature::LeafFeatures> leaves_;
+  std::vector<feature::FeatureMatrix> rows_;
   std::vector<sched::Trace> steps_;
   std::vector<ProgramQuery> queries_;
 };

@@ -45,7 +45,7 @@ SummarizedProgram KindData::program(ProgramKind kind, size_t i) const {
 
 Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64_t> records) {
   AllData out;
-  QueryBatch batch(*data.store, data.devices, true);
+  QueryBatch batch(*data.store, data.devices, {.leaves = true, .trace = true});
   AccessCache accesses;
   for (const int64_t record : records) {
     const Store::Entry entry = data.store->entry(record);

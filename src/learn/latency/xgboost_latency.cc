@@ -187,7 +187,7 @@ Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> re
   out.width = kWidth;
   out.column_name = column_name;
   out.values.reserve(rows * kWidth);
-  QueryBatch batch(*data.store, data.devices, false);
+  QueryBatch batch(*data.store, data.devices, {.leaves = true});
   std::vector<float> program;
   for (size_t i = 0; i < used.size(); ++i) {
     TS_ASSIGN_OR_RETURN(const auto queries, batch.make(std::span(used).subspan(i, 1)));

@@ -31,7 +31,9 @@ std::vector<int64_t> thinned(const std::vector<int64_t>& records, int64_t most) 
 }  // namespace
 
 Records::Records(const TrainingData& data, BatchOptions options)
-    : data_(data), options_(std::move(options)), queries_(*data.store, data.devices, options_.steps) {}
+    : data_(data),
+      options_(std::move(options)),
+      queries_(*data.store, data.devices, {.leaves = true, .trace = options_.steps}) {}
 
 uint32_t Records::task_of(const Store::Entry& entry) const {
   return entry.workload * static_cast<uint32_t>(data_.store->devices().size()) + entry.device;
