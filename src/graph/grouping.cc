@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxGroupNodes = 24;  // longer chains gain nothing more and cost code generation time
 constexpr double kMaxPrologueReads =
     4;  // a prologue is recomputed at each read: only where elements are read rarely
-// Scores of an attention that take fewer bytes stay in the second cache between kernels of their own, which
+// Scores of an attention that take fewer bytes stay in L2 between kernels of their own, which
 // are as fast then: level at 0.8 MB, one kernel 1.1 to 1.3 times as fast from 2 MB on.
 constexpr int64_t kMinAttentionBytes = 1 << 20;
 constexpr int64_t kMinAttentionRows = 16;       // of queries: what one block of the kernel computes together

@@ -1,4 +1,4 @@
-// Dot products of words: the products of a word's four bytes (dot4) or two bf16 elements (dot2), added to each 32-bit
+// Dot products of packed elements: the products of four bytes (dot4) or two bf16 elements (dot2), added to each 32-bit
 // lane.
 #pragma once
 
@@ -11,7 +11,7 @@ class DotEmitter {
   DotEmitter(EmitContext& context, ValueEmitter& values)
       : context_(context), values_(values), b_(context.builder) {}
 
-  // sum (null: 0) + the products of a's and b's words, in pieces that are registers. kDot4 or kDot2.
+  // sum (null: 0) + the products of a's and b's packed elements, in pieces that are registers. kDot4 or kDot2.
   Val dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* sum);
 
  private:

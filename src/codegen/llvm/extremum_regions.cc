@@ -20,7 +20,7 @@ using ir::For;
 using ir::Stmt;
 using BufferSet = std::unordered_set<const ir::BufferNode*>;
 
-// Parts with regions of at most this many bytes are not divided further: they stay in the first cache, and while one
+// Parts with regions of at most this many bytes are not divided further: they stay in L1, and while one
 // is worked on, the next is not waited for long.
 constexpr int64_t kMaxRegionBytes = 8 << 10;
 // With fewer bytes the branch would cost more than the looks.

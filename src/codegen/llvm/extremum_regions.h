@@ -32,8 +32,8 @@ struct SpeculativePart {
 };
 
 // A part is a statement whose repetition gives the same. Windows overlap: a pool of 3x3 reads each element nine times.
-// Then one look at all elements before is cheaper than looks at what is read, as long as they stay in the first
-// cache meanwhile: the part is a statement inside of loops, with a small region. Otherwise it is the largest.
+// Then one look at all elements before is cheaper than looks at what is read, as long as they stay
+// in L1 meanwhile: the part is a statement inside of loops, with a small region. Otherwise it is the largest.
 class SpeculativeParts {
  public:
   explicit SpeculativeParts(const ir::Program& program);

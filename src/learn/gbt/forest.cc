@@ -9,7 +9,7 @@ namespace tensorsmith::learn {
 namespace {
 
 constexpr size_t kLanes = 8;   // rows whose steps overlap
-constexpr size_t kBlock = 32;  // rows that stay in the first-level cache while all trees pass
+constexpr size_t kBlock = 32;  // rows that stay in L1 while all trees pass
 
 Error bad_tree(const std::string& what) { return {ErrorCode::kInvalidArgument, "", "tree " + what}; }
 

@@ -1,4 +1,4 @@
-// Elements that a 32-bit word holds several of, as contractions read them.
+// Elements of which a packed element of 32 bits holds several, as contractions read them.
 #pragma once
 
 #include <optional>

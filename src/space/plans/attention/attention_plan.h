@@ -4,7 +4,7 @@
 //                                      for each row: the maximum, the exponentials
 //                                      sums; contraction with the values, by register tiles; division
 //
-// The scores of a block and their exponentials lie in the second cache, whatever the length of the rows; keys
+// The scores of a block and their exponentials lie in L2, whatever the length of the rows; keys
 // and values are read once a block.
 #pragma once
 

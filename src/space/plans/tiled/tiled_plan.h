@@ -95,7 +95,7 @@ class TiledPlan final : public Plan {
   double loop_exit_cycles(const Choice& c) const;
   bool aliased_rows(const Choice& c) const;
   double micro_kernel_cycles(const Choice& c) const;
-  // Cycles of what comes from outer caches while products are computed, and of what they wait for.
+  // Cycles of what comes from L2, L3 and memory while products are computed, and of what they wait for.
   struct Traffic {
     double streamed = 0, waited = 0;
   };

@@ -39,7 +39,7 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
   const int output = group.root, anchor = group.anchor;
   if (anchor < 0 || group.pattern != nullptr || !group.attached.empty()) return;
   const auto& info = context.stage(anchor);
-  // A window plan computes what its anchor reads in place: for words that is many times.
+  // A window plan computes what its anchor reads in place: packed elements would be packed many times.
   if (info.dot) return;
   if (info.arg_reduction || info.reduce_points() > kMaxWindow || !slides(context, anchor)) return;
   std::vector<int> output_axis(static_cast<size_t>(info.num_spatial), -1);

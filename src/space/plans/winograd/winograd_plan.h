@@ -6,7 +6,7 @@
 //
 // Strips keep what lies between the three in the cache and read the weights once a strip; stages read them
 // once. In both, the transform of the data makes one block of channels of one row of tiles at a time, and so
-// does that of the outputs: rows and columns, which lie between two passes, never leave the first cache.
+// does that of the outputs: rows and columns, which lie between two passes, never leave L1.
 #pragma once
 
 #include <vector>
