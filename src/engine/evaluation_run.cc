@@ -25,7 +25,9 @@ Status EvaluationRun::add(MeasuredProgram& program) {
 }
 
 Status EvaluationRun::flush() {
+  const learn::ModelInputs inputs = model_.inputs();
   std::vector<learn::ProgramQuery> queries;
+  std::vector<feature::FeatureMatrix> rows(inputs.rows ? filled_ : 0);
   std::vector<size_t> places;
   for (size_t i = 0; i < filled_; ++i) {
     const MeasuredProgram& p = batch_[i];
@@ -33,7 +35,9 @@ Status EvaluationRun::flush() {
       evaluation_.add(*p.workload, p.device->name, std::numeric_limits<double>::infinity(), {});
       continue;
     }
-    queries.push_back({p.workload, &p.leaves, model_.inputs().trace ? &p.trace : nullptr, p.device});
+    if (inputs.rows) rows[i] = p.leaves.per_store();
+    queries.push_back({p.workload, &p.leaves, inputs.trace ? &p.trace : nullptr, p.device,
+                       inputs.rows ? &rows[i] : nullptr});
     places.push_back(i);
   }
   filled_ = 0;

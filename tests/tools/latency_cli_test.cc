@@ -158,9 +158,9 @@ TEST_F(LatencyCli, RecordsAndTheirStoreAgree) {
     for (std::string line; std::getline(in, line);) seconds.push_back(Json::parse(line)["predicted"]);
     return seconds;
   };
-  for (const char* kind : {"roofline", "xgboost", "tensorsmith"}) {
+  for (const std::string kind : {"draft", "roofline", "xgboost", "tensorsmith"}) {
     std::vector<std::string> more;
-    if (kind != std::string("roofline")) more = {"--param", "rounds=20"};
+    if (kind == "xgboost" || kind == "tensorsmith") more = {"--param", "rounds=20"};
     ASSERT_EQ(train(kind, within_, model, more).exit_code, 0) << kind;
     const auto from_records =
         predictions({"--records", records, "--workloads", workloads, "--device", "xeon-8358"}, "a");
