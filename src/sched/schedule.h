@@ -1,5 +1,5 @@
-// A schedule: for each stage of a workload, how its axes become loops and where the loops go. Plain immutable
-// value; applying a step returns a new one. Loop programs are made from it by lower/.
+// A schedule: for each stage of a workload, how its axes become loops and where the loops go. A plain
+// value: apply() takes one step on it, in place. Loop programs are made from it by lower/.
 //
 // Model (that of Halide and TVM's tensor expressions): every operation is a stage with its own list of leaf
 // iterators, obtained from its root axes (spatial then reduce) by splits and fuses. A stage is computed at

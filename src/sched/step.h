@@ -72,22 +72,22 @@ struct FollowFusedSplit {
 };
 struct Fuse {
   int stage = 0;
-  std::vector<int> iterators;
+  std::vector<int> iterators;  // consecutive
   static constexpr std::string_view kName = "fuse";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Fuse::stage}, Field{"iters", &Fuse::iterators});
   }
   friend bool operator==(const Fuse&, const Fuse&) = default;
-};  // consecutive
+};
 struct Reorder {
   int stage = 0;
-  std::vector<int> order;
+  std::vector<int> order;  // a permutation of all leaf positions
   static constexpr std::string_view kName = "reorder";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Reorder::stage}, Field{"order", &Reorder::order});
   }
   friend bool operator==(const Reorder&, const Reorder&) = default;
-};  // a permutation of all leaf positions
+};
 struct Annotate {
   int stage = 0, iterator = 0;
   Annotation annotation = Annotation::kNone;
@@ -100,13 +100,13 @@ struct Annotate {
 };
 struct Unroll {
   int stage = 0;
-  int64_t auto_max_step = 0;
+  int64_t auto_max_step = 0;  // TVM's pragma auto_unroll_max_step
   static constexpr std::string_view kName = "unroll";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Unroll::stage}, Field{"max_step", &Unroll::auto_max_step});
   }
   friend bool operator==(const Unroll&, const Unroll&) = default;
-};  // pragma auto_unroll_max_step
+};
 struct ComputeAt {
   int stage = 0, target_stage = 0, target_iterator = 0;
   static constexpr std::string_view kName = "compute_at";
@@ -162,23 +162,23 @@ struct CacheWrite {
 };
 struct Rfactor {
   int stage = 0, iterator = 0;
-  int factor_axis = 0;
+  int factor_axis = 0;  // position of the new spatial axis
   static constexpr std::string_view kName = "rfactor";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Rfactor::stage}, Field{"iter", &Rfactor::iterator},
                       Field{"axis", &Rfactor::factor_axis});
   }
   friend bool operator==(const Rfactor&, const Rfactor&) = default;
-};  // factor_axis: position of the new spatial axis
+};
 struct DecomposeReduction {
-  int stage = 0, iterator = 0;
+  int stage = 0, iterator = 0;  // iterator: the init goes right before it
   static constexpr std::string_view kName = "decompose_reduction";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &DecomposeReduction::stage},
                       Field{"iter", &DecomposeReduction::iterator});
   }
   friend bool operator==(const DecomposeReduction&, const DecomposeReduction&) = default;
-};  // init right before this leaf
+};
 struct StorageAlign {
   int stage = 0, iterator = 0;
   int64_t factor = 1, offset = 0;
@@ -191,13 +191,13 @@ struct StorageAlign {
 };
 struct PackLayout {
   int stage = 0;
-  Layout layout;
+  Layout layout;  // of constants and intermediates only
   static constexpr std::string_view kName = "pack_layout";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &PackLayout::stage}, Field{"layout", &PackLayout::layout});
   }
   friend bool operator==(const PackLayout&, const PackLayout&) = default;
-};  // constants and intermediates only
+};
 struct Winograd {
   int stage = 0;
   int64_t m = 4;  // outputs of a tile by dimension
@@ -208,13 +208,13 @@ struct Winograd {
   friend bool operator==(const Winograd&, const Winograd&) = default;
 };
 struct Dot {
-  int stage = 0, iterator = 0;
+  int stage = 0, iterator = 0;  // iterator: the reduce loop; its steps whose elements fill 32 bits become one
   static constexpr std::string_view kName = "dot";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Dot::stage}, Field{"iter", &Dot::iterator});
   }
   friend bool operator==(const Dot&, const Dot&) = default;
-};  // the reduce loop of which the steps that fill a word become one
+};
 
 // A step's number is its code in stored traces: new ones come last.
 using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,

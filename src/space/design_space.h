@@ -27,7 +27,7 @@ enum class DecisionRole : uint8_t {
 };
 
 struct DecisionSlot {
-  std::string name;  // "conv.tile.oc", for people and for the language model
+  std::string name;  // "conv.tile.oc", for people
   DecisionKind kind = DecisionKind::kCategory;
   DecisionRole role = DecisionRole::kTile;
   int64_t extent = 0;         // kTileLengths: the axis' extent
@@ -68,7 +68,7 @@ class DesignSpace {
   // Plain loops: what is left where the default cannot be built or run. Always legal.
   Candidate plain_candidate() const;
   Candidate sample(Rng& rng) const;
-  // Changes one decision (role drawn as in search_space: mostly tiles); never returns the same candidate
+  // Changes one decision (its role is drawn first, mostly tiles); never returns the same candidate
   // unless the space has one point.
   Candidate mutate(const Candidate& candidate, Rng& rng) const;
   // The legal candidates that differ in one decision by a small move (tile lengths) or any (categories): the
