@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,15 @@ class Id {
   constexpr explicit Id(size_t place) : place_(static_cast<uint32_t>(place)) {}
 
   constexpr bool valid() const { return place_ != kNone; }
-  constexpr size_t place() const { return place_; }
+  constexpr uint32_t place() const { return place_; }
+  constexpr Id& operator++() {
+    ++place_;
+    return *this;
+  }
+  constexpr Id& operator--() {
+    --place_;
+    return *this;
+  }
   friend constexpr auto operator<=>(Id, Id) = default;
 
  private:
@@ -25,12 +34,64 @@ class Id {
   uint32_t place_ = kNone;
 };
 
+// The ids of neighbouring elements, in order: for (const StageId s : stages.ids()) ...
+template <class IdType>
+class IdRange {
+ public:
+  class Iterator {
+   public:
+    using value_type = IdType;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::bidirectional_iterator_tag;
+
+    constexpr Iterator() = default;
+    constexpr explicit Iterator(IdType id) : id_(id) {}
+    constexpr IdType operator*() const { return id_; }
+    constexpr Iterator& operator++() {
+      ++id_;
+      return *this;
+    }
+    constexpr Iterator operator++(int) {
+      const Iterator old = *this;
+      ++id_;
+      return old;
+    }
+    constexpr Iterator& operator--() {
+      --id_;
+      return *this;
+    }
+    constexpr Iterator operator--(int) {
+      const Iterator old = *this;
+      --id_;
+      return old;
+    }
+    friend constexpr bool operator==(Iterator, Iterator) = default;
+
+   private:
+    IdType id_;
+  };
+
+  constexpr IdRange(IdType first, IdType end) : first_(first), end_(end) {}
+  constexpr Iterator begin() const { return Iterator(first_); }
+  constexpr Iterator end() const { return Iterator(end_); }
+
+ private:
+  IdType first_, end_;
+};
+
 // A vector whose elements are asked for by ids. The list has less than 2^32 - 1 of them.
 template <class IdType, class T>
 class IdVector {
  public:
-  T& operator[](IdType id) { return items_[id.place()]; }
-  const T& operator[](IdType id) const { return items_[id.place()]; }
+  IdVector() = default;
+  explicit IdVector(size_t size, const T& item = T()) : items_(size, item) {}
+
+  typename std::vector<T>::reference operator[](IdType id) { return items_[id.place()]; }
+  typename std::vector<T>::const_reference operator[](IdType id) const { return items_[id.place()]; }
+  IdRange<IdType> ids() const { return {IdType(0), next()}; }
+  IdRange<IdType> ids_after(IdType id) const { return {++id, next()}; }
+  IdRange<IdType> ids_before(IdType id) const { return {IdType(0), id}; }
+  bool has(IdType id) const { return id.place() < items_.size(); }
 
   IdType next() const { return IdType(items_.size()); }  // of the element that is appended next
   IdType push_back(const T& item) {
@@ -45,7 +106,19 @@ class IdVector {
   T& emplace_back(Args&&... args) {
     return items_.emplace_back(std::forward<Args>(args)...);
   }
+  // Elements from `before` on get the next id.
+  void insert(IdType before, T item) {
+    items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(before.place()), std::move(item));
+  }
+  void erase(IdType id) { items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(id.place())); }
   void pop_back() { items_.pop_back(); }
+  void assign(size_t size, const T& item) { items_.assign(size, item); }
+  template <std::input_iterator I>
+  void assign(I first, I last) {
+    items_.assign(first, last);
+  }
+  void resize(size_t size) { items_.resize(size); }
+  void resize(size_t size, const T& item) { items_.resize(size, item); }
   void clear() { items_.clear(); }
   void reserve(size_t size) { items_.reserve(size); }
 
@@ -57,6 +130,7 @@ class IdVector {
   auto begin() const { return items_.begin(); }
   auto end() { return items_.end(); }
   auto end() const { return items_.end(); }
+  friend bool operator==(const IdVector&, const IdVector&) = default;
 
  private:
   std::vector<T> items_;

@@ -22,7 +22,7 @@ ValueRange hull(const ValueRange& a, const ValueRange& b) {
 
 }  // namespace
 
-Form FormArena::loop(int depth, int64_t extent) {
+Form FormArena::loop(size_t depth, int64_t extent) {
   Atom atom;
   atom.depth = depth;
   atom.loops = uint64_t{1} << depth;
@@ -74,9 +74,9 @@ std::optional<Form> FormArena::absorbed(const Form& f, int64_t c) {
     const Term x = terms_[f.begin + i];
     const ValueRange y = range({0, f.begin + 1 - i, 1});
     if (x.coefficient <= 1 || c % x.coefficient != 0 || y.min < 0 || y.max >= x.coefficient) continue;
-    const auto begin = static_cast<uint32_t>(terms_.size());
-    terms_.push_back({x.atom, 1});
-    return floordiv({0, begin, 1}, c / x.coefficient);
+    Form single = start(0);
+    push(single, x.atom, 1);
+    return floordiv(single, c / x.coefficient);
   }
   return std::nullopt;
 }
@@ -100,19 +100,19 @@ void FormArena::assume_below(const Form& f, int64_t limit) {
     for (uint32_t i = 0; i < f.count; ++i) {
       const int64_t g = terms_[f.begin + i].coefficient;
       if (g <= 1 || limit % g != 0) continue;
-      const auto rest = static_cast<uint32_t>(terms_.size());
+      Form rest = start(f.constant);
       for (uint32_t k = 0; k < f.count; ++k) {
         const Term term = terms_[f.begin + k];
-        if (term.coefficient % g != 0) terms_.push_back(term);
+        if (term.coefficient % g != 0) push(rest, term.atom, term.coefficient);
       }
-      const auto whole = static_cast<uint32_t>(terms_.size());
-      const ValueRange y = range({f.constant, rest, whole - rest});
+      const ValueRange y = range(rest);
       if (y.min < 0 || y.max >= g) continue;
+      Form whole = start(0);
       for (uint32_t k = 0; k < f.count; ++k) {
         const Term term = terms_[f.begin + k];
-        if (term.coefficient % g == 0) terms_.push_back({term.atom, term.coefficient / g});
+        if (term.coefficient % g == 0) push(whole, term.atom, term.coefficient / g);
       }
-      return assume_below({0, whole, static_cast<uint32_t>(terms_.size()) - whole}, limit / g);
+      return assume_below(whole, limit / g);
     }
     assumptions_.push_back({f, limit});
     return;
@@ -138,13 +138,13 @@ ValueRange FormArena::range(const Form& f) const {
   return out;
 }
 
-ValueRange FormArena::range_from(const Form& f, int level) const {
+ValueRange FormArena::range_from(const Form& f, size_t level) const {
   ir::RangeSum sum(f.constant);
   for (const Term& t : terms(f)) sum.add(atom_range_from(atom(t), level), t.coefficient);
   return sum.result();
 }
 
-ValueRange FormArena::atom_range_from(const Atom& atom, int level) const {
+ValueRange FormArena::atom_range_from(const Atom& atom, size_t level) const {
   switch (atom.kind) {
     case Kind::kVariable:
       return atom.depth < level ? ValueRange{0, 0} : atom.range;

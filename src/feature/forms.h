@@ -21,7 +21,7 @@ inline constexpr int64_t kUnknownBound = ir::kIndexLimit;  // magnitude from whi
 using Binding = std::pair<const ir::VarNode*, Form>;
 
 struct FormAtom : ir::AffineAtom<Form> {
-  int depth = 0;                   // kVariable; c is the extent then
+  size_t depth = 0;                // kVariable; c is the extent then
   uint64_t loops = 0;              // bit d: the loop at depth d occurs
   const ir::Expr* expr = nullptr;  // kEither, kOpaque
 };
@@ -37,7 +37,7 @@ class FormArena : public ir::AffineArena<FormArena, FormAtom> {
   static constexpr bool kDividesRemainders = false;
   static constexpr bool kDividesShifted = false;
 
-  Form loop(int depth, int64_t extent);
+  Form loop(size_t depth, int64_t extent);
   // a + factor * b, recombined.
   Form add(const Form& a, const Form& b, int64_t factor = 1) {
     const Form sum = merge(a, b, factor);
@@ -56,7 +56,7 @@ class FormArena : public ir::AffineArena<FormArena, FormAtom> {
   // Enclosure while all loops run.
   ValueRange range(const Form& f) const;
   // While loops at depth >= level run and the outer ones stand at 0.
-  ValueRange range_from(const Form& f, int level) const;
+  ValueRange range_from(const Form& f, size_t level) const;
   // Enclosure of a - b.
   ValueRange range_of_difference(const Form& a, const Form& b);
   // The form after TVM's rewriting, which follows its canonicalization: with c = k * d and 0 <= y < k,
@@ -66,7 +66,7 @@ class FormArena : public ir::AffineArena<FormArena, FormAtom> {
   // TVM's approximation of how far the value moves with the loop (CoefficientExtractor): the last factor
   // before which, in the order of the printed expression, the loop's variable stands, else 1. Exact where the
   // loop is the innermost one of a sum. The loop must occur.
-  int64_t coefficient_guess(const Form& f, int depth) const;
+  int64_t coefficient_guess(const Form& f, size_t depth) const;
 
  private:
   struct Coefficient {
@@ -85,11 +85,11 @@ class FormArena : public ir::AffineArena<FormArena, FormAtom> {
   void describe(Atom& atom) const { atom.loops = loops_of(atom.a) | loops_of(atom.b); }
   Form intern(Kind kind, const Form& a, const Form& b, int64_t c, const ValueRange& range);
   Form known(size_t atom, const ValueRange& range);
-  void find_coefficient(const Form& f, int depth, Coefficient& out) const;
+  void find_coefficient(const Form& f, size_t depth, Coefficient& out) const;
   Form rewritten_atom(Term term);
   Form reduced(Form f, int64_t c);
   uint64_t loops_of(const ir::Expr& e, std::span<const Binding> bindings) const;
-  ValueRange atom_range_from(const Atom& atom, int level) const;
+  ValueRange atom_range_from(const Atom& atom, size_t level) const;
 
   struct Assumption {
     Form below;

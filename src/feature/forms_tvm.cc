@@ -14,9 +14,9 @@ Form FormArena::rewritten(Form f) {
     const Term term = terms_[f.begin + i];
     const Kind kind = atom(term).kind;
     if (kind != Kind::kFloorDiv && kind != Kind::kFloorMod) {
-      const auto begin = static_cast<uint32_t>(terms_.size());
-      terms_.push_back({term.atom, 1});
-      out = add(out, {0, begin, 1}, term.coefficient);
+      Form single = start(0);
+      push(single, term.atom, 1);
+      out = add(out, single, term.coefficient);
       continue;
     }
     const Form value = rewritten_atom(term);
@@ -51,28 +51,28 @@ Form FormArena::rewritten_atom(Term term) {
 // Coefficients modulo c, for sums of two.
 Form FormArena::reduced(Form f, int64_t c) {
   if (f.count + (f.constant != 0 ? 1U : 0U) > 2) return f;
-  const auto begin = static_cast<uint32_t>(terms_.size());
+  Form out = start(f.constant);
   for (uint32_t i = 0; i < f.count; ++i) {
     Term term = terms_[f.begin + i];
     term.coefficient %= c;
     if (term.coefficient < 0) term.coefficient += c;
-    if (term.coefficient != 0) terms_.push_back(term);
+    if (term.coefficient != 0) push(out, term.atom, term.coefficient);
   }
-  return {f.constant, begin, static_cast<uint32_t>(terms_.size()) - begin};
+  return out;
 }
 
 // In the order in which TVM writes a sum: by factor, then by divisor, then by modulus, descending; what is
 // subtracted comes last.
-void FormArena::find_coefficient(const Form& f, int depth, Coefficient& out) const {
+void FormArena::find_coefficient(const Form& f, size_t depth, Coefficient& out) const {
   struct Part {
     Term term;
     int64_t divisor = 1, modulus = kUnknownBound;
   };
-  std::array<Part, 16> parts;
+  std::array<Part, 16> storage;
   size_t count = 0;
   for (const Term& term : terms(f)) {
-    if (count == parts.size()) break;
-    Part& part = parts[count++];
+    if (count == storage.size()) break;
+    Part& part = storage[count++];
     part = {term, 1, kUnknownBound};
     const Atom& a = atom(term);
     if (a.kind == Kind::kFloorDiv) part.divisor = a.c;
@@ -86,14 +86,13 @@ void FormArena::find_coefficient(const Form& f, int depth, Coefficient& out) con
       }
     }
   }
-  std::stable_sort(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count),
-                   [](const Part& x, const Part& y) {
-                     if ((x.term.coefficient > 0) != (y.term.coefficient > 0)) return x.term.coefficient > 0;
-                     if (x.term.coefficient != y.term.coefficient)
-                       return x.term.coefficient > y.term.coefficient;
-                     if (x.divisor != y.divisor) return x.divisor > y.divisor;
-                     return x.modulus > y.modulus;
-                   });
+  const auto parts = std::span(storage).first(count);
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
+    if ((x.term.coefficient > 0) != (y.term.coefficient > 0)) return x.term.coefficient > 0;
+    if (x.term.coefficient != y.term.coefficient) return x.term.coefficient > y.term.coefficient;
+    if (x.divisor != y.divisor) return x.divisor > y.divisor;
+    return x.modulus > y.modulus;
+  });
   const auto added = [&] {
     if (!out.variable || out.product) return;
     out.sum = true;
@@ -120,7 +119,7 @@ void FormArena::find_coefficient(const Form& f, int depth, Coefficient& out) con
   if (f.constant > 0 && count > 0) added();
 }
 
-int64_t FormArena::coefficient_guess(const Form& f, int depth) const {
+int64_t FormArena::coefficient_guess(const Form& f, size_t depth) const {
   Coefficient found;
   find_coefficient(f, depth, found);
   return found.variable && !found.product && !found.sum ? 1 : found.value;

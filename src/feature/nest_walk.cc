@@ -165,16 +165,16 @@ class NestWalker {
   // Mean and largest over the loops outside.
   std::pair<double, int64_t> extent_of(const Expr& extent) {
     if (const auto* imm = ir::as<ir::IntImm>(extent))
-      return {static_cast<double>(std::max<int64_t>(imm->value, 0)), std::max<int64_t>(imm->value, 1)};
+      return std::pair(std::max<int64_t>(imm->value, 0), std::max<int64_t>(imm->value, 1));
     double sum = 0;
     int64_t largest = 1, count = 0;
     for_samples([&] {
       const int64_t value = std::max<int64_t>(evaluate(extent, values_).value_or(1), 0);
-      sum += static_cast<double>(value);
+      sum += value;
       largest = std::max(largest, value);
       ++count;
     });
-    return {count > 0 ? sum / static_cast<double>(count) : 1, largest};
+    return {count > 0 ? sum / count : 1, largest};
   }
 
   // Calls visit with values for the variables of the open loops: the unrolled loops' count through, the
@@ -202,9 +202,8 @@ class NestWalker {
           value = rest % open.largest;
           rest /= open.largest;
         } else {
-          const double at = (static_cast<double>(s) + 0.5) * std::sqrt(step);
-          value =
-              std::min(extent - 1, static_cast<int64_t>((at - std::floor(at)) * static_cast<double>(extent)));
+          const double at = (s + 0.5) * std::sqrt(step);
+          value = std::min(extent - 1, static_cast<int64_t>((at - std::floor(at)) * extent));
         }
         step += step < 2.5 ? 1 : 2;  // 2, 3, 5, 7, 9, 11: roots that have no common multiple
         if (step == 9) step = 11;
@@ -328,7 +327,7 @@ class NestWalker {
     std::vector<double> constants;
     for (size_t d = 0; d < indices.size(); ++d) {
       access.dims.push_back(dim_of(indices[d], access.moved_by, constants));
-      access.dims.back().extent = static_cast<double>(buffer->shape[d]);
+      access.dims.back().extent = buffer->shape[d];
     }
     access.vector_step = vector_step(*buffer, indices);
     for (size_t a = 0; a < leaf.accesses.size(); ++a) {
@@ -370,7 +369,7 @@ class NestWalker {
   NestAccess::Dim dim_of(const Expr& index, uint64_t& moved_by, std::vector<double>& constants) const {
     NestAccess::Dim dim;
     const ir::LinearSum sum = ir::linearize(index);
-    constants.push_back(static_cast<double>(sum.constant));
+    constants.push_back(sum.constant);
     const auto add = [&](const ir::Var& var, double coefficient) {
       const auto place = place_of(var);
       if (!place) return;
@@ -378,7 +377,7 @@ class NestWalker {
       dim.terms.push_back({*place, coefficient});
     };
     for (const auto& term : sum.terms) {
-      const double coefficient = std::abs(static_cast<double>(term.coefficient));
+      const double coefficient = std::abs(term.coefficient);
       if (const auto* ref = ir::as<ir::VarRef>(term.atom)) {
         add(ref->var, coefficient);
         continue;
@@ -387,8 +386,7 @@ class NestWalker {
       double divisor = 1;
       if (const auto* binary = ir::as<ir::Binary>(term.atom);
           binary != nullptr && binary->op == ir::BinaryOp::kFloorDiv) {
-        if (const auto* imm = ir::as<ir::IntImm>(binary->b))
-          divisor = static_cast<double>(std::max<int64_t>(imm->value, 1));
+        if (const auto* imm = ir::as<ir::IntImm>(binary->b)) divisor = std::max<int64_t>(imm->value, 1);
       }
       ir::for_each_expr(term.atom, [&](const Expr& part) {
         if (const auto* ref = ir::as<ir::VarRef>(part)) add(ref->var, coefficient / divisor);
@@ -410,7 +408,7 @@ class NestWalker {
     const auto address = [&] {
       double sum = 0;
       for (size_t d = 0; d < indices.size(); ++d)
-        sum += static_cast<double>(strides[d] * evaluate(indices[d], values_).value_or(0));
+        sum += strides[d] * evaluate(indices[d], values_).value_or(0);
       return sum;
     };
     const double first = address();

@@ -104,8 +104,8 @@ void touched_extents(const WorkloadAccess::Read& read, std::span<const double> s
   out.assign(read.dims.size(), 1);
   for (size_t d = 0; d < read.dims.size(); ++d) {
     for (const auto& term : read.dims[d]) {
-      const double size = (term.reduce ? reduce : spatial)[static_cast<size_t>(term.axis)];
-      out[d] += std::abs(static_cast<double>(term.coefficient)) * (size - 1);
+      const double size = (term.reduce ? reduce : spatial)[term.axis];
+      out[d] += std::abs(term.coefficient) * (size - 1);
     }
   }
 }
@@ -116,8 +116,8 @@ double touched_elements(const WorkloadAccess::Read& read, std::span<const double
   for (const auto& dim : read.dims) {
     double extent = 1;
     for (const auto& term : dim) {
-      const double size = (term.reduce ? reduce : spatial)[static_cast<size_t>(term.axis)];
-      extent += std::abs(static_cast<double>(term.coefficient)) * (size - 1);
+      const double size = (term.reduce ? reduce : spatial)[term.axis];
+      extent += std::abs(term.coefficient) * (size - 1);
     }
     out *= extent;
   }
@@ -128,7 +128,7 @@ double contiguous_elements(const std::vector<double>& extents, const std::vector
   double out = 1;
   for (size_t d = extents.size(); d-- > 0;) {
     out *= extents[d];
-    if (extents[d] < static_cast<double>(shape[d])) break;
+    if (extents[d] < shape[d]) break;
   }
   return out;
 }

@@ -55,7 +55,7 @@ inline constexpr int kMaxAxes = 8;
 struct WorkloadAccess {
   struct Term {
     bool reduce = false;
-    int axis = 0;  // among the spatial or the reduce axes
+    size_t axis = 0;  // among the spatial or the reduce axes
     int64_t coefficient = 0;
   };
   struct Read {

@@ -13,8 +13,9 @@ namespace tensorsmith::feature {
 namespace {
 
 using sched::Annotation;
+using sched::IteratorId;
+using sched::StageId;
 
-size_t at(int i) { return static_cast<size_t>(i); }
 bool is_thread(Annotation a) { return a >= Annotation::kVThread; }
 
 }  // namespace
@@ -48,7 +49,7 @@ class ScheduleFeatures::Walker {
     const size_t n = schedule_->stages.size();
     leaf_values_.resize(n);
     open_leaves_.resize(n);
-    for (size_t s = 0; s < n; ++s) {
+    for (const StageId s : schedule_->stages.ids()) {
       const sched::Stage& stage = schedule_->stages[s];
       if (stage.is_placeholder() || stage.attach != sched::AttachKind::kRoot) continue;
       if (!schedule_->is_output(s)) collector_.open_node();  // to the end
@@ -58,7 +59,7 @@ class ScheduleFeatures::Walker {
   }
 
   // Allocated is the region computed at a time.
-  void allocation(size_t s) {
+  void allocation(StageId s) {
     const sched::Stage& stage = schedule_->stages[s];
     int64_t elements = 1;
     for (size_t d = 0; d < stage.op->spatial.size(); ++d) elements *= regions_.stage(s).root_extent[d];
@@ -67,16 +68,16 @@ class ScheduleFeatures::Walker {
 
   // --- loops
 
-  void nest(size_t s) {
+  void nest(StageId s) {
     const sched::Stage& stage = schedule_->stages[s];
     const size_t leaves = stage.leaves.size();
     // The init stands before the first reduce loop, or where the schedule says.
     size_t init_position = leaves;
     if (stage.op->has_reduction()) {
       for (size_t p = leaves; p-- > 0;) {
-        const bool here = stage.init_at >= 0
+        const bool here = stage.init_at.valid()
                               ? stage.leaves[p] == stage.init_at
-                              : stage.iterators[at(stage.leaves[p])].kind != sched::IterKind::kSpatial;
+                              : stage.iterators[stage.leaves[p]].kind != sched::IterKind::kSpatial;
         if (here) init_position = p;
       }
     }
@@ -85,7 +86,7 @@ class ScheduleFeatures::Walker {
     // The pragma stands at the first loop, even if that runs once; TVM drops it where the loop is bound to
     // threads.
     const bool pragma = leaves > 0 && stage.auto_unroll_max_step != 0 &&
-                        !is_thread(stage.iterators[at(stage.leaves[0])].annotation);
+                        !is_thread(stage.iterators[stage.leaves[0]].annotation);
     const int64_t outside = collector_.unroll_step();
     if (pragma) collector_.set_unroll_step(stage.auto_unroll_max_step);
     if (reduces_across_threads(stage)) {
@@ -99,39 +100,39 @@ class ScheduleFeatures::Walker {
   // --- reductions across threads: each thread reduces its part into a temporary of its own, these are
   // combined into another, and that is stored. TVM's MakeCrossThreadReduction.
 
-  static bool is_reduce(const sched::Stage& stage, int leaf) {
-    return stage.iterators[at(leaf)].kind != sched::IterKind::kSpatial;
+  static bool is_reduce(const sched::Stage& stage, IteratorId leaf) {
+    return stage.iterators[leaf].kind != sched::IterKind::kSpatial;
   }
   static bool reduces_across_threads(const sched::Stage& stage) {
-    return std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](int leaf) {
-      return is_reduce(stage, leaf) && is_thread(stage.iterators[at(leaf)].annotation);
+    return std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](IteratorId leaf) {
+      return is_reduce(stage, leaf) && is_thread(stage.iterators[leaf].annotation);
     });
   }
 
   // The loops that all threads share: spatial ones and those bound to threads; reduce loops of one thread are
   // inside.
-  void cross_thread(size_t s, size_t position) {
+  void cross_thread(StageId s, size_t position) {
     const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
       combine_threads(s);
       return;
     }
-    const int leaf = stage.leaves[position];
-    if (is_reduce(stage, leaf) && !is_thread(stage.iterators[at(leaf)].annotation)) {
+    const IteratorId leaf = stage.leaves[position];
+    if (is_reduce(stage, leaf) && !is_thread(stage.iterators[leaf].annotation)) {
       cross_thread(s, position + 1);
       return;
     }
-    const bool opened = open(s, leaf, true, &leaf_values_[s][at(leaf)]);
+    const bool opened = open(s, leaf, true, &leaf_values_[s][leaf]);
     const int allocated = attached(s, leaf);
     cross_thread(s, position + 1);
     for (int i = 0; i < allocated; ++i) collector_.close_node();
     if (opened) close(s, leaf);
   }
 
-  void combine_threads(size_t s) {
+  void combine_threads(StageId s) {
     const sched::Stage& stage = schedule_->stages[s];
-    const bool parts = std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](int leaf) {
-      return is_reduce(stage, leaf) && !is_thread(stage.iterators[at(leaf)].annotation);
+    const bool parts = std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](IteratorId leaf) {
+      return is_reduce(stage, leaf) && !is_thread(stage.iterators[leaf].annotation);
     });
     const auto temporary = [&](const ir::Buffer& output) {
       temporaries_.push_back(ir::make_buffer("temporary", output->dtype, {1}, ir::MemoryScope::kLocal));
@@ -168,18 +169,18 @@ class ScheduleFeatures::Walker {
     }
   }
 
-  void reduce_part(size_t s, size_t position, const std::vector<const ir::BufferNode*>& part) {
+  void reduce_part(StageId s, size_t position, const std::vector<const ir::BufferNode*>& part) {
     const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
       store(s, &part);
       return;
     }
-    const int leaf = stage.leaves[position];
-    if (!is_reduce(stage, leaf) || is_thread(stage.iterators[at(leaf)].annotation)) {
+    const IteratorId leaf = stage.leaves[position];
+    if (!is_reduce(stage, leaf) || is_thread(stage.iterators[leaf].annotation)) {
       reduce_part(s, position + 1, part);
       return;
     }
-    const bool opened = open(s, leaf, true, &leaf_values_[s][at(leaf)]);
+    const bool opened = open(s, leaf, true, &leaf_values_[s][leaf]);
     const int allocated = attached(s, leaf);
     reduce_part(s, position + 1, part);
     for (int i = 0; i < allocated; ++i) collector_.close_node();
@@ -194,32 +195,29 @@ class ScheduleFeatures::Walker {
   // --- loops of other stages
 
   // Enters the loop of a leaf, unless it runs once; returns its value.
-  bool open(size_t s, int leaf, bool bind, Form* value) {
+  bool open(StageId s, IteratorId leaf, bool bind, Form* value) {
     const sched::Stage& stage = schedule_->stages[s];
-    const int64_t extent = regions_.stage(s).extents[at(leaf)];
-    const Annotation annotation = stage.iterators[at(leaf)].annotation;
+    const int64_t extent = regions_.stage(s).extents[leaf];
+    const Annotation annotation = stage.iterators[leaf].annotation;
     if (extent == 1 && !is_thread(annotation)) {
       *value = FormArena::constant(0);
       return false;
     }
     *value = collector_.enter_loop(sched::loop_kind(annotation), sched::thread_axis(annotation), extent, 0);
     if (extent == 1) *value = FormArena::constant(0);
-    if (bind) open_leaves_[s][at(leaf)] = 1;
+    if (bind) open_leaves_[s][leaf] = 1;
     return true;
   }
-  void close(size_t s, int leaf) {
-    open_leaves_[s][at(leaf)] = 0;
+  void close(StageId s, IteratorId leaf) {
+    open_leaves_[s][leaf] = 0;
     collector_.leave_loop();
   }
 
   // The stages attached to the loop; returns how many nodes of allocations were opened.
-  int attached(size_t s, int leaf) {
+  int attached(StageId s, IteratorId leaf) {
     int allocated = 0;
-    for (size_t t = 0; t < s; ++t) {
-      const sched::Stage& other = schedule_->stages[t];
-      if (other.attach != sched::AttachKind::kAt || other.attach_stage != static_cast<int>(s) ||
-          other.attach_iterator != leaf)
-        continue;
+    for (const StageId t : schedule_->stages.ids_before(s)) {
+      if (!schedule_->stages[t].is_attached_at(s, leaf)) continue;
       collector_.open_node();
       ++allocated;
       nest(t);
@@ -228,7 +226,7 @@ class ScheduleFeatures::Walker {
     return allocated;
   }
 
-  void walk(size_t s, size_t position, size_t init_position) {
+  void walk(StageId s, size_t position, size_t init_position) {
     const sched::Stage& stage = schedule_->stages[s];
     const bool reduces = stage.op->has_reduction();
     if (reduces && position == init_position) {
@@ -240,8 +238,8 @@ class ScheduleFeatures::Walker {
       store(s);
       return;
     }
-    const int leaf = stage.leaves[position];
-    const bool opened = open(s, leaf, true, &leaf_values_[s][at(leaf)]);
+    const IteratorId leaf = stage.leaves[position];
+    const bool opened = open(s, leaf, true, &leaf_values_[s][leaf]);
     const int allocated = attached(s, leaf);
     walk(s, position + 1, init_position);
     for (int i = 0; i < allocated; ++i) collector_.close_node();
@@ -249,16 +247,16 @@ class ScheduleFeatures::Walker {
   }
 
   // Spatial loops from `position` on, of their own, around the stores of the neutral element.
-  void init(size_t s, size_t position) {
+  void init(StageId s, size_t position) {
     const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
       init_store(s);
       return;
     }
-    const int leaf = stage.leaves[position];
+    const IteratorId leaf = stage.leaves[position];
     bool opened = false;
-    if (stage.iterators[at(leaf)].kind == sched::IterKind::kSpatial)
-      opened = open(s, leaf, false, &leaf_values_[s][at(leaf)]);
+    if (stage.iterators[leaf].kind == sched::IterKind::kSpatial)
+      opened = open(s, leaf, false, &leaf_values_[s][leaf]);
     init(s, position + 1);
     if (opened) collector_.leave_loop();
   }
@@ -266,28 +264,28 @@ class ScheduleFeatures::Walker {
   // --- values
 
   // Global indices of the root axes [0, count), into roots_.
-  void root_values(size_t s, size_t count) {
+  void root_values(StageId s, size_t count) {
     const sched::Stage& stage = schedule_->stages[s];
-    const std::vector<int64_t>& extents = regions_.stage(s).extents;
+    const auto& extents = regions_.stage(s).extents;
     values_ = leaf_values_[s];
     for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
       if (const auto* split = std::get_if<sched::SplitRelation>(&*it)) {
         Form sum;
-        for (int child : split->children) sum = forms_.add(values_[at(child)], sum, extents[at(child)]);
-        values_[at(split->parent)] = sum;
+        for (const IteratorId child : split->children) sum = forms_.add(values_[child], sum, extents[child]);
+        values_[split->parent] = sum;
       } else {
         const auto& fuse = std::get<sched::FuseRelation>(*it);
-        Form rest = values_[at(fuse.child)];
+        Form rest = values_[fuse.child];
         for (size_t k = fuse.parents.size(); k-- > 0;) {
-          const int64_t extent = extents[at(fuse.parents[k])];
-          values_[at(fuse.parents[k])] = k == 0 ? rest : forms_.floormod(rest, extent);
+          const int64_t extent = extents[fuse.parents[k]];
+          values_[fuse.parents[k]] = k == 0 ? rest : forms_.floormod(rest, extent);
           if (k > 0) rest = forms_.floordiv(rest, extent);
         }
       }
     }
     roots_.clear();
     for (size_t r = 0; r < count; ++r)
-      roots_.push_back(forms_.add(form_of(regions_.stage(s).root_min[r]), values_[r]));
+      roots_.push_back(forms_.add(form_of(regions_.stage(s).root_min[r]), values_[IteratorId(r)]));
   }
 
   // The first index of a region, as a form over the loops entered.
@@ -300,9 +298,9 @@ class ScheduleFeatures::Walker {
       Form value;
       switch (atom.kind) {
         case ir::AffineKind::kVariable: {
-          const auto& loop = arena.loop_at(at(atom.loop));
-          const bool opened = open_leaves_[at(loop.stage)][at(loop.iterator)] != 0;
-          value = opened ? leaf_values_[at(loop.stage)][at(loop.iterator)] : forms_.of(unknown_, {});
+          const sched::SymLoop& loop = arena.loops()[atom.loop];
+          const bool opened = open_leaves_[loop.stage][loop.iterator] != 0;
+          value = opened ? leaf_values_[loop.stage][loop.iterator] : forms_.of(unknown_, {});
           break;
         }
         case ir::AffineKind::kFloorDiv:
@@ -330,7 +328,7 @@ class ScheduleFeatures::Walker {
 
   // root_values with what the guards around the statement say: loops may run beyond the region or the tensor.
   // drop_assumptions() before the statement ends.
-  void guarded_root_values(size_t s, size_t count) {
+  void guarded_root_values(StageId s, size_t count) {
     root_values(s, count);
     const ir::Operation& op = *schedule_->stages[s].op;
     const sched::StageRegion& bounds = regions_.stage(s);
@@ -338,8 +336,8 @@ class ScheduleFeatures::Walker {
     for (size_t r = 0; r < count; ++r) {
       const int64_t extent =
           r < op.spatial.size() ? op.spatial[r].extent : op.reduce[r - op.spatial.size()].extent;
-      if (forms_.range(values_[r]).max >= bounds.root_extent[r]) {
-        forms_.assume_below(values_[r], bounds.root_extent[r]);
+      if (forms_.range(values_[IteratorId(r)]).max >= bounds.root_extent[r]) {
+        forms_.assume_below(values_[IteratorId(r)], bounds.root_extent[r]);
         guarded = true;
       }
       if (bounds.root_may_leave[r] != 0 && forms_.range(roots_[r]).max >= extent) {
@@ -361,7 +359,7 @@ class ScheduleFeatures::Walker {
   // --- stores as they were before
 
   // Reports the store as it was in an earlier schedule, if it is the same there.
-  bool repeat_store(size_t s, int which, size_t roots) {
+  bool repeat_store(StageId s, int which, size_t roots) {
     make_key(s, which, roots);
     const StoreShape* shape = shapes_.find(key_);
     if (shape == nullptr) return false;
@@ -372,7 +370,7 @@ class ScheduleFeatures::Walker {
 
   // Into key_ all that the shape depends on, so that different stores have different keys. which: the body,
   // or -1 - the output whose init it is.
-  void make_key(size_t s, int which, size_t roots) {
+  void make_key(StageId s, int which, size_t roots) {
     const sched::Stage& stage = schedule_->stages[s];
     const sched::StageRegion& region = regions_.stage(s);
     key_.clear();
@@ -381,16 +379,17 @@ class ScheduleFeatures::Walker {
     add(which);
     collector_.append_extents(key_);
     add(-1);  // no extent
-    for (int leaf : stage.leaves) add(leaf * 256 + depth_of(leaf_values_[s][at(leaf)]));
+    for (const IteratorId leaf : stage.leaves) add(leaf.place() * 256 + depth_of(leaf_values_[s][leaf]));
     add(-1);
     key_.insert(key_.end(), region.extents.begin(), region.extents.end());
     for (const sched::Relation& relation : stage.relations) {
       const auto* split = std::get_if<sched::SplitRelation>(&relation);
       const auto& parts =
           split != nullptr ? split->children : std::get<sched::FuseRelation>(relation).parents;
-      add(split != nullptr ? split->parent : -1 - std::get<sched::FuseRelation>(relation).child);
-      add(static_cast<int64_t>(parts.size()));
-      key_.insert(key_.end(), parts.begin(), parts.end());
+      add(split != nullptr ? int64_t{split->parent.place()}
+                           : -1 - int64_t{std::get<sched::FuseRelation>(relation).child.place()});
+      add(std::ssize(parts));
+      for (const IteratorId part : parts) add(part.place());
     }
     for (size_t r = 0; r < roots; ++r) {
       add_sym(region.root_min[r]);
@@ -414,9 +413,9 @@ class ScheduleFeatures::Walker {
       key_.push_back(term.coefficient);
       key_.push_back(static_cast<int64_t>(atom.kind));
       if (atom.kind == ir::AffineKind::kVariable) {
-        const auto& loop = arena.loop_at(at(atom.loop));
-        const bool opened = open_leaves_[at(loop.stage)][at(loop.iterator)] != 0;
-        key_.push_back(opened ? depth_of(leaf_values_[at(loop.stage)][at(loop.iterator)]) : -1);
+        const sched::SymLoop& loop = arena.loops()[atom.loop];
+        const bool opened = open_leaves_[loop.stage][loop.iterator] != 0;
+        key_.push_back(opened ? depth_of(leaf_values_[loop.stage][loop.iterator]) : -1);
       } else {
         key_.push_back(atom.c);
         add_sym(atom.a);
@@ -427,7 +426,7 @@ class ScheduleFeatures::Walker {
 
   void add_layout(const ir::BufferNode* buffer) {
     const sched::Layout* layout = store_values_.layout(buffer);
-    key_.push_back(layout == nullptr ? -1 : static_cast<int64_t>(layout->size()));
+    key_.push_back(layout == nullptr ? -1 : std::ssize(*layout));
     if (layout == nullptr) return;
     for (const sched::LayoutDim& d : *layout) {
       key_.push_back(d.dim);
@@ -436,7 +435,7 @@ class ScheduleFeatures::Walker {
     }
   }
 
-  void init_store(size_t s) {
+  void init_store(StageId s) {
     const ir::Operation& op = *schedule_->stages[s].op;
     const auto saved = forms_.mark();
     for (size_t b = 0; b < op.outputs.size(); ++b) {
@@ -453,7 +452,7 @@ class ScheduleFeatures::Walker {
   }
 
   // temporaries: scalars that take the reduction's value instead of the outputs.
-  void store(size_t s, const std::vector<const ir::BufferNode*>* temporaries = nullptr) {
+  void store(StageId s, const std::vector<const ir::BufferNode*>* temporaries = nullptr) {
     const ir::Operation& op = *schedule_->stages[s].op;
     const auto saved = forms_.mark();
     for (size_t b = 0; b < op.bodies.size(); ++b) {
@@ -519,11 +518,12 @@ class ScheduleFeatures::Walker {
   StoreCollector collector_;
   FormArena& forms_;
   StoreValues store_values_;
-  std::vector<std::vector<Form>> leaf_values_;  // by stage and iterator; leaves only
-  std::vector<std::vector<char>> open_leaves_;  // the same: inside the leaf's loop
-  std::vector<ir::Buffer> temporaries_;         // of reductions across threads
-  const ir::Expr unknown_ = ir::Var("?");       // a loop that is not entered
-  std::vector<Form> values_, roots_, indices_;
+  IdVector<StageId, IdVector<IteratorId, Form>> leaf_values_;  // leaves only
+  IdVector<StageId, IdVector<IteratorId, char>> open_leaves_;  // inside the leaf's loop
+  std::vector<ir::Buffer> temporaries_;                        // of reductions across threads
+  const ir::Expr unknown_ = ir::Var("?");                      // a loop that is not entered
+  IdVector<IteratorId, Form> values_;
+  std::vector<Form> roots_, indices_;
   ShapeCache shapes_;
   std::vector<int64_t> key_;
 };
@@ -552,7 +552,7 @@ FeatureMatrix LeafFeatures::per_store() const {
   FeatureMatrix out;
   out.rows = 0;
   for (int number : row_numbers) out.rows += number >= 0 ? 1 : 0;
-  out.values.resize(at(out.rows) * kPerStoreWidth);
+  out.values.resize(out.rows * kPerStoreWidth);
   for (size_t l = 0; l < row_numbers.size(); ++l) {
     if (row_numbers[l] < 0) continue;
     const auto vector = vectors.row(static_cast<int>(l));

@@ -155,7 +155,7 @@ class ColumnValues {
   double quantity(ColumnName<kColumns> column) const { return quantity_at(column.place()); }
   // By its place, to go through all of them.
   double quantity_at(size_t place) const {
-    const double x = static_cast<double>(values_[place]);
+    const double x = values_[place];
     return std::copysign(std::exp2(std::abs(x)) - 1, x);
   }
   // The columns of a group, by their fields.

@@ -84,15 +84,15 @@ class BodyMaker {
                                [&](const ReadRun::Tensor& t) { return t.buffer == load.buffer.get(); });
     if (tensor == run.tensors.end()) tensor = run.tensors.insert(tensor, {load.buffer.get(), 0, {}});
     ++tensor->reads;
-    const int* numbers = reads_.indices_of(&load);
+    const sched::Reads::IndexId* indices = reads_.indices_of(&load);
     for (size_t d = 0; d < load.indices.size(); ++d) {
-      tensor->indices.push_back(numbers[d]);
+      tensor->indices.push_back(indices[d]);
       const auto known = std::find_if(run.indices.begin(), run.indices.end(),
-                                      [&](const auto& index) { return index.first == numbers[d]; });
+                                      [&](const auto& index) { return index.first == indices[d]; });
       if (known != run.indices.end()) {
         ++known->second;
       } else {
-        run.indices.emplace_back(numbers[d], 1);
+        run.indices.emplace_back(indices[d], 1);
       }
     }
   }

@@ -25,11 +25,12 @@ struct ReadRun {
   struct Tensor {
     const ir::BufferNode* buffer = nullptr;
     size_t reads = 0;
-    std::vector<int> indices;  // of each read, by their numbers in sched::Reads
+    std::vector<sched::Reads::IndexId> indices;  // of each read
   };
   std::vector<const ir::Load*> loads;
-  std::vector<Tensor> tensors;               // in the order of their first reads
-  std::vector<std::pair<int, int>> indices;  // the different ones, and how often each is evaluated
+  std::vector<Tensor> tensors;  // in the order of their first reads
+  std::vector<std::pair<sched::Reads::IndexId, int>>
+      indices;  // the different ones, and how often each is evaluated
 };
 
 // What depends on the loops.

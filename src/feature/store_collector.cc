@@ -49,7 +49,7 @@ StoredBufferId StoreCollector::buffer(const ir::BufferNode* node, const std::vec
   info.row = {};
   info.leaf = {};
   info.node = node;
-  info.element_bytes = static_cast<float>(ir::bytes_of(node->dtype));
+  info.element_bytes = ir::bytes_of(node->dtype);
   info.shape = shape;
   info.strides = strides;
   if (strides.empty()) {
@@ -86,7 +86,7 @@ Form StoreCollector::enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t
       if (thread != ir::ThreadAxis::kNone) loop.thread = &threads_[static_cast<size_t>(thread) - 1];
       break;
   }
-  const auto length = static_cast<float>(extent);
+  const float length = extent;
   if (loop.annotation != nullptr) {
     loop.saved_annotation = *loop.annotation;
     AnnotationFeatures& a = *loop.annotation;
@@ -104,7 +104,7 @@ Form StoreCollector::enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t
   ++tree_nodes_;
   loops_.push_back(loop);
   loops_.back().touches = take_touches(kind == ir::ForKind::kThread);
-  return forms_.loop(static_cast<int>(loops_.size()) - 1, extent);
+  return forms_.loop(loops_.size() - 1, extent);
 }
 
 // TVM keeps what a loop's statements touch by the address of its node. Loops bound to threads are temporary
@@ -142,7 +142,7 @@ StoreCollector::Row& StoreCollector::row_of(StoredBufferId buffer) {
 
 void StoreCollector::allocation(StoredBufferId buffer, int64_t elements) {
   Row& row = row_of(buffer);
-  const auto count = static_cast<float>(elements);
+  const float count = elements;
   row.alloc_size = count * buffers_[buffer].element_bytes;
   row.alloc_product = count * outer_product_;
   row.alloc_outer = outer_product_;
@@ -185,7 +185,7 @@ void StoreCollector::finish_store() {
   Row& row = row_of(stored_buffer_);
   std::array<double, kOperationColumns.size()> executed{};
   for (size_t i = 0; i < ops.counts.size(); ++i) {
-    executed[i] = static_cast<double>(outer_product_) * ops.counts[i];
+    executed[i] = double{outer_product_} * ops.counts[i];
     row.ops[i] += executed[i];
   }
   touch_regions();
@@ -231,8 +231,8 @@ void StoreCollector::describe(Row& row) {
   access_features(row);
   intensity_curve(row);
   row.outer_product = outer_product_;
-  row.loop_count = static_cast<float>(loops_.size());
-  row.unroll_step = static_cast<float>(unroll_step_);
+  row.loop_count = loops_.size();
+  row.unroll_step = unroll_step_;
 }
 
 // Enters the accesses of the current store into all loops around it, and fills ops_list_ and bytes_list_:
@@ -258,13 +258,13 @@ void StoreCollector::touch_regions() {
       }
       ++touch->accesses;
       touch->smallest = std::min(touch->smallest, elements);
-      const float touched = static_cast<float>(elements) * element_bytes;
+      const float touched = elements * element_bytes;
       loop.bytes += touched;
       loop.element_bytes += element_bytes;
       bytes += touched;
     }
-    total_ops *= static_cast<double>(loops_[level].extent);
-    ops_list_.push_back(static_cast<float>(total_ops));
+    total_ops *= loops_[level].extent;
+    ops_list_.push_back(total_ops);
     bytes_list_.push_back(bytes);
   }
 }
@@ -302,23 +302,22 @@ StoreCollector::AccessFeatures StoreCollector::features_of(const StoreShape::Acc
     out.lines = out.unique_lines = 1;
     return out;
   }
-  out.unique_bytes = static_cast<float>(touch_of(0, access.buffer).first) * buffer.element_bytes;
+  out.unique_bytes = touch_of(0, access.buffer).first * buffer.element_bytes;
   // The innermost loop that moves the access; each loop inside of it divides the lines by the innermost
   // loop's extent (TVM takes that extent, not the skipped loop's own).
   float reduce_ratio = 1;
   for (size_t level = loops_.size(); level > access.moved_within; --level)
-    reduce_ratio *= static_cast<float>(loops_.back().extent);
-  const auto line = static_cast<float>(options_.cacheline_bytes);
-  out.lines =
-      std::max(1.0F, outer_product_ / std::max(reduce_ratio, 1.0F) *
-                         std::min(1.0F, static_cast<float>(access.stride) * buffer.element_bytes / line));
-  out.stride = access.moved_within == loops_.size() ? static_cast<float>(access.stride) : 0.0F;
+    reduce_ratio *= loops_.back().extent;
+  const float line = options_.cacheline_bytes;
+  out.lines = std::max(1.0F, outer_product_ / std::max(reduce_ratio, 1.0F) *
+                                 std::min(1.0F, access.stride * buffer.element_bytes / line));
+  out.stride = access.moved_within == loops_.size() ? access.stride : 0;
   // TVM compares the region of the written buffer with the shape of each buffer, where that of the buffer
   // itself must be meant; models trained on TVM's numbers expect it so.
   float continuous = buffer.element_bytes;
   for (size_t d = std::min(shape_.written_region.size(), buffer.shape.size()); d-- > 0;) {
     if (shape_.written_region[d] != buffer.shape[d]) continue;
-    continuous *= static_cast<float>(shape_.written_region[d]);
+    continuous *= shape_.written_region[d];
     break;
   }
   out.unique_lines = std::max(1.0F, out.unique_bytes / std::min(continuous, line));
@@ -329,7 +328,7 @@ StoreCollector::AccessFeatures StoreCollector::features_of(const StoreShape::Acc
 void StoreCollector::reuse(const StoreShape::Access& access, AccessFeatures& out) const {
   float iterations = 1, bytes = -1;
   for (size_t level = loops_.size(); level-- > 0;) {
-    const auto extent = static_cast<float>(loops_[level].extent);
+    const float extent = loops_[level].extent;
     if ((access.loops >> level & 1) == 0) {
       out.reuse = ReuseType::kLoopMultipleRead;
       out.reuse_iterations = iterations;
@@ -342,9 +341,9 @@ void StoreCollector::reuse(const StoreShape::Access& access, AccessFeatures& out
     const Touch& touch = touch_of(level, access.buffer);
     if (touch.accesses > 1) {
       out.reuse = ReuseType::kSerialMultipleReadWrite;
-      out.reuse_iterations = extent > 0 ? static_cast<float>(touch.smallest) / extent : 0;
+      out.reuse_iterations = extent > 0 ? touch.smallest / extent : 0;
       out.reuse_bytes = extent > 0 ? bytes / extent : 0;
-      out.reuse_count = static_cast<float>(touch.accesses - 1);
+      out.reuse_count = touch.accesses - 1;
       return;
     }
   }
@@ -356,7 +355,7 @@ void StoreCollector::intensity_curve(Row& row) const {
   if (ops_list_.empty() || !(ops_list_.back() > 0)) return;
   size_t at = 0;
   for (size_t i = 0; i < kCurvePoints; ++i) {
-    const float ops = ops_list_.back() * static_cast<float>(i + 1) / static_cast<float>(kCurvePoints);
+    const float ops = ops_list_.back() * (i + 1) / kCurvePoints;
     while (at + 1 < ops_list_.size() && ops_list_[at] < ops - 1e-4F) ++at;
     const float here = intensity(at);
     if (at == 0) {

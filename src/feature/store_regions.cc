@@ -56,15 +56,14 @@ void StoreCollector::add_access(StoredBufferId buffer, bool write, size_t count)
 void StoreCollector::enter_level(size_t level) {
   const uint64_t bit = uint64_t{1} << level;
   const int64_t last = loops_[level].extent - 1;
-  const auto depth = static_cast<int>(level);
   for (Index& index : indices_) {
     if ((index.loops & bit) == 0) continue;
     if (!index.simple) {
-      index.range = forms_.range_from(index.form, depth);
+      index.range = forms_.range_from(index.form, level);
       continue;
     }
     for (const FormArena::Term& t : forms_.terms(index.form)) {
-      if (forms_.atom(t).depth != depth) continue;
+      if (forms_.atom(t).depth != level) continue;
       int64_t reach = 0;
       if (__builtin_mul_overflow(t.coefficient, last, &reach)) reach = kUnknownBound;
       int64_t& end = reach >= 0 ? index.range.max : index.range.min;
@@ -154,7 +153,7 @@ int64_t StoreCollector::stride_of(const Access& access, size_t loop) const {
   const auto moves = [&](IndexId index) { return (indices_[index].loops & bit) != 0; };
   const auto stride = [&](IndexId index, size_t d) {
     const Form& form = indices_[index].form;
-    return forms_.coefficient_guess(form, static_cast<int>(loop)) * buffer.strides[d];
+    return forms_.coefficient_guess(form, loop) * buffer.strides[d];
   };
   int64_t smallest = 0;
   for (size_t d = buffer.shape.size(); d-- > 0;) {

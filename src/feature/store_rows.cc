@@ -93,7 +93,7 @@ void StoreCollector::write_access(const AccessFeatures& access, ColumnValues<kBu
 void StoreCollector::write_row(const Row& row, std::span<float> values) {
   const PerStoreValues<float> out(values);
   const auto write_all = [](const auto& quantities, std::span<float> columns) {
-    for (size_t i = 0; i < quantities.size(); ++i) columns[i] = slog(static_cast<float>(quantities[i]));
+    for (size_t i = 0; i < quantities.size(); ++i) columns[i] = slog(quantities[i]);
   };
   write_all(row.ops, out.part<kOperationColumns>().values());
   write_annotation(row.vectorize, out.group<kAnnotationFields>(kVectorizedGroup));

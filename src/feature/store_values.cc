@@ -7,12 +7,6 @@
 
 namespace tensorsmith::feature {
 
-namespace {
-
-size_t at(int i) { return static_cast<size_t>(i); }
-
-}  // namespace
-
 StoredBufferId StoreValues::id_of(const ir::BufferNode* buffer) {
   const StoredBufferId known = collector_.find_buffer(buffer);
   if (known.valid()) return known;
@@ -25,9 +19,9 @@ StoredBufferId StoreValues::id_of(const ir::BufferNode* buffer) {
 }
 
 const sched::Layout* StoreValues::layout_of(const ir::BufferNode* buffer) const {
-  const int producer = schedule_->producer_of(buffer);
-  if (producer < 0 || !schedule_->stages[at(producer)].layout) return nullptr;
-  return &*schedule_->stages[at(producer)].layout;
+  const sched::StageId producer = schedule_->producer_of(buffer);
+  if (!producer.valid() || !schedule_->stages[producer].layout) return nullptr;
+  return &*schedule_->stages[producer].layout;
 }
 
 void StoreValues::add_access(const ir::BufferNode* buffer, const std::vector<Form>& indices, bool write) {
@@ -44,8 +38,9 @@ template <class IndexOf>
 void StoreValues::add_digits(const sched::Layout& layout, const ir::BufferNode& buffer,
                              const IndexOf& index_of) {
   for (const sched::LayoutDim& d : layout) {
-    Form digit = forms_.floordiv(index_of(at(d.dim)), d.divisor);
-    if (buffer.shape[at(d.dim)] > d.divisor * d.extent) digit = forms_.floormod(digit, d.extent);
+    const auto dim = static_cast<size_t>(d.dim);
+    Form digit = forms_.floordiv(index_of(dim), d.divisor);
+    if (buffer.shape[dim] > d.divisor * d.extent) digit = forms_.floormod(digit, d.extent);
     collector_.add_index(digit);
   }
 }
@@ -116,11 +111,11 @@ void StoreValues::run_division(const BodyPart& part, OpCounts& ops) {
   run(part.b, ops);
 }
 
-StoreValues::ReadIndex& StoreValues::read_index(int number) {
-  ReadIndex& index = read_indices_[at(number)];
+StoreValues::ReadIndex& StoreValues::read_index(sched::Reads::IndexId id) {
+  ReadIndex& index = read_indices_[id];
   if (index.known) return index;
   index.known = true;
-  index.form = forms_.rewritten(forms_.of(*reads_->indices()[at(number)].expr, axis_bindings_));
+  index.form = forms_.rewritten(forms_.of(*reads_->indices()[id].expr, axis_bindings_));
   index.plain = is_plain(index.form);
   if (index.plain) count_form(index.form, index.ops);
   return index;
@@ -137,36 +132,37 @@ bool StoreValues::is_plain(const Form& form) const {
 
 void StoreValues::run_reads(const ReadRun& run, OpCounts& ops) {
   bool plain = true;
-  for (const auto& [number, times] : run.indices) plain = read_index(number).plain && plain;
+  for (const auto& [id, times] : run.indices) plain = read_index(id).plain && plain;
   if (plain) {
     for (const auto& tensor : run.tensors) add_reads(tensor.buffer, tensor.indices.data(), tensor.reads);
-    for (const auto& [number, times] : run.indices) {
-      const OpCounts& own = read_indices_[at(number)].ops;
+    for (const auto& [id, times] : run.indices) {
+      const OpCounts& own = read_indices_[id].ops;
       for (size_t i = 0; i < own.counts.size(); ++i) ops.counts[i] += times * own.counts[i];
     }
     return;
   }
   // Reads inside of indices come after the one that they are indices of.
   for (const ir::Load* load : run.loads) {
-    const int* numbers = reads_->indices_of(load);
-    add_reads(load->buffer.get(), numbers, 1);
-    for (size_t d = 0; d < load->indices.size(); ++d) count_form(read_indices_[at(numbers[d])].form, ops);
+    const sched::Reads::IndexId* indices = reads_->indices_of(load);
+    add_reads(load->buffer.get(), indices, 1);
+    for (size_t d = 0; d < load->indices.size(); ++d) count_form(read_indices_[indices[d]].form, ops);
   }
 }
 
 // indices: of all the reads, one after the other.
-void StoreValues::add_reads(const ir::BufferNode* buffer, const int* indices, size_t reads) {
+void StoreValues::add_reads(const ir::BufferNode* buffer, const sched::Reads::IndexId* indices,
+                            size_t reads) {
   const StoredBufferId id = id_of(buffer);
   const size_t rank = buffer->shape.size();
   if (const sched::Layout* layout = layouts_[id]) {
     for (size_t read = 0; read < reads; ++read, indices += rank) {
-      add_digits(*layout, *buffer, [&](size_t d) { return read_indices_[at(indices[d])].form; });
+      add_digits(*layout, *buffer, [&](size_t d) { return read_indices_[indices[d]].form; });
       collector_.add_access(id, false);
     }
     return;
   }
   for (size_t i = 0; i < rank * reads; ++i) {
-    ReadIndex& index = read_indices_[at(indices[i])];
+    ReadIndex& index = read_indices_[indices[i]];
     if (!index.id.valid()) {
       index.id = collector_.add_index(index.form);
     } else {

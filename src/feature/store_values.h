@@ -55,9 +55,9 @@ class StoreValues {
   void run_select(const BodyPart& part, OpCounts& ops);
   void run_division(const BodyPart& part, OpCounts& ops);
   void run_reads(const ReadRun& run, OpCounts& ops);
-  ReadIndex& read_index(int number);
+  ReadIndex& read_index(sched::Reads::IndexId id);
   bool is_plain(const Form& form) const;
-  void add_reads(const ir::BufferNode* buffer, const int* indices, size_t reads);
+  void add_reads(const ir::BufferNode* buffer, const sched::Reads::IndexId* indices, size_t reads);
   std::optional<int64_t> constant_value(const ir::Expr& e);
   Truth condition(const ir::Expr& e, OpCounts& ops);
   static Truth compare(ir::BinaryOp op, const ValueRange& d);
@@ -70,7 +70,7 @@ class StoreValues {
   IdVector<StoredBufferId, const sched::Layout*> layouts_;  // null: as declared
   std::vector<Binding> axis_bindings_;
   std::shared_ptr<const sched::Reads> reads_;  // of the present store's operation
-  std::vector<ReadIndex> read_indices_;        // by number in reads_
+  IdVector<sched::Reads::IndexId, ReadIndex> read_indices_;
 };
 
 }  // namespace tensorsmith::feature

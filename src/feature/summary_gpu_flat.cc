@@ -10,14 +10,14 @@ GpuFigures::GpuFigures(const target::Device& device) {
   clock_hz = or_else(device.clock_ghz, 1) * 1e9;
   bytes_per_second = or_else(device.memory_bandwidth_gbs, 100) * 1e9;
   flops_per_second = or_else(device.peak_f32_gflops, 1000) * 1e9;
-  l2_bytes = or_else(static_cast<double>(device.l2_bytes), 1 << 20);
-  shared_bytes = or_else(static_cast<double>(device.shared_memory_per_core), 48 << 10);
-  registers = or_else(static_cast<double>(device.registers_per_core), 65536);
+  l2_bytes = or_else(device.l2_bytes, 1 << 20);
+  shared_bytes = or_else(device.shared_memory_per_core, 48 << 10);
+  registers = or_else(device.registers_per_core, 65536);
   threads = or_else(device.max_threads_per_core, 2048);
   blocks = or_else(device.max_blocks_per_core, 40);
   warp = std::clamp(device.warp_size, 1, kMaxLanes);
   registers_per_thread = or_else(device.vector_registers, 255);
-  registers_per_block = or_else(static_cast<double>(device.registers_per_block), 65536);
+  registers_per_block = or_else(device.registers_per_block, 65536);
   threads_per_block = or_else(device.max_threads_per_block, 1024);
   compiles_for_largest_block = device.arch == "amdgcn";
 }

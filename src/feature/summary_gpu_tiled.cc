@@ -8,8 +8,8 @@ namespace tensorsmith::feature {
 
 namespace {
 
-constexpr double kSectorElements = 8;  // 32 bytes: what memory and L2 hand over at least
-constexpr double kLineElements = 32;   // 128 bytes
+constexpr int kSectorElements = 8;  // 32 bytes: what memory and L2 hand over at least
+constexpr int kLineElements = 32;   // 128 bytes
 constexpr int kBanks = 32;
 
 double product_of(std::span<const double> values) {
@@ -18,23 +18,22 @@ double product_of(std::span<const double> values) {
   return out;
 }
 
-int distinct(std::span<const int64_t> addresses, int64_t unit) {
-  std::array<int64_t, kMaxLanes> sorted;
-  const size_t n = addresses.size();
-  for (size_t i = 0; i < n; ++i) sorted[i] = addresses[i] / unit;
-  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n));
-  return static_cast<int>(std::unique(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n)) -
-                          sorted.begin());
+size_t distinct(std::span<const int64_t> addresses, int64_t unit) {
+  std::array<int64_t, kMaxLanes> storage;
+  const auto sorted = std::span(storage).first(addresses.size());
+  for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = addresses[i] / unit;
+  std::ranges::sort(sorted);
+  return sorted.size() - std::ranges::unique(sorted).size();
 }
 
 // Rounds that the banks of shared memory need: different addresses in a bank wait for each other.
 int bank_rounds(std::span<const int64_t> addresses) {
-  std::array<int64_t, kMaxLanes> sorted;
-  const size_t n = std::min<size_t>(addresses.size(), kBanks);
-  std::copy_n(addresses.begin(), n, sorted.begin());
-  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n));
+  std::array<int64_t, kMaxLanes> storage;
+  const auto sorted = std::span(storage).first(std::min<size_t>(addresses.size(), kBanks));
+  std::copy_n(addresses.begin(), sorted.size(), sorted.begin());
+  std::ranges::sort(sorted);
   std::array<int, kBanks> count{};
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < sorted.size(); ++i) {
     if (i == 0 || sorted[i] != sorted[i - 1]) ++count[static_cast<size_t>(sorted[i] % kBanks)];
   }
   return *std::max_element(count.begin(), count.end());
@@ -70,7 +69,7 @@ double product_along(const WorkloadAccess::Read& read, std::span<const double> s
   for (size_t a = 0; a < sizes.size(); ++a) {
     bool moves = false;
     for (const auto& dim : read.dims) {
-      for (const auto& term : dim) moves = moves || (!term.reduce && term.axis == static_cast<int>(a));
+      for (const auto& term : dim) moves = moves || (!term.reduce && term.axis == a);
     }
     if (moves) out *= sizes[a];
   }
@@ -86,7 +85,7 @@ struct Kernel {
   size_t axes;
   double blocks, threads, vthreads, inner, inner2, accumulators, reduce_tile, reduce2;
   double warps, warp_threads;
-  int lanes;
+  size_t lanes;
 
   Kernel(const WorkloadAccess& access_in, const Tiles& tiles, const TraceSummary& trace_in,
          const target::Device& device)
@@ -123,7 +122,7 @@ struct Operands {
 
 double elements_of(const WorkloadAccess::Read& read) {
   double out = 1;
-  for (const int64_t n : read.shape) out *= static_cast<double>(n);
+  for (const int64_t n : read.shape) out *= n;
   return out;
 }
 
@@ -142,7 +141,7 @@ Operands operands_of(const Kernel& k) {
     out.innermost_values += k.reduce2 * product_along(read, innermost);
   }
   out.shared_bytes = 4 * (out.shared[0] + out.shared[1]);
-  for (const int64_t n : k.access.spatial) out.output_bytes *= static_cast<double>(n);
+  for (const int64_t n : k.access.spatial) out.output_bytes *= n;
   return out;
 }
 
@@ -182,7 +181,8 @@ double bytes_of_wave(const Kernel& k, double concurrent) {
   for (size_t a = k.axes; a-- > 0;) {
     const double together = std::min(k.t.blocks[a], std::max(1.0, std::ceil(left)));
     left /= k.t.blocks[a];
-    wave_tile[a] = std::min(k.t.block_tile[a] * together, static_cast<double>(k.access.spatial[a]));
+    const double extent = k.access.spatial[a];
+    wave_tile[a] = std::min(k.t.block_tile[a] * together, extent);
   }
   const std::vector<double> whole_reduce(k.access.reduce.begin(), k.access.reduce.end());
   double out = 0;
@@ -194,7 +194,7 @@ double bytes_of_wave(const Kernel& k, double concurrent) {
 // Of the lanes of a warp.
 using Addresses = std::array<int64_t, kMaxLanes>;
 std::span<const int64_t> of_lanes(const Kernel& k, const Addresses& addresses) {
-  return {addresses.data(), static_cast<size_t>(k.lanes)};
+  return std::span(addresses).first(k.lanes);
 }
 
 // Fetches from memory into shared memory. By operand: sectors and lines that a lane touches, elements that a
@@ -212,7 +212,7 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
     const auto& extent = operands.extents[q];
     const double shared = operands.shared[q];
     const double vector = std::max(k.trace.fetch_vector[q], 1.0);
-    for (int l = 0; l < k.lanes; ++l) {
+    for (size_t l = 0; l < k.lanes; ++l) {
       auto rest = static_cast<int64_t>(std::min(l * vector, shared - 1));
       int64_t address = 0, stride = 1;
       for (size_t d = extent.size(); d-- > 0;) {
@@ -221,13 +221,13 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
         rest /= n;
         stride *= read.shape[d];
       }
-      addresses[static_cast<size_t>(l)] = address;
+      addresses[l] = address;
     }
     const auto used = of_lanes(k, addresses);
-    const double active = std::min({k.threads, static_cast<double>(k.lanes), std::ceil(shared / vector)});
-    const double sector_count = distinct(used, static_cast<int64_t>(kSectorElements));
+    const double lanes = k.lanes, active = std::min({k.threads, lanes, std::ceil(shared / vector)});
+    const double sector_count = distinct(used, kSectorElements);
     out.sectors[q] = sector_count / active;
-    out.lines[q] = distinct(used, static_cast<int64_t>(kLineElements)) / active;
+    out.lines[q] = distinct(used, kLineElements) / active;
     out.fills[q] = std::ceil(shared / vector / k.threads) * vector;
     out.fill_use[q] = shared / (out.fills[q] * k.threads);
     out.runs[q] = 4 * contiguous_elements(extent, read.shape);
@@ -243,11 +243,11 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
 using Coordinates = std::array<std::array<double, kMaxAxes>, kMaxLanes>;
 Coordinates coordinates_of(const Kernel& k) {
   Coordinates out{};
-  for (int l = 0; l < k.lanes; ++l) {
-    auto rest = static_cast<int64_t>(l);
+  for (size_t l = 0; l < k.lanes; ++l) {
+    int64_t rest = l;
     for (size_t a = k.axes; a-- > 0;) {
       const auto n = static_cast<int64_t>(k.t.threads[a]);
-      out[static_cast<size_t>(l)][a] = static_cast<double>(rest % n) * k.t.inner[a];
+      out[l][a] = (rest % n) * k.t.inner[a];
       rest /= n;
     }
   }
@@ -268,17 +268,15 @@ SharedReads shared_reads_of(const Kernel& k, const Operands& operands, const Coo
   for (size_t q = 0; q < 2; ++q) {
     const auto& read = k.access.reads[q];
     const auto& extent = operands.extents[q];
-    for (int l = 0; l < k.lanes; ++l) {
+    for (size_t l = 0; l < k.lanes; ++l) {
       double address = 0, stride = 1;
       for (size_t d = extent.size(); d-- > 0;) {
         for (const auto& term : read.dims[d]) {
-          if (!term.reduce)
-            address += lane[static_cast<size_t>(l)][static_cast<size_t>(term.axis)] *
-                       static_cast<double>(term.coefficient) * stride;
+          if (!term.reduce) address += lane[l][term.axis] * term.coefficient * stride;
         }
         stride *= extent[d];
       }
-      addresses[static_cast<size_t>(l)] = static_cast<int64_t>(std::abs(address));
+      addresses[l] = static_cast<int64_t>(std::abs(address));
     }
     out.rounds[q] = bank_rounds(of_lanes(k, addresses));
     out.full += operands.full[q] / k.accumulators;
@@ -293,15 +291,15 @@ SharedReads shared_reads_of(const Kernel& k, const Operands& operands, const Coo
 // Sectors that a store of the output by the lanes touches.
 double store_sectors_of(const Kernel& k, const Coordinates& lane) {
   Addresses addresses{};
-  for (int l = 0; l < k.lanes; ++l) {
+  for (size_t l = 0; l < k.lanes; ++l) {
     double address = 0, stride = 1;
     for (size_t a = k.axes; a-- > 0;) {
-      address += lane[static_cast<size_t>(l)][a] * stride;
-      stride *= static_cast<double>(k.access.spatial[a]);
+      address += lane[l][a] * stride;
+      stride *= k.access.spatial[a];
     }
-    addresses[static_cast<size_t>(l)] = static_cast<int64_t>(address);
+    addresses[l] = static_cast<int64_t>(address);
   }
-  return distinct(of_lanes(k, addresses), static_cast<int64_t>(kSectorElements));
+  return distinct(of_lanes(k, addresses), kSectorElements);
 }
 
 // Of the loops around the multiply-add, innermost first, inside the outermost reduce level.
@@ -339,7 +337,7 @@ struct Figures {
     const Coordinates lane = coordinates_of(k);
     reads = shared_reads_of(k, operands, lane);
     store_sectors = store_sectors_of(k, lane);
-    store_lanes = std::min(k.threads, static_cast<double>(k.lanes));
+    store_lanes = std::min<double>(k.threads, k.lanes);
     unrolling = unrolling_of(k, tiles);
     copies_tile = k.vthreads * k.inner * k.reduce2;
     body = k.accumulators * k.reduce_tile;

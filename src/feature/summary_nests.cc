@@ -362,7 +362,7 @@ void summarize(const NestTree& tree, const WorkloadAccess& access, const target:
   columns.set("executed_flops", flops);
   columns.set("footprint", footprint);
   columns.set("footprint_l2", footprint / std::max(cpu.caches[1], 1.0));
-  columns.set("leaves", static_cast<double>(tree.leaves.size()));
+  columns.set("leaves", tree.leaves.size());
   set_heaviest(sums, cpu, columns);
   columns.set("device_lanes", cpu.lanes);
   add_columns(columns, out);

@@ -24,7 +24,7 @@ void add_columns(const Quantities<kColumns>& quantities, ProgramSummary& out) {
   for (size_t i = 0; i < kColumns.size(); ++i) {
     double x = quantities.values()[i];
     if (kColumns[i].scale == Scale::kLog2) x = std::log2(std::max(x, 1e-30));
-    out.columns.push_back(std::isfinite(x) ? static_cast<float>(x) : 0);
+    out.columns.push_back(std::isfinite(x) ? x : 0);
   }
 }
 
@@ -95,9 +95,11 @@ struct CpuFigures {
             1e9),
         flops_per_second((device.peak_f32_gflops > 0 ? device.peak_f32_gflops : 100) * 1e9),
         registers(std::max(device.vector_registers, 8)),
-        line(std::max(device.cacheline_bytes, 16)),
-        caches{static_cast<double>(device.l1_bytes), static_cast<double>(device.l2_bytes),
-               static_cast<double>(std::max(device.l3_bytes, device.l2_bytes))} {}
+        line(std::max(device.cacheline_bytes, 16)) {
+    caches[0] = device.l1_bytes;
+    caches[1] = device.l2_bytes;
+    caches[2] = std::max(device.l3_bytes, device.l2_bytes);
+  }
   double cores, clock_hz, lanes, fma, bytes_per_second, flops_per_second, registers, line;
   std::array<double, 3> caches;
 };

@@ -11,7 +11,7 @@ namespace {
 
 double product(const std::vector<int64_t>& lengths) {
   double out = 1;
-  for (const int64_t length : lengths) out *= static_cast<double>(length);
+  for (const int64_t length : lengths) out *= length;
   return out;
 }
 
@@ -20,8 +20,8 @@ template <size_t N>
 std::array<double, N> levels(int64_t extent, const std::vector<int64_t>& lengths) {
   std::array<double, N> out;
   out.fill(1);
-  out[0] = std::ceil(static_cast<double>(extent) / std::max(product(lengths), 1.0));
-  for (size_t i = 0; i < std::min(lengths.size(), N - 1); ++i) out[i + 1] = static_cast<double>(lengths[i]);
+  out[0] = std::ceil(extent / std::max(product(lengths), 1.0));
+  for (size_t i = 0; i < std::min(lengths.size(), N - 1); ++i) out[i + 1] = lengths[i];
   return out;
 }
 
@@ -54,7 +54,7 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
     if (const auto* split = std::get_if<sched::Split>(&step)) {
       splits.push_back(split);
     } else if (const auto* unroll = std::get_if<sched::Unroll>(&step)) {
-      out.unroll = std::max(out.unroll, static_cast<double>(unroll->auto_max_step));
+      out.unroll = std::max<double>(out.unroll, unroll->auto_max_step);
     } else if (std::get_if<sched::ComputeInline>(&step) != nullptr) {
       ++out.inlined;
     } else if (std::get_if<sched::ComputeAt>(&step) != nullptr) {
@@ -82,7 +82,7 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
         std::find(stages.begin(), stages.end(), split->stage) != stages.end())
       continue;
     stages.push_back(split->stage);
-    others.push_back(static_cast<double>(split->lengths.front()));
+    others.push_back(split->lengths.front());
   }
   for (size_t i = 0; i < std::min<size_t>(others.size(), 2); ++i) {
     out.flat_threads[i] = others[i];

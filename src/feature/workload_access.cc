@@ -10,9 +10,7 @@ namespace {
 
 using ir::Expr;
 
-double bytes_of(const ir::Buffer& buffer) {
-  return static_cast<double>(buffer->num_elements()) * ir::bytes_of(buffer->dtype);
-}
+double bytes_of(const ir::Buffer& buffer) { return buffer->num_elements() * ir::bytes_of(buffer->dtype); }
 
 // The axes of an index; what is not a sum of axes is left out.
 std::vector<WorkloadAccess::Term> terms_of(const Expr& index, const ir::Operation& op) {
@@ -25,7 +23,7 @@ std::vector<WorkloadAccess::Term> terms_of(const Expr& index, const ir::Operatio
     for (const bool reduce : {false, true}) {
       const auto& axes = reduce ? op.reduce : op.spatial;
       for (size_t a = 0; a < axes.size(); ++a) {
-        if (axes[a].var == var->var) out.push_back({reduce, static_cast<int>(a), term.coefficient});
+        if (axes[a].var == var->var) out.push_back({reduce, a, term.coefficient});
       }
     }
   }
@@ -45,9 +43,8 @@ bool windows_only(const ir::Operation& op, const std::vector<WorkloadAccess::Rea
     bool window = false;
     for (const auto& read : reads) {
       for (const auto& dim : read.dims) {
-        const bool has = std::any_of(dim.begin(), dim.end(), [&](const auto& term) {
-          return term.reduce && term.axis == static_cast<int>(a);
-        });
+        const bool has = std::any_of(dim.begin(), dim.end(),
+                                     [&](const auto& term) { return term.reduce && term.axis == a; });
         window = window || (has && dim.size() > 1);
       }
     }

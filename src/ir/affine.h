@@ -493,6 +493,7 @@ class InternedAffine : public AffineRules<Self, Form> {
   }
 
  protected:
+  Atom& at(int32_t a) { return atoms_[static_cast<size_t>(a)]; }
   const Atom& at(int32_t a) const { return atoms_[static_cast<size_t>(a)]; }
   Form single(size_t atom) {
     Form out = self().start(0);

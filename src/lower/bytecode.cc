@@ -92,43 +92,44 @@ bool int_opcode(ir::BinaryOp op, DType operands, Opcode& out) {
 }
 
 // The kF32 opcode of a float operator; that of kF64 is at a fixed distance.
-bool float_opcode(ir::BinaryOp op, Opcode& out) {
+bool float_opcode(ir::BinaryOp op, DType operands, Opcode& out) {
+  const bool f64 = operands == DType::kF64;
   switch (op) {
     case ir::BinaryOp::kAdd:
-      out = Opcode::kAddF32;
+      out = f64 ? Opcode::kAddF64 : Opcode::kAddF32;
       return true;
     case ir::BinaryOp::kSub:
-      out = Opcode::kSubF32;
+      out = f64 ? Opcode::kSubF64 : Opcode::kSubF32;
       return true;
     case ir::BinaryOp::kMul:
-      out = Opcode::kMulF32;
+      out = f64 ? Opcode::kMulF64 : Opcode::kMulF32;
       return true;
     case ir::BinaryOp::kDiv:
-      out = Opcode::kDivF32;
+      out = f64 ? Opcode::kDivF64 : Opcode::kDivF32;
       return true;
     case ir::BinaryOp::kMin:
-      out = Opcode::kMinF32;
+      out = f64 ? Opcode::kMinF64 : Opcode::kMinF32;
       return true;
     case ir::BinaryOp::kMax:
-      out = Opcode::kMaxF32;
+      out = f64 ? Opcode::kMaxF64 : Opcode::kMaxF32;
       return true;
     case ir::BinaryOp::kEq:
-      out = Opcode::kEqF32;
+      out = f64 ? Opcode::kEqF64 : Opcode::kEqF32;
       return true;
     case ir::BinaryOp::kNe:
-      out = Opcode::kNeF32;
+      out = f64 ? Opcode::kNeF64 : Opcode::kNeF32;
       return true;
     case ir::BinaryOp::kLt:
-      out = Opcode::kLtF32;
+      out = f64 ? Opcode::kLtF64 : Opcode::kLtF32;
       return true;
     case ir::BinaryOp::kLe:
-      out = Opcode::kLeF32;
+      out = f64 ? Opcode::kLeF64 : Opcode::kLeF32;
       return true;
     case ir::BinaryOp::kGt:
-      out = Opcode::kGtF32;
+      out = f64 ? Opcode::kGtF64 : Opcode::kGtF32;
       return true;
     case ir::BinaryOp::kGe:
-      out = Opcode::kGeF32;
+      out = f64 ? Opcode::kGeF64 : Opcode::kGeF32;
       return true;
     case ir::BinaryOp::kFloorDiv:
     case ir::BinaryOp::kFloorMod:
@@ -144,36 +145,25 @@ bool float_opcode(ir::BinaryOp op, Opcode& out) {
   return false;
 }
 
-constexpr int kF64Distance = static_cast<int>(Opcode::kAddF64) - static_cast<int>(Opcode::kAddF32);
-static_assert(static_cast<int>(Opcode::kNegF64) - static_cast<int>(Opcode::kNegF32) == kF64Distance);
-Opcode for_f64(Opcode f32) { return static_cast<Opcode>(static_cast<int>(f32) + kF64Distance); }
-
 }  // namespace
 
-int32_t ExprCompiler::push_level(Stream* stream) {
-  streams_.push_back(stream);
-  cached_.emplace_back();
-  bound_.emplace_back();
-  return innermost();
-}
+void ExprCompiler::push_level(Stream* stream) { levels_.push_back({stream, {}, {}}); }
 
 void ExprCompiler::pop_level() {
-  for (const ir::ExprNode* e : cached_.back()) cache_.erase(e);
-  for (const ir::VarNode* v : bound_.back()) vars_.erase(v);
-  cached_.pop_back();
-  bound_.pop_back();
-  streams_.pop_back();
+  for (const ir::ExprNode* e : levels_.back().cached) cache_.erase(e);
+  for (const ir::VarNode* v : levels_.back().bound) vars_.erase(v);
+  levels_.pop_back();
 }
 
-int32_t ExprCompiler::bind_lanes(const ir::Var& var, int64_t extent) {
-  const int32_t reg = code_.registers++;
-  vars_[var.get()] = VarInfo{{reg, innermost()}, extent, -1};
-  bound_.back().push_back(var.get());
+RegisterId ExprCompiler::bind_lanes(const ir::Var& var, int64_t extent) {
+  const RegisterId reg = new_register();
+  vars_[var.get()] = VarInfo{{reg, innermost()}, extent, std::nullopt};
+  levels_.back().bound.push_back(var.get());
   return reg;
 }
 
-int32_t ExprCompiler::bind_uniform(const ir::Var& var, int64_t extent, int32_t counter) {
-  const int32_t reg = bind_lanes(var, extent);
+RegisterId ExprCompiler::bind_uniform(const ir::Var& var, int64_t extent, size_t counter) {
+  const RegisterId reg = bind_lanes(var, extent);
   vars_[var.get()].counter = counter;
   return reg;
 }
@@ -182,20 +172,16 @@ void ExprCompiler::bind_buffer(const ir::BufferNode* buffer, BufferInfo info) {
   buffers_[buffer] = std::move(info);
 }
 
-int32_t ExprCompiler::compile(const ir::Expr& e) { return compile_value(e).reg; }
+RegisterId ExprCompiler::compile(const ir::Expr& e) { return compile_value(e).reg; }
 
-int32_t ExprCompiler::compile_address(const ir::Load& access, int32_t& site) {
-  const auto buffer = buffers_.find(access.buffer.get());
-  TS_CHECK(buffer != buffers_.end(), "access to unbound buffer '" + access.buffer->name + "'");
-  site = static_cast<int32_t>(code_.sites.size());
-  code_.sites.push_back({buffer->second.slot, &access});
-  int64_t uniform = 0;
-  return address(access, site, false, uniform).reg;
+RegisterId ExprCompiler::compile_address(const ir::Load& access) {
+  TS_CHECK(buffers_.contains(access.buffer.get()), "access to unbound buffer '" + access.buffer->name + "'");
+  return address(access, nullptr).reg;
 }
 
-ExprCompiler::Value ExprCompiler::emit(Instruction instruction, int32_t level) {
-  instruction.dst = code_.registers++;
-  streams_[static_cast<size_t>(level)]->push_back(instruction);
+ExprCompiler::Value ExprCompiler::emit(Instruction instruction, LevelId level) {
+  instruction.dst = new_register();
+  levels_[level].stream->push_back(instruction);
   return {instruction.dst, level};
 }
 
@@ -203,7 +189,7 @@ ExprCompiler::Value ExprCompiler::constant(ir::Scalar value) {
   const auto key = std::make_tuple(value.dtype, value.i, std::bit_cast<int64_t>(value.f));
   auto [it, inserted] = constants_.try_emplace(key);
   if (inserted) {
-    it->second = {code_.registers++, 0};
+    it->second = {new_register(), LevelId(0)};
     code_.constants.emplace_back(it->second.reg, value);
   }
   return it->second;
@@ -261,7 +247,7 @@ ExprCompiler::Value ExprCompiler::compile_value(const ir::Expr& e) {
   if (const auto it = cache_.find(e.get()); it != cache_.end()) return it->second;
   const Value v = compile_node(e);
   cache_[e.get()] = v;
-  cached_[static_cast<size_t>(v.level)].push_back(e.get());
+  levels_[v.level].cached.push_back(e.get());
   return v;
 }
 
@@ -284,7 +270,7 @@ ExprCompiler::Value ExprCompiler::compile_unary(const ir::Unary& e, DType dtype)
   const Value a = compile_value(e.a);
   Instruction i{};
   i.a = a.reg;
-  i.sub = static_cast<uint8_t>(e.op);
+  i.unary = e.op;
   i.dtype = i.dtype_a = dtype;
   i.op = Opcode::kUnary;
   if (e.op == ir::UnaryOp::kNot) i.op = Opcode::kNotB;
@@ -322,13 +308,13 @@ ExprCompiler::Value ExprCompiler::compile_binary(const ir::Binary& e, DType dtyp
   }
   const Value a = compile_value(e.a);
   const Value b = compile_value(e.b);
-  const int32_t level = std::max(a.level, b.level);
+  const LevelId level = std::max(a.level, b.level);
   Instruction i{};
   i.a = a.reg;
   i.b = b.reg;
   i.dtype = dtype;
   i.dtype_a = operands;
-  i.sub = static_cast<uint8_t>(e.op);
+  i.binary = e.op;
   if (register_kind(operands) == RegisterKind::kInt) {
     if (!int_opcode(e.op, operands, i.op)) {
       i.op = Opcode::kBinary;
@@ -340,11 +326,10 @@ ExprCompiler::Value ExprCompiler::compile_binary(const ir::Binary& e, DType dtyp
                               e.op == ir::BinaryOp::kFloorDiv;
     return can_overflow ? wrap(v, dtype) : v;
   }
-  if (!float_opcode(e.op, i.op)) {
+  if (!float_opcode(e.op, operands, i.op)) {
     i.op = Opcode::kBinary;
     return emit(i, level);
   }
-  if (operands == DType::kF64) i.op = for_f64(i.op);
   const Value v = emit(i, level);
   return ir::is_float(dtype) ? wrap(v, dtype) : v;
 }
@@ -386,11 +371,11 @@ ExprCompiler::Value ExprCompiler::compile_call(const ir::Call& e, DType dtype) {
   const Value a = compile_value(e.args[0]);
   Instruction i{};
   i.op = Opcode::kCall;
-  i.sub = static_cast<uint8_t>(e.intrinsic);
+  i.intrinsic = e.intrinsic;
   i.dtype = dtype;
   i.dtype_a = e.args[0].dtype();
   i.a = a.reg;
-  int32_t level = a.level;
+  LevelId level = a.level;
   if (e.args.size() > 1) {
     const Value b = compile_value(e.args[1]);
     i.b = b.reg;
@@ -403,12 +388,12 @@ ExprCompiler::Value ExprCompiler::compile_call(const ir::Call& e, DType dtype) {
 // that its loads are checked for those lanes only.
 ExprCompiler::Value ExprCompiler::compile_select(const ir::Select& e, DType dtype) {
   const Value condition = compile_value(e.condition);
-  const int32_t outer_mask = mask_;
-  const auto here = static_cast<size_t>(innermost());
+  const RegisterId outer_mask = mask_;
   auto side = [&](const ir::Expr& value, Opcode mask_op) {
-    Stream& stream = *streams_[here];
+    Stream& stream = *levels_.back().stream;
     const size_t begin = stream.size();
-    const size_t cached = cached_[here].size();
+    auto& cached = levels_.back().cached;
+    const size_t cached_before = cached.size();
     Instruction mask{};
     mask.op = mask_op;
     mask.a = outer_mask;
@@ -423,10 +408,9 @@ ExprCompiler::Value ExprCompiler::compile_select(const ir::Select& e, DType dtyp
     if (stream.size() == jump_at + 1) {
       stream.resize(begin);  // nothing is computed here
     } else {
-      stream[jump_at].imm = static_cast<int64_t>(stream.size());
+      stream[jump_at].target = stream.size();
     }
-    for (size_t k = cached; k < cached_[here].size(); ++k) cache_.erase(cached_[here][k]);
-    cached_[here].resize(cached);
+    for (; cached.size() > cached_before; cached.pop_back()) cache_.erase(cached.back());
     return v;
   };
   const Value a = side(e.a, Opcode::kMaskAnd);

@@ -9,12 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/expr.h"
 #include "ir/scalar.h"
 
@@ -89,45 +91,82 @@ enum class Opcode : uint8_t {
   kSelectF32,
   kSelectF64,  // dst = a ? b : c
   kMaskAnd,
-  kMaskAndNot,    // dst = a && b, a && !b; a < 0: all lanes
-  kJumpIfNone,    // to instruction imm of the stream if no lane of mask a is set
-  kLinear,        // dst = imm + sum of terms [a, a + b)
-  kCheckIndex,    // lanes of mask c: 0 <= a < imm, else fault at site dst, dimension b
-  kCheckWritten,  // lanes of mask c: element a of buffer b is there, else the handler decides
-  kLoad,          // dst = buffer b [a + uniform offset imm]; lanes outside mask c give 0
+  kMaskAndNot,    // dst = a && b, a && !b; no a: all lanes
+  kJumpIfNone,    // to the target in the stream if no lane of mask a is set
+  kLinear,        // dst = imm + sum
+  kCheckIndex,    // lanes of mask c: 0 <= a < imm, else a fault at the site
+  kCheckWritten,  // lanes of mask c: element a of the slot is there, else the handler decides
+  kLoad,          // dst = slot[a + uniform offset]; lanes outside mask c give 0
 };
+
+using RegisterId = Id<struct Register>;
+using SlotId = Id<struct BufferSlot>;
+using SiteId = Id<struct LoadSite>;
+using UniformId = Id<struct UniformOffset>;
+using SumId = Id<struct LinearSum>;
 
 struct Instruction {
   Opcode op;
-  uint8_t sub = 0;
+  ir::UnaryOp unary{};        // kUnary
+  ir::BinaryOp binary{};      // kBinary
+  ir::Intrinsic intrinsic{};  // kCall
   ir::DType dtype = ir::DType::kI64;
   ir::DType dtype_a = ir::DType::kI64;
-  int32_t dst = -1, a = -1, b = -1, c = -1;
+  RegisterId dst, a, b, c;
+  SlotId slot;        // kLoad, kCheckWritten
+  UniformId uniform;  // kLoad, kCheckWritten
+  SiteId site;        // kCheckIndex, kCheckWritten
+  SumId sum;          // kLinear
+  size_t target = 0;  // kJumpIfNone
   int64_t imm = 0;
 };
 using Stream = std::vector<Instruction>;
 
-// A term of a linear combination: coefficient * register.
-struct LinearTerm {
-  int32_t reg;
-  int64_t coefficient;
+// The sum of coefficient * register.
+struct LinearSum {
+  struct Term {
+    RegisterId reg;
+    int64_t coefficient;
+  };
+  std::vector<Term> terms;
 };
 // Offset of a load that is the same in all lanes: sum of coefficient * counter; the driver computes it.
 struct UniformOffset {
-  std::vector<LinearTerm> counters;  // reg = the number given to bind_uniform
+  struct Term {
+    size_t counter;  // the number given to bind_uniform
+    int64_t coefficient;
+  };
+  std::vector<Term> terms;
 };
-// Where a load stands, for messages.
+// What a check is about, for messages.
 struct LoadSite {
-  int32_t buffer;
   const ir::Load* load;
+  std::optional<size_t> dimension;  // whose index is checked; none: that the element was written
 };
 
+// 64-bit arithmetic that wraps, as ir/scalar.h says of kI64.
+inline int64_t wrapping_add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  (void)__builtin_add_overflow(a, b, &sum);
+  return sum;
+}
+inline int64_t wrapping_sub(int64_t a, int64_t b) {
+  int64_t difference = 0;
+  (void)__builtin_sub_overflow(a, b, &difference);
+  return difference;
+}
+inline int64_t wrapping_mul(int64_t a, int64_t b) {
+  int64_t product = 0;
+  (void)__builtin_mul_overflow(a, b, &product);
+  return product;
+}
+
 struct Code {
-  int32_t registers = 0;
-  std::vector<LinearTerm> terms;
-  std::vector<UniformOffset> uniform{1};  // entry 0: no offset
-  std::vector<std::pair<int32_t, ir::Scalar>> constants;
-  std::vector<LoadSite> sites;
+  size_t registers = 0;
+  IdVector<SumId, LinearSum> sums;
+  IdVector<UniformId, UniformOffset> uniform{1};  // the first one: no offset
+  std::vector<std::pair<RegisterId, ir::Scalar>> constants;
+  IdVector<SiteId, LoadSite> sites;
 };
 
 enum class RegisterKind : uint8_t { kInt, kF32, kF64 };
@@ -144,7 +183,7 @@ struct BufferSlot {
 
 // How the compiler sees a buffer.
 struct BufferInfo {
-  int32_t slot = 0;
+  SlotId slot;
   bool tracked = false;  // emit kCheckWritten
   std::vector<int64_t> strides;
 };
@@ -156,30 +195,36 @@ class ExprCompiler {
   // else; otherwise they stay in the innermost level.
   ExprCompiler(Code& code, bool hoist_loads) : code_(code), hoist_loads_(hoist_loads) {}
 
-  int32_t push_level(Stream* stream);  // the new level's number
+  void push_level(Stream* stream);
   void pop_level();
   // A variable in [0, extent) that lives in the innermost level; returns its register. extent < 0: unknown.
-  int32_t bind_lanes(const ir::Var& var, int64_t extent);
+  RegisterId bind_lanes(const ir::Var& var, int64_t extent);
   // A variable of the innermost level with the same value in all lanes: loads use it through UniformOffset
   // number `counter`, other uses through the register returned (see uses_register).
-  int32_t bind_uniform(const ir::Var& var, int64_t extent, int32_t counter);
-  bool uses_register(int32_t reg) const { return used_.contains(reg); }
+  RegisterId bind_uniform(const ir::Var& var, int64_t extent, size_t counter);
+  bool uses_register(RegisterId reg) const { return used_.contains(reg); }
   void bind_buffer(const ir::BufferNode* buffer, BufferInfo info);
 
   // The register that holds e after the streams of all levels have run.
-  int32_t compile(const ir::Expr& e);
+  RegisterId compile(const ir::Expr& e);
   // The register of the flat element offset of buffer[indices], checked; never uses uniform offsets.
-  int32_t compile_address(const ir::Load& access, int32_t& site);
+  RegisterId compile_address(const ir::Load& access);
 
  private:
+  struct Level {
+    Stream* stream = nullptr;
+    std::vector<const ir::ExprNode*> cached;  // what to forget when the level ends
+    std::vector<const ir::VarNode*> bound;
+  };
+  using LevelId = Id<Level>;
   struct Value {
-    int32_t reg = -1;
-    int32_t level = 0;
+    RegisterId reg;
+    LevelId level{0};
   };
   struct VarInfo {
     Value value;
     int64_t extent = 0;
-    int32_t counter = -1;
+    std::optional<size_t> counter;
   };
   struct Linear {
     int64_t constant = 0;
@@ -187,8 +232,9 @@ class ExprCompiler {
     std::vector<std::pair<const ir::VarNode*, int64_t>> variables;  // bound variables
   };
 
-  int32_t innermost() const { return static_cast<int32_t>(streams_.size()) - 1; }
-  Value emit(Instruction instruction, int32_t level);
+  LevelId innermost() const { return LevelId(levels_.size() - 1); }
+  RegisterId new_register() { return RegisterId(code_.registers++); }
+  Value emit(Instruction instruction, LevelId level);
   Value constant(ir::Scalar value);
   Value wrap(Value v, ir::DType dtype);
   Value compile_value(const ir::Expr& e);
@@ -199,28 +245,26 @@ class ExprCompiler {
   Value compile_call(const ir::Call& e, ir::DType dtype);
   Value compile_select(const ir::Select& e, ir::DType dtype);
   Value compile_load(const ir::Load& e, ir::DType dtype);
-  Value address(const ir::Load& e, int32_t site, bool allow_uniform, int64_t& uniform);
+  // uniform: gets the number of the part that is the same in all lanes; null: there shall be none.
+  Value address(const ir::Load& e, UniformId* uniform);
   void linearize(const ir::Expr& e, int64_t scale, Linear& out);
   bool in_range(const Linear& linear, int64_t extent) const;
   Value linear_value(const Linear& linear);
   Value variable(const ir::VarNode* var);
 
   Code& code_;
-  std::vector<Stream*> streams_;
-  std::vector<std::vector<const ir::ExprNode*>> cached_;  // by level: what to forget when the level ends
-  std::vector<std::vector<const ir::VarNode*>> bound_;    // by level
+  IdVector<LevelId, Level> levels_;
   std::unordered_map<const ir::ExprNode*, Value> cache_;
   std::unordered_map<const ir::VarNode*, VarInfo> vars_;
   std::unordered_map<const ir::BufferNode*, BufferInfo> buffers_;
-  std::unordered_set<int32_t> used_;
+  std::set<RegisterId> used_;
   std::map<std::tuple<ir::DType, int64_t, int64_t>, Value> constants_;
   bool hoist_loads_;
-  int32_t mask_ = -1;  // register of the lanes that want the value being compiled; -1: all
+  RegisterId mask_;  // the lanes that want the value being compiled; none: all
 };
 
 struct Fault {
-  int32_t site = -1;
-  int32_t dimension = -1;  // -1: never written
+  SiteId site;
   int64_t index = 0;
 };
 
@@ -230,14 +274,14 @@ class Machine {
   explicit Machine(const Code& code);
   virtual ~Machine() = default;
 
-  std::vector<BufferSlot> slots;
-  std::vector<int64_t> uniform;  // by Code::uniform; entry 0 stays 0
+  IdVector<SlotId, BufferSlot> slots;
+  IdVector<UniformId, int64_t> uniform;  // the first stays 0
 
-  int64_t* ints(int32_t reg) { return registers_[static_cast<size_t>(reg)].i; }
-  float* floats(int32_t reg) { return registers_[static_cast<size_t>(reg)].f; }
-  double* doubles(int32_t reg) { return registers_[static_cast<size_t>(reg)].d; }
-  ir::Scalar scalar(int32_t reg, int lane, ir::DType dtype);
-  void set_scalar(int32_t reg, int lane, const ir::Scalar& value);
+  int64_t* ints(RegisterId reg) { return registers_[reg].i; }
+  float* floats(RegisterId reg) { return registers_[reg].f; }
+  double* doubles(RegisterId reg) { return registers_[reg].d; }
+  ir::Scalar scalar(RegisterId reg, int lane, ir::DType dtype);
+  void set_scalar(RegisterId reg, int lane, const ir::Scalar& value);
 
   // False after a fault.
   bool execute(const Stream& stream);
@@ -254,7 +298,7 @@ class Machine {
     float f[kLanes];
     double d[kLanes];
   };
-  std::vector<Lanes> registers_;  // constants are set once
+  IdVector<RegisterId, Lanes> registers_;  // constants are set once
   const Code& code_;
 };
 
@@ -264,6 +308,7 @@ extern template class Machine<kBlockLanes>;
 
 // Writes `count` lanes of a register to consecutive elements.
 template <int kLanes>
-void store_lanes(Machine<kLanes>& machine, int32_t reg, ir::DType dtype, std::byte* destination, int count);
+void store_lanes(Machine<kLanes>& machine, RegisterId reg, ir::DType dtype, std::byte* destination,
+                 int count);
 
 }  // namespace tensorsmith::lower

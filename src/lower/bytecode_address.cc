@@ -8,44 +8,30 @@ namespace tensorsmith::lower {
 
 using ir::DType;
 
-namespace {
-
-int64_t wrapping_mul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-int64_t wrapping_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-
-}  // namespace
-
 ExprCompiler::Value ExprCompiler::compile_load(const ir::Load& e, DType dtype) {
   const auto found = buffers_.find(e.buffer.get());
   TS_CHECK(found != buffers_.end(), "load of unbound buffer '" + e.buffer->name + "'");
   const BufferInfo& buffer = found->second;
-  const auto site = static_cast<int32_t>(code_.sites.size());
-  code_.sites.push_back({buffer.slot, &e});
-  int64_t uniform = 0;
-  const Value flat = address(e, site, true, uniform);
   Instruction i{};
   i.op = Opcode::kLoad;
   i.dtype = dtype;
+  i.uniform = UniformId(0);
+  const Value flat = address(e, &i.uniform);
   i.a = flat.reg;
-  i.b = buffer.slot;
+  i.slot = buffer.slot;
   i.c = mask_;
-  i.imm = uniform;
-  const int32_t level = !hoist_loads_ || mask_ >= 0 || uniform != 0 ? innermost() : flat.level;
+  const bool fixed = hoist_loads_ && !mask_.valid() && i.uniform == UniformId(0);
+  const LevelId level = fixed ? flat.level : innermost();
   if (buffer.tracked) {
     Instruction check = i;
     check.op = Opcode::kCheckWritten;
-    check.dst = site;
-    streams_[static_cast<size_t>(level)]->push_back(check);
+    check.site = code_.sites.push_back({&e, std::nullopt});
+    levels_[level].stream->push_back(check);
   }
   return emit(i, level);
 }
 
-ExprCompiler::Value ExprCompiler::address(const ir::Load& e, int32_t site, bool allow_uniform,
-                                          int64_t& uniform) {
+ExprCompiler::Value ExprCompiler::address(const ir::Load& e, UniformId* uniform) {
   const BufferInfo& buffer = buffers_.find(e.buffer.get())->second;
   Linear flat;
   for (size_t d = 0; d < e.indices.size(); ++d) {
@@ -56,30 +42,25 @@ ExprCompiler::Value ExprCompiler::address(const ir::Load& e, int32_t site, bool 
       Instruction check{};
       check.op = Opcode::kCheckIndex;
       check.a = v.reg;
-      check.b = static_cast<int32_t>(d);
       check.c = mask_;
-      check.dst = site;
+      check.site = code_.sites.push_back({&e, d});
       check.imm = e.buffer->shape[d];
-      const int32_t level = hoist_loads_ && mask_ < 0 ? v.level : innermost();
-      streams_[static_cast<size_t>(level)]->push_back(check);
+      levels_[hoist_loads_ && !mask_.valid() ? v.level : innermost()].stream->push_back(check);
     }
     const int64_t stride = buffer.strides[d];
     flat.constant = wrapping_add(flat.constant, wrapping_mul(index.constant, stride));
     for (const auto& [v, c] : index.terms) flat.terms.emplace_back(v, wrapping_mul(c, stride));
     for (const auto& [v, c] : index.variables) flat.variables.emplace_back(v, wrapping_mul(c, stride));
   }
-  if (allow_uniform) {
+  if (uniform != nullptr) {
     UniformOffset offset;
     std::erase_if(flat.variables, [&](const auto& term) {
       const VarInfo& info = vars_.at(term.first);
-      if (info.counter < 0) return false;
-      offset.counters.push_back({info.counter, term.second});
+      if (!info.counter) return false;
+      offset.terms.push_back({*info.counter, term.second});
       return true;
     });
-    if (!offset.counters.empty()) {
-      uniform = static_cast<int64_t>(code_.uniform.size());
-      code_.uniform.push_back(std::move(offset));
-    }
+    if (!offset.terms.empty()) *uniform = code_.uniform.push_back(std::move(offset));
   }
   return linear_value(flat);
 }
@@ -157,13 +138,13 @@ ExprCompiler::Value ExprCompiler::linear_value(const Linear& linear) {
     Instruction i{};
     i.op = Opcode::kLinear;
     i.imm = imm;
-    i.a = static_cast<int32_t>(code_.terms.size());
-    const int32_t level = terms[begin].first.level;
-    if (sum.reg >= 0) code_.terms.push_back({sum.reg, 1});
+    LinearSum part;
+    const LevelId level = terms[begin].first.level;
+    if (sum.reg.valid()) part.terms.push_back({sum.reg, 1});
     for (; end < terms.size() && terms[end].first.level == level; ++end) {
-      code_.terms.push_back({terms[end].first.reg, terms[end].second});
+      part.terms.push_back({terms[end].first.reg, terms[end].second});
     }
-    i.b = static_cast<int32_t>(code_.terms.size()) - i.a;
+    i.sum = code_.sums.push_back(std::move(part));
     sum = emit(i, level);
     imm = 0;
     begin = end;

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "lower/bytecode.h"
 #include "lower/interpreter.h"
@@ -47,21 +50,20 @@ class Evaluation {
   Status compute_points(size_t op, std::span<const int64_t> flat_indices) {
     return evaluators_[op]->compute_points(flat_indices);
   }
-  const std::vector<Storage>& storage() const { return storage_; }
   Storage& storage_of(const ir::BufferNode* buffer) { return storage_[slots_.at(buffer)]; }
-  std::vector<BufferSlot> slots() const {
-    std::vector<BufferSlot> all;
+  IdVector<SlotId, BufferSlot> slots() const {
+    IdVector<SlotId, BufferSlot> all;
     for (const Storage& s : storage_) all.push_back(s.slot);
     return all;
   }
   void bind_buffers(ExprCompiler& compiler) const {
-    for (size_t k = 0; k < storage_.size(); ++k) {
-      const ir::BufferNode* buffer = storage_[k].buffer;
-      compiler.bind_buffer(buffer, {static_cast<int32_t>(k), !storage_[k].written.empty(), compact(*buffer)});
+    for (const SlotId slot : storage_.ids()) {
+      const Storage& s = storage_[slot];
+      compiler.bind_buffer(s.buffer, {slot, !s.written.empty(), compact(*s.buffer)});
     }
   }
   // Makes elements of the tensor in a slot; called while another operation is computed.
-  Status demand(size_t slot, std::span<const int64_t> flat_indices);
+  Status demand(SlotId slot, std::span<const int64_t> flat_indices);
 
  private:
   static std::vector<int64_t> compact(const ir::BufferNode& buffer) {
@@ -73,27 +75,26 @@ class Evaluation {
 
   const ir::Workload& workload_;
   bool lazy_;
-  std::vector<Storage> storage_;
-  std::unordered_map<const ir::BufferNode*, size_t> slots_;
-  std::vector<size_t> producer_;                                 // by slot
+  IdVector<SlotId, Storage> storage_;
+  std::unordered_map<const ir::BufferNode*, SlotId> slots_;
+  IdVector<SlotId, size_t> producer_;                            // operations
   std::vector<std::unique_ptr<OperationEvaluator>> evaluators_;  // by operation; null for placeholders
 };
 
 template <class T, class Accumulator>
 void accumulate(Combiner combiner, const T* value, Accumulator* acc, int lanes) {
+  const auto each = [&](auto combined) {
+    for (int l = 0; l < lanes; ++l) acc[l] = combined(acc[l], static_cast<Accumulator>(value[l]));
+  };
   switch (combiner) {
     case Combiner::kSum:
-      for (int l = 0; l < lanes; ++l) acc[l] += static_cast<Accumulator>(value[l]);
-      return;
+      return each(std::plus<Accumulator>());
     case Combiner::kProd:
-      for (int l = 0; l < lanes; ++l) acc[l] *= static_cast<Accumulator>(value[l]);
-      return;
+      return each(std::multiplies<Accumulator>());
     case Combiner::kMax:
-      for (int l = 0; l < lanes; ++l) acc[l] = ir::maximum(acc[l], static_cast<Accumulator>(value[l]));
-      return;
+      return each([](Accumulator a, Accumulator b) { return ir::maximum(a, b); });
     case Combiner::kMin:
-      for (int l = 0; l < lanes; ++l) acc[l] = ir::minimum(acc[l], static_cast<Accumulator>(value[l]));
-      return;
+      return each([](Accumulator a, Accumulator b) { return ir::minimum(a, b); });
     case Combiner::kNone:
     case Combiner::kArgMax:
     case Combiner::kArgMin:
@@ -127,16 +128,14 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
     if (op.has_reduction()) {
       compiler.push_level(&program->inner);
       for (size_t r = 0; r < op.reduce.size(); ++r) {
-        program->reduce.push_back(
-            compiler.bind_uniform(op.reduce[r].var, op.reduce[r].extent, static_cast<int32_t>(r)));
+        program->reduce.push_back(compiler.bind_uniform(op.reduce[r].var, op.reduce[r].extent, r));
       }
     }
     for (const ir::Expr& body : op.bodies) program->results.push_back(compiler.compile(body));
-    for (int32_t& reg : program->reduce) {
-      if (!compiler.uses_register(reg)) reg = -1;
-    }
-    for (int32_t& reg : program->spatial) {
-      if (!compiler.uses_register(reg)) reg = -1;
+    for (auto* registers : {&program->reduce, &program->spatial}) {
+      for (RegisterId& reg : *registers) {
+        if (!compiler.uses_register(reg)) reg = {};
+      }
     }
     return std::unique_ptr<OperationEvaluator>(new LaneEvaluator(evaluation, op, std::move(program)));
   }
@@ -166,29 +165,30 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
   }
 
   Status compute_points(std::span<const int64_t> flat_indices) override {
-    requested_ += static_cast<int64_t>(flat_indices.size());
+    requested_ += std::ssize(flat_indices);
     // Demand-driven blocks are often nearly empty: once a good part was asked for, whole blocks are cheaper.
     if (requested_ * 4 > op_.output()->num_elements()) return compute_all();
     for (size_t begin = 0; begin < flat_indices.size(); begin += kLanes) {
-      const size_t count = std::min<size_t>(kLanes, flat_indices.size() - begin);
-      for (size_t l = 0; l < kLanes; ++l) {
-        int64_t flat = flat_indices[begin + std::min(l, count - 1)];
+      const auto block = flat_indices.subspan(begin, std::min<size_t>(kLanes, flat_indices.size() - begin));
+      for (int l = 0; l < kLanes; ++l) {
+        int64_t flat = std::cmp_less(l, block.size()) ? block.begin()[l] : block.back();
         std::vector<int64_t> axes(op_.spatial.size());
         for (size_t d = axes.size(); d-- > 0; flat /= op_.spatial[d].extent)
           axes[d] = flat % op_.spatial[d].extent;
-        set_axes(static_cast<int>(l), axes);
+        set_axes(l, axes);
       }
       TS_RETURN_IF_ERROR(compute_block());
       for (size_t k = 0; k < op_.outputs.size(); ++k) {
         Storage& out = evaluation_.storage_of(op_.outputs[k].get());
         const int bytes = ir::bytes_of(out.slot.dtype);
-        std::vector<std::byte> values(static_cast<size_t>(kLanes * bytes));
-        store_lanes<kLanes>(*this, program_->results[k], out.slot.dtype, values.data(),
-                            static_cast<int>(count));
-        for (size_t l = 0; l < count; ++l) {
-          const int64_t flat = flat_indices[begin + l];
-          std::copy_n(values.data() + l * static_cast<size_t>(bytes), bytes, out.slot.data + flat * bytes);
-          if (!out.written.empty()) out.written[static_cast<size_t>(flat)] = 1;
+        constexpr size_t kMaxBytes = 8;  // of an element
+        std::array<std::byte, kLanes * kMaxBytes> values;
+        store_lanes<kLanes>(*this, program_->results[k], out.slot.dtype, values.data(), kLanes);
+        const std::byte* value = values.data();
+        for (const int64_t flat : block) {
+          std::copy_n(value, bytes, out.slot.data + flat * bytes);
+          if (out.slot.written != nullptr) out.slot.written[flat] = 1;
+          value += bytes;
         }
       }
     }
@@ -199,8 +199,8 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
   struct Program {
     Code code;
     Stream outer, inner;
-    std::vector<int32_t> spatial, reduce;  // registers, -1 if nothing reads them
-    std::vector<int32_t> results;
+    std::vector<RegisterId> spatial, reduce;  // none if nothing reads them
+    std::vector<RegisterId> results;
   };
 
   LaneEvaluator(Evaluation& evaluation, const ir::Operation& op, std::unique_ptr<Program> program)
@@ -210,7 +210,7 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
 
   void set_axes(int lane, const std::vector<int64_t>& axes) {
     for (size_t d = 0; d < axes.size(); ++d) {
-      if (program_->spatial[d] >= 0) this->ints(program_->spatial[d])[lane] = axes[d];
+      if (program_->spatial[d].valid()) this->ints(program_->spatial[d])[lane] = axes[d];
     }
   }
   void advance(std::vector<int64_t>& axes) const {
@@ -225,7 +225,7 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
     if (!op_.has_reduction()) return run_stream(program_->outer);
     int64_t points = 1;
     for (const ir::Axis& axis : op_.reduce) points *= axis.extent;
-    const int32_t result = program_->results[0];
+    const RegisterId result = program_->results[0];
     const DType dtype = op_.output()->dtype;
     const Scalar identity = identity_value(dtype);
     if (op_.combiner == Combiner::kArgMax || op_.combiner == Combiner::kArgMin) {
@@ -269,11 +269,11 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
     if (this->execute(stream)) return {};
     if (!nested_.ok()) return nested_.error();
     const Fault& fault = this->fault();
-    const LoadSite& site = program_->code.sites[static_cast<size_t>(fault.site)];
+    const LoadSite& site = program_->code.sites[fault.site];
     return Error{ErrorCode::kInvalidArgument, "operation '" + op_.name + "'",
                  "read out of range: index " + std::to_string(fault.index) + " of dimension " +
-                     std::to_string(fault.dimension) + " of '" + site.load->buffer->name + "' with shape " +
-                     shape_text(site.load->buffer->shape)};
+                     std::to_string(site.dimension.value()) + " of '" + site.load->buffer->name +
+                     "' with shape " + shape_text(site.load->buffer->shape)};
   }
 
   // Calls step() once a point of the reduction, in row-major order, with the code of the point executed.
@@ -284,13 +284,13 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
     std::vector<int64_t> r(op_.reduce.size(), 0);
     const auto& offsets = program_->code.uniform;
     for (int64_t p = 0; p < points; ++p) {
-      for (size_t k = 1; k < offsets.size(); ++k) {
+      for (const UniformId k : offsets.ids()) {
         int64_t sum = 0;
-        for (const LinearTerm& t : offsets[k].counters) sum += t.coefficient * r[static_cast<size_t>(t.reg)];
+        for (const UniformOffset::Term& t : offsets[k].terms) sum += t.coefficient * r[t.counter];
         this->uniform[k] = sum;
       }
       for (size_t d = 0; d < r.size(); ++d) {
-        if (program_->reduce[d] >= 0) std::fill_n(this->ints(program_->reduce[d]), kLanes, r[d]);
+        if (program_->reduce[d].valid()) std::fill_n(this->ints(program_->reduce[d]), kLanes, r[d]);
       }
       TS_RETURN_IF_ERROR(run_stream(program_->inner));
       step();
@@ -344,10 +344,10 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
   }
 
   bool on_missing(const Instruction& check) override {
-    const BufferSlot& slot = this->slots[static_cast<size_t>(check.b)];
+    const BufferSlot& slot = this->slots[check.slot];
     const int64_t* address = this->ints(check.a);
-    const int64_t* mask = check.c < 0 ? nullptr : this->ints(check.c);
-    const int64_t offset = this->uniform[static_cast<size_t>(check.imm)];
+    const int64_t* mask = check.c.valid() ? this->ints(check.c) : nullptr;
+    const int64_t offset = this->uniform[check.uniform];
     std::vector<int64_t> missing;
     for (int l = 0; l < kLanes; ++l) {
       const int64_t flat = address[l] + offset;
@@ -355,7 +355,7 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
     }
     std::sort(missing.begin(), missing.end());
     missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-    nested_ = evaluation_.demand(static_cast<size_t>(check.b), missing);
+    nested_ = evaluation_.demand(check.slot, missing);
     return nested_.ok();
   }
 
@@ -380,9 +380,7 @@ Status Evaluation::bind(std::span<const Tensor> inputs) {
           return Error{ErrorCode::kInvalidArgument, "input '" + op.name + "'", "no tensor was given for it"};
         }
         const Tensor& t = inputs[input++];
-        const size_t bytes =
-            static_cast<size_t>(t.num_elements()) * static_cast<size_t>(ir::bytes_of(t.dtype));
-        if (t.dtype != buffer->dtype || t.shape != buffer->shape || t.data.size() != bytes) {
+        if (t.dtype != buffer->dtype || t.shape != buffer->shape || t.data.size() != t.num_bytes()) {
           return Error{ErrorCode::kInvalidArgument, "input '" + op.name + "'",
                        "expected " + std::string(ir::to_string(buffer->dtype)) + shape_text(buffer->shape) +
                            ", got " + std::string(ir::to_string(t.dtype)) + shape_text(t.shape)};
@@ -394,9 +392,8 @@ Status Evaluation::bind(std::span<const Tensor> inputs) {
         s.owned.resize(n * static_cast<size_t>(ir::bytes_of(buffer->dtype)));
         if (lazy_) s.written.assign(std::max<size_t>(n, 1), 0);
       }
-      slots_[buffer.get()] = storage_.size();
       producer_.push_back(o);
-      storage_.push_back(std::move(s));
+      slots_[buffer.get()] = storage_.push_back(std::move(s));
     }
   }
   if (input != inputs.size()) {
@@ -427,7 +424,7 @@ Status Evaluation::compute_all() {
   return {};
 }
 
-Status Evaluation::demand(size_t slot, std::span<const int64_t> flat_indices) {
+Status Evaluation::demand(SlotId slot, std::span<const int64_t> flat_indices) {
   return evaluators_[producer_[slot]]->compute_points(flat_indices);
 }
 
@@ -443,8 +440,7 @@ Result<std::vector<Tensor>> evaluate(const ir::Workload& workload, std::span<con
     t.dtype = buffer->dtype;
     t.shape = buffer->shape;
     const Storage& s = evaluation.storage_of(buffer.get());
-    const size_t bytes = static_cast<size_t>(t.num_elements()) * static_cast<size_t>(ir::bytes_of(t.dtype));
-    t.data.assign(s.slot.data, s.slot.data + bytes);
+    t.data.assign(s.slot.data, s.slot.data + t.num_bytes());
     outputs.push_back(std::move(t));
   }
   return outputs;

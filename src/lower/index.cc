@@ -95,7 +95,7 @@ ir::Expr IndexArena::to_expr(const Index& a) const {
   ir::Expr sum;
   if (constant_first) sum = a.constant;
   for (const uint32_t k : order) {
-    const ir::Expr& atom = atoms_[static_cast<size_t>(terms[k].atom)].expr;
+    const ir::Expr& atom = at(terms[k].atom).expr;
     const int64_t c = terms[k].coefficient;
     if (!sum.defined()) {
       sum = c == 1 ? atom : c == -1 ? -atom : atom * ir::Expr(c);
@@ -190,15 +190,15 @@ ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
 
 IndexArena::Saved IndexArena::restrict_to(const Index& a, Interval range) {
   if (a.terms.size() != 1 || a.terms[0].coefficient != 1) return {};
-  Saved saved{a.terms[0].atom, atoms_[static_cast<size_t>(a.terms[0].atom)].range};
-  Interval& r = atoms_[static_cast<size_t>(saved.atom)].range;
+  Saved saved{a.terms[0].atom, at(a.terms[0].atom).range};
+  Interval& r = at(saved.atom).range;
   if (range.min != Interval::kNegInf) r.min = std::max(r.min, range.min - a.constant);
   if (range.max != Interval::kPosInf) r.max = std::min(r.max, range.max - a.constant);
   return saved;
 }
 
 void IndexArena::restore(const Saved& saved) {
-  if (saved.atom >= 0) atoms_[static_cast<size_t>(saved.atom)].range = saved.range;
+  if (saved.atom >= 0) at(saved.atom).range = saved.range;
 }
 
 Index IndexArena::resolve(const Index& a) {

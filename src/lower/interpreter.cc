@@ -16,11 +16,11 @@ namespace {
 struct Node {
   enum class Kind : uint8_t { kFor, kStore, kIf, kSeq, kAllocate };
   Kind kind = Kind::kSeq;
-  Stream stream;      // extent, condition, or value and address
-  Stream iteration;   // kFor: at the start of each iteration
-  int32_t a = -1;     // kFor: extent, kStore: address, kIf: condition
-  int32_t b = -1;     // kFor: variable, kStore: value
-  int32_t slot = -1;  // kStore, kAllocate
+  Stream stream;     // extent, condition, or value and address
+  Stream iteration;  // kFor: at the start of each iteration
+  RegisterId a;      // kFor: extent, kStore: address, kIf: condition
+  RegisterId b;      // kFor: variable, kStore: value
+  SlotId slot;       // kStore, kAllocate
   const ir::StmtNode* stmt = nullptr;
   std::vector<std::unique_ptr<Node>> children;  // kIf: then, else (may be null)
 };
@@ -36,7 +36,7 @@ struct CompiledProgram {
   Code code;
   Stream root;  // values that depend on nothing
   std::unique_ptr<Node> body;
-  std::vector<SlotInfo> slots;
+  IdVector<SlotId, SlotInfo> slots;
   std::deque<ir::Load> targets;  // stores as accesses
 };
 
@@ -53,9 +53,8 @@ class ProgramCompiler {
   }
 
  private:
-  int32_t add_slot(const ir::Buffer& buffer, bool is_input) {
-    const auto slot = static_cast<int32_t>(out_.slots.size());
-    out_.slots.push_back({buffer, is_input, {}, {}});
+  SlotId add_slot(const ir::Buffer& buffer, bool is_input) {
+    const SlotId slot = out_.slots.push_back({buffer, is_input, {}, {}});
     slots_[buffer.get()] = slot;
     compiler_.bind_buffer(buffer.get(), {slot, !is_input, buffer->effective_strides()});
     return slot;
@@ -103,7 +102,7 @@ class ProgramCompiler {
   void compile_store(Node& node, const ir::Store& n) {
     node.kind = Node::Kind::kStore;
     const auto slot = slots_.find(n.buffer.get());
-    if (slot == slots_.end() || out_.slots[static_cast<size_t>(slot->second)].is_input) {
+    if (slot == slots_.end() || out_.slots[slot->second].is_input) {
       status_ = Error{ErrorCode::kIllegal, "store to '" + n.buffer->name + "'",
                       slot == slots_.end() ? "the buffer is not declared" : "the buffer is an input"};
       return;
@@ -112,14 +111,13 @@ class ProgramCompiler {
     out_.targets.push_back({n.buffer, n.indices});
     compiler_.push_level(&node.stream);
     node.b = compiler_.compile(n.value);
-    int32_t site = -1;
-    node.a = compiler_.compile_address(out_.targets.back(), site);
+    node.a = compiler_.compile_address(out_.targets.back());
     compiler_.pop_level();
   }
 
   CompiledProgram& out_;
   ExprCompiler compiler_;
-  std::unordered_map<const ir::BufferNode*, int32_t> slots_;
+  std::unordered_map<const ir::BufferNode*, SlotId> slots_;
   Status status_;
 };
 
@@ -144,17 +142,17 @@ class ProgramRunner final : private Machine<1> {
     if (execute(program_.root) && (program_.body == nullptr || exec(*program_.body))) return {};
     std::string place;
     for (auto it = path_.rbegin(); it != path_.rend(); ++it) place += (place.empty() ? "" : "/") + *it;
-    const LoadSite& site = program_.code.sites[static_cast<size_t>(fault().site)];
+    const LoadSite& site = program_.code.sites[fault().site];
     const std::string& buffer = site.load->buffer->name;
-    if (fault().dimension < 0) {
+    if (!site.dimension) {
       return Error{ErrorCode::kIllegal, place,
                    "read of element " + std::to_string(fault().index) + " of '" + buffer +
                        "', which was never written"};
     }
     return Error{ErrorCode::kIllegal, place,
                  "access out of range: index " + std::to_string(fault().index) + " of dimension " +
-                     std::to_string(fault().dimension) + " of '" + buffer + "', whose extent is " +
-                     std::to_string(site.load->buffer->shape[static_cast<size_t>(fault().dimension)])};
+                     std::to_string(*site.dimension) + " of '" + buffer + "', whose extent is " +
+                     std::to_string(site.load->buffer->shape[*site.dimension])};
   }
 
  private:
@@ -188,10 +186,10 @@ class ProgramRunner final : private Machine<1> {
         return side == nullptr || exec(*side);
       }
       case Node::Kind::kAllocate:
-        ++slots[static_cast<size_t>(node.slot)].epoch;
+        ++slots[node.slot].epoch;
         return node.children[0] == nullptr || exec(*node.children[0]);
       case Node::Kind::kStore: {
-        BufferSlot& slot = slots[static_cast<size_t>(node.slot)];
+        BufferSlot& slot = slots[node.slot];
         if (!execute(node.stream)) {
           return fail("store to '" + std::get<ir::Store>(node.stmt->kind).buffer->name + "'");
         }
@@ -205,7 +203,7 @@ class ProgramRunner final : private Machine<1> {
   }
 
   bool on_missing(const Instruction& check) override {
-    fault_ = {check.dst, -1, *ints(check.a)};
+    fault_ = {check.site, *ints(check.a)};
     return false;
   }
 
@@ -248,7 +246,7 @@ Result<std::vector<Tensor>> run(const ir::Program& program, std::span<const Tens
                    "the tensor has another dtype or shape than the buffer"};
     }
     const int bytes = ir::bytes_of(buffer.dtype);
-    std::byte* data = compiled.slots[k].data.data();
+    std::byte* data = compiled.slots[SlotId(k)].data.data();
     for_each_element(buffer, [&](int64_t flat, int64_t at) {
       std::copy_n(inputs[k].data.data() + flat * bytes, bytes, data + at * bytes);
     });
@@ -257,7 +255,7 @@ Result<std::vector<Tensor>> run(const ir::Program& program, std::span<const Tens
   std::vector<Tensor> outputs;
   for (size_t k = 0; k < program.outputs.size(); ++k) {
     const ir::BufferNode& buffer = *program.outputs[k];
-    const SlotInfo& slot = compiled.slots[inputs.size() + k];
+    const SlotInfo& slot = compiled.slots[SlotId(inputs.size() + k)];
     Tensor t = Tensor::zeros(buffer.dtype, buffer.shape);
     const int bytes = ir::bytes_of(buffer.dtype);
     int64_t missing = -1;

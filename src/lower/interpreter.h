@@ -22,6 +22,7 @@ struct Tensor {
 
   static Tensor zeros(ir::DType dtype, std::vector<int64_t> shape);
   int64_t num_elements() const;
+  size_t num_bytes() const;  // of the elements, which data has
   ir::Scalar at(int64_t flat) const;
   void set(int64_t flat, ir::Scalar value);
 };

@@ -1,6 +1,8 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <ranges>
+#include <span>
 
 #include "ir/simplify.h"
 #include "lower/nest.h"
@@ -20,7 +22,7 @@ std::vector<int64_t> aligned_strides(const sched::Stage& stage, const std::vecto
   std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;
   for (size_t d = shape.size(); d-- > 0;) {
-    if (static_cast<int>(d) == stage.storage_align_iterator) {
+    if (stage.root(d) == stage.storage_align_iterator) {
       stride = align_up(stride, stage.storage_align->first, stage.storage_align->second);
     }
     strides[d] = stride;
@@ -36,30 +38,35 @@ std::vector<int64_t> layout_shape(const sched::Layout& layout) {
   return shape;
 }
 
-// The root axis whose innermost part an iterator is, -1 if it is none's.
-int axis_of_innermost(const sched::Stage& stage, int iterator) {
-  for (size_t r = stage.relations.size(); iterator >= 0 && r-- > 0;) {
-    const auto* split = std::get_if<sched::SplitRelation>(&stage.relations[r]);
+// The root axis whose innermost part an iterator is, or none.
+std::optional<size_t> axis_of_innermost(const sched::Stage& stage, sched::IteratorId iterator) {
+  for (const sched::Relation& relation : std::views::reverse(stage.relations)) {
+    const auto* split = std::get_if<sched::SplitRelation>(&relation);
     if (split == nullptr) {
-      if (std::get<sched::FuseRelation>(stage.relations[r]).child == iterator) return -1;
+      if (std::get<sched::FuseRelation>(relation).child == iterator) return std::nullopt;
     } else if (split->children.back() == iterator) {
       iterator = split->parent;
     } else if (std::find(split->children.begin(), split->children.end(), iterator) != split->children.end()) {
-      return -1;
+      return std::nullopt;
     }
   }
-  return iterator;
+  return iterator.place();
+}
+
+// The dimensions after `axis` all have one index.
+bool is_last_dimension(size_t axis, const std::vector<int64_t>& shape) {
+  const auto rest = std::span(shape).subspan(axis + 1);
+  return std::all_of(rest.begin(), rest.end(), [](int64_t n) { return n == 1; });
 }
 
 // Vectors beside each other: the loop right around the vectorized one is unrolled and runs along the
 // innermost axis. Such a stage is transposed in registers and stored in rows.
 bool stores_transposed(const sched::Stage& stage, size_t vector_leaf, const std::vector<int64_t>& shape) {
   if (vector_leaf == 0 || stage.op->has_reduction()) return false;
-  const int around = stage.leaves[vector_leaf - 1];
-  if (stage.iterators[static_cast<size_t>(around)].annotation != sched::Annotation::kUnroll) return false;
-  const int axis = axis_of_innermost(stage, around);
-  return axis >= 0 && static_cast<size_t>(axis) < shape.size() &&
-         std::all_of(shape.begin() + axis + 1, shape.end(), [](int64_t n) { return n == 1; });
+  const sched::IteratorId around = stage.leaves[vector_leaf - 1];
+  if (stage.iterators[around].annotation != sched::Annotation::kUnroll) return false;
+  const auto axis = axis_of_innermost(stage, around);
+  return axis && *axis < shape.size() && is_last_dimension(*axis, shape);
 }
 
 // A local tile is private to the schedule, so its storage follows its use: the axis along which it is
@@ -67,16 +74,13 @@ bool stores_transposed(const sched::Stage& stage, size_t vector_leaf, const std:
 // the schedule asks for rows.
 std::vector<int64_t> tile_strides(const sched::Stage& stage, const std::vector<int64_t>& shape) {
   size_t leaf = stage.leaves.size();
-  while (leaf > 0 && stage.iterators[static_cast<size_t>(stage.leaves[leaf - 1])].annotation !=
-                         sched::Annotation::kVectorize)
+  while (leaf > 0 && stage.iterators[stage.leaves[leaf - 1]].annotation != sched::Annotation::kVectorize)
     --leaf;
   if (leaf == 0) return {};
-  const int axis = axis_of_innermost(stage, stage.leaves[--leaf]);
-  if (axis < 0 || static_cast<size_t>(axis) >= shape.size()) return {};
-  const auto v = static_cast<size_t>(axis);
-  if (shape[v] <= 1 || std::all_of(shape.begin() + axis + 1, shape.end(), [](int64_t n) { return n == 1; }) ||
-      stores_transposed(stage, leaf, shape))
-    return {};
+  const auto axis = axis_of_innermost(stage, stage.leaves[--leaf]);
+  if (!axis || *axis >= shape.size()) return {};
+  const size_t v = *axis;
+  if (shape[v] <= 1 || is_last_dimension(v, shape) || stores_transposed(stage, leaf, shape)) return {};
   std::vector<int64_t> strides(shape.size());
   strides[v] = 1;
   int64_t stride = shape[v];
@@ -97,9 +101,9 @@ class ProgramBuilder {
     LoweredProgram out;
     out.program.name = std::move(name);
     out.program.outputs = schedule_.outputs;
-    for (size_t s = 0; s < schedule_.stages.size(); ++s) plan(s, out);
+    for (const sched::StageId s : schedule_.stages.ids()) plan(s, out);
     NestBuilder nests(schedule_, bounds_, storage_);
-    for (size_t s = 0; s < schedule_.stages.size(); ++s) {
+    for (const sched::StageId s : schedule_.stages.ids()) {
       const sched::Stage& stage = schedule_.stages[s];
       if (stage.is_placeholder() || stage.attach != AttachKind::kRoot) continue;
       roots_.push_back(s);
@@ -111,12 +115,12 @@ class ProgramBuilder {
   }
 
  private:
-  void plan(size_t s, LoweredProgram& out) {
+  void plan(sched::StageId s, LoweredProgram& out) {
     const sched::Stage& stage = schedule_.stages[s];
     if (stage.attach == AttachKind::kInlined) return;
     for (const ir::Buffer& logical : stage.op->outputs) {
       StoragePlan p;
-      p.stage = static_cast<int>(s);
+      p.stage = s;
       p.buffer = logical;
       if (stage.layout) p.layout = &*stage.layout;
       const bool is_output =
@@ -133,8 +137,8 @@ class ProgramBuilder {
         if (stage.layout) shape = layout_shape(*stage.layout);
         if (stage.attach == AttachKind::kAt) {
           p.shrunk = true;
-          const auto& extents = bounds_.stages[s].root_extent;
-          shape.assign(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(shape.size()));
+          const auto extents = std::span(bounds_.stages[s].root_extent).first(shape.size());
+          shape.assign(extents.begin(), extents.end());
           make_room_for_tails(s, shape);
         }
         std::vector<int64_t> strides;
@@ -154,15 +158,15 @@ class ProgramBuilder {
   }
 
   // Whole tiles where the last one may run beyond the region.
-  void make_room_for_tails(size_t s, std::vector<int64_t>& shape) const {
+  void make_room_for_tails(sched::StageId s, std::vector<int64_t>& shape) const {
     const sched::Stage& stage = schedule_.stages[s];
     const sched::StageBounds& b = bounds_.stages[s];
     for (const sched::Relation& relation : stage.relations) {
       const auto* split = std::get_if<sched::SplitRelation>(&relation);
       if (split == nullptr || !sched::may_overrun(stage, *split, b.extents, b.root_may_leave)) continue;
       int64_t room = 1;
-      for (const int child : split->children) room *= b.extents[static_cast<size_t>(child)];
-      shape[static_cast<size_t>(split->parent)] = room;
+      for (const sched::IteratorId child : split->children) room *= b.extents[child];
+      shape[split->parent.place()] = room;
     }
   }
 
@@ -174,14 +178,13 @@ class ProgramBuilder {
       last_use_[k] = k + 1;
       for (const ir::Buffer& out : schedule_.stages[roots_[k]].op->outputs) writer[out.get()] = k;
     }
-    for (size_t s = 0; s < schedule_.stages.size(); ++s) {
+    for (const sched::StageId s : schedule_.stages.ids()) {
       const sched::Stage& reader = schedule_.stages[s];
       if (reader.attach == AttachKind::kInlined || reader.is_placeholder()) continue;
-      size_t root = s;
-      while (schedule_.stages[root].attach == AttachKind::kAt) {
-        root = static_cast<size_t>(schedule_.stages[root].attach_stage);
-      }
-      const auto nest = static_cast<size_t>(std::find(roots_.begin(), roots_.end(), root) - roots_.begin());
+      sched::StageId root = s;
+      while (schedule_.stages[root].attach == AttachKind::kAt) root = schedule_.stages[root].attach_stage;
+      size_t nest = 0;
+      while (roots_[nest] != root) ++nest;
       for (const sched::Reads::Tensor& read : reader.reads->tensors()) {
         if (const auto it = writer.find(read.buffer); it != writer.end()) {
           last_use_[it->second] = std::max(last_use_[it->second], nest + 1);
@@ -222,7 +225,7 @@ class ProgramBuilder {
   const sched::Schedule& schedule_;
   const sched::Bounds& bounds_;
   StorageMap storage_;
-  std::vector<size_t> roots_;     // stages
+  std::vector<sched::StageId> roots_;
   std::vector<ir::Stmt> bodies_;  // of the roots
   std::vector<size_t> last_use_;
 };

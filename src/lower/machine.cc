@@ -11,37 +11,42 @@ namespace {
 
 int64_t div_trunc(int64_t a, int64_t b) {
   if (b == 0) return 0;
-  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
+  if (b == -1) return wrapping_sub(0, a);
   return a / b;
 }
 int64_t div_floor(int64_t a, int64_t b) {
   if (b == 0) return 0;
-  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
+  if (b == -1) return wrapping_sub(0, a);
   const int64_t q = a / b;
-  return q - static_cast<int64_t>(a % b != 0 && ((a < 0) != (b < 0)));
+  return a % b != 0 && ((a < 0) != (b < 0)) ? q - 1 : q;
 }
 int64_t mod_floor(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return 0;
   const int64_t r = a % b;
   return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
-uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
-int64_t s(uint64_t v) { return static_cast<int64_t>(v); }
+
+// out = in, as values of type T.
+template <class T, int kLanes, class In, class Out>
+void convert(const In* __restrict in, Out* __restrict out) {
+  for (int l = 0; l < kLanes; ++l) out[l] = static_cast<T>(in[l]);
+}
 
 template <class Element, class Lane>
 void load_lanes(const std::byte* data, const int64_t* address, int64_t offset, Lane* out, int n) {
+  constexpr int64_t kBytes = sizeof(Element);
   for (int l = 0; l < n; ++l) {
     Element e;
-    std::memcpy(&e, data + (address[l] + offset) * static_cast<int64_t>(sizeof(Element)), sizeof(Element));
-    out[l] = static_cast<Lane>(e);
+    std::memcpy(&e, data + (address[l] + offset) * kBytes, sizeof(Element));
+    out[l] = e;
   }
 }
 
 template <class Element, class Lane>
 void store_typed(const Lane* in, std::byte* data, int n) {
-  for (int l = 0; l < n; ++l) {
+  for (int l = 0; l < n; ++l, data += sizeof(Element)) {
     const auto e = static_cast<Element>(in[l]);
-    std::memcpy(data + static_cast<size_t>(l) * sizeof(Element), &e, sizeof(Element));
+    std::memcpy(data, &e, sizeof(Element));
   }
 }
 
@@ -49,7 +54,7 @@ void store_typed(const Lane* in, std::byte* data, int n) {
 
 template <int kLanes>
 Machine<kLanes>::Machine(const Code& code) : code_(code) {
-  registers_.resize(static_cast<size_t>(code.registers));
+  registers_.resize(code.registers);
   for (const auto& [reg, value] : code.constants) {
     for (int l = 0; l < kLanes; ++l) set_scalar(reg, l, value);
   }
@@ -57,7 +62,7 @@ Machine<kLanes>::Machine(const Code& code) : code_(code) {
 }
 
 template <int kLanes>
-Scalar Machine<kLanes>::scalar(int32_t reg, int lane, DType dtype) {
+Scalar Machine<kLanes>::scalar(RegisterId reg, int lane, DType dtype) {
   Scalar v;
   v.dtype = dtype;
   switch (register_kind(dtype)) {
@@ -65,7 +70,7 @@ Scalar Machine<kLanes>::scalar(int32_t reg, int lane, DType dtype) {
       v.i = ints(reg)[lane];
       break;
     case RegisterKind::kF32:
-      v.f = static_cast<double>(floats(reg)[lane]);
+      v.f = floats(reg)[lane];
       break;
     case RegisterKind::kF64:
       v.f = doubles(reg)[lane];
@@ -75,7 +80,7 @@ Scalar Machine<kLanes>::scalar(int32_t reg, int lane, DType dtype) {
 }
 
 template <int kLanes>
-void Machine<kLanes>::set_scalar(int32_t reg, int lane, const Scalar& value) {
+void Machine<kLanes>::set_scalar(RegisterId reg, int lane, const Scalar& value) {
   switch (register_kind(value.dtype)) {
     case RegisterKind::kInt:
       ints(reg)[lane] = value.i;
@@ -95,18 +100,22 @@ void Machine<kLanes>::set_scalar(int32_t reg, int lane, const Scalar& value) {
 #define INT_OPERANDS                        \
   int64_t* __restrict d = ints(in.dst);     \
   const int64_t* __restrict a = ints(in.a); \
-  const int64_t* __restrict b = in.b < 0 ? a : ints(in.b)
+  const int64_t* __restrict b = in.b.valid() ? ints(in.b) : a
 #define INT_OP(OP, EXPRESSION) \
   case Opcode::OP: {           \
     INT_OPERANDS;              \
     (void)b;                   \
     LANES(EXPRESSION);         \
   }
+#define CONVERT_OP(OP, T, FROM, TO)             \
+  case Opcode::OP:                              \
+    convert<T, kLanes>(FROM(in.a), TO(in.dst)); \
+    break;
 #define FLOAT_OP(OP, ACCESS, T, RESULT, RESULT_ACCESS, EXPRESSION) \
   case Opcode::OP: {                                               \
     RESULT* __restrict d = RESULT_ACCESS(in.dst);                  \
     const T* __restrict a = ACCESS(in.a);                          \
-    const T* __restrict b = in.b < 0 ? a : ACCESS(in.b);           \
+    const T* __restrict b = in.b.valid() ? ACCESS(in.b) : a;       \
     (void)b;                                                       \
     LANES(EXPRESSION);                                             \
   }
@@ -132,9 +141,9 @@ bool Machine<kLanes>::execute(const Stream& stream) {
   for (size_t pc = 0; pc < size; ++pc) {
     const Instruction& in = code[pc];
     switch (in.op) {
-      INT_OP(kAddI, s(u(a[l]) + u(b[l])))
-      INT_OP(kSubI, s(u(a[l]) - u(b[l])))
-      INT_OP(kMulI, s(u(a[l]) * u(b[l])))
+      INT_OP(kAddI, wrapping_add(a[l], b[l]))
+      INT_OP(kSubI, wrapping_sub(a[l], b[l]))
+      INT_OP(kMulI, wrapping_mul(a[l], b[l]))
       INT_OP(kDivI, div_trunc(a[l], b[l]))
       INT_OP(kFloorDivI, div_floor(a[l], b[l]))
       INT_OP(kFloorModI, mod_floor(a[l], b[l]))
@@ -150,33 +159,31 @@ bool Machine<kLanes>::execute(const Stream& stream) {
       INT_OP(kOrI, a[l] | b[l])
       INT_OP(kXorI, a[l] ^ b[l])
       INT_OP(kNotB, a[l] == 0)
-      INT_OP(kNegI, s(0 - u(a[l])))
+      INT_OP(kNegI, wrapping_sub(0, a[l]))
       INT_OP(kWrapBool, a[l] != 0)
-      INT_OP(kWrapI8, static_cast<int8_t>(a[l]))
-      INT_OP(kWrapU8, static_cast<uint8_t>(a[l]))
-      INT_OP(kWrapI16, static_cast<int16_t>(a[l]))
-      INT_OP(kWrapU16, static_cast<uint16_t>(a[l]))
-      INT_OP(kWrapI32, static_cast<int32_t>(a[l]))
-      INT_OP(kWrapU32, static_cast<uint32_t>(a[l]))
+      CONVERT_OP(kWrapI8, int8_t, ints, ints)
+      CONVERT_OP(kWrapU8, uint8_t, ints, ints)
+      CONVERT_OP(kWrapI16, int16_t, ints, ints)
+      CONVERT_OP(kWrapU16, uint16_t, ints, ints)
+      CONVERT_OP(kWrapI32, int32_t, ints, ints)
+      CONVERT_OP(kWrapU32, uint32_t, ints, ints)
       FLOAT_OPS(F32, floats, float)
       FLOAT_OPS(F64, doubles, double)
       FLOAT_OP(kRoundF16, floats, float, float, floats, ir::f16_to_f32(ir::f32_to_f16(a[l])))
       FLOAT_OP(kRoundBF16, floats, float, float, floats, ir::bf16_to_f32(ir::f32_to_bf16(a[l])))
-      FLOAT_OP(kIntToF32, ints, int64_t, float, floats, static_cast<float>(a[l]))
-      FLOAT_OP(kIntToF64, ints, int64_t, double, doubles, static_cast<double>(a[l]))
-      FLOAT_OP(kF32ToF64, floats, float, double, doubles, static_cast<double>(a[l]))
-      FLOAT_OP(kF64ToF32, doubles, double, float, floats, static_cast<float>(a[l]))
+      CONVERT_OP(kIntToF32, float, ints, floats)
+      CONVERT_OP(kIntToF64, double, ints, doubles)
+      CONVERT_OP(kF32ToF64, double, floats, doubles)
+      CONVERT_OP(kF64ToF32, float, doubles, floats)
       case Opcode::kUnary:
         for (int l = 0; l < kLanes; ++l) {
-          set_scalar(in.dst, l,
-                     ir::eval_unary(static_cast<ir::UnaryOp>(in.sub), scalar(in.a, l, in.dtype_a)));
+          set_scalar(in.dst, l, ir::eval_unary(in.unary, scalar(in.a, l, in.dtype_a)));
         }
         break;
       case Opcode::kBinary:
         for (int l = 0; l < kLanes; ++l) {
           set_scalar(in.dst, l,
-                     ir::eval_binary(static_cast<ir::BinaryOp>(in.sub), scalar(in.a, l, in.dtype_a),
-                                     scalar(in.b, l, in.dtype_a)));
+                     ir::eval_binary(in.binary, scalar(in.a, l, in.dtype_a), scalar(in.b, l, in.dtype_a)));
         }
         break;
       case Opcode::kCast:
@@ -186,9 +193,8 @@ bool Machine<kLanes>::execute(const Stream& stream) {
         break;
       case Opcode::kCall:
         for (int l = 0; l < kLanes; ++l) {
-          const Scalar second = in.b < 0 ? Scalar{} : scalar(in.b, l, in.dtype_a);
-          set_scalar(in.dst, l,
-                     ir::eval_call(static_cast<ir::Intrinsic>(in.sub), scalar(in.a, l, in.dtype_a), second));
+          const Scalar second = in.b.valid() ? scalar(in.b, l, in.dtype_a) : Scalar{};
+          set_scalar(in.dst, l, ir::eval_call(in.intrinsic, scalar(in.a, l, in.dtype_a), second));
         }
         break;
       case Opcode::kSelectI: {
@@ -215,53 +221,53 @@ bool Machine<kLanes>::execute(const Stream& stream) {
       case Opcode::kMaskAnd: {
         int64_t* __restrict d = ints(in.dst);
         const int64_t* __restrict b = ints(in.b);
-        const int64_t* __restrict a = in.a < 0 ? b : ints(in.a);
-        LANES(static_cast<int64_t>(a[l] != 0 && b[l] != 0));
+        const int64_t* __restrict a = in.a.valid() ? ints(in.a) : b;
+        LANES(a[l] != 0 && b[l] != 0);
       }
       case Opcode::kMaskAndNot: {
         int64_t* __restrict d = ints(in.dst);
         const int64_t* __restrict b = ints(in.b);
-        if (in.a < 0) {
-          LANES(static_cast<int64_t>(b[l] == 0));
+        if (!in.a.valid()) {
+          LANES(b[l] == 0);
         }
         const int64_t* __restrict a = ints(in.a);
-        LANES(static_cast<int64_t>(a[l] != 0 && b[l] == 0));
+        LANES(a[l] != 0 && b[l] == 0);
       }
       case Opcode::kJumpIfNone: {
         const int64_t* mask = ints(in.a);
         int64_t any = 0;
         for (int l = 0; l < kLanes; ++l) any |= mask[l];
-        if (any == 0) pc = static_cast<size_t>(in.imm) - 1;
+        if (any == 0) pc = in.target - 1;
         break;
       }
       case Opcode::kLinear: {
         int64_t* __restrict d = ints(in.dst);
-        uint64_t sum[kLanes];
-        for (int l = 0; l < kLanes; ++l) sum[l] = u(in.imm);
-        for (int32_t t = in.a; t < in.a + in.b; ++t) {
-          const LinearTerm& term = code_.terms[static_cast<size_t>(t)];
+        int64_t sum[kLanes];
+        for (int l = 0; l < kLanes; ++l) sum[l] = in.imm;
+        for (const LinearSum::Term& term : code_.sums[in.sum].terms) {
           const int64_t* __restrict v = ints(term.reg);
-          for (int l = 0; l < kLanes; ++l) sum[l] += u(term.coefficient) * u(v[l]);
+          for (int l = 0; l < kLanes; ++l)
+            sum[l] = wrapping_add(sum[l], wrapping_mul(term.coefficient, v[l]));
         }
-        LANES(s(sum[l]));
+        LANES(sum[l]);
       }
       case Opcode::kCheckIndex: {
         const int64_t* index = ints(in.a);
-        const int64_t* mask = in.c < 0 ? nullptr : ints(in.c);
+        const int64_t* mask = in.c.valid() ? ints(in.c) : nullptr;
         for (int l = 0; l < kLanes; ++l) {
-          if ((mask == nullptr || mask[l] != 0) && u(index[l]) >= u(in.imm)) {
-            fault_ = {in.dst, in.b, index[l]};
+          if ((mask == nullptr || mask[l] != 0) && (index[l] < 0 || index[l] >= in.imm)) {
+            fault_ = {in.site, index[l]};
             return false;
           }
         }
         break;
       }
       case Opcode::kCheckWritten: {
-        const BufferSlot& slot = slots[static_cast<size_t>(in.b)];
+        const BufferSlot& slot = slots[in.slot];
         if (slot.written == nullptr) break;
         const int64_t* address = ints(in.a);
-        const int64_t* mask = in.c < 0 ? nullptr : ints(in.c);
-        const int64_t offset = uniform[static_cast<size_t>(in.imm)];
+        const int64_t* mask = in.c.valid() ? ints(in.c) : nullptr;
+        const int64_t offset = uniform[in.uniform];
         bool missing = false;
         for (int l = 0; l < kLanes; ++l) {
           missing |= (mask == nullptr || mask[l] != 0) && slot.written[address[l] + offset] != slot.epoch;
@@ -270,11 +276,11 @@ bool Machine<kLanes>::execute(const Stream& stream) {
         break;
       }
       case Opcode::kLoad: {
-        const std::byte* data = slots[static_cast<size_t>(in.b)].data;
+        const std::byte* data = slots[in.slot].data;
         const int64_t* address = ints(in.a);
-        int64_t offset = uniform[static_cast<size_t>(in.imm)];
+        int64_t offset = uniform[in.uniform];
         int64_t masked[kLanes];
-        if (in.c >= 0) {
+        if (in.c.valid()) {
           // Lanes outside the mask read the element of one inside it; the jump before makes sure that there
           // is one.
           const int64_t* mask = ints(in.c);
@@ -334,11 +340,12 @@ bool Machine<kLanes>::execute(const Stream& stream) {
 #undef LANES
 #undef INT_OPERANDS
 #undef INT_OP
+#undef CONVERT_OP
 #undef FLOAT_OP
 #undef FLOAT_OPS
 
 template <int kLanes>
-void store_lanes(Machine<kLanes>& machine, int32_t reg, DType dtype, std::byte* destination, int count) {
+void store_lanes(Machine<kLanes>& machine, RegisterId reg, DType dtype, std::byte* destination, int count) {
   switch (dtype) {
     case DType::kBool:
     case DType::kU8:
@@ -370,7 +377,7 @@ void store_lanes(Machine<kLanes>& machine, int32_t reg, DType dtype, std::byte* 
 
 template class Machine<1>;
 template class Machine<kBlockLanes>;
-template void store_lanes(Machine<1>&, int32_t, DType, std::byte*, int);
-template void store_lanes(Machine<kBlockLanes>&, int32_t, DType, std::byte*, int);
+template void store_lanes(Machine<1>&, RegisterId, DType, std::byte*, int);
+template void store_lanes(Machine<kBlockLanes>&, RegisterId, DType, std::byte*, int);
 
 }  // namespace tensorsmith::lower

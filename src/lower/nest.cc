@@ -1,6 +1,7 @@
 #include "lower/nest.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace tensorsmith::lower {
 
@@ -12,8 +13,6 @@ using sched::IterKind;
 using sched::SplitRelation;
 
 namespace {
-
-size_t at(int i) { return static_cast<size_t>(i); }
 
 bool is_arg(ir::Combiner c) { return c == ir::Combiner::kArgMax || c == ir::Combiner::kArgMin; }
 
@@ -35,103 +34,98 @@ NestBuilder::NestBuilder(const sched::Schedule& schedule, const sched::Bounds& b
   leaf_values_.resize(n);
   root_min_.resize(n);
   overreach_.resize(n);
-  for (size_t s = 0; s < n; ++s) {
+  for (const StageId s : schedule.stages.ids()) {
     const sched::Stage& stage = schedule.stages[s];
     if (stage.is_placeholder() || stage.attach == sched::AttachKind::kInlined) continue;
     leaf_values_[s].resize(stage.iterators.size());
     root_min_[s].resize(stage.num_roots());
     if (stage.attach != sched::AttachKind::kAt) continue;
-    const auto target = at(stage.attach_stage);
-    const int position = schedule.stages[target].leaf_position(stage.attach_iterator);
-    info(target).attached[at(position)].push_back(static_cast<int>(s));
+    const auto position = schedule.stages[stage.attach_stage].leaf_position(stage.attach_iterator);
+    info(stage.attach_stage).attached[*position].push_back(s);
   }
   load_writer_ = [this](const ir::Load& load, std::vector<Index> indices) {
     return write_load(load, std::move(indices));
   };
 }
 
-NestBuilder::StageInfo& NestBuilder::info(size_t s) {
+NestBuilder::StageInfo& NestBuilder::info(StageId s) {
   StageInfo& out = infos_[s];
   if (out.ready) return out;
   const sched::Stage& stage = schedule_.stages[s];
-  const std::vector<int64_t>& extents = bounds_.stages[s].extents;
+  const auto& extents = bounds_.stages[s].extents;
   out.ready = true;
-  out.depth.assign(stage.iterators.size(), -1);
-  out.made_into.assign(stage.iterators.size(), -1);
+  out.depth.assign(stage.iterators.size(), 0);
+  out.made_into.assign(stage.iterators.size(), nullptr);
   out.attached.resize(stage.leaves.size());
   for (size_t p = 0; p < stage.leaves.size(); ++p) {
-    if (extents[at(stage.leaves[p])] != 1) out.depth[at(stage.leaves[p])] = static_cast<int>(p);
+    if (extents[stage.leaves[p]] != 1) out.depth[stage.leaves[p]] = p + 1;
   }
-  for (size_t r = stage.relations.size(); r-- > 0;) {
-    if (const auto* split = std::get_if<SplitRelation>(&stage.relations[r])) {
-      out.made_into[at(split->parent)] = static_cast<int>(r);
-      for (int child : split->children) {
-        out.depth[at(split->parent)] = std::max(out.depth[at(split->parent)], out.depth[at(child)]);
+  for (const sched::Relation& relation : std::views::reverse(stage.relations)) {
+    if (const auto* split = std::get_if<SplitRelation>(&relation)) {
+      out.made_into[split->parent] = &relation;
+      for (const IteratorId child : split->children) {
+        out.depth[split->parent] = std::max(out.depth[split->parent], out.depth[child]);
       }
     } else {
-      const auto& fuse = std::get<FuseRelation>(stage.relations[r]);
-      for (int parent : fuse.parents) {
-        out.made_into[at(parent)] = static_cast<int>(r);
-        out.depth[at(parent)] = extents[at(parent)] == 1 ? -1 : out.depth[at(fuse.child)];
+      const auto& fuse = std::get<FuseRelation>(relation);
+      for (const IteratorId parent : fuse.parents) {
+        out.made_into[parent] = &relation;
+        out.depth[parent] = extents[parent] == 1 ? 0 : out.depth[fuse.child];
       }
     }
   }
-  out.init_position = static_cast<int>(stage.leaves.size());
+  out.init_position = stage.leaves.size();
   for (size_t p = stage.leaves.size(); p-- > 0;) {
-    if (stage.iterators[at(stage.leaves[p])].kind != IterKind::kSpatial)
-      out.init_position = static_cast<int>(p);
+    if (stage.iterators[stage.leaves[p]].kind != IterKind::kSpatial) out.init_position = p;
   }
-  if (stage.init_at >= 0) {
-    const int position = stage.leaf_position(stage.init_at);
-    if (position >= 0) out.init_position = std::min(out.init_position, position);
-  }
+  if (const auto position = stage.leaf_position(stage.init_at))
+    out.init_position = std::min(out.init_position, *position);
   return out;
 }
 
-Stmt NestBuilder::root_stage(size_t s) { return stage(s, 0); }
+Stmt NestBuilder::root_stage(StageId s) { return stage(s, 0); }
 
-int64_t NestBuilder::inner_product(size_t s, const SplitRelation& split, size_t child) const {
+int64_t NestBuilder::inner_product(StageId s, const SplitRelation& split, size_t child) const {
   int64_t product = 1;
   for (size_t k = child + 1; k < split.children.size(); ++k) {
-    product *= bounds_.stages[s].extents[at(split.children[k])];
+    product *= bounds_.stages[s].extents[split.children[k]];
   }
   return product;
 }
 
-Index NestBuilder::value_of(size_t s, int iterator) {
-  const int r = info(s).made_into[at(iterator)];
-  if (r < 0) return leaf_value(s, iterator);
-  const std::vector<int64_t>& extents = bounds_.stages[s].extents;
-  const sched::Relation& relation = schedule_.stages[s].relations[at(r)];
-  if (const auto* split = std::get_if<SplitRelation>(&relation)) {
+Index NestBuilder::value_of(StageId s, IteratorId iterator) {
+  const sched::Relation* relation = info(s).made_into[iterator];
+  if (relation == nullptr) return leaf_value(s, iterator);
+  const auto& extents = bounds_.stages[s].extents;
+  if (const auto* split = std::get_if<SplitRelation>(relation)) {
     Index sum;
-    for (int child : split->children) sum = sum * extents[at(child)] + value_of(s, child);
+    for (const IteratorId child : split->children) sum = sum * extents[child] + value_of(s, child);
     if (!shifts(s, *split)) return sum;
     const Index start = value_of(s, split->children[0]) * inner_product(s, *split, 0);
-    return sum - start + arena_.minimum(start, extents[at(iterator)] - inner_product(s, *split, 0));
+    return sum - start + arena_.minimum(start, extents[iterator] - inner_product(s, *split, 0));
   }
-  const auto& fuse = std::get<FuseRelation>(relation);
-  if (extents[at(iterator)] == 1) return 0;
+  const auto& fuse = std::get<FuseRelation>(*relation);
+  if (extents[iterator] == 1) return 0;
   Index rest = value_of(s, fuse.child);
   for (size_t k = fuse.parents.size(); k-- > 0;) {
-    const int64_t extent = extents[at(fuse.parents[k])];
+    const int64_t extent = extents[fuse.parents[k]];
     if (fuse.parents[k] == iterator) return arena_.resolve(k == 0 ? rest : arena_.floormod(rest, extent));
     rest = arena_.floordiv(rest, extent);
   }
   throw_internal_error(__FILE__, __LINE__, "a fuse without its parent");
 }
 
-Index NestBuilder::region_min(size_t s, size_t root) {
+Index NestBuilder::region_min(StageId s, size_t root) {
   const Expr& min = bounds_.stages[s].root_min[root];
   if (const auto value = ir::as_int(min)) return *value;
   Bindings bindings;
   // The variables in scope: those of the stages around the attach point.
   const sched::Stage* inner = &schedule_.stages[s];
   while (inner->attach == sched::AttachKind::kAt) {
-    const auto target = at(inner->attach_stage);
+    const StageId target = inner->attach_stage;
     const sched::Stage& around = schedule_.stages[target];
-    for (int leaf : around.leaves) {
-      bindings.emplace_back(bounds_.loop_vars[target][at(leaf)].get(), leaf_value(target, leaf));
+    for (const IteratorId leaf : around.leaves) {
+      bindings.emplace_back(bounds_.loop_vars[target][leaf].get(), leaf_value(target, leaf));
       if (leaf == inner->attach_iterator) break;
     }
     inner = &around;
@@ -139,7 +133,7 @@ Index NestBuilder::region_min(size_t s, size_t root) {
   return arena_.resolve(Rewriter(arena_, bindings, load_writer_).index(min));
 }
 
-Stmt NestBuilder::stage(size_t s, int peels) {
+Stmt NestBuilder::stage(StageId s, int peels) {
   const sched::Stage& stage = schedule_.stages[s];
   const sched::StageBounds& b = bounds_.stages[s];
   info(s);
@@ -162,26 +156,25 @@ Stmt NestBuilder::stage(size_t s, int peels) {
   }
 }
 
-int64_t NestBuilder::axis_extent(size_t s, size_t root) const {
+int64_t NestBuilder::axis_extent(StageId s, size_t root) const {
   const ir::Operation& op = *schedule_.stages[s].op;
   return root < op.spatial.size() ? op.spatial[root].extent : op.reduce[root - op.spatial.size()].extent;
 }
 
-NestBuilder::State NestBuilder::init_state(size_t s, const State& state) {
+NestBuilder::State NestBuilder::init_state(StageId s, const State& state) {
   const sched::Stage& stage = schedule_.stages[s];
   State init = state;
   init.init = true;
   std::erase_if(init.constraints, [&](const Constraint& c) {
-    const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
-    return stage.iterators[at(split.parent)].kind == IterKind::kReduce;
+    return stage.iterators[c.split->parent].kind == IterKind::kReduce;
   });
   std::erase_if(init.guards,
-                [&](const Guard& g) { return stage.iterators[at(g.iterator)].kind == IterKind::kReduce; });
+                [&](const Guard& g) { return stage.iterators[g.iterator].kind == IterKind::kReduce; });
   return init;
 }
 
 // Everything inside the loops at positions [0, position).
-Stmt NestBuilder::nest(size_t s, State state, int position) {
+Stmt NestBuilder::nest(StageId s, State state, size_t position) {
   Stmt result;
   if (resolve_constraints(s, state, position, result)) return result;
   const IndexArena::Mark mark = arena_.mark();
@@ -194,18 +187,18 @@ Stmt NestBuilder::nest(size_t s, State state, int position) {
   const sched::Stage& stage = schedule_.stages[s];
   const StageInfo& facts = info(s);
   struct Attached {
-    int stage;
+    StageId stage;
     Stmt body;
   };
   std::vector<Attached> attached;
   if (position > 0 && !state.init) {
-    for (int a : facts.attached[at(position - 1)]) attached.push_back({a, this->stage(at(a), state.peels)});
+    for (const StageId a : facts.attached[position - 1]) attached.push_back({a, this->stage(a, state.peels)});
   }
   std::vector<Stmt> list;
   if (stage.op->has_reduction() && !state.init && position == facts.init_position) {
     append(list, nest(s, init_state(s, state), position));
   }
-  if (at(position) == stage.leaves.size()) {
+  if (position == stage.leaves.size()) {
     append(list, innermost(s, state.init));
   } else {
     append(list, open_leaf(s, std::move(state), position));
@@ -214,7 +207,7 @@ Stmt NestBuilder::nest(size_t s, State state, int position) {
   if (body != nullptr) {
     for (size_t k = attached.size(); k-- > 0;) {
       if (attached[k].body != nullptr) body = ir::make_seq({attached[k].body, std::move(body)});
-      for (const ir::Buffer& out : schedule_.stages[at(attached[k].stage)].op->outputs) {
+      for (const ir::Buffer& out : schedule_.stages[attached[k].stage].op->outputs) {
         body = ir::make_allocate(storage_.at(out.get()).buffer, std::move(body));
       }
     }
@@ -225,16 +218,16 @@ Stmt NestBuilder::nest(size_t s, State state, int position) {
   return body;
 }
 
-Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
+Stmt NestBuilder::open_leaf(StageId s, State state, size_t position) {
   const sched::Stage& stage = schedule_.stages[s];
-  const int leaf = stage.leaves[at(position)];
-  const sched::Iterator& iterator = stage.iterators[at(leaf)];
+  const IteratorId leaf = stage.leaves[position];
+  const sched::Iterator& iterator = stage.iterators[leaf];
   if (state.init && iterator.kind == IterKind::kReduce) {
     // The init does not depend on it; its value is used by no spatial axis.
-    leaf_values_[s][at(leaf)] = 0;
+    leaf_values_[s][leaf] = 0;
     return nest(s, std::move(state), position + 1);
   }
-  int64_t extent = state.limits[at(leaf)];
+  int64_t extent = state.limits[leaf];
   // Guards of the loop's own value cut the loop.
   std::erase_if(state.guards, [&](const Guard& g) {
     if (g.iterator != leaf || !g.base.is_constant() || g.base.constant < g.lower) return false;
@@ -243,16 +236,14 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
   });
   for (size_t k = 0; k < state.constraints.size(); ++k) {
     Constraint& c = state.constraints[k];
-    const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
+    const SplitRelation& split = *c.split;
     if (split.children[c.child] != leaf) continue;
     const int64_t inner = inner_product(s, split, c.child);
     const Index full = arena_.floordiv(c.rest, inner);
     const Index rest = arena_.floormod(c.rest, inner);
     const bool no_tail = rest.is_constant() && rest.constant == 0;
     const ir::Interval r = arena_.range(full);
-    const auto drop = [&](State& from) {
-      from.constraints.erase(from.constraints.begin() + static_cast<std::ptrdiff_t>(k));
-    };
+    const auto drop = [&](State& from) { from.constraints.erase(std::next(from.constraints.begin(), k)); };
     if (r.min >= extent) {
       drop(state);
       break;
@@ -289,7 +280,7 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
     ++state.peels;
     std::vector<Stmt> list;
     append(list, loop(s, std::move(main), position, extent, full));
-    leaf_values_[s][at(leaf)] = full;
+    leaf_values_[s][leaf] = full;
     if (r.max < extent) {
       append(list, nest(s, std::move(state), position + 1));
     } else {
@@ -306,17 +297,17 @@ Stmt NestBuilder::open_leaf(size_t s, State state, int position) {
   return loop(s, std::move(state), position, extent, extent);
 }
 
-Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent, const Index& fewer) {
+Stmt NestBuilder::loop(StageId s, State state, size_t position, int64_t extent, const Index& fewer) {
   const ir::Interval needed = arena_.range(fewer);
   extent = std::min(extent, needed.max);
   if (extent <= 0) return nullptr;
   const bool varies = needed.min < extent;
   const sched::Stage& stage = schedule_.stages[s];
-  const int leaf = stage.leaves[at(position)];
-  const sched::Iterator& iterator = stage.iterators[at(leaf)];
+  const IteratorId leaf = stage.leaves[position];
+  const sched::Iterator& iterator = stage.iterators[leaf];
   const ir::ForKind kind = sched::loop_kind(iterator.annotation);
   if (extent == 1 && !varies && kind != ir::ForKind::kThread) {
-    leaf_values_[s][at(leaf)] = 0;
+    leaf_values_[s][leaf] = 0;
     return nest(s, std::move(state), position + 1);
   }
   ir::For out;
@@ -327,11 +318,11 @@ Stmt NestBuilder::loop(size_t s, State state, int position, int64_t extent, cons
   if (state.outermost) out.auto_unroll_max_step = stage.auto_unroll_max_step;
   state.outermost = false;
   const IndexArena::Mark mark = arena_.mark();
-  leaf_values_[s][at(leaf)] = arena_.loop(out.var, extent);
-  if (varies) arena_.learn_not_positive(leaf_values_[s][at(leaf)] - fewer + 1);
+  leaf_values_[s][leaf] = arena_.loop(out.var, extent);
+  if (varies) arena_.learn_not_positive(leaf_values_[s][leaf] - fewer + 1);
   out.body = nest(s, std::move(state), position + 1);
   arena_.rollback(mark);
-  leaf_values_[s][at(leaf)] = 0;
+  leaf_values_[s][leaf] = 0;
   if (out.body == nullptr) return nullptr;
   return ir::make_for(std::move(out));
 }
@@ -340,11 +331,12 @@ std::vector<Expr> NestBuilder::physical(const StoragePlan& plan, std::vector<Ind
   std::vector<Expr> out;
   if (plan.layout != nullptr) {
     out.reserve(plan.layout->size());
-    const std::vector<ir::Axis>& axes = schedule_.stages[at(plan.stage)].op->spatial;
+    const std::vector<ir::Axis>& axes = schedule_.stages[plan.stage].op->spatial;
     for (const sched::LayoutDim& d : *plan.layout) {
-      Index digit = arena_.floordiv(logical[at(d.dim)], d.divisor);
+      const auto dim = static_cast<size_t>(d.dim);
+      Index digit = arena_.floordiv(logical[dim], d.divisor);
       // The top digit is within its extent because the index is within the tensor.
-      if (axes[at(d.dim)].extent > d.divisor * d.extent) digit = arena_.floormod(digit, d.extent);
+      if (axes[dim].extent > d.divisor * d.extent) digit = arena_.floormod(digit, d.extent);
       out.push_back(arena_.to_expr(d.extent == 1 ? Index(0) : digit));
     }
     return out;
@@ -352,7 +344,7 @@ std::vector<Expr> NestBuilder::physical(const StoragePlan& plan, std::vector<Ind
   out.reserve(logical.size());
   for (size_t k = 0; k < logical.size(); ++k) {
     out.push_back(
-        arena_.to_expr(arena_.resolve(plan.shrunk ? logical[k] - root_min_[at(plan.stage)][k] : logical[k])));
+        arena_.to_expr(arena_.resolve(plan.shrunk ? logical[k] - root_min_[plan.stage][k] : logical[k])));
   }
   return out;
 }
@@ -369,12 +361,12 @@ Stmt NestBuilder::store(const ir::Buffer& logical, const std::vector<Index>& poi
 }
 
 // The statement inside all loops of the stage.
-Stmt NestBuilder::innermost(size_t s, bool init) {
+Stmt NestBuilder::innermost(StageId s, bool init) {
   const ir::Operation& op = *schedule_.stages[s].op;
   std::vector<Index> point;
   Bindings bindings;
   for (size_t a = 0; a < op.spatial.size(); ++a) {
-    point.push_back(arena_.resolve(root_min_[s][a] + value_of(s, static_cast<int>(a))));
+    point.push_back(arena_.resolve(root_min_[s][a] + value_of(s, IteratorId(a))));
     bindings.emplace_back(op.spatial[a].var.get(), point.back());
   }
   if (init) {
@@ -387,7 +379,7 @@ Stmt NestBuilder::innermost(size_t s, bool init) {
   }
   for (size_t r = 0; r < op.reduce.size(); ++r) {
     const size_t a = op.spatial.size() + r;
-    bindings.emplace_back(op.reduce[r].var.get(), value_of(s, static_cast<int>(a)));
+    bindings.emplace_back(op.reduce[r].var.get(), value_of(s, IteratorId(a)));
   }
   writing_ = s;
   Rewriter rewriter(arena_, bindings, load_writer_);

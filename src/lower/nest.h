@@ -16,7 +16,7 @@ namespace tensorsmith::lower {
 // Where a tensor of the workload is stored.
 struct StoragePlan {
   ir::Buffer buffer;
-  int stage = -1;
+  sched::StageId stage;
   // Physical order; null: the logical dimensions.
   const sched::Layout* layout = nullptr;
   // Only the region of the attached stage is stored, from its first index.
@@ -30,25 +30,28 @@ class NestBuilder {
   NestBuilder(const sched::Schedule& schedule, const sched::Bounds& bounds, const StorageMap& storage);
 
   // The nest of a stage at root with everything that is attached to it; null if nothing is computed.
-  ir::Stmt root_stage(size_t s);
+  ir::Stmt root_stage(sched::StageId s);
 
  private:
   // Each peeled tail doubles the code below; beyond this, guards.
   static constexpr int kMaxPeels = 3;
 
-  // value(children[child ..] of the relation) < rest must hold, given the values of the children before. rest
+  using StageId = sched::StageId;
+  using IteratorId = sched::IteratorId;
+
+  // value(children[child ..] of the split) < rest must hold, given the values of the children before. rest
   // may depend on loops outside.
   struct Constraint {
-    int relation = 0;
+    const sched::SplitRelation* split = nullptr;
     size_t child = 0;
     Index rest;
     // The whole constraint: value(iterator) < limit.
-    int iterator = 0;
+    IteratorId iterator;
     int64_t limit = 0;
   };
   // lower <= base + value(iterator) < upper
   struct Guard {
-    int iterator = 0;
+    IteratorId iterator;
     Index base;
     int64_t lower = 0;
     int64_t upper = 0;
@@ -60,35 +63,36 @@ class NestBuilder {
     int peels = 0;          // how often the nest was doubled on the way here
     std::vector<Constraint> constraints;
     std::vector<Guard> guards;
-    std::vector<int64_t> limits;  // by iterator: values below are needed
+    IdVector<IteratorId, int64_t> limits;  // values below are needed
   };
   // Facts about a stage that no place changes.
   struct StageInfo {
-    std::vector<int> depth;      // by iterator: position of the innermost loop its value depends on, -1: none
-    std::vector<int> made_into;  // by iterator: the relation that consumed it, -1: a leaf
-    std::vector<std::vector<int>> attached;  // by leaf position: stages
-    int init_position = 0;                   // reductions: before the leaf at this position
+    // How many of the stage's loops, from the outermost on, decide its value.
+    IdVector<IteratorId, size_t> depth;
+    IdVector<IteratorId, const sched::Relation*> made_into;  // what consumed it; null: a leaf
+    std::vector<std::vector<StageId>> attached;              // by leaf position
+    size_t init_position = 0;                                // reductions: before the leaf at this position
     bool ready = false;
   };
 
-  StageInfo& info(size_t s);
-  ir::Stmt stage(size_t s, int peels);
-  ir::Stmt whole_or_guarded(size_t s, State state);
-  ir::Stmt nest(size_t s, State state, int position);
+  StageInfo& info(StageId s);
+  ir::Stmt stage(StageId s, int peels);
+  ir::Stmt whole_or_guarded(StageId s, State state);
+  ir::Stmt nest(StageId s, State state, size_t position);
   // extent: at most the constant; less where fewer iterations are needed.
-  ir::Stmt loop(size_t s, State state, int position, int64_t extent, const Index& fewer);
-  ir::Stmt open_leaf(size_t s, State state, int position);
-  ir::Stmt innermost(size_t s, bool init);
+  ir::Stmt loop(StageId s, State state, size_t position, int64_t extent, const Index& fewer);
+  ir::Stmt open_leaf(StageId s, State state, size_t position);
+  ir::Stmt innermost(StageId s, bool init);
   // Decides constraints whose current child has a value. Returns true if result is the whole nest.
-  bool resolve_constraints(size_t s, State& state, int position, ir::Stmt& result);
+  bool resolve_constraints(StageId s, State& state, size_t position, ir::Stmt& result);
   // The condition of the guards that can be decided here; removes them. False: nothing is computed.
-  bool take_guards(size_t s, State& state, int position, ir::Expr& condition,
+  bool take_guards(StageId s, State& state, size_t position, ir::Expr& condition,
                    std::vector<IndexArena::Saved>& restricted);
   void to_guard(State& state, size_t constraint);
-  void descend(size_t s, Constraint& c) const;
+  void descend(StageId s, Constraint& c) const;
   // Whether the tail is better cut at the next child, so that the loops of this one need not be doubled.
-  bool defer(size_t s, const Constraint& c) const;
-  State init_state(size_t s, const State& state);
+  bool defer(StageId s, const Constraint& c) const;
+  State init_state(StageId s, const State& state);
   // Overreach (overreach.cc): an attached stage has room for its whole region, and computing the part of it
   // beyond the tensor is harmless where everything read for it is there. It is tried, and each read is
   // checked when it is written; then neither guards nor cut loops are needed.
@@ -97,30 +101,28 @@ class NestBuilder {
     std::vector<char> failed;   // those for which a read was not known to be there
     std::vector<char> partial;  // by root axis: the region is not computed to its end
   };
-  std::vector<char> overreach_candidates(size_t s) const;
+  std::vector<char> overreach_candidates(StageId s) const;
   void check_overreach(const ir::Load& load, const StoragePlan& plan, const std::vector<Index>& logical);
   // The number of values to compute so that the vectorized loop of the axis, if there is one, runs in full.
-  int64_t round_to_lanes(size_t s, size_t axis, int64_t needed) const;
-  int64_t axis_extent(size_t s, size_t root) const;
-  State initial_state(size_t s, int peels);
-  int64_t inner_product(size_t s, const sched::SplitRelation& split, size_t child) const;
+  int64_t round_to_lanes(StageId s, size_t axis, int64_t needed) const;
+  int64_t axis_extent(StageId s, size_t root) const;
+  State initial_state(StageId s, int peels);
+  int64_t inner_product(StageId s, const sched::SplitRelation& split, size_t child) const;
 
-  Index value_of(size_t s, int iterator);
-  bool shifts(size_t s, const sched::SplitRelation& split) const {
+  Index value_of(StageId s, IteratorId iterator);
+  bool shifts(StageId s, const sched::SplitRelation& split) const {
     return sched::shifts_last_tile(schedule_.stages[s], split, bounds_.stages[s].extents,
                                    bounds_.stages[s].root_may_leave);
   }
   // The axis is one of those that overreach, until a read was not known to be there.
-  bool overruns(size_t s, const sched::SplitRelation& split) const {
-    const auto axis = static_cast<size_t>(split.parent);
+  bool overruns(StageId s, const sched::SplitRelation& split) const {
+    const size_t axis = split.parent.place();
     return axis < overreach_[s].axes.size() && overreach_[s].axes[axis] != 0 &&
            sched::may_overrun(schedule_.stages[s], split, bounds_.stages[s].extents,
                               bounds_.stages[s].root_may_leave);
   }
-  Index leaf_value(size_t s, int iterator) {
-    return arena_.resolve(leaf_values_[s][static_cast<size_t>(iterator)]);
-  }
-  Index region_min(size_t s, size_t root);
+  Index leaf_value(StageId s, IteratorId iterator) { return arena_.resolve(leaf_values_[s][iterator]); }
+  Index region_min(StageId s, size_t root);
   std::vector<ir::Expr> physical(const StoragePlan& plan, std::vector<Index> logical);
   ir::Expr write_load(const ir::Load& load, std::vector<Index> indices);
   ir::Stmt store(const ir::Buffer& logical, const std::vector<Index>& point, ir::Expr value);
@@ -129,11 +131,11 @@ class NestBuilder {
   const sched::Bounds& bounds_;
   const StorageMap& storage_;
   IndexArena arena_;
-  std::vector<StageInfo> infos_;
-  std::vector<std::vector<Index>> leaf_values_;  // by stage and iterator
-  std::vector<std::vector<Index>> root_min_;     // by stage and root axis, while the stage is being written
-  std::vector<Overreach> overreach_;             // by stage
-  size_t writing_ = 0;                           // the stage whose body is being written
+  IdVector<StageId, StageInfo> infos_;
+  IdVector<StageId, IdVector<IteratorId, Index>> leaf_values_;
+  IdVector<StageId, std::vector<Index>> root_min_;  // by root axis, while the stage is being written
+  IdVector<StageId, Overreach> overreach_;
+  StageId writing_;  // whose body is being written
   Rewriter::LoadWriter load_writer_;
 };
 

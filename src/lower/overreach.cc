@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "ir/analysis.h"
 #include "lower/nest.h"
@@ -7,8 +8,6 @@ namespace tensorsmith::lower {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 // One past the largest index of a dimension that the layout has room for; what the tensor does not fill is
 // zero. A digit that holds all indices of the tensor is written without a remainder (NestBuilder::physical),
 // so that indices must stay below what it holds, even if another digit could tell more apart.
@@ -16,7 +15,8 @@ int64_t capacity(const sched::Layout& layout, size_t dim, int64_t extent) {
   int64_t result = 0;
   for (const sched::LayoutDim& digit : layout) {
     const int64_t holds = digit.divisor * digit.extent;
-    if (at(digit.dim) == dim && holds >= extent) result = result == 0 ? holds : std::min(result, holds);
+    if (std::cmp_equal(digit.dim, dim) && holds >= extent)
+      result = result == 0 ? holds : std::min(result, holds);
   }
   return std::max(result, extent);
 }
@@ -25,23 +25,22 @@ bool within(const ir::Interval& r, int64_t extent) { return r.min >= 0 && r.max 
 
 }  // namespace
 
-int64_t NestBuilder::round_to_lanes(size_t s, size_t axis, int64_t needed) const {
+int64_t NestBuilder::round_to_lanes(StageId s, size_t axis, int64_t needed) const {
   const sched::Stage& stage = schedule_.stages[s];
-  int leaf = static_cast<int>(axis);
-  while (infos_[s].made_into[at(leaf)] >= 0) {
-    const auto* split =
-        std::get_if<sched::SplitRelation>(&stage.relations[at(infos_[s].made_into[at(leaf)])]);
+  IteratorId leaf = stage.root(axis);
+  while (const sched::Relation* made_into = infos_[s].made_into[leaf]) {
+    const auto* split = std::get_if<sched::SplitRelation>(made_into);
     if (split == nullptr) return needed;
     leaf = split->children.back();
   }
-  if (stage.iterators[at(leaf)].annotation != sched::Annotation::kVectorize) return needed;
-  const int64_t lanes = bounds_.stages[s].extents[at(leaf)];
+  if (stage.iterators[leaf].annotation != sched::Annotation::kVectorize) return needed;
+  const int64_t lanes = bounds_.stages[s].extents[leaf];
   return (needed + lanes - 1) / lanes * lanes;
 }
 
 // Example: 16 output channels at a time of 40. The accumulators of the last 16 may all be computed if the
 // weights are packed by 16, which fills up with zeros; only the first 8 are stored.
-std::vector<char> NestBuilder::overreach_candidates(size_t s) const {
+std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
   const sched::Stage& stage = schedule_.stages[s];
   std::vector<char> axes(stage.op->spatial.size(), 0);
   if (stage.attach != sched::AttachKind::kAt) return axes;
@@ -56,7 +55,7 @@ std::vector<char> NestBuilder::overreach_candidates(size_t s) const {
     const auto* split = std::get_if<sched::SplitRelation>(&relation);
     if (split != nullptr &&
         sched::may_overrun(stage, *split, bounds_.stages[s].extents, bounds_.stages[s].root_may_leave))
-      axes[at(split->parent)] = 1;
+      axes[split->parent.place()] = 1;
   }
   return axes;
 }
@@ -72,7 +71,7 @@ void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
       const int64_t extent = load.buffer->shape[d];
       const ir::Interval r = arena_.range(logical[d]);
       bool there = within(r, extent);
-      const auto producer = at(plan.stage);
+      const StageId producer = plan.stage;
       if (!plan.shrunk) {
         if (plan.layout != nullptr && schedule_.stages[producer].is_placeholder()) {
           there = within(r, capacity(*plan.layout, d, extent));

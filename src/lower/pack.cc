@@ -1,6 +1,7 @@
 // What is done to constants ahead of time.
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "lower/lower.h"
 
@@ -27,7 +28,7 @@ void pack(const sched::Layout& layout, const std::vector<int64_t>& logical_shape
       offset += index[d] * logical_strides[d];
     }
     if (inside) {
-      std::memcpy(out, in + static_cast<size_t>(offset) * bytes, bytes);
+      std::memcpy(out, in + offset * element_bytes, bytes);
     } else {
       std::memset(out, 0, bytes);
     }
@@ -52,7 +53,7 @@ Result<Tensor> prepare(const PreparedConstant& constant, const Tensor& source) {
   std::vector<int64_t> shape;
   int64_t bytes = ir::bytes_of(logical.dtype);
   for (const sched::LayoutDim& d : *constant.layout) {
-    if (d.dim < 0 || static_cast<size_t>(d.dim) >= logical.shape.size() || d.divisor < 1 || d.extent < 1 ||
+    if (d.dim < 0 || std::cmp_greater_equal(d.dim, logical.shape.size()) || d.divisor < 1 || d.extent < 1 ||
         bytes > (int64_t{1} << 40) / d.extent)
       return Error{ErrorCode::kInvalidArgument, "", "the layout of a prepared constant is out of range"};
     bytes *= d.extent;

@@ -12,15 +12,9 @@ using sched::Annotation;
 using sched::FuseRelation;
 using sched::SplitRelation;
 
-namespace {
-
-size_t at(int i) { return static_cast<size_t>(i); }
-
-}  // namespace
-
 // Guards inside a reduction would keep accumulators out of registers for all regions because of the few that
 // leave the tensor, so that regions which do not leave it get a nest of their own.
-Stmt NestBuilder::whole_or_guarded(size_t s, State state) {
+Stmt NestBuilder::whole_or_guarded(StageId s, State state) {
   if (!schedule_.stages[s].op->has_reduction() || state.peels >= kMaxPeels)
     return nest(s, std::move(state), 0);
   State whole = state;
@@ -31,7 +25,7 @@ Stmt NestBuilder::whole_or_guarded(size_t s, State state) {
       whole.guards.push_back(g);
       continue;
     }
-    const int64_t last = whole.limits[at(g.iterator)] - 1;
+    const int64_t last = whole.limits[g.iterator] - 1;
     for (const Index& need : {g.base + last - g.upper, g.lower - g.base - 1}) {
       const ir::Interval r = arena_.range(need);
       if (r.min >= 0) return nest(s, std::move(state), 0);  // never
@@ -54,7 +48,7 @@ Stmt NestBuilder::whole_or_guarded(size_t s, State state) {
   return ir::make_if(std::move(condition), std::move(inside), std::move(guarded));
 }
 
-NestBuilder::State NestBuilder::initial_state(size_t s, int peels) {
+NestBuilder::State NestBuilder::initial_state(StageId s, int peels) {
   const sched::Stage& stage = schedule_.stages[s];
   const sched::StageBounds& b = bounds_.stages[s];
   Overreach& over = overreach_[s];
@@ -64,37 +58,37 @@ NestBuilder::State NestBuilder::initial_state(size_t s, int peels) {
   state.limits = b.extents;
   for (size_t a = 0; a < stage.num_roots(); ++a) {
     if (b.root_may_leave[a] == 0) continue;
+    const IteratorId axis = stage.root(a);
     const int64_t extent = axis_extent(s, a);
     const Index& min = root_min_[s][a];
     const bool reach = a < over.axes.size() && over.axes[a] != 0;
     if (min.is_constant()) {
       int64_t needed = extent - min.constant;
       if (reach) needed = round_to_lanes(s, a, needed);
-      state.limits[a] = std::min(state.limits[a], needed);
-      if (min.constant < 0) state.guards.push_back({static_cast<int>(a), min, 0, extent});
+      state.limits[axis] = std::min(state.limits[axis], needed);
+      if (min.constant < 0) state.guards.push_back({axis, min, 0, extent});
     } else if (!reach) {
-      state.guards.push_back({static_cast<int>(a), min, 0, extent});
+      state.guards.push_back({axis, min, 0, extent});
     }
     if (!reach || min.is_constant()) over.partial[a] = 1;
   }
-  for (size_t r = 0; r < stage.relations.size(); ++r) {
-    if (const auto* split = std::get_if<SplitRelation>(&stage.relations[r])) {
-      const int64_t limit = state.limits[at(split->parent)];
+  for (const sched::Relation& relation : stage.relations) {
+    if (const auto* split = std::get_if<SplitRelation>(&relation)) {
+      const int64_t limit = state.limits[split->parent];
       const int64_t inner = inner_product(s, *split, 0);
-      int64_t& outer_limit = state.limits[at(split->children[0])];
-      if (inner * b.extents[at(split->children[0])] <= limit || shifts(s, *split) || overruns(s, *split))
+      int64_t& outer_limit = state.limits[split->children[0]];
+      if (inner * b.extents[split->children[0]] <= limit || shifts(s, *split) || overruns(s, *split))
         continue;
       outer_limit = std::min(outer_limit, (limit + inner - 1) / inner);
-      if (limit % inner != 0)
-        state.constraints.push_back({static_cast<int>(r), 0, limit, split->parent, limit});
+      if (limit % inner != 0) state.constraints.push_back({split, 0, limit, split->parent, limit});
     } else {
-      const auto& fuse = std::get<FuseRelation>(stage.relations[r]);
+      const auto& fuse = std::get<FuseRelation>(relation);
       for (size_t k = 0; k < fuse.parents.size(); ++k) {
-        const int parent = fuse.parents[k];
-        const int64_t limit = state.limits[at(parent)];
-        if (limit >= b.extents[at(parent)]) continue;
+        const IteratorId parent = fuse.parents[k];
+        const int64_t limit = state.limits[parent];
+        if (limit >= b.extents[parent]) continue;
         if (k == 0) {
-          state.limits[at(fuse.child)] = b.extents[at(fuse.child)] / b.extents[at(parent)] * limit;
+          state.limits[fuse.child] = b.extents[fuse.child] / b.extents[parent] * limit;
         } else {
           state.guards.push_back({parent, 0, 0, limit});
         }
@@ -106,18 +100,18 @@ NestBuilder::State NestBuilder::initial_state(size_t s, int peels) {
 
 void NestBuilder::to_guard(State& state, size_t constraint) {
   const Constraint c = state.constraints[constraint];
-  state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(constraint));
+  state.constraints.erase(std::next(state.constraints.begin(), constraint));
   state.guards.push_back({c.iterator, 0, 0, c.limit});
 }
 
-bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt& result) {
+bool NestBuilder::resolve_constraints(StageId s, State& state, size_t position, Stmt& result) {
   const StageInfo& facts = info(s);
   for (size_t k = 0; k < state.constraints.size();) {
     Constraint& c = state.constraints[k];
     descend(s, c);
-    const auto& split = std::get<SplitRelation>(schedule_.stages[s].relations[at(c.relation)]);
-    const int child = split.children[c.child];
-    if (facts.depth[at(child)] >= position) {
+    const SplitRelation& split = *c.split;
+    const IteratorId child = split.children[c.child];
+    if (facts.depth[child] > position) {
       ++k;
       continue;
     }
@@ -127,7 +121,7 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
     const Index v = value_of(s, child);
     const ir::Interval r = arena_.range(v - full);
     if (r.max < 0) {
-      state.constraints.erase(state.constraints.begin() + static_cast<std::ptrdiff_t>(k));
+      state.constraints.erase(std::next(state.constraints.begin(), k));
       continue;
     }
     const bool no_tail = rest.is_constant() && rest.constant == 0;
@@ -151,7 +145,7 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
     }
     State main = state;
     State tail = std::move(state);
-    main.constraints.erase(main.constraints.begin() + static_cast<std::ptrdiff_t>(k));
+    main.constraints.erase(std::next(main.constraints.begin(), k));
     if (!no_tail) ++main.peels, ++tail.peels;
     const auto branch = [&](State branch_state, const ir::Interval& difference) {
       const IndexArena::Mark mark = arena_.mark();
@@ -187,38 +181,34 @@ bool NestBuilder::resolve_constraints(size_t s, State& state, int position, Stmt
 }
 
 // What is left to the last child alone is a matter of the child's own split.
-void NestBuilder::descend(size_t s, Constraint& c) const {
-  const sched::Stage& stage = schedule_.stages[s];
-  while (true) {
-    const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
-    const int made_into = infos_[s].made_into[at(split.children[c.child])];
-    if (c.child + 1 < split.children.size() || made_into < 0 ||
-        !std::holds_alternative<SplitRelation>(stage.relations[at(made_into)])) {
-      return;
-    }
-    c.relation = made_into;
+void NestBuilder::descend(StageId s, Constraint& c) const {
+  while (c.child + 1 == c.split->children.size()) {
+    const sched::Relation* made_into = infos_[s].made_into[c.split->children[c.child]];
+    const auto* split = made_into == nullptr ? nullptr : std::get_if<SplitRelation>(made_into);
+    if (split == nullptr) return;
+    c.split = split;
     c.child = 0;
   }
 }
 
-bool NestBuilder::defer(size_t s, const Constraint& c) const {
+bool NestBuilder::defer(StageId s, const Constraint& c) const {
   const sched::Stage& stage = schedule_.stages[s];
-  const auto& split = std::get<SplitRelation>(stage.relations[at(c.relation)]);
+  const SplitRelation& split = *c.split;
   // At the last child nothing would be left to cut: its loop itself would be of varying length.
   if (c.child + 2 >= split.children.size()) return false;
-  const int next = split.children[c.child + 1];
+  const IteratorId next = split.children[c.child + 1];
   const StageInfo& facts = infos_[s];
-  return facts.made_into[at(next)] < 0 && stage.iterators[at(next)].annotation == Annotation::kNone &&
-         facts.depth[at(next)] > facts.depth[at(split.children[c.child])];
+  return facts.made_into[next] == nullptr && stage.iterators[next].annotation == Annotation::kNone &&
+         facts.depth[next] > facts.depth[split.children[c.child]];
 }
 
-bool NestBuilder::take_guards(size_t s, State& state, int position, Expr& condition,
+bool NestBuilder::take_guards(StageId s, State& state, size_t position, Expr& condition,
                               std::vector<IndexArena::Saved>& restricted) {
   const StageInfo& facts = info(s);
   const auto add = [&](Expr e) { condition = condition.defined() ? condition && e : e; };
   std::vector<Guard> later;
   for (Guard& g : state.guards) {
-    if (facts.depth[at(g.iterator)] >= position) {
+    if (facts.depth[g.iterator] > position) {
       later.push_back(std::move(g));
       continue;
     }

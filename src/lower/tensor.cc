@@ -6,7 +6,7 @@ Tensor Tensor::zeros(ir::DType dtype, std::vector<int64_t> shape) {
   Tensor t;
   t.dtype = dtype;
   t.shape = std::move(shape);
-  t.data.resize(static_cast<size_t>(t.num_elements()) * static_cast<size_t>(ir::bytes_of(dtype)));
+  t.data.resize(t.num_bytes());
   return t;
 }
 
@@ -15,6 +15,8 @@ int64_t Tensor::num_elements() const {
   for (int64_t extent : shape) n *= extent;
   return n;
 }
+
+size_t Tensor::num_bytes() const { return static_cast<size_t>(num_elements() * ir::bytes_of(dtype)); }
 
 ir::Scalar Tensor::at(int64_t flat) const {
   TS_CHECK(flat >= 0 && flat < num_elements(), "Tensor::at out of range");
@@ -34,9 +36,9 @@ Tensor random_tensor(ir::DType dtype, std::vector<int64_t> shape, Rng& rng, int6
     if (ir::is_float(dtype)) {
       t.set(k, ir::scalar_float(dtype, 2 * rng.uniform() - 1));
     } else if (index_limit > 0) {
-      t.set(k, ir::scalar_int(dtype, static_cast<int64_t>(rng.below(static_cast<uint64_t>(index_limit)))));
+      t.set(k, ir::scalar_int(dtype, rng.uniform_int(0, index_limit - 1)));
     } else if (dtype == ir::DType::kBool) {
-      t.set(k, ir::scalar_int(dtype, static_cast<int64_t>(rng.below(2))));
+      t.set(k, ir::scalar_int(dtype, rng.uniform_int(0, 1)));
     } else {
       t.set(k, ir::scalar_int(dtype, rng.uniform_int(ir::is_signed_int(dtype) ? -8 : 0, 8)));
     }

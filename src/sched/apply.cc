@@ -1,4 +1,5 @@
 // The one place that executes steps.
+#include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 #include "sched/step.h"
 
@@ -26,10 +27,9 @@ Status apply(Schedule& schedule, const Step& step, std::span<const Step> earlier
       step);
   if (status.ok()) return status;
   Error error = std::move(status).error();
-  const int stage = stage_of(step);
   error.place = "step " + std::to_string(earlier.size()) + " (" + std::string(step_name(step)) + ")";
-  if (stage >= 0 && static_cast<size_t>(stage) < schedule.stages.size())
-    error.place += " stage '" + schedule.stages[static_cast<size_t>(stage)].op->name + "'";
+  if (const auto stage = primitives::find_stage(schedule, stage_of(step)); stage.ok())
+    error.place += " stage '" + schedule.stages[*stage].op->name + "'";
   return error;
 }
 

@@ -1,6 +1,8 @@
 // Bound inference: readers before producers, each stage's loop extents from its region, each attached stage's
 // region from the reads inside its attach point.
 #include <algorithm>
+#include <ranges>
+#include <span>
 
 #include "sched/regions.h"
 #include "sched/relations.h"
@@ -46,7 +48,7 @@ Status RegionInference::run(const Schedule& schedule) {
   const size_t n = schedule.stages.size();
   regions_.resize(n);
   loops_.resize(n);
-  for (size_t s = n; s-- > 0;) {
+  for (const StageId s : std::views::reverse(schedule.stages.ids())) {
     const Stage& stage = schedule.stages[s];
     StageRegion& out = regions_[s];
     out.extents.clear();
@@ -63,7 +65,7 @@ Status RegionInference::run(const Schedule& schedule) {
   return {};
 }
 
-Status RegionInference::infer_region(size_t s) {
+Status RegionInference::infer_region(StageId s) {
   const Stage& stage = schedule_->stages[s];
   StageRegion& out = regions_[s];
   const size_t roots = stage.num_roots();
@@ -79,7 +81,7 @@ Status RegionInference::infer_region(size_t s) {
   region_.assign(rank, SymRange{SymArena::constant(0), 0});
   seen_.assign(rank, 0);
   bool read = false;
-  for (size_t r = s + 1; r < schedule_->stages.size(); ++r) {
+  for (const StageId r : schedule_->stages.ids_after(s)) {
     const Stage& reader = schedule_->stages[r];
     if (reader.attach == AttachKind::kInlined) continue;
     bool axes_known = false;
@@ -112,11 +114,11 @@ Status RegionInference::infer_region(size_t s) {
 
 // Widens the region of the stage's dimension by what the reader's index, whose axes_ are set, runs over.
 void RegionInference::take_read(const Stage& stage, const Stage& reader, const Reads::Use& use) {
-  const auto d = static_cast<size_t>(use.dim);
+  const size_t d = use.dim;
   const int64_t extent = stage.op->spatial[d].extent;
   arena_.clear_overflow();
   SymRange range = SymArena::full(extent);
-  const Reads::Index& index = reader.reads->indices()[static_cast<size_t>(use.index)];
+  const Reads::Index& index = reader.reads->indices()[use.index];
   if (SymRange value; eval(reader, index, &value) && !arena_.overflowed()) range = clip(value, extent);
   region_[d] = seen_[d] != 0 ? clip(arena_.unite(region_[d], range), extent) : range;
   seen_[d] = 1;
@@ -125,23 +127,21 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
 
 // inside_[loop] = 1 for loops that range while stage s's region is fixed: all but those around its attach
 // point, and of these the ones whose iterations share its memory.
-Status RegionInference::mark_inside(size_t s) {
+Status RegionInference::mark_inside(StageId s) {
   const Stage& stage = schedule_->stages[s];
-  inside_.assign(arena_.num_loops(), 1);
-  int at = stage.attach_stage;
-  int iterator = stage.attach_iterator;
-  while (at >= 0) {
-    if (static_cast<size_t>(at) >= schedule_->stages.size() || static_cast<size_t>(at) <= s)
+  inside_.assign(arena_.loops().size(), 1);
+  StageId at = stage.attach_stage;
+  IteratorId iterator = stage.attach_iterator;
+  while (at.valid()) {
+    if (!schedule_->stages.has(at) || at <= s)
       return error(s, "is attached to a stage that does not follow it");
-    const Stage& target = schedule_->stages[static_cast<size_t>(at)];
-    const int position = target.leaf_position(iterator);
-    if (target.attach == AttachKind::kInlined || position < 0)
+    const Stage& target = schedule_->stages[at];
+    const auto position = target.leaf_position(iterator);
+    if (target.attach == AttachKind::kInlined || !position)
       return error(s, "is attached to a loop that does not exist");
-    for (int i = 0; i <= position; ++i) {
-      const auto leaf = static_cast<size_t>(target.leaves[static_cast<size_t>(i)]);
-      const int loop = loops_[static_cast<size_t>(at)][leaf].index;
-      if (loop >= 0 && !shared_by(target.iterators[leaf].annotation, stage.scope))
-        inside_[static_cast<size_t>(loop)] = 0;
+    for (const IteratorId leaf : std::span(target.leaves).first(*position + 1)) {
+      const SymLoopId loop = loops_[at][leaf].id;
+      if (loop.valid() && !shared_by(target.iterators[leaf].annotation, stage.scope)) inside_[loop] = 0;
     }
     if (target.attach != AttachKind::kAt) break;
     iterator = target.attach_iterator;
@@ -150,14 +150,14 @@ Status RegionInference::mark_inside(size_t s) {
   return {};
 }
 
-Status RegionInference::check_in_scope(size_t s, size_t reader) const {
+Status RegionInference::check_in_scope(StageId s, StageId reader) const {
   const Stage& stage = schedule_->stages[s];
-  const Stage& target = schedule_->stages[static_cast<size_t>(stage.attach_stage)];
-  const int position = target.leaf_position(stage.attach_iterator);
+  const Stage& target = schedule_->stages[stage.attach_stage];
+  const auto position = target.leaf_position(stage.attach_iterator);
   const Stage* at = &schedule_->stages[reader];
   if (at == &target) return {};
   while (at->attach == AttachKind::kAt) {
-    const Stage* next = &schedule_->stages[static_cast<size_t>(at->attach_stage)];
+    const Stage* next = &schedule_->stages[at->attach_stage];
     if (next == &target) {
       if (next->leaf_position(at->attach_iterator) >= position) return {};
       break;
@@ -168,51 +168,49 @@ Status RegionInference::check_in_scope(size_t s, size_t reader) const {
       s, "is read by stage '" + schedule_->stages[reader].op->name + "' outside the loop it is attached to");
 }
 
-Error RegionInference::error(size_t s, std::string reason) const {
+Error RegionInference::error(StageId s, std::string reason) const {
   return {ErrorCode::kIllegal, "stage '" + schedule_->stages[s].op->name + "'", std::move(reason)};
 }
 
-void RegionInference::make_loops(size_t s) {
+void RegionInference::make_loops(StageId s) {
   const Stage& stage = schedule_->stages[s];
-  const std::vector<int64_t>& extents = regions_[s].extents;
+  const IdVector<IteratorId, int64_t>& extents = regions_[s].extents;
   loops_[s].resize(stage.iterators.size());
-  for (int leaf : stage.leaves) {
-    const auto i = static_cast<size_t>(leaf);
-    if (extents[i] <= 1) continue;
-    loops_[s][i].index = static_cast<int>(arena_.num_loops());
-    loops_[s][i].value = arena_.loop(static_cast<int>(s), leaf, extents[i]);
+  for (const IteratorId leaf : stage.leaves) {
+    if (extents[leaf] <= 1) continue;
+    Loop& loop = loops_[s][leaf];
+    loop.id = arena_.loops().next();
+    loop.value = arena_.loop({s, leaf}, extents[leaf]);
   }
 }
 
 // axes_[iterator] = the values of reader r's iterators while the loops inside_ run; the first ones are
 // those of its root axes, to which root_min is added.
-void RegionInference::pass_up(size_t r) {
+void RegionInference::pass_up(StageId r) {
   const Stage& stage = schedule_->stages[r];
-  const std::vector<int64_t>& extents = regions_[r].extents;
+  const IdVector<IteratorId, int64_t>& extents = regions_[r].extents;
   axes_.assign(stage.iterators.size(), SymArena::point(SymArena::constant(0)));
-  for (int leaf : stage.leaves) {
-    const auto i = static_cast<size_t>(leaf);
-    const Loop& loop = loops_[r][i];
-    if (loop.index < 0) continue;
+  for (const IteratorId leaf : stage.leaves) {
+    const Loop& loop = loops_[r][leaf];
+    if (!loop.id.valid()) continue;
     // Loops made after inside_ was sized do not exist: readers are handled before producers.
-    axes_[i] = inside_[static_cast<size_t>(loop.index)] != 0 ? SymArena::full(extents[i])
-                                                             : SymArena::point(loop.value);
+    axes_[leaf] = inside_[loop.id] != 0 ? SymArena::full(extents[leaf]) : SymArena::point(loop.value);
   }
   for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
     if (const auto* split = std::get_if<SplitRelation>(&*it)) {
-      const auto parent = static_cast<size_t>(split->parent);
+      const IteratorId parent = split->parent;
       int64_t stride = 1;
-      SymRange sum = axes_[static_cast<size_t>(split->children.back())];
+      SymRange sum = axes_[split->children.back()];
       constexpr int64_t kMaxStride = int64_t{1} << 40;
       for (size_t k = split->children.size() - 1; k-- > 0;) {
-        const int64_t inner = extents[static_cast<size_t>(split->children[k + 1])];
+        const int64_t inner = extents[split->children[k + 1]];
         // Only absurd thread counts get here.
         if (inner > kMaxStride / std::max<int64_t>(stride, 1)) {
           sum = SymArena::full(extents[parent]);
           break;
         }
         stride *= inner;
-        SymRange tiles = arena_.scale(axes_[static_cast<size_t>(split->children[k])], stride);
+        SymRange tiles = arena_.scale(axes_[split->children[k]], stride);
         if (k == 0 && shifts_last_tile(stage, *split, extents, regions_[r].root_may_leave))
           tiles = arena_.minimum(tiles, SymArena::point(SymArena::constant(extents[parent] - stride)));
         sum = arena_.add(sum, tiles);
@@ -220,9 +218,9 @@ void RegionInference::pass_up(size_t r) {
       axes_[parent] = sum.width >= extents[parent] ? SymArena::full(extents[parent]) : sum;
     } else {
       const auto& fuse = std::get<FuseRelation>(*it);
-      SymRange rest = axes_[static_cast<size_t>(fuse.child)];
+      SymRange rest = axes_[fuse.child];
       for (size_t k = fuse.parents.size(); k-- > 0;) {
-        const auto parent = static_cast<size_t>(fuse.parents[k]);
+        const IteratorId parent = fuse.parents[k];
         if (extents[parent] <= 1 && k > 0) continue;
         axes_[parent] = k == 0 ? rest : arena_.floormod(rest, extents[parent]);
         if (axes_[parent].width >= extents[parent]) axes_[parent] = SymArena::full(extents[parent]);
@@ -232,11 +230,12 @@ void RegionInference::pass_up(size_t r) {
   }
   for (size_t a = 0; a < regions_[r].root_min.size(); ++a) {
     const Sym& min = regions_[r].root_min[a];
-    axes_[a].width = std::max<int64_t>(axes_[a].width, 1);
+    SymRange& axis = axes_[stage.root(a)];
+    axis.width = std::max<int64_t>(axis.width, 1);
     if (min.is_constant()) {
-      axes_[a].min.constant += min.constant;
+      axis.min.constant += min.constant;
     } else {
-      axes_[a] = arena_.add(axes_[a], arena_.relax(min, inside_));
+      axis = arena_.add(axis, arena_.relax(min, inside_));
     }
   }
 }
@@ -246,7 +245,7 @@ bool RegionInference::eval(const Stage& reader, const Reads::Index& index, SymRa
   if (!index.sum) return eval(*reader.op, *index.expr, out);
   *out = SymArena::point(SymArena::constant(index.sum->constant));
   for (const auto& [axis, factor] : index.sum->terms)
-    *out = arena_.add(*out, arena_.scale(axes_[static_cast<size_t>(axis)], factor));
+    *out = arena_.add(*out, arena_.scale(axes_[reader.root(axis)], factor));
   return true;
 }
 
@@ -263,7 +262,7 @@ bool RegionInference::eval(const ir::Operation& reader, const ir::Expr& e, SymRa
                          for (size_t a = 0; a < rank + reader.reduce.size(); ++a) {
                            const ir::Axis& axis = a < rank ? reader.spatial[a] : reader.reduce[a - rank];
                            if (axis.var == n.var) {
-                             *out = axes_[a];
+                             *out = axes_[IteratorId(a)];
                              return true;
                            }
                          }
@@ -368,18 +367,16 @@ Result<Bounds> infer_bounds(const Schedule& schedule) {
   Bounds bounds;
   bounds.stages.resize(n);
   bounds.loop_vars.resize(n);
-  for (size_t s = 0; s < n; ++s) {
+  for (const StageId s : schedule.stages.ids()) {
     const Stage& stage = schedule.stages[s];
     if (!is_computed(stage)) continue;
     bounds.loop_vars[s].resize(stage.iterators.size());
-    for (int leaf : stage.leaves) {
-      const auto i = static_cast<size_t>(leaf);
-      bounds.loop_vars[s][i] = ir::Var(stage.iterators[i].name);
-    }
+    for (const IteratorId leaf : stage.leaves)
+      bounds.loop_vars[s][leaf] = ir::Var(stage.iterators[leaf].name);
   }
   // Minima as expressions only now, when all variables exist.
   const ir::Expr zero{0};
-  for (size_t s = 0; s < n; ++s) {
+  for (const StageId s : schedule.stages.ids()) {
     const StageRegion& region = inference.stage(s);
     StageBounds& out = bounds.stages[s];
     out.extents = region.extents;

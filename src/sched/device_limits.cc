@@ -1,6 +1,7 @@
 #include "sched/device_limits.h"
 
 #include <array>
+#include <optional>
 #include <string>
 
 namespace tensorsmith::sched {
@@ -11,8 +12,8 @@ Error illegal(const Stage& stage, std::string reason) {
   return {ErrorCode::kIllegal, "stage '" + stage.op->name + "'", std::move(reason)};
 }
 
-// 0, 1, 2 for threadIdx.x, y, z; -1 otherwise.
-int thread_dimension(Annotation a) {
+// 0, 1, 2 for threadIdx.x, y, z.
+std::optional<size_t> thread_dimension(Annotation a) {
   switch (a) {
     case Annotation::kThreadX:
       return 0;
@@ -28,9 +29,9 @@ int thread_dimension(Annotation a) {
     case Annotation::kBlockX:
     case Annotation::kBlockY:
     case Annotation::kBlockZ:
-      return -1;
+      return std::nullopt;
   }
-  return -1;
+  return std::nullopt;
 }
 
 struct Kernel {
@@ -40,9 +41,8 @@ struct Kernel {
 };
 
 // The root stage whose loops are around this one (itself if it is at root).
-size_t root_of(const Schedule& schedule, size_t s) {
-  while (schedule.stages[s].attach == AttachKind::kAt)
-    s = static_cast<size_t>(schedule.stages[s].attach_stage);
+StageId root_of(const Schedule& schedule, StageId s) {
+  while (schedule.stages[s].attach == AttachKind::kAt) s = schedule.stages[s].attach_stage;
   return s;
 }
 
@@ -55,9 +55,9 @@ template <class Predicate>
 bool around(const Schedule& schedule, const Stage& stage, const Predicate& predicate) {
   const Stage* at = &stage;
   while (at->attach == AttachKind::kAt) {
-    const Stage& target = schedule.stages[static_cast<size_t>(at->attach_stage)];
-    for (int leaf : target.leaves) {
-      if (predicate(target.iterators[static_cast<size_t>(leaf)].annotation)) return true;
+    const Stage& target = schedule.stages[at->attach_stage];
+    for (const IteratorId leaf : target.leaves) {
+      if (predicate(target.iterators[leaf].annotation)) return true;
       if (leaf == at->attach_iterator) break;
     }
     at = &target;
@@ -69,19 +69,19 @@ bool around(const Schedule& schedule, const Stage& stage, const Predicate& predi
 
 Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const target::Device& device) {
   const bool gpu = device.kind == target::DeviceKind::kGpu;
-  std::vector<Kernel> kernels(schedule.stages.size());
-  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+  IdVector<StageId, Kernel> kernels(schedule.stages.size());
+  for (const StageId s : schedule.stages.ids()) {
     const Stage& stage = schedule.stages[s];
     if (stage.is_placeholder() || stage.attach == AttachKind::kInlined) continue;
     Kernel& kernel = kernels[root_of(schedule, s)];
-    for (int leaf : stage.leaves) {
-      const Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
+    for (const IteratorId leaf : stage.leaves) {
+      const Iterator& it = stage.iterators[leaf];
       if (it.annotation < Annotation::kVThread) continue;
       if (!gpu)
         return illegal(stage, "loop '" + it.name + "' is bound to " + std::string(to_string(it.annotation)) +
                                   ", but device '" + device.name + "' is a CPU");
       kernel.bound = true;
-      const int64_t extent = bounds.stages[s].extents[static_cast<size_t>(leaf)];
+      const int64_t extent = bounds.stages[s].extents[leaf];
       if (it.annotation == Annotation::kVThread) {
         if (device.max_vthread_extent > 0 && extent > device.max_vthread_extent)
           return illegal(stage, "loop '" + it.name + "' is " + std::to_string(extent) +
@@ -89,9 +89,9 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
                                     std::to_string(device.max_vthread_extent));
         continue;
       }
-      const int axis = thread_dimension(it.annotation);
-      if (axis < 0) continue;
-      int64_t& threads = kernel.threads[static_cast<size_t>(axis)];
+      const auto axis = thread_dimension(it.annotation);
+      if (!axis) continue;
+      int64_t& threads = kernel.threads[*axis];
       if (threads != 0 && threads != extent)
         return illegal(stage, "loop '" + it.name + "' binds " + std::to_string(extent) + " iterations to " +
                                   std::string(to_string(it.annotation)) + ", another loop of the kernel " +
@@ -112,7 +112,7 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
     }
   }
   if (!gpu) return {};
-  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+  for (const StageId s : schedule.stages.ids()) {
     const Stage& stage = schedule.stages[s];
     if (stage.is_placeholder() || stage.attach != AttachKind::kRoot) continue;
     const Kernel& kernel = kernels[s];

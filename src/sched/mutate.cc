@@ -58,7 +58,7 @@ Step changed(const Step& step, const Schedule& before, Rng& rng) {
     constexpr int64_t kSteps[] = {0, 16, 64, 512};
     unroll->auto_max_step = kSteps[rng.below(std::size(kSteps))];
   } else if (auto* at = std::get_if<ComputeAt>(&result)) {
-    const size_t loops = before.stages[static_cast<size_t>(at->target_stage)].leaves.size();
+    const size_t loops = before.stages.begin()[at->target_stage].leaves.size();
     at->target_iterator = static_cast<int>(rng.below(loops));
   } else if (auto* annotate = std::get_if<Annotate>(&result)) {
     annotate->annotation =
@@ -80,7 +80,8 @@ Result<Trace> mutate(const Schedule& fresh, const Trace& trace, Rng& rng, int at
   }
   for (int attempt = 0; attempt < attempts && !candidates.empty(); ++attempt) {
     const size_t at = candidates[rng.below(candidates.size())];
-    const Trace prefix{{trace.steps.begin(), trace.steps.begin() + static_cast<std::ptrdiff_t>(at)}};
+    const auto earlier = std::span(trace.steps).first(at);
+    const Trace prefix{{earlier.begin(), earlier.end()}};
     TS_ASSIGN_OR_RETURN(const Schedule before, replay(fresh, prefix));
     const Step step = changed(trace.steps[at], before, rng);
     if (step == trace.steps[at]) continue;

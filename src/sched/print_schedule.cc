@@ -10,8 +10,7 @@ class Printer {
   Printer(const Schedule& schedule, const Bounds* bounds) : schedule_(schedule), bounds_(bounds) {}
 
   std::string run() {
-    for (size_t s = 0; s < schedule_.stages.size(); ++s) {
-      const Stage& stage = schedule_.stages[s];
+    for (const Stage& stage : schedule_.stages) {
       if (stage.is_placeholder()) {
         out_ += std::string(stage.op->is_constant ? "constant " : "placeholder ") + stage.op->name;
         for (int64_t extent : stage.op->output()->shape) out_ += " " + std::to_string(extent);
@@ -20,7 +19,7 @@ class Printer {
         out_ += "inlined " + stage.op->name + "\n";
       }
     }
-    for (size_t s = 0; s < schedule_.stages.size(); ++s) {
+    for (const StageId s : schedule_.stages.ids()) {
       const Stage& stage = schedule_.stages[s];
       if (!stage.is_placeholder() && stage.attach == AttachKind::kRoot) nest(s, 0);
     }
@@ -40,35 +39,31 @@ class Printer {
       text += "]";
     }
     if (stage.storage_align)
-      text += " align " + stage.iterators[static_cast<size_t>(stage.storage_align_iterator)].name + " to k*" +
+      text += " align " + stage.iterators[stage.storage_align_iterator].name + " to k*" +
               std::to_string(stage.storage_align->first) + "+" + std::to_string(stage.storage_align->second);
     return text;
   }
 
   void line(size_t depth, const std::string& text) { out_ += std::string(depth * 2, ' ') + text + "\n"; }
 
-  void nest(size_t s, size_t depth) {
+  void nest(StageId s, size_t depth) {
     const Stage& stage = schedule_.stages[s];
     if (stage.auto_unroll_max_step != 0)
       line(depth, stage.op->name + " auto_unroll: " + std::to_string(stage.auto_unroll_max_step));
     bool init_done = !stage.op->has_reduction();
-    for (int leaf : stage.leaves) {
-      const Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
-      if (!init_done && (stage.init_at >= 0 ? leaf == stage.init_at : it.kind != IterKind::kSpatial)) {
+    for (const IteratorId leaf : stage.leaves) {
+      const Iterator& it = stage.iterators[leaf];
+      if (!init_done && (stage.init_at.valid() ? leaf == stage.init_at : it.kind != IterKind::kSpatial)) {
         line(depth, stage.op->name + " init");
         init_done = true;
       }
       std::string text = it.annotation == Annotation::kNone ? "for" : std::string(to_string(it.annotation));
       text += " " + it.name;
-      if (bounds_ != nullptr)
-        text += " (" + std::to_string(bounds_->stages[s].extents[static_cast<size_t>(leaf)]) + ")";
+      if (bounds_ != nullptr) text += " (" + std::to_string(bounds_->stages[s].extents[leaf]) + ")";
       line(depth, text);
       ++depth;
-      for (size_t p = 0; p < schedule_.stages.size(); ++p) {
-        const Stage& producer = schedule_.stages[p];
-        if (producer.attach == AttachKind::kAt && producer.attach_stage == static_cast<int>(s) &&
-            producer.attach_iterator == leaf)
-          nest(p, depth);
+      for (const StageId p : schedule_.stages.ids()) {
+        if (schedule_.stages[p].is_attached_at(s, leaf)) nest(p, depth);
       }
     }
     if (!init_done) line(depth, stage.op->name + " init");

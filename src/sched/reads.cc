@@ -1,6 +1,7 @@
 #include "sched/reads.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/result.h"
 #include "ir/analysis.h"
@@ -15,16 +16,16 @@ namespace {
 constexpr size_t kCompared = 64;
 constexpr int64_t kLimit = int64_t{1} << 60;
 
-int axis_number(const ir::Operation& op, const ir::Var& var) {
+std::optional<size_t> axis_number(const ir::Operation& op, const ir::Var& var) {
   for (size_t a = 0; a < op.spatial.size(); ++a)
-    if (op.spatial[a].var == var) return static_cast<int>(a);
+    if (op.spatial[a].var == var) return a;
   for (size_t a = 0; a < op.reduce.size(); ++a)
-    if (op.reduce[a].var == var) return static_cast<int>(op.spatial.size() + a);
-  return -1;
+    if (op.reduce[a].var == var) return op.spatial.size() + a;
+  return std::nullopt;
 }
 
 // Adds factor * e; false if that is no sum of axes, or has one of them twice.
-bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, ir::AffineSum<int>& out) {
+bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, ir::AffineSum<size_t>& out) {
   if (e.dtype() != ir::DType::kI64) return false;
   const auto bounded = [](int64_t x) { return x < kLimit && x > -kLimit; };
   if (const auto* imm = ir::as<ir::IntImm>(e)) {
@@ -33,11 +34,11 @@ bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, ir::
     return !__builtin_add_overflow(out.constant, value, &out.constant) && bounded(out.constant);
   }
   if (const auto* ref = ir::as<ir::VarRef>(e)) {
-    const int axis = axis_number(op, ref->var);
-    if (axis < 0) return false;
+    const auto axis = axis_number(op, ref->var);
+    if (!axis) return false;
     for (const auto& term : out.terms)
-      if (term.atom == axis) return false;
-    out.terms.push_back({axis, factor});
+      if (term.atom == *axis) return false;
+    out.terms.push_back({*axis, factor});
     return true;
   }
   const auto* binary = ir::as<ir::Binary>(e);
@@ -64,37 +65,36 @@ Reads::Reads(const ir::Operation& op) {
     auto tensor =
         std::find_if(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.buffer == buffer; });
     if (tensor == tensors_.end()) tensor = tensors_.insert(tensor, Tensor{buffer, {}});
-    first_.emplace_back(load, numbers_.size());
+    first_.emplace_back(load, used_.size());
     for (size_t d = 0; d < load->indices.size(); ++d)
-      numbers_.push_back(intern(op, *tensor, static_cast<int>(d), load->indices[d]));
+      used_.push_back(intern(op, *tensor, d, load->indices[d]));
   }
   std::sort(first_.begin(), first_.end());
 }
 
-int Reads::intern(const ir::Operation& op, Tensor& tensor, int dim, const ir::Expr& index) {
+Reads::IndexId Reads::intern(const ir::Operation& op, Tensor& tensor, size_t dim, const ir::Expr& index) {
   size_t compared = 0;
   for (const Use& use : tensor.uses) {
     if (use.dim != dim) continue;
-    if (ir::structural_equal(*indices_[static_cast<size_t>(use.index)].expr, index)) return use.index;
+    if (ir::structural_equal(*indices_[use.index].expr, index)) return use.index;
     if (++compared == kCompared) break;
   }
   Index made;
   made.expr = &index;
-  if (ir::AffineSum<int> sum; take_apart(op, index, 1, sum)) made.sum = std::move(sum);
-  const auto number = static_cast<int>(indices_.size());
-  indices_.push_back(std::move(made));
-  tensor.uses.push_back({dim, number});
-  return number;
+  if (ir::AffineSum<size_t> sum; take_apart(op, index, 1, sum)) made.sum = std::move(sum);
+  const IndexId id = indices_.push_back(std::move(made));
+  tensor.uses.push_back({dim, id});
+  return id;
 }
 
 bool Reads::has(const ir::BufferNode* buffer) const {
   return std::any_of(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.buffer == buffer; });
 }
 
-const int* Reads::indices_of(const ir::Load* load) const {
+const Reads::IndexId* Reads::indices_of(const ir::Load* load) const {
   const auto at = std::lower_bound(first_.begin(), first_.end(), std::pair(load, size_t{0}));
   TS_CHECK(at != first_.end() && at->first == load, "a load that is not among those of its operation");
-  return numbers_.data() + at->second;
+  return used_.data() + at->second;
 }
 
 }  // namespace tensorsmith::sched

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/affine.h"
 #include "ir/workload.h"
 
@@ -14,15 +15,16 @@ namespace tensorsmith::sched {
 class Reads {
  public:
   // An index expression. Loads often share them: in X[n, c, h + r, w] for r = 0..5 only one of the four
-  // differs. Equal ones in the same dimension of the same tensor have one number.
+  // differs. Equal ones in the same dimension of the same tensor have one id.
   struct Index {
     const ir::Expr* expr = nullptr;
     // Of axes by number (spatial, then reduce), in the order of appearance; where that is the expression.
-    std::optional<ir::AffineSum<int>> sum;
+    std::optional<ir::AffineSum<size_t>> sum;
   };
+  using IndexId = Id<Index>;
   struct Use {
-    int dim = 0;
-    int index = 0;  // number in indices()
+    size_t dim = 0;
+    IndexId index;
   };
   struct Tensor {
     const ir::BufferNode* buffer = nullptr;
@@ -33,20 +35,20 @@ class Reads {
 
   // Every load in the operation's bodies, in pre-order; the pointers live as long as the operation.
   const std::vector<const ir::Load*>& loads() const { return loads_; }
-  const std::vector<Index>& indices() const { return indices_; }
+  const IdVector<IndexId, Index>& indices() const { return indices_; }
   // The tensors read, in the order of their first loads.
   const std::vector<Tensor>& tensors() const { return tensors_; }
   bool has(const ir::BufferNode* buffer) const;
-  // The numbers of the indices of one of loads(); null may stand for those of a scalar.
-  const int* indices_of(const ir::Load* load) const;
+  // The indices of one of loads(), one a dimension; null may stand for those of a scalar.
+  const IndexId* indices_of(const ir::Load* load) const;
 
  private:
-  int intern(const ir::Operation& op, Tensor& tensor, int dim, const ir::Expr& index);
+  IndexId intern(const ir::Operation& op, Tensor& tensor, size_t dim, const ir::Expr& index);
 
   std::vector<const ir::Load*> loads_;
-  std::vector<std::pair<const ir::Load*, size_t>> first_;  // by address: where numbers_ begins
-  std::vector<int> numbers_;
-  std::vector<Index> indices_;
+  std::vector<std::pair<const ir::Load*, size_t>> first_;  // by address: where its indices begin in used_
+  std::vector<IndexId> used_;
+  IdVector<IndexId, Index> indices_;
   std::vector<Tensor> tensors_;
 };
 

@@ -9,13 +9,14 @@
 namespace tensorsmith::sched {
 
 // On entry extents[i] of the root axes; on return of every iterator, as Bounds defines them.
-void pass_down_extents(const Stage& stage, std::vector<int64_t>& extents);
+void pass_down_extents(const Stage& stage, IdVector<IteratorId, int64_t>& extents);
 // Extents of all iterators if the stage is computed in full.
-std::vector<int64_t> full_extents(const Stage& stage);
+IdVector<IteratorId, int64_t> full_extents(const Stage& stage);
 
 // On entry values[i] of the leaves; on return of every iterator (row-major recomposition with the extents).
 // Iterators that depend on an undefined value stay undefined.
-void pass_up_values(const Stage& stage, const std::vector<int64_t>& extents, std::vector<ir::Expr>& values);
+void pass_up_values(const Stage& stage, const IdVector<IteratorId, int64_t>& extents,
+                    IdVector<IteratorId, ir::Expr>& values);
 
 // Whether the last tile of the split is shifted over its neighbour, start = min(outer * T, N - T) for tiles
 // of T = product of the inner extents: tails of TailPolicy::kShift where N >= T does not divide. Computing a
@@ -23,16 +24,16 @@ void pass_up_values(const Stage& stage, const std::vector<int64_t>& extents, std
 // no parallel one, lest two threads write one place (the same value, but a race all the same). may_leave: by
 // root axis, whether the stage's region may leave the tensor (Bounds); what is cut there is no tile of the
 // split.
-bool shifts_last_tile(const Stage& stage, const SplitRelation& split, const std::vector<int64_t>& extents,
-                      const std::vector<uint8_t>& may_leave);
+bool shifts_last_tile(const Stage& stage, const SplitRelation& split,
+                      const IdVector<IteratorId, int64_t>& extents, const std::vector<uint8_t>& may_leave);
 
 // Whether the last tile of the split may run beyond the extent: tails of TailPolicy::kOverrun on a spatial
 // axis whose region never leaves the tensor, of an attached stage that does not reduce. Its storage must have
 // room for whole tiles, and what it reads must be there: lowering sees to both.
-bool may_overrun(const Stage& stage, const SplitRelation& split, const std::vector<int64_t>& extents,
+bool may_overrun(const Stage& stage, const SplitRelation& split, const IdVector<IteratorId, int64_t>& extents,
                  const std::vector<uint8_t>& may_leave);
 
 // The parents of splits whose children enumerate more than the parent's extent: their values need a guard.
-std::vector<int> overshooting(const Stage& stage, const std::vector<int64_t>& extents);
+std::vector<IteratorId> overshooting(const Stage& stage, const IdVector<IteratorId, int64_t>& extents);
 
 }  // namespace tensorsmith::sched

@@ -96,7 +96,7 @@ Stage Stage::create(ir::OperationRef op) {
     stage.iterators.push_back({axis.var.name(), IterKind::kSpatial, Annotation::kNone});
   for (const ir::Axis& axis : stage.op->reduce)
     stage.iterators.push_back({axis.var.name(), IterKind::kReduce, Annotation::kNone});
-  for (size_t i = 0; i < n; ++i) stage.leaves.push_back(static_cast<int>(i));
+  for (const IteratorId axis : stage.iterators.ids()) stage.leaves.push_back(axis);
   return stage;
 }
 
@@ -105,9 +105,11 @@ bool Stage::reads_from(const Stage& producer) const {
                      [&](const ir::Buffer& out) { return reads->has(out.get()); });
 }
 
-int Stage::leaf_position(int arena_id) const {
-  const auto it = std::find(leaves.begin(), leaves.end(), arena_id);
-  return it == leaves.end() ? -1 : static_cast<int>(it - leaves.begin());
+std::optional<size_t> Stage::leaf_position(IteratorId iterator) const {
+  for (size_t p = 0; p < leaves.size(); ++p) {
+    if (leaves[p] == iterator) return p;
+  }
+  return std::nullopt;
 }
 
 Schedule Schedule::create(const ir::Workload& workload) {
@@ -132,16 +134,16 @@ ir::Workload Schedule::workload() const {
   return result;
 }
 
-std::optional<size_t> Schedule::stage_named(std::string_view name) const {
-  for (size_t i = 0; i < stages.size(); ++i) {
-    if (stages[i].op->name == name) return i;
+std::optional<StageId> Schedule::stage_named(std::string_view name) const {
+  for (const StageId s : stages.ids()) {
+    if (stages[s].op->name == name) return s;
   }
   return std::nullopt;
 }
 
-std::vector<size_t> Schedule::consumers_of(size_t s) const {
-  std::vector<size_t> result;
-  for (size_t r = s + 1; r < stages.size(); ++r) {
+std::vector<StageId> Schedule::consumers_of(StageId s) const {
+  std::vector<StageId> result;
+  for (const StageId r : stages.ids_after(s)) {
     const Stage& reader = stages[r];
     if (reader.attach == AttachKind::kInlined) continue;
     if (reader.reads_from(stages[s])) result.push_back(r);
@@ -149,16 +151,16 @@ std::vector<size_t> Schedule::consumers_of(size_t s) const {
   return result;
 }
 
-int Schedule::producer_of(const ir::BufferNode* buffer) const {
-  for (size_t s = 0; s < stages.size(); ++s) {
+StageId Schedule::producer_of(const ir::BufferNode* buffer) const {
+  for (const StageId s : stages.ids()) {
     for (const ir::Buffer& out : stages[s].op->outputs) {
-      if (out.get() == buffer) return static_cast<int>(s);
+      if (out.get() == buffer) return s;
     }
   }
-  return -1;
+  return {};
 }
 
-bool Schedule::is_output(size_t s) const {
+bool Schedule::is_output(StageId s) const {
   const auto& outs = stages[s].op->outputs;
   return std::any_of(outs.begin(), outs.end(), [&](const ir::Buffer& buffer) {
     return std::find(outputs.begin(), outputs.end(), buffer) != outputs.end();

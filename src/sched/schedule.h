@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/stmt.h"
 #include "ir/workload.h"
 #include "sched/reads.h"
@@ -57,6 +58,9 @@ struct Iterator {
   Annotation annotation = Annotation::kNone;
 };
 
+// Its place in Stage::iterators: the same however the loops are changed.
+using IteratorId = Id<Iterator>;
+
 // parent = row-major index of the children: ((children[0] * e1 + children[1]) * e2 + children[2]) ..., where
 // ei is the extent of children[i] after bound inference (Bounds). The lengths are wishes:
 //  - normally the extents of children[1..]; the outermost gets ceil(extent / product of lengths);
@@ -64,17 +68,17 @@ struct Iterator {
 // infer_bounds clamps a length to what is left of the parent's extent (TVM: min(factor, extent)), except
 // where it is bound to a thread axis, so readers of a relation use Bounds::extents, never the lengths.
 struct SplitRelation {
-  int parent = 0;
-  std::vector<int> children;     // outer to inner
-  std::vector<int64_t> lengths;  // children.size() - 1
+  IteratorId parent;
+  std::vector<IteratorId> children;  // outer to inner
+  std::vector<int64_t> lengths;      // children.size() - 1
   TailPolicy tail = TailPolicy::kPredicate;
   bool outer_lengths = false;
 };
 // child enumerates the parents in row-major order, outer first. No parents: a loop of extent 1 (Ansor makes
 // one for a stage without axes).
 struct FuseRelation {
-  std::vector<int> parents;
-  int child = 0;
+  std::vector<IteratorId> parents;
+  IteratorId child;
 };
 using Relation = std::variant<SplitRelation, FuseRelation>;
 
@@ -91,48 +95,56 @@ using Layout = std::vector<LayoutDim>;
 
 enum class AttachKind : uint8_t { kRoot, kInlined, kAt };
 
+// Its place in Schedule::stages at the moment.
+using StageId = Id<struct Stage>;
+
 struct Stage {
   ir::OperationRef op;                 // current definition (cache steps, rfactor and inlining rewrite it)
   std::shared_ptr<const Reads> reads;  // those of op
-  std::vector<Iterator> iterators;     // arena: roots first (spatial then reduce), then created ones
-  std::vector<Relation> relations;     // in the order of creation
-  std::vector<int> leaves;             // arena ids, outer to inner
+  IdVector<IteratorId, Iterator> iterators;  // roots first (spatial then reduce), then created ones
+  std::vector<Relation> relations;           // in the order of creation
+  std::vector<IteratorId> leaves;            // outer to inner
   AttachKind attach = AttachKind::kRoot;
-  int attach_stage = -1;     // kAt: stage index
-  int attach_iterator = -1;  // kAt: arena id of an iterator of that stage that is a leaf
+  StageId attach_stage;        // kAt: the stage around
+  IteratorId attach_iterator;  // kAt: a leaf of that stage
   int64_t auto_unroll_max_step = 0;
-  // Reduction init: before the leaf with this arena id; -1 = before the outermost reduce leaf.
-  int init_at = -1;
+  // Reduction init: before this leaf; none = before the outermost reduce leaf.
+  IteratorId init_at;
   ir::MemoryScope scope = ir::MemoryScope::kGlobal;
   std::optional<Layout> layout;  // storage layout of the stage's output (constants and intermediates)
   // A constant that is computed ahead of time from a constant of the workload: how. The only placeholder is
   // that constant, the only output this stage's tensor.
   std::shared_ptr<const ir::Workload> transform;
-  std::optional<std::pair<int64_t, int64_t>>
-      storage_align;                // {factor, offset} in elements of the innermost-but-one stride
-  int storage_align_iterator = -1;  // arena id of the root axis whose stride is aligned
+  // {factor, offset} in elements of the innermost-but-one stride
+  std::optional<std::pair<int64_t, int64_t>> storage_align;
+  IteratorId storage_align_iterator;  // the root axis whose stride is aligned
 
   static Stage create(ir::OperationRef op);  // root axes as leaves, computed at root, scope of the output
   void set_op(ir::OperationRef new_op);      // replaces op and reads, nothing else
   bool is_placeholder() const { return op->is_placeholder(); }
   size_t num_roots() const { return op->spatial.size() + op->reduce.size(); }
-  int leaf_position(int arena_id) const;  // -1 if it is no leaf
+  IteratorId root(size_t axis) const { return IteratorId(axis); }  // of a root axis, spatial then reduce
+  std::optional<size_t> leaf_position(IteratorId iterator) const;  // none if it is no leaf
+  bool is_attached_at(StageId stage) const { return attach == AttachKind::kAt && attach_stage == stage; }
+  bool is_attached_at(StageId stage, IteratorId leaf) const {
+    return is_attached_at(stage) && attach_iterator == leaf;
+  }
   bool reads_from(const Stage& producer) const;
 };
 
 struct Schedule {
-  std::vector<Stage> stages;        // producers before consumers, placeholders included
+  IdVector<StageId, Stage> stages;  // producers before consumers, placeholders included
   std::vector<ir::Buffer> outputs;  // the workload's outputs (cache_write keeps them)
 
   static Schedule create(const ir::Workload& workload);
   // The rewritten workload (for reference evaluation of the schedule's own stages).
   ir::Workload workload() const;
-  std::optional<size_t> stage_named(std::string_view name) const;
+  std::optional<StageId> stage_named(std::string_view name) const;
   // Stages that read the output of stage s through non-inlined definitions, ascending.
-  std::vector<size_t> consumers_of(size_t s) const;
-  // The stage whose current definition has this output buffer, or -1.
-  int producer_of(const ir::BufferNode* buffer) const;
-  bool is_output(size_t s) const;
+  std::vector<StageId> consumers_of(StageId s) const;
+  // The stage whose current definition has this output buffer, or none.
+  StageId producer_of(const ir::BufferNode* buffer) const;
+  bool is_output(StageId s) const;
 };
 
 // The loop nest as text, attached stages inside their loops, with extents where bounds can be inferred:
@@ -143,7 +155,7 @@ std::string to_string(const Schedule& schedule);
 
 // Constant loop extents and the region of each root axis, after bound inference.
 struct StageBounds {
-  std::vector<int64_t> extents;  // by arena id
+  IdVector<IteratorId, int64_t> extents;
   // By root axis: the first index computed, as an expression over the loop variables of enclosing stages
   // (index 0 in the loops inside), and how many. Root stages have {0, axis extent}.
   std::vector<ir::Expr> root_min;
@@ -154,10 +166,9 @@ struct StageBounds {
   std::vector<uint8_t> root_may_leave;
 };
 struct Bounds {
-  std::vector<StageBounds> stages;  // by stage index; empty for placeholders and inlined stages
-  // By stage and arena id, defined for leaves only: the variables root_min refers to. Loops of extent 1 do
-  // not occur in root_min.
-  std::vector<std::vector<ir::Var>> loop_vars;
+  IdVector<StageId, StageBounds> stages;  // empty for placeholders and inlined stages
+  // Defined for leaves only: the variables root_min refers to. Loops of extent 1 do not occur in root_min.
+  IdVector<StageId, IdVector<IteratorId, ir::Var>> loop_vars;
 };
 // Extents of all loops: consumers first, the region that each attached stage must compute is the bounding box
 // of all reads inside the attach point, with a constant extent. A dimension whose index cannot be bounded

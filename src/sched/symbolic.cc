@@ -24,22 +24,21 @@ int64_t SymArena::checked(int128_t value) {
   return static_cast<int64_t>(value);
 }
 
-Sym SymArena::loop(int stage, int iterator, int64_t extent) {
+Sym SymArena::loop(SymLoop loop, int64_t extent) {
   SymAtom atom;
   atom.range = {0, extent - 1};
-  atom.loop = static_cast<int>(loops_.size());
-  loops_.push_back({stage, iterator});
+  atom.loop = loops_.push_back(loop);
   return of_atom(atom);
 }
 
 SymRange SymArena::add(SymRange a, SymRange b) {
-  return {add(a.min, b.min), checked(static_cast<int128_t>(a.width) + b.width - 1)};
+  return {add(a.min, b.min), checked(int128_t{a.width} + b.width - 1)};
 }
 
 SymRange SymArena::scale(SymRange a, int64_t factor) {
   if (factor == 0) return point(constant(0));
   Sym min = scale(a.min, factor);
-  const int128_t span = static_cast<int128_t>(a.width - 1) * factor;
+  const int128_t span = int128_t{a.width - 1} * factor;
   if (factor < 0) min.constant = checked(min.constant + span);
   return {min, checked((span < 0 ? -span : span) + 1)};
 }
@@ -102,20 +101,20 @@ SymRange SymArena::unite(SymRange a, SymRange b) {
   const Sym d = add(a.min, b.min, -1);
   const int64_t low = tight_lowest(d);
   const int64_t high = tight_highest(d);
-  if (low >= 0) return {b.min, std::max(checked(static_cast<int128_t>(high) + a.width), b.width)};
-  if (high <= 0) return {a.min, std::max(checked(-static_cast<int128_t>(low) + b.width), a.width)};
-  return {extremum(AffineKind::kMin, a.min, b.min), std::max(checked(static_cast<int128_t>(high) + a.width),
-                                                             checked(-static_cast<int128_t>(low) + b.width))};
+  if (low >= 0) return {b.min, std::max(checked(int128_t{high} + a.width), b.width)};
+  if (high <= 0) return {a.min, std::max(checked(-int128_t{low} + b.width), a.width)};
+  return {extremum(AffineKind::kMin, a.min, b.min),
+          std::max(checked(int128_t{high} + a.width), checked(-int128_t{low} + b.width))};
 }
 
-SymRange SymArena::relax(Sym s, const std::vector<char>& inside) {
+SymRange SymArena::relax(Sym s, const IdVector<SymLoopId, char>& inside) {
   SymRange result = point(constant(s.constant));
   for (uint32_t i = 0; i < s.count; ++i) {
     const Term term = this->term(s, i);
     const SymAtom atom = this->atom(term);
     SymRange value = point({0, 0, 0});
     if (atom.kind == AffineKind::kVariable) {
-      if (inside[static_cast<size_t>(atom.loop)] != 0) {
+      if (inside[atom.loop] != 0) {
         value = full(atom.range.max + 1);
       } else {
         value = point(single(static_cast<size_t>(term.atom)));
@@ -152,7 +151,7 @@ int64_t SymArena::tight_highest(Sym s, int depth) {
   return highest(s);
 }
 
-ir::Expr SymArena::to_expr(Sym s, const std::vector<std::vector<ir::Var>>& vars) const {
+ir::Expr SymArena::to_expr(Sym s, const IdVector<StageId, IdVector<IteratorId, ir::Var>>& vars) const {
   ir::Expr sum;
   for (uint32_t i = 0; i < s.count; ++i) {
     const Term term = this->term(s, i);
@@ -160,8 +159,8 @@ ir::Expr SymArena::to_expr(Sym s, const std::vector<std::vector<ir::Var>>& vars)
     ir::Expr value;
     switch (atom.kind) {
       case AffineKind::kVariable: {
-        const Loop& loop = loops_[static_cast<size_t>(atom.loop)];
-        value = vars[static_cast<size_t>(loop.stage)][static_cast<size_t>(loop.iterator)];
+        const SymLoop& loop = loops_[atom.loop];
+        value = vars[loop.stage][loop.iterator];
         break;
       }
       case AffineKind::kFloorDiv:

@@ -9,6 +9,7 @@
 
 #include "ir/affine.h"
 #include "ir/expr.h"
+#include "sched/schedule.h"
 
 namespace tensorsmith::sched {
 
@@ -20,8 +21,15 @@ struct SymRange {
   int64_t width = 1;
 };
 
+// A loop that is a variable of the forms.
+struct SymLoop {
+  StageId stage;
+  IteratorId iterator;
+};
+using SymLoopId = Id<SymLoop>;  // in the order of creation
+
 struct SymAtom : ir::AffineAtom<Sym> {
-  int loop = -1;  // kVariable: index of the loop
+  SymLoopId loop;  // kVariable
 };
 
 // Coefficients and constants beyond 2^60 set overflowed(), after which results are meaningless.
@@ -38,7 +46,7 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
   static SymRange full(int64_t extent) { return {constant(0), extent}; }
 
   // A loop variable in [0, extent); extent > 1.
-  Sym loop(int stage, int iterator, int64_t extent);
+  Sym loop(SymLoop loop, int64_t extent);
 
   using AffineArena::add, AffineArena::scale;
   SymRange add(SymRange a, SymRange b);
@@ -50,9 +58,9 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
   SymRange maximum(SymRange a, SymRange b);
   // The smallest range known to hold both.
   SymRange unite(SymRange a, SymRange b);
-  // All values while the loops inside (by loop_index) run: enclosure of s.
-  SymRange relax(Sym s, const std::vector<char>& inside);
-  SymRange relax(SymRange r, const std::vector<char>& inside) {
+  // All values while the loops inside run: enclosure of s.
+  SymRange relax(Sym s, const IdVector<SymLoopId, char>& inside);
+  SymRange relax(SymRange r, const IdVector<SymLoopId, char>& inside) {
     SymRange result = relax(r.min, inside);
     result.width += r.width - 1;
     return result;
@@ -71,15 +79,10 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
   bool overflowed() const { return overflowed_; }
   void clear_overflow() { overflowed_ = false; }
 
-  // Index of a loop atom for relax(): loops are numbered in the order of creation.
-  size_t num_loops() const { return loops_.size(); }
-  struct Loop {
-    int stage, iterator;
-  };
-  const Loop& loop_at(size_t i) const { return loops_[i]; }
+  const IdVector<SymLoopId, SymLoop>& loops() const { return loops_; }
 
-  // As an expression over the variables by stage and iterator.
-  ir::Expr to_expr(Sym s, const std::vector<std::vector<ir::Var>>& vars) const;
+  // As an expression over the loops' variables.
+  ir::Expr to_expr(Sym s, const IdVector<StageId, IdVector<IteratorId, ir::Var>>& vars) const;
 
   int64_t multiply_add(int64_t a, int64_t b, int64_t factor) {
     return ir::checked_multiply_add(a, b, factor, &overflowed_);
@@ -89,7 +92,7 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
   __extension__ using int128_t = __int128;
   int64_t checked(int128_t value);
 
-  std::vector<Loop> loops_;
+  IdVector<SymLoopId, SymLoop> loops_;
   bool overflowed_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
 
 #include "sched/step.h"
 
@@ -74,7 +75,7 @@ class LineParser {
   Status read(const Key<int>& field) {
     int64_t wide = 0;
     TS_RETURN_IF_ERROR(read(Key<int64_t>{field.name, wide}));
-    if (wide < INT32_MIN || wide > INT32_MAX) return error(quoted(field.name) + " is out of range");
+    if (!std::in_range<int>(wide)) return error(quoted(field.name) + " is out of range");
     field.value = static_cast<int>(wide);
     return {};
   }
@@ -82,9 +83,9 @@ class LineParser {
   template <class T>
   Status read(const Key<std::vector<T>>& field) {
     return read_list(field.name, "[1,2]", "holds something that is no integer", [&](std::string_view item) {
-      int64_t v = 0;
-      if (!parse_whole(item, &v) || static_cast<int64_t>(static_cast<T>(v)) != v) return false;
-      field.value.push_back(static_cast<T>(v));
+      T v = 0;
+      if (!parse_whole(item, &v)) return false;
+      field.value.push_back(v);
       return true;
     });
   }
@@ -98,12 +99,10 @@ class LineParser {
           if (slash == std::string_view::npos || percent == std::string_view::npos || percent < slash)
             return false;
           LayoutDim digit;
-          int64_t dim = 0;
-          if (!parse_whole(item.substr(0, slash), &dim) || dim < INT32_MIN || dim > INT32_MAX ||
+          if (!parse_whole(item.substr(0, slash), &digit.dim) ||
               !parse_whole(item.substr(slash + 1, percent - slash - 1), &digit.divisor) ||
               !parse_whole(item.substr(percent + 1), &digit.extent))
             return false;
-          digit.dim = static_cast<int>(dim);
           field.value.push_back(digit);
           return true;
         });
@@ -177,7 +176,9 @@ class LineParser {
     return error(quoted(field.name) + std::string(otherwise));
   }
 
-  static bool parse_whole(std::string_view text, int64_t* out) {
+  // False also where T does not hold the number.
+  template <class T>
+  static bool parse_whole(std::string_view text, T* out) {
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *out);
     return code == std::errc() && end == text.data() + text.size();
   }

@@ -97,7 +97,8 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
     };
     std::stable_sort(loops.begin(), loops.end(), [&](size_t x, size_t y) { return filled(x) > filled(y); });
     for (const size_t r : loops)
-      if (builder.apply(sched::Dot{static_cast<int>(*stage), static_cast<int>(op.spatial.size() + r)}).ok())
+      if (builder.apply(sched::Dot{static_cast<int>(stage->place()), static_cast<int>(op.spatial.size() + r)})
+              .ok())
         break;
   }
   if (builder.trace().steps.empty()) return nullptr;

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <ranges>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace tensorsmith {
 namespace {
@@ -32,6 +34,36 @@ TEST(IdVector, GivesTheIdOfWhatIsAppended) {
   EXPECT_EQ(b, StageId(1));
   stages[b] += "c";
   EXPECT_EQ(stages.back(), "bc");
+}
+
+std::vector<uint32_t> places(IdRange<StageId> ids) {
+  std::vector<uint32_t> result;
+  for (const StageId id : ids) result.push_back(id.place());
+  return result;
+}
+
+TEST(IdVector, GoesThroughItsIds) {
+  const IdVector<StageId, int> stages(4, 7);
+  EXPECT_EQ(stages[StageId(3)], 7);
+  EXPECT_EQ(places(stages.ids()), (std::vector<uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(places(stages.ids_before(StageId(2))), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(places(stages.ids_after(StageId(2))), std::vector<uint32_t>{3});
+  EXPECT_TRUE(places(stages.ids_after(StageId(3))).empty());
+  std::vector<uint32_t> backward;
+  for (const StageId id : std::views::reverse(stages.ids())) backward.push_back(id.place());
+  EXPECT_EQ(backward, (std::vector<uint32_t>{3, 2, 1, 0}));
+}
+
+TEST(IdVector, InsertsAndErasesAtIds) {
+  IdVector<StageId, char> stages;
+  for (const char name : {'a', 'c'}) stages.push_back(name);
+  stages.insert(StageId(1), 'b');
+  EXPECT_EQ(std::string(stages.begin(), stages.end()), "abc");
+  EXPECT_TRUE(stages.has(StageId(2)));
+  stages.erase(StageId(0));
+  EXPECT_EQ(std::string(stages.begin(), stages.end()), "bc");
+  EXPECT_FALSE(stages.has(StageId(2)));
+  EXPECT_FALSE(stages.has(StageId()));
 }
 
 }  // namespace

@@ -81,11 +81,11 @@ bool is_explained(const std::string& device, const std::string& workload_key, si
 bool has_wide_vectors(const sched::Schedule& schedule) {
   const auto bounds = sched::infer_bounds(schedule);
   EXPECT_TRUE(bounds.ok());
-  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+  for (const sched::StageId s : schedule.stages.ids()) {
     const sched::Stage& stage = schedule.stages[s];
-    for (const int leaf : stage.leaves) {
-      if (stage.iterators[static_cast<size_t>(leaf)].annotation == sched::Annotation::kVectorize &&
-          bounds->stages[s].extents[static_cast<size_t>(leaf)] > 4)
+    for (const sched::IteratorId leaf : stage.leaves) {
+      if (stage.iterators[leaf].annotation == sched::Annotation::kVectorize &&
+          bounds->stages[s].extents[leaf] > 4)
         return true;
     }
   }

@@ -129,11 +129,11 @@ Shape shape_of(const ir::Program& program) {
 int64_t largest_extent(const sched::Schedule& schedule, const sched::Bounds& bounds,
                        sched::Annotation annotation) {
   int64_t largest = 0;
-  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+  for (const sched::StageId s : schedule.stages.ids()) {
     const sched::Stage& stage = schedule.stages[s];
-    for (const int leaf : stage.leaves) {
-      if (stage.iterators[static_cast<size_t>(leaf)].annotation == annotation)
-        largest = std::max(largest, bounds.stages[s].extents[static_cast<size_t>(leaf)]);
+    for (const sched::IteratorId leaf : stage.leaves) {
+      if (stage.iterators[leaf].annotation == annotation)
+        largest = std::max(largest, bounds.stages[s].extents[leaf]);
     }
   }
   return largest;

@@ -26,8 +26,8 @@ float slog(double x) { return static_cast<float>(std::log2(x + 1)); }
 
 bool reduces_across_threads(const sched::Schedule& schedule) {
   for (const sched::Stage& stage : schedule.stages) {
-    for (int leaf : stage.leaves) {
-      const sched::Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
+    for (const sched::IteratorId leaf : stage.leaves) {
+      const sched::Iterator& it = stage.iterators[leaf];
       if (it.kind != sched::IterKind::kSpatial && it.annotation >= sched::Annotation::kVThread) return true;
     }
   }
@@ -126,8 +126,8 @@ TEST(ScheduleFeatures, LayoutsMoveTheStrides) {
   const ir::Workload workload = test::standard::dense_bias_relu(8, 64, 128);
   for (const bool packed : {false, true}) {
     sched::ScheduleBuilder builder(workload);
-    const auto dense = static_cast<int>(*builder.schedule().stage_named("dense"));
-    const auto weights = static_cast<int>(*builder.schedule().stage_named("W"));
+    const auto dense = static_cast<int>(builder.schedule().stage_named("dense")->place());
+    const auto weights = static_cast<int>(builder.schedule().stage_named("W")->place());
     const auto apply = [&](const sched::Step& step) {
       const Status status = builder.apply(step);
       ASSERT_TRUE(status.ok()) << status.error().message();

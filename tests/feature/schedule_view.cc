@@ -9,6 +9,8 @@ namespace tensorsmith::feature::testing {
 namespace {
 
 using sched::Annotation;
+using sched::IteratorId;
+using sched::StageId;
 
 bool is_thread(Annotation a) { return a >= Annotation::kVThread; }
 
@@ -46,17 +48,16 @@ class Viewer {
       : schedule_(schedule), bounds_(bounds) {}
 
   ScheduleView run() {
-    const size_t n = schedule_.stages.size();
-    attached_.resize(n);
+    attached_.resize(schedule_.stages.size());
     ScheduleView view;
     view.program.name = "view";
-    std::vector<size_t> roots;
-    for (size_t s = 0; s < n; ++s) {
+    std::vector<StageId> roots;
+    for (const StageId s : schedule_.stages.ids()) {
       const sched::Stage& stage = schedule_.stages[s];
       if (stage.is_placeholder()) {
         view.program.inputs.push_back(stage.op->output());
       } else if (stage.attach == sched::AttachKind::kAt) {
-        attached_[static_cast<size_t>(stage.attach_stage)].push_back(s);
+        attached_[stage.attach_stage].push_back(s);
       } else if (stage.attach == sched::AttachKind::kRoot) {
         roots.push_back(s);
       }
@@ -76,7 +77,7 @@ class Viewer {
 
  private:
   // The stage's loops, then `rest`, with the stage's buffers allocated around both.
-  ir::Stmt before(size_t s, const ir::Stmt& rest) {
+  ir::Stmt before(StageId s, const ir::Stmt& rest) {
     std::vector<ir::Stmt> stmts = {nest(s)};
     if (rest) stmts.push_back(rest);
     ir::Stmt body = ir::make_seq(std::move(stmts));
@@ -86,24 +87,23 @@ class Viewer {
   }
 
   // Leaf variables of the stage as loops, 0 for loops that run once.
-  ir::Expr leaf_value(size_t s, int leaf) const {
-    const bool once = bounds_.stages[s].extents[static_cast<size_t>(leaf)] == 1;
-    if (once && !is_thread(schedule_.stages[s].iterators[static_cast<size_t>(leaf)].annotation))
-      return ir::Expr(0);
-    return bounds_.loop_vars[s][static_cast<size_t>(leaf)];
+  ir::Expr leaf_value(StageId s, IteratorId leaf) const {
+    const bool once = bounds_.stages[s].extents[leaf] == 1;
+    if (once && !is_thread(schedule_.stages[s].iterators[leaf].annotation)) return ir::Expr(0);
+    return bounds_.loop_vars[s][leaf];
   }
 
-  ir::Stmt loop(size_t s, int leaf, const ir::Var& var, bool outermost, ir::Stmt body) const {
+  ir::Stmt loop(StageId s, IteratorId leaf, const ir::Var& var, bool outermost, ir::Stmt body) const {
     const sched::Stage& stage = schedule_.stages[s];
-    const int64_t extent = bounds_.stages[s].extents[static_cast<size_t>(leaf)];
-    const Annotation annotation = stage.iterators[static_cast<size_t>(leaf)].annotation;
+    const int64_t extent = bounds_.stages[s].extents[leaf];
+    const Annotation annotation = stage.iterators[leaf].annotation;
     if (extent == 1 && !is_thread(annotation)) return body;
     const auto [kind, thread] = kind_of(annotation);
     return ir::make_for(
         {var, ir::Expr(extent), kind, thread, outermost ? stage.auto_unroll_max_step : 0, std::move(body)});
   }
 
-  ir::Stmt nest(size_t s) {
+  ir::Stmt nest(StageId s) {
     const sched::Stage& stage = schedule_.stages[s];
     const sched::StageBounds& stage_bounds = bounds_.stages[s];
     const auto& leaves = stage.leaves;
@@ -112,30 +112,29 @@ class Viewer {
     size_t init_position = leaves.size();
     if (reduces) {
       for (size_t p = leaves.size(); p-- > 0;) {
-        const auto id = static_cast<size_t>(leaves[p]);
-        if (stage.init_at >= 0 ? leaves[p] == stage.init_at
-                               : stage.iterators[id].kind != sched::IterKind::kSpatial)
+        const IteratorId id = leaves[p];
+        if (stage.init_at.valid() ? leaves[p] == stage.init_at
+                                  : stage.iterators[id].kind != sched::IterKind::kSpatial)
           init_position = p;
       }
     }
-    int outermost = -1;  // the outermost loop that is there
+    IteratorId outermost;  // the outermost loop that is there
     for (size_t p = leaves.size(); p-- > 0;) {
-      const auto id = static_cast<size_t>(leaves[p]);
+      const IteratorId id = leaves[p];
       if (stage_bounds.extents[id] > 1 || is_thread(stage.iterators[id].annotation)) outermost = leaves[p];
     }
 
     // Variables in scope: those of the stages around, then ours.
     const ir::VarBounds outside = ranges_;
-    std::vector<ir::Expr> values(stage.iterators.size());
-    for (int leaf : leaves) {
-      values[static_cast<size_t>(leaf)] = leaf_value(s, leaf);
-      enter(s, leaf, bounds_.loop_vars[s][static_cast<size_t>(leaf)]);
+    IdVector<IteratorId, ir::Expr> values(stage.iterators.size());
+    for (const IteratorId leaf : leaves) {
+      values[leaf] = leaf_value(s, leaf);
+      enter(s, leaf, bounds_.loop_vars[s][leaf]);
     }
     ir::Stmt body = ir::make_seq(statements(s, values, reduces));
     for (size_t p = leaves.size(); p-- > 0;) {
       body = with_attached(s, leaves[p], body);
-      body = loop(s, leaves[p], bounds_.loop_vars[s][static_cast<size_t>(leaves[p])], leaves[p] == outermost,
-                  body);
+      body = loop(s, leaves[p], bounds_.loop_vars[s][leaves[p]], leaves[p] == outermost, body);
       if (p == init_position) body = ir::make_seq({init(s, p, values, outermost), body});
     }
     if (reduces && init_position == leaves.size())
@@ -144,11 +143,11 @@ class Viewer {
     return body;
   }
 
-  void enter(size_t s, int leaf, const ir::Var& var) {
-    ranges_[var.get()] = {0, bounds_.stages[s].extents[static_cast<size_t>(leaf)] - 1};
+  void enter(StageId s, IteratorId leaf, const ir::Var& var) {
+    ranges_[var.get()] = {0, bounds_.stages[s].extents[leaf] - 1};
   }
 
-  ir::Stmt with_attached(size_t s, int leaf, ir::Stmt body) {
+  ir::Stmt with_attached(StageId s, IteratorId leaf, ir::Stmt body) {
     const auto& attached = attached_[s];
     for (size_t i = attached.size(); i-- > 0;) {
       if (schedule_.stages[attached[i]].attach_iterator == leaf) body = before(attached[i], body);
@@ -157,21 +156,22 @@ class Viewer {
   }
 
   // Global index of each root axis.
-  std::vector<ir::Expr> root_values(size_t s, std::vector<ir::Expr> values) const {
+  std::vector<ir::Expr> root_values(StageId s, IdVector<IteratorId, ir::Expr> values) const {
     const sched::Stage& stage = schedule_.stages[s];
     sched::pass_up_values(stage, bounds_.stages[s].extents, values);
     std::vector<ir::Expr> roots;
     for (size_t r = 0; r < stage.num_roots(); ++r) {
-      if (!values[r].defined()) {  // a reduce axis, in the init
+      const ir::Expr& value = values[stage.root(r)];
+      if (!value.defined()) {  // a reduce axis, in the init
         roots.emplace_back();
         continue;
       }
-      roots.push_back(ir::simplify(bounds_.stages[s].root_min[r] + values[r], ranges_));
+      roots.push_back(ir::simplify(bounds_.stages[s].root_min[r] + value, ranges_));
     }
     return roots;
   }
 
-  std::vector<ir::Stmt> statements(size_t s, const std::vector<ir::Expr>& values, bool reduces) {
+  std::vector<ir::Stmt> statements(StageId s, const IdVector<IteratorId, ir::Expr>& values, bool reduces) {
     const ir::Operation& op = *schedule_.stages[s].op;
     const std::vector<ir::Expr> roots = root_values(s, values);
     ir::VarMap map;
@@ -190,23 +190,22 @@ class Viewer {
   }
 
   // Spatial loops from `position` on with variables of their own, around the stores of the neutral element.
-  ir::Stmt init(size_t s, size_t position, std::vector<ir::Expr> values, int outermost) {
+  ir::Stmt init(StageId s, size_t position, IdVector<IteratorId, ir::Expr> values, IteratorId outermost) {
     const sched::Stage& stage = schedule_.stages[s];
     const ir::Operation& op = *stage.op;
-    std::vector<std::pair<int, ir::Var>> loops;
+    std::vector<std::pair<IteratorId, ir::Var>> loops;
     for (size_t p = position; p < stage.leaves.size(); ++p) {
-      const int leaf = stage.leaves[p];
-      const auto id = static_cast<size_t>(leaf);
+      const IteratorId id = stage.leaves[p];
       if (stage.iterators[id].kind != sched::IterKind::kSpatial) {
         values[id] = ir::Expr();
         continue;
       }
-      loops.emplace_back(leaf, ir::Var(stage.iterators[id].name + ".init"));
-      enter(s, leaf, loops.back().second);
+      loops.emplace_back(id, ir::Var(stage.iterators[id].name + ".init"));
+      enter(s, id, loops.back().second);
       if (!ir::is_int_value(values[id], 0)) values[id] = loops.back().second;
     }
     for (size_t p = 0; p < position; ++p) {
-      const auto id = static_cast<size_t>(stage.leaves[p]);
+      const IteratorId id = stage.leaves[p];
       if (stage.iterators[id].kind != sched::IterKind::kSpatial) values[id] = ir::Expr();
     }
     const std::vector<ir::Expr> roots = root_values(s, values);
@@ -223,7 +222,7 @@ class Viewer {
 
   const sched::Schedule& schedule_;
   const sched::Bounds& bounds_;
-  std::vector<std::vector<size_t>> attached_;
+  IdVector<StageId, std::vector<StageId>> attached_;
   ir::VarBounds ranges_;
 };
 

@@ -163,12 +163,12 @@ TEST(LowerProperty, TiledConvolutions) {
     ScheduleBuilder builder(c.workload);
     // Stages by name, loops by name: what does not apply (a pad that is not there) is left out.
     const auto stage = [&](const std::string& name) {
-      return static_cast<int>(builder.schedule().stage_named(name).value_or(99));
+      return static_cast<int>(builder.schedule().stage_named(name).value_or(StageId(99)).place());
     };
     const auto loop = [&](int s, const std::string& name) {
-      const Stage& at = builder.schedule().stages[static_cast<size_t>(s)];
+      const Stage& at = builder.schedule().stages.begin()[s];
       for (size_t k = 0; k < at.leaves.size(); ++k) {
-        if (at.iterators[static_cast<size_t>(at.leaves[k])].name == name) return static_cast<int>(k);
+        if (at.iterators[at.leaves[k]].name == name) return static_cast<int>(k);
       }
       return -1;
     };
@@ -184,8 +184,7 @@ TEST(LowerProperty, TiledConvolutions) {
     }
     // A copy of what the convolution reads, which has no zeros around it.
     const std::string source =
-        stage("pad") != 99 &&
-                builder.schedule().stages[static_cast<size_t>(stage("pad"))].attach != AttachKind::kInlined
+        stage("pad") != 99 && builder.schedule().stages.begin()[stage("pad")].attach != AttachKind::kInlined
             ? "pad"
             : "X";
     const bool copy =
@@ -226,9 +225,9 @@ TEST(LowerProperty, TiledConvolutions) {
     if (rng.bernoulli(0.5)) apply(Split{conv, loop(conv, "rc"), {pick(1, 3)}, true, tail()});
     // Reduce loops outside, the channels innermost.
     std::vector<int> spatial, reduce, channel;
-    const Stage& now = builder.schedule().stages[static_cast<size_t>(conv)];
+    const Stage& now = builder.schedule().stages.begin()[conv];
     for (size_t k = 0; k < now.leaves.size(); ++k) {
-      const Iterator& it = now.iterators[static_cast<size_t>(now.leaves[k])];
+      const Iterator& it = now.iterators[now.leaves[k]];
       (it.kind == IterKind::kReduce ? reduce
        : it.name.front() == 'f'     ? channel
                                     : spatial)

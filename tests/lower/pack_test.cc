@@ -81,10 +81,10 @@ TEST(Pack, LoweringNamesThePreparedInputs) {
 // A schedule that no step makes: lowering reports it, with the stage.
 TEST(Lower, AStageThatIsReadOutsideItsLoopIsAnError) {
   sched::Schedule schedule = sched::Schedule::create(test::small::matmul(4, 4, 4, true));
-  const size_t c = *schedule.stage_named("C");
+  const sched::StageId c = *schedule.stage_named("C");
   schedule.stages[c].attach = sched::AttachKind::kAt;
-  schedule.stages[c].attach_stage = static_cast<int>(*schedule.stage_named("R"));
-  schedule.stages[c].attach_iterator = 0;
+  schedule.stages[c].attach_stage = *schedule.stage_named("R");
+  schedule.stages[c].attach_iterator = sched::IteratorId(0);
   const auto lowered = lower(schedule);
   ASSERT_FALSE(lowered.ok());
   EXPECT_EQ(lowered.error().code, ErrorCode::kIllegal);

@@ -70,29 +70,27 @@ class Evaluator {
 // The values of a stage's root axes (relative to its region), recomputed from the leaves independently of the
 // library: row-major digits, a shifted last tile from where it ends. False if a split enumerates beyond its
 // parent.
-bool root_values(const Stage& stage, const StageBounds& bounds, std::vector<int64_t> values,
+bool root_values(const Stage& stage, const StageBounds& bounds, IdVector<IteratorId, int64_t> values,
                  std::vector<int64_t>* out) {
-  const std::vector<int64_t>& extents = bounds.extents;
+  const auto& extents = bounds.extents;
   for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
     if (const auto* split = std::get_if<SplitRelation>(&*it)) {
       int64_t v = 0;
-      for (int child : split->children)
-        v = v * extents[static_cast<size_t>(child)] + values[static_cast<size_t>(child)];
-      const int64_t extent = extents[static_cast<size_t>(split->parent)];
+      for (const IteratorId child : split->children) v = v * extents[child] + values[child];
+      const int64_t extent = extents[split->parent];
       if (shifts_last_tile(stage, *split, extents, bounds.root_may_leave)) {
         int64_t tile = 1;
-        for (size_t k = 1; k < split->children.size(); ++k)
-          tile *= extents[static_cast<size_t>(split->children[k])];
+        for (size_t k = 1; k < split->children.size(); ++k) tile *= extents[split->children[k]];
         if (v / tile == (extent - 1) / tile) v = extent - tile + v % tile;
       }
       if (v >= extent) return false;
-      values[static_cast<size_t>(split->parent)] = v;
+      values[split->parent] = v;
     } else {
       const auto& fuse = std::get<FuseRelation>(*it);
-      int64_t v = values[static_cast<size_t>(fuse.child)];
+      int64_t v = values[fuse.child];
       for (size_t k = fuse.parents.size(); k-- > 0;) {
-        const int64_t extent = extents[static_cast<size_t>(fuse.parents[k])];
-        values[static_cast<size_t>(fuse.parents[k])] = v % extent;
+        const int64_t extent = extents[fuse.parents[k]];
+        values[fuse.parents[k]] = v % extent;
         v /= extent;
       }
     }
@@ -103,17 +101,17 @@ bool root_values(const Stage& stage, const StageBounds& bounds, std::vector<int6
 
 // Draws an iteration of the reader (and of all loops around it) and checks that each tensor it reads is in
 // the region that its attached producer computes there. Returns whether something was checked.
-bool check_iteration(const Schedule& schedule, const Bounds& bounds, size_t reader, Rng& rng) {
+bool check_iteration(const Schedule& schedule, const Bounds& bounds, StageId reader, Rng& rng) {
   Values values;
-  size_t at = reader;
-  std::vector<int64_t> own;
-  std::vector<std::pair<size_t, int>> around;  // loops around the reader and its own
-  int last = -1;
+  StageId at = reader;
+  IdVector<IteratorId, int64_t> own;
+  std::vector<std::pair<StageId, IteratorId>> around;  // loops around the reader and its own
+  IteratorId last;
   while (true) {
     const Stage& stage = schedule.stages[at];
-    const size_t n = last < 0 ? stage.leaves.size() : static_cast<size_t>(stage.leaf_position(last)) + 1;
+    const size_t n = last.valid() ? *stage.leaf_position(last) + 1 : stage.leaves.size();
     for (size_t i = 0; i < n; ++i) {
-      const auto leaf = static_cast<size_t>(stage.leaves[i]);
+      const IteratorId leaf = stage.leaves[i];
       const int64_t extent = bounds.stages[at].extents[leaf];
       const int64_t v = static_cast<int64_t>(rng.below(static_cast<uint64_t>(extent)));
       values[bounds.loop_vars[at][leaf].get()] = v;
@@ -125,7 +123,7 @@ bool check_iteration(const Schedule& schedule, const Bounds& bounds, size_t read
     }
     if (stage.attach != AttachKind::kAt) break;
     last = stage.attach_iterator;
-    at = static_cast<size_t>(stage.attach_stage);
+    at = stage.attach_stage;
   }
   const Stage& stage = schedule.stages[reader];
   own.resize(stage.iterators.size());
@@ -147,12 +145,11 @@ bool check_iteration(const Schedule& schedule, const Bounds& bounds, size_t read
   for (const ir::Expr& body : stage.op->bodies) evaluator.eval(body);
   bool checked = false;
   for (const Evaluator::Read& read : evaluator.reads) {
-    const int p = schedule.producer_of(read.buffer);
-    if (p < 0) {
+    const StageId producer = schedule.producer_of(read.buffer);
+    if (!producer.valid()) {
       ADD_FAILURE() << "read of an unknown buffer " << read.buffer->name;
       continue;
     }
-    const auto producer = static_cast<size_t>(p);
     const Stage& source = schedule.stages[producer];
     EXPECT_NE(source.attach, AttachKind::kInlined);
     if (source.attach != AttachKind::kAt) continue;
@@ -184,7 +181,7 @@ TEST(Bounds, RegionsHoldEveryRead) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const auto bounds = infer_bounds(schedule);
     ASSERT_TRUE(bounds.ok()) << bounds.error().message() << "\n" << print(builder.trace());
-    for (size_t s = 0; s < schedule.stages.size(); ++s) {
+    for (const StageId s : schedule.stages.ids()) {
       if (schedule.stages[s].is_placeholder() || schedule.stages[s].attach == AttachKind::kInlined) continue;
       for (int i = 0; i < 10; ++i) checked += check_iteration(schedule, *bounds, s, rng) ? 1 : 0;
     }
@@ -210,13 +207,14 @@ StageBounds bounds_of(const Schedule& schedule, const std::string& name) {
 }
 
 using Extents = std::vector<int64_t>;
+Extents extents_of(const StageBounds& bounds) { return {bounds.extents.begin(), bounds.extents.end()}; }
 
 TEST(Bounds, RootStagesAreComputedInFull) {
   const Schedule schedule =
       apply(test::small::matmul(6, 10, 4), {Split{2, 1, {3}, true, TailPolicy::kPredicate}});
   const StageBounds b = bounds_of(schedule, "C");
   EXPECT_EQ(b.root_extent, (Extents{6, 10, 4}));
-  EXPECT_EQ(b.extents, (Extents{6, 10, 4, 4, 3}));
+  EXPECT_EQ(extents_of(b), (Extents{6, 10, 4, 4, 3}));
 }
 
 // Splits clamp to what is left, as TVM's min(factor, extent).
@@ -236,7 +234,7 @@ TEST(Bounds, ThreadBoundLoopsKeepTheirLength) {
   const Schedule schedule =
       apply(test::small::matmul(10, 1, 1),
             {Split{2, 0, {32}, true, TailPolicy::kPredicate}, Annotate{2, 1, Annotation::kThreadX}});
-  EXPECT_EQ(bounds_of(schedule, "C").extents, (Extents{10, 1, 1, 1, 32}));
+  EXPECT_EQ(extents_of(bounds_of(schedule, "C")), (Extents{10, 1, 1, 1, 32}));
 }
 
 // Numbers of threads that no device has do not overflow.
@@ -270,7 +268,7 @@ TEST(Bounds, StridedConvolutionTile) {
   const ir::Workload workload = test::small::conv2d(3, 9, 4, 3, 2, 0);
   const Schedule schedule =
       apply(workload, {Split{4, 2, {2}, true, TailPolicy::kPredicate}, ComputeAt{3, 4, 2}});
-  EXPECT_EQ(bounds_of(schedule, "conv").extents[2], 4);
+  EXPECT_EQ(bounds_of(schedule, "conv").extents[IteratorId(2)], 4);
   EXPECT_EQ(bounds_of(schedule, "pad").root_extent, (Extents{1, 3, 5, 9}));
 }
 

@@ -369,7 +369,7 @@ TEST(Legality, Dot) {
          "step 1 (dot) stage 'C': the loops of stage 'C' were changed before; this step must come first");
   Rng rng(1);
   const ir::Workload conv = test::small::quantized_conv2d(4, 6, 4, 3, 1, 0, rng);
-  const int stage = static_cast<int>(*Schedule::create(conv).stage_named("conv"));
+  const int stage = static_cast<int>(Schedule::create(conv).stage_named("conv")->place());
   refuse(conv, {Dot{stage, 5}}, kIllegal,
          "step 0 (dot) stage 'conv': loop 'rh' is not the index of one whole dimension of 'pad'");
 }

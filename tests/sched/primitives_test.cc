@@ -205,7 +205,7 @@ TEST(Primitives, Dot) {
     const ir::Workload w = test::small::quantized_matmul(4, 8, 10, rng);
     const auto product = Schedule::create(w).stage_named("C");
     golden.add_with_definitions("zero points, seed " + std::to_string(seed), w,
-                                {Dot{static_cast<int>(*product), 2}});
+                                {Dot{static_cast<int>(product->place()), 2}});
   }
 }
 
@@ -229,13 +229,15 @@ TEST(Primitives, StageNumbersAfterInsertion) {
 TEST(Primitives, InitialScheduleIsOneLoopAnAxis) {
   const Schedule schedule = Schedule::create(test::small::conv2d(3, 6, 4, 3, 1, 1));
   ASSERT_EQ(schedule.stages.size(), 7U);
-  EXPECT_EQ(schedule.stages[4].leaves, (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(schedule.consumers_of(0), std::vector<size_t>{3});
-  EXPECT_EQ(schedule.consumers_of(4), std::vector<size_t>{5});
-  EXPECT_EQ(schedule.stage_named("conv"), 4U);
+  const Stage& conv = schedule.stages[StageId(4)];
+  EXPECT_EQ(conv.leaves.size(), 7U);
+  EXPECT_TRUE(std::equal(conv.leaves.begin(), conv.leaves.end(), conv.iterators.ids().begin()));
+  EXPECT_EQ(schedule.consumers_of(StageId(0)), std::vector{StageId(3)});
+  EXPECT_EQ(schedule.consumers_of(StageId(4)), std::vector{StageId(5)});
+  EXPECT_EQ(schedule.stage_named("conv"), StageId(4));
   EXPECT_EQ(schedule.stage_named("none"), std::nullopt);
-  EXPECT_TRUE(schedule.is_output(6));
-  EXPECT_FALSE(schedule.is_output(4));
+  EXPECT_TRUE(schedule.is_output(StageId(6)));
+  EXPECT_FALSE(schedule.is_output(StageId(4)));
 }
 
 }  // namespace

@@ -354,9 +354,9 @@ TEST(DesignSpace, DefaultOfAGroupedConvolutionIsTiledInsideGroups) {
   const auto stage = *schedule->stage_named("conv");
   const auto& s = schedule->stages[stage];
   int64_t vector = 0, unrolled = 1;
-  for (int leaf : s.leaves) {
-    const auto& it = s.iterators[static_cast<size_t>(leaf)];
-    const int64_t extent = bounds->stages[stage].extents[static_cast<size_t>(leaf)];
+  for (const sched::IteratorId leaf : s.leaves) {
+    const auto& it = s.iterators[leaf];
+    const int64_t extent = bounds->stages[stage].extents[leaf];
     if (it.annotation == sched::Annotation::kVectorize) vector = extent;
     if (it.annotation == sched::Annotation::kUnroll && it.kind == sched::IterKind::kSpatial)
       unrolled *= extent;
@@ -384,9 +384,9 @@ TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
   ASSERT_TRUE(stage.has_value());
   int64_t vector = 0, unrolled = 1;
   const auto& s = schedule->stages[*stage];
-  for (int leaf : s.leaves) {
-    const auto& it = s.iterators[static_cast<size_t>(leaf)];
-    const int64_t extent = bounds->stages[*stage].extents[static_cast<size_t>(leaf)];
+  for (const sched::IteratorId leaf : s.leaves) {
+    const auto& it = s.iterators[leaf];
+    const int64_t extent = bounds->stages[*stage].extents[leaf];
     if (it.annotation == sched::Annotation::kVectorize) vector = extent;
     if (it.annotation == sched::Annotation::kUnroll && it.kind == sched::IterKind::kSpatial)
       unrolled *= extent;
@@ -394,7 +394,7 @@ TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
   EXPECT_EQ(vector, 16);
   EXPECT_GE(unrolled, 8);
   EXPECT_LE(unrolled, 32);
-  EXPECT_TRUE(schedule->stages[1].layout.has_value());
+  EXPECT_TRUE(schedule->stages[sched::StageId(1)].layout.has_value());
 }
 
 }  // namespace

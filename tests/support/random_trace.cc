@@ -57,24 +57,32 @@ std::vector<int> random_order(size_t n, Rng& rng) {
   return order;
 }
 
+// As steps name them.
+std::vector<int> consumers_of(const Schedule& schedule, int stage) {
+  std::vector<int> result;
+  for (const StageId reader : schedule.consumers_of(StageId(static_cast<size_t>(stage))))
+    result.push_back(static_cast<int>(reader.place()));
+  return result;
+}
+
 }  // namespace
 
 Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const RandomTraceOptions& options) {
   int s = pick(rng, schedule.stages.size());
   // Placeholders take few kinds of steps.
-  for (int again = 0;
-       again < 8 && schedule.stages[static_cast<size_t>(s)].is_placeholder() && rng.bernoulli(0.85); ++again)
+  for (int again = 0; again < 8 && schedule.stages.begin()[s].is_placeholder() && rng.bernoulli(0.85);
+       ++again)
     s = pick(rng, schedule.stages.size());
-  const Stage& stage = schedule.stages[static_cast<size_t>(s)];
+  const Stage& stage = schedule.stages.begin()[s];
   const int leaf = pick(rng, stage.leaves.size());
   const auto memory = [&] { return rng.bernoulli(0.5) ? ir::MemoryScope::kLocal : ir::MemoryScope::kGlobal; };
-  const std::vector<size_t> consumers = schedule.consumers_of(static_cast<size_t>(s));
+  const std::vector<int> consumers = consumers_of(schedule, s);
   if (stage.is_placeholder()) {
     if (options.layouts && stage.op->is_constant && rng.bernoulli(0.5))
       return PackLayout{s, random_layout(stage.op->output()->shape, rng)};
     CacheRead step{s, memory(), {}};
-    for (size_t c : consumers) {
-      if (step.readers.empty() || rng.bernoulli(0.5)) step.readers.push_back(static_cast<int>(c));
+    for (const int c : consumers) {
+      if (step.readers.empty() || rng.bernoulli(0.5)) step.readers.push_back(c);
     }
     return step;
   }
@@ -83,8 +91,7 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
     // Reduce loops: most other draws miss them.
     std::vector<int> reduce;
     for (size_t i = 0; i < stage.leaves.size(); ++i) {
-      if (stage.iterators[static_cast<size_t>(stage.leaves[i])].kind == IterKind::kReduce)
-        reduce.push_back(static_cast<int>(i));
+      if (stage.iterators[stage.leaves[i]].kind == IterKind::kReduce) reduce.push_back(static_cast<int>(i));
     }
     const int position = reduce.empty() ? leaf : reduce[rng.below(reduce.size())];
     const uint64_t kind = rng.below(3);
@@ -102,11 +109,10 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
       step.stage = s;
       step.iterator = leaf;
       int64_t extent = 8;
-      const int id = stage.leaves.empty() ? -1 : stage.leaves[static_cast<size_t>(leaf)];
-      if (id >= 0 && static_cast<size_t>(id) < stage.num_roots()) {
+      if (const size_t axis = stage.leaves.empty() ? stage.num_roots() : stage.leaves.begin()[leaf].place();
+          axis < stage.num_roots()) {
         const size_t rank = stage.op->spatial.size();
-        extent = static_cast<size_t>(id) < rank ? stage.op->spatial[static_cast<size_t>(id)].extent
-                                                : stage.op->reduce[static_cast<size_t>(id) - rank].extent;
+        extent = axis < rank ? stage.op->spatial[axis].extent : stage.op->reduce[axis - rank].extent;
       }
       const int n = 1 + pick(rng, 3);
       for (int i = 0; i < n; ++i)
@@ -151,16 +157,17 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
     case 15:
     case 16:
     case 17: {
-      int target = consumers.empty() ? pick(rng, schedule.stages.size())
-                                     : static_cast<int>(consumers[rng.below(consumers.size())]);
+      int target =
+          consumers.empty() ? pick(rng, schedule.stages.size()) : consumers[rng.below(consumers.size())];
       // Sometimes where the consumer itself is attached.
-      const Stage& consumer = schedule.stages[static_cast<size_t>(target)];
-      if (consumer.attach == AttachKind::kAt && rng.bernoulli(0.3)) target = consumer.attach_stage;
-      return ComputeAt{s, target, pick(rng, schedule.stages[static_cast<size_t>(target)].leaves.size())};
+      const Stage& consumer = schedule.stages.begin()[target];
+      if (consumer.attach == AttachKind::kAt && rng.bernoulli(0.3))
+        target = static_cast<int>(consumer.attach_stage.place());
+      return ComputeAt{s, target, pick(rng, schedule.stages.begin()[target].leaves.size())};
     }
     case 18: {
       if (consumers.size() != 1) return ComputeRoot{s};
-      return ReverseComputeAt{static_cast<int>(consumers[0]), s, leaf};
+      return ReverseComputeAt{consumers[0], s, leaf};
     }
     case 19:
       return rng.bernoulli(0.7) ? Step(ComputeInline{s}) : Step(ComputeRoot{s});
@@ -168,16 +175,15 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
       return CacheWrite{s, memory()};
     case 21: {
       CacheRead step{s, memory(), {}};
-      for (size_t c : consumers) {
-        if (step.readers.empty() || rng.bernoulli(0.5)) step.readers.push_back(static_cast<int>(c));
+      for (const int c : consumers) {
+        if (step.readers.empty() || rng.bernoulli(0.5)) step.readers.push_back(c);
       }
       return step;
     }
     case 22: {
       std::vector<int> reduce;
       for (size_t i = 0; i < stage.leaves.size(); ++i) {
-        if (stage.iterators[static_cast<size_t>(stage.leaves[i])].kind == IterKind::kReduce)
-          reduce.push_back(static_cast<int>(i));
+        if (stage.iterators[stage.leaves[i]].kind == IterKind::kReduce) reduce.push_back(static_cast<int>(i));
       }
       if (reduce.empty() || rng.bernoulli(0.4)) return DecomposeReduction{s, leaf};
       return Rfactor{s, reduce[rng.below(reduce.size())], pick(rng, stage.op->spatial.size() + 1)};
@@ -195,16 +201,16 @@ namespace {
 // parallel, the innermost vectorized. Steps that are refused are left out.
 void tile(ScheduleBuilder& builder, Rng& rng, const RandomTraceOptions& options) {
   const auto apply = [&](const Step& step) { return builder.apply(step).ok(); };
-  const auto stage = [&](int i) -> const Stage& { return builder.schedule().stages[static_cast<size_t>(i)]; };
+  const auto stage = [&](int i) -> const Stage& { return builder.schedule().stages.begin()[i]; };
   // Elementwise producers first, from the outputs.
   for (int i = static_cast<int>(builder.schedule().stages.size()) - 1; i >= 0; --i) {
     if (!stage(i).is_placeholder() && rng.bernoulli(0.4)) apply(ComputeInline{i});
   }
   std::vector<int> candidates;
-  for (size_t i = 0; i < builder.schedule().stages.size(); ++i) {
+  for (const StageId i : builder.schedule().stages.ids()) {
     const Stage& s = builder.schedule().stages[i];
     if (!s.is_placeholder() && s.attach == AttachKind::kRoot && !s.op->spatial.empty())
-      candidates.push_back(static_cast<int>(i));
+      candidates.push_back(static_cast<int>(i.place()));
   }
   if (candidates.empty()) return;
   int target = candidates[rng.below(candidates.size())];
@@ -212,10 +218,9 @@ void tile(ScheduleBuilder& builder, Rng& rng, const RandomTraceOptions& options)
     if (stage(c).op->has_reduction() && rng.bernoulli(0.6)) target = c;
   }
   int consumer = -1;
-  if (const auto readers = builder.schedule().consumers_of(static_cast<size_t>(target));
-      readers.size() == 1 &&
-      stage(static_cast<int>(readers[0])).op->spatial.size() == stage(target).op->spatial.size())
-    consumer = static_cast<int>(readers[0]);
+  if (const auto readers = consumers_of(builder.schedule(), target);
+      readers.size() == 1 && stage(readers[0]).op->spatial.size() == stage(target).op->spatial.size())
+    consumer = readers[0];
   if (rng.bernoulli(consumer < 0 ? 0.8 : 0.2) && apply(CacheWrite{target, ir::MemoryScope::kLocal}))
     consumer = target + 1;
 

@@ -370,12 +370,12 @@ namespace {
 
 // The extent of a root axis of a stage that is computed in full; 0 for other loops.
 int64_t axis_extent(const Schedule& schedule, const Split& split) {
-  if (split.stage < 0 || static_cast<size_t>(split.stage) >= schedule.stages.size() || split.iterator < 0)
+  if (split.stage < 0 || std::cmp_greater_equal(split.stage, schedule.stages.size()) || split.iterator < 0)
     return 0;
-  const Stage& stage = schedule.stages[static_cast<size_t>(split.stage)];
-  if (stage.attach != AttachKind::kRoot || static_cast<size_t>(split.iterator) >= stage.leaves.size())
+  const Stage& stage = schedule.stages.begin()[split.stage];
+  if (stage.attach != AttachKind::kRoot || std::cmp_greater_equal(split.iterator, stage.leaves.size()))
     return 0;
-  const auto root = static_cast<size_t>(stage.leaves[static_cast<size_t>(split.iterator)]);
+  const size_t root = stage.leaves.begin()[split.iterator].place();
   const ir::Operation& op = *stage.op;
   if (root < op.spatial.size()) return op.spatial[root].extent;
   return root < stage.num_roots() ? op.reduce[root - op.spatial.size()].extent : 0;

@@ -45,12 +45,12 @@ DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorR
     const auto& stages = builder.schedule().stages;
     if (split != nullptr && record.split_extents[i] > 0 && split->stage >= 0 &&
         static_cast<size_t>(split->stage) < stages.size() && split->iterator >= 0) {
-      const sched::Stage& stage = stages[static_cast<size_t>(split->stage)];
+      const sched::Stage& stage = stages.begin()[split->stage];
       const int o = operation_of(dag, stage);
       const auto position = static_cast<size_t>(split->iterator);
       if (o >= 0 && stage.attach == sched::AttachKind::kRoot && position < stage.leaves.size()) {
         const DagOperation& op = dag[static_cast<size_t>(o)];
-        const auto root = static_cast<size_t>(stage.leaves[position]);
+        const size_t root = stage.leaves[position].place();
         // The copy behind a cache has the spatial axes only, an rfactor stage others.
         const bool same = stage.op->spatial.size() == op.rank &&
                           (stage.op->reduce.empty() || stage.num_roots() == op.axes.size());

@@ -22,11 +22,11 @@
 namespace tensorsmith::sched::primitives {
 
 Status apply(Schedule& schedule, const Annotate& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
-  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
   if (step.annotation > Annotation::kThreadZ) return invalid("unknown annotation");
-  Iterator& it = stage.iterators[static_cast<size_t>(stage.leaves[static_cast<size_t>(step.iterator)])];
+  Iterator& it = stage.iterators[leaf];
   const Annotation old = it.annotation;
   it.annotation = step.annotation;
   Status status = check_loops(stage);
@@ -37,9 +37,9 @@ Status apply(Schedule& schedule, const Annotate& step) {
 }
 
 Status apply(Schedule& schedule, const Unroll& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
   if (step.auto_max_step < 0) return invalid("auto_max_step is negative");
-  schedule.stages[static_cast<size_t>(step.stage)].auto_unroll_max_step = step.auto_max_step;
+  schedule.stages[s].auto_unroll_max_step = step.auto_max_step;
   return {};
 }
 

@@ -16,8 +16,6 @@
 //
 //     C[i] = sum_k A[i, k]       cache_write C, local         C.local[i] = sum_k A[i, k]
 //                                         =>                  C[i] = C.local[i]
-#include <algorithm>
-
 #include "ir/analysis.h"
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
@@ -66,10 +64,7 @@ std::vector<Stage> cache_write_stages(const ir::Operation& op, const std::string
 }  // namespace
 
 Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
-  if (step.stage < 0 || static_cast<size_t>(step.stage) >= schedule.stages.size())
-    return invalid("stage " + std::to_string(step.stage) + " does not exist, there are " +
-                   std::to_string(schedule.stages.size()));
-  const auto s = static_cast<size_t>(step.stage);
+  TS_ASSIGN_OR_RETURN(const StageId s, find_stage(schedule, step.stage));
   const ir::OperationRef op = schedule.stages[s].op;
   const std::string name = "stage '" + op->name + "'";
   if (schedule.stages[s].attach == AttachKind::kInlined)
@@ -79,16 +74,19 @@ Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
   if (op->outputs.size() != 1) return unsupported(name + " has two outputs, it cannot be cached");
   if (step.readers.empty()) return invalid("cache_read needs at least one reader");
   const ir::Buffer source = op->output();
-  for (size_t i = 0; i < step.readers.size(); ++i) {
-    const int r = step.readers[i];
-    if (r <= step.stage || static_cast<size_t>(r) >= schedule.stages.size())
-      return invalid("reader " + std::to_string(r) + " is no stage after " + name);
-    const Stage& reader = schedule.stages[static_cast<size_t>(r)];
+  IdVector<StageId, char> redirected(schedule.stages.size(), 0);
+  // Definitions of inlined readers live on in the stages that read them.
+  bool inlined_reader = false;
+  for (const int position : step.readers) {
+    const auto r = find_stage(schedule, position);
+    if (!r.ok() || *r <= s)
+      return invalid("reader " + std::to_string(position) + " is no stage after " + name);
+    const Stage& reader = schedule.stages[*r];
     if (!reader.reads->has(source.get()))
       return illegal("stage '" + reader.op->name + "' does not read " + name);
-    if (std::find(step.readers.begin(), step.readers.begin() + static_cast<std::ptrdiff_t>(i), r) !=
-        step.readers.begin() + static_cast<std::ptrdiff_t>(i))
-      return invalid("reader " + std::to_string(r) + " is named twice");
+    if (redirected[*r] != 0) return invalid("reader " + std::to_string(position) + " is named twice");
+    redirected[*r] = 1;
+    inlined_reader |= reader.attach == AttachKind::kInlined;
   }
   const std::string copy_name =
       unique_name(schedule, op->name + "." + std::string(ir::to_string(step.scope)));
@@ -98,14 +96,7 @@ Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
         return std::vector{Stage::create(copy_operation(copy_name, op->spatial, source, std::move(made)))};
       })[0];
   const ir::Buffer& target = copy.op->output();
-  // Definitions of inlined readers live on in the stages that read them.
-  std::vector<char> redirected(schedule.stages.size(), 0);
-  bool inlined_reader = false;
-  for (int r : step.readers) {
-    redirected[static_cast<size_t>(r)] = 1;
-    inlined_reader |= schedule.stages[static_cast<size_t>(r)].attach == AttachKind::kInlined;
-  }
-  for (size_t r = s + 1; r < schedule.stages.size(); ++r) {
+  for (const StageId r : schedule.stages.ids_after(s)) {
     Stage& reader = schedule.stages[r];
     if (redirected[r] == 0 && !(inlined_reader && reader.reads->has(source.get()))) continue;
     const Stage& redirected_reader =
@@ -114,19 +105,19 @@ Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
     reader.op = redirected_reader.op;
     reader.reads = redirected_reader.reads;
   }
-  insert_stage(schedule, s + 1, copy);
+  StageId after = s;
+  insert_stage(schedule, ++after, copy);
   return {};
 }
 
 Status apply(Schedule& schedule, const CacheWrite& step, Rewrites& rewrites) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  const auto s = static_cast<size_t>(step.stage);
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
   const ir::OperationRef op = schedule.stages[s].op;
   const std::string name = "stage '" + op->name + "'";
   if (op->outputs.size() != 1) return unsupported(name + " has two outputs, it cannot be cached");
   if (schedule.stages[s].attach != AttachKind::kRoot)
     return illegal(name + " is attached to a loop; apply cache_write before compute_at");
-  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
+  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, s));
 
   std::string made_name = unique_name(schedule, op->name + "." + std::string(ir::to_string(step.scope)));
   const std::vector<Stage>& made =

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 namespace tensorsmith::sched::primitives {
 
@@ -13,23 +15,23 @@ bool is_block(Annotation a) {
   return a == Annotation::kBlockX || a == Annotation::kBlockY || a == Annotation::kBlockZ;
 }
 
-bool has_annotation(const Stage& stage, Annotation annotation, int last_position) {
-  for (int i = 0; i <= last_position; ++i) {
-    if (stage.iterators[static_cast<size_t>(stage.leaves[static_cast<size_t>(i)])].annotation == annotation)
-      return true;
+// One of the stage's first `count` leaves has the annotation.
+bool has_annotation(const Stage& stage, Annotation annotation, size_t count) {
+  for (const IteratorId leaf : std::span(stage.leaves).first(count)) {
+    if (stage.iterators[leaf].annotation == annotation) return true;
   }
   return false;
 }
 
 // Whether reader's whole computation is inside the loop at this position of the target stage.
-bool in_scope(const Schedule& schedule, size_t reader, int target, int position) {
-  int at = static_cast<int>(reader);
+bool in_scope(const Schedule& schedule, StageId reader, StageId target, size_t position) {
+  StageId at = reader;
   if (at == target) return true;
   while (true) {
-    const Stage& stage = schedule.stages[static_cast<size_t>(at)];
+    const Stage& stage = schedule.stages[at];
     if (stage.attach != AttachKind::kAt) return false;
     if (stage.attach_stage == target)
-      return schedule.stages[static_cast<size_t>(target)].leaf_position(stage.attach_iterator) >= position;
+      return schedule.stages[target].leaf_position(stage.attach_iterator) >= position;
     at = stage.attach_stage;
   }
 }
@@ -40,59 +42,63 @@ Error illegal(std::string reason) { return {ErrorCode::kIllegal, "", std::move(r
 Error invalid(std::string reason) { return {ErrorCode::kInvalidArgument, "", std::move(reason)}; }
 Error unsupported(std::string reason) { return {ErrorCode::kUnsupported, "", std::move(reason)}; }
 
-Status check_stage(const Schedule& schedule, int stage) {
-  if (stage < 0 || static_cast<size_t>(stage) >= schedule.stages.size())
-    return invalid("stage " + std::to_string(stage) + " does not exist, there are " +
+Result<StageId> find_stage(const Schedule& schedule, int position) {
+  if (position < 0 || std::cmp_greater_equal(position, schedule.stages.size()))
+    return invalid("stage " + std::to_string(position) + " does not exist, there are " +
                    std::to_string(schedule.stages.size()));
-  const Stage& s = schedule.stages[static_cast<size_t>(stage)];
-  if (s.is_placeholder()) return illegal("stage " + quoted(s) + " is a placeholder, it has no loops");
-  if (s.attach == AttachKind::kInlined) return illegal("stage " + quoted(s) + " is inlined, it has no loops");
-  return {};
+  return StageId(static_cast<size_t>(position));
 }
 
-Status check_leaf(const Stage& stage, int position) {
-  if (position < 0 || static_cast<size_t>(position) >= stage.leaves.size())
+Result<StageId> find_computed_stage(const Schedule& schedule, int position) {
+  TS_ASSIGN_OR_RETURN(const StageId s, find_stage(schedule, position));
+  const Stage& stage = schedule.stages[s];
+  if (stage.is_placeholder()) return illegal("stage " + quoted(stage) + " is a placeholder, it has no loops");
+  if (stage.attach == AttachKind::kInlined)
+    return illegal("stage " + quoted(stage) + " is inlined, it has no loops");
+  return s;
+}
+
+Result<IteratorId> find_leaf(const Stage& stage, int position) {
+  if (position < 0 || std::cmp_greater_equal(position, stage.leaves.size()))
     return invalid("iterator " + std::to_string(position) + " does not exist, stage " + quoted(stage) +
                    " has " + std::to_string(stage.leaves.size()));
-  return {};
+  return stage.leaves.begin()[position];
 }
 
-Status check_nothing_attached(const Schedule& schedule, int stage) {
+Status check_nothing_attached(const Schedule& schedule, StageId stage) {
   for (const Stage& other : schedule.stages) {
-    if (other.attach == AttachKind::kAt && other.attach_stage == stage)
+    if (other.is_attached_at(stage))
       return illegal("stage " + quoted(other) + " is attached to a loop of stage " +
-                     quoted(schedule.stages[static_cast<size_t>(stage)]) + "; attach it after this step");
+                     quoted(schedule.stages[stage]) + "; attach it after this step");
   }
   return {};
 }
 
-Status check_loops_untouched(const Schedule& schedule, int stage) {
+Status check_loops_untouched(const Schedule& schedule, StageId stage) {
   TS_RETURN_IF_ERROR(check_nothing_attached(schedule, stage));
-  const Stage& s = schedule.stages[static_cast<size_t>(stage)];
+  const Stage& s = schedule.stages[stage];
   const bool annotated = std::any_of(s.iterators.begin(), s.iterators.end(),
                                      [](const Iterator& i) { return i.annotation != Annotation::kNone; });
-  if (!s.relations.empty() || annotated || s.init_at >= 0 || s.storage_align)
+  if (!s.relations.empty() || annotated || s.init_at.valid() || s.storage_align)
     return illegal("the loops of stage " + quoted(s) + " were changed before; this step must come first");
   return {};
 }
 
 Status check_loops(const Stage& stage) {
-  int vectorized = -1;
-  int parallel = -1;
+  IteratorId vectorized;
+  IteratorId parallel;
   bool threads = false;
   std::array<int, 16> seen{};
   bool reduce_outside = false;
-  for (size_t i = 0; i < stage.leaves.size(); ++i) {
-    const int leaf = stage.leaves[i];
-    const Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
+  for (const IteratorId leaf : stage.leaves) {
+    const Iterator& it = stage.iterators[leaf];
     if (leaf == stage.init_at && reduce_outside)
       return illegal("the init of stage " + quoted(stage) + " at loop '" + it.name +
                      "' would be inside a reduce loop");
     if (is_reduce(it)) reduce_outside = true;
-    if (vectorized >= 0 && it.annotation != Annotation::kUnroll)
+    if (vectorized.valid() && it.annotation != Annotation::kUnroll)
       return illegal("loop '" + it.name + "' of stage " + quoted(stage) + " is inside vectorized loop '" +
-                     stage.iterators[static_cast<size_t>(vectorized)].name +
-                     "'; only unrolled loops may be inside one");
+                     stage.iterators[vectorized].name + "'; only unrolled loops may be inside one");
     switch (it.annotation) {
       case Annotation::kNone:
       case Annotation::kUnroll:
@@ -119,10 +125,9 @@ Status check_loops(const Stage& stage) {
     if (it.annotation == Annotation::kVectorize) {
       vectorized = leaf;
     } else if (it.annotation == Annotation::kParallel) {
-      if (parallel >= 0)
+      if (parallel.valid())
         return illegal("stage " + quoted(stage) + " has two parallel loops, '" +
-                       stage.iterators[static_cast<size_t>(parallel)].name + "' and '" + it.name +
-                       "'; fuse them instead");
+                       stage.iterators[parallel].name + "' and '" + it.name + "'; fuse them instead");
       parallel = leaf;
     } else {
       threads = true;
@@ -131,48 +136,46 @@ Status check_loops(const Stage& stage) {
                        std::string(to_string(it.annotation)) + "; fuse them instead");
     }
   }
-  if (threads && parallel >= 0)
+  if (threads && parallel.valid())
     return illegal("stage " + quoted(stage) + " has both a parallel loop and loops bound to GPU axes");
   return {};
 }
 
 Status check_attachments(const Schedule& schedule) {
-  const size_t n = schedule.stages.size();
-  for (size_t s = 0; s < n; ++s) {
+  for (const StageId s : schedule.stages.ids()) {
     const Stage& stage = schedule.stages[s];
     if (stage.attach != AttachKind::kAt) continue;
     // Producers stand before consumers, so a target after the stage cannot be attached below it.
-    if (stage.attach_stage <= static_cast<int>(s))
+    if (stage.attach_stage <= s)
       return illegal("stage " + quoted(stage) + " is attached to stage " +
-                     quoted(schedule.stages[static_cast<size_t>(stage.attach_stage)]) +
-                     ", which does not read what it computes");
-    const Stage& target = schedule.stages[static_cast<size_t>(stage.attach_stage)];
-    const int position = target.leaf_position(stage.attach_iterator);
-    if (position < 0) throw_internal_error(__FILE__, __LINE__, "attached to an iterator that is no leaf");
-    for (size_t r = s + 1; r < n; ++r) {
+                     quoted(schedule.stages[stage.attach_stage]) + ", which does not read what it computes");
+    const Stage& target = schedule.stages[stage.attach_stage];
+    const auto position = target.leaf_position(stage.attach_iterator);
+    if (!position) throw_internal_error(__FILE__, __LINE__, "attached to an iterator that is no leaf");
+    for (const StageId r : schedule.stages.ids_after(s)) {
       const Stage& reader = schedule.stages[r];
       if (reader.attach == AttachKind::kInlined || !reader.reads_from(stage)) continue;
-      if (!in_scope(schedule, r, stage.attach_stage, position))
+      if (!in_scope(schedule, r, stage.attach_stage, *position))
         return illegal("stage " + quoted(reader) + " reads stage " + quoted(stage) + " outside loop '" +
-                       target.iterators[static_cast<size_t>(stage.attach_iterator)].name + "' of stage " +
-                       quoted(target) + " that it is attached to");
+                       target.iterators[stage.attach_iterator].name + "' of stage " + quoted(target) +
+                       " that it is attached to");
     }
-    const int own_leaves = static_cast<int>(stage.leaves.size()) - 1;
-    const bool own_parallel = has_annotation(stage, Annotation::kParallel, own_leaves);
-    for (int leaf : stage.leaves) {
-      if (is_block(stage.iterators[static_cast<size_t>(leaf)].annotation))
+    const bool own_parallel = has_annotation(stage, Annotation::kParallel, stage.leaves.size());
+    for (const IteratorId leaf : stage.leaves) {
+      const Annotation annotation = stage.iterators[leaf].annotation;
+      if (is_block(annotation))
         return illegal("stage " + quoted(stage) + " is attached, but a loop of it is bound to " +
-                       std::string(to_string(stage.iterators[static_cast<size_t>(leaf)].annotation)) +
-                       "; bind blocks in root stages");
+                       std::string(to_string(annotation)) + "; bind blocks in root stages");
     }
-    if (has_annotation(target, Annotation::kVectorize, position))
+    if (has_annotation(target, Annotation::kVectorize, *position + 1))
       return illegal("stage " + quoted(stage) + " is attached inside a vectorized loop of stage " +
                      quoted(target));
     if (!own_parallel) continue;
     const Stage* at = &stage;
     while (at->attach == AttachKind::kAt) {
-      const Stage& around = schedule.stages[static_cast<size_t>(at->attach_stage)];
-      if (has_annotation(around, Annotation::kParallel, around.leaf_position(at->attach_iterator)))
+      const Stage& around = schedule.stages[at->attach_stage];
+      const auto loop = around.leaf_position(at->attach_iterator);
+      if (has_annotation(around, Annotation::kParallel, loop ? *loop + 1 : 0))
         return illegal("the parallel loop of stage " + quoted(stage) +
                        " is inside the parallel loop of stage " + quoted(around));
       at = &around;
@@ -181,19 +184,17 @@ Status check_attachments(const Schedule& schedule) {
   return {};
 }
 
-void insert_stage(Schedule& schedule, size_t position, Stage stage) {
+void insert_stage(Schedule& schedule, StageId before, Stage stage) {
   for (Stage& other : schedule.stages) {
-    if (other.attach == AttachKind::kAt && other.attach_stage >= static_cast<int>(position))
-      ++other.attach_stage;
+    if (other.attach == AttachKind::kAt && other.attach_stage >= before) ++other.attach_stage;
   }
-  schedule.stages.insert(schedule.stages.begin() + static_cast<std::ptrdiff_t>(position), std::move(stage));
+  schedule.stages.insert(before, std::move(stage));
 }
 
-void erase_stage(Schedule& schedule, size_t position) {
-  schedule.stages.erase(schedule.stages.begin() + static_cast<std::ptrdiff_t>(position));
+void erase_stage(Schedule& schedule, StageId stage) {
+  schedule.stages.erase(stage);
   for (Stage& other : schedule.stages) {
-    if (other.attach == AttachKind::kAt && other.attach_stage > static_cast<int>(position))
-      --other.attach_stage;
+    if (other.attach == AttachKind::kAt && other.attach_stage > stage) --other.attach_stage;
   }
 }
 

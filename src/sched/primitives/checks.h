@@ -11,14 +11,16 @@ Error illegal(std::string reason);
 Error invalid(std::string reason);
 Error unsupported(std::string reason);
 
-// The stage exists and computes something with loops: no placeholder, not inlined.
-Status check_stage(const Schedule& schedule, int stage);
-// The position is that of a leaf.
-Status check_leaf(const Stage& stage, int position);
+// Steps name stages and leaves by position; what they say comes from text and foreign records, and becomes an
+// id here. Fails where there is no such stage.
+Result<StageId> find_stage(const Schedule& schedule, int position);
+// The same for a stage that computes something with loops: no placeholder, not inlined.
+Result<StageId> find_computed_stage(const Schedule& schedule, int position);
+Result<IteratorId> find_leaf(const Stage& stage, int position);
 // No stage is attached to a loop of this stage.
-Status check_nothing_attached(const Schedule& schedule, int stage);
+Status check_nothing_attached(const Schedule& schedule, StageId stage);
 // No step has changed the stage's loops yet, and nothing refers to them: they may be replaced.
-Status check_loops_untouched(const Schedule& schedule, int stage);
+Status check_loops_untouched(const Schedule& schedule, StageId stage);
 
 // Invariants of one stage's loops:
 //  - vectorize and parallel on spatial loops only; at most one of each a stage;
@@ -37,11 +39,11 @@ Status check_attachments(const Schedule& schedule);
 
 inline bool is_reduce(const Iterator& iterator) { return iterator.kind != IterKind::kSpatial; }
 
-// Inserts a stage and shifts the numbers of stages in attachments: stages at and after position move up.
-void insert_stage(Schedule& schedule, size_t position, Stage stage);
+// Inserts a stage and shifts the ids of stages in attachments: `before` and those after it move up.
+void insert_stage(Schedule& schedule, StageId before, Stage stage);
 
-// Removes a stage that nothing reads and nothing is attached to, and shifts the numbers after it.
-void erase_stage(Schedule& schedule, size_t position);
+// Removes a stage that nothing reads and nothing is attached to, and shifts the ids after it.
+void erase_stage(Schedule& schedule, StageId stage);
 
 // base, or base.1, base.2, ... if a stage of that name exists.
 std::string unique_name(const Schedule& schedule, const std::string& base);

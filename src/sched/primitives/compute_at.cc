@@ -22,27 +22,25 @@
 namespace tensorsmith::sched::primitives {
 
 Status apply(Schedule& schedule, const ComputeAt& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.target_stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
-  const Stage& target = schedule.stages[static_cast<size_t>(step.target_stage)];
-  TS_RETURN_IF_ERROR(check_leaf(target, step.target_iterator));
-  if (step.target_stage <= step.stage)
-    return illegal("stage '" + target.op->name + "' does not read stage '" + stage.op->name + "'");
-  if (schedule.is_output(static_cast<size_t>(step.stage)))
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  TS_ASSIGN_OR_RETURN(const StageId t, find_computed_stage(schedule, step.target_stage));
+  Stage& stage = schedule.stages[s];
+  const Stage& target = schedule.stages[t];
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(target, step.target_iterator));
+  if (t <= s) return illegal("stage '" + target.op->name + "' does not read stage '" + stage.op->name + "'");
+  if (schedule.is_output(s))
     return illegal(
         "stage '" + stage.op->name +
         "' is an output of the workload and must be computed at root; cache_write it, and attach the copy");
   if (stage.layout)
     return illegal("stage '" + stage.op->name + "' has a packed layout and must be computed at root");
-  if (schedule.consumers_of(static_cast<size_t>(step.stage)).empty())
-    return illegal("no stage reads stage '" + stage.op->name + "'");
+  if (schedule.consumers_of(s).empty()) return illegal("no stage reads stage '" + stage.op->name + "'");
   const AttachKind old_kind = stage.attach;
-  const int old_stage = stage.attach_stage;
-  const int old_iterator = stage.attach_iterator;
+  const StageId old_stage = stage.attach_stage;
+  const IteratorId old_iterator = stage.attach_iterator;
   stage.attach = AttachKind::kAt;
-  stage.attach_stage = step.target_stage;
-  stage.attach_iterator = target.leaves[static_cast<size_t>(step.target_iterator)];
+  stage.attach_stage = t;
+  stage.attach_iterator = leaf;
   Status status = check_attachments(schedule);
   if (!status.ok()) {
     stage.attach = old_kind;
@@ -53,14 +51,14 @@ Status apply(Schedule& schedule, const ComputeAt& step) {
 }
 
 Status apply(Schedule& schedule, const ComputeRoot& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
   if (stage.attach == AttachKind::kRoot) return {};
-  const int old_stage = stage.attach_stage;
-  const int old_iterator = stage.attach_iterator;
+  const StageId old_stage = stage.attach_stage;
+  const IteratorId old_iterator = stage.attach_iterator;
   stage.attach = AttachKind::kRoot;
-  stage.attach_stage = -1;
-  stage.attach_iterator = -1;
+  stage.attach_stage = {};
+  stage.attach_iterator = {};
   Status status = check_attachments(schedule);
   if (!status.ok()) {
     stage.attach = AttachKind::kAt;

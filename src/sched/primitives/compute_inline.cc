@@ -89,20 +89,19 @@ std::vector<Stage> inlined_stage(const ir::Operation& op, const ir::Operation& r
 }  // namespace
 
 Status apply(Schedule& schedule, const ComputeInline& step, Rewrites& rewrites) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  const auto s = static_cast<size_t>(step.stage);
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
   Stage& stage = schedule.stages[s];
   const std::string name = "stage '" + stage.op->name + "'";
   if (stage.op->has_reduction()) return illegal(name + " is a reduction, it cannot be inlined");
   if (schedule.is_output(s)) return illegal(name + " is an output of the workload, it cannot be inlined");
   if (stage.layout) return illegal(name + " has a packed layout, it cannot be inlined");
-  TS_RETURN_IF_ERROR(check_nothing_attached(schedule, step.stage));
-  const std::vector<size_t> readers = schedule.consumers_of(s);
+  TS_RETURN_IF_ERROR(check_nothing_attached(schedule, s));
+  const std::vector<StageId> readers = schedule.consumers_of(s);
   if (readers.empty()) return illegal("no stage reads " + name);
 
   // All or none: on an error the schedule stays as it was.
   std::vector<const Stage*> rewritten;
-  for (size_t r : readers) {
+  for (const StageId r : readers) {
     const ir::OperationRef& reader = schedule.stages[r].op;
     const auto& made = rewrites.get({Rewrites::Kind::kInline, reader, stage.op, nullptr, {}, {}},
                                     [&] { return inlined_stage(*stage.op, *reader); });
@@ -116,8 +115,8 @@ Status apply(Schedule& schedule, const ComputeInline& step, Rewrites& rewrites) 
     schedule.stages[readers[i]].reads = rewritten[i]->reads;
   }
   stage.attach = AttachKind::kInlined;
-  stage.attach_stage = -1;
-  stage.attach_iterator = -1;
+  stage.attach_stage = {};
+  stage.attach_iterator = {};
   return {};
 }
 

@@ -16,13 +16,13 @@
 namespace tensorsmith::sched::primitives {
 
 Status apply(Schedule& schedule, const DecomposeReduction& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
-  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
   if (!stage.op->has_reduction())
     return illegal("stage '" + stage.op->name + "' is no reduction, it has no init");
-  const int old = stage.init_at;
-  stage.init_at = stage.leaves[static_cast<size_t>(step.iterator)];
+  const IteratorId old = stage.init_at;
+  stage.init_at = leaf;
   Status status = check_loops(stage);
   if (!status.ok()) stage.init_at = old;
   return status;

@@ -25,6 +25,7 @@
 //     C[i, j] = sum_k f32(A[i, k]) * f32(B[k, j])     (k: 512)
 //        dot C, k    =>    C.product[i, j] = sum_q dot2(A.words[i, q], B.words[q, j])     (q: 256)
 #include <algorithm>
+#include <span>
 
 #include "ir/analysis.h"
 #include "sched/primitives/checks.h"
@@ -44,14 +45,14 @@ Expr i32(int64_t value) { return ir::int_imm(DType::kI32, value); }
 
 // One factor of the products: elements of a tensor, bytes less a zero point.
 struct Factor {
-  int stage = -1;              // that holds the tensor
+  StageId stage;               // that holds the tensor
   bool centers = false;        // it is a stage of i32 or f32 that words replace; else the elements themselves
   std::vector<Expr> indices;   // by the contraction
   size_t dim = 0;              // that the reduce loop indexes
   std::vector<ir::Axis> axes;  // of the tensor
   Expr raw;                    // an element, over these axes
   Expr zero;                   // i32, over the contraction's axes; undefined: 0
-  int constant = -1;           // the placeholder that the words are made of ahead of time
+  StageId constant;            // the placeholder that the words are made of ahead of time
   bool flip = false;           // moved by 128 to the other signedness
   bool totals = false;         // sums stand behind the words
 
@@ -63,7 +64,7 @@ struct Factor {
 
 class Rewrite {
  public:
-  Rewrite(Schedule& schedule, size_t s, const ir::Axis& loop)
+  Rewrite(Schedule& schedule, StageId s, const ir::Axis& loop)
       : schedule_(schedule), s_(s), op_(schedule.stages[s].op), loop_(loop) {}
 
   Status run() {
@@ -82,7 +83,7 @@ class Rewrite {
   }
 
  private:
-  const Stage& stage(int s) const { return schedule_.stages[static_cast<size_t>(s)]; }
+  const Stage& stage(StageId s) const { return schedule_.stages[s]; }
   DType sum_dtype() const { return op_->output()->dtype; }
   bool bytes() const { return sum_dtype() == DType::kI32; }
 
@@ -116,7 +117,7 @@ class Rewrite {
       if (source.attach != AttachKind::kRoot || source.layout || source.storage_align)
         return illegal(name + " was scheduled before; this step must come first");
       TS_RETURN_IF_ERROR(check_loops_untouched(schedule_, f.stage));
-      if (schedule_.is_output(static_cast<size_t>(f.stage)) || !only_read_by(f.stage, s_))
+      if (schedule_.is_output(f.stage) || !only_read_by(f.stage, s_))
         return illegal(name + " is read by other stages too");
       f.centers = true;
       f.axes = source.op->spatial;
@@ -137,8 +138,8 @@ class Rewrite {
     return map;
   }
 
-  bool only_read_by(int source, size_t reader) const {
-    for (size_t r = 0; r < schedule_.stages.size(); ++r)
+  bool only_read_by(StageId source, StageId reader) const {
+    for (const StageId r : schedule_.stages.ids())
       if (r != reader && schedule_.stages[r].reads_from(stage(source))) return false;
     return true;
   }
@@ -164,19 +165,19 @@ class Rewrite {
   }
 
   // The constant that alone the elements come from, if it can be replaced.
-  int constant_of(const Factor& f) const {
+  StageId constant_of(const Factor& f) const {
     const auto loads = ir::loads_of(f.raw);
-    if (loads.size() != 1) return -1;
-    const int source = schedule_.producer_of(loads.front()->buffer.get());
+    if (loads.size() != 1) return {};
+    const StageId source = schedule_.producer_of(loads.front()->buffer.get());
     const Stage& constant = stage(source);
-    if (!constant.op->is_constant || constant.transform || constant.layout) return -1;
-    return only_read_by(source, f.centers ? static_cast<size_t>(f.stage) : s_) ? source : -1;
+    if (!constant.op->is_constant || constant.transform || constant.layout) return {};
+    return only_read_by(source, f.centers ? f.stage : s_) ? source : StageId();
   }
 
   // One factor must be unsigned, the other signed. A constant, else the second, is signed unless its zero
   // point is known to be 0 for unsigned bytes only: without a zero point the other's sums are not needed.
   static void choose_signs(Factor& a, Factor& b) {
-    Factor& weights = a.constant >= 0 && b.constant < 0 ? a : b;
+    Factor& weights = a.constant.valid() && !b.constant.valid() ? a : b;
     Factor& data = &weights == &a ? b : a;
     const bool becomes_unsigned = weights.raw.dtype() == DType::kU8 && !weights.zero.defined();
     weights.flip = weights.raw.dtype() != (becomes_unsigned ? DType::kU8 : DType::kI8);
@@ -213,8 +214,9 @@ class Rewrite {
     std::vector<Expr> parts = elements(f, axes);
     if (!bytes()) return ir::call(ir::Intrinsic::kPair, std::move(parts));
     Expr result = parts[0];
-    for (int64_t j = 1; j < 4; ++j) {
-      const Expr shifted = ir::binary(ir::BinaryOp::kShl, parts[static_cast<size_t>(j)], i32(8 * j));
+    int64_t bit = 0;
+    for (const Expr& part : std::span(parts).subspan(1)) {
+      const Expr shifted = ir::binary(ir::BinaryOp::kShl, part, i32(bit += 8));
       result = ir::binary(ir::BinaryOp::kBitOr, result, shifted);
     }
     return f.flip ? ir::binary(ir::BinaryOp::kBitXor, result, i32(kOnes * 128)) : result;
@@ -358,12 +360,12 @@ class Rewrite {
     ir::Buffer words[2];
     Expr sums[2];  // as C reads them; undefined: not needed
     std::vector<Stage> before;
-    std::vector<std::pair<int, Stage>> replaced;
-    std::vector<int> erased;
+    std::vector<std::pair<StageId, Stage>> replaced;
+    std::vector<StageId> erased;
     for (size_t i = 0; i < 2; ++i) {
       Factor& f = *own[i];
       const bool needs_sums = factors[1 - i]->zero.defined();
-      if (f.constant >= 0) {
+      if (f.constant.valid()) {
         f.totals = needs_sums && !reduced_dimensions(f).empty();
         Stage made = prepared(f);
         words[i] = made.op->output();
@@ -423,17 +425,21 @@ class Rewrite {
     result->bodies = {ir::substitute(body, to_result)};
 
     Stage rest = Stage::create(std::move(result));
-    rest.scope = stage(static_cast<int>(s_)).scope;
-    rest.auto_unroll_max_step = stage(static_cast<int>(s_)).auto_unroll_max_step;
+    rest.scope = stage(s_).scope;
+    rest.auto_unroll_max_step = stage(s_).auto_unroll_max_step;
     schedule_.stages[s_] = std::move(rest);
-    for (auto& [position, made] : replaced) schedule_.stages[static_cast<size_t>(position)] = std::move(made);
-    for (size_t k = 0; k < before.size(); ++k) insert_stage(schedule_, s_ + k, std::move(before[k]));
+    for (auto& [replaced_stage, made] : replaced) schedule_.stages[replaced_stage] = std::move(made);
+    StageId place = s_;
+    for (Stage& made : before) {
+      insert_stage(schedule_, place, std::move(made));
+      ++place;
+    }
     std::sort(erased.rbegin(), erased.rend());  // all are before s_
-    for (const int position : erased) erase_stage(schedule_, static_cast<size_t>(position));
+    for (const StageId gone : erased) erase_stage(schedule_, gone);
   }
 
   Schedule& schedule_;
-  size_t s_;
+  StageId s_;
   ir::OperationRef op_;
   ir::Axis loop_;
 };
@@ -441,19 +447,18 @@ class Rewrite {
 }  // namespace
 
 Status apply(Schedule& schedule, const Dot& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  const auto s = static_cast<size_t>(step.stage);
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
   const Stage& stage = schedule.stages[s];
   const std::string name = "stage '" + stage.op->name + "'";
-  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
   if (stage.attach != AttachKind::kRoot)
     return illegal(name + " is attached to a loop; apply dot before compute_at");
-  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
+  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, s));
   if (stage.layout) return illegal(name + " has a packed layout; apply dot before");
-  const auto loop = static_cast<size_t>(stage.leaves[static_cast<size_t>(step.iterator)]);
+  const size_t loop = leaf.place();
   const size_t rank = stage.op->spatial.size();
   if (loop < rank || loop >= stage.num_roots())
-    return illegal("loop '" + stage.iterators[loop].name + "' is no reduce loop");
+    return illegal("loop '" + stage.iterators[leaf].name + "' is no reduce loop");
   const ir::Axis axis = stage.op->reduce[loop - rank];
   return Rewrite(schedule, s, axis).run();
 }

@@ -16,9 +16,9 @@
 namespace tensorsmith::sched::primitives {
 
 Status apply(Schedule& schedule, const Fuse& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
-  const int fused = static_cast<int>(stage.iterators.size());
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
+  const IteratorId fused = stage.iterators.next();
   FuseRelation relation;
   relation.child = fused;
   if (step.iterators.empty()) {
@@ -30,16 +30,14 @@ Status apply(Schedule& schedule, const Fuse& step) {
   std::string name;
   for (size_t i = 0; i < step.iterators.size(); ++i) {
     const int position = step.iterators[i];
-    TS_RETURN_IF_ERROR(check_leaf(stage, position));
-    if (position != step.iterators.front() + static_cast<int>(i))
+    TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, position));
+    if (i > 0 && position != step.iterators[i - 1] + 1)
       return illegal("the iterators to fuse are not consecutive; reorder them first");
-    const int leaf = stage.leaves[static_cast<size_t>(position)];
-    const Iterator& it = stage.iterators[static_cast<size_t>(leaf)];
+    const Iterator& it = stage.iterators[leaf];
     if (it.annotation != Annotation::kNone)
       return illegal("loop '" + it.name + "' is annotated " + std::string(to_string(it.annotation)) +
                      "; fuse it before");
-    const Iterator& first =
-        stage.iterators[static_cast<size_t>(stage.leaves[static_cast<size_t>(step.iterators.front())])];
+    const Iterator& first = i == 0 ? it : stage.iterators[relation.parents.front()];
     if (it.kind != first.kind)
       return illegal("loops '" + first.name + "' and '" + it.name +
                      "' cannot be fused: one is spatial, one reduces");
@@ -48,8 +46,7 @@ Status apply(Schedule& schedule, const Fuse& step) {
                      "', in the middle of the fused loops");
     if (i + 1 < step.iterators.size()) {
       for (const Stage& other : schedule.stages) {
-        if (other.attach == AttachKind::kAt && other.attach_stage == step.stage &&
-            other.attach_iterator == leaf)
+        if (other.is_attached_at(s, leaf))
           return illegal("stage '" + other.op->name + "' is attached to loop '" + it.name +
                          "', in the middle of the fused loops");
       }
@@ -59,18 +56,16 @@ Status apply(Schedule& schedule, const Fuse& step) {
     name += '.';
   }
   name += "fused";
-  const int first = relation.parents.front();
-  const int last = relation.parents.back();
+  const IteratorId first = relation.parents.front();
+  const IteratorId last = relation.parents.back();
   if (stage.init_at == first) stage.init_at = fused;
   for (Stage& other : schedule.stages) {
-    if (other.attach == AttachKind::kAt && other.attach_stage == step.stage && other.attach_iterator == last)
-      other.attach_iterator = fused;
+    if (other.is_attached_at(s, last)) other.attach_iterator = fused;
   }
-  stage.iterators.push_back(
-      {std::move(name), stage.iterators[static_cast<size_t>(first)].kind, Annotation::kNone});
+  stage.iterators.push_back({std::move(name), stage.iterators[first].kind, Annotation::kNone});
   const auto begin = stage.leaves.begin() + step.iterators.front();
   *begin = fused;
-  stage.leaves.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(step.iterators.size()));
+  stage.leaves.erase(begin + 1, begin + step.iterators.back() - step.iterators.front() + 1);
   stage.relations.emplace_back(std::move(relation));
   return {};
 }

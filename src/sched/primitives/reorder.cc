@@ -14,20 +14,21 @@
 namespace tensorsmith::sched::primitives {
 
 Status apply(Schedule& schedule, const Reorder& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
   const size_t n = stage.leaves.size();
   if (step.order.size() != n)
     return invalid("the order names " + std::to_string(step.order.size()) + " loops, the stage has " +
                    std::to_string(n));
-  std::vector<int> leaves(n, -1);
-  std::vector<char> used(n, 0);
-  for (size_t i = 0; i < n; ++i) {
-    const int from = step.order[i];
-    if (from < 0 || static_cast<size_t>(from) >= n || used[static_cast<size_t>(from)] != 0)
+  std::vector<IteratorId> leaves;
+  leaves.reserve(n);
+  IdVector<IteratorId, char> used(stage.iterators.size(), 0);
+  for (const int position : step.order) {
+    const auto leaf = find_leaf(stage, position);
+    if (!leaf.ok() || used[*leaf] != 0)
       return invalid("the order is no permutation of the " + std::to_string(n) + " loops");
-    used[static_cast<size_t>(from)] = 1;
-    leaves[i] = stage.leaves[static_cast<size_t>(from)];
+    used[*leaf] = 1;
+    leaves.push_back(*leaf);
   }
   leaves.swap(stage.leaves);
   Status status = check_loops(stage);

@@ -15,6 +15,9 @@
 //       C[i] = B[i] + 1                                      for i.1 (4)
 //                                                              C[..] = B[..] + 1
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
 
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
@@ -51,52 +54,49 @@ Status check_elementwise(const Stage& consumer, const Stage& producer) {
 struct Copier {
   const Stage& from;
   Stage& to;
-  std::vector<char> needed;  // by iterator of from: an outer leaf, or some outer leaf is made of it
-  std::vector<int> image;    // iterator of from -> of to, -1: none
+  IdVector<IteratorId, char> needed;       // of from: an outer leaf, or some outer leaf is made of it
+  IdVector<IteratorId, IteratorId> image;  // of from -> of to, or none
 
-  int add(std::string name) const {
-    to.iterators.push_back({std::move(name), IterKind::kSpatial, Annotation::kNone});
-    return static_cast<int>(to.iterators.size()) - 1;
+  IteratorId add(std::string name) const {
+    return to.iterators.push_back({std::move(name), IterKind::kSpatial, Annotation::kNone});
   }
 
-  void mark_needed(const std::vector<int>& outer) {
+  void mark_needed(std::span<const IteratorId> outer) {
     needed.assign(from.iterators.size(), 0);
-    for (int leaf : outer) needed[static_cast<size_t>(leaf)] = 1;
+    for (const IteratorId leaf : outer) needed[leaf] = 1;
     for (auto it = from.relations.rbegin(); it != from.relations.rend(); ++it) {
       if (const auto* split = std::get_if<SplitRelation>(&*it)) {
-        for (int child : split->children)
-          needed[static_cast<size_t>(split->parent)] |= needed[static_cast<size_t>(child)];
+        for (const IteratorId child : split->children) needed[split->parent] |= needed[child];
       } else {
         const auto& fuse = std::get<FuseRelation>(*it);
-        for (int parent : fuse.parents)
-          needed[static_cast<size_t>(parent)] |= needed[static_cast<size_t>(fuse.child)];
+        for (const IteratorId parent : fuse.parents) needed[parent] |= needed[fuse.child];
       }
     }
   }
 
   void copy_split(const SplitRelation& split) {
-    const int parent = image[static_cast<size_t>(split.parent)];
-    if (parent < 0 || needed[static_cast<size_t>(split.parent)] == 0) return;
+    const IteratorId parent = image[split.parent];
+    if (!parent.valid() || needed[split.parent] == 0) return;
     SplitRelation copy;
     copy.parent = parent;
     copy.tail = split.tail;
     copy.outer_lengths = split.outer_lengths;
     // The innermost loops that no outer loop needs become one.
     size_t keep = split.children.size();
-    while (keep > 0 && needed[static_cast<size_t>(split.children[keep - 1])] == 0) --keep;
+    while (keep > 0 && needed[split.children[keep - 1]] == 0) --keep;
     const bool merge = keep + 1 < split.children.size() && !split.outer_lengths;
     const size_t n = merge ? keep + 1 : split.children.size();
-    const std::string name = to.iterators[static_cast<size_t>(parent)].name;
+    const std::string name = to.iterators[parent].name;
     for (size_t i = 0; i < n; ++i) {
       copy.children.push_back(add(name + "." + std::to_string(i)));
-      image[static_cast<size_t>(split.children[i])] = copy.children.back();
+      image[split.children[i]] = copy.children.back();
     }
     if (merge) {
-      copy.lengths.assign(split.lengths.begin(),
-                          split.lengths.begin() + static_cast<std::ptrdiff_t>(keep) - 1);
-      int64_t rest = 1;
-      for (size_t i = keep - 1; i < split.lengths.size(); ++i) rest *= split.lengths[i];
-      copy.lengths.push_back(rest);
+      const auto kept = std::span(split.lengths).first(keep - 1);
+      const auto merged = std::span(split.lengths).subspan(keep - 1);
+      copy.lengths.assign(kept.begin(), kept.end());
+      copy.lengths.push_back(
+          std::accumulate(merged.begin(), merged.end(), int64_t{1}, std::multiplies<int64_t>()));
     } else {
       copy.lengths = split.lengths;
     }
@@ -104,23 +104,23 @@ struct Copier {
   }
 
   void copy_fuse(const FuseRelation& fuse) {
-    if (needed[static_cast<size_t>(fuse.child)] == 0) return;
+    if (needed[fuse.child] == 0) return;
     FuseRelation copy;
     std::string name;
-    for (int parent : fuse.parents) {
-      copy.parents.push_back(image[static_cast<size_t>(parent)]);
-      name += to.iterators[static_cast<size_t>(copy.parents.back())].name + ".";
+    for (const IteratorId parent : fuse.parents) {
+      copy.parents.push_back(image[parent]);
+      name += to.iterators[copy.parents.back()].name + ".";
     }
     copy.child = add(name.empty() ? "unit" : name + "fused");
-    image[static_cast<size_t>(fuse.child)] = copy.child;
+    image[fuse.child] = copy.child;
     to.relations.emplace_back(std::move(copy));
   }
 
   // Leaves below an iterator of to, outer to inner, that are not in done.
-  void append_leaves(int iterator, std::vector<char>& done) const {
+  void append_leaves(IteratorId iterator, IdVector<IteratorId, char>& done) const {
     for (const Relation& relation : to.relations) {
       if (const auto* split = std::get_if<SplitRelation>(&relation); split && split->parent == iterator) {
-        for (int child : split->children) append_leaves(child, done);
+        for (const IteratorId child : split->children) append_leaves(child, done);
         return;
       }
       if (const auto* fuse = std::get_if<FuseRelation>(&relation);
@@ -129,8 +129,8 @@ struct Copier {
         return;
       }
     }
-    if (done[static_cast<size_t>(iterator)] != 0) return;
-    done[static_cast<size_t>(iterator)] = 1;
+    if (done[iterator] != 0) return;
+    done[iterator] = 1;
     to.leaves.push_back(iterator);
   }
 };
@@ -138,15 +138,13 @@ struct Copier {
 }  // namespace
 
 Status apply(Schedule& schedule, const ReverseComputeAt& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.producer_stage));
-  const auto c = static_cast<size_t>(step.stage);
-  const auto p = static_cast<size_t>(step.producer_stage);
+  TS_ASSIGN_OR_RETURN(const StageId c, find_computed_stage(schedule, step.stage));
+  TS_ASSIGN_OR_RETURN(const StageId p, find_computed_stage(schedule, step.producer_stage));
   const Stage& consumer = schedule.stages[c];
   const Stage& producer = schedule.stages[p];
-  TS_RETURN_IF_ERROR(check_leaf(producer, step.producer_iterator));
+  TS_ASSIGN_OR_RETURN(const IteratorId innermost, find_leaf(producer, step.producer_iterator));
   const std::string producer_name = "stage '" + producer.op->name + "'";
-  if (schedule.consumers_of(p) != std::vector<size_t>{c})
+  if (schedule.consumers_of(p) != std::vector{c})
     return illegal("stage '" + consumer.op->name + "' is not the only reader of " + producer_name);
   if (schedule.is_output(p))
     return illegal(producer_name + " is an output of the workload and stays at root");
@@ -154,15 +152,14 @@ Status apply(Schedule& schedule, const ReverseComputeAt& step) {
   if (producer.attach != AttachKind::kRoot) return illegal(producer_name + " is attached to a loop already");
   if (consumer.op->has_reduction())
     return illegal("stage '" + consumer.op->name + "' is a reduction; only elementwise stages can follow");
-  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
+  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, c));
   TS_RETURN_IF_ERROR(check_elementwise(consumer, producer));
-  const std::vector<int> outer(producer.leaves.begin(), producer.leaves.begin() + step.producer_iterator + 1);
-  for (int leaf : outer) {
-    const Iterator& it = producer.iterators[static_cast<size_t>(leaf)];
+  const std::span outer(producer.leaves.begin(), producer.leaves.begin() + step.producer_iterator + 1);
+  for (const IteratorId leaf : outer) {
+    const Iterator& it = producer.iterators[leaf];
     if (is_reduce(it)) return illegal("loop '" + it.name + "' of " + producer_name + " is a reduce loop");
     for (const Stage& other : schedule.stages) {
-      if (other.attach == AttachKind::kAt && other.attach_stage == step.producer_stage &&
-          other.attach_iterator == leaf)
+      if (other.is_attached_at(p, leaf))
         return illegal("stage '" + other.op->name + "' is attached to loop '" + it.name + "' of " +
                        producer_name + ", which would move");
     }
@@ -171,8 +168,8 @@ Status apply(Schedule& schedule, const ReverseComputeAt& step) {
   const size_t rank = producer.op->spatial.size();
   Stage moved = consumer;
   Stage inner = producer;
-  Copier copier{producer, moved, {}, std::vector<int>(producer.iterators.size(), -1)};
-  for (size_t a = 0; a < rank; ++a) copier.image[a] = static_cast<int>(a);
+  Copier copier{producer, moved, {}, IdVector<IteratorId, IteratorId>(producer.iterators.size())};
+  for (size_t a = 0; a < rank; ++a) copier.image[producer.root(a)] = moved.root(a);
   copier.mark_needed(outer);
   for (const Relation& relation : producer.relations) {
     if (const auto* split = std::get_if<SplitRelation>(&relation)) {
@@ -182,19 +179,18 @@ Status apply(Schedule& schedule, const ReverseComputeAt& step) {
     }
   }
   moved.leaves.clear();
-  std::vector<char> done(moved.iterators.size(), 0);
-  for (int leaf : outer) {
-    const int image = copier.image[static_cast<size_t>(leaf)];
+  IdVector<IteratorId, char> done(moved.iterators.size(), 0);
+  for (const IteratorId leaf : outer) {
+    const IteratorId image = copier.image[leaf];
     moved.leaves.push_back(image);
-    done[static_cast<size_t>(image)] = 1;
-    moved.iterators[static_cast<size_t>(image)].annotation =
-        producer.iterators[static_cast<size_t>(leaf)].annotation;
-    inner.iterators[static_cast<size_t>(leaf)].annotation = Annotation::kNone;
+    done[image] = 1;
+    moved.iterators[image].annotation = producer.iterators[leaf].annotation;
+    inner.iterators[leaf].annotation = Annotation::kNone;
   }
-  for (size_t a = 0; a < rank; ++a) copier.append_leaves(static_cast<int>(a), done);
+  for (size_t a = 0; a < rank; ++a) copier.append_leaves(moved.root(a), done);
   inner.attach = AttachKind::kAt;
-  inner.attach_stage = step.stage;
-  inner.attach_iterator = copier.image[static_cast<size_t>(outer.back())];
+  inner.attach_stage = c;
+  inner.attach_iterator = copier.image[innermost];
 
   std::swap(schedule.stages[c], moved);
   std::swap(schedule.stages[p], inner);

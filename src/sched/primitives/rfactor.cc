@@ -9,6 +9,8 @@
 //     C[i] = sum_k A[i, k]  (k split in k.0, k.1)
 //        rfactor k.1, 1  =>  C.rf[i, k.1] = sum_{k.0} A[i, k.0 * 4 + k.1]   (0 where k is beyond its extent)
 //                            C[i] = sum_{k.1} C.rf[i, k.1]
+#include <utility>
+
 #include "ir/analysis.h"
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
@@ -19,13 +21,13 @@ namespace tensorsmith::sched::primitives {
 namespace {
 
 // By iterator: connected with this one through splits and fuses.
-std::vector<char> connected(const Stage& stage, int iterator) {
-  std::vector<char> touched(stage.iterators.size(), 0);
-  touched[static_cast<size_t>(iterator)] = 1;
+IdVector<IteratorId, char> connected(const Stage& stage, IteratorId iterator) {
+  IdVector<IteratorId, char> touched(stage.iterators.size(), 0);
+  touched[iterator] = 1;
   for (bool changed = true; changed;) {
     changed = false;
     for (const Relation& relation : stage.relations) {
-      std::vector<int> members;
+      std::vector<IteratorId> members;
       if (const auto* split = std::get_if<SplitRelation>(&relation)) {
         members = split->children;
         members.push_back(split->parent);
@@ -36,12 +38,12 @@ std::vector<char> connected(const Stage& stage, int iterator) {
       }
       bool any = false;
       bool all = true;
-      for (int m : members) {
-        any |= touched[static_cast<size_t>(m)] != 0;
-        all &= touched[static_cast<size_t>(m)] != 0;
+      for (const IteratorId m : members) {
+        any |= touched[m] != 0;
+        all &= touched[m] != 0;
       }
       if (!any || all) continue;
-      for (int m : members) touched[static_cast<size_t>(m)] = 1;
+      for (const IteratorId m : members) touched[m] = 1;
       changed = true;
     }
   }
@@ -51,56 +53,53 @@ std::vector<char> connected(const Stage& stage, int iterator) {
 }  // namespace
 
 Status apply(Schedule& schedule, const Rfactor& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  const auto s = static_cast<size_t>(step.stage);
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
   const Stage& stage = schedule.stages[s];
-  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
-  const int leaf = stage.leaves[static_cast<size_t>(step.iterator)];
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
   const ir::OperationRef op = stage.op;
   const std::string name = "stage '" + op->name + "'";
-  const std::string loop_name = stage.iterators[static_cast<size_t>(leaf)].name;
+  const std::string loop_name = stage.iterators[leaf].name;
   if (!op->has_reduction()) return illegal(name + " is no reduction");
-  if (stage.iterators[static_cast<size_t>(leaf)].kind != IterKind::kReduce)
+  if (stage.iterators[leaf].kind != IterKind::kReduce)
     return illegal("loop '" + loop_name + "' is not a reduce loop");
   const size_t rank = op->spatial.size();
-  if (step.factor_axis < 0 || static_cast<size_t>(step.factor_axis) > rank)
+  if (step.factor_axis < 0 || std::cmp_greater(step.factor_axis, rank))
     return invalid("factor_axis " + std::to_string(step.factor_axis) + " is not between 0 and " +
                    std::to_string(rank));
   if (stage.attach != AttachKind::kRoot)
     return illegal(name + " is attached to a loop; apply rfactor before compute_at");
-  TS_RETURN_IF_ERROR(check_nothing_attached(schedule, step.stage));
+  TS_RETURN_IF_ERROR(check_nothing_attached(schedule, s));
   for (const Iterator& it : stage.iterators) {
     if (it.annotation != Annotation::kNone)
       return illegal("loop '" + it.name + "' is annotated; apply rfactor before");
   }
-  if (stage.init_at >= 0) return illegal("the init of " + name + " is placed; apply rfactor before");
+  if (stage.init_at.valid()) return illegal("the init of " + name + " is placed; apply rfactor before");
   if (stage.storage_align) return illegal("the storage of " + name + " is aligned; apply rfactor before");
 
-  const std::vector<char> touched = connected(stage, leaf);
+  const IdVector<IteratorId, char> touched = connected(stage, leaf);
   for (size_t a = 0; a < rank; ++a) {
-    if (touched[a] != 0) return illegal("loop '" + loop_name + "' comes from a spatial axis too");
+    if (touched[stage.root(a)] != 0) return illegal("loop '" + loop_name + "' comes from a spatial axis too");
   }
   for (const Relation& relation : stage.relations) {
     const auto* split = std::get_if<SplitRelation>(&relation);
-    const int member = split != nullptr ? split->parent : std::get<FuseRelation>(relation).child;
+    const IteratorId member = split != nullptr ? split->parent : std::get<FuseRelation>(relation).child;
     const bool unit = split == nullptr && std::get<FuseRelation>(relation).parents.empty();
-    if (stage.iterators[static_cast<size_t>(member)].kind == IterKind::kSpatial && !unit)
+    if (stage.iterators[member].kind == IterKind::kSpatial && !unit)
       return illegal("the spatial loops of " + name + " were changed before; rfactor must come first");
   }
 
   // New axes for the loops that the leaf's root axes were made into.
-  const std::vector<int64_t> extents = full_extents(stage);
-  std::vector<ir::Expr> values(stage.iterators.size());
+  const IdVector<IteratorId, int64_t> extents = full_extents(stage);
+  IdVector<IteratorId, ir::Expr> values(stage.iterators.size());
   ir::Axis factor;
   std::vector<ir::Axis> reduce;
   for (size_t a = 0; a < op->reduce.size(); ++a) {
-    if (touched[rank + a] == 0) reduce.push_back(op->reduce[a]);
+    if (touched[stage.root(rank + a)] == 0) reduce.push_back(op->reduce[a]);
   }
-  for (int other : stage.leaves) {
-    const auto i = static_cast<size_t>(other);
-    if (touched[i] == 0) continue;
-    const ir::Axis axis{ir::Var(stage.iterators[i].name), extents[i]};
-    values[i] = axis.var;
+  for (const IteratorId other : stage.leaves) {
+    if (touched[other] == 0) continue;
+    const ir::Axis axis{ir::Var(stage.iterators[other].name), extents[other]};
+    values[other] = axis.var;
     if (other == leaf) {
       factor = axis;
     } else {
@@ -110,13 +109,13 @@ Status apply(Schedule& schedule, const Rfactor& step) {
   pass_up_values(stage, extents, values);
   ir::VarMap map;
   for (size_t a = 0; a < op->reduce.size(); ++a) {
-    if (touched[rank + a] != 0) map[op->reduce[a].var.get()] = values[rank + a];
+    const IteratorId root = stage.root(rank + a);
+    if (touched[root] != 0) map[op->reduce[a].var.get()] = values[root];
   }
   ir::Expr in_range;
-  for (int parent : overshooting(stage, extents)) {
-    const auto i = static_cast<size_t>(parent);
-    if (touched[i] == 0) continue;
-    const ir::Expr condition = values[i] < ir::Expr(extents[i]);
+  for (const IteratorId parent : overshooting(stage, extents)) {
+    if (touched[parent] == 0) continue;
+    const ir::Expr condition = values[parent] < ir::Expr(extents[parent]);
     in_range = in_range.defined() ? in_range && condition : condition;
   }
 

@@ -21,17 +21,19 @@
 //   Rewrite: a split in two; the inner extent (factor) or the number of outer iterations is the product of
 //     lengths[level] over the source steps.
 //   Checks: the source steps are splits before this one and have that many lengths.
+#include <functional>
+#include <numeric>
+#include <utility>
+
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 
 namespace tensorsmith::sched::primitives {
 
 Status apply(Schedule& schedule, const Split& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
-  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
-  const auto position = static_cast<size_t>(step.iterator);
-  const int leaf = stage.leaves[position];
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
   if (step.lengths.empty()) return invalid("a split needs at least one length");
   if (step.lengths.size() > 15) return invalid("a split has at most 15 lengths");
   int64_t product = 1;
@@ -41,7 +43,7 @@ Status apply(Schedule& schedule, const Split& step) {
     if (length > kLimit / product) return invalid("the split's lengths exceed 2^40 together");
     product *= length;
   }
-  const Iterator& old = stage.iterators[static_cast<size_t>(leaf)];
+  const Iterator& old = stage.iterators[leaf];
   if (old.annotation != Annotation::kNone)
     return illegal("loop '" + old.name + "' is annotated " + std::string(to_string(old.annotation)) +
                    "; split it before");
@@ -56,20 +58,18 @@ Status apply(Schedule& schedule, const Split& step) {
   const std::string name = old.name;
   const IterKind kind = old.kind;
   for (size_t i = 0; i < n; ++i) {
-    relation.children.push_back(static_cast<int>(stage.iterators.size()));
     std::string child = name;
     child += '.';
     child += std::to_string(i);
-    stage.iterators.push_back({std::move(child), kind, Annotation::kNone});
+    relation.children.push_back(stage.iterators.push_back({std::move(child), kind, Annotation::kNone}));
   }
   if (stage.init_at == leaf) stage.init_at = relation.children.front();
   for (Stage& other : schedule.stages) {
-    if (other.attach == AttachKind::kAt && other.attach_stage == step.stage && other.attach_iterator == leaf)
-      other.attach_iterator = relation.children.back();
+    if (other.is_attached_at(s, leaf)) other.attach_iterator = relation.children.back();
   }
-  stage.leaves[position] = relation.children.front();
-  stage.leaves.insert(stage.leaves.begin() + step.iterator + 1, relation.children.begin() + 1,
-                      relation.children.end());
+  const auto place = stage.leaves.begin() + step.iterator;
+  *place = relation.children.front();
+  stage.leaves.insert(place + 1, relation.children.begin() + 1, relation.children.end());
   stage.relations.emplace_back(std::move(relation));
   return {};
 }
@@ -77,9 +77,9 @@ Status apply(Schedule& schedule, const Split& step) {
 namespace {
 
 Result<const Split*> source_split(std::span<const Step> earlier, int source) {
-  if (source < 0 || static_cast<size_t>(source) >= earlier.size())
+  if (source < 0 || std::cmp_greater_equal(source, earlier.size()))
     return invalid("source step " + std::to_string(source) + " is not an earlier step");
-  const auto* split = std::get_if<Split>(&earlier[static_cast<size_t>(source)]);
+  const auto* split = std::get_if<Split>(&earlier.begin()[source]);
   if (split == nullptr) return invalid("source step " + std::to_string(source) + " is not a split");
   return split;
 }
@@ -89,18 +89,17 @@ Result<const Split*> source_split(std::span<const Step> earlier, int source) {
 Status apply(Schedule& schedule, const FollowSplit& step, std::span<const Step> earlier) {
   TS_ASSIGN_OR_RETURN(const Split* source, source_split(earlier, step.source_step));
   const size_t available = source->lengths.size();
-  if (step.n_split < 1 || static_cast<size_t>(step.n_split) > available)
+  if (step.n_split < 1 || std::cmp_greater(step.n_split, available))
     return invalid("n_split " + std::to_string(step.n_split) + " is not between 1 and the " +
                    std::to_string(available) + " lengths of source step " + std::to_string(step.source_step));
-  const auto first = static_cast<size_t>(step.n_split - 1);
+  const auto merged = source->lengths.begin() + step.n_split - 1;  // the first of the rest
   Split split;
   split.stage = step.stage;
   split.iterator = step.iterator;
   split.tail = source->tail;
-  split.lengths.assign(source->lengths.begin(), source->lengths.begin() + step.n_split - 1);
-  int64_t rest = 1;
-  for (size_t i = first; i < available; ++i) rest *= source->lengths[i];
-  split.lengths.push_back(rest);
+  split.lengths.assign(source->lengths.begin(), merged);
+  split.lengths.push_back(
+      std::accumulate(merged, source->lengths.end(), int64_t{1}, std::multiplies<int64_t>()));
   return apply(schedule, split);
 }
 
@@ -113,11 +112,11 @@ Status apply(Schedule& schedule, const FollowFusedSplit& step, std::span<const S
   int64_t product = 1;
   for (int source_step : step.source_steps) {
     TS_ASSIGN_OR_RETURN(const Split* source, source_split(earlier, source_step));
-    if (step.level < 0 || static_cast<size_t>(step.level) >= source->lengths.size())
+    if (step.level < 0 || std::cmp_greater_equal(step.level, source->lengths.size()))
       return invalid("level " + std::to_string(step.level) + " is not one of the " +
                      std::to_string(source->lengths.size()) + " lengths of source step " +
                      std::to_string(source_step));
-    const int64_t length = source->lengths[static_cast<size_t>(step.level)];
+    const int64_t length = source->lengths.begin()[step.level];
     if (product > (int64_t{1} << 40) / length)
       return invalid("the product of the followed lengths exceeds 2^40");
     product *= length;

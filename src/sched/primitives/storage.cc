@@ -16,6 +16,7 @@
 //
 //     W: [O=40, I=8]    pack_layout {O/16 (3), I (8), O%16 (16)}    =>    3 x 8 x 16, 8 lanes of padding
 #include <algorithm>
+#include <utility>
 
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
@@ -23,19 +24,18 @@
 namespace tensorsmith::sched::primitives {
 
 Status apply(Schedule& schedule, const StorageAlign& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
-  TS_RETURN_IF_ERROR(check_leaf(stage, step.iterator));
-  const int leaf = stage.leaves[static_cast<size_t>(step.iterator)];
-  const int rank = static_cast<int>(stage.op->spatial.size());
-  const std::string& loop = stage.iterators[static_cast<size_t>(leaf)].name;
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
+  const size_t rank = stage.op->spatial.size();
+  const std::string& loop = stage.iterators[leaf].name;
   constexpr int64_t kLimit = int64_t{1} << 30;
   if (step.factor <= 0 || step.factor > kLimit) return invalid("factor is not between 1 and 2^30");
   if (step.offset < 0 || step.offset > kLimit) return invalid("offset is not between 0 and 2^30");
-  if (leaf >= rank)
+  if (leaf.place() >= rank)
     return illegal("loop '" + loop + "' is not a whole spatial axis; align it before splitting");
-  if (leaf == rank - 1) return illegal("axis '" + loop + "' is the innermost, its stride is 1");
-  if (schedule.is_output(static_cast<size_t>(step.stage)))
+  if (leaf.place() + 1 == rank) return illegal("axis '" + loop + "' is the innermost, its stride is 1");
+  if (schedule.is_output(s))
     return illegal("stage '" + stage.op->name + "' is an output of the workload, its strides are given");
   if (stage.layout) return illegal("stage '" + stage.op->name + "' has a packed layout");
   stage.storage_align = {step.factor, step.offset};
@@ -44,18 +44,15 @@ Status apply(Schedule& schedule, const StorageAlign& step) {
 }
 
 Status apply(Schedule& schedule, const PackLayout& step) {
-  if (step.stage < 0 || static_cast<size_t>(step.stage) >= schedule.stages.size())
-    return invalid("stage " + std::to_string(step.stage) + " does not exist, there are " +
-                   std::to_string(schedule.stages.size()));
-  Stage& stage = schedule.stages[static_cast<size_t>(step.stage)];
+  TS_ASSIGN_OR_RETURN(const StageId s, find_stage(schedule, step.stage));
+  Stage& stage = schedule.stages[s];
   const std::string name = "stage '" + stage.op->name + "'";
   if (stage.is_placeholder()) {
     if (!stage.op->is_constant)
       return illegal(name + " is an input that is not constant, its layout is given");
   } else {
-    TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-    if (schedule.is_output(static_cast<size_t>(step.stage)))
-      return illegal(name + " is an output of the workload, its layout is given");
+    TS_ASSIGN_OR_RETURN([[maybe_unused]] const StageId computed, find_computed_stage(schedule, step.stage));
+    if (schedule.is_output(s)) return illegal(name + " is an output of the workload, its layout is given");
     if (stage.attach == AttachKind::kAt)
       return illegal(name + " is attached to a loop; only stages at root have a layout");
     if (stage.op->outputs.size() != 1) return unsupported(name + " has two outputs, it cannot be packed");
@@ -64,7 +61,7 @@ Status apply(Schedule& schedule, const PackLayout& step) {
   const std::vector<int64_t>& shape = stage.op->output()->shape;
   int64_t total = 1;
   for (const LayoutDim& digit : step.layout) {
-    if (digit.dim < 0 || static_cast<size_t>(digit.dim) >= shape.size())
+    if (digit.dim < 0 || std::cmp_greater_equal(digit.dim, shape.size()))
       return invalid("the layout names dimension " + std::to_string(digit.dim) + ", the tensor has " +
                      std::to_string(shape.size()));
     if (digit.divisor <= 0 || digit.extent <= 0)
@@ -75,7 +72,7 @@ Status apply(Schedule& schedule, const PackLayout& step) {
   for (size_t d = 0; d < shape.size(); ++d) {
     std::vector<LayoutDim> digits;
     for (const LayoutDim& digit : step.layout) {
-      if (digit.dim == static_cast<int>(d)) digits.push_back(digit);
+      if (std::cmp_equal(digit.dim, d)) digits.push_back(digit);
     }
     // A digit of extent 1 has the same divisor as the one above it.
     std::sort(digits.begin(), digits.end(), [](const LayoutDim& a, const LayoutDim& b) {

@@ -20,6 +20,7 @@
 //
 //     C (1 x 64 x 56 x 56)    winograd C, 4    =>    C.product: 36 products of 196 x 64 with 64 x 64
 #include <functional>
+#include <ranges>
 
 #include "ir/analysis.h"
 #include "ir/linear.h"
@@ -31,14 +32,16 @@ namespace tensorsmith::sched::primitives {
 namespace {
 
 using ir::Expr;
-using Matrix = std::vector<std::vector<double>>;
+using Row = std::vector<double>;
+using Matrix = std::vector<Row>;
+using Term = std::function<Expr(int64_t)>;  // what a row's entry at a position is multiplied with
 
 // Y = AT [(G g GT) . (BT d B)] A
 struct Transforms {
   Matrix bt, g, at;
 };
 
-const Transforms& transforms(int m) {
+const Transforms& transforms(int64_t m) {
   static const Transforms kF2 = {
       {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
       {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
@@ -83,14 +86,14 @@ void add_scaled(Expr& sum, double coefficient, const Expr& term) {
 
 // The sum of row[r] * term(r), written so that rows for the points p and -p share parts: their entries agree
 // at even positions and have opposite signs at odd ones.
-Expr combine_even_odd(const std::vector<double>& row, const std::function<Expr(int)>& term) {
+Expr combine_even_odd(const Row& row, const Term& term) {
   Expr even;
   Expr odd;
   double sign = 0;  // of the first odd entry
   for (size_t r = 0; r < row.size(); ++r) {
     if (row[r] == 0) continue;
     if (r % 2 == 1 && sign == 0) sign = row[r] < 0 ? -1 : 1;
-    add_scaled(r % 2 == 0 ? even : odd, r % 2 == 0 ? row[r] : row[r] * sign, term(static_cast<int>(r)));
+    add_scaled(r % 2 == 0 ? even : odd, r % 2 == 0 ? row[r] : row[r] * sign, term(r));
   }
   if (!odd.defined()) return even;
   if (!even.defined()) return sign > 0 ? odd : -odd;
@@ -98,23 +101,25 @@ Expr combine_even_odd(const std::vector<double>& row, const std::function<Expr(i
 }
 
 // The same where rows share sums and differences of the terms of p and -p, which stand at 1 and 2, 3 and 4.
-Expr combine_pairs(const std::vector<double>& row, const std::function<Expr(int)>& term) {
+Expr combine_pairs(const Row& row, const Term& term) {
   Expr sum;
   const size_t last = row.size() - 1;
   add_scaled(sum, row[0], term(0));
   for (size_t r = 1; r + 1 < last; r += 2) {
-    const Expr a = term(static_cast<int>(r));
-    const Expr b = term(static_cast<int>(r + 1));
+    const Expr a = term(r);
+    const Expr b = term(r + 1);
     add_scaled(sum, row[r], row[r] == row[r + 1] ? a + b : a - b);
   }
-  add_scaled(sum, row[last], term(static_cast<int>(last)));
+  add_scaled(sum, row[last], term(last));
   return sum;
 }
 
-// value(i) for the index, as branches: index == 0 ? value(0) : index == 1 ? ...
-Expr choose(const Expr& index, int count, const std::function<Expr(int)>& value) {
-  Expr result = value(count - 1);
-  for (int i = count - 1; i-- > 0;) result = ir::select(index == Expr(i), value(i), result);
+// value(row) for the row at the index, as branches: index == 0 ? value(rows[0]) : index == 1 ? ...
+Expr choose(const Expr& index, const Matrix& rows, const std::function<Expr(const Row&)>& value) {
+  Expr result = value(rows.back());
+  int64_t i = std::ssize(rows) - 1;
+  for (const Row& row : std::views::reverse(rows) | std::views::drop(1))
+    result = ir::select(index == Expr(--i), value(row), result);
   return result;
 }
 
@@ -174,19 +179,17 @@ ir::Axis axis(const char* name, int64_t extent) { return {ir::Var(name), extent}
 std::shared_ptr<const ir::Workload> transform_weights(const ir::OperationRef& weights,
                                                       const std::string& name, const Convolution& conv,
                                                       const Matrix& g) {
-  const auto a = static_cast<int64_t>(g.size());
-  const auto count = static_cast<int>(g.size());
+  const int64_t a = std::ssize(g);
   const std::vector<ir::Axis> half = {axis("i", a), axis("s", 3), axis("ic", conv.in_channels),
                                       axis("oc", conv.out_channels)};
-  const auto sum = [&](int row, const std::function<Expr(int)>& term) {
+  const auto sum = [&](const Row& row, const Term& term) {
     Expr result;
-    for (int r = 0; r < 3; ++r)
-      add_scaled(result, g[static_cast<size_t>(row)][static_cast<size_t>(r)], term(r));
+    for (size_t r = 0; r < 3; ++r) add_scaled(result, row[r], term(r));
     return result;
   };
   const ir::OperationRef columns = ir::compute(
-      name + ".columns", half, {}, ir::Combiner::kNone, {choose(half[0].var, count, [&](int i) {
-        return sum(i, [&](int r) {
+      name + ".columns", half, {}, ir::Combiner::kNone, {choose(half[0].var, g, [&](const Row& row) {
+        return sum(row, [&](int64_t r) {
           return ir::cast(ir::DType::kF64,
                           ir::load(weights->output(), {half[3].var, half[2].var, Expr(r), half[1].var}));
         });
@@ -194,8 +197,8 @@ std::shared_ptr<const ir::Workload> transform_weights(const ir::OperationRef& we
   const std::vector<ir::Axis> full = {axis("i", a), axis("j", a), axis("ic", conv.in_channels),
                                       axis("oc", conv.out_channels)};
   const ir::OperationRef result =
-      ir::compute(name, full, {}, ir::Combiner::kNone, {choose(full[1].var, count, [&](int j) {
-                    return ir::cast(ir::DType::kF32, sum(j, [&](int s) {
+      ir::compute(name, full, {}, ir::Combiner::kNone, {choose(full[1].var, g, [&](const Row& row) {
+                    return ir::cast(ir::DType::kF32, sum(row, [&](int64_t s) {
                                       return ir::load(columns->output(),
                                                       {full[0].var, Expr(s), full[2].var, full[3].var});
                                     }));
@@ -209,32 +212,30 @@ std::shared_ptr<const ir::Workload> transform_weights(const ir::OperationRef& we
 }  // namespace
 
 Status apply(Schedule& schedule, const Winograd& step) {
-  TS_RETURN_IF_ERROR(check_stage(schedule, step.stage));
-  const auto s = static_cast<size_t>(step.stage);
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
   const Stage& stage = schedule.stages[s];
   const ir::OperationRef op = stage.op;
   if (step.m != 2 && step.m != 4) return invalid("m is " + std::to_string(step.m) + "; it must be 2 or 4");
   TS_ASSIGN_OR_RETURN(const Convolution conv, match(*op));
   if (stage.attach != AttachKind::kRoot)
     return illegal("stage '" + op->name + "' is attached to a loop; apply winograd before compute_at");
-  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, step.stage));
+  TS_RETURN_IF_ERROR(check_loops_untouched(schedule, s));
   if (stage.layout) return illegal("stage '" + op->name + "' has a packed layout; apply winograd before");
-  const int w = schedule.producer_of(conv.weights.get());
-  const ir::OperationRef weights = schedule.stages[static_cast<size_t>(w)].op;
+  const StageId w = schedule.producer_of(conv.weights.get());
+  const ir::OperationRef weights = schedule.stages[w].op;
   const std::string weights_name = "'" + weights->name + "'";
   if (!weights->is_placeholder() || !weights->is_constant)
     return illegal("the weights " + weights_name + " are not constant");
-  if (schedule.stages[static_cast<size_t>(w)].transform)
+  if (schedule.stages[w].transform)
     return illegal("the weights " + weights_name + " are transformed ahead of time already");
-  if (schedule.stages[static_cast<size_t>(w)].layout)
+  if (schedule.stages[w].layout)
     return illegal("the weights " + weights_name + " have a packed layout; apply winograd before");
-  if (schedule.consumers_of(static_cast<size_t>(w)) != std::vector<size_t>{s})
+  if (schedule.consumers_of(w) != std::vector{s})
     return illegal("the weights " + weights_name + " are read by other stages too");
 
-  const Transforms& matrices = transforms(static_cast<int>(step.m));
+  const Transforms& matrices = transforms(step.m);
   const int64_t m = step.m;
   const int64_t a = m + 2;
-  const auto count = static_cast<int>(a);
   const int64_t tiles_h = (conv.height + m - 1) / m;
   const int64_t tiles_w = (conv.width + m - 1) / m;
   const std::string base = op->name;
@@ -286,14 +287,14 @@ Status apply(Schedule& schedule, const Winograd& step) {
     ops.push_back(stage_of("data", {n, y, x, ic}, {}, body));
   }
   const auto last = [&] { return ops.back()->output(); };
-  ops.push_back(stage_of("rows", {n, th, i, x, ic}, {}, choose(i.var, count, [&](int row) {
-                           return combine_even_odd(matrices.bt[static_cast<size_t>(row)], [&](int r) {
+  ops.push_back(stage_of("rows", {n, th, i, x, ic}, {}, choose(i.var, matrices.bt, [&](const Row& row) {
+                           return combine_even_odd(row, [&](int64_t r) {
                              return ir::load(last(),
                                              {n.var, Expr(th.var) * Expr(m) + Expr(r), x.var, ic.var});
                            });
                          })));
-  ops.push_back(stage_of("input", {i, j, n, th, tw, ic}, {}, choose(j.var, count, [&](int row) {
-                           return combine_even_odd(matrices.bt[static_cast<size_t>(row)], [&](int r) {
+  ops.push_back(stage_of("input", {i, j, n, th, tw, ic}, {}, choose(j.var, matrices.bt, [&](const Row& row) {
+                           return combine_even_odd(row, [&](int64_t r) {
                              return ir::load(
                                  last(), {n.var, th.var, i.var, Expr(tw.var) * Expr(m) + Expr(r), ic.var});
                            });
@@ -306,8 +307,8 @@ Status apply(Schedule& schedule, const Winograd& step) {
     const ir::Axis h = axis("h", tiles_h * m);
     const Expr tile = ir::floordiv(h.var, m);
     ops.push_back(stage_of("columns", {n, h, tw, j, oc}, {},
-                           choose(ir::floormod(h.var, m), static_cast<int>(m), [&](int row) {
-                             return combine_pairs(matrices.at[static_cast<size_t>(row)], [&](int r) {
+                           choose(ir::floormod(h.var, m), matrices.at, [&](const Row& row) {
+                             return combine_pairs(row, [&](int64_t r) {
                                return ir::load(last(), {Expr(r), j.var, n.var, tile, tw.var, oc.var});
                              });
                            })));
@@ -317,8 +318,8 @@ Status apply(Schedule& schedule, const Winograd& step) {
   result->reduce.clear();
   result->combiner = ir::Combiner::kNone;
   const Expr width = result->spatial[3].var;
-  result->bodies = {choose(ir::floormod(width, m), static_cast<int>(m), [&](int row) {
-    return combine_pairs(matrices.at[static_cast<size_t>(row)], [&](int r) {
+  result->bodies = {choose(ir::floormod(width, m), matrices.at, [&](const Row& row) {
+    return combine_pairs(row, [&](int64_t r) {
       return ir::load(last(), {result->spatial[0].var, result->spatial[2].var, ir::floordiv(width, m),
                                Expr(r), result->spatial[1].var});
     });
@@ -328,8 +329,12 @@ Status apply(Schedule& schedule, const Winograd& step) {
   rest.scope = stage.scope;
   rest.auto_unroll_max_step = stage.auto_unroll_max_step;
   schedule.stages[s] = std::move(rest);
-  schedule.stages[static_cast<size_t>(w)] = std::move(prepared);
-  for (size_t k = 0; k < ops.size(); ++k) insert_stage(schedule, s + k, Stage::create(ops[k]));
+  schedule.stages[w] = std::move(prepared);
+  StageId place = s;
+  for (const ir::OperationRef& made : ops) {
+    insert_stage(schedule, place, Stage::create(made));
+    ++place;
+  }
   return {};
 }
 
