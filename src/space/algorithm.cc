@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "space/plan_kind.h"
@@ -16,40 +17,39 @@ namespace {
 // in the innermost loop: that is a decision of plans. Nor what a pattern computes.
 // What is read twice is there twice, so chains like x * sigmoid(x) grow fast: a reader that would become too
 // large computes its producers.
-std::vector<bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload,
-                                 const Patterns& patterns) {
-  std::vector<bool> inlined(analysis.stages.size(), false), kept(analysis.stages.size(), false);
+IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload,
+                                       const Patterns& patterns) {
+  const size_t n = analysis.stages.size();
+  IdVector<StageId, bool> inlined(n, false), kept(n, false);
   for (const auto& pattern : patterns)
-    for (int s : pattern->never_inlined) kept[static_cast<size_t>(s)] = true;
-  std::vector<int64_t> written(analysis.stages.size(), 0);  // size of the bodies after inlining, written out
-  std::vector<double> size(analysis.stages.size(), 1);      // of the body after inlining
-  for (size_t s = 0; s < analysis.stages.size(); ++s) {
+    for (const StageId s : pattern->never_inlined) kept[s] = true;
+  IdVector<StageId, int64_t> written(n, 0);  // size of the bodies after inlining, written out
+  IdVector<StageId, double> size(n, 1);      // of the body after inlining
+  for (const StageId s : analysis.stages.ids()) {
     const auto& info = analysis.stages[s];
     if (info.placeholder) continue;
     while ((written[s] = written_size(workload, s, inlined, written)) > kMaxWrittenSize) {
-      int largest = -1;
+      StageId largest;
       for (const auto& read : info.reads) {
-        const auto p = static_cast<size_t>(read.producer);
-        if (inlined[p] && (largest < 0 || written[p] > written[static_cast<size_t>(largest)]))
-          largest = read.producer;
+        const StageId p = read.producer;
+        if (inlined[p] && (!largest.valid() || written[p] > written[largest])) largest = p;
       }
-      if (largest < 0) break;
-      inlined[static_cast<size_t>(largest)] = false;
+      if (!largest.valid()) break;
+      inlined[largest] = false;
     }
     size[s] = 1 + info.flops_per_point;
     for (const auto& read : info.reads)
-      if (inlined[static_cast<size_t>(read.producer)])
-        size[s] += read.loads * size[static_cast<size_t>(read.producer)];
+      if (inlined[read.producer]) size[s] += read.loads * size[read.producer];
     // The words of sched::Dot are there to be computed once.
     bool words = false;
-    for (int c : info.consumers) words = words || analysis.stages[static_cast<size_t>(c)].dot;
+    for (const StageId c : info.consumers) words = words || analysis.stages[c].dot;
     if (words || kept[s]) continue;
     if (info.reduction || info.output || info.arg_reduction || info.consumers.empty()) continue;
     bool reused = false;
-    for (int c : info.consumers) reused = reused || analysis.stages[static_cast<size_t>(c)].data_reuse;
-    const bool once = info.consumers.size() == 1 &&
-                      (analysis.reads_elementwise(info.consumers.front(), static_cast<int>(s)) ||
-                       (analysis.stages[static_cast<size_t>(info.consumers.front())].reduction && !reused));
+    for (const StageId c : info.consumers) reused = reused || analysis.stages[c].data_reuse;
+    const bool once =
+        info.consumers.size() == 1 && (analysis.reads_elementwise(info.consumers.front(), s) ||
+                                       (analysis.stages[info.consumers.front()].reduction && !reused));
     if (size[s] > 400) continue;
     if (reused && (info.expensive || info.has_select || info.indirect)) continue;
     if (info.expensive && !once) continue;
@@ -92,7 +92,7 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
     std::vector<size_t> loops(op.reduce.size());
     std::iota(loops.begin(), loops.end(), size_t{0});
     const auto filled = [&](size_t r) {
-      const double steps = static_cast<double>(op.reduce[r].extent);
+      const double steps = op.reduce[r].extent;
       return steps / (std::ceil(steps / per_word) * per_word);
     };
     std::stable_sort(loops.begin(), loops.end(), [&](size_t x, size_t y) { return filled(x) > filled(y); });
@@ -138,8 +138,8 @@ Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const Machine& machi
 
 std::vector<sched::Step> Algorithm::inlining() const {
   std::vector<sched::Step> result;
-  for (size_t i = context.inlined.size(); i-- > 0;)
-    if (context.inlined[i]) result.push_back(sched::ComputeInline{static_cast<int>(i)});
+  for (const StageId s : std::views::reverse(context.inlined.ids()))
+    if (context.inlined[s]) result.push_back(sched::ComputeInline{static_cast<int>(s.place())});
   return result;
 }
 

@@ -113,7 +113,7 @@ class BodyWalker {
     Read read;
     const auto producer = workload_.producer_of(load.buffer.get());
     TS_CHECK(producer.has_value(), "a read of a buffer that nothing defines");
-    read.producer = static_cast<int>(*producer);
+    read.producer = StageId(*producer);
     read.guarded = guarded;
     for (const auto& index : load.indices) read.indices.push_back(analyze_index(index, guarded));
     read.summarize(load.buffer->effective_strides(), axes_.size());
@@ -185,7 +185,7 @@ class BodyWalker {
 
 bool misses_a_spatial_axis(const StageInfo& info, const Read& read) {
   for (int a = 0; a < info.num_spatial; ++a)
-    if (info.extents[static_cast<size_t>(a)] > 1 && !read.depends_on(a)) return true;
+    if (info.extent(a) > 1 && !read.depends_on(a)) return true;
   return false;
 }
 
@@ -195,11 +195,10 @@ bool windows_overlap(const StageInfo& info, const Read& read) {
     if (!index.affine) continue;
     int64_t reach = 0, step = 0;
     for (int a = 0; a < info.num_axes(); ++a) {
-      const auto i = static_cast<size_t>(a);
-      const int64_t coefficient = std::abs(index.coefficients[i]);
-      if (coefficient == 0 || info.extents[i] == 1) continue;
+      const int64_t coefficient = std::abs(index.coefficients[static_cast<size_t>(a)]);
+      if (coefficient == 0 || info.extent(a) == 1) continue;
       if (a >= info.num_spatial) {
-        reach += coefficient * (info.extents[i] - 1);
+        reach += coefficient * (info.extent(a) - 1);
       } else if (step == 0 || coefficient < step) {
         step = coefficient;
       }
@@ -283,21 +282,20 @@ int ReadIndex::single_axis() const {
 
 double StageInfo::spatial_points() const {
   double points = 1;
-  for (int a = 0; a < num_spatial; ++a) points *= static_cast<double>(extents[static_cast<size_t>(a)]);
+  for (int a = 0; a < num_spatial; ++a) points *= extent(a);
   return points;
 }
 
 double StageInfo::reduce_points() const {
   double points = 1;
-  for (int a = num_spatial; a < num_axes(); ++a)
-    points *= static_cast<double>(extents[static_cast<size_t>(a)]);
+  for (int a = num_spatial; a < num_axes(); ++a) points *= extent(a);
   return points;
 }
 
 WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(workload.operations.size()) {
-  for (size_t i = 0; i < stages.size(); ++i) {
-    const auto& op = *workload.operations[i];
-    auto& info = stages[i];
+  for (const StageId s : stages.ids()) {
+    const auto& op = *workload.operations[s.place()];
+    auto& info = stages[s];
     info.placeholder = op.is_placeholder();
     info.constant = op.is_constant;
     info.reduction = op.has_reduction();
@@ -308,16 +306,15 @@ WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(worklo
     for (const auto& axis : op.spatial) info.extents.push_back(axis.extent);
     for (const auto& axis : op.reduce) info.extents.push_back(axis.extent);
     for (int a = 0; a < info.num_spatial; ++a)
-      if (info.extents[static_cast<size_t>(a)] > 1) info.contiguous_axis = a;
+      if (info.extent(a) > 1) info.contiguous_axis = a;
     for (const auto& output : op.outputs)
       for (const auto& wanted : workload.outputs) info.output = info.output || wanted == output;
     BodyWalker walker(op, workload, info);
     for (const auto& body : op.bodies) walker.walk(body, false);
     if (info.reduction) info.flops_per_point += 1;
     for (const auto& read : info.reads) {
-      auto& consumers = stages[static_cast<size_t>(read.producer)].consumers;
-      if (consumers.empty() || consumers.back() != static_cast<int>(i))
-        consumers.push_back(static_cast<int>(i));
+      auto& consumers = stages[read.producer].consumers;
+      if (consumers.empty() || consumers.back() != s) consumers.push_back(s);
       if (info.reduction && (misses_a_spatial_axis(info, read) || windows_overlap(info, read)))
         info.data_reuse = true;
     }
@@ -331,8 +328,8 @@ std::vector<int> WorkloadAnalysis::axis_map(const Read& read) const {
   return map;
 }
 
-bool WorkloadAnalysis::reads_elementwise(int consumer, int producer) const {
-  const auto& info = stages[static_cast<size_t>(consumer)];
+bool WorkloadAnalysis::reads_elementwise(StageId consumer, StageId producer) const {
+  const auto& info = stages[consumer];
   if (info.reduction) return false;
   const Read* only = nullptr;
   for (const auto& read : info.reads) {
@@ -341,13 +338,13 @@ bool WorkloadAnalysis::reads_elementwise(int consumer, int producer) const {
     only = &read;
   }
   if (only == nullptr || !only->affine) return false;
-  const auto& produced = stages[static_cast<size_t>(producer)];
+  const auto& produced = stages[producer];
   std::vector<bool> used(info.extents.size(), false);
   const auto map = axis_map(*only);
   for (size_t d = 0; d < map.size(); ++d) {
     if (produced.extents[d] == 1 && map[d] < 0) continue;
     if (map[d] < 0 || used[static_cast<size_t>(map[d])]) return false;
-    if (info.extents[static_cast<size_t>(map[d])] != produced.extents[d]) return false;
+    if (info.extent(map[d]) != produced.extents[d]) return false;
     used[static_cast<size_t>(map[d])] = true;
   }
   for (size_t a = 0; a < used.size(); ++a)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/workload.h"
+#include "space/ids.h"
 
 namespace tensorsmith::space {
 
@@ -29,7 +30,7 @@ struct ReadIndex {
 
 // A read of another operation's output; equal reads of one operation are listed once.
 struct Read {
-  int producer = 0;      // operation index
+  StageId producer;
   bool affine = false;   // all indices
   bool blocked = false;  // some index is blocked, the others are affine
   bool guarded = false;  // below a select
@@ -39,7 +40,8 @@ struct Read {
   std::vector<int64_t> strides;
 
   // Inside a block.
-  bool depends_on(int axis) const { return strides.empty() || strides[static_cast<size_t>(axis)] != 0; }
+  int64_t stride(int axis) const { return strides[static_cast<size_t>(axis)]; }  // not empty
+  bool depends_on(int axis) const { return strides.empty() || stride(axis) != 0; }
   // How many points of an axis share an address as far as a block goes, gcd over the indices; 1 = no blocks.
   int64_t block_of(int axis) const;
   // Whether both are known to read the same element at every point of a reader with these extents.
@@ -55,8 +57,8 @@ struct StageInfo {
   int num_spatial = 0, num_reduce = 0;
   std::vector<int64_t> extents;  // by axis: spatial, then reduce
   std::vector<Read> reads;
-  std::vector<int> consumers;  // operations that read it, ascending
-  bool expensive = false;      // exp, log, division, ... in the body
+  std::vector<StageId> consumers;  // those that read it, ascending
+  bool expensive = false;          // exp, log, division, ... in the body
   bool has_select = false;
   std::optional<ir::Intrinsic> dot;  // kDot4 or kDot2 in the body
   bool indirect = false;             // an index that is not affine
@@ -67,14 +69,14 @@ struct StageInfo {
   // The last spatial axis of extent > 1 (contiguous in the output), or -1 for a scalar.
   int contiguous_axis = -1;
 
+  int64_t extent(int axis) const { return extents[static_cast<size_t>(axis)]; }
   double spatial_points() const;
   double reduce_points() const;
   int num_axes() const { return num_spatial + num_reduce; }
 };
 
-// By operation index.
 struct WorkloadAnalysis {
-  std::vector<StageInfo> stages;
+  IdVector<StageId, StageInfo> stages;
 
   explicit WorkloadAnalysis(const ir::Workload& workload);
 
@@ -83,7 +85,7 @@ struct WorkloadAnalysis {
   std::vector<int> axis_map(const Read& read) const;
   // The consumer reads every element of the producer at most once per element of its own, without reduction
   // or guard: one read, each index a distinct own spatial axis.
-  bool reads_elementwise(int consumer, int producer) const;
+  bool reads_elementwise(StageId consumer, StageId producer) const;
 };
 
 }  // namespace tensorsmith::space

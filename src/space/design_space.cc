@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/hash.h"
 #include "space/design_space_impl.h"
@@ -32,7 +33,7 @@ Status DesignSpace::Impl::check(const Candidate& c) const {
   const auto invalid = [](std::string reason) {
     return Error{ErrorCode::kInvalidArgument, "candidate", std::move(reason)};
   };
-  if (c.sketch < 0 || static_cast<size_t>(c.sketch) >= sketches.size())
+  if (c.sketch < 0 || std::cmp_greater_equal(c.sketch, sketches.size()))
     return invalid("sketch " + std::to_string(c.sketch) + " does not exist");
   const auto& s = sketch(c);
   if (c.decisions.size() != s.width())
@@ -126,20 +127,16 @@ size_t DesignSpace::num_sketches() const { return impl_->sketches.size(); }
 
 double DesignSpace::sketches_left_out() const { return impl_->left_out; }
 
-const std::vector<DecisionSlot>& DesignSpace::slots(int sketch) const {
-  return impl_->sketches.at(static_cast<size_t>(sketch)).slots;
-}
+const std::vector<DecisionSlot>& DesignSpace::slots(int sketch) const { return impl_->sketch(sketch).slots; }
 
-std::string DesignSpace::describe(int sketch) const {
-  return impl_->sketches.at(static_cast<size_t>(sketch)).description;
-}
+std::string DesignSpace::describe(int sketch) const { return impl_->sketch(sketch).description; }
 
 double DesignSpace::size(int sketch) const {
-  const auto& s = impl_->sketches.at(static_cast<size_t>(sketch));
+  const auto& s = impl_->sketch(sketch);
   double product = 1;
   for (const auto& plan : s.plans)
     for (const auto& slot : plan->slots())
-      product *= slot.tiles ? slot.tiles->count() : static_cast<double>(slot.decision.categories);
+      product *= slot.tiles ? slot.tiles->count() : slot.decision.categories;
   return product;
 }
 

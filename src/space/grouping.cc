@@ -1,32 +1,35 @@
 #include "space/grouping.h"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 
 namespace tensorsmith::space {
 
 namespace {
 
-bool contains(const std::vector<int>& list, int s) {
-  return std::find(list.begin(), list.end(), s) != list.end();
+template <class T>
+bool contains(const std::vector<T>& list, T item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
 }
 
 class Grouping {
  public:
   Grouping(const PlanContext& context, bool fuse_rows) : context_(context), fuse_rows_(fuse_rows) {
     const size_t n = context.analysis->stages.size();
-    group_.assign(n, -1);
+    group_.resize(n);
     readers_.resize(n);
     root_axes_.resize(n);
-    for (size_t s = 0; s < n; ++s) {
-      if (context.stage(static_cast<int>(s)).placeholder || context.inlined[s]) continue;
-      for (const auto& read : effective_reads(context, static_cast<int>(s))) {
-        auto& list = readers_[static_cast<size_t>(read.producer)];
-        if (list.empty() || list.back() != static_cast<int>(s)) list.push_back(static_cast<int>(s));
+    for (const StageId s : context.analysis->stages.ids()) {
+      if (context.stage(s).placeholder || context.inlined[s]) continue;
+      for (const auto& read : effective_reads(context, s)) {
+        auto& list = readers_[read.producer];
+        if (list.empty() || list.back() != s) list.push_back(s);
       }
     }
-    for (size_t s = n; s-- > 0;) {
-      if (context.stage(static_cast<int>(s)).placeholder || context.inlined[s]) continue;
-      place(static_cast<int>(s));
+    for (const StageId s : std::views::reverse(context.analysis->stages.ids())) {
+      if (context.stage(s).placeholder || context.inlined[s]) continue;
+      place(s);
     }
     std::reverse(groups_.begin(), groups_.end());
     for (auto& group : groups_) {
@@ -35,44 +38,45 @@ class Grouping {
     }
   }
 
-  std::vector<Group> take() && { return std::move(groups_); }
+  std::vector<Group> take() && {
+    return {std::make_move_iterator(groups_.begin()), std::make_move_iterator(groups_.end())};
+  }
 
  private:
-  const Pattern* pattern_of(int anchor) const {
+  const Pattern* pattern_of(StageId anchor) const {
     for (const auto& pattern : context_.patterns)
       if (pattern->anchor == anchor) return pattern.get();
     return nullptr;
   }
   // The pattern of this anchor that no other kind of plan can compute.
-  const Pattern* required_pattern_of(int anchor) const {
+  const Pattern* required_pattern_of(StageId anchor) const {
     const Pattern* pattern = pattern_of(anchor);
     return pattern != nullptr && pattern->required ? pattern : nullptr;
   }
 
-  void set_anchor(Group& group, int s) const {
+  void set_anchor(Group& group, StageId s) const {
     group.anchor = s;
     group.pattern = required_pattern_of(s);
   }
 
-  void start(int s) {
+  void start(StageId s) {
     Group group;
     group.root = s;
     const auto& info = context_.stage(s);
     if ((info.reduction && !info.arg_reduction) || required_pattern_of(s) != nullptr) set_anchor(group, s);
-    group_[static_cast<size_t>(s)] = static_cast<int>(groups_.size());
-    groups_.push_back(std::move(group));
+    group_[s] = groups_.push_back(std::move(group));
   }
 
-  void place(int s) {
+  void place(StageId s) {
     const auto& info = context_.stage(s);
-    const auto& readers = readers_[static_cast<size_t>(s)];
+    const auto& readers = readers_[s];
     if (info.output || readers.empty() || info.arg_reduction) return start(s);
-    const int g = group_[static_cast<size_t>(readers.front())];
-    for (int reader : readers)
-      if (group_[static_cast<size_t>(reader)] != g) return start(s);
-    auto& group = groups_[static_cast<size_t>(g)];
-    root_axes_[static_cast<size_t>(s)] = root_axes(group, s);
-    const auto join = [&] { group_[static_cast<size_t>(s)] = g; };
+    const GroupId g = group_[readers.front()];
+    for (const StageId reader : readers)
+      if (group_[reader] != g) return start(s);
+    auto& group = groups_[g];
+    root_axes_[s] = root_axes(group, s);
+    const auto join = [&] { group_[s] = g; };
     if (group.pattern != nullptr && group.pattern->required)
       return contains(group.pattern->inside, s) ? join() : start(s);
     if (fuse_rows_ && joins_pattern(group, s)) return join();
@@ -83,26 +87,26 @@ class Grouping {
         group.pads.push_back(s);
         return join();
       }
-    } else if (group.anchor < 0 && group.attached.empty() && readers.size() == 1 &&
+    } else if (!group.anchor.valid() && group.attached.empty() && readers.size() == 1 &&
                elementwise(group.root, s)) {
       set_anchor(group, s);
       return join();
     }
     if (!fuse_rows_ || info.data_reuse || !group.pads.empty() || whole) return start(s);
-    if (group.anchor >= 0 && context_.stage(group.anchor).data_reuse) return start(s);
+    if (group.anchor.valid() && context_.stage(group.anchor).data_reuse) return start(s);
     // A row of several stages.
     if (context_.stage(group.root).arg_reduction || !shares_rows(group, s)) return start(s);
-    if (group.anchor >= 0 && group.anchor != group.root) group.attached.push_back(group.anchor);
-    group.anchor = -1;
+    if (group.anchor.valid() && group.anchor != group.root) group.attached.push_back(group.anchor);
+    group.anchor = {};
     group.attached.push_back(s);
     join();
   }
 
   // A pattern whose anchor is the group's and not its root. Its first stage inside is placed first: only the
   // root reads it beside the pattern.
-  bool joins_pattern(Group& group, int s) const {
+  bool joins_pattern(Group& group, StageId s) const {
     if (group.pattern != nullptr) return contains(group.pattern->inside, s);
-    if (group.anchor < 0 || group.anchor == group.root || !group.pads.empty()) return false;
+    if (!group.anchor.valid() || group.anchor == group.root || !group.pads.empty()) return false;
     const Pattern* pattern = pattern_of(group.anchor);
     if (pattern == nullptr || pattern->inside.front() != s || !is_closed(*pattern)) return false;
     group.pattern = pattern;
@@ -112,13 +116,13 @@ class Grouping {
   // Whether nothing is computed between the stages of a pattern, and nothing else reads what is inside.
   bool is_closed(const Pattern& pattern) const {
     for (size_t i = 1; i < pattern.inside.size(); ++i)
-      for (int reader : readers_[static_cast<size_t>(pattern.inside[i])])
+      for (const StageId reader : readers_[pattern.inside[i]])
         if (reader != pattern.anchor && !contains(pattern.inside, reader)) return false;
     return true;
   }
 
   // The root reads the reduction element by element, through inlined stages.
-  bool elementwise(int root, int s) const {
+  bool elementwise(StageId root, StageId s) const {
     const auto& out = context_.stage(root);
     const auto& produced = context_.stage(s);
     const Pattern* whole = required_pattern_of(s);
@@ -147,21 +151,19 @@ class Grouping {
 
   // By spatial axis of a stage: the axis of the group's root that indexes it in all reads inside the group, or
   // -1. Its readers are placed already.
-  std::vector<int> root_axes(const Group& group, int s) const {
+  std::vector<int> root_axes(const Group& group, StageId s) const {
     const auto& info = context_.stage(s);
     std::vector<int> result(static_cast<size_t>(info.num_spatial), -1);
     bool first = true;
-    for (int reader : readers_[static_cast<size_t>(s)]) {
+    for (const StageId reader : readers_[s]) {
       const auto& by = context_.stage(reader);
       for (const auto& read : effective_reads(context_, reader)) {
         if (read.producer != s) continue;
         const auto map = context_.analysis->axis_map(read);
         for (size_t x = 0; x < map.size(); ++x) {
           int to = map[x] < by.num_spatial ? map[x] : -1;
-          if (to >= 0 && reader != group.root)
-            to = root_axes_[static_cast<size_t>(reader)][static_cast<size_t>(to)];
-          if (to >= 0 && context_.stage(group.root).extents[static_cast<size_t>(to)] != info.extents[x])
-            to = -1;
+          if (to >= 0 && reader != group.root) to = root_axes_[reader][static_cast<size_t>(to)];
+          if (to >= 0 && context_.stage(group.root).extent(to) != info.extents[x]) to = -1;
           result[x] = first || result[x] == to ? to : -1;
         }
         first = false;
@@ -172,15 +174,15 @@ class Grouping {
 
   // Whether some axis of extent > 1 of the root indexes this stage and all that are attached; else nothing is
   // gained by a common loop over rows, or the stage would be computed again for every row.
-  bool shares_rows(const Group& group, int s) const {
-    std::vector<int> stages = group.attached;
-    if (group.anchor >= 0 && group.anchor != group.root) stages.push_back(group.anchor);
+  bool shares_rows(const Group& group, StageId s) const {
+    std::vector<StageId> stages = group.attached;
+    if (group.anchor.valid() && group.anchor != group.root) stages.push_back(group.anchor);
     stages.push_back(s);
     const auto& root = context_.stage(group.root);
     for (int a = 0; a < root.num_spatial; ++a) {
-      if (root.extents[static_cast<size_t>(a)] <= 1) continue;
+      if (root.extent(a) <= 1) continue;
       if (std::all_of(stages.begin(), stages.end(),
-                      [&](int stage) { return contains(root_axes_[static_cast<size_t>(stage)], a); }))
+                      [&](StageId stage) { return contains(root_axes_[stage], a); }))
         return true;
     }
     return false;
@@ -188,10 +190,11 @@ class Grouping {
 
   const PlanContext& context_;
   bool fuse_rows_;
-  std::vector<int> group_;                   // by stage: index into groups_
-  std::vector<std::vector<int>> readers_;    // by stage, through inlined stages
-  std::vector<std::vector<int>> root_axes_;  // by stage, of those that joined a group or are about to
-  std::vector<Group> groups_;
+  using GroupId = Id<Group>;
+  IdVector<StageId, GroupId> group_;
+  IdVector<StageId, std::vector<StageId>> readers_;  // through inlined stages
+  IdVector<StageId, std::vector<int>> root_axes_;    // of those that joined a group or are about to
+  IdVector<GroupId, Group> groups_;
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ void Plan::sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) cons
   if (s.tiles) {
     s.tiles->sample(rng, s.unit, decisions.subspan(s.offset, s.width()));
   } else {
-    decisions[s.offset] = static_cast<int64_t>(rng.weighted(s.weights));
+    decisions[s.offset] = rng.weighted(s.weights);
   }
 }
 
@@ -45,15 +45,14 @@ std::vector<double> Plan::footprint(const Read& read, std::span<const double> ra
   std::vector<double> result;
   for (size_t d = 0; d < read.indices.size(); ++d) {
     const auto& index = read.indices[d];
-    const double whole = static_cast<double>(context_.stage(read.producer).extents[d]);
+    const double whole = context_.stage(read.producer).extents[d];
     double range = 1;
     if (index.coefficients.empty()) {
       range = whole;
     } else {
       for (size_t a = 0; a < ranges.size(); ++a) {
-        const double steps =
-            index.blocked ? std::ceil(ranges[a] / static_cast<double>(index.blocks[a])) : ranges[a];
-        range += static_cast<double>(std::abs(index.coefficients[a])) * (steps - 1);
+        const double steps = index.blocked ? std::ceil(ranges[a] / index.blocks[a]) : ranges[a];
+        range += std::abs(index.coefficients[a]) * (steps - 1);
       }
     }
     result.push_back(std::min(range, whole));

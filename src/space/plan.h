@@ -48,11 +48,13 @@ class Plan {
   virtual void sample(Rng& rng, std::span<int64_t> decisions) const;
 
  protected:
+  static constexpr size_t kNone = SIZE_MAX;  // no slot
+
   // Both return the slot's index. divide: see TileLengths.
   size_t add_tile(std::string name, int64_t extent, int parts, int64_t unit, int64_t max_innermost = 0,
                   bool divide = false);
   size_t add_category(std::string name, DecisionRole role, std::vector<double> weights);
-  int64_t category(Decisions d, size_t slot) const { return d[slots_[slot].offset]; }
+  size_t category(Decisions d, size_t slot) const { return static_cast<size_t>(d[slots_[slot].offset]); }
   Decisions lengths(Decisions d, size_t slot) const {
     return d.subspan(slots_[slot].offset, slots_[slot].width());
   }

@@ -6,7 +6,7 @@
 
 namespace tensorsmith::space {
 
-std::string PlanContext::axis_name(int s, int axis) const {
+std::string PlanContext::axis_name(StageId s, int axis) const {
   const auto& o = op(s);
   const auto a = static_cast<size_t>(axis);
   return a < o.spatial.size() ? o.spatial[a].var.name() : o.reduce[a - o.spatial.size()].var.name();
@@ -35,29 +35,29 @@ Read compose(const Read& outer, const Read& inner, size_t axes, const ir::Operat
 
 }  // namespace
 
-int64_t written_size(const ir::Workload& workload, size_t stage, const std::vector<bool>& inlined,
-                     const std::vector<int64_t>& written) {
+int64_t written_size(const ir::Workload& workload, StageId stage, const IdVector<StageId, bool>& inlined,
+                     const IdVector<StageId, int64_t>& written) {
   int64_t largest = 0;
-  for (const ir::Expr& body : workload.operations[stage]->bodies) {
+  for (const ir::Expr& body : workload.operations[stage.place()]->bodies) {
     const int64_t size = ir::written_size(body, [&](const ir::Load& load) -> int64_t {
       const auto producer = workload.producer_of(load.buffer.get());
-      return producer && inlined[*producer] ? written[*producer] : 0;
+      return producer && inlined[StageId(*producer)] ? written[StageId(*producer)] : 0;
     });
     largest = std::max(largest, size);
   }
   return largest;
 }
 
-bool inlining_fits(const ir::Workload& workload, const std::vector<bool>& inlined) {
-  std::vector<int64_t> written(inlined.size(), 0);
-  for (size_t s = 0; s < inlined.size(); ++s) {
+bool inlining_fits(const ir::Workload& workload, const IdVector<StageId, bool>& inlined) {
+  IdVector<StageId, int64_t> written(inlined.size(), 0);
+  for (const StageId s : inlined.ids()) {
     written[s] = written_size(workload, s, inlined, written);
     if (written[s] > kMaxWrittenSize) return false;
   }
   return true;
 }
 
-std::vector<Read> effective_reads(const PlanContext& context, int stage) {
+std::vector<Read> effective_reads(const PlanContext& context, StageId stage) {
   std::vector<Read> result;
   const auto& extents = context.stage(stage).extents;
   const auto axes = extents.size();
@@ -66,7 +66,7 @@ std::vector<Read> effective_reads(const PlanContext& context, int stage) {
     while (!pending.empty()) {
       Read next = std::move(pending.back());
       pending.pop_back();
-      if (!context.inlined[static_cast<size_t>(next.producer)]) {
+      if (!context.inlined[next.producer]) {
         const auto equal = std::find_if(result.begin(), result.end(),
                                         [&](const Read& other) { return other.same_element(next, extents); });
         if (equal == result.end()) {

@@ -17,10 +17,10 @@ namespace tensorsmith::space {
 struct Pattern {
   virtual ~Pattern() = default;
 
-  int anchor = 0;                  // the stage whose values other stages read
-  std::vector<int> inside;         // what it is computed from, readers before producers
-  std::vector<int> never_inlined;  // of all these, though they are cheap to recompute
-  bool required = false;           // no other kind of plan can compute them
+  StageId anchor;                      // the stage whose values other stages read
+  std::vector<StageId> inside;         // what it is computed from, readers before producers
+  std::vector<StageId> never_inlined;  // of all these, though they are cheap to recompute
+  bool required = false;               // no other kind of plan can compute them
   // Axes of the anchor that the group's root must have, even where their extent is 1.
   std::vector<int> needed_axes;
 };
@@ -32,26 +32,25 @@ struct PlanContext {
   std::span<const sched::Step> rewriting;  // the steps that made the workload
   Machine machine;
   int threads = 1;
-  std::vector<bool> inlined;  // by operation: always inlined in this space
+  IdVector<StageId, bool> inlined;  // always, in this space
   std::vector<std::unique_ptr<const Pattern>> patterns;
 
-  const StageInfo& stage(int s) const { return analysis->stages[static_cast<size_t>(s)]; }
-  const ir::Operation& op(int s) const { return *workload->operations[static_cast<size_t>(s)]; }
-  std::string axis_name(int s, int axis) const;
+  const StageInfo& stage(StageId s) const { return analysis->stages[s]; }
+  const ir::Operation& op(StageId s) const { return *workload->operations[s.place()]; }
+  std::string axis_name(StageId s, int axis) const;
 };
 
 // Largest definition that plans make by inlining, written out. Less than what the step allows, because
 // indices grow too when they are written into each other.
 inline constexpr int64_t kMaxWrittenSize = sched::kMaxInlinedSize / 4;
-// Size of a stage's definition, written out, with the inlined producers in it, whose sizes are known (by
-// operation).
-int64_t written_size(const ir::Workload& workload, size_t stage, const std::vector<bool>& inlined,
-                     const std::vector<int64_t>& written);
+// Size of a stage's definition, written out, with the inlined producers in it, whose sizes are known.
+int64_t written_size(const ir::Workload& workload, StageId stage, const IdVector<StageId, bool>& inlined,
+                     const IdVector<StageId, int64_t>& written);
 // Whether no definition becomes larger than kMaxWrittenSize with these operations inlined.
-bool inlining_fits(const ir::Workload& workload, const std::vector<bool>& inlined);
+bool inlining_fits(const ir::Workload& workload, const IdVector<StageId, bool>& inlined);
 
 // The reads of a stage with those of always-inlined producers replaced by what they read themselves; equal
 // ones are listed once. x * sigmoid(x) with both operations inlined is one read of x.
-std::vector<Read> effective_reads(const PlanContext& context, int stage);
+std::vector<Read> effective_reads(const PlanContext& context, StageId stage);
 
 }  // namespace tensorsmith::space

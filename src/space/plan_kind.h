@@ -13,10 +13,10 @@ namespace tensorsmith::space {
 
 // Stages that are scheduled together: a root and what can be computed inside its loops.
 struct Group {
-  int root = 0;
-  int anchor = -1;            // reduction computed in tiles; may be the root
-  std::vector<int> pads;      // injective stages that only the anchor reads, ascending
-  std::vector<int> attached;  // stages of a row, ascending
+  StageId root;
+  StageId anchor;                 // reduction computed in tiles; may be the root, or none
+  std::vector<StageId> pads;      // injective stages that only the anchor reads, ascending
+  std::vector<StageId> attached;  // stages of a row, ascending
   const Pattern* pattern = nullptr;
 };
 

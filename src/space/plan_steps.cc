@@ -17,17 +17,17 @@ int64_t vector_lanes(int64_t length, int64_t lanes) {
   return divisor > kAnyLength && power >= kWorthwhile ? power : divisor;
 }
 
-void combine_lanes(TraceMaker& maker, TraceMaker::StageId stage, int64_t lanes, int64_t vector,
-                   std::vector<TraceMaker::StageId>& partials) {
+void combine_lanes(TraceMaker& maker, StageId stage, int64_t lanes, int64_t vector,
+                   std::vector<StageId>& partials) {
   const size_t spatial = maker.num_spatial(stage);
   while (lanes > 2 && lanes % 2 == 0) {
     const int64_t half = lanes > vector && lanes % vector == 0 ? vector : lanes / 2;
     const auto halves =
         maker.split(stage, maker.leaves(stage)[spatial], {half}, sched::TailPolicy::kPredicate);
-    const int made = maker.rfactor(stage, halves[1], spatial);
+    const StageId made = maker.rfactor(stage, halves[1], spatial);
     const auto loops = maker.leaves(made);  // spatial, lanes, the parts to be added
-    std::vector<TraceMaker::LoopId> order(loops.begin(),
-                                          loops.begin() + static_cast<std::ptrdiff_t>(spatial));
+    const auto rows = std::span(loops).first(spatial);
+    std::vector<LoopId> order(rows.begin(), rows.end());
     order.push_back(loops[spatial + 1]);
     order.push_back(loops[spatial]);
     maker.reorder(made, order);
@@ -38,24 +38,23 @@ void combine_lanes(TraceMaker& maker, TraceMaker::StageId stage, int64_t lanes, 
   }
 }
 
-void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
-                 size_t count) {
-  const std::vector<TraceMaker::LoopId> fused(outer.begin(),
-                                              outer.begin() + static_cast<std::ptrdiff_t>(count));
-  if (fused.empty()) return;
-  maker.annotate(stage, maker.fuse(stage, fused), sched::Annotation::kParallel);
+LoopId parallelize(TraceMaker& maker, StageId stage, const std::vector<LoopId>& outer, size_t count) {
+  if (count == 0) return {};
+  const LoopId fused = maker.fuse(stage, std::span(outer).first(count));
+  maker.annotate(stage, fused, sched::Annotation::kParallel);
+  return fused;
 }
 
-void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<const int64_t> extents,
-                     int contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail) {
+void emit_copy_stage(TraceMaker& maker, StageId stage, std::span<const int64_t> extents, int contiguous_axis,
+                     int64_t lanes, bool parallel, sched::TailPolicy tail) {
   const auto loops = maker.leaves(stage);
   if (contiguous_axis < 0) return;
   const auto c = static_cast<size_t>(contiguous_axis);
-  std::vector<TraceMaker::LoopId> rows, ones, vectors{loops[c]};
+  std::vector<LoopId> rows, ones, vectors{loops[c]};
   for (size_t a = 0; a < loops.size(); ++a)
     if (a != c) (extents[a] > 1 ? rows : ones).push_back(loops[a]);
   if (extents[c] > lanes) vectors = maker.split(stage, loops[c], {lanes}, tail);
-  std::vector<TraceMaker::LoopId> order = rows;
+  std::vector<LoopId> order = rows;
   order.insert(order.end(), ones.begin(), ones.end());
   order.insert(order.end(), vectors.begin(), vectors.end());
   maker.reorder(stage, order);

@@ -19,17 +19,16 @@ int64_t vector_lanes(int64_t length, int64_t lanes);
 // Adds up the `lanes` partial results of a stage that sched::Rfactor has made, at most `vector` at a time, in
 // halves, each half a vector: {16} -> {8} -> {4} -> {2}, which leaves one addition. The stages that this
 // takes are appended to `partials`.
-void combine_lanes(TraceMaker& maker, TraceMaker::StageId stage, int64_t lanes, int64_t vector,
-                   std::vector<TraceMaker::StageId>& partials);
+void combine_lanes(TraceMaker& maker, StageId stage, int64_t lanes, int64_t vector,
+                   std::vector<StageId>& partials);
 
-// Fuses the outermost loops that come first in `outer` until the fused extent is enough for the threads and
-// marks them parallel: the number of loops is count.
-void parallelize(TraceMaker& maker, TraceMaker::StageId stage, const std::vector<TraceMaker::LoopId>& outer,
-                 size_t count);
+// Fuses the first `count` of the loops `outer`, the outermost of the stage, and marks the fused one parallel:
+// the result, none where count is 0.
+LoopId parallelize(TraceMaker& maker, StageId stage, const std::vector<LoopId>& outer, size_t count);
 
 // Schedules a purely spatial stage in place: rows outside, the contiguous axis split into vectors. extents:
 // of its loops where it is computed. parallel: at root.
-void emit_copy_stage(TraceMaker& maker, TraceMaker::StageId stage, std::span<const int64_t> extents,
-                     int contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail);
+void emit_copy_stage(TraceMaker& maker, StageId stage, std::span<const int64_t> extents, int contiguous_axis,
+                     int64_t lanes, bool parallel, sched::TailPolicy tail);
 
 }  // namespace tensorsmith::space

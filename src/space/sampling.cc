@@ -83,7 +83,7 @@ std::optional<Candidate> DesignSpace::Impl::mutate(const Candidate& c, Rng& rng)
               std::span<int64_t>(result.decisions.data() + s.offsets[p2] + other.offset, other.width()));
       }
     } else {
-      own[0] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(slot.decision.categories)));
+      own[0] = rng.uniform_int(0, slot.decision.categories - 1);
     }
     if (result != c && check(result).ok()) return result;
   }
@@ -111,9 +111,8 @@ void DesignSpace::Impl::find_seeds() {
   };
   const auto faster = [](const Scored& a, const Scored& b) { return a.seconds < b.seconds; };
   for (size_t k = 0; k < sketches.size(); ++k) {
-    const int draws =
-        sketches[k].slots.empty() ? 1 : std::max<int>(32, 320 / static_cast<int>(sketches.size()));
-    for (int i = 0; i < draws; ++i)
+    const size_t draws = sketches[k].slots.empty() ? 1 : std::max<size_t>(32, 320 / sketches.size());
+    for (size_t i = 0; i < draws; ++i)
       if (auto c = draw(rng, k)) consider(*c);
   }
   // Hill climbing from the best ones, and from the best of each sketch: a random candidate of one can be
@@ -164,8 +163,8 @@ Candidate DesignSpace::sample(Rng& rng) const {
   // program; the rest covers the space.
   if (!impl_->seeds.empty() && rng.bernoulli(0.25)) {
     Candidate c = impl_->seeds[rng.below(impl_->seeds.size())];
-    const int changes = static_cast<int>(rng.below(3));
-    for (int i = 0; i < changes; ++i)
+    const uint64_t changes = rng.below(3);
+    for (uint64_t i = 0; i < changes; ++i)
       if (auto next = impl_->mutate(c, rng)) c = *next;
     return c;
   }
@@ -196,10 +195,10 @@ std::vector<Candidate> DesignSpace::neighbours(const Candidate& candidate) const
   std::vector<Candidate> result;
   for (const auto& [p, number] : s.owner) {
     const auto& slot = s.plans[p]->slots()[number];
-    const auto at = static_cast<std::ptrdiff_t>(s.offsets[p] + slot.offset);
+    const size_t at = s.offsets[p] + slot.offset;
     const auto offer = [&](std::span<const int64_t> values) {
       Candidate c = candidate;
-      std::copy(values.begin(), values.end(), c.decisions.begin() + at);
+      std::ranges::copy(values, std::span(c.decisions).subspan(at).begin());
       if (c != candidate && impl_->check(c).ok()) result.push_back(std::move(c));
     };
     if (slot.tiles) {
@@ -221,8 +220,8 @@ Candidate DesignSpace::crossover(const Candidate& a, const Candidate& b, Rng& rn
       if (rng.bernoulli(0.5)) continue;
       const auto& slot = s.plans[p]->slots()[number];
       const size_t at = s.offsets[p] + slot.offset;
-      std::copy_n(b.decisions.begin() + static_cast<std::ptrdiff_t>(at), slot.width(),
-                  c.decisions.begin() + static_cast<std::ptrdiff_t>(at));
+      std::ranges::copy(std::span(b.decisions).subspan(at, slot.width()),
+                        std::span(c.decisions).subspan(at).begin());
     }
     if (impl_->check(c).ok()) return c;
   }

@@ -58,11 +58,11 @@ double combine(const PlanContext& context, const std::vector<Group>& groups, siz
   double all = 1;
   for (const auto& group : groups) {
     plans.push_back(alternatives(context, group));
-    all *= static_cast<double>(plans.back().size());
+    all *= plans.back().size();
   }
   std::vector<Choice> choices;
   Choice at(plans.size(), 0);
-  if (all > static_cast<double>(limit)) {
+  if (all > limit) {
     for (size_t unusual = 0; unusual <= plans.size(); ++unusual)
       add_choices(plans, 0, unusual, limit, at, choices);
   } else {
@@ -76,7 +76,7 @@ double combine(const PlanContext& context, const std::vector<Group>& groups, siz
     for (size_t g = 0; g < plans.size(); ++g) chosen.push_back(plans[g][choice[g]]);
     sketches.push_back(assemble(std::move(chosen), true));
   }
-  return all - static_cast<double>(choices.size());
+  return all - choices.size();
 }
 
 // Sketches of an algorithm; each costs estimates and a share of the samples.
@@ -101,10 +101,10 @@ SketchList make_sketches(const Algorithm& algorithm) {
 Sketch make_plain_sketch(const Algorithm& algorithm) {
   const PlanContext& context = algorithm.plain;
   Plans plans;
-  for (size_t s = 0; s < context.analysis->stages.size(); ++s) {
-    if (context.stage(static_cast<int>(s)).placeholder) continue;
+  for (const StageId s : context.analysis->stages.ids()) {
+    if (context.stage(s).placeholder) continue;
     Group group;
-    group.root = static_cast<int>(s);
+    group.root = s;
     fallback_kind().make(context, group, plans);
   }
   Sketch sketch = assemble(std::move(plans), false);

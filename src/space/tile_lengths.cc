@@ -9,21 +9,21 @@ namespace {
 
 // Tuples of `parts` positive lengths with product <= n. Equal quotients n / l are summed as blocks, so the
 // cost is O(sqrt(n)) a level.
-double count_products(int64_t n, int parts) {
+double count_products(int64_t n, size_t parts) {
   if (parts == 0) return 1;
-  if (parts == 1) return static_cast<double>(n);
+  if (parts == 1) return n;
   double total = 0;
   for (int64_t low = 1; low <= n;) {
     const int64_t quotient = n / low;
     const int64_t high = n / quotient;
-    total += static_cast<double>(high - low + 1) * count_products(quotient, parts - 1);
+    total += (high - low + 1) * count_products(quotient, parts - 1);
     low = high + 1;
   }
   return total;
 }
 
 // Tuples of `parts` lengths with product dividing n.
-double count_divisions(int64_t n, int parts) {
+double count_divisions(int64_t n, size_t parts) {
   if (parts == 0) return 1;
   double total = 0;
   for (int64_t d = 1; d <= n; ++d)
@@ -33,7 +33,7 @@ double count_divisions(int64_t n, int parts) {
 
 }  // namespace
 
-TileLengths::TileLengths(int64_t extent, int parts, int64_t max_innermost, bool divide)
+TileLengths::TileLengths(int64_t extent, size_t parts, int64_t max_innermost, bool divide)
     : extent_(extent), parts_(parts), max_innermost_(max_innermost), divide_(divide) {
   TS_CHECK(extent >= 1 && parts >= 1 && max_innermost >= 0, "TileLengths: bad arguments");
   for (int64_t d = 1; d * d <= extent; ++d) {
@@ -59,10 +59,10 @@ double TileLengths::count() const {
 }
 
 bool TileLengths::contains(std::span<const int64_t> lengths) const {
-  if (static_cast<int>(lengths.size()) != parts_) return false;
+  if (lengths.size() != parts_) return false;
   int64_t rest = extent_;
-  for (int p = parts_ - 1; p >= 0; --p) {
-    const int64_t l = lengths[static_cast<size_t>(p)];
+  for (size_t p = parts_; p-- > 0;) {
+    const int64_t l = lengths[p];
     if (l < 1 || l > rest || l > cap(p) || (divide_ && rest % l != 0)) return false;
     rest /= l;  // floor: product <= extent  <=>  each length <= the remaining floor quotient
   }
@@ -70,8 +70,8 @@ bool TileLengths::contains(std::span<const int64_t> lengths) const {
 }
 
 bool TileLengths::advance(std::span<int64_t> lengths) const {
-  for (int p = parts_ - 1; p >= 0; --p) {
-    auto& l = lengths[static_cast<size_t>(p)];
+  for (size_t p = parts_; p-- > 0;) {
+    auto& l = lengths[p];
     do {
       ++l;
       if (contains(lengths)) return true;
@@ -81,7 +81,7 @@ bool TileLengths::advance(std::span<int64_t> lengths) const {
   return false;
 }
 
-int64_t TileLengths::fitting(int part, int64_t wanted, int64_t rest) const {
+int64_t TileLengths::fitting(size_t part, int64_t wanted, int64_t rest) const {
   int64_t l = std::clamp<int64_t>(wanted, 1, std::min(rest, cap(part)));
   while (divide_ && rest % l != 0) --l;
   return l;
@@ -91,34 +91,34 @@ int64_t TileLengths::draw(Rng& rng, int64_t unit, int64_t limit) const {
   if (limit <= 1) return 1;
   const double kind = rng.uniform();
   if (kind < 0.45) {
-    const auto end = std::upper_bound(divisors_.begin(), divisors_.end(), limit);
-    return divisors_[static_cast<size_t>(rng.below(static_cast<uint64_t>(end - divisors_.begin())))];
+    const std::span fitting(divisors_.begin(), std::upper_bound(divisors_.begin(), divisors_.end(), limit));
+    return fitting[rng.below(fitting.size())];
   }
   if (kind < 0.75 && unit > 1 && limit >= unit) {
     const int64_t most = std::min<int64_t>(limit / unit, 8);
     return unit * rng.uniform_int(1, most);
   }
   // Log-uniform over all lengths: small ones often, large ones possible.
-  const double x = std::exp(rng.uniform() * std::log(static_cast<double>(limit) + 1.0));
+  const double x = std::exp(rng.uniform() * std::log(limit + 1.0));
   return std::clamp<int64_t>(static_cast<int64_t>(x), 1, limit);
 }
 
 void TileLengths::sample(Rng& rng, int64_t unit, std::span<int64_t> lengths) const {
   int64_t rest = extent_;
-  for (int p = parts_ - 1; p >= 0; --p) {
+  for (size_t p = parts_; p-- > 0;) {
     const int64_t l = fitting(p, draw(rng, p + 1 == parts_ ? unit : 1, std::min(rest, cap(p))), rest);
-    lengths[static_cast<size_t>(p)] = l;
+    lengths[p] = l;
     rest /= l;
   }
 }
 
 void TileLengths::mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) const {
   const std::vector<int64_t> before(lengths.begin(), lengths.end());
-  const auto part = static_cast<size_t>(rng.below(static_cast<uint64_t>(parts_)));
+  const size_t part = rng.below(parts_);
   int64_t others = 1;
   for (size_t q = 0; q < lengths.size(); ++q)
     if (q != part) others *= lengths[q];
-  const int64_t limit = std::min(extent_ / others, cap(static_cast<int>(part)));
+  const int64_t limit = std::min(extent_ / others, cap(part));
   const double kind = rng.uniform();
   if (kind < 0.35) {
     lengths[part] = draw(rng, part + 1 == lengths.size() ? unit : 1, limit);
@@ -131,7 +131,7 @@ void TileLengths::mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) con
                                         std::max<int64_t>(limit, 1));
   } else {
     // Moves a factor to another part.
-    auto other = static_cast<size_t>(rng.below(static_cast<uint64_t>(parts_ - 1)));
+    size_t other = rng.below(parts_ - 1);
     if (other >= part) ++other;
     const int64_t factor = rng.bernoulli(0.7) ? 2 : 3;
     if (lengths[part] >= factor) {
@@ -139,7 +139,7 @@ void TileLengths::mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) con
       lengths[other] *= factor;
     }
   }
-  if (divide_) lengths[part] = fitting(static_cast<int>(part), lengths[part], extent_ / others);
+  if (divide_) lengths[part] = fitting(part, lengths[part], extent_ / others);
   if (!contains(lengths)) std::copy(before.begin(), before.end(), lengths.begin());
 }
 
@@ -177,11 +177,10 @@ std::vector<std::vector<int64_t>> TileLengths::neighbours(int64_t unit,
 
 void TileLengths::fit(std::span<const int64_t> source, std::span<int64_t> lengths) const {
   int64_t rest = extent_;
-  for (int p = parts_ - 1; p >= 0; --p) {
-    const auto i = static_cast<size_t>(p);
-    const int64_t wanted = i < source.size() ? source[i] : 1;
-    lengths[i] = fitting(p, wanted, rest);
-    rest /= lengths[i];
+  for (size_t p = parts_; p-- > 0;) {
+    const int64_t wanted = p < source.size() ? source[p] : 1;
+    lengths[p] = fitting(p, wanted, rest);
+    rest /= lengths[p];
   }
 }
 

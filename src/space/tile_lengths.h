@@ -16,10 +16,9 @@ class TileLengths {
  public:
   // extent >= 1, parts >= 1; max_innermost 0 = no cap. divide: l_parts, l_(parts-1) * l_parts, ... divide the
   // extent.
-  TileLengths(int64_t extent, int parts, int64_t max_innermost, bool divide = false);
+  TileLengths(int64_t extent, size_t parts, int64_t max_innermost, bool divide = false);
 
   int64_t extent() const { return extent_; }
-  int parts() const { return parts_; }
   // How many tuples; exact when below 2^53.
   double count() const;
   bool contains(std::span<const int64_t> lengths) const;
@@ -39,15 +38,17 @@ class TileLengths {
   void fit(std::span<const int64_t> source, std::span<int64_t> lengths) const;
 
  private:
-  int64_t cap(int part) const { return part + 1 == parts_ && max_innermost_ > 0 ? max_innermost_ : extent_; }
+  int64_t cap(size_t part) const {
+    return part + 1 == parts_ && max_innermost_ > 0 ? max_innermost_ : extent_;
+  }
   // A random length in [1, limit] for one part.
   int64_t draw(Rng& rng, int64_t unit, int64_t limit) const;
   // The largest length for `part` that is at most `wanted` and fits `rest`, the extent over the product of
   // the inner lengths.
-  int64_t fitting(int part, int64_t wanted, int64_t rest) const;
+  int64_t fitting(size_t part, int64_t wanted, int64_t rest) const;
 
   int64_t extent_;
-  int parts_;
+  size_t parts_;
   int64_t max_innermost_;
   bool divide_;
   std::vector<int64_t> divisors_;  // of the extent, ascending

@@ -27,24 +27,25 @@ void TraceMaker::add(sched::Step step) {
 void TraceMaker::make_stages(const ir::Workload& workload) {
   const size_t stages = workload.operations.size() + 4;
   stages_.reserve(stages);
-  num_spatial_.reserve(stages);
-  num_reduce_.reserve(stages);
   order_.reserve(stages);
-  for (size_t i = 0; i < workload.operations.size(); ++i) {
-    const auto& op = *workload.operations[i];
-    insert_stage(i, op.spatial.size(), op.reduce.size());
-  }
+  int at = 0;
+  for (const ir::OperationRef& op : workload.operations)
+    insert_stage(at++, op->spatial.size(), op->reduce.size());
 }
 
-TraceMaker::StageId TraceMaker::insert_stage(size_t at, size_t spatial, size_t reduce) {
-  const auto handle = static_cast<StageId>(stages_.size());
-  std::vector<LoopId> loops(spatial + reduce);
-  for (auto& loop : loops) loop = next_loop_++;
-  stages_.push_back(std::move(loops));
-  num_spatial_.push_back(spatial);
-  num_reduce_.push_back(reduce);
-  order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(at), handle);
-  return handle;
+std::vector<LoopId> TraceMaker::new_loops(size_t count) {
+  std::vector<LoopId> loops(count);
+  for (LoopId& loop : loops) {
+    loop = next_loop_;
+    ++next_loop_;
+  }
+  return loops;
+}
+
+StageId TraceMaker::insert_stage(int at, size_t spatial, size_t reduce) {
+  const StageId stage = stages_.push_back({new_loops(spatial + reduce), spatial, reduce});
+  order_.insert(order_.begin() + at, stage);
+  return stage;
 }
 
 int TraceMaker::position(StageId stage) const {
@@ -60,34 +61,33 @@ int TraceMaker::leaf(StageId stage, LoopId loop) const {
   return static_cast<int>(it - loops.begin());
 }
 
-std::vector<TraceMaker::LoopId> TraceMaker::split(StageId stage, LoopId loop, std::vector<int64_t> lengths,
-                                                  sched::TailPolicy tail) {
+std::vector<LoopId> TraceMaker::split(StageId stage, LoopId loop, std::vector<int64_t> lengths,
+                                      sched::TailPolicy tail) {
   const int at = leaf(stage, loop);
-  std::vector<LoopId> made(lengths.size() + 1);
-  for (auto& m : made) m = next_loop_++;
-  auto& loops = stages_[static_cast<size_t>(stage)];
+  std::vector<LoopId> made = new_loops(lengths.size() + 1);
+  auto& loops = stages_[stage].leaves;
   const auto where = loops.erase(loops.begin() + at);
   loops.insert(where, made.begin(), made.end());
   add(sched::Split{position(stage), at, std::move(lengths), true, tail});
   return made;
 }
 
-TraceMaker::LoopId TraceMaker::fuse(StageId stage, const std::vector<LoopId>& fused) {
+LoopId TraceMaker::fuse(StageId stage, std::span<const LoopId> fused) {
   TS_CHECK(!fused.empty(), "TraceMaker: nothing to fuse");
   if (fused.size() == 1) return fused.front();
   sched::Fuse step{position(stage), {}};
   for (LoopId loop : fused) step.iterators.push_back(leaf(stage, loop));
-  auto& loops = stages_[static_cast<size_t>(stage)];
+  auto& loops = stages_[stage].leaves;
   const auto first = loops.begin() + step.iterators.front();
-  const LoopId made = next_loop_++;
+  const LoopId made = new_loops(1).front();
   *first = made;
-  loops.erase(first + 1, first + static_cast<std::ptrdiff_t>(fused.size()));
+  loops.erase(first + 1, first + std::ssize(fused));
   add(std::move(step));
   return made;
 }
 
 void TraceMaker::reorder(StageId stage, const std::vector<LoopId>& order) {
-  auto& loops = stages_[static_cast<size_t>(stage)];
+  auto& loops = stages_[stage].leaves;
   TS_CHECK(order.size() == loops.size(), "TraceMaker: reorder names all loops");
   if (order == loops) return;
   sched::Reorder step{position(stage), {}};
@@ -118,38 +118,35 @@ void TraceMaker::storage_align(StageId stage, LoopId loop, int64_t factor, int64
   add(sched::StorageAlign{position(stage), leaf(stage, loop), factor, offset});
 }
 
-TraceMaker::StageId TraceMaker::cache_write(StageId stage, ir::MemoryScope scope) {
+StageId TraceMaker::cache_write(StageId stage, ir::MemoryScope scope) {
   const int at = position(stage);
   add(sched::CacheWrite{at, scope});
-  const auto index = static_cast<size_t>(stage);
-  const StageId made = insert_stage(static_cast<size_t>(at), num_spatial_[index], num_reduce_[index]);
-  auto& copy = stages_[index];
-  copy.resize(num_spatial_[index]);
-  for (auto& loop : copy) loop = next_loop_++;
-  num_reduce_[index] = 0;
+  const StageId made = insert_stage(at, stages_[stage].num_spatial, stages_[stage].num_reduce);
+  Stage& copy = stages_[stage];
+  copy.leaves = new_loops(copy.num_spatial);
+  copy.num_reduce = 0;
   return made;
 }
 
-TraceMaker::StageId TraceMaker::cache_read(StageId stage, ir::MemoryScope scope,
-                                           const std::vector<StageId>& readers, size_t dims) {
+StageId TraceMaker::cache_read(StageId stage, ir::MemoryScope scope, const std::vector<StageId>& readers,
+                               size_t dims) {
   const int at = position(stage);
   sched::CacheRead step{at, scope, {}};
   for (StageId reader : readers) step.readers.push_back(position(reader));
   add(std::move(step));
-  return insert_stage(static_cast<size_t>(at) + 1, dims, 0);
+  return insert_stage(at + 1, dims, 0);
 }
 
-TraceMaker::StageId TraceMaker::rfactor(StageId stage, LoopId loop, size_t factor_axis) {
+StageId TraceMaker::rfactor(StageId stage, LoopId loop, size_t factor_axis) {
   const int at = position(stage);
   add(sched::Rfactor{at, leaf(stage, loop), static_cast<int>(factor_axis)});
-  const auto index = static_cast<size_t>(stage);
+  const size_t spatial = stages_[stage].num_spatial;
   // Leaves that remain for the factored stage's reduction: all reduce leaves but the factored one.
-  const size_t reduce_leaves = stages_[index].size() - num_spatial_[index] - 1;
-  const StageId made = insert_stage(static_cast<size_t>(at), num_spatial_[index] + 1, reduce_leaves);
-  auto& last = stages_[index];
-  last.resize(num_spatial_[index] + 1);
-  for (auto& l : last) l = next_loop_++;
-  num_reduce_[index] = 1;
+  const size_t reduce_leaves = stages_[stage].leaves.size() - spatial - 1;
+  const StageId made = insert_stage(at, spatial + 1, reduce_leaves);
+  Stage& last = stages_[stage];
+  last.leaves = new_loops(spatial + 1);
+  last.num_reduce = 1;
   return made;
 }
 

@@ -4,28 +4,27 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sched/step.h"
+#include "space/ids.h"
 
 namespace tensorsmith::space {
 
 class TraceMaker {
  public:
-  using StageId = int;  // the operation's index in the workload, or a number given by a cache or rfactor step
-  using LoopId = int;
-
   // steps: those that made the workload from the one that the trace is of.
   explicit TraceMaker(const ir::Workload& workload, std::vector<sched::Step> steps = {});
   // Applies the steps to `schedule`, of whose stages the workload's operations are the first definitions.
   TraceMaker(const ir::Workload& workload, sched::Schedule& schedule, sched::Rewrites& rewrites);
 
   // The loops of a stage, outer to inner.
-  const std::vector<LoopId>& leaves(StageId stage) const { return stages_[static_cast<size_t>(stage)]; }
+  const std::vector<LoopId>& leaves(StageId stage) const { return stages_[stage].leaves; }
 
   // Outer to inner, lengths.size() + 1 loops.
   std::vector<LoopId> split(StageId stage, LoopId loop, std::vector<int64_t> lengths, sched::TailPolicy tail);
-  LoopId fuse(StageId stage, const std::vector<LoopId>& loops);
+  LoopId fuse(StageId stage, std::span<const LoopId> loops);
   // The stage's whole loop order; emits nothing if that is the order already.
   void reorder(StageId stage, const std::vector<LoopId>& order);
   void annotate(StageId stage, LoopId loop, sched::Annotation annotation);
@@ -46,20 +45,23 @@ class TraceMaker {
   sched::Trace take() && { return sched::Trace{std::move(steps_)}; }
   // Of the first step that was refused; none is applied after it.
   const Status& status() const { return status_; }
-  size_t num_spatial(StageId stage) const { return num_spatial_[static_cast<size_t>(stage)]; }
+  size_t num_spatial(StageId stage) const { return stages_[stage].num_spatial; }
 
  private:
   void make_stages(const ir::Workload& workload);
   void add(sched::Step step);
   int position(StageId stage) const;
   int leaf(StageId stage, LoopId loop) const;
-  StageId insert_stage(size_t at, size_t spatial, size_t reduce);
+  StageId insert_stage(int at, size_t spatial, size_t reduce);
+  std::vector<LoopId> new_loops(size_t count);
 
-  std::vector<std::vector<LoopId>> stages_;  // leaves by handle
-  std::vector<size_t> num_spatial_;          // root spatial axes by handle
-  std::vector<size_t> num_reduce_;
-  std::vector<StageId> order_;  // handle by position
-  LoopId next_loop_ = 0;
+  struct Stage {
+    std::vector<LoopId> leaves;
+    size_t num_spatial = 0, num_reduce = 0;  // of the root axes
+  };
+  IdVector<StageId, Stage> stages_;
+  std::vector<StageId> order_;  // by position
+  LoopId next_loop_{0};
   std::vector<sched::Step> steps_;
   sched::Schedule* schedule_ = nullptr;  // null: the steps are kept
   sched::Rewrites* rewrites_ = nullptr;

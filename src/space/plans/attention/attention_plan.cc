@@ -13,7 +13,7 @@ constexpr int64_t kMostRows = 256;
 
 }  // namespace
 
-AttentionPlan::AttentionPlan(const PlanContext& context, int output, const AttentionStages& stages)
+AttentionPlan::AttentionPlan(const PlanContext& context, StageId output, const AttentionStages& stages)
     : Plan(context), output_(output), stages_(stages) {
   const auto& product = context.stage(stages.product);
   const auto& scores = context.stage(stages.scores);
@@ -40,14 +40,14 @@ AttentionPlan::AttentionPlan(const PlanContext& context, int output, const Atten
     sum_row_ = context.analysis->axis_map(read)[static_cast<size_t>(score_row_)];
   score_reduce_ = last_live_axis(scores, scores.num_spatial, scores.num_axes());
   for (int a = 0; a < product.num_spatial; ++a)
-    if (!indexed[static_cast<size_t>(a)] && product.extents[static_cast<size_t>(a)] > 1) product_column_ = a;
+    if (!indexed[static_cast<size_t>(a)] && product.extent(a) > 1) product_column_ = a;
   output_row_ = to_output[static_cast<size_t>(product_row_)];
   output_column_ = to_output[static_cast<size_t>(product_column_)];
-  queries_ = scores.extents[static_cast<size_t>(score_row_)];
-  keys_ = scores.extents[static_cast<size_t>(score_column_)];
-  depth_ = scores.extents[static_cast<size_t>(score_reduce_)];
-  width_ = product.extents[static_cast<size_t>(product_column_)];
-  batch_ = out.spatial_points() / static_cast<double>(queries_ * width_);
+  queries_ = scores.extent(score_row_);
+  keys_ = scores.extent(score_column_);
+  depth_ = scores.extent(score_reduce_);
+  width_ = product.extent(product_column_);
+  batch_ = out.spatial_points() / (queries_ * width_);
 
   find_masks();
 
@@ -76,14 +76,14 @@ AttentionPlan::Tile AttentionPlan::decode_tile(Decisions d, const TileSlots& slo
   tile.columns = std::min(lengths(d, slots.columns)[0], columns);
   if (tile.columns > lanes) tile.columns -= tile.columns % lanes;
   tile.lanes = std::min(tile.columns, lanes);
-  tile.unroll = largest_divisor(depth, kUnrollLimits[static_cast<size_t>(category(d, slots.unroll))]);
+  tile.unroll = largest_divisor(depth, kUnrollLimits[category(d, slots.unroll)]);
   return tile;
 }
 
 AttentionPlan::Choice AttentionPlan::decode(Decisions d) const {
   Choice c;
   c.rows = std::min(lengths(d, rows_slot_)[0], queries_);
-  if (context_.threads > 1) c.parallel = static_cast<int>(category(d, parallel_slot_));
+  if (context_.threads > 1) c.parallel = category(d, parallel_slot_);
   // What is left of a loop over blocks is computed by shifting the last one, which parallel loops cannot.
   if (c.parallel == 2) c.rows = largest_divisor(queries_, c.rows);
   c.scores = decode_tile(d, score_slots_, c.rows, keys_, depth_);
@@ -93,7 +93,7 @@ AttentionPlan::Choice AttentionPlan::decode(Decisions d) const {
 
 int AttentionPlan::last_live_axis(const StageInfo& info, int first, int last) {
   for (int a = last; a-- > first;)
-    if (info.extents[static_cast<size_t>(a)] > 1) return a;
+    if (info.extent(a) > 1) return a;
   return first;
 }
 
@@ -136,7 +136,7 @@ Status AttentionPlan::check(Decisions d) const {
     if (tile->columns < lanes && tile->columns < columns) return refuse("its vectors are not full");
     if (tile->rows * vectors(*tile) * tile->unroll > 128) return refuse("too much unrolled code");
   }
-  const double block = 8.0 * static_cast<double>(c.rows * keys_);
+  const double block = 8.0 * (c.rows * keys_);
   if (c.rows > 16 && block > 2 * context_.machine.l2_bytes)
     return refuse("the scores of a block do not fit the cache");
   return {};

@@ -18,14 +18,14 @@ namespace tensorsmith::space {
 // Its anchor is the product. Elementwise stages between the scores and the masked ones must be inlined for the
 // plan.
 struct AttentionStages final : Pattern {
-  int scores = 0, masked = 0;  // the same if nothing is done to the scores
-  int maximum = 0, exponential = 0, sum = 0, product = 0;
+  StageId scores, masked;  // the same if nothing is done to the scores
+  StageId maximum, exponential, sum, product;
 };
 
 class AttentionPlan final : public Plan {
  public:
   // output: the stage that divides the contraction, element by element.
-  AttentionPlan(const PlanContext& context, int output, const AttentionStages& stages);
+  AttentionPlan(const PlanContext& context, StageId output, const AttentionStages& stages);
 
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
@@ -42,11 +42,12 @@ class AttentionPlan final : public Plan {
     int64_t rows = 1;  // of a block
     Tile scores, product;
     // Of the output's loops: none, the batch's, and those over blocks too.
-    int parallel = 0;
+    size_t parallel = 0;
   };
   // A constant of all rows and columns that the masked scores read, and its dimensions of them.
   struct Mask {
-    int constant = 0, row = 0, column = 0;
+    StageId constant;
+    int row = 0, column = 0;
   };
   struct TileSlots {
     size_t rows = 0, columns = 0, unroll = 0;
@@ -67,18 +68,18 @@ class AttentionPlan final : public Plan {
 
   // Loops of the output: around a block, and around a register tile of the product.
   struct OutputLoops {
-    TraceMaker::LoopId block = 0, tile = 0;
+    LoopId block, tile;
   };
   OutputLoops emit_output(TraceMaker& maker, const Choice& c) const;
-  void emit_scores(TraceMaker& maker, const Choice& c, TraceMaker::LoopId block) const;
+  void emit_scores(TraceMaker& maker, const Choice& c, LoopId block) const;
   // Accumulators of a register tile, in the order of the loops around: row, column, what is summed up.
-  void emit_accumulators(TraceMaker& maker, const Tile& tile, int stage, int row_axis, int column_axis,
+  void emit_accumulators(TraceMaker& maker, const Tile& tile, StageId stage, int row_axis, int column_axis,
                          int reduce_axis) const;
   // A reduction along rows, by lanes first, which are then added up: the stages that do so, readers first.
-  std::vector<int> emit_row_reduction(TraceMaker& maker, int stage) const;
+  std::vector<StageId> emit_row_reduction(TraceMaker& maker, StageId stage) const;
   // Rows of the scores or exponentials begin in lines of their own, and not in the same set of a cache.
-  void spread_rows(TraceMaker& maker, int stage) const;
-  TraceMaker::LoopId emit_exponentials(TraceMaker& maker) const;  // the loop over rows
+  void spread_rows(TraceMaker& maker, StageId stage) const;
+  LoopId emit_exponentials(TraceMaker& maker) const;  // the loop over rows
 
   double contraction_cycles(const Tile& tile, int64_t rows, int64_t columns, int64_t depth,
                             bool from_l2) const;
@@ -86,7 +87,7 @@ class AttentionPlan final : public Plan {
   double softmax_cycles(const Choice& c) const;
   double traffic_cycles(const Choice& c) const;
 
-  int output_;
+  StageId output_;
   const AttentionStages& stages_;
   double batch_ = 1;
   int64_t queries_ = 1, keys_ = 1, depth_ = 1,

@@ -8,7 +8,6 @@ namespace tensorsmith::space {
 
 namespace {
 
-using LoopId = TraceMaker::LoopId;
 using sched::Annotation;
 using sched::TailPolicy;
 
@@ -20,7 +19,7 @@ bool contains(const std::vector<LoopId>& list, LoopId loop) {
 }
 
 // Loops of a stage in this order, those that are not named outermost.
-void order_inside(TraceMaker& maker, int stage, const std::vector<LoopId>& inner) {
+void order_inside(TraceMaker& maker, StageId stage, const std::vector<LoopId>& inner) {
   std::vector<LoopId> order;
   for (LoopId loop : maker.leaves(stage))
     if (!contains(inner, loop)) order.push_back(loop);
@@ -29,7 +28,7 @@ void order_inside(TraceMaker& maker, int stage, const std::vector<LoopId>& inner
 }
 
 // Orders the loops of a stage that end in those over a tile's columns, which become unrolled vectors.
-void order_tile(TraceMaker& maker, int stage, std::vector<LoopId> inner, LoopId columns, int64_t length,
+void order_tile(TraceMaker& maker, StageId stage, std::vector<LoopId> inner, LoopId columns, int64_t length,
                 int64_t lanes) {
   std::vector<LoopId> made{columns};
   if (length > lanes) made = maker.split(stage, columns, {lanes}, TailPolicy::kPeel);
@@ -50,15 +49,15 @@ void AttentionPlan::emit(TraceMaker& maker, Decisions d) const {
   emit_accumulators(maker, c.product, stages_.product, product_row_, product_column_, product_reduce_);
   maker.compute_at(stages_.product, output_, loops.tile);
   // The sums are read by all register tiles of the product, a maximum by the exponentials of its row alone.
-  const std::vector<int> sum_lanes = emit_row_reduction(maker, stages_.sum);
+  const std::vector<StageId> sum_lanes = emit_row_reduction(maker, stages_.sum);
   maker.compute_at(stages_.sum, output_, loops.block);
   const LoopId sum_row = maker.leaves(stages_.sum)[static_cast<size_t>(sum_row_)];
-  for (int partial : sum_lanes) maker.compute_at(partial, stages_.sum, sum_row);
-  const std::vector<int> maximum_lanes = emit_row_reduction(maker, stages_.maximum);
+  for (const StageId partial : sum_lanes) maker.compute_at(partial, stages_.sum, sum_row);
+  const std::vector<StageId> maximum_lanes = emit_row_reduction(maker, stages_.maximum);
   const LoopId row = emit_exponentials(maker);
   maker.compute_at(stages_.exponential, output_, loops.block);
   maker.compute_at(stages_.maximum, stages_.exponential, row);
-  for (int partial : maximum_lanes) maker.compute_at(partial, stages_.exponential, row);
+  for (const StageId partial : maximum_lanes) maker.compute_at(partial, stages_.exponential, row);
   emit_scores(maker, c, loops.block);
 }
 
@@ -87,7 +86,7 @@ AttentionPlan::OutputLoops AttentionPlan::emit_output(TraceMaker& maker, const C
   return loops;
 }
 
-void AttentionPlan::emit_accumulators(TraceMaker& maker, const Tile& tile, int stage, int row_axis,
+void AttentionPlan::emit_accumulators(TraceMaker& maker, const Tile& tile, StageId stage, int row_axis,
                                       int column_axis, int reduce_axis) const {
   const auto all = maker.leaves(stage);
   const LoopId row = all[static_cast<size_t>(row_axis)];
@@ -103,9 +102,9 @@ void AttentionPlan::emit_accumulators(TraceMaker& maker, const Tile& tile, int s
 
 // Panels of keys / register tiles: all rows of a block use a panel before the next is read.
 void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block) const {
-  int sums = stages_.scores;
+  StageId sums = stages_.scores;
   if (stages_.scores == stages_.masked) sums = maker.cache_write(stages_.masked, ir::MemoryScope::kLocal);
-  const int masked = stages_.masked;
+  const StageId masked = stages_.masked;
   spread_rows(maker, masked);
   const auto all = maker.leaves(masked);
   const auto rows =
@@ -132,14 +131,14 @@ sched::Layout AttentionPlan::packed_mask(const Choice& c, const Mask& mask) cons
   return layout;
 }
 
-void AttentionPlan::spread_rows(TraceMaker& maker, int stage) const {
+void AttentionPlan::spread_rows(TraceMaker& maker, StageId stage) const {
   constexpr int64_t kLine = 16;
   if (keys_ < kLine || score_row_ > score_column_) return;
   maker.storage_align(stage, maker.leaves(stage)[static_cast<size_t>(score_row_)], 2 * kLine, kLine);
 }
 
 LoopId AttentionPlan::emit_exponentials(TraceMaker& maker) const {
-  const int stage = stages_.exponential;
+  const StageId stage = stages_.exponential;
   spread_rows(maker, stage);
   const auto all = maker.leaves(stage);
   const LoopId row = all[static_cast<size_t>(score_row_)];
@@ -153,7 +152,7 @@ LoopId AttentionPlan::emit_exponentials(TraceMaker& maker) const {
   return row;
 }
 
-std::vector<int> AttentionPlan::emit_row_reduction(TraceMaker& maker, int stage) const {
+std::vector<StageId> AttentionPlan::emit_row_reduction(TraceMaker& maker, StageId stage) const {
   const int64_t lanes = context_.machine.lanes(4);
   if (keys_ <= lanes) return {};
   const int64_t factor = keys_ > kPartialVectors * lanes ? kPartialVectors * lanes : lanes;
@@ -162,12 +161,12 @@ std::vector<int> AttentionPlan::emit_row_reduction(TraceMaker& maker, int stage)
   const LoopId lane_loop =
       maker.split(stage, maker.leaves(stage)[reduce], {factor}, TailPolicy::kPeel).back();
   const auto spatial = static_cast<size_t>(info.num_spatial);
-  const int partial = maker.rfactor(stage, lane_loop, spatial);
+  const StageId partial = maker.rfactor(stage, lane_loop, spatial);
   // The partial results: lanes innermost.
   const auto loops = maker.leaves(partial);
-  order_tile(maker, partial, {loops.begin() + static_cast<std::ptrdiff_t>(spatial) + 1, loops.end()},
-             loops[spatial], factor, lanes);
-  std::vector<int> partials{partial};
+  const auto sums = std::span(loops).subspan(spatial + 1);
+  order_tile(maker, partial, {sums.begin(), sums.end()}, loops[spatial], factor, lanes);
+  std::vector<StageId> partials{partial};
   combine_lanes(maker, stage, factor, lanes, partials);
   std::reverse(partials.begin(), partials.end());
   return partials;

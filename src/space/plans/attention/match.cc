@@ -11,7 +11,7 @@ class Finder {
  public:
   explicit Finder(const WorkloadAnalysis& analysis) : analysis_(analysis) {}
 
-  std::unique_ptr<AttentionStages> with_product(int s) const {
+  std::unique_ptr<AttentionStages> with_product(StageId s) const {
     const auto& product = stage(s);
     if (!product.reduction || product.arg_reduction || !product.data_reuse) return nullptr;
     for (const auto& read : product.reads) {
@@ -26,13 +26,13 @@ class Finder {
   }
 
  private:
-  const StageInfo& stage(int s) const { return analysis_.stages[static_cast<size_t>(s)]; }
+  const StageInfo& stage(StageId s) const { return analysis_.stages[s]; }
 
   bool complete(AttentionStages& found, const Read& by_product) const {
     const auto& exponential = stage(found.exponential);
-    for (int c : exponential.consumers)
+    for (const StageId c : exponential.consumers)
       if (c != found.product) found.sum = c;
-    if (found.sum == 0 || exponential.reads.size() != 2) return false;
+    if (!found.sum.valid() || exponential.reads.size() != 2) return false;
     const Read* of_row = &exponential.reads.front();
     const Read* of_element = &exponential.reads.back();
     if (reads(of_element->producer, of_row->producer)) std::swap(of_row, of_element);
@@ -40,8 +40,8 @@ class Finder {
     found.masked = of_element->producer;
     if (stage(found.masked).placeholder || stage(found.masked).output) return false;
     const int column = column_of(by_product, found.product, 1);
-    if (column < 0 || stage(found.maximum).consumers != std::vector<int>{found.exponential}) return false;
-    if (stage(found.masked).consumers != std::vector<int>{found.maximum, found.exponential}) return false;
+    if (column < 0 || stage(found.maximum).consumers != std::vector{found.exponential}) return false;
+    if (stage(found.masked).consumers != std::vector{found.maximum, found.exponential}) return false;
     if (!same_axes(*of_element, found.exponential)) return false;
     if (!reduces_rows(found.sum, found.exponential, column)) return false;
     if (!reduces_rows(found.maximum, found.masked, column)) return false;
@@ -51,21 +51,21 @@ class Finder {
     return row_of(by_product, column) >= 0;
   }
 
-  bool reads(int reader, int producer) const {
+  bool reads(StageId reader, StageId producer) const {
     const auto& list = stage(producer).consumers;
     return std::find(list.begin(), list.end(), reader) != list.end();
   }
 
   // The one axis of extent > 1 of what is read that the reader reduces over, its only reduction. All others
   // are spatial axes of the reader, which has `own` more.
-  int column_of(const Read& read, int reader, int own) const {
+  int column_of(const Read& read, StageId reader, int own) const {
     const auto& info = stage(reader);
     const auto& made = stage(read.producer);
     const auto map = analysis_.axis_map(read);
     int column = -1, others = 0;
     for (size_t x = 0; x < map.size(); ++x) {
       if (made.extents[x] <= 1) continue;
-      if (map[x] < 0 || info.extents[static_cast<size_t>(map[x])] != made.extents[x]) return -1;
+      if (map[x] < 0 || info.extent(map[x]) != made.extents[x]) return -1;
       if (map[x] < info.num_spatial) {
         ++others;
       } else if (column >= 0) {
@@ -80,7 +80,7 @@ class Finder {
   static int live_axes(const StageInfo& info, bool reduced) {
     int live = 0;
     for (int a = reduced ? info.num_spatial : 0; a < (reduced ? info.num_axes() : info.num_spatial); ++a)
-      live += info.extents[static_cast<size_t>(a)] > 1 ? 1 : 0;
+      live += info.extent(a) > 1 ? 1 : 0;
     return live;
   }
 
@@ -88,11 +88,11 @@ class Finder {
   int row_of(const Read& read, int column) const {
     const auto& made = stage(read.producer);
     for (int x = static_cast<int>(made.extents.size()); x-- > 0;)
-      if (x != column && made.extents[static_cast<size_t>(x)] > 1) return x;
+      if (x != column && made.extent(x) > 1) return x;
     return -1;
   }
 
-  bool same_axes(const Read& read, int reader) const {
+  bool same_axes(const Read& read, StageId reader) const {
     const auto& info = stage(reader);
     const auto& made = stage(read.producer);
     if (info.num_spatial != made.num_spatial) return false;
@@ -104,7 +104,7 @@ class Finder {
     return true;
   }
 
-  bool reduces_rows(int s, int producer, int column) const {
+  bool reduces_rows(StageId s, StageId producer, int column) const {
     const auto& info = stage(s);
     if (!info.reduction || info.arg_reduction || info.output || info.reads.size() != 1) return false;
     const auto& read = info.reads.front();
@@ -112,7 +112,7 @@ class Finder {
   }
 
   // Through elementwise stages, each read by the next alone.
-  std::optional<int> scores_of(int s) const {
+  std::optional<StageId> scores_of(StageId s) const {
     const auto& info = stage(s);
     if (info.reduction) {
       const bool contraction = info.data_reuse && !info.arg_reduction && live_axes(info, true) == 1;
@@ -131,8 +131,8 @@ class Finder {
 
 void match(const PlanContext& context, Patterns& patterns) {
   const Finder finder(*context.analysis);
-  for (size_t s = 0; s < context.analysis->stages.size(); ++s) {
-    auto found = finder.with_product(static_cast<int>(s));
+  for (const StageId s : context.analysis->stages.ids()) {
+    auto found = finder.with_product(s);
     if (found == nullptr) continue;
     found->anchor = found->product;
     found->inside = {found->sum, found->exponential, found->maximum, found->masked};

@@ -7,14 +7,14 @@ namespace {
 
 class PlainPlan final : public Plan {
  public:
-  PlainPlan(const PlanContext& context, int output) : Plan(context), output_(output) {}
+  PlainPlan(const PlanContext& context, StageId output) : Plan(context), output_(output) {}
 
   std::string describe() const override { return "plain " + context_.op(output_).name; }
   void emit(TraceMaker& maker, Decisions) const override {
     if (context_.threads <= 1) return;
     const auto& info = context_.stage(output_);
     for (int a = 0; a < info.num_spatial; ++a) {
-      if (info.extents[static_cast<size_t>(a)] <= 1) continue;
+      if (info.extent(a) <= 1) continue;
       maker.annotate(output_, maker.leaves(output_)[static_cast<size_t>(a)], sched::Annotation::kParallel);
       return;
     }
@@ -22,13 +22,13 @@ class PlainPlan final : public Plan {
   Status check(Decisions) const override { return {}; }
   double estimate(Decisions) const override {
     const auto& info = context_.stage(output_);
-    const double reads = static_cast<double>(info.reads.size());
+    const double reads = info.reads.size();
     return info.spatial_points() * info.reduce_points() * (info.flops_per_point + reads + 5) *
            context_.machine.seconds_per_cycle;
   }
 
  private:
-  int output_;
+  StageId output_;
 };
 
 void make(const PlanContext& context, const Group& group, Plans& plans) {

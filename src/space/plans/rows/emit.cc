@@ -5,24 +5,18 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-using LoopId = TraceMaker::LoopId;
-
-}  // namespace
-
 void RowsPlan::emit(TraceMaker& maker, Decisions d) const {
   const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   for (const auto& member : members_)
     if (member.inline_slot != kNone && category(d, member.inline_slot) == 1)
       maker.compute_inline(member.stage);
-  int self_stage = output_;
+  StageId self_stage = output_;
   if (self_) self_stage = maker.cache_write(output_, ir::MemoryScope::kLocal);
 
   // The root stage.
   const auto loops = maker.leaves(output_);
   std::vector<LoopId> outer, columns;
-  LoopId vector_loop = -1;
+  LoopId vector_loop;
   for (int a : rows_) {
     const auto i = static_cast<size_t>(a);
     if (contiguous_row_ && a == rows_.back()) {
@@ -59,36 +53,34 @@ void RowsPlan::emit(TraceMaker& maker, Decisions d) const {
     if (!in(outer) && !in(columns) && loop != vector_loop) order.push_back(loop);
   }
   order.insert(order.end(), columns.begin(), columns.end());
-  if (vector_loop >= 0) order.push_back(vector_loop);
+  if (vector_loop.valid()) order.push_back(vector_loop);
   maker.reorder(output_, order);
-  if (vector_loop >= 0) maker.annotate(output_, vector_loop, sched::Annotation::kVectorize);
-  LoopId attach = outer.empty() ? -1 : outer.back();
-  const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
+  if (vector_loop.valid()) maker.annotate(output_, vector_loop, sched::Annotation::kVectorize);
+  LoopId attach = outer.empty() ? LoopId() : outer.back();
+  const size_t parallel = parallel_slot_ == kNone ? 0 : category(d, parallel_slot_);
   if (const size_t count = std::min(parallel, outer.size()); count > 0) {
-    const std::vector<LoopId> fused(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
-    const LoopId loop = maker.fuse(output_, fused);
-    maker.annotate(output_, loop, sched::Annotation::kParallel);
+    const LoopId loop = parallelize(maker, output_, outer, count);
     if (count == outer.size()) attach = loop;
   }
   // Consumers before producers, so that each stage's region is known when it is attached.
   for (const auto& member : members_) {
     if (member.inline_slot != kNone && category(d, member.inline_slot) == 1) continue;
-    const int stage = self_ && member.stage == output_ ? self_stage : member.stage;
+    const StageId stage = self_ && member.stage == output_ ? self_stage : member.stage;
     if (context_.stage(member.stage).reduction) {
       emit_reduction(maker, d, member, stage, attach, tail);
     } else {
       emit_member(maker, d, member, stage, tail);
-      if (attach >= 0) maker.compute_at(stage, output_, attach);
+      if (attach.valid()) maker.compute_at(stage, output_, attach);
     }
   }
 }
 
-void RowsPlan::emit_member(TraceMaker& maker, Decisions d, const Member& member, int stage,
+void RowsPlan::emit_member(TraceMaker& maker, Decisions d, const Member& member, StageId stage,
                            sched::TailPolicy tail) const {
   const auto& info = context_.stage(member.stage);
   const auto loops = maker.leaves(stage);
   int vector_axis = info.contiguous_axis;
-  int64_t extent = vector_axis < 0 ? 1 : info.extents[static_cast<size_t>(vector_axis)];
+  int64_t extent = vector_axis < 0 ? 1 : info.extent(vector_axis);
   for (size_t a = 0; a < member.to_output.size(); ++a) {
     if (member.to_output[a] < 0) continue;
     const bool row = std::find(rows_.begin(), rows_.end(), member.to_output[a]) != rows_.end();
@@ -116,12 +108,12 @@ void RowsPlan::emit_member(TraceMaker& maker, Decisions d, const Member& member,
   if (extent > 1) maker.annotate(stage, vector_loop, sched::Annotation::kVectorize);
 }
 
-void RowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& member, int stage, LoopId attach,
-                              sched::TailPolicy tail) const {
-  const int64_t choice = member.factor_slot == kNone ? 0 : category(d, member.factor_slot);
+void RowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& member, StageId stage,
+                              LoopId attach, sched::TailPolicy tail) const {
+  const size_t choice = member.factor_slot == kNone ? 0 : category(d, member.factor_slot);
   if (choice == 0) {
     emit_member(maker, d, member, stage, tail);
-    if (attach >= 0) maker.compute_at(stage, output_, attach);
+    if (attach.valid()) maker.compute_at(stage, output_, attach);
     return;
   }
   const auto& info = context_.stage(member.stage);
@@ -130,12 +122,12 @@ void RowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& memb
   LoopId lane_loop = maker.leaves(stage)[axis];
   if (factor < info.extents[axis]) lane_loop = maker.split(stage, lane_loop, {factor}, tail)[1];
   const auto spatial = static_cast<size_t>(info.num_spatial);
-  const int partial = maker.rfactor(stage, lane_loop, spatial);
+  const StageId partial = maker.rfactor(stage, lane_loop, spatial);
   // The partial results: lanes innermost.
   const auto loops = maker.leaves(partial);
-  std::vector<LoopId> order(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(spatial));
-  order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(spatial) + 1, loops.end());
   LoopId vector_loop = loops[spatial];
+  std::vector<LoopId> order = loops;
+  std::erase(order, vector_loop);
   if (factor > lanes_ && factor % lanes_ == 0) {
     const auto made = maker.split(partial, vector_loop, {lanes_}, tail);
     order.push_back(made[0]);
@@ -145,9 +137,9 @@ void RowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& memb
   order.push_back(vector_loop);
   maker.reorder(partial, order);
   maker.annotate(partial, vector_loop, sched::Annotation::kVectorize);
-  std::vector<int> partials{partial};
+  std::vector<StageId> partials{partial};
   combine_lanes(maker, stage, factor, lanes_, partials);
-  if (attach < 0) return;
+  if (!attach.valid()) return;
   maker.compute_at(stage, output_, attach);
   for (size_t p = partials.size(); p-- > 0;) maker.compute_at(partials[p], output_, attach);
 }

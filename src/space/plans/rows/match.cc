@@ -9,22 +9,21 @@ namespace {
 
 // The reads of a reduction run along a reduce axis in memory, so that lanes over its output axes would
 // gather.
-bool reduces_contiguously(const PlanContext& context, int s) {
+bool reduces_contiguously(const PlanContext& context, StageId s) {
   const auto& info = context.stage(s);
   for (const auto& read : effective_reads(context, s)) {
     if (!read.affine) continue;
     for (int a = info.num_spatial; a < info.num_axes(); ++a)
-      if (info.extents[static_cast<size_t>(a)] > 1 && std::abs(read.strides[static_cast<size_t>(a)]) == 1)
-        return true;
+      if (info.extent(a) > 1 && std::abs(read.stride(a)) == 1) return true;
   }
   return false;
 }
 
 void make(const PlanContext& context, const Group& group, Plans& plans) {
   if (group.pattern != nullptr) return;
-  std::vector<int> attached = group.attached;
+  std::vector<StageId> attached = group.attached;
   if (attached.empty()) {
-    if (group.anchor < 0 || !group.pads.empty() || !reduces_contiguously(context, group.anchor)) return;
+    if (!group.anchor.valid() || !group.pads.empty() || !reduces_contiguously(context, group.anchor)) return;
     if (group.anchor != group.root) attached.push_back(group.anchor);
   }
   plans.push_back(std::make_shared<RowsPlan>(context, group.root, std::move(attached)));

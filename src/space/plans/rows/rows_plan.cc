@@ -5,7 +5,7 @@
 
 namespace tensorsmith::space {
 
-RowsPlan::RowsPlan(const PlanContext& context, int output, std::vector<int> attached)
+RowsPlan::RowsPlan(const PlanContext& context, StageId output, std::vector<StageId> attached)
     : Plan(context), output_(output), info_(context.stage(output)) {
   if (info_.reduction) {
     self_ = true;
@@ -16,18 +16,18 @@ RowsPlan::RowsPlan(const PlanContext& context, int output, std::vector<int> atta
   const std::string name = context.op(output).name;
   lanes_ = context.machine.lanes(info_.element_bytes);
   for (int a = 0; a < info_.num_spatial; ++a) {
-    if (info_.extents[static_cast<size_t>(a)] <= 1) continue;
+    if (info_.extent(a) <= 1) continue;
     bool row = true;
     for (const auto& member : members_) row = row && maps_to(member, a);
     (row ? rows_ : columns_).push_back(a);
   }
   contiguous_row_ = !rows_.empty() && rows_.back() == info_.contiguous_axis && !reduces_along_memory();
   if (contiguous_row_) width_slot_ = add_category(name + ".width", DecisionRole::kVectorize, {1, 1, 0.5});
-  std::vector<bool> inlined = context.inlined;  // and the members that may be
+  IdVector<StageId, bool> inlined = context.inlined;  // and the members that may be
   for (auto& member : members_) {
     const auto& stage = context.stage(member.stage);
     const std::string own = context.op(member.stage).name;
-    const auto s = static_cast<size_t>(member.stage);
+    const StageId s = member.stage;
     inlined[s] = !stage.reduction && !stage.output;
     inlined[s] = inlined[s] && inlining_fits(*context.workload, inlined);
     if (inlined[s]) member.inline_slot = add_category(own + ".inline", DecisionRole::kLocation, {2, 1});
@@ -51,19 +51,19 @@ std::string RowsPlan::describe() const {
   return text;
 }
 
-void RowsPlan::add_member(int stage) {
+void RowsPlan::add_member(StageId stage) {
   Member member;
   member.stage = stage;
   member.to_output.assign(static_cast<size_t>(context_.stage(stage).num_spatial), -1);
   members_.push_back(std::move(member));
 }
 
-void RowsPlan::map_members(const std::vector<int>& attached) {
+void RowsPlan::map_members(const std::vector<StageId>& attached) {
   for (size_t k = attached.size(); k-- > 0;) {
     add_member(attached[k]);
     Member& member = members_.back();
     bool first = true;
-    const auto merge = [&](int consumer, const std::vector<int>* consumer_map) {
+    const auto merge = [&](StageId consumer, const std::vector<int>* consumer_map) {
       for (const auto& read : effective_reads(context_, consumer)) {
         if (read.producer != member.stage) continue;
         const auto map = context_.analysis->axis_map(read);
@@ -71,8 +71,7 @@ void RowsPlan::map_members(const std::vector<int>& attached) {
           int to = -1;
           const bool spatial = map[x] >= 0 && map[x] < context_.stage(consumer).num_spatial;
           if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[static_cast<size_t>(map[x])];
-          if (to >= 0 && info_.extents[static_cast<size_t>(to)] != context_.stage(member.stage).extents[x])
-            to = -1;
+          if (to >= 0 && info_.extent(to) != context_.stage(member.stage).extents[x]) to = -1;
           member.to_output[x] = first || member.to_output[x] == to ? to : -1;
         }
         first = false;
@@ -90,8 +89,7 @@ void RowsPlan::find_factor_axis(Member& member) const {
   for (const auto& read : effective_reads(context_, member.stage)) {
     if (!read.affine) continue;
     for (int a = stage.num_spatial; a < stage.num_axes(); ++a)
-      if (std::abs(read.strides[static_cast<size_t>(a)]) == 1 && stage.extents[static_cast<size_t>(a)] > 1)
-        member.factor_axis = a;
+      if (std::abs(read.stride(a)) == 1 && stage.extent(a) > 1) member.factor_axis = a;
   }
 }
 
@@ -101,24 +99,23 @@ bool RowsPlan::reduces_along_memory() {
     const auto& stage = context_.stage(member.stage);
     if (!stage.reduction) continue;
     find_factor_axis(member);
-    along = along ||
-            (member.factor_axis >= 0 && stage.extents[static_cast<size_t>(member.factor_axis)] >= lanes_);
+    along = along || (member.factor_axis >= 0 && stage.extent(member.factor_axis) >= lanes_);
     for (const auto& read : effective_reads(context_, member.stage))
       if (!read.affine || std::abs(stride_along_rows(member, read)) == 1) return false;
   }
   return along;
 }
 
-int64_t RowsPlan::factor_of(const Member& member, int64_t choice) const {
+int64_t RowsPlan::factor_of(const Member& member, size_t choice) const {
   const auto& stage = context_.stage(member.stage);
-  const int64_t extent = stage.extents[static_cast<size_t>(member.factor_axis)];
+  const int64_t extent = stage.extent(member.factor_axis);
   const int64_t own_lanes = context_.machine.lanes(stage.element_bytes);
   const int64_t factor = own_lanes * (int64_t{1} << (choice - 1));
   return std::min(factor, extent);
 }
 
 int64_t RowsPlan::row_width(Decisions d) const {
-  const int64_t extent = info_.extents[static_cast<size_t>(rows_.back())];
+  const int64_t extent = info_.extent(rows_.back());
   return std::min(extent, lanes_ * (int64_t{1} << category(d, width_slot_)));
 }
 

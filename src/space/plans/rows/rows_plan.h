@@ -14,7 +14,7 @@ namespace tensorsmith::space {
 class RowsPlan final : public Plan {
  public:
   // attached: producers before consumers; empty when the output is the reduction itself.
-  RowsPlan(const PlanContext& context, int output, std::vector<int> attached);
+  RowsPlan(const PlanContext& context, StageId output, std::vector<StageId> attached);
 
   std::string describe() const override;
 
@@ -25,30 +25,28 @@ class RowsPlan final : public Plan {
   double estimate(Decisions d) const override;
 
  private:
-  static constexpr size_t kNone = static_cast<size_t>(-1);
-
   struct Member {
-    int stage = 0;
+    StageId stage;
     std::vector<int> to_output;  // by own spatial axis: the root stage's axis, or -1
     int factor_axis = -1;        // reduce axis (number among all axes) that is contiguous in the reads
     size_t factor_slot = kNone, inline_slot = kNone;
   };
 
-  void add_member(int stage);
+  void add_member(StageId stage);
 
   bool maps_to(const Member& member, int axis) const {
     return std::find(member.to_output.begin(), member.to_output.end(), axis) != member.to_output.end();
   }
 
   // Axis maps from the consumers inside the group, last stage first.
-  void map_members(const std::vector<int>& attached);
+  void map_members(const std::vector<StageId>& attached);
 
   void find_factor_axis(Member& member) const;
 
   // Some reduction reads whole vectors along a reduce axis, and none along the rows.
   bool reduces_along_memory();
 
-  int64_t factor_of(const Member& member, int64_t choice) const;
+  int64_t factor_of(const Member& member, size_t choice) const;
 
   int64_t row_width(Decisions d) const;
 
@@ -56,13 +54,13 @@ class RowsPlan final : public Plan {
   int64_t stride_along_rows(const Member& member, const Read& read) const;
 
   // Orders a member's loops so that the vector axis is innermost, and vectorizes it.
-  void emit_member(TraceMaker& maker, Decisions d, const Member& member, int stage,
+  void emit_member(TraceMaker& maker, Decisions d, const Member& member, StageId stage,
                    sched::TailPolicy tail) const;
 
-  void emit_reduction(TraceMaker& maker, Decisions d, const Member& member, int stage,
-                      TraceMaker::LoopId attach, sched::TailPolicy tail) const;
+  void emit_reduction(TraceMaker& maker, Decisions d, const Member& member, StageId stage, LoopId attach,
+                      sched::TailPolicy tail) const;
 
-  int output_;
+  StageId output_;
   const StageInfo& info_;
   bool self_ = false;
   std::vector<Member> members_;  // consumers before producers

@@ -5,15 +5,9 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-using LoopId = TraceMaker::LoopId;
-
-}  // namespace
-
 void SpatialPlan::emit(TraceMaker& maker, Decisions d) const {
   const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
-  const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
+  const size_t parallel = parallel_slot_ == kNone ? 0 : category(d, parallel_slot_);
   auto loops = maker.leaves(output_);
   if (is_flat(d)) {
     const std::vector<LoopId> all(loops.begin(), loops.end());
@@ -25,7 +19,7 @@ void SpatialPlan::emit(TraceMaker& maker, Decisions d) const {
     return;
   }
   std::vector<LoopId> outer, inner, reduce;
-  LoopId vector_loop = -1;
+  LoopId vector_loop;
   for (int a : live_) {
     const auto i = static_cast<size_t>(a);
     if (a == vector_axis_) continue;
@@ -65,9 +59,9 @@ void SpatialPlan::emit(TraceMaker& maker, Decisions d) const {
   }
   order.insert(order.end(), reduce.begin(), reduce.end());
   order.insert(order.end(), inner.begin(), inner.end());
-  if (vector_loop >= 0) order.push_back(vector_loop);
+  if (vector_loop.valid()) order.push_back(vector_loop);
   maker.reorder(output_, order);
-  if (vector_loop >= 0 && vector_length(d) > 1)
+  if (vector_loop.valid() && vector_length(d) > 1)
     maker.annotate(output_, vector_loop, sched::Annotation::kVectorize);
   parallelize(maker, output_, outer, std::min(parallel, outer.size()));
 }

@@ -6,7 +6,7 @@ namespace tensorsmith::space {
 namespace {
 
 void make(const PlanContext& context, const Group& group, Plans& plans) {
-  if (group.anchor >= 0 || !group.attached.empty()) return;
+  if (group.anchor.valid() || !group.attached.empty()) return;
   const auto& info = context.stage(group.root);
   plans.push_back(std::make_shared<SpatialPlan>(context, group.root, false));
   if (info.reduction) return;

@@ -2,25 +2,25 @@
 
 namespace tensorsmith::space {
 
-SpatialPlan::SpatialPlan(const PlanContext& context, int output, bool tiled)
+SpatialPlan::SpatialPlan(const PlanContext& context, StageId output, bool tiled)
     : Plan(context), output_(output), tiled_(tiled), info_(context.stage(output)) {
   reads_ = effective_reads(context, output);
   const std::string name = context.op(output).name;
   for (int a = 0; a < info_.num_spatial; ++a)
-    if (info_.extents[static_cast<size_t>(a)] > 1) live_.push_back(a);
+    if (info_.extent(a) > 1) live_.push_back(a);
   lanes_ = context.machine.lanes(info_.element_bytes);
   vector_axis_ = info_.arg_reduction ? -1 : info_.contiguous_axis;
   flat_ = !tiled && !info_.reduction && live_.size() > 1 && flat_compatible();
   if (flat_) flat_slot_ = add_category(name + ".flat", DecisionRole::kLocation, {1, 0.5, 0.5, 0.5, 0.5});
   if (vector_axis_ >= 0)
     tile_slot_ = add_tile(name + ".tile." + context.axis_name(output, vector_axis_),
-                          info_.extents[static_cast<size_t>(vector_axis_)], 2, lanes_, 4 * lanes_);
+                          info_.extent(vector_axis_), 2, lanes_, 4 * lanes_);
   tile_slots_.assign(info_.extents.size(), kNone);
   if (tiled)
     for (int a : live_)
       if (a != vector_axis_)
-        tile_slots_[static_cast<size_t>(a)] = add_tile(name + ".tile." + context.axis_name(output, a),
-                                                       info_.extents[static_cast<size_t>(a)], 1, 1, 64);
+        tile_slots_[static_cast<size_t>(a)] =
+            add_tile(name + ".tile." + context.axis_name(output, a), info_.extent(a), 1, 1, 64);
   if (context.threads > 1 && !live_.empty()) {
     std::vector<double> weights(live_.size() + 1, 1.0);
     weights[0] = 0.1;
@@ -34,9 +34,9 @@ Status SpatialPlan::check(Decisions d) const {
   const auto refuse = [&](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, context_.op(output_).name, std::move(reason)};
   };
-  double inner = static_cast<double>(vector_length(d));
+  double inner = vector_length(d);
   for (size_t slot : tile_slots_)
-    if (slot != kNone) inner *= static_cast<double>(lengths(d, slot)[0]);
+    if (slot != kNone) inner *= lengths(d, slot)[0];
   if (inner * info_.element_bytes > 2 * context_.machine.l2_bytes)
     return refuse("the tile does not fit the cache");
   if (vector_length(d) > 8 * lanes_) return refuse("the vector is too long");

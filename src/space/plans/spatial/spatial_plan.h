@@ -11,7 +11,7 @@ namespace tensorsmith::space {
 
 class SpatialPlan final : public Plan {
  public:
-  SpatialPlan(const PlanContext& context, int output, bool tiled);
+  SpatialPlan(const PlanContext& context, StageId output, bool tiled);
 
   std::string describe() const override { return (tiled_ ? "tiles " : "rows ") + context_.op(output_).name; }
 
@@ -22,8 +22,6 @@ class SpatialPlan final : public Plan {
   double estimate(Decisions d) const override;
 
  private:
-  static constexpr size_t kNone = static_cast<size_t>(-1);
-
   // Categories of the flat slot: 0 = rows, else {vector length, vectors in a chunk}.
   bool is_flat(Decisions d) const { return flat_ && category(d, flat_slot_) > 0; }
   int64_t flat_length(Decisions d) const { return category(d, flat_slot_) >= 3 ? 2 * lanes_ : lanes_; }
@@ -34,7 +32,7 @@ class SpatialPlan final : public Plan {
   // Every read runs through memory like the output, or does not move.
   bool flat_compatible() const;
 
-  int output_;
+  StageId output_;
   bool tiled_;
   const StageInfo& info_;
   std::vector<Read> reads_;

@@ -9,13 +9,12 @@ namespace tensorsmith::space {
 
 namespace {
 
-using LoopId = TraceMaker::LoopId;
-constexpr LoopId kNoLoop = -1;
+constexpr LoopId kNoLoop;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Splits a loop into lengths.size() + 1 levels; levels of extent 1 make no loop (kNoLoop).
-std::vector<LoopId> split_levels(TraceMaker& maker, int stage, LoopId loop, int64_t extent,
+std::vector<LoopId> split_levels(TraceMaker& maker, StageId stage, LoopId loop, int64_t extent,
                                  const std::vector<int64_t>& lengths, sched::TailPolicy tail) {
   int64_t inner = 1;
   for (int64_t l : lengths) inner *= l;
@@ -46,13 +45,13 @@ void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
   for (const auto& operand : operands_)
     if (c.pack && operand.packable) maker.pack(operand.read.producer, packed_layout(c, operand));
   const bool direct = self_ && !c.cache_write;
-  int anchor = anchor_;
+  StageId anchor = anchor_;
   if (self_ && c.cache_write) anchor = maker.cache_write(output_, ir::MemoryScope::kLocal);
   for (const auto& operand : operands_) {
     if ((c.copied & operand.bit) == 0) continue;
-    const int source = operand.read.producer;
+    const StageId source = operand.read.producer;
     const auto& info = context_.stage(source);
-    const int copy = maker.cache_read(source, ir::MemoryScope::kGlobal, {anchor}, info.extents.size());
+    const StageId copy = maker.cache_read(source, ir::MemoryScope::kGlobal, {anchor}, info.extents.size());
     const sched::Layout layout = packed_layout(c, operand);
     int64_t lanes = context_.machine.lanes(info.element_bytes);
     // Vectors that end where the innermost digit does are contiguous on both sides.
@@ -72,9 +71,9 @@ void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
 
 // Vectorizes the vector axis' innermost loop, unrolls the other inner loops and the reduction as decided, and
 // sets the loop order outer, reduce, inner. inner is by spatial axis (kNoLoop where there is none).
-void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, int stage,
-                                   const std::vector<int>& outer, const std::vector<int>& reduce,
-                                   const std::vector<int>& inner) const {
+void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, StageId stage,
+                                   const std::vector<LoopId>& outer, const std::vector<LoopId>& reduce,
+                                   const std::vector<LoopId>& inner) const {
   std::vector<LoopId> tile;
   for (int axis : live_)
     if (axis != c.vector_axis) append(tile, inner[static_cast<size_t>(axis)]);
@@ -111,7 +110,7 @@ void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, int stage
   if (vector_loop != kNoLoop) maker.annotate(stage, vector_loop, sched::Annotation::kVectorize);
 }
 
-void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, int anchor) const {
+void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const {
   const auto out_loops = maker.leaves(output);
   const auto anchor_loops = maker.leaves(anchor);
   const auto ns = static_cast<size_t>(spatial_);
@@ -139,7 +138,7 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, in
     if (o2[a] == kNoLoop) continue;
     if (axis != contiguous_) {
       write.push_back(o2[a]);
-      write_points *= static_cast<double>(c.region[a]);
+      write_points *= c.region[a];
       continue;
     }
     write_vector = o2[a];
@@ -149,7 +148,7 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, in
       const auto made = maker.split(output, write_vector, {lanes}, c.tail);
       write.push_back(made[0]);
       write_vector = made[1];
-      write_points *= static_cast<double>(ceil_div(c.region[a], lanes));
+      write_points *= ceil_div(c.region[a], lanes);
     }
   }
   std::vector<LoopId> order;
@@ -171,10 +170,9 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, in
     for (LoopId loop : write) maker.annotate(output, loop, sched::Annotation::kUnroll);
   if (write_vector != kNoLoop) maker.annotate(output, write_vector, sched::Annotation::kVectorize);
   if (const size_t count = std::min(c.parallel, outer.size()); count > 0) {
-    const std::vector<LoopId> fused(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
-    const LoopId loop = maker.fuse(output, fused);
-    maker.annotate(output, loop, sched::Annotation::kParallel);
-    outer.erase(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
+    const LoopId loop = parallelize(maker, output, outer, count);
+    const auto rest = std::span(outer).subspan(count);
+    outer = std::vector<LoopId>(rest.begin(), rest.end());
     outer.insert(outer.begin(), loop);
   }
   // With one tile in all, a loop of extent 1 still makes the anchor's storage the tile's own.
@@ -229,7 +227,7 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, int output, in
   emit_pads(maker, c, output, outer_last, anchor, r0.empty() ? kNoLoop : r0.back());
 }
 
-void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, int stage) const {
+void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, StageId stage) const {
   const auto loops = maker.leaves(stage);
   const auto ns = static_cast<size_t>(spatial_);
   std::vector<LoopId> s0(ns, kNoLoop), s1, s2, inner(ns, kNoLoop);
@@ -257,18 +255,14 @@ void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, int stage) const
   emit_register_tile(maker, c, stage, before, r1, inner);
   const size_t count = std::min(c.parallel, outer.size());
   LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
-  if (count > 0) {
-    // Axes of extent 1 stand before the outer tiles, so the tiles are consecutive.
-    const std::vector<LoopId> fused(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
-    const LoopId loop = maker.fuse(stage, fused);
-    maker.annotate(stage, loop, sched::Annotation::kParallel);
-    if (count == outer.size()) outer_last = loop;
-  }
+  // Axes of extent 1 stand before the outer tiles, so the tiles are consecutive.
+  const LoopId fused = parallelize(maker, stage, outer, count);
+  if (count > 0 && count == outer.size()) outer_last = fused;
   emit_pads(maker, c, stage, outer_last, stage, r0.empty() ? kNoLoop : r0.back());
 }
 
-void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, int output, int output_loop, int anchor,
-                          int reduce_loop) const {
+void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, StageId output, LoopId output_loop,
+                          StageId anchor, LoopId reduce_loop) const {
   for (size_t p = 0; p < pads_.size(); ++p) {
     PadLocation where = c.pads[p];
     if (where == PadLocation::kInline) continue;
@@ -285,10 +279,9 @@ void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, int output, int ou
     for (size_t a = 0; a < axes(); ++a) {
       if (a < static_cast<size_t>(spatial_)) {
         const int64_t tile = where == PadLocation::kTile ? c.t1[a] * c.t2[a] * c.t3[a] : c.region[a];
-        ranges[a] = static_cast<double>(std::min(extent(a), tile));
+        ranges[a] = std::min(extent(a), tile);
       } else {
-        ranges[a] = static_cast<double>(
-            where == PadLocation::kTile ? extent(a) : c.r1[a - static_cast<size_t>(spatial_)]);
+        ranges[a] = where == PadLocation::kTile ? extent(a) : c.r1[a - static_cast<size_t>(spatial_)];
       }
     }
     std::vector<int64_t> extents = pad.extents;

@@ -6,7 +6,7 @@ namespace tensorsmith::space {
 namespace {
 
 void make(const PlanContext& context, const Group& group, Plans& plans) {
-  if (group.anchor < 0 || group.pattern != nullptr || !group.attached.empty()) return;
+  if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   plans.push_back(std::make_shared<TiledPlan>(context, group.root, group.anchor, group.pads, false));
   if (context.stage(group.anchor).data_reuse)
     plans.push_back(std::make_shared<TiledPlan>(context, group.root, group.anchor, group.pads, true));

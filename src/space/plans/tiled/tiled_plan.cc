@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "space/plan_steps.h"
 
@@ -13,13 +14,11 @@ namespace {
 constexpr int64_t kUnrollLimits[] = {1, 4, 16, 64};
 
 // The innermost stride-1 read of an axis after row-major storage.
-bool contiguous_along(const Read& read, int axis) {
-  return read.affine && std::abs(read.strides[static_cast<size_t>(axis)]) == 1;
-}
+bool contiguous_along(const Read& read, int axis) { return read.affine && std::abs(read.stride(axis)) == 1; }
 
 }  // namespace
 
-TiledPlan::TiledPlan(const PlanContext& context, int output, int anchor, std::vector<int> pads,
+TiledPlan::TiledPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
                      bool two_level)
     : Plan(context),
       output_(output),
@@ -39,12 +38,12 @@ TiledPlan::TiledPlan(const PlanContext& context, int output, int anchor, std::ve
   }
   const auto& out = context.stage(output);
   for (int a = 0; a < spatial_; ++a) {
-    if (info_.extents[static_cast<size_t>(a)] <= 1) continue;
+    if (info_.extent(a) <= 1) continue;
     live_.push_back(a);
     if (output_axis_[static_cast<size_t>(a)] == out.contiguous_axis) contiguous_ = a;
   }
   for (int a = spatial_; a < spatial_ + reduce_; ++a)
-    if (info_.extents[static_cast<size_t>(a)] > 1) live_reduce_.push_back(a);
+    if (info_.extent(a) > 1) live_reduce_.push_back(a);
   // The output stage's loops follow its own axes.
   std::sort(live_.begin(), live_.end(), [&](int x, int y) {
     return output_axis_[static_cast<size_t>(x)] < output_axis_[static_cast<size_t>(y)];
@@ -189,7 +188,7 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   c.r1.assign(static_cast<size_t>(reduce_), 1);
   for (size_t r = 0; r < c.r1.size(); ++r)
     if (reduce_slot_[r] != kNone) c.r1[r] = lengths(d, reduce_slot_[r])[0];
-  const auto pick = [&](size_t slot, int64_t otherwise) {
+  const auto pick = [&](size_t slot, size_t otherwise) {
     return slot == kNone ? otherwise : category(d, slot);
   };
   c.attach_outer = pick(attach_slot_, 0) == 1;
@@ -197,16 +196,16 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   for (size_t a = 0; a < ns; ++a)
     c.region[a] = std::min(extent(a), c.t2[a] * c.t3[a] * (c.attach_outer ? c.t1[a] : 1));
   c.outer_order = live_;
-  if (const auto k = static_cast<size_t>(pick(order_slot_, 0)); k > 0) {
+  if (const size_t k = pick(order_slot_, 0); k > 0) {
     // Category k: the k-th axis from the end becomes the innermost outer loop.
-    const auto at = c.outer_order.end() - 1 - static_cast<std::ptrdiff_t>(k);
-    std::rotate(at, at + 1, c.outer_order.end());
+    const auto last = std::span(c.outer_order).last(k + 1);
+    std::rotate(last.begin(), last.begin() + 1, last.end());
   }
   c.reduce_order = live_reduce_;
   if (pick(reduce_order_slot_, 0) == 1)
     std::rotate(c.reduce_order.begin(), c.reduce_order.begin() + 1, c.reduce_order.end());
   if (!vector_axes_.empty()) {
-    c.vector_axis = vector_axes_[static_cast<size_t>(pick(vector_slot_, 0))];
+    c.vector_axis = vector_axes_[pick(vector_slot_, 0)];
     const auto v = static_cast<size_t>(c.vector_axis);
     c.lanes = vector_lanes(std::min(c.t3[v], c.region[v]), context_.machine.lanes(info_.element_bytes));
   }
@@ -214,8 +213,8 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   for (const auto& operand : operands_)
     if (pick(operand.copy_slot, 0) == 1) c.copied |= operand.bit;
   c.cache_write = pick(cache_slot_, 1) == 1;
-  c.parallel = static_cast<size_t>(pick(parallel_slot_, 0));
-  c.unroll = kUnrollLimits[static_cast<size_t>(pick(unroll_slot_, 0))];
+  c.parallel = pick(parallel_slot_, 0);
+  c.unroll = kUnrollLimits[pick(unroll_slot_, 0)];
   c.tail = pick(tail_slot_, 0) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   for (size_t slot : pad_slots_) c.pads.push_back(static_cast<PadLocation>(category(d, slot)));
   return c;
@@ -225,18 +224,16 @@ std::string TiledPlan::describe() const {
   std::string text = two_level_ ? "tile SSRSRS " : "tile SRS ";
   text += context_.op(anchor_).name;
   if (!self_) text += " into " + context_.op(output_).name;
-  for (int p : pads_) text += " with " + context_.op(p).name;
+  for (const StageId p : pads_) text += " with " + context_.op(p).name;
   return text;
 }
 
 double TiledPlan::accumulators(const Choice& c) const {
   double vectors = 1;
-  for (int a : live_)
-    vectors *= static_cast<double>(std::min(c.t3[static_cast<size_t>(a)], c.region[static_cast<size_t>(a)]));
-  vectors /= static_cast<double>(c.lanes);
+  for (int a : live_) vectors *= std::min(c.t3[static_cast<size_t>(a)], c.region[static_cast<size_t>(a)]);
+  vectors /= c.lanes;
   const int64_t bytes = c.lanes * info_.element_bytes;
-  return vectors *
-         static_cast<double>((bytes + context_.machine.vector_bytes - 1) / context_.machine.vector_bytes);
+  return vectors * ((bytes + context_.machine.vector_bytes - 1) / context_.machine.vector_bytes);
 }
 
 // Size of the register tile's code, in simple vector instructions: what compile time grows with.
@@ -249,14 +246,14 @@ double TiledPlan::unrolled_instructions(const Choice& c) const {
     if (product * length > c.unroll) break;
     product *= length;
   }
-  size *= static_cast<double>(product);
+  size *= product;
   // Conditions at every read, vectors of odd lengths and vectors that are shuffled together.
   for (const auto where : c.pads)
     if (where == PadLocation::kInline) size *= 4;
   if ((c.lanes & (c.lanes - 1)) != 0) size *= 2;
   for (const auto& operand : operands_) {
     if (c.lanes == 1 || !operand.read.affine || rearranged(c, operand)) continue;
-    if (std::abs(operand.read.strides[static_cast<size_t>(c.vector_axis)]) > 1) size *= 3;
+    if (std::abs(operand.read.stride(c.vector_axis)) > 1) size *= 3;
   }
   return size;
 }
@@ -284,15 +281,15 @@ Status TiledPlan::check(Decisions d) const {
   };
   if (info_.dot && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
     return refuse("the words would be put together for each product");
-  const double registers = static_cast<double>(context_.machine.registers);
+  const double registers = context_.machine.registers;
   if (accumulators(c) > registers * 1.5) return refuse("the register tile does not fit the register file");
   double region = info_.element_bytes, padded = 1, points = 1;
   for (int axis : live_) {
     const auto a = static_cast<size_t>(axis);
-    region *= static_cast<double>(c.region[a]);
-    const double tile = static_cast<double>(c.t1[a] * c.t2[a] * c.t3[a]);
-    padded *= tile * std::ceil(static_cast<double>(extent(a)) / tile);
-    points *= static_cast<double>(extent(a));
+    region *= c.region[a];
+    const double tile = c.t1[a] * c.t2[a] * c.t3[a];
+    padded *= tile * std::ceil(extent(a) / tile);
+    points *= extent(a);
   }
   if (region > 2 * context_.machine.l2_bytes) return refuse("the tile does not fit the cache");
   if (padded > 2 * points) return refuse("more than half of the tiles would be tail");

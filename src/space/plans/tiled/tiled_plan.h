@@ -16,7 +16,8 @@ namespace tensorsmith::space {
 
 class TiledPlan final : public Plan {
  public:
-  TiledPlan(const PlanContext& context, int output, int anchor, std::vector<int> pads, bool two_level);
+  TiledPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
+            bool two_level);
 
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
@@ -25,7 +26,6 @@ class TiledPlan final : public Plan {
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:
-  static constexpr size_t kNone = static_cast<size_t>(-1);
   enum class PadLocation : uint8_t { kInline, kRoot, kTile, kReduceTile };
 
   // The decisions by axis of the anchor (spatial, then reduce). Lengths are 1 where an axis has no slot.
@@ -66,12 +66,12 @@ class TiledPlan final : public Plan {
   bool tile_within_blocks(const Read& read);  // and records the blocks
   void make_slots();
 
-  void emit_attached(TraceMaker& maker, const Choice& c, int output, int anchor) const;
-  void emit_direct(TraceMaker& maker, const Choice& c, int stage) const;
-  void emit_register_tile(TraceMaker& maker, const Choice& c, int stage, const std::vector<int>& outer,
-                          const std::vector<int>& reduce, const std::vector<int>& inner) const;
-  void emit_pads(TraceMaker& maker, const Choice& c, int output, int output_loop, int anchor,
-                 int reduce_loop) const;
+  void emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const;
+  void emit_direct(TraceMaker& maker, const Choice& c, StageId stage) const;
+  void emit_register_tile(TraceMaker& maker, const Choice& c, StageId stage, const std::vector<LoopId>& outer,
+                          const std::vector<LoopId>& reduce, const std::vector<LoopId>& inner) const;
+  void emit_pads(TraceMaker& maker, const Choice& c, StageId output, LoopId output_loop, StageId anchor,
+                 LoopId reduce_loop) const;
   // The operand is read from a place of the schedule's own, in the order of its loops.
   static bool rearranged(const Choice& c, const Operand& operand) {
     return (operand.packable && c.pack) || (c.copied & operand.bit) != 0;
@@ -109,9 +109,9 @@ class TiledPlan final : public Plan {
   double unrolled_instructions(const Choice& c) const;
   double peeled_bodies(const Choice& c) const;
 
-  int output_, anchor_;
+  StageId output_, anchor_;
   bool self_;  // the anchor is the output: cache_write makes the copy
-  std::vector<int> pads_;
+  std::vector<StageId> pads_;
   bool two_level_;
   const StageInfo& info_;  // of the anchor
   int spatial_, reduce_;

@@ -7,8 +7,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-using LoopId = TraceMaker::LoopId;
-constexpr LoopId kNoLoop = -1;
+constexpr LoopId kNoLoop;
 
 }  // namespace
 
@@ -16,7 +15,7 @@ void WindowPlan::emit(TraceMaker& maker, Decisions d) const {
   const auto tail = tail_of(d);
   for (size_t p = 0; p < pads_.size(); ++p)
     if (location(d, p) == PadLocation::kInline) maker.compute_inline(pads_[p]);
-  const int anchor = anchor_ == output_ ? maker.cache_write(output_, ir::MemoryScope::kLocal) : anchor_;
+  const StageId anchor = anchor_ == output_ ? maker.cache_write(output_, ir::MemoryScope::kLocal) : anchor_;
 
   const auto loops = maker.leaves(output_);
   std::vector<LoopId> outer, rows, strips;
@@ -66,9 +65,7 @@ void WindowPlan::emit(TraceMaker& maker, Decisions d) const {
   if (width(d) > 1) maker.annotate(output_, vector_loop, sched::Annotation::kVectorize);
   LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
   if (const size_t count = std::min(parallel(d), outer.size()); count > 0) {
-    const std::vector<LoopId> fused(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(count));
-    const LoopId loop = maker.fuse(output_, fused);
-    maker.annotate(output_, loop, sched::Annotation::kParallel);
+    const LoopId loop = parallelize(maker, output_, outer, count);
     if (count == outer.size()) {
       if (attach == outer_last) attach = loop;
       outer_last = loop;

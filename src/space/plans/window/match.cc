@@ -10,7 +10,7 @@ constexpr double kMaxWindow = 128;
 
 // Every reduce axis moves some read along an output axis: no channels are summed, so that no operand but the
 // window's weights is used by several outputs as a whole.
-bool slides(const PlanContext& context, int anchor) {
+bool slides(const PlanContext& context, StageId anchor) {
   const auto& info = context.stage(anchor);
   std::vector<bool> sliding(info.extents.size(), false);
   for (const auto& read : effective_reads(context, anchor))
@@ -27,7 +27,7 @@ bool slides(const PlanContext& context, int anchor) {
     }
   bool any = false;
   for (int a = info.num_spatial; a < info.num_axes(); ++a) {
-    if (info.extents[static_cast<size_t>(a)] <= 1) continue;
+    if (info.extent(a) <= 1) continue;
     if (!sliding[static_cast<size_t>(a)]) return false;
     any = true;
   }
@@ -36,8 +36,8 @@ bool slides(const PlanContext& context, int anchor) {
 
 // None where the anchor reduces over no small sliding window or its output has no contiguous axis.
 void make(const PlanContext& context, const Group& group, Plans& plans) {
-  const int output = group.root, anchor = group.anchor;
-  if (anchor < 0 || group.pattern != nullptr || !group.attached.empty()) return;
+  const StageId output = group.root, anchor = group.anchor;
+  if (!anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   const auto& info = context.stage(anchor);
   // A window plan computes what its anchor reads in place: packed elements would be packed many times.
   if (info.dot) return;
@@ -51,7 +51,7 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
   }
   bool lanes = false;
   for (int a = 0; a < info.num_spatial; ++a)
-    lanes = lanes || (info.extents[static_cast<size_t>(a)] > 1 &&
+    lanes = lanes || (info.extent(a) > 1 &&
                       output_axis[static_cast<size_t>(a)] == context.stage(output).contiguous_axis);
   if (!lanes) return;
   plans.push_back(std::make_shared<WindowPlan>(context, output, anchor, group.pads, std::move(output_axis)));

@@ -19,7 +19,7 @@ void WindowPlan::sample(Rng& rng, std::span<int64_t> d) const {
   lengths[1] = v;
   lengths[0] = rng.bernoulli(0.5) && e % v == 0 ? whole : 1;
   slot.tiles->fit(lengths, lengths);
-  double room = kMaxUnrolled / info_.reduce_points() / static_cast<double>(lengths[0]);
+  double room = kMaxUnrolled / info_.reduce_points() / lengths[0];
   for (size_t i = live_.size(); i-- > 0;) {
     const auto slot_of = tile_slot_[static_cast<size_t>(live_[i])];
     if (slot_of == kNone) continue;
@@ -30,7 +30,7 @@ void WindowPlan::sample(Rng& rng, std::span<int64_t> d) const {
     const auto own = d.subspan(slots()[slot_of].offset, 1);
     own[0] = t;
     slots()[slot_of].tiles->fit(own, own);
-    room /= static_cast<double>(own[0]);
+    room /= own[0];
   }
 }
 

@@ -5,7 +5,7 @@
 
 namespace tensorsmith::space {
 
-WindowPlan::WindowPlan(const PlanContext& context, int output, int anchor, std::vector<int> pads,
+WindowPlan::WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
                        std::vector<int> output_axis)
     : Plan(context),
       output_(output),
@@ -33,7 +33,7 @@ WindowPlan::WindowPlan(const PlanContext& context, int output, int anchor, std::
           add_tile(name + ".tile." + context.axis_name(anchor, a), extent(a), 1, 1, 64);
   strip_slot_ = add_tile(name + ".strip." + context.axis_name(anchor, vector_axis_), extent(vector_axis_), 2,
                          lanes_, lanes_);
-  for (int pad : pads_)
+  for (const StageId pad : pads_)
     pad_slots_.push_back(
         add_category(context.op(pad).name + ".location", DecisionRole::kLocation, {3, 1, 1}));
   if (context.threads > 1) {
@@ -47,7 +47,7 @@ WindowPlan::WindowPlan(const PlanContext& context, int output, int anchor, std::
 std::string WindowPlan::describe() const {
   std::string text = "window " + context_.op(anchor_).name;
   if (anchor_ != output_) text += " into " + context_.op(output_).name;
-  for (int p : pads_) text += " with " + context_.op(p).name;
+  for (const StageId p : pads_) text += " with " + context_.op(p).name;
   return text;
 }
 
@@ -55,9 +55,9 @@ Status WindowPlan::check(Decisions d) const {
   const auto refuse = [&](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
   };
-  double points = info_.reduce_points() * static_cast<double>(strip(d)), padded = 1;
+  double points = info_.reduce_points() * strip(d), padded = 1;
   for (int a : live_) {
-    const double e = static_cast<double>(extent(a)), t = static_cast<double>(tile_length(d, a));
+    const double e = extent(a), t = tile_length(d, a);
     if (a != vector_axis_) points *= t;
     padded *= t * std::ceil(e / t) / e;
   }
@@ -79,8 +79,8 @@ bool WindowPlan::slides_along(int axis) const {
 std::vector<double> WindowPlan::tile_ranges(Decisions d) const {
   std::vector<double> ranges;
   for (int a = 0; a < info_.num_axes(); ++a)
-    ranges.push_back(static_cast<double>(
-        a < info_.num_spatial && extent(a) > 1 ? std::min(extent(a), tile_length(d, a)) : extent(a)));
+    ranges.push_back(a < info_.num_spatial && extent(a) > 1 ? std::min(extent(a), tile_length(d, a))
+                                                            : extent(a));
   return ranges;
 }
 

@@ -16,7 +16,7 @@ namespace tensorsmith::space {
 
 class WindowPlan final : public Plan {
  public:
-  WindowPlan(const PlanContext& context, int output, int anchor, std::vector<int> pads,
+  WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
              std::vector<int> output_axis);
 
   std::string describe() const override;
@@ -32,10 +32,9 @@ class WindowPlan final : public Plan {
  private:
   // Window points in the code of one tile, what compile time grows with.
   static constexpr double kMaxUnrolled = 320;
-  static constexpr size_t kNone = static_cast<size_t>(-1);
   enum class PadLocation : uint8_t { kInline, kTile, kRoot };
 
-  int64_t extent(int axis) const { return info_.extents[static_cast<size_t>(axis)]; }
+  int64_t extent(int axis) const { return info_.extent(axis); }
   int64_t tile(Decisions d, int axis) const {
     const size_t slot = tile_slot_[static_cast<size_t>(axis)];
     return slot == kNone ? 1 : lengths(d, slot)[0];
@@ -52,9 +51,7 @@ class WindowPlan final : public Plan {
     return static_cast<PadLocation>(category(d, pad_slots_[pad]));
   }
 
-  size_t parallel(Decisions d) const {
-    return parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));
-  }
+  size_t parallel(Decisions d) const { return parallel_slot_ == kNone ? 0 : category(d, parallel_slot_); }
 
   sched::TailPolicy tail_of(Decisions d) const {
     return category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
@@ -62,7 +59,7 @@ class WindowPlan final : public Plan {
   // Of the anchor's axes, in one tile.
   std::vector<double> tile_ranges(Decisions d) const;
 
-  void emit_pads(TraceMaker& maker, Decisions d, TraceMaker::LoopId outer_last) const;
+  void emit_pads(TraceMaker& maker, Decisions d, LoopId outer_last) const;
 
   // Places along the window and the rows of a tile that differ in their load, with the vector axis at rest.
   double distinct_loads(const Read& read, Decisions d) const;
@@ -74,8 +71,8 @@ class WindowPlan final : public Plan {
 
   double pad_cycles(Decisions d) const;
 
-  int output_, anchor_;
-  std::vector<int> pads_;
+  StageId output_, anchor_;
+  std::vector<StageId> pads_;
   const StageInfo& info_;         // of the anchor
   std::vector<int> output_axis_;  // by the anchor's spatial axis: axis of the output stage
   std::vector<Read> reads_;       // of the anchor, through inlined stages

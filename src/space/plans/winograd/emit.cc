@@ -1,5 +1,6 @@
 // Steps of a Winograd plan. The axes of the stages are those that sched/primitives/winograd.cc documents.
 #include <algorithm>
+#include <array>
 
 #include "space/plans/winograd/winograd_plan.h"
 
@@ -7,7 +8,6 @@ namespace tensorsmith::space {
 
 namespace {
 
-using LoopId = TraceMaker::LoopId;
 using sched::Annotation;
 using sched::TailPolicy;
 
@@ -18,17 +18,17 @@ constexpr int64_t kTransposed = 8;
 // Splits a loop into full vectors and the loop around them, or takes it whole.
 struct VectorLoop {
   std::vector<LoopId> outer;
-  LoopId vector = 0;
+  LoopId vector;
 };
 
-VectorLoop split_vectors(TraceMaker& maker, int stage, LoopId loop, int64_t extent, int64_t lanes,
+VectorLoop split_vectors(TraceMaker& maker, StageId stage, LoopId loop, int64_t extent, int64_t lanes,
                          TailPolicy tail = TailPolicy::kPeel) {
   if (extent <= lanes) return {{}, loop};
   const auto made = maker.split(stage, loop, {lanes}, tail);
   return {{made[0]}, made[1]};
 }
 
-void vectorize(TraceMaker& maker, int stage, LoopId loop, int64_t extent) {
+void vectorize(TraceMaker& maker, StageId stage, LoopId loop, int64_t extent) {
   if (extent > 1) maker.annotate(stage, loop, Annotation::kVectorize);
 }
 
@@ -41,8 +41,8 @@ void append(std::vector<LoopId>& list, const std::vector<LoopId>& more) {
 void WinogradPlan::emit(TraceMaker& maker, Decisions d) const {
   const Choice c = decode(d);
   maker.pack(stages_.weights, packed_weights(c));
-  const int anchor = self_ ? maker.cache_write(output_, ir::MemoryScope::kLocal) : stages_.result;
-  const int local = maker.cache_write(stages_.product, ir::MemoryScope::kLocal);
+  const StageId anchor = self_ ? maker.cache_write(output_, ir::MemoryScope::kLocal) : stages_.result;
+  const StageId local = maker.cache_write(stages_.product, ir::MemoryScope::kLocal);
   const OutputLoops loops = emit_output(maker, c);
   emit_inverse_transform(maker, anchor, loops.block);
   emit_product(maker, c, local);
@@ -88,7 +88,7 @@ WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Cho
   return loops;
 }
 
-void WinogradPlan::emit_inverse_transform(TraceMaker& maker, int anchor, LoopId block) const {
+void WinogradPlan::emit_inverse_transform(TraceMaker& maker, StageId anchor, LoopId block) const {
   const int64_t lanes = channel_lanes(out_channels_);
   {
     // n, oc, h, w: vectors of channels beside each other, which the code generator turns into rows. They are
@@ -113,10 +113,10 @@ void WinogradPlan::emit_inverse_transform(TraceMaker& maker, int anchor, LoopId 
   maker.compute_at(stages_.columns, output_, block);
 }
 
-void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, int local) const {
-  LoopId tile = 0;
+void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, StageId local) const {
+  LoopId tile;
   {
-    const int copy = stages_.product;
+    const StageId copy = stages_.product;
     const auto all = maker.leaves(copy);  // i, j, n, th, tw, oc
     const auto h = maker.split(copy, all[3], {c.tile_h}, TailPolicy::kPeel);
     const auto w =
@@ -132,7 +132,7 @@ void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, int local) c
     for (LoopId loop : vectors.outer) maker.annotate(copy, loop, Annotation::kUnroll);
     vectorize(maker, copy, vectors.vector, c.lanes);
     if (c.parallel && !c.strips)
-      maker.annotate(copy, maker.fuse(copy, {all[0], all[1], channels[0]}), Annotation::kParallel);
+      maker.annotate(copy, maker.fuse(copy, std::array{all[0], all[1], channels[0]}), Annotation::kParallel);
     tile = w[0];
   }
   const auto all = maker.leaves(local);  // i, j, n, th, tw, oc, ic
@@ -154,9 +154,9 @@ void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, int local) c
 
 void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopId strip) const {
   const int64_t lanes = channel_lanes(in_channels_);
-  LoopId block = 0;
+  LoopId block;
   {
-    const int input = stages_.input;
+    const StageId input = stages_.input;
     const auto all = maker.leaves(input);  // i, j, n, th, tw, ic
     const auto channels = maker.split(input, all[5], {lanes}, TailPolicy::kPeel);
     maker.reorder(input, {all[2], all[3], channels[0], all[0], all[4], all[1], channels[1]});
@@ -166,7 +166,7 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
     if (c.strips) {
       maker.compute_at(input, output_, strip);
     } else if (c.parallel) {
-      block = maker.fuse(input, {all[2], all[3], channels[0]});
+      block = maker.fuse(input, std::array{all[2], all[3], channels[0]});
       maker.annotate(input, block, Annotation::kParallel);
     }
   }
@@ -178,7 +178,7 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
     maker.compute_at(stages_.rows, stages_.input, block);
   }
   // Rows beside each other, which the code generator turns into vectors of channels.
-  const int data = stages_.data;
+  const StageId data = stages_.data;
   const auto all = maker.leaves(data);  // n, y, x, ic
   const int64_t row = context_.stage(data).extents[2];
   const VectorLoop x = split_vectors(maker, data, all[2], row, context_.machine.lanes(4), TailPolicy::kShift);
@@ -202,7 +202,7 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
   } else if (c.data == DataLocation::kStrip) {
     maker.compute_at(data, output_, strip);
   } else if (c.parallel) {
-    maker.annotate(data, maker.fuse(data, {order[0], order[1], order[2]}), Annotation::kParallel);
+    maker.annotate(data, maker.fuse(data, std::array{order[0], order[1], order[2]}), Annotation::kParallel);
   }
 }
 

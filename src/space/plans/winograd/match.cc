@@ -15,21 +15,21 @@ void match(const PlanContext& context, Patterns& patterns) {
     const auto* step = std::get_if<sched::Winograd>(&context.rewriting[i]);
     if (step == nullptr) continue;
     auto found = std::make_unique<WinogradStages>();
-    const int result = step->stage + kInserted + moved;
+    const auto result = static_cast<size_t>(step->stage + kInserted + moved);
     moved += kInserted;
     found->m = step->m;
-    found->data = result - 5;
-    found->rows = result - 4;
-    found->input = result - 3;
-    found->product = result - 2;
-    found->columns = result - 1;
-    found->result = result;
+    found->data = StageId(result - 5);
+    found->rows = StageId(result - 4);
+    found->input = StageId(result - 3);
+    found->product = StageId(result - 2);
+    found->columns = StageId(result - 1);
+    found->result = StageId(result);
     for (const auto& read : context.stage(found->product).reads)
       if (read.producer != found->input) found->weights = read.producer;
-    found->anchor = result;
+    found->anchor = found->result;
     found->inside = {found->columns, found->product, found->input, found->rows, found->data};
     found->never_inlined = found->inside;
-    found->never_inlined.push_back(result);
+    found->never_inlined.push_back(found->result);
     found->required = true;
     found->needed_axes = {1, 2, 3};  // the loops follow all axes but the batch
     patterns.push_back(std::move(found));

@@ -17,7 +17,7 @@ constexpr int64_t kLargestShare = 10;
 
 }  // namespace
 
-WinogradPlan::WinogradPlan(const PlanContext& context, int output, const WinogradStages& stages)
+WinogradPlan::WinogradPlan(const PlanContext& context, StageId output, const WinogradStages& stages)
     : Plan(context), output_(output), self_(output == stages.result), stages_(stages) {
   const auto& result = context.stage(stages.result);
   const auto& input = context.stage(stages.input);
@@ -61,7 +61,7 @@ WinogradPlan::Choice WinogradPlan::decode(Decisions d) const {
   c.lanes = std::min(c.tile_c, lanes);
   const int64_t accumulators = c.tile_h * c.tile_w * ((c.tile_c + lanes - 1) / lanes);
   const int64_t unroll =
-      std::min(kUnrollLimits[static_cast<size_t>(category(d, unroll_slot_))],
+      std::min(kUnrollLimits[category(d, unroll_slot_)],
                std::max<int64_t>(kUnrolledProducts / std::max<int64_t>(accumulators * code_copies(c), 1), 1));
   c.unroll = largest_divisor(in_channels_, unroll);
   c.parallel = context_.threads > 1 && category(d, parallel_slot_) == 1;

@@ -19,14 +19,14 @@ namespace tensorsmith::space {
 // convolution, is the result.
 struct WinogradStages final : Pattern {
   int64_t m = 4;  // outputs of a tile by dimension
-  int weights = 0, data = 0, rows = 0, input = 0, product = 0, columns = 0;
-  int result = 0;
+  StageId weights, data, rows, input, product, columns;
+  StageId result;
 };
 
 class WinogradPlan final : public Plan {
  public:
   // output: the stage that reads stages.result element by element, or that stage itself.
-  WinogradPlan(const PlanContext& context, int output, const WinogradStages& stages);
+  WinogradPlan(const PlanContext& context, StageId output, const WinogradStages& stages);
 
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
@@ -58,12 +58,12 @@ class WinogradPlan final : public Plan {
 
   // The loop of the output stage around a strip, and the one around a block of channels of a row of tiles.
   struct OutputLoops {
-    TraceMaker::LoopId strip = 0, block = 0;
+    LoopId strip, block;
   };
   OutputLoops emit_output(TraceMaker& maker, const Choice& c) const;
-  void emit_inverse_transform(TraceMaker& maker, int anchor, TraceMaker::LoopId block) const;
-  void emit_product(TraceMaker& maker, const Choice& c, int local) const;
-  void emit_data_transform(TraceMaker& maker, const Choice& c, TraceMaker::LoopId strip) const;
+  void emit_inverse_transform(TraceMaker& maker, StageId anchor, LoopId block) const;
+  void emit_product(TraceMaker& maker, const Choice& c, StageId local) const;
+  void emit_data_transform(TraceMaker& maker, const Choice& c, LoopId strip) const;
   sched::Layout packed_weights(const Choice& c) const;
 
   double product_cycles(const Choice& c) const;
@@ -72,7 +72,7 @@ class WinogradPlan final : public Plan {
   double output_cycles(const Choice& c) const;
   double strip_bytes(const Choice& c) const;
 
-  int output_;
+  StageId output_;
   bool self_;  // the result is the output: cache_write makes the copy
   const WinogradStages& stages_;
   std::vector<int> output_axis_;  // by the result's axis (n, channel, h, w): axis of the output stage
