@@ -13,6 +13,8 @@
 
 namespace tensorsmith::space {
 
+struct Constants;  // estimate/constants.h
+
 // One choice. A tile decision holds the inner lengths of one split axis; a categorical one an index.
 enum class DecisionKind : uint8_t { kTileLengths, kCategory };
 enum class DecisionRole : uint8_t {
@@ -51,6 +53,8 @@ class DesignSpace {
     // 3x3 convolutions may be computed by Winograd's minimal filtering, whose rounding errors are larger than
     // those of the sum over products (see algorithm.h).
     bool winograd = true;
+    // The estimate's; null: those of the table. Read by every estimate: who fits them changes them in place.
+    const Constants* constants = nullptr;
   };
   static Result<DesignSpace> build(const ir::Workload& workload, const target::Device& device,
                                    const Options& options);

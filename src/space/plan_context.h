@@ -8,7 +8,7 @@
 
 #include "sched/step.h"
 #include "space/analysis.h"
-#include "space/machine.h"
+#include "space/estimate/machine.h"
 
 namespace tensorsmith::space {
 

@@ -1,21 +1,55 @@
 #include "space/estimate/access.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 namespace tensorsmith::space {
 
-double read_cycles(int64_t stride, double length, double lanes) {
+double read_cycles(const Machine& m, int64_t stride, double length, double lanes) {
   const double vectors = std::ceil(length / lanes);
   const auto distance = static_cast<double>(std::abs(stride));
   if (distance <= 1) return vectors;
+  // As many vectors are loaded, and shuffled together.
   if (distance <= 4) return vectors * (2 * distance + 1);
-  return length * 1.5;
+  return length * m.fitted().strided_element;
 }
 
-double tail_factor(int64_t extent, int64_t tile, bool vectorized, sched::TailPolicy tail) {
+double tail_factor(const Machine& m, int64_t extent, int64_t tile, bool vectorized, sched::TailPolicy tail,
+                   double masked) {
   if (tail == sched::TailPolicy::kPeel || tile < 1 || extent % tile == 0) return 1;
-  return vectorized ? 4 : 1.5;
+  const double factor = vectorized ? m.fitted().tail_vector : m.fitted().tail_scalar;
+  return m.masked_memory ? std::min(factor, masked) : factor;
+}
+
+double stream_rate(const Machine& m, double bytes, double usable) {
+  if (bytes <= usable * m.l2_bytes) return m.l2_bytes_per_cycle;
+  return bytes <= usable * m.l3_bytes ? m.l3_bytes_per_cycle : m.memory_bytes_per_cycle;
+}
+
+double stream_rate(const Machine& m, double bytes) { return stream_rate(m, bytes, m.fitted().usable); }
+
+double stream_rate_beyond_l2(const Machine& m, double bytes) {
+  return bytes <= m.fitted().usable * m.l3_bytes ? m.l3_bytes_per_cycle : m.memory_bytes_per_cycle;
+}
+
+namespace {
+
+// A loop of its own starts all threads.
+double start_cycles(const Machine& m, int threads) { return threads > 1 ? m.fork_cycles() * threads : 0; }
+
+}  // namespace
+
+double pad_cycles(const Machine& m, double points, int element_bytes, int threads) {
+  return points / static_cast<double>(m.lanes(element_bytes)) * m.fitted().padded_vector +
+         2 * points * element_bytes / m.l3_bytes_per_cycle + start_cycles(m, threads);
+}
+
+double copy_cycles(const Machine& m, double points, int element_bytes, bool vectors, int threads) {
+  const double moved = vectors ? m.fitted().copied_vector / static_cast<double>(m.lanes(element_bytes))
+                               : m.fitted().copied_element;
+  const double bytes = 2 * points * element_bytes;
+  return points * moved + bytes / stream_rate(m, bytes, m.fitted().usable_once) + start_cycles(m, threads);
 }
 
 }  // namespace tensorsmith::space

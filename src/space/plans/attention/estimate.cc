@@ -2,40 +2,38 @@
 #include <algorithm>
 #include <cmath>
 
+#include "space/estimate/access.h"
+#include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
 #include "space/plans/attention/attention_plan.h"
 
 namespace tensorsmith::space {
 
-namespace {
-
-constexpr double kTileRowCycles = 4;  // of one more row of a register tile that is written
-constexpr double kNotHidden = 0.1;    // of the shorter of two things that go on together
-constexpr double kScattered = 3;      // times as long as a stream
-constexpr double kRowCycles = 60;     // of adding up lanes, twice a row
-
-}  // namespace
-
-// Of a block. from_l2: the columns' operand comes from the second cache for each register tile.
+// Of a block. from_l2: the columns' operand comes from L2 for each register tile.
 double AttentionPlan::contraction_cycles(const Tile& tile, int64_t rows, int64_t columns, int64_t depth,
                                          bool from_l2) const {
   const auto& m = context_.machine;
   const double across = static_cast<double>(vectors(tile));
-  const double accumulators = static_cast<double>(tile.rows) * across;
-  const double loads = static_cast<double>(tile.rows) + across;
-  double cycles = std::max({accumulators / m.fma_per_cycle, loads / m.loads_per_cycle,
-                            (accumulators + loads) / m.issue_per_cycle, 1.4 * m.fma_latency});
-  const double excess = accumulators + across + 1 - static_cast<double>(m.registers);
-  if (excess > 0) cycles += 2 * excess;
-  if (from_l2) {
-    const double lines = across * static_cast<double>(m.vector_bytes) / m.l2_bytes_per_cycle;
-    cycles = std::max(cycles, lines) + kNotHidden * std::min(cycles, lines);
-  }
-  if ((tile.lanes & (tile.lanes - 1)) != 0) cycles *= 2;
+  const Constants& k = m.fitted();
+  RegisterTile step;
+  step.accumulators = step.products = static_cast<double>(tile.rows) * across;
+  step.loads = static_cast<double>(tile.rows) + across;
+  step.operands = across + 1;
+  step.vectors = across;
+  step.lanes = tile.lanes;
+  step.latency = m.fma_latency;
+  // Loads ahead of unrolled steps are not counted: the tiles that they would rule out are the fastest
+  // (docs/decisions/030-one-table-of-constants.md).
+  step.instructions = step.accumulators;
+  step.loop_cycles = k.loop_step / static_cast<double>(tile.unroll);
+  double cycles = step_cycles(m, step);
+  if (from_l2)
+    cycles = overlapped(cycles, across * static_cast<double>(m.vector_bytes) / m.l2_bytes_per_cycle,
+                        k.not_hidden_l2);
   const double tiles = static_cast<double>(rows / tile.rows) *
                        std::ceil(static_cast<double>(columns) / static_cast<double>(tile.columns));
-  return tiles * ((cycles + 0.5 / static_cast<double>(tile.unroll)) * static_cast<double>(depth) +
-                  2 * accumulators + kTileRowCycles * static_cast<double>(tile.rows) + 20);
+  return tiles * (cycles * static_cast<double>(depth) + k.accumulator_move * step.accumulators +
+                  k.written_row * static_cast<double>(tile.rows) + k.loop_exit);
 }
 
 // Of a block: passes for the maximum, the exponentials and the sum, of which the second computes.
@@ -44,10 +42,11 @@ double AttentionPlan::softmax_cycles(const Choice& c) const {
   const double row_vectors = std::ceil(static_cast<double>(keys_) / static_cast<double>(m.lanes(4)));
   const double passes = context_.stage(stages_.masked).flops_per_point +
                         context_.stage(stages_.exponential).flops_per_point + 2;
-  return static_cast<double>(c.rows) * (row_vectors * (passes / m.fma_per_cycle + 3) + kRowCycles);
+  return static_cast<double>(c.rows) *
+         (row_vectors * (passes / m.fma_per_cycle + m.fitted().row_pass) + m.fitted().row_sum);
 }
 
-// Of a block: its rows of masks, which come from beyond the second cache for each batch; slowly where a
+// Of a block: its rows of masks, which come from beyond L2 for each batch; slowly where a
 // register tile reads a little of each of its rows.
 double AttentionPlan::mask_cycles(const Choice& c) const {
   const auto& m = context_.machine;
@@ -55,10 +54,8 @@ double AttentionPlan::mask_cycles(const Choice& c) const {
   for (const Mask& mask : masks_) {
     const double row = static_cast<double>(keys_ * context_.stage(mask.constant).element_bytes);
     const double all = row * static_cast<double>(queries_);
-    const double rate = all <= 0.5 * m.l2_bytes    ? m.l2_bytes_per_cycle
-                        : all <= 0.75 * m.l3_bytes ? m.l3_bytes_per_cycle
-                                                   : m.memory_bytes_per_cycle;
-    cycles += row * static_cast<double>(c.rows) / rate * (packs_masks(c) ? 1 : kScattered);
+    cycles +=
+        row * static_cast<double>(c.rows) / stream_rate(m, all) * (packs_masks(c) ? 1 : m.fitted().scattered);
   }
   return cycles;
 }
@@ -68,13 +65,8 @@ double AttentionPlan::traffic_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double block = 8 * static_cast<double>(c.rows * keys_);
   const double operands = 4 * static_cast<double>(keys_ * (depth_ + width_));
-  const auto rate = [&](double bytes) {
-    return bytes <= 0.75 * m.l2_bytes   ? m.l2_bytes_per_cycle
-           : bytes <= 0.75 * m.l3_bytes ? m.l3_bytes_per_cycle
-                                        : m.memory_bytes_per_cycle;
-  };
-  double cycles = operands / rate(block + operands) + mask_cycles(c);
-  if (block > 0.5 * m.l1_bytes) cycles += 2 * block / rate(block);
+  double cycles = operands / stream_rate(m, block + operands) + mask_cycles(c);
+  if (block > m.fitted().usable * m.l1_bytes) cycles += 2 * block / stream_rate(m, block);
   return cycles;
 }
 
@@ -82,13 +74,13 @@ double AttentionPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
   const auto& m = context_.machine;
   const double blocks = std::ceil(static_cast<double>(queries_) / static_cast<double>(c.rows));
-  // Rows of keys lie so far apart that they share sets of the first cache.
-  const bool values_from_l2 = 4 * static_cast<double>(keys_ * c.product.columns) > 0.5 * m.l1_bytes;
+  // Rows of keys lie so far apart that they share sets of L1.
+  const bool values_from_l2 =
+      4 * static_cast<double>(keys_ * c.product.columns) > m.fitted().usable * m.l1_bytes;
   const double compute = contraction_cycles(c.scores, c.rows, keys_, depth_, true) +
                          contraction_cycles(c.product, c.rows, width_, keys_, values_from_l2) +
                          softmax_cycles(c);
-  const double traffic = traffic_cycles(c);
-  double cycles = batch_ * blocks * (std::max(compute, traffic) + 0.3 * std::min(compute, traffic));
+  double cycles = batch_ * blocks * overlapped(compute, traffic_cycles(c), m.fitted().not_hidden_blocks);
   double forks = 0;
   if (c.parallel > 0) {
     ParallelLoop loop;

@@ -23,7 +23,8 @@ class PlainPlan final : public Plan {
   double estimate(Decisions) const override {
     const auto& info = context_.stage(output_);
     const double reads = info.reads.size();
-    return info.spatial_points() * info.reduce_points() * (info.flops_per_point + reads + 5) *
+    return info.spatial_points() * info.reduce_points() *
+           (info.flops_per_point + reads + context_.machine.fitted().plain_point) *
            context_.machine.seconds_per_cycle;
   }
 

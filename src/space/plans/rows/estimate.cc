@@ -9,6 +9,7 @@ namespace tensorsmith::space {
 
 double RowsPlan::estimate(Decisions d) const {
   const auto& m = context_.machine;
+  const Constants& k = m.fitted();
   double cycles = 0;
   double inlined = 0;
   for (const auto& member : members_) {
@@ -22,8 +23,8 @@ double RowsPlan::estimate(Decisions d) const {
       const double rows = static_cast<double>(row_width(d));
       for (const auto& read : effective_reads(context_, member.stage))
         gathers +=
-            (read.affine ? read_cycles(stride_along_rows(member, read), rows, static_cast<double>(lanes_))
-                         : rows * 2) /
+            (read.affine ? read_cycles(m, stride_along_rows(member, read), rows, static_cast<double>(lanes_))
+                         : rows * k.gathered_element) /
             rows;
       // One chain of dependent operations for each vector of rows.
       if (stage.reduction) gathers = std::max(gathers, m.fma_latency / rows - flops / width);
@@ -34,7 +35,7 @@ double RowsPlan::estimate(Decisions d) const {
       const double factor = static_cast<double>(factor_of(member, category(d, member.factor_slot)));
       const double full = static_cast<double>(lanes_);
       width = std::min(factor, full) / std::max(1.0, m.fma_latency * full / std::max(factor, full) / flops);
-      extra = stage.spatial_points() * (factor / full + 3 * std::log2(std::min(factor, full)));
+      extra = stage.spatial_points() * (factor / full + k.halving * std::log2(std::min(factor, full)));
     } else {
       width = flops / m.fma_latency;
     }
@@ -46,12 +47,16 @@ double RowsPlan::estimate(Decisions d) const {
     cycles += points * (flops / width + gathers) + extra;
   }
   cycles += inlined;
-  if (!self_) cycles += info_.spatial_points() / static_cast<double>(lanes_) * (info_.flops_per_point + 2);
+  if (!self_)
+    cycles +=
+        info_.spatial_points() / static_cast<double>(lanes_) * (info_.flops_per_point + k.written_vector);
   const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   if (contiguous_row_) {
-    cycles *= tail_factor(info_.extents[static_cast<size_t>(rows_.back())], row_width(d), true, tail);
+    cycles *= tail_factor(m, info_.extents[static_cast<size_t>(rows_.back())], row_width(d), true, tail,
+                          k.tail_masked);
   } else if (info_.contiguous_axis >= 0) {
-    cycles *= tail_factor(info_.extents[static_cast<size_t>(info_.contiguous_axis)], lanes_, true, tail);
+    cycles *= tail_factor(m, info_.extents[static_cast<size_t>(info_.contiguous_axis)], lanes_, true, tail,
+                          k.tail_masked);
   }
   ParallelLoop loop;
   const size_t parallel = parallel_slot_ == kNone ? 0 : static_cast<size_t>(category(d, parallel_slot_));

@@ -1,10 +1,10 @@
-// The analytic model of a tiled plan: cycles of the register tile, copies, writes and padding; what crosses
-// the caches is in tiled_traffic.cc. Constants are typical of out-of-order cores with two vector pipes; only
-// the order matters.
+// The geometry of a tiled plan for the estimate: its register tile, copies, writes and padding; what crosses the
+// caches is in traffic.cc.
 #include <algorithm>
 #include <cmath>
 
 #include "space/estimate/access.h"
+#include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
 #include "space/plan_steps.h"
 #include "space/plans/tiled/tiled_plan.h"
@@ -18,17 +18,12 @@ double TiledPlan::copy_cycles(const Choice& c) const {
   for (const auto& operand : operands_) {
     if ((c.copied & operand.bit) == 0) continue;
     const auto& source = context_.stage(operand.read.producer);
-    const double points = source.spatial_points();
-    const double bytes = 2 * points * source.element_bytes;
     const int axis = source.contiguous_axis < 0
                          ? -1
                          : operand.read.indices[static_cast<size_t>(source.contiguous_axis)].single_axis();
     const bool whole_vectors = axis == c.vector_axis || keeps_rows(c, operand);
-    cycles += points * (whole_vectors ? 3.0 / static_cast<double>(m.lanes(source.element_bytes)) : 1.5);
-    cycles += bytes / (bytes < m.l2_bytes   ? m.l2_bytes_per_cycle
-                       : bytes < m.l3_bytes ? m.l3_bytes_per_cycle
-                                            : m.memory_bytes_per_cycle);
-    if (context_.threads > 1) cycles += m.fork_seconds / m.seconds_per_cycle * context_.threads;
+    cycles +=
+        space::copy_cycles(m, source.spatial_points(), source.element_bytes, whole_vectors, context_.threads);
   }
   return cycles;
 }
@@ -58,13 +53,12 @@ double TiledPlan::line_crossings(const Choice& c, const Operand& operand) const 
       const int64_t step = std::abs(operand.read.indices.back().coefficients[a]);
       aligned = aligned && (step == 0 || static_cast<int>(a) == c.vector_axis || extent(a) == 1);
     }
-  constexpr double kLineBytes = 64;
-  return aligned ? 1 : 1 + static_cast<double>(bytes - producer.element_bytes) / kLineBytes;
+  return aligned ? 1 : 1 + static_cast<double>(bytes - producer.element_bytes) / context_.machine.line_bytes;
 }
 
 // A short innermost reduction loop is left, and its addresses are set up again, every few steps.
 double TiledPlan::loop_exit_cycles(const Choice& c) const {
-  constexpr double kExitCycles = 12;
+  const double exit_cycles = context_.machine.fitted().loop_exit;
   if (c.reduce_order.empty()) return 0;
   double trips = 1;
   for (size_t i = c.reduce_order.size(); i-- > 0;) {
@@ -72,17 +66,17 @@ double TiledPlan::loop_exit_cycles(const Choice& c) const {
     const int64_t length = two_level_ ? c.r1[a - static_cast<size_t>(spatial_)] : extent(a);
     trips *= static_cast<double>(length);
     // Unrolled loops have no exit; the first one that stays a loop has.
-    if (trips > static_cast<double>(c.unroll)) return kExitCycles / trips;
+    if (trips > static_cast<double>(c.unroll)) return exit_cycles / trips;
   }
   // All of the inner level is unrolled: the outer one is left, unless several register tiles lie between.
   for (int axis : live_) {
     const auto a = static_cast<size_t>(axis);
-    if (c.region[a] > c.t3[a]) return kExitCycles / trips;
+    if (c.region[a] > c.t3[a]) return exit_cycles / trips;
   }
   if (two_level_)
     trips *= std::ceil(static_cast<double>(extent(static_cast<size_t>(c.reduce_order.back()))) /
                        static_cast<double>(c.r1[static_cast<size_t>(c.reduce_order.back() - spatial_)]));
-  return kExitCycles / trips;
+  return exit_cycles / trips;
 }
 
 double TiledPlan::micro_kernel_cycles(const Choice& c) const {
@@ -95,9 +89,10 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double vectors_along =
       vector_length / static_cast<double>(c.lanes) * std::ceil(static_cast<double>(c.lanes) / full_lanes);
   // A vector that is twice as wide as the units takes both load ports, and so does an element in all lanes
-  // where it is loaded by itself, as it is for products of words: .8 of them a cycle.
-  const double ports =
-      info_.dot && m.fma_per_cycle < 2 && c.lanes * info_.element_bytes > 32 ? m.loads_per_cycle / 0.8 : 1;
+  // where it is loaded by itself, as it is for products of words.
+  const double ports = info_.dot && m.fma_per_cycle < 2 && 2 * c.lanes * info_.element_bytes > m.vector_bytes
+                           ? m.loads_per_cycle / m.fitted().broadcasts
+                           : 1;
   double loads = 0, shuffles = 0, live_vectors = 0;
   for (const auto& operand : operands_) {
     double count = 1;
@@ -111,9 +106,9 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
       const bool unit =
           (operand.read.affine && std::abs(operand.read.strides[v]) == 1) || rearranged(c, operand);
       cost = unit || !vectorized   ? vectors_along * line_crossings(c, operand) * ports
-             : operand.read.affine ? read_cycles(operand.read.strides[v], vector_length,
+             : operand.read.affine ? read_cycles(m, operand.read.strides[v], vector_length,
                                                  std::min(full_lanes, static_cast<double>(c.lanes)))
-                                   : vector_length * 1.5;
+                                   : vector_length * m.fitted().gathered_element;
       if (!unit && vectorized) shuffles += count * (cost - vectors_along);
       live_vectors += vectors_along;
     } else {
@@ -123,59 +118,46 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
         operand.read.guarded ||
         (operand.pad >= 0 && c.pads[static_cast<size_t>(operand.pad)] == PadLocation::kInline);
     // Conditions of the border are decided lane by lane, and keep the compiler from sharing loads.
-    if (guarded) cost = cost * 6 + 4;
+    if (guarded) cost = cost * m.fitted().guarded_load + m.fitted().guarded_setup;
     // Scalars of an unpacked constant or strided operand come from as many cache lines.
     loads += count * cost;
   }
-  const double latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
-  const double arithmetic =
+  RegisterTile tile;
+  tile.accumulators = accumulated;
+  tile.products =
       accumulated * (info_.dot ? m.operations_of(*info_.dot) : std::max(1.0, info_.flops_per_point / 2));
-  // Units that take a whole vector a cycle in two halves take two short ones.
-  const double fma_per_cycle = m.fma_per_cycle < 2 && 2 * c.lanes * info_.element_bytes <= m.vector_bytes
-                                   ? 2 * m.fma_per_cycle
-                                   : m.fma_per_cycle;
-  // Shuffles share units with products.
-  constexpr double kVectorOperations = 1.25;  // of all kinds, for each product that could be
-  double cycles =
-      std::max({arithmetic / fma_per_cycle, (arithmetic + shuffles) / (kVectorOperations * fma_per_cycle),
-                loads / m.loads_per_cycle, (arithmetic + loads) / m.issue_per_cycle, 1.4 * latency});
-  // Unrolled reduction points have their vectors loaded ahead, which takes registers of its own.
-  const double ahead = std::min(unrolled_instructions(c) / std::max(1.0, accumulated), 3.0);
-  const double excess =
-      accumulated + std::min(live_vectors * std::max(1.0, ahead), 8.0) - static_cast<double>(m.registers);
-  if (excess > 0) cycles += 2 * excess;
-  // Few registers are left to load ahead into.
-  const double crowded = accumulated + vectors_along - (static_cast<double>(m.registers) - 5);
-  if (crowded > 0) cycles *= 1 + 0.04 * crowded;
-  // Accumulators that do not fit beside the vectors they are multiplied by are stored and loaded at each
-  // step.
-  if (accumulated + vectors_along > static_cast<double>(m.registers)) cycles += 1.2 * accumulated;
-  // Vectors of 3, 5, 14, ... lanes are loaded and stored under masks or in pieces.
-  if ((c.lanes & (c.lanes - 1)) != 0) cycles *= m.masked_memory ? 1.25 : 2;
-  // Loop overhead, less where the reduction is unrolled; long code is not free either.
-  return (cycles + loop_exit_cycles(c) + 1.0 / static_cast<double>(c.unroll)) *
-         (1 + unrolled_instructions(c) / 4000);
+  tile.loads = loads;
+  tile.shuffles = shuffles;
+  tile.operands = live_vectors;
+  tile.vectors = vectors_along;
+  tile.lanes = c.lanes;
+  tile.element_bytes = info_.element_bytes;
+  tile.latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
+  tile.instructions = unrolled_instructions(c);
+  tile.loop_cycles = loop_exit_cycles(c) + m.fitted().loop_step / static_cast<double>(c.unroll);
+  return step_cycles(m, tile);
 }
 
 // The rows of the local tile lie apart by a multiple of the distance at which addresses share a set of the
 // cache.
 bool TiledPlan::aliased_rows(const Choice& c) const {
-  constexpr int64_t kAliasBytes = 1024;
   if (c.vector_axis < 0) return false;
-  return c.region[static_cast<size_t>(c.vector_axis)] * info_.element_bytes % kAliasBytes == 0;
+  const auto distance = static_cast<int64_t>(context_.machine.fitted().alias_bytes);
+  return c.region[static_cast<size_t>(c.vector_axis)] * info_.element_bytes % distance == 0;
 }
 
 double TiledPlan::write_cycles(const Choice& c) const {
+  const Constants& k = context_.machine.fitted();
   const double points = info_.spatial_points();
   const double lanes = static_cast<double>(context_.machine.lanes(info_.element_bytes));
   const double epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
   if (contiguous_ < 0) return points * (1 + epilogue);
-  const auto k = static_cast<size_t>(contiguous_);
-  const double width = std::min(lanes, static_cast<double>(c.region[k]));
+  const double width = std::min(lanes, static_cast<double>(c.region[static_cast<size_t>(contiguous_)]));
   // A transposed write gathers single elements of the accumulators.
-  const double gather =
-      contiguous_ == c.vector_axis || c.lanes == 1 ? 0 : points * (aliased_rows(c) ? 4.0 : 1.2);
-  return points / width * (2 + epilogue) + gather;
+  const double gather = contiguous_ == c.vector_axis || c.lanes == 1
+                            ? 0
+                            : points * (aliased_rows(c) ? k.aliased_store : k.scattered_store);
+  return points / width * (k.written_vector + epilogue) + gather;
 }
 
 double TiledPlan::pad_cycles(const Choice& c) const {
@@ -183,13 +165,9 @@ double TiledPlan::pad_cycles(const Choice& c) const {
   for (size_t p = 0; p < pads_.size(); ++p) {
     if (c.pads[p] == PadLocation::kInline) continue;
     const auto& pad = context_.stage(pads_[p]);
-    const double lanes = static_cast<double>(context_.machine.lanes(pad.element_bytes));
-    const double points = pad.spatial_points();
     if (c.pads[p] == PadLocation::kRoot) {
-      cycles += points / lanes * 4 + points * pad.element_bytes * 2 / context_.machine.l3_bytes_per_cycle +
-                (context_.threads > 1
-                     ? context_.machine.fork_seconds / context_.machine.seconds_per_cycle * context_.threads
-                     : 0);
+      cycles +=
+          space::pad_cycles(context_.machine, pad.spatial_points(), pad.element_bytes, context_.threads);
       continue;
     }
     // Once a tile: the region times the number of tiles.
@@ -214,9 +192,11 @@ double TiledPlan::pad_cycles(const Choice& c) const {
       const auto touched = footprint(operand.read, ranges);
       for (double t : touched) region *= t;
       const double row = touched.empty() ? 1 : touched.back();
-      cycles += tiles * region / row * std::ceil(row / lanes) * 5;
-      if (region * pad.element_bytes > context_.machine.l2_bytes)
-        cycles += tiles * region * pad.element_bytes / context_.machine.l3_bytes_per_cycle;
+      const auto& m = context_.machine;
+      cycles += tiles * region / row * std::ceil(row / static_cast<double>(m.lanes(pad.element_bytes))) *
+                m.fitted().padded_vector_tile;
+      if (region * pad.element_bytes > m.fitted().usable_once * m.l2_bytes)
+        cycles += tiles * region * pad.element_bytes / m.l3_bytes_per_cycle;
     }
   }
   return cycles;
@@ -233,19 +213,20 @@ double TiledPlan::register_tiles(const Choice& c, int axis, double micro_cycles)
   const int64_t rest = extent(a) % inner;
   if (rest == 0) return static_cast<double>(extent(a) / inner);
   const int64_t whole = axis == c.vector_axis ? (rest + c.lanes - 1) / c.lanes * c.lanes : rest;
-  const double least = std::min(1.0, 1.4 * context_.machine.fma_latency / micro_cycles);
+  const double least =
+      std::min(1.0, context_.machine.fitted().latency_slack * context_.machine.fma_latency / micro_cycles);
   return static_cast<double>(extent(a) / inner) +
          std::clamp(static_cast<double>(whole) / static_cast<double>(inner), least, 1.0);
 }
 
 double TiledPlan::tail_cost(const Choice& c, int axis, int64_t tile) const {
-  constexpr double kMasks = 1.1;
-  const double factor = tail_factor(extent(static_cast<size_t>(axis)), tile, axis == c.vector_axis, c.tail);
-  return context_.machine.masked_memory ? std::min(factor, kMasks) : factor;
+  return tail_factor(context_.machine, extent(static_cast<size_t>(axis)), tile, axis == c.vector_axis, c.tail,
+                     context_.machine.fitted().tail_masked);
 }
 
 double TiledPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
+  const Constants& k = context_.machine.fitted();
   const double micro = micro_kernel_cycles(c);
   double steps = 1, tiles = 1;
   for (int axis : live_) tiles *= register_tiles(c, axis, micro);
@@ -267,9 +248,10 @@ double TiledPlan::estimate(Decisions d) const {
     inner_steps *= static_cast<double>(two_level_ ? c.r1[r] : extent(r + static_cast<size_t>(spatial_)));
   const bool direct = self_ && !c.cache_write;
   if (tiles_inside > 1 || direct)
-    cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * 2 * (aliased_rows(c) ? 3 : 1);
+    cycles += tiles * steps / std::max(1.0, inner_steps) * accumulators(c) * k.accumulator_move *
+              (aliased_rows(c) ? k.aliased_move : 1);
   // The output is no place of the program's own: its rows lie far apart.
-  if (direct) cycles *= 1.1;
+  if (direct) cycles *= k.not_local;
   for (int axis : live_) {
     const auto a = static_cast<size_t>(axis);
     cycles *= tail_cost(c, axis, c.t1[a] * c.t2[a] * c.t3[a]);
@@ -279,9 +261,7 @@ double TiledPlan::estimate(Decisions d) const {
     cycles *= tail_cost(c, axis, c.r1[a - static_cast<size_t>(spatial_)]);
   }
   const Traffic traffic = traffic_cycles(c);
-  constexpr double kNotHidden = 0.15;  // of the shorter of computing and streaming
-  cycles = std::max(cycles, traffic.streamed) + kNotHidden * std::min(cycles, traffic.streamed) +
-           traffic.waited + write_cycles(c);
+  cycles = overlapped(cycles, traffic.streamed, k.not_hidden) + traffic.waited + write_cycles(c);
   cycles += copy_cycles(c);
   ParallelLoop parallel;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {

@@ -7,14 +7,6 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-constexpr double kLineBytes = 64;
-constexpr double kStreamBytes = 256;  // at a stretch, that prefetchers follow
-constexpr double kUsable = 0.75;      // of a cache, before it loses what is needed again
-
-}  // namespace
-
 double TiledPlan::bytes_of(const Operand& operand) const {
   const auto& producer = context_.stage(operand.read.producer);
   double bytes = producer.element_bytes;
@@ -35,13 +27,14 @@ double TiledPlan::occupied(const Operand& operand, std::span<const double> touch
                            double way_bytes) const {
   if (way_bytes <= 0 || touched.empty()) return bytes;
   const auto& producer = context_.stage(operand.read.producer);
+  const double line_bytes = context_.machine.line_bytes;
   const auto way = static_cast<int64_t>(way_bytes);
   double covered = 0, lines = 1;  // bytes of a way that the rows fall on; lines of the region
   int64_t stride = producer.element_bytes;
   for (size_t d = touched.size(); d-- > 0; stride *= producer.extents[d]) {
     if (covered == 0) {
-      covered = std::max(kLineBytes, touched[d] * static_cast<double>(stride));
-      lines = covered / kLineBytes;
+      covered = std::max(line_bytes, touched[d] * static_cast<double>(stride));
+      lines = covered / line_bytes;
       continue;
     }
     if (touched[d] <= 1) continue;
@@ -50,8 +43,8 @@ double TiledPlan::occupied(const Operand& operand, std::span<const double> touch
     covered *= std::min(touched[d], std::max(1.0, places));
   }
   covered = std::min(covered, way_bytes);
-  const double ways = lines * kLineBytes / covered;
-  return ways > 1.5 ? std::max(bytes, ways * way_bytes) : bytes;
+  const double ways = lines * line_bytes / covered;
+  return ways > context_.machine.fitted().crowded_ways ? std::max(bytes, ways * way_bytes) : bytes;
 }
 
 // Rows of a copied operand that a step of the register tile reads, if they fall into too few sets of a cache.
@@ -81,7 +74,8 @@ double TiledPlan::broadcast_streams(const Choice& c) const {
       const auto distance = operand.read.affine ? std::abs(operand.read.strides[a]) : 0;
       const int element = context_.stage(operand.read.producer).element_bytes;
       if (kept ? distance != 0
-               : !rearranged(c, operand) && static_cast<double>(distance * element) >= kLineBytes)
+               : !rearranged(c, operand) &&
+                     static_cast<double>(distance * element) >= context_.machine.line_bytes)
         rows *= static_cast<double>(std::min(c.t3[a], c.region[a]));
     }
     streams += rows;
@@ -91,6 +85,7 @@ double TiledPlan::broadcast_streams(const Choice& c) const {
 
 TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
   const auto& m = context_.machine;
+  const Constants& k = m.fitted();
   // Loops outer to inner as (axis, trips).
   struct Loop {
     size_t axis;
@@ -143,7 +138,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
     const auto& producer = context_.stage(operand.read.producer);
     const double element = producer.element_bytes;
     double elements = 1;
-    for (size_t k = 0; k < touched.size(); ++k) elements *= touched[k];
+    for (const double t : touched) elements *= t;
     if (rearranged(c, operand) || line_continues) return elements * element;
     size_t last = touched.size();
     while (last > 0 && producer.extents[last - 1] == 1) --last;
@@ -153,7 +148,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
     const double whole = element * static_cast<double>(producer.extents[last - 1]);
     if (row >= whole && last > 1 && touched[last - 2] >= static_cast<double>(producer.extents[last - 2]))
       return elements * element;
-    return elements / touched[last - 1] * (row + std::min(kLineBytes, whole));
+    return elements / touched[last - 1] * (row + std::min(m.line_bytes, whole));
   };
   // The accumulators go through the caches too where they do not stay in registers.
   bool in_memory = self_ && !c.cache_write;
@@ -167,18 +162,15 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
   // The first level's index is a part of the page offset; the last level's is hashed.
   const struct {
     double bytes, rate, way_bytes;
-  } levels[] = {{m.l1_bytes * kUsable, m.l2_bytes_per_cycle, 4096},
-                {m.l2_bytes * kUsable, m.l3_bytes_per_cycle, m.l2_bytes / 16},
-                {m.l3_bytes * 0.4, m.memory_bytes_per_cycle, 0}};  // others use it too
-  // Where a processor waits for memory: for lines that share too few sets of the first cache, and for rows
+  } levels[] = {{m.l1_bytes * k.usable, m.l2_bytes_per_cycle, kPageBytes},
+                {m.l2_bytes * k.usable, m.l3_bytes_per_cycle, m.l2_bytes / m.l2_ways},
+                {m.l3_bytes * k.usable_shared, m.memory_bytes_per_cycle, 0}};
+  // Where a processor waits for memory: for lines that share too few sets of L1, and for rows
   // that lie a page apart in a place that the second level of the TLB does not hold. Prefetchers do not cross
-  // pages, either. All else comes while products are computed; what they bring into the second cache comes
-  // faster than what is waited for, and lines that lie apart in a small place cost little.
-  constexpr double kPrefetched = 0.45, kScattered = 0.1, kConflict = 0.8, kPageBytes = 4096,
-                   kTlbBytes = 4.5 * (1 << 20), kTlbHit = 0.15;
-  // Products of 18 rows that lie apart and one vector that comes from the third cache take up to twice as
-  // long as those of 12 rows and two vectors, from which as much comes.
-  constexpr double kPrefetchedStreams = 12, kNotPrefetched = 3;
+  // pages, either. All else comes while products are computed; what they bring into L2 comes faster than what is
+  // waited for, and lines that lie apart in a small place cost little. Products of 18 rows that lie apart and
+  // one vector that comes from L3 take up to twice as long as those of 12 rows and two vectors, from which as
+  // much comes: prefetchers follow only so many streams.
   Traffic out;
   for (const auto& level : levels) {
     size_t depth = 0;
@@ -217,22 +209,22 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       const bool along =
           fits && depth > 0 && operand.read.affine &&
           operand.read.depends_on(static_cast<int>(loops[depth - 1].axis)) &&
-          std::abs(static_cast<double>(operand.read.strides[loops[depth - 1].axis])) * element < kLineBytes;
+          std::abs(static_cast<double>(operand.read.strides[loops[depth - 1].axis])) * element < m.line_bytes;
       const bool innermost = depth == loops.size();
       const double moved = times * moved_bytes(operand, touched, along);
       if (innermost && keeps_rows(c, operand)) {
-        const double rows = conflicting_rows(c, operand, touched, level.way_bytes, level.bytes / kUsable);
-        waited += kConflict * times * rows * kLineBytes;
+        const double rows = conflicting_rows(c, operand, touched, level.way_bytes, level.bytes / k.usable);
+        waited += k.conflict * times * rows * m.line_bytes;
         streamed += moved;
       } else if (rearranged(c, operand) || along || touched.empty() ||
-                 touched.back() * element >= kStreamBytes) {
+                 touched.back() * element >= k.stream_bytes) {
         streamed += moved;
-      } else if (innermost && occupied(operand, touched, 0, level.way_bytes) > level.bytes / kUsable) {
-        waited += kConflict * moved;
+      } else if (innermost && occupied(operand, touched, 0, level.way_bytes) > level.bytes / k.usable) {
+        waited += k.conflict * moved;
       } else if (row_distance(operand) >= kPageBytes / 2) {
-        waited += (bytes_of(operand) > kTlbBytes ? 1 : kTlbHit) * moved;
+        waited += (bytes_of(operand) > m.tlb_bytes ? 1 : k.tlb_hit) * moved;
       } else {
-        streamed += kScattered * moved;
+        streamed += k.near_lines * moved;
       }
     }
     if (in_memory) {
@@ -246,8 +238,8 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       streamed += times * accumulator_bytes(depth);
     }
     const bool prefetched = &level == &levels[1];
-    if (prefetched && broadcast_streams(c) > kPrefetchedStreams) waited += kNotPrefetched * streamed;
-    out.streamed = std::max(out.streamed, streamed / level.rate * (prefetched ? kPrefetched : 1));
+    if (prefetched && broadcast_streams(c) > k.prefetched_streams) waited += k.not_prefetched * streamed;
+    out.streamed = std::max(out.streamed, streamed / level.rate * (prefetched ? k.prefetched : 1));
     out.waited += waited / level.rate;
   }
   return out;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "space/estimate/access.h"
+#include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
 #include "space/plans/window/window_plan.h"
 
@@ -15,17 +16,16 @@ double WindowPlan::estimate(Decisions d) const {
     tiles *= std::ceil(e / t);
     if (a != vector_axis_) vectors *= t;
   }
-  constexpr double kTileCycles = 8;  // loop, addresses, conditions of the border
-  double cycles = tiles * (tile_cycles(d, vectors) + kTileCycles);
+  const Constants& k = m.fitted();
+  double cycles = tiles * (tile_cycles(d, vectors) + k.window_tile);
   for (int a : live_) {
     if (a == vector_axis_) {
-      cycles *= tail_factor(extent(a), width(d) * strip(d), true, tail_of(d));
+      cycles *= tail_factor(m, extent(a), width(d) * strip(d), true, tail_of(d), k.tail_masked_window);
     } else {
-      cycles *= tail_factor(extent(a), tile(d, a), false, tail_of(d));
+      cycles *= tail_factor(m, extent(a), tile(d, a), false, tail_of(d), k.tail_masked_window);
     }
   }
-  const double traffic = traffic_cycles(d, tiles);
-  cycles = std::max(cycles, traffic) + 0.3 * std::min(cycles, traffic);
+  cycles = overlapped(cycles, traffic_cycles(d, tiles), k.not_hidden_blocks);
   ParallelLoop loop;
   size_t left = parallel(d);
   for (int a : live_) {
@@ -36,10 +36,8 @@ double WindowPlan::estimate(Decisions d) const {
     --left;
   }
   cycles += pad_cycles(d);
-  // What is added up here is more than is measured, and other plans of the same stage are estimated
-  // exactly.
-  constexpr double kMeasured = 0.7;
-  cycles *= kMeasured;
+  // Other plans of the same stage are estimated without such an excess.
+  cycles *= k.window_measured;
   return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
          (loop.iterations() > 1 ? m.fork_seconds : 0);
 }
@@ -54,6 +52,7 @@ double WindowPlan::distinct_loads(const Read& read, Decisions d) const {
 
 double WindowPlan::tile_cycles(Decisions d, double vectors) const {
   const auto& m = context_.machine;
+  const Constants& k = m.fitted();
   const double window = info_.reduce_points();
   const double arithmetic = vectors * window * std::max(1.0, info_.flops_per_point / 2);
   const double strips = static_cast<double>(strip(d));
@@ -67,31 +66,31 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
     }
     const int64_t stride = read.strides.empty() ? 8 : read.strides[static_cast<size_t>(vector_axis_)];
     const double v = static_cast<double>(width(d));
-    // Half of the vectors lie across two cache lines.
-    constexpr double kCrossing = 1.5;
-    const double factor = std::abs(stride) <= 1 ? 1 : std::abs(stride) <= 4 ? std::abs(stride) * 0.7 : v;
-    loads += strips * distinct * factor * kCrossing;
-    if (std::abs(stride) > 1) other += strips * distinct * (std::abs(stride) <= 4 ? std::abs(stride) - 1 : v);
+    // Neighbouring points of the window share the vectors that strided ones are shuffled from.
+    const double distance = std::abs(static_cast<double>(stride));
+    const double factor = distance <= 1 ? 1 : distance <= 4 ? distance * k.window_strided : v;
+    loads += strips * distinct * factor * k.window_crossing;
+    if (distance > 1) other += strips * distinct * (distance <= 4 ? distance - 1 : v);
     kept += std::min(window, distinct);
     bool inline_pad = read.guarded;
     for (size_t p = 0; p < pads_.size(); ++p)
       inline_pad = inline_pad || (pads_[p] == read.producer && location(d, p) == PadLocation::kInline);
     // Rows are guarded by choosing an address; columns by masks, which are constants if the row is whole.
     if (inline_pad)
-      other += distinct * (tile_length(d, vector_axis_) >= extent(vector_axis_) ? 0.5 : strips * 3);
+      other += distinct * (tile_length(d, vector_axis_) >= extent(vector_axis_) ? k.window_border_row
+                                                                                : strips * k.window_border);
   }
   // Operands that do not stay in registers are loaded once for each use.
-  const double excess = kept + 4 - static_cast<double>(m.registers);
+  const double excess = kept + k.window_registers - static_cast<double>(m.registers);
   if (excess > 0) loads = std::max(loads, std::min(arithmetic, loads + arithmetic * excess / kept));
   const double written =
-      vectors * (1 + 0.5 * (anchor_ == output_ ? 0 : context_.stage(output_).flops_per_point));
+      vectors * (1 + k.window_epilogue * (anchor_ == output_ ? 0 : context_.stage(output_).flops_per_point));
   // Each output is one chain of dependent operations; a reorder buffer holds only so many of them.
-  constexpr double kReorderBuffer = 320;
-  const double chains = std::max(1.0, kReorderBuffer / (1.5 * window));
+  const double chains = std::max(1.0, m.reorder_buffer / (k.window_instructions * window));
   double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle, other,
                             (arithmetic + loads + other + written) / m.issue_per_cycle,
                             vectors * window * m.fma_latency / chains});
-  if (!m.masked_memory && (width(d) & (width(d) - 1)) != 0) cycles *= 2;
+  if (!m.masked_memory && (width(d) & (width(d) - 1)) != 0) cycles *= k.odd_lanes;
   return cycles + written / m.fma_per_cycle;
 }
 
@@ -107,12 +106,10 @@ double WindowPlan::traffic_cycles(Decisions d, double tiles) const {
     double elements = 1;
     for (double t : touched) elements *= t;
     const bool whole = touched.back() >= static_cast<double>(producer.extents.back());
-    moved += tiles * (elements * producer.element_bytes + (whole ? 1 : elements / touched.back()) * 64);
+    moved +=
+        tiles * (elements * producer.element_bytes + (whole ? 1 : elements / touched.back()) * m.line_bytes);
   }
-  const double rate = bytes <= 0.75 * m.l2_bytes   ? m.l2_bytes_per_cycle
-                      : bytes <= 0.75 * m.l3_bytes ? m.l3_bytes_per_cycle
-                                                   : m.memory_bytes_per_cycle;
-  return moved / rate;
+  return moved / stream_rate(m, bytes);
 }
 
 double WindowPlan::pad_cycles(Decisions d) const {
@@ -121,11 +118,8 @@ double WindowPlan::pad_cycles(Decisions d) const {
   for (size_t p = 0; p < pads_.size(); ++p) {
     if (location(d, p) == PadLocation::kInline) continue;
     const auto& pad = context_.stage(pads_[p]);
-    const double lanes = static_cast<double>(m.lanes(pad.element_bytes));
     if (location(d, p) == PadLocation::kRoot) {
-      const double points = pad.spatial_points();
-      cycles += points / lanes * 4 + points * pad.element_bytes * 2 / m.l3_bytes_per_cycle +
-                (context_.threads > 1 ? m.fork_seconds / m.seconds_per_cycle * context_.threads : 0);
+      cycles += space::pad_cycles(m, pad.spatial_points(), pad.element_bytes, context_.threads);
       continue;
     }
     double tiles = 1;
@@ -138,7 +132,11 @@ double WindowPlan::pad_cycles(Decisions d) const {
       for (double t : touched) rows *= t;
       rows /= std::max(1.0, touched.empty() ? 1 : touched.back());
       // The window's loads wait for stores that they only partly overlap.
-      cycles += tiles * (rows * std::ceil((touched.empty() ? 1 : touched.back()) / lanes) * 5 + 15);
+      cycles += tiles * (rows *
+                             std::ceil((touched.empty() ? 1 : touched.back()) /
+                                       static_cast<double>(m.lanes(pad.element_bytes))) *
+                             m.fitted().padded_vector_tile +
+                         m.fitted().copy_tile);
     }
   }
   return cycles;

@@ -1,8 +1,9 @@
-// The analytic model of a Winograd plan, calibrated on a core with two vector pipes:
-// see docs/decisions/008-fitting-the-estimate.md.
+// The geometry of a Winograd plan for the estimate.
 #include <algorithm>
 #include <cmath>
 
+#include "space/estimate/access.h"
+#include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
 #include "space/plans/winograd/winograd_plan.h"
 
@@ -10,25 +11,18 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Cycles of an element that moves between planes of channels and rows of channels.
-constexpr double kTransposeCycles = 0.4;
-
-// What comes from the third cache of lines that lie apart, of what comes in a stream.
-constexpr double kScattered = 0.4;
-
 // Cycles of a vector of points of one pass of a transform: as many loads and stores as a tile has rows, and
 // additions among them.
-double pass_cycles(int64_t loads, int64_t stores) {
-  return static_cast<double>(loads) * 0.6 + static_cast<double>(stores) * 1.2;
+double pass_cycles(const Machine& m, int64_t loads, int64_t stores) {
+  return static_cast<double>(loads) * m.fitted().transform_load +
+         static_cast<double>(stores) * m.fitted().transform_store;
 }
 
 // Of what lies between two stages and takes `bytes` in all. Its lines are written one by one to as many
-// planes as a tile has points, which no prefetcher follows: from the third cache on they come much slower
-// than a stream.
-double bytes_per_cycle(const Machine& m, double bytes) {
-  if (bytes <= 1.1 * m.l2_bytes) return m.l2_bytes_per_cycle;
-  return bytes <= 0.75 * m.l3_bytes ? kScattered * m.l3_bytes_per_cycle
-                                    : std::min(m.memory_bytes_per_cycle, kScattered * m.l3_bytes_per_cycle);
+// planes as a tile has points, which no prefetcher follows: from L3 on they come much slower than a stream.
+double planes_rate(const Machine& m, double bytes) {
+  if (bytes <= m.fitted().usable_planes * m.l2_bytes) return m.l2_bytes_per_cycle;
+  return std::min(stream_rate_beyond_l2(m, bytes), m.l3_bytes_per_cycle / m.fitted().scattered);
 }
 
 }  // namespace
@@ -46,14 +40,17 @@ double WinogradPlan::product_cycles(const Choice& c) const {
   const auto tile_cycles = [&](int64_t width, int64_t channels) {
     const double vectors = std::ceil(static_cast<double>(channels) / static_cast<double>(m.lanes(4)));
     const double points = static_cast<double>(c.tile_h * width);
-    const double accumulators = points * vectors;
-    const double loads = points + vectors;
-    double cycles = std::max({accumulators / m.fma_per_cycle, loads / m.loads_per_cycle,
-                              (accumulators + loads) / m.issue_per_cycle, 1.4 * m.fma_latency});
-    const double excess = accumulators + vectors + 1 - static_cast<double>(m.registers);
-    if (excess > 0) cycles += 2 * excess;
-    return (cycles + 0.5 / static_cast<double>(c.unroll)) * static_cast<double>(in_channels_) +
-           2 * accumulators + 20;
+    RegisterTile tile;
+    tile.accumulators = tile.products = points * vectors;
+    tile.loads = points + vectors;
+    tile.operands = vectors + 1;
+    tile.vectors = vectors;
+    tile.lanes = m.lanes(4);
+    tile.latency = m.fma_latency;
+    tile.instructions = tile.accumulators * static_cast<double>(c.unroll);
+    tile.loop_cycles = m.fitted().loop_step / static_cast<double>(c.unroll);
+    return step_cycles(m, tile) * static_cast<double>(in_channels_) +
+           m.fitted().accumulator_move * tile.accumulators + m.fitted().loop_exit;
   };
   const bool shifted = shifts_tiles(c);
   const int64_t wide = tiles_w_ / c.tile_w + (shifted ? 1 : 0), rest_w = shifted ? 0 : tiles_w_ % c.tile_w;
@@ -74,10 +71,8 @@ double WinogradPlan::weights_cycles(const Choice& c) const {
   const double a = static_cast<double>(stages_.m + 2);
   const double bytes = 4 * a * a * static_cast<double>(in_channels_ * out_channels_);
   const double strips = c.strips ? static_cast<double>(batch_ * (tiles_h_ / c.strip)) : 1;
-  const double again = bytes + strip_bytes(c) <= 0.75 * m.l2_bytes   ? m.l2_bytes_per_cycle
-                       : bytes + strip_bytes(c) <= 0.75 * m.l3_bytes ? m.l3_bytes_per_cycle
-                                                                     : m.memory_bytes_per_cycle;
-  const double first = bytes <= 0.75 * m.l3_bytes ? m.l3_bytes_per_cycle : m.memory_bytes_per_cycle;
+  const double again = stream_rate(m, bytes + strip_bytes(c));
+  const double first = stream_rate_beyond_l2(m, bytes);
   return bytes / first + bytes * (strips - 1) / again;
 }
 
@@ -93,22 +88,18 @@ double WinogradPlan::data_cycles(const Choice& c) const {
   if (c.data == DataLocation::kBlock) repeated = 1 + 2 / tile;
   if (c.data == DataLocation::kStrip) repeated = 1 + 2 / (tile * static_cast<double>(c.strip));
   const double elements = rows * tile * repeated * x * channels;
-  double cycles = elements * kTransposeCycles;
+  double cycles = elements * m.fitted().transposed_element;
   // Written and read again from the cache it fits.
   const double kept = 4 * (c.data == DataLocation::kBlock   ? a * x * static_cast<double>(m.lanes(4))
                            : c.data == DataLocation::kStrip ? elements / (rows / static_cast<double>(c.strip))
                                                             : elements);
-  if (kept > 0.5 * m.l2_bytes) {
-    cycles += 8 * elements / (kept > 0.75 * m.l3_bytes ? m.memory_bytes_per_cycle : m.l3_bytes_per_cycle);
-  } else if (kept > 0.5 * m.l1_bytes) {
-    cycles += 8 * elements / m.l2_bytes_per_cycle;
-  }
-  cycles += rows * vectors * x * pass_cycles(stages_.m + 2, stages_.m + 2);
+  if (kept > m.fitted().usable * m.l1_bytes) cycles += 8 * elements / stream_rate(m, kept);
+  cycles += rows * vectors * x * pass_cycles(m, stages_.m + 2, stages_.m + 2);
   const double tiles = rows * static_cast<double>(tiles_w_);
-  cycles += tiles * vectors * a * pass_cycles(stages_.m + 2, stages_.m + 2);
-  // Its result is too large for the first cache, and may be for the others; it is written and read.
+  cycles += tiles * vectors * a * pass_cycles(m, stages_.m + 2, stages_.m + 2);
+  // Its result is too large for L1, and may be for the others; it is written and read.
   const double bytes = 4 * a * a * tiles * channels;
-  cycles += 2 * bytes / bytes_per_cycle(m, strip_bytes(c));
+  cycles += 2 * bytes / planes_rate(m, strip_bytes(c));
   return cycles;
 }
 
@@ -119,23 +110,23 @@ double WinogradPlan::output_cycles(const Choice& c) const {
   const double lanes = static_cast<double>(m.lanes(4));
   const double vectors = std::ceil(static_cast<double>(out_channels_) / lanes);
   const double tiles = static_cast<double>(batch_ * tiles_h_ * tiles_w_);
-  double cycles =
-      tiles * vectors * (a * pass_cycles(stages_.m + 2, stages_.m) + tile * pass_cycles(stages_.m + 2, 0));
+  double cycles = tiles * vectors *
+                  (a * pass_cycles(m, stages_.m + 2, stages_.m) + tile * pass_cycles(m, stages_.m + 2, 0));
   const double bytes = 4 * a * a * tiles * static_cast<double>(out_channels_);
-  cycles += 2 * bytes / bytes_per_cycle(m, strip_bytes(c));
+  cycles += 2 * bytes / planes_rate(m, strip_bytes(c));
   const double points = context_.stage(stages_.result).spatial_points();
-  cycles += points * kTransposeCycles;
+  cycles += points * m.fitted().transposed_element;
   const double width = static_cast<double>(width_);
   const double epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
-  cycles += points / width * std::ceil(width / lanes) * (2 + epilogue);
+  cycles += points / width * std::ceil(width / lanes) * (m.fitted().written_vector + epilogue);
   return cycles;
 }
 
 double WinogradPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
   const auto& m = context_.machine;
-  double cycles = std::max(product_cycles(c), weights_cycles(c)) +
-                  0.3 * std::min(product_cycles(c), weights_cycles(c)) + data_cycles(c) + output_cycles(c);
+  double cycles = overlapped(product_cycles(c), weights_cycles(c), m.fitted().not_hidden_blocks) +
+                  data_cycles(c) + output_cycles(c);
   double forks = 0;
   if (c.parallel) {
     ParallelLoop loop;

@@ -1,12 +1,17 @@
-// Figures of a device that the analytic model uses.
+// A device as the estimate sees it: figures of its file, in cycles, and those of a usual out-of-order core for what
+// the file does not say.
 #pragma once
 
 #include <cstdint>
 
 #include "ir/expr.h"
+#include "space/estimate/constants.h"
 #include "target/target.h"
 
 namespace tensorsmith::space {
+
+// The smallest pages, which prefetchers do not cross and whose offset indexes L1.
+inline constexpr double kPageBytes = 4096;
 
 struct Machine {
   int64_t vector_bytes = 16;
@@ -18,19 +23,28 @@ struct Machine {
   double loads_per_cycle = 1.6;  // sustained, of two issued
   double issue_per_cycle = 4;
   double fma_latency = 4, dot2_latency = 6;
+  double reorder_buffer = 320;  // instructions
   double seconds_per_cycle = 1 / 2.5e9;
-  // Cache sizes, inner to outer, and the bytes a cycle that come from the next level outside.
+  // Cache sizes, inner to outer, L3 as a core's part; the bytes a cycle that come from the next level outside.
   double l1_bytes = 32 << 10, l2_bytes = 256 << 10, l3_bytes = 8 << 20;
   double l2_bytes_per_cycle = 32, l3_bytes_per_cycle = 16, memory_bytes_per_cycle = 6;
-  double fork_seconds = 3e-6;  // starting and joining a parallel loop
+  double line_bytes = 64, l2_ways = 16;
+  double tlb_bytes = 4.5 * (1 << 20);  // that the second level of the TLB holds
+  double fork_seconds = 3e-6;          // starting and joining a parallel loop
 
-  static Machine of(const target::Device& device);
+  // constants: outlives the machine.
+  static Machine of(const target::Device& device, const Constants& constants);
+  const Constants& fitted() const { return *constants_; }
   double operations_of(ir::Intrinsic dot) const {
     return dot == ir::Intrinsic::kDot4 ? dot4_operations : dot2_operations;
   }
   int64_t lanes(int element_bytes) const {
     return vector_bytes / element_bytes > 0 ? vector_bytes / element_bytes : 1;
   }
+  double fork_cycles() const { return fork_seconds / seconds_per_cycle; }
+
+ private:
+  const Constants* constants_ = nullptr;
 };
 
 }  // namespace tensorsmith::space

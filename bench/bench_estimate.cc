@@ -1,0 +1,249 @@
+// The design space's estimate beside measured times.
+//
+//   bench_estimate collect OUT DEVICE TASKS [SAMPLES]   measures candidates of the tasks of a file (lines of
+//                                                       "device" and "trials" are appended to OUT, which has
+//                                                       the lines of "task")
+//   bench_estimate report FILE [NAME=VALUE...]          how well the estimate orders what was measured,
+//                                                       with these constants
+//   bench_estimate fit FILE [NAME...]                   mean rank correlation / time of what is chosen over the
+//                                                       best, with each constant (or those named) changed
+//
+// The file's format is that of tests/support/estimate_measurements.h.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/backend.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "runtime/kernel_pool.h"
+#include "space/design_space.h"
+#include "space/estimate/constants.h"
+#include "support/estimate_measurements.h"
+
+namespace tensorsmith {
+namespace {
+
+// Seconds. On one thread those of the processor: time lent to others does not count.
+double now(bool own) {
+  timespec t{};
+  clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// The best of several runs.
+Result<double> measure(const space::DesignSpace& space, const space::Candidate& candidate,
+                       const target::Device& device, runtime::KernelPool& pool) {
+  TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidate));
+  TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
+  TS_ASSIGN_OR_RETURN(const lower::LoweredProgram lowered, lower::lower(schedule));
+  TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel compiled,
+                      codegen::default_backend().compile(lowered.program, device, {}));
+  TS_ASSIGN_OR_RETURN(const auto loaded, codegen::default_backend().load(compiled.object, compiled.symbol));
+  std::vector<std::unique_ptr<char, void (*)(void*)>> blocks;
+  const auto block = [&](int64_t bytes) {
+    void* p = std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64));
+    std::fill_n(static_cast<float*>(p), bytes / 4, 0.25F);
+    blocks.emplace_back(static_cast<char*>(p), &std::free);
+    return p;
+  };
+  std::vector<void*> buffers;
+  for (const auto* list : {&lowered.program.inputs, &lowered.program.outputs})
+    for (const ir::Buffer& b : *list) buffers.push_back(block(b->num_elements() * ir::bytes_of(b->dtype)));
+  TensorsmithKernelContext context{};
+  context.parallel_for = &runtime::KernelPool::parallel_for_abi;
+  context.pool = &pool;
+  context.num_threads = pool.num_threads();
+  context.shared_workspace = block(compiled.shared_workspace_bytes);
+  context.thread_workspace_stride = (compiled.thread_workspace_bytes + 63) / 64 * 64;
+  context.thread_workspace = block(context.thread_workspace_stride * pool.num_threads());
+  const bool own = pool.num_threads() == 1;
+  constexpr double kSeconds = 0.04;
+  constexpr int kLeastRuns = 4, kMostRuns = 2000;
+  double best = 1e9;
+  const double begin = now(own);
+  for (int r = 0; r < kMostRuns && (r < kLeastRuns || now(own) - begin < kSeconds); ++r) {
+    const double start = now(own);
+    loaded->function()(&context, buffers.data());
+    best = std::min(best, now(own) - start);
+    if (best > 0.2) break;
+  }
+  return best;
+}
+
+// The default, mutations of it and of what follows, and random ones.
+std::vector<space::Candidate> choose(const space::DesignSpace& space, int samples) {
+  Rng rng(17);
+  std::vector<space::Candidate> chosen{space.default_candidate()};
+  std::set<uint64_t> known{chosen.front().hash()};
+  for (int tries = 0; tries < 20 * samples && chosen.size() < static_cast<size_t>(samples); ++tries) {
+    const space::Candidate c =
+        tries % 3 == 0 ? space.mutate(chosen[rng.below(chosen.size())], rng) : space.sample(rng);
+    if (known.insert(c.hash()).second) chosen.push_back(c);
+  }
+  return chosen;
+}
+
+int collect(const std::string& out_path, const char* device_name, const std::string& tasks_path,
+            int samples) {
+  const auto device = target::find_device(device_name);
+  if (!device.ok()) {
+    std::fprintf(stderr, "%s\n", device.error().message().c_str());
+    return 1;
+  }
+  std::ofstream out(out_path, std::ios::app);
+  std::ifstream in(tasks_path);
+  nlohmann::json line{{"type", "device"}, {"id", device_name}};
+  line["device"] = nlohmann::json::parse(target::to_json(*device));
+  out << line.dump() << "\n";
+  runtime::KernelPool pool(device->cores);
+  for (std::string text; std::getline(in, text);) {
+    const auto task = nlohmann::json::parse(text);
+    if (task.at("type") != "task") continue;
+    const auto workload = ir::parse_workload(task.at("workload").get<std::string>());
+    if (!workload.ok()) return std::fprintf(stderr, "%s\n", workload.error().message().c_str()), 1;
+    const auto space = space::DesignSpace::build(*workload, *device, {.threads = device->cores});
+    if (!space.ok()) continue;
+    nlohmann::json trials{{"type", "trials"}, {"device", device_name}, {"task", task.at("name")}};
+    std::vector<std::string> sketches;
+    trials["trials"] = nlohmann::json::array();
+    for (const auto& c : choose(*space, samples)) {
+      const auto seconds = measure(*space, c, *device, pool);
+      if (!seconds.ok()) continue;
+      const std::string sketch = space->describe(c.sketch);
+      auto at = std::find(sketches.begin(), sketches.end(), sketch);
+      if (at == sketches.end()) at = sketches.insert(at, sketch);
+      // Four digits.
+      char us[32];
+      std::snprintf(us, sizeof us, "%.4g", *seconds * 1e6);
+      trials["trials"].push_back({at - sketches.begin(), c.decisions, std::atof(us)});
+    }
+    trials["sketches"] = sketches;
+    out << trials.dump() << std::endl;
+  }
+  return 0;
+}
+
+// A task's space and those of its trials that are in it.
+struct Case {
+  const test::MeasuredTask* task;
+  space::DesignSpace space;
+  std::vector<space::Candidate> candidates;
+  std::vector<double> seconds;
+
+  std::vector<double> estimates() const {
+    std::vector<double> result;
+    for (const auto& c : candidates) result.push_back(space.estimate(c));
+    return result;
+  }
+  // Of the trial that is thought fastest, over the fastest.
+  double loss(const std::vector<double>& estimates) const {
+    const auto chosen = std::min_element(estimates.begin(), estimates.end()) - estimates.begin();
+    return seconds[static_cast<size_t>(chosen)] / *std::min_element(seconds.begin(), seconds.end());
+  }
+};
+
+// constants: read by every estimate.
+std::vector<Case> make_cases(const std::vector<test::MeasuredTask>& tasks,
+                             const space::Constants& constants) {
+  std::vector<Case> cases;
+  for (const auto& task : tasks) {
+    auto space = space::DesignSpace::build(task.workload, task.device,
+                                           {.threads = task.device.cores, .constants = &constants});
+    if (!space.ok()) continue;
+    Case made{&task, std::move(*space), {}, {}};
+    for (const auto& trial : task.trials) {
+      const auto c = test::MeasuredTask::candidate(made.space, trial);
+      if (!c.ok()) continue;
+      made.candidates.push_back(*c);
+      made.seconds.push_back(trial.seconds);
+    }
+    if (!made.seconds.empty()) cases.push_back(std::move(made));
+  }
+  return cases;
+}
+
+struct Score {
+  double correlation = 0, loss = 0;  // means
+};
+
+Score score_of(const std::vector<Case>& cases) {
+  Score score;
+  for (const Case& c : cases) {
+    const auto estimates = c.estimates();
+    score.correlation += test::rank_correlation(estimates, c.seconds) / static_cast<double>(cases.size());
+    score.loss += c.loss(estimates) / static_cast<double>(cases.size());
+  }
+  return score;
+}
+
+// changes: NAME=VALUE.
+int report(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::string>& changes) {
+  space::Constants constants = space::default_constants();
+  for (const auto& info : space::constant_table())
+    for (const std::string& change : changes)
+      if (change.starts_with(info.name + std::string("=")))
+        constants.*info.member = std::atof(change.c_str() + std::strlen(info.name) + 1);
+  const auto cases = make_cases(tasks, constants);
+  std::printf("%-24s %-44s %6s %6s %9s %7s\n", "device", "task", "trials", "tau", "best us", "chosen");
+  for (const Case& c : cases) {
+    const auto estimates = c.estimates();
+    std::printf("%-24s %-44s %6zu %6.2f %9.1f %7.2f\n", c.task->device_id.c_str(), c.task->name.c_str(),
+                c.seconds.size(), test::rank_correlation(estimates, c.seconds),
+                *std::min_element(c.seconds.begin(), c.seconds.end()) * 1e6, c.loss(estimates));
+  }
+  const Score score = score_of(cases);
+  std::printf("mean rank correlation %.3f, chosen over best %.3f\n", score.correlation, score.loss);
+  return 0;
+}
+
+// The means with each named constant changed, the others as they are.
+int fit(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::string>& names) {
+  space::Constants constants = space::default_constants();
+  const auto cases = make_cases(tasks, constants);
+  constexpr double kFactors[] = {0.25, 0.5, 0.7, 1, 1.4, 2, 4};
+  std::printf("%-22s %-12s", "constant", "value");
+  for (const double factor : kFactors) std::printf("  x%-10.2g", factor);
+  std::printf("\n");
+  for (const auto& info : space::constant_table()) {
+    if (!names.empty() && std::find(names.begin(), names.end(), info.name) == names.end()) continue;
+    double& value = constants.*info.member;
+    const double kept = value;
+    std::printf("%-22s %-12g", info.name, kept);
+    for (const double factor : kFactors) {
+      value = kept * factor;
+      const Score score = score_of(cases);
+      std::printf("  %.3f/%.3f", score.correlation, score.loss);
+    }
+    std::printf("  %s, %s\n", info.unit, info.meaning);
+    value = kept;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tensorsmith
+
+int main(int argc, char** argv) {
+  using namespace tensorsmith;
+  if (argc > 4 && std::strcmp(argv[1], "collect") == 0)
+    return collect(argv[2], argv[3], argv[4], argc > 5 ? std::atoi(argv[5]) : 24);
+  if (argc > 2) {
+    const auto tasks = test::read_measurements(argv[2]);
+    if (!tasks.ok()) return std::fprintf(stderr, "%s\n", tasks.error().message().c_str()), 1;
+    if (std::strcmp(argv[1], "report") == 0) return report(*tasks, {argv + 3, argv + argc});
+    if (std::strcmp(argv[1], "fit") == 0) return fit(*tasks, {argv + 3, argv + argc});
+  }
+  std::fprintf(stderr,
+               "bench_estimate collect OUT DEVICE TASKS [SAMPLES] | report FILE [NAME=VALUE...] | fit FILE "
+               "[NAME...]\n");
+  return 1;
+}
