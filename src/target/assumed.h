@@ -13,6 +13,8 @@ namespace tensorsmith::target {
 // Of an ordinary CPU.
 inline constexpr double kAssumedClockGhz = 2;
 inline constexpr double kAssumedBandwidthGbs = 20;
+// From memory, of one core beside others.
+inline constexpr double kAssumedBytesPerCycle = 6;
 
 struct AssumedAttribute {
   std::string name;   // as in a device file
@@ -29,6 +31,9 @@ std::string to_string(const std::vector<AssumedAttribute>& attributes);
 
 // The device with these figures put in for those that are 0.
 Device with_assumed_figures(Device device);
+// The device with the rates of a usual out-of-order core put in for those that are 0, and with a clock and a
+// bandwidth that fit them. They decide which schedule is thought fastest and are no basis of predictions.
+Device with_assumed_rates(Device device);
 
 // Names among the members of a device file's text that this one does not have. kCorrupt: no JSON object.
 Result<std::vector<std::string>> left_out_attributes(std::string_view text);

@@ -31,6 +31,16 @@ void for_each_attribute(D& d, const Fn& fn) {
   fn("l2_bytes", d.l2_bytes);
   fn("l3_bytes", d.l3_bytes);
   fn("cacheline_bytes", d.cacheline_bytes);
+  fn("loads_per_cycle", d.rates.loads_per_cycle);
+  fn("issue_per_cycle", d.rates.issue_per_cycle);
+  fn("fma_latency", d.rates.fma_latency);
+  fn("dot2_latency", d.rates.dot2_latency);
+  fn("reorder_buffer", d.rates.reorder_buffer);
+  fn("l2_bytes_per_cycle", d.rates.l2_bytes_per_cycle);
+  fn("l3_bytes_per_cycle", d.rates.l3_bytes_per_cycle);
+  fn("l2_ways", d.rates.l2_ways);
+  fn("tlb_bytes", d.rates.tlb_bytes);
+  fn("parallel_overhead_us", d.rates.parallel_overhead_us);
   fn("memory_bandwidth_gbs", d.memory_bandwidth_gbs);
   fn("memory_gb", d.memory_gb);
   fn("peak_f32_gflops", d.peak_f32_gflops);

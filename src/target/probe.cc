@@ -274,6 +274,13 @@ void probe_isa(Device& d) {
 
 #endif
 
+// What no file of the operating system says: that of a known device with the same cores.
+CoreRates known_rates(const std::string& cpu) {
+  for (const Device& known : registry())
+    if (known.kind == DeviceKind::kCpu && known.cpu == cpu) return known.rates;
+  return {};
+}
+
 }  // namespace
 
 Result<Device> probe_local(int threads) {
@@ -302,6 +309,7 @@ Result<Device> probe_local(int threads) {
   d.description = proc_value("/proc/cpuinfo", "model name");
   probe_caches(d, first_cpu);
   d.clock_ghz = probe_clock_ghz(first_cpu);
+  d.rates = known_rates(d.cpu);
   d.memory_gb = std::round(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                            static_cast<double>(sysconf(_SC_PAGE_SIZE)) / double(1 << 30));
   d.peak_f32_gflops = d.cores * d.clock_ghz * d.fma_per_cycle * 2 * d.vector_bytes / 4;

@@ -14,6 +14,19 @@ namespace tensorsmith::target {
 
 enum class DeviceKind : uint8_t { kCpu, kGpu };
 
+// What a CPU's core sustains, 0 = not known (assumed.h). Only the choice among schedules asks for it.
+struct CoreRates {
+  double loads_per_cycle = 0;
+  double issue_per_cycle = 0;  // instructions of all kinds
+  double fma_latency = 0;      // cycles from a vector FMA to one that needs its result
+  double dot2_latency = 0;     // the same of a product of bf16 pairs
+  int reorder_buffer = 0;      // instructions
+  double l2_bytes_per_cycle = 0, l3_bytes_per_cycle = 0;  // that come from there
+  int l2_ways = 0;
+  int64_t tlb_bytes = 0;            // of pages that the second level of the TLB holds
+  double parallel_overhead_us = 0;  // starting and joining a loop on all cores
+};
+
 struct Device {
   std::string name;         // registry key: "xeon-8358", "v100", or "local"
   std::string description;  // for people
@@ -32,6 +45,7 @@ struct Device {
   int64_t l2_bytes = 256 << 10;       // per core (GPU: whole)
   int64_t l3_bytes = 0;               // shared, 0 = none
   int cacheline_bytes = 64;
+  CoreRates rates;                  // CPUs
   double memory_bandwidth_gbs = 0;  // 10^9 bytes a second, of all channels
   double memory_gb = 0;             // 2^30 bytes
   double peak_f32_gflops = 0;       // all cores, vector units only (no matrix units)

@@ -93,6 +93,24 @@ TEST(Estimate, TheTableNamesEachConstantOnce) {
     EXPECT_TRUE((std::set<std::string>{"fitted", "counted", "chosen"}).contains(info.source)) << info.name;
 }
 
+// Rates are the device's: none given is a usual core.
+TEST(Estimate, RatesComeFromTheDevice) {
+  target::Device device;
+  device.arch = "x86-64";
+  const Machine usual = Machine::of(device, default_constants());
+  EXPECT_GT(usual.loads_per_cycle, 1);
+  EXPECT_GT(usual.fork_seconds, 0);
+  device.rates = {.loads_per_cycle = 3, .fma_latency = 7, .tlb_bytes = 1 << 20, .parallel_overhead_us = 20};
+  device.cacheline_bytes = 128;
+  const Machine machine = Machine::of(device, default_constants());
+  EXPECT_EQ(machine.loads_per_cycle, 3);
+  EXPECT_EQ(machine.fma_latency, 7);
+  EXPECT_EQ(machine.tlb_bytes, 1 << 20);
+  EXPECT_DOUBLE_EQ(machine.fork_seconds, 20e-6);
+  EXPECT_EQ(machine.line_bytes, 128);
+  EXPECT_EQ(machine.issue_per_cycle, usual.issue_per_cycle);
+}
+
 TEST(Estimate, AStepTakesItsBottleneck) {
   target::Device device;
   device.arch = "x86-64";

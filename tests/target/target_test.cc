@@ -104,6 +104,9 @@ TEST(Registry, KeysAreDistinctAndIgnoreNamesAndFeatureOrder) {
   d.description.clear();
   std::swap(d.features.front(), d.features.back());
   EXPECT_EQ(d.key(), key);
+  // What only the choice among schedules asks for.
+  d.rates.loads_per_cycle = 5;
+  EXPECT_EQ(d.key(), key);
   d.cores = 1;
   EXPECT_NE(d.key(), key);
 }

@@ -1,6 +1,6 @@
 // The fitted constants of the estimate: all of them, each once.
 //
-// What a processor can do (rates, latencies, caches) stands in space::Machine. These say what compiled loops make of
+// What a processor can do (rates, latencies, caches) stands in its device file. These say what compiled loops make of
 // it. Each row names its source:
 //
 //   fitted    to measured kernels (docs/decisions/008-fitting-the-estimate.md; 006, 007, 009 and 025 for single plans)

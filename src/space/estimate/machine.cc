@@ -2,28 +2,39 @@
 
 #include <algorithm>
 
+#include "target/assumed.h"
+
 namespace tensorsmith::space {
 
-Machine Machine::of(const target::Device& device, const Constants& constants) {
+Machine Machine::of(const target::Device& given, const Constants& constants) {
+  const target::Device device = target::with_assumed_rates(given);
   Machine m;
   m.constants_ = &constants;
   m.vector_bytes = std::max(device.vector_bytes, 8);
   m.registers = std::max(device.vector_registers, 8);
   m.masked_memory = device.has_feature("avx512vl") && device.has_feature("avx512bw");
-  m.fma_per_cycle = device.fma_per_cycle > 0 ? device.fma_per_cycle : 1;
+  m.fma_per_cycle = device.fma_per_cycle;
+  m.loads_per_cycle = device.rates.loads_per_cycle;
+  m.issue_per_cycle = device.rates.issue_per_cycle;
+  m.fma_latency = device.rates.fma_latency;
+  m.reorder_buffer = device.rates.reorder_buffer;
   m.dot4_operations = target::has_dot4(device) ? 1 : constants.emulated_dot4;
   // Two FMAs, and halves that are taken apart, mostly once for several products.
   const bool dot2 = target::has_dot2(device);
   m.dot2_operations = dot2 ? 1 : constants.emulated_dot2;
-  if (!dot2) m.dot2_latency = 2 * m.fma_latency;
-  const double ghz = device.clock_ghz > 0 ? device.clock_ghz : 2.5;
-  m.seconds_per_cycle = 1e-9 / ghz;
-  if (device.l1_bytes > 0) m.l1_bytes = static_cast<double>(device.l1_bytes);
-  if (device.l2_bytes > 0) m.l2_bytes = static_cast<double>(device.l2_bytes);
+  m.dot2_latency = dot2 ? device.rates.dot2_latency : 2 * m.fma_latency;
+  m.seconds_per_cycle = 1e-9 / device.clock_ghz;
+  m.l1_bytes = static_cast<double>(device.l1_bytes);
+  m.l2_bytes = static_cast<double>(device.l2_bytes);
   m.l3_bytes =
       device.l3_bytes > 0 ? static_cast<double>(device.l3_bytes) / std::max(device.cores, 1) : m.l2_bytes;
-  if (device.memory_bandwidth_gbs > 0) m.memory_bytes_per_cycle = device.memory_bandwidth_gbs / ghz;
+  m.l2_bytes_per_cycle = device.rates.l2_bytes_per_cycle;
+  m.l3_bytes_per_cycle = device.rates.l3_bytes_per_cycle;
+  m.memory_bytes_per_cycle = device.memory_bandwidth_gbs / device.clock_ghz;
   m.line_bytes = device.cacheline_bytes;
+  m.l2_ways = device.rates.l2_ways;
+  m.tlb_bytes = static_cast<double>(device.rates.tlb_bytes);
+  m.fork_seconds = 1e-6 * device.rates.parallel_overhead_us;
   return m;
 }
 

@@ -1,5 +1,4 @@
-// A device as the estimate sees it: figures of its file, in cycles, and those of a usual out-of-order core for what
-// the file does not say.
+// A device as the estimate sees it: figures of its file, in cycles.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +13,22 @@ namespace tensorsmith::space {
 inline constexpr double kPageBytes = 4096;
 
 struct Machine {
-  int64_t vector_bytes = 16;
-  int registers = 16;
+  int64_t vector_bytes = 1;
+  int registers = 1;
   bool masked_memory = false;  // vectors of any length are loaded and stored at the price of whole ones
   double fma_per_cycle = 1;
   // Instructions that add dot4 or dot2 of two vectors to a third.
   double dot4_operations = 1, dot2_operations = 1;
-  double loads_per_cycle = 1.6;  // sustained, of two issued
-  double issue_per_cycle = 4;
-  double fma_latency = 4, dot2_latency = 6;
-  double reorder_buffer = 320;  // instructions
-  double seconds_per_cycle = 1 / 2.5e9;
+  double loads_per_cycle = 1, issue_per_cycle = 1;
+  double fma_latency = 1, dot2_latency = 1;
+  double reorder_buffer = 1;  // instructions
+  double seconds_per_cycle = 1e-9;
   // Cache sizes, inner to outer, L3 as a core's part; the bytes a cycle that come from the next level outside.
-  double l1_bytes = 32 << 10, l2_bytes = 256 << 10, l3_bytes = 8 << 20;
-  double l2_bytes_per_cycle = 32, l3_bytes_per_cycle = 16, memory_bytes_per_cycle = 6;
-  double line_bytes = 64, l2_ways = 16;
-  double tlb_bytes = 4.5 * (1 << 20);  // that the second level of the TLB holds
-  double fork_seconds = 3e-6;          // starting and joining a parallel loop
+  double l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+  double l2_bytes_per_cycle = 1, l3_bytes_per_cycle = 1, memory_bytes_per_cycle = 1;
+  double line_bytes = 1, l2_ways = 1;
+  double tlb_bytes = 0;     // that the second level of the TLB holds
+  double fork_seconds = 0;  // starting and joining a parallel loop
 
   // constants: outlives the machine.
   static Machine of(const target::Device& device, const Constants& constants);
