@@ -157,13 +157,13 @@ enum class Intrinsic : uint8_t {
   kIsInf,
   kPow,
   kFmod /* C's fmod */,  // two arguments
-  // Two i32 words of four bytes: the sum of u8(a_i) * i8(b_i) over the bytes, as vpdpbusd adds it.
+  // Two packed elements, i32 of four bytes: the sum of u8(a_i) * i8(b_i) over the bytes, as vpdpbusd adds it.
   kDot4,
-  // Two i32 words of two bf16 elements, the first in the lower half: f32, the sum of their two products. A
+  // Two packed elements, i32 of two bf16, the first in the lower half: f32, the sum of their two products. A
   // sum s + kDot2(a, b) may be rounded as vpdpbf16ps does it, once after each product is added, and may take
   // subnormal elements, products and sums for zeros.
   kDot2,
-  kPair,  // two bf16 elements: the i32 word of their bits, the first in the lower half
+  kPair,  // two bf16 elements: the i32 of their bits, the first in the lower half
 };
 inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kPair;
 int arity(Intrinsic intrinsic);

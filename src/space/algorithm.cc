@@ -40,7 +40,7 @@ IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const i
     size[s] = 1 + info.flops_per_point;
     for (const auto& read : info.reads)
       if (inlined[read.producer]) size[s] += read.loads * size[read.producer];
-    // The words of sched::Dot are there to be computed once.
+    // Packed elements (sched::Dot) are there to be computed once.
     bool words = false;
     for (const StageId c : info.consumers) words = words || analysis.stages[c].dot;
     if (words || kept[s]) continue;
@@ -75,7 +75,7 @@ std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workl
   return std::make_unique<Algorithm>(builder, machine, threads);
 }
 
-// Contractions of short elements by words, each along the loop that fills them best; null where there are
+// Contractions of packed elements, each along the loop that fills them best; null where there are
 // none.
 std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, const Machine& machine,
                                                   int threads) {

@@ -46,4 +46,8 @@ bool has_dot2(const Device& device) {
   return device.has_feature("avx512bf16") && (device.vector_bytes > 32 || device.has_feature("avx512vl"));
 }
 
+bool has_masked_memory(const Device& device) {
+  return device.has_feature("avx512vl") && device.has_feature("avx512bw");
+}
+
 }  // namespace tensorsmith::target

@@ -69,11 +69,13 @@ struct Device {
   bool has_feature(std::string_view feature) const;  // without the "+"
 };
 
-// Whether one instruction adds dot4 of two words (ir::Intrinsic::kDot4) to each 32-bit lane of the widest
+// Whether one instruction adds dot4 of two packed elements (ir::Intrinsic::kDot4) to each 32-bit lane of the widest
 // vectors: AVX-512 VNNI, or AVX-VNNI up to 32 bytes.
 bool has_dot4(const Device& device);
 // The same of ir::Intrinsic::kDot2, and whether one instruction rounds such vectors to bf16: AVX-512 BF16.
 bool has_dot2(const Device& device);
+// Whether vectors of any number of lanes are loaded and stored at the price of whole ones: AVX-512 VL and BW.
+bool has_masked_memory(const Device& device);
 
 // The machine this process runs on: CPUID/sysfs for structure; no timing. threads = 0: all cores in the
 // affinity mask.

@@ -24,11 +24,12 @@ std::vector<Stmt> around(const Stmt& inner) {
 TEST(MapParts, KeepsTheNodeWhereNothingChanges) {
   for (const Stmt& s : around(store(1))) {
     int parts = 0;
-    EXPECT_EQ(map_parts(s, [&](const Stmt& part) {
-                EXPECT_NE(part, nullptr);
-                ++parts;
-                return part;
-              }),
+    EXPECT_EQ(map_parts(s,
+                        [&](const Stmt& part) {
+                          EXPECT_NE(part, nullptr);
+                          ++parts;
+                          return part;
+                        }),
               s);
     EXPECT_GT(parts, 0);
   }

@@ -97,6 +97,10 @@ TEST(ParallelLoop, GainsTheWorkOverTheLargestShare) {
   EXPECT_EQ(speedup(128, 126, false, 2), 2);
   EXPECT_EQ(speedup(128, 128, true, 2), 1);
   EXPECT_DOUBLE_EQ(speedup(1000, 300, true, 4), 1000.0 / 300);
+  // Every thread has as many whole tiles, and one of them the shorter one besides.
+  EXPECT_DOUBLE_EQ(speedup(250, 100, true, 2), 2.5 / 1.5);
+  EXPECT_DOUBLE_EQ(speedup(290, 100, true, 2), 2.9 / 1.9);
+  EXPECT_DOUBLE_EQ(speedup(890, 100, true, 8), 8.9 / 1.9);
   ParallelLoop both;
   both.add_axis(128, 126, true);
   both.add_axis(4, 1, true);

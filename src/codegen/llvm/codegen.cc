@@ -38,7 +38,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.vector_registers = device.vector_registers;
   traits.fma = device.arch == "aarch64" || device.has_feature("fma");
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
-  traits.masked_memory = device.has_feature("avx512vl") && device.has_feature("avx512bw");
+  traits.masked_memory = target::has_masked_memory(device);
   traits.dot4 = target::has_dot4(device);
   traits.dot2 = target::has_dot2(device);
   traits.multiply_add = device.arch == "x86-64" &&

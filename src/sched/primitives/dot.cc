@@ -1,20 +1,20 @@
 // dot(stage, iterator)
 //   Arguments: a contraction of 8-bit integers or of bf16 elements, and the reduce loop of which the steps
-//     that fill a word, four or two, become one.
-//   Rewrite, bf16: ir::Intrinsic::kDot2 takes two steps at once of words, i32, of two elements. The last word
+//     whose elements fill 32 bits, four or two, become one. A packed element is such an i32.
+//   Rewrite, bf16: ir::Intrinsic::kDot2 takes two steps at once, from packed elements of two. The last one
 //     is filled with zeros beyond the end of the loop.
-//       T.words[..., q, ...]   two elements of T in one word, in the place of the stage T = f32(x)
+//       T.words[..., q, ...]   packed elements of two of T, in the place of the stage T = f32(x)
 //       C.product[i, j]        = sum_q dot2(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product
-//     A constant's words are made ahead of time: its placeholder is replaced, the stage T goes.
+//     A constant's packed elements are made ahead of time: its placeholder is replaced, the stage T goes.
 //   Rewrite, 8 bits: the factors are tensors of integers x less a zero point z; with
 //       sum (x - z)(y - u) = sum x y - z sum y - u sum x + N z u      (N: number of terms)
 //     the sum of x y is left to ir::Intrinsic::kDot4, which takes four steps at once. Bytes of the wrong sign
 //     for it are moved by 128, which is to flip their top bit, and so are their zero points.
-//       C.sums[i]              = sum dot4(words, 1 1 1 1), where the other factor has a zero point
+//       C.sums[i]              = sum dot4(X.words, 1 1 1 1), where the other factor has a zero point
 //       C.product[i, j]        = sum_q dot4(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product - z sums - u sums + N z u
-//     A constant's words have the sums in one more step of the loop: C reads them there.
+//     A constant's packed elements have the sums in one more step of the loop: C reads them there.
 //   Checks: C = sum A * B at root, its loops untouched, of f32 or of i32; A and B are casts f32(x) of bf16
 //     tensors or i32(x) of 8-bit tensors, or stages that only C reads: f32(x), or i32(x) - z, or 0 where a
 //     border is padded; z does not change along reduce loops. One dimension of each is the reduce loop's
@@ -45,16 +45,16 @@ Expr i32(int64_t value) { return ir::int_imm(DType::kI32, value); }
 
 // One factor of the products: elements of a tensor, bytes less a zero point.
 struct Factor {
-  StageId stage;               // that holds the tensor
-  bool centers = false;        // it is a stage of i32 or f32 that words replace; else the elements themselves
+  StageId stage;         // that holds the tensor
+  bool centers = false;  // it is a stage of i32 or f32 that packed ones replace; else the elements themselves
   std::vector<Expr> indices;   // by the contraction
   size_t dim = 0;              // that the reduce loop indexes
   std::vector<ir::Axis> axes;  // of the tensor
   Expr raw;                    // an element, over these axes
   Expr zero;                   // i32, over the contraction's axes; undefined: 0
-  StageId constant;            // the placeholder that the words are made of ahead of time
+  StageId constant;            // the placeholder that is packed ahead of time
   bool flip = false;           // moved by 128 to the other signedness
-  bool totals = false;         // sums stand behind the words
+  bool totals = false;         // sums stand behind the packed elements
 
   int64_t steps() const { return axes[dim].extent; }
   int64_t words() const { return (steps() + per_word() - 1) / per_word(); }
@@ -191,7 +191,7 @@ class Rewrite {
 
   std::string name(const std::string& wanted) const { return unique_name(schedule_, wanted); }
 
-  // The elements of a word, over axes of which f.dim counts words. Bytes are i32.
+  // The elements of a packed one, over axes of which f.dim counts packed ones. Bytes are i32.
   std::vector<Expr> elements(const Factor& f, const std::vector<ir::Axis>& axes) const {
     ir::VarMap map;
     for (size_t d = 0; d < axes.size(); ++d) map[f.axes[d].var.get()] = axes[d].var;
@@ -256,7 +256,7 @@ class Rewrite {
     return result;
   }
 
-  // The stage of a constant's words, made ahead of time; with f.totals their sums in one more step.
+  // The stage of a constant's packed elements, made ahead of time; with f.totals their sums in one more step.
   Stage prepared(const Factor& f) const {
     const ir::OperationRef source = stage(f.constant).op;
     const std::string made = name(source->name + ".words");
@@ -300,7 +300,7 @@ class Rewrite {
     return result;
   }
 
-  // The words that the contraction reads at its indices, and the word numbers are those of `step`.
+  // The packed elements that the contraction reads at its indices; their numbers are those of `step`.
   static Expr words_at(const Factor& f, const ir::Buffer& words, const ir::VarMap& map, const Expr& step) {
     std::vector<Expr> indices;
     for (const Expr& index : f.indices) indices.push_back(ir::substitute(index, map));
@@ -308,7 +308,7 @@ class Rewrite {
     return ir::load(words, indices);
   }
 
-  // New axes for the contraction's, the loop's of as many words; map: to them.
+  // New axes for the contraction's, the loop's of as many packed elements; map: to them.
   void axes_of(int64_t words, std::vector<ir::Axis>& spatial, std::vector<ir::Axis>& reduce, Expr& step,
                ir::VarMap& map) const {
     spatial = fresh_axes(op_->spatial);
@@ -322,7 +322,7 @@ class Rewrite {
     }
   }
 
-  // A stage with the sums of the factor's words, and how the contraction reads it (over its own axes).
+  // A stage with the sums of the factor's packed elements, and how the contraction reads it (over its own axes).
   ir::OperationRef sums_stage(const Factor& f, const ir::Buffer& words, const std::string& stage_name,
                               Expr& read) const {
     std::vector<ir::Axis> spatial;

@@ -12,7 +12,7 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   m.constants_ = &constants;
   m.vector_bytes = std::max(device.vector_bytes, 8);
   m.registers = std::max(device.vector_registers, 8);
-  m.masked_memory = device.has_feature("avx512vl") && device.has_feature("avx512bw");
+  m.masked_memory = target::has_masked_memory(device);
   m.fma_per_cycle = device.fma_per_cycle;
   m.loads_per_cycle = device.rates.loads_per_cycle;
   m.issue_per_cycle = device.rates.issue_per_cycle;

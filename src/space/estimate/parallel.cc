@@ -10,10 +10,14 @@ void ParallelLoop::add_axis(double extent, double tile, bool short_tail) {
   iterations_ *= tiles;
   whole_ *= short_tail ? std::floor(extent / tile) : tiles;
   work_ *= short_tail ? extent / tile : tiles;
+  if (short_tail) longest_tail_ = std::max(longest_tail_, extent / tile - std::floor(extent / tile));
 }
 
 double ParallelLoop::speedup(int threads) const {
-  return work_ / std::max(work_ / threads, std::ceil(whole_ / threads));
+  // Where all threads have equally many whole tiles, one of them takes the longest of the others besides.
+  const double rounds = std::ceil(whole_ / threads);
+  const double largest = rounds * threads == whole_ ? rounds + longest_tail_ : rounds;
+  return work_ / std::max(work_ / threads, largest);
 }
 
 }  // namespace tensorsmith::space

@@ -17,6 +17,7 @@ class ParallelLoop {
  private:
   double iterations_ = 1, whole_ = 1;  // whole_: those of whole tiles
   double work_ = 1;                    // of all, in whole tiles
+  double longest_tail_ = 0;            // the work of the longest shorter tile
 };
 
 }  // namespace tensorsmith::space
