@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/statistics.h"
 #include "measure/local_measurer.h"
 #include "measure/timing.h"
 #include "space/design_space.h"
@@ -99,7 +100,7 @@ int run(int argc, char** argv) {
               candidates.size(), total, threads);
   for (const auto& [outcome, n] : outcomes) std::printf("  %-16s %d\n", outcome.c_str(), n);
   std::printf("median build %.1f ms, median time in worker %.1f ms, timed kernel runs %.0f %% of the time\n",
-              1e3 * measure::median(builds), 1e3 * measure::median(runs), 100 * in_kernel / total);
+              1e3 * median(builds), 1e3 * median(runs), 100 * in_kernel / total);
   std::printf("stopped early %d, best %.0f us (%.1f GFLOP/s)\n", stopped, 1e6 * best,
               1e-9 * ir::flop_count(workload) / best);
   return 0;

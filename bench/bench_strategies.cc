@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/statistics.h"
 #include "learn/online/online.h"
 #include "measure/measurer.h"
 #include "measure/timing.h"
@@ -99,7 +100,7 @@ struct Bench {
       std::vector<double> times;
       for (size_t round = 0; round < kRounds; ++round)
         times.push_back(results[round * runs.size() + r].best_estimate());
-      runs[r].again = measure::median(times);
+      runs[r].again = median(times);
     }
     return {};
   }
@@ -159,8 +160,8 @@ struct Bench {
     for (size_t s = 0; s < strategies.size(); ++s) {
       const Sum& sum = sums[s];
       std::printf("%-14s %10.3f %8.3f %18.0f %20.2f %10.1f\n", strategies[s].c_str(),
-                  std::exp(sum.logs / static_cast<double>(sum.trials.size())), sum.worst,
-                  measure::median(sum.trials), measure::median(sum.elapsed), measure::median(sum.rate));
+                  std::exp(sum.logs / static_cast<double>(sum.trials.size())), sum.worst, median(sum.trials),
+                  median(sum.elapsed), median(sum.rate));
     }
     return {};
   }

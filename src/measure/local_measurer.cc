@@ -20,7 +20,6 @@ namespace tensorsmith::measure {
 namespace {
 
 using record::MeasureResult;
-using record::Outcome;
 
 // Below this many operations the interpreter computes the expected outputs itself.
 constexpr double kEvaluateFlops = 3e7;

@@ -5,7 +5,6 @@
 namespace tensorsmith::codegen {
 
 using ir::DType;
-using ir::Intrinsic;
 
 namespace {
 

@@ -64,7 +64,7 @@ Result<int> Importer::opset_of(
     version = import.version();
   }
   // Of other domains' operators only.
-  if (!version && imports.size() > 0) version = kNewestOpset;
+  if (!version && !imports.empty()) version = kNewestOpset;
   if (!version) return corrupt("the model does not say which ONNX opset it uses");
   if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
   if (*version > kNewestOpset) {

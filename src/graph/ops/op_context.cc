@@ -147,7 +147,8 @@ double OpContext::float_attr(std::string_view name, double otherwise) {
 
 std::string OpContext::string_attr(std::string_view name, std::string otherwise) {
   const auto* value = find_attr<std::string>(name, "a string");
-  return value != nullptr ? *value : std::move(otherwise);
+  if (value != nullptr) return *value;
+  return otherwise;
 }
 
 std::optional<std::vector<int64_t>> OpContext::ints_attr(std::string_view name) {

@@ -280,7 +280,7 @@ ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const Dimension& 
   const DType weight_dtype = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs vars = vars_of(axes);
-  const Expr o = vars[d.axis];
+  const Expr& o = vars[d.axis];
   const Expr floor = rounded_position(d, Rounding::kFloor, o);
   const Expr t = d.position(o, weight_dtype) - ir::cast(weight_dtype, floor);
   const Expr one = ir::make_const(weight_dtype, 1);

@@ -50,7 +50,7 @@ std::shared_ptr<ir::Operation> copy_operation(std::string name, const std::vecto
 // The copy, which keeps the operation's name and output, and the stage that computes for it.
 std::vector<Stage> cache_write_stages(const ir::Operation& op, const std::string& name,
                                       ir::MemoryScope scope) {
-  const ir::Buffer target = op.output();
+  const ir::Buffer& target = op.output();
   auto compute = std::make_shared<ir::Operation>(op);
   compute->name = name;
   compute->outputs = {ir::make_buffer(name, target->dtype, target->shape, scope)};
