@@ -42,7 +42,8 @@ std::vector<std::string> fitted_numbers(const std::string& line) {
     }
     const std::string word = code.substr(i, end - i);
     static const std::set<std::string> kCounts = {"0", "1", "2", "3", "4", "8", "0.0", "1.0"};
-    const bool is_number = std::isdigit(static_cast<unsigned char>(word[0])) != 0 || word[0] == '.';
+    const size_t first = word[0] == '.' ? 1 : 0;  // ".5", and no member of what a call returns
+    const bool is_number = first < word.size() && std::isdigit(static_cast<unsigned char>(word[first])) != 0;
     if (is_number && !kCounts.contains(word)) found.push_back(word);
     i = end;
   }
@@ -55,6 +56,7 @@ TEST(EstimateConstants, FindsThem) {
   EXPECT_EQ(fitted_numbers("  constexpr double kTlbBytes = 4.5 * (1 << 20);"), (Numbers{"4.5", "20"}));
   EXPECT_EQ(fitted_numbers("  cycles += l2_bytes * 4 + vectors[0] + k.tail0.5x + std::max(1.0, 8 * f4);"),
             Numbers{});
+  EXPECT_EQ(fitted_numbers("  cycles += m.fitted().spill * .5;"), Numbers{".5"});
   EXPECT_EQ(fitted_numbers("  print(\"1.5 // \", .3);"), Numbers{".3"});
 }
 

@@ -155,7 +155,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
   for (int axis : live_)
     in_memory = in_memory || c.region[static_cast<size_t>(axis)] > c.t3[static_cast<size_t>(axis)];
   const auto accumulator_bytes = [&](size_t depth) {
-    double bytes = in_memory ? 2.0 * info_.element_bytes : 0;
+    double bytes = in_memory ? 2 * info_.element_bytes : 0;
     for (int axis : live_) bytes *= ranges[depth][static_cast<size_t>(axis)];
     return bytes;
   };
