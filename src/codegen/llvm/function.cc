@@ -57,6 +57,8 @@ void StatementEmitter::end_function() {
   // The blocks that separate scopes from bodies have served.
   for (llvm::BasicBlock& block : llvm::make_early_inc_range(*f_.function))
     llvm::MergeBlockIntoPredecessor(&block);
+  // What was loaded is known by its block, and another block may come to stand where a merged one was.
+  memory_.forget();
 }
 
 void StatementEmitter::run() {

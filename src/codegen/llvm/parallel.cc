@@ -96,8 +96,6 @@ void StatementEmitter::emit_parallel(const ir::For& loop, int64_t extent) {
   indices_.exchange(std::move(outer_nest));
   memory_.exchange(std::move(outer_buffers));
   b_.restoreIP(resume);
-  // A block of the kernel may come to stand where one of the body's was, which ended with it.
-  memory_.forget();
 }
 
 }  // namespace tensorsmith::codegen
