@@ -13,18 +13,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fstream>
-#include <memory>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "codegen/backend.h"
 #include "ir/text.h"
-#include "lower/lower.h"
-#include "runtime/kernel_pool.h"
+#include "runnable_kernel.h"
 #include "space/design_space.h"
 #include "space/estimate/constants.h"
 #include "support/estimate_measurements.h"
@@ -32,49 +29,17 @@
 namespace tensorsmith {
 namespace {
 
-// Seconds. On one thread those of the processor: time lent to others does not count.
-double now(bool own) {
-  timespec t{};
-  clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-// The best of several runs.
+// Seconds of the fastest of several runs.
 Result<double> measure(const space::DesignSpace& space, const space::Candidate& candidate,
                        const target::Device& device, runtime::KernelPool& pool) {
-  TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidate));
-  TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
-  TS_ASSIGN_OR_RETURN(const lower::LoweredProgram lowered, lower::lower(schedule));
-  TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel compiled,
-                      codegen::default_backend().compile(lowered.program, device, {}));
-  TS_ASSIGN_OR_RETURN(const auto loaded, codegen::default_backend().load(compiled.object, compiled.symbol));
-  std::vector<std::unique_ptr<char, void (*)(void*)>> blocks;
-  const auto block = [&](int64_t bytes) {
-    void* p = std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64));
-    std::fill_n(static_cast<float*>(p), bytes / 4, 0.25F);
-    blocks.emplace_back(static_cast<char*>(p), &std::free);
-    return p;
-  };
-  std::vector<void*> buffers;
-  for (const auto* list : {&lowered.program.inputs, &lowered.program.outputs})
-    for (const ir::Buffer& b : *list) buffers.push_back(block(b->num_elements() * ir::bytes_of(b->dtype)));
-  TensorsmithKernelContext context{};
-  context.parallel_for = &runtime::KernelPool::parallel_for_abi;
-  context.pool = &pool;
-  context.num_threads = pool.num_threads();
-  context.shared_workspace = block(compiled.shared_workspace_bytes);
-  context.thread_workspace_stride = (compiled.thread_workspace_bytes + 63) / 64 * 64;
-  context.thread_workspace = block(context.thread_workspace_stride * pool.num_threads());
-  const bool own = pool.num_threads() == 1;
-  constexpr double kSeconds = 0.04;
+  TS_ASSIGN_OR_RETURN(const auto kernel, bench::RunnableKernel::build(space, candidate, device));
+  constexpr double kSeconds = 0.04, kSlow = 0.2;
   constexpr int kLeastRuns = 4, kMostRuns = 2000;
-  double best = 1e9;
-  const double begin = now(own);
-  for (int r = 0; r < kMostRuns && (r < kLeastRuns || now(own) - begin < kSeconds); ++r) {
-    const double start = now(own);
-    loaded->function()(&context, buffers.data());
-    best = std::min(best, now(own) - start);
-    if (best > 0.2) break;
+  double best = std::numeric_limits<double>::infinity(), spent = 0;
+  for (int r = 0; r < kMostRuns && (r < kLeastRuns || spent < kSeconds) && spent < kLeastRuns * kSlow; ++r) {
+    const double seconds = kernel->run(pool);
+    best = std::min(best, seconds);
+    spent += seconds;
   }
   return best;
 }

@@ -10,89 +10,25 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "codegen/backend.h"
 #include "engine/load_model.h"
 #include "ir/text.h"
-#include "lower/lower.h"
-#include "runtime/kernel_pool.h"
+#include "runnable_kernel.h"
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 
 namespace tensorsmith {
 namespace {
 
+using bench::RunnableKernel;
+
 struct Entry {
   std::string name;
   ir::Workload workload;
   int calls = 1;
-};
-
-// Seconds. On one thread those of the processor: time lent to others does not count.
-double now(bool own) {
-  timespec t{};
-  clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-class Kernel {
- public:
-  static Result<std::unique_ptr<Kernel>> make(const space::DesignSpace& space,
-                                              const space::Candidate& candidate,
-                                              const target::Device& device) {
-    auto k = std::make_unique<Kernel>();
-    TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidate));
-    TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
-    TS_ASSIGN_OR_RETURN(k->lowered, lower::lower(schedule));
-    const double start = now(true);
-    TS_ASSIGN_OR_RETURN(k->compiled, codegen::default_backend().compile(k->lowered.program, device, {}));
-    k->compile_ms = 1e3 * (now(true) - start);
-    TS_ASSIGN_OR_RETURN(k->loaded, codegen::default_backend().load(k->compiled.object, k->compiled.symbol));
-    return k;
-  }
-
-  // Best of `rounds` runs; inputs are small numbers, so that no subnormal slows a kernel down.
-  double seconds(runtime::KernelPool& pool, int rounds) {
-    if (buffers_.empty()) {
-      for (const auto* list : {&lowered.program.inputs, &lowered.program.outputs})
-        for (const ir::Buffer& b : *list)
-          buffers_.push_back(block(b->num_elements() * ir::bytes_of(b->dtype)));
-      context_.parallel_for = &runtime::KernelPool::parallel_for_abi;
-      context_.pool = &pool;
-      context_.num_threads = pool.num_threads();
-      context_.shared_workspace = block(compiled.shared_workspace_bytes);
-      context_.thread_workspace_stride = (compiled.thread_workspace_bytes + 63) / 64 * 64;
-      context_.thread_workspace = block(context_.thread_workspace_stride * pool.num_threads());
-    }
-    double best = 1e9;
-    for (int r = 0; r < rounds; ++r) {
-      const double start = now(pool.num_threads() == 1);
-      loaded->function()(&context_, buffers_.data());
-      best = std::min(best, now(pool.num_threads() == 1) - start);
-    }
-    return best;
-  }
-
-  lower::LoweredProgram lowered;
-  codegen::CompiledKernel compiled;
-  std::unique_ptr<codegen::LoadedKernel> loaded;
-  double compile_ms = 0;
-
- private:
-  void* block(int64_t bytes) {
-    void* p = std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64));
-    std::fill_n(static_cast<float*>(p), bytes / 4, 0.25F);
-    blocks_.emplace_back(static_cast<char*>(p), &std::free);
-    return p;
-  }
-  std::vector<std::unique_ptr<char, void (*)(void*)>> blocks_;
-  std::vector<void*> buffers_;
-  TensorsmithKernelContext context_{};
 };
 
 Result<std::vector<Entry>> load(const std::string& what) {
@@ -188,26 +124,26 @@ int run(int argc, char** argv) {
       if (!chosen) continue;
       first = *chosen;
     }
-    auto kernel = Kernel::make(*space, first, *device);
+    auto kernel = RunnableKernel::build(*space, first, *device);
     if (!kernel.ok()) {
       std::printf("%-36s %s\n", entry.name.c_str(), kernel.error().message().c_str());
       continue;
     }
-    double first_seconds = (*kernel)->seconds(pool, 5);
+    double first_seconds = (*kernel)->best_of(5, pool);
     space::Candidate best = first;
-    auto best_kernel = Kernel::make(*space, first, *device).value();
+    auto best_kernel = RunnableKernel::build(*space, first, *device).value();
     double best_seconds = first_seconds;
     for (int s = 0; s < samples; ++s) {
       const auto c = s % 4 == 0 ? space->sample(rng) : space->mutate(best, rng);
       if (space->describe(c.sketch).find(sketch) == std::string::npos) continue;
-      auto other = Kernel::make(*space, c, *device);
+      auto other = RunnableKernel::build(*space, c, *device);
       if (!other.ok()) continue;
-      double seconds = (*other)->seconds(pool, 3);
+      double seconds = (*other)->best_of(3, pool);
       if (log)
         std::printf("  %.1f us, estimated %.1f, built in %.1f ms: %s\n", seconds * 1e6,
-                    space->estimate(c) * 1e6, (*other)->compile_ms, describe(*space, c).c_str());
+                    space->estimate(c) * 1e6, (*other)->codegen_ms(), describe(*space, c).c_str());
       if (seconds > best_seconds * 1.02) continue;
-      seconds = std::min(seconds, (*other)->seconds(pool, 7));
+      seconds = std::min(seconds, (*other)->best_of(7, pool));
       if (seconds >= best_seconds) continue;
       best_seconds = seconds;
       best = c;
@@ -215,21 +151,21 @@ int run(int argc, char** argv) {
     }
     // Interleaved: what else runs on the machine meets both.
     for (int r = 0; r < 10; ++r) {
-      first_seconds = std::min(first_seconds, (*kernel)->seconds(pool, 2));
-      best_seconds = std::min(best_seconds, best_kernel->seconds(pool, 2));
+      first_seconds = std::min(first_seconds, (*kernel)->best_of(2, pool));
+      best_seconds = std::min(best_seconds, best_kernel->best_of(2, pool));
     }
     std::printf("%-36s %5d %10.1f %8.1f %8.1f %9.1f %9.1f %9.1f\n", entry.name.c_str(), entry.calls,
-                first_seconds * 1e6, flops / first_seconds * 1e-9, (*kernel)->compile_ms, best_seconds * 1e6,
-                flops / best_seconds * 1e-9, space->estimate(first) * 1e6);
+                first_seconds * 1e6, flops / first_seconds * 1e-9, (*kernel)->codegen_ms(),
+                best_seconds * 1e6, flops / best_seconds * 1e-9, space->estimate(first) * 1e6);
     std::fflush(stdout);
     total += entry.calls * first_seconds;
     best_total += entry.calls * best_seconds;
     if (show) {
       std::printf("default: %s\n%s\n", describe(*space, first).c_str(),
-                  ir::print((*kernel)->lowered.program).c_str());
+                  ir::print((*kernel)->program()).c_str());
       if (samples > 0)
         std::printf("best (estimated %.1f us): %s\n%s\n", space->estimate(best) * 1e6,
-                    describe(*space, best).c_str(), ir::print(best_kernel->lowered.program).c_str());
+                    describe(*space, best).c_str(), ir::print(best_kernel->program()).c_str());
     }
   }
   std::printf("%-36s %5s %10.1f %8s %8s %9.1f\n", "all calls", "", total * 1e6, "", "", best_total * 1e6);

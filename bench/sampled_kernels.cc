@@ -1,22 +1,21 @@
 #include "sampled_kernels.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/statistics.h"
 #include "codegen/backend.h"
 #include "lower/lower.h"
+#include "runnable_kernel.h"
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 
@@ -49,12 +48,6 @@ struct Options {
   std::string against;
 };
 
-double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 Result<ir::Program> program_of(const space::DesignSpace& space, const space::Candidate& candidate) {
   TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidate));
   TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(space.workload(), trace));
@@ -81,56 +74,18 @@ Result<codegen::CompiledKernel> restore(const std::string& path) {
   return kernel;
 }
 
-// A kernel with buffers of its own program's sizes.
-class Runner {
- public:
-  Runner(const ir::Program& program, const codegen::CompiledKernel& kernel,
-         std::unique_ptr<codegen::LoadedKernel> loaded)
-      : loaded_(std::move(loaded)) {
-    for (const auto* list : {&program.inputs, &program.outputs})
-      for (const ir::Buffer& b : *list) buffers_.push_back(block(b->num_elements() * ir::bytes_of(b->dtype)));
-    context_.shared_workspace = block(kernel.shared_workspace_bytes);
-    context_.thread_workspace = block(kernel.thread_workspace_bytes);
-    context_.num_threads = 1;
-  }
-
-  double seconds() {
-    const auto start = std::chrono::steady_clock::now();
-    loaded_->function()(&context_, buffers_.data());
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-
- private:
-  void* block(int64_t bytes) {
-    const auto size = static_cast<size_t>((bytes + 4096) / 4096 * 4096);
-    blocks_.emplace_back(static_cast<float*>(std::aligned_alloc(4096, size)), &std::free);
-    std::fill_n(blocks_.back().get(), size / 4, 0.25F);
-    return blocks_.back().get();
-  }
-
-  std::unique_ptr<codegen::LoadedKernel> loaded_;
-  std::vector<std::unique_ptr<float, void (*)(void*)>> blocks_;
-  std::vector<void*> buffers_;
-  TensorsmithKernelContext context_{};
-};
-
 // Fastest runs of both, in turn: at least 10 rounds, more of short kernels.
-std::pair<double, double> race(Runner& ours, Runner& theirs) {
+std::pair<double, double> race(RunnableKernel& ours, RunnableKernel& theirs) {
+  runtime::KernelPool pool(1);
   double a = 1e9, b = 1e9, spent = 0;
   for (int round = 0; round < 200 && (round < 10 || spent < 0.15); ++round) {
     const bool first = round % 2 == 0;
-    const double x = (first ? ours : theirs).seconds(), y = (first ? theirs : ours).seconds();
+    const double x = (first ? ours : theirs).run(pool), y = (first ? theirs : ours).run(pool);
     a = std::min(a, first ? x : y);
     b = std::min(b, first ? y : x);
     spent += x + y;
   }
   return {a, b};
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 double geometric_mean(const std::vector<double>& values) {
@@ -156,14 +111,14 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
       ++failed;
       continue;
     }
-    const double start = cpu_seconds();
+    const double start = now(1);
     TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel,
                         codegen::default_backend().compile(*program, device, {}));
-    double least = cpu_seconds() - start;
+    double least = now(1) - start;
     for (int r = 1; r < options.repeat; ++r) {
-      const double again = cpu_seconds();
+      const double again = now(1);
       TS_RETURN_IF_ERROR(codegen::default_backend().compile(*program, device, {}));
-      least = std::min(least, cpu_seconds() - again);
+      least = std::min(least, now(1) - again);
     }
     milliseconds.push_back(1e3 * least);
     kilobytes.push_back(1e-3 * static_cast<double>(kernel.object.size()));
@@ -172,17 +127,18 @@ Status run_operator(const Operator& op, const target::Device& device, const Opti
     if (options.each)
       std::printf("%s-%d: %.2f ms, %.1f kB\n", op.name.c_str(), s, milliseconds.back(), kilobytes.back());
     if (options.against.empty()) continue;
-    TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel other, restore(options.against + file));
-    TS_ASSIGN_OR_RETURN(auto ours, codegen::default_backend().load(kernel.object, kernel.symbol));
-    TS_ASSIGN_OR_RETURN(auto theirs, codegen::default_backend().load(other.object, other.symbol));
-    Runner a(*program, kernel, std::move(ours)), b(*program, other, std::move(theirs));
-    const auto [x, y] = race(a, b);
+    TS_ASSIGN_OR_RETURN(codegen::CompiledKernel other, restore(options.against + file));
+    TS_ASSIGN_OR_RETURN(const auto ours, RunnableKernel::load(*program, kernel));
+    TS_ASSIGN_OR_RETURN(const auto theirs, RunnableKernel::load(*program, std::move(other)));
+    const auto [x, y] = race(*ours, *theirs);
     raced.emplace_back(y, x / y);
     if (options.each) std::printf("  runs %.1f us, the other %.1f us: %.3f\n", 1e6 * x, 1e6 * y, x / y);
   }
+  if (milliseconds.empty())
+    return Error{ErrorCode::kUnsupported, op.name, "none of the sampled programs can be built"};
   std::printf("%-12s %7.2f %7.2f %7.2f %8.1f %6d", op.name.c_str(), median(milliseconds),
               std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0) /
-                  static_cast<double>(std::max<size_t>(milliseconds.size(), 1)),
+                  static_cast<double>(milliseconds.size()),
               *std::max_element(milliseconds.begin(), milliseconds.end()), median(kilobytes), failed);
   if (!raced.empty()) {
     std::sort(raced.begin(), raced.end());
