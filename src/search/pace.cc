@@ -39,11 +39,17 @@ size_t Pace::batch_size(size_t task) const {
   return std::max<size_t>(batch, 1);
 }
 
-void Pace::proposed(size_t task, size_t score_budget, double seconds) {
+void Pace::proposed(size_t task, size_t scored, double seconds) {
   proposing_seconds_ += seconds;
   ++proposals_;
-  candidate_seconds_[task] = seconds / static_cast<double>(std::max<size_t>(score_budget, 1));
+  candidate_seconds_[task] = seconds / static_cast<double>(std::max<size_t>(scored, 1));
   slowest_candidate_ = std::max(slowest_candidate_, candidate_seconds_[task]);
+}
+
+double Pace::proposal_seconds() const {
+  double seconds = kProposalTimeShare * std::max(measuring_seconds_, 1.0);
+  if (options_.seconds > 0) seconds = std::min(seconds, limits_.seconds_left());
+  return seconds;
 }
 
 size_t Pace::score_budget(size_t task) const {
@@ -54,7 +60,7 @@ size_t Pace::score_budget(size_t task) const {
   double budget = 512 / std::max(share, 0.25);
   // Candidates of large programs take a slow model a hundred times as long as those of small ones.
   const double slow = candidate_seconds_[task] > 0 ? candidate_seconds_[task] : slowest_candidate_;
-  budget = std::min(budget, kProposalTimeShare * std::max(measuring_seconds_, 1.0) / slow);
+  budget = std::min(budget, std::max(proposal_seconds(), 0.0) / slow);
   return static_cast<size_t>(std::clamp(budget, kLeast, kMost));
 }
 

@@ -24,8 +24,8 @@ class Pace {
     task_seconds_[task] += seconds;
   }
   void count_trial(size_t task) { ++task_trials_[task]; }
-  // A proposal of the task with this budget took so long.
-  void proposed(size_t task, size_t score_budget, double seconds);
+  // A proposal of the task that scored so many candidates took so long.
+  void proposed(size_t task, size_t scored, double seconds);
 
   // Seconds of measuring that a trial takes. Tasks differ: big kernels are slow to build and to run.
   double trial_cost(size_t task) const;
@@ -34,6 +34,8 @@ class Pace {
   // Candidates that a proposal of the task may score in full, so that proposing keeps to its share of the time:
   // of all proposals together, and of this one if it scores as slowly as the task did before.
   size_t score_budget(size_t task) const;
+  // After which the next proposal scores no further candidate in full.
+  double proposal_seconds() const;
 
  private:
   const TuneOptions& options_;

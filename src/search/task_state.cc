@@ -84,11 +84,11 @@ double TaskState::draft(const space::Candidate& candidate) const {
   return -std::log(seconds) - correction;
 }
 
-Result<std::vector<learn::Prediction>> TaskState::predict(std::span<const space::Candidate> candidates,
-                                                          std::span<const float> drafts,
-                                                          const learn::CostModel& model, ThreadPool& pool) {
+Result<TaskState::Predictions> TaskState::predict(std::span<const space::Candidate> candidates,
+                                                  std::span<const float> drafts,
+                                                  const ProposalRequest& request, ThreadPool& pool) {
   std::vector<std::shared_ptr<const ProgramInputs>> made(candidates.size());
-  std::vector<learn::Prediction> out(candidates.size());
+  Predictions out(candidates.size());
   std::optional<Error> failed;
   pool.parallel_for(static_cast<int64_t>(candidates.size()), kPredictedTogether,
                     [&](int64_t begin, int64_t end) {
@@ -96,6 +96,8 @@ Result<std::vector<learn::Prediction>> TaskState::predict(std::span<const space:
                       std::vector<learn::ProgramQuery> queries;
                       std::vector<size_t> places;
                       for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+                        if (request.out_of_time && request.out_of_time()) break;
+                        out[k] = learn::Prediction();
                         if (!std::isfinite(drafts[k])) continue;
                         auto inputs = extractor->of(candidates[k]);
                         if (!inputs.ok()) continue;
@@ -103,11 +105,12 @@ Result<std::vector<learn::Prediction>> TaskState::predict(std::span<const space:
                         queries.push_back(made[k]->query(workload_, named_device_));
                         places.push_back(k);
                       }
-                      const auto predicted = model.predict(queries);
+                      const auto predicted = request.model->predict(queries);
                       if (predicted.ok())
                         for (size_t q = 0; q < places.size(); ++q) out[places[q]] = (*predicted)[q];
                       const std::lock_guard lock(extractors_->mutex);
                       if (!predicted.ok()) failed = predicted.error();
+                      judged_ += places.size();
                       extractors_->idle.push_back(std::move(extractor));
                     });
   if (failed) return *failed;
@@ -128,14 +131,15 @@ Result<double> TaskState::scale_of(const learn::CostModel& model) const {
 }
 
 std::vector<float> TaskState::score(std::span<const space::Candidate> candidates,
-                                    const learn::CostModel* model, ThreadPool& pool) {
+                                    const ProposalRequest& request, ThreadPool& pool) {
+  const learn::CostModel* model = request.model;
   std::vector<float> drafts(candidates.size(), kUnbuildable);
   for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(draft(candidates[i]));
   if (model == nullptr || !std::isfinite(best_seconds_)) return drafts;
   const tensorsmith::Result<double> scale = model->ranks_only() ? scale_of(*model) : 1.0;
   if (scale.ok() && *scale == 0) return drafts;
-  const auto predictions = scale.ok() ? predict(candidates, drafts, *model, pool)
-                                      : tensorsmith::Result<std::vector<learn::Prediction>>(scale.error());
+  const auto predictions = scale.ok() ? predict(candidates, drafts, request, pool)
+                                      : tensorsmith::Result<Predictions>(scale.error());
   if (!predictions.ok()) {
     model_error_ = predictions.error();
     return drafts;
@@ -147,10 +151,14 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   // more than the best so far is not believed to the full.
   const auto believed = [](double speed) { return speed > 1 ? 1 + std::log(speed) : speed; };
   for (size_t i = 0; i < scores.size(); ++i) {
-    const learn::Prediction& prediction = (*predictions)[i];
+    const double promised = best_seconds_ * std::exp(static_cast<double>(drafts[i]));
+    if (!(*predictions)[i]) {
+      if (std::isfinite(drafts[i])) scores[i] = static_cast<float>(believed(promised));
+      continue;
+    }
+    const learn::Prediction& prediction = *(*predictions)[i];
     const double predicted = *scale * prediction.seconds;
     if (!(predicted > 0) || !std::isfinite(predicted)) continue;
-    const double promised = best_seconds_ * std::exp(static_cast<double>(drafts[i]));
     if (prediction.log_sigma > 0) {
       // Both are estimates of one logarithm, and weigh as their precisions.
       const double variance = prediction.log_sigma * prediction.log_sigma;
@@ -190,17 +198,16 @@ const MeasuredCandidate* TaskState::best_candidate() const {
   return best;
 }
 
-std::vector<Proposal> TaskState::propose(size_t count, std::span<const ProposedCandidate> wanted,
-                                         const learn::CostModel* model, size_t score_budget, double progress,
-                                         ThreadPool& pool) {
+std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadPool& pool) {
+  const size_t count = request.count;
   StrategyView view;
   view.space = &space_;
   view.draft = [this](const space::Candidate& c) { return draft(c); };
-  view.score = [&](std::span<const space::Candidate> c) { return score(c, model, pool); };
+  view.score = [&](std::span<const space::Candidate> c) { return score(c, request, pool); };
   view.measured = measured_;
   view.known = [this](const space::Candidate& c) { return known_candidates_.count(c.hash()) > 0; };
-  view.score_budget = score_budget;
-  view.progress = progress;
+  view.score_budget = request.score_budget;
+  view.progress = request.progress;
 
   std::vector<Proposal> result;
   std::unordered_set<std::string> taken;
@@ -220,11 +227,12 @@ std::vector<Proposal> TaskState::propose(size_t count, std::span<const ProposedC
     result.push_back(std::move(proposal));
   };
   scored_.clear();
-  for (const auto& c : wanted)
+  for (const auto& c : request.wanted)
     if (result.size() < count && !view.known(c.candidate)) take_candidate(c, {});
   // Different candidates can give the same program; further attempts fill the gaps they leave. Each adds what
   // it proposed to the known ones, so a space with nothing new ends in an empty proposal.
   model_error_.reset();
+  judged_ = 0;
   bool nothing_left = false;
   for (int attempt = 0; attempt < kMaxAttempts && result.size() < count; ++attempt) {
     scored_.clear();

@@ -1,6 +1,7 @@
 // One task during a tuning run: its space, what was measured, and the proposals of its strategy.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -35,6 +36,16 @@ struct Proposal {
   std::shared_ptr<const ProgramInputs> inputs;  // may be null: not needed so far
 };
 
+// What a proposal is to hold and may cost.
+struct ProposalRequest {
+  size_t count = 0;                           // new programs, at most
+  std::span<const ProposedCandidate> wanted;  // candidates that come first where they are new
+  const learn::CostModel* model = nullptr;    // null: drafts alone
+  size_t score_budget = 512;                  // candidates that the model may judge
+  std::function<bool()> out_of_time;          // from then on drafts judge alone; asked from several threads
+  double progress = 0;                        // see StrategyView
+};
+
 struct TaskOptions {
   const StrategyKind& strategy;
   uint64_t seed = 0;
@@ -57,11 +68,8 @@ class TaskState {
   Proposal default_proposal() const;
   // Plain loops: what is left if the default cannot be built or run.
   Proposal plain_proposal() const;
-  // At most count new programs; none if the space is exhausted. model may be null. wanted: candidates that
-  // come first where they are new. progress: see StrategyView.
-  std::vector<Proposal> propose(size_t count, std::span<const ProposedCandidate> wanted,
-                                const learn::CostModel* model, size_t score_budget, double progress,
-                                ThreadPool& pool);
+  // None if the space is exhausted.
+  std::vector<Proposal> propose(const ProposalRequest& request, ThreadPool& pool);
   // The fastest one of those measured; null before any ran.
   const MeasuredCandidate* best_candidate() const;
 
@@ -105,6 +113,8 @@ class TaskState {
   bool exhausted() const { return exhausted_; }
   // Why the model could not judge candidates of the last propose(), which the drafts ranked instead.
   const std::optional<Error>& model_error() const { return model_error_; }
+  // Candidates that the model judged for the last propose().
+  size_t judged() const { return judged_; }
   int64_t trials() const { return trials_; }
   int64_t failures() const { return failures_; }
   // "10 wrong_output, 2 crash; the first: REASON".
@@ -114,14 +124,14 @@ class TaskState {
   // Minus the logarithm of the estimated seconds, corrected by how the estimates of the candidate's sketch
   // compared with measurements so far; -inf for what cannot be built.
   double draft(const space::Candidate& candidate) const;
-  std::vector<float> score(std::span<const space::Candidate> candidates, const learn::CostModel* model,
+  std::vector<float> score(std::span<const space::Candidate> candidates, const ProposalRequest& request,
                            ThreadPool& pool);
-  // By candidate: what the model says; 0 where the draft is not finite or the candidate cannot be built. The
-  // model's error fails all of them.
-  tensorsmith::Result<std::vector<learn::Prediction>> predict(std::span<const space::Candidate> candidates,
-                                                              std::span<const float> drafts,
-                                                              const learn::CostModel& model,
-                                                              ThreadPool& pool);
+  // By candidate: what the model says; 0 where the draft is not finite or the candidate cannot be built,
+  // nothing where there was no time. The model's error fails all of them.
+  using Predictions = std::vector<std::optional<learn::Prediction>>;
+  tensorsmith::Result<Predictions> predict(std::span<const space::Candidate> candidates,
+                                           std::span<const float> drafts, const ProposalRequest& request,
+                                           ThreadPool& pool);
   // Seconds by which a model that only ranks has to be multiplied: its opinion of the best program is that
   // one's time. 0: no program ran, or it says that the best one cannot run.
   tensorsmith::Result<double> scale_of(const learn::CostModel& model) const;
@@ -166,6 +176,7 @@ class TaskState {
   double best_seconds_ = std::numeric_limits<double>::infinity();
   double default_seconds_ = std::numeric_limits<double>::infinity();
   bool default_known_ = false, exhausted_ = false;
+  size_t judged_ = 0;
   std::optional<Error> model_error_;
   std::optional<record::MeasureResult> default_result_;
   int64_t trials_ = 0, failures_ = 0;

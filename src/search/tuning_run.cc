@@ -256,11 +256,15 @@ Status TuningRun::one_round(size_t task, size_t count) {
   if (!states_[task]->default_known()) return measure_default(task);
   model_.update(states_, limits_);
   const double before = services_.clock.monotonic_seconds();
-  const size_t score_budget = pace_.score_budget(task);
-  auto proposals = states_[task]->propose(count, transferred(task), model_.ready(), score_budget,
-                                          limits_.progress(), pool_);
+  const auto wanted = transferred(task);
+  const double until = before + pace_.proposal_seconds();
+  ProposalRequest request{count, wanted, model_.ready(), pace_.score_budget(task), {}, limits_.progress()};
+  request.out_of_time = [&] { return limits_.cancelled() || services_.clock.monotonic_seconds() >= until; };
+  auto proposals = states_[task]->propose(request, pool_);
   if (const auto& error = states_[task]->model_error()) model_.take_failure(*error);
-  pace_.proposed(task, score_budget, services_.clock.monotonic_seconds() - before);
+  const size_t judged = states_[task]->judged();
+  pace_.proposed(task, judged > 0 ? judged : request.score_budget,
+                 services_.clock.monotonic_seconds() - before);
   if (!proposals.empty()) TS_RETURN_IF_ERROR(measure(task, std::move(proposals)));
   states_[task]->finish_round();
   return {};

@@ -139,6 +139,42 @@ TEST(Tune, AModelThatFailsIsLeftOut) {
   EXPECT_GT(broken.asked, 0);
 }
 
+// Takes a tenth of a second of the fake clock for each program.
+class SlowModel final : public learn::CostModel {
+ public:
+  explicit SlowModel(FakeClock& clock) : clock_(clock) {}
+  Result<std::vector<learn::Prediction>> predict(
+      std::span<const learn::ProgramQuery> queries) const override {
+    clock_.now += 0.1 * static_cast<double>(queries.size());
+    asked += queries.size();
+    return std::vector<learn::Prediction>(queries.size(), {1e-3, 0.5});
+  }
+  const learn::ModelCard& card() const override { return card_; }
+  Status save(const std::string&) const override { return {}; }
+  mutable size_t asked = 0;
+
+ private:
+  FakeClock& clock_;
+  learn::ModelCard card_;
+};
+
+// A proposal that runs out of its time leaves the rest to the drafts.
+TEST(Tune, ASlowModelKeepsToItsShareOfTheTime) {
+  Bench bench;
+  SlowModel model(bench.clock);
+  bench.options.seconds = 20;
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  const double start = bench.clock.now;
+  ASSERT_TRUE(tune({task("a", matmul(64, 64, 64)), task("b", matmul(16, 48, 8))}, test::device(),
+                   bench.options, {*bench.database, measurer, &model, bench.clock, bench.log, bench.cancel})
+                  .ok());
+  // 16 programs are asked about together.
+  EXPECT_LE(bench.clock.now - start, bench.options.seconds + 1.6);
+  // The least that a proposal scores, 96 programs, would take 9.6 s, and the search would make a few.
+  EXPECT_GE(measurer.total, 50);
+  EXPECT_GT(model.asked, 0U);
+}
+
 // Every task gets its share with the default first, slow tasks only their default, and what a run before
 // measured counts.
 TEST(Tune, ASurveyVisitsAllTasks) {
