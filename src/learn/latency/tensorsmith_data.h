@@ -26,8 +26,6 @@ struct KindData {
 };
 using AllData = std::array<KindData, feature::kProgramKinds>;
 
-// Of at least one value; of an even number the upper one in the middle.
-
 // Failed programs and those without leaves are left out.
 Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64_t> records);
 
