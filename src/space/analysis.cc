@@ -1,6 +1,5 @@
 #include "space/analysis.h"
 
-#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -136,12 +135,18 @@ class BodyWalker {
     result.constant = affine->constant;
     result.coefficients.assign(axes_.size(), 0);
     for (const auto& [var, coefficient] : affine->terms) {
-      const auto it = std::find(axes_.begin(), axes_.end(), var);
-      if (it == axes_.end()) return ReadIndex{};
-      result.coefficients[static_cast<size_t>(it - axes_.begin())] = coefficient;
+      const AxisId axis = axis_of(var);
+      if (!axis.valid()) return {};
+      result.coefficients[axis] = coefficient;
     }
     result.affine = true;
     return result;
+  }
+
+  AxisId axis_of(const ir::Var& var) const {
+    for (const AxisId a : axes_.ids())
+      if (axes_[a] == var) return a;
+    return {};
   }
 
   // A sum of axes and of axes divided by constants; else an index that is neither affine nor blocked.
@@ -161,16 +166,16 @@ class BodyWalker {
         var = ir::as<ir::VarRef>(division->a);
         block = divisor->value;
       }
-      const auto it = var == nullptr ? axes_.end() : std::find(axes_.begin(), axes_.end(), var->var);
-      if (it == axes_.end()) return {};
+      const AxisId axis = var == nullptr ? AxisId() : axis_of(var->var);
+      if (!axis.valid()) return {};
       ReadIndex part;
       part.affine = block == 1;
       part.blocked = !part.affine;
       part.coefficients.assign(axes_.size(), 0);
-      part.coefficients[static_cast<size_t>(it - axes_.begin())] = 1;
+      part.coefficients[axis] = 1;
       if (part.blocked) {
         part.blocks.assign(axes_.size(), 1);
-        part.blocks[static_cast<size_t>(it - axes_.begin())] = block;
+        part.blocks[axis] = block;
       }
       result.add(part, term.coefficient);
     }
@@ -180,11 +185,11 @@ class BodyWalker {
   const ir::Operation& op_;
   const ir::Workload& workload_;
   StageInfo& info_;
-  std::vector<ir::Var> axes_;
+  IdVector<AxisId, ir::Var> axes_;
 };
 
 bool misses_a_spatial_axis(const StageInfo& info, const Read& read) {
-  for (int a = 0; a < info.num_spatial; ++a)
+  for (const AxisId a : info.spatial_axes())
     if (info.extent(a) > 1 && !read.depends_on(a)) return true;
   return false;
 }
@@ -194,10 +199,10 @@ bool windows_overlap(const StageInfo& info, const Read& read) {
   for (const auto& index : read.indices) {
     if (!index.affine) continue;
     int64_t reach = 0, step = 0;
-    for (int a = 0; a < info.num_axes(); ++a) {
-      const int64_t coefficient = std::abs(index.coefficients[static_cast<size_t>(a)]);
+    for (const AxisId a : info.axes()) {
+      const int64_t coefficient = std::abs(index.coefficients[a]);
       if (coefficient == 0 || info.extent(a) == 1) continue;
-      if (a >= info.num_spatial) {
+      if (info.is_reduce(a)) {
         reach += coefficient * (info.extent(a) - 1);
       } else if (step == 0 || coefficient < step) {
         step = coefficient;
@@ -215,7 +220,7 @@ void ReadIndex::add(const ReadIndex& other, int64_t factor) {
   const auto refuse = [&] { *this = ReadIndex{}; };
   if (!(other.affine || other.blocked)) return refuse();
   constant += factor * other.constant;
-  for (size_t a = 0; a < coefficients.size(); ++a) {
+  for (const AxisId a : coefficients.ids()) {
     if (other.coefficients[a] == 0) continue;
     const int64_t block = other.blocked ? other.blocks[a] : 1;
     const int64_t own = blocked ? blocks[a] : 1;
@@ -230,21 +235,20 @@ void ReadIndex::add(const ReadIndex& other, int64_t factor) {
   }
 }
 
-int64_t Read::block_of(int axis) const {
+int64_t Read::block_of(AxisId axis) const {
   int64_t block = 0;
-  const auto a = static_cast<size_t>(axis);
   for (const auto& index : indices)
-    if (index.blocked && index.blocks[a] > 1 && index.coefficients[a] != 0)
-      block = std::gcd(block, index.blocks[a]);
+    if (index.blocked && index.blocks[axis] > 1 && index.coefficients[axis] != 0)
+      block = std::gcd(block, index.blocks[axis]);
   return block == 0 ? 1 : block;
 }
 
-bool Read::same_element(const Read& other, const std::vector<int64_t>& extents) const {
+bool Read::same_element(const Read& other, const IdVector<AxisId, int64_t>& extents) const {
   if (producer != other.producer || !affine || !other.affine) return false;
-  for (size_t d = 0; d < indices.size(); ++d) {
+  for (const AxisId d : indices.ids()) {
     if (indices[d].constant != other.indices[d].constant) return false;
     // The only point of an axis of extent 1 may be written as the constant 0.
-    for (size_t a = 0; a < extents.size(); ++a)
+    for (const AxisId a : extents.ids())
       if (extents[a] > 1 && indices[d].coefficients[a] != other.indices[d].coefficients[a]) return false;
   }
   return true;
@@ -263,32 +267,32 @@ void Read::summarize(const std::vector<int64_t>& strides_of_dims, size_t axes) {
     blocked = blocked || index.blocked;
   }
   strides.assign(axes, 0);
-  for (size_t d = 0; d < indices.size(); ++d)
-    for (size_t a = 0; a < axes; ++a)
+  for (const AxisId d : indices.ids())
+    for (const AxisId a : strides.ids())
       if (!indices[d].blocked || indices[d].blocks[a] == 1)
-        strides[a] += strides_of_dims[d] * indices[d].coefficients[a];
+        strides[a] += strides_of_dims[d.place()] * indices[d].coefficients[a];
 }
 
-int ReadIndex::single_axis() const {
-  if (!affine) return -1;
-  int axis = -1;
-  for (size_t a = 0; a < coefficients.size(); ++a) {
+AxisId ReadIndex::single_axis() const {
+  if (!affine) return {};
+  AxisId axis;
+  for (const AxisId a : coefficients.ids()) {
     if (coefficients[a] == 0) continue;
-    if (axis >= 0 || coefficients[a] != 1) return -1;
-    axis = static_cast<int>(a);
+    if (axis.valid() || coefficients[a] != 1) return {};
+    axis = a;
   }
   return axis;
 }
 
 double StageInfo::spatial_points() const {
   double points = 1;
-  for (int a = 0; a < num_spatial; ++a) points *= extent(a);
+  for (const AxisId a : spatial_axes()) points *= extent(a);
   return points;
 }
 
 double StageInfo::reduce_points() const {
   double points = 1;
-  for (int a = num_spatial; a < num_axes(); ++a) points *= extent(a);
+  for (const AxisId a : reduce_axes()) points *= extent(a);
   return points;
 }
 
@@ -300,12 +304,11 @@ WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(worklo
     info.constant = op.is_constant;
     info.reduction = op.has_reduction();
     info.arg_reduction = op.outputs.size() > 1;
-    info.num_spatial = static_cast<int>(op.spatial.size());
-    info.num_reduce = static_cast<int>(op.reduce.size());
+    info.num_spatial = op.spatial.size();
     info.element_bytes = ir::bytes_of(op.output()->dtype);
     for (const auto& axis : op.spatial) info.extents.push_back(axis.extent);
     for (const auto& axis : op.reduce) info.extents.push_back(axis.extent);
-    for (int a = 0; a < info.num_spatial; ++a)
+    for (const AxisId a : info.spatial_axes())
       if (info.extent(a) > 1) info.contiguous_axis = a;
     for (const auto& output : op.outputs)
       for (const auto& wanted : workload.outputs) info.output = info.output || wanted == output;
@@ -321,10 +324,10 @@ WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(worklo
   }
 }
 
-std::vector<int> WorkloadAnalysis::axis_map(const Read& read) const {
-  std::vector<int> map;
+AxisMap WorkloadAnalysis::axis_map(const Read& read) const {
+  AxisMap map;
   for (const auto& index : read.indices)
-    map.push_back(index.affine && index.constant == 0 ? index.single_axis() : -1);
+    map.push_back(index.affine && index.constant == 0 ? index.single_axis() : AxisId());
   return map;
 }
 
@@ -339,16 +342,16 @@ bool WorkloadAnalysis::reads_elementwise(StageId consumer, StageId producer) con
   }
   if (only == nullptr || !only->affine) return false;
   const auto& produced = stages[producer];
-  std::vector<bool> used(info.extents.size(), false);
+  IdVector<AxisId, bool> used(info.num_axes(), false);
   const auto map = axis_map(*only);
-  for (size_t d = 0; d < map.size(); ++d) {
-    if (produced.extents[d] == 1 && map[d] < 0) continue;
-    if (map[d] < 0 || used[static_cast<size_t>(map[d])]) return false;
-    if (info.extent(map[d]) != produced.extents[d]) return false;
-    used[static_cast<size_t>(map[d])] = true;
+  for (const AxisId d : map.ids()) {
+    if (produced.extent(d) == 1 && !map[d].valid()) continue;
+    if (!map[d].valid() || used[map[d]]) return false;
+    if (info.extent(map[d]) != produced.extent(d)) return false;
+    used[map[d]] = true;
   }
-  for (size_t a = 0; a < used.size(); ++a)
-    if (!used[a] && info.extents[a] > 1) return false;
+  for (const AxisId a : used.ids())
+    if (!used[a] && info.extent(a) > 1) return false;
   return true;
 }
 

@@ -8,8 +8,8 @@ namespace tensorsmith::space {
 
 namespace {
 
-template <class T>
-bool contains(const std::vector<T>& list, T item) {
+template <class List, class Item>
+bool contains(const List& list, const Item& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
@@ -132,39 +132,39 @@ class Grouping {
       if (read.producer != s) continue;
       if (++reads > 1 || read.guarded || !read.affine) return false;
       const auto map = context_.analysis->axis_map(read);
-      std::vector<bool> used(out.extents.size(), false);
-      for (size_t d = 0; d < map.size(); ++d) {
-        if (map[d] < 0) {
-          if (produced.extents[d] > 1) return false;
-          if (whole != nullptr && contains(whole->needed_axes, static_cast<int>(d))) return false;
+      IdVector<AxisId, bool> used(out.num_axes(), false);
+      for (const AxisId d : map.ids()) {
+        const AxisId to = map[d];
+        if (!to.valid()) {
+          if (produced.extent(d) > 1) return false;
+          if (whole != nullptr && contains(whole->needed_axes, d)) return false;
           continue;
         }
-        const auto to = static_cast<size_t>(map[d]);
-        if (used[to] || out.extents[to] != produced.extents[d]) return false;
+        if (used[to] || out.extent(to) != produced.extent(d)) return false;
         used[to] = true;
       }
-      for (size_t a = 0; a < used.size(); ++a)
-        if (!used[a] && out.extents[a] > 1) return false;
+      for (const AxisId a : used.ids())
+        if (!used[a] && out.extent(a) > 1) return false;
     }
     return reads == 1;
   }
 
   // By spatial axis of a stage: the axis of the group's root that indexes it in all reads inside the group, or
-  // -1. Its readers are placed already.
-  std::vector<int> root_axes(const Group& group, StageId s) const {
+  // none. Its readers are placed already.
+  AxisMap root_axes(const Group& group, StageId s) const {
     const auto& info = context_.stage(s);
-    std::vector<int> result(static_cast<size_t>(info.num_spatial), -1);
+    AxisMap result(info.num_spatial);
     bool first = true;
     for (const StageId reader : readers_[s]) {
       const auto& by = context_.stage(reader);
       for (const auto& read : effective_reads(context_, reader)) {
         if (read.producer != s) continue;
         const auto map = context_.analysis->axis_map(read);
-        for (size_t x = 0; x < map.size(); ++x) {
-          int to = map[x] < by.num_spatial ? map[x] : -1;
-          if (to >= 0 && reader != group.root) to = root_axes_[reader][static_cast<size_t>(to)];
-          if (to >= 0 && context_.stage(group.root).extent(to) != info.extents[x]) to = -1;
-          result[x] = first || result[x] == to ? to : -1;
+        for (const AxisId x : map.ids()) {
+          AxisId to = map[x].valid() && !by.is_reduce(map[x]) ? map[x] : AxisId();
+          if (to.valid() && reader != group.root) to = root_axes_[reader][to];
+          if (to.valid() && context_.stage(group.root).extent(to) != info.extent(x)) to = {};
+          result[x] = first || result[x] == to ? to : AxisId();
         }
         first = false;
       }
@@ -179,7 +179,7 @@ class Grouping {
     if (group.anchor.valid() && group.anchor != group.root) stages.push_back(group.anchor);
     stages.push_back(s);
     const auto& root = context_.stage(group.root);
-    for (int a = 0; a < root.num_spatial; ++a) {
+    for (const AxisId a : root.spatial_axes()) {
       if (root.extent(a) <= 1) continue;
       if (std::all_of(stages.begin(), stages.end(),
                       [&](StageId stage) { return contains(root_axes_[stage], a); }))
@@ -193,7 +193,7 @@ class Grouping {
   using GroupId = Id<Group>;
   IdVector<StageId, GroupId> group_;
   IdVector<StageId, std::vector<StageId>> readers_;  // through inlined stages
-  IdVector<StageId, std::vector<int>> root_axes_;    // of those that joined a group or are about to
+  IdVector<StageId, AxisMap> root_axes_;             // of those that joined a group or are about to
   IdVector<GroupId, Group> groups_;
 };
 

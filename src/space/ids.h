@@ -8,6 +8,7 @@ namespace tensorsmith::space {
 // An operation of the workload, or a stage that a cache or rfactor step has made (TraceMaker). It keeps its id
 // while steps insert stages; sched::StageId is where a stage stands at the moment.
 using StageId = Id<struct StageInfo>;
+using AxisId = Id<struct StageAxis>;  // of a stage: spatial, which are its output's dimensions, then reduce
 using LoopId = Id<struct TraceLoop>;  // of a TraceMaker, over all stages
 
 }  // namespace tensorsmith::space

@@ -41,16 +41,16 @@ void Plan::sample(Rng& rng, std::span<int64_t> decisions) const {
   for (size_t s = 0; s < slots_.size(); ++s) sample_slot(rng, s, decisions);
 }
 
-std::vector<double> Plan::footprint(const Read& read, std::span<const double> ranges) const {
-  std::vector<double> result;
-  for (size_t d = 0; d < read.indices.size(); ++d) {
+AxisRanges Plan::footprint(const Read& read, const AxisRanges& ranges) const {
+  AxisRanges result;
+  for (const AxisId d : read.indices.ids()) {
     const auto& index = read.indices[d];
-    const double whole = context_.stage(read.producer).extents[d];
+    const double whole = context_.stage(read.producer).extent(d);
     double range = 1;
     if (index.coefficients.empty()) {
       range = whole;
     } else {
-      for (size_t a = 0; a < ranges.size(); ++a) {
+      for (const AxisId a : ranges.ids()) {
         const double steps = index.blocked ? std::ceil(ranges[a] / index.blocks[a]) : ranges[a];
         range += std::abs(index.coefficients[a]) * (steps - 1);
       }

@@ -27,7 +27,8 @@ struct Slot {
   }
 };
 
-using Decisions = std::span<const int64_t>;  // of one plan's slots
+using Decisions = std::span<const int64_t>;   // of one plan's slots
+using AxisRanges = IdVector<AxisId, double>;  // points of each axis of a stage
 
 class Plan {
  public:
@@ -60,7 +61,7 @@ class Plan {
   }
   void sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) const;
   // Elements of each dimension of a read that are touched while the reader's axes cover `ranges`.
-  std::vector<double> footprint(const Read& read, std::span<const double> ranges) const;
+  AxisRanges footprint(const Read& read, const AxisRanges& ranges) const;
 
   const PlanContext& context_;
 

@@ -6,9 +6,9 @@
 
 namespace tensorsmith::space {
 
-std::string PlanContext::axis_name(StageId s, int axis) const {
+std::string PlanContext::axis_name(StageId s, AxisId axis) const {
   const auto& o = op(s);
-  const auto a = static_cast<size_t>(axis);
+  const size_t a = axis.place();
   return a < o.spatial.size() ? o.spatial[a].var.name() : o.reduce[a - o.spatial.size()].var.name();
 }
 
@@ -25,7 +25,7 @@ Read compose(const Read& outer, const Read& inner, size_t axes, const ir::Operat
       composed.affine = true;
       composed.constant = index.constant;
       composed.coefficients.assign(axes, 0);
-      for (size_t k = 0; k < outer.indices.size(); ++k) composed.add(outer.indices[k], index.coefficients[k]);
+      for (const AxisId k : outer.indices.ids()) composed.add(outer.indices[k], index.coefficients[k]);
     }
     result.indices.push_back(std::move(composed));
   }
@@ -82,6 +82,17 @@ std::vector<Read> effective_reads(const PlanContext& context, StageId stage) {
     }
   }
   return result;
+}
+
+AxisMap axes_in(const PlanContext& context, StageId reader, StageId stage) {
+  AxisMap map(context.stage(stage).num_spatial);
+  if (reader == stage) {
+    for (const AxisId a : map.ids()) map[a] = a;
+    return map;
+  }
+  for (const auto& read : effective_reads(context, reader))
+    if (read.producer == stage) map = context.analysis->axis_map(read);
+  return map;
 }
 
 }  // namespace tensorsmith::space

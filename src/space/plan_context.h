@@ -22,7 +22,7 @@ struct Pattern {
   std::vector<StageId> never_inlined;  // of all these, though they are cheap to recompute
   bool required = false;               // no other kind of plan can compute them
   // Axes of the anchor that the group's root must have, even where their extent is 1.
-  std::vector<int> needed_axes;
+  std::vector<AxisId> needed_axes;
 };
 
 // Outlives the plans.
@@ -37,7 +37,7 @@ struct PlanContext {
 
   const StageInfo& stage(StageId s) const { return analysis->stages[s]; }
   const ir::Operation& op(StageId s) const { return *workload->operations[s.place()]; }
-  std::string axis_name(StageId s, int axis) const;
+  std::string axis_name(StageId s, AxisId axis) const;
 };
 
 // Largest definition that plans make by inlining, written out. Less than what the step allows, because
@@ -52,5 +52,9 @@ bool inlining_fits(const ir::Workload& workload, const IdVector<StageId, bool>& 
 // The reads of a stage with those of always-inlined producers replaced by what they read themselves; equal
 // ones are listed once. x * sigmoid(x) with both operations inlined is one read of x.
 std::vector<Read> effective_reads(const PlanContext& context, StageId stage);
+
+// By spatial axis of `stage`: the axis of `reader` that indexes it alone, through inlined stages. The same axes where
+// both are one stage; of several reads, those of the last.
+AxisMap axes_in(const PlanContext& context, StageId reader, StageId stage);
 
 }  // namespace tensorsmith::space

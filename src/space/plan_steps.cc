@@ -38,6 +38,10 @@ void combine_lanes(TraceMaker& maker, StageId stage, int64_t lanes, int64_t vect
   }
 }
 
+sched::LayoutDim layout_dim(AxisId dimension, int64_t divisor, int64_t extent) {
+  return {static_cast<int>(dimension.place()), divisor, extent};
+}
+
 LoopId parallelize(TraceMaker& maker, StageId stage, const std::vector<LoopId>& outer, size_t count) {
   if (count == 0) return {};
   const LoopId fused = maker.fuse(stage, std::span(outer).first(count));
@@ -45,13 +49,13 @@ LoopId parallelize(TraceMaker& maker, StageId stage, const std::vector<LoopId>& 
   return fused;
 }
 
-void emit_copy_stage(TraceMaker& maker, StageId stage, std::span<const int64_t> extents, int contiguous_axis,
-                     int64_t lanes, bool parallel, sched::TailPolicy tail) {
-  const auto loops = maker.leaves(stage);
-  if (contiguous_axis < 0) return;
-  const auto c = static_cast<size_t>(contiguous_axis);
+void emit_copy_stage(TraceMaker& maker, StageId stage, const IdVector<AxisId, int64_t>& extents,
+                     AxisId contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail) {
+  if (!contiguous_axis.valid()) return;
+  const auto loops = maker.axis_loops(stage);
+  const AxisId c = contiguous_axis;
   std::vector<LoopId> rows, ones, vectors{loops[c]};
-  for (size_t a = 0; a < loops.size(); ++a)
+  for (const AxisId a : loops.ids())
     if (a != c) (extents[a] > 1 ? rows : ones).push_back(loops[a]);
   if (extents[c] > lanes) vectors = maker.split(stage, loops[c], {lanes}, tail);
   std::vector<LoopId> order = rows;

@@ -22,13 +22,16 @@ int64_t vector_lanes(int64_t length, int64_t lanes);
 void combine_lanes(TraceMaker& maker, StageId stage, int64_t lanes, int64_t vector,
                    std::vector<StageId>& partials);
 
+// A digit of an index of the dimension in a layout: index / divisor % extent.
+sched::LayoutDim layout_dim(AxisId dimension, int64_t divisor, int64_t extent);
+
 // Fuses the first `count` of the loops `outer`, the outermost of the stage, and marks the fused one parallel:
 // the result, none where count is 0.
 LoopId parallelize(TraceMaker& maker, StageId stage, const std::vector<LoopId>& outer, size_t count);
 
 // Schedules a purely spatial stage in place: rows outside, the contiguous axis split into vectors. extents:
 // of its loops where it is computed. parallel: at root.
-void emit_copy_stage(TraceMaker& maker, StageId stage, std::span<const int64_t> extents, int contiguous_axis,
-                     int64_t lanes, bool parallel, sched::TailPolicy tail);
+void emit_copy_stage(TraceMaker& maker, StageId stage, const IdVector<AxisId, int64_t>& extents,
+                     AxisId contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail);
 
 }  // namespace tensorsmith::space

@@ -33,6 +33,14 @@ void TraceMaker::make_stages(const ir::Workload& workload) {
     insert_stage(at++, op->spatial.size(), op->reduce.size());
 }
 
+IdVector<AxisId, LoopId> TraceMaker::axis_loops(StageId stage) const {
+  const Stage& of = stages_[stage];
+  TS_CHECK(of.leaves.size() == of.num_spatial + of.num_reduce, "TraceMaker: a loop is no axis any more");
+  IdVector<AxisId, LoopId> loops;
+  loops.assign(of.leaves.begin(), of.leaves.end());
+  return loops;
+}
+
 std::vector<LoopId> TraceMaker::new_loops(size_t count) {
   std::vector<LoopId> loops(count);
   for (LoopId& loop : loops) {

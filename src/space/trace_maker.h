@@ -21,6 +21,8 @@ class TraceMaker {
 
   // The loops of a stage, outer to inner.
   const std::vector<LoopId>& leaves(StageId stage) const { return stages_[stage].leaves; }
+  // The same of a stage whose loops no step has changed: one an axis.
+  IdVector<AxisId, LoopId> axis_loops(StageId stage) const;
 
   // Outer to inner, lengths.size() + 1 loops.
   std::vector<LoopId> split(StageId stage, LoopId loop, std::vector<int64_t> lengths, sched::TailPolicy tail);

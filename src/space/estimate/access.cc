@@ -8,7 +8,7 @@ namespace tensorsmith::space {
 
 double read_cycles(const Machine& m, int64_t stride, double length, double lanes) {
   const double vectors = std::ceil(length / lanes);
-  const auto distance = static_cast<double>(std::abs(stride));
+  const auto distance = std::abs(stride);
   if (distance <= 1) return vectors;
   // As many vectors are loaded, and shuffled together.
   if (distance <= 4) return vectors * (2 * distance + 1);
@@ -41,13 +41,13 @@ double start_cycles(const Machine& m, int threads) { return threads > 1 ? m.fork
 }  // namespace
 
 double pad_cycles(const Machine& m, double points, int element_bytes, int threads) {
-  return points / static_cast<double>(m.lanes(element_bytes)) * m.fitted().padded_vector +
+  return points / m.lanes(element_bytes) * m.fitted().padded_vector +
          2 * points * element_bytes / m.l3_bytes_per_cycle + start_cycles(m, threads);
 }
 
 double copy_cycles(const Machine& m, double points, int element_bytes, bool vectors, int threads) {
-  const double moved = vectors ? m.fitted().copied_vector / static_cast<double>(m.lanes(element_bytes))
-                               : m.fitted().copied_element;
+  const double moved =
+      vectors ? m.fitted().copied_vector / m.lanes(element_bytes) : m.fitted().copied_element;
   const double bytes = 2 * points * element_bytes;
   return points * moved + bytes / stream_rate(m, bytes, m.fitted().usable_once) + start_cycles(m, threads);
 }

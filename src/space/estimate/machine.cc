@@ -24,16 +24,15 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   m.dot2_operations = dot2 ? 1 : constants.emulated_dot2;
   m.dot2_latency = dot2 ? device.rates.dot2_latency : 2 * m.fma_latency;
   m.seconds_per_cycle = 1e-9 / device.clock_ghz;
-  m.l1_bytes = static_cast<double>(device.l1_bytes);
-  m.l2_bytes = static_cast<double>(device.l2_bytes);
-  m.l3_bytes =
-      device.l3_bytes > 0 ? static_cast<double>(device.l3_bytes) / std::max(device.cores, 1) : m.l2_bytes;
+  m.l1_bytes = device.l1_bytes;
+  m.l2_bytes = device.l2_bytes;
+  m.l3_bytes = device.l3_bytes > 0 ? device.l3_bytes / std::max(device.cores, 1) : m.l2_bytes;
   m.l2_bytes_per_cycle = device.rates.l2_bytes_per_cycle;
   m.l3_bytes_per_cycle = device.rates.l3_bytes_per_cycle;
   m.memory_bytes_per_cycle = device.memory_bandwidth_gbs / device.clock_ghz;
   m.line_bytes = device.cacheline_bytes;
   m.l2_ways = device.rates.l2_ways;
-  m.tlb_bytes = static_cast<double>(device.rates.tlb_bytes);
+  m.tlb_bytes = device.rates.tlb_bytes;
   m.fork_seconds = 1e-6 * device.rates.parallel_overhead_us;
   return m;
 }

@@ -18,31 +18,30 @@ AttentionPlan::AttentionPlan(const PlanContext& context, StageId output, const A
   const auto& product = context.stage(stages.product);
   const auto& scores = context.stage(stages.scores);
   const auto& out = context.stage(output);
-  std::vector<int> to_output, to_product;
-  for (const auto& read : effective_reads(context, output))
-    if (read.producer == stages.product) to_output = context.analysis->axis_map(read);
+  const AxisMap to_output = axes_in(context, output, stages.product);
+  AxisMap to_product;
   for (const auto& read : product.reads)
     if (read.producer == stages.exponential) to_product = context.analysis->axis_map(read);
-  std::vector<bool> indexed(static_cast<size_t>(product.num_axes()), false);
-  for (size_t x = 0; x < to_product.size(); ++x) {
-    const int axis = to_product[x];
-    if (axis < 0 || scores.extents[x] <= 1) continue;
-    indexed[static_cast<size_t>(axis)] = true;
-    if (axis >= product.num_spatial) {
-      score_column_ = static_cast<int>(x);
+  IdVector<AxisId, bool> indexed(product.num_axes(), false);
+  for (const AxisId x : to_product.ids()) {
+    const AxisId axis = to_product[x];
+    if (!axis.valid() || scores.extent(x) <= 1) continue;
+    indexed[axis] = true;
+    if (product.is_reduce(axis)) {
+      score_column_ = x;
       product_reduce_ = axis;
     } else {
-      score_row_ = static_cast<int>(x);
+      score_row_ = x;
       product_row_ = axis;
     }
   }
   for (const auto& read : context.stage(stages.sum).reads)
-    sum_row_ = context.analysis->axis_map(read)[static_cast<size_t>(score_row_)];
-  score_reduce_ = last_live_axis(scores, scores.num_spatial, scores.num_axes());
-  for (int a = 0; a < product.num_spatial; ++a)
-    if (!indexed[static_cast<size_t>(a)] && product.extent(a) > 1) product_column_ = a;
-  output_row_ = to_output[static_cast<size_t>(product_row_)];
-  output_column_ = to_output[static_cast<size_t>(product_column_)];
+    sum_row_ = context.analysis->axis_map(read)[score_row_];
+  score_reduce_ = summed_axis(scores);
+  for (const AxisId a : product.spatial_axes())
+    if (!indexed[a] && product.extent(a) > 1) product_column_ = a;
+  output_row_ = to_output[product_row_];
+  output_column_ = to_output[product_column_];
   queries_ = scores.extent(score_row_);
   keys_ = scores.extent(score_column_);
   depth_ = scores.extent(score_reduce_);
@@ -91,10 +90,11 @@ AttentionPlan::Choice AttentionPlan::decode(Decisions d) const {
   return c;
 }
 
-int AttentionPlan::last_live_axis(const StageInfo& info, int first, int last) {
-  for (int a = last; a-- > first;)
-    if (info.extent(a) > 1) return a;
-  return first;
+AxisId AttentionPlan::summed_axis(const StageInfo& info) {
+  AxisId last(info.num_spatial);
+  for (const AxisId a : info.reduce_axes())
+    if (info.extent(a) > 1) last = a;
+  return last;
 }
 
 void AttentionPlan::find_masks() {
@@ -104,17 +104,17 @@ void AttentionPlan::find_masks() {
     const bool once = std::count_if(reads.begin(), reads.end(),
                                     [&](const Read& other) { return other.producer == read.producer; }) == 1;
     if (!made.constant || !read.affine || !once || made.consumers.size() != 1) continue;
-    Mask mask{read.producer, -1, -1};
+    Mask mask{read.producer, {}, {}};
     bool whole = true;
-    for (size_t x = 0; x < read.indices.size(); ++x) {
-      if (made.extents[x] == 1) continue;
-      const int axis = read.indices[x].constant == 0 ? read.indices[x].single_axis() : -1;
-      int& dimension = axis == score_row_ ? mask.row : mask.column;
-      whole = whole && dimension < 0 && (axis == score_row_ || axis == score_column_) &&
-              made.extents[x] == (axis == score_row_ ? queries_ : keys_);
-      dimension = static_cast<int>(x);
+    for (const AxisId x : read.indices.ids()) {
+      if (made.extent(x) == 1) continue;
+      const AxisId axis = read.indices[x].constant == 0 ? read.indices[x].single_axis() : AxisId();
+      AxisId& dimension = axis == score_row_ ? mask.row : mask.column;
+      whole = whole && !dimension.valid() && (axis == score_row_ || axis == score_column_) &&
+              made.extent(x) == (axis == score_row_ ? queries_ : keys_);
+      dimension = x;
     }
-    if (whole && mask.row >= 0 && mask.column >= 0) masks_.push_back(mask);
+    if (whole && mask.row.valid() && mask.column.valid()) masks_.push_back(mask);
   }
 }
 

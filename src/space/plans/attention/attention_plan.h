@@ -47,7 +47,7 @@ class AttentionPlan final : public Plan {
   // A constant of all rows and columns that the masked scores read, and its dimensions of them.
   struct Mask {
     StageId constant;
-    int row = 0, column = 0;
+    AxisId row, column;
   };
   struct TileSlots {
     size_t rows = 0, columns = 0, unroll = 0;
@@ -57,8 +57,8 @@ class AttentionPlan final : public Plan {
   TileSlots add_tile_slots(const std::string& name, int64_t columns);
   Tile decode_tile(Decisions d, const TileSlots& slots, int64_t rows, int64_t columns, int64_t depth) const;
   int64_t vectors(const Tile& tile) const;
-  // Of axes first .. last - 1 of extent > 1.
-  static int last_live_axis(const StageInfo& info, int first, int last);
+  // The last reduce axis of extent > 1, or the first of all.
+  static AxisId summed_axis(const StageInfo& info);
 
   void find_masks();
   // Masks are packed so that the register tiles of the scores read them from front to back. Tiles that are
@@ -73,16 +73,15 @@ class AttentionPlan final : public Plan {
   OutputLoops emit_output(TraceMaker& maker, const Choice& c) const;
   void emit_scores(TraceMaker& maker, const Choice& c, LoopId block) const;
   // Accumulators of a register tile, in the order of the loops around: row, column, what is summed up.
-  void emit_accumulators(TraceMaker& maker, const Tile& tile, StageId stage, int row_axis, int column_axis,
-                         int reduce_axis) const;
+  void emit_accumulators(TraceMaker& maker, const Tile& tile, StageId stage, AxisId row_axis,
+                         AxisId column_axis, AxisId reduce_axis) const;
   // A reduction along rows, by lanes first, which are then added up: the stages that do so, readers first.
   std::vector<StageId> emit_row_reduction(TraceMaker& maker, StageId stage) const;
   // Rows of the scores or exponentials begin in lines of their own, and not in the same set of a cache.
   void spread_rows(TraceMaker& maker, StageId stage) const;
   LoopId emit_exponentials(TraceMaker& maker) const;  // the loop over rows
 
-  double contraction_cycles(const Tile& tile, int64_t rows, int64_t columns, int64_t depth,
-                            bool from_l2) const;
+  double contraction_cycles(const Tile& tile, double rows, double columns, double depth, bool from_l2) const;
   double mask_cycles(const Choice& c) const;
   double softmax_cycles(const Choice& c) const;
   double traffic_cycles(const Choice& c) const;
@@ -91,12 +90,12 @@ class AttentionPlan final : public Plan {
   const AttentionStages& stages_;
   double batch_ = 1;
   int64_t queries_ = 1, keys_ = 1, depth_ = 1,
-          width_ = 1;                     // depth: of the scores' sums, width: of the values
-  int score_row_ = 0, score_column_ = 0;  // axes of the scores and the exponentials
-  int score_reduce_ = 0;
-  int product_row_ = 0, product_column_ = 0, product_reduce_ = 0;
-  int sum_row_ = 0;
-  int output_row_ = 0, output_column_ = 0;
+          width_ = 1;                // depth: of the scores' sums, width: of the values
+  AxisId score_row_, score_column_;  // of the scores and the exponentials
+  AxisId score_reduce_;
+  AxisId product_row_, product_column_, product_reduce_;
+  AxisId sum_row_;
+  AxisId output_row_, output_column_;
 
   std::vector<Mask> masks_;
 

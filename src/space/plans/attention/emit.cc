@@ -51,7 +51,7 @@ void AttentionPlan::emit(TraceMaker& maker, Decisions d) const {
   // The sums are read by all register tiles of the product, a maximum by the exponentials of its row alone.
   const std::vector<StageId> sum_lanes = emit_row_reduction(maker, stages_.sum);
   maker.compute_at(stages_.sum, output_, loops.block);
-  const LoopId sum_row = maker.leaves(stages_.sum)[static_cast<size_t>(sum_row_)];
+  const LoopId sum_row = maker.axis_loops(stages_.sum)[sum_row_];
   for (const StageId partial : sum_lanes) maker.compute_at(partial, stages_.sum, sum_row);
   const std::vector<StageId> maximum_lanes = emit_row_reduction(maker, stages_.maximum);
   const LoopId row = emit_exponentials(maker);
@@ -63,11 +63,10 @@ void AttentionPlan::emit(TraceMaker& maker, Decisions d) const {
 
 // Batch / blocks of rows / register tiles of the product: rows, columns.
 AttentionPlan::OutputLoops AttentionPlan::emit_output(TraceMaker& maker, const Choice& c) const {
-  const auto all = maker.leaves(output_);
-  const auto rows = maker.split(output_, all[static_cast<size_t>(output_row_)],
-                                {c.rows / c.product.rows, c.product.rows}, TailPolicy::kShift);
-  const auto columns =
-      maker.split(output_, all[static_cast<size_t>(output_column_)], {c.product.columns}, TailPolicy::kShift);
+  const auto all = maker.axis_loops(output_);
+  const auto rows =
+      maker.split(output_, all[output_row_], {c.rows / c.product.rows, c.product.rows}, TailPolicy::kShift);
+  const auto columns = maker.split(output_, all[output_column_], {c.product.columns}, TailPolicy::kShift);
   order_tile(maker, output_, {rows[0], rows[1], columns[0], rows[2]}, columns[1], c.product.columns,
              c.product.lanes);
   maker.annotate(output_, rows[2], Annotation::kUnroll);
@@ -86,18 +85,18 @@ AttentionPlan::OutputLoops AttentionPlan::emit_output(TraceMaker& maker, const C
   return loops;
 }
 
-void AttentionPlan::emit_accumulators(TraceMaker& maker, const Tile& tile, StageId stage, int row_axis,
-                                      int column_axis, int reduce_axis) const {
-  const auto all = maker.leaves(stage);
-  const LoopId row = all[static_cast<size_t>(row_axis)];
-  std::vector<LoopId> inner{all[static_cast<size_t>(reduce_axis)]};
+void AttentionPlan::emit_accumulators(TraceMaker& maker, const Tile& tile, StageId stage, AxisId row_axis,
+                                      AxisId column_axis, AxisId reduce_axis) const {
+  const auto all = maker.axis_loops(stage);
+  const LoopId row = all[row_axis];
+  std::vector<LoopId> inner{all[reduce_axis]};
   if (tile.unroll > 1) {
     inner = maker.split(stage, inner.front(), {tile.unroll}, TailPolicy::kPeel);
     maker.annotate(stage, inner.back(), Annotation::kUnroll);
   }
   inner.push_back(row);
   maker.annotate(stage, row, Annotation::kUnroll);
-  order_tile(maker, stage, inner, all[static_cast<size_t>(column_axis)], tile.columns, tile.lanes);
+  order_tile(maker, stage, inner, all[column_axis], tile.columns, tile.lanes);
 }
 
 // Panels of keys / register tiles: all rows of a block use a panel before the next is read.
@@ -106,11 +105,9 @@ void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block
   if (stages_.scores == stages_.masked) sums = maker.cache_write(stages_.masked, ir::MemoryScope::kLocal);
   const StageId masked = stages_.masked;
   spread_rows(maker, masked);
-  const auto all = maker.leaves(masked);
-  const auto rows =
-      maker.split(masked, all[static_cast<size_t>(score_row_)], {c.scores.rows}, TailPolicy::kPeel);
-  const auto columns =
-      maker.split(masked, all[static_cast<size_t>(score_column_)], {c.scores.columns}, TailPolicy::kShift);
+  const auto all = maker.axis_loops(masked);
+  const auto rows = maker.split(masked, all[score_row_], {c.scores.rows}, TailPolicy::kPeel);
+  const auto columns = maker.split(masked, all[score_column_], {c.scores.columns}, TailPolicy::kShift);
   order_tile(maker, masked, {columns[0], rows[0], rows[1]}, columns[1], c.scores.columns, c.scores.lanes);
   maker.annotate(masked, rows[1], Annotation::kUnroll);
   maker.compute_at(masked, output_, block);
@@ -121,8 +118,8 @@ void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block
 // Row / block, column / panel, row % block, column % panel: as the loops over blocks, panels and tiles go.
 sched::Layout AttentionPlan::packed_mask(const Choice& c, const Mask& mask) const {
   sched::Layout layout;
-  const auto add = [&](int dimension, int64_t divisor, int64_t extent) {
-    if (extent > 1) layout.push_back({dimension, divisor, extent});
+  const auto add = [&](AxisId dimension, int64_t divisor, int64_t extent) {
+    if (extent > 1) layout.push_back(layout_dim(dimension, divisor, extent));
   };
   add(mask.row, c.rows, queries_ / c.rows);
   add(mask.column, c.scores.columns, keys_ / c.scores.columns);
@@ -134,17 +131,17 @@ sched::Layout AttentionPlan::packed_mask(const Choice& c, const Mask& mask) cons
 void AttentionPlan::spread_rows(TraceMaker& maker, StageId stage) const {
   constexpr int64_t kLine = 16;
   if (keys_ < kLine || score_row_ > score_column_) return;
-  maker.storage_align(stage, maker.leaves(stage)[static_cast<size_t>(score_row_)], 2 * kLine, kLine);
+  maker.storage_align(stage, maker.axis_loops(stage)[score_row_], 2 * kLine, kLine);
 }
 
 LoopId AttentionPlan::emit_exponentials(TraceMaker& maker) const {
   const StageId stage = stages_.exponential;
   spread_rows(maker, stage);
-  const auto all = maker.leaves(stage);
-  const LoopId row = all[static_cast<size_t>(score_row_)];
+  const auto all = maker.axis_loops(stage);
+  const LoopId row = all[score_row_];
   const int64_t lanes = std::min(keys_, context_.machine.lanes(4));
   std::vector<LoopId> inner{row};
-  std::vector<LoopId> columns{all[static_cast<size_t>(score_column_)]};
+  std::vector<LoopId> columns{all[score_column_]};
   if (keys_ > lanes) columns = maker.split(stage, columns.front(), {lanes}, TailPolicy::kShift);
   inner.insert(inner.end(), columns.begin(), columns.end());
   order_inside(maker, stage, inner);
@@ -157,10 +154,9 @@ std::vector<StageId> AttentionPlan::emit_row_reduction(TraceMaker& maker, StageI
   if (keys_ <= lanes) return {};
   const int64_t factor = keys_ > kPartialVectors * lanes ? kPartialVectors * lanes : lanes;
   const auto& info = context_.stage(stage);
-  const auto reduce = static_cast<size_t>(last_live_axis(info, info.num_spatial, info.num_axes()));
-  const LoopId lane_loop =
-      maker.split(stage, maker.leaves(stage)[reduce], {factor}, TailPolicy::kPeel).back();
-  const auto spatial = static_cast<size_t>(info.num_spatial);
+  const LoopId summed = maker.axis_loops(stage)[summed_axis(info)];
+  const LoopId lane_loop = maker.split(stage, summed, {factor}, TailPolicy::kPeel).back();
+  const size_t spatial = info.num_spatial;
   const StageId partial = maker.rfactor(stage, lane_loop, spatial);
   // The partial results: lanes innermost.
   const auto loops = maker.leaves(partial);

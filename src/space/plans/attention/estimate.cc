@@ -10,14 +10,14 @@
 namespace tensorsmith::space {
 
 // Of a block. from_l2: the columns' operand comes from L2 for each register tile.
-double AttentionPlan::contraction_cycles(const Tile& tile, int64_t rows, int64_t columns, int64_t depth,
+double AttentionPlan::contraction_cycles(const Tile& tile, double rows, double columns, double depth,
                                          bool from_l2) const {
   const auto& m = context_.machine;
-  const double across = static_cast<double>(vectors(tile));
+  const double across = vectors(tile);
   const Constants& k = m.fitted();
   RegisterTile step;
-  step.accumulators = step.products = static_cast<double>(tile.rows) * across;
-  step.loads = static_cast<double>(tile.rows) + across;
+  step.accumulators = step.products = tile.rows * across;
+  step.loads = tile.rows + across;
   step.operands = across + 1;
   step.vectors = across;
   step.lanes = tile.lanes;
@@ -25,25 +25,22 @@ double AttentionPlan::contraction_cycles(const Tile& tile, int64_t rows, int64_t
   // Loads ahead of unrolled steps are not counted: the tiles that they would rule out are the fastest
   // (docs/decisions/030-one-table-of-constants.md).
   step.instructions = step.accumulators;
-  step.loop_cycles = k.loop_step / static_cast<double>(tile.unroll);
+  step.loop_cycles = k.loop_step / tile.unroll;
   double cycles = step_cycles(m, step);
-  if (from_l2)
-    cycles = overlapped(cycles, across * static_cast<double>(m.vector_bytes) / m.l2_bytes_per_cycle,
-                        k.not_hidden_l2);
-  const double tiles = static_cast<double>(rows / tile.rows) *
-                       std::ceil(static_cast<double>(columns) / static_cast<double>(tile.columns));
-  return tiles * (cycles * static_cast<double>(depth) + k.accumulator_move * step.accumulators +
-                  k.written_row * static_cast<double>(tile.rows) + k.loop_exit);
+  if (from_l2) cycles = overlapped(cycles, across * m.vector_bytes / m.l2_bytes_per_cycle, k.not_hidden_l2);
+  const double tiles = rows / tile.rows * std::ceil(columns / tile.columns);
+  return tiles *
+         (cycles * depth + k.accumulator_move * step.accumulators + k.written_row * tile.rows + k.loop_exit);
 }
 
 // Of a block: passes for the maximum, the exponentials and the sum, of which the second computes.
 double AttentionPlan::softmax_cycles(const Choice& c) const {
   const auto& m = context_.machine;
-  const double row_vectors = std::ceil(static_cast<double>(keys_) / static_cast<double>(m.lanes(4)));
+  const double keys = keys_;
+  const double row_vectors = std::ceil(keys / m.lanes(4));
   const double passes = context_.stage(stages_.masked).flops_per_point +
                         context_.stage(stages_.exponential).flops_per_point + 2;
-  return static_cast<double>(c.rows) *
-         (row_vectors * (passes / m.fma_per_cycle + m.fitted().row_pass) + m.fitted().row_sum);
+  return c.rows * (row_vectors * (passes / m.fma_per_cycle + m.fitted().row_pass) + m.fitted().row_sum);
 }
 
 // Of a block: its rows of masks, which come from beyond L2 for each batch; slowly where a
@@ -52,10 +49,9 @@ double AttentionPlan::mask_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   double cycles = 0;
   for (const Mask& mask : masks_) {
-    const double row = static_cast<double>(keys_ * context_.stage(mask.constant).element_bytes);
-    const double all = row * static_cast<double>(queries_);
-    cycles +=
-        row * static_cast<double>(c.rows) / stream_rate(m, all) * (packs_masks(c) ? 1 : m.fitted().scattered);
+    const double row = keys_ * context_.stage(mask.constant).element_bytes;
+    const double all = row * queries_;
+    cycles += row * c.rows / stream_rate(m, all) * (packs_masks(c) ? 1 : m.fitted().scattered);
   }
   return cycles;
 }
@@ -63,8 +59,8 @@ double AttentionPlan::mask_cycles(const Choice& c) const {
 // Of a block: its scores and exponentials are written and read twice each, keys and values read once.
 double AttentionPlan::traffic_cycles(const Choice& c) const {
   const auto& m = context_.machine;
-  const double block = 8 * static_cast<double>(c.rows * keys_);
-  const double operands = 4 * static_cast<double>(keys_ * (depth_ + width_));
+  const double block = 8 * (c.rows * keys_);
+  const double operands = 4 * (keys_ * (depth_ + width_));
   double cycles = operands / stream_rate(m, block + operands) + mask_cycles(c);
   if (block > m.fitted().usable * m.l1_bytes) cycles += 2 * block / stream_rate(m, block);
   return cycles;
@@ -73,10 +69,10 @@ double AttentionPlan::traffic_cycles(const Choice& c) const {
 double AttentionPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
   const auto& m = context_.machine;
-  const double blocks = std::ceil(static_cast<double>(queries_) / static_cast<double>(c.rows));
+  const double queries = queries_;
+  const double blocks = std::ceil(queries / c.rows);
   // Rows of keys lie so far apart that they share sets of L1.
-  const bool values_from_l2 =
-      4 * static_cast<double>(keys_ * c.product.columns) > m.fitted().usable * m.l1_bytes;
+  const bool values_from_l2 = 4 * (keys_ * c.product.columns) > m.fitted().usable * m.l1_bytes;
   const double compute = contraction_cycles(c.scores, c.rows, keys_, depth_, true) +
                          contraction_cycles(c.product, c.rows, width_, keys_, values_from_l2) +
                          softmax_cycles(c);

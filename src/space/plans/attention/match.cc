@@ -39,8 +39,8 @@ class Finder {
     found.maximum = of_row->producer;
     found.masked = of_element->producer;
     if (stage(found.masked).placeholder || stage(found.masked).output) return false;
-    const int column = column_of(by_product, found.product, 1);
-    if (column < 0 || stage(found.maximum).consumers != std::vector{found.exponential}) return false;
+    const AxisId column = column_of(by_product, found.product, 1);
+    if (!column.valid() || stage(found.maximum).consumers != std::vector{found.exponential}) return false;
     if (stage(found.masked).consumers != std::vector{found.maximum, found.exponential}) return false;
     if (!same_axes(*of_element, found.exponential)) return false;
     if (!reduces_rows(found.sum, found.exponential, column)) return false;
@@ -48,7 +48,7 @@ class Finder {
     const auto scores = scores_of(found.masked);
     if (!scores) return false;
     found.scores = *scores;
-    return row_of(by_product, column) >= 0;
+    return has_rows(by_product, column);
   }
 
   bool reads(StageId reader, StageId producer) const {
@@ -58,38 +58,41 @@ class Finder {
 
   // The one axis of extent > 1 of what is read that the reader reduces over, its only reduction. All others
   // are spatial axes of the reader, which has `own` more.
-  int column_of(const Read& read, StageId reader, int own) const {
+  AxisId column_of(const Read& read, StageId reader, int own) const {
     const auto& info = stage(reader);
     const auto& made = stage(read.producer);
     const auto map = analysis_.axis_map(read);
-    int column = -1, others = 0;
-    for (size_t x = 0; x < map.size(); ++x) {
-      if (made.extents[x] <= 1) continue;
-      if (map[x] < 0 || info.extent(map[x]) != made.extents[x]) return -1;
-      if (map[x] < info.num_spatial) {
+    AxisId column;
+    int others = 0;
+    for (const AxisId x : map.ids()) {
+      if (made.extent(x) <= 1) continue;
+      if (!map[x].valid() || info.extent(map[x]) != made.extent(x)) return {};
+      if (!info.is_reduce(map[x])) {
         ++others;
-      } else if (column >= 0) {
-        return -1;
+      } else if (column.valid()) {
+        return {};
       } else {
-        column = static_cast<int>(x);
+        column = x;
       }
     }
-    return live_axes(info, false) == others + own && live_axes(info, true) == 1 ? column : -1;
+    const bool found = live_axes(info, info.spatial_axes()) == others + own && reduces_one_axis(info);
+    return found ? column : AxisId();
   }
 
-  static int live_axes(const StageInfo& info, bool reduced) {
+  static int live_axes(const StageInfo& info, IdRange<AxisId> axes) {
     int live = 0;
-    for (int a = reduced ? info.num_spatial : 0; a < (reduced ? info.num_axes() : info.num_spatial); ++a)
-      live += info.extent(a) > 1 ? 1 : 0;
+    for (const AxisId a : axes) live += info.extent(a) > 1 ? 1 : 0;
     return live;
   }
 
-  // The last other axis of extent > 1: rows that are computed together.
-  int row_of(const Read& read, int column) const {
+  static bool reduces_one_axis(const StageInfo& info) { return live_axes(info, info.reduce_axes()) == 1; }
+
+  // Another axis of extent > 1: rows that are computed together.
+  bool has_rows(const Read& read, AxisId column) const {
     const auto& made = stage(read.producer);
-    for (int x = static_cast<int>(made.extents.size()); x-- > 0;)
-      if (x != column && made.extent(x) > 1) return x;
-    return -1;
+    for (const AxisId x : made.axes())
+      if (x != column && made.extent(x) > 1) return true;
+    return false;
   }
 
   bool same_axes(const Read& read, StageId reader) const {
@@ -97,14 +100,12 @@ class Finder {
     const auto& made = stage(read.producer);
     if (info.num_spatial != made.num_spatial) return false;
     const auto map = analysis_.axis_map(read);
-    for (int x = 0; x < made.num_spatial; ++x) {
-      const auto i = static_cast<size_t>(x);
-      if (info.extents[i] != made.extents[i] || (made.extents[i] > 1 && map[i] != x)) return false;
-    }
+    for (const AxisId x : made.spatial_axes())
+      if (info.extent(x) != made.extent(x) || (made.extent(x) > 1 && map[x] != x)) return false;
     return true;
   }
 
-  bool reduces_rows(StageId s, StageId producer, int column) const {
+  bool reduces_rows(StageId s, StageId producer, AxisId column) const {
     const auto& info = stage(s);
     if (!info.reduction || info.arg_reduction || info.output || info.reads.size() != 1) return false;
     const auto& read = info.reads.front();
@@ -115,7 +116,7 @@ class Finder {
   std::optional<StageId> scores_of(StageId s) const {
     const auto& info = stage(s);
     if (info.reduction) {
-      const bool contraction = info.data_reuse && !info.arg_reduction && live_axes(info, true) == 1;
+      const bool contraction = info.data_reuse && !info.arg_reduction && reduces_one_axis(info);
       return contraction ? std::optional(s) : std::nullopt;
     }
     for (const auto& read : info.reads) {

@@ -13,9 +13,9 @@ class PlainPlan final : public Plan {
   void emit(TraceMaker& maker, Decisions) const override {
     if (context_.threads <= 1) return;
     const auto& info = context_.stage(output_);
-    for (int a = 0; a < info.num_spatial; ++a) {
+    for (const AxisId a : info.spatial_axes()) {
       if (info.extent(a) <= 1) continue;
-      maker.annotate(output_, maker.leaves(output_)[static_cast<size_t>(a)], sched::Annotation::kParallel);
+      maker.annotate(output_, maker.axis_loops(output_)[a], sched::Annotation::kParallel);
       return;
     }
   }

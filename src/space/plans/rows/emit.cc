@@ -14,35 +14,33 @@ void RowsPlan::emit(TraceMaker& maker, Decisions d) const {
   if (self_) self_stage = maker.cache_write(output_, ir::MemoryScope::kLocal);
 
   // The root stage.
-  const auto loops = maker.leaves(output_);
+  const auto loops = maker.axis_loops(output_);
   std::vector<LoopId> outer, columns;
   LoopId vector_loop;
-  for (int a : rows_) {
-    const auto i = static_cast<size_t>(a);
+  for (const AxisId a : rows_) {
     if (contiguous_row_ && a == rows_.back()) {
       const int64_t width = row_width(d);
-      if (width < info_.extents[i]) {
-        const auto made = maker.split(output_, loops[i], {width}, tail);
+      if (width < info_.extent(a)) {
+        const auto made = maker.split(output_, loops[a], {width}, tail);
         outer.push_back(made[0]);
         vector_loop = made[1];
       } else {
-        vector_loop = loops[i];
+        vector_loop = loops[a];
       }
     } else {
-      outer.push_back(loops[i]);
+      outer.push_back(loops[a]);
     }
   }
-  for (int a : columns_) {
-    const auto i = static_cast<size_t>(a);
+  for (const AxisId a : columns_) {
     if (a == info_.contiguous_axis) {
-      vector_loop = loops[i];
-      if (info_.extents[i] > lanes_) {
-        const auto made = maker.split(output_, loops[i], {lanes_}, tail);
+      vector_loop = loops[a];
+      if (info_.extent(a) > lanes_) {
+        const auto made = maker.split(output_, loops[a], {lanes_}, tail);
         columns.push_back(made[0]);
         vector_loop = made[1];
       }
     } else {
-      columns.push_back(loops[i]);
+      columns.push_back(loops[a]);
     }
   }
   std::vector<LoopId> order = outer;
@@ -57,8 +55,7 @@ void RowsPlan::emit(TraceMaker& maker, Decisions d) const {
   maker.reorder(output_, order);
   if (vector_loop.valid()) maker.annotate(output_, vector_loop, sched::Annotation::kVectorize);
   LoopId attach = outer.empty() ? LoopId() : outer.back();
-  const size_t parallel = parallel_slot_ == kNone ? 0 : category(d, parallel_slot_);
-  if (const size_t count = std::min(parallel, outer.size()); count > 0) {
+  if (const size_t count = std::min(parallel(d), outer.size()); count > 0) {
     const LoopId loop = parallelize(maker, output_, outer, count);
     if (count == outer.size()) attach = loop;
   }
@@ -78,23 +75,23 @@ void RowsPlan::emit(TraceMaker& maker, Decisions d) const {
 void RowsPlan::emit_member(TraceMaker& maker, Decisions d, const Member& member, StageId stage,
                            sched::TailPolicy tail) const {
   const auto& info = context_.stage(member.stage);
-  const auto loops = maker.leaves(stage);
-  int vector_axis = info.contiguous_axis;
-  int64_t extent = vector_axis < 0 ? 1 : info.extent(vector_axis);
-  for (size_t a = 0; a < member.to_output.size(); ++a) {
-    if (member.to_output[a] < 0) continue;
+  const auto loops = maker.axis_loops(stage);
+  AxisId vector_axis = info.contiguous_axis;
+  int64_t extent = vector_axis.valid() ? info.extent(vector_axis) : 1;
+  for (const AxisId a : member.to_output.ids()) {
+    if (!member.to_output[a].valid()) continue;
     const bool row = std::find(rows_.begin(), rows_.end(), member.to_output[a]) != rows_.end();
     if (!row) continue;
     if (contiguous_row_ && member.to_output[a] == rows_.back()) {
-      vector_axis = static_cast<int>(a);
+      vector_axis = a;
       extent = row_width(d);
-    } else if (vector_axis == static_cast<int>(a)) {
-      vector_axis = -1;  // one point a row
+    } else if (vector_axis == a) {
+      vector_axis = {};  // one point a row
     }
   }
-  if (vector_axis < 0) return;
+  if (!vector_axis.valid()) return;
   std::vector<LoopId> order;
-  const LoopId own = loops[static_cast<size_t>(vector_axis)];
+  const LoopId own = loops[vector_axis];
   LoopId vector_loop = own;
   std::vector<LoopId> inner{own};
   if (extent > 4 * lanes_) {
@@ -118,10 +115,9 @@ void RowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& memb
   }
   const auto& info = context_.stage(member.stage);
   const int64_t factor = factor_of(member, choice);
-  const auto axis = static_cast<size_t>(member.factor_axis);
-  LoopId lane_loop = maker.leaves(stage)[axis];
-  if (factor < info.extents[axis]) lane_loop = maker.split(stage, lane_loop, {factor}, tail)[1];
-  const auto spatial = static_cast<size_t>(info.num_spatial);
+  LoopId lane_loop = maker.axis_loops(stage)[member.factor_axis];
+  if (factor < info.extent(member.factor_axis)) lane_loop = maker.split(stage, lane_loop, {factor}, tail)[1];
+  const size_t spatial = info.num_spatial;
   const StageId partial = maker.rfactor(stage, lane_loop, spatial);
   // The partial results: lanes innermost.
   const auto loops = maker.leaves(partial);

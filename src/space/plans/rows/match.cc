@@ -13,7 +13,7 @@ bool reduces_contiguously(const PlanContext& context, StageId s) {
   const auto& info = context.stage(s);
   for (const auto& read : effective_reads(context, s)) {
     if (!read.affine) continue;
-    for (int a = info.num_spatial; a < info.num_axes(); ++a)
+    for (const AxisId a : info.reduce_axes())
       if (info.extent(a) > 1 && std::abs(read.stride(a)) == 1) return true;
   }
   return false;

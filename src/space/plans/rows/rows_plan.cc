@@ -10,12 +10,12 @@ RowsPlan::RowsPlan(const PlanContext& context, StageId output, std::vector<Stage
   if (info_.reduction) {
     self_ = true;
     add_member(output);
-    for (int a = 0; a < info_.num_spatial; ++a) members_.back().to_output[static_cast<size_t>(a)] = a;
+    for (const AxisId a : info_.spatial_axes()) members_.back().to_output[a] = a;
   }
   map_members(attached);
   const std::string name = context.op(output).name;
   lanes_ = context.machine.lanes(info_.element_bytes);
-  for (int a = 0; a < info_.num_spatial; ++a) {
+  for (const AxisId a : info_.spatial_axes()) {
     if (info_.extent(a) <= 1) continue;
     bool row = true;
     for (const auto& member : members_) row = row && maps_to(member, a);
@@ -33,7 +33,7 @@ RowsPlan::RowsPlan(const PlanContext& context, StageId output, std::vector<Stage
     if (inlined[s]) member.inline_slot = add_category(own + ".inline", DecisionRole::kLocation, {2, 1});
     if (stage.reduction && !contiguous_row_) {
       find_factor_axis(member);
-      if (member.factor_axis >= 0)
+      if (member.factor_axis.valid())
         member.factor_slot = add_category(own + ".rfactor", DecisionRole::kVectorize, {0.3, 1, 1, 1});
     }
   }
@@ -54,7 +54,7 @@ std::string RowsPlan::describe() const {
 void RowsPlan::add_member(StageId stage) {
   Member member;
   member.stage = stage;
-  member.to_output.assign(static_cast<size_t>(context_.stage(stage).num_spatial), -1);
+  member.to_output.resize(context_.stage(stage).num_spatial);
   members_.push_back(std::move(member));
 }
 
@@ -63,16 +63,16 @@ void RowsPlan::map_members(const std::vector<StageId>& attached) {
     add_member(attached[k]);
     Member& member = members_.back();
     bool first = true;
-    const auto merge = [&](StageId consumer, const std::vector<int>* consumer_map) {
+    const auto merge = [&](StageId consumer, const AxisMap* consumer_map) {
       for (const auto& read : effective_reads(context_, consumer)) {
         if (read.producer != member.stage) continue;
         const auto map = context_.analysis->axis_map(read);
-        for (size_t x = 0; x < map.size(); ++x) {
-          int to = -1;
-          const bool spatial = map[x] >= 0 && map[x] < context_.stage(consumer).num_spatial;
-          if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[static_cast<size_t>(map[x])];
-          if (to >= 0 && info_.extent(to) != context_.stage(member.stage).extents[x]) to = -1;
-          member.to_output[x] = first || member.to_output[x] == to ? to : -1;
+        for (const AxisId x : map.ids()) {
+          AxisId to;
+          const bool spatial = map[x].valid() && !context_.stage(consumer).is_reduce(map[x]);
+          if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[map[x]];
+          if (to.valid() && info_.extent(to) != context_.stage(member.stage).extent(x)) to = {};
+          member.to_output[x] = first || member.to_output[x] == to ? to : AxisId();
         }
         first = false;
       }
@@ -88,7 +88,7 @@ void RowsPlan::find_factor_axis(Member& member) const {
   if (stage.arg_reduction) return;
   for (const auto& read : effective_reads(context_, member.stage)) {
     if (!read.affine) continue;
-    for (int a = stage.num_spatial; a < stage.num_axes(); ++a)
+    for (const AxisId a : stage.reduce_axes())
       if (std::abs(read.stride(a)) == 1 && stage.extent(a) > 1) member.factor_axis = a;
   }
 }
@@ -99,7 +99,7 @@ bool RowsPlan::reduces_along_memory() {
     const auto& stage = context_.stage(member.stage);
     if (!stage.reduction) continue;
     find_factor_axis(member);
-    along = along || (member.factor_axis >= 0 && stage.extent(member.factor_axis) >= lanes_);
+    along = along || (member.factor_axis.valid() && stage.extent(member.factor_axis) >= lanes_);
     for (const auto& read : effective_reads(context_, member.stage))
       if (!read.affine || std::abs(stride_along_rows(member, read)) == 1) return false;
   }
@@ -120,7 +120,7 @@ int64_t RowsPlan::row_width(Decisions d) const {
 }
 
 int64_t RowsPlan::stride_along_rows(const Member& member, const Read& read) const {
-  for (size_t a = 0; a < member.to_output.size(); ++a)
+  for (const AxisId a : member.to_output.ids())
     if (member.to_output[a] == rows_.back()) return read.strides[a];
   return 0;
 }

@@ -27,14 +27,14 @@ class RowsPlan final : public Plan {
  private:
   struct Member {
     StageId stage;
-    std::vector<int> to_output;  // by own spatial axis: the root stage's axis, or -1
-    int factor_axis = -1;        // reduce axis (number among all axes) that is contiguous in the reads
+    AxisMap to_output;   // by own spatial axis: the root stage's axis, or none
+    AxisId factor_axis;  // reduce axis that is contiguous in the reads, or none
     size_t factor_slot = kNone, inline_slot = kNone;
   };
 
   void add_member(StageId stage);
 
-  bool maps_to(const Member& member, int axis) const {
+  bool maps_to(const Member& member, AxisId axis) const {
     return std::find(member.to_output.begin(), member.to_output.end(), axis) != member.to_output.end();
   }
 
@@ -45,6 +45,8 @@ class RowsPlan final : public Plan {
 
   // Some reduction reads whole vectors along a reduce axis, and none along the rows.
   bool reduces_along_memory();
+
+  size_t parallel(Decisions d) const { return parallel_slot_ == kNone ? 0 : category(d, parallel_slot_); }
 
   int64_t factor_of(const Member& member, size_t choice) const;
 
@@ -63,8 +65,8 @@ class RowsPlan final : public Plan {
   StageId output_;
   const StageInfo& info_;
   bool self_ = false;
-  std::vector<Member> members_;  // consumers before producers
-  std::vector<int> rows_, columns_;
+  std::vector<Member> members_;         // consumers before producers
+  std::vector<AxisId> rows_, columns_;  // of extent > 1
   bool contiguous_row_ = false;
   int64_t lanes_ = 1;
   size_t width_slot_ = kNone, parallel_slot_ = kNone, tail_slot_ = kNone;

@@ -6,21 +6,20 @@ SpatialPlan::SpatialPlan(const PlanContext& context, StageId output, bool tiled)
     : Plan(context), output_(output), tiled_(tiled), info_(context.stage(output)) {
   reads_ = effective_reads(context, output);
   const std::string name = context.op(output).name;
-  for (int a = 0; a < info_.num_spatial; ++a)
+  for (const AxisId a : info_.spatial_axes())
     if (info_.extent(a) > 1) live_.push_back(a);
   lanes_ = context.machine.lanes(info_.element_bytes);
-  vector_axis_ = info_.arg_reduction ? -1 : info_.contiguous_axis;
+  vector_axis_ = info_.arg_reduction ? AxisId() : info_.contiguous_axis;
   flat_ = !tiled && !info_.reduction && live_.size() > 1 && flat_compatible();
   if (flat_) flat_slot_ = add_category(name + ".flat", DecisionRole::kLocation, {1, 0.5, 0.5, 0.5, 0.5});
-  if (vector_axis_ >= 0)
+  if (vector_axis_.valid())
     tile_slot_ = add_tile(name + ".tile." + context.axis_name(output, vector_axis_),
                           info_.extent(vector_axis_), 2, lanes_, 4 * lanes_);
-  tile_slots_.assign(info_.extents.size(), kNone);
+  tile_slots_.assign(info_.num_axes(), kNone);
   if (tiled)
-    for (int a : live_)
+    for (const AxisId a : live_)
       if (a != vector_axis_)
-        tile_slots_[static_cast<size_t>(a)] =
-            add_tile(name + ".tile." + context.axis_name(output, a), info_.extent(a), 1, 1, 64);
+        tile_slots_[a] = add_tile(name + ".tile." + context.axis_name(output, a), info_.extent(a), 1, 1, 64);
   if (context.threads > 1 && !live_.empty()) {
     std::vector<double> weights(live_.size() + 1, 1.0);
     weights[0] = 0.1;
@@ -30,7 +29,7 @@ SpatialPlan::SpatialPlan(const PlanContext& context, StageId output, bool tiled)
 }
 
 Status SpatialPlan::check(Decisions d) const {
-  if (vector_axis_ < 0) return {};
+  if (!vector_axis_.valid()) return {};
   const auto refuse = [&](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, context_.op(output_).name, std::move(reason)};
   };
@@ -48,10 +47,9 @@ bool SpatialPlan::flat_compatible() const {
   for (const auto& read : reads_) {
     if (!read.affine || read.guarded) return false;
     bool same = true, still = true;
-    for (int a : live_) {
-      const auto i = static_cast<size_t>(a);
-      same = same && read.strides[i] == strides[i];
-      still = still && read.strides[i] == 0;
+    for (const AxisId a : live_) {
+      same = same && read.strides[a] == strides[a.place()];
+      still = still && read.strides[a] == 0;
     }
     if (!same && !still) return false;
   }

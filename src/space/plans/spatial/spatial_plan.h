@@ -24,10 +24,11 @@ class SpatialPlan final : public Plan {
  private:
   // Categories of the flat slot: 0 = rows, else {vector length, vectors in a chunk}.
   bool is_flat(Decisions d) const { return flat_ && category(d, flat_slot_) > 0; }
+  size_t parallel(Decisions d) const { return parallel_slot_ == kNone ? 0 : category(d, parallel_slot_); }
   int64_t flat_length(Decisions d) const { return category(d, flat_slot_) >= 3 ? 2 * lanes_ : lanes_; }
   int64_t flat_chunk(Decisions d) const { return category(d, flat_slot_) % 2 == 1 ? 16 : 128; }
   int64_t vector_length(Decisions d) const { return lengths(d, tile_slot_)[1]; }
-  int64_t unrolled(Decisions d) const { return vector_axis_ < 0 ? 1 : lengths(d, tile_slot_)[0]; }
+  int64_t unrolled(Decisions d) const { return vector_axis_.valid() ? lengths(d, tile_slot_)[0] : 1; }
 
   // Every read runs through memory like the output, or does not move.
   bool flat_compatible() const;
@@ -36,12 +37,12 @@ class SpatialPlan final : public Plan {
   bool tiled_;
   const StageInfo& info_;
   std::vector<Read> reads_;
-  std::vector<int> live_;
+  std::vector<AxisId> live_;  // spatial axes of extent > 1
   int64_t lanes_ = 1;
-  int vector_axis_ = -1;
+  AxisId vector_axis_;  // none: no vectors
   bool flat_ = false;
   size_t flat_slot_ = kNone, tile_slot_ = kNone, parallel_slot_ = kNone, tail_slot_ = kNone;
-  std::vector<size_t> tile_slots_;
+  IdVector<AxisId, size_t> tile_slots_;
 };
 
 }  // namespace tensorsmith::space

@@ -1,6 +1,7 @@
 // Steps of a tiled plan.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "space/plan_steps.h"
 #include "space/plans/tiled/tiled_plan.h"
@@ -55,7 +56,7 @@ void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
     const sched::Layout layout = packed_layout(c, operand);
     int64_t lanes = context_.machine.lanes(info.element_bytes);
     // Vectors that end where the innermost digit does are contiguous on both sides.
-    if (!layout.empty() && layout.back().dim == info.contiguous_axis) {
+    if (!layout.empty() && std::cmp_equal(layout.back().dim, info.contiguous_axis.place())) {
       const int64_t whole = vector_lanes(layout.back().extent, lanes);
       if (whole * 4 >= lanes) lanes = whole;
     }
@@ -73,13 +74,12 @@ void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
 // sets the loop order outer, reduce, inner. inner is by spatial axis (kNoLoop where there is none).
 void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, StageId stage,
                                    const std::vector<LoopId>& outer, const std::vector<LoopId>& reduce,
-                                   const std::vector<LoopId>& inner) const {
+                                   const IdVector<AxisId, LoopId>& inner) const {
   std::vector<LoopId> tile;
-  for (int axis : live_)
-    if (axis != c.vector_axis) append(tile, inner[static_cast<size_t>(axis)]);
+  for (const AxisId a : live_)
+    if (a != c.vector_axis) append(tile, inner[a]);
   LoopId vector_loop = kNoLoop;
-  if (c.vector_axis >= 0 && inner[static_cast<size_t>(c.vector_axis)] != kNoLoop) {
-    const auto v = static_cast<size_t>(c.vector_axis);
+  if (const AxisId v = c.vector_axis; v.valid() && inner[v] != kNoLoop) {
     vector_loop = inner[v];
     if (c.lanes > 1 && c.lanes < c.t3[v]) {
       const auto made = maker.split(stage, vector_loop, {c.lanes}, c.tail);
@@ -111,16 +111,14 @@ void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, StageId s
 }
 
 void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const {
-  const auto out_loops = maker.leaves(output);
-  const auto anchor_loops = maker.leaves(anchor);
-  const auto ns = static_cast<size_t>(spatial_);
+  const auto out_loops = maker.axis_loops(output);
+  const auto anchor_loops = maker.axis_loops(anchor);
 
   // The output stage: outer tiles, tiles, and the write of one region.
-  std::vector<LoopId> o0(ns, kNoLoop), o1(ns, kNoLoop), o2(ns, kNoLoop);
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
-    const LoopId loop = out_loops[static_cast<size_t>(output_axis_[a])];
-    const std::vector<int64_t> lengths = c.attach_outer ? std::vector<int64_t>{1, c.t1[a] * c.t2[a] * c.t3[a]}
+  IdVector<AxisId, LoopId> o0(info_.num_spatial), o1(info_.num_spatial), o2(info_.num_spatial);
+  for (const AxisId a : live_) {
+    const LoopId loop = out_loops[output_axis_[a]];
+    const std::vector<int64_t> lengths = c.attach_outer ? std::vector<int64_t>{1, c.tile(a)}
                                                         : std::vector<int64_t>{c.t1[a], c.t2[a] * c.t3[a]};
     const auto made = split_levels(maker, output, loop, extent(a), lengths, c.tail);
     o0[a] = made[0];
@@ -128,15 +126,14 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
     o2[a] = made[2];
   }
   std::vector<LoopId> outer, middle, write;
-  for (int axis : c.outer_order) append(outer, o0[static_cast<size_t>(axis)]);
-  for (int axis : live_) append(middle, o1[static_cast<size_t>(axis)]);
+  for (const AxisId a : c.outer_order) append(outer, o0[a]);
+  for (const AxisId a : live_) append(middle, o1[a]);
   LoopId write_vector = kNoLoop;
   double write_points = 1;
   const int64_t out_lanes = context_.machine.lanes(context_.stage(output_).element_bytes);
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
+  for (const AxisId a : live_) {
     if (o2[a] == kNoLoop) continue;
-    if (axis != contiguous_) {
+    if (a != contiguous_) {
       write.push_back(o2[a]);
       write_points *= c.region[a];
       continue;
@@ -181,19 +178,17 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
   const LoopId attach = middle.empty() ? outer_last : middle.back();
 
   // The anchor: reduction, tiles, reduction, register tile.
-  std::vector<LoopId> a2, inner(ns, kNoLoop);
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
+  std::vector<LoopId> a2;
+  IdVector<AxisId, LoopId> inner(info_.num_spatial);
+  for (const AxisId a : live_) {
     const auto made =
-        split_levels(maker, anchor, anchor_loops[a], c.region[a], {std::min(c.t3[a], c.region[a])}, c.tail);
+        split_levels(maker, anchor, anchor_loops[a], c.region[a], {c.register_length(a)}, c.tail);
     append(a2, made[0]);
     inner[a] = made[1];
   }
   std::vector<LoopId> r0, r1;
-  for (int axis : c.reduce_order) {
-    const auto r = static_cast<size_t>(axis - spatial_);
-    const auto made = split_levels(maker, anchor, anchor_loops[static_cast<size_t>(axis)],
-                                   extent(static_cast<size_t>(axis)), {c.r1[r]}, c.tail);
+  for (const AxisId r : c.reduce_order) {
+    const auto made = split_levels(maker, anchor, anchor_loops[r], extent(r), {c.r1[r]}, c.tail);
     append(r0, made[0]);
     append(r1, made[1]);
   }
@@ -209,8 +204,7 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
   if (c.unroll > 1) {
     int64_t product = 1;
     for (size_t i = c.reduce_order.size(); i-- > 0;) {
-      const auto axis = static_cast<size_t>(c.reduce_order[i]);
-      const int64_t length = two_level_ ? c.r1[axis - ns] : extent(axis);
+      const int64_t length = inner_steps(c, c.reduce_order[i]);
       if (length == 1) continue;
       product *= length;
       if (product > c.unroll) break;
@@ -228,11 +222,10 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
 }
 
 void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, StageId stage) const {
-  const auto loops = maker.leaves(stage);
-  const auto ns = static_cast<size_t>(spatial_);
-  std::vector<LoopId> s0(ns, kNoLoop), s1, s2, inner(ns, kNoLoop);
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
+  const auto loops = maker.axis_loops(stage);
+  std::vector<LoopId> s1, s2;
+  IdVector<AxisId, LoopId> s0(info_.num_spatial), inner(info_.num_spatial);
+  for (const AxisId a : live_) {
     const auto made = split_levels(maker, stage, loops[a], extent(a), {c.t1[a], c.t2[a], c.t3[a]}, c.tail);
     s0[a] = made[0];
     append(s1, made[1]);
@@ -240,11 +233,10 @@ void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, StageId stage) c
     inner[a] = made[3];
   }
   std::vector<LoopId> outer;
-  for (int axis : c.outer_order) append(outer, s0[static_cast<size_t>(axis)]);
+  for (const AxisId a : c.outer_order) append(outer, s0[a]);
   std::vector<LoopId> r0, r1;
-  for (int axis : c.reduce_order) {
-    const auto r = static_cast<size_t>(axis);
-    const auto made = split_levels(maker, stage, loops[r], extent(r), {c.r1[r - ns]}, c.tail);
+  for (const AxisId r : c.reduce_order) {
+    const auto made = split_levels(maker, stage, loops[r], extent(r), {c.r1[r]}, c.tail);
     append(r0, made[0]);
     append(r1, made[1]);
   }
@@ -275,21 +267,16 @@ void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, StageId output, Lo
       continue;
     }
     // Rows of the region that one tile reads.
-    std::vector<double> ranges(axes(), 1);
-    for (size_t a = 0; a < axes(); ++a) {
-      if (a < static_cast<size_t>(spatial_)) {
-        const int64_t tile = where == PadLocation::kTile ? c.t1[a] * c.t2[a] * c.t3[a] : c.region[a];
-        ranges[a] = std::min(extent(a), tile);
-      } else {
-        ranges[a] = where == PadLocation::kTile ? extent(a) : c.r1[a - static_cast<size_t>(spatial_)];
-      }
-    }
-    std::vector<int64_t> extents = pad.extents;
+    AxisRanges ranges(info_.num_axes());
+    for (const AxisId a : info_.spatial_axes())
+      ranges[a] = std::min(extent(a), where == PadLocation::kTile ? c.tile(a) : c.region[a]);
+    for (const AxisId r : info_.reduce_axes()) ranges[r] = where == PadLocation::kTile ? extent(r) : c.r1[r];
+    Lengths extents = pad.extents;
     for (const auto& operand : operands_) {
-      if (operand.pad != static_cast<int>(p)) continue;
+      if (operand.pad != p) continue;
       const auto touched = footprint(operand.read, ranges);
-      for (size_t k = 0; k < extents.size(); ++k)
-        extents[k] = std::min(extents[k], static_cast<int64_t>(touched[k]));
+      for (const AxisId d : extents.ids())
+        extents[d] = std::min(extents[d], static_cast<int64_t>(touched[d]));
     }
     emit_copy_stage(maker, pads_[p], extents, pad.contiguous_axis, lanes, false, c.tail);
     if (where == PadLocation::kTile) {
@@ -306,59 +293,45 @@ void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, StageId output, Lo
 // {m/14, k/16, m%14, k%16}.
 sched::Layout TiledPlan::packed_layout(const Choice& c, const Operand& operand) const {
   const auto& shape = context_.stage(operand.read.producer).extents;
-  std::vector<int> dim_of(axes(), -1);
+  AxisMap dim_of(info_.num_axes());
   sched::Layout layout;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const int axis = shape[d] > 1 ? operand.read.indices[d].single_axis() : -1;
-    if (axis >= 0 && extent(static_cast<size_t>(axis)) > 1) {
-      dim_of[static_cast<size_t>(axis)] = static_cast<int>(d);
+  for (const AxisId d : shape.ids()) {
+    const AxisId axis = shape[d] > 1 ? operand.read.indices[d].single_axis() : AxisId();
+    if (axis.valid() && extent(axis) > 1) {
+      dim_of[axis] = d;
     } else {
-      layout.push_back({static_cast<int>(d), 1, shape[d]});
+      layout.push_back(layout_dim(d, 1, shape[d]));
     }
   }
-  const auto add = [&](int axis, int64_t divisor, int64_t length) {
-    const int dim = dim_of[static_cast<size_t>(axis)];
-    if (dim < 0 || length == 1) return;
-    if (!layout.empty() && layout.back().dim == dim && layout.back().divisor == divisor * length) {
+  const auto add = [&](AxisId axis, int64_t divisor, int64_t length) {
+    if (!dim_of[axis].valid() || length == 1) return;
+    const sched::LayoutDim digit = layout_dim(dim_of[axis], divisor, length);
+    if (!layout.empty() && layout.back().dim == digit.dim && layout.back().divisor == divisor * length) {
       layout.back().extent *= length;
       layout.back().divisor = divisor;
     } else {
-      layout.push_back({dim, divisor, length});
+      layout.push_back(digit);
     }
   };
-  const auto region = [&](size_t a) { return std::min(extent(a), c.region[a]); };
-  for (int axis : c.outer_order) {
-    const auto a = static_cast<size_t>(axis);
-    add(axis, region(a), ceil_div(extent(a), region(a)));
-  }
+  const auto region = [&](AxisId a) { return std::min(extent(a), c.region[a]); };
+  for (const AxisId a : c.outer_order) add(a, region(a), ceil_div(extent(a), region(a)));
   // The tensor may have more steps of a reduction than the loops take.
-  const auto steps = [&](int axis) {
-    const int dim = dim_of[static_cast<size_t>(axis)];
-    return dim < 0 ? 1 : shape[static_cast<size_t>(dim)];
-  };
-  const auto inner_steps = [&](int axis) {
-    const int64_t inner = c.r1[static_cast<size_t>(axis - spatial_)];
-    return inner < extent(static_cast<size_t>(axis)) ? inner : steps(axis);
-  };
-  for (int axis : c.reduce_order) add(axis, inner_steps(axis), ceil_div(steps(axis), inner_steps(axis)));
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
+  const auto steps = [&](AxisId r) { return dim_of[r].valid() ? shape[dim_of[r]] : 1; };
+  const auto inner = [&](AxisId r) { return c.r1[r] < extent(r) ? c.r1[r] : steps(r); };
+  for (const AxisId r : c.reduce_order) add(r, inner(r), ceil_div(steps(r), inner(r)));
+  for (const AxisId a : live_) {
     const int64_t tile = std::min(c.t3[a], region(a));
-    add(axis, tile, ceil_div(region(a), tile));
+    add(a, tile, ceil_div(region(a), tile));
   }
   const auto add_reduction = [&] {
-    for (int axis : c.reduce_order) add(axis, 1, inner_steps(axis));
+    for (const AxisId r : c.reduce_order) add(r, 1, inner(r));
   };
   const bool rows = keeps_rows(c, operand);
   if (!rows) add_reduction();
-  for (int axis : live_)
-    if (axis != c.vector_axis)
-      add(axis, 1, std::min(c.t3[static_cast<size_t>(axis)], region(static_cast<size_t>(axis))));
+  for (const AxisId a : live_)
+    if (a != c.vector_axis) add(a, 1, std::min(c.t3[a], region(a)));
   if (rows) add_reduction();
-  if (c.vector_axis >= 0) {
-    const auto v = static_cast<size_t>(c.vector_axis);
-    add(c.vector_axis, 1, std::min(c.t3[v], region(v)));
-  }
+  if (const AxisId v = c.vector_axis; v.valid()) add(v, 1, std::min(c.t3[v], region(v)));
   return layout;
 }
 

@@ -10,10 +10,10 @@ void TiledPlan::sample(Rng& rng, std::span<int64_t> d) const {
   // The register tile: whole vectors on the vector axis, the other axes grow until the wanted number of
   // accumulators is reached.
   const Choice c = decode(d);
-  const auto v = static_cast<size_t>(c.vector_axis);
+  const AxisId v = c.vector_axis;
   const int64_t lanes = context_.machine.lanes(info_.element_bytes);
-  const auto set_inner = [&](size_t axis, int64_t wanted) {
-    const auto& slot = slots()[spatial_slot_[axis]];
+  const auto set_inner = [&](AxisId axis, int64_t wanted) {
+    const auto& slot = slots()[tile_slot_[axis]];
     const auto l = d.subspan(slot.offset, slot.width());
     l.back() = wanted;
     slot.tiles->fit(l, l);  // outer lengths shrink to fit
@@ -29,15 +29,15 @@ void TiledPlan::sample(Rng& rng, std::span<int64_t> d) const {
   }
   const int64_t wanted = rng.uniform_int(4, context_.machine.registers - 2);
   int64_t room = std::max<int64_t>(1, wanted / vectors);
-  std::vector<int> others;
-  for (int a : live_)
+  std::vector<AxisId> others;
+  for (const AxisId a : live_)
     if (a != c.vector_axis) others.push_back(a);
   // One axis takes most of the room, sometimes two share it.
   for (size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[rng.below(i)]);
   for (size_t i = 0; i < others.size(); ++i) {
     int64_t take = 1;
     if (room > 1) take = i == 0 && rng.bernoulli(0.7) ? room : rng.uniform_int(1, room);
-    const auto axis = static_cast<size_t>(others[i]);
+    const AxisId axis = others[i];
     if (take > 1 && rng.bernoulli(0.6)) {
       // The largest divisor that fits leaves no tail.
       for (int64_t t = take; t >= 1; --t)

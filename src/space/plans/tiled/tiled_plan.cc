@@ -14,7 +14,9 @@ namespace {
 constexpr int64_t kUnrollLimits[] = {1, 4, 16, 64};
 
 // The innermost stride-1 read of an axis after row-major storage.
-bool contiguous_along(const Read& read, int axis) { return read.affine && std::abs(read.stride(axis)) == 1; }
+bool contiguous_along(const Read& read, AxisId axis) {
+  return read.affine && std::abs(read.stride(axis)) == 1;
+}
 
 }  // namespace
 
@@ -27,54 +29,46 @@ TiledPlan::TiledPlan(const PlanContext& context, StageId output, StageId anchor,
       pads_(std::move(pads)),
       two_level_(two_level),
       info_(context.stage(anchor)),
-      spatial_(info_.num_spatial),
-      reduce_(info_.num_reduce) {
-  output_axis_.assign(static_cast<size_t>(spatial_), -1);
-  if (self_) {
-    for (int a = 0; a < spatial_; ++a) output_axis_[static_cast<size_t>(a)] = a;
-  } else {
-    for (const auto& read : effective_reads(context, output))
-      if (read.producer == anchor) output_axis_ = context.analysis->axis_map(read);
-  }
+      output_axis_(axes_in(context, output, anchor)) {
   const auto& out = context.stage(output);
-  for (int a = 0; a < spatial_; ++a) {
-    if (info_.extent(a) <= 1) continue;
+  for (const AxisId a : info_.spatial_axes()) {
+    if (extent(a) <= 1) continue;
     live_.push_back(a);
-    if (output_axis_[static_cast<size_t>(a)] == out.contiguous_axis) contiguous_ = a;
+    if (output_axis_[a] == out.contiguous_axis) contiguous_ = a;
   }
-  for (int a = spatial_; a < spatial_ + reduce_; ++a)
-    if (info_.extent(a) > 1) live_reduce_.push_back(a);
+  for (const AxisId a : info_.reduce_axes())
+    if (extent(a) > 1) live_reduce_.push_back(a);
   // The output stage's loops follow its own axes.
-  std::sort(live_.begin(), live_.end(), [&](int x, int y) {
-    return output_axis_[static_cast<size_t>(x)] < output_axis_[static_cast<size_t>(y)];
-  });
+  std::sort(live_.begin(), live_.end(),
+            [&](AxisId x, AxisId y) { return output_axis_[x] < output_axis_[y]; });
   collect_operands();
   make_slots();
 }
 
 void TiledPlan::collect_operands() {
-  block_.assign(static_cast<size_t>(spatial_), 1);
+  block_.assign(info_.num_spatial, 1);
   for (auto& read : effective_reads(context_, anchor_)) {
     Operand operand;
     const auto& producer = context_.stage(read.producer);
     for (const auto& own : info_.reads) operand.direct = operand.direct || own.producer == read.producer;
     bool whole_axes = read.affine && operand.direct;
-    std::vector<bool> used(axes(), false);
-    for (size_t d = 0; whole_axes && d < read.indices.size(); ++d) {
-      if (producer.extents[d] == 1) continue;
-      const int axis = read.indices[d].single_axis();
-      if (axis >= 0) {
+    IdVector<AxisId, bool> used(info_.num_axes(), false);
+    for (const AxisId d : read.indices.ids()) {
+      if (!whole_axes) break;
+      if (producer.extent(d) == 1) continue;
+      const AxisId axis = read.indices[d].single_axis();
+      if (axis.valid()) {
         // A constant may have more steps of a reduction than are read here (the sums of sched::Dot).
-        const int64_t beyond = producer.extents[d] - extent(static_cast<size_t>(axis));
-        whole_axes = read.indices[d].constant == 0 && !used[static_cast<size_t>(axis)] &&
-                     (beyond == 0 || (beyond > 0 && producer.constant && axis >= spatial_));
-        used[static_cast<size_t>(axis)] = true;
+        const int64_t beyond = producer.extent(d) - extent(axis);
+        whole_axes = read.indices[d].constant == 0 && !used[axis] &&
+                     (beyond == 0 || (beyond > 0 && producer.constant && info_.is_reduce(axis)));
+        used[axis] = true;
       } else {
         whole_axes = producer.constant;  // such a dimension is stored whole
       }
     }
     for (size_t p = 0; p < pads_.size(); ++p)
-      if (pads_[p] == read.producer) operand.pad = static_cast<int>(p);
+      if (pads_[p] == read.producer) operand.pad = p;
     // A layout has no dimension of nothing.
     for (const int64_t e : producer.extents) whole_axes = whole_axes && e > 0;
     operand.packable = whole_axes && producer.constant && read.indices.size() > 1;
@@ -95,14 +89,14 @@ void TiledPlan::collect_operands() {
 
 bool TiledPlan::tile_within_blocks(const Read& read) {
   if (!read.blocked) return false;
-  std::vector<int64_t> blocks = block_;
-  for (int a = 0; a < spatial_ + reduce_; ++a) {
+  Lengths blocks = block_;
+  for (const AxisId a : info_.axes()) {
     const int64_t block = read.block_of(a);
     if (block == 1) continue;
-    if (a >= spatial_) return false;
-    auto& own = blocks[static_cast<size_t>(a)];
+    if (info_.is_reduce(a)) return false;
+    auto& own = blocks[a];
     own = own == 1 ? block : std::gcd(own, block);
-    if (own == 1 || extent(static_cast<size_t>(a)) % own != 0) return false;
+    if (own == 1 || extent(a) % own != 0) return false;
   }
   block_ = std::move(blocks);
   return true;
@@ -111,22 +105,19 @@ bool TiledPlan::tile_within_blocks(const Read& read) {
 void TiledPlan::make_slots() {
   const std::string name = context_.op(anchor_).name;
   const int64_t lanes = context_.machine.lanes(info_.element_bytes);
-  spatial_slot_.assign(static_cast<size_t>(spatial_), kNone);
-  reduce_slot_.assign(static_cast<size_t>(reduce_), kNone);
-  for (int a : live_) {
-    const int64_t block = block_[static_cast<size_t>(a)];
-    spatial_slot_[static_cast<size_t>(a)] = add_tile(
-        name + ".tile." + context_.axis_name(anchor_, a), block > 1 ? block : extent(static_cast<size_t>(a)),
-        two_level_ ? 3 : 1, 1, 64 * std::max<int64_t>(1, lanes / 16), block > 1);
+  tile_slot_.assign(info_.num_axes(), kNone);
+  for (const AxisId a : live_) {
+    const int64_t block = block_[a];
+    tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), block > 1 ? block : extent(a),
+                             two_level_ ? 3 : 1, 1, 64 * std::max<int64_t>(1, lanes / 16), block > 1);
   }
   if (two_level_)
-    for (int a : live_reduce_)
-      reduce_slot_[static_cast<size_t>(a - spatial_)] =
-          add_tile(name + ".tile." + context_.axis_name(anchor_, a), extent(static_cast<size_t>(a)), 1, 1, 0);
+    for (const AxisId a : live_reduce_)
+      tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), extent(a), 1, 1, 0);
 
   // Vector axes: contiguous in the output, or contiguous (or made so) in a read.
   std::vector<double> weights;
-  for (int a : live_) {
+  for (const AxisId a : live_) {
     bool useful = a == contiguous_;
     bool gathers = false;
     for (const auto& operand : operands_) {
@@ -172,28 +163,27 @@ void TiledPlan::make_slots() {
 
 TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   Choice c;
-  const auto ns = static_cast<size_t>(spatial_);
-  c.t1.assign(ns, 1);
-  c.t2.assign(ns, 1);
-  c.t3.assign(ns, 1);
-  for (size_t a = 0; a < ns; ++a) {
-    if (spatial_slot_[a] == kNone) continue;
-    const auto l = lengths(d, spatial_slot_[a]);
+  c.t1.assign(info_.num_spatial, 1);
+  c.t2.assign(info_.num_spatial, 1);
+  c.t3.assign(info_.num_spatial, 1);
+  for (const AxisId a : info_.spatial_axes()) {
+    if (tile_slot_[a] == kNone) continue;
+    const auto l = lengths(d, tile_slot_[a]);
     if (two_level_) {
       c.t1[a] = l[0];
       c.t2[a] = l[1];
     }
     c.t3[a] = l.back();
   }
-  c.r1.assign(static_cast<size_t>(reduce_), 1);
-  for (size_t r = 0; r < c.r1.size(); ++r)
-    if (reduce_slot_[r] != kNone) c.r1[r] = lengths(d, reduce_slot_[r])[0];
+  c.r1.assign(info_.num_axes(), 1);
+  for (const AxisId r : info_.reduce_axes())
+    if (tile_slot_[r] != kNone) c.r1[r] = lengths(d, tile_slot_[r])[0];
   const auto pick = [&](size_t slot, size_t otherwise) {
     return slot == kNone ? otherwise : category(d, slot);
   };
   c.attach_outer = pick(attach_slot_, 0) == 1;
-  c.region.resize(ns);
-  for (size_t a = 0; a < ns; ++a)
+  c.region.resize(info_.num_spatial);
+  for (const AxisId a : info_.spatial_axes())
     c.region[a] = std::min(extent(a), c.t2[a] * c.t3[a] * (c.attach_outer ? c.t1[a] : 1));
   c.outer_order = live_;
   if (const size_t k = pick(order_slot_, 0); k > 0) {
@@ -206,8 +196,7 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
     std::rotate(c.reduce_order.begin(), c.reduce_order.begin() + 1, c.reduce_order.end());
   if (!vector_axes_.empty()) {
     c.vector_axis = vector_axes_[pick(vector_slot_, 0)];
-    const auto v = static_cast<size_t>(c.vector_axis);
-    c.lanes = vector_lanes(std::min(c.t3[v], c.region[v]), context_.machine.lanes(info_.element_bytes));
+    c.lanes = vector_lanes(c.register_length(c.vector_axis), context_.machine.lanes(info_.element_bytes));
   }
   c.pack = pick(pack_slot_, 0) == 1;
   for (const auto& operand : operands_)
@@ -230,7 +219,7 @@ std::string TiledPlan::describe() const {
 
 double TiledPlan::accumulators(const Choice& c) const {
   double vectors = 1;
-  for (int a : live_) vectors *= std::min(c.t3[static_cast<size_t>(a)], c.region[static_cast<size_t>(a)]);
+  for (const AxisId a : live_) vectors *= c.register_length(a);
   vectors /= c.lanes;
   const int64_t bytes = c.lanes * info_.element_bytes;
   return vectors * ((bytes + context_.machine.vector_bytes - 1) / context_.machine.vector_bytes);
@@ -241,8 +230,7 @@ double TiledPlan::unrolled_instructions(const Choice& c) const {
   double size = accumulators(c);
   int64_t product = 1;
   for (size_t i = c.reduce_order.size(); i-- > 0;) {
-    const auto axis = static_cast<size_t>(c.reduce_order[i]);
-    const int64_t length = two_level_ ? c.r1[axis - static_cast<size_t>(spatial_)] : extent(axis);
+    const int64_t length = inner_steps(c, c.reduce_order[i]);
     if (product * length > c.unroll) break;
     product *= length;
   }
@@ -263,13 +251,11 @@ double TiledPlan::peeled_bodies(const Choice& c) const {
   if (c.tail != sched::TailPolicy::kPeel) return 1;
   double bodies = 1;
   const auto split = [&](int64_t length, int64_t tile) { bodies *= length % tile != 0 ? 2 : 1; };
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
-    split(extent(a), std::min(extent(a), c.t1[a] * c.t2[a] * c.t3[a]));
-    split(c.region[a], std::min(c.region[a], c.t3[a]));
+  for (const AxisId a : live_) {
+    split(extent(a), std::min(extent(a), c.tile(a)));
+    split(c.region[a], c.register_length(a));
   }
-  for (int axis : live_reduce_)
-    split(extent(static_cast<size_t>(axis)), c.r1[static_cast<size_t>(axis - spatial_)]);
+  for (const AxisId r : live_reduce_) split(extent(r), c.r1[r]);
   // Lowering turns further tails into conditions.
   return std::min(bodies, 8.0);
 }
@@ -284,10 +270,9 @@ Status TiledPlan::check(Decisions d) const {
   const double registers = context_.machine.registers;
   if (accumulators(c) > registers * 1.5) return refuse("the register tile does not fit the register file");
   double region = info_.element_bytes, padded = 1, points = 1;
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
+  for (const AxisId a : live_) {
     region *= c.region[a];
-    const double tile = c.t1[a] * c.t2[a] * c.t3[a];
+    const double tile = c.tile(a);
     padded *= tile * std::ceil(extent(a) / tile);
     points *= extent(a);
   }

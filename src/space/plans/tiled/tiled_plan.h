@@ -8,6 +8,7 @@
 // side of the register tile.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "space/plan_kind.h"
@@ -28,15 +29,17 @@ class TiledPlan final : public Plan {
  private:
   enum class PadLocation : uint8_t { kInline, kRoot, kTile, kReduceTile };
 
-  // The decisions by axis of the anchor (spatial, then reduce). Lengths are 1 where an axis has no slot.
+  using Lengths = IdVector<AxisId, int64_t>;
+
+  // The decisions, by axis of the anchor. Lengths are 1 where an axis has no slot.
   struct Choice {
-    std::vector<int64_t> t1, t2, t3;  // spatial: tile counts and register tile
-    std::vector<int64_t> r1;          // by reduce axis: inner length; the full extent with one level
-    std::vector<int64_t> region;      // by spatial axis: what the anchor computes at its attach point
-    std::vector<int> outer_order;     // spatial axes of extent > 1, outermost tile loops in this order
-    std::vector<int> reduce_order;
-    int vector_axis = -1;
-    int64_t lanes = 1;  // of the anchor's innermost loop
+    Lengths t1, t2, t3;               // of spatial axes: tile counts and register tile
+    Lengths r1;                       // of reduce axes: inner length of two levels
+    Lengths region;                   // of spatial axes: what the anchor computes at its attach point
+    std::vector<AxisId> outer_order;  // spatial axes of extent > 1, outermost tile loops in this order
+    std::vector<AxisId> reduce_order;
+    AxisId vector_axis;  // none: no vectors
+    int64_t lanes = 1;   // of the anchor's innermost loop
     bool pack = false, cache_write = true;
     uint32_t copied = 0;        // bit i: the i-th operand is copied
     bool attach_outer = false;  // two levels: at the outer tile loops
@@ -44,6 +47,10 @@ class TiledPlan final : public Plan {
     int64_t unroll = 1;         // reduction points unrolled
     sched::TailPolicy tail = sched::TailPolicy::kPredicate;
     std::vector<PadLocation> pads;
+
+    // Points of a spatial axis: of an outer tile, and of the register tile at the end of the region.
+    int64_t tile(AxisId a) const { return t1[a] * t2[a] * t3[a]; }
+    int64_t register_length(AxisId a) const { return std::min(t3[a], region[a]); }
   };
 
   // A read of the anchor, through inlined stages, with what the decisions can do to it.
@@ -52,13 +59,14 @@ class TiledPlan final : public Plan {
     bool direct = false;    // read by the anchor itself
     bool packable = false;  // constant whose dimensions are whole axes
     bool copyable = false;  // the same for an intermediate or input
-    int pad = -1;           // index into pads_
+    size_t pad = kNone;     // index into pads_
     uint32_t bit = 0;       // in Choice::copied
     size_t copy_slot = kNone;
   };
 
-  size_t axes() const { return static_cast<size_t>(spatial_ + reduce_); }
-  int64_t extent(size_t axis) const { return info_.extents[axis]; }
+  int64_t extent(AxisId axis) const { return info_.extent(axis); }
+  // Of a reduce axis: steps of the loop inside the tiles.
+  int64_t inner_steps(const Choice& c, AxisId axis) const { return two_level_ ? c.r1[axis] : extent(axis); }
   Choice decode(Decisions decisions) const;
   // Reads that stay in place over a block of a spatial axis (the channels of a grouped convolution) count as
   // affine: tiles of such an axis divide the block, so that none straddles two.
@@ -69,7 +77,7 @@ class TiledPlan final : public Plan {
   void emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const;
   void emit_direct(TraceMaker& maker, const Choice& c, StageId stage) const;
   void emit_register_tile(TraceMaker& maker, const Choice& c, StageId stage, const std::vector<LoopId>& outer,
-                          const std::vector<LoopId>& reduce, const std::vector<LoopId>& inner) const;
+                          const std::vector<LoopId>& reduce, const IdVector<AxisId, LoopId>& inner) const;
   void emit_pads(TraceMaker& maker, const Choice& c, StageId output, LoopId output_loop, StageId anchor,
                  LoopId reduce_loop) const;
   // The operand is read from a place of the schedule's own, in the order of its loops.
@@ -83,12 +91,11 @@ class TiledPlan final : public Plan {
 
   // Bytes of a cache with a way of way_bytes that an operand takes: more than it has where its rows fall into
   // the same sets.
-  double occupied(const Operand& operand, std::span<const double> touched, double bytes,
-                  double way_bytes) const;
+  double occupied(const Operand& operand, const AxisRanges& touched, double bytes, double way_bytes) const;
   // Of the whole operand, and from one of its rows to the next.
   double bytes_of(const Operand& operand) const;
   double row_distance(const Operand& operand) const;
-  double conflicting_rows(const Choice& c, const Operand& operand, std::span<const double> touched,
+  double conflicting_rows(const Choice& c, const Operand& operand, const AxisRanges& touched,
                           double way_bytes, double cache_bytes) const;
   double copy_cycles(const Choice& c) const;
   double line_crossings(const Choice& c, const Operand& operand) const;
@@ -101,8 +108,9 @@ class TiledPlan final : public Plan {
   };
   Traffic traffic_cycles(const Choice& c) const;
   double broadcast_streams(const Choice& c) const;
-  double register_tiles(const Choice& c, int axis, double micro_cycles) const;
-  double tail_cost(const Choice& c, int axis, int64_t tile) const;  // factor of a tile that does not divide
+  double register_tiles(const Choice& c, AxisId axis, double micro_cycles) const;
+  // Factor of a tile that does not divide.
+  double tail_cost(const Choice& c, AxisId axis, int64_t tile) const;
   double pad_cycles(const Choice& c) const;
   double write_cycles(const Choice& c) const;
   double accumulators(const Choice& c) const;
@@ -114,16 +122,15 @@ class TiledPlan final : public Plan {
   std::vector<StageId> pads_;
   bool two_level_;
   const StageInfo& info_;  // of the anchor
-  int spatial_, reduce_;
-  std::vector<int> output_axis_;  // by the anchor's spatial axis: axis of the output stage
-  int contiguous_ = -1;           // the anchor's axis that is contiguous in the output
+  AxisMap output_axis_;    // by the anchor's spatial axis: axis of the output stage
+  AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
   std::vector<Operand> operands_;
-  std::vector<int64_t> block_;    // by spatial axis: tiles divide it (see collect_operands); 1 = any tile
-  std::vector<int> live_;         // spatial axes of extent > 1
-  std::vector<int> live_reduce_;  // reduce axes of extent > 1 (axis numbers)
-  std::vector<int> vector_axes_;  // categories of the vector slot
+  Lengths block_;                    // of spatial axes: tiles divide it (see collect_operands); 1 = any tile
+  std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
+  std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
+  std::vector<AxisId> vector_axes_;  // categories of the vector slot
 
-  std::vector<size_t> spatial_slot_, reduce_slot_;
+  IdVector<AxisId, size_t> tile_slot_;
   size_t vector_slot_ = kNone, order_slot_ = kNone, reduce_order_slot_ = kNone, pack_slot_ = kNone,
          cache_slot_ = kNone, attach_slot_ = kNone, parallel_slot_ = kNone, unroll_slot_ = kNone,
          tail_slot_ = kNone;

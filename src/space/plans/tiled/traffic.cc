@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 #include "space/plans/tiled/tiled_plan.h"
 
@@ -10,36 +11,38 @@ namespace tensorsmith::space {
 double TiledPlan::bytes_of(const Operand& operand) const {
   const auto& producer = context_.stage(operand.read.producer);
   double bytes = producer.element_bytes;
-  for (const int64_t e : producer.extents) bytes *= static_cast<double>(e);
+  for (const int64_t e : producer.extents) bytes *= e;
   return bytes;
 }
 
 double TiledPlan::row_distance(const Operand& operand) const {
   const auto& producer = context_.stage(operand.read.producer);
-  for (size_t k = producer.extents.size(); k-- > 0;)
-    if (producer.extents[k] > 1) return static_cast<double>(producer.extents[k]) * producer.element_bytes;
+  for (const AxisId d : std::views::reverse(producer.axes()))
+    if (producer.extent(d) > 1) return producer.extent(d) * producer.element_bytes;
   return producer.element_bytes;
 }
 
 // Example, 14 rows of a matrix with 1024 columns of 4 bytes: all lie in the same set of a cache whose ways
 // have 4096 bytes, so that they take 14 ways.
-double TiledPlan::occupied(const Operand& operand, std::span<const double> touched, double bytes,
+double TiledPlan::occupied(const Operand& operand, const AxisRanges& touched, double bytes,
                            double way_bytes) const {
   if (way_bytes <= 0 || touched.empty()) return bytes;
   const auto& producer = context_.stage(operand.read.producer);
   const double line_bytes = context_.machine.line_bytes;
   const auto way = static_cast<int64_t>(way_bytes);
   double covered = 0, lines = 1;  // bytes of a way that the rows fall on; lines of the region
-  int64_t stride = producer.element_bytes;
-  for (size_t d = touched.size(); d-- > 0; stride *= producer.extents[d]) {
+  int64_t next = producer.element_bytes;
+  for (const AxisId d : std::views::reverse(touched.ids())) {
+    const int64_t stride = next;
+    next *= producer.extent(d);
     if (covered == 0) {
-      covered = std::max(line_bytes, touched[d] * static_cast<double>(stride));
+      covered = std::max(line_bytes, touched[d] * stride);
       lines = covered / line_bytes;
       continue;
     }
     if (touched[d] <= 1) continue;
     lines *= touched[d];
-    const double places = static_cast<double>(way / std::gcd(stride, way));
+    const double places = way / std::gcd(stride, way);
     covered *= std::min(touched[d], std::max(1.0, places));
   }
   covered = std::min(covered, way_bytes);
@@ -49,16 +52,15 @@ double TiledPlan::occupied(const Operand& operand, std::span<const double> touch
 
 // Rows of a copied operand that a step of the register tile reads, if they fall into too few sets of a cache.
 // Its rows are as long as the reduction's inner length.
-double TiledPlan::conflicting_rows(const Choice& c, const Operand& operand, std::span<const double> touched,
+double TiledPlan::conflicting_rows(const Choice& c, const Operand& operand, const AxisRanges& touched,
                                    double way_bytes, double cache_bytes) const {
   const auto& producer = context_.stage(operand.read.producer);
-  const auto dim = static_cast<size_t>(producer.contiguous_axis);
-  const auto step = static_cast<size_t>(operand.read.indices[dim].single_axis() - spatial_);
+  const AxisId dim = producer.contiguous_axis, step = operand.read.indices[dim].single_axis();
   const auto way = static_cast<int64_t>(way_bytes);
   if (way == 0) return 0;
   double rows = 1;
-  for (size_t k = 0; k < touched.size(); ++k) rows *= k == dim ? 1 : touched[k];
-  const auto places = static_cast<double>(way / std::gcd(c.r1[step] * producer.element_bytes, way));
+  for (const AxisId d : touched.ids()) rows *= d == dim ? 1 : touched[d];
+  const double places = way / std::gcd(c.r1[step] * producer.element_bytes, way);
   return rows / places * way_bytes > cache_bytes ? rows : 0;
 }
 
@@ -66,17 +68,14 @@ double TiledPlan::conflicting_rows(const Choice& c, const Operand& operand, std:
 double TiledPlan::broadcast_streams(const Choice& c) const {
   double streams = 0;
   for (const auto& operand : operands_) {
-    if (c.vector_axis < 0 || operand.read.depends_on(c.vector_axis)) continue;
+    if (!c.vector_axis.valid() || operand.read.depends_on(c.vector_axis)) continue;
     const bool kept = keeps_rows(c, operand);
     double rows = 1;
-    for (int axis : live_) {
-      const auto a = static_cast<size_t>(axis);
+    for (const AxisId a : live_) {
       const auto distance = operand.read.affine ? std::abs(operand.read.strides[a]) : 0;
       const int element = context_.stage(operand.read.producer).element_bytes;
-      if (kept ? distance != 0
-               : !rearranged(c, operand) &&
-                     static_cast<double>(distance * element) >= context_.machine.line_bytes)
-        rows *= static_cast<double>(std::min(c.t3[a], c.region[a]));
+      if (kept ? distance != 0 : !rearranged(c, operand) && distance * element >= context_.machine.line_bytes)
+        rows *= c.register_length(a);
     }
     streams += rows;
   }
@@ -88,75 +87,60 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
   const Constants& k = m.fitted();
   // Loops outer to inner as (axis, trips).
   struct Loop {
-    size_t axis;
+    AxisId axis;
     double trips;
   };
   std::vector<Loop> loops;
-  const auto add = [&](int axis, double trips) {
-    if (trips > 1) loops.push_back({static_cast<size_t>(axis), trips});
+  const auto add = [&](AxisId axis, double trips) {
+    if (trips > 1) loops.push_back({axis, trips});
   };
   // A tail that is peeled moves no more than it has.
-  const auto passes = [&](double ratio) {
-    return c.tail == sched::TailPolicy::kPeel ? ratio : std::ceil(ratio);
+  const auto passes = [&](double length, double tile) {
+    return c.tail == sched::TailPolicy::kPeel ? length / tile : std::ceil(length / tile);
   };
-  for (int axis : c.outer_order) {
-    const auto a = static_cast<size_t>(axis);
-    const double tile = static_cast<double>(c.t1[a] * c.t2[a] * c.t3[a]);
-    add(axis, passes(static_cast<double>(extent(a)) / tile));
-  }
+  for (const AxisId a : c.outer_order) add(a, passes(extent(a), c.tile(a)));
   if (!c.attach_outer)
-    for (int axis : live_) add(axis, static_cast<double>(c.t1[static_cast<size_t>(axis)]));
+    for (const AxisId a : live_) add(a, c.t1[a]);
   if (two_level_)
-    for (int axis : c.reduce_order) {
-      const auto a = static_cast<size_t>(axis);
-      add(axis, passes(static_cast<double>(extent(a)) /
-                       static_cast<double>(c.r1[a - static_cast<size_t>(spatial_)])));
-    }
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
-    add(axis, passes(static_cast<double>(c.region[a]) / static_cast<double>(c.t3[a])));
-  }
-  for (int axis : c.reduce_order) {
-    const auto a = static_cast<size_t>(axis);
-    add(axis, static_cast<double>(two_level_ ? c.r1[a - static_cast<size_t>(spatial_)] : extent(a)));
-  }
-  std::vector<double> inner(axes(), 1);
-  for (int axis : live_) {
-    const auto a = static_cast<size_t>(axis);
-    inner[a] = static_cast<double>(std::min(c.t3[a], c.region[a]));
-  }
+    for (const AxisId r : c.reduce_order) add(r, passes(extent(r), c.r1[r]));
+  for (const AxisId a : live_) add(a, passes(c.region[a], c.t3[a]));
+  for (const AxisId r : c.reduce_order) add(r, inner_steps(c, r));
+  AxisRanges inner(info_.num_axes(), 1);
+  for (const AxisId a : live_) inner[a] = c.register_length(a);
   // Ranges of the axes inside loop i, for all i from the outside.
-  std::vector<std::vector<double>> ranges(loops.size() + 1);
+  std::vector<AxisRanges> ranges(loops.size() + 1);
   ranges[loops.size()] = inner;
   for (size_t i = loops.size(); i-- > 0;) {
-    inner[loops[i].axis] =
-        std::min(inner[loops[i].axis] * loops[i].trips, static_cast<double>(extent(loops[i].axis)));
+    const auto [axis, trips] = loops[i];
+    const double whole = extent(axis);
+    inner[axis] = std::min(inner[axis] * trips, whole);
     ranges[i] = inner;
   }
-  const auto moved_bytes = [&](const Operand& operand, std::span<const double> touched,
+  const auto moved_bytes = [&](const Operand& operand, const AxisRanges& touched,
                                bool line_continues = false) {
     const auto& producer = context_.stage(operand.read.producer);
     const double element = producer.element_bytes;
     double elements = 1;
     for (const double t : touched) elements *= t;
     if (rearranged(c, operand) || line_continues) return elements * element;
-    size_t last = touched.size();
-    while (last > 0 && producer.extents[last - 1] == 1) --last;
-    if (last == 0) return elements * element;
+    const AxisId last = producer.contiguous_axis;
+    if (!last.valid()) return elements * element;
     // A short row touches a line more than it fills, and no prefetcher runs ahead of it.
-    const double row = touched[last - 1] * element;
-    const double whole = element * static_cast<double>(producer.extents[last - 1]);
-    if (row >= whole && last > 1 && touched[last - 2] >= static_cast<double>(producer.extents[last - 2]))
-      return elements * element;
-    return elements / touched[last - 1] * (row + std::min(m.line_bytes, whole));
+    const double row = touched[last] * element;
+    const double whole = element * producer.extent(last);
+    if (row >= whole && last != AxisId(0)) {
+      AxisId outside = last;
+      --outside;
+      if (touched[outside] >= producer.extent(outside)) return elements * element;
+    }
+    return elements / touched[last] * (row + std::min(m.line_bytes, whole));
   };
   // The accumulators go through the caches too where they do not stay in registers.
   bool in_memory = self_ && !c.cache_write;
-  for (int axis : live_)
-    in_memory = in_memory || c.region[static_cast<size_t>(axis)] > c.t3[static_cast<size_t>(axis)];
+  for (const AxisId a : live_) in_memory = in_memory || c.region[a] > c.t3[a];
   const auto accumulator_bytes = [&](size_t depth) {
     double bytes = in_memory ? 2 * info_.element_bytes : 0;
-    for (int axis : live_) bytes *= ranges[depth][static_cast<size_t>(axis)];
+    for (const AxisId a : live_) bytes *= ranges[depth][a];
     return bytes;
   };
   // The first level's index is a part of the page offset; the last level's is hashed.
@@ -191,13 +175,12 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       double times = 1;
       bool stays = true;  // until the first loop outside that moves the operand
       for (size_t i = depth; i-- > 0;) {
-        const auto axis = static_cast<int>(loops[i].axis);
-        double trips = loops[i].trips;
+        auto [axis, trips] = loops[i];
         if (stays && !operand.read.depends_on(axis)) {
           // Over a blocked axis it moves once a block.
           const int64_t block = operand.read.block_of(axis);
           if (block == 1) continue;
-          trips = std::max(1.0, ranges[i][loops[i].axis] / static_cast<double>(block));
+          trips = std::max(1.0, ranges[i][axis] / block);
           if (trips == 1) continue;
         }
         stays = false;
@@ -206,10 +189,9 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       const auto touched = footprint(operand.read, ranges[depth]);
       // The next pass of the innermost loop outside goes on in the same cache lines.
       const double element = context_.stage(operand.read.producer).element_bytes;
-      const bool along =
-          fits && depth > 0 && operand.read.affine &&
-          operand.read.depends_on(static_cast<int>(loops[depth - 1].axis)) &&
-          std::abs(static_cast<double>(operand.read.strides[loops[depth - 1].axis])) * element < m.line_bytes;
+      const bool along = fits && depth > 0 && operand.read.affine &&
+                         operand.read.depends_on(loops[depth - 1].axis) &&
+                         std::abs(operand.read.stride(loops[depth - 1].axis)) * element < m.line_bytes;
       const bool innermost = depth == loops.size();
       const double moved = times * moved_bytes(operand, touched, along);
       if (innermost && keeps_rows(c, operand)) {
@@ -231,7 +213,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       double times = 1;
       bool stays = true;
       for (size_t i = depth; i-- > 0;) {
-        if (stays && loops[i].axis >= static_cast<size_t>(spatial_)) continue;
+        if (stays && info_.is_reduce(loops[i].axis)) continue;
         stays = false;
         times *= loops[i].trips;
       }

@@ -17,11 +17,11 @@ void WindowPlan::emit(TraceMaker& maker, Decisions d) const {
     if (location(d, p) == PadLocation::kInline) maker.compute_inline(pads_[p]);
   const StageId anchor = anchor_ == output_ ? maker.cache_write(output_, ir::MemoryScope::kLocal) : anchor_;
 
-  const auto loops = maker.leaves(output_);
+  const auto loops = maker.axis_loops(output_);
   std::vector<LoopId> outer, rows, strips;
   LoopId vector_loop = kNoLoop;
-  for (int a : live_) {
-    const LoopId loop = loops[static_cast<size_t>(output_axis_[static_cast<size_t>(a)])];
+  for (const AxisId a : live_) {
+    const LoopId loop = loops[output_axis_[a]];
     const int64_t e = extent(a);
     if (a != vector_axis_) {
       const int64_t t = tile(d, a);
@@ -73,16 +73,15 @@ void WindowPlan::emit(TraceMaker& maker, Decisions d) const {
   }
 
   // One vector of the reduction: window outside, lanes inside.
-  const auto own = maker.leaves(anchor);
-  const auto v = static_cast<size_t>(vector_axis_);
+  const auto own = maker.axis_loops(anchor);
   order.clear();
-  for (size_t i = 0; i < own.size(); ++i)
-    if (i != v) order.push_back(own[i]);
-  order.push_back(own[v]);
+  for (const AxisId a : own.ids())
+    if (a != vector_axis_) order.push_back(own[a]);
+  order.push_back(own[vector_axis_]);
   maker.reorder(anchor, order);
-  for (int a = info_.num_spatial; a < info_.num_axes(); ++a)
-    if (extent(a) > 1) maker.annotate(anchor, own[static_cast<size_t>(a)], sched::Annotation::kUnroll);
-  if (width(d) > 1) maker.annotate(anchor, own[v], sched::Annotation::kVectorize);
+  for (const AxisId a : info_.reduce_axes())
+    if (extent(a) > 1) maker.annotate(anchor, own[a], sched::Annotation::kUnroll);
+  if (width(d) > 1) maker.annotate(anchor, own[vector_axis_], sched::Annotation::kVectorize);
   if (attach != kNoLoop) maker.compute_at(anchor, output_, attach);
   emit_pads(maker, d, outer_last);
 }
@@ -92,13 +91,13 @@ void WindowPlan::emit_pads(TraceMaker& maker, Decisions d, LoopId outer_last) co
     if (location(d, p) == PadLocation::kInline) continue;
     const auto& pad = context_.stage(pads_[p]);
     const bool root = location(d, p) == PadLocation::kRoot || outer_last == kNoLoop;
-    std::vector<int64_t> extents = pad.extents;
+    IdVector<AxisId, int64_t> extents = pad.extents;
     if (!root)
       for (const auto& read : reads_) {
         if (read.producer != pads_[p]) continue;
         const auto touched = footprint(read, tile_ranges(d));
-        for (size_t k = 0; k < extents.size(); ++k)
-          extents[k] = std::min(extents[k], static_cast<int64_t>(touched[k]));
+        for (const AxisId x : extents.ids())
+          extents[x] = std::min(extents[x], static_cast<int64_t>(touched[x]));
       }
     emit_copy_stage(maker, pads_[p], extents, pad.contiguous_axis, context_.machine.lanes(pad.element_bytes),
                     root && context_.threads > 1, tail_of(d));

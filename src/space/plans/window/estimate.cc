@@ -10,15 +10,15 @@ namespace tensorsmith::space {
 
 double WindowPlan::estimate(Decisions d) const {
   const auto& m = context_.machine;
-  double tiles = 1, vectors = static_cast<double>(strip(d));  // of one tile
-  for (int a : live_) {
-    const double e = static_cast<double>(extent(a)), t = static_cast<double>(tile_length(d, a));
+  double tiles = 1, vectors = strip(d);  // of one tile
+  for (const AxisId a : live_) {
+    const double e = extent(a), t = tile_length(d, a);
     tiles *= std::ceil(e / t);
     if (a != vector_axis_) vectors *= t;
   }
   const Constants& k = m.fitted();
   double cycles = tiles * (tile_cycles(d, vectors) + k.window_tile);
-  for (int a : live_) {
+  for (const AxisId a : live_) {
     if (a == vector_axis_) {
       cycles *= tail_factor(m, extent(a), width(d) * strip(d), true, tail_of(d), k.tail_masked_window);
     } else {
@@ -28,11 +28,10 @@ double WindowPlan::estimate(Decisions d) const {
   cycles = overlapped(cycles, traffic_cycles(d, tiles), k.not_hidden_blocks);
   ParallelLoop loop;
   size_t left = parallel(d);
-  for (int a : live_) {
+  for (const AxisId a : live_) {
     if (left == 0) break;
     if (tile_length(d, a) >= extent(a)) continue;  // no outer loop
-    loop.add_axis(static_cast<double>(extent(a)), static_cast<double>(tile_length(d, a)),
-                  tail_of(d) == sched::TailPolicy::kPeel);
+    loop.add_axis(extent(a), tile_length(d, a), tail_of(d) == sched::TailPolicy::kPeel);
     --left;
   }
   cycles += pad_cycles(d);
@@ -43,8 +42,8 @@ double WindowPlan::estimate(Decisions d) const {
 }
 
 double WindowPlan::distinct_loads(const Read& read, Decisions d) const {
-  std::vector<double> ranges = tile_ranges(d);
-  ranges[static_cast<size_t>(vector_axis_)] = 1;
+  AxisRanges ranges = tile_ranges(d);
+  ranges[vector_axis_] = 1;
   double loads = 1;
   for (double touched : footprint(read, ranges)) loads *= touched;
   return loads;
@@ -55,7 +54,7 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
   const Constants& k = m.fitted();
   const double window = info_.reduce_points();
   const double arithmetic = vectors * window * std::max(1.0, info_.flops_per_point / 2);
-  const double strips = static_cast<double>(strip(d));
+  const double strips = strip(d);
   double loads = 0, other = 0, kept = 0;
   for (const auto& read : reads_) {
     const double distinct = distinct_loads(read, d);
@@ -64,10 +63,10 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
       kept += std::min(window, distinct);
       continue;
     }
-    const int64_t stride = read.strides.empty() ? 8 : read.strides[static_cast<size_t>(vector_axis_)];
-    const double v = static_cast<double>(width(d));
+    const int64_t stride = read.strides.empty() ? 8 : read.strides[vector_axis_];
+    const double v = width(d);
     // Neighbouring points of the window share the vectors that strided ones are shuffled from.
-    const double distance = std::abs(static_cast<double>(stride));
+    const double distance = std::abs(stride);
     const double factor = distance <= 1 ? 1 : distance <= 4 ? distance * k.window_strided : v;
     loads += strips * distinct * factor * k.window_crossing;
     if (distance > 1) other += strips * distinct * (distance <= 4 ? distance - 1 : v);
@@ -81,7 +80,7 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
                                                                                 : strips * k.window_border);
   }
   // Operands that do not stay in registers are loaded once for each use.
-  const double excess = kept + k.window_registers - static_cast<double>(m.registers);
+  const double excess = kept + k.window_registers - m.registers;
   if (excess > 0) loads = std::max(loads, std::min(arithmetic, loads + arithmetic * excess / kept));
   const double written =
       vectors * (1 + k.window_epilogue * (anchor_ == output_ ? 0 : context_.stage(output_).flops_per_point));
@@ -105,7 +104,7 @@ double WindowPlan::traffic_cycles(Decisions d, double tiles) const {
     const auto touched = footprint(read, tile_ranges(d));
     double elements = 1;
     for (double t : touched) elements *= t;
-    const bool whole = touched.back() >= static_cast<double>(producer.extents.back());
+    const bool whole = touched.back() >= producer.extents.back();
     moved +=
         tiles * (elements * producer.element_bytes + (whole ? 1 : elements / touched.back()) * m.line_bytes);
   }
@@ -123,8 +122,10 @@ double WindowPlan::pad_cycles(Decisions d) const {
       continue;
     }
     double tiles = 1;
-    for (int a : live_)
-      tiles *= std::ceil(static_cast<double>(extent(a)) / static_cast<double>(tile_length(d, a)));
+    for (const AxisId a : live_) {
+      const double e = extent(a), t = tile_length(d, a);
+      tiles *= std::ceil(e / t);
+    }
     for (const auto& read : reads_) {
       if (read.producer != pads_[p]) continue;
       const auto touched = footprint(read, tile_ranges(d));
@@ -132,11 +133,10 @@ double WindowPlan::pad_cycles(Decisions d) const {
       for (double t : touched) rows *= t;
       rows /= std::max(1.0, touched.empty() ? 1 : touched.back());
       // The window's loads wait for stores that they only partly overlap.
-      cycles += tiles * (rows *
-                             std::ceil((touched.empty() ? 1 : touched.back()) /
-                                       static_cast<double>(m.lanes(pad.element_bytes))) *
-                             m.fitted().padded_vector_tile +
-                         m.fitted().copy_tile);
+      cycles +=
+          tiles * (rows * std::ceil((touched.empty() ? 1 : touched.back()) / m.lanes(pad.element_bytes)) *
+                       m.fitted().padded_vector_tile +
+                   m.fitted().copy_tile);
     }
   }
   return cycles;

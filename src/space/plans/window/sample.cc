@@ -21,7 +21,7 @@ void WindowPlan::sample(Rng& rng, std::span<int64_t> d) const {
   slot.tiles->fit(lengths, lengths);
   double room = kMaxUnrolled / info_.reduce_points() / lengths[0];
   for (size_t i = live_.size(); i-- > 0;) {
-    const auto slot_of = tile_slot_[static_cast<size_t>(live_[i])];
+    const auto slot_of = tile_slot_[live_[i]];
     if (slot_of == kNone) continue;
     const int64_t rows = extent(live_[i]);
     int64_t t = rng.uniform_int(1, std::max<int64_t>(1, std::min(rows, static_cast<int64_t>(room))));

@@ -6,7 +6,7 @@
 namespace tensorsmith::space {
 
 WindowPlan::WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
-                       std::vector<int> output_axis)
+                       AxisMap output_axis)
     : Plan(context),
       output_(output),
       anchor_(anchor),
@@ -17,20 +17,18 @@ WindowPlan::WindowPlan(const PlanContext& context, StageId output, StageId ancho
       lanes_(context.machine.lanes(info_.element_bytes)) {
   const std::string name = context.op(anchor).name;
   const auto& out = context.stage(output);
-  for (int a = 0; a < info_.num_spatial; ++a) {
+  for (const AxisId a : info_.spatial_axes()) {
     if (extent(a) <= 1) continue;
     live_.push_back(a);
-    if (output_axis_[static_cast<size_t>(a)] == out.contiguous_axis) vector_axis_ = a;
+    if (output_axis_[a] == out.contiguous_axis) vector_axis_ = a;
   }
-  std::sort(live_.begin(), live_.end(), [&](int x, int y) {
-    return output_axis_[static_cast<size_t>(x)] < output_axis_[static_cast<size_t>(y)];
-  });
+  std::sort(live_.begin(), live_.end(),
+            [&](AxisId x, AxisId y) { return output_axis_[x] < output_axis_[y]; });
   // Tiles of axes that windows slide along: only there neighbours have loads in common.
-  tile_slot_.assign(static_cast<size_t>(info_.num_spatial), kNone);
-  for (int a : live_)
+  tile_slot_.assign(info_.num_spatial, kNone);
+  for (const AxisId a : live_)
     if (a != vector_axis_ && slides_along(a))
-      tile_slot_[static_cast<size_t>(a)] =
-          add_tile(name + ".tile." + context.axis_name(anchor, a), extent(a), 1, 1, 64);
+      tile_slot_[a] = add_tile(name + ".tile." + context.axis_name(anchor, a), extent(a), 1, 1, 64);
   strip_slot_ = add_tile(name + ".strip." + context.axis_name(anchor, vector_axis_), extent(vector_axis_), 2,
                          lanes_, lanes_);
   for (const StageId pad : pads_)
@@ -56,7 +54,7 @@ Status WindowPlan::check(Decisions d) const {
     return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
   };
   double points = info_.reduce_points() * strip(d), padded = 1;
-  for (int a : live_) {
+  for (const AxisId a : live_) {
     const double e = extent(a), t = tile_length(d, a);
     if (a != vector_axis_) points *= t;
     padded *= t * std::ceil(e / t) / e;
@@ -66,21 +64,20 @@ Status WindowPlan::check(Decisions d) const {
   return {};
 }
 
-bool WindowPlan::slides_along(int axis) const {
+bool WindowPlan::slides_along(AxisId axis) const {
   for (const auto& read : reads_)
     for (const auto& index : read.indices) {
-      if (!index.affine || index.coefficients[static_cast<size_t>(axis)] == 0) continue;
-      for (int r = info_.num_spatial; r < info_.num_axes(); ++r)
-        if (extent(r) > 1 && index.coefficients[static_cast<size_t>(r)] != 0) return true;
+      if (!index.affine || index.coefficients[axis] == 0) continue;
+      for (const AxisId r : info_.reduce_axes())
+        if (extent(r) > 1 && index.coefficients[r] != 0) return true;
     }
   return false;
 }
 
-std::vector<double> WindowPlan::tile_ranges(Decisions d) const {
-  std::vector<double> ranges;
-  for (int a = 0; a < info_.num_axes(); ++a)
-    ranges.push_back(a < info_.num_spatial && extent(a) > 1 ? std::min(extent(a), tile_length(d, a))
-                                                            : extent(a));
+AxisRanges WindowPlan::tile_ranges(Decisions d) const {
+  AxisRanges ranges(info_.num_axes());
+  for (const AxisId a : info_.axes()) ranges[a] = extent(a);
+  for (const AxisId a : live_) ranges[a] = std::min(extent(a), tile_length(d, a));
   return ranges;
 }
 

@@ -17,7 +17,7 @@ namespace tensorsmith::space {
 class WindowPlan final : public Plan {
  public:
   WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
-             std::vector<int> output_axis);
+             AxisMap output_axis);
 
   std::string describe() const override;
 
@@ -34,16 +34,16 @@ class WindowPlan final : public Plan {
   static constexpr double kMaxUnrolled = 320;
   enum class PadLocation : uint8_t { kInline, kTile, kRoot };
 
-  int64_t extent(int axis) const { return info_.extent(axis); }
-  int64_t tile(Decisions d, int axis) const {
-    const size_t slot = tile_slot_[static_cast<size_t>(axis)];
+  int64_t extent(AxisId axis) const { return info_.extent(axis); }
+  int64_t tile(Decisions d, AxisId axis) const {
+    const size_t slot = tile_slot_[axis];
     return slot == kNone ? 1 : lengths(d, slot)[0];
   }
   // Some index moves along the axis and along the window.
-  bool slides_along(int axis) const;
+  bool slides_along(AxisId axis) const;
   int64_t width(Decisions d) const { return std::min(lengths(d, strip_slot_)[1], extent(vector_axis_)); }
   int64_t strip(Decisions d) const { return lengths(d, strip_slot_)[0]; }
-  int64_t tile_length(Decisions d, int axis) const {
+  int64_t tile_length(Decisions d, AxisId axis) const {
     return axis == vector_axis_ ? width(d) * strip(d) : tile(d, axis);
   }
 
@@ -57,7 +57,7 @@ class WindowPlan final : public Plan {
     return category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   }
   // Of the anchor's axes, in one tile.
-  std::vector<double> tile_ranges(Decisions d) const;
+  AxisRanges tile_ranges(Decisions d) const;
 
   void emit_pads(TraceMaker& maker, Decisions d, LoopId outer_last) const;
 
@@ -73,13 +73,14 @@ class WindowPlan final : public Plan {
 
   StageId output_, anchor_;
   std::vector<StageId> pads_;
-  const StageInfo& info_;         // of the anchor
-  std::vector<int> output_axis_;  // by the anchor's spatial axis: axis of the output stage
-  std::vector<Read> reads_;       // of the anchor, through inlined stages
+  const StageInfo& info_;    // of the anchor
+  AxisMap output_axis_;      // by the anchor's spatial axis: axis of the output stage
+  std::vector<Read> reads_;  // of the anchor, through inlined stages
   int64_t lanes_;
-  std::vector<int> live_;  // spatial axes of extent > 1, in the output's order
-  int vector_axis_ = -1;   // contiguous in the output
-  std::vector<size_t> tile_slot_, pad_slots_;
+  std::vector<AxisId> live_;  // spatial axes of extent > 1, in the output's order
+  AxisId vector_axis_;        // contiguous in the output
+  IdVector<AxisId, size_t> tile_slot_;
+  std::vector<size_t> pad_slots_;
   size_t strip_slot_ = kNone, parallel_slot_ = kNone, tail_slot_ = kNone;
 };
 

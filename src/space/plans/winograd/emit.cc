@@ -52,15 +52,17 @@ void WinogradPlan::emit(TraceMaker& maker, Decisions d) const {
 
 // Strips / rows of tiles / blocks of channels / channels / rows of the image, which are contiguous.
 WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Choice& c) const {
-  const auto all = maker.leaves(output_);
-  const auto axis = [&](size_t a) { return all[static_cast<size_t>(output_axis_[a])]; };
+  const auto all = maker.axis_loops(output_);
+  const auto loop_of = [&](AxisId a) { return all[output_axis_[a]]; };
   // Rows beyond the last are few and decided once a row: no second copy of the whole nest for them.
-  const auto h = maker.split(output_, axis(2), {c.strips ? c.strip : 1, stages_.m}, TailPolicy::kPredicate);
-  const auto channels = maker.split(output_, axis(1), {channel_lanes(out_channels_)}, TailPolicy::kPeel);
+  const auto h =
+      maker.split(output_, loop_of(kHeight), {c.strips ? c.strip : 1, stages_.m}, TailPolicy::kPredicate);
+  const auto channels =
+      maker.split(output_, loop_of(kChannel), {channel_lanes(out_channels_)}, TailPolicy::kPeel);
   const int64_t lanes = context_.machine.lanes(context_.stage(output_).element_bytes);
-  const VectorLoop w = split_vectors(maker, output_, axis(3), width_, lanes);
+  const VectorLoop w = split_vectors(maker, output_, loop_of(kWidth), width_, lanes);
   std::vector<LoopId> strips{h[0]}, blocks{h[1], channels[0]};
-  if (output_axis_[0] >= 0) strips.insert(strips.begin(), axis(0));
+  if (output_axis_[kBatch].valid()) strips.insert(strips.begin(), loop_of(kBatch));
   std::vector<LoopId> order = strips;
   append(order, blocks);
   const std::vector<LoopId> rows{channels[1], h[2]};
@@ -180,7 +182,7 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
   // Rows beside each other, which the code generator turns into vectors of channels.
   const StageId data = stages_.data;
   const auto all = maker.leaves(data);  // n, y, x, ic
-  const int64_t row = context_.stage(data).extents[2];
+  const int64_t row = context_.stage(data).extent(AxisId(2));
   const VectorLoop x = split_vectors(maker, data, all[2], row, context_.machine.lanes(4), TailPolicy::kShift);
   std::vector<LoopId> order{all[0], all[1]};
   LoopId within = all[3];

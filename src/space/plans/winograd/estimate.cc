@@ -13,9 +13,8 @@ namespace {
 
 // Cycles of a vector of points of one pass of a transform: as many loads and stores as a tile has rows, and
 // additions among them.
-double pass_cycles(const Machine& m, int64_t loads, int64_t stores) {
-  return static_cast<double>(loads) * m.fitted().transform_load +
-         static_cast<double>(stores) * m.fitted().transform_store;
+double pass_cycles(const Machine& m, double loads, double stores) {
+  return loads * m.fitted().transform_load + stores * m.fitted().transform_store;
 }
 
 // Of what lies between two stages and takes `bytes` in all. Its lines are written one by one to as many
@@ -29,17 +28,17 @@ double planes_rate(const Machine& m, double bytes) {
 
 // What a strip keeps between its stages.
 double WinogradPlan::strip_bytes(const Choice& c) const {
-  const double a = static_cast<double>(stages_.m + 2);
-  const double tiles = static_cast<double>((c.strips ? 1 : batch_) * c.strip * tiles_w_);
-  return 4 * a * a * tiles * static_cast<double>(in_channels_ + out_channels_);
+  const double a = stages_.m + 2;
+  const double tiles = (c.strips ? 1 : batch_) * c.strip * tiles_w_;
+  return 4 * a * a * tiles * (in_channels_ + out_channels_);
 }
 
 double WinogradPlan::product_cycles(const Choice& c) const {
   const auto& m = context_.machine;
-  const double a = static_cast<double>(stages_.m + 2);
-  const auto tile_cycles = [&](int64_t width, int64_t channels) {
-    const double vectors = std::ceil(static_cast<double>(channels) / static_cast<double>(m.lanes(4)));
-    const double points = static_cast<double>(c.tile_h * width);
+  const double a = stages_.m + 2;
+  const auto tile_cycles = [&](double width, double channels) {
+    const double vectors = std::ceil(channels / m.lanes(4));
+    const double points = c.tile_h * width;
     RegisterTile tile;
     tile.accumulators = tile.products = points * vectors;
     tile.loads = points + vectors;
@@ -47,10 +46,10 @@ double WinogradPlan::product_cycles(const Choice& c) const {
     tile.vectors = vectors;
     tile.lanes = m.lanes(4);
     tile.latency = m.fma_latency;
-    tile.instructions = tile.accumulators * static_cast<double>(c.unroll);
-    tile.loop_cycles = m.fitted().loop_step / static_cast<double>(c.unroll);
-    return step_cycles(m, tile) * static_cast<double>(in_channels_) +
-           m.fitted().accumulator_move * tile.accumulators + m.fitted().loop_exit;
+    tile.instructions = tile.accumulators * c.unroll;
+    tile.loop_cycles = m.fitted().loop_step / c.unroll;
+    return step_cycles(m, tile) * in_channels_ + m.fitted().accumulator_move * tile.accumulators +
+           m.fitted().loop_exit;
   };
   const bool shifted = shifts_tiles(c);
   const int64_t wide = tiles_w_ / c.tile_w + (shifted ? 1 : 0), rest_w = shifted ? 0 : tiles_w_ % c.tile_w;
@@ -59,18 +58,18 @@ double WinogradPlan::product_cycles(const Choice& c) const {
   for (const auto& [channels, count] :
        {std::pair{c.tile_c, panels}, std::pair{rest_c, rest_c > 0 ? int64_t{1} : 0}}) {
     if (count == 0) continue;
-    row += static_cast<double>(count * wide) * tile_cycles(c.tile_w, channels);
-    if (rest_w > 0) row += static_cast<double>(count) * tile_cycles(rest_w, channels);
+    row += count * wide * tile_cycles(c.tile_w, channels);
+    if (rest_w > 0) row += count * tile_cycles(rest_w, channels);
   }
-  return a * a * static_cast<double>(batch_ * (tiles_h_ / c.tile_h)) * row;
+  return a * a * (batch_ * (tiles_h_ / c.tile_h)) * row;
 }
 
 // The weights are read once a strip: from where they stay between strips.
 double WinogradPlan::weights_cycles(const Choice& c) const {
   const auto& m = context_.machine;
-  const double a = static_cast<double>(stages_.m + 2);
-  const double bytes = 4 * a * a * static_cast<double>(in_channels_ * out_channels_);
-  const double strips = c.strips ? static_cast<double>(batch_ * (tiles_h_ / c.strip)) : 1;
+  const double a = stages_.m + 2;
+  const double bytes = 4 * a * a * (in_channels_ * out_channels_);
+  const double strips = c.strips ? batch_ * (tiles_h_ / c.strip) : 1;
   const double again = stream_rate(m, bytes + strip_bytes(c));
   const double first = stream_rate_beyond_l2(m, bytes);
   return bytes / first + bytes * (strips - 1) / again;
@@ -78,25 +77,25 @@ double WinogradPlan::weights_cycles(const Choice& c) const {
 
 double WinogradPlan::data_cycles(const Choice& c) const {
   const auto& m = context_.machine;
-  const auto tile = static_cast<double>(stages_.m);
+  const double tile = stages_.m;
   const double a = tile + 2;
-  const double x = static_cast<double>(tiles_w_) * tile + 2;
-  const double channels = static_cast<double>(in_channels_);
-  const double vectors = std::ceil(channels / static_cast<double>(m.lanes(4)));
-  const double rows = static_cast<double>(batch_ * tiles_h_);
-  double repeated = 1 + 2 / (tile * static_cast<double>(tiles_h_));
+  const double x = tiles_w_ * tile + 2;
+  const double channels = in_channels_;
+  const double vectors = std::ceil(channels / m.lanes(4));
+  const double rows = batch_ * tiles_h_;
+  double repeated = 1 + 2 / (tile * tiles_h_);
   if (c.data == DataLocation::kBlock) repeated = 1 + 2 / tile;
-  if (c.data == DataLocation::kStrip) repeated = 1 + 2 / (tile * static_cast<double>(c.strip));
+  if (c.data == DataLocation::kStrip) repeated = 1 + 2 / (tile * c.strip);
   const double elements = rows * tile * repeated * x * channels;
   double cycles = elements * m.fitted().transposed_element;
   // Written and read again from the cache it fits.
-  const double kept = 4 * (c.data == DataLocation::kBlock   ? a * x * static_cast<double>(m.lanes(4))
-                           : c.data == DataLocation::kStrip ? elements / (rows / static_cast<double>(c.strip))
+  const double kept = 4 * (c.data == DataLocation::kBlock   ? a * x * m.lanes(4)
+                           : c.data == DataLocation::kStrip ? elements / (rows / c.strip)
                                                             : elements);
   if (kept > m.fitted().usable * m.l1_bytes) cycles += 8 * elements / stream_rate(m, kept);
-  cycles += rows * vectors * x * pass_cycles(m, stages_.m + 2, stages_.m + 2);
-  const double tiles = rows * static_cast<double>(tiles_w_);
-  cycles += tiles * vectors * a * pass_cycles(m, stages_.m + 2, stages_.m + 2);
+  cycles += rows * vectors * x * pass_cycles(m, a, a);
+  const double tiles = rows * tiles_w_;
+  cycles += tiles * vectors * a * pass_cycles(m, a, a);
   // Its result is too large for L1, and may be for the others; it is written and read.
   const double bytes = 4 * a * a * tiles * channels;
   cycles += 2 * bytes / planes_rate(m, strip_bytes(c));
@@ -105,18 +104,17 @@ double WinogradPlan::data_cycles(const Choice& c) const {
 
 double WinogradPlan::output_cycles(const Choice& c) const {
   const auto& m = context_.machine;
-  const auto tile = static_cast<double>(stages_.m);
+  const double tile = stages_.m;
   const double a = tile + 2;
-  const double lanes = static_cast<double>(m.lanes(4));
-  const double vectors = std::ceil(static_cast<double>(out_channels_) / lanes);
-  const double tiles = static_cast<double>(batch_ * tiles_h_ * tiles_w_);
-  double cycles = tiles * vectors *
-                  (a * pass_cycles(m, stages_.m + 2, stages_.m) + tile * pass_cycles(m, stages_.m + 2, 0));
-  const double bytes = 4 * a * a * tiles * static_cast<double>(out_channels_);
+  const double lanes = m.lanes(4);
+  const double vectors = std::ceil(out_channels_ / lanes);
+  const double tiles = batch_ * tiles_h_ * tiles_w_;
+  double cycles = tiles * vectors * (a * pass_cycles(m, a, tile) + tile * pass_cycles(m, a, 0));
+  const double bytes = 4 * a * a * tiles * out_channels_;
   cycles += 2 * bytes / planes_rate(m, strip_bytes(c));
   const double points = context_.stage(stages_.result).spatial_points();
   cycles += points * m.fitted().transposed_element;
-  const double width = static_cast<double>(width_);
+  const double width = width_;
   const double epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
   cycles += points / width * std::ceil(width / lanes) * (m.fitted().written_vector + epilogue);
   return cycles;
@@ -130,7 +128,7 @@ double WinogradPlan::estimate(Decisions d) const {
   double forks = 0;
   if (c.parallel) {
     ParallelLoop loop;
-    loop.add_axis(c.strips ? static_cast<double>(batch_ * (tiles_h_ / c.strip)) : context_.threads, 1, false);
+    loop.add_axis(c.strips ? batch_ * (tiles_h_ / c.strip) : context_.threads, 1, false);
     cycles /= loop.speedup(context_.threads);
     forks = c.strips ? 1 : 3;
     if (c.data == DataLocation::kRoot) forks += 1;

@@ -15,8 +15,8 @@ void match(const PlanContext& context, Patterns& patterns) {
     const auto* step = std::get_if<sched::Winograd>(&context.rewriting[i]);
     if (step == nullptr) continue;
     auto found = std::make_unique<WinogradStages>();
-    const auto result = static_cast<size_t>(step->stage + kInserted + moved);
     moved += kInserted;
+    const auto result = static_cast<size_t>(step->stage + moved);
     found->m = step->m;
     found->data = StageId(result - 5);
     found->rows = StageId(result - 4);
@@ -31,7 +31,7 @@ void match(const PlanContext& context, Patterns& patterns) {
     found->never_inlined = found->inside;
     found->never_inlined.push_back(found->result);
     found->required = true;
-    found->needed_axes = {1, 2, 3};  // the loops follow all axes but the batch
+    found->needed_axes = {kChannel, kHeight, kWidth};  // the loops follow all axes but the batch
     patterns.push_back(std::move(found));
   }
 }

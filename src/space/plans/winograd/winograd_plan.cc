@@ -21,18 +21,15 @@ WinogradPlan::WinogradPlan(const PlanContext& context, StageId output, const Win
     : Plan(context), output_(output), self_(output == stages.result), stages_(stages) {
   const auto& result = context.stage(stages.result);
   const auto& input = context.stage(stages.input);
-  batch_ = result.extents[0];
-  out_channels_ = result.extents[1];
-  height_ = result.extents[2];
-  width_ = result.extents[3];
-  tiles_h_ = input.extents[3];
-  tiles_w_ = input.extents[4];
-  in_channels_ = input.extents[5];
-  output_axis_ = {0, 1, 2, 3};
-  if (!self_) {
-    for (const auto& read : effective_reads(context, output))
-      if (read.producer == stages.result) output_axis_ = context.analysis->axis_map(read);
-  }
+  batch_ = result.extent(kBatch);
+  out_channels_ = result.extent(kChannel);
+  height_ = result.extent(kHeight);
+  width_ = result.extent(kWidth);
+  // i, j, n, th, tw, ic
+  tiles_h_ = input.extent(AxisId(3));
+  tiles_w_ = input.extent(AxisId(4));
+  in_channels_ = input.extent(AxisId(5));
+  output_axis_ = axes_in(context, output, stages.result);
 
   const std::string name = context.op(stages.result).name + ".winograd";
   const int64_t lanes = context.machine.lanes(4);

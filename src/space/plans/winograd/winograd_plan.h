@@ -23,6 +23,9 @@ struct WinogradStages final : Pattern {
   StageId result;
 };
 
+// Axes of the result.
+inline constexpr AxisId kBatch(0), kChannel(1), kHeight(2), kWidth(3);
+
 class WinogradPlan final : public Plan {
  public:
   // output: the stage that reads stages.result element by element, or that stage itself.
@@ -75,7 +78,7 @@ class WinogradPlan final : public Plan {
   StageId output_;
   bool self_;  // the result is the output: cache_write makes the copy
   const WinogradStages& stages_;
-  std::vector<int> output_axis_;  // by the result's axis (n, channel, h, w): axis of the output stage
+  AxisMap output_axis_;  // by the result's axis: axis of the output stage
   int64_t batch_, height_, width_, in_channels_, out_channels_;
   int64_t tiles_h_, tiles_w_;
 
