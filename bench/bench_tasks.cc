@@ -60,7 +60,7 @@ std::string describe(const space::DesignSpace& space, const space::Candidate& c)
   size_t at = 0;
   for (const auto& slot : space.slots(c.sketch)) {
     text += "\n    " + slot.name + " =";
-    const size_t width = slot.kind == space::DecisionKind::kTileLengths ? static_cast<size_t>(slot.parts) : 1;
+    const size_t width = slot.kind == space::DecisionKind::kTileLengths ? slot.parts : 1;
     for (size_t i = 0; i < width; ++i) text += " " + std::to_string(c.decisions[at++]);
   }
   return text;

@@ -90,7 +90,7 @@ Candidate DesignSpace::Impl::first(size_t index) const {
     if (slot.kind == DecisionKind::kCategory) {
       c.decisions.push_back(0);
     } else {
-      c.decisions.insert(c.decisions.end(), static_cast<size_t>(slot.parts), 1);
+      c.decisions.insert(c.decisions.end(), slot.parts, 1);
     }
   }
   return c;

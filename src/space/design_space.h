@@ -33,9 +33,9 @@ struct DecisionSlot {
   DecisionKind kind = DecisionKind::kCategory;
   DecisionRole role = DecisionRole::kTile;
   int64_t extent = 0;         // kTileLengths: the axis' extent
-  int parts = 0;              // kTileLengths: how many inner lengths
+  size_t parts = 0;           // kTileLengths: how many inner lengths
   int64_t max_innermost = 0;  // kTileLengths: cap of the innermost length, 0 = none
-  int categories = 0;         // kCategory: how many
+  int64_t categories = 0;     // kCategory: how many
 };
 
 struct Candidate {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace tensorsmith::space {
 
-size_t Plan::add_tile(std::string name, int64_t extent, int parts, int64_t unit, int64_t max_innermost,
+size_t Plan::add_tile(std::string name, int64_t extent, size_t parts, int64_t unit, int64_t max_innermost,
                       bool divide) {
   Slot slot;
   slot.decision = DecisionSlot{
@@ -20,8 +21,7 @@ size_t Plan::add_tile(std::string name, int64_t extent, int parts, int64_t unit,
 size_t Plan::add_category(std::string name, DecisionRole role, std::vector<double> weights) {
   TS_CHECK(!weights.empty(), "a category slot has a category");
   Slot slot;
-  slot.decision =
-      DecisionSlot{std::move(name), DecisionKind::kCategory, role, 0, 0, 0, static_cast<int>(weights.size())};
+  slot.decision = DecisionSlot{std::move(name), DecisionKind::kCategory, role, 0, 0, 0, std::ssize(weights)};
   slot.weights = std::move(weights);
   slot.offset = width();
   slots_.push_back(std::move(slot));

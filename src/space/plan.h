@@ -22,9 +22,7 @@ struct Slot {
   std::vector<double> weights;       // kCategory: sampling weights, one a category
   size_t offset = 0;                 // of its first number in the plan's decisions
 
-  size_t width() const {
-    return decision.kind == DecisionKind::kTileLengths ? static_cast<size_t>(decision.parts) : 1;
-  }
+  size_t width() const { return decision.kind == DecisionKind::kTileLengths ? decision.parts : 1; }
 };
 
 using Decisions = std::span<const int64_t>;   // of one plan's slots
@@ -52,7 +50,7 @@ class Plan {
   static constexpr size_t kNone = SIZE_MAX;  // no slot
 
   // Both return the slot's index. divide: see TileLengths.
-  size_t add_tile(std::string name, int64_t extent, int parts, int64_t unit, int64_t max_innermost = 0,
+  size_t add_tile(std::string name, int64_t extent, size_t parts, int64_t unit, int64_t max_innermost = 0,
                   bool divide = false);
   size_t add_category(std::string name, DecisionRole role, std::vector<double> weights);
   size_t category(Decisions d, size_t slot) const { return static_cast<size_t>(d[slots_[slot].offset]); }

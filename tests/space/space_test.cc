@@ -110,7 +110,7 @@ TEST(DesignSpace, EnumeratesEveryPointOnce) {
           continue;
         }
         int64_t tuples = 0;
-        std::vector<int64_t> l(static_cast<size_t>(slot.parts), 1);
+        std::vector<int64_t> l(slot.parts, 1);
         for (bool more = true; more;) {
           int64_t product = 1;
           for (int64_t x : l) product *= x;
@@ -184,7 +184,7 @@ TEST(DesignSpace, NeighboursDifferInOneDecision) {
         int changed = 0;
         size_t at = 0;
         for (const auto& slot : space.slots(c.sketch)) {
-          const size_t width = slot.kind == DecisionKind::kTileLengths ? static_cast<size_t>(slot.parts) : 1;
+          const size_t width = slot.kind == DecisionKind::kTileLengths ? slot.parts : 1;
           changed += std::equal(c.decisions.begin() + static_cast<std::ptrdiff_t>(at),
                                 c.decisions.begin() + static_cast<std::ptrdiff_t>(at + width),
                                 n.decisions.begin() + static_cast<std::ptrdiff_t>(at))
