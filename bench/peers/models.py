@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Whole models: latency of compiled models against ONNX Runtime, in one interleaved run.
+"""Whole models: latency of compiled models against other engines, in one interleaved run.
 
   models.py --runtime libtensorsmith_runtime.so --threads 1,2 NAME=MODEL.onnx:COMPILED_DIR ...
 
-In each round both engines run one after the other for a slice of time; a round's ratio is the quotient of their median
-latencies. Printed: medians over the rounds, the median ratio (> 1: Tensorsmith is faster) and the 10th and 90th percentile
-of the rounds' ratios. Outputs are compared first (rtol 1e-3, atol 1e-4 by default); a model whose outputs differ is an error.
-Symbolic dimensions are fixed in ONNX Runtime too, at the shapes that the model was compiled for.
+--peers names the others: onnxruntime (default), openvino. In each round the engines run one after the other for a slice of time;
+a round's ratio is the quotient of two median latencies. Printed: medians over the rounds, the median ratio (> 1: Tensorsmith is
+faster) and the 10th and 90th percentile of the rounds' ratios. Outputs are compared first (rtol 1e-3, atol 1e-4 by default); a
+model whose outputs differ is an error. All engines prepare for the shapes that the model was compiled for and compute in the
+model's own types (OpenVINO's bf16 for f32 models is off).
 
   models.py --print-shapes MODEL.onnx [--dim NAME=EXTENT ...]
 
@@ -22,7 +23,6 @@ import sys
 import time
 
 import numpy as np
-import onnxruntime
 
 DTYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16, None,
           np.float32, np.float64]
@@ -100,15 +100,50 @@ def percentile(values, p):
     return float(np.percentile(np.array(values), p))
 
 
-def new_session(onnx_file, threads, dims):
-    """dims: extents of symbolic dimensions by name; ONNX Runtime prepares for exactly these."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    for name, extent in dims.items():
-        options.add_free_dimension_override_by_name(name, extent)
-    return onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
+class OnnxRuntime:
+    """A session of ONNX Runtime on the processor. shapes: of all inputs by name; None leaves symbolic dimensions open."""
+
+    name = "onnxruntime"
+
+    def __init__(self, onnx_file, threads, shapes):
+        import onnxruntime
+        self.version = f"ONNX Runtime {onnxruntime.__version__}"
+        dims = {}
+        if shapes is not None:
+            for given in OnnxRuntime(onnx_file, threads, None).session.get_inputs():
+                dims.update((dim, extent) for dim, extent in zip(given.shape, shapes[given.name]) if isinstance(dim, str))
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        for dim, extent in dims.items():
+            options.add_free_dimension_override_by_name(dim, extent)
+        self.session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
+
+    def run(self, feed):
+        return self.session.run(None, feed)
+
+
+class OpenVino:
+    """A model compiled by OpenVINO for the processor, for these shapes of the inputs."""
+
+    name = "openvino"
+
+    def __init__(self, onnx_file, threads, shapes):
+        import openvino
+        self.version = f"OpenVINO {openvino.__version__.split('-')[0]}"
+        core = openvino.Core()
+        model = core.read_model(onnx_file)
+        model.reshape({given.any_name: shapes[given.any_name] for given in model.inputs})
+        compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
+                                                     "INFERENCE_PRECISION_HINT": "f32"})
+        self.request = compiled.create_infer_request()
+
+    def run(self, feed):
+        return list(self.request.infer(feed, share_inputs=True, share_outputs=True).values())
+
+
+PEERS = {peer.name: peer for peer in (OnnxRuntime, OpenVino)}
 
 
 def print_shapes(onnx_file, given):
@@ -118,8 +153,7 @@ def print_shapes(onnx_file, given):
         if not name or not extent.isdigit() or int(extent) < 1:
             sys.exit(f"error: --dim '{text}' is not NAME=EXTENT")
         dims[name] = int(extent)
-    session = new_session(onnx_file, 1, {})
-    for given_input in session.get_inputs():
+    for given_input in OnnxRuntime(onnx_file, 1, None).session.get_inputs():
         if all(isinstance(dim, int) for dim in given_input.shape):
             continue
         extents = [dim if isinstance(dim, int) else dims.get(dim, 1) for dim in given_input.shape]
@@ -127,40 +161,39 @@ def print_shapes(onnx_file, given):
 
 
 def compare(library, name, onnx_file, directory, threads, args):
-    session = new_session(onnx_file, threads, {})
+    """A row for each peer."""
     ours = Compiled(library, directory, threads)
-    dims = {}
-    for given, array in zip(session.get_inputs(), ours.inputs.values()):
-        dims.update((dim, extent) for dim, extent in zip(given.shape, array.shape) if isinstance(dim, str))
-    if dims:
-        session = new_session(onnx_file, threads, dims)
     rng = np.random.default_rng(args.seed)
-    feed = {}
-    for i, given in enumerate(session.get_inputs()):
-        array = list(ours.inputs.values())[i]
+    for array in ours.inputs.values():
         if np.issubdtype(array.dtype, np.floating):
             array[...] = rng.standard_normal(array.shape).astype(array.dtype)
         else:
             array[...] = rng.integers(0, 2, array.shape)
-        feed[given.name] = array
-    expected = session.run(None, feed)
     ours.run()
-    for got, want in zip(ours.outputs, expected):
-        if not np.allclose(got, want, rtol=args.rtol, atol=args.atol):
-            worst = float(np.max(np.abs(got.astype(np.float64) - want.astype(np.float64))))
-            sys.exit(f"error: {name}: the outputs differ from ONNX Runtime's by up to {worst:g}")
-    peer = lambda: session.run(None, feed)
-    own_times, peer_times, ratios = [], [], []
+    peers = []
+    for peer_name in args.peers:
+        peer = PEERS[peer_name](onnx_file, threads, {key: array.shape for key, array in ours.inputs.items()})
+        for got, want in zip(ours.outputs, peer.run(ours.inputs)):
+            if not np.allclose(got, want, rtol=args.rtol, atol=args.atol):
+                worst = float(np.max(np.abs(got.astype(np.float64) - np.asarray(want).astype(np.float64))))
+                sys.exit(f"error: {name}: the outputs differ from those of {peer.version} by up to {worst:g}")
+        peers.append(peer)
+    own_times, peer_times = [], [[] for _ in peers]
     for _ in range(args.rounds):
         own_times.append(slice_of_runs(ours.run, args.slice))
         time.sleep(args.pause)
-        peer_times.append(slice_of_runs(peer, args.slice))
-        time.sleep(args.pause)  # ONNX Runtime's threads spin for a while
-        ratios.append(peer_times[-1] / own_times[-1])
+        for peer, times in zip(peers, peer_times):
+            times.append(slice_of_runs(lambda peer=peer: peer.run(ours.inputs), args.slice))
+            time.sleep(args.pause)  # other engines' threads spin for a while
     ours.close()
-    return {"model": name, "threads": threads, "tensorsmith_ms": 1e3 * statistics.median(own_times),
-            "onnxruntime_ms": 1e3 * statistics.median(peer_times), "ratio": statistics.median(ratios),
-            "ratio_p10": percentile(ratios, 10), "ratio_p90": percentile(ratios, 90)}
+    rows = []
+    for peer, times in zip(peers, peer_times):
+        ratios = [theirs / own for theirs, own in zip(times, own_times)]
+        rows.append({"model": name, "threads": threads, "peer": peer.version,
+                     "tensorsmith_ms": 1e3 * statistics.median(own_times), "peer_ms": 1e3 * statistics.median(times),
+                     "ratio": statistics.median(ratios), "ratio_p10": percentile(ratios, 10),
+                     "ratio_p90": percentile(ratios, 90)})
+    return rows
 
 
 def main():
@@ -170,6 +203,7 @@ def main():
     parser.add_argument("--runtime", help="libtensorsmith_runtime.so")
     parser.add_argument("--print-shapes", metavar="MODEL.onnx")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=EXTENT")
+    parser.add_argument("--peers", default="onnxruntime", help="other engines, by commas: " + ", ".join(PEERS))
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--slice", type=float, default=0.1, help="seconds an engine runs in a round")
@@ -184,27 +218,35 @@ def main():
         return
     if not args.models or not args.runtime:
         parser.error("models and --runtime are needed")
+    args.peers = args.peers.split(",")
+    for peer in args.peers:
+        if peer not in PEERS:
+            sys.exit(f"error: --peers '{peer}' is not one of {', '.join(PEERS)}")
     library = load_library(args.runtime)
     results = []
     if not args.json:
-        print(f"ONNX Runtime {onnxruntime.__version__}; ratio > 1: Tensorsmith is faster")
-        print(f"{'model':<22} {'threads':>7} {'tensorsmith ms':>15} {'onnxruntime ms':>15} {'ratio':>7}   p10 .. p90")
+        print("ratio > 1: Tensorsmith is faster")
+        print(f"{'model':<22} {'threads':>7} {'tensorsmith ms':>15} {'peer ms':>11} {'ratio':>7}   p10 .. p90   peer")
     for threads in [int(t) for t in args.threads.split(",")]:
         for spec in args.models:
             name, _, rest = spec.partition("=")
             onnx_file, _, directory = rest.rpartition(":")
             if not name or not onnx_file:
                 sys.exit(f"error: '{spec}' is not NAME=MODEL.onnx:COMPILED_DIR")
-            r = compare(library, name, onnx_file, directory.replace("{threads}", str(threads)), threads, args)
-            results.append(r)
-            if not args.json:
-                print(f"{r['model']:<22} {threads:>7} {r['tensorsmith_ms']:>15.3f} {r['onnxruntime_ms']:>15.3f} "
-                      f"{r['ratio']:>7.3f}   {r['ratio_p10']:.3f} .. {r['ratio_p90']:.3f}", flush=True)
-    mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in results))
+            rows = compare(library, name, onnx_file, directory.replace("{threads}", str(threads)), threads, args)
+            results += rows
+            for r in [] if args.json else rows:
+                print(f"{r['model']:<22} {threads:>7} {r['tensorsmith_ms']:>15.3f} {r['peer_ms']:>11.3f} "
+                      f"{r['ratio']:>7.3f}   {r['ratio_p10']:.3f} .. {r['ratio_p90']:.3f}   {r['peer']}",
+                      flush=True)
+    means = {}
+    for peer in dict.fromkeys(r["peer"] for r in results):
+        ratios = [r["ratio"] for r in results if r["peer"] == peer]
+        means[peer] = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
+        if not args.json:
+            print(f"{peer}: geometric mean {means[peer]:.3f}, worst {min(ratios):.3f}")
     if args.json:
-        print(json.dumps({"onnxruntime": onnxruntime.__version__, "results": results, "geometric_mean": mean}))
-    else:
-        print(f"geometric mean {mean:.3f}, worst {min(r['ratio'] for r in results):.3f}")
+        print(json.dumps({"results": results, "geometric_means": means}))
 
 
 if __name__ == "__main__":
