@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -11,7 +10,6 @@
 #include "base/thread_pool.h"
 #include "codegen/c/codegen.h"
 #include "engine/c_model.h"
-#include "ir/structural.h"
 #include "lower/lower.h"
 #include "runtime/model_writer.h"
 #include "runtime/tensorsmith.h"
@@ -91,47 +89,19 @@ int64_t bytes_of(const ir::Buffer& buffer) {
   return buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
 }
 
-// Constants as the kernels want them: each (value, preparation) is stored once.
+// The constants of a model's calls, each of the same bytes once.
 class WeightTable {
  public:
-  explicit WeightTable(const graph::Graph& graph) : graph_(graph) {}
-
-  // prepared: null where the kernel takes the constant as it is. shape: the weight's in the kernel that reads
-  // it, which the preparation is about.
-  Result<int64_t> add(graph::ValueId id, const lower::PreparedConstant* prepared,
-                      const std::vector<int64_t>& shape) {
-    std::string key = std::to_string(id);
-    if (prepared != nullptr) {
-      for (const int64_t extent : shape) key += "x" + std::to_string(extent);
-    }
-    if (prepared != nullptr && prepared->transform) key += ":" + ir::structural_key(*prepared->transform);
-    if (prepared != nullptr && prepared->layout) {
-      for (const auto& dim : *prepared->layout) {
-        key += ":" + std::to_string(dim.dim) + "," + std::to_string(dim.divisor) + "," +
-               std::to_string(dim.extent);
-      }
-    }
-    const auto [it, added] = index_.emplace(key, static_cast<int64_t>(weights.size()));
-    if (!added) return it->second;
-    const graph::Value& value = graph_.values[static_cast<size_t>(id)];
-    if (prepared != nullptr) {
-      lower::Tensor source = *value.constant;
-      source.shape = shape;
-      TS_ASSIGN_OR_RETURN(lower::Tensor made, lower::prepare(*prepared, source));
-      prepared_.push_back(std::move(made.data));
-      weights.push_back({value.name, prepared_.back()});
-    } else {
-      weights.push_back({value.name, value.constant->data});
-    }
+  int64_t add(WantedWeight wanted) {
+    const auto [it, added] = index_.emplace(wanted.key(), static_cast<int64_t>(wanted_.size()));
+    if (added) wanted_.push_back(std::move(wanted));
     return it->second;
   }
-
-  std::vector<runtime::WeightData> weights;
+  const std::vector<WantedWeight>& wanted() const { return wanted_; }
 
  private:
-  const graph::Graph& graph_;
+  std::vector<WantedWeight> wanted_;
   std::map<std::string, int64_t> index_;
-  std::deque<std::vector<std::byte>> prepared_;
 };
 
 // Positions of values among the model's inputs and outputs.
@@ -154,6 +124,81 @@ Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, i
   const int64_t offset = model.memory.offset[static_cast<size_t>(id)];
   TS_CHECK(offset >= 0, "value " + model.graph.values[static_cast<size_t>(id)].name + " has no memory");
   return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
+}
+
+// All of a compiled model but its files.
+struct AssembledModel {
+  runtime::ModelDescription description;
+  BuiltTasks built;
+  std::vector<runtime::WeightData> weights;  // the cache's
+};
+
+Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& device,
+                                const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
+                                BuildCache& cache) {
+  const graph::Partition& partition = model.partition;
+  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  AssembledModel out;
+  TS_ASSIGN_OR_RETURN(out.built, build_tasks(partition, device, schedules, options, cache.kernels));
+
+  runtime::ModelDescription& description = out.description;
+  description.name = options.model_name;
+  description.tool_version = ts_version();
+  description.device = device.description.empty() ? device.name : device.description;
+  description.arch = device.arch;
+  for (const auto& feature : device.features) {
+    if (!feature.empty() && feature[0] == '+') description.cpu_features.push_back(feature.substr(1));
+  }
+  description.threads = options.tuned ? device.cores : 0;
+  for (graph::ValueId id : model.graph.inputs) {
+    description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  }
+  for (graph::ValueId id : model.graph.outputs) {
+    description.outputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  }
+  description.arena_bytes = model.memory.arena_bytes;
+
+  WeightTable weights;
+  for (const graph::Call& call : partition.calls) {
+    const codegen::BuiltKernel& task = *out.built[call.task].task;
+    runtime::CallInfo info;
+    info.symbol = task.kernel.symbol;
+    info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
+    info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
+    info.task = partition.tasks[call.task].name;
+    info.flops = partition.tasks[call.task].flops;
+    info.measured_seconds = out.built[call.task].measured_seconds;
+    const ir::Program& program = task.lowered.program;
+    const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const int64_t bytes = bytes_of(program.inputs[i]);
+      if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
+        const lower::PreparedConstant* prepared = nullptr;
+        for (const auto& constant : task.lowered.prepared) {
+          if (constant.input == i) prepared = &constant;
+        }
+        const int64_t weight = weights.add({call.inputs[i], prepared, task_inputs[i]->shape});
+        info.buffers.push_back({runtime::BufferKind::kWeight, weight, bytes});
+      } else {
+        TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
+        info.buffers.push_back(ref);
+      }
+    }
+    info.outputs = static_cast<int64_t>(call.outputs.size());
+    for (size_t o = 0; o < call.outputs.size(); ++o) {
+      TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
+                          locate(model, call.outputs[o], bytes_of(program.outputs[o])));
+      info.buffers.push_back(ref);
+    }
+    description.calls.push_back(std::move(info));
+  }
+
+  TS_ASSIGN_OR_RETURN(const auto packed, cache.weights.get(model.graph, weights.wanted(), options.jobs));
+  for (size_t w = 0; w < packed.size(); ++w) {
+    const graph::ValueId value = weights.wanted()[w].value;
+    out.weights.push_back({model.graph.values[static_cast<size_t>(value)].name, packed[w]});
+  }
+  return out;
 }
 
 }  // namespace
@@ -179,76 +224,40 @@ Status check_output_directory(const std::string& directory) {
 
 Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
-  const graph::Partition& partition = model.partition;
-  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
   if (options.as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
-  KernelCache own_cache(options.as_c ? codegen::c_text_backend() : *options.backend);
-  TS_ASSIGN_OR_RETURN(const BuiltTasks built, build_tasks(partition, device, schedules, options,
-                                                          options.cache ? *options.cache : own_cache));
-
-  runtime::ModelDescription description;
-  description.name = options.model_name;
-  description.tool_version = ts_version();
-  description.device = device.description.empty() ? device.name : device.description;
-  description.arch = device.arch;
-  for (const auto& feature : device.features) {
-    if (!feature.empty() && feature[0] == '+') description.cpu_features.push_back(feature.substr(1));
-  }
-  description.threads = options.tuned ? device.cores : 0;
-  for (graph::ValueId id : model.graph.inputs) {
-    description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
-  }
-  for (graph::ValueId id : model.graph.outputs) {
-    description.outputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
-  }
-  description.arena_bytes = model.memory.arena_bytes;
-
-  WeightTable weights(model.graph);
-  for (const graph::Call& call : partition.calls) {
-    const codegen::BuiltKernel& task = *built[call.task].task;
-    runtime::CallInfo info;
-    info.symbol = task.kernel.symbol;
-    info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
-    info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
-    info.task = partition.tasks[call.task].name;
-    info.flops = partition.tasks[call.task].flops;
-    info.measured_seconds = built[call.task].measured_seconds;
-    const ir::Program& program = task.lowered.program;
-    const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
-    for (size_t i = 0; i < call.inputs.size(); ++i) {
-      const int64_t bytes = bytes_of(program.inputs[i]);
-      if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
-        const lower::PreparedConstant* prepared = nullptr;
-        for (const auto& constant : task.lowered.prepared) {
-          if (constant.input == i) prepared = &constant;
-        }
-        TS_ASSIGN_OR_RETURN(const int64_t weight,
-                            weights.add(call.inputs[i], prepared, task_inputs[i]->shape));
-        info.buffers.push_back({runtime::BufferKind::kWeight, weight, bytes});
-      } else {
-        TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
-        info.buffers.push_back(ref);
-      }
-    }
-    info.outputs = static_cast<int64_t>(call.outputs.size());
-    for (size_t o = 0; o < call.outputs.size(); ++o) {
-      TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
-                          locate(model, call.outputs[o], bytes_of(program.outputs[o])));
-      info.buffers.push_back(ref);
-    }
-    description.calls.push_back(std::move(info));
-  }
-
+  BuildCache own_cache(options.as_c ? codegen::c_text_backend() : *options.backend);
+  TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options,
+                                                         options.cache ? *options.cache : own_cache));
   std::vector<std::vector<char>> objects;
-  for (const auto& task : built) objects.push_back(task.task->kernel.object);
+  for (const auto& task : assembled.built) objects.push_back(task.task->kernel.object);
   if (options.as_c) {
     std::vector<std::string> symbols;
-    for (const auto& task : built) symbols.push_back(task.task->kernel.symbol);
-    return write_c_model(options.directory, description, symbols, objects, weights.weights);
+    for (const auto& task : assembled.built) symbols.push_back(task.task->kernel.symbol);
+    return write_c_model(options.directory, assembled.description, symbols, objects, assembled.weights);
   }
   TS_ASSIGN_OR_RETURN(const std::vector<char> library, options.backend->link(objects));
-  return runtime::write_model(options.directory, std::move(description), std::span<const char>(library),
-                              weights.weights);
+  return runtime::write_model(options.directory, std::move(assembled.description),
+                              std::span<const char>(library), assembled.weights);
+}
+
+Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::Device& device,
+                                        const std::vector<TaskSchedule>& schedules,
+                                        const CompileOptions& options,
+                                        const runtime::LoadOptions& load_options) {
+  TS_CHECK(options.cache != nullptr, "a model in memory needs a cache that holds its weights");
+  TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options, *options.cache));
+  ModelInMemory out;
+  for (const auto& task : assembled.built) {
+    TS_ASSIGN_OR_RETURN(auto loaded,
+                        options.backend->load(task.task->kernel.object, task.task->kernel.symbol));
+    out.kernels.push_back(std::move(loaded));
+  }
+  std::vector<TensorsmithKernel> functions;
+  for (const graph::Call& call : model.partition.calls)
+    functions.push_back(out.kernels[call.task]->function());
+  TS_ASSIGN_OR_RETURN(out.model, runtime::Model::from_memory(std::move(assembled.description), functions,
+                                                             assembled.weights, load_options));
+  return out;
 }
 
 }  // namespace tensorsmith::engine

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/sinks.h"
 #include "engine/kernel_cache.h"
 #include "engine/load_model.h"
+#include "engine/packed_weights.h"
 #include "engine/schedules.h"
+#include "runtime/model.h"
 #include "target/target.h"
 
 namespace tensorsmith::engine {
@@ -17,13 +20,20 @@ namespace tensorsmith::engine {
 // and what is there already may be replaced (runtime::check_replaceable).
 Status check_output_directory(const std::string& directory);
 
+// What was built for one model, so that several compilations of it share it.
+struct BuildCache {
+  explicit BuildCache(const codegen::Backend& backend = codegen::default_backend()) : kernels(backend) {}
+  KernelCache kernels;
+  PackedWeights weights;
+};
+
 struct CompileOptions {
   std::string directory;
   std::string model_name;
   bool tuned = false;
   int jobs = 1;                                                   // kernels compiled at a time
   const codegen::Backend* backend = &codegen::default_backend();  // never null
-  KernelCache* cache = nullptr;  // may be null; of this model, device and backend
+  BuildCache* cache = nullptr;  // may be null; of this model, device and backend
   bool as_c = false;  // C sources (engine/c_model.h) instead of a compiled model; no backend is asked
   // Told what could not be built where another schedule took its place. May be null.
   LogSink* log = nullptr;
@@ -35,5 +45,16 @@ struct CompileOptions {
 // Compiles each task, packs the weights, writes the directory (all of it or nothing). schedules: by task.
 Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options);
+
+// A compiled model without files. Its weights are those of the cache that it was made with, which outlives it.
+struct ModelInMemory {
+  std::vector<std::unique_ptr<codegen::LoadedKernel>> kernels;  // by task
+  std::unique_ptr<runtime::Model> model;
+};
+// options: with a cache; what concerns files is not looked at.
+Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::Device& device,
+                                        const std::vector<TaskSchedule>& schedules,
+                                        const CompileOptions& options,
+                                        const runtime::LoadOptions& load_options);
 
 }  // namespace tensorsmith::engine

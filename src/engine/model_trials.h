@@ -14,16 +14,13 @@ namespace tensorsmith::engine {
 
 class ModelTrials {
  public:
-  // directory: where variants are written for a moment, or beside it where something is there; it is made and
-  // removed again. The arguments outlive
-  // this object.
-  ModelTrials(const LoadedModel& model, const target::Device& device, std::string directory, int jobs,
-              uint64_t seed, const Clock& clock);
+  // The arguments outlive this object.
+  ModelTrials(const LoadedModel& model, const target::Device& device, int jobs, uint64_t seed,
+              const Clock& clock)
+      : model_(model), device_(device), jobs_(jobs), seed_(seed), clock_(clock) {}
 
-  // Compiles and loads one more variant. schedules: by task.
+  // Compiles one more variant, in memory. schedules: by task.
   Status add(std::vector<TaskSchedule> schedules);
-  // The same for a variant that lies compiled in `path`.
-  Status add_compiled(const std::string& path, std::vector<TaskSchedule> schedules);
 
   // Forgets all variants but the first.
   void keep_first() { variants_.erase(variants_.begin() + 1, variants_.end()); }
@@ -32,7 +29,7 @@ class ModelTrials {
   size_t size() const { return variants_.size(); }
   // Of the first variant; the others differ by padding.
   int64_t weights_bytes() const;
-  KernelCache& cache() { return cache_; }
+  BuildCache& cache() { return cache_; }
 
   // Runs all variants in turn for about `seconds`, at least a few runs each.
   Status time(double seconds);
@@ -51,18 +48,17 @@ class ModelTrials {
  private:
   struct Variant {
     std::vector<TaskSchedule> schedules;
-    std::unique_ptr<runtime::Model> model;
+    ModelInMemory compiled;
     std::vector<double> seconds;       // by run
     std::vector<double> task_seconds;  // by task
   };
 
   const LoadedModel& model_;
   const target::Device& device_;
-  const std::string directory_;
   const int jobs_;
   const uint64_t seed_;
   const Clock& clock_;
-  KernelCache cache_;
+  BuildCache cache_;
   std::vector<Variant> variants_;
 };
 

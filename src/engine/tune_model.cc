@@ -1,7 +1,5 @@
 #include "engine/tune_model.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -70,9 +68,7 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
   }
   trials.keep_first();
 
-  compile_options.cache = &trials.cache();
-  TS_RETURN_IF_ERROR(compile_model(model, device, chosen, compile_options));
-  TS_RETURN_IF_ERROR(trials.add_compiled(options.directory, chosen));
+  TS_RETURN_IF_ERROR(trials.add(chosen));
   TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
   InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}, 0};
   result.spread = std::min(trials.spread(0), trials.spread(1));
@@ -81,18 +77,11 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
     result.task_untuned.push_back(trials.task_seconds(0, t));
     result.task_tuned.push_back(trials.task_seconds(keep ? 1 : 0, t));
   }
-  if (!keep) {
-    TS_RETURN_IF_ERROR(compile_model(model, device, untuned, compile_options));
-    result.tuned = result.untuned;
-  }
+  if (!keep) result.tuned = result.untuned;
   schedules = std::move(keep ? chosen : untuned);
+  compile_options.cache = &trials.cache();
+  TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   return result;
-}
-
-// A name beside the directory's, which may end in a slash.
-std::string beside(std::string directory, const std::string& ending) {
-  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-  return directory + ending;
 }
 
 // How long to search, and how many variants of the model are compiled afterwards.
@@ -152,8 +141,7 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   TS_RETURN_IF_ERROR(register_device(device, database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const int jobs = usable_threads(machine.cores, log);
-  ModelTrials trials(model, device, beside(options.directory, ".trial-" + std::to_string(getpid())), jobs,
-                     options.seed, clock);
+  ModelTrials trials(model, device, jobs, options.seed, clock);
   TS_ASSIGN_OR_RETURN(const auto defaults, default_schedules(model.partition, device, options.schedules));
   TimePlan plan{options.seconds, 0};
   if (options.end_to_end) {

@@ -80,6 +80,12 @@ Result<SharedLibrary> load_kernels(const fs::path& file, const std::string& hash
   return SharedLibrary(handle);
 }
 
+Status check_options(const LoadOptions& options) {
+  if (options.threads >= 0 && options.threads <= kMaxThreads) return {};
+  return Error{ErrorCode::kInvalidArgument, "threads",
+               std::to_string(options.threads) + " is not between 0 and " + std::to_string(kMaxThreads)};
+}
+
 // An entry of the argument table that run() fills in.
 struct Patch {
   size_t argument = 0;
@@ -97,7 +103,8 @@ struct Kernel {
 struct Model::Impl {
   ModelDescription description;
   LoadOptions options;
-  Mapping weights;
+  Mapping weights;  // of a model in files
+  std::vector<const std::byte*> weight_addresses;
   Mapping memory;  // arena, workspaces and staging buffers
   SharedLibrary library;
   std::unique_ptr<KernelPool> pool;
@@ -112,6 +119,7 @@ struct Model::Impl {
   std::vector<CallTime> times;
   mutable std::mutex mutex;
 
+  Status place();  // all that kernels are given
   Status place_memory();
   void place_arguments();
   void run_calls();
@@ -173,12 +181,23 @@ void Model::Impl::place_arguments() {
           address = memory.data() + buffer.index;
           break;
         case BufferKind::kWeight:
-          address = weights.data() + description.weights[static_cast<size_t>(buffer.index)].offset;
+          address = const_cast<std::byte*>(weight_addresses[static_cast<size_t>(buffer.index)]);  // only read
           break;
       }
       arguments.push_back(address);
     }
   }
+}
+
+Status Model::Impl::place() {
+  pool = std::make_unique<KernelPool>(options.threads > 0 ? options.threads : available_processors());
+  TS_RETURN_IF_ERROR(place_memory());
+  context.parallel_for = &KernelPool::parallel_for_abi;
+  context.pool = pool.get();
+  context.num_threads = pool->num_threads();
+  place_arguments();
+  if (options.profile) times.resize(description.calls.size());
+  return {};
 }
 
 void Model::Impl::run_calls() {
@@ -210,10 +229,7 @@ Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 
 Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const LoadOptions& options) {
-  if (options.threads < 0 || options.threads > kMaxThreads) {
-    return Error{ErrorCode::kInvalidArgument, "threads",
-                 std::to_string(options.threads) + " is not between 0 and " + std::to_string(kMaxThreads)};
-  }
+  TS_RETURN_IF_ERROR(check_options(options));
   const fs::path base(directory);
   const fs::path manifest = base / "manifest.json";
   auto impl = std::make_unique<Impl>();
@@ -255,13 +271,32 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
     impl->kernels.push_back({reinterpret_cast<TensorsmithKernel>(symbol), 0});
   }
 
-  impl->pool = std::make_unique<KernelPool>(options.threads > 0 ? options.threads : available_processors());
-  if (auto placed = impl->place_memory(); !placed.ok()) return in_file(base, placed.error());
-  impl->context.parallel_for = &KernelPool::parallel_for_abi;
-  impl->context.pool = impl->pool.get();
-  impl->context.num_threads = impl->pool->num_threads();
-  impl->place_arguments();
-  if (options.profile) impl->times.resize(d.calls.size());
+  for (const WeightInfo& weight : d.weights)
+    impl->weight_addresses.push_back(impl->weights.data() + weight.offset);
+  if (auto placed = impl->place(); !placed.ok()) return in_file(base, placed.error());
+  return std::unique_ptr<Model>(new Model(std::move(impl)));
+}
+
+Result<std::unique_ptr<Model>> Model::from_memory(ModelDescription description,
+                                                  std::span<const TensorsmithKernel> kernels,
+                                                  std::span<const WeightData> weights,
+                                                  const LoadOptions& options) {
+  TS_RETURN_IF_ERROR(check_options(options));
+  place_weights(description, weights);
+  TS_RETURN_IF_ERROR(validate(description));
+  TS_RETURN_IF_ERROR(check_cpu(description));
+  if (kernels.size() != description.calls.size())
+    return Error{ErrorCode::kInvalidArgument, description.name, "needs one kernel a call"};
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->description = std::move(description);
+  for (const WeightData& weight : weights) {
+    if (!is_aligned(weight.bytes.data()))
+      return Error{ErrorCode::kInvalidArgument, "weight '" + weight.name + "'", "is not aligned"};
+    impl->weight_addresses.push_back(weight.bytes.data());
+  }
+  for (const TensorsmithKernel kernel : kernels) impl->kernels.push_back({kernel, 0});
+  TS_RETURN_IF_ERROR(impl->place());
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 

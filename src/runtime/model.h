@@ -37,6 +37,12 @@ class Model {
   // gives its kernel the buffers and workspaces that the library says it needs. Errors name the file and the
   // part.
   static Result<std::unique_ptr<Model>> load(const std::string& directory, const LoadOptions& options = {});
+  // A model without files, as compilation makes it. kernels: by call; weights: by number, at addresses divisible by
+  // kBufferAlignment. Both outlive the model. What the description says of places of weights is ignored.
+  static Result<std::unique_ptr<Model>> from_memory(ModelDescription description,
+                                                    std::span<const TensorsmithKernel> kernels,
+                                                    std::span<const WeightData> weights,
+                                                    const LoadOptions& options);
   ~Model();
 
   const ModelDescription& description() const;

@@ -150,6 +150,17 @@ int64_t TensorInfo::bytes() const {
   return bytes;
 }
 
+void place_weights(ModelDescription& d, std::span<const WeightData> weights) {
+  d.weights.clear();
+  d.weights_bytes = 0;
+  d.weights_hash.clear();
+  for (const auto& weight : weights) {
+    const auto bytes = static_cast<int64_t>(weight.bytes.size());
+    d.weights.push_back({weight.name, d.weights_bytes, bytes});
+    d.weights_bytes = (d.weights_bytes + bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  }
+}
+
 Status validate(const ModelDescription& d) {
   TS_RETURN_IF_ERROR(check_text("name", d.name));
   TS_RETURN_IF_ERROR(check_text("tool_version", d.tool_version));

@@ -10,7 +10,9 @@
 // that they need. kernels.so is a program: who can write it can do what this process can.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +93,13 @@ struct ModelDescription {
   std::string weights_hash;   // content_key() of weights.bin
   std::string kernels_hash;   // content_key() of kernels.so
 };
+
+struct WeightData {
+  std::string name;
+  std::span<const std::byte> bytes;  // in the layout that the kernels expect
+};
+// Sets the description's weight table: one after the other, each aligned.
+void place_weights(ModelDescription& description, std::span<const WeightData> weights);
 
 // Sizes in range, references inside what they refer to, alignment, unique tensor names; no call is given one
 // piece of memory under two names of which one is written. The place names the part ("calls[3].buffers[1]").

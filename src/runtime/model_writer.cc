@@ -58,10 +58,6 @@ class TemporaryDirectory {
   fs::path path_;
 };
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-}
-
 Status write_whole(const fs::path& path, std::string_view bytes) {
   TS_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::create(path.string()));
   TS_RETURN_IF_ERROR(writer.write(bytes.data(), bytes.size()));
@@ -180,13 +176,7 @@ Status check_replaceable(const std::string& directory) {
 
 Status write_model(const std::string& directory, ModelDescription d, std::span<const char> kernels,
                    const std::vector<WeightData>& weights) {
-  d.weights.clear();
-  d.weights_bytes = 0;
-  d.weights_hash.clear();
-  for (const auto& weight : weights) {
-    d.weights.push_back({weight.name, d.weights_bytes, static_cast<int64_t>(weight.bytes.size())});
-    d.weights_bytes = aligned(d.weights_bytes + static_cast<int64_t>(weight.bytes.size()));
-  }
+  place_weights(d, weights);
   const std::string_view kernel_bytes(kernels.data(), kernels.size());
   d.kernels_hash = content_key(kernel_bytes);
   TS_RETURN_IF_ERROR(validate(d));

@@ -10,11 +10,6 @@
 
 namespace tensorsmith::runtime {
 
-struct WeightData {
-  std::string name;
-  std::span<const std::byte> bytes;  // in the layout that the kernels expect
-};
-
 // Whether write_model() may put a model there. kInvalidArgument unless nothing is there, an empty directory,
 // or a compiled model and nothing else: its manifest reads as one of ours, of any version, and every entry is
 // one of the three files. A directory that happens to hold a manifest.json (a browser extension) stays.

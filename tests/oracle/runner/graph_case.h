@@ -36,7 +36,7 @@ class GraphCase {
 
   engine::LoadedModel model_;
   std::string stage_;
-  std::map<std::string, engine::KernelCache> caches_;  // by what machine code depends on
+  std::map<std::string, engine::BuildCache> caches_;  // by what machine code depends on
 };
 
 }  // namespace tensorsmith::oracle
