@@ -70,6 +70,8 @@ struct StageInfo {
   AxisId contiguous_axis;
 
   int64_t extent(AxisId axis) const { return extents[axis]; }
+  // Of the output's last dimension.
+  int64_t row_extent() const { return num_spatial > 0 ? extents[AxisId(num_spatial - 1)] : 1; }
   double spatial_points() const;
   double reduce_points() const;
   size_t num_axes() const { return extents.size(); }

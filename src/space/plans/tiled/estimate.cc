@@ -47,7 +47,7 @@ double TiledPlan::line_crossings(const Choice& c, const Operand& operand) const 
   if (c.lanes == 1 || rearranged(c, operand)) return 1;
   const auto& producer = context_.stage(operand.read.producer);
   const int64_t bytes = std::min(c.lanes * info_.element_bytes, context_.machine.vector_bytes);
-  bool aligned = producer.extents.back() * producer.element_bytes % bytes == 0;
+  bool aligned = producer.row_extent() * producer.element_bytes % bytes == 0;
   if (operand.read.affine)
     for (const AxisId a : info_.axes()) {
       if (operand.read.indices.empty()) break;

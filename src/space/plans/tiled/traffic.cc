@@ -10,14 +10,12 @@ namespace tensorsmith::space {
 
 double TiledPlan::bytes_of(const Operand& operand) const {
   const auto& producer = context_.stage(operand.read.producer);
-  double bytes = producer.element_bytes;
-  for (const int64_t e : producer.extents) bytes *= e;
-  return bytes;
+  return producer.spatial_points() * producer.element_bytes;
 }
 
 double TiledPlan::row_distance(const Operand& operand) const {
   const auto& producer = context_.stage(operand.read.producer);
-  for (const AxisId d : std::views::reverse(producer.axes()))
+  for (const AxisId d : std::views::reverse(producer.spatial_axes()))
     if (producer.extent(d) > 1) return producer.extent(d) * producer.element_bytes;
   return producer.element_bytes;
 }

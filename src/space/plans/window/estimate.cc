@@ -104,7 +104,7 @@ double WindowPlan::traffic_cycles(Decisions d, double tiles) const {
     const auto touched = footprint(read, tile_ranges(d));
     double elements = 1;
     for (double t : touched) elements *= t;
-    const bool whole = touched.back() >= producer.extents.back();
+    const bool whole = touched.back() >= producer.row_extent();
     moved +=
         tiles * (elements * producer.element_bytes + (whole ? 1 : elements / touched.back()) * m.line_bytes);
   }
