@@ -28,7 +28,7 @@ Result<target::Device> find_device(const PredictOptions& options) {
 }
 
 std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* model) {
-  std::vector<std::string> out;
+  std::vector<std::string> out = p.model.graph.notes;
   if (!p.assumed.empty())
     out.push_back("assumed of " + p.device.name + ", which does not say it: " + target::to_string(p.assumed));
   if (model != nullptr) {

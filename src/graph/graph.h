@@ -44,10 +44,12 @@ struct Graph {
   std::vector<Node> nodes;      // topological order
   std::vector<ValueId> inputs;  // run-time inputs (initializers excluded)
   std::vector<ValueId> outputs;
+  std::vector<std::string> notes;  // what whoever asked for the import should know, a sentence each
 };
 
 struct ImportOptions {
-  // NAME -> shape, for inputs with symbolic dimensions; fixed dimensions must agree with the model's.
+  // NAME -> shape, in place of what the file declares: for symbolic dimensions, and for other sizes than fixed ones (a
+  // note of the graph). The number of dimensions is the file's.
   std::map<std::string, std::vector<int64_t>> shapes;
   // NAME -> contents: these inputs are compiled in and are no run-time inputs of the graph any more.
   std::map<std::string, lower::Tensor> constant_inputs;
@@ -67,7 +69,8 @@ struct ImportOptions {
 // corrupt file (kNotFound, kIo, kCorrupt); unsupported operators (named with node and operator, all of them
 // in one line) and dtypes, opsets beyond the newest known (kUnsupported); missing dimension
 // (kInvalidArgument, named with input, dimension and the --shape option that gives it), given shapes that
-// contradict the model or each other (kInvalidArgument); too much constant data (kResourceExhausted).
+// contradict each other or that a node was not exported for (kInvalidArgument); too much constant data
+// (kResourceExhausted).
 Result<Graph> import_onnx(const std::string& path, const ImportOptions& options);
 // As above, from memory; external data is an error.
 Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,

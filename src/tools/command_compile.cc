@@ -31,8 +31,7 @@ Status compile(const CompileCommandOptions& options) {
                                    {{"MODEL", options.model.path},
                                     {"--db", options.untuned ? "" : options.database.path},
                                     {"--device", device_file(options.device.device)}}));
-  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
-  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load());
   engine::CompileOptions compile_options;
   compile_options.directory = options.directory;
   compile_options.as_c = options.emit == "c";

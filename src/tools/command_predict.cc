@@ -121,7 +121,7 @@ Status predict(const PredictOptions& options) {
   TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
   TS_ASSIGN_OR_RETURN(const engine::Prediction prediction, engine::predict(source, predict_options, log));
   if (options.json) {
-    for (const std::string& note : prediction.notes) print_error("tensorsmith: note: {}\n", note);
+    print_notes(prediction.notes);
     print_json(as_json(prediction), 2);
   } else {
     print(prediction);

@@ -160,6 +160,7 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
   TS_ASSIGN_OR_RETURN(engine::ModelSource source, options.import.source());
   source.path = options.reference;
   TS_ASSIGN_OR_RETURN(const graph::Graph graph, engine::import_model(source));
+  print_notes(graph.notes);
   TS_ASSIGN_OR_RETURN(Outputs outputs, run_both(model, graph, options, engine::Spread::kWide));
   std::vector<engine::Tolerance> tolerances;
   for (const double step : engine::quantization_steps(graph)) {

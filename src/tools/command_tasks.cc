@@ -75,8 +75,7 @@ Status shared_tasks(const TasksOptions& options) {
 
 Status tasks(const TasksOptions& options) {
   if (!options.more.empty()) return shared_tasks(options);
-  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
-  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load());
   double total = 0;
   for (const auto& task : model.partition.tasks) total += task.flops * task.calls;
   if (options.json) {

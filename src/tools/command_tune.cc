@@ -84,8 +84,7 @@ Status tune(const TuneCommandOptions& options) {
                                     {"--device", device_file(options.device.device)}}));
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
-  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load());
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
   tune_options.directory = options.directory;
   tune_options.model_name = fs::path(options.model.path).filename().string();

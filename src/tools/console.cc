@@ -108,6 +108,10 @@ void write_error(std::string_view bytes) {
 
 void warn(std::string_view message) { print_error("tensorsmith: warning: {}\n", message); }
 
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) print_error("tensorsmith: note: {}\n", note);
+}
+
 void print_lines(std::string_view text) { write_out(printable_lines(text)); }
 
 void open_missing_streams() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace tensorsmith::tools {
 
@@ -54,6 +55,8 @@ void print_error(fmt::format_string<T...> format, T&&... args) {
 }
 // "tensorsmith: warning: ..." with a newline.
 void warn(std::string_view message);
+// "tensorsmith: note: ..." on standard error, each on a line of its own.
+void print_notes(const std::vector<std::string>& notes);
 // Text of several lines, such as tables.
 void print_lines(std::string_view text);
 template <class Json>

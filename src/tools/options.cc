@@ -40,8 +40,10 @@ void ModelOptions::add_to(CLI::App& command) {
 std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
   return {
       command
-          .add_option("--shape", shapes,
-                      "Shape of an input with symbolic dimensions, NAME=1x3x48x320 (repeatable)")
+          .add_option(
+              "--shape", shapes,
+              "Shape of an input, NAME=1x3x48x320 (repeatable): for symbolic dimensions, or in place of "
+              "fixed ones")
           ->allow_extra_args(false),
       command
           .add_option("--absent", absent,
@@ -67,6 +69,13 @@ Result<engine::ModelSource> ModelOptions::source() const {
     }
   }
   return out;
+}
+
+Result<engine::LoadedModel> ModelOptions::load() const {
+  TS_ASSIGN_OR_RETURN(const engine::ModelSource from, source());
+  TS_ASSIGN_OR_RETURN(engine::LoadedModel model, engine::load_model(from));
+  print_notes(model.graph.notes);
+  return model;
 }
 
 void DeviceOptions::add_to(CLI::App& command) {

@@ -137,14 +137,93 @@ TEST(Import, WrongShapeOptions) {
   expect_error(open.import(options), ErrorCode::kInvalidArgument, HasSubstr("unreasonable shape"));
 }
 
-TEST(Import, ShapeOptionsThatContradict) {
+Result<Graph> import_with(const ModelBuilder& model, const std::vector<int64_t>& shape) {
   ImportOptions options;
-  options.shapes["x"] = {2, 4};
-  expect_error(
-      relu().import(options), ErrorCode::kInvalidArgument,
-      HasSubstr("the given shape of input 'x' has 4 in dimension 1, which is fixed at 3 in the model"));
-  options.shapes["x"] = {2, 3};
-  EXPECT_TRUE(relu().import(options).ok());
+  options.shapes["x"] = shape;
+  return model.import(options);
+}
+
+void declare(onnx::ValueInfoProto& info, const std::vector<int64_t>& shape) {
+  auto* type = info.mutable_type()->mutable_tensor_type();
+  type->set_elem_type(1);
+  for (const int64_t extent : shape) type->mutable_shape()->add_dim()->set_dim_value(extent);
+}
+
+TEST(Import, AGivenShapeTakesThePlaceOfAFixedOne) {
+  ModelBuilder model;
+  model.input("x", {1, 3}).output("y").node("Exp", {"x"}, {"h"}).node("Flatten", {"h"}, {"y"});
+  // What the file says of other values is of the declared shape too.
+  declare(*model.proto().mutable_graph()->mutable_output(0), {1, 3});
+  onnx::ValueInfoProto& inner = *model.proto().mutable_graph()->add_value_info();
+  inner.set_name("h");
+  declare(inner, {1, 3});
+  const auto graph = import_with(model, {4, 5});
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  for (const Value& value : graph->values) EXPECT_EQ(value.shape, (std::vector<int64_t>{4, 5})) << value.name;
+  EXPECT_THAT(graph->notes, ::testing::ElementsAre("input 'x' is 4x5 here, 1x3 in the model"));
+  EXPECT_THAT(import_with(model, {1, 3})->notes, ::testing::IsEmpty());
+}
+
+// x of shape [1,2,3], reshaped by a constant.
+ModelBuilder reshaped(const std::vector<int64_t>& shape) {
+  ModelBuilder model;
+  return model.input("x", {1, 2, 3}).output("y").integers("s", shape).node("Reshape", {"x", "s"}, {"y"});
+}
+
+constexpr const char* kExported =
+    "; the model was exported for 'x' of 1x2x3, which this node relies on: export it for the shape that you "
+    "want, or with symbolic dimensions";
+
+TEST(Import, ABatchThatIsWrittenIntoTheModelIsNamed) {
+  for (const auto& [shape, text] :
+       {std::pair(std::vector<int64_t>{1, 6}, "[1,6]"), std::pair(std::vector<int64_t>{1, -1}, "[1,-1]"),
+        std::pair(std::vector<int64_t>{1, -1, 3}, "[1,-1,3]")}) {
+    EXPECT_TRUE(import_with(reshaped(shape), {1, 2, 3}).ok());
+    expect_error(import_with(reshaped(shape), {4, 2, 3}), ErrorCode::kInvalidArgument,
+                 ::testing::EndsWith(std::string(": Reshape_0: Reshape: its constant shape ") + text +
+                                     " is for a batch of 1, and its input is f32[4,2,3]" + kExported));
+  }
+  ModelBuilder flat;
+  flat.input("x", {1, 2, 3}).output("y").node("Flatten", {"x"}, {"y"}).integer("axis", 0);
+  expect_error(import_with(flat, {4, 2, 3}), ErrorCode::kInvalidArgument,
+               AllOf(HasSubstr("Flatten: its axis 0 makes one row of everything, which is for a batch of 1"),
+                     ::testing::EndsWith(kExported)));
+}
+
+TEST(Import, ShapesThatFollowTheBatch) {
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{-1, 6}, {0, -1}, {0, 3, 2}, {-1, 2}}) {
+    const auto graph = import_with(reshaped(shape), {4, 2, 3});
+    EXPECT_TRUE(graph.ok()) << graph.error().message();
+  }
+  // One row of all, but on purpose: the length is computed from the input.
+  ModelBuilder row;
+  row.input("x", {1, 2, 3}).output("y").integers("one", {1}).node("Size", {"x"}, {"n"});
+  row.node("Reshape", {"n", "one"}, {"length"}).node("Concat", {"one", "length"}, {"s"}).integer("axis", 0);
+  row.node("Reshape", {"x", "s"}, {"y"});
+  const auto graph = import_with(row, {4, 2, 3});
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{1, 24}));
+}
+
+// Constants of the old shape; and what fails for the declared shape too is not blamed on the given one.
+TEST(Import, OtherNodesThatRelyOnTheShape) {
+  ModelBuilder model;
+  model.input("x", {1, 2, 3}).output("y").initializer("w", {1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  model.node("Concat", {"x", "w"}, {"y"}).integer("axis", 1);
+  EXPECT_TRUE(import_with(model, {1, 7, 3}).ok());
+  expect_error(import_with(model, {4, 2, 3}), ErrorCode::kInvalidArgument,
+               AllOf(HasSubstr(": Concat_0: Concat: input 1 f32[1,2,3] does not fit"),
+                     ::testing::EndsWith(kExported)));
+  ModelBuilder broken;
+  broken.input("x", {1, 2, 3}).output("y").initializer("w", {5}, {1, 2, 3, 4, 5});
+  broken.node("Add", {"x", "w"}, {"y"});
+  expect_error(import_with(broken, {4, 2, 3}), ErrorCode::kInvalidArgument,
+               ::testing::Not(HasSubstr("exported")));
+}
+
+TEST(Import, NamedDimensionsThatContradict) {
+  ImportOptions options;
   ModelBuilder named;
   named.input("a", {-1, 4}).input("b", {-1, 4}).output("y").node("Add", {"a", "b"}, {"y"});
   options.shapes = {{"a", {5, 4}}, {"b", {1, 4}}};

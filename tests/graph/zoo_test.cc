@@ -111,6 +111,40 @@ TEST(Zoo, SeedsAndNamesDecideTheWeights) {
   EXPECT_EQ(weights("squeezenet1_1:size=32"), weights("squeezenet1_1:size=48:batch=2"));
 }
 
+// What is exported for a batch of 1 and imported for one of 2 is what is exported for 2; networks that reshape to
+// constant sizes say that they cannot.
+TEST(Zoo, AnotherBatchThanTheExportedOne) {
+  const auto at_batch_2 = [](const std::string& spec) {
+    const Graph one = import(request(spec)).value();
+    ImportOptions options;
+    for (const ValueId id : one.inputs) {
+      const Value& input = one.values[static_cast<size_t>(id)];
+      options.shapes[input.name] = input.shape;
+      options.shapes[input.name][0] = 2;
+    }
+    return import_onnx_bytes(to_onnx(request(spec)).value(), options, spec);
+  };
+  for (const std::string spec :
+       {"squeezenet1_1:size=32", "mobilenet_v3_small:size=32", "googlenet:size=32"}) {
+    const auto replaced = at_batch_2(spec);
+    ASSERT_TRUE(replaced.ok()) << replaced.error().message();
+    EXPECT_EQ(replaced->notes.size(), 1u) << spec;
+    const Graph exported = import(request(spec + ":batch=2")).value();
+    ASSERT_EQ(replaced->values.size(), exported.values.size()) << spec;
+    for (size_t v = 0; v < exported.values.size(); ++v) {
+      EXPECT_EQ(replaced->values[v].name, exported.values[v].name);
+      EXPECT_EQ(replaced->values[v].shape, exported.values[v].shape) << exported.values[v].name;
+    }
+    EXPECT_EQ(replaced->nodes.size(), exported.nodes.size()) << spec;
+  }
+  for (const std::string spec : {"bert_tiny:sequence=6", "dcgan:size=32"}) {
+    const auto refused = at_batch_2(spec);
+    ASSERT_FALSE(refused.ok()) << spec;
+    EXPECT_THAT(refused.error().message(), HasSubstr("Reshape: its constant shape [1,"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("is for a batch of 1, and its input is f32[2,"));
+  }
+}
+
 // Every architecture at a small size; the sizes of one architecture differ in numbers only.
 TEST(Zoo, NetworksImportAndPartition) {
   const std::map<std::string_view, std::string> sizes = {{"alexnet", "size=64"}, {"inception_v3", "size=80"}};

@@ -463,7 +463,7 @@ TEST_F(Console, NumbersAreNumbersAndInRange) {
   EXPECT_EQ(nlohmann::json::parse(ten.out)[0]["runs"], 10);
 }
 
-TEST_F(Console, ShapesContradictNothing) {
+TEST_F(Console, ShapesReplaceDeclaredOnes) {
   graph::testing::ModelBuilder builder;
   builder.input("x", {-1, 3}).output("y").initializer("w", {3}, {1, 2, 3}).node("Add", {"x", "w"}, {"y"});
   builder.input("w", {3});
@@ -477,7 +477,22 @@ TEST_F(Console, ShapesContradictNothing) {
       EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
     }
   }
-  EXPECT_THAT(cli({"tasks", "m.onnx", "--shape", "x=2x4"}).err, HasSubstr("fixed at 3"));
+  EXPECT_THAT(cli({"tasks", "m.onnx", "--shape", "x=2x4"}).err, HasSubstr("exported for 'x' of 2x3"));
+  const std::string note = "tensorsmith: note: input 'x' is 2x1 here, 2x3 in the model\n";
+  for (const Words& words :
+       std::vector<Words>{{"tasks", "m.onnx"},
+                          {"compile", "m.onnx", "-o", "narrow", "--untuned"},
+                          {"run", "narrow", "--reference", "m.onnx"},
+                          {"bench", "m.onnx", "--untuned", "--seconds", "0.02"},
+                          {"tune", "m.onnx", "-o", "tuned", "--trials", "1", "--quiet"}}) {
+    Words given = words;
+    given.insert(given.end(), {"--shape", "x=2x1"});
+    const CliResult result = cli(given);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(note)) << words[0];
+  }
+  EXPECT_THAT(cli({"predict", "m.onnx", "--model", "none", "--shape", "x=2x1"}).out,
+              HasSubstr("2x3 in the model"));
   EXPECT_THAT(cli({"tasks", "m.onnx", "--shape", "x=2x3", "--shape", "w=3"}).err, HasSubstr("no input"));
   ASSERT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned", "--shape", "x=2x3"}).exit_code, 0);
   EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--shape", "x=2x3"}).exit_code, 0);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli_support.h"
+#include "graph/graph.h"
 
 namespace tensorsmith::testing {
 namespace {
@@ -37,6 +38,30 @@ TEST_P(SmallModel, MatchesItsExpectedOutputs) {
         run_cli({"run", "tuned", "--check", model.string(), "--threads", threads}, options);
     EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
   }
+}
+
+// The authors' model is fixed at a batch of 1; the expected outputs of a batch are theirs, one behind the other.
+TEST(FixedBatch, IsReplaced) {
+  const fs::path model = fs::path(TENSORSMITH_TEST_MODELS) / "light_squeezenet";
+  TemporaryDirectory directory;
+  CliOptions options;
+  options.directory = directory.path();
+  fs::create_directory(directory.path() / "batch");
+  for (const char* name : {"input_0.pb", "output_0.pb"}) {
+    const auto one = graph::read_tensor_proto((model / "test_data_set_0" / name).string());
+    ASSERT_TRUE(one.ok());
+    lower::Tensor three = *one;
+    three.shape[0] = 3;
+    for (int copy = 1; copy < 3; ++copy)
+      three.data.insert(three.data.end(), one->data.begin(), one->data.end());
+    ASSERT_TRUE(graph::write_tensor_proto((directory.path() / "batch" / name).string(), "t", three).ok());
+  }
+  const CliResult compiled = run_cli(
+      {"compile", (model / "model.onnx").string(), "-o", "out", "--untuned", "--shape", "data_0=3x3x224x224"},
+      options);
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  const CliResult check = run_cli({"run", "out", "--check", "batch"}, options);
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SmallModel,

@@ -306,6 +306,8 @@ Status Importer::finish_node(Node node) {
   FoldLimits none;
   none.max_bytes = -1;
   FoldLimits& limits = node.op == "DequantizeLinear" ? none : limits_;
+  if (Status status = check_batch(overrides_, graph_, node); !status.ok())
+    return in_file(std::move(status).error());
   if (Status status = infer_node(graph_, node, limits); !status.ok())
     return in_file(std::move(status).error());
   if (Status status = bounds_.propagate(graph_, node); !status.ok())
@@ -444,6 +446,15 @@ Status Importer::add_nodes(const NodeList& nodes, Scope& scope, int depth) {
   return {};
 }
 
+// Of a node's error: whether the model would do with the shapes that it declares.
+Error Importer::explain_overrides(Error error) const {
+  if (overrides_.empty()) return error;
+  ImportOptions declared = options_;
+  for (const ShapeOverride& o : overrides_) declared.shapes[o.input] = o.declared;
+  if (Importer(model_, declared, place_, source_).run().ok()) error.reason += explain(overrides_);
+  return error;
+}
+
 Result<Graph> Importer::run() {
   const onnx::GraphProto& proto = model_.graph();
   if (!model_.has_graph() || proto.output_size() == 0) {
@@ -462,7 +473,8 @@ Result<Graph> Importer::run() {
   TS_ASSIGN_OR_RETURN(scope.opset, opset_of(model_.opset_import()));
   TS_RETURN_IF_ERROR(add_initializers(proto, scope));
   TS_RETURN_IF_ERROR(add_inputs(scope));
-  TS_RETURN_IF_ERROR(add_nodes(proto.node(), scope, 0));
+  if (Status status = add_nodes(proto.node(), scope, 0); !status.ok())
+    return explain_overrides(std::move(status).error());
   TS_RETURN_IF_ERROR(add_outputs(scope));
   return std::move(graph_);
 }

@@ -14,6 +14,7 @@
 #include "graph/onnx/bounded.h"
 #include "graph/onnx/expand.h"
 #include "graph/onnx/narrow.h"
+#include "graph/onnx/shape_overrides.h"
 #include "graph/onnx/tensor.h"
 #include "graph/ops/op_context.h"
 
@@ -109,6 +110,7 @@ class Importer final : public NodeSink {
   Status add_outputs(const Scope& scope);
   Status add_nodes(const NodeList& nodes, Scope& scope, int depth);
   Status add_node(const onnx::NodeProto& proto, Scope& scope, int depth);
+  Error explain_overrides(Error error) const;
   Status finish_node(Node node);
   Status expand_node(const ExpandEntry& entry, const Node& node, const onnx::NodeProto& proto, Scope& scope);
   Status inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto, Scope& scope,
@@ -166,6 +168,7 @@ class Importer final : public NodeSink {
   TensorSource source_;
   FoldLimits limits_;
   std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
+  std::vector<ShapeOverride> overrides_;       // of inputs' fixed dimensions
   size_t expanded_ = 0;                        // parts seen, those of inlined functions each time
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
   Graph graph_;

@@ -26,7 +26,7 @@ Status Importer::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
   return {};
 }
 
-// Dimensions from the file, unless an option gives them.
+// Dimensions from the file, unless an option gives them: open ones, or others in place of fixed ones.
 Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypeProto::Tensor& type) {
   const auto given = options_.shapes.find(name);
   const auto usage = [&](const std::string& example) {
@@ -60,17 +60,21 @@ Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypePro
                    "the given shape of input '" + name + "' has " + std::to_string(given->second.size()) +
                        " dimensions, the model's " + std::to_string(shape.size())};
     }
+    ShapeOverride fixed{name, given->second, given->second};
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] < 0 || shape[d] == given->second[d]) continue;
       const auto& dim = type.shape().dim(static_cast<int>(d));
-      const std::string why = dim.has_dim_value() ? "is fixed at " + std::to_string(shape[d]) +
-                                                        " in the model, and its other nodes may count on "
-                                                        "that; export it with a symbolic dimension there"
-                                                  : "('" + dim.dim_param() + "') is given as " +
-                                                        std::to_string(shape[d]) + " elsewhere";
-      return Error{ErrorCode::kInvalidArgument, place_,
-                   "the given shape of input '" + name + "' has " + std::to_string(given->second[d]) +
-                       " in dimension " + std::to_string(d) + ", which " + why};
+      if (!dim.has_dim_value()) {
+        return Error{ErrorCode::kInvalidArgument, place_,
+                     "the given shape of input '" + name + "' has " + std::to_string(given->second[d]) +
+                         " in dimension " + std::to_string(d) + ", which ('" + dim.dim_param() +
+                         "') is given as " + std::to_string(shape[d]) + " elsewhere"};
+      }
+      fixed.declared[d] = shape[d];
+    }
+    if (fixed.declared != fixed.given) {
+      graph_.notes.push_back(describe(fixed));
+      overrides_.push_back(std::move(fixed));
     }
     shape = given->second;
   } else if (!missing.empty()) {

@@ -1,0 +1,83 @@
+#include "graph/onnx/shape_overrides.h"
+
+#include <algorithm>
+
+#include "graph/ops/op_context.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+std::string dims_text(const Shape& shape, const char* between = "x") {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : between) + std::to_string(extent);
+  return text;
+}
+
+const Value* input_of(const Graph& graph, const Node& node, size_t i) {
+  if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return nullptr;
+  return &graph.values[static_cast<size_t>(node.inputs[i])];
+}
+
+int64_t integer_attribute(const Node& node, const std::string& name, int64_t otherwise) {
+  const auto found = node.attributes.find(name);
+  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return value != nullptr ? *value : otherwise;
+}
+
+// The constant shape of a Reshape, as the model has it; empty where there is none.
+Shape constant_shape(const Graph& graph, const Node& node) {
+  if (const auto attribute = node.attributes.find("shape"); attribute != node.attributes.end()) {
+    if (const auto* dims = std::get_if<std::vector<int64_t>>(&attribute->second)) return *dims;
+  }
+  const Value* shape = input_of(graph, node, 1);
+  if (shape == nullptr || shape->constant == nullptr || ir::is_float(shape->dtype)) return {};
+  Shape dims;
+  for (int64_t i = 0; i < shape->constant->num_elements(); ++i) dims.push_back(shape->constant->at(i).i);
+  return dims;
+}
+
+// Whether it has as many elements as the input whatever the input's size is, or too few or too many of them. A shape
+// that was computed from the input's fits without either.
+bool takes_the_rest_or_fails(const Shape& wanted, const Value& data) {
+  return std::any_of(wanted.begin(), wanted.end(), [](int64_t d) { return d <= 0; }) ||
+         !is_reasonable(wanted) || product(wanted) != product(data.shape);
+}
+
+}  // namespace
+
+std::string describe(const ShapeOverride& override_) {
+  return "input '" + override_.input + "' is " + dims_text(override_.given) + " here, " +
+         dims_text(override_.declared) + " in the model";
+}
+
+Status check_batch(const std::vector<ShapeOverride>& overrides, const Graph& graph, const Node& node) {
+  const Value* data = input_of(graph, node, 0);
+  if (data == nullptr || data->constant != nullptr || data->shape.empty()) return {};
+  for (const ShapeOverride& o : overrides) {
+    if (o.declared.empty() || o.declared[0] == o.given[0] || data->shape[0] != o.given[0]) continue;
+    const std::string batches = "for a batch of " + std::to_string(o.declared[0]) + ", and its input is " +
+                                describe(data->dtype, data->shape);
+    if (node.op == "Reshape") {
+      const Shape wanted = constant_shape(graph, node);
+      if (wanted.empty() || wanted[0] != o.declared[0] || !takes_the_rest_or_fails(wanted, *data)) continue;
+      return Error{ErrorCode::kInvalidArgument, node.name,
+                   "Reshape: its constant shape [" + dims_text(wanted, ",") + "] is " + batches};
+    }
+    const int64_t axis = node.op == "Flatten" ? integer_attribute(node, "axis", 1) : 1;
+    if (o.declared[0] == 1 && (axis == 0 || axis == -static_cast<int64_t>(data->shape.size()))) {
+      return Error{ErrorCode::kInvalidArgument, node.name,
+                   "Flatten: its axis 0 makes one row of everything, which is " + batches};
+    }
+  }
+  return {};
+}
+
+std::string explain(const std::vector<ShapeOverride>& overrides) {
+  std::string shapes;
+  for (const ShapeOverride& o : overrides)
+    shapes += (shapes.empty() ? "'" : ", '") + o.input + "' of " + dims_text(o.declared);
+  return "; the model was exported for " + shapes +
+         ", which this node relies on: export it for the shape that you want, or with symbolic dimensions";
+}
+
+}  // namespace tensorsmith::graph
