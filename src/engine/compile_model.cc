@@ -153,8 +153,11 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   for (graph::ValueId id : model.graph.inputs) {
     description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
   }
-  for (graph::ValueId id : model.graph.outputs) {
-    description.outputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  for (size_t i = 0; i < model.graph.outputs.size(); ++i) {
+    description.outputs.push_back(
+        tensor_info(model.graph.values[static_cast<size_t>(model.graph.outputs[i])]));
+    if (!model.quantization_steps.empty())
+      description.outputs.back().quantization_step = model.quantization_steps[i];
   }
   description.arena_bytes = model.memory.arena_bytes;
 

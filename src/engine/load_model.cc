@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "engine/quantization_step.h"
 #include "graph/zoo/zoo.h"
 
 namespace tensorsmith::engine {
@@ -27,6 +28,7 @@ Result<graph::Graph> import_model(const ModelSource& source) {
 Result<LoadedModel> load_model(const ModelSource& source) {
   LoadedModel model;
   TS_ASSIGN_OR_RETURN(model.graph, import_model(source));
+  model.quantization_steps = quantization_steps(model.graph);
   TS_RETURN_IF_ERROR(graph::optimize(model.graph));
   TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph));
   model.memory = graph::plan_memory(model.graph, model.partition);

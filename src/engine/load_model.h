@@ -19,6 +19,8 @@ struct LoadedModel {
   graph::Graph graph;
   graph::Partition partition;
   graph::MemoryPlan memory;
+  // By output, of the graph as it was imported (quantization_step.h); empty: no output is quantized.
+  std::vector<double> quantization_steps;
 };
 
 Result<graph::Graph> import_model(const ModelSource& options);

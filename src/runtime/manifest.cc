@@ -23,6 +23,7 @@ class ObjectReader {
     if (!json_.is_object()) fail("", "must be an object");
   }
 
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   std::string text(const char* key) {
     const Json* member = find(key);
     if (!member) return {};
@@ -109,8 +110,10 @@ double finite(double value) { return std::isfinite(value) ? value : 0; }
 
 Json print_tensors(const std::vector<TensorInfo>& tensors) {
   Json list = Json::array();
-  for (const auto& tensor : tensors)
+  for (const auto& tensor : tensors) {
     list.push_back({{"name", tensor.name}, {"dtype", to_string(tensor.dtype)}, {"shape", tensor.shape}});
+    if (tensor.quantization_step > 0) list.back()["quantization_step"] = finite(tensor.quantization_step);
+  }
   return list;
 }
 
@@ -122,6 +125,8 @@ std::vector<TensorInfo> read_tensors(ObjectReader& reader, const char* key, Stat
     info.name = tensor.text("name");
     const std::string dtype = tensor.text("dtype");
     info.shape = tensor.integers("shape");
+    if (tensor.has("quantization_step")) info.quantization_step = tensor.number("quantization_step");
+    if (info.quantization_step < 0) tensor.fail("quantization_step", "is negative");
     if (!status.ok()) return;
     auto parsed = parse_dtype(dtype);
     if (!parsed.ok()) {

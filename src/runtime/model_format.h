@@ -40,6 +40,9 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // elements, row-major; a scalar has an empty shape
+  // Of an output that is quantized: right results may be so far apart, since the order of a sum decides which way a
+  // value in the middle is rounded. 0 for others. Nothing at run time depends on it.
+  double quantization_step = 0;
 
   // Product of the shape times the element size; parse_manifest() and validate() guarantee that it fits.
   int64_t bytes() const;

@@ -6,7 +6,6 @@
 
 #include "engine/load_model.h"
 #include "engine/output_check.h"
-#include "engine/quantization_step.h"
 #include "engine/reference_inputs.h"
 #include "graph/evaluate.h"
 #include "graph/graph.h"
@@ -78,16 +77,33 @@ Result<std::vector<lower::Tensor>> given_inputs(const runtime::Model& model,
   return tensors;
 }
 
+struct Outputs {
+  std::vector<lower::Tensor> got, expected;
+};
+
+// By output.
+std::vector<engine::Comparison> compare(const runtime::Model& model, const Outputs& outputs,
+                                        const engine::Tolerance& tolerance) {
+  std::vector<engine::Comparison> comparisons;
+  for (size_t i = 0; i < outputs.got.size(); ++i) {
+    engine::Tolerance own = tolerance;
+    own.step = model.outputs()[i].quantization_step;
+    comparisons.push_back(engine::compare(outputs.got[i], outputs.expected[i], own));
+  }
+  return comparisons;
+}
+
+bool agree(const std::vector<engine::Comparison>& comparisons) {
+  return std::all_of(comparisons.begin(), comparisons.end(), [](const auto& c) { return c.ok; });
+}
+
 // Prints one line an output; true when all agree.
-bool report_comparison(const runtime::Model& model, const std::vector<lower::Tensor>& got,
-                       const std::vector<lower::Tensor>& expected,
-                       const std::vector<engine::Tolerance>& tolerances, const std::string& against,
-                       bool json) {
-  bool all = true;
+bool report_comparison(const runtime::Model& model, const std::vector<engine::Comparison>& comparisons,
+                       const std::string& against, bool json) {
+  const bool all = agree(comparisons);
   nlohmann::json list = nlohmann::json::array();
-  for (size_t i = 0; i < got.size(); ++i) {
-    const engine::Comparison c = engine::compare(got[i], expected[i], tolerances[i]);
-    all = all && c.ok;
+  for (size_t i = 0; i < comparisons.size(); ++i) {
+    const engine::Comparison& c = comparisons[i];
     if (json) {
       list.push_back({{"output", model.outputs()[i].name},
                       {"ok", c.ok},
@@ -128,20 +144,17 @@ Status check_data_sets(runtime::Model& model, const RunOptions& options) {
   bool all = true;
   for (const auto& set : sets) {
     TS_ASSIGN_OR_RETURN(const auto inputs, read_numbered(set, "input_", model.inputs().size()));
-    TS_ASSIGN_OR_RETURN(const auto expected, read_numbered(set, "output_", model.outputs().size()));
-    TS_ASSIGN_OR_RETURN(const auto got, engine::run_model(model, inputs));
-    const std::vector<engine::Tolerance> tolerances(got.size(), options.tolerance);
-    all = report_comparison(model, got, expected, tolerances, set.string(), options.json) && all;
+    Outputs outputs;
+    TS_ASSIGN_OR_RETURN(outputs.expected, read_numbered(set, "output_", model.outputs().size()));
+    TS_ASSIGN_OR_RETURN(outputs.got, engine::run_model(model, inputs));
+    all = report_comparison(model, compare(model, outputs, options.tolerance), set.string(), options.json) &&
+          all;
   }
   if (!all)
     return Error{ErrorCode::kMismatch, options.directory,
                  "outputs differ from the expected ones in " + options.check};
   return {};
 }
-
-struct Outputs {
-  std::vector<lower::Tensor> got, expected;
-};
 
 Result<Outputs> run_both(runtime::Model& model, const graph::Graph& graph, const RunOptions& options,
                          engine::Spread spread) {
@@ -162,23 +175,13 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
   TS_ASSIGN_OR_RETURN(const graph::Graph graph, engine::import_model(source));
   print_notes(graph.notes);
   TS_ASSIGN_OR_RETURN(Outputs outputs, run_both(model, graph, options, engine::Spread::kWide));
-  std::vector<engine::Tolerance> tolerances;
-  for (const double step : engine::quantization_steps(graph)) {
-    tolerances.push_back(options.tolerance);
-    tolerances.back().step = step;
-  }
-  const auto agree = [&] {
-    for (size_t i = 0; i < outputs.got.size(); ++i) {
-      if (!engine::compare(outputs.got[i], outputs.expected[i], tolerances[i]).ok) return false;
-    }
-    return true;
-  };
+  std::vector<engine::Comparison> comparisons = compare(model, outputs, options.tolerance);
   // A result of NaN says little: such a network gets tamer inputs too.
-  if (agree() && !engine::mostly_finite(outputs.expected)) {
+  if (agree(comparisons) && !engine::mostly_finite(outputs.expected)) {
     TS_ASSIGN_OR_RETURN(outputs, run_both(model, graph, options, engine::Spread::kNarrow));
+    comparisons = compare(model, outputs, options.tolerance);
   }
-  if (!report_comparison(model, outputs.got, outputs.expected, tolerances, "the reference interpreter",
-                         options.json)) {
+  if (!report_comparison(model, comparisons, "the reference interpreter", options.json)) {
     return Error{ErrorCode::kMismatch, options.directory,
                  "outputs differ from those of " + options.reference};
   }

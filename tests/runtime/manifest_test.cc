@@ -14,6 +14,7 @@ using ::testing::HasSubstr;
 ModelDescription complete() {
   ModelDescription d = TinyModel().description();
   d.cpu_features = {"sse2", "avx2"};
+  d.outputs[0].quantization_step = 0.1;
   d.weights = {{"w", 0, 512}, {"b", 512, 64}};
   d.weights_bytes = 576;
   d.weights_hash = content_key("w");
@@ -30,7 +31,9 @@ TEST(Manifest, PrintedTextParsesToTheSameDescription) {
   EXPECT_EQ(parsed->name, complete().name);
   EXPECT_EQ(parsed->cpu_features, complete().cpu_features);
   EXPECT_EQ(parsed->inputs[0].shape, complete().inputs[0].shape);
+  EXPECT_EQ(parsed->outputs[0].quantization_step, 0.1);
   EXPECT_EQ(parsed->outputs[1].dtype, DType::kI32);
+  EXPECT_EQ(parsed->outputs[1].quantization_step, 0);
   ASSERT_EQ(parsed->calls.size(), 2u);
   EXPECT_EQ(parsed->calls[0].symbol, "matmul");
   EXPECT_EQ(parsed->calls[0].measured_seconds, 2e-6);
@@ -106,6 +109,10 @@ TEST(Manifest, WrongJsonTypesNameThePlace) {
        "calls[0].buffers[1].kind: unknown kind of buffer 'gold'"},
       {"\"symbol\": \"matmul\"", "\"symbol\": null", "calls[0].symbol: must be a string"},
       {"\"flops\": 1024.0", "\"flops\": []", "calls[0].flops: must be a number"},
+      {"\"quantization_step\": 0.1", "\"quantization_step\": -0.1",
+       "outputs[0].quantization_step: is negative"},
+      {"\"quantization_step\": 0.1", "\"quantization_step\": null",
+       "outputs[0].quantization_step: must be a number"},
       {"\"threads\": 2", "\"threads\": 4294967298", "threads: out of range"},
   };
   for (const auto& c : cases) {

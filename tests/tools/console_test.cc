@@ -327,6 +327,38 @@ TEST_F(Console, RunsOnArraysOfNumpy) {
   EXPECT_THAT(other.err, HasSubstr("2x3"));
 }
 
+// Expected outputs of a quantized model may be a step away in a few elements, those of others may not.
+TEST_F(Console, ChecksOfQuantizedModelsAllowOneStep) {
+  fs::create_directory(folder_.path() / "data");
+  lower::Tensor input = lower::Tensor::zeros(ir::DType::kF32, {40});
+  for (int64_t i = 0; i < 40; ++i)
+    input.set(i, ir::scalar_float(ir::DType::kF32, 0.25 * static_cast<double>(i)));
+  ASSERT_TRUE(graph::write_tensor_proto(folder_.file("data/input_0.pb"), "x", input).ok());
+  const auto check = [&](bool quantized, double difference) {
+    graph::testing::ModelBuilder builder;
+    builder.input("x", {40}).output("y").initializer("scale", {}, {0.25F});
+    if (quantized) {
+      builder.raw("zero", {}, 2, std::string(1, '\0')).node("QuantizeLinear", {"x", "scale", "zero"}, {"q"});
+      builder.node("DequantizeLinear", {"q", "scale", "zero"}, {"y"});
+    } else {
+      builder.node("Abs", {"x"}, {"y"});
+    }
+    std::ofstream(folder_.file("m.onnx"), std::ios::binary) << builder.bytes();
+    lower::Tensor expected = input;
+    expected.set(7, ir::scalar_float(ir::DType::kF32, input.at(7).f + difference));
+    EXPECT_TRUE(graph::write_tensor_proto(folder_.file("data/output_0.pb"), "y", expected).ok());
+    EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
+    return cli({"run", "out", "--check", "data"});
+  };
+  EXPECT_EQ(check(false, 0).exit_code, 0);
+  EXPECT_EQ(check(false, 0.25).exit_code, 1);
+  EXPECT_EQ(check(true, 0.5).exit_code, 1);
+  const CliResult one = check(true, 0.25);
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("40 of 40 elements agree"));
+  EXPECT_THAT(one.out, HasSubstr("(1 of them are one quantization step off)"));
+}
+
 TEST_F(Console, SaysWhatItIsMadeOf) {
   const CliResult version = cli({"--version"});
   EXPECT_EQ(version.exit_code, 0);
