@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
 
@@ -33,14 +34,30 @@ std::string tensor_comment(const char* kind, size_t index, const runtime::Tensor
          std::string(runtime::to_string(tensor.dtype)) + " " + shape + "\n";
 }
 
-// What the header says of the whole model.
-std::string model_declaration(const runtime::ModelDescription& d, int64_t weight_bytes) {
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string model_signature(const std::string& prefix) {
+  return "void " + prefix +
+         "_model(const TensorsmithKernelContext* context, const void* weights, void* arena,\n"
+         "    const void* const* inputs, void* const* outputs)";
+}
+
+// The model's header.
+std::string model_header(const std::string& prefix, const runtime::ModelDescription& d,
+                         const std::vector<std::string>& symbols, int64_t weight_bytes) {
   int64_t shared = 0, per_thread = 0;
   for (const runtime::CallInfo& call : d.calls) {
     shared = std::max(shared, call.shared_workspace_bytes);
     per_thread = std::max(per_thread, call.thread_workspace_bytes);
   }
-  std::string text =
+  const std::string guard = upper(prefix) + "_MODEL_H_";
+  std::string text = "#ifndef " + guard + "\n#define " + guard + "\n\n#include \"" + codegen::kCHeaderName +
+                     "\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* Its kernels. */\n";
+  for (const std::string& symbol : symbols) text += codegen::c_declarations(symbol);
+  text +=
       "\n/* The whole model. Every pointer is aligned to TENSORSMITH_BUFFER_ALIGNMENT bytes; weights: the "
       "bytes of\n"
       "   weights.bin; arena: memory for values between kernels. The context's workspaces are as large as "
@@ -50,16 +67,13 @@ std::string model_declaration(const runtime::ModelDescription& d, int64_t weight
   for (size_t i = 0; i < d.outputs.size(); ++i) text += tensor_comment("outputs", i, d.outputs[i]);
   text += "*/\n";
   const auto constant = [&](const char* name, int64_t value) {
-    text += std::string("#define TENSORSMITH_MODEL_") + name + " " + std::to_string(value) + "\n";
+    text += "#define " + upper(prefix) + "_MODEL_" + name + " " + std::to_string(value) + "\n";
   };
   constant("WEIGHT_BYTES", weight_bytes);
   constant("ARENA_BYTES", d.arena_bytes);
   constant("SHARED_WORKSPACE_BYTES", shared);
   constant("THREAD_WORKSPACE_BYTES", per_thread);
-  return text +
-         "#ifdef __cplusplus\nextern \"C\"\n#endif\n"
-         "void tensorsmith_model(const TensorsmithKernelContext* context, const void* weights, void* arena,\n"
-         "                       const void* const* inputs, void* const* outputs);\n";
+  return text + model_signature(prefix) + ";\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
 }
 
 std::string argument(const runtime::BufferRef& buffer, const std::vector<int64_t>& weight_offsets) {
@@ -77,13 +91,12 @@ std::string argument(const runtime::BufferRef& buffer, const std::vector<int64_t
   throw_internal_error(__FILE__, __LINE__, "unknown kind of buffer");
 }
 
-std::string model_text(const runtime::ModelDescription& d, const std::vector<int64_t>& weight_offsets) {
-  std::string text =
-      std::string("/* The model: its kernels in order. */\n#include \"") + codegen::kCHeaderName +
-      "\"\n\n"
-      "void tensorsmith_model(const TensorsmithKernelContext* context, const void* weights, void* arena,\n"
-      "                       const void* const* inputs, void* const* outputs) {\n"
-      "  (void)weights;\n  (void)arena;\n  (void)inputs;\n  (void)outputs;\n";
+std::string model_text(const std::string& prefix, const runtime::ModelDescription& d,
+                       const std::vector<int64_t>& weight_offsets) {
+  std::string text = "/* The model: its kernels in order. */\n#include \"" + prefix + "_model.h\"\n\n" +
+                     model_signature(prefix) +
+                     " {\n"
+                     "  (void)weights;\n  (void)arena;\n  (void)inputs;\n  (void)outputs;\n";
   for (const runtime::CallInfo& call : d.calls) {
     text += "  {\n    void* const buffers[] = {";
     for (size_t i = 0; i < call.buffers.size(); ++i)
@@ -95,6 +108,16 @@ std::string model_text(const runtime::ModelDescription& d, const std::vector<int
 
 }  // namespace
 
+Status check_c_prefix(const std::string& prefix) {
+  constexpr size_t kMost = 64;
+  const bool name = !prefix.empty() && prefix.size() <= kMost && prefix[0] >= 'a' && prefix[0] <= 'z' &&
+                    prefix.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+  if (name) return {};
+  return Error{
+      ErrorCode::kInvalidArgument, "--prefix " + prefix,
+      "write it as lower-case letters, digits and _, a letter first, at most " + std::to_string(kMost)};
+}
+
 Status check_c_directory(const std::string& directory) {
   std::error_code error;
   if (!fs::exists(directory, error) || (fs::is_directory(directory, error) && fs::is_empty(directory, error)))
@@ -103,8 +126,9 @@ Status check_c_directory(const std::string& directory) {
                "is not empty; give -o another place for the C sources"};
 }
 
-Status write_c_model(const std::string& directory, const runtime::ModelDescription& description,
-                     const std::vector<std::string>& symbols, const std::vector<std::vector<char>>& texts,
+Status write_c_model(const std::string& directory, const std::string& prefix,
+                     const runtime::ModelDescription& description, const std::vector<std::string>& symbols,
+                     const std::vector<std::vector<char>>& texts,
                      const std::vector<runtime::WeightData>& weights) {
   TS_RETURN_IF_ERROR(check_c_directory(directory));
   std::vector<int64_t> offsets;
@@ -130,9 +154,10 @@ Status write_c_model(const std::string& directory, const runtime::ModelDescripti
     for (size_t i = 0; i < symbols.size(); ++i)
       TS_RETURN_IF_ERROR(
           write_text(fresh / (symbols[i] + ".c"), std::string(texts[i].begin(), texts[i].end())));
-    TS_RETURN_IF_ERROR(write_text(fresh / "model.c", model_text(description, offsets)));
-    return write_text(fresh / codegen::kCHeaderName,
-                      codegen::c_header(symbols, model_declaration(description, weight_bytes)));
+    TS_RETURN_IF_ERROR(write_text(fresh / (prefix + "_model.c"), model_text(prefix, description, offsets)));
+    TS_RETURN_IF_ERROR(
+        write_text(fresh / (prefix + "_model.h"), model_header(prefix, description, symbols, weight_bytes)));
+    return write_text(fresh / codegen::kCHeaderName, codegen::c_header());
   };
   Status written = write_all();
   if (written.ok()) {

@@ -227,16 +227,19 @@ Status check_output_directory(const std::string& directory) {
 
 Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
-  if (options.as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
-  BuildCache own_cache(options.as_c ? codegen::c_text_backend() : *options.backend);
+  const bool as_c = !options.c_prefix.empty();
+  if (as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
+  BuildCache own_cache = as_c ? BuildCache(codegen::c_text_backend(), options.c_prefix + "_task_")
+                              : BuildCache(*options.backend);
   TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options,
                                                          options.cache ? *options.cache : own_cache));
   std::vector<std::vector<char>> objects;
   for (const auto& task : assembled.built) objects.push_back(task.task->kernel.object);
-  if (options.as_c) {
+  if (as_c) {
     std::vector<std::string> symbols;
     for (const auto& task : assembled.built) symbols.push_back(task.task->kernel.symbol);
-    return write_c_model(options.directory, assembled.description, symbols, objects, assembled.weights);
+    return write_c_model(options.directory, options.c_prefix, assembled.description, symbols, objects,
+                         assembled.weights);
   }
   TS_ASSIGN_OR_RETURN(const std::vector<char> library, options.backend->link(objects));
   return runtime::write_model(options.directory, std::move(assembled.description),

@@ -22,7 +22,9 @@ Status check_output_directory(const std::string& directory);
 
 // What was built for one model, so that several compilations of it share it.
 struct BuildCache {
-  explicit BuildCache(const codegen::Backend& backend = codegen::default_backend()) : kernels(backend) {}
+  explicit BuildCache(const codegen::Backend& backend = codegen::default_backend(),
+                      const std::string& symbol_prefix = "task_")
+      : kernels(backend, symbol_prefix) {}
   KernelCache kernels;
   PackedWeights weights;
 };
@@ -34,7 +36,9 @@ struct CompileOptions {
   int jobs = 1;                                                   // kernels compiled at a time
   const codegen::Backend* backend = &codegen::default_backend();  // never null
   BuildCache* cache = nullptr;  // may be null; of this model, device and backend
-  bool as_c = false;  // C sources (engine/c_model.h) instead of a compiled model; no backend is asked
+  // Not empty: C sources with names of this prefix (engine/c_model.h: check_c_prefix) instead of a compiled model; no
+  // backend is asked.
+  std::string c_prefix;
   // Told what could not be built where another schedule took its place. May be null.
   LogSink* log = nullptr;
   // Asked between kernels: true ends the compilation with kCancelled, before anything is written. May be

@@ -11,7 +11,7 @@ Result<std::shared_ptr<const codegen::BuiltKernel>> KernelCache::get(const graph
     if (const auto it = built_.find(key); it != built_.end()) return it->second;
   }
   codegen::CodegenOptions options;
-  options.symbol = "task_" + std::to_string(number);
+  options.symbol = symbol_prefix_ + std::to_string(number);
   TS_ASSIGN_OR_RETURN(auto built, codegen::build(task.workload, trace, device, backend_, options));
   auto shared = std::make_shared<const codegen::BuiltKernel>(std::move(built));
   std::lock_guard lock(mutex_);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "codegen/build.h"
 #include "graph/tasks.h"
@@ -13,10 +14,12 @@
 
 namespace tensorsmith::engine {
 
-// For one model and device: kernels are known by the task's number and its schedule.
+// For one model and device: kernels are known by the task's number and its schedule. Their symbols are
+// `symbol_prefix` and the number.
 class KernelCache {
  public:
-  explicit KernelCache(const codegen::Backend& backend = codegen::default_backend()) : backend_(backend) {}
+  KernelCache(const codegen::Backend& backend, std::string symbol_prefix)
+      : backend_(backend), symbol_prefix_(std::move(symbol_prefix)) {}
   // Builds what is not there yet. Thread-safe.
   Result<std::shared_ptr<const codegen::BuiltKernel>> get(const graph::Task& task, size_t number,
                                                           const sched::Trace& trace,
@@ -24,6 +27,7 @@ class KernelCache {
 
  private:
   const codegen::Backend& backend_;
+  std::string symbol_prefix_;
   std::mutex mutex_;
   std::map<std::pair<size_t, std::string>, std::shared_ptr<const codegen::BuiltKernel>>
       built_;  // by printed trace

@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "engine/c_model.h"
 #include "engine/compile_model.h"
 #include "engine/schedules.h"
 #include "record/database.h"
@@ -23,9 +24,12 @@ struct CompileCommandOptions {
   bool untuned = false;
   std::string backend;
   std::string emit;
+  std::string prefix = "tensorsmith";
 };
 
 Status compile(const CompileCommandOptions& options) {
+  const bool as_c = options.emit == "c";
+  if (as_c) TS_RETURN_IF_ERROR(engine::check_c_prefix(options.prefix));
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory}},
                                    {{"MODEL", options.model.path},
@@ -34,7 +38,7 @@ Status compile(const CompileCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load());
   engine::CompileOptions compile_options;
   compile_options.directory = options.directory;
-  compile_options.as_c = options.emit == "c";
+  if (as_c) compile_options.c_prefix = options.prefix;
   if (!options.backend.empty()) {
     TS_ASSIGN_OR_RETURN(compile_options.backend, codegen::find_backend(options.backend));
   }
@@ -78,6 +82,11 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       ->add_option("--emit", options->emit,
                    "Write sources in place of a compiled model: `c` is C99, a file a kernel and a header")
       ->check(CLI::IsMember({"c"}));
+  command
+      ->add_option("--prefix", options->prefix,
+                   "Of all names in these sources: the model is NAME_model(), declared in NAME_model.h")
+      ->capture_default_str()
+      ->needs("--emit");
   command->add_option("--backend", options->backend, "What makes machine code; c is the compiler `cc`")
       ->check(CLI::IsMember(backends))
       ->excludes("--emit");

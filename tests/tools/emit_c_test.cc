@@ -5,9 +5,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include "cli_support.h"
 #include "graph/graph.h"
@@ -33,53 +36,115 @@ class EmitC : public ::testing::Test {
  protected:
   void SetUp() override { options_.directory = directory_.path(); }
   CliResult cli(const std::vector<std::string>& arguments) const { return run_cli(arguments, options_); }
-  fs::path model_directory() const { return fs::path(TENSORSMITH_TEST_MODELS) / "mnist_8"; }
+  static fs::path folder_of(const std::string& name) { return fs::path(TENSORSMITH_TEST_MODELS) / name; }
+  fs::path model_directory() const { return folder_of("mnist_8"); }
   std::string model() const { return (model_directory() / "model.onnx").string(); }
+
+  // The files that `compile --emit c` wrote to the folder.
+  std::vector<std::string> sources(const std::string& folder) const {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::directory_iterator(directory_.path() / folder))
+      if (entry.path().extension() == ".c") files.push_back(entry.path().string());
+    EXPECT_GT(files.size(), 2u);  // kernels, and the model
+    return files;
+  }
+
+  // What emitted_main is told of a model, for a data set that its authors made: an output file named after the model.
+  std::vector<std::string> arguments(const std::string& sources, const std::string& name,
+                                     const std::string& set = "test_data_set_0") const {
+    const lower::Tensor input = tensor(name, set, "input_0.pb");
+    const std::string in = directory_.file(name + ".input.raw");
+    std::ofstream(in, std::ios::binary)
+        .write(reinterpret_cast<const char*>(input.data.data()),
+               static_cast<std::streamsize>(input.data.size()));
+    return {directory_.file(sources + "/weights.bin"), directory_.file(name + ".output.raw"),
+            std::to_string(tensor(name, set, "output_0.pb").data.size()), in};
+  }
+  void expect_output(const std::string& name, const std::string& set = "test_data_set_0") const {
+    const lower::Tensor want = tensor(name, set, "output_0.pb");
+    lower::Tensor got = want;
+    std::fill(got.data.begin(), got.data.end(), std::byte{0xff});  // NaN
+    std::ifstream(directory_.file(name + ".output.raw"), std::ios::binary)
+        .read(reinterpret_cast<char*>(got.data.data()), static_cast<std::streamsize>(got.data.size()));
+    for (int64_t i = 0; i < want.num_elements(); ++i)
+      ASSERT_NEAR(got.at(i).f, want.at(i).f, 1e-3 + 1e-4 * std::fabs(want.at(i).f))
+          << name << ", " << set << ", element " << i;
+  }
+  static lower::Tensor tensor(const std::string& name, const std::string& set, const std::string& file) {
+    return graph::read_tensor_proto((folder_of(name) / set / file).string()).value();
+  }
 
   TemporaryDirectory directory_;
   CliOptions options_;
 };
 
+std::vector<std::string> joined(std::vector<std::string> words,
+                                std::initializer_list<std::vector<std::string>> more) {
+  for (const auto& list : more) words.insert(words.end(), list.begin(), list.end());
+  return words;
+}
+
+const std::string kMain = TENSORSMITH_SOURCE_DIR "/tests/tools/emitted_main.c";
+
 TEST_F(EmitC, BuildsWithAnyFlagsAndComputesTheModel) {
   const CliResult emitted = cli({"compile", model(), "-o", "sources", "--untuned", "--emit", "c"});
   ASSERT_EQ(emitted.exit_code, 0) << emitted.err;
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(directory_.path() / "sources"))
-    if (entry.path().extension() == ".c") files.push_back(entry.path().string());
-  EXPECT_GT(files.size(), 2u);  // kernels, and model.c
-  files.push_back(TENSORSMITH_SOURCE_DIR "/tests/tools/emitted_main.c");
-
   const std::vector<std::vector<std::string>> builds = {
       {"-Wall", "-Werror", "-pedantic", "-DTENSORSMITH_VECTORS=0"},
-      {"-Wall", "-Werror", "-pedantic"},
+      {"-Wall", "-Werror", "-pedantic", "-Wmissing-prototypes"},
       {"-O2", "-march=native", "-ffp-contract=off"}};
   for (size_t b = 0; b < builds.size(); ++b) {
     const std::string program = directory_.file("program" + std::to_string(b));
-    std::vector<std::string> words = {"cc", "-std=c99", "-I" + directory_.file("sources")};
-    words.insert(words.end(), builds[b].begin(), builds[b].end());
-    words.insert(words.end(), files.begin(), files.end());
-    words.insert(words.end(), {"-o", program, "-lm"});
-    ASSERT_EQ(run_program(words), 0) << "build " << b;
-
+    ASSERT_EQ(run_program(joined({"cc", "-std=c99", "-I" + directory_.file("sources")},
+                                 {builds[b], sources("sources"), {kMain, "-o", program, "-lm"}})),
+              0)
+        << "build " << b;
     for (const char* set : {"test_data_set_0", "test_data_set_1"}) {
-      const auto input = graph::read_tensor_proto((model_directory() / set / "input_0.pb").string());
-      const auto want = graph::read_tensor_proto((model_directory() / set / "output_0.pb").string());
-      ASSERT_TRUE(input.ok() && want.ok());
-      const std::string in = directory_.file("input.raw"), out = directory_.file("output.raw");
-      std::ofstream(in, std::ios::binary)
-          .write(reinterpret_cast<const char*>(input->data.data()),
-                 static_cast<std::streamsize>(input->data.size()));
-      ASSERT_EQ(run_program({program, directory_.file("sources/weights.bin"), out,
-                             std::to_string(want->data.size()), in}),
-                0);
-      lower::Tensor got = *want;
-      std::ifstream(out, std::ios::binary)
-          .read(reinterpret_cast<char*>(got.data.data()), static_cast<std::streamsize>(got.data.size()));
-      for (int64_t i = 0; i < want->num_elements(); ++i)
-        ASSERT_NEAR(got.at(i).f, want->at(i).f, 1e-3 + 1e-4 * std::fabs(want->at(i).f))
-            << "build " << b << ", " << set << ", element " << i;
+      ASSERT_EQ(run_program(joined({program}, {arguments("sources", "mnist_8", set)})), 0);
+      expect_output("mnist_8", set);
     }
   }
+}
+
+// Names of each model begin with its prefix, in objects of one folder too, and the header of all kernels is one.
+TEST_F(EmitC, TwoModelsInOneProgram) {
+  const CliResult first =
+      cli({"compile", model(), "-o", "a", "--untuned", "--emit", "c", "--prefix", "first"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const CliResult second =
+      cli({"compile", (folder_of("super_resolution_10") / "model.onnx").string(), "--shape",
+           "input=1x1x224x224", "-o", "b", "--untuned", "--emit", "c", "--prefix", "second"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  std::set<std::string> names;
+  for (const char* folder : {"a", "b"})
+    for (const std::string& file : sources(folder))
+      EXPECT_TRUE(names.insert(fs::path(file).filename()).second);
+  const auto text = [&](const std::string& file) {
+    std::ifstream in(directory_.file(file), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(text("a/tensorsmith_kernels.h"), text("b/tensorsmith_kernels.h"));
+
+  const std::string program = directory_.file("program");
+  ASSERT_EQ(run_program(joined({"cc", "-std=c99", "-O2", "-Wall", "-Werror", "-pedantic", "-DTWO_MODELS",
+                                "-I" + directory_.file("a"), "-I" + directory_.file("b")},
+                               {sources("a"), sources("b"), {kMain, "-o", program, "-lm"}})),
+            0);
+  ASSERT_EQ(
+      run_program(joined({program}, {arguments("a", "mnist_8"), arguments("b", "super_resolution_10")})), 0);
+  expect_output("mnist_8");
+  expect_output("super_resolution_10");
+}
+
+TEST_F(EmitC, PrefixesAreLowerCaseNames) {
+  for (const std::string prefix : {"", "9lives", "Net", "_net", "a-b", "a.b", "../a"}) {
+    const CliResult result =
+        cli({"compile", model(), "-o", "sources", "--untuned", "--emit", "c", "--prefix", prefix});
+    EXPECT_NE(result.exit_code, 0) << prefix;
+    EXPECT_NE(result.err.find("--prefix"), std::string::npos) << result.err;
+    EXPECT_FALSE(fs::exists(directory_.path() / "sources"));
+  }
+  EXPECT_NE(cli({"compile", model(), "-o", "out", "--untuned", "--prefix", "net"}).exit_code, 0);
 }
 
 TEST_F(EmitC, ByTheSystemsCompilerForOurRuntime) {

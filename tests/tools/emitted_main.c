@@ -1,10 +1,19 @@
 /* Runs a model that `tensorsmith compile --emit c` wrote:
      emitted_main weights.bin output.raw OUTPUT_BYTES input.raw
+   With -DTWO_MODELS two of them, of `--prefix first` and `--prefix second`, each with four such arguments.
    Everything by hand, as a user without our runtime would: one thread, memory from malloc. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tensorsmith_kernels.h"
+#ifdef TWO_MODELS
+#include "first_model.h"
+#include "second_model.h"
+#else
+#include "tensorsmith_model.h"
+#endif
+
+typedef void (*Model)(const TensorsmithKernelContext* context, const void* weights, void* arena,
+                      const void* const* inputs, void* const* outputs);
 
 static void run_all(void* pool, int64_t n, TensorsmithParallelBody body, void* closure) {
   (void)pool;
@@ -32,22 +41,36 @@ static void* contents(const char* path) {
   return memory;
 }
 
-int main(int argc, char** argv) {
+static void run(Model model, size_t arena_bytes, size_t shared_bytes, size_t thread_bytes, char** arguments) {
   TensorsmithKernelContext context = {0};
   const void* inputs[1];
   void* outputs[1];
-  size_t output_bytes;
+  const size_t output_bytes = (size_t)atol(arguments[2]);
   FILE* file;
-  if (argc != 5) return 1;
-  output_bytes = (size_t)atol(argv[3]);
   context.parallel_for = run_all;
   context.num_threads = 1;
-  context.shared_workspace = block(TENSORSMITH_MODEL_SHARED_WORKSPACE_BYTES);
-  context.thread_workspace = block(TENSORSMITH_MODEL_THREAD_WORKSPACE_BYTES);
-  inputs[0] = contents(argv[4]);
+  context.shared_workspace = block(shared_bytes);
+  context.thread_workspace = block(thread_bytes);
+  inputs[0] = contents(arguments[3]);
   outputs[0] = block(output_bytes);
-  tensorsmith_model(&context, contents(argv[1]), block(TENSORSMITH_MODEL_ARENA_BYTES), inputs, outputs);
-  file = fopen(argv[2], "wb");
-  if (file == NULL || fwrite(outputs[0], 1, output_bytes, file) != output_bytes) return 5;
-  return fclose(file) == 0 ? 0 : 6;
+  model(&context, contents(arguments[0]), block(arena_bytes), inputs, outputs);
+  file = fopen(arguments[1], "wb");
+  if (file == NULL || fwrite(outputs[0], 1, output_bytes, file) != output_bytes) exit(5);
+  if (fclose(file) != 0) exit(6);
+}
+
+#define RUN(name, NAME, arguments)                                                 \
+  run(name##_model, NAME##_MODEL_ARENA_BYTES, NAME##_MODEL_SHARED_WORKSPACE_BYTES, \
+      NAME##_MODEL_THREAD_WORKSPACE_BYTES, arguments)
+
+int main(int argc, char** argv) {
+#ifdef TWO_MODELS
+  if (argc != 9) return 1;
+  RUN(first, FIRST, argv + 1);
+  RUN(second, SECOND, argv + 5);
+#else
+  if (argc != 5) return 1;
+  RUN(tensorsmith, TENSORSMITH, argv + 1);
+#endif
+  return 0;
 }

@@ -68,7 +68,7 @@ class CBackend final : public Backend {
     }
     TS_ASSIGN_OR_RETURN(const CSource source, emit_c(program, device, options));
     TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::create("tensorsmith-c"));
-    const std::string header = c_header({source.symbol});
+    const std::string header = c_header();
     TS_RETURN_IF_ERROR(write_file(scratch.file(kCHeaderName), header.data(), header.size()));
     TS_RETURN_IF_ERROR(write_file(scratch.file("kernel.c"), source.text.data(), source.text.size()));
     std::vector<std::string> arguments = c_flags();
@@ -184,7 +184,7 @@ Result<CSource> emit_c(const ir::Program& program, const target::Device& device,
   return CEmitter(program, device, options, c99()).run();
 }
 
-std::string c_header(const std::vector<std::string>& symbols, const std::string& more) {
+std::string c_header() {
   std::string flags;
   for (const std::string& flag : c_flags()) flags += " " + flag;
   std::string text =
@@ -194,13 +194,12 @@ std::string c_header(const std::vector<std::string>& symbols, const std::string&
       " -O2 -march=native -fPIC -shared -o kernels.so *.c -lm\n"
       "   and never with -ffast-math, which changes what they mean. */\n"
       "#ifndef TENSORSMITH_KERNELS_H_\n#define TENSORSMITH_KERNELS_H_\n\n";
-  text += std::string(kKernelAbiText) + "\n" + kHelpersText + "\n" + kVectorMathText +
-          "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
-  for (const std::string& symbol : symbols) {
-    text += "void " + symbol + "(const TensorsmithKernelContext* context, void* const* buffers);\n";
-    text += "extern const int64_t " + symbol + TENSORSMITH_INFO_SUFFIX + "[];\n";
-  }
-  return text + "#ifdef __cplusplus\n}\n#endif\n" + more + "\n#endif\n";
+  return text + kKernelAbiText + "\n" + kHelpersText + "\n" + kVectorMathText + "\n#endif\n";
+}
+
+std::string c_declarations(const std::string& symbol) {
+  return "void " + symbol + "(const TensorsmithKernelContext* context, void* const* buffers);\n" +
+         "extern const int64_t " + symbol + TENSORSMITH_INFO_SUFFIX + "[];\n";
 }
 
 std::vector<std::string> c_flags() {

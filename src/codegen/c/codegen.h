@@ -27,9 +27,10 @@ Result<CSource> emit_c(const ir::Program& program, const target::Device& device,
                        const CodegenOptions& options);
 
 inline constexpr const char* kCHeaderName = "tensorsmith_kernels.h";
-// The header that every kernel includes: the kernel interface, what kernels are made of, a declaration of each of these
-// kernels, then `more`.
-std::string c_header(const std::vector<std::string>& symbols, const std::string& more = {});
+// The header that every kernel includes: the kernel interface and what kernels are made of. The same for all of them.
+std::string c_header();
+// Declarations of a kernel and of what it demands of its caller, a line each.
+std::string c_declarations(const std::string& symbol);
 
 // Flags that the meaning of the kernels relies on: no contraction across expressions, no vectorizer (backend.cc).
 std::vector<std::string> c_flags();

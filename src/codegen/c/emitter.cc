@@ -40,7 +40,7 @@ CSource CEmitter::run() {
   source.shared_workspace_bytes = shared_bytes_;
   source.thread_workspace_bytes = thread_bytes_;
   source.text = "/* Kernel '" + options_.symbol + "' */\n" + std::string(dialect_.prologue) + "#include \"" +
-                std::string(dialect_.header) + "\"\n\n";
+                std::string(dialect_.header) + "\"\n\n" + c_declarations(options_.symbol) + "\n";
   std::string demands;
   for (const int64_t field : demands_of(program_, shared_bytes_, thread_bytes_))
     demands += (demands.empty() ? "" : ", ") + std::to_string(field);
