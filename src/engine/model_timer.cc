@@ -63,13 +63,23 @@ double Timing::quantile(double q) const {
 
 double Timing::median() const { return quantile(0.5); }
 
-Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models, double seconds,
-                                             int min_runs, uint64_t seed, const Clock& clock) {
+namespace {
+
+constexpr int kWarmUp = 2;
+// Of models that take long: their times differ less.
+constexpr int kFewRuns = 3, kShortWarmUp = 1;
+// A round of all models that takes more of the time than this is warm-up enough.
+constexpr double kLongRound = 0.125;
+
+}  // namespace
+
+Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models,
+                                             const TimingLimits& limits, uint64_t seed, const Clock& clock) {
   std::vector<ModelBuffers> buffers;
   for (const runtime::Model* model : models) buffers.emplace_back(*model, seed);
   std::vector<Timing> timings(models.size());
-  constexpr int kWarmUp = 2;
   const double start = clock.monotonic_seconds();
+  int warm_up = kWarmUp;
   for (int round = 0;; ++round) {
     for (size_t m = 0; m < models.size(); ++m) {
       const std::vector<const void*> inputs = buffers[m].inputs();
@@ -77,11 +87,21 @@ Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>&
       const double before = clock.monotonic_seconds();
       TS_RETURN_IF_ERROR(models[m]->run(inputs, outputs));
       const double after = clock.monotonic_seconds();
-      if (round >= kWarmUp) timings[m].seconds.push_back(after - before);
+      if (round >= warm_up) timings[m].seconds.push_back(after - before);
     }
-    if (round + 1 >= kWarmUp + min_runs && clock.monotonic_seconds() - start >= seconds) break;
+    const double elapsed = clock.monotonic_seconds() - start;
+    if (round == 0 && elapsed > kLongRound * limits.most_seconds) warm_up = kShortWarmUp;
+    const int runs = round + 1 - warm_up;
+    if (runs >= limits.runs && elapsed >= limits.seconds) break;
+    if (runs >= kFewRuns && elapsed >= limits.most_seconds) break;
   }
   return timings;
+}
+
+double least_timing_seconds(size_t models, double model_seconds, const TimingLimits& limits) {
+  const double round = static_cast<double>(models) * model_seconds;
+  const double all = std::max(limits.seconds, round * (limits.runs + kWarmUp));
+  return std::min(all, std::max(limits.most_seconds, round * (kFewRuns + kShortWarmUp)));
 }
 
 }  // namespace tensorsmith::engine

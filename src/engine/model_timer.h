@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -35,8 +36,17 @@ struct Timing {
   double quantile(double q) const;
 };
 
-// Runs the models in turn (A B A B ...) after a warm-up, for about `seconds` in all, at least min_runs each.
-Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models, double seconds,
-                                             int min_runs, uint64_t seed, const Clock& clock);
+// How long to time, for all models together.
+struct TimingLimits {
+  double seconds = 0;                                             // at least, and
+  int runs = 1;                                                   // of each at least; unless these take
+  double most_seconds = std::numeric_limits<double>::infinity();  // then a few runs do
+};
+
+// Runs the models in turn (A B A B ...) after a warm-up.
+Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models,
+                                             const TimingLimits& limits, uint64_t seed, const Clock& clock);
+// What that takes at least, of models which take so long each.
+double least_timing_seconds(size_t models, double model_seconds, const TimingLimits& limits);
 
 }  // namespace tensorsmith::engine

@@ -12,8 +12,18 @@ namespace {
 // A schedule replaces that of the first variant if it takes at most this share of its time.
 constexpr double kClearGain = 0.985;
 constexpr int kMinRuns = 8;
+// Comparisons of slow models end after this much more than they were given, with fewer runs.
+constexpr double kTimingSlack = 2, kMostSeconds = 1;
+
+TimingLimits limits_of(double seconds) {
+  return {seconds, kMinRuns, std::max(kTimingSlack * seconds, kMostSeconds)};
+}
 
 }  // namespace
+
+double ModelTrials::timing_seconds(size_t variants, double model_seconds, double seconds) {
+  return least_timing_seconds(variants, model_seconds, limits_of(seconds));
+}
 
 Status ModelTrials::add(std::vector<TaskSchedule> schedules) {
   CompileOptions options;
@@ -40,7 +50,7 @@ Status ModelTrials::time(double seconds) {
     models.push_back(variant.compiled.model.get());
     variant.compiled.model->reset_profile();
   }
-  TS_ASSIGN_OR_RETURN(auto timings, time_interleaved(models, seconds, kMinRuns, seed_, clock_));
+  TS_ASSIGN_OR_RETURN(auto timings, time_interleaved(models, limits_of(seconds), seed_, clock_));
   for (size_t v = 0; v < variants_.size(); ++v) {
     auto& variant = variants_[v];
     variant.seconds = std::move(timings[v].seconds);

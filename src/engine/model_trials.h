@@ -33,6 +33,8 @@ class ModelTrials {
 
   // Runs all variants in turn for about `seconds`, at least a few runs each.
   Status time(double seconds);
+  // What time() takes with so many variants of about this latency.
+  static double timing_seconds(size_t variants, double model_seconds, double seconds);
   // Since time(): of a task in a variant, the sum over its calls of the fastest run.
   double task_seconds(size_t variant, size_t task) const;
   // Latency of a variant: the lower quartile of the runs. What disturbs a run only makes it slower, and on a

@@ -20,13 +20,17 @@ constexpr double kTrialTimeShare = 0.06;                // of the whole run; onc
 constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
 // Tuned kernels can take longer to compile than the untuned ones.
 constexpr double kSlowerBuild = 1.5;
+// Of all the time, what the search should have before more variants are compared; and what it always has, in seconds.
+constexpr double kLeastSearchShare = 0.6, kLeastSearchSeconds = 1;
+// Of weights to a disk and flushed, chosen for a slow one.
+constexpr double kWrittenBytesPerSecond = 2.5e8;
 
 // How many records each task is offered: some may have no place in this device's space.
 constexpr size_t kStarters = 12;
 
 size_t variants_that_fit(const ModelTrials& trials) {
   const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
-  return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 2, kMaxVariants);
+  return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 1, kMaxVariants);
 }
 
 double trial_seconds(const TuneModelOptions& options) {
@@ -56,13 +60,17 @@ std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, siz
 // schedules: set to those of the compiled model, by task.
 Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedModel& model,
                                 const target::Device& device, const search::TuneReport& report,
-                                size_t variants, ModelTrials& trials, CompileOptions compile_options,
-                                std::vector<TaskSchedule>& schedules) {
-  for (size_t rank = 0; rank + 1 < variants; ++rank)
-    TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
-  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
-  std::vector<TaskSchedule> chosen = trials.fastest_by_task(report.untuned_works);
+                                size_t variants, ModelTrials& trials, TuneEvents& events,
+                                CompileOptions compile_options, std::vector<TaskSchedule>& schedules) {
+  events.begins(TunePhase::kCompare);
   std::vector<TaskSchedule> untuned = trials.first_schedules();
+  std::vector<TaskSchedule> chosen = ranked_schedules(report, 0);
+  if (variants > 1) {
+    for (size_t rank = 0; rank + 1 < variants; ++rank)
+      TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
+    TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
+    chosen = trials.fastest_by_task(report.untuned_works);
+  }
   for (size_t t = 0; t < untuned.size(); ++t) {
     if (!report.untuned_works[t]) untuned[t] = chosen[t];
   }
@@ -79,19 +87,20 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
   }
   if (!keep) result.tuned = result.untuned;
   schedules = std::move(keep ? chosen : untuned);
+  events.begins(TunePhase::kWrite);
   compile_options.cache = &trials.cache();
   TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   return result;
 }
 
-// How long to search, and how many variants of the model are compiled afterwards.
+// How long to search, and how many variants of the model are compared afterwards, the untuned one among them. With one,
+// the search's winners are taken as they are.
 struct TimePlan {
   double search_seconds = 0;  // 0 = no limit
   size_t variants = 0;
 };
 
-// Builds and times the untuned model: its own times say which tasks matter, and how long the compilations after the search
-// will take.
+// Builds and times the untuned model: its own times say which tasks matter, and how long what follows the search will take.
 Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const TuneModelOptions& options,
                               double start, const Clock& clock, ModelTrials& trials) {
   const double before = clock.monotonic_seconds();
@@ -99,15 +108,19 @@ Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const T
   const double build_seconds = clock.monotonic_seconds() - before;
   TS_RETURN_IF_ERROR(trials.time(0));
   TimePlan plan{options.seconds, variants_that_fit(trials)};
-  if (options.seconds > 0) {
-    const double elapsed = clock.monotonic_seconds() - start;
-    const auto left_for_search = [&] {
-      return options.seconds - elapsed - 2 * trial_seconds(options) -
-             kSlowerBuild * build_seconds * static_cast<double>(plan.variants);
-    };
-    while (plan.variants > 2 && left_for_search() < 0.7 * options.seconds) --plan.variants;
-    plan.search_seconds = std::max(left_for_search(), 0.3 * options.seconds);
-  }
+  if (options.seconds == 0) return plan;
+  const double elapsed = clock.monotonic_seconds() - start, latency = trials.model_seconds(0);
+  const auto timing = [&](size_t variants) {
+    return ModelTrials::timing_seconds(variants, latency, trial_seconds(options));
+  };
+  const double writing = static_cast<double>(trials.weights_bytes()) / kWrittenBytesPerSecond;
+  const auto left_for_search = [&] {
+    const auto variants = static_cast<double>(plan.variants);
+    return options.seconds - elapsed - writing - kSlowerBuild * build_seconds * variants -
+           (plan.variants > 1 ? timing(plan.variants) : 0) - timing(2);
+  };
+  while (plan.variants > 1 && left_for_search() < kLeastSearchShare * options.seconds) --plan.variants;
+  plan.search_seconds = std::max(left_for_search(), kLeastSearchSeconds);
   return plan;
 }
 
@@ -145,6 +158,7 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   TS_ASSIGN_OR_RETURN(const auto defaults, default_schedules(model.partition, device, options.schedules));
   TimePlan plan{options.seconds, 0};
   if (options.end_to_end) {
+    events.begins(TunePhase::kUntuned);
     TS_ASSIGN_OR_RETURN(plan, time_untuned(defaults, options, start, clock, trials));
   }
 
@@ -169,10 +183,10 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
   TS_ASSIGN_OR_RETURN(const auto tasks, tasks_of(model, device, options.starter, trials));
   TunedModel out;
+  events.begins(TunePhase::kSearch);
   TS_ASSIGN_OR_RETURN(out.report, search::tune(tasks, device, tune_options,
                                                {database, *measurer, cost_model.get(), clock, log, cancel,
                                                 [&](const search::TuneProgress& p) { events.progress(p); }}));
-  events.search_finished();
   measurer.reset();
 
   CompileOptions compile_options;
@@ -184,10 +198,11 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   out.interrupted = cancel;
   std::vector<TaskSchedule> schedules = ranked_schedules(out.report, 0);
   if (!options.end_to_end || out.interrupted) {
+    events.begins(TunePhase::kWrite);
     TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   } else {
     TS_ASSIGN_OR_RETURN(out.in_model, compile_fastest(options, model, device, out.report, plan.variants,
-                                                      trials, compile_options, schedules));
+                                                      trials, events, compile_options, schedules));
   }
   for (size_t t = 0; t < schedules.size(); ++t)
     out.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[t].trace) ? 1 : 0);

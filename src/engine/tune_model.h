@@ -19,12 +19,20 @@
 
 namespace tensorsmith::engine {
 
+// What tune_model() does, in this order.
+enum class TunePhase : uint8_t {
+  kUntuned,  // the untuned model is compiled and timed
+  kSearch,   // schedules are measured
+  kCompare,  // models of the fastest schedules are compiled and timed
+  kWrite,    // the chosen one is written
+};
+
 // Told while tune_model() works, on its thread.
 class TuneEvents {
  public:
   virtual ~TuneEvents() = default;
+  virtual void begins(TunePhase) {}
   virtual void progress(const search::TuneProgress&) {}  // after every measurement
-  virtual void search_finished() {}                      // compilations and end-to-end timings follow
 };
 
 struct TuneModelOptions {

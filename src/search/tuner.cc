@@ -1,18 +1,28 @@
 #include "search/tuner.h"
 
+#include <cmath>
+
 #include "search/tuning_run.h"
 
 namespace tensorsmith::search {
 
+namespace {
+
+double known_seconds(double measured, const TaskProgress& task) {
+  return !std::isfinite(measured) && task.trials == 0 && task.hint_seconds > 0 ? task.hint_seconds : measured;
+}
+
+}  // namespace
+
 double TuneProgress::model_default_seconds() const {
   double total = 0;
-  for (const auto& task : tasks) total += task.weight * task.default_seconds;
+  for (const auto& task : tasks) total += task.weight * known_seconds(task.default_seconds, task);
   return total;
 }
 
 double TuneProgress::model_best_seconds() const {
   double total = 0;
-  for (const auto& task : tasks) total += task.weight * task.best_seconds;
+  for (const auto& task : tasks) total += task.weight * known_seconds(task.best_seconds, task);
   return total;
 }
 

@@ -67,6 +67,7 @@ struct TaskProgress {
   int64_t trials = 0, failures = 0;
   double default_seconds = 0;  // the untuned schedule, +inf before it is measured
   double best_seconds = 0;     // +inf before
+  double hint_seconds = 0;     // as the task has it
 };
 struct TuneProgress {
   double elapsed_seconds = 0;
@@ -74,7 +75,8 @@ struct TuneProgress {
   int64_t resumed = 0;  // records found in the database
   size_t current_task = 0;
   std::vector<TaskProgress> tasks;
-  double model_default_seconds() const;  // sum of weight * seconds
+  // Sum of weight * seconds. A task that is not measured yet counts with its hint, +inf without one.
+  double model_default_seconds() const;
   double model_best_seconds() const;
 };
 using ProgressFn = std::function<void(const TuneProgress&)>;

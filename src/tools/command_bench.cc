@@ -154,7 +154,7 @@ Status bench(const BenchOptions& options) {
   for (const auto& contender : contenders) models.push_back(contender.model.get());
   if (options.profile) return print_profile(*models.front(), options.seed, options.json);
   TS_ASSIGN_OR_RETURN(const auto timings,
-                      engine::time_interleaved(models, options.seconds, options.runs, options.seed, clock));
+                      engine::time_interleaved(models, {options.seconds, options.runs}, options.seed, clock));
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (size_t i = 0; i < timings.size(); ++i) {

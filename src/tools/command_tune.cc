@@ -53,13 +53,32 @@ constexpr const char* kStarterFile = "starter.jsonl.zst";
 class Display final : public engine::TuneEvents {
  public:
   Display(const Clock& clock, const TuneCommandOptions& options)
-      : display_(clock, options.trials, options.seconds), quiet_(options.quiet) {}
+      : display_(clock, options.trials, options.seconds), quiet_(options.quiet) {
+    // Errors of a model that cannot be read are one line.
+    if (display_.redraws()) says("reading the model");
+  }
+  void begins(engine::TunePhase phase) override {
+    switch (phase) {
+      case engine::TunePhase::kUntuned:
+        return says("compiling and timing the untuned model");
+      case engine::TunePhase::kSearch:
+        return says("searching");
+      case engine::TunePhase::kCompare:
+        return says("compiling and timing the fastest schedules in the model");
+      case engine::TunePhase::kWrite:
+        return says("writing the compiled model");
+    }
+  }
   void progress(const search::TuneProgress& p) override {
     if (!quiet_) display_.update(p);
   }
-  void search_finished() override { display_.finish(); }
+  void finish() { display_.finish(); }
 
  private:
+  void says(const char* what) {
+    if (!quiet_) display_.phase(what);
+  }
+
   ProgressDisplay display_;
   bool quiet_;
 };
@@ -83,6 +102,7 @@ Status tune(const TuneCommandOptions& options) {
                                     {"--cost-model", options.cost_model.model},
                                     {"--device", device_file(options.device.device)}}));
   const SystemClock clock;
+  Display display(clock, options);
   const double start = clock.monotonic_seconds();
   TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load());
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
@@ -101,12 +121,12 @@ Status tune(const TuneCommandOptions& options) {
   if (options.starter != "none")
     tune_options.starter = options.starter.empty() ? shipped_file(kStarterFile) : options.starter;
   StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
-  Display display(clock, options);
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   TS_ASSIGN_OR_RETURN(
       const engine::TunedModel tuned,
       engine::tune_model(model, device, tune_options, *database, clock, log, display, cancel_requested));
+  display.finish();
   const double elapsed = clock.monotonic_seconds() - start;
   if (options.json) {
     print_json(tune_report_json(tuned, options.directory, options.database), 2);

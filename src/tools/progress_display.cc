@@ -28,7 +28,8 @@ ProgressDisplay::ProgressDisplay(const Clock& clock, int64_t trial_limit, double
     : clock_(clock),
       trial_limit_(trial_limit),
       second_limit_(second_limit),
-      terminal_(isatty(STDERR_FILENO) == 1) {}
+      terminal_(isatty(STDERR_FILENO) == 1),
+      start_(clock.monotonic_seconds()) {}
 
 ProgressDisplay::~ProgressDisplay() { finish(); }
 
@@ -64,6 +65,13 @@ std::string ProgressDisplay::line_of(const search::TuneProgress& p, size_t colum
                                  p.trials, rate, eta >= 0 ? format_duration(eta) : "-", model, task);
   if (line.size() > columns) line.resize(columns);
   return line;
+}
+
+void ProgressDisplay::phase(const std::string& what) {
+  const std::string line = fmt::format("{:5.1f} s  {} ...", clock_.monotonic_seconds() - start_, what);
+  write_error(terminal_ ? "\r\033[K" + line : line + "\n");
+  drawn_ = drawn_ || terminal_;
+  last_draw_ = -1e9;  // the next update is drawn at once
 }
 
 void ProgressDisplay::update(const search::TuneProgress& progress) {

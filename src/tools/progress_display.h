@@ -16,6 +16,9 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
+  bool redraws() const { return terminal_; }
+  // Something begins that takes a while and has no measurements to count.
+  void phase(const std::string& what);
   void update(const search::TuneProgress& progress);
   // Ends the redrawn line, so that other output starts on its own.
   void finish();
@@ -27,6 +30,7 @@ class ProgressDisplay {
   int64_t trial_limit_;
   double second_limit_;
   bool terminal_;
+  double start_;
   bool drawn_ = false;
   double last_draw_ = -1e9;
 };

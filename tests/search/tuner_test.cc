@@ -175,6 +175,20 @@ TEST(Tune, ASlowModelKeepsToItsShareOfTheTime) {
   EXPECT_GT(model.asked, 0U);
 }
 
+// A task counts with what is known of it, so that a display has a figure from the start.
+TEST(Tune, TheModelsLatencyCountsHintsUntilTasksAreMeasured) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  TuneProgress progress;
+  progress.tasks = {{"measured", 2, 5, 0, 0.010, 0.008, 0.011}, {"waits", 3, 0, 0, kNever, kNever, 0.002}};
+  EXPECT_DOUBLE_EQ(progress.model_default_seconds(), 2 * 0.010 + 3 * 0.002);
+  EXPECT_DOUBLE_EQ(progress.model_best_seconds(), 2 * 0.008 + 3 * 0.002);
+  progress.tasks[1].hint_seconds = 0;
+  EXPECT_EQ(progress.model_best_seconds(), kNever);
+  // What failed is not as fast as it was hoped to be.
+  progress.tasks[1] = {"fails", 3, 2, 2, kNever, kNever, 0.002};
+  EXPECT_EQ(progress.model_best_seconds(), kNever);
+}
+
 // Every task gets its share with the default first, slow tasks only their default, and what a run before
 // measured counts.
 TEST(Tune, ASurveyVisitsAllTasks) {
