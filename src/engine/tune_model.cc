@@ -125,12 +125,8 @@ Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const T
 }
 
 // trials: empty, or with the untuned model.
-Result<std::vector<search::TuneTask>> tasks_of(const LoadedModel& model, const target::Device& device,
-                                               const std::string& starter_path, const ModelTrials& trials) {
-  Starter starter;
-  if (!starter_path.empty()) {
-    TS_ASSIGN_OR_RETURN(starter, Starter::load(starter_path));
-  }
+std::vector<search::TuneTask> tasks_of(const LoadedModel& model, const target::Device& device,
+                                       const Starter& starter, const ModelTrials& trials) {
   std::vector<search::TuneTask> tasks;
   for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
     const auto& task = model.partition.tasks[t];
@@ -154,6 +150,15 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   TS_RETURN_IF_ERROR(register_device(device, database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const int jobs = usable_threads(machine.cores, log);
+  // Files are read before anything takes long.
+  Starter starter;
+  if (!options.starter.empty()) {
+    TS_ASSIGN_OR_RETURN(starter, Starter::load(options.starter));
+  }
+  learn::SearchModelOptions model_options = options.cost_model;
+  model_options.seed = options.seed;
+  model_options.threads = jobs;
+  TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
   ModelTrials trials(model, device, jobs, options.seed, clock);
   TS_ASSIGN_OR_RETURN(const auto defaults, default_schedules(model.partition, device, options.schedules));
   TimePlan plan{options.seconds, 0};
@@ -177,11 +182,7 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   measure_options.settings = tune_options.settings;
   TS_ASSIGN_OR_RETURN(auto measurer,
                       measure::make_local_measurer(device, measure_options, options.worker, log));
-  learn::SearchModelOptions model_options = options.cost_model;
-  model_options.seed = options.seed;
-  model_options.threads = jobs;
-  TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
-  TS_ASSIGN_OR_RETURN(const auto tasks, tasks_of(model, device, options.starter, trials));
+  const auto tasks = tasks_of(model, device, starter, trials);
   TunedModel out;
   events.begins(TunePhase::kSearch);
   TS_ASSIGN_OR_RETURN(out.report, search::tune(tasks, device, tune_options,
