@@ -335,7 +335,8 @@ void add_reference_loops(const ir::Operation& op, int stage, sched::Trace& trace
   if (rows >= 0) order.push_back(inner_rows);
   if (vectorized) order.push_back(lane);
   if (reduce > 0 && (rows >= 0 || vectorized)) trace.steps.emplace_back(sched::Reorder{stage, order});
-  if (vectorized) trace.steps.emplace_back(sched::Annotate{stage, innermost--, sched::Annotation::kVectorize});
+  if (vectorized)
+    trace.steps.emplace_back(sched::Annotate{stage, innermost--, sched::Annotation::kVectorize});
   if (rows >= 0) trace.steps.emplace_back(sched::Annotate{stage, innermost, sched::Annotation::kUnroll});
   if (loops > 1) trace.steps.emplace_back(sched::Annotate{stage, 0, sched::Annotation::kParallel});
 }
