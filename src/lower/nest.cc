@@ -297,6 +297,24 @@ Stmt NestBuilder::open_leaf(StageId s, State state, size_t position) {
   return loop(s, std::move(state), position, extent, extent);
 }
 
+namespace {
+
+// Of a loop all of whose body is for its first steps: how many these are, two or more. As a shorter loop it needs no
+// masks where it is vectorized, and what it accumulates can stay in registers.
+std::optional<int64_t> guarded_steps(const ir::For& loop) {
+  const auto* guard = ir::as<ir::IfThenElse>(loop.body);
+  if (guard == nullptr || guard->else_body != nullptr) return std::nullopt;
+  const auto* less = ir::as<ir::Binary>(guard->condition);
+  if (less == nullptr || less->op != ir::BinaryOp::kLt) return std::nullopt;
+  const auto* variable = ir::as<ir::VarRef>(less->a);
+  const auto* steps = ir::as<ir::IntImm>(less->b);
+  if (variable == nullptr || variable->var != loop.var || steps == nullptr || steps->value < 2)
+    return std::nullopt;
+  return steps->value;
+}
+
+}  // namespace
+
 Stmt NestBuilder::loop(StageId s, State state, size_t position, int64_t extent, const Index& fewer) {
   const ir::Interval needed = arena_.range(fewer);
   extent = std::min(extent, needed.max);
@@ -324,6 +342,10 @@ Stmt NestBuilder::loop(StageId s, State state, size_t position, int64_t extent, 
   arena_.rollback(mark);
   leaf_values_[s][leaf] = 0;
   if (out.body == nullptr) return nullptr;
+  if (const auto first = guarded_steps(out); first && !varies && kind != ir::ForKind::kThread) {
+    out.extent = *first;
+    out.body = ir::as<ir::IfThenElse>(out.body)->then_body;
+  }
   return ir::make_for(std::move(out));
 }
 

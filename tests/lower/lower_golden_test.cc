@@ -73,6 +73,13 @@ TEST(LowerGolden, PeeledTails) {
                  {Split{2, 1, {8}, true, kPredicate}, Reorder{2, {1, 2, 0, 3}}});
 }
 
+// Of the last tile's vectors only a part is needed: they get shorter instead of a mask.
+TEST(LowerGolden, ShortVectorsInTheTail) {
+  expect_program("short_vectors_in_the_tail", test::small::matmul(4, 20, 8),
+                 {Split{2, 1, {2, 8}, true, kPeel}, Reorder{2, {0, 1, 4, 2, 3}},
+                  Annotate{2, 3, Annotation::kUnroll}, Annotate{2, 4, Annotation::kVectorize}});
+}
+
 // The last tile starts earlier, and what is attached to it follows; a reduction would add twice.
 TEST(LowerGolden, ShiftedTails) {
   constexpr TailPolicy kShift = TailPolicy::kShift;
