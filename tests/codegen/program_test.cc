@@ -411,6 +411,29 @@ TEST(Program, LargeBuffersLiveInTheWorkspaces) {
   EXPECT_LT(kernel->thread_workspace_bytes, n * 4 + 128);
 }
 
+// Multiples of a loop's variable grow from iteration to iteration: those of a part of a parallel loop start at its
+// first one; some fall; some are used under a condition or divided.
+TEST(Program, MultiplesOfTheVariableOfALoop) {
+  const Buffer x = make_buffer("X", DType::kF32, {500});
+  const Buffer y = make_buffer("Y", DType::kF32, {300});
+  const Buffer z = make_buffer("Z", DType::kF32, {100});
+  const Buffer w = make_buffer("W", DType::kF32, {100});
+  const Var p("p"), i("i"), j("j"), k("k");
+  const Stmt strided = parallel(
+      p, 100, ir::make_store(y, {Expr(p) * 3}, ir::load(x, {Expr(p) * 5}) + ir::load(x, {Expr(p) * 5 + 4})));
+  const Stmt rest = loop(
+      i, 100,
+      ir::make_seq({ir::make_store(y, {Expr(i) * 3 + 1}, ir::load(x, {Expr(499) - Expr(i) * 4})),
+                    ir::make_store(y, {Expr(299) - Expr(i) * 3}, ir::load(x, {Expr(i) * 3 + Expr(i) * 2}))}));
+  const Stmt guarded = loop(j, 100,
+                            ir::make_seq({ir::make_store(z, {j}, ir::float_imm(DType::kF32, 1)),
+                                          ir::make_if(Expr(j) * 7 < Expr(350),
+                                                      ir::make_store(z, {j}, ir::load(x, {Expr(j) * 7})))}));
+  const Stmt divided =
+      loop(k, 100, ir::make_store(w, {k}, ir::load(x, {ir::floormod(Expr(k) * 37, Expr(500))})));
+  check({"multiples", {x}, {y, z, w}, ir::make_seq({strided, rest, guarded, divided})});
+}
+
 TEST(Program, UnrollPragmaAndStridedBuffers) {
   const Buffer x = make_buffer("X", DType::kF32, {3, 5, 7}, ir::MemoryScope::kGlobal, {64, 8, 1});
   const Buffer y = make_buffer("Y", DType::kF32, {3});

@@ -351,6 +351,33 @@ Affine IndexEmitter::floor_mod(const Affine& a, int64_t d) {
   return sum(a, floor_div(a, d), -d);
 }
 
+Value* IndexEmitter::multiple(const Atom* atom, int64_t factor) {
+  if (factor == 1) return atom->value;
+  Value* product = b_.CreateMul(atom->value, b_.getInt64(static_cast<uint64_t>(factor)));
+  // Addresses scale by two on their own.
+  if (atom->depth != kHere && factor != 2) scope(atom->depth).multiples.emplace_back(product, factor);
+  return product;
+}
+
+void IndexEmitter::add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* before, Value* begin) {
+  for (const auto& [product, factor] : nest_.scopes.back().multiples) {
+    auto* multiplication = llvm::dyn_cast<llvm::BinaryOperator>(product);
+    if (multiplication == nullptr || multiplication->getOperand(0) != variable) continue;
+    llvm::Constant* step = b_.getInt64(static_cast<uint64_t>(factor));
+    auto* sum = llvm::PHINode::Create(b_.getInt64Ty(), 2, "", variable->getParent()->begin());
+    const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+    if (first != nullptr && first->isZero()) {
+      sum->addIncoming(b_.getInt64(0), before);
+    } else {
+      llvm::IRBuilderBase::InsertPointGuard guard(b_);
+      b_.SetInsertPoint(before->getTerminator());
+      sum->addIncoming(b_.CreateMul(begin, step), before);
+    }
+    sum->addIncoming(b_.CreateAdd(sum, step), b_.GetInsertBlock());
+    multiplication->replaceAllUsesWith(sum);
+  }
+}
+
 // The uniform part (without lanes) as a scalar. Partial sums are placed in the scope of their deepest term.
 Value* IndexEmitter::uniform_sum(const Affine& a) {
   Affine u;
@@ -367,9 +394,7 @@ Value* IndexEmitter::uniform_sum(const Affine& a) {
     const auto emit_level = [&] {
       for (const auto& [atom, coefficient] : u.terms) {
         if (atom->depth != depth) continue;
-        Value* term = coefficient == 1
-                          ? atom->value
-                          : b_.CreateMul(atom->value, b_.getInt64(static_cast<uint64_t>(coefficient)));
+        Value* term = multiple(atom, coefficient);
         total = total == nullptr ? term : b_.CreateAdd(total, term);
       }
       if (depth == deepest && u.constant != 0)

@@ -20,6 +20,7 @@ class IndexEmitter {
     llvm::Instruction* insert_before = nullptr;
     std::map<std::vector<int64_t>, llvm::Value*> sums;  // by key_of
     std::map<std::vector<int64_t>, const Atom*> atoms;
+    std::vector<std::pair<llvm::Value*, int64_t>> multiples;  // of the loop's variable, and its factor
   };
   struct Nest {
     std::vector<Scope> scopes;
@@ -51,6 +52,10 @@ class IndexEmitter {
   Nest exchange(Nest nest) { return std::exchange(nest_, std::move(nest)); }
   void open_scope(llvm::Instruction* insert_before);
   void close_scope() { nest_.scopes.pop_back(); }
+  // Strength reduction for the loop of the innermost scope: multiples of its variable become variables of their own that
+  // grow with each iteration. Called at the end of the body; `before` is the block in front of the loop, whose first
+  // iteration has `begin`.
+  void add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* before, llvm::Value* begin);
   llvm::Instruction* outermost() const { return nest_.scopes.front().insert_before; }
   // A scalar i64 that the innermost scope defines.
   Affine defined_in_scope(llvm::Value* v, ir::Interval range);
@@ -68,6 +73,7 @@ class IndexEmitter {
   const Atom* new_atom(llvm::Value* v, int depth, ir::Interval range);
   int depth_needed_by(const ir::Expr& e) const;
   llvm::Value* lane_numbers(int bits) const;
+  llvm::Value* multiple(const Atom* atom, int64_t factor);
   Scope& scope(int depth) { return nest_.scopes[static_cast<size_t>(depth)]; }
 
   EmitContext& context_;

@@ -95,6 +95,7 @@ class StatementEmitter {
   FunctionState f_;
   Speculation* speculation_ = nullptr;
   bool compact_ = false;     // code that is hardly ever executed: no loops unrolled for speed
+  int loops_ = 0;            // emitted so far
   int64_t unroll_step_ = 0;  // of the enclosing auto_unroll_max_step
   int64_t shared_bytes_ = 0;
   int64_t thread_bytes_ = 0;

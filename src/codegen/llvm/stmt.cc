@@ -121,8 +121,11 @@ void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, i
   b_.SetInsertPoint(inside);
   const Affine value = indices_.defined_in_scope(i, range);
   indices_.bind(var, value);
+  const int loops_before = ++loops_;
   body(value);
   indices_.unbind(var);
+  // Only innermost loops: further out, a multiplication costs less than a register that is taken all the time.
+  if (loops_ == loops_before) indices_.add_up_multiples(i, before, begin);
   indices_.close_scope();
   Value* next = b_.CreateAdd(i, b_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
   i->addIncoming(next, b_.GetInsertBlock());
