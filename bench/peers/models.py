@@ -200,6 +200,15 @@ def compare(library, name, onnx_file, directory, threads, args):
     return rows
 
 
+def fastest_peers(results):
+    """The ratio to the fastest peer, for each model and number of threads."""
+    least = {}
+    for r in results:
+        key = (r["model"], r["threads"])
+        least[key] = min(least.get(key, math.inf), r["ratio"])
+    return list(least.values())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="NAME=MODEL.onnx:COMPILED_DIR",
@@ -244,9 +253,13 @@ def main():
                 print(f"{r['model']:<22} {threads:>7} {r['tensorsmith_ms']:>15.3f} {r['peer_ms']:>11.3f} "
                       f"{r['ratio']:>7.3f}   {r['ratio_p10']:.3f} .. {r['ratio_p90']:.3f}   {r['peer']}",
                       flush=True)
+    ratios_of = {}
+    for r in results:
+        ratios_of.setdefault(r["peer"], []).append(r["ratio"])
+    if len(ratios_of) > 1:
+        ratios_of["the fastest of them"] = fastest_peers(results)
     means = {}
-    for peer in dict.fromkeys(r["peer"] for r in results):
-        ratios = [r["ratio"] for r in results if r["peer"] == peer]
+    for peer, ratios in ratios_of.items():
         means[peer] = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
         if not args.json:
             print(f"{peer}: geometric mean {means[peer]:.3f}, worst {min(ratios):.3f}")
