@@ -5,17 +5,24 @@
 //                                                       the lines of "task")
 //   bench_estimate report FILE [NAME=VALUE...]          how well the estimate orders what was measured,
 //                                                       with these constants
+//   bench_estimate explain FILE [LEAST]                where what the estimate chooses takes LEAST (1.1) times as
+//                                                       long as the fastest: both programs, and the constants
+//                                                       that change the estimates most when they are halved
 //   bench_estimate fit FILE [NAME...]                   mean rank correlation / time of what is chosen over the
 //                                                       best, with each constant (or those named) changed
+//   bench_estimate descend FILE...                     constants that order the measurements of all files better, found
+//                                                       by changing one after the other while that helps
 //
 // The file's format is that of tests/support/estimate_measurements.h.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,17 +51,29 @@ Result<double> measure(const space::DesignSpace& space, const space::Candidate& 
   return best;
 }
 
-// The default, mutations of it and of what follows, and random ones.
-std::vector<space::Candidate> choose(const space::DesignSpace& space, int samples) {
-  Rng rng(17);
-  std::vector<space::Candidate> chosen{space.default_candidate()};
-  std::set<uint64_t> known{chosen.front().hash()};
-  for (int tries = 0; tries < 20 * samples && chosen.size() < static_cast<size_t>(samples); ++tries) {
+struct Measured {
+  space::Candidate candidate;
+  double seconds = 0;
+};
+
+// What to measure next: random candidates and mutations of the fastest so far, in turn, so that good programs are
+// among them as they are in a search. None where the space seems to be exhausted.
+std::optional<space::Candidate> choose_next(const space::DesignSpace& space,
+                                            const std::vector<Measured>& measured, std::set<uint64_t>& known,
+                                            Rng& rng) {
+  constexpr size_t kFastest = 3;
+  std::vector<const Measured*> fastest;
+  for (const auto& m : measured) fastest.push_back(&m);
+  std::sort(fastest.begin(), fastest.end(),
+            [](const Measured* a, const Measured* b) { return a->seconds < b->seconds; });
+  for (int tries = 0; tries < 100; ++tries) {
+    const bool random = (measured.size() + static_cast<size_t>(tries)) % 2 == 0;
     const space::Candidate c =
-        tries % 3 == 0 ? space.mutate(chosen[rng.below(chosen.size())], rng) : space.sample(rng);
-    if (known.insert(c.hash()).second) chosen.push_back(c);
+        random ? space.sample(rng)
+               : space.mutate(fastest[rng.below(std::min(kFastest, fastest.size()))]->candidate, rng);
+    if (known.insert(c.hash()).second) return c;
   }
-  return chosen;
+  return std::nullopt;
 }
 
 int collect(const std::string& out_path, const char* device_name, const std::string& tasks_path,
@@ -80,8 +99,16 @@ int collect(const std::string& out_path, const char* device_name, const std::str
     nlohmann::json trials{{"type", "trials"}, {"device", device_name}, {"task", task.at("name")}};
     std::vector<std::string> sketches;
     trials["trials"] = nlohmann::json::array();
-    for (const auto& c : choose(*space, samples)) {
+    Rng rng(17);
+    std::set<uint64_t> known{space->default_candidate().hash()};
+    std::vector<Measured> measured;
+    std::optional<space::Candidate> next = space->default_candidate();
+    for (int tried = 0; next && tried < samples; ++tried) {
+      const space::Candidate c = *next;
       const auto seconds = measure(*space, c, *device, pool);
+      if (seconds.ok()) measured.push_back({c, *seconds});
+      if (measured.empty()) break;
+      next = choose_next(*space, measured, known, rng);
       if (!seconds.ok()) continue;
       const std::string sketch = space->describe(c.sketch);
       auto at = std::find(sketches.begin(), sketches.end(), sketch);
@@ -170,6 +197,48 @@ int report(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::
   return 0;
 }
 
+std::string describe(const space::DesignSpace& space, const space::Candidate& c) {
+  std::string text = space.describe(c.sketch);
+  size_t at = 0;
+  for (const auto& slot : space.slots(c.sketch)) {
+    text += " " + slot.name.substr(slot.name.find('.') + 1) + "=";
+    const size_t width = slot.kind == space::DecisionKind::kTileLengths ? slot.parts : 1;
+    for (size_t i = 0; i < width; ++i) text += (i > 0 ? "," : "") + std::to_string(c.decisions[at++]);
+  }
+  return text;
+}
+
+int explain(const std::vector<test::MeasuredTask>& tasks, double least) {
+  space::Constants constants = space::default_constants();
+  constexpr double kNoticed = 0.03;
+  double log_loss = 0;
+  const auto cases = make_cases(tasks, constants);
+  for (const Case& c : cases) {
+    const auto estimates = c.estimates();
+    const double loss = c.loss(estimates);
+    log_loss += std::log(loss) / static_cast<double>(cases.size());
+    if (loss < least) continue;
+    std::printf("%s %s: %.2f\n", c.task->device_id.c_str(), c.task->name.c_str(), loss);
+    const auto fastest = std::min_element(c.seconds.begin(), c.seconds.end()) - c.seconds.begin();
+    const auto chosen = std::min_element(estimates.begin(), estimates.end()) - estimates.begin();
+    for (const auto at : {static_cast<size_t>(fastest), static_cast<size_t>(chosen)}) {
+      std::printf("  %.1f us, estimated %.1f: %s\n   ", c.seconds[at] * 1e6, estimates[at] * 1e6,
+                  describe(c.space, c.candidates[at]).c_str());
+      for (const auto& info : space::constant_table()) {
+        double& value = constants.*info.member;
+        const double kept = value;
+        value = kept / 2;
+        const double changed = c.space.estimate(c.candidates[at]) / estimates[at];
+        value = kept;
+        if (std::abs(changed - 1) > kNoticed) std::printf(" %s %.2f", info.name, changed);
+      }
+      std::printf("\n");
+    }
+  }
+  std::printf("geometric mean of chosen over fastest %.3f\n", std::exp(log_loss));
+  return 0;
+}
+
 // The means with each named constant changed, the others as they are.
 int fit(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::string>& names) {
   space::Constants constants = space::default_constants();
@@ -194,6 +263,70 @@ int fit(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::str
   return 0;
 }
 
+// What the descent makes small: what is lost by the three that the estimate ranks first, and pairs in wrong order.
+double badness(const std::vector<Case>& cases) {
+  constexpr size_t kFirst = 3;
+  constexpr double kOrder = 0.2;
+  double sum = 0;
+  for (const Case& c : cases) {
+    const auto estimates = c.estimates();
+    std::vector<size_t> order(estimates.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const size_t first = std::min(kFirst, order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first), order.end(),
+                      [&](size_t a, size_t b) { return estimates[a] < estimates[b]; });
+    const double best = *std::min_element(c.seconds.begin(), c.seconds.end());
+    for (size_t i = 0; i < first; ++i)
+      sum += std::log(c.seconds[order[i]] / best) / static_cast<double>(first);
+    sum += kOrder * (1 - test::rank_correlation(estimates, c.seconds));
+  }
+  return sum / static_cast<double>(cases.size());
+}
+
+int descend(const std::vector<std::vector<test::MeasuredTask>>& files) {
+  space::Constants constants = space::default_constants();
+  std::vector<std::vector<Case>> all;
+  for (const auto& tasks : files) all.push_back(make_cases(tasks, constants));
+  const auto total = [&] {
+    double sum = 0;
+    for (const auto& cases : all) sum += badness(cases) / static_cast<double>(all.size());
+    return sum;
+  };
+  const auto print = [&] {
+    for (const auto& cases : all) {
+      const Score score = score_of(cases);
+      std::printf("  rank correlation %.3f, chosen over best %.3f", score.correlation, score.loss);
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  };
+  constexpr double kFactors[] = {0.25, 0.5, 0.7, 0.85, 1.2, 1.4, 2, 4};
+  constexpr double kGain = 3e-4;  // less is noise
+  double least = total();
+  print();
+  for (bool better = true; better;) {
+    better = false;
+    for (const auto& info : space::constant_table()) {
+      double& value = constants.*info.member;
+      const double kept = value;
+      double chosen = kept;
+      for (const double factor : kFactors) {
+        value = kept * factor;
+        if (const double now = total(); now < least - kGain) {
+          least = now;
+          chosen = value;
+        }
+      }
+      value = chosen;
+      if (chosen == kept) continue;
+      better = true;
+      std::printf("%s %g -> %g: %.4f", info.name, kept, chosen, least);
+      print();
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace tensorsmith
 
@@ -201,14 +334,24 @@ int main(int argc, char** argv) {
   using namespace tensorsmith;
   if (argc > 4 && std::strcmp(argv[1], "collect") == 0)
     return collect(argv[2], argv[3], argv[4], argc > 5 ? std::atoi(argv[5]) : 24);
+  if (argc > 2 && std::strcmp(argv[1], "descend") == 0) {
+    std::vector<std::vector<test::MeasuredTask>> files;
+    for (int i = 2; i < argc; ++i) {
+      auto tasks = test::read_measurements(argv[i]);
+      if (!tasks.ok()) return std::fprintf(stderr, "%s\n", tasks.error().message().c_str()), 1;
+      files.push_back(std::move(*tasks));
+    }
+    return descend(files);
+  }
   if (argc > 2) {
     const auto tasks = test::read_measurements(argv[2]);
     if (!tasks.ok()) return std::fprintf(stderr, "%s\n", tasks.error().message().c_str()), 1;
     if (std::strcmp(argv[1], "report") == 0) return report(*tasks, {argv + 3, argv + argc});
+    if (std::strcmp(argv[1], "explain") == 0) return explain(*tasks, argc > 3 ? std::atof(argv[3]) : 1.1);
     if (std::strcmp(argv[1], "fit") == 0) return fit(*tasks, {argv + 3, argv + argc});
   }
   std::fprintf(stderr,
-               "bench_estimate collect OUT DEVICE TASKS [SAMPLES] | report FILE [NAME=VALUE...] | fit FILE "
-               "[NAME...]\n");
+               "bench_estimate collect OUT DEVICE TASKS [SAMPLES] | report FILE [NAME=VALUE...] | "
+               "explain FILE [LEAST] | fit FILE [NAME...] | descend FILE...\n");
   return 1;
 }

@@ -73,27 +73,30 @@ class Oracle final : public learn::CostModel {
 TEST(Tune, TheModelSteersTheSearch) {
   const TuneTask t = task("a", matmul(64, 64, 64));
   const auto mean_log = [&](learn::CostModel* model) {
-    Bench bench;
-    bench.options.trials = 60;
     double sum = 0;
     int count = 0;
-    FakeMeasurer measurer(
-        [&](const std::string&, const sched::Trace& trace) {
-          sum += std::log(pseudo_seconds(trace));
-          ++count;
-          return took(pseudo_seconds(trace));
-        },
-        bench.clock);
-    EXPECT_TRUE(tune({t}, test::device(), bench.options,
-                     {*bench.database, measurer, model, bench.clock, bench.log, bench.cancel})
-                    .ok());
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      Bench bench;
+      bench.options.trials = 60;
+      bench.options.seed = seed;
+      FakeMeasurer measurer(
+          [&](const std::string&, const sched::Trace& trace) {
+            sum += std::log(pseudo_seconds(trace));
+            ++count;
+            return took(pseudo_seconds(trace));
+          },
+          bench.clock);
+      EXPECT_TRUE(tune({t}, test::device(), bench.options,
+                       {*bench.database, measurer, model, bench.clock, bench.log, bench.cancel})
+                      .ok());
+    }
     return sum / count;
   };
   Oracle right(1), wrong(-1);
   const double none = mean_log(nullptr), good = mean_log(&right), bad = mean_log(&wrong);
-  // The mean of log(1 + uniform(0, 10)) is 1.64 and its standard deviation .6.
-  EXPECT_LT(good, none - 0.5);
-  EXPECT_GT(bad, none + 0.2);
+  // The mean of log(1 + uniform(0, 10)) is 1.64 and its standard deviation .6: that of 360 programs is .03.
+  EXPECT_LT(good, none - 0.5) << bad;
+  EXPECT_GT(bad, none + 0.1) << good;
 }
 
 // Cannot predict; counts how often it was asked.
@@ -170,8 +173,9 @@ TEST(Tune, ASlowModelKeepsToItsShareOfTheTime) {
                   .ok());
   // 16 programs are asked about together.
   EXPECT_LE(bench.clock.now - start, bench.options.seconds + 1.6);
-  // The least that a proposal scores, 96 programs, would take 9.6 s, and the search would make a few.
-  EXPECT_GE(measurer.total, 50);
+  // The least that a proposal scores, 96 programs, would take 9.6 s, and the search would make three trials; it makes
+  // some fifty.
+  EXPECT_GE(measurer.total, 25);
   EXPECT_GT(model.asked, 0U);
 }
 

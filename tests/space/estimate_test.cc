@@ -38,17 +38,18 @@ Quality quality_of(const std::vector<test::MeasuredTask>& tasks, const std::stri
   return q;
 }
 
-// 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids. Mean rank correlations: .58 for
-// AVX2, .60 for AVX-512.
+// 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids. Mean rank correlations: .61 for
+// AVX2, .62 for AVX-512, .46 for SSE4.2, for which nothing was fitted.
 TEST(Estimate, OrdersWhatWasMeasured) {
   const auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) +
                                              "/tests/data/estimate/measurements.jsonl");
   ASSERT_TRUE(tasks.ok()) << tasks.error().message();
-  for (const std::string device : {"avx2", "avx512"}) {
+  for (const auto& [device, least] :
+       {std::pair<std::string, double>{"avx2", 0.57}, {"avx512", 0.58}, {"sse4.2", 0.42}}) {
     const Quality q = quality_of(*tasks, device);
     EXPECT_GE(q.tasks, 45) << device;
     EXPECT_GE(q.found, 0.95 * q.trials) << device << ": collect the measurements again (bench_estimate)";
-    EXPECT_GE(q.correlation, 0.54) << device;
+    EXPECT_GE(q.correlation, least) << device;
     RecordProperty("correlation_" + device, std::to_string(q.correlation));
   }
 }

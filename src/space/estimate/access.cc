@@ -33,6 +33,10 @@ double stream_rate_beyond_l2(const Machine& m, double bytes) {
   return bytes <= m.fitted().usable * m.l3_bytes ? m.l3_bytes_per_cycle : m.memory_bytes_per_cycle;
 }
 
+double written_cycles(const Machine& m, double bytes, double all_bytes) {
+  return 2 * bytes / stream_rate(m, all_bytes);
+}
+
 namespace {
 
 // A loop of its own starts all threads.

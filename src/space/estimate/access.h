@@ -24,6 +24,9 @@ double stream_rate(const Machine& machine, double bytes, double usable);
 double stream_rate(const Machine& machine, double bytes);
 double stream_rate_beyond_l2(const Machine& machine, double bytes);
 
+// Cycles that the lines of a result of `bytes` take, which are read before they are written. all_bytes: with the operands.
+double written_cycles(const Machine& machine, double bytes, double all_bytes);
+
 // Cycles to pad a tensor of `points` before it is read.
 double pad_cycles(const Machine& machine, double points, int element_bytes, int threads);
 // To copy them in vectors; false: element by element.

@@ -23,6 +23,11 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   const bool dot2 = target::has_dot2(device);
   m.dot2_operations = dot2 ? 1 : constants.emulated_dot2;
   m.dot2_latency = dot2 ? device.rates.dot2_latency : 2 * m.fma_latency;
+  if (device.arch == "x86-64" && !device.has_feature("fma")) m.product_instructions = 2;
+  if (device.arch == "x86-64" && !device.has_feature("avx")) {
+    m.product_instructions = 3;
+    m.broadcast_instructions = 1;
+  }
   m.seconds_per_cycle = 1e-9 / device.clock_ghz;
   m.l1_bytes = device.l1_bytes;
   m.l2_bytes = device.l2_bytes;

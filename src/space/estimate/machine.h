@@ -20,6 +20,9 @@ struct Machine {
   // Instructions that add dot4 or dot2 of two vectors to a third.
   double dot4_operations = 1, dot2_operations = 1;
   double loads_per_cycle = 1, issue_per_cycle = 1;
+  // Instructions of a product that is added, and of an element in all lanes beside its load: more where there are no
+  // FMAs and an instruction overwrites one of its operands.
+  double product_instructions = 1, broadcast_instructions = 0;
   double fma_latency = 1, dot2_latency = 1;
   double reorder_buffer = 1;  // instructions
   double seconds_per_cycle = 1e-9;

@@ -11,16 +11,22 @@ double step_cycles(const Machine& m, const RegisterTile& tile) {
   const double fma_per_cycle = m.fma_per_cycle < 2 && 2 * tile.lanes * tile.element_bytes <= m.vector_bytes
                                    ? 2 * m.fma_per_cycle
                                    : m.fma_per_cycle;
+  // Sums that are short overlap with those after them, as far as the processor looks ahead.
+  const double sums_at_once =
+      1 + k.looked_ahead * m.reorder_buffer / (tile.chain * (tile.products + tile.loads));
   // Shuffles share units with products.
-  double cycles = std::max({tile.products / fma_per_cycle,
-                            (tile.products + tile.shuffles) / (k.vector_operations * fma_per_cycle),
-                            tile.loads / m.loads_per_cycle, (tile.products + tile.loads) / m.issue_per_cycle,
-                            k.latency_slack * tile.latency});
-  // Unrolled steps have their vectors loaded ahead, which takes registers of its own.
-  const double ahead = std::min(tile.instructions / std::max(1.0, tile.accumulators), k.loaded_ahead);
-  const double excess =
-      tile.accumulators + std::min(tile.operands * std::max(1.0, ahead), k.registers_ahead) - registers;
-  if (excess > 0) cycles += k.spill * excess;
+  const double broadcasts = tile.broadcasts * m.broadcast_instructions;
+  const double shuffles = tile.shuffles + broadcasts;
+  double cycles = std::max(
+      {tile.products / fma_per_cycle, (tile.products + shuffles) / (k.vector_operations * fma_per_cycle),
+       tile.loads / m.loads_per_cycle,
+       (tile.products * m.product_instructions + tile.loads + broadcasts) / m.issue_per_cycle,
+       k.latency_slack * tile.latency / sums_at_once});
+  const double excess = tile.accumulators + tile.operands - registers;
+  // An accumulator that spills waits for its store, too.
+  if (excess > 0)
+    cycles =
+        std::max(cycles, k.latency_slack * (tile.latency + k.forwarded) / sums_at_once) + k.spill * excess;
   // Few registers are left to load ahead into.
   const double crowded = tile.accumulators + tile.vectors - (registers - k.registers_crowded);
   if (crowded > 0) cycles *= 1 + k.crowded * crowded;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "space/estimate/machine.h"
 
@@ -12,6 +13,7 @@ struct RegisterTile {
   double accumulators = 1;
   double products = 1;      // instructions that add to accumulators
   double loads = 1;         // of operands, elements in all lanes included
+  double broadcasts = 0;    // of these, elements in all lanes
   double shuffles = 0;      // that put strided operands together
   double operands = 1;      // vectors and elements that are live beside the accumulators
   double vectors = 1;       // of these, along the vector axis
@@ -19,6 +21,8 @@ struct RegisterTile {
   int element_bytes = 4;    // of the accumulators
   double latency = 1;       // of a product, cycles
   double instructions = 1;  // of the steps that are unrolled one after the other
+  double chain = std::numeric_limits<
+      double>::infinity();  // steps of a sum, after which another one begins that does not wait for it
   double loop_cycles = 0;   // of the loops around a step
 };
 

@@ -18,12 +18,11 @@ double AttentionPlan::contraction_cycles(const Tile& tile, double rows, double c
   RegisterTile step;
   step.accumulators = step.products = tile.rows * across;
   step.loads = tile.rows + across;
+  step.broadcasts = tile.rows;
   step.operands = across + 1;
   step.vectors = across;
   step.lanes = tile.lanes;
   step.latency = m.fma_latency;
-  // Loads ahead of unrolled steps are not counted: the tiles that they would rule out are the fastest
-  // (docs/decisions/030-one-table-of-constants.md).
   step.instructions = step.accumulators;
   step.loop_cycles = k.loop_step / tile.unroll;
   double cycles = step_cycles(m, step);

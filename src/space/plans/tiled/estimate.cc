@@ -77,6 +77,15 @@ double TiledPlan::loop_exit_cycles(const Choice& c) const {
   return exit_cycles / trips;
 }
 
+// Steps of the reduction that a register tile goes through before the next one begins.
+double TiledPlan::steps_of_a_sum(const Choice& c) const {
+  bool several_tiles = false;
+  for (const AxisId a : live_) several_tiles = several_tiles || c.region[a] > c.t3[a];
+  double steps = 1;
+  for (const AxisId r : info_.reduce_axes()) steps *= several_tiles ? inner_steps(c, r) : extent(r);
+  return steps;
+}
+
 double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double full_lanes = m.lanes(info_.element_bytes);
@@ -90,7 +99,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double ports = info_.dot && m.fma_per_cycle < 2 && 2 * c.lanes * info_.element_bytes > m.vector_bytes
                            ? m.loads_per_cycle / m.fitted().broadcasts
                            : 1;
-  double loads = 0, shuffles = 0, live_vectors = 0;
+  double loads = 0, broadcasts = 0, shuffles = 0, live_vectors = 0;
   for (const auto& operand : operands_) {
     double count = 1;
     for (const AxisId a : live_)
@@ -107,6 +116,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
       live_vectors += vectors_along;
     } else {
       live_vectors += 1;
+      if (vectorized) broadcasts += count;
     }
     const bool guarded =
         operand.read.guarded || (operand.pad != kNone && c.pads[operand.pad] == PadLocation::kInline);
@@ -120,6 +130,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.products =
       accumulated * (info_.dot ? m.operations_of(*info_.dot) : std::max(1.0, info_.flops_per_point / 2));
   tile.loads = loads;
+  tile.broadcasts = broadcasts;
   tile.shuffles = shuffles;
   tile.operands = live_vectors;
   tile.vectors = vectors_along;
@@ -127,6 +138,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.element_bytes = info_.element_bytes;
   tile.latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
   tile.instructions = unrolled_instructions(c);
+  tile.chain = steps_of_a_sum(c);
   tile.loop_cycles = loop_exit_cycles(c) + m.fitted().loop_step / c.unroll;
   return step_cycles(m, tile);
 }
@@ -142,15 +154,19 @@ bool TiledPlan::aliased_rows(const Choice& c) const {
 double TiledPlan::write_cycles(const Choice& c) const {
   const Constants& k = context_.machine.fitted();
   const double points = info_.spatial_points();
+  const double written = points * info_.element_bytes;
+  double bytes = written;
+  for (const auto& operand : operands_) bytes += bytes_of(operand);
+  const double lines = written_cycles(context_.machine, written, bytes);
   const double lanes = context_.machine.lanes(info_.element_bytes);
   const double epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
-  if (!contiguous_.valid()) return points * (1 + epilogue);
+  if (!contiguous_.valid()) return points * (1 + epilogue) + lines;
   const double row = c.region[contiguous_], width = std::min(lanes, row);
   // A transposed write gathers single elements of the accumulators.
   const double gather = contiguous_ == c.vector_axis || c.lanes == 1
                             ? 0
                             : points * (aliased_rows(c) ? k.aliased_store : k.scattered_store);
-  return points / width * (k.written_vector + epilogue) + gather;
+  return points / width * (k.written_vector + epilogue) + gather + lines;
 }
 
 double TiledPlan::pad_cycles(const Choice& c) const {
@@ -236,7 +252,8 @@ double TiledPlan::estimate(Decisions d) const {
   for (const AxisId a : live_) cycles *= tail_cost(c, a, c.tile(a));
   for (const AxisId r : live_reduce_) cycles *= tail_cost(c, r, c.r1[r]);
   const Traffic traffic = traffic_cycles(c);
-  cycles = overlapped(cycles, traffic.streamed, k.not_hidden) + traffic.waited + write_cycles(c);
+  cycles = overlapped(cycles, traffic.from_l2, k.not_hidden_l2);
+  cycles = overlapped(cycles, traffic.from_beyond, k.not_hidden) + traffic.waited + write_cycles(c);
   cycles += copy_cycles(c);
   ParallelLoop parallel;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {

@@ -101,10 +101,11 @@ class TiledPlan final : public Plan {
   double line_crossings(const Choice& c, const Operand& operand) const;
   double loop_exit_cycles(const Choice& c) const;
   bool aliased_rows(const Choice& c) const;
+  double steps_of_a_sum(const Choice& c) const;
   double micro_kernel_cycles(const Choice& c) const;
   // Cycles of what comes from L2, L3 and memory while products are computed, and of what they wait for.
   struct Traffic {
-    double streamed = 0, waited = 0;
+    double from_l2 = 0, from_beyond = 0, waited = 0;
   };
   Traffic traffic_cycles(const Choice& c) const;
   double broadcast_streams(const Choice& c) const;

@@ -218,8 +218,9 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       streamed += times * accumulator_bytes(depth);
     }
     const bool prefetched = &level == &levels[1];
+    double& streams = &level == &levels[0] ? out.from_l2 : out.from_beyond;
     if (prefetched && broadcast_streams(c) > k.prefetched_streams) waited += k.not_prefetched * streamed;
-    out.streamed = std::max(out.streamed, streamed / level.rate * (prefetched ? k.prefetched : 1));
+    streams += streamed / level.rate * (prefetched ? k.prefetched : 1);
     out.waited += waited / level.rate;
   }
   return out;

@@ -17,11 +17,13 @@ double pass_cycles(const Machine& m, double loads, double stores) {
   return loads * m.fitted().transform_load + stores * m.fitted().transform_store;
 }
 
-// Of what lies between two stages and takes `bytes` in all. Its lines are written one by one to as many
-// planes as a tile has points, which no prefetcher follows: from L3 on they come much slower than a stream.
+// Bytes a cycle of what lies between two stages and takes `bytes` in all: L2 keeps a part. The lines of the rest are written one by
+// one to as many planes as a tile has points, which no prefetcher follows: they come much slower than a stream.
 double planes_rate(const Machine& m, double bytes) {
-  if (bytes <= m.fitted().usable_planes * m.l2_bytes) return m.l2_bytes_per_cycle;
-  return std::min(stream_rate_beyond_l2(m, bytes), m.l3_bytes_per_cycle / m.fitted().scattered);
+  const double kept = std::min(1.0, m.fitted().usable_planes * m.l2_bytes / bytes);
+  const double beyond =
+      std::min(stream_rate_beyond_l2(m, bytes), m.l3_bytes_per_cycle / m.fitted().scattered);
+  return 1 / (kept / m.l2_bytes_per_cycle + (1 - kept) / beyond);
 }
 
 }  // namespace
@@ -42,11 +44,13 @@ double WinogradPlan::product_cycles(const Choice& c) const {
     RegisterTile tile;
     tile.accumulators = tile.products = points * vectors;
     tile.loads = points + vectors;
+    tile.broadcasts = points;
     tile.operands = vectors + 1;
     tile.vectors = vectors;
     tile.lanes = m.lanes(4);
     tile.latency = m.fma_latency;
     tile.instructions = tile.accumulators * c.unroll;
+    tile.chain = in_channels_;
     tile.loop_cycles = m.fitted().loop_step / c.unroll;
     return step_cycles(m, tile) * in_channels_ + m.fitted().accumulator_move * tile.accumulators +
            m.fitted().loop_exit;
@@ -64,7 +68,8 @@ double WinogradPlan::product_cycles(const Choice& c) const {
   return a * a * (batch_ * (tiles_h_ / c.tile_h)) * row;
 }
 
-// The weights are read once a strip: from where they stay between strips.
+// The weights are read once a strip: from where they stay between strips. What they take more than those of the
+// definition comes from memory: between two runs a model reads all its other weights.
 double WinogradPlan::weights_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double a = stages_.m + 2;
@@ -72,7 +77,10 @@ double WinogradPlan::weights_cycles(const Choice& c) const {
   const double strips = c.strips ? batch_ * (tiles_h_ / c.strip) : 1;
   const double again = stream_rate(m, bytes + strip_bytes(c));
   const double first = stream_rate_beyond_l2(m, bytes);
-  return bytes / first + bytes * (strips - 1) / again;
+  const double window = a - stages_.m + 1;
+  const double more = bytes * (1 - window * window / (a * a));
+  return (bytes - more) / first + more / std::min(first, m.memory_bytes_per_cycle) +
+         bytes * (strips - 1) / again;
 }
 
 double WinogradPlan::data_cycles(const Choice& c) const {
@@ -112,8 +120,11 @@ double WinogradPlan::output_cycles(const Choice& c) const {
   double cycles = tiles * vectors * (a * pass_cycles(m, a, tile) + tile * pass_cycles(m, a, 0));
   const double bytes = 4 * a * a * tiles * out_channels_;
   cycles += 2 * bytes / planes_rate(m, strip_bytes(c));
-  const double points = context_.stage(stages_.result).spatial_points();
+  const auto& result = context_.stage(stages_.result);
+  const double points = result.spatial_points();
   cycles += points * m.fitted().transposed_element;
+  const double written = points * result.element_bytes;
+  cycles += written_cycles(m, written, written * (1 + static_cast<double>(in_channels_) / out_channels_));
   const double width = width_;
   const double epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
   cycles += points / width * std::ceil(width / lanes) * (m.fitted().written_vector + epilogue);
