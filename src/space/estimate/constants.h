@@ -19,7 +19,7 @@
   /* Overlap */                                                                                              \
   CONSTANT(not_hidden, 0.6, "share", "fitted", "of the shorter of two things that go on together")           \
   CONSTANT(not_hidden_blocks, 0.3, "share", "chosen", "the same of windows, Winograd and attention")         \
-  CONSTANT(not_hidden_l2, 0.1, "share", "chosen", "the same of products whose operand comes from L2")        \
+  CONSTANT(not_hidden_l2, 0.25, "share", "chosen", "the same of products whose operand comes from L2")        \
   /* Register tiles */                                                                                       \
   CONSTANT(latency_slack, 2, "times", "fitted", "the latency that a chain of dependent products takes")      \
   CONSTANT(looked_ahead, 0.4, "share", "fitted",                                                             \
@@ -73,7 +73,7 @@
   CONSTANT(usable_shared, 0.4, "share", "fitted",                                                            \
            "the same of a core's part of L3 for operands of products")                                       \
   CONSTANT(usable_once, 1, "share", "chosen", "of L2 and L3 for what is moved once")                         \
-  CONSTANT(usable_planes, 0.8, "share", "fitted", "of L2 for the planes between stages of Winograd")         \
+  CONSTANT(usable_planes, 0.6, "share", "fitted", "of L2 for the planes between stages of Winograd")         \
   CONSTANT(scattered, 2.5, "times", "fitted", "lines that no prefetcher follows, over a stream")             \
   CONSTANT(near_lines, 0.4, "times", "fitted", "lines that lie apart within pages, over a stream")           \
   CONSTANT(crowded_ways, 1.5, "times", "fitted", "the ways of a cache that rows need, over those they fill") \
@@ -98,8 +98,8 @@
   CONSTANT(window_border, 3, "cycles", "counted", "a load that is guarded by a mask")                        \
   CONSTANT(window_registers, 4, "registers", "counted", "beside the operands that stay")                     \
   CONSTANT(window_epilogue, 0.5, "cycles", "counted", "an operation of what follows the window")             \
-  CONSTANT(window_measured, 1.5, "times", "fitted", "measured over what is added up")                        \
-  CONSTANT(window_instructions, 6, "instructions", "counted",                                                \
+  CONSTANT(window_measured, 1.8, "times", "fitted", "measured over what is added up")                        \
+  CONSTANT(window_instructions, 12, "instructions", "counted",                                                \
            "of a point of the window, in the reorder buffer")                                                \
   /* Elementwise */                                                                                          \
   CONSTANT(vector_step, 0.5, "cycles", "counted",                                                            \
