@@ -34,13 +34,13 @@
   CONSTANT(crowded, 0.02, "share", "fitted", "longer for each register that is missing to these")            \
   CONSTANT(stored_each_step, 0.2, "cycles", "fitted",                                                        \
            "an accumulator that does not fit beside the operands")                                           \
-  CONSTANT(odd_lanes_masked, 2, "times", "fitted", "vectors of 3, 5, 14, ... lanes under masks")             \
+  CONSTANT(odd_lanes_masked, 1.25, "times", "fitted", "vectors of 3, 5, 14, ... lanes under masks")             \
   CONSTANT(odd_lanes, 1.4, "times", "fitted", "the same in pieces")                                          \
   CONSTANT(loop_step, 1, "cycles", "counted", "of a loop, shared by what is unrolled in it")                 \
   CONSTANT(loop_exit, 8.4, "cycles", "fitted",                                                               \
            "a loop that is left: a branch not foreseen, addresses set up")                                   \
   CONSTANT(code_size, 20000, "instructions", "fitted", "of unrolled code that double its time")              \
-  CONSTANT(accumulator_move, 1.5, "cycles", "counted",                                                       \
+  CONSTANT(accumulator_move, 1, "cycles", "counted",                                                       \
            "an accumulator that is loaded or cleared, and stored")                                           \
   CONSTANT(aliased_move, 1, "times", "fitted", "that where rows lie a multiple of the alias distance apart") \
   CONSTANT(alias_bytes, 1024, "bytes", "fitted", "distance of addresses that share a set of L1, nearly")     \
@@ -48,8 +48,8 @@
   /* Vectors that are not simply loaded or stored */                                                         \
   CONSTANT(strided_element, 2, "cycles", "fitted", "an element of a strided vector that is put together")    \
   CONSTANT(gathered_element, 2, "cycles", "fitted", "an element whose place is computed")                    \
-  CONSTANT(guarded_load, 2, "times", "fitted", "a load of products under a condition decided lane by lane")  \
-  CONSTANT(guarded_setup, 2, "cycles", "fitted", "more for each of these")                                   \
+  CONSTANT(guarded_load, 1.2, "times", "fitted", "a load of products under a condition decided lane by lane")  \
+  CONSTANT(guarded_setup, 0.5, "cycles", "fitted", "more for each of these")                                   \
   CONSTANT(guarded_vector, 3, "times", "fitted", "a load under a condition in elementwise stages")           \
   CONSTANT(transposed_element, 0.2, "cycles", "fitted", "between planes and rows of channels, in blocks")    \
   CONSTANT(scattered_store, 1.68, "cycles", "fitted", "an element that is written by itself")                \
@@ -57,14 +57,14 @@
   CONSTANT(written_vector, 2, "cycles", "counted", "a vector of results: loaded, stored")                    \
   CONSTANT(copied_vector, 6, "cycles", "fitted", "a vector of an operand that is copied")                    \
   CONSTANT(copied_element, 1.5, "cycles", "chosen", "an element of such a copy that is written by itself")   \
-  CONSTANT(padded_vector, 4, "cycles", "chosen", "a vector of a padded tensor")                              \
+  CONSTANT(padded_vector, 3, "cycles", "chosen", "a vector of a padded tensor")                              \
   CONSTANT(padded_vector_tile, 5, "cycles", "chosen", "the same of a padded tile")                           \
   CONSTANT(copy_tile, 15, "cycles", "fitted", "loads of a window that wait for the stores of its copy")      \
   CONSTANT(transform_load, 0.6, "cycles", "fitted", "a vector that a Winograd transform loads")              \
   CONSTANT(transform_store, 1.2, "cycles", "fitted", "a vector that it stores")                              \
   /* Tails */                                                                                                \
   CONSTANT(tail_vector, 1.4, "times", "fitted", "a loop whose vectors are decided lane by lane")             \
-  CONSTANT(tail_scalar, 1.3, "times", "fitted", "a loop that decides in each iteration")                     \
+  CONSTANT(tail_scalar, 1.15, "times", "fitted", "a loop that decides in each iteration")                     \
   CONSTANT(tail_masked, 1.1, "times", "fitted", "either of these under masks, at most")                      \
   CONSTANT(tail_masked_window, 4, "times", "chosen", "the same of sliding windows")                          \
   CONSTANT(tail_spatial, 1.4, "times", "chosen", "an elementwise loop that decides for each vector")         \
@@ -75,7 +75,7 @@
   CONSTANT(usable_once, 1, "share", "chosen", "of L2 and L3 for what is moved once")                         \
   CONSTANT(usable_planes, 0.6, "share", "fitted", "of L2 for the planes between stages of Winograd")         \
   CONSTANT(scattered, 2.5, "times", "fitted", "lines that no prefetcher follows, over a stream")             \
-  CONSTANT(near_lines, 0.4, "times", "fitted", "lines that lie apart within pages, over a stream")           \
+  CONSTANT(near_lines, 0.6, "times", "fitted", "lines that lie apart within pages, over a stream")           \
   CONSTANT(crowded_ways, 1.5, "times", "fitted", "the ways of a cache that rows need, over those they fill") \
   CONSTANT(conflict, 0.8, "times", "fitted", "lines that share too few sets, which products wait for")       \
   CONSTANT(tlb_hit, 0.3, "times", "fitted", "lines pages apart that the TLB holds, which products wait for") \
@@ -91,11 +91,11 @@
   CONSTANT(halving, 3, "cycles", "counted", "each halving of the lanes of a sum")                            \
   /* Windows */                                                                                              \
   CONSTANT(window_tile, 8, "cycles", "counted", "of a tile: loop, addresses, conditions of the border")      \
-  CONSTANT(window_crossing, 1, "times", "counted", "loads of which half lie across two lines")               \
+  CONSTANT(window_crossing, 1.2, "times", "counted", "loads of which half lie across two lines")               \
   CONSTANT(window_strided, 0.7, "times", "fitted", "vectors loaded for strided ones, over their stride")     \
   CONSTANT(window_border_row, 0.5, "cycles", "counted",                                                      \
            "a load whose row is guarded by choosing an address")                                             \
-  CONSTANT(window_border, 3, "cycles", "counted", "a load that is guarded by a mask")                        \
+  CONSTANT(window_border, 2, "cycles", "counted", "a load that is guarded by a mask")                        \
   CONSTANT(window_registers, 4, "registers", "counted", "beside the operands that stay")                     \
   CONSTANT(window_epilogue, 0.5, "cycles", "counted", "an operation of what follows the window")             \
   CONSTANT(window_measured, 1.8, "times", "fitted", "measured over what is added up")                        \
