@@ -257,7 +257,7 @@ double TiledPlan::peeled_bodies(const Choice& c) const {
   }
   for (const AxisId r : live_reduce_) split(extent(r), c.r1[r]);
   // Lowering turns further tails into conditions.
-  return std::min(bodies, 8.0);
+  return std::min(bodies, 16.0);
 }
 
 Status TiledPlan::check(Decisions d) const {
