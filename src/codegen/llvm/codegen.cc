@@ -36,6 +36,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   TargetTraits traits;
   traits.vector_bytes = device.vector_bytes;
   traits.vector_registers = device.vector_registers;
+  traits.l2_bytes = device.l2_bytes;
   traits.fma = device.arch == "aarch64" || device.has_feature("fma");
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
   traits.masked_memory = target::has_masked_memory(device);

@@ -14,6 +14,7 @@ namespace tensorsmith::codegen {
 struct TargetTraits {
   int vector_bytes = 16;
   int vector_registers = 16;
+  int64_t l2_bytes = 0;
   bool fma = false;             // scalar and vector fused multiply-add instructions
   bool half_convert = false;    // f16 <-> f32 instructions
   bool mask_registers = false;  // comparisons of vectors give masks, not vectors

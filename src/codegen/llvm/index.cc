@@ -95,7 +95,9 @@ void IndexEmitter::open_scope(llvm::Instruction* insert_before) {
 }
 
 Affine IndexEmitter::defined_in_scope(Value* v, Interval range) {
-  return affine_of(new_atom(v, static_cast<int>(nest_.scopes.size()) - 1, range));
+  const Atom* variable = new_atom(v, static_cast<int>(nest_.scopes.size()) - 1, range);
+  nest_.scopes.back().variable = variable;
+  return affine_of(variable);
 }
 
 const Atom* IndexEmitter::new_atom(Value* v, int depth, Interval range) {
@@ -376,6 +378,47 @@ void IndexEmitter::add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* b
     sum->addIncoming(b_.CreateAdd(sum, step), b_.GetInsertBlock());
     multiplication->replaceAllUsesWith(sum);
   }
+}
+
+std::optional<IndexEmitter::NextBlock> IndexEmitter::next_block(const Affine& element, int64_t span) const {
+  const int innermost = static_cast<int>(nest_.scopes.size()) - 1;
+  std::vector<int64_t> coefficients(nest_.scopes.size(), 0);
+  for (const auto& [atom, coefficient] : element.terms) {
+    if (atom->depth > innermost || atom != nest_.scopes[static_cast<size_t>(atom->depth)].variable)
+      return std::nullopt;
+    coefficients[static_cast<size_t>(atom->depth)] = coefficient;
+  }
+  NextBlock next;
+  next.block = span;
+  int64_t steps = 1, uses = 1;
+  std::vector<ir::AffineTerm<const Atom*>> progress;  // steps of the innermost loop since the block was begun
+  int depth = innermost;
+  for (; depth > 0; --depth) {
+    const Scope& loop = nest_.scopes[static_cast<size_t>(depth)];
+    const int64_t coefficient = coefficients[static_cast<size_t>(depth)];
+    if (loop.variable == nullptr || !loop.variable->range.bounded()) return std::nullopt;
+    const int64_t extent = loop.variable->range.max + 1;
+    // Loops over the block come first, then those that use it again.
+    if (coefficient != 0 && uses > 1) break;
+    if (coefficient == next.block) {
+      next.block *= extent;
+    } else if (coefficient == 0) {
+      uses *= extent;
+    } else {
+      return std::nullopt;
+    }
+    progress.push_back({loop.variable, steps});
+    steps *= extent;
+  }
+  if (depth == 0 || uses < 2 || coefficients[static_cast<size_t>(depth)] != next.block) return std::nullopt;
+  next.elements = (next.block + steps - 1) / steps;
+  next.element.constant = element.constant + next.block;
+  for (const auto& [atom, coefficient] : element.terms)
+    if (atom->depth <= depth) next.element.terms.push_back({atom, coefficient});
+  for (const auto& [atom, weight] : progress) next.element.terms.push_back({atom, weight * next.elements});
+  std::sort(next.element.terms.begin(), next.element.terms.end(),
+            [](const auto& a, const auto& b) { return a.atom->id < b.atom->id; });
+  return next;
 }
 
 // The uniform part (without lanes) as a scalar. Partial sums are placed in the scope of their deepest term.

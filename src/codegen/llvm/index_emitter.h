@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ class IndexEmitter {
     std::map<std::vector<int64_t>, llvm::Value*> sums;  // by key_of
     std::map<std::vector<int64_t>, const Atom*> atoms;
     std::vector<std::pair<llvm::Value*, int64_t>> multiples;  // of the loop's variable, and its factor
+    const Atom* variable = nullptr;                           // of the loop
   };
   struct Nest {
     std::vector<Scope> scopes;
@@ -43,6 +45,17 @@ class IndexEmitter {
   // is not negative and differs between the bases of a function.
   llvm::Value* pointer_to(llvm::Type* type, llvm::Value* base, int64_t base_number, const Affine& element);
 
+  // A buffer that is read in the innermost loop block by block, in the order of memory, each block again and again by
+  // the iterations of loops around it: where, in each step of the innermost loop, the next block is to be fetched, so that all of it
+  // has been when it is needed.
+  struct NextBlock {
+    Affine element;
+    int64_t elements = 0;  // from there on, in this step
+    int64_t block = 0;     // elements of a block
+  };
+  // element: the first one that a step reads, without its lanes; span: how many, without gaps. Nothing if the loops are others.
+  std::optional<NextBlock> next_block(const Affine& element, int64_t span) const;
+
   void bind(const ir::Var& var, Affine value) { nest_.vars[var.get()] = std::move(value); }
   void unbind(const ir::Var& var) { nest_.vars.erase(var.get()); }
   const Affine* find(const ir::Var& var) const;  // null: not bound
@@ -57,7 +70,7 @@ class IndexEmitter {
   // iteration has `begin`.
   void add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* before, llvm::Value* begin);
   llvm::Instruction* outermost() const { return nest_.scopes.front().insert_before; }
-  // A scalar i64 that the innermost scope defines.
+  // A scalar i64 that the innermost scope defines: the variable of its loop.
   Affine defined_in_scope(llvm::Value* v, ir::Interval range);
 
  private:

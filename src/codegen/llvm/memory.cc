@@ -106,6 +106,7 @@ void MemoryEmitter::remember_constant(const Address& at, const Val& value) {
 }
 
 Val MemoryEmitter::load_from(const Address& at, ZeroRequest* zero) {
+  if (at.info->read_only) note_read(at);
   // In range for all lanes: neither mask nor guard is needed for safety. A mask may still be the cheapest way
   // to zeros.
   const bool contiguous = at.element.vector == nullptr && at.element.lane == 1;

@@ -64,6 +64,20 @@ class MemoryEmitter {
   static bool are_columns(const Address& first, const Address& second);
   // Stores vectors of 32 bits an element as columns, the first one at an address.
   void store_columns(const Address& first, std::vector<llvm::Value*> columns);
+  // --- prefetch.cc
+  // What was read of an input since the reads before were taken: elements at constants from `first` to `end` beside the terms,
+  // which are the same for all.
+  struct InputReads {
+    BufferInfo info;
+    Affine element;
+    int64_t first = 0, end = 0;
+    int64_t read = 0;
+    bool alike = true;
+  };
+  using Reads = std::map<int, InputReads>;  // by instance
+  Reads exchange_reads(Reads reads) { return std::exchange(reads_, std::move(reads)); }
+  // At the end of the innermost loop's body: fetches what comes next of inputs that are read block by block.
+  void prefetch_next_blocks();
   // What was loaded is to be loaded again: the code before may not have been executed.
   void forget() { loaded_ = {}; }
   // Stores so far, as Plan::steps counts.
@@ -77,6 +91,7 @@ class MemoryEmitter {
   void remember_constant(const Address& at, const Val& value);
   llvm::Value* load_vector(const Address& at, int64_t lanes, llvm::Value* guard, llvm::Value* mask,
                            llvm::Align align);
+  void note_read(const Address& at);
   bool loads_in_blocks(int64_t stride) const;
   llvm::Value* load_strided(const Address& at, llvm::Value* guard, llvm::Value* mask);
   llvm::Value* load_gather(const Address& at, llvm::Value* mask);
@@ -113,6 +128,7 @@ class MemoryEmitter {
     std::map<std::pair<int, int64_t>, std::pair<int64_t, Val>> constants;
   };
   LoadedInBlock loaded_;
+  Reads reads_;
   int64_t steps_ = 0;
   int64_t zero_block_bytes_ = 0;
   llvm::GlobalVariable* zero_block_ = nullptr;

@@ -122,10 +122,15 @@ void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, i
   const Affine value = indices_.defined_in_scope(i, range);
   indices_.bind(var, value);
   const int loops_before = ++loops_;
+  auto reads_outside = memory_.exchange_reads({});
   body(value);
   indices_.unbind(var);
   // Only innermost loops: further out, a multiplication costs less than a register that is taken all the time.
-  if (loops_ == loops_before) indices_.add_up_multiples(i, before, begin);
+  if (loops_ == loops_before) {
+    memory_.prefetch_next_blocks();
+    indices_.add_up_multiples(i, before, begin);
+  }
+  memory_.exchange_reads(std::move(reads_outside));
   indices_.close_scope();
   Value* next = b_.CreateAdd(i, b_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
   i->addIncoming(next, b_.GetInsertBlock());

@@ -1,0 +1,66 @@
+// Weights are fetched before they are needed: in a model they come from memory, and the prefetchers of processors keep up with a
+// register tile's loads only up to the end of a page (docs/decisions/034-weights-are-fetched-ahead.md).
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "codegen/llvm/memory_emitter.h"
+
+namespace tensorsmith::codegen {
+
+using llvm::Value;
+
+namespace {
+
+constexpr int64_t kLineBytes = 64;
+constexpr int64_t kLeastInputBytes = int64_t{64} << 10;  // smaller ones are soon in the caches
+constexpr int64_t kMostLines = 4;                        // of a step
+constexpr int kIntoL2 = 2;                               // locality of llvm.prefetch
+
+}  // namespace
+
+void MemoryEmitter::note_read(const Address& at) {
+  const auto& element = at.element;
+  auto [it, is_new] = reads_.try_emplace(at.info->instance);
+  InputReads& reads = it->second;
+  const int64_t count = element.lane == 1 ? context_.lanes : 1;
+  const int64_t begin = element.constant, end = element.constant + count;
+  if (is_new) {
+    reads.info = *at.info;
+    reads.element = element;
+    reads.element.lane = 0;
+    reads.first = begin;
+    reads.end = end;
+  }
+  const auto same_terms = std::ranges::equal(reads.element.terms, element.terms, [](const auto& a, const auto& b) {
+    return a.atom == b.atom && a.coefficient == b.coefficient;
+  });
+  reads.alike = reads.alike && same_terms && element.vector == nullptr && (element.lane == 0 || element.lane == 1);
+  reads.first = std::min(reads.first, begin);
+  reads.end = std::max(reads.end, end);
+  reads.read += count;
+}
+
+void MemoryEmitter::prefetch_next_blocks() {
+  for (auto& [instance, reads] : reads_) {
+    const int64_t bytes = ir::bytes_of(reads.info.dtype);
+    if (!reads.alike || reads.info.elements * bytes < kLeastInputBytes) continue;
+    // Each element once: what is read without gaps.
+    if (reads.read != reads.end - reads.first) continue;
+    reads.element.constant = reads.first;
+    const auto next = indices_.next_block(reads.element, reads.end - reads.first);
+    if (!next || next->block * bytes > context_.traits.l2_bytes / 2) continue;
+    const int64_t lines = (next->elements * bytes + kLineBytes - 1) / kLineBytes;
+    if (lines > kMostLines) continue;
+    for (int64_t line = 0; line < lines; ++line) {
+      Affine element = next->element;
+      element.constant += line * kLineBytes / bytes;
+      Value* pointer = pointer_to(reads.info, element);
+      auto* fetch = b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
+                                       {pointer, b_.getInt32(0), b_.getInt32(kIntoL2), b_.getInt32(1)});
+      annotate(fetch, reads.info, false);
+    }
+  }
+}
+
+}  // namespace tensorsmith::codegen
