@@ -74,6 +74,7 @@
            "the same of a core's part of L3 for operands of products")                                       \
   CONSTANT(usable_once, 1, "share", "chosen", "of L2 and L3 for what is moved once")                         \
   CONSTANT(usable_planes, 0.6, "share", "fitted", "of L2 for the planes between stages of Winograd")         \
+  CONSTANT(cold_weights, 1.6, "times", "fitted", "weights that come from memory, over the rate of the device") \
   CONSTANT(scattered, 2.5, "times", "fitted", "lines that no prefetcher follows, over a stream")             \
   CONSTANT(near_lines, 0.6, "times", "fitted", "lines that lie apart within pages, over a stream")           \
   CONSTANT(crowded_ways, 1.5, "times", "fitted", "the ways of a cache that rows need, over those they fill") \

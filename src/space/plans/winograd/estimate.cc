@@ -79,7 +79,7 @@ double WinogradPlan::weights_cycles(const Choice& c) const {
   const double first = stream_rate_beyond_l2(m, bytes);
   const double window = a - stages_.m + 1;
   const double more = bytes * (1 - window * window / (a * a));
-  return (bytes - more) / first + more / std::min(first, m.memory_bytes_per_cycle) +
+  return (bytes - more) / first + m.fitted().cold_weights * more / std::min(first, m.memory_bytes_per_cycle) +
          bytes * (strips - 1) / again;
 }
 
