@@ -23,11 +23,13 @@ target::Device device() {
 // C[rows, 64 panels * 16] = A[rows, depth] * W, whose panels of 16 columns lie one after the other.
 std::string product(int rows, int depth, const std::string& weight_type, const std::string& weight) {
   const std::string m = std::to_string(rows), k = std::to_string(depth);
-  return "program kernel {\n  input A: f32[" + m + ", " + k + "]\n  input W: " + weight_type + "\n  output C: f32[" + m +
-         ", 1024]\n  for p in 64 {\n    for i in " + m +
-         " {\n      alloc acc: f32[16] {\n        vectorized j in 16 {\n          acc[j] = 0.0\n        }\n        for k in " +
+  return "program kernel {\n  input A: f32[" + m + ", " + k + "]\n  input W: " + weight_type +
+         "\n  output C: f32[" + m + ", 1024]\n  for p in 64 {\n    for i in " + m +
+         " {\n      alloc acc: f32[16] {\n        vectorized j in 16 {\n          acc[j] = 0.0\n        }\n  "
+         "      for k in " +
          k + " {\n          vectorized j in 16 {\n            acc[j] = acc[j] + A[i, k] * " + weight +
-         "\n          }\n        }\n        vectorized j in 16 {\n          C[i, p * 16 + j] = acc[j]\n        }\n      }\n    }\n  }\n}\n";
+         "\n          }\n        }\n        vectorized j in 16 {\n          C[i, p * 16 + j] = acc[j]\n      "
+         "  }\n      }\n    }\n  }\n}\n";
 }
 
 std::string packed(int rows, int depth) {
@@ -42,7 +44,8 @@ size_t fetches(const std::string& text) {
   EXPECT_TRUE(code.ok()) << code.error().message();
   if (!code.ok()) return 0;
   const std::regex instruction("\tprefetch");
-  return static_cast<size_t>(std::distance(std::sregex_iterator(code->begin(), code->end(), instruction), {}));
+  return static_cast<size_t>(
+      std::distance(std::sregex_iterator(code->begin(), code->end(), instruction), {}));
 }
 
 // Eight rows use a panel: each of their steps fetches an eighth of a row of the next one.
@@ -65,9 +68,7 @@ TEST(Prefetch, NoPanelsThatAreNotOnePiece) {
 }
 
 // Half of each row is left out: what comes next is not what lies next.
-TEST(Prefetch, NoReadsWithGaps) {
-  EXPECT_EQ(fetches(product(8, 256, "f32[64, 256, 32]", "W[p, k, j]")), 0U);
-}
+TEST(Prefetch, NoReadsWithGaps) { EXPECT_EQ(fetches(product(8, 256, "f32[64, 256, 32]", "W[p, k, j]")), 0U); }
 
 }  // namespace
 }  // namespace tensorsmith

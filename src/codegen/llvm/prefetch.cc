@@ -32,10 +32,11 @@ void MemoryEmitter::note_read(const Address& at) {
     reads.first = begin;
     reads.end = end;
   }
-  const auto same_terms = std::ranges::equal(reads.element.terms, element.terms, [](const auto& a, const auto& b) {
-    return a.atom == b.atom && a.coefficient == b.coefficient;
-  });
-  reads.alike = reads.alike && same_terms && element.vector == nullptr && (element.lane == 0 || element.lane == 1);
+  const auto same_terms = std::ranges::equal(
+      reads.element.terms, element.terms,
+      [](const auto& a, const auto& b) { return a.atom == b.atom && a.coefficient == b.coefficient; });
+  reads.alike =
+      reads.alike && same_terms && element.vector == nullptr && (element.lane == 0 || element.lane == 1);
   reads.first = std::min(reads.first, begin);
   reads.end = std::max(reads.end, end);
   reads.read += count;

@@ -19,7 +19,7 @@
   /* Overlap */                                                                                              \
   CONSTANT(not_hidden, 0.6, "share", "fitted", "of the shorter of two things that go on together")           \
   CONSTANT(not_hidden_blocks, 0.3, "share", "chosen", "the same of windows, Winograd and attention")         \
-  CONSTANT(not_hidden_l2, 0.25, "share", "chosen", "the same of products whose operand comes from L2")        \
+  CONSTANT(not_hidden_l2, 0.25, "share", "chosen", "the same of products whose operand comes from L2")       \
   /* Register tiles */                                                                                       \
   CONSTANT(latency_slack, 2, "times", "fitted", "the latency that a chain of dependent products takes")      \
   CONSTANT(looked_ahead, 0.4, "share", "fitted",                                                             \
@@ -34,22 +34,22 @@
   CONSTANT(crowded, 0.02, "share", "fitted", "longer for each register that is missing to these")            \
   CONSTANT(stored_each_step, 0.2, "cycles", "fitted",                                                        \
            "an accumulator that does not fit beside the operands")                                           \
-  CONSTANT(odd_lanes_masked, 1.25, "times", "fitted", "vectors of 3, 5, 14, ... lanes under masks")             \
+  CONSTANT(odd_lanes_masked, 1.25, "times", "fitted", "vectors of 3, 5, 14, ... lanes under masks")          \
   CONSTANT(odd_lanes, 1.4, "times", "fitted", "the same in pieces")                                          \
   CONSTANT(loop_step, 1, "cycles", "counted", "of a loop, shared by what is unrolled in it")                 \
   CONSTANT(loop_exit, 8.4, "cycles", "fitted",                                                               \
            "a loop that is left: a branch not foreseen, addresses set up")                                   \
   CONSTANT(code_size, 20000, "instructions", "fitted", "of unrolled code that double its time")              \
-  CONSTANT(accumulator_move, 1, "cycles", "counted",                                                       \
-           "an accumulator that is loaded or cleared, and stored")                                           \
+  CONSTANT(accumulator_move, 1, "cycles", "counted", "an accumulator that is loaded or cleared, and stored") \
   CONSTANT(aliased_move, 1, "times", "fitted", "that where rows lie a multiple of the alias distance apart") \
   CONSTANT(alias_bytes, 1024, "bytes", "fitted", "distance of addresses that share a set of L1, nearly")     \
   CONSTANT(not_local, 1.1, "times", "fitted", "accumulating in the output instead of a place of its own")    \
   /* Vectors that are not simply loaded or stored */                                                         \
   CONSTANT(strided_element, 2, "cycles", "fitted", "an element of a strided vector that is put together")    \
   CONSTANT(gathered_element, 2, "cycles", "fitted", "an element whose place is computed")                    \
-  CONSTANT(guarded_load, 1.2, "times", "fitted", "a load of products under a condition decided lane by lane")  \
-  CONSTANT(guarded_setup, 0.5, "cycles", "fitted", "more for each of these")                                   \
+  CONSTANT(guarded_load, 1.2, "times", "fitted",                                                             \
+           "a load of products under a condition decided lane by lane")                                      \
+  CONSTANT(guarded_setup, 0.5, "cycles", "fitted", "more for each of these")                                 \
   CONSTANT(guarded_vector, 3, "times", "fitted", "a load under a condition in elementwise stages")           \
   CONSTANT(transposed_element, 0.2, "cycles", "fitted", "between planes and rows of channels, in blocks")    \
   CONSTANT(scattered_store, 1.68, "cycles", "fitted", "an element that is written by itself")                \
@@ -64,7 +64,7 @@
   CONSTANT(transform_store, 1.2, "cycles", "fitted", "a vector that it stores")                              \
   /* Tails */                                                                                                \
   CONSTANT(tail_vector, 1.4, "times", "fitted", "a loop whose vectors are decided lane by lane")             \
-  CONSTANT(tail_scalar, 1.15, "times", "fitted", "a loop that decides in each iteration")                     \
+  CONSTANT(tail_scalar, 1.15, "times", "fitted", "a loop that decides in each iteration")                    \
   CONSTANT(tail_masked, 1.1, "times", "fitted", "either of these under masks, at most")                      \
   CONSTANT(tail_masked_window, 4, "times", "chosen", "the same of sliding windows")                          \
   CONSTANT(tail_spatial, 1.4, "times", "chosen", "an elementwise loop that decides for each vector")         \
@@ -74,7 +74,8 @@
            "the same of a core's part of L3 for operands of products")                                       \
   CONSTANT(usable_once, 1, "share", "chosen", "of L2 and L3 for what is moved once")                         \
   CONSTANT(usable_planes, 0.6, "share", "fitted", "of L2 for the planes between stages of Winograd")         \
-  CONSTANT(cold_weights, 1.6, "times", "fitted", "weights that come from memory, over the rate of the device") \
+  CONSTANT(cold_weights, 1.6, "times", "fitted",                                                             \
+           "weights that come from memory, over the rate of the device")                                     \
   CONSTANT(scattered, 2.5, "times", "fitted", "lines that no prefetcher follows, over a stream")             \
   CONSTANT(near_lines, 0.6, "times", "fitted", "lines that lie apart within pages, over a stream")           \
   CONSTANT(crowded_ways, 1.5, "times", "fitted", "the ways of a cache that rows need, over those they fill") \
@@ -92,7 +93,7 @@
   CONSTANT(halving, 3, "cycles", "counted", "each halving of the lanes of a sum")                            \
   /* Windows */                                                                                              \
   CONSTANT(window_tile, 8, "cycles", "counted", "of a tile: loop, addresses, conditions of the border")      \
-  CONSTANT(window_crossing, 1.2, "times", "counted", "loads of which half lie across two lines")               \
+  CONSTANT(window_crossing, 1.2, "times", "counted", "loads of which half lie across two lines")             \
   CONSTANT(window_strided, 0.7, "times", "fitted", "vectors loaded for strided ones, over their stride")     \
   CONSTANT(window_border_row, 0.5, "cycles", "counted",                                                      \
            "a load whose row is guarded by choosing an address")                                             \
@@ -100,7 +101,7 @@
   CONSTANT(window_registers, 4, "registers", "counted", "beside the operands that stay")                     \
   CONSTANT(window_epilogue, 0.5, "cycles", "counted", "an operation of what follows the window")             \
   CONSTANT(window_measured, 1.8, "times", "fitted", "measured over what is added up")                        \
-  CONSTANT(window_instructions, 12, "instructions", "counted",                                                \
+  CONSTANT(window_instructions, 12, "instructions", "counted",                                               \
            "of a point of the window, in the reorder buffer")                                                \
   /* Elementwise */                                                                                          \
   CONSTANT(vector_step, 0.5, "cycles", "counted",                                                            \
