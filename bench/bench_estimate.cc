@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "candidate_text.h"
 #include "ir/text.h"
 #include "runnable_kernel.h"
 #include "space/design_space.h"
@@ -45,9 +46,10 @@ Result<double> measure(const space::DesignSpace& space, const space::Candidate& 
   double best = std::numeric_limits<double>::infinity(), spent = 0;
   for (int r = 0; r < kMostRuns && (r < kLeastRuns || spent < kSeconds) && spent < kLeastRuns * kSlow; ++r) {
     const double seconds = kernel->run(pool);
-    best = std::min(best, seconds);
     spent += seconds;
+    if (seconds > 0) best = std::min(best, seconds);  // a clock may stand still during a short kernel
   }
+  if (!std::isfinite(best)) return Error{ErrorCode::kUnsupported, "measuring", "the clock stood still"};
   return best;
 }
 
@@ -197,17 +199,6 @@ int report(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::
   return 0;
 }
 
-std::string describe(const space::DesignSpace& space, const space::Candidate& c) {
-  std::string text = space.describe(c.sketch);
-  size_t at = 0;
-  for (const auto& slot : space.slots(c.sketch)) {
-    text += " " + slot.name.substr(slot.name.find('.') + 1) + "=";
-    const size_t width = slot.kind == space::DecisionKind::kTileLengths ? slot.parts : 1;
-    for (size_t i = 0; i < width; ++i) text += (i > 0 ? "," : "") + std::to_string(c.decisions[at++]);
-  }
-  return text;
-}
-
 int explain(const std::vector<test::MeasuredTask>& tasks, double least) {
   space::Constants constants = space::default_constants();
   constexpr double kNoticed = 0.03;
@@ -223,7 +214,7 @@ int explain(const std::vector<test::MeasuredTask>& tasks, double least) {
     const auto chosen = std::min_element(estimates.begin(), estimates.end()) - estimates.begin();
     for (const auto at : {static_cast<size_t>(fastest), static_cast<size_t>(chosen)}) {
       std::printf("  %.1f us, estimated %.1f: %s\n   ", c.seconds[at] * 1e6, estimates[at] * 1e6,
-                  describe(c.space, c.candidates[at]).c_str());
+                  bench::candidate_text(c.space, c.candidates[at], " ").c_str());
       for (const auto& info : space::constant_table()) {
         double& value = constants.*info.member;
         const double kept = value;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "candidate_text.h"
 #include "engine/load_model.h"
 #include "ir/text.h"
 #include "runnable_kernel.h"
@@ -53,17 +54,6 @@ Result<std::vector<Entry>> load(const std::string& what) {
       entries.push_back({task.name, std::move(task.workload), task.calls});
   }
   return entries;
-}
-
-std::string describe(const space::DesignSpace& space, const space::Candidate& c) {
-  std::string text = space.describe(c.sketch);
-  size_t at = 0;
-  for (const auto& slot : space.slots(c.sketch)) {
-    text += "\n    " + slot.name + " =";
-    const size_t width = slot.kind == space::DecisionKind::kTileLengths ? slot.parts : 1;
-    for (size_t i = 0; i < width; ++i) text += " " + std::to_string(c.decisions[at++]);
-  }
-  return text;
 }
 
 // The best candidate of such a sketch by the analytic model, after some climbing; none if there is no sketch.
@@ -141,7 +131,8 @@ int run(int argc, char** argv) {
       double seconds = (*other)->best_of(3, pool);
       if (log)
         std::printf("  %.1f us, estimated %.1f, built in %.1f ms: %s\n", seconds * 1e6,
-                    space->estimate(c) * 1e6, (*other)->codegen_ms(), describe(*space, c).c_str());
+                    space->estimate(c) * 1e6, (*other)->codegen_ms(),
+                    bench::candidate_text(*space, c, " ").c_str());
       if (seconds > best_seconds * 1.02) continue;
       seconds = std::min(seconds, (*other)->best_of(7, pool));
       if (seconds >= best_seconds) continue;
@@ -161,11 +152,12 @@ int run(int argc, char** argv) {
     total += entry.calls * first_seconds;
     best_total += entry.calls * best_seconds;
     if (show) {
-      std::printf("default: %s\n%s\n", describe(*space, first).c_str(),
+      std::printf("default: %s\n%s\n", bench::candidate_text(*space, first, "\n    ").c_str(),
                   ir::print((*kernel)->program()).c_str());
       if (samples > 0)
         std::printf("best (estimated %.1f us): %s\n%s\n", space->estimate(best) * 1e6,
-                    describe(*space, best).c_str(), ir::print(best_kernel->program()).c_str());
+                    bench::candidate_text(*space, best, "\n    ").c_str(),
+                    ir::print(best_kernel->program()).c_str());
     }
   }
   std::printf("%-36s %5s %10.1f %8s %8s %9.1f\n", "all calls", "", total * 1e6, "", "", best_total * 1e6);

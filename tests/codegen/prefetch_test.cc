@@ -1,14 +1,88 @@
-// Which operands are fetched ahead, seen in the emitted code; that nothing else changes is what all other tests see.
+// Which operands are fetched ahead: what a step is to fetch, against loops that are run; and the emitted code. That nothing else
+// changes is what all other tests see.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
+#include <set>
 #include <string>
+#include <utility>
 
+#include "base/rng.h"
 #include "codegen/llvm/codegen.h"
+#include "codegen/next_block.h"
 #include "ir/text.h"
 
 namespace tensorsmith {
 namespace {
+
+using codegen::next_block;
+using codegen::NextBlock;
+using codegen::ReadLoop;
+
+// Runs the loops, of which the outermost one goes from block to block: what is read was fetched during the block before, and
+// nothing is fetched twice during a block.
+void expect_in_time(const std::vector<ReadLoop>& loops, int64_t span, const NextBlock& next) {
+  std::vector<int64_t> at(loops.size(), 0);
+  std::set<int64_t> before, now;
+  for (bool more = true; more;) {
+    const int64_t block_begin = loops[0].coefficient * at[0];
+    int64_t read = block_begin, fetch = block_begin + next.block;
+    for (size_t i = 1; i < loops.size(); ++i) {
+      read += loops[i].coefficient * at[i];
+      fetch += next.offsets[i - 1] * at[i];
+    }
+    ASSERT_LE(read + span, block_begin + next.block);  // a block is one piece
+    for (int64_t e = read; e < read + span && at[0] > 0; ++e) ASSERT_TRUE(before.contains(e)) << e;
+    for (int64_t e = fetch; e < fetch + next.elements; ++e) ASSERT_TRUE(now.insert(e).second) << e;
+    size_t i = loops.size();
+    for (; i > 0 && ++at[i - 1] == loops[i - 1].extent; --i) at[i - 1] = 0;
+    more = i > 0;
+    if (i == 1) before = std::exchange(now, {});
+  }
+}
+
+TEST(NextBlock, IsFetchedInTime) {
+  constexpr uint64_t kSeed = 5;
+  Rng rng(kSeed);
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  int found = 0;
+  for (int n = 0; n < 3000; ++n) {
+    const int64_t span = 1 + static_cast<int64_t>(rng.below(5));
+    std::vector<ReadLoop> loops;  // the innermost one first
+    int64_t block = span;
+    for (uint64_t i = rng.below(3); i > 0; --i) {
+      loops.push_back({1 + static_cast<int64_t>(rng.below(4)), block});
+      block *= loops.back().extent;
+    }
+    int64_t uses = 1;
+    for (uint64_t i = rng.below(3); i > 0; --i) {
+      loops.push_back({1 + static_cast<int64_t>(rng.below(3)), 0});
+      uses *= loops.back().extent;
+    }
+    loops.push_back({2 + static_cast<int64_t>(rng.below(3)), block});
+    std::reverse(loops.begin(), loops.end());
+    const auto next = next_block(loops, span);
+    ASSERT_EQ(next.has_value(), uses > 1);
+    if (!next) continue;
+    ++found;
+    EXPECT_EQ(next->block, block);
+    EXPECT_EQ(next->depth, 0);
+    ASSERT_EQ(next->offsets.size(), loops.size() - 1);
+    ASSERT_NO_FATAL_FAILURE(expect_in_time(loops, span, *next));
+  }
+  EXPECT_GT(found, 500);
+}
+
+TEST(NextBlock, NothingForOtherLoops) {
+  EXPECT_TRUE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 4}}, 4));
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {8, 4}}, 4));           // used once
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 64}, {3, 0}, {8, 4}}, 4));   // blocks lie apart
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 8}}, 4));   // gaps in a block
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, -4}}, 4));  // backwards
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{3, 0}, {8, 4}}, 4));            // one block
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{}, 4));
+}
 
 target::Device device() {
   target::Device d;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "codegen/llvm/index_emitter.h"
+#include "codegen/next_block.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 
@@ -380,45 +381,37 @@ void IndexEmitter::add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* b
   }
 }
 
-std::optional<IndexEmitter::NextBlock> IndexEmitter::next_block(const Affine& element, int64_t span) const {
-  const int innermost = static_cast<int>(nest_.scopes.size()) - 1;
-  std::vector<int64_t> coefficients(nest_.scopes.size(), 0);
+std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& element, int64_t span) const {
+  // The outermost scope is no loop, and none where a variable's range is not known counts, nor those around it.
+  size_t first = nest_.scopes.size();
+  while (first > 1) {
+    const Atom* variable = nest_.scopes[first - 1].variable;
+    if (variable == nullptr || !variable->range.bounded()) break;
+    --first;
+  }
+  std::vector<ReadLoop> loops;
+  for (size_t depth = first; depth < nest_.scopes.size(); ++depth)
+    loops.push_back({nest_.scopes[depth].variable->range.max + 1, 0});
   for (const auto& [atom, coefficient] : element.terms) {
-    if (atom->depth > innermost || atom != nest_.scopes[static_cast<size_t>(atom->depth)].variable)
-      return std::nullopt;
-    coefficients[static_cast<size_t>(atom->depth)] = coefficient;
+    if (atom->depth < 0 || atom->depth >= static_cast<int>(nest_.scopes.size())) return std::nullopt;
+    const auto depth = static_cast<size_t>(atom->depth);
+    if (atom != nest_.scopes[depth].variable) return std::nullopt;
+    if (depth >= first) loops[depth - first].coefficient = coefficient;
   }
-  NextBlock next;
-  next.block = span;
-  int64_t steps = 1, uses = 1;
-  std::vector<ir::AffineTerm<const Atom*>> progress;  // steps of the innermost loop since the block was begun
-  int depth = innermost;
-  for (; depth > 0; --depth) {
-    const Scope& loop = nest_.scopes[static_cast<size_t>(depth)];
-    const int64_t coefficient = coefficients[static_cast<size_t>(depth)];
-    if (loop.variable == nullptr || !loop.variable->range.bounded()) return std::nullopt;
-    const int64_t extent = loop.variable->range.max + 1;
-    // Loops over the block come first, then those that use it again.
-    if (coefficient != 0 && uses > 1) break;
-    if (coefficient == next.block) {
-      next.block *= extent;
-    } else if (coefficient == 0) {
-      uses *= extent;
-    } else {
-      return std::nullopt;
-    }
-    progress.push_back({loop.variable, steps});
-    steps *= extent;
-  }
-  if (depth == 0 || uses < 2 || coefficients[static_cast<size_t>(depth)] != next.block) return std::nullopt;
-  next.elements = (next.block + steps - 1) / steps;
-  next.element.constant = element.constant + next.block;
+  const auto next = codegen::next_block(loops, span);
+  if (!next) return std::nullopt;
+  Fetch fetch;
+  fetch.elements = next->elements;
+  fetch.block = next->block;
+  fetch.element.constant = element.constant + next->block;
+  const size_t inside = first + static_cast<size_t>(next->depth) + 1;
   for (const auto& [atom, coefficient] : element.terms)
-    if (atom->depth <= depth) next.element.terms.push_back({atom, coefficient});
-  for (const auto& [atom, weight] : progress) next.element.terms.push_back({atom, weight * next.elements});
-  std::sort(next.element.terms.begin(), next.element.terms.end(),
+    if (static_cast<size_t>(atom->depth) < inside) fetch.element.terms.push_back({atom, coefficient});
+  for (size_t i = 0; i < next->offsets.size(); ++i)
+    fetch.element.terms.push_back({nest_.scopes[inside + i].variable, next->offsets[i]});
+  std::sort(fetch.element.terms.begin(), fetch.element.terms.end(),
             [](const auto& a, const auto& b) { return a.atom->id < b.atom->id; });
-  return next;
+  return fetch;
 }
 
 // The uniform part (without lanes) as a scalar. Partial sums are placed in the scope of their deepest term.

@@ -45,16 +45,14 @@ class IndexEmitter {
   // is not negative and differs between the bases of a function.
   llvm::Value* pointer_to(llvm::Type* type, llvm::Value* base, int64_t base_number, const Affine& element);
 
-  // A buffer that is read in the innermost loop block by block, in the order of memory, each block again and again by
-  // the iterations of loops around it: where, in each step of the innermost loop, the next block is to be fetched, so that all of it
-  // has been when it is needed.
-  struct NextBlock {
+  // What a step of the innermost loop is to fetch of the next block, as codegen::next_block says.
+  struct Fetch {
     Affine element;
-    int64_t elements = 0;  // from there on, in this step
+    int64_t elements = 0;  // from there on
     int64_t block = 0;     // elements of a block
   };
   // element: the first one that a step reads, without its lanes; span: how many, without gaps. Nothing if the loops are others.
-  std::optional<NextBlock> next_block(const Affine& element, int64_t span) const;
+  std::optional<Fetch> next_block(const Affine& element, int64_t span) const;
 
   void bind(const ir::Var& var, Affine value) { nest_.vars[var.get()] = std::move(value); }
   void unbind(const ir::Var& var) { nest_.vars.erase(var.get()); }

@@ -68,7 +68,7 @@ class MemoryEmitter {
   // What was read of an input since the reads before were taken: elements at constants from `first` to `end` beside the terms,
   // which are the same for all.
   struct InputReads {
-    BufferInfo info;
+    const BufferInfo* info = nullptr;
     Affine element;
     int64_t first = 0, end = 0;
     int64_t read = 0;

@@ -26,7 +26,7 @@ void MemoryEmitter::note_read(const Address& at) {
   const int64_t count = element.lane == 1 ? context_.lanes : 1;
   const int64_t begin = element.constant, end = element.constant + count;
   if (is_new) {
-    reads.info = *at.info;
+    reads.info = at.info;
     reads.element = element;
     reads.element.lane = 0;
     reads.first = begin;
@@ -44,8 +44,8 @@ void MemoryEmitter::note_read(const Address& at) {
 
 void MemoryEmitter::prefetch_next_blocks() {
   for (auto& [instance, reads] : reads_) {
-    const int64_t bytes = ir::bytes_of(reads.info.dtype);
-    if (!reads.alike || reads.info.elements * bytes < kLeastInputBytes) continue;
+    const int64_t bytes = ir::bytes_of(reads.info->dtype);
+    if (!reads.alike || reads.info->elements * bytes < kLeastInputBytes) continue;
     // Each element once: what is read without gaps.
     if (reads.read != reads.end - reads.first) continue;
     reads.element.constant = reads.first;
@@ -56,10 +56,10 @@ void MemoryEmitter::prefetch_next_blocks() {
     for (int64_t line = 0; line < lines; ++line) {
       Affine element = next->element;
       element.constant += line * kLineBytes / bytes;
-      Value* pointer = pointer_to(reads.info, element);
+      Value* pointer = pointer_to(*reads.info, element);
       auto* fetch = b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
                                        {pointer, b_.getInt32(0), b_.getInt32(kIntoL2), b_.getInt32(1)});
-      annotate(fetch, reads.info, false);
+      annotate(fetch, *reads.info, false);
     }
   }
 }

@@ -3,13 +3,14 @@
 // What a processor can do (rates, latencies, caches) stands in its device file. These say what compiled loops make of
 // it. Each row names its source:
 //
-//   fitted    to measured kernels (docs/decisions/008-fitting-the-estimate.md; 006, 007, 009 and 025 for single plans)
+//   fitted    to measured kernels (docs/decisions/008-fitting-the-estimate.md and 033; 006, 007, 009 and 025 for single plans)
 //   counted   in generated code
 //   chosen    for the use that the row names, beside another row for the same effect: with the value of that one,
 //             default schedules get slower (docs/decisions/030-one-table-of-constants.md)
+//   seen      with one network on one processor
 //
 // `bench_estimate fit tests/data/estimate/measurements.jsonl NAME...` prints, for each of them, how well the estimate
-// orders the stored measurements with a quarter to four times its value.
+// orders the stored measurements with a quarter to four times its value; `descend` looks for better values of all.
 #pragma once
 
 #include <span>
@@ -19,7 +20,7 @@
   /* Overlap */                                                                                              \
   CONSTANT(not_hidden, 0.6, "share", "fitted", "of the shorter of two things that go on together")           \
   CONSTANT(not_hidden_blocks, 0.3, "share", "chosen", "the same of windows, Winograd and attention")         \
-  CONSTANT(not_hidden_l2, 0.25, "share", "chosen", "the same of products whose operand comes from L2")       \
+  CONSTANT(not_hidden_l2, 0.25, "share", "fitted", "the same of products whose operand comes from L2")       \
   /* Register tiles */                                                                                       \
   CONSTANT(latency_slack, 2, "times", "fitted", "the latency that a chain of dependent products takes")      \
   CONSTANT(looked_ahead, 0.4, "share", "fitted",                                                             \
@@ -40,8 +41,7 @@
   CONSTANT(loop_exit, 8.4, "cycles", "fitted",                                                               \
            "a loop that is left: a branch not foreseen, addresses set up")                                   \
   CONSTANT(code_size, 20000, "instructions", "fitted", "of unrolled code that double its time")              \
-  CONSTANT(accumulator_move, 1, "cycles", "counted", "an accumulator that is loaded or cleared, and stored") \
-  CONSTANT(aliased_move, 1, "times", "fitted", "that where rows lie a multiple of the alias distance apart") \
+  CONSTANT(accumulator_move, 1, "cycles", "fitted", "an accumulator that is loaded or cleared, and stored")  \
   CONSTANT(alias_bytes, 1024, "bytes", "fitted", "distance of addresses that share a set of L1, nearly")     \
   CONSTANT(not_local, 1.1, "times", "fitted", "accumulating in the output instead of a place of its own")    \
   /* Vectors that are not simply loaded or stored */                                                         \
@@ -57,7 +57,7 @@
   CONSTANT(written_vector, 2, "cycles", "counted", "a vector of results: loaded, stored")                    \
   CONSTANT(copied_vector, 6, "cycles", "fitted", "a vector of an operand that is copied")                    \
   CONSTANT(copied_element, 1.5, "cycles", "chosen", "an element of such a copy that is written by itself")   \
-  CONSTANT(padded_vector, 3, "cycles", "chosen", "a vector of a padded tensor")                              \
+  CONSTANT(padded_vector, 3, "cycles", "fitted", "a vector of a padded tensor")                              \
   CONSTANT(padded_vector_tile, 5, "cycles", "chosen", "the same of a padded tile")                           \
   CONSTANT(copy_tile, 15, "cycles", "fitted", "loads of a window that wait for the stores of its copy")      \
   CONSTANT(transform_load, 0.6, "cycles", "fitted", "a vector that a Winograd transform loads")              \
@@ -74,14 +74,12 @@
            "the same of a core's part of L3 for operands of products")                                       \
   CONSTANT(usable_once, 1, "share", "chosen", "of L2 and L3 for what is moved once")                         \
   CONSTANT(usable_planes, 0.6, "share", "fitted", "of L2 for the planes between stages of Winograd")         \
-  CONSTANT(cold_weights, 1.6, "times", "fitted",                                                             \
-           "weights that come from memory, over the rate of the device")                                     \
+  CONSTANT(cold_weights, 1.6, "times", "seen", "weights that come from memory, over the rate of the device") \
   CONSTANT(scattered, 2.5, "times", "fitted", "lines that no prefetcher follows, over a stream")             \
   CONSTANT(near_lines, 0.6, "times", "fitted", "lines that lie apart within pages, over a stream")           \
   CONSTANT(crowded_ways, 1.5, "times", "fitted", "the ways of a cache that rows need, over those they fill") \
   CONSTANT(conflict, 0.8, "times", "fitted", "lines that share too few sets, which products wait for")       \
   CONSTANT(tlb_hit, 0.3, "times", "fitted", "lines pages apart that the TLB holds, which products wait for") \
-  CONSTANT(prefetched, 1, "times", "fitted", "what prefetchers bring into L2, over what is waited for")      \
   CONSTANT(prefetched_streams, 12, "streams", "fitted", "that prefetchers follow")                           \
   CONSTANT(not_prefetched, 3, "times", "fitted",                                                             \
            "what more streams than these bring, which products wait for")                                    \
@@ -93,15 +91,15 @@
   CONSTANT(halving, 3, "cycles", "counted", "each halving of the lanes of a sum")                            \
   /* Windows */                                                                                              \
   CONSTANT(window_tile, 8, "cycles", "counted", "of a tile: loop, addresses, conditions of the border")      \
-  CONSTANT(window_crossing, 1.2, "times", "counted", "loads of which half lie across two lines")             \
+  CONSTANT(window_crossing, 1.2, "times", "fitted", "loads of which half lie across two lines")              \
   CONSTANT(window_strided, 0.7, "times", "fitted", "vectors loaded for strided ones, over their stride")     \
   CONSTANT(window_border_row, 0.5, "cycles", "counted",                                                      \
            "a load whose row is guarded by choosing an address")                                             \
-  CONSTANT(window_border, 2, "cycles", "counted", "a load that is guarded by a mask")                        \
+  CONSTANT(window_border, 2, "cycles", "fitted", "a load that is guarded by a mask")                         \
   CONSTANT(window_registers, 4, "registers", "counted", "beside the operands that stay")                     \
   CONSTANT(window_epilogue, 0.5, "cycles", "counted", "an operation of what follows the window")             \
   CONSTANT(window_measured, 1.8, "times", "fitted", "measured over what is added up")                        \
-  CONSTANT(window_instructions, 12, "instructions", "counted",                                               \
+  CONSTANT(window_instructions, 12, "instructions", "fitted",                                                \
            "of a point of the window, in the reorder buffer")                                                \
   /* Elementwise */                                                                                          \
   CONSTANT(vector_step, 0.5, "cycles", "counted",                                                            \

@@ -139,7 +139,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
   tile.instructions = unrolled_instructions(c);
   tile.chain = steps_of_a_sum(c);
-  tile.loop_cycles = loop_exit_cycles(c) + m.fitted().loop_step / c.unroll;
+  tile.loop_cycles = loop_exit_cycles(c) + m.fitted().loop_step / static_cast<double>(unrolled_steps(c));
   return step_cycles(m, tile);
 }
 
@@ -245,8 +245,7 @@ double TiledPlan::estimate(Decisions d) const {
   for (const AxisId r : info_.reduce_axes()) steps_inside *= inner_steps(c, r);
   const bool direct = self_ && !c.cache_write;
   if (tiles_inside > 1 || direct)
-    cycles += tiles * steps / std::max(1.0, steps_inside) * accumulators(c) * k.accumulator_move *
-              (aliased_rows(c) ? k.aliased_move : 1);
+    cycles += tiles * steps / std::max(1.0, steps_inside) * accumulators(c) * k.accumulator_move;
   // The output is no place of the program's own: its rows lie far apart.
   if (direct) cycles *= k.not_local;
   for (const AxisId a : live_) cycles *= tail_cost(c, a, c.tile(a));

@@ -225,16 +225,20 @@ double TiledPlan::accumulators(const Choice& c) const {
   return vectors * ((bytes + context_.machine.vector_bytes - 1) / context_.machine.vector_bytes);
 }
 
-// Size of the register tile's code, in simple vector instructions: what compile time grows with.
-double TiledPlan::unrolled_instructions(const Choice& c) const {
-  double size = accumulators(c);
+// Steps of the reduction that follow each other without a loop. A loop of more steps than the limit is not unrolled at all.
+int64_t TiledPlan::unrolled_steps(const Choice& c) const {
   int64_t product = 1;
   for (size_t i = c.reduce_order.size(); i-- > 0;) {
     const int64_t length = inner_steps(c, c.reduce_order[i]);
     if (product * length > c.unroll) break;
     product *= length;
   }
-  size *= product;
+  return product;
+}
+
+// Size of the register tile's code, in simple vector instructions: what compile time grows with.
+double TiledPlan::unrolled_instructions(const Choice& c) const {
+  double size = accumulators(c) * static_cast<double>(unrolled_steps(c));
   // Conditions at every read, vectors of odd lengths and vectors that are shuffled together.
   for (const auto where : c.pads)
     if (where == PadLocation::kInline) size *= 4;

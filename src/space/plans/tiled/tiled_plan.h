@@ -115,6 +115,7 @@ class TiledPlan final : public Plan {
   double pad_cycles(const Choice& c) const;
   double write_cycles(const Choice& c) const;
   double accumulators(const Choice& c) const;
+  int64_t unrolled_steps(const Choice& c) const;
   double unrolled_instructions(const Choice& c) const;
   double peeled_bodies(const Choice& c) const;
 

@@ -217,10 +217,10 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       }
       streamed += times * accumulator_bytes(depth);
     }
-    const bool prefetched = &level == &levels[1];
+    const bool from_l3 = &level == &levels[1];
     double& streams = &level == &levels[0] ? out.from_l2 : out.from_beyond;
-    if (prefetched && broadcast_streams(c) > k.prefetched_streams) waited += k.not_prefetched * streamed;
-    streams += streamed / level.rate * (prefetched ? k.prefetched : 1);
+    if (from_l3 && broadcast_streams(c) > k.prefetched_streams) waited += k.not_prefetched * streamed;
+    streams += streamed / level.rate;
     out.waited += waited / level.rate;
   }
   return out;
