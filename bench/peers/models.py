@@ -3,11 +3,11 @@
 
   models.py --runtime libtensorsmith_runtime.so --threads 1,2 NAME=MODEL.onnx:COMPILED_DIR ...
 
---peers names the others: onnxruntime (default), openvino. In each round the engines run one after the other for a slice of time;
+--peers names the others: onnxruntime (default), openvino, inductor, litert (engines.py). In each round the engines run one after the other for a slice of time;
 a round's ratio is the quotient of two median latencies. Printed: medians over the rounds, the median ratio (> 1: Tensorsmith is
 faster) and the 10th and 90th percentile of the rounds' ratios. Outputs are compared first (rtol 1e-3, atol 1e-4 by default); where
 they differ the two are not compared, and the exit code is 1. All engines prepare for the shapes that the model was compiled for and compute in the
-model's own types (OpenVINO's bf16 for f32 models is off).
+model's own types (OpenVINO's bf16 for f32 models is off). A peer that cannot take a model says so and is left out.
 
   models.py --print-shapes MODEL.onnx [--dim NAME=EXTENT ...]
 
@@ -23,6 +23,8 @@ import sys
 import time
 
 import numpy as np
+
+from engines import PEERS, EngineCannot, OnnxRuntime
 
 DTYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16, None,
           np.float32, np.float64]
@@ -100,52 +102,6 @@ def percentile(values, p):
     return float(np.percentile(np.array(values), p))
 
 
-class OnnxRuntime:
-    """A session of ONNX Runtime on the processor. shapes: of all inputs by name; None leaves symbolic dimensions open."""
-
-    name = "onnxruntime"
-
-    def __init__(self, onnx_file, threads, shapes):
-        import onnxruntime
-        self.version = f"ONNX Runtime {onnxruntime.__version__}"
-        dims = {}
-        if shapes is not None:
-            for given in OnnxRuntime(onnx_file, threads, None).session.get_inputs():
-                dims.update((dim, extent) for dim, extent in zip(given.shape, shapes[given.name]) if isinstance(dim, str))
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        for dim, extent in dims.items():
-            options.add_free_dimension_override_by_name(dim, extent)
-        self.session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
-
-    def run(self, feed):
-        return self.session.run(None, feed)
-
-
-class OpenVino:
-    """A model compiled by OpenVINO for the processor, for these shapes of the inputs."""
-
-    name = "openvino"
-
-    def __init__(self, onnx_file, threads, shapes):
-        import openvino
-        self.version = f"OpenVINO {openvino.__version__.split('-')[0]}"
-        core = openvino.Core()
-        model = core.read_model(onnx_file)
-        model.reshape({given.any_name: shapes[given.any_name] for given in model.inputs})
-        compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
-                                                     "INFERENCE_PRECISION_HINT": "f32"})
-        self.request = compiled.create_infer_request()
-
-    def run(self, feed):
-        return list(self.request.infer(feed, share_inputs=True, share_outputs=True).values())
-
-
-PEERS = {peer.name: peer for peer in (OnnxRuntime, OpenVino)}
-
-
 def print_shapes(onnx_file, given):
     dims = {}
     for text in given:
@@ -153,7 +109,7 @@ def print_shapes(onnx_file, given):
         if not name or not extent.isdigit() or int(extent) < 1:
             sys.exit(f"error: --dim '{text}' is not NAME=EXTENT")
         dims[name] = int(extent)
-    for given_input in OnnxRuntime(onnx_file, 1, None).session.get_inputs():
+    for given_input in OnnxRuntime.open_inputs(onnx_file):
         if all(isinstance(dim, int) for dim in given_input.shape):
             continue
         extents = [dim if isinstance(dim, int) else dims.get(dim, 1) for dim in given_input.shape]
@@ -172,7 +128,11 @@ def compare(library, name, onnx_file, directory, threads, args):
     ours.run()
     peers = []
     for peer_name in args.peers:
-        peer = PEERS[peer_name](onnx_file, threads, {key: array.shape for key, array in ours.inputs.items()})
+        try:
+            peer = PEERS[peer_name](onnx_file, threads, ours.inputs)
+        except EngineCannot as why:
+            print(f"{name}: {peer_name}: {why}; not compared", file=sys.stderr)
+            continue
         wanted = peer.run(ours.inputs)
         worst = max(float(np.max(np.abs(got.astype(np.float64) - np.asarray(want).astype(np.float64)), initial=0))
                     for got, want in zip(ours.outputs, wanted))
