@@ -1,33 +1,58 @@
 #include "codegen/next_block.h"
 
-namespace tensorsmith::codegen {
+#include <algorithm>
 
-std::optional<NextBlock> next_block(std::span<const ReadLoop> loops, int64_t span) {
-  NextBlock next;
-  next.block = span;
+namespace tensorsmith::codegen {
+namespace {
+
+// The elements of a piece of memory that loops read in any order; nothing if there are gaps, or elements are read again.
+std::optional<int64_t> without_gaps(std::vector<ReadLoop> loops, int64_t span) {
+  std::sort(loops.begin(), loops.end(),
+            [](const ReadLoop& a, const ReadLoop& b) { return a.coefficient < b.coefficient; });
+  for (const ReadLoop& loop : loops) {
+    if (loop.coefficient != span) return std::nullopt;
+    span *= loop.extent;
+  }
+  return span;
+}
+
+// again: the blocks are those that loops around them read again, else the shortest without gaps.
+std::optional<NextBlock> find_block(std::span<const ReadLoop> loops, const StepReads& step, bool again) {
   int64_t steps = 1, uses = 1;
+  std::vector<ReadLoop> within;  // a block
+  if (step.count > 1) within.push_back({step.count, step.stride});
   std::vector<int64_t> weights;  // steps of the innermost loop in an iteration, the innermost loop first
   size_t around = loops.size();
   for (; around > 0; --around) {
     const ReadLoop& loop = loops[around - 1];
-    // Loops over the block come first, then those that use it again.
-    if (loop.coefficient != 0 && uses > 1) break;
+    if (loop.coefficient != 0 && (again ? uses > 1 : without_gaps(within, step.span).has_value())) break;
     if (loop.coefficient == 0) {
       uses *= loop.extent;
-    } else if (loop.coefficient == next.block) {
-      next.block *= loop.extent;
-    } else {
-      return std::nullopt;
+    } else if (loop.extent > 1) {
+      within.push_back(loop);
     }
     weights.push_back(steps);
     steps *= loop.extent;
   }
-  if (around == 0 || uses < 2 || loops[around - 1].coefficient != next.block) return std::nullopt;
+  if (around == 0) return std::nullopt;
+  const auto read = without_gaps(std::move(within), step.span);
+  const int64_t distance = loops[around - 1].coefficient;
+  if (!read || distance < *read || distance - *read > *read / 8) return std::nullopt;
+  NextBlock next;
   next.depth = static_cast<int>(around) - 1;
-  next.elements = (next.block + steps - 1) / steps;
+  next.block = distance;
+  next.elements = (distance + steps - 1) / steps;
   for (auto weight = weights.rbegin(); weight != weights.rend(); ++weight)
     next.offsets.push_back(*weight * next.elements);
   return next;
+}
+
+}  // namespace
+
+std::optional<NextBlock> next_block(std::span<const ReadLoop> loops, const StepReads& step) {
+  if (auto next = find_block(loops, step, true)) return next;
+  // One piece a step is a stream.
+  return step.count > 1 ? find_block(loops, step, false) : std::nullopt;
 }
 
 }  // namespace tensorsmith::codegen

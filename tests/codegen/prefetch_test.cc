@@ -19,26 +19,32 @@ namespace {
 using codegen::next_block;
 using codegen::NextBlock;
 using codegen::ReadLoop;
+using codegen::StepReads;
 
-// Runs the loops, of which the outermost one goes from block to block: what is read was fetched during the block before, and
-// nothing is fetched twice during a block.
-void expect_in_time(const std::vector<ReadLoop>& loops, int64_t span, const NextBlock& next) {
+// Runs the loops: what is read was fetched during the block before, and nothing is fetched twice during a block. Nothing is asked of the
+// first block of the loop that goes from block to block.
+void expect_in_time(const std::vector<ReadLoop>& loops, const StepReads& step, const NextBlock& next) {
+  const auto depth = static_cast<size_t>(next.depth);
+  ASSERT_EQ(next.offsets.size(), loops.size() - depth - 1);
   std::vector<int64_t> at(loops.size(), 0);
   std::set<int64_t> before, now;
   for (bool more = true; more;) {
-    const int64_t block_begin = loops[0].coefficient * at[0];
-    int64_t read = block_begin, fetch = block_begin + next.block;
-    for (size_t i = 1; i < loops.size(); ++i) {
+    int64_t block_begin = 0, read = 0, fetch = next.block;
+    for (size_t i = 0; i < loops.size(); ++i) {
       read += loops[i].coefficient * at[i];
-      fetch += next.offsets[i - 1] * at[i];
+      if (i <= depth) block_begin += loops[i].coefficient * at[i];
+      if (i > depth) fetch += next.offsets[i - depth - 1] * at[i];
     }
-    ASSERT_LE(read + span, block_begin + next.block);  // a block is one piece
-    for (int64_t e = read; e < read + span && at[0] > 0; ++e) ASSERT_TRUE(before.contains(e)) << e;
+    fetch += block_begin;
+    for (int64_t piece = 0; piece < step.count; ++piece, read += step.stride) {
+      ASSERT_LE(read + step.span, block_begin + next.block);  // a block is one piece
+      for (int64_t e = read; e < read + step.span && at[depth] > 0; ++e) ASSERT_TRUE(before.contains(e)) << e;
+    }
     for (int64_t e = fetch; e < fetch + next.elements; ++e) ASSERT_TRUE(now.insert(e).second) << e;
     size_t i = loops.size();
     for (; i > 0 && ++at[i - 1] == loops[i - 1].extent; --i) at[i - 1] = 0;
     more = i > 0;
-    if (i == 1) before = std::exchange(now, {});
+    if (i <= depth + 1) before = std::exchange(now, {});
   }
 }
 
@@ -48,40 +54,57 @@ TEST(NextBlock, IsFetchedInTime) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   int found = 0;
   for (int n = 0; n < 3000; ++n) {
-    const int64_t span = 1 + static_cast<int64_t>(rng.below(5));
+    StepReads step{1 + static_cast<int64_t>(rng.below(5))};
     std::vector<ReadLoop> loops;  // the innermost one first
-    int64_t block = span;
-    for (uint64_t i = rng.below(3); i > 0; --i) {
-      loops.push_back({1 + static_cast<int64_t>(rng.below(4)), block});
-      block *= loops.back().extent;
+    int64_t block = step.span;
+    const uint64_t within = rng.below(4), pieces = rng.below(4);
+    for (uint64_t i = 0; i < within; ++i) {
+      const int64_t extent = 1 + static_cast<int64_t>(rng.below(4));
+      // One of them may be unrolled.
+      if (i == pieces) {
+        step.count = extent;
+        step.stride = block;
+      } else {
+        loops.push_back({extent, block});
+      }
+      block *= extent;
     }
+    for (size_t i = loops.size(); i > 1; --i) std::swap(loops[i - 1], loops[rng.below(i)]);
     int64_t uses = 1;
     for (uint64_t i = rng.below(3); i > 0; --i) {
       loops.push_back({1 + static_cast<int64_t>(rng.below(3)), 0});
       uses *= loops.back().extent;
     }
+    block += static_cast<int64_t>(
+        rng.below(static_cast<uint64_t>(block / 8 + 1)));  // an end that other loops read
     loops.push_back({2 + static_cast<int64_t>(rng.below(3)), block});
     std::reverse(loops.begin(), loops.end());
-    const auto next = next_block(loops, span);
-    ASSERT_EQ(next.has_value(), uses > 1);
+    const auto next = next_block(loops, step);
+    if (uses > 1) {
+      ASSERT_TRUE(next);
+      EXPECT_EQ(next->block, block);
+      EXPECT_EQ(next->depth, 0);
+    } else if (step.count == 1) {
+      ASSERT_FALSE(next);
+    }
     if (!next) continue;
     ++found;
-    EXPECT_EQ(next->block, block);
-    EXPECT_EQ(next->depth, 0);
-    ASSERT_EQ(next->offsets.size(), loops.size() - 1);
-    ASSERT_NO_FATAL_FAILURE(expect_in_time(loops, span, *next));
+    ASSERT_NO_FATAL_FAILURE(expect_in_time(loops, step, *next));
   }
   EXPECT_GT(found, 500);
 }
 
 TEST(NextBlock, NothingForOtherLoops) {
-  EXPECT_TRUE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 4}}, 4));
-  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {8, 4}}, 4));           // used once
-  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 64}, {3, 0}, {8, 4}}, 4));   // blocks lie apart
-  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 8}}, 4));   // gaps in a block
-  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, -4}}, 4));  // backwards
-  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{3, 0}, {8, 4}}, 4));            // one block
-  EXPECT_FALSE(next_block(std::vector<ReadLoop>{}, 4));
+  EXPECT_TRUE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 4}}, {4}));
+  // Rows of a matrix that are read along, four at a time: distance 24 would be a gap.
+  EXPECT_TRUE(next_block(std::vector<ReadLoop>{{4, 80}, {3, 0}, {20, 1}}, {1, 4, 20}));
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 96}, {3, 0}, {20, 1}}, {1, 4, 24}));
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {8, 4}}, {4}));           // used once
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 64}, {3, 0}, {8, 4}}, {4}));   // blocks lie apart
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 8}}, {4}));   // gaps in a block
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, -4}}, {4}));  // backwards
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{3, 0}, {8, 4}}, {4}));            // one block
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{}, {4}));
 }
 
 target::Device device() {
@@ -135,6 +158,48 @@ TEST(Prefetch, NothingThatIsSmall) { EXPECT_EQ(fetches(packed(8, 8)), 0U); }  //
 
 // What is fetched would push out what is used: 144 KiB of 256 in a panel.
 TEST(Prefetch, NothingThatL2DoesNotHoldTwice) { EXPECT_EQ(fetches(packed(8, 2304)), 0U); }
+
+// Panels and rows as one parallel loop, each thread's part of it in a function.
+TEST(Prefetch, ThePanelsOfFusedLoops) {
+  const std::string fused = R"(program kernel {
+  input A: f32[8, 256]
+  input W: f32[64, 256, 16]
+  output C: f32[8, 1024]
+  parallel t in 512 {
+    alloc acc: f32[16] {
+      vectorized j in 16 {
+        acc[j] = 0.0
+      }
+      for k in 256 {
+        vectorized j in 16 {
+          acc[j] = acc[j] + A[t % 8, k] * W[t / 8, k, j]
+        }
+      }
+      vectorized j in 16 {
+        C[t % 8, t / 8 * 16 + j] = acc[j]
+      }
+    }
+  }
+}
+)";
+  EXPECT_EQ(fetches(fused), 1U);
+}
+
+// The last panel is read by loops of 250 and of 6 steps: the longer ones fetch all of the next one.
+TEST(Prefetch, PanelsWhoseEndHasLoopsOfItsOwn) {
+  std::string text = packed(8, 256);
+  const std::string loop = "for k in 256 {";
+  const size_t at = text.find(loop), end = text.find("          }\n        }\n", at);
+  ASSERT_NE(at, std::string::npos);
+  ASSERT_NE(end, std::string::npos);
+  std::string tail = text.substr(at, end - at) + "          }\n        }\n        ";
+  text.replace(at, loop.size(), "for k in 250 {");
+  tail.replace(0, loop.size(), "for k in 6 {");
+  for (size_t k = tail.find(", k"); k != std::string::npos; k = tail.find(", k", k + 1))
+    tail.replace(k, 3, ", k + 250");
+  text.insert(text.find("          }\n        }\n", at) + 22, tail);
+  EXPECT_EQ(fetches(text), 1U) << text;
+}
 
 // Rows of all columns: a panel's rows lie apart.
 TEST(Prefetch, NoPanelsThatAreNotOnePiece) {

@@ -37,6 +37,9 @@ struct Atom {
   int depth = 0;  // scope that defines it, or kHere
   int id = 0;     // order of creation
   ir::Interval range;
+  // floor(whole / divisor), modulo `modulus` unless that is 0: a digit of a loop's variable, as loops that were fused have.
+  const Atom* whole = nullptr;
+  int64_t divisor = 1, modulus = 0;
 };
 // Depth of values computed at the insertion point: valid for the expression under evaluation only.
 constexpr int kHere = 1 << 20;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "codegen/llvm/index_emitter.h"
-#include "codegen/next_block.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 
@@ -102,8 +101,16 @@ Affine IndexEmitter::defined_in_scope(Value* v, Interval range) {
 }
 
 const Atom* IndexEmitter::new_atom(Value* v, int depth, Interval range) {
-  atoms_.push_back({v, depth, static_cast<int>(atoms_.size()), range});
+  atoms_.push_back({.value = v, .depth = depth, .id = static_cast<int>(atoms_.size()), .range = range});
   return &atoms_.back();
+}
+
+// made: floor(of / divisor), or what is left of that division.
+void IndexEmitter::note_digit(Atom& made, const Atom* of, int64_t divisor, bool modulo) {
+  if (of->modulus > 0 && of->modulus % divisor != 0) return;
+  made.whole = of->whole == nullptr ? of : of->whole;
+  made.divisor = modulo ? of->divisor : of->divisor * divisor;
+  made.modulus = modulo ? divisor : of->modulus / divisor;
 }
 
 Affine IndexEmitter::atom_here(Value* v, Interval range) {
@@ -308,6 +315,8 @@ Affine IndexEmitter::divided_atom(const Affine& a, int64_t divisor, bool modulo)
     result = {tensorsmith::floor_div(range.min, divisor), tensorsmith::floor_div(range.max, divisor)};
   }
   const Atom* atom = new_atom(v, depth, result);
+  if (a.constant == 0 && a.terms.size() == 1 && a.terms[0].coefficient == 1)
+    note_digit(atoms_.back(), a.terms[0].atom, divisor, modulo);
   if (depth != kHere) scope(depth).atoms[key] = atom;
   return affine_of(atom);
 }
@@ -381,36 +390,71 @@ void IndexEmitter::add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* b
   }
 }
 
-std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& element, int64_t span) const {
-  // The outermost scope is no loop, and none where a variable's range is not known counts, nor those around it.
-  size_t first = nest_.scopes.size();
-  while (first > 1) {
-    const Atom* variable = nest_.scopes[first - 1].variable;
-    if (variable == nullptr || !variable->range.bounded()) break;
-    --first;
-  }
+Affine IndexEmitter::value_of(const Digit& digit) {
+  const Affine shifted = floor_div(affine_of(digit.variable), digit.divisor);
+  return digit.leading ? shifted : floor_mod(shifted, digit.extent);
+}
+
+std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& element, const StepReads& step) {
+  // Digits of the loops' variables, those of the outermost loop first. A loop whose extent is not known ends the nest.
+  std::vector<Digit> digits;
   std::vector<ReadLoop> loops;
-  for (size_t depth = first; depth < nest_.scopes.size(); ++depth)
-    loops.push_back({nest_.scopes[depth].variable->range.max + 1, 0});
-  for (const auto& [atom, coefficient] : element.terms) {
-    if (atom->depth < 0 || atom->depth >= static_cast<int>(nest_.scopes.size())) return std::nullopt;
-    const auto depth = static_cast<size_t>(atom->depth);
-    if (atom != nest_.scopes[depth].variable) return std::nullopt;
-    if (depth >= first) loops[depth - first].coefficient = coefficient;
+  size_t innermost_only = nest_.scopes.size();
+  while (innermost_only > 1) {
+    const Atom* variable = nest_.scopes[innermost_only - 1].variable;
+    if (variable == nullptr || !variable->range.bounded()) break;
+    --innermost_only;
   }
-  const auto next = codegen::next_block(loops, span);
+  for (size_t depth = innermost_only; depth < nest_.scopes.size(); ++depth) {
+    const Atom* variable = nest_.scopes[depth].variable;
+    const int64_t extent = variable->range.max + 1;
+    std::vector<int64_t> cuts{1};
+    for (const auto& [atom, coefficient] : element.terms) {
+      if (atom->depth != static_cast<int>(depth) || atom == variable) continue;
+      if (atom->whole != variable) return std::nullopt;
+      cuts.push_back(atom->divisor);
+      if (atom->modulus > 0) cuts.push_back(atom->divisor * atom->modulus);
+    }
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    while (cuts.size() > 1 && cuts.back() >= extent) cuts.pop_back();
+    for (size_t i = cuts.size(); i-- > 0;) {
+      const bool leading = i + 1 == cuts.size();
+      if (!leading && cuts[i + 1] % cuts[i] != 0) return std::nullopt;
+      digits.push_back(
+          {variable, cuts[i], leading ? (extent + cuts[i] - 1) / cuts[i] : cuts[i + 1] / cuts[i], leading});
+      loops.push_back({digits.back().extent, 0});
+    }
+  }
+  for (const auto& [atom, coefficient] : element.terms) {
+    if (atom->depth >= static_cast<int>(nest_.scopes.size())) return std::nullopt;
+    const bool part = atom->whole != nullptr;
+    for (size_t i = 0; i < digits.size(); ++i) {
+      const Digit& digit = digits[i];
+      if (digit.variable != (part ? atom->whole : atom) || digit.divisor < atom->divisor) continue;
+      if (atom->modulus > 0 && digit.divisor >= atom->divisor * atom->modulus) continue;
+      loops[i].coefficient += coefficient * (digit.divisor / atom->divisor);
+    }
+  }
+  // Around a loop of varying extent, the first iteration may have all steps: it fetches for all.
+  bool varying = false;
+  for (size_t i = digits.size(); i-- > 0;) {
+    if (varying && loops[i].coefficient == 0) loops[i].extent = 1;
+    varying = varying || nest_.scopes[static_cast<size_t>(digits[i].variable->depth)].varying_extent;
+  }
+  const auto next = codegen::next_block(loops, step);
   if (!next) return std::nullopt;
   Fetch fetch;
   fetch.elements = next->elements;
   fetch.block = next->block;
   fetch.element.constant = element.constant + next->block;
-  const size_t inside = first + static_cast<size_t>(next->depth) + 1;
   for (const auto& [atom, coefficient] : element.terms)
-    if (static_cast<size_t>(atom->depth) < inside) fetch.element.terms.push_back({atom, coefficient});
-  for (size_t i = 0; i < next->offsets.size(); ++i)
-    fetch.element.terms.push_back({nest_.scopes[inside + i].variable, next->offsets[i]});
-  std::sort(fetch.element.terms.begin(), fetch.element.terms.end(),
-            [](const auto& a, const auto& b) { return a.atom->id < b.atom->id; });
+    if (atom->depth < static_cast<int>(innermost_only)) fetch.element.terms.push_back({atom, coefficient});
+  const auto inside = static_cast<size_t>(next->depth) + 1;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const int64_t factor = i < inside ? loops[i].coefficient : next->offsets[i - inside];
+    if (factor != 0) fetch.element = sum(fetch.element, value_of(digits[i]), factor);
+  }
   return fetch;
 }
 

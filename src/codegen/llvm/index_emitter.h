@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/llvm/value_emitter.h"
+#include "codegen/next_block.h"
 
 namespace tensorsmith::codegen {
 
@@ -23,6 +24,7 @@ class IndexEmitter {
     std::map<std::vector<int64_t>, const Atom*> atoms;
     std::vector<std::pair<llvm::Value*, int64_t>> multiples;  // of the loop's variable, and its factor
     const Atom* variable = nullptr;                           // of the loop
+    bool varying_extent = false;
   };
   struct Nest {
     std::vector<Scope> scopes;
@@ -45,14 +47,15 @@ class IndexEmitter {
   // is not negative and differs between the bases of a function.
   llvm::Value* pointer_to(llvm::Type* type, llvm::Value* base, int64_t base_number, const Affine& element);
 
-  // What a step of the innermost loop is to fetch of the next block, as codegen::next_block says.
+  // What a step of the innermost loop is to fetch of the next block, as codegen::next_block says. A loop of several that were
+  // fused counts as these.
   struct Fetch {
     Affine element;
     int64_t elements = 0;  // from there on
     int64_t block = 0;     // elements of a block
   };
-  // element: the first one that a step reads, without its lanes; span: how many, without gaps. Nothing if the loops are others.
-  std::optional<Fetch> next_block(const Affine& element, int64_t span) const;
+  // element: the first one that a step reads, without its lanes.
+  std::optional<Fetch> next_block(const Affine& element, const StepReads& step);
 
   void bind(const ir::Var& var, Affine value) { nest_.vars[var.get()] = std::move(value); }
   void unbind(const ir::Var& var) { nest_.vars.erase(var.get()); }
@@ -67,12 +70,21 @@ class IndexEmitter {
   // grow with each iteration. Called at the end of the body; `before` is the block in front of the loop, whose first
   // iteration has `begin`.
   void add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* before, llvm::Value* begin);
+  // The loop of the innermost scope has fewer iterations in some of those around it.
+  void note_varying_extent() { nest_.scopes.back().varying_extent = true; }
   llvm::Instruction* outermost() const { return nest_.scopes.front().insert_before; }
   // A scalar i64 that the innermost scope defines: the variable of its loop.
   Affine defined_in_scope(llvm::Value* v, ir::Interval range);
 
  private:
   class Rules;
+  // A loop, or a part of one that was fused of several.
+  struct Digit {
+    const Atom* variable = nullptr;
+    int64_t divisor = 1, extent = 1;
+    bool leading = true;  // not reduced modulo its extent
+  };
+  Affine value_of(const Digit& digit);
   Affine index_node(const ir::Expr& e);
   Affine opaque(const ir::Expr& e);
   Affine extremum(const ir::Expr& e, ir::BinaryOp op, const Affine& a, const Affine& b);
@@ -82,6 +94,7 @@ class IndexEmitter {
   Affine divided_atom(const Affine& a, int64_t divisor, bool modulo);
   Affine atom_here(llvm::Value* v, ir::Interval range);
   const Atom* new_atom(llvm::Value* v, int depth, ir::Interval range);
+  static void note_digit(Atom& made, const Atom* of, int64_t divisor, bool modulo);
   int depth_needed_by(const ir::Expr& e) const;
   llvm::Value* lane_numbers(int bits) const;
   llvm::Value* multiple(const Atom* atom, int64_t factor);

@@ -65,13 +65,11 @@ class MemoryEmitter {
   // Stores vectors of 32 bits an element as columns, the first one at an address.
   void store_columns(const Address& first, std::vector<llvm::Value*> columns);
   // --- prefetch.cc
-  // What was read of an input since the reads before were taken: elements at constants from `first` to `end` beside the terms,
-  // which are the same for all.
+  // What was read of an input since the reads before were taken: pieces at constants beside the terms, which are the same for all.
   struct InputReads {
     const BufferInfo* info = nullptr;
     Affine element;
-    int64_t first = 0, end = 0;
-    int64_t read = 0;
+    std::map<int64_t, int64_t> pieces;  // begin and end; they neither touch nor overlap
     bool alike = true;
   };
   using Reads = std::map<int, InputReads>;  // by instance
@@ -92,6 +90,8 @@ class MemoryEmitter {
   llvm::Value* load_vector(const Address& at, int64_t lanes, llvm::Value* guard, llvm::Value* mask,
                            llvm::Align align);
   void note_read(const Address& at);
+  // The pieces as a step's reads, if they are alike and lie at equal distances.
+  static std::optional<StepReads> step_of(const InputReads& reads);
   bool loads_in_blocks(int64_t stride) const;
   llvm::Value* load_strided(const Address& at, llvm::Value* guard, llvm::Value* mask);
   llvm::Value* load_gather(const Address& at, llvm::Value* mask);

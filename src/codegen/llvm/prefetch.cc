@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "codegen/llvm/memory_emitter.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kLeastInputBytes = int64_t{64} << 10;  // smaller ones are soon in the caches
 constexpr int64_t kMostLines = 4;                        // of a step
+constexpr size_t kMostPieces = 64;                       // that a step reads
 constexpr int kIntoL2 = 2;                               // locality of llvm.prefetch
 
 }  // namespace
@@ -23,33 +25,50 @@ void MemoryEmitter::note_read(const Address& at) {
   const auto& element = at.element;
   auto [it, is_new] = reads_.try_emplace(at.info->instance);
   InputReads& reads = it->second;
-  const int64_t count = element.lane == 1 ? context_.lanes : 1;
-  const int64_t begin = element.constant, end = element.constant + count;
   if (is_new) {
     reads.info = at.info;
     reads.element = element;
     reads.element.lane = 0;
-    reads.first = begin;
-    reads.end = end;
+    reads.element.constant = 0;
   }
   const auto same_terms = std::ranges::equal(
       reads.element.terms, element.terms,
       [](const auto& a, const auto& b) { return a.atom == b.atom && a.coefficient == b.coefficient; });
-  reads.alike =
-      reads.alike && same_terms && element.vector == nullptr && (element.lane == 0 || element.lane == 1);
-  reads.first = std::min(reads.first, begin);
-  reads.end = std::max(reads.end, end);
-  reads.read += count;
+  reads.alike = reads.alike && same_terms && element.vector == nullptr &&
+                (element.lane == 0 || element.lane == 1) && reads.pieces.size() <= kMostPieces;
+  if (!reads.alike) return;
+  int64_t begin = element.constant, end = begin + (element.lane == 1 ? context_.lanes : 1);
+  auto next = reads.pieces.upper_bound(begin);
+  if (next != reads.pieces.begin() && std::prev(next)->second >= begin) --next;
+  while (next != reads.pieces.end() && next->first <= end) {
+    begin = std::min(begin, next->first);
+    end = std::max(end, next->second);
+    next = reads.pieces.erase(next);
+  }
+  reads.pieces.emplace(begin, end);
+}
+
+std::optional<StepReads> MemoryEmitter::step_of(const InputReads& reads) {
+  if (!reads.alike || reads.pieces.empty()) return std::nullopt;
+  const auto& [first, end] = *reads.pieces.begin();
+  StepReads step{end - first, static_cast<int64_t>(reads.pieces.size()), 0};
+  if (step.count > 1) step.stride = std::next(reads.pieces.begin())->first - first;
+  int64_t expected = first;
+  for (const auto& [piece, piece_end] : reads.pieces) {
+    if (piece != expected || piece_end - piece != step.span) return std::nullopt;
+    expected += step.stride;
+  }
+  return step;
 }
 
 void MemoryEmitter::prefetch_next_blocks() {
   for (auto& [instance, reads] : reads_) {
     const int64_t bytes = ir::bytes_of(reads.info->dtype);
-    if (!reads.alike || reads.info->elements * bytes < kLeastInputBytes) continue;
-    // Each element once: what is read without gaps.
-    if (reads.read != reads.end - reads.first) continue;
-    reads.element.constant = reads.first;
-    const auto next = indices_.next_block(reads.element, reads.end - reads.first);
+    if (reads.info->elements * bytes < kLeastInputBytes) continue;
+    const auto step = step_of(reads);
+    if (!step) continue;
+    reads.element.constant = reads.pieces.begin()->first;
+    const auto next = indices_.next_block(reads.element, *step);
     if (!next || next->block * bytes > context_.traits.l2_bytes / 2) continue;
     const int64_t lines = (next->elements * bytes + kLineBytes - 1) / kLineBytes;
     if (lines > kMostLines) continue;

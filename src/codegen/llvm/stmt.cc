@@ -99,7 +99,10 @@ void StatementEmitter::emit_serial(const For& loop) {
   const ir::Interval range{0, bound.bounded() ? std::max<int64_t>(bound.max - 1, 0) : ir::Interval::kPosInf};
   TS_CHECK(extent.uniform(), "loop over '" + loop.var.name() + "' has an extent that differs between lanes");
   emit_loop(loop.var, b_.getInt64(0), indices_.uniform_sum(extent), range, bound.bounded() && bound.min > 0,
-            [&](const Affine&) { emit(loop.body); });
+            [&](const Affine&) {
+              if (bound.min != bound.max) indices_.note_varying_extent();
+              emit(loop.body);
+            });
 }
 
 void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, ir::Interval range,
