@@ -55,4 +55,12 @@ std::optional<NextBlock> next_block(std::span<const ReadLoop> loops, const StepR
   return step.count > 1 ? find_block(loops, step, false) : std::nullopt;
 }
 
+std::optional<int64_t> next_tile(std::span<const ReadLoop> loops, int64_t stride) {
+  if (loops.empty() || loops.back().coefficient < stride) return std::nullopt;
+  for (size_t i = loops.size() - 1; i-- > 0;)
+    if (loops[i].extent > 1 && loops[i].coefficient > 0 && loops[i].coefficient < loops.back().coefficient)
+      return loops[i].coefficient;
+  return std::nullopt;
+}
+
 }  // namespace tensorsmith::codegen

@@ -37,4 +37,8 @@ struct NextBlock {
 // are to be fetched: all of the next block has been, once, when the last step of this one ends.
 std::optional<NextBlock> next_block(std::span<const ReadLoop> loops, const StepReads& step);
 
+// For reads of which the innermost loop steps over `stride` elements or more, too far for a processor to fetch ahead: how many elements
+// lie between a read and that of the next tile, the loop around it with the next smaller step. Nothing if there is none.
+std::optional<int64_t> next_tile(std::span<const ReadLoop> loops, int64_t stride);
+
 }  // namespace tensorsmith::codegen

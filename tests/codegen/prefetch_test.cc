@@ -17,6 +17,7 @@ namespace tensorsmith {
 namespace {
 
 using codegen::next_block;
+using codegen::next_tile;
 using codegen::NextBlock;
 using codegen::ReadLoop;
 using codegen::StepReads;
@@ -107,6 +108,18 @@ TEST(NextBlock, NothingForOtherLoops) {
   EXPECT_FALSE(next_block(std::vector<ReadLoop>{}, {4}));
 }
 
+// Channels that lie far apart are stepped over; the next tile is some pixels further.
+TEST(NextTile, IsTheLoopAroundWithASmallerStep) {
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{4, 0}, {8, 14}, {64, 784}}, 512), 14);
+  // The reduction in two loops, a loop that uses the tile again between them and the tiles.
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{8, 14}, {3, 0}, {8, 6272}, {8, 784}}, 512), 14);
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{8, 14}, {64, 784}}, 1024), std::nullopt);  // a processor follows
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{4, 50176}, {64, 784}}, 512), std::nullopt);
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{1, 14}, {64, 784}}, 512), std::nullopt);  // one tile
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{64, 784}}, 512), std::nullopt);
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{}, 512), std::nullopt);
+}
+
 target::Device device() {
   target::Device d;
   d.arch = "x86-64";
@@ -185,6 +198,22 @@ TEST(Prefetch, ThePanelsOfFusedLoops) {
   EXPECT_EQ(fetches(fused), 1U);
 }
 
+// Of a 1x1 convolution of 64 channels.
+TEST(Prefetch, TheNextTileOfPixelsWhoseChannelsLieFarApart) {
+  const auto convolution = [](int pixels) {
+    const std::string p = std::to_string(pixels);
+    return "program kernel {\n  input A: f32[64, " + p + ", 16]\n  input W: f32[64]\n  output C: f32[" + p +
+           ", 16]\n  for t in " + p +
+           " {\n    alloc acc: f32[16] {\n      vectorized j in 16 {\n        acc[j] = 0.0\n      }\n"
+           "      for c in 64 {\n        vectorized j in 16 {\n          acc[j] = acc[j] + A[c, t, j] * "
+           "W[c]\n"
+           "        }\n      }\n      vectorized j in 16 {\n        C[t, j] = acc[j]\n      }\n    }\n  "
+           "}\n}\n";
+  };
+  EXPECT_EQ(fetches(convolution(49)), 1U);  // channels 3,136 bytes apart
+  EXPECT_EQ(fetches(convolution(25)), 0U);  // 1,600 bytes
+}
+
 // The last panel is read by loops of 250 and of 6 steps: the longer ones fetch all of the next one.
 TEST(Prefetch, PanelsWhoseEndHasLoopsOfItsOwn) {
   std::string text = packed(8, 256);
@@ -201,9 +230,9 @@ TEST(Prefetch, PanelsWhoseEndHasLoopsOfItsOwn) {
   EXPECT_EQ(fetches(text), 1U) << text;
 }
 
-// Rows of all columns: a panel's rows lie apart.
-TEST(Prefetch, NoPanelsThatAreNotOnePiece) {
-  EXPECT_EQ(fetches(product(8, 256, "f32[256, 1024]", "W[k, p * 16 + j]")), 0U);
+// Rows of all columns are no panels in one piece, but tiles far apart.
+TEST(Prefetch, PanelsThatAreNotOnePieceAsTiles) {
+  EXPECT_EQ(fetches(product(8, 256, "f32[256, 1024]", "W[k, p * 16 + j]")), 1U);
 }
 
 // Half of each row is left out: what comes next is not what lies next.

@@ -395,17 +395,16 @@ Affine IndexEmitter::value_of(const Digit& digit) {
   return digit.leading ? shifted : floor_mod(shifted, digit.extent);
 }
 
-std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& element, const StepReads& step) {
-  // Digits of the loops' variables, those of the outermost loop first. A loop whose extent is not known ends the nest.
-  std::vector<Digit> digits;
-  std::vector<ReadLoop> loops;
-  size_t innermost_only = nest_.scopes.size();
-  while (innermost_only > 1) {
-    const Atom* variable = nest_.scopes[innermost_only - 1].variable;
+std::optional<IndexEmitter::ReadNest> IndexEmitter::nest_of(const Affine& element) const {
+  ReadNest nest;
+  auto& [digits, loops, first] = nest;
+  first = nest_.scopes.size();
+  while (first > 1) {
+    const Atom* variable = nest_.scopes[first - 1].variable;
     if (variable == nullptr || !variable->range.bounded()) break;
-    --innermost_only;
+    --first;
   }
-  for (size_t depth = innermost_only; depth < nest_.scopes.size(); ++depth) {
+  for (size_t depth = first; depth < nest_.scopes.size(); ++depth) {
     const Atom* variable = nest_.scopes[depth].variable;
     const int64_t extent = variable->range.max + 1;
     std::vector<int64_t> cuts{1};
@@ -436,6 +435,18 @@ std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& elemen
       loops[i].coefficient += coefficient * (digit.divisor / atom->divisor);
     }
   }
+  return nest;
+}
+
+std::optional<int64_t> IndexEmitter::next_tile(const Affine& element, int64_t stride) const {
+  const auto nest = nest_of(element);
+  return nest ? codegen::next_tile(nest->loops, stride) : std::nullopt;
+}
+
+std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& element, const StepReads& step) {
+  auto nest = nest_of(element);
+  if (!nest) return std::nullopt;
+  auto& [digits, loops, first] = *nest;
   // Around a loop of varying extent, the first iteration may have all steps: it fetches for all.
   bool varying = false;
   for (size_t i = digits.size(); i-- > 0;) {
@@ -449,7 +460,7 @@ std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& elemen
   fetch.block = next->block;
   fetch.element.constant = element.constant + next->block;
   for (const auto& [atom, coefficient] : element.terms)
-    if (atom->depth < static_cast<int>(innermost_only)) fetch.element.terms.push_back({atom, coefficient});
+    if (atom->depth < static_cast<int>(first)) fetch.element.terms.push_back({atom, coefficient});
   const auto inside = static_cast<size_t>(next->depth) + 1;
   for (size_t i = 0; i < digits.size(); ++i) {
     const int64_t factor = i < inside ? loops[i].coefficient : next->offsets[i - inside];

@@ -56,6 +56,8 @@ class IndexEmitter {
   };
   // element: the first one that a step reads, without its lanes.
   std::optional<Fetch> next_block(const Affine& element, const StepReads& step);
+  // How many elements further the next tile reads what this one does, as codegen::next_tile says.
+  std::optional<int64_t> next_tile(const Affine& element, int64_t stride) const;
 
   void bind(const ir::Var& var, Affine value) { nest_.vars[var.get()] = std::move(value); }
   void unbind(const ir::Var& var) { nest_.vars.erase(var.get()); }
@@ -85,6 +87,13 @@ class IndexEmitter {
     bool leading = true;  // not reduced modulo its extent
   };
   Affine value_of(const Digit& digit);
+  // The loops around a read, the outermost first. One whose extent is not known ends the nest.
+  struct ReadNest {
+    std::vector<Digit> digits;
+    std::vector<ReadLoop> loops;  // the same
+    size_t first = 0;             // scope
+  };
+  std::optional<ReadNest> nest_of(const Affine& element) const;
   Affine index_node(const ir::Expr& e);
   Affine opaque(const ir::Expr& e);
   Affine extremum(const ir::Expr& e, ir::BinaryOp op, const Affine& a, const Affine& b);

@@ -74,8 +74,8 @@ class MemoryEmitter {
   };
   using Reads = std::map<int, InputReads>;  // by instance
   Reads exchange_reads(Reads reads) { return std::exchange(reads_, std::move(reads)); }
-  // At the end of the innermost loop's body: fetches what comes next of inputs that are read block by block.
-  void prefetch_next_blocks();
+  // At the end of the innermost loop's body: fetches what comes next of large inputs, of the next block or of the next tile.
+  void prefetch_ahead();
   // What was loaded is to be loaded again: the code before may not have been executed.
   void forget() { loaded_ = {}; }
   // Stores so far, as Plan::steps counts.
@@ -92,6 +92,9 @@ class MemoryEmitter {
   void note_read(const Address& at);
   // The pieces as a step's reads, if they are alike and lie at equal distances.
   static std::optional<StepReads> step_of(const InputReads& reads);
+  bool prefetch_next_block(const InputReads& reads, const StepReads& step);
+  void prefetch_next_tile(const InputReads& reads, const StepReads& step);
+  void prefetch(const BufferInfo& info, const Affine& element);
   bool loads_in_blocks(int64_t stride) const;
   llvm::Value* load_strided(const Address& at, llvm::Value* guard, llvm::Value* mask);
   llvm::Value* load_gather(const Address& at, llvm::Value* mask);

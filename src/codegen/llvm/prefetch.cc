@@ -17,6 +17,8 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t kLeastInputBytes = int64_t{64} << 10;  // smaller ones are soon in the caches
 constexpr int64_t kMostLines = 4;                        // of a step
 constexpr size_t kMostPieces = 64;                       // that a step reads
+constexpr int64_t kMostTileLines = 4;                    // of the next tile, in a step
+constexpr int64_t kFarApart = 2048;                      // bytes between steps that prefetchers do not follow
 constexpr int kIntoL2 = 2;                               // locality of llvm.prefetch
 
 }  // namespace
@@ -61,25 +63,50 @@ std::optional<StepReads> MemoryEmitter::step_of(const InputReads& reads) {
   return step;
 }
 
-void MemoryEmitter::prefetch_next_blocks() {
+void MemoryEmitter::prefetch(const BufferInfo& info, const Affine& element) {
+  Value* pointer = pointer_to(info, element);
+  auto* fetch = b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
+                                   {pointer, b_.getInt32(0), b_.getInt32(kIntoL2), b_.getInt32(1)});
+  annotate(fetch, info, false);
+}
+
+bool MemoryEmitter::prefetch_next_block(const InputReads& reads, const StepReads& step) {
+  const int64_t bytes = ir::bytes_of(reads.info->dtype);
+  const auto next = indices_.next_block(reads.element, step);
+  if (!next || next->block * bytes > context_.traits.l2_bytes / 2) return false;
+  const int64_t lines = (next->elements * bytes + kLineBytes - 1) / kLineBytes;
+  if (lines > kMostLines) return false;
+  for (int64_t line = 0; line < lines; ++line) {
+    Affine element = next->element;
+    element.constant += line * kLineBytes / bytes;
+    prefetch(*reads.info, element);
+  }
+  return true;
+}
+
+void MemoryEmitter::prefetch_next_tile(const InputReads& reads, const StepReads& step) {
+  const int64_t in_line = kLineBytes / ir::bytes_of(reads.info->dtype);
+  const int64_t lines = (step.span + in_line - 1) / in_line;
+  if (lines * step.count > kMostTileLines) return;
+  const auto distance = indices_.next_tile(reads.element, kFarApart / ir::bytes_of(reads.info->dtype));
+  if (!distance) return;
+  // From the end of a piece: where tiles follow each other, its begin lies in a line of the tile before.
+  for (const auto& [begin, end] : reads.pieces) {
+    for (int64_t line = 0; line < lines; ++line) {
+      Affine element = reads.element;
+      element.constant = end + *distance - 1 - line * in_line;
+      prefetch(*reads.info, element);
+    }
+  }
+}
+
+void MemoryEmitter::prefetch_ahead() {
   for (auto& [instance, reads] : reads_) {
-    const int64_t bytes = ir::bytes_of(reads.info->dtype);
-    if (reads.info->elements * bytes < kLeastInputBytes) continue;
+    if (reads.info->elements * ir::bytes_of(reads.info->dtype) < kLeastInputBytes) continue;
     const auto step = step_of(reads);
     if (!step) continue;
     reads.element.constant = reads.pieces.begin()->first;
-    const auto next = indices_.next_block(reads.element, *step);
-    if (!next || next->block * bytes > context_.traits.l2_bytes / 2) continue;
-    const int64_t lines = (next->elements * bytes + kLineBytes - 1) / kLineBytes;
-    if (lines > kMostLines) continue;
-    for (int64_t line = 0; line < lines; ++line) {
-      Affine element = next->element;
-      element.constant += line * kLineBytes / bytes;
-      Value* pointer = pointer_to(*reads.info, element);
-      auto* fetch = b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
-                                       {pointer, b_.getInt32(0), b_.getInt32(kIntoL2), b_.getInt32(1)});
-      annotate(fetch, *reads.info, false);
-    }
+    if (!prefetch_next_block(reads, *step)) prefetch_next_tile(reads, *step);
   }
 }
 

@@ -130,7 +130,7 @@ void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, i
   indices_.unbind(var);
   // Only innermost loops: further out, a multiplication costs less than a register that is taken all the time.
   if (loops_ == loops_before) {
-    memory_.prefetch_next_blocks();
+    memory_.prefetch_ahead();
     indices_.add_up_multiples(i, before, begin);
   }
   memory_.exchange_reads(std::move(reads_outside));
