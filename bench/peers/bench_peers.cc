@@ -561,6 +561,11 @@ int main_with_options(int argc, char** argv) {
   app.add_option("--peer", options.peers, "Modules of peers, instead of those built");
   app.add_flag("--ansor", options.ansor, "Only: seconds of tuning until Ansor's results are beaten");
   CLI11_PARSE(app, argc, argv);
+  if (options.peers.empty() && !options.ansor) {
+    std::fprintf(stderr,
+                 "bench_peers: error: built without other libraries; see bench/peers/run, or give --peer\n");
+    return 1;
+  }
   const Status status = run(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench_peers: error: %s\n", status.error().message().c_str());
@@ -572,6 +577,7 @@ int main_with_options(int argc, char** argv) {
 
 // The measuring worker is this program, started with another first argument.
 int main(int argc, char** argv) {
-  if (measure::is_worker(argc, argv)) return tensorsmith::measure::worker_main(argc, argv);
-  return tensorsmith::peers::main_with_options(argc, argv);
+  using namespace tensorsmith;
+  if (measure::is_worker(argc, argv)) return measure::worker_main(argc, argv);
+  return peers::main_with_options(argc, argv);
 }
