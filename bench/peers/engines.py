@@ -4,6 +4,7 @@ A class is made from the model's file, a number of threads and the inputs, array
 """
 import contextlib
 import os
+import re
 import sys
 
 
@@ -139,9 +140,10 @@ class LiteRt:
                     self.interpreter.allocate_tensors()
             except Exception as error:
                 raise EngineCannot(first_line(error)) from error
-        # Inputs and outputs are in the model's order, which their names tell.
-        self.inputs = sorted(self.interpreter.get_input_details(), key=lambda details: details["name"])
-        self.outputs = sorted(self.interpreter.get_output_details(), key=lambda details: details["name"])
+        # Their places in the model are the numbers in their names.
+        place = lambda details: [int(number) for number in re.findall(r"\d+", details["name"])]
+        self.inputs = sorted(self.interpreter.get_input_details(), key=place)
+        self.outputs = sorted(self.interpreter.get_output_details(), key=place)
 
     def run(self, feed):
         for details, array in zip(self.inputs, feed.values()):

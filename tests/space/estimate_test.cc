@@ -39,7 +39,7 @@ Quality quality_of(const std::vector<test::MeasuredTask>& tasks, const std::stri
 }
 
 // 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids. Mean rank correlations: .62 for
-// AVX2, .62 for AVX-512, .47 for SSE4.2, for which nothing was fitted.
+// AVX2, .62 for AVX-512, .49 for SSE4.2, for which nothing was fitted.
 TEST(Estimate, OrdersWhatWasMeasured) {
   const auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) +
                                              "/tests/data/estimate/measurements.jsonl");
