@@ -20,6 +20,7 @@ struct Built {
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
   llvm::TargetMachine* machine = nullptr;
+  RegisterFile registers;
   int64_t shared_bytes = 0;
   int64_t thread_bytes = 0;
 };
@@ -28,6 +29,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   TS_RETURN_IF_ERROR(check_compilable(program, options));
   Built built;
   TS_ASSIGN_OR_RETURN(built.machine, machine_for(device));
+  built.registers = {device.vector_registers, device.vector_bytes};
   built.context = std::make_unique<llvm::LLVMContext>();
   built.context->setDiscardValueNames(true);
   built.module = std::make_unique<llvm::Module>(options.symbol, *built.context);
@@ -71,7 +73,7 @@ class LlvmBackend final : public Backend {
                                  const CodegenOptions& options) const override {
     const auto start = std::chrono::steady_clock::now();
     TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
-    optimize(*built.module, *built.machine);
+    optimize(*built.module, *built.machine, built.registers);
     CompiledKernel kernel;
     kernel.symbol = options.symbol;
     kernel.object = emit_object(*built.module, *built.machine);
@@ -100,7 +102,7 @@ Result<std::string> emit_llvm_ir(const ir::Program& program, const target::Devic
                                  const CodegenOptions& options) {
   TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
   verify_module(*built.module);
-  optimize(*built.module, *built.machine);
+  optimize(*built.module, *built.machine, built.registers);
   verify_module(*built.module);
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -111,7 +113,7 @@ Result<std::string> emit_llvm_ir(const ir::Program& program, const target::Devic
 Result<std::string> emit_assembly(const ir::Program& program, const target::Device& device,
                                   const CodegenOptions& options) {
   TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
-  optimize(*built.module, *built.machine);
+  optimize(*built.module, *built.machine, built.registers);
   const std::vector<char> text = emit_text(*built.module, *built.machine);
   return std::string(text.begin(), text.end());
 }

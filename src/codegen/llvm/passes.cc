@@ -33,6 +33,7 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/llvm/reload.h"
 #include "codegen/llvm/split_blocks.h"
 
 namespace tensorsmith::codegen {
@@ -113,12 +114,13 @@ struct Pipeline {
     after.addPass(llvm::SimplifyCFGPass());
   }
 
-  void run(llvm::Module& module) {
+  void run(llvm::Module& module, const RegisterFile& registers) {
     for (llvm::Function& function : module) {
       if (function.isDeclaration()) continue;
       before.run(function, functions);
       (stores_to_one_place(function) ? hoist_and_promote : hoist).run(function, functions);
       after.run(function, functions);
+      reload_instead_of_spill(function, registers);
     }
     loops.clear();
     functions.clear();
@@ -318,7 +320,9 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
   return machines.emplace(key, std::move(made)).first->second.machine.get();
 }
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) { kept(machine).pipeline->run(module); }
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, const RegisterFile& registers) {
+  kept(machine).pipeline->run(module, registers);
+}
 
 std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine) {
   return kept(machine).objects->run(module);

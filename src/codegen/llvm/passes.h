@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "codegen/llvm/reload.h"
 #include "target/target.h"
 
 namespace tensorsmith::codegen {
@@ -20,7 +21,7 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device);
 // Promotes local buffers to registers, removes common subexpressions, hoists invariant loads and promotes
 // stores out of loops. No vectorizer and no loop idioms: schedules decide those, and kernels must not call
 // memset.
-void optimize(llvm::Module& module, llvm::TargetMachine& machine);
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, const RegisterFile& registers);
 
 // An object file, assembly text.
 std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine);

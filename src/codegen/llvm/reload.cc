@@ -1,0 +1,355 @@
+#include "codegen/llvm/reload.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "codegen/llvm/split_blocks.h"
+
+namespace tensorsmith::codegen {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::Value;
+
+constexpr int kNever = std::numeric_limits<int>::max();
+
+// What is not used within this many instructions, some steps of a product, is worth no register that may be wanted
+// for copies and intermediate values.
+constexpr int kSoon = 12;
+constexpr int kSpare = 3;
+// As many loads LLVM moves to one from the same place, to please caches (X86InstrInfo::shouldScheduleLoadsNear).
+constexpr int kClustered = 3;
+// Vectors that stay even where others take all registers: both operands of the products.
+constexpr int kLeast = 2;
+
+bool writes(const Instruction& instruction) {
+  const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  if (intrinsic != nullptr && intrinsic->getIntrinsicID() == llvm::Intrinsic::prefetch) return false;
+  return instruction.mayWriteToMemory();
+}
+
+// The operand that is no constant, if it is the only one and an instruction.
+Instruction* only_operand(const Instruction& instruction) {
+  Instruction* found = nullptr;
+  for (Value* operand : instruction.operands()) {
+    if (llvm::isa<llvm::Constant>(operand)) continue;
+    if (found != nullptr) return nullptr;
+    found = llvm::dyn_cast<Instruction>(operand);
+    if (found == nullptr) return nullptr;
+  }
+  return found;
+}
+
+// The load that the value comes from by nothing but putting an element in all lanes.
+llvm::LoadInst* source_of(Instruction* value) {
+  while (value != nullptr) {
+    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(value)) return load->isSimple() ? load : nullptr;
+    if (!llvm::isa<llvm::ShuffleVectorInst, llvm::InsertElementInst, llvm::BitCastInst>(value))
+      return nullptr;
+    value = only_operand(*value);
+  }
+  return nullptr;
+}
+
+// A vector that comes straight from memory, in one block: positions of the instructions that use it.
+struct Reloadable {
+  Instruction* value;
+  llvm::SmallVector<int, 8> uses;
+  size_t next = 0;
+  Instruction* held_by = nullptr;  // what holds it now, if anything does
+
+  int next_use() const { return next < uses.size() ? uses[next] : kNever; }
+};
+
+// Instructions of a block by position.
+struct Code {
+  explicit Code(BasicBlock& block) {
+    int written = 0;
+    for (Instruction& instruction : block) {
+      positions[&instruction] = static_cast<int>(instructions.size());
+      writes_before.push_back(written);
+      written += writes(instruction) ? 1 : 0;
+      instructions.push_back(&instruction);
+    }
+  }
+
+  llvm::SmallVector<int, 8> uses_of(const Value& value) const {
+    llvm::SmallVector<int, 8> uses;
+    for (const llvm::User* user : value.users()) {
+      const auto it = positions.find(user);
+      if (it != positions.end() && !llvm::isa<llvm::PHINode>(user)) uses.push_back(it->second);
+    }
+    std::sort(uses.begin(), uses.end());
+    uses.erase(std::unique(uses.begin(), uses.end()), uses.end());
+    return uses;
+  }
+
+  bool writes_between(int from, int to) const {
+    return writes_before[static_cast<size_t>(from)] != writes_before[static_cast<size_t>(to)];
+  }
+
+  std::vector<Instruction*> instructions;
+  llvm::DenseMap<const Value*, int> positions;
+  std::vector<int> writes_before;
+};
+
+// Registers that are taken behind each instruction of a block.
+class Taken {
+ public:
+  explicit Taken(size_t instructions) : change_(instructions + 1, 0) {}
+  void add(int from, int to, int registers) {
+    change_[static_cast<size_t>(from)] += registers;
+    change_[static_cast<size_t>(to)] -= registers;
+  }
+  std::vector<int> sums() const {
+    std::vector<int> sums(change_.size());
+    std::partial_sum(change_.begin(), change_.end(), sums.begin());
+    return sums;
+  }
+
+ private:
+  std::vector<int> change_;
+};
+
+class Reloads {
+ public:
+  Reloads(llvm::Function& function, const RegisterFile& file) : function_(function), file_(file) {}
+
+  void run() {
+    find_vectors();
+    if (reloadable_.empty()) return;
+    find_liveness();
+    for (BasicBlock& block : function_) relieve(block);
+    llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(unused_);
+  }
+
+ private:
+  // 0 for what takes none: scalars, masks, and the first step of an element in all lanes.
+  int registers_of(const Instruction* value) const {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+    if (type == nullptr || type->getElementType()->isIntegerTy(1)) return 0;
+    if (llvm::isa<llvm::InsertElementInst>(value) && value->hasOneUse() &&
+        llvm::isa<llvm::ShuffleVectorInst>(*value->user_begin()))
+      return 0;
+    const auto bytes = static_cast<int>(type->getPrimitiveSizeInBits() / 8);
+    return bytes < 8 ? 0 : (bytes + file_.bytes - 1) / file_.bytes;
+  }
+
+  // Loads that may touch two cache lines are dearer than spilled vectors, which are aligned.
+  bool crosses_lines(const llvm::LoadInst& load) const {
+    const auto bytes =
+        std::min<uint64_t>(load.getType()->getPrimitiveSizeInBits() / 8, static_cast<uint64_t>(file_.bytes));
+    return load.getType()->isVectorTy() && load.getAlign().value() < bytes;
+  }
+
+  void find_vectors() {
+    for (BasicBlock& block : function_)
+      for (Instruction& instruction : block) {
+        if (registers_of(&instruction) == 0) continue;
+        vectors_.push_back(&instruction);
+        const llvm::LoadInst* load = source_of(&instruction);
+        if (load == nullptr || crosses_lines(*load)) continue;
+        reloadable_.insert(&instruction);
+        if (load->hasMetadata(llvm::LLVMContext::MD_invariant_load)) invariant_.insert(&instruction);
+      }
+  }
+
+  // Blocks that vectors are live into and out of.
+  void find_liveness() {
+    for (Instruction* value : vectors_) {
+      llvm::SmallVector<BasicBlock*, 8> work;
+      llvm::SmallPtrSet<BasicBlock*, 8> into;
+      const auto live_into = [&](BasicBlock* block) {
+        if (block != value->getParent() && into.insert(block).second) work.push_back(block);
+      };
+      const auto live_out_of = [&](BasicBlock* block) {
+        live_out_[block].insert(value);
+        live_into(block);
+      };
+      for (const llvm::Use& use : value->uses()) {
+        auto* user = llvm::cast<Instruction>(use.getUser());
+        if (const auto* phi = llvm::dyn_cast<llvm::PHINode>(user)) {
+          live_out_of(phi->getIncomingBlock(use));
+        } else {
+          live_into(user->getParent());
+        }
+      }
+      while (!work.empty()) {
+        BasicBlock* block = work.pop_back_val();
+        live_in_[block].push_back(value);
+        for (BasicBlock* before : llvm::predecessors(block)) live_out_of(before);
+      }
+    }
+  }
+
+  void relieve(BasicBlock& block) {
+    const Code code(block);
+    const int end = static_cast<int>(code.instructions.size());
+    Taken by_all(code.instructions.size()), by_others(code.instructions.size());
+    std::vector<Reloadable> reloadable;
+    const auto add = [&](Instruction* value, bool enters) {
+      const int size = registers_of(value);
+      if (size == 0) return;
+      auto uses = code.uses_of(*value);
+      const bool candidate = reloadable_.contains(value);
+      if (enters && candidate && uses.empty()) return;  // may be loaded again behind this block
+      const int from = enters ? 0 : code.positions.lookup(value);
+      const bool leaves = live_out_[&block].contains(value);
+      const int to = leaves ? end : uses.empty() ? from : uses.back();
+      by_all.add(from, to, size);
+      const bool unchanged =
+          invariant_.contains(value) || (!enters && !uses.empty() && !code.writes_between(from, uses.back()));
+      if (candidate && !uses.empty() && unchanged && (enters || !leaves)) {
+        reloadable.push_back({value, std::move(uses)});
+      } else {
+        by_others.add(from, to, size);
+      }
+    };
+    for (Instruction* value : live_in_[&block]) add(value, true);
+    for (Instruction* value : code.instructions) add(value, false);
+    const std::vector<int> all = by_all.sums();
+    const int most = *std::max_element(all.begin(), all.end());
+    if (most > file_.registers) {
+      reload(code, by_others.sums(), reloadable);
+    } else if (most < file_.registers && most + kClustered > file_.registers) {
+      // Where all registers are taken, the allocator spills more with several blocks than with one.
+      keep_steps_apart(code);
+    }
+  }
+
+  // A block of instruction selection begins where the vectors of an unrolled loop's next step are loaded. In one block
+  // it would move up to kClustered loads to the first one from the same place, steps ahead.
+  void keep_steps_apart(const Code& code) {
+    int first_end =
+        kNever;  // where the first of the vectors that were loaded in this block is no longer used
+    for (size_t i = 0; i < code.instructions.size(); ++i) {
+      Instruction* load = code.instructions[i];
+      // A vector that is used once becomes an operand.
+      if (!llvm::isa<llvm::LoadInst>(load) || registers_of(load) == 0 || load->hasOneUse()) continue;
+      const auto uses = code.uses_of(*load);
+      if (uses.empty()) continue;
+      if (first_end < static_cast<int>(i)) {
+        begin_block_at(*first_of_step(code, i));
+        first_end = kNever;
+      }
+      first_end = std::min(first_end, uses.back());
+    }
+  }
+
+  // The first of the loads in front of the load at i, with nothing but addresses and elements in all lanes between.
+  static Instruction* first_of_step(const Code& code, size_t i) {
+    Instruction* first = code.instructions[i];
+    while (i-- > 0) {
+      Instruction* before = code.instructions[i];
+      if (llvm::isa<llvm::LoadInst>(before)) {
+        first = before;
+      } else if (!llvm::isa<llvm::GetElementPtrInst, llvm::InsertElementInst>(before) &&
+                 !llvm::isa_and_nonnull<llvm::LoadInst>(source_of(before))) {
+        break;
+      }
+    }
+    return first;
+  }
+
+  // others: registers that are taken behind each instruction by what cannot be loaded again.
+  void reload(const Code& code, const std::vector<int>& others, std::vector<Reloadable>& values) {
+    const size_t end = code.instructions.size();
+    std::vector<llvm::SmallVector<Reloadable*, 2>> defined(end), used(end);
+    for (Reloadable& v : values) {
+      if (const auto it = code.positions.find(v.value); it != code.positions.end())
+        defined[static_cast<size_t>(it->second)].push_back(&v);
+      for (const int at : v.uses) used[static_cast<size_t>(at)].push_back(&v);
+    }
+    llvm::SmallVector<Reloadable*, 32> held;
+    int held_registers = 0;
+    llvm::SmallPtrSet<Reloadable*, 32> seen;  // by instruction selection, in the block that it is working on
+    const auto hold = [&](Reloadable* v, Instruction* by) {
+      v->held_by = by;
+      held.push_back(v);
+      held_registers += registers_of(v->value);
+      seen.insert(v);
+    };
+    const auto drop = [&](Reloadable** at) {
+      (*at)->held_by = nullptr;
+      held_registers -= registers_of((*at)->value);
+      held.erase(at);
+    };
+    const auto sooner = [](const Reloadable* a, const Reloadable* b) {
+      return a->next_use() < b->next_use();
+    };
+    for (size_t i = 0; i < end; ++i) {
+      Instruction& user = *code.instructions[i];
+      for (Reloadable* v : used[i]) {
+        if (v->held_by == nullptr) {
+          const bool again = seen.contains(v);
+          if (again) seen.clear();
+          hold(v, copy_before(v->value, user, again));
+          unused_.push_back(v->value);
+        }
+        if (v->held_by != v->value) user.replaceUsesOfWith(v->value, v->held_by);
+        ++v->next;
+      }
+      for (Reloadable* v : defined[i]) hold(v, v->value);
+      const int room = std::max(file_.registers - others[i], kLeast);
+      while (!held.empty()) {
+        Reloadable** furthest = std::max_element(held.begin(), held.end(), sooner);
+        const int wait = (*furthest)->next_use() - static_cast<int>(i);
+        if ((*furthest)->next_use() != kNever && held_registers <= (wait > kSoon ? room - kSpare : room))
+          break;
+        drop(furthest);
+      }
+    }
+  }
+
+  // The value computed once more. Its address, too, where it is another one and a constant: instruction selection
+  // makes one operand of them if they are in the same block. begin_block: a block of instruction selection begins
+  // here, because it would find that the copy is equal to a value that it has seen.
+  Instruction* copy_before(Instruction* value, Instruction& where, bool begin_block) {
+    llvm::SmallVector<Instruction*, 4> chain{value};
+    while (!llvm::isa<llvm::LoadInst>(chain.back())) chain.push_back(only_operand(*chain.back()));
+    auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(
+        llvm::cast<llvm::LoadInst>(chain.back())->getPointerOperand());
+    if (address != nullptr && address->hasAllConstantIndices()) chain.push_back(address);
+    Instruction* made = nullptr;
+    for (size_t i = chain.size(); i-- > 0;) {
+      Instruction* copy = chain[i]->clone();
+      copy->insertBefore(&where);
+      if (made != nullptr) {
+        copy->replaceUsesOfWith(chain[i + 1], made);
+      } else if (begin_block) {
+        begin_block_at(*copy);
+      }
+      // Passes over machine code would make equal loads one where nothing changes what they load.
+      copy->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+      made = copy;
+    }
+    return made;
+  }
+
+  llvm::Function& function_;
+  const RegisterFile file_;
+  std::vector<Instruction*> vectors_;
+  llvm::DenseSet<const Instruction*> reloadable_, invariant_;
+  llvm::DenseMap<const BasicBlock*, std::vector<Instruction*>> live_in_;
+  llvm::DenseMap<const BasicBlock*, llvm::DenseSet<const Instruction*>> live_out_;
+  llvm::SmallVector<llvm::WeakTrackingVH, 0> unused_;
+};
+
+}  // namespace
+
+void reload_instead_of_spill(llvm::Function& function, const RegisterFile& file) {
+  Reloads(function, file).run();
+}
+
+}  // namespace tensorsmith::codegen

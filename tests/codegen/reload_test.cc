@@ -1,0 +1,166 @@
+// Vectors that more are live of than there are registers: the emitted code does not spill what it can load again, and
+// computes the same.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <string>
+
+#include "codegen/isas.h"
+#include "codegen/llvm/codegen.h"
+#include "codegen/runner.h"
+#include "ir/text.h"
+
+namespace tensorsmith {
+namespace {
+
+// Replaces $x by the value of x.
+std::string filled(std::string text, const std::vector<std::pair<std::string, int>>& values) {
+  for (const auto& [name, value] : values)
+    text = std::regex_replace(text, std::regex("\\$" + name), std::to_string(value));
+  return text;
+}
+
+// Instructions that have a vector on the stack.
+size_t spills(const ir::Program& program, const target::Device& device) {
+  const auto code = codegen::emit_assembly(program, device, {});
+  EXPECT_TRUE(code.ok()) << code.error().message();
+  if (!code.ok()) return 0;
+  const std::regex instruction(R"(\n[^\n]*\(%rsp[^\n]*%[yz]mm|\n[^\n]*%[yz]mm[^\n]*\(%rsp)");
+  return static_cast<size_t>(
+      std::distance(std::sregex_iterator(code->begin(), code->end(), instruction), {}));
+}
+
+void expect_as_interpreted(const ir::Program& program) {
+  constexpr uint64_t kSeed = 3;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  Rng rng(kSeed);
+  std::vector<lower::Tensor> inputs;
+  for (const ir::Buffer& input : program.inputs)
+    inputs.push_back(lower::random_tensor(input->dtype, input->shape, rng));
+  const auto want = lower::run(program, inputs);
+  ASSERT_TRUE(want.ok()) << want.error().message();
+  for (const target::Device& device : test::local_devices()) {
+    const auto got = test::compile_and_run(program, device, inputs);
+    ASSERT_TRUE(got.ok()) << got.error().message();
+    EXPECT_EQ(test::compare((*got)[0], (*want)[0], 1e-4, 1e-4), "") << device.name;
+  }
+}
+
+ir::Program parsed(const std::string& text) {
+  auto program = ir::parse_program(text);
+  EXPECT_TRUE(program.ok()) << program.error().message() << "\n" << text;
+  return program.ok() ? *program : ir::Program{};
+}
+
+// The reduction is unrolled as a whole, so that no weight changes in the loop over pixels.
+ir::Program unrolled_reduction(int rows, int lanes) {
+  return parsed(filled(R"(program kernel {
+  input X: f32[24, 100, $lanes]
+  input W: f32[24, $rows]
+  output Y: f32[$rows, 100, $lanes]
+  for p in 100 {
+    alloc acc: f32[$rows, $lanes] {
+      unrolled k in $rows {
+        vectorized j in $lanes {
+          acc[k, j] = 0.0
+        }
+      }
+      unrolled r in 24 {
+        unrolled k in $rows {
+          vectorized j in $lanes {
+            acc[k, j] = acc[k, j] + W[r, k] * X[r, p, j]
+          }
+        }
+      }
+      unrolled k in $rows {
+        vectorized j in $lanes {
+          Y[k, p, j] = acc[k, j]
+        }
+      }
+    }
+  }
+}
+)",
+                       {{"rows", rows}, {"lanes", lanes}}));
+}
+
+// A window of 5 steps over rows: each element is read in up to five steps.
+ir::Program window(int rows, int lanes) {
+  return parsed(filled(R"(program kernel {
+  input X: f32[30, $elements]
+  input W: f32[30, 5, $lanes]
+  output Y: f32[$rows, $lanes]
+  alloc acc: f32[$rows, $lanes] {
+    unrolled h in $rows {
+      vectorized j in $lanes {
+        acc[h, j] = 0.0
+      }
+    }
+    for c in 30 {
+      unrolled r in 5 {
+        unrolled h in $rows {
+          vectorized j in $lanes {
+            acc[h, j] = acc[h, j] + X[c, h + r] * W[c, r, j]
+          }
+        }
+      }
+    }
+    unrolled h in $rows {
+      vectorized j in $lanes {
+        Y[h, j] = acc[h, j]
+      }
+    }
+  }
+}
+)",
+                       {{"rows", rows}, {"lanes", lanes}, {"elements", rows + 4}}));
+}
+
+TEST(Reload, WeightsThatDoNotChangeInALoop) {
+  EXPECT_EQ(spills(unrolled_reduction(8, 8), test::device_with("avx2")), 0U);
+  EXPECT_EQ(spills(unrolled_reduction(16, 16), test::device_with("avx512")), 0U);
+  expect_as_interpreted(unrolled_reduction(8, 8));
+  expect_as_interpreted(unrolled_reduction(16, 16));
+}
+
+TEST(Reload, ElementsThatStepsOfAWindowShare) {
+  // An element in all lanes takes a register of its own here, and LLVM stores some values once; before, there were 60.
+  EXPECT_LE(spills(window(12, 8), test::device_with("avx2")), 20U);
+  EXPECT_EQ(spills(window(24, 16), test::device_with("avx512")), 0U);
+  expect_as_interpreted(window(12, 8));
+  expect_as_interpreted(window(24, 16));
+}
+
+// Each row is replaced by a sum over all of them, one after the other: what is loaded again must be what is there by
+// then.
+TEST(Reload, RowsThatAreWrittenBetweenTheirUses) {
+  expect_as_interpreted(parsed(R"(program kernel {
+  input X: f32[40, 16]
+  input W: f32[40, 40]
+  output Y: f32[40, 16]
+  for m in 40 {
+    vectorized j in 16 {
+      Y[m, j] = X[m, j]
+    }
+  }
+  unrolled k in 40 {
+    alloc sum: f32[16] {
+      vectorized j in 16 {
+        sum[j] = 0.0
+      }
+      unrolled m in 40 {
+        vectorized j in 16 {
+          sum[j] = sum[j] + Y[m, j] * W[k, m]
+        }
+      }
+      vectorized j in 16 {
+        Y[k, j] = sum[j] * 0.125
+      }
+    }
+  }
+}
+)"));
+}
+
+}  // namespace
+}  // namespace tensorsmith
