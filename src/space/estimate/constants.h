@@ -50,6 +50,7 @@
   CONSTANT(guarded_load, 1.2, "times", "fitted",                                                             \
            "a load of products under a condition decided lane by lane")                                      \
   CONSTANT(guarded_setup, 0.5, "cycles", "fitted", "more for each of these")                                 \
+  CONSTANT(guarded_strided, 5, "cycles", "fitted", "that one of a strided vector is waited for")             \
   CONSTANT(guarded_vector, 3, "times", "fitted", "a load under a condition in elementwise stages")           \
   CONSTANT(transposed_element, 0.2, "cycles", "fitted", "between planes and rows of channels, in blocks")    \
   CONSTANT(scattered_store, 1.68, "cycles", "fitted", "an element that is written by itself")                \

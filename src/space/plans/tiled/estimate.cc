@@ -99,7 +99,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const double ports = info_.dot && m.fma_per_cycle < 2 && 2 * c.lanes * info_.element_bytes > m.vector_bytes
                            ? m.loads_per_cycle / m.fitted().broadcasts
                            : 1;
-  double loads = 0, broadcasts = 0, shuffles = 0, live_vectors = 0;
+  double loads = 0, broadcasts = 0, shuffles = 0, live_vectors = 0, waits = 0;
   for (const auto& operand : operands_) {
     double count = 1;
     for (const AxisId a : live_)
@@ -121,7 +121,11 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     const bool guarded =
         operand.read.guarded || (operand.pad != kNone && c.pads[operand.pad] == PadLocation::kInline);
     // Conditions of the border are decided lane by lane, and keep the compiler from sharing loads.
-    if (guarded) cost = cost * m.fitted().guarded_load + m.fitted().guarded_setup;
+    if (guarded) {
+      const bool strided = vectorized && operand.read.affine && std::abs(operand.read.stride(v)) > 1;
+      cost = cost * m.fitted().guarded_load + m.fitted().guarded_setup;
+      if (strided) waits += count * m.fitted().guarded_strided;
+    }
     // Scalars of an unpacked constant or strided operand come from as many cache lines.
     loads += count * cost;
   }
@@ -139,7 +143,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
   tile.instructions = unrolled_instructions(c);
   tile.chain = steps_of_a_sum(c);
-  tile.loop_cycles = loop_exit_cycles(c) + m.fitted().loop_step / static_cast<double>(unrolled_steps(c));
+  tile.loop_cycles =
+      waits + loop_exit_cycles(c) + m.fitted().loop_step / static_cast<double>(unrolled_steps(c));
   return step_cycles(m, tile);
 }
 
