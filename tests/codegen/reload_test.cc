@@ -162,5 +162,48 @@ TEST(Reload, RowsThatAreWrittenBetweenTheirUses) {
 )"));
 }
 
+// Elements are loaded first and put into all lanes when there is something else at their places.
+TEST(Reload, ElementsThatAreReplacedBeforeTheirUse) {
+  expect_as_interpreted(parsed(R"(program kernel {
+  input X: f32[24, 16]
+  output Y: f32[24, 16]
+  for m in 24 {
+    vectorized j in 16 {
+      Y[m, j] = X[m, j]
+    }
+  }
+  alloc kept: f32[24] {
+    unrolled m in 24 {
+      kept[m] = Y[m, 3]
+    }
+    unrolled m in 24 {
+      vectorized j in 16 {
+        Y[m, j] = 2.0
+      }
+    }
+    alloc acc: f32[20, 16] {
+      unrolled k in 20 {
+        vectorized j in 16 {
+          acc[k, j] = 0.0
+        }
+      }
+      unrolled r in 4 {
+        unrolled k in 20 {
+          vectorized j in 16 {
+            acc[k, j] = acc[k, j] + kept[k + r] * X[r, j]
+          }
+        }
+      }
+      unrolled k in 20 {
+        vectorized j in 16 {
+          Y[k, j] = acc[k, j]
+        }
+      }
+    }
+  }
+}
+)"));
+}
+
 }  // namespace
 }  // namespace tensorsmith

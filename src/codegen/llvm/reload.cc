@@ -208,9 +208,9 @@ class Reloads {
       const bool leaves = live_out_[&block].contains(value);
       const int to = leaves ? end : uses.empty() ? from : uses.back();
       by_all.add(from, to, size);
-      const bool unchanged =
-          invariant_.contains(value) || (!enters && !uses.empty() && !code.writes_between(from, uses.back()));
-      if (candidate && !uses.empty() && unchanged && (enters || !leaves)) {
+      const bool unchanged = candidate && !uses.empty() &&
+                             (invariant_.contains(value) || unchanged_until(code, value, uses.back()));
+      if (unchanged && (enters || !leaves)) {
         reloadable.push_back({value, std::move(uses)});
       } else {
         by_others.add(from, to, size);
@@ -226,6 +226,12 @@ class Reloads {
       // Where all registers are taken, the allocator spills more with several blocks than with one.
       keep_steps_apart(code);
     }
+  }
+
+  // Whether what the value comes from is loaded in this block, and nothing is written from there on to its last use.
+  static bool unchanged_until(const Code& code, Instruction* value, int last) {
+    const auto load = code.positions.find(source_of(value));
+    return load != code.positions.end() && !code.writes_between(load->second, last);
   }
 
   // A block of instruction selection begins where the vectors of an unrolled loop's next step are loaded. In one block
