@@ -2,9 +2,10 @@
 
      LD_PRELOAD=liblimit_isa.so python3 models.py ...
 
-   CPUID is made to fault (arch_prctl ARCH_SET_CPUID, Linux on Intel processors with cpuid_fault in /proc/cpuinfo) and the handler
-   answers for it without these features. What stays is AVX2, FMA and F16C, also without AVX-VNNI and AVX-IFMA: Haswell to Zen 3.
-   Threads inherit the setting, and a program started by the limited one limits itself through the same variable. */
+   CPUID is made to fault (arch_prctl ARCH_SET_CPUID, Linux on processors with cpuid_fault in /proc/cpuinfo) and the handler answers
+   for it without these features. Other processors (AMD) have libraries in which UD2 stands in its place: trap_cpuid.py. What stays is
+   AVX2, FMA and F16C, also without AVX-VNNI and AVX-IFMA: Haswell to Zen 3. Threads inherit the setting, and a program started by
+   the limited one limits itself through the same variable. */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 enum { kSetCpuid = 0x1012 }; /* ARCH_SET_CPUID of asm/prctl.h */
 
 static struct sigaction previous;
+static int faults; /* whether CPUID itself faults */
 
 static void answer(uint32_t leaf, uint32_t subleaf, uint32_t* eax, uint32_t* ebx, uint32_t* ecx,
                    uint32_t* edx) {
@@ -38,11 +40,13 @@ static void answer(uint32_t leaf, uint32_t subleaf, uint32_t* eax, uint32_t* ebx
 static void on_fault(int signal_number, siginfo_t* info, void* context) {
   greg_t* registers = ((ucontext_t*)context)->uc_mcontext.gregs;
   const uint8_t* code = (const uint8_t*)registers[REG_RIP];
-  if (info->si_code == SI_KERNEL && code[0] == 0x0f && code[1] == 0xa2) {
+  const int is_cpuid = faults ? info->si_code == SI_KERNEL && code[0] == 0x0f && code[1] == 0xa2
+                              : info->si_code == ILL_ILLOPN && code[0] == 0x0f && code[1] == 0x0b;
+  if (is_cpuid) {
     uint32_t eax, ebx, ecx, edx;
-    syscall(SYS_arch_prctl, kSetCpuid, 1);
+    if (faults) syscall(SYS_arch_prctl, kSetCpuid, 1);
     answer((uint32_t)registers[REG_RAX], (uint32_t)registers[REG_RCX], &eax, &ebx, &ecx, &edx);
-    syscall(SYS_arch_prctl, kSetCpuid, 0);
+    if (faults) syscall(SYS_arch_prctl, kSetCpuid, 0);
     registers[REG_RAX] = eax;
     registers[REG_RBX] = ebx;
     registers[REG_RCX] = ecx;
@@ -55,10 +59,11 @@ static void on_fault(int signal_number, siginfo_t* info, void* context) {
 
 __attribute__((constructor)) static void limit(void) {
   struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
-  if (sigaction(SIGSEGV, &action, &previous) != 0 || syscall(SYS_arch_prctl, kSetCpuid, 0) != 0) {
-    fputs(
-        "error: limit_isa: this processor or kernel cannot make CPUID fault (cpuid_fault in /proc/cpuinfo)\n",
-        stderr);
+  faults = 1; /* before the first fault */
+  if (sigaction(SIGSEGV, &action, &previous) == 0 && syscall(SYS_arch_prctl, kSetCpuid, 0) == 0) return;
+  faults = 0;
+  if (sigaction(SIGSEGV, &previous, NULL) != 0 || sigaction(SIGILL, &action, &previous) != 0) {
+    fputs("error: limit_isa: no handler can be set\n", stderr);
     _exit(1);
   }
 }
