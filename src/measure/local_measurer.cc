@@ -9,12 +9,12 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "base/processors.h"
 #include "base/thread_pool.h"
 #include "ir/structural.h"
 #include "measure/build_pipeline.h"
 #include "measure/task_data.h"
 #include "measure/worker_process.h"
-#include "runtime/kernel_pool.h"
 
 namespace tensorsmith::measure {
 namespace {
@@ -57,11 +57,10 @@ class LocalMeasurer final : public Measurer {
         command_(with_backend(std::move(command), *options.backend)),
         log_(log),
         builder_(std::move(builder)),
-        // A kernel that uses every processor must not share them with the builds.
-        exclusive_(options.settings.threads >= runtime::available_processors()),
+        // A kernel that uses every core, or all the time that cgroups give, must not share it with the builds.
+        exclusive_(options.settings.threads >= machine_.usable),
         pipeline_(builder_,
-                  exclusive_ ? std::max(options.build_threads, runtime::available_processors())
-                             : options.build_threads,
+                  exclusive_ ? std::max(options.build_threads, machine_.at_once) : options.build_threads,
                   options.build_timeout_s),
         spawner_(1) {
     flush_bytes_ = std::clamp<int64_t>(device.l3_bytes + device.l2_bytes * device.cores, int64_t{16} << 20,
@@ -93,6 +92,7 @@ class LocalMeasurer final : public Measurer {
   std::vector<std::string> command_;
   LogSink& log_;
   std::shared_ptr<const Builder> builder_;
+  const Processors machine_ = processors();
   bool exclusive_;
   int64_t flush_bytes_ = 0;
   std::list<PreparedTask> tasks_;  // most recently used first

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 
+#include "base/processors.h"
 #include "codegen/backend.h"
 #include "ir/text.h"
 #include "lower/lower.h"
@@ -95,14 +96,14 @@ struct Task {
 // Prepared constants are dropped beyond this, the one used longest ago first.
 constexpr int64_t kMaxPreparedBytes = int64_t{256} << 20;
 
-// Puts the pool's threads on processors of their own: woken while builds still held the processors, two can
-// share one for milliseconds, longer than a whole timing. They stay free to move afterwards.
+// Puts the pool's threads on processors of their own, and on cores of their own while there are some: woken
+// while builds still held the processors, two can share one for milliseconds, longer than a whole timing.
+// They stay free to move afterwards.
 class ThreadPlacement {
  public:
-  static void spread(runtime::KernelPool& pool) {
-    if (pool.num_threads() < 2 || pool.num_threads() > runtime::available_processors()) return;
-    ThreadPlacement placement(pool.num_threads());
-    if (::sched_getaffinity(0, sizeof placement.allowed_, &placement.allowed_) != 0) return;
+  static void spread(runtime::KernelPool& pool, const Processors& machine) {
+    if (pool.num_threads() < 2 || pool.num_threads() > static_cast<int>(machine.allowed.size())) return;
+    ThreadPlacement placement(pool.num_threads(), machine);
     pool.parallel_for(
         placement.threads_,
         [](void* self, int64_t, int64_t, int32_t thread) {
@@ -112,27 +113,33 @@ class ThreadPlacement {
   }
 
  private:
-  explicit ThreadPlacement(int threads) : threads_(threads) { CPU_ZERO(&allowed_); }
+  ThreadPlacement(int threads, const Processors& machine)
+      : threads_(threads), allowed_(machine.allowed.back()) {
+    allowed_.assign(machine.allowed);
+    const std::vector<int> order = spread_over_cores(machine);
+    for (int thread = 0; thread < threads; ++thread) {
+      const int processor = order[static_cast<size_t>(thread)];
+      places_.emplace_back(processor);
+      places_.back().assign({processor});
+    }
+  }
 
+  // Allocates nothing: memory is limited here, and a thread's first piece takes an arena.
   void place(int32_t thread) {
-    int cpu = -1;
-    for (int32_t seen = -1; seen < thread;)
-      if (CPU_ISSET(static_cast<size_t>(++cpu), &allowed_)) ++seen;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<size_t>(cpu), &one);
-    const bool moved = ::sched_setaffinity(0, sizeof one, &one) == 0;
+    const ProcessorMask& own = places_[static_cast<size_t>(thread)];
+    const bool moved = ::sched_setaffinity(0, own.bytes(), own.data()) == 0;
     // All must be on their processors at once: one that is done early would run another's chunk too.
     arrived_.fetch_add(1);
     const double start = raw_seconds();
     while (arrived_.load() < threads_ && raw_seconds() - start < kPatienceSeconds) {
     }
-    if (moved) ::sched_setaffinity(0, sizeof allowed_, &allowed_);
+    if (moved) ::sched_setaffinity(0, allowed_.bytes(), allowed_.data());
   }
 
   static constexpr double kPatienceSeconds = 0.005;
   const int threads_;
-  cpu_set_t allowed_;
+  std::vector<ProcessorMask> places_;  // by thread
+  ProcessorMask allowed_;
   std::atomic<int> arrived_{0};
 };
 
@@ -184,7 +191,8 @@ class Worker {
   int socket_;
   int statm_;
   const KernelLoader& loader_;
-  std::string not_confined_;  // see confine()
+  const Processors machine_ = processors();  // read now: once confined, it opens no files
+  std::string not_confined_;                 // see confine()
   std::optional<Task> task_;
   std::unique_ptr<runtime::KernelPool> pool_;
   GuardedBuffer shared_workspace_;
@@ -195,7 +203,8 @@ class Worker {
 
 Status Worker::become_confined(int threads) {
   if (!pool_) {
-    not_confined_ = confine(socket_, statm_, [&] { pool_ = std::make_unique<runtime::KernelPool>(threads); });
+    not_confined_ =
+        confine(socket_, statm_, [&] { pool_ = std::make_unique<runtime::KernelPool>(threads, machine_); });
   }
   if (pool_->num_threads() == threads) return {};
   return Error{ErrorCode::kResourceExhausted, "",
@@ -384,7 +393,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   hooks.run = [&] { loaded->function(&context, buffers.data()); };
   hooks.flush = [&] { flush_caches(request.flush_bytes); };
   hooks.now = raw_seconds;
-  ThreadPlacement::spread(*pool_);
+  ThreadPlacement::spread(*pool_, machine_);
   Timing timing = measure_time(request.timing, hooks, first_run);
   // A race between threads, or a dependence on what the outputs held before, shows in later runs only.
   if (auto wrong = check_outputs()) {

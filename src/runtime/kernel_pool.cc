@@ -70,13 +70,7 @@ thread_local int32_t running_thread = 0;
 
 }  // namespace
 
-int available_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  // More processors than cpu_set_t holds.
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
+int available_processors() { return static_cast<int>(allowed_processors().size()); }
 
 struct KernelPool::State {
   // The pieces of a thread's range that nobody has started: job number << 32 | how many, first pieces first.
@@ -103,10 +97,16 @@ struct KernelPool::State {
   std::vector<Slot> slots;
   std::vector<std::thread> workers;
   std::chrono::nanoseconds spin{0};
-  cpu_set_t allowed;           // processors that the pool was made on
+  const Processors machine;    // that the pool was made on
   int cleared_processor = -1;  // that the workers keep off; the busy caller's
+  // Where they are sent then. Made once: a run of a model allocates nothing.
+  std::vector<int> others;
+  ProcessorMask mask;
 
-  explicit State(size_t num_threads) : slots(num_threads) {}
+  State(size_t num_threads, const Processors& made_on)
+      : slots(num_threads), machine(made_on), mask(machine.allowed.back()) {
+    others.reserve(machine.allowed.size());
+  }
 
   // Part `index` of [0, total) cut into `count` parts whose sizes differ by at most one.
   static Range part(int64_t total, int64_t count, int64_t index) {
@@ -157,16 +157,17 @@ struct KernelPool::State {
 
   // The system likes to wake a thread where its waker runs, or moves the caller to where a worker sleeps. A
   // worker there could not start before the caller is interrupted, some milliseconds later, and would never
-  // be moved: the caller, who alone is sure to run, sends all workers to the other processors.
+  // be moved: the caller, who alone is sure to run, sends all workers to the other processors, off
+  // its core where that leaves one for each.
   void clear_callers_processor() {
     const int processor = sched_getcpu();
     if (processor == cleared_processor || spin.count() == 0) return;
     cleared_processor = processor;
-    cpu_set_t others = allowed;
-    if (processor >= 0 && processor < CPU_SETSIZE) CPU_CLR(processor, &others);
-    if (CPU_COUNT(&others) == 0) return;
+    processors_beside(machine, processor, static_cast<int>(workers.size()) + 1, others);
+    if (others.empty()) return;
+    mask.assign(others);
     for (std::thread& worker : workers)
-      pthread_setaffinity_np(worker.native_handle(), sizeof others, &others);
+      pthread_setaffinity_np(worker.native_handle(), mask.bytes(), mask.data());
   }
 
   void run_worker(int32_t thread) {
@@ -192,14 +193,12 @@ struct KernelPool::State {
   }
 };
 
-KernelPool::KernelPool(int num_threads) {
+KernelPool::KernelPool(int num_threads) : KernelPool(num_threads, processors()) {}
+
+KernelPool::KernelPool(int num_threads, const Processors& machine) {
   TS_CHECK(num_threads >= 1, "KernelPool needs at least one thread");
-  state_ = std::make_unique<State>(static_cast<size_t>(num_threads));
-  CPU_ZERO(&state_->allowed);
-  if (num_threads <= available_processors() &&
-      sched_getaffinity(0, sizeof state_->allowed, &state_->allowed) == 0) {
-    state_->spin = kSpin;
-  }
+  state_ = std::make_unique<State>(static_cast<size_t>(num_threads), machine);
+  if (num_threads <= machine.at_once) state_->spin = kSpin;
   state_->workers.reserve(static_cast<size_t>(num_threads) - 1);
   try {
     for (int t = 1; t < num_threads; ++t)

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/input_file.h"
+#include "base/processors.h"
 #include "runtime/file_io.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/kernel_pool.h"
@@ -190,7 +191,8 @@ void Model::Impl::place_arguments() {
 }
 
 Status Model::Impl::place() {
-  pool = std::make_unique<KernelPool>(options.threads > 0 ? options.threads : available_processors());
+  const Processors machine = processors();
+  pool = std::make_unique<KernelPool>(options.threads > 0 ? options.threads : machine.usable, machine);
   TS_RETURN_IF_ERROR(place_memory());
   context.parallel_for = &KernelPool::parallel_for_abi;
   context.pool = pool.get();

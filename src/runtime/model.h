@@ -12,7 +12,7 @@
 namespace tensorsmith::runtime {
 
 struct LoadOptions {
-  int threads = 0;       // including the caller of run(); 0 = one a processor that this process may use
+  int threads = 0;       // including the caller of run(); 0 = Processors::usable of this process
   bool profile = false;  // time every call
   // With profile: so many times each call runs again at once, for CallTime::min_seconds_alone. A run of the
   // model takes as much longer.

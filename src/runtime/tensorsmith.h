@@ -64,8 +64,8 @@ TS_API const char* ts_last_error(void);
 
 /* Loads the compiled model in `directory` and checks that nothing of it is damaged. Its kernels are machine
  * code: load only models that you would run as a program. num_threads: how many threads ts_model_run uses,
- * its caller included; 0 = one for each processor this process may use. On success *model is to be freed with
- * ts_model_free; on failure it is set to NULL. */
+ * its caller included; 0 = one for each core this process may use, fewer where a cgroup limits its time. On
+ * success *model is to be freed with ts_model_free; on failure it is set to NULL. */
 TS_API ts_status ts_model_load(const char* directory, int num_threads, ts_model** model);
 
 /* Frees the model and its threads; NULL is allowed. No run may be in progress. */

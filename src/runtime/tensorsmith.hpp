@@ -35,7 +35,7 @@ struct Tensor {
 
 class Model {
  public:
-  // num_threads: the caller of run() included; 0 = one for each processor.
+  // num_threads: the caller of run() included; 0 = one for each core, see ts_model_load.
   explicit Model(const std::string& directory, int num_threads = 0) {
     ts_model* model = nullptr;
     check(ts_model_load(directory.c_str(), num_threads, &model));

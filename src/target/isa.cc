@@ -8,14 +8,13 @@ namespace tensorsmith::target {
 namespace {
 
 // Features of x86-64 above each level. What is removed is stated as "-feature", because the CPU name alone
-// implies it.
-constexpr std::array<std::string_view, 14> kAboveAvx2 = {
-    "avx512f",         "avx512cd",   "avx512dq",    "avx512bw",          "avx512vl",
-    "avx512ifma",      "avx512vbmi", "avx512vbmi2", "avx512vnni",        "avx512bitalg",
-    "avx512vpopcntdq", "avx512bf16", "avx512fp16",  "avx512vp2intersect"};
-constexpr std::array<std::string_view, 12> kAboveSse42 = {
-    "avx", "avx2", "fma",     "f16c",    "vaes",        "vpclmulqdq",
-    "xop", "fma4", "avxvnni", "avxifma", "avxvnniint8", "avxneconvert"};
+// implies it. AVX2 is what the processors from Haswell to Zen 3 have: no dot products of AVX-VNNI either.
+constexpr std::array<std::string_view, 18> kAboveAvx2 = {
+    "avx512f",    "avx512cd",           "avx512dq",   "avx512bw",     "avx512vl",        "avx512ifma",
+    "avx512vbmi", "avx512vbmi2",        "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512bf16",
+    "avx512fp16", "avx512vp2intersect", "avxvnni",    "avxifma",      "avxvnniint8",     "avxneconvert"};
+constexpr std::array<std::string_view, 8> kAboveSse42 = {"avx",  "avx2",       "fma", "f16c",
+                                                         "vaes", "vpclmulqdq", "xop", "fma4"};
 
 template <size_t N>
 void remove_features(Device& device, const std::array<std::string_view, N>& removed) {
@@ -48,13 +47,15 @@ Result<Device> with_isa(const Device& device, std::string_view isa) {
   remove_features(weaker, kAboveAvx2);
   weaker.vector_registers = 16;
   weaker.vector_bytes = std::min(device.vector_bytes, 32);
-  if (device.vector_bytes == 64 && device.fma_per_cycle < 2) weaker.fma_per_cycle = 2 * device.fma_per_cycle;
   if (!avx2) {
     remove_features(weaker, kAboveSse42);
     weaker.vector_bytes = 16;
-    // A multiply and an add instead of one FMA.
-    weaker.fma_per_cycle /= 2;
   }
+  // Pipes that take a wide vector in two halves start two narrow ones.
+  if (weaker.vector_bytes < device.vector_bytes && device.fma_per_cycle < 2)
+    weaker.fma_per_cycle = 2 * device.fma_per_cycle;
+  // A multiply and an add instead of one FMA.
+  if (!avx2 && device.has_feature("fma")) weaker.fma_per_cycle /= 2;
   weaker.peak_f32_gflops *= weaker.fma_per_cycle * weaker.vector_bytes / lanes_before;
   return weaker;
 }

@@ -1,5 +1,4 @@
 // The machine this process runs on, from CPUID (x86-64) and /sys, /proc (Linux).
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/processors.h"
+#include "target/micro_architecture.h"
 #include "target/target.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -96,6 +97,7 @@ double probe_clock_ghz(int cpu) {
 
 struct CpuId {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  CpuId() = default;
   CpuId(uint32_t leaf, uint32_t subleaf) { __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx); }
 };
 
@@ -107,68 +109,6 @@ uint64_t read_xcr0() {
   return (static_cast<uint64_t>(high) << 32) | low;
 }
 
-// LLVM's CPU name where the model is known; the feature list states the truth about each feature, the name
-// decides the scheduling model only.
-std::string cpu_name(bool amd, bool intel, int family, int model, const Device& d) {
-  if (amd) {
-    if (family == 0x17) return model >= 0x30 ? "znver2" : "znver1";
-    if (family == 0x19) return d.has_feature("avx512f") ? "znver4" : "znver3";
-    if (family >= 0x1a) return "znver5";
-  }
-  if (intel && family == 6) {
-    switch (model) {
-      case 0x3c:
-      case 0x3f:
-      case 0x45:
-      case 0x46:
-        return "haswell";
-      case 0x3d:
-      case 0x47:
-      case 0x4f:
-      case 0x56:
-        return "broadwell";
-      case 0x4e:
-      case 0x5e:
-      case 0x8e:
-      case 0x9e:
-      case 0xa5:
-      case 0xa6:
-        return "skylake";
-      case 0x55:
-        return d.has_feature("avx512bf16")   ? "cooperlake"
-               : d.has_feature("avx512vnni") ? "cascadelake"
-                                             : "skylake-avx512";
-      case 0x6a:
-      case 0x6c:
-        return "icelake-server";
-      case 0x7d:
-      case 0x7e:
-        return "icelake-client";
-      case 0x8c:
-      case 0x8d:
-        return "tigerlake";
-      case 0x8f:
-        return "sapphirerapids";
-      case 0xcf:
-        return "emeraldrapids";
-      case 0xad:
-      case 0xae:
-        return "graniterapids";
-      case 0x97:
-      case 0x9a:
-      case 0xb7:
-      case 0xba:
-      case 0xbf:
-        return "alderlake";
-      default:
-        break;
-    }
-  }
-  if (d.has_feature("avx512vl")) return "x86-64-v4";
-  if (d.has_feature("avx2")) return "x86-64-v3";
-  return d.has_feature("sse4.2") ? "x86-64-v2" : "x86-64";
-}
-
 void probe_isa(Device& d) {
   d.arch = "x86-64";
   char vendor[13] = {};
@@ -178,7 +118,7 @@ void probe_isa(Device& d) {
   std::memcpy(vendor + 8, &leaf0.ecx, 4);
   const CpuId leaf1(1, 0);
   const CpuId leaf7(7, 0);
-  const CpuId leaf7_1(7, 1);
+  const CpuId leaf7_1 = leaf7.eax >= 1 ? CpuId(7, 1) : CpuId();
   const CpuId extended(0x80000001, 0);
   const bool os_saves = (leaf1.ecx >> 27) & 1;
   const uint64_t xcr0 = os_saves ? read_xcr0() : 0;
@@ -231,31 +171,38 @@ void probe_isa(Device& d) {
       {"avx512bf16", leaf7_1.eax, 5, kAvx512},
       {"avx512fp16", leaf7.edx, 23, kAvx512},
   };
-  for (const Feature& f : features) {
+  // They tell generations of processors apart, and no kernel uses them.
+  const Feature identifying[] = {
+      {"clwb", leaf7.ebx, 24, kAlways},
+      {"amx-fp16", leaf7_1.eax, 21, kAlways},
+      {"prefetchi", leaf7_1.edx, 14, kAlways},
+  };
+  const auto is_present = [&](const Feature& f) {
     const bool usable = f.state == kAlways || (f.state == kAvx ? avx_state : avx512_state);
-    const bool present = usable && ((f.word >> f.bit) & 1);
+    return usable && ((f.word >> f.bit) & 1);
+  };
+  ProcessorId id;
+  for (const Feature& f : features) {
+    const bool present = is_present(f);
     d.features.push_back((present ? "+" : "-") + std::string(f.name));
+    if (present) id.features.emplace_back(f.name);
   }
+  for (const Feature& f : identifying)
+    if (is_present(f)) id.features.emplace_back(f.name);
 
-  int family = static_cast<int>((leaf1.eax >> 8) & 15);
-  int model = static_cast<int>((leaf1.eax >> 4) & 15);
-  if (family == 6 || family == 15) model += static_cast<int>((leaf1.eax >> 16) & 15) << 4;
-  if (family == 15) family += static_cast<int>((leaf1.eax >> 20) & 255);
-  const bool amd = std::strcmp(vendor, "AuthenticAMD") == 0;
-  const bool intel = std::strcmp(vendor, "GenuineIntel") == 0;
-  d.cpu = cpu_name(amd, intel, family, model, d);
+  id.vendor = vendor;
+  id.family = static_cast<int>((leaf1.eax >> 8) & 15);
+  id.model = static_cast<int>((leaf1.eax >> 4) & 15);
+  if (id.family == 6 || id.family == 15) id.model += static_cast<int>((leaf1.eax >> 16) & 15) << 4;
+  if (id.family == 15) id.family += static_cast<int>((leaf1.eax >> 20) & 255);
+  d.cpu = micro_architecture(id);
   if (d.has_feature("avx512vl")) {
     d.vector_bytes = 64;
     d.vector_registers = 32;
   } else if (d.has_feature("avx2")) {
     d.vector_bytes = 32;
   }
-  // Two FMA pipes are the rule; Zen 4 splits a 512-bit operation, and client cores with AVX-512 have one
-  // 512-bit pipe. Without FMA a multiply and an add take two slots.
-  d.fma_per_cycle = 2;
-  const bool one_pipe = d.cpu == "znver4" || d.cpu == "icelake-client" || d.cpu == "tigerlake";
-  if (d.vector_bytes == 64 && one_pipe) d.fma_per_cycle = 1;
-  if (d.cpu == "znver1" || !d.has_feature("fma")) d.fma_per_cycle = 1;
+  d.fma_per_cycle = fma_per_cycle(id, d.cpu, d.vector_bytes);
 }
 
 #elif defined(__aarch64__)
@@ -274,13 +221,6 @@ void probe_isa(Device& d) {
 
 #endif
 
-// What no file of the operating system says: that of a known device with the same cores.
-CoreRates known_rates(const std::string& cpu) {
-  for (const Device& known : registry())
-    if (known.kind == DeviceKind::kCpu && known.cpu == cpu) return known.rates;
-  return {};
-}
-
 }  // namespace
 
 Result<Device> probe_local(int threads) {
@@ -291,24 +231,17 @@ Result<Device> probe_local(int threads) {
 #else
   return Error{ErrorCode::kUnsupported, "device local", "only x86-64 and aarch64 machines can be probed"};
 #endif
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  int first_cpu = 0;
-  if (sched_getaffinity(0, sizeof(mask), &mask) == 0 && CPU_COUNT(&mask) > 0) {
-    d.cores = CPU_COUNT(&mask);
-    while (!CPU_ISSET(first_cpu, &mask)) ++first_cpu;
-  } else {
-    d.cores = static_cast<int>(std::max<long>(1, sysconf(_SC_NPROCESSORS_ONLN)));
-  }
-  if (threads < 0 || threads > d.cores) {
+  const Processors machine = processors();
+  const int most = static_cast<int>(machine.allowed.size());
+  if (threads < 0 || threads > most) {
     return Error{ErrorCode::kInvalidArgument, "device local",
                  std::to_string(threads) + " threads asked for, but this process may use " +
-                     std::to_string(d.cores) + " cores"};
+                     std::to_string(most) + " processors"};
   }
-  if (threads > 0) d.cores = threads;
+  d.cores = threads > 0 ? threads : machine.usable;
   d.description = proc_value("/proc/cpuinfo", "model name");
-  probe_caches(d, first_cpu);
-  d.clock_ghz = probe_clock_ghz(first_cpu);
+  probe_caches(d, machine.allowed.front());
+  d.clock_ghz = probe_clock_ghz(machine.allowed.front());
   d.rates = known_rates(d.cpu);
   d.memory_gb = std::round(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                            static_cast<double>(sysconf(_SC_PAGE_SIZE)) / double(1 << 30));

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/input_file.h"
+#include "base/processors.h"
 #include "target/assumed.h"
 #include "target/device_files.h"
 #include "target/target.h"
@@ -50,7 +51,8 @@ Result<Device> find_registered(const std::string& name) {
                "no such device; known are " + names + "; a file's name contains '/' or ends in .json"};
 }
 
-Result<Device> with_threads(Device device, std::string_view count) {
+// most: this machine may be asked for more than it gives by default, for all hardware threads of its cores.
+Result<Device> with_threads(Device device, std::string_view count, int most) {
   int threads = 0;
   const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), threads);
   if (error != std::errc() || end != count.data() + count.size() || threads < 1) {
@@ -61,9 +63,9 @@ Result<Device> with_threads(Device device, std::string_view count) {
     return Error{ErrorCode::kInvalidArgument, "device option threads",
                  "applies to CPUs only, not to " + device.name};
   }
-  if (threads > device.cores) {
+  if (threads > most) {
     return Error{ErrorCode::kInvalidArgument, "device option threads",
-                 device.name + " has " + std::to_string(device.cores) + " cores, not " + std::string(count)};
+                 device.name + " has " + std::to_string(most) + " cores, not " + std::string(count)};
   }
   device.peak_f32_gflops *= static_cast<double>(threads) / device.cores;
   device.cores = threads;
@@ -107,12 +109,13 @@ Result<Device> find_device(std::string_view spec) {
   } else {
     TS_ASSIGN_OR_RETURN(device, find_registered(name));
   }
+  const int most = name == "local" ? static_cast<int>(allowed_processors().size()) : device.cores;
   while (!spec.empty()) {
     const std::string_view option = next_part();
     if (option.starts_with("isa=")) {
       TS_ASSIGN_OR_RETURN(device, with_isa(device, option.substr(4)));
     } else if (option.starts_with("threads=")) {
-      TS_ASSIGN_OR_RETURN(device, with_threads(std::move(device), option.substr(8)));
+      TS_ASSIGN_OR_RETURN(device, with_threads(std::move(device), option.substr(8), most));
     } else {
       return Error{ErrorCode::kInvalidArgument, "device option '" + std::string(option) + "'",
                    "unknown; options are isa=native|avx512|avx2|sse4.2 and threads=N"};

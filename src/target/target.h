@@ -77,8 +77,8 @@ bool has_dot2(const Device& device);
 // Whether vectors of any number of lanes are loaded and stored at the price of whole ones: AVX-512 VL and BW.
 bool has_masked_memory(const Device& device);
 
-// The machine this process runs on: CPUID/sysfs for structure; no timing. threads = 0: all cores in the
-// affinity mask.
+// The machine this process runs on: CPUID/sysfs for structure; no timing. threads = 0: as many
+// as Processors::usable says (base/processors.h), one a core.
 Result<Device> probe_local(int threads = 0);
 // 10^9 bytes a second that device.cores threads of this machine read from memory: the best of a few passes
 // over a buffer larger than the device's caches. Takes a few tenths of a second.

@@ -150,6 +150,7 @@ Status bench(const BenchOptions& options) {
       TS_RETURN_IF_ERROR(add(found > 0 ? "tuned" : "untuned"));
     }
   }
+  print_notes(options.device.notes(device));
   std::vector<runtime::Model*> models;
   for (const auto& contender : contenders) models.push_back(contender.model.get());
   if (options.profile) return print_profile(*models.front(), options.seed, options.json);

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/clock.h"
 #include "engine/model_data.h"
@@ -26,8 +25,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-int default_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
-
 void warn_of(const learn::ImportProblem& problem) { warn(problem.place + ": " + problem.reason); }
 
 // --- import
@@ -35,7 +32,7 @@ void warn_of(const learn::ImportProblem& problem) { warn(problem.place + ": " + 
 struct ImportCommand {
   std::vector<std::string> files;
   std::string workloads, output;
-  int threads = default_threads();
+  WorkingThreads threads;
   bool json = false, force = false;
 };
 
@@ -70,7 +67,7 @@ Status import(const ImportCommand& command) {
   TS_RETURN_IF_ERROR(check_outputs({output}, inputs, command.force));
   learn::ImportOptions options;
   options.allow_empty = [&] { return check_not_emptied(output, command.force); };
-  options.threads = command.threads;
+  options.threads = command.threads.count();
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -121,7 +118,7 @@ Status import(const ImportCommand& command) {
 
 struct FeaturesCommand {
   std::string file, workloads, output, schema = "per-store";
-  int threads = default_threads();
+  WorkingThreads threads;
   bool force = false;
 };
 
@@ -153,7 +150,7 @@ Status features(const FeaturesCommand& command) {
       check_outputs({output}, {{"FILE", command.file}, {"--workloads", command.workloads}}, command.force));
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
   TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
-  learn::ProgramReader reader(workloads, command.threads);
+  learn::ProgramReader reader(workloads, command.threads.count());
   int64_t programs = 0, corrupt = 0;
   std::string line;
   const auto write = [&](learn::ImportedProgram& program) {
@@ -326,10 +323,6 @@ std::pair<CLI::App*, std::shared_ptr<Options>> add(CLI::App& parent, const char*
   return {sub, options};
 }
 
-void add_threads(CLI::App& command, int& threads) {
-  add_whole(command, "--threads", threads, 1, 1024, "Threads to work on");
-}
-
 }  // namespace
 
 void add_dataset_command(CLI::App& app, int& exit_code) {
@@ -350,7 +343,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
     sub->add_option("--workloads", o->workloads, "JSON file of Ansor records: workload key -> compute DAG");
     sub->add_option("-o,--output", o->output, "The store; replaced if it exists")->required();
     add_force(*sub, o->force);
-    add_threads(*sub, o->threads);
+    o->threads.add_to(*sub, "Threads to work on");
     sub->add_flag("--json", o->json, "Machine-readable output");
   }
   {
@@ -397,7 +390,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
     sub->add_option("--schema", o->schema, "per-store (see dataset schema)")->capture_default_str();
     sub->add_option("-o,--output", o->output, "JSON lines file")->required();
     add_force(*sub, o->force);
-    add_threads(*sub, o->threads);
+    o->threads.add_to(*sub, "Threads to work on");
   }
 }
 

@@ -70,6 +70,7 @@ Status show(const ShowOptions& options) {
     }
     device = engine::with_measurements(std::move(device));
   }
+  if (engine::is_local(device)) print_notes(DeviceOptions().notes(device));
   print_json(nlohmann::ordered_json::parse(target::to_json(device)), 2);
   return {};
 }

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <unordered_map>
 
 #include "engine/evaluation_run.h"
@@ -13,7 +12,6 @@
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/evaluation_table.h"
-#include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
@@ -27,7 +25,7 @@ using Json = nlohmann::ordered_json;
 struct EvalCommand {
   std::vector<std::string> models, records, splits, devices;
   std::string workloads, device, store, part = "test", predictions, plot;
-  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  WorkingThreads threads;
   bool table = false, json = false, force = false;
 };
 
@@ -60,7 +58,7 @@ class PredictionWriter {
 Status evaluate_files(const EvalCommand& command, const target::Device& device, bool traces,
                       engine::EvaluationRun& run, int64_t& corrupt) {
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
-  learn::ProgramReader reader(workloads, command.threads);
+  learn::ProgramReader reader(workloads, command.threads.count());
   // Pointers to values of a map of nodes stay.
   std::unordered_map<const record::AnsorWorkloads::Task*, learn::StoredWorkload> tasks;
   engine::MeasuredProgram program;
@@ -122,7 +120,7 @@ Status eval_one(const EvalCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto writer, PredictionWriter::open(command.predictions));
   const SystemClock clock;
   ScatterPlot plot;
-  engine::EvaluationRun run(*model, command.threads, clock,
+  engine::EvaluationRun run(*model, command.threads.count(), clock,
                             [&](const engine::MeasuredProgram& p, const learn::Prediction& prediction) {
                               if (!command.plot.empty())
                                 plot.add(p.device->name, p.seconds, prediction.seconds);
@@ -201,7 +199,7 @@ Status eval(const EvalCommand& command) {
   if (command.table) {
     TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const auto text,
-                        evaluation_table(data, command.models, command.splits, command.threads));
+                        evaluation_table(data, command.models, command.splits, command.threads.count()));
     print_lines(text);
     return {};
   }
@@ -235,7 +233,7 @@ void add_eval_command(CLI::App& app, int& exit_code) {
       "Markdown, models x splits: each model on the test part of the split that it was trained by; models of "
       "one name count as one, with the standard deviation between them");
   add_force(*sub, o->force);
-  add_whole(*sub, "--threads", o->threads, 1, 1024, "Threads to work on");
+  o->threads.add_to(*sub, "Threads to work on");
   auto* json = sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
   records->needs(workloads)->needs(device)->excludes(store);
   store->needs(split);

@@ -6,7 +6,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/input_file.h"
@@ -36,7 +35,7 @@ struct SearchCommand {
   std::vector<std::string> devices, space, parameters;
   int trials = 30;
   uint64_t seed = 0;
-  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  WorkingThreads threads;
   bool quiet = false, json = false;
 };
 
@@ -174,7 +173,7 @@ Status search(const SearchCommand& command) {
     TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(command.kind, parameters));
     learn::TrainingControl control;
     control.seed = command.seed;
-    control.threads = command.threads;
+    control.threads = command.threads.count();
     control.stop = [&] { return interrupted.load(); };
     const double start = clock.monotonic_seconds();
     const auto model = trainer->train(records, control);
@@ -251,7 +250,7 @@ void add_search_hyperparameters_command(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"mape", "mape_median", "rmse", "rmse_log", "top1", "top5", "pairwise"}))
       ->capture_default_str();
   add_seed(*sub, o->seed, "Of the search and of each training");
-  add_whole(*sub, "--threads", o->threads, 1, 1024, "Threads to train on");
+  o->threads.add_to(*sub, "Threads to train on");
   sub->add_flag("--quiet", o->quiet, "No progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return search(*o); }); });

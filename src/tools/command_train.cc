@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "base/clock.h"
 #include "engine/model_data.h"
@@ -29,7 +28,7 @@ struct TrainCommand {
   std::string kind, store, split, init, checkpoint, output;
   std::vector<std::string> devices, parameters;
   uint64_t seed = 0;
-  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  WorkingThreads threads;
   int max_tasks = 0, max_records = 0;
   bool adapt = false, quiet = false, json = false, force = false;
 };
@@ -121,7 +120,7 @@ Status train(const TrainCommand& command) {
   const double start = clock.monotonic_seconds();
   learn::TrainingControl control;
   control.seed = command.seed;
-  control.threads = command.threads;
+  control.threads = command.threads.count();
   control.command = command_line(command);
   control.split = split.content_hash();
   control.checkpoint = checkpoint;
@@ -193,7 +192,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
   add_whole(*sub, "--max-records", o->max_records, 0, 1000000,
             "Train on this many programs of each task, drawn by the seed (0 = all)");
   add_seed(*sub, o->seed, "The same seed, data and parameters make the same model");
-  add_whole(*sub, "--threads", o->threads, 1, 1024, "Threads to train on");
+  o->threads.add_to(*sub, "Threads to train on");
   sub->add_option("--checkpoint", o->checkpoint,
                   "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
   sub->add_option("-o,--output", o->output, "The model's file; replaced if it exists")->required();

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/processors.h"
 #include "engine/measured_device.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -91,6 +92,20 @@ Result<target::Device> DeviceOptions::resolve() const {
   TS_ASSIGN_OR_RETURN(target::Device found, target::find_device(device));
   return engine::with_threads(std::move(found), threads);
 }
+
+std::vector<std::string> DeviceOptions::notes(const target::Device& found) const {
+  const Processors machine = processors();
+  const std::string text = shortage(machine);
+  const bool by_default = threads == 0 && engine::is_local(found);
+  if (text.empty() || found.cores < machine.usable + (by_default ? 0 : 1)) return {};
+  return {text};
+}
+
+void WorkingThreads::add_to(CLI::App& command, const std::string& help) {
+  add_whole(command, "--threads", given_, 1, 1024, help)->default_str("one a core");
+}
+
+int WorkingThreads::count() const { return given_ > 0 ? given_ : processors().usable; }
 
 void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model) {
   command

@@ -37,8 +37,22 @@ struct DeviceOptions {
   void add_to(CLI::App& command);
   // The device with the thread count applied.
   Result<target::Device> resolve() const;
+  // A note where this machine gives less than it shows, unless no more than that was asked for; at most one.
+  // device: that of resolve().
+  std::vector<std::string> notes(const target::Device& device) const;
   // Threads that kernels run on.
   static int kernel_threads(const target::Device& device) { return device.cores; }
+};
+
+// --threads of commands that work on data and run no kernels.
+class WorkingThreads {
+ public:
+  void add_to(CLI::App& command, const std::string& help);
+  // As given, else as many as this process may use well.
+  int count() const;
+
+ private:
+  int given_ = 0;
 };
 
 // --cost-model and --frozen.

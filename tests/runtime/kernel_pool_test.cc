@@ -136,6 +136,22 @@ TEST(KernelPool, WorkersKeepOffTheCallersProcessor) {
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+// A team that does not spin, as where cgroups give less time than it has threads, computes the same.
+TEST(KernelPool, ATeamBeyondTheQuotaSleepsAndWakes) {
+  Processors machine = processors();
+  machine.quota = machine.at_once = machine.usable = 1;
+  KernelPool pool(3, machine);
+  ASSERT_EQ(pool.num_threads(), 3);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int64_t> sum{0};
+    auto body = [&](int64_t begin, int64_t end, int32_t) {
+      for (int64_t i = begin; i < end; ++i) sum += i;
+    };
+    run(pool, 101, body);
+    ASSERT_EQ(sum, 5050);
+  }
+}
+
 TEST(KernelPool, NestedCallRunsInlineWithTheSameThreadIndex) {
   KernelPool pool(4);
   std::atomic<int64_t> sum{0};

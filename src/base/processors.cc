@@ -1,0 +1,220 @@
+#include "base/processors.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <thread>
+
+#include "base/input_file.h"
+
+namespace tensorsmith {
+namespace {
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+// More than the longest of these files: a line for each of a dozen cgroup hierarchies.
+constexpr int64_t kMaxFileBytes = 64 << 10;
+// More processors than any system has.
+constexpr int kMaxProcessors = 1 << 20;
+
+// Empty if it cannot be read.
+std::string text_of(const std::string& path) {
+  auto text = read_input(path, kMaxFileBytes);
+  return text.ok() ? std::move(text).value() : std::string();
+}
+
+// The number that the text begins with.
+std::optional<int64_t> leading_number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  return value;
+}
+
+// "0,64" or "0-1": lists are ascending, so that the first number is the same for all siblings.
+int core_of(int processor, const ProcessorPaths& paths) {
+  const auto first = leading_number(text_of(paths.sys + "/devices/system/cpu/cpu" +
+                                            std::to_string(processor) + "/topology/thread_siblings_list"));
+  return first && *first >= 0 && *first <= processor ? static_cast<int>(*first) : processor;
+}
+
+double ratio(std::optional<int64_t> quota, std::optional<int64_t> period) {
+  if (!quota || !period || *quota <= 0 || *period <= 0) return kNoLimit;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+// "150000 100000" or "max 100000", in microseconds.
+double quota_of_v2(const std::string& folder) {
+  const std::string text = text_of(folder + "/cpu.max");
+  const size_t blank = text.find(' ');
+  if (blank == std::string::npos) return kNoLimit;
+  return ratio(leading_number(text), leading_number(std::string_view(text).substr(blank + 1)));
+}
+
+// A quota of -1 is none.
+double quota_of_v1(const std::string& folder) {
+  const auto quota = leading_number(text_of(folder + "/cpu.cfs_quota_us"));
+  if (!quota || *quota <= 0) return kNoLimit;
+  return ratio(quota, leading_number(text_of(folder + "/cpu.cfs_period_us")));
+}
+
+// The least quota of the cgroup and of all around it: each limits what is in it. A container may see its own
+// cgroup as the mount's root and still be told the path outside: then nothing is found but at the root.
+double least_quota(const std::string& mount, std::string_view path, double (*quota_of)(const std::string&)) {
+  double least = quota_of(mount);
+  // Out of the root of its cgroup namespace.
+  if (!path.starts_with("/") || path.find("/..") != std::string_view::npos) return least;
+  for (; path.size() > 1; path = path.substr(0, path.rfind('/')))
+    least = std::min(least, quota_of(mount + std::string(path)));
+  return least;
+}
+
+bool names_cpu(std::string_view controllers) {
+  while (true) {
+    const size_t comma = controllers.find(',');
+    if (controllers.substr(0, comma) == "cpu") return true;
+    if (comma == std::string_view::npos) return false;
+    controllers.remove_prefix(comma + 1);
+  }
+}
+
+// Lines "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1); a system may have both.
+double cgroup_quota(const ProcessorPaths& paths) {
+  const std::string text = text_of(paths.proc + "/self/cgroup");
+  const std::string root = paths.sys + "/fs/cgroup";
+  double least = kNoLimit;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const size_t first = line.find(':');
+    if (first == std::string_view::npos) continue;
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (controllers.empty()) {
+      least = std::min(least, least_quota(root, path, quota_of_v2));
+    } else if (names_cpu(controllers)) {
+      // Mounted by the name of all its controllers, or of this one.
+      const std::string together = root + "/" + std::string(controllers);
+      least = std::min(least, least_quota(together, path, quota_of_v1));
+      if (controllers != "cpu") least = std::min(least, least_quota(root + "/cpu", path, quota_of_v1));
+    }
+  }
+  return least;
+}
+
+// "2", "2.5", "0.25"
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  std::string out = text;
+  out.erase(out.find_last_not_of('0') + 1);
+  if (out.ends_with('.')) out.pop_back();
+  return out;
+}
+
+std::string counted(int count, const char* one) {
+  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+ProcessorMask::ProcessorMask(int highest) : sets_(static_cast<size_t>(highest) / CPU_SETSIZE + 1) {
+  assign({});
+}
+
+void ProcessorMask::assign(const std::vector<int>& numbers) {
+  CPU_ZERO_S(bytes(), data());
+  for (const int number : numbers) {
+    if (number >= 0 && static_cast<size_t>(number) < 8 * bytes())
+      CPU_SET_S(static_cast<size_t>(number), bytes(), data());
+  }
+}
+
+std::vector<int> ProcessorMask::numbers() const {
+  std::vector<int> out;
+  for (size_t number = 0; number < 8 * bytes(); ++number) {
+    if (CPU_ISSET_S(number, bytes(), data())) out.push_back(static_cast<int>(number));
+  }
+  return out;
+}
+
+std::vector<int> allowed_processors() {
+  std::vector<int> allowed;
+  // EINVAL: the system has more processors than the mask.
+  for (int count = CPU_SETSIZE; count <= kMaxProcessors; count *= 2) {
+    ProcessorMask mask(count - 1);
+    if (::sched_getaffinity(0, mask.bytes(), mask.data()) == 0) {
+      allowed = mask.numbers();
+      break;
+    }
+    if (errno != EINVAL) break;
+  }
+  if (allowed.empty()) {
+    allowed.resize(std::max(1U, std::thread::hardware_concurrency()));
+    std::iota(allowed.begin(), allowed.end(), 0);
+  }
+  return allowed;
+}
+
+Processors processors_of(std::vector<int> allowed, const ProcessorPaths& paths) {
+  Processors out;
+  out.allowed = std::move(allowed);
+  for (const int processor : out.allowed) out.cores.push_back(core_of(processor, paths));
+  const std::set<int> different(out.cores.begin(), out.cores.end());
+  out.physical_cores = std::max(1, static_cast<int>(different.size()));
+  out.quota = cgroup_quota(paths);
+  const int visible = std::max(1, static_cast<int>(out.allowed.size()));
+  out.at_once = out.quota < visible ? std::max(1, static_cast<int>(std::floor(out.quota))) : visible;
+  out.usable = std::min(out.physical_cores, out.at_once);
+  return out;
+}
+
+Processors processors(const ProcessorPaths& paths) { return processors_of(allowed_processors(), paths); }
+
+std::string shortage(const Processors& p) {
+  const int visible = static_cast<int>(p.allowed.size());
+  if (p.quota < p.physical_cores) {
+    return "this process sees " + counted(visible, "processor") + ", but a cgroup limits it to the time of " +
+           short_number(p.quota) + ": by default " + counted(p.usable, "thread");
+  }
+  if (p.physical_cores < visible) {
+    return "this process sees " + counted(visible, "processor") + ", which are hardware threads of " +
+           counted(p.physical_cores, "core") + ": by default " + counted(p.usable, "thread");
+  }
+  return "";
+}
+
+std::vector<int> spread_over_cores(const Processors& p) {
+  // Before each processor, how many of its core come first.
+  std::vector<std::pair<int, size_t>> order;
+  for (size_t i = 0; i < p.allowed.size(); ++i) {
+    const auto end = p.cores.begin() + static_cast<std::ptrdiff_t>(i);
+    order.emplace_back(static_cast<int>(std::count(p.cores.begin(), end, p.cores[i])), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<int> out;
+  for (const auto& entry : order) out.push_back(p.allowed[entry.second]);
+  return out;
+}
+
+void processors_beside(const Processors& p, int processor, int threads, std::vector<int>& others) {
+  others.clear();
+  const auto at = std::find(p.allowed.begin(), p.allowed.end(), processor);
+  const bool known = at != p.allowed.end();
+  const bool enough = known && p.physical_cores >= threads;
+  const int core = known ? p.cores[static_cast<size_t>(at - p.allowed.begin())] : -1;
+  for (size_t i = 0; i < p.allowed.size(); ++i) {
+    if (p.allowed[i] != processor && !(enough && p.cores[i] == core)) others.push_back(p.allowed[i]);
+  }
+}
+
+}  // namespace tensorsmith

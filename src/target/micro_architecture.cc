@@ -1,0 +1,165 @@
+#include "target/micro_architecture.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace tensorsmith::target {
+namespace {
+
+struct Core {
+  std::string_view name;              // LLVM's
+  std::array<uint8_t, 6> models;      // Intel's, family 6; AMD's are in amd_name
+  std::array<const char*, 2> beyond;  // features that it lacks and later processors have
+  int fma_bytes;                      // that FMAs of all pipes start on in a cycle
+  std::string_view rates_of;          // the core whose rates are taken; empty: its own
+};
+
+// Models: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 4, table 2-1. FMA pipes: the
+// vendors' optimization guides.
+constexpr Core kCores[] = {
+    // Intel, large cores before AVX2. They have no FMAs: the pipes of multiplications and additions.
+    {"nehalem", {0x1a, 0x1e, 0x1f, 0x2e}, {"avx"}, 32, "haswell"},
+    {"westmere", {0x25, 0x2c, 0x2f}, {"avx"}, 32, "haswell"},
+    {"sandybridge", {0x2a, 0x2d}, {"avx2"}, 64, "haswell"},
+    {"ivybridge", {0x3a, 0x3e}, {"avx2"}, 64, "haswell"},
+    // With AVX2.
+    {"haswell", {0x3c, 0x3f, 0x45, 0x46}, {"adx", "avx512f"}, 64, ""},
+    {"broadwell", {0x3d, 0x47, 0x4f, 0x56}, {"avx512f", "avxvnni"}, 64, ""},
+    {"skylake", {0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6}, {"avx512f", "avxvnni"}, 64, ""},
+    // With AVX-512, servers. Model 0x55 is Skylake, Cascade Lake or Cooper Lake, as its features say.
+    {"skylake-avx512", {0x55}, {"avx512vnni", "avx512vbmi"}, 128, ""},
+    {"cascadelake", {}, {"avx512bf16", "avx512vbmi"}, 128, ""},
+    {"cooperlake", {}, {"avx512vbmi", "avxvnni"}, 128, "cascadelake"},
+    {"icelake-server", {0x6a, 0x6c}, {"avx512bf16", "avxvnni"}, 128, ""},
+    {"sapphirerapids", {0x8f}, {"amx-fp16", "prefetchi"}, 128, ""},
+    {"emeraldrapids", {0xcf}, {"amx-fp16", "prefetchi"}, 128, ""},
+    {"graniterapids", {0xad, 0xae}, {}, 128, ""},
+    // Clients: one pipe of 512 bits.
+    {"icelake-client", {0x7d, 0x7e}, {"avx512bf16", "avxvnni"}, 64, "rocketlake"},
+    {"tigerlake", {0x8c, 0x8d}, {"avx512bf16", "avxvnni"}, 64, "icelake-server"},
+    {"rocketlake", {0xa7}, {"avx512bf16", "avxvnni"}, 64, ""},
+    // Hybrid processors, by their large cores.
+    {"alderlake", {0x97, 0x9a}, {"avx512f"}, 64, ""},
+    {"raptorlake", {0xb7, 0xba, 0xbf}, {"avx512f"}, 64, "alderlake"},
+    {"meteorlake", {0xaa, 0xac}, {"avx512f"}, 64, "alderlake"},
+    {"arrowlake", {0xb5, 0xc5}, {"avx512f"}, 64, "alderlake"},
+    {"arrowlake-s", {0xc6}, {"avx512f"}, 64, "alderlake"},
+    {"lunarlake", {0xbd}, {"avx512f"}, 64, "alderlake"},
+    {"pantherlake", {0xcc}, {"avx512f"}, 64, "alderlake"},
+    // Small cores: two pipes of 128 bits, or four.
+    {"silvermont", {0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d}, {"avx"}, 32, "tremont"},
+    {"goldmont", {0x5c, 0x5f}, {"avx"}, 32, "tremont"},
+    {"goldmont-plus", {0x7a}, {"avx"}, 32, "tremont"},
+    {"tremont", {0x86, 0x8a, 0x96, 0x9c}, {"avx"}, 32, ""},
+    {"gracemont", {0xbe}, {"avx512f"}, 32, ""},
+    {"sierraforest", {0xaf}, {"avx512f"}, 32, ""},
+    {"grandridge", {0xb6}, {"avx512f"}, 32, "sierraforest"},
+    {"clearwaterforest", {0xdd}, {"avx512f"}, 64, "sierraforest"},
+    // AMD.
+    {"znver1", {}, {"clwb", "vaes"}, 32, "znver2"},
+    {"znver2", {}, {"vaes", "avx512f"}, 64, ""},
+    {"znver3", {}, {"avx512f"}, 64, ""},
+    {"znver4", {}, {"avx512vp2intersect", "avxvnni"}, 64, ""},
+    {"znver5", {}, {}, 128, ""},
+};
+
+const Core* find_core(std::string_view name) {
+  const auto* it =
+      std::find_if(std::begin(kCores), std::end(kCores), [&](const Core& core) { return core.name == name; });
+  return it == std::end(kCores) ? nullptr : it;
+}
+
+std::string_view intel_name(int family, int model) {
+  if (family != 6 || model == 0) return {};
+  for (const Core& core : kCores)
+    if (std::find(core.models.begin(), core.models.end(), model) != core.models.end()) return core.name;
+  return {};
+}
+
+std::string_view amd_name(int family, int model) {
+  if (family >= 0x1a) return "znver5";
+  const int sixteen = model >> 4;
+  if (family == 0x19)
+    return sixteen == 1 || sixteen == 6 || sixteen == 7 || sixteen == 10 ? "znver4" : "znver3";
+  if (family == 0x17) return sixteen >= 3 ? "znver2" : "znver1";
+  return {};
+}
+
+// Whether the processor has a feature that a core with this name lacks.
+bool is_contradicted(std::string_view name, const ProcessorId& id) {
+  const Core* core = find_core(name);
+  return core != nullptr && std::any_of(core->beyond.begin(), core->beyond.end(), [&](const char* feature) {
+           return feature != nullptr && id.has(feature);
+         });
+}
+
+// The newest cores come first, so that what is newer than all of them is taken for the newest.
+std::string_view intel_name_by_features(const ProcessorId& id) {
+  if (id.has("amx-fp16") || (id.has("avx512fp16") && id.has("prefetchi"))) return "graniterapids";
+  if (id.has("avx512fp16")) return "sapphirerapids";
+  if (id.has("avx512bf16")) return id.has("avx512vbmi2") ? "sapphirerapids" : "cooperlake";
+  if (id.has("avx512vbmi2")) return "icelake-server";
+  if (id.has("avx512vnni")) return "cascadelake";
+  if (id.has("avx512vl")) return "skylake-avx512";
+  if (id.has("avxvnni")) return "alderlake";
+  if (id.has("avx2")) return id.has("adx") ? "skylake" : "haswell";
+  return {};
+}
+
+std::string_view amd_name_by_features(const ProcessorId& id) {
+  if (id.has("avx512vl")) return id.has("avx512vp2intersect") || id.has("avxvnni") ? "znver5" : "znver4";
+  if (!id.has("avx2")) return {};
+  if (id.has("vaes")) return "znver3";
+  if (id.has("clwb")) return "znver2";
+  // Excavator has AVX2 without ADX.
+  return id.has("adx") ? "znver1" : "";
+}
+
+std::string_view level_of_x86_64(const ProcessorId& id) {
+  if (id.has("avx512vl")) return "x86-64-v4";
+  if (id.has("avx2")) return "x86-64-v3";
+  return id.has("sse4.2") ? "x86-64-v2" : "x86-64";
+}
+
+}  // namespace
+
+bool ProcessorId::has(std::string_view feature) const {
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
+std::string_view micro_architecture(const ProcessorId& id) {
+  const bool intel = id.vendor == "GenuineIntel";
+  const bool amd = id.vendor == "AuthenticAMD";
+  std::string_view name;
+  if (intel) name = intel_name(id.family, id.model);
+  if (amd) name = amd_name(id.family, id.model);
+  if (name.empty() || is_contradicted(name, id)) {
+    name = {};
+    if (intel) name = intel_name_by_features(id);
+    if (amd) name = amd_name_by_features(id);
+  }
+  return name.empty() ? level_of_x86_64(id) : name;
+}
+
+double fma_per_cycle(const ProcessorId& id, std::string_view name, int vector_bytes) {
+  // A multiplication and an addition take a pipe each.
+  if (!id.has("fma")) return 1;
+  const Core* core = find_core(name);
+  // Two pipes are the rule, of any width.
+  if (core == nullptr) return 2;
+  int bytes = core->fma_bytes;
+  // Zen 5 of most laptops (Strix Point, Krackan Point) has half the width.
+  if (name == "znver5" && id.family == 0x1a && (id.model >> 4 == 2 || id.model >> 4 == 6)) bytes /= 2;
+  return std::min(2.0, static_cast<double>(bytes) / vector_bytes);
+}
+
+CoreRates known_rates(std::string_view cpu) {
+  const Core* core = find_core(cpu);
+  const std::string_view wanted = core != nullptr && !core->rates_of.empty() ? core->rates_of : cpu;
+  for (const Device& known : registry())
+    if (known.kind == DeviceKind::kCpu && known.cpu == wanted) return known.rates;
+  return {};
+}
+
+}  // namespace tensorsmith::target
