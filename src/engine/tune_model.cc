@@ -55,18 +55,27 @@ std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, siz
   return schedules;
 }
 
+// How long to search, and how many variants of the model are compared afterwards, the untuned one among them. With one,
+// the search's winners are taken as they are.
+struct TimePlan {
+  double search_seconds = 0;  // 0 = no limit
+  size_t variants = 0;
+  // What comparing, building a tuned model alone, and writing it are expected to take; 0 = not known.
+  double compare_seconds = 0, build_seconds = 0, write_seconds = 0;
+};
+
 // trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
 // options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
 // schedules: set to those of the compiled model, by task.
 Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedModel& model,
                                 const target::Device& device, const search::TuneReport& report,
-                                size_t variants, ModelTrials& trials, TuneEvents& events,
+                                const TimePlan& plan, ModelTrials& trials, TuneEvents& events,
                                 CompileOptions compile_options, std::vector<TaskSchedule>& schedules) {
-  events.begins(TunePhase::kCompare);
+  events.begins(TunePhase::kCompare, {plan.compare_seconds, plan.write_seconds});
   std::vector<TaskSchedule> untuned = trials.first_schedules();
   std::vector<TaskSchedule> chosen = ranked_schedules(report, 0);
-  if (variants > 1) {
-    for (size_t rank = 0; rank + 1 < variants; ++rank)
+  if (plan.variants > 1) {
+    for (size_t rank = 0; rank + 1 < plan.variants; ++rank)
       TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
     TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
     chosen = trials.fastest_by_task(report.untuned_works);
@@ -87,18 +96,11 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
   }
   if (!keep) result.tuned = result.untuned;
   schedules = std::move(keep ? chosen : untuned);
-  events.begins(TunePhase::kWrite);
+  events.begins(TunePhase::kWrite, {plan.write_seconds});
   compile_options.cache = &trials.cache();
   TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   return result;
 }
-
-// How long to search, and how many variants of the model are compared afterwards, the untuned one among them. With one,
-// the search's winners are taken as they are.
-struct TimePlan {
-  double search_seconds = 0;  // 0 = no limit
-  size_t variants = 0;
-};
 
 // Builds and times the untuned model: its own times say which tasks matter, and how long what follows the search will take.
 Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const TuneModelOptions& options,
@@ -107,20 +109,23 @@ Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const T
   TS_RETURN_IF_ERROR(trials.add(defaults));
   const double build_seconds = clock.monotonic_seconds() - before;
   TS_RETURN_IF_ERROR(trials.time(0));
-  TimePlan plan{options.seconds, variants_that_fit(trials)};
-  if (options.seconds == 0) return plan;
   const double elapsed = clock.monotonic_seconds() - start, latency = trials.model_seconds(0);
   const auto timing = [&](size_t variants) {
     return ModelTrials::timing_seconds(variants, latency, trial_seconds(options));
   };
-  const double writing = static_cast<double>(trials.weights_bytes()) / kWrittenBytesPerSecond;
-  const auto left_for_search = [&] {
-    const auto variants = static_cast<double>(plan.variants);
-    return options.seconds - elapsed - writing - kSlowerBuild * build_seconds * variants -
-           (plan.variants > 1 ? timing(plan.variants) : 0) - timing(2);
+  TimePlan plan{options.seconds, variants_that_fit(trials)};
+  plan.build_seconds = kSlowerBuild * build_seconds;
+  plan.write_seconds = static_cast<double>(trials.weights_bytes()) / kWrittenBytesPerSecond;
+  const auto comparing = [&] {
+    return plan.build_seconds * static_cast<double>(plan.variants) +
+           (plan.variants > 1 ? timing(plan.variants) : 0) + timing(2);
   };
-  while (plan.variants > 1 && left_for_search() < kLeastSearchShare * options.seconds) --plan.variants;
-  plan.search_seconds = std::max(left_for_search(), kLeastSearchSeconds);
+  if (options.seconds > 0) {
+    const auto left_for_search = [&] { return options.seconds - elapsed - plan.write_seconds - comparing(); };
+    while (plan.variants > 1 && left_for_search() < kLeastSearchShare * options.seconds) --plan.variants;
+    plan.search_seconds = std::max(left_for_search(), kLeastSearchSeconds);
+  }
+  plan.compare_seconds = comparing();
   return plan;
 }
 
@@ -160,10 +165,10 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   model_options.threads = jobs;
   TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
   ModelTrials trials(model, device, jobs, options.seed, clock);
+  if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
   TS_ASSIGN_OR_RETURN(const auto defaults, default_schedules(model.partition, device, options.schedules));
   TimePlan plan{options.seconds, 0};
   if (options.end_to_end) {
-    events.begins(TunePhase::kUntuned);
     TS_ASSIGN_OR_RETURN(plan, time_untuned(defaults, options, start, clock, trials));
   }
 
@@ -184,7 +189,7 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
                       measure::make_local_measurer(device, measure_options, options.worker, log));
   const auto tasks = tasks_of(model, device, starter, trials);
   TunedModel out;
-  events.begins(TunePhase::kSearch);
+  events.begins(TunePhase::kSearch, {plan.search_seconds, plan.compare_seconds + plan.write_seconds});
   TS_ASSIGN_OR_RETURN(out.report, search::tune(tasks, device, tune_options,
                                                {database, *measurer, cost_model.get(), clock, log, cancel,
                                                 [&](const search::TuneProgress& p) { events.progress(p); }}));
@@ -199,11 +204,11 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   out.interrupted = cancel;
   std::vector<TaskSchedule> schedules = ranked_schedules(out.report, 0);
   if (!options.end_to_end || out.interrupted) {
-    events.begins(TunePhase::kWrite);
+    events.begins(TunePhase::kWrite, {plan.build_seconds + plan.write_seconds});
     TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   } else {
-    TS_ASSIGN_OR_RETURN(out.in_model, compile_fastest(options, model, device, out.report, plan.variants,
-                                                      trials, events, compile_options, schedules));
+    TS_ASSIGN_OR_RETURN(out.in_model, compile_fastest(options, model, device, out.report, plan, trials,
+                                                      events, compile_options, schedules));
   }
   for (size_t t = 0; t < schedules.size(); ++t)
     out.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[t].trace) ? 1 : 0);

@@ -27,11 +27,17 @@ enum class TunePhase : uint8_t {
   kWrite,    // the chosen one is written
 };
 
+// Seconds that are planned for a phase when it begins, and for those after it. 0 = not known.
+struct PhasePlan {
+  double seconds = 0;
+  double later_seconds = 0;
+};
+
 // Told while tune_model() works, on its thread.
 class TuneEvents {
  public:
   virtual ~TuneEvents() = default;
-  virtual void begins(TunePhase) {}
+  virtual void begins(TunePhase, const PhasePlan&) {}
   virtual void progress(const search::TuneProgress&) {}  // after every measurement
 };
 

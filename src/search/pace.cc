@@ -1,6 +1,7 @@
 #include "search/pace.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tensorsmith::search {
 
@@ -17,6 +18,21 @@ double Pace::trial_cost(size_t task) const {
     return std::max(task_seconds_[task] / static_cast<double>(task_trials_[task]), kLeast);
   return limits_.trials() > 0 ? std::max(measuring_seconds_ / static_cast<double>(limits_.trials()), kLeast)
                               : 1;
+}
+
+double Pace::measuring_seconds_left() const {
+  double left = std::numeric_limits<double>::infinity();
+  if (options_.seconds > 0) {
+    const double spent = measuring_seconds_ + proposing_seconds_;
+    const double share = spent > 0 ? measuring_seconds_ / spent : 1;
+    left = std::max(limits_.seconds_left(), 0.0) * share;
+  }
+  if (options_.trials > 0) {
+    const int64_t done = limits_.trials();
+    const double per_trial = done > 0 ? measuring_seconds_ / static_cast<double>(done) : 1;
+    left = std::min(left, static_cast<double>(std::max<int64_t>(options_.trials - done, 0)) * per_trial);
+  }
+  return left;
 }
 
 size_t Pace::batch_size(size_t task) const {

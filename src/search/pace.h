@@ -29,6 +29,8 @@ class Pace {
 
   // Seconds of measuring that a trial takes. Tasks differ: big kernels are slow to build and to run.
   double trial_cost(size_t task) const;
+  // Seconds of measuring that the limits leave, if measuring keeps its share of the time. +inf without limits.
+  double measuring_seconds_left() const;
   // Measurements of the task's next round.
   size_t batch_size(size_t task) const;
   // Candidates that a proposal of the task may score in full, so that proposing keeps to its share of the time:

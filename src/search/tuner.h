@@ -71,10 +71,15 @@ struct TaskProgress {
 };
 struct TuneProgress {
   double elapsed_seconds = 0;
-  int64_t trials = 0;   // new measurements in this run
-  int64_t resumed = 0;  // records found in the database
+  int64_t trials = 0;    // new measurements in this run
+  int64_t failures = 0;  // of these
+  int64_t resumed = 0;   // records found in the database
   size_t current_task = 0;
   std::vector<TaskProgress> tasks;
+  // What model_best_seconds() is expected to be when the search ends: the gains that the scheduler expects in the time
+  // left, times the share of such gains that came true so far (forecast.h). In (0, model_best_seconds()]; 0 = not
+  // known, as before the first few rounds and after the search.
+  double expected_model_seconds = 0;
   // Sum of weight * seconds. A task that is not measured yet counts with its hint, +inf without one.
   double model_default_seconds() const;
   double model_best_seconds() const;

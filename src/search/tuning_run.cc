@@ -115,6 +115,12 @@ TaskStatus TuningRun::status_of(size_t task) const {
   return status;
 }
 
+std::vector<TaskStatus> TuningRun::statuses() const {
+  std::vector<TaskStatus> all;
+  for (size_t i = 0; i < states_.size(); ++i) all.push_back(status_of(i));
+  return all;
+}
+
 Result<std::vector<Proposal>> TuningRun::not_in_database(size_t task, std::vector<Proposal> proposals) {
   auto& state = *states_[task];
   record::Record record;  // for its key
@@ -172,7 +178,10 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     pending.push_back(std::move(record));
     if (!options_.survey || clock.monotonic_seconds() - flushed >= kSurveyFlushSeconds) flush();
     state.take(fresh[i], result, /*from_database=*/false);
-    if (counts == Counts::kYes) limits_.count_trial();
+    if (counts == Counts::kYes) {
+      limits_.count_trial();
+      failures_ += result.ok() ? 0 : 1;
+    }
     pace_.count_trial(task);
     if (!result.ok())
       services_.log.log(LogLevel::kDebug, tasks_[task].name + ", " + std::string(to_string(fresh[i].reason)) +
@@ -205,9 +214,7 @@ Status TuningRun::measure_defaults() {
                                                                 : space.estimate(space.default_candidate()));
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return seconds[a] > seconds[b]; });
-  std::vector<TaskStatus> statuses;
-  for (size_t i = 0; i < states_.size(); ++i) statuses.push_back(status_of(i));
-  const std::vector<bool> worth = worth_tuning(statuses, SchedulerOptions());
+  const std::vector<bool> worth = worth_tuning(statuses(), SchedulerOptions());
   for (size_t i : order) {
     if (limits_.finished()) break;
     if (worth[i]) TS_RETURN_IF_ERROR(measure_default(i));
@@ -270,6 +277,22 @@ Status TuningRun::one_round(size_t task, size_t count) {
   return {};
 }
 
+Status TuningRun::tuning_round(size_t task) {
+  const size_t count = pace_.batch_size(task);
+  if (!services_.progress) return one_round(task, count);  // nobody watches
+  const SchedulerOptions scheduler;
+  const double seconds = static_cast<double>(count) * pace_.trial_cost(task);
+  const double expected = seconds * expected_gain(statuses(), task, scheduler);
+  const double before = states_[task]->best_seconds();
+  TS_RETURN_IF_ERROR(one_round(task, count));
+  forecast_.add_round(expected, tasks_[task].weight * (before - states_[task]->best_seconds()));
+  const auto share = forecast_.share_come_true();
+  if (!share) return {};
+  const double decrease = expected_decrease(statuses(), pace_.measuring_seconds_left(), scheduler);
+  expected_model_seconds_ = progress_report().model_best_seconds() - *share * decrease;
+  return {};
+}
+
 std::vector<size_t> TuningRun::warm_up_order() const {
   std::vector<std::pair<double, size_t>> cost;
   double total = 0;
@@ -297,18 +320,15 @@ Status TuningRun::search() {
     if (limits_.finished()) return {};
     // A resumed task had its warm-up in the earlier run.
     if (states_[task]->history().size() > 1 || states_[task]->rows().size() > 1) continue;
-    TS_RETURN_IF_ERROR(one_round(task, pace_.batch_size(task)));
+    TS_RETURN_IF_ERROR(tuning_round(task));
   }
-  const SchedulerOptions scheduler;
   while (!limits_.finished()) {
-    std::vector<TaskStatus> statuses;
-    for (size_t i = 0; i < states_.size(); ++i) statuses.push_back(status_of(i));
-    const size_t task = choose_task(statuses, scheduler, rng_);
-    if (task == statuses.size()) {
+    const size_t task = choose_task(statuses(), SchedulerOptions(), rng_);
+    if (task == tasks_.size()) {
       services_.log.log(LogLevel::kInfo, "every candidate of every task is measured");
       return {};
     }
-    TS_RETURN_IF_ERROR(one_round(task, pace_.batch_size(task)));
+    TS_RETURN_IF_ERROR(tuning_round(task));
   }
   return {};
 }
@@ -331,12 +351,15 @@ TuneProgress TuningRun::progress_report() const {
   TuneProgress p;
   p.elapsed_seconds = limits_.elapsed();
   p.trials = limits_.trials();
+  p.failures = failures_;
   p.resumed = resumed_;
   for (size_t i = 0; i < states_.size(); ++i) {
     const auto& state = *states_[i];
     p.tasks.push_back({tasks_[i].name, tasks_[i].weight, state.trials(), state.failures(),
                        state.default_seconds(), state.best_seconds(), tasks_[i].hint_seconds});
   }
+  const double expected = std::min(expected_model_seconds_, p.model_best_seconds());
+  if (std::isfinite(expected)) p.expected_model_seconds = std::max(expected, 0.0);
   return p;
 }
 
@@ -357,6 +380,7 @@ Result<TuneReport> TuningRun::run() {
     TS_RETURN_IF_ERROR(measure_defaults());
     TS_RETURN_IF_ERROR(check_untuned());
     TS_RETURN_IF_ERROR(search());
+    expected_model_seconds_ = 0;
     TS_RETURN_IF_ERROR(verify_all_records());  // of other processes, meanwhile
     TS_RETURN_IF_ERROR(check_all_have_programs());
     TS_RETURN_IF_ERROR(confirm());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "search/forecast.h"
 #include "search/limits.h"
 #include "search/model_updates.h"
 #include "search/pace.h"
@@ -57,11 +58,14 @@ class TuningRun {
   // Those of the proposals that are not in the database; takes what is.
   Result<std::vector<Proposal>> not_in_database(size_t task, std::vector<Proposal> proposals);
   Status one_round(size_t task, size_t count);
+  // One round of the search; what it brought goes into the forecast.
+  Status tuning_round(size_t task);
   // The task's starters while little of it is measured, then the best candidates of tasks with the same
   // operators, rescaled to this task; nearest in size first.
   std::vector<ProposedCandidate> transferred(size_t task) const;
   std::vector<size_t> warm_up_order() const;
   TaskStatus status_of(size_t task) const;
+  std::vector<TaskStatus> statuses() const;
   void send_progress(size_t task);
 
   const std::vector<TuneTask>& tasks_;
@@ -71,6 +75,7 @@ class TuningRun {
 
   Limits limits_;
   Pace pace_;
+  Forecast forecast_;
   const StrategyKind* strategy_;
   ModelUpdates model_;
   RecordDoubts doubts_;
@@ -83,7 +88,8 @@ class TuningRun {
   std::vector<double> bounds_;  // seconds, see TaskStatus
   std::vector<std::optional<sched::Trace>> confirmed_;
 
-  int64_t resumed_ = 0;
+  int64_t failures_ = 0, resumed_ = 0;
+  double expected_model_seconds_ = 0;                          // see TuneProgress
   int lost_workers_ = 0;                                       // in a row
   double turn_end_ = std::numeric_limits<double>::infinity();  // of a survey's turn, on the clock
 };

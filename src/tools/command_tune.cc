@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
 #include "engine/measured_device.h"
 #include "engine/tune_model.h"
@@ -18,8 +17,8 @@
 #include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/progress_display.h"
-#include "tools/report.h"
 #include "tools/shipped_file.h"
+#include "tools/ticker.h"
 #include "tools/tune_report.h"
 
 namespace tensorsmith::tools {
@@ -49,38 +48,21 @@ struct TuneCommandOptions {
 // Records of fast programs that are shipped.
 constexpr const char* kStarterFile = "starter.jsonl.zst";
 
-// Shows the search on standard error.
-class Display final : public engine::TuneEvents {
+constexpr double kTickSeconds = 0.5;  // between redraws while nothing else happens
+
+// Log lines that do not run into the line of the display.
+class LogApart final : public LogSink {
  public:
-  Display(const Clock& clock, const TuneCommandOptions& options)
-      : display_(clock, options.trials, options.seconds), quiet_(options.quiet) {
-    // Errors of a model that cannot be read are one line.
-    if (display_.redraws()) says("reading the model");
+  LogApart(ProgressDisplay& display, LogLevel threshold)
+      : display_(display), threshold_(threshold), sink_(threshold) {}
+  void log(LogLevel level, std::string_view message) override {
+    if (level >= threshold_) display_.print_apart([&] { sink_.log(level, message); });
   }
-  void begins(engine::TunePhase phase) override {
-    switch (phase) {
-      case engine::TunePhase::kUntuned:
-        return says("compiling and timing the untuned model");
-      case engine::TunePhase::kSearch:
-        return says("searching");
-      case engine::TunePhase::kCompare:
-        return says("compiling and timing the fastest schedules in the model");
-      case engine::TunePhase::kWrite:
-        return says("writing the compiled model");
-    }
-  }
-  void progress(const search::TuneProgress& p) override {
-    if (!quiet_) display_.update(p);
-  }
-  void finish() { display_.finish(); }
 
  private:
-  void says(const char* what) {
-    if (!quiet_) display_.phase(what);
-  }
-
-  ProgressDisplay display_;
-  bool quiet_;
+  ProgressDisplay& display_;
+  LogLevel threshold_;
+  StderrLogSink sink_;
 };
 
 Status tune(const TuneCommandOptions& options) {
@@ -102,10 +84,15 @@ Status tune(const TuneCommandOptions& options) {
                                     {"--cost-model", options.cost_model.model},
                                     {"--device", device_file(options.device.device)}}));
   const SystemClock clock;
-  Display display(clock, options);
+  ProgressDisplay display(clock, {options.trials, options.seconds}, standard_error_display(options.quiet));
+  std::optional<Ticker> ticker;
+  if (display.redraws()) ticker.emplace(kTickSeconds, [&display] { display.tick(); });
   const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load());
+  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source));
+  display.print_apart([&] { print_notes(model.graph.notes); });
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
+  if (!options.quiet) display.print_apart([&] { print_notes(options.device.notes(device)); });
   tune_options.directory = options.directory;
   tune_options.model_name = fs::path(options.model.path).filename().string();
   tune_options.trials = options.trials;
@@ -120,12 +107,13 @@ Status tune(const TuneCommandOptions& options) {
   tune_options.worker = measure::this_program_as_worker();
   if (options.starter != "none")
     tune_options.starter = options.starter.empty() ? shipped_file(kStarterFile) : options.starter;
-  StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
+  LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   TS_ASSIGN_OR_RETURN(
       const engine::TunedModel tuned,
       engine::tune_model(model, device, tune_options, *database, clock, log, display, cancel_requested));
+  ticker.reset();
   display.finish();
   const double elapsed = clock.monotonic_seconds() - start;
   if (options.json) {

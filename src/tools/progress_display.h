@@ -1,38 +1,56 @@
 // Progress of a tuning run on stderr: one line that redraws itself on a terminal, plain lines elsewhere.
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string_view>
 
 #include "base/clock.h"
-#include "search/tuner.h"
+#include "engine/tune_model.h"
+#include "tools/tune_line.h"
 
 namespace tensorsmith::tools {
 
-class ProgressDisplay {
+// Where a display writes to.
+struct DisplayOutput {
+  enum class Kind : uint8_t { kNone, kLines, kTerminal };
+  Kind kind = Kind::kNone;
+  std::function<void(std::string_view)> write = {};
+  std::function<size_t()> columns = {};  // of the terminal
+};
+// kNone if quiet.
+DisplayOutput standard_error_display(bool quiet);
+
+// Its functions may be called from several threads. The clock outlives it.
+class ProgressDisplay final : public engine::TuneEvents {
  public:
-  // limits as given to the tuner, for the bar and the ETA; 0 = none.
-  ProgressDisplay(const Clock& clock, int64_t trial_limit, double second_limit);
-  ~ProgressDisplay();
+  // The command starts now, with reading the model.
+  ProgressDisplay(const Clock& clock, const RunLimits& limits, DisplayOutput output);
+  ~ProgressDisplay() override;
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  bool redraws() const { return terminal_; }
-  // Something begins that takes a while and has no measurements to count.
-  void phase(const std::string& what);
-  void update(const search::TuneProgress& progress);
-  // Ends the redrawn line, so that other output starts on its own.
+  bool redraws() const { return output_.kind == DisplayOutput::Kind::kTerminal; }
+  void begins(engine::TunePhase phase, const engine::PhasePlan& plan) override;
+  void progress(const search::TuneProgress& p) override;
+  // Time has passed: redraws.
+  void tick();
+  // Calls print(), which writes whole lines to the same terminal, so that they do not run into the redrawn one.
+  // print() must not call the display.
+  void print_apart(const std::function<void()>& print);
+  // Ends the redrawn line, so that other output starts on its own. Nothing is drawn afterwards.
   void finish();
 
  private:
-  std::string line_of(const search::TuneProgress& progress, size_t columns) const;
+  void draw(double now);
 
   const Clock& clock_;
-  int64_t trial_limit_;
-  double second_limit_;
-  bool terminal_;
-  double start_;
-  bool drawn_ = false;
-  double last_draw_ = -1e9;
+  const DisplayOutput output_;
+  std::mutex mutex_;  // of all below
+  TuneLine line_;
+  bool drawn_ = false, finished_ = false;
+  double last_draw_;
 };
 
 }  // namespace tensorsmith::tools

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "search_testing.h"
 
 namespace tensorsmith::search {
@@ -13,7 +15,7 @@ class PaceTest : public ::testing::Test {
   TuneOptions options_;
   test::FakeClock clock_;
   std::atomic<bool> cancel_{false};
-  const Limits limits_{options_, clock_, cancel_};
+  Limits limits_{options_, clock_, cancel_};
   Pace pace_{3, options_, limits_};
 };
 
@@ -38,6 +40,22 @@ TEST_F(PaceTest, OneSlowTaskDoesNotTakeTheTimeOfAll) {
     EXPECT_GE(pace_.score_budget(task), 96U) << task;
   }
   EXPECT_GT(pace_.score_budget(0), pace_.score_budget(1));
+}
+
+TEST_F(PaceTest, TheTimeLeftForMeasuringIsThatOfTheTighterLimit) {
+  EXPECT_TRUE(std::isinf(pace_.measuring_seconds_left()));
+  options_.seconds = 100;
+  options_.confirm = false;
+  clock_.now += 20;
+  EXPECT_DOUBLE_EQ(pace_.measuring_seconds_left(), 80);
+  pace_.measured(0, 15);
+  pace_.proposed(0, 100, 5);
+  EXPECT_DOUBLE_EQ(pace_.measuring_seconds_left(), 60);
+  options_.trials = 40;
+  for (int i = 0; i < 30; ++i) limits_.count_trial();
+  EXPECT_DOUBLE_EQ(pace_.measuring_seconds_left(), 5);
+  clock_.now += 100;
+  EXPECT_EQ(pace_.measuring_seconds_left(), 0);
 }
 
 }  // namespace

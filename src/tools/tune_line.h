@@ -1,0 +1,51 @@
+// The state of a tuning run as one line of text. Times are readings of one clock, in seconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/tune_model.h"
+
+namespace tensorsmith::tools {
+
+// As given on the command line; 0 = none.
+struct RunLimits {
+  int64_t trials = 0;
+  double seconds = 0;  // from the start of the command until the model is written
+};
+
+class TuneLine {
+ public:
+  // start: of the command, which reads the model before the first phase begins.
+  TuneLine(double start, const RunLimits& limits) : start_(start), limits_(limits), phase_start_(start) {}
+
+  void begins(engine::TunePhase phase, const engine::PhasePlan& plan, double now);
+  void update(const search::TuneProgress& progress, double now);
+
+  // "measuring  12 s / 1:00  ETA 48 s  model 9.000 ms -> 6.000 ms (1.50x) -> 5.000 ms expected  37 trials (3.1/s), 2
+  // failed  | conv_3: 1.200 ms". What is not known is left out, and from the right what has no room.
+  std::string text(double now, size_t columns) const;
+  // "  0.9 s  compiling and timing the untuned model ...", for output that is not redrawn.
+  std::string phase_text(double now) const;
+  // Until the model is written; nullopt: not known, or overdue.
+  std::optional<double> seconds_left(double now) const;
+
+ private:
+  // Until the trials are made, at the pace so far.
+  std::optional<double> trial_seconds_left(double now) const;
+
+  double start_;
+  RunLimits limits_;
+  std::optional<engine::TunePhase> phase_;  // none: the model is read
+  double phase_start_;
+  engine::PhasePlan plan_;
+
+  std::optional<search::TuneProgress> progress_;  // the last one
+  double updated_ = 0;
+  // At the first progress.
+  double first_update_ = 0;
+  int64_t first_trials_ = 0;
+};
+
+}  // namespace tensorsmith::tools
