@@ -228,5 +228,48 @@ TEST(Fmod, IsExactForAnyQuotient) {
   check(Intrinsic::kFmod, DType::kF32, xs, ys, 0);
 }
 
+// 1 / (1 + e^-x) is computed with a shorter exponential. Below -87 what is left of it is subnormal, and may be 0.
+TEST(Logistic, AgreesWithLibmAndKeepsTheLimits) {
+  Rng rng(12);
+  std::vector<double> xs = specials();
+  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-95 + 190 * rng.uniform());
+  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-2 + 4 * rng.uniform());
+  const int64_t lanes = 16;
+  while (std::ssize(xs) % lanes != 0) xs.push_back(0);
+  const auto n = std::ssize(xs);
+  const ir::Buffer in = ir::make_buffer("in", DType::kF32, {n}),
+                   out = ir::make_buffer("out", DType::kF32, {n});
+  const ir::Var i("i"), v("v");
+  for (const int64_t width : {lanes, int64_t{1}}) {
+    const Expr at = Expr(i) * width + Expr(v);
+    const Expr one = ir::float_imm(DType::kF32, 1);
+    ir::Stmt body = ir::make_store(out, {at}, one / (one + ir::call(Intrinsic::kExp, {-ir::load(in, {at})})));
+    body = ir::make_for({v, width, ir::ForKind::kVectorized, {}, 0, body});
+    const ir::Program program{
+        "logistic", {in}, {out}, ir::make_for({i, n / width, ir::ForKind::kSerial, {}, 0, body})};
+    Tensor input = Tensor::zeros(DType::kF32, {n});
+    for (int64_t k = 0; k < n; ++k) input.set(k, ir::scalar_float(DType::kF32, xs[static_cast<size_t>(k)]));
+    const Tensor inputs[] = {input};
+    for (const target::Device& device : test::local_devices()) {
+      const auto kernel = test::backend().compile(program, device, {});
+      ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+      const auto loaded = test::backend().load(kernel->object, kernel->symbol);
+      ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+      const Tensor got = test::run_kernel((*loaded)->function(), *kernel, program, inputs, 1)[0];
+      for (int64_t k = 0; k < n; ++k) {
+        const double x = input.at(k).f, g = got.at(k).f, want = 1 / (1 + std::exp(-x));
+        if (std::isnan(x)) {
+          EXPECT_TRUE(std::isnan(g)) << device.name;
+        } else if (std::isinf(x)) {
+          EXPECT_EQ(g, want) << x << " on " << device.name;
+        } else {
+          EXPECT_NEAR(g, want, x < -87 ? 1.2e-38 : 4e-7 * want)
+              << x << " on " << device.name << " lanes " << width;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tensorsmith

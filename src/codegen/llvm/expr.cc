@@ -166,7 +166,26 @@ std::optional<Val> ExpressionEmitter::try_fma(DType dtype, const ir::Binary& op)
              !vectors};
 }
 
+// Logistic functions, c / (1 + e^x): the ends of the exponential's range are lost in the sum.
+std::optional<Val> ExpressionEmitter::try_logistic(DType dtype, const ir::Binary& op) {
+  if (op.op != BinaryOp::kDiv || dtype != DType::kF32) return {};
+  const auto* numerator = ir::as<ir::FloatImm>(op.a);
+  const auto* sum = ir::as<ir::Binary>(op.b);
+  if (numerator == nullptr || sum == nullptr || sum->op != BinaryOp::kAdd) return {};
+  const bool first = ir::as<ir::FloatImm>(sum->a) != nullptr;
+  const auto* one = ir::as<ir::FloatImm>(first ? sum->a : sum->b);
+  const auto* call = ir::as<ir::Call>(first ? sum->b : sum->a);
+  if (one == nullptr || one->value != 1 || call == nullptr || call->intrinsic != ir::Intrinsic::kExp)
+    return {};
+  const Val x = eval(call->args[0]);
+  llvm::Type* type = x.value->getType();
+  Value* e = MathEmitter(b_, context_.traits.fma).exp_without_ends(x.value);
+  e = b_.CreateFAdd(e, llvm::ConstantFP::get(type, 1));
+  return Val{b_.CreateFDiv(llvm::ConstantFP::get(type, numerator->value), e), x.uniform};
+}
+
 Val ExpressionEmitter::eval_binary(DType dtype, const ir::Binary& op) {
+  if (const std::optional<Val> logistic = try_logistic(dtype, op)) return *logistic;
   if (const std::optional<Val> fused = try_fma(dtype, op)) return *fused;
   if (const std::optional<Val> sum = try_dot(op)) return *sum;
   if (const std::optional<Val> word = try_word(op)) return *word;

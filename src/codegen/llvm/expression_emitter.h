@@ -42,6 +42,7 @@ class ExpressionEmitter {
   Val eval_branch(llvm::Value* condition, const ir::Expr& a, const ir::Expr& b);
   Val eval_call(ir::DType dtype, const ir::Call& call);
   std::optional<Val> try_fma(ir::DType dtype, const ir::Binary& op);
+  std::optional<Val> try_logistic(ir::DType dtype, const ir::Binary& op);
 
   // --- packed.cc
   std::optional<Val> try_dot(const ir::Binary& op);

@@ -21,6 +21,9 @@ class MathEmitter {
   llvm::Value* intrinsic(ir::Intrinsic intrinsic, llvm::Value* x, llvm::Value* y);
   // Exact power of integers, wrapped to their width.
   llvm::Value* integer_pow(llvm::Value* x, llvm::Value* y, bool is_signed);
+  // e^x of floats in two thirds of the instructions, for what adds a number near 1 to it and divides by the sum:
+  // 2^-126 where e^x is less, infinite from x = 88.4 on (half a power of two too early).
+  llvm::Value* exp_without_ends(llvm::Value* x);
 
  private:
   using V = llvm::Value*;
@@ -41,6 +44,7 @@ class MathEmitter {
   V erf(V x);
   V sin_cos(V x, bool cosine);
   V exp_f32(V x);
+  V exp_of_rest(V x, V n);
   V log_f32(V x);
   V tanh_f32(V x);
   V erf_f32(V x);
@@ -72,6 +76,7 @@ class MathEmitter {
   llvm::Type* ints(V like);                                       // integers of like's shape and width
   V mul_add(V a, V b, V c);                                       // fused if the machine can
   V polynomial(V x, std::initializer_list<double> coefficients);  // highest power first
+  V clamp(V x, double low, double high);                          // NaN passes
   V unary(unsigned id, V x);
   V abs(V x);
   V copysign(V magnitude, V sign);

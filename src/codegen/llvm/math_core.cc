@@ -69,18 +69,38 @@ V MathEmitter::log(V x) { return is_f32(x) ? log_f32(x) : log_f64(x); }
 V MathEmitter::tanh(V x) { return is_f32(x) ? tanh_f32(x) : tanh_f64(x); }
 V MathEmitter::erf(V x) { return is_f32(x) ? erf_f32(x) : erf_f64(x); }
 
-// e^x = 2^n * e^r, |r| <= ln2 / 2. Beyond the clamps the result is 0 or infinite; NaN passes them.
-V MathEmitter::exp_f32(V x) {
-  x = b_.CreateSelect(b_.CreateFCmpOGT(x, f(x, 89)), f(x, 89), x);
-  x = b_.CreateSelect(b_.CreateFCmpOLT(x, f(x, -104)), f(x, -104), x);
-  V n_bits = nullptr;
-  V n = round_magic(b_.CreateFMul(x, f(x, 1.44269504088896341)), n_bits);
+// 1 + r + r^2 * p(r) for |r| <= ln2 / 2, where x = n * ln2 + r.
+V MathEmitter::exp_of_rest(V x, V n) {
   V r = mul_add(n, f(x, -0.693359375), x);
   r = mul_add(n, f(x, 2.12194440e-4), r);
   V p = polynomial(r, {1.9875691500E-4, 1.3981999507E-3, 8.3334519073E-3, 4.1665795894E-2, 1.6666665459E-1,
                        5.0000001201E-1});
-  p = b_.CreateFAdd(mul_add(p, b_.CreateFMul(r, r), r), f(x, 1));
-  return scale(p, n_bits);
+  return b_.CreateFAdd(mul_add(p, b_.CreateFMul(r, r), r), f(x, 1));
+}
+
+V MathEmitter::clamp(V x, double low, double high) {
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, f(x, high)), f(x, high), x);
+  return b_.CreateSelect(b_.CreateFCmpOLT(x, f(x, low)), f(x, low), x);
+}
+
+// e^x = 2^n * e^r. What is below the smallest number is 0 by a comparison: to round a product to it takes a processor
+// a hundred cycles and more, and the softmax of a masked attention is full of them. NaN passes.
+V MathEmitter::exp_f32(V x) {
+  V none = b_.CreateFCmpOLT(x, f(x, -104));
+  x = b_.CreateSelect(none, f(x, 0), x);
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, f(x, 89)), f(x, 89), x);
+  V n_bits = nullptr;
+  V n = round_magic(b_.CreateFMul(x, f(x, 1.44269504088896341)), n_bits);
+  return b_.CreateSelect(none, f(x, 0), scale(exp_of_rest(x, n), n_bits));
+}
+
+// The rounded n stands in the low bits of a float with the exponent's bias added, so that one shift makes 2^n of it.
+V MathEmitter::exp_without_ends(V x) {
+  constexpr double kMagic = 0x1.8p23 + 127;
+  x = clamp(x, -87.3, 89);
+  V shifted = mul_add(x, f(x, 1.44269504088896341), f(x, kMagic));
+  V power = from_bits(b_.CreateShl(to_bits(shifted), 23), x);
+  return b_.CreateFMul(exp_of_rest(x, b_.CreateFSub(shifted, f(x, kMagic))), power);
 }
 
 // x = 2^e * m, sqrt(1/2) <= m < sqrt(2).
@@ -114,7 +134,7 @@ V MathEmitter::tanh_f32(V x) {
   V p = polynomial(
       z, {-5.70498872745E-3, 2.06390887954E-2, -5.37397155531E-2, 1.33314422036E-1, -3.33332819422E-1});
   V small = mul_add(b_.CreateFMul(p, z), a, a);
-  V e = exp_f32(b_.CreateFAdd(a, a));
+  V e = exp_without_ends(b_.CreateFAdd(a, a));
   V large = b_.CreateFSub(f(x, 1), b_.CreateFDiv(f(x, 2), b_.CreateFAdd(e, f(x, 1))));
   return copysign(b_.CreateSelect(b_.CreateFCmpOLT(a, f(x, 0.625)), small, large), x);
 }
@@ -131,7 +151,7 @@ V MathEmitter::erf_f32(V x) {
   V q = polynomial(c, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1,
                        -6.34846687e-1, -1.28717512e-1});
   q = mul_add(q, c, b_.CreateFNeg(c));
-  V large = copysign(b_.CreateFSub(f(x, 1), exp_f32(q)), x);
+  V large = copysign(b_.CreateFSub(f(x, 1), exp_without_ends(q)), x);
   return b_.CreateSelect(b_.CreateFCmpOGT(t, f(x, 0.927734375)), large, small);
 }
 

@@ -20,8 +20,9 @@ constexpr double kLn2Low = 1.90821492927058770002e-10;
 
 // Taylor's series to r^13 / 13!: the rest is below 5e-18 for |r| <= ln2 / 2.
 V MathEmitter::exp_f64(V x) {
+  V none = b_.CreateFCmpOLT(x, f(x, -746));  // as in exp_f32
+  x = b_.CreateSelect(none, f(x, 0), x);
   x = b_.CreateSelect(b_.CreateFCmpOGT(x, f(x, 710)), f(x, 710), x);
-  x = b_.CreateSelect(b_.CreateFCmpOLT(x, f(x, -746)), f(x, -746), x);
   V n_bits = nullptr;
   V n = round_magic(b_.CreateFMul(x, f(x, 1.44269504088896338700)), n_bits);
   V r = mul_add(n, f(x, -kLn2High), x);
@@ -29,7 +30,7 @@ V MathEmitter::exp_f64(V x) {
   V p = polynomial(r, {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
                        1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5});
   p = b_.CreateFAdd(mul_add(p, b_.CreateFMul(r, r), r), f(x, 1));
-  return scale(p, n_bits);
+  return b_.CreateSelect(none, f(x, 0), scale(p, n_bits));
 }
 
 V MathEmitter::log_f64(V x) {

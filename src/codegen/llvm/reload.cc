@@ -13,8 +13,6 @@
 #include <numeric>
 #include <vector>
 
-#include "codegen/llvm/split_blocks.h"
-
 namespace tensorsmith::codegen {
 namespace {
 
@@ -220,12 +218,8 @@ class Reloads {
     for (Instruction* value : code.instructions) add(value, false);
     const std::vector<int> all = by_all.sums();
     const int most = *std::max_element(all.begin(), all.end());
-    if (most > file_.registers) {
-      reload(code, by_others.sums(), reloadable);
-    } else if (most < file_.registers && most + kClustered > file_.registers) {
-      // Where all registers are taken, the allocator spills more with several blocks than with one.
-      keep_steps_apart(code);
-    }
+    if (most > file_.registers) reload(code, by_others.sums(), reloadable);
+    if (most + kClustered > file_.registers) keep_steps_apart(Code(block));
   }
 
   // Whether what the value comes from is loaded in this block, and nothing is written from there on to its last use.
@@ -234,11 +228,11 @@ class Reloads {
     return load != code.positions.end() && !code.writes_between(load->second, last);
   }
 
-  // A block of instruction selection begins where the vectors of an unrolled loop's next step are loaded. In one block
-  // it would move up to kClustered loads to the first one from the same place, steps ahead.
+  // A fence stands where the vectors of an unrolled loop's next step are loaded. Without it instruction selection would
+  // move up to kClustered loads to the first one from the same place, steps ahead.
   void keep_steps_apart(const Code& code) {
-    int first_end =
-        kNever;  // where the first of the vectors that were loaded in this block is no longer used
+    int first_end = kNever;  // where the first of the vectors that were loaded in this step is no longer used
+    llvm::SmallVector<Instruction*, 16> steps;
     for (size_t i = 0; i < code.instructions.size(); ++i) {
       Instruction* load = code.instructions[i];
       // A vector that is used once becomes an operand.
@@ -246,11 +240,24 @@ class Reloads {
       const auto uses = code.uses_of(*load);
       if (uses.empty()) continue;
       if (first_end < static_cast<int>(i)) {
-        begin_block_at(*first_of_step(code, i));
+        steps.push_back(first_of_step(code, i));
         first_end = kNever;
       }
       first_end = std::min(first_end, uses.back());
     }
+    if (steps.empty()) return;
+    // Loads of what never changes would pass the fences.
+    for (Instruction* instruction : code.instructions)
+      if (llvm::isa<llvm::LoadInst>(instruction))
+        instruction->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+    for (Instruction* step : steps) fence_before(*step);
+  }
+
+  // A fence between threads of one processor: no instruction, but instruction selection moves no load over it, nor makes
+  // one of equal loads on its two sides.
+  static void fence_before(Instruction& instruction) {
+    new llvm::FenceInst(instruction.getContext(), llvm::AtomicOrdering::AcquireRelease,
+                        llvm::SyncScope::SingleThread, instruction.getIterator());
   }
 
   // The first of the loads in front of the load at i, with nothing but addresses and elements in all lanes between.
@@ -279,7 +286,7 @@ class Reloads {
     }
     llvm::SmallVector<Reloadable*, 32> held;
     int held_registers = 0;
-    llvm::SmallPtrSet<Reloadable*, 32> seen;  // by instruction selection, in the block that it is working on
+    llvm::SmallPtrSet<Reloadable*, 32> seen;  // by instruction selection, since the last fence
     const auto hold = [&](Reloadable* v, Instruction* by) {
       v->held_by = by;
       held.push_back(v);
@@ -319,9 +326,9 @@ class Reloads {
   }
 
   // The value computed once more. Its address, too, where it is another one and a constant: instruction selection
-  // makes one operand of them if they are in the same block. begin_block: a block of instruction selection begins
-  // here, because it would find that the copy is equal to a value that it has seen.
-  Instruction* copy_before(Instruction* value, Instruction& where, bool begin_block) {
+  // makes one operand of them if they are in the same block. fenced: instruction selection would find that the copy is
+  // equal to a value that it has seen.
+  Instruction* copy_before(Instruction* value, Instruction& where, bool fenced) {
     llvm::SmallVector<Instruction*, 4> chain{value};
     while (!llvm::isa<llvm::LoadInst>(chain.back())) chain.push_back(only_operand(*chain.back()));
     auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(
@@ -333,8 +340,8 @@ class Reloads {
       copy->insertBefore(&where);
       if (made != nullptr) {
         copy->replaceUsesOfWith(chain[i + 1], made);
-      } else if (begin_block) {
-        begin_block_at(*copy);
+      } else if (fenced) {
+        fence_before(*copy);
       }
       // Passes over machine code would make equal loads one where nothing changes what they load.
       copy->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
