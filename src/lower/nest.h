@@ -34,7 +34,7 @@ class NestBuilder {
 
  private:
   // Each peeled tail doubles the code below; beyond this, guards.
-  static constexpr int kMaxPeels = 4;
+  static constexpr int kMaxPeels = 6;
 
   using StageId = sched::StageId;
   using IteratorId = sched::IteratorId;

@@ -30,9 +30,9 @@
   CONSTANT(broadcasts, 0.8, "1/cycle", "fitted", "loads of wide vectors and of elements in all lanes")       \
   CONSTANT(spill, 2, "cycles", "counted", "a store and a load of a register that is one too many")           \
   CONSTANT(forwarded, 3, "cycles", "fitted", "from a store to a load of the same place")                     \
-  CONSTANT(registers_crowded, 4.25, "registers", "fitted",                                                   \
+  CONSTANT(registers_crowded, 3.25, "registers", "fitted",                                                   \
            "left beside accumulators, below which loads wait")                                               \
-  CONSTANT(crowded, 0.02, "share", "fitted", "longer for each register that is missing to these")            \
+  CONSTANT(crowded, 0.012, "share", "fitted", "longer for each register that is missing to these")           \
   CONSTANT(stored_each_step, 0.2, "cycles", "fitted",                                                        \
            "an accumulator that does not fit beside the operands")                                           \
   CONSTANT(odd_lanes_masked, 1.25, "times", "fitted", "vectors of 3, 5, 14, ... lanes under masks")          \
@@ -85,6 +85,9 @@
   CONSTANT(not_prefetched, 3, "times", "fitted",                                                             \
            "what more streams than these bring, which products wait for")                                    \
   CONSTANT(stream_bytes, 64, "bytes", "fitted", "at a stretch, that prefetchers follow")                     \
+  CONSTANT(row_start, 1.5, "cycles", "fitted",                                                               \
+           "a piece of a row in another page than the one before, from L2")                                  \
+  CONSTANT(row_start_beyond, 40, "cycles", "fitted", "the same from L3 or memory")                           \
   /* Rows */                                                                                                 \
   CONSTANT(row_sum, 60, "cycles", "counted", "adding up the lanes of a row, twice")                          \
   CONSTANT(written_row, 4, "cycles", "counted", "a row of a register tile that is written")                  \

@@ -250,18 +250,23 @@ double TiledPlan::unrolled_instructions(const Choice& c) const {
   return size;
 }
 
-// How often the register tile's code is repeated for tails that are peeled.
+// How often the register tile's code is repeated for tails that are peeled. Example, 17 rows by tiles of 6 in registers of
+// 4: a tile has 4 + 2, and the last one, of 5 rows, 4 + 1.
 double TiledPlan::peeled_bodies(const Choice& c) const {
   if (c.tail != sched::TailPolicy::kPeel) return 1;
+  const auto pieces = [](int64_t length, int64_t tile) {
+    return (length >= tile ? 1 : 0) + (length % tile != 0 ? 1 : 0);
+  };
   double bodies = 1;
-  const auto split = [&](int64_t length, int64_t tile) { bodies *= length % tile != 0 ? 2 : 1; };
   for (const AxisId a : live_) {
-    split(extent(a), std::min(extent(a), c.tile(a)));
-    split(c.region[a], c.register_length(a));
+    const int64_t tile = std::min(extent(a), c.tile(a));
+    // The region is a part of the tile, or all of it.
+    const int64_t in_tile = pieces(c.region[a], c.register_length(a));
+    const int64_t in_last = pieces(extent(a) % tile, c.register_length(a));
+    bodies *= static_cast<double>(in_tile + in_last);
   }
-  for (const AxisId r : live_reduce_) split(extent(r), c.r1[r]);
-  // Lowering turns further tails into conditions.
-  return std::min(bodies, 16.0);
+  for (const AxisId r : live_reduce_) bodies *= extent(r) % c.r1[r] != 0 ? 2 : 1;
+  return bodies;
 }
 
 Status TiledPlan::check(Decisions d) const {

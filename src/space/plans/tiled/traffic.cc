@@ -133,6 +133,11 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
     }
     return elements / touched[last] * (row + std::min(m.line_bytes, whole));
   };
+  const auto pieces_of_rows = [](const auto& touched) {
+    double pieces = 1;
+    for (const double t : touched) pieces *= t;
+    return pieces / touched.back();
+  };
   // The accumulators go through the caches too where they do not stay in registers.
   bool in_memory = self_ && !c.cache_write;
   for (const AxisId a : live_) in_memory = in_memory || c.region[a] > c.t3[a];
@@ -182,7 +187,8 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
           if (trips == 1) continue;
         }
         stays = false;
-        times *= trips;
+        // What a peeled tail reads is less only along its axis.
+        times *= operand.read.depends_on(axis) ? trips : std::ceil(trips);
       }
       const auto touched = footprint(operand.read, ranges[depth]);
       // The next pass of the innermost loop outside goes on in the same cache lines.
@@ -199,6 +205,14 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       } else if (rearranged(c, operand) || along || touched.empty() ||
                  touched.back() * element >= k.stream_bytes) {
         streamed += moved;
+        // No prefetcher follows rows from page to page. (What vectors read, code generation fetches ahead.)
+        const bool in_all_lanes = !c.vector_axis.valid() || !operand.read.depends_on(c.vector_axis);
+        if (!touched.empty() && !rearranged(c, operand) && in_all_lanes &&
+            row_distance(operand) >= kPageBytes)
+          out.waited += times * pieces_of_rows(touched) *
+                        (&level == &levels[0]   ? k.row_start
+                         : &level == &levels[1] ? k.row_start_beyond
+                                                : 0);
       } else if (innermost && occupied(operand, touched, 0, level.way_bytes) > level.bytes / k.usable) {
         waited += k.conflict * moved;
       } else if (row_distance(operand) >= kPageBytes / 2) {
