@@ -1,8 +1,10 @@
 // The design space's estimate beside measured times.
 //
-//   bench_estimate collect OUT DEVICE TASKS [SAMPLES]   measures candidates of the tasks of a file (lines of
+//   bench_estimate collect OUT DEVICE TASKS [SAMPLES [NAME=VALUE...]]
+//                                                       measures candidates of the tasks of a file (lines of
 //                                                       "device" and "trials" are appended to OUT, which has
-//                                                       the lines of "task")
+//                                                       the lines of "task"), the default first; with one sample
+//                                                       only the default, with these constants
 //   bench_estimate report FILE [NAME=VALUE...]          how well the estimate orders what was measured,
 //                                                       with these constants
 //   bench_estimate explain FILE [LEAST]                where what the estimate chooses takes LEAST (1.1) times as
@@ -58,28 +60,56 @@ struct Measured {
   double seconds = 0;
 };
 
-// What to measure next: random candidates and mutations of the fastest so far, in turn, so that good programs are
-// among them as they are in a search. None where the space seems to be exhausted.
+// A candidate that the estimate thinks fast: the best of many samples, after some climbing.
+space::Candidate favourite(const space::DesignSpace& space, Rng& rng) {
+  constexpr int kSamples = 300, kSteps = 300;
+  space::Candidate best = space.sample(rng);
+  double least = space.estimate(best);
+  for (int i = 0; i < kSamples + kSteps; ++i) {
+    space::Candidate next = i < kSamples ? space.sample(rng) : space.mutate(best, rng);
+    const double estimate = space.estimate(next);
+    if (estimate >= least) continue;
+    least = estimate;
+    best = std::move(next);
+  }
+  return best;
+}
+
+// What to measure next, in turn: random candidates, mutations of the fastest so far, so that good programs are
+// among them as they are in a search, and favourites of the estimate: those that it wrongly thinks fast are what it
+// would choose. None where the space seems to be exhausted.
 std::optional<space::Candidate> choose_next(const space::DesignSpace& space,
                                             const std::vector<Measured>& measured, std::set<uint64_t>& known,
                                             Rng& rng) {
-  constexpr size_t kFastest = 3;
+  constexpr size_t kFastest = 3, kKinds = 3;
   std::vector<const Measured*> fastest;
   for (const auto& m : measured) fastest.push_back(&m);
   std::sort(fastest.begin(), fastest.end(),
             [](const Measured* a, const Measured* b) { return a->seconds < b->seconds; });
-  for (int tries = 0; tries < 100; ++tries) {
-    const bool random = (measured.size() + static_cast<size_t>(tries)) % 2 == 0;
+  for (size_t tries = 0; tries < 100; ++tries) {
+    const size_t kind = (measured.size() + tries) % kKinds;
     const space::Candidate c =
-        random ? space.sample(rng)
-               : space.mutate(fastest[rng.below(std::min(kFastest, fastest.size()))]->candidate, rng);
+        kind == 0   ? space.sample(rng)
+        : kind == 1 ? space.mutate(fastest[rng.below(std::min(kFastest, fastest.size()))]->candidate, rng)
+                    : favourite(space, rng);
     if (known.insert(c.hash()).second) return c;
   }
   return std::nullopt;
 }
 
-int collect(const std::string& out_path, const char* device_name, const std::string& tasks_path,
-            int samples) {
+// The constants of the table with changes: NAME=VALUE.
+space::Constants with_changes(const std::vector<std::string>& changes) {
+  space::Constants constants = space::default_constants();
+  for (const auto& info : space::constant_table())
+    for (const std::string& change : changes)
+      if (change.starts_with(info.name + std::string("=")))
+        constants.*info.member = std::atof(change.c_str() + std::strlen(info.name) + 1);
+  return constants;
+}
+
+int collect(const std::string& out_path, const char* device_name, const std::string& tasks_path, int samples,
+            const std::vector<std::string>& changes) {
+  const space::Constants constants = with_changes(changes);
   const auto device = target::find_device(device_name);
   if (!device.ok()) {
     std::fprintf(stderr, "%s\n", device.error().message().c_str());
@@ -96,7 +126,8 @@ int collect(const std::string& out_path, const char* device_name, const std::str
     if (task.at("type") != "task") continue;
     const auto workload = ir::parse_workload(task.at("workload").get<std::string>());
     if (!workload.ok()) return std::fprintf(stderr, "%s\n", workload.error().message().c_str()), 1;
-    const auto space = space::DesignSpace::build(*workload, *device, {.threads = device->cores});
+    const auto space =
+        space::DesignSpace::build(*workload, *device, {.threads = device->cores, .constants = &constants});
     if (!space.ok()) continue;
     nlohmann::json trials{{"type", "trials"}, {"device", device_name}, {"task", task.at("name")}};
     std::vector<std::string> sketches;
@@ -181,11 +212,7 @@ Score score_of(const std::vector<Case>& cases) {
 
 // changes: NAME=VALUE.
 int report(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::string>& changes) {
-  space::Constants constants = space::default_constants();
-  for (const auto& info : space::constant_table())
-    for (const std::string& change : changes)
-      if (change.starts_with(info.name + std::string("=")))
-        constants.*info.member = std::atof(change.c_str() + std::strlen(info.name) + 1);
+  const space::Constants constants = with_changes(changes);
   const auto cases = make_cases(tasks, constants);
   std::printf("%-24s %-44s %6s %6s %9s %7s\n", "device", "task", "trials", "tau", "best us", "chosen");
   for (const Case& c : cases) {
@@ -324,7 +351,8 @@ int descend(const std::vector<std::vector<test::MeasuredTask>>& files) {
 int main(int argc, char** argv) {
   using namespace tensorsmith;
   if (argc > 4 && std::strcmp(argv[1], "collect") == 0)
-    return collect(argv[2], argv[3], argv[4], argc > 5 ? std::atoi(argv[5]) : 24);
+    return collect(argv[2], argv[3], argv[4], argc > 5 ? std::atoi(argv[5]) : 24,
+                   {argv + std::min(argc, 6), argv + argc});
   if (argc > 2 && std::strcmp(argv[1], "descend") == 0) {
     std::vector<std::vector<test::MeasuredTask>> files;
     for (int i = 2; i < argc; ++i) {
@@ -341,8 +369,9 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[1], "explain") == 0) return explain(*tasks, argc > 3 ? std::atof(argv[3]) : 1.1);
     if (std::strcmp(argv[1], "fit") == 0) return fit(*tasks, {argv + 3, argv + argc});
   }
-  std::fprintf(stderr,
-               "bench_estimate collect OUT DEVICE TASKS [SAMPLES] | report FILE [NAME=VALUE...] | "
-               "explain FILE [LEAST] | fit FILE [NAME...] | descend FILE...\n");
+  std::fprintf(
+      stderr,
+      "bench_estimate collect OUT DEVICE TASKS [SAMPLES [NAME=VALUE...]] | report FILE [NAME=VALUE...] | "
+      "explain FILE [LEAST] | fit FILE [NAME...] | descend FILE...\n");
   return 1;
 }

@@ -36,6 +36,7 @@ namespace {
 
 struct Options {
   std::vector<int> threads = {1, 2};
+  std::string isa = "native";
   std::vector<std::string> only;
   std::string filter;
   bool untuned = false;
@@ -251,11 +252,12 @@ class Bench {
 };
 
 Status Bench::set_threads(int threads) {
-  TS_ASSIGN_OR_RETURN(device_, target::probe_local(threads));
+  TS_ASSIGN_OR_RETURN(device_,
+                      target::find_device(fmt::format("local:isa={}:threads={}", options_.isa, threads)));
   TS_ASSIGN_OR_RETURN(const double one, bench::measured_peak_gflops(device_));
   peak_ = one * threads;
-  fmt::print("\n{} thread{}: peak {:.0f} GFLOP/s (one core's, measured, times {})\n", threads,
-             threads > 1 ? "s" : "", peak_, threads);
+  fmt::print("\n{} ({}, isa={}), {} thread{}: peak {:.0f} GFLOP/s (one core's, measured, times {})\n",
+             device_.description, device_.cpu, options_.isa, threads, threads > 1 ? "s" : "", peak_, threads);
   fmt::print("{:<44} {:<18} {:>6} {:>13} {:>6} {:>9} {:>8} {:>5} {:>8}  {}\n", "case", "peer", "ratio",
              "p10..p90", "best", "ours us", "GFLOP/s", "peak", "peer's",
              "ours: algorithm | peer's implementation");
@@ -403,7 +405,7 @@ Status Bench::run_ansor() {
   const ConvData data{input.data(), weights.data(), bias.data(), nullptr};
   const Case cases[] = {{"matmul 512x512x512", [&] { return gemm_model(gemm, {}); }, 2.45e-3},
                         {"conv2d 1x64x56x56 -> 64, 3x3", [&] { return conv_model(conv, data); }, 2.43e-3}};
-  TS_ASSIGN_OR_RETURN(device_, target::probe_local(2));
+  TS_ASSIGN_OR_RETURN(device_, target::find_device(fmt::format("local:isa={}:threads=2", options_.isa)));
   fmt::print("\nTuning from nothing for {:.0f} s, 2 threads\n{:<32} {:>10} {:>10} {:>16} {:>22}\n",
              options_.tune_seconds, "task", "Ansor's", "our best", "s to beat Ansor", "s to 5 % of our best");
   for (const Case& c : cases) {
@@ -481,6 +483,8 @@ Status Bench::write_json() const {
                     {"our_seconds", row.our_seconds},
                     {"peer_seconds", row.peer_seconds},
                     {"flops", row.flops},
+                    {"processor", device_.description + " (" + device_.cpu + ")"},
+                    {"isa", options_.isa},
                     {"peak_gflops", row.peak},
                     {"tuned", row.tuned},
                     {"algorithm", row.algorithm},
@@ -502,10 +506,15 @@ Result<std::unique_ptr<Peer>> load_peer(const std::string& path) {
 }
 
 // The libraries choose for this CPU, whatever the environment says (a set OPENBLAS_CORETYPE can halve their
-// speed); version() tells what they chose. OpenBLAS' idle threads spin for 0.1 s unless told otherwise.
-void prepare_environment() {
+// speed), or for AVX2 by their own variables; version() tells what they chose. OpenBLAS' idle threads spin for 0.1 s
+// unless told otherwise.
+void prepare_environment(const std::string& isa) {
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
     unsetenv(name);
+  if (isa == "avx2") {
+    setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) setenv(name, "AVX2", 1);
+  }
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);  // 2^20 cycles
 }
 
@@ -519,7 +528,7 @@ void warn_if_busy() {
 }
 
 Status run(const Options& options) {
-  prepare_environment();
+  prepare_environment(options.isa);
   warn_if_busy();
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& path : options.peers) {
@@ -548,6 +557,9 @@ int main_with_options(int argc, char** argv) {
   app.add_option("--only", options.only,
                  "Groups: gemm, resnet50, mobilenet_v2, squeezenet1.1, gemm_bf16, bf16")
       ->delimiter(',');
+  app.add_option("--isa", options.isa, "Instruction set that everybody may use")
+      ->check(CLI::IsMember({"native", "avx2"}))
+      ->capture_default_str();
   app.add_option("--filter", options.filter, "Only cases whose name contains this");
   app.add_flag("--untuned", options.untuned, "The untuned schedules; no database");
   app.add_option("--tune-seconds", options.tune_seconds,

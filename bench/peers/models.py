@@ -160,6 +160,11 @@ def compare(library, name, onnx_file, directory, threads, args):
     return rows
 
 
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "")
+
+
 def fastest_peers(results):
     """The ratio to the fastest peer, for each model and number of threads."""
     least = {}
@@ -224,7 +229,7 @@ def main():
         if not args.json:
             print(f"{peer}: geometric mean {means[peer]:.3f}, worst {min(ratios):.3f}")
     if args.json:
-        print(json.dumps({"results": results, "geometric_means": means}))
+        print(json.dumps({"processor": processor(), "results": results, "geometric_means": means}))
     sys.exit(1 if args.failed else 0)
 
 
