@@ -20,14 +20,20 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, in
   return text;
 }
 
-// Instructions that have a vector on the stack.
-size_t spills(const ir::Program& program, const target::Device& device) {
+size_t count(const ir::Program& program, const target::Device& device, const char* instruction) {
   const auto code = codegen::emit_assembly(program, device, {});
   EXPECT_TRUE(code.ok()) << code.error().message();
   if (!code.ok()) return 0;
-  const std::regex instruction(R"(\n[^\n]*\(%rsp[^\n]*%[yz]mm|\n[^\n]*%[yz]mm[^\n]*\(%rsp)");
-  return static_cast<size_t>(
-      std::distance(std::sregex_iterator(code->begin(), code->end(), instruction), {}));
+  const std::regex expression(instruction);
+  return static_cast<size_t>(std::distance(std::sregex_iterator(code->begin(), code->end(), expression), {}));
+}
+// Instructions that have a vector on the stack.
+size_t spills(const ir::Program& program, const target::Device& device) {
+  return count(program, device, R"(\n[^\n]*\(%rsp[^\n]*%[yz]mm|\n[^\n]*%[yz]mm[^\n]*\(%rsp)");
+}
+// Those that store one there.
+size_t stored(const ir::Program& program, const target::Device& device) {
+  return count(program, device, R"(\n[^\n]*%[yz]mm\d+, [^\n]*\(%rsp)");
 }
 
 void expect_as_interpreted(const ir::Program& program) {
@@ -84,6 +90,45 @@ ir::Program unrolled_reduction(int rows, int lanes) {
                        {{"rows", rows}, {"lanes", lanes}}));
 }
 
+// The same with weights of the program's own: they are written, but not in the loop, which writes to other buffers.
+ir::Program unrolled_reduction_of_a_copy(int rows, int lanes) {
+  return parsed(filled(R"(program kernel {
+  input X: f32[24, 100, $lanes]
+  input W: f32[24, $rows]
+  output Y: f32[$rows, 100, $lanes]
+  alloc copy: f32[24, $rows] {
+    for r in 24 {
+      for k in $rows {
+        copy[r, k] = W[r, k] * 2.0
+      }
+    }
+    for p in 100 {
+      alloc acc: f32[$rows, $lanes] {
+        unrolled k in $rows {
+          vectorized j in $lanes {
+            acc[k, j] = 0.0
+          }
+        }
+        unrolled r in 24 {
+          unrolled k in $rows {
+            vectorized j in $lanes {
+              acc[k, j] = acc[k, j] + copy[r, k] * X[r, p, j]
+            }
+          }
+        }
+        unrolled k in $rows {
+          vectorized j in $lanes {
+            Y[k, p, j] = acc[k, j]
+          }
+        }
+      }
+    }
+  }
+}
+)",
+                       {{"rows", rows}, {"lanes", lanes}}));
+}
+
 // A window of 5 steps over rows: each element is read in up to five steps.
 ir::Program window(int rows, int lanes) {
   return parsed(filled(R"(program kernel {
@@ -116,11 +161,64 @@ ir::Program window(int rows, int lanes) {
                        {{"rows", rows}, {"lanes", lanes}, {"elements", rows + 4}}));
 }
 
+// A window of 3 steps with several vectors of weights.
+ir::Program wide_window(int rows, int vectors, int lanes) {
+  return parsed(filled(R"(program kernel {
+  input X: f32[30, $elements]
+  input W: f32[30, 3, $vectors, $lanes]
+  output Y: f32[$rows, $vectors, $lanes]
+  alloc acc: f32[$rows, $vectors, $lanes] {
+    unrolled h in $rows {
+      unrolled v in $vectors {
+        vectorized j in $lanes {
+          acc[h, v, j] = 0.0
+        }
+      }
+    }
+    for c in 30 {
+      unrolled r in 3 {
+        unrolled h in $rows {
+          unrolled v in $vectors {
+            vectorized j in $lanes {
+              acc[h, v, j] = acc[h, v, j] + X[c, h + r] * W[c, r, v, j]
+            }
+          }
+        }
+      }
+    }
+    unrolled h in $rows {
+      unrolled v in $vectors {
+        vectorized j in $lanes {
+          Y[h, v, j] = acc[h, v, j]
+        }
+      }
+    }
+  }
+}
+)",
+                       {{"rows", rows}, {"vectors", vectors}, {"lanes", lanes}, {"elements", rows + 2}}));
+}
+
 TEST(Reload, WeightsThatDoNotChangeInALoop) {
   EXPECT_EQ(spills(unrolled_reduction(8, 8), test::device_with("avx2")), 0U);
   EXPECT_EQ(spills(unrolled_reduction(16, 16), test::device_with("avx512")), 0U);
   expect_as_interpreted(unrolled_reduction(8, 8));
   expect_as_interpreted(unrolled_reduction(16, 16));
+}
+
+TEST(Reload, WhatIsWrittenElsewhere) {
+  EXPECT_EQ(stored(unrolled_reduction_of_a_copy(8, 8), test::device_with("avx2")), 0U);
+  EXPECT_EQ(stored(unrolled_reduction_of_a_copy(16, 16), test::device_with("avx512")), 0U);
+  expect_as_interpreted(unrolled_reduction_of_a_copy(8, 8));
+  expect_as_interpreted(unrolled_reduction_of_a_copy(16, 16));
+}
+
+// 12 accumulators, 3 vectors and an element in all lanes: a load that is moved up from the next step finds no register.
+TEST(Reload, StepsThatTakeAllRegisters) {
+  EXPECT_EQ(spills(wide_window(4, 3, 8), test::device_with("avx2")), 0U);
+  EXPECT_EQ(spills(wide_window(9, 3, 16), test::device_with("avx512")), 0U);
+  expect_as_interpreted(wide_window(4, 3, 8));
+  expect_as_interpreted(wide_window(9, 3, 16));
 }
 
 TEST(Reload, ElementsThatStepsOfAWindowShare) {

@@ -37,6 +37,17 @@ bool writes(const Instruction& instruction) {
   return instruction.mayWriteToMemory();
 }
 
+// Whether the metadata of the two say that they touch different buffers: an access lists its own buffer's scope, and those
+// of all others.
+bool apart(const Instruction& write, const llvm::LoadInst& load) {
+  const llvm::MDNode* scopes = write.getMetadata(llvm::LLVMContext::MD_alias_scope);
+  const llvm::MDNode* others = load.getMetadata(llvm::LLVMContext::MD_noalias);
+  if (scopes == nullptr || others == nullptr || scopes->getNumOperands() == 0) return false;
+  return std::all_of(scopes->op_begin(), scopes->op_end(), [&](const llvm::MDOperand& scope) {
+    return std::find(others->op_begin(), others->op_end(), scope) != others->op_end();
+  });
+}
+
 // The operand that is no constant, if it is the only one and an instruction.
 Instruction* only_operand(const Instruction& instruction) {
   Instruction* found = nullptr;
@@ -73,11 +84,9 @@ struct Reloadable {
 // Instructions of a block by position.
 struct Code {
   explicit Code(BasicBlock& block) {
-    int written = 0;
     for (Instruction& instruction : block) {
       positions[&instruction] = static_cast<int>(instructions.size());
-      writes_before.push_back(written);
-      written += writes(instruction) ? 1 : 0;
+      if (writes(instruction)) written.push_back(static_cast<int>(instructions.size()));
       instructions.push_back(&instruction);
     }
   }
@@ -93,13 +102,16 @@ struct Code {
     return uses;
   }
 
-  bool writes_between(int from, int to) const {
-    return writes_before[static_cast<size_t>(from)] != writes_before[static_cast<size_t>(to)];
+  // Whether what is loaded may be written at positions in [from, to).
+  bool writes_between(const llvm::LoadInst& load, int from, int to) const {
+    return std::any_of(std::lower_bound(written.begin(), written.end(), from),
+                       std::lower_bound(written.begin(), written.end(), to),
+                       [&](int at) { return !apart(*instructions[static_cast<size_t>(at)], load); });
   }
 
   std::vector<Instruction*> instructions;
   llvm::DenseMap<const Value*, int> positions;
-  std::vector<int> writes_before;
+  std::vector<int> written;  // positions of what writes to memory
 };
 
 // Registers that are taken behind each instruction of a block.
@@ -163,8 +175,12 @@ class Reloads {
       }
   }
 
-  // Blocks that vectors are live into and out of.
+  // Blocks that vectors are live into and out of, and those whose sources nothing writes to while they are live.
   void find_liveness() {
+    llvm::DenseMap<const BasicBlock*, std::vector<const Instruction*>> written;
+    for (BasicBlock& block : function_)
+      for (Instruction& instruction : block)
+        if (writes(instruction)) written[&block].push_back(&instruction);
     for (Instruction* value : vectors_) {
       llvm::SmallVector<BasicBlock*, 8> work;
       llvm::SmallPtrSet<BasicBlock*, 8> into;
@@ -188,6 +204,15 @@ class Reloads {
         live_in_[block].push_back(value);
         for (BasicBlock* before : llvm::predecessors(block)) live_out_of(before);
       }
+      if (into.empty() || !reloadable_.contains(value)) continue;
+      const llvm::LoadInst* load = source_of(value);
+      if (load->getParent() != value->getParent()) continue;
+      const auto harmless = [&](const Instruction* write) { return apart(*write, *load); };
+      bool unwritten = llvm::all_of(written[load->getParent()], [&](const Instruction* write) {
+        return write->comesBefore(load) || harmless(write);
+      });
+      for (const BasicBlock* block : into) unwritten = unwritten && llvm::all_of(written[block], harmless);
+      if (unwritten) invariant_.insert(value);
     }
   }
 
@@ -224,8 +249,9 @@ class Reloads {
 
   // Whether what the value comes from is loaded in this block, and nothing is written from there on to its last use.
   static bool unchanged_until(const Code& code, Instruction* value, int last) {
-    const auto load = code.positions.find(source_of(value));
-    return load != code.positions.end() && !code.writes_between(load->second, last);
+    const llvm::LoadInst* load = source_of(value);
+    const auto at = code.positions.find(load);
+    return at != code.positions.end() && !code.writes_between(*load, at->second, last);
   }
 
   // A fence stands where the vectors of an unrolled loop's next step are loaded. Without it instruction selection would
@@ -353,7 +379,8 @@ class Reloads {
   llvm::Function& function_;
   const RegisterFile file_;
   std::vector<Instruction*> vectors_;
-  llvm::DenseSet<const Instruction*> reloadable_, invariant_;
+  llvm::DenseSet<const Instruction*> reloadable_;
+  llvm::DenseSet<const Instruction*> invariant_;  // of these, what is not written while it is live
   llvm::DenseMap<const BasicBlock*, std::vector<Instruction*>> live_in_;
   llvm::DenseMap<const BasicBlock*, llvm::DenseSet<const Instruction*>> live_out_;
   llvm::SmallVector<llvm::WeakTrackingVH, 0> unused_;
