@@ -132,10 +132,13 @@ Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape, Me
       BufferNode{std::move(name), dtype, std::move(shape), std::move(strides), scope});
 }
 
+bool is_dot(Intrinsic intrinsic) {
+  return intrinsic == Intrinsic::kDot4 || intrinsic == Intrinsic::kDot2 || intrinsic == Intrinsic::kDot2I16;
+}
+
 int arity(Intrinsic intrinsic) {
   const bool binary = intrinsic == Intrinsic::kPow || intrinsic == Intrinsic::kFmod ||
-                      intrinsic == Intrinsic::kDot4 || intrinsic == Intrinsic::kDot2 ||
-                      intrinsic == Intrinsic::kPair;
+                      intrinsic == Intrinsic::kPair || is_dot(intrinsic);
   return binary ? 2 : 1;
 }
 
@@ -259,6 +262,8 @@ std::string_view to_string(Intrinsic intrinsic) {
       return "dot2";
     case Intrinsic::kPair:
       return "pair";
+    case Intrinsic::kDot2I16:
+      return "dot2i16";
   }
   return "?";
 }

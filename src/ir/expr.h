@@ -22,7 +22,7 @@
 //    arithmetic on them is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may
 //    be rounded to a zero of bf16.
 //  - Intrinsics round the real result to the dtype (f64: as good as libm); kAbs, kSign and kPow take integers
-//    too, kDot2 and kDot4 i32 only, kPair bf16 only, all others floats only. kPow of integers is the exact
+//    too, kDot2, kDot4 and kDot2I16 i32 only, kPair bf16 only, all others floats only. kPow of integers is the exact
 //    power, wrapped; a negative exponent truncates it (0 to a negative power gives 0).
 #pragma once
 
@@ -164,8 +164,12 @@ enum class Intrinsic : uint8_t {
   // subnormal elements, products and sums for zeros.
   kDot2,
   kPair,  // two bf16 elements: the i32 of their bits, the first in the lower half
+  // Two packed elements, i32 of two i16, the first in the lower half: the sum of their two products, as pmaddwd makes it.
+  kDot2I16,
 };
-inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kPair;
+inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kDot2I16;
+// Of two packed elements: kDot4, kDot2 and kDot2I16.
+bool is_dot(Intrinsic intrinsic);
 int arity(Intrinsic intrinsic);
 std::string_view to_string(UnaryOp op);
 std::string_view to_string(BinaryOp op);

@@ -63,7 +63,7 @@ std::optional<std::string> type_error(BinaryOp op, DType a, DType b) {
 std::optional<std::string> type_error(Intrinsic intrinsic, DType a, DType b) {
   if (a != b)
     return "arguments of " + quoted(to_string(intrinsic)) + " have dtypes " + name(a) + " and " + name(b);
-  const bool words = intrinsic == Intrinsic::kDot2 || intrinsic == Intrinsic::kDot4;
+  const bool words = is_dot(intrinsic);
   const bool integers =
       intrinsic == Intrinsic::kAbs || intrinsic == Intrinsic::kSign || intrinsic == Intrinsic::kPow;
   const bool defined = words                           ? a == DType::kI32

@@ -260,6 +260,7 @@ double eval_math(Intrinsic intrinsic, double x, double y) {
     case Intrinsic::kDot4:
     case Intrinsic::kDot2:
     case Intrinsic::kPair:
+    case Intrinsic::kDot2I16:
       break;
   }
   throw_internal_error(__FILE__, __LINE__, "not a numeric intrinsic");
@@ -269,6 +270,13 @@ int64_t dot4(int64_t a, int64_t b) {
   int64_t sum = 0;
   for (int shift = 0; shift < 32; shift += 8)
     sum += static_cast<int64_t>(static_cast<uint8_t>(a >> shift)) * static_cast<int8_t>(b >> shift);
+  return sum;
+}
+
+int64_t dot2_i16(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  for (int shift = 0; shift < 32; shift += 16)
+    sum += static_cast<int64_t>(static_cast<int16_t>(a >> shift)) * static_cast<int16_t>(b >> shift);
   return sum;
 }
 
@@ -354,6 +362,7 @@ Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b) {
   if (intrinsic == Intrinsic::kIsInf) return make_bool(std::isinf(a.f));
   if (!is_float(a.dtype)) {
     if (intrinsic == Intrinsic::kDot4) return make_int(a.dtype, static_cast<uint64_t>(dot4(a.i, b.i)));
+    if (intrinsic == Intrinsic::kDot2I16) return make_int(a.dtype, static_cast<uint64_t>(dot2_i16(a.i, b.i)));
     if (intrinsic == Intrinsic::kDot2) return scalar_float(DType::kF32, dot2(a.i, b.i));
     if (intrinsic == Intrinsic::kPow) return eval_integer_pow(a, b);
     const bool negative = is_signed_int(a.dtype) && a.i < 0;

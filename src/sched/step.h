@@ -23,7 +23,7 @@ namespace tensorsmith::sched {
 template <class S, class T>
 struct Field {
   std::string_view name;
-  T S::* member;
+  T S::*member;
 };
 template <class S, class T>
 Field(const char*, T S::*) -> Field<S, T>;
@@ -216,10 +216,19 @@ struct Dot {
   friend bool operator==(const Dot&, const Dot&) = default;
 };
 
+struct Dot16 {
+  int stage = 0, iterator = 0;  // iterator: the reduce loop, of which two steps become one
+  static constexpr std::string_view kName = "dot16";
+  static constexpr auto fields() {
+    return std::tuple(Field{"stage", &Dot16::stage}, Field{"iter", &Dot16::iterator});
+  }
+  friend bool operator==(const Dot16&, const Dot16&) = default;
+};
+
 // A step's number is its code in stored traces: new ones come last.
 using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,
                           ReverseComputeAt, ComputeInline, ComputeRoot, CacheRead, CacheWrite, Rfactor,
-                          DecomposeReduction, StorageAlign, PackLayout, Winograd, Dot>;
+                          DecomposeReduction, StorageAlign, PackLayout, Winograd, Dot, Dot16>;
 
 // Calls f(name, value) with each field of one of the structs above, in order. S may be const.
 template <class S, class F>

@@ -86,7 +86,8 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
     if (!op.has_reduction()) continue;
     const ir::DType sum = op.output()->dtype;
     if (sum != ir::DType::kI32 && sum != ir::DType::kF32) continue;
-    const double per_word = sum == ir::DType::kI32 ? 4 : 2;
+    const bool halves = sum == ir::DType::kI32 && !machine.multiplies_bytes;
+    const double per_word = sum == ir::DType::kI32 && !halves ? 4 : 2;
     const auto stage = builder.schedule().stage_named(op.name);
     if (!stage) continue;
     std::vector<size_t> loops(op.reduce.size());
@@ -96,10 +97,13 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
       return steps / (std::ceil(steps / per_word) * per_word);
     };
     std::stable_sort(loops.begin(), loops.end(), [&](size_t x, size_t y) { return filled(x) > filled(y); });
-    for (const size_t r : loops)
-      if (builder.apply(sched::Dot{static_cast<int>(stage->place()), static_cast<int>(op.spatial.size() + r)})
-              .ok())
-        break;
+    for (const size_t r : loops) {
+      const auto loop = static_cast<int>(op.spatial.size() + r);
+      const auto at = static_cast<int>(stage->place());
+      const Status made =
+          halves ? builder.apply(sched::Dot16{at, loop}) : builder.apply(sched::Dot{at, loop});
+      if (made.ok()) break;
+    }
   }
   if (builder.trace().steps.empty()) return nullptr;
   return std::make_unique<Algorithm>(builder, machine, threads);

@@ -25,6 +25,7 @@ double cost_of(ir::Intrinsic intrinsic) {
     case ir::Intrinsic::kIsInf:
     case ir::Intrinsic::kDot4:
     case ir::Intrinsic::kDot2:
+    case ir::Intrinsic::kDot2I16:
     case ir::Intrinsic::kPair:
       return 1;
     case ir::Intrinsic::kSqrt:
@@ -91,8 +92,7 @@ class BodyWalker {
                     const double cost = cost_of(c.intrinsic);
                     info_.flops_per_point += cost;
                     if (cost > 1) info_.expensive = true;
-                    if (c.intrinsic == ir::Intrinsic::kDot4 || c.intrinsic == ir::Intrinsic::kDot2)
-                      info_.dot = c.intrinsic;
+                    if (ir::is_dot(c.intrinsic)) info_.dot = c.intrinsic;
                     for (const auto& a : c.args) walk(a, guarded);
                   },
                   [&](const ir::Load& l) { add_read(l, guarded); },

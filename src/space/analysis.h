@@ -60,7 +60,7 @@ struct StageInfo {
   std::vector<StageId> consumers;  // those that read it, ascending
   bool expensive = false;          // exp, log, division, ... in the body
   bool has_select = false;
-  std::optional<ir::Intrinsic> dot;  // kDot4 or kDot2 in the body
+  std::optional<ir::Intrinsic> dot;  // of packed elements in the body
   bool indirect = false;             // an index that is not affine
   // A reduction one of whose reads misses a spatial axis of extent > 1, or whose windows overlap.
   bool data_reuse = false;

@@ -1,4 +1,4 @@
-// dot4 and dot2 on each instruction set: for all elements and any number of lanes, and by the instructions of
+// dot4, dot2i16 and dot2 on each instruction set: for all elements and any number of lanes, and by the instructions of
 // VNNI and AVX-512 BF16 where, and only where, there are any.
 #include <gtest/gtest.h>
 
@@ -54,20 +54,21 @@ std::vector<target::Device> devices() {
   return result;
 }
 
-TEST(Dot4, IsExactForAnyNumberOfLanes) {
+// parts: elements of a word, whose extreme values are likely.
+void expect_exact_for_any_number_of_lanes(Intrinsic dot, int parts, const std::vector<int64_t>& extremes) {
   Rng rng(3);
+  const int64_t values = int64_t{1} << (32 / parts);
   for (const target::Device& device : devices()) {
     for (int64_t lanes = 1; lanes <= 64; lanes += lanes < 34 ? 1 : 5) {
-      const auto lowered = rows_of(Intrinsic::kDot4, lanes, 5);
+      const auto lowered = rows_of(dot, lanes, 5);
       std::vector<lower::Tensor> inputs;
       for (const ir::Buffer& input : lowered.program.inputs) {
         lower::Tensor words = lower::Tensor::zeros(DType::kI32, input->shape);
         for (int64_t w = 0; w < words.num_elements(); ++w) {
           int64_t word = 0;
-          for (int byte = 0; byte < 4; ++byte) {
-            const int64_t extremes[] = {0, 127, 128, 255, 1};
-            word = word * 256 + (rng.bernoulli(0.5) ? extremes[rng.below(5)] : rng.uniform_int(0, 255));
-          }
+          for (int part = 0; part < parts; ++part)
+            word = word * values + (rng.bernoulli(0.5) ? extremes[rng.below(extremes.size())]
+                                                       : rng.uniform_int(0, values - 1));
           words.set(w, ir::scalar_int(DType::kI32, word));
         }
         inputs.push_back(std::move(words));
@@ -79,6 +80,14 @@ TEST(Dot4, IsExactForAnyNumberOfLanes) {
       ASSERT_EQ(compare((*got)[0], (*expected)[0], 0, 0), "") << device.name << ", " << lanes << " lanes";
     }
   }
+}
+
+TEST(Dot4, IsExactForAnyNumberOfLanes) {
+  expect_exact_for_any_number_of_lanes(Intrinsic::kDot4, 4, {0, 127, 128, 255, 1});
+}
+
+TEST(Dot2I16, IsExactForAnyNumberOfLanes) {
+  expect_exact_for_any_number_of_lanes(Intrinsic::kDot2I16, 2, {0, 0x7fff, 0x8000, 0xffff, 1});
 }
 
 target::Device with_features(int vector_bytes, std::vector<std::string> features) {
@@ -122,6 +131,18 @@ TEST(LlvmCode, Dot4IsOneInstructionWhereThereIsOne) {
   const std::string avx2 = assembly(with_features(32, {"+sse4.2", "+avx2"}));
   EXPECT_FALSE(has(avx2, "vpdpbusd")) << avx2;
   EXPECT_TRUE(has(avx2, "vpmaddwd")) << avx2;
+}
+
+TEST(LlvmCode, Dot2I16IsOneInstructionOrTwo) {
+  const auto assembly = [](const target::Device& device) {
+    return assembly_of(rows_of(Intrinsic::kDot2I16, 16, 5).program, device);
+  };
+  const std::string vnni = assembly(with_features(32, {"+sse4.2", "+avx2", "+avxvnni"}));
+  EXPECT_TRUE(has(vnni, "vpdpwssd")) << vnni;
+  const std::string avx2 = assembly(with_features(32, {"+sse4.2", "+avx2"}));
+  EXPECT_FALSE(has(avx2, "vpdpwssd")) << avx2;
+  EXPECT_TRUE(has(avx2, "vpmaddwd")) << avx2;
+  EXPECT_FALSE(has(avx2, "vpsrad") || has(avx2, "vpand")) << avx2;
 }
 
 // Each sum's error against sums in f64, whose products are exact, is within that of 2 steps additions in f32,

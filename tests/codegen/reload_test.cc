@@ -229,6 +229,17 @@ TEST(Reload, ElementsThatStepsOfAWindowShare) {
   expect_as_interpreted(window(24, 16));
 }
 
+// Wherever the caller's stack ends, what is on the stack does not lie across cache lines.
+TEST(Reload, WhatIsStillSpilledIsAligned) {
+  const ir::Program program = window(20, 8);
+  const target::Device device = test::device_with("avx2");
+  ASSERT_GT(stored(program, device), 0U);
+  EXPECT_EQ(count(program, device,
+                  R"(\n\tvmovu[^\n]*%ymm\d+, [^\n]*\(%rsp|\n\tvmovdqu[^\n]*%ymm\d+, [^\n]*\(%rsp)"),
+            0U);
+  EXPECT_EQ(count(program, device, R"(andq\t\$-32, %rsp)"), 1U);
+}
+
 // Each row is replaced by a sum over all of them, one after the other: what is loaded again must be what is there by
 // then.
 TEST(Reload, RowsThatAreWrittenBetweenTheirUses) {

@@ -34,6 +34,7 @@ const Golden kSteps[] = {
     {"pack_layout stage=1 layout=[0/16%4,1/1%300]", "022002040020080202d804"},
     {"winograd stage=1 m=6", "0222020c"},
     {"dot stage=1 iter=2", "02240204"},
+    {"dot16 stage=1 iter=2", "02260204"},
 };
 
 std::string hexadecimal(const std::string& bytes) {

@@ -360,6 +360,9 @@ TEST(Legality, Winograd) {
 TEST(Legality, Dot) {
   const ir::Workload w = test::small::int8_matmul(4, 8, 10);
   refuse(w, {Dot{2, 0}}, kIllegal, "step 0 (dot) stage 'C': loop 'i' is no reduce loop");
+  refuse(w, {Dot16{2, 0}}, kIllegal, "step 0 (dot16) stage 'C': loop 'i' is no reduce loop");
+  refuse(test::small::bf16_matmul(4, 8, 9, true), {Dot16{2, 2}}, kIllegal,
+         "step 0 (dot16) stage 'C': stage 'C' is no sum of products of two 8-bit integers less zero points");
   refuse(w, {Dot{3, 0}}, kIllegal, "step 0 (dot) stage 'R': loop 'i' is no reduce loop");
   refuse(w, {Dot{0, 0}}, kIllegal, "step 0 (dot) stage 'A': stage 'A' is a placeholder, it has no loops");
   refuse(test::small::matmul(4, 8, 10), {Dot{2, 2}}, kIllegal,

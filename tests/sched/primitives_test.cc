@@ -209,6 +209,18 @@ TEST(Primitives, Dot) {
   }
 }
 
+TEST(Primitives, Dot16) {
+  Golden golden("dot16");
+  golden.add_with_definitions("bytes as they are", test::small::int8_matmul(4, 8, 9), {Dot16{2, 2}});
+  for (const uint64_t seed : {3, 5, 6}) {
+    Rng rng(seed);
+    const ir::Workload w = test::small::quantized_matmul(4, 8, 10, rng);
+    const auto product = Schedule::create(w).stage_named("C");
+    golden.add_with_definitions("zero points, seed " + std::to_string(seed), w,
+                                {Dot16{static_cast<int>(product->place()), 2}});
+  }
+}
+
 // Positions after inserted stages are Ansor's.
 TEST(Primitives, StageNumbersAfterInsertion) {
   ScheduleBuilder builder(test::small::matmul(16, 16, 16, true));

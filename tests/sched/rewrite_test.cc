@@ -40,7 +40,8 @@ TEST(Rewrite, RandomTracesKeepTheMeaning) {
     for (const Step& step : builder.trace().steps)
       changed |= std::holds_alternative<ComputeInline>(step) || std::holds_alternative<CacheRead>(step) ||
                  std::holds_alternative<CacheWrite>(step) || std::holds_alternative<Rfactor>(step) ||
-                 std::holds_alternative<Winograd>(step) || std::holds_alternative<Dot>(step);
+                 std::holds_alternative<Winograd>(step) || std::holds_alternative<Dot>(step) ||
+                 std::holds_alternative<Dot16>(step);
     if (!changed) continue;
     ++rewritten;
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + print(builder.trace()));

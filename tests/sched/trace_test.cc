@@ -39,6 +39,7 @@ TEST(Trace, EveryStepRoundTrips) {
       PackLayout{1, {}},
       Winograd{4, 2},
       Dot{4, 2},
+      Dot16{4, 2},
   };
   for (const Step& step : trace.steps) {
     const auto parsed = parse_trace(print(step));
@@ -124,7 +125,7 @@ TEST(Trace, RandomTracesUseEveryPrimitive) {
       Split{},      FollowSplit{}, FollowFusedSplit{},   Fuse{},          Reorder{},     Annotate{},
       Unroll{},     ComputeAt{},   ReverseComputeAt{},   ComputeInline{}, ComputeRoot{}, CacheRead{},
       CacheWrite{}, Rfactor{},     DecomposeReduction{}, StorageAlign{},  PackLayout{},  Winograd{},
-      Dot{}};
+      Dot{},        Dot16{}};
   for (const Step& step : steps) EXPECT_GT(used[step.index()], kTraces / 50) << step_name(step);
   EXPECT_GT(attached, kTraces / 2);
   if (std::getenv("TENSORSMITH_VERBOSE") != nullptr) {

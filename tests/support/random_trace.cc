@@ -292,8 +292,13 @@ ScheduleBuilder random_schedule(const ir::Workload& workload, Rng& rng, const Ra
     for (int s = 0; s < static_cast<int>(builder.schedule().stages.size()); ++s)
       static_cast<void>(builder.apply(Winograd{s, rng.bernoulli(0.5) ? 2 : 4}));
     // A stage may go, then another has its number.
-    for (int s = static_cast<int>(builder.schedule().stages.size()); s-- > 0;)
-      static_cast<void>(builder.apply(Dot{s, static_cast<int>(rng.uniform_int(1, 4))}));
+    for (int s = static_cast<int>(builder.schedule().stages.size()); s-- > 0;) {
+      const bool halves = rng.bernoulli(0.5);
+      for (int loop = 1; loop <= 4; ++loop) {
+        const Status made = halves ? builder.apply(Dot16{s, loop}) : builder.apply(Dot{s, loop});
+        if (made.ok()) break;
+      }
+    }
   }
   if (rng.bernoulli(options.tiled)) tile(builder, rng, options);
   for (int i = 0; i < options.proposals; ++i) {

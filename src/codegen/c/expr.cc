@@ -372,8 +372,7 @@ Text ScalarWriter::call(DType dtype, const ir::Call& call) {
   std::vector<Text> arguments;
   for (const Expr& a : call.args) arguments.push_back(value(a));
   const std::string name(ir::to_string(call.intrinsic));
-  if (call.intrinsic == ir::Intrinsic::kDot4 || call.intrinsic == ir::Intrinsic::kDot2 ||
-      call.intrinsic == ir::Intrinsic::kPair)
+  if (ir::is_dot(call.intrinsic) || call.intrinsic == ir::Intrinsic::kPair)
     return call_text("ts_" + name, arguments);
   const Text result = call_text(suffixed(name, call.args[0].dtype()), arguments);
   return is_storage_float(dtype) ? call_text("ts_round_" + std::string(ir::to_string(dtype)), {result})

@@ -215,7 +215,7 @@ static inline bool ts_isinf_f64(double x) { return fabs(x) == (double)INFINITY; 
 static inline double ts_pow_f64(double x, double y) { return pow(x, y); }
 static inline double ts_fmod_f64(double x, double y) { return fmod(x, y); }
 
-/* --- words of small elements: sums of products of four bytes (u8 * i8) and of two bf16 elements */
+/* --- words of small elements: sums of products of four bytes (u8 * i8), of two i16 and of two bf16 elements */
 static inline int32_t ts_byte(int32_t word, int shift) {
   return (int32_t)(((uint32_t)word >> shift) & 0xffu);
 }
@@ -224,6 +224,12 @@ static inline int32_t ts_dot4(int32_t a, int32_t b) {
   int shift;
   for (shift = 0; shift < 32; shift += 8) sum += ts_byte(a, shift) * ((ts_byte(b, shift) ^ 0x80) - 0x80);
   return sum;
+}
+static inline int32_t ts_half(int32_t word, int shift) {
+  return (int32_t)((((uint32_t)word >> shift) & 0xffffu) ^ 0x8000u) - 0x8000;
+}
+static inline int32_t ts_dot2i16(int32_t a, int32_t b) {
+  return (int32_t)((uint32_t)(ts_half(a, 0) * ts_half(b, 0)) + (uint32_t)(ts_half(a, 16) * ts_half(b, 16)));
 }
 static inline float ts_dot2(int32_t a, int32_t b) {
   const float a0 = ts_load_bf16((uint16_t)((uint32_t)a & 0xffffu)),

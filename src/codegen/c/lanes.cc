@@ -128,9 +128,7 @@ class Inspection {
                                 ok(c.a);
                        },
                        [&](const ir::Call& c) {
-                         const bool dot =
-                             c.intrinsic == ir::Intrinsic::kDot4 || c.intrinsic == ir::Intrinsic::kDot2;
-                         return (real || dot) &&
+                         return (real || ir::is_dot(c.intrinsic)) &&
                                 std::all_of(c.args.begin(), c.args.end(),
                                             [&](const Expr& a) { return is_element(a.dtype()) && ok(a); });
                        },
@@ -373,7 +371,7 @@ Text LaneWriter::call(const Expr& e, const ir::Call& call) {
   }
   std::vector<Text> arguments;
   for (const Expr& a : call.args) arguments.push_back(named(type(a.dtype()), vector(a)));
-  const bool dot = call.intrinsic == ir::Intrinsic::kDot4 || call.intrinsic == ir::Intrinsic::kDot2;
+  const bool dot = ir::is_dot(call.intrinsic);
   const std::string function = "ts_" + std::string(ir::to_string(call.intrinsic)) +
                                (dot ? "" : "_" + std::string(value_suffix(call.args[0].dtype())));
   const std::string name = env_.names.make("t");

@@ -5,6 +5,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "codegen/llvm/combine_extrema.h"
@@ -44,9 +45,10 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.masked_memory = target::has_masked_memory(device);
   traits.dot4 = target::has_dot4(device);
   traits.dot2 = target::has_dot2(device);
-  traits.multiply_add = device.arch == "x86-64" &&
-                        (device.vector_bytes <= 16 || device.has_feature("avx2")) &&
-                        (device.vector_bytes <= 32 || device.has_feature("avx512bw"));
+  if (device.arch == "x86-64") {
+    const int widest = device.has_feature("avx512bw") ? 64 : device.has_feature("avx2") ? 32 : 16;
+    traits.multiply_add_bytes = std::min(widest, device.vector_bytes);
+  }
   traits.mask_registers = device.has_feature("avx512f");
   const ir::Program prepared =
       combine_extrema(promote_accumulators(program, device.vector_registers, device.vector_bytes));

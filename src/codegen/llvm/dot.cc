@@ -1,4 +1,4 @@
-// VNNI has one instruction for dot4; SSE2 to AVX-512 multiply pairs of 16-bit halves and add them (pmaddwd),
+// VNNI has one instruction for dot4, and one for dot2i16; SSE2 to AVX-512 multiply pairs of 16-bit halves and add them (pmaddwd),
 // which is exact where the byte instruction (pmaddubsw) saturates. AVX-512 BF16 has one for dot2; elsewhere
 // the halves become floats, by a shift and a mask, and are multiplied and added one after the other.
 #include "codegen/llvm/dot.h"
@@ -25,6 +25,38 @@ Value* slice(llvm::IRBuilder<>& b, Value* v, int begin, int count) {
 
 }  // namespace
 
+// pmaddwd of vectors of 8, 16 or 32 halves.
+Value* DotEmitter::multiply_add(Value* a, Value* b) {
+  const unsigned halves = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
+  const auto id = halves == 32   ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                  : halves == 16 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                 : llvm::Intrinsic::x86_sse2_pmadd_wd;
+  return b_.CreateIntrinsic(id, {}, {a, b});
+}
+
+// sum + dot2i16(a, b) for vectors of 4, 8 or 16 lanes.
+Value* DotEmitter::dot2_i16_chunk(Value* sum, Value* a, Value* b) {
+  auto* type = llvm::cast<llvm::FixedVectorType>(sum->getType());
+  const unsigned lanes = type->getNumElements();
+  if (context_.traits.dot4) {
+    const auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpwssd_512
+                    : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpwssd_256
+                                 : llvm::Intrinsic::x86_avx512_vpdpwssd_128;
+    return b_.CreateIntrinsic(id, {}, {sum, a, b});
+  }
+  if (context_.traits.multiply_add_bytes > 0) {
+    auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), lanes * 2);
+    return b_.CreateAdd(sum, multiply_add(b_.CreateBitCast(a, halves), b_.CreateBitCast(b, halves)));
+  }
+  for (const bool upper : {false, true}) {
+    const auto half = [&](Value* words) {
+      return b_.CreateAShr(upper ? words : b_.CreateShl(words, 16), 16);
+    };
+    sum = b_.CreateAdd(sum, b_.CreateMul(half(a), half(b)));
+  }
+  return sum;
+}
+
 // sum + dot4(a, b) for vectors of 4, 8 or 16 lanes.
 Value* DotEmitter::dot4_chunk(Value* sum, Value* a, Value* b) {
   auto* type = llvm::cast<llvm::FixedVectorType>(sum->getType());
@@ -35,17 +67,14 @@ Value* DotEmitter::dot4_chunk(Value* sum, Value* a, Value* b) {
                                  : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
     return b_.CreateIntrinsic(id, {}, {sum, a, b});
   }
-  if (context_.traits.multiply_add) {
-    const auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
-                    : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                                 : llvm::Intrinsic::x86_sse2_pmadd_wd;
+  if (context_.traits.multiply_add_bytes > 0) {
     auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), lanes * 2);
     const auto count = [&](uint64_t n) { return llvm::ConstantInt::get(halves, n); };
     Value* a16 = b_.CreateBitCast(a, halves);
     Value* b16 = b_.CreateBitCast(b, halves);
-    Value* even = b_.CreateIntrinsic(
-        id, {}, {b_.CreateAnd(a16, count(255)), b_.CreateAShr(b_.CreateShl(b16, count(8)), count(8))});
-    Value* odd = b_.CreateIntrinsic(id, {}, {b_.CreateLShr(a16, count(8)), b_.CreateAShr(b16, count(8))});
+    Value* even =
+        multiply_add(b_.CreateAnd(a16, count(255)), b_.CreateAShr(b_.CreateShl(b16, count(8)), count(8)));
+    Value* odd = multiply_add(b_.CreateLShr(a16, count(8)), b_.CreateAShr(b16, count(8)));
     return b_.CreateAdd(sum, b_.CreateAdd(even, odd));
   }
   for (uint64_t byte = 0; byte < 4; ++byte) {
@@ -82,12 +111,13 @@ Value* DotEmitter::dot2_chunk(Value* sum, Value* a, Value* b) {
 }
 
 Value* DotEmitter::chunk(ir::Intrinsic kind, Value* sum, Value* a, Value* b) {
+  if (kind == ir::Intrinsic::kDot2I16) return dot2_i16_chunk(sum, a, b);
   return kind == ir::Intrinsic::kDot4 ? dot4_chunk(sum, a, b) : dot2_chunk(sum, a, b);
 }
 
 Val DotEmitter::dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* sum) {
   const bool uniform = a.uniform && b.uniform && (sum == nullptr || sum->uniform);
-  llvm::Type* result_type = kind == ir::Intrinsic::kDot4 ? b_.getInt32Ty() : b_.getFloatTy();
+  llvm::Type* result_type = kind == ir::Intrinsic::kDot2 ? b_.getFloatTy() : b_.getInt32Ty();
   if (uniform) {
     const auto vector = [&](Value* v) {
       auto* type = llvm::FixedVectorType::get(v->getType(), 4);
@@ -101,7 +131,10 @@ Val DotEmitter::dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* s
   Value* y = values_.broadcast(b);
   Value* start = sum == nullptr ? llvm::Constant::getNullValue(values_.with_lanes(result_type))
                                 : values_.broadcast(*sum);
-  const int widest = std::max(4, context_.traits.vector_bytes / 4);
+  const bool multiply_add =
+      kind != ir::Intrinsic::kDot2 && !context_.traits.dot4 && context_.traits.multiply_add_bytes > 0;
+  const int widest =
+      std::max(4, (multiply_add ? context_.traits.multiply_add_bytes : context_.traits.vector_bytes) / 4);
   Value* result = nullptr;
   for (int begin = 0; begin < context_.lanes;) {
     int count = widest;

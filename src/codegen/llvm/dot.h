@@ -1,5 +1,5 @@
-// Dot products of packed elements: the products of four bytes (dot4) or two bf16 elements (dot2), added to each 32-bit
-// lane.
+// Dot products of packed elements: the products of four bytes (dot4), two bf16 elements (dot2) or two i16 (dot2i16),
+// added to each 32-bit lane.
 #pragma once
 
 #include "codegen/llvm/value_emitter.h"
@@ -11,12 +11,14 @@ class DotEmitter {
   DotEmitter(EmitContext& context, ValueEmitter& values)
       : context_(context), values_(values), b_(context.builder) {}
 
-  // sum (null: 0) + the products of a's and b's packed elements, in pieces that are registers. kDot4 or kDot2.
+  // sum (null: 0) + the products of a's and b's packed elements, in pieces that are registers; kind: ir::is_dot.
   Val dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* sum);
 
  private:
   llvm::Value* chunk(ir::Intrinsic kind, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot2_i16_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b);
   llvm::Value* dot2_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
 
   EmitContext& context_;

@@ -21,7 +21,7 @@ struct TargetTraits {
   bool masked_memory = false;   // contiguous accesses under a mask cost what plain ones do
   bool dot4 = false;            // vpdpbusd for every vector up to vector_bytes
   bool dot2 = false;            // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
-  bool multiply_add = false;    // pmaddwd: pairs of 16-bit products, added
+  int multiply_add_bytes = 0;  // widest vectors of pmaddwd: pairs of 16-bit products, added; 0: there is none
 };
 
 // A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector

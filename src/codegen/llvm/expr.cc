@@ -291,8 +291,7 @@ Val ExpressionEmitter::eval_branch(Value* condition, const Expr& a, const Expr& 
 }
 
 Val ExpressionEmitter::eval_call(DType dtype, const ir::Call& call) {
-  if (call.intrinsic == ir::Intrinsic::kDot4 || call.intrinsic == ir::Intrinsic::kDot2)
-    return eval_dot(call, nullptr);
+  if (ir::is_dot(call.intrinsic)) return eval_dot(call, nullptr);
   if (call.intrinsic == ir::Intrinsic::kPair) return eval_pair(call);
   Val a = eval(call.args[0]);
   Val b;

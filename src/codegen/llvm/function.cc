@@ -40,6 +40,12 @@ void StatementEmitter::begin_function(llvm::Function* function) {
   function->setDoesNotThrow();
   function->addFnAttr("prefer-vector-width", std::to_string(context_.traits.vector_bytes * 8));
   function->addFnAttr("min-legal-vector-width", std::to_string(context_.traits.vector_bytes * 8));
+  // The ABI aligns stacks to 16 bytes only, and LLVM does not align them further for what it spills: wide vectors would lie
+  // across cache lines, or not, by where the caller's stack happens to end.
+  if (context_.traits.vector_bytes > 16) {
+    const llvm::Align alignment(static_cast<uint64_t>(context_.traits.vector_bytes));
+    function->addFnAttr(llvm::Attribute::getWithStackAlignment(b_.getContext(), alignment));
+  }
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(b_.getContext(), "entry", function);
   llvm::BasicBlock* start = llvm::BasicBlock::Create(b_.getContext(), "start", function);
   b_.SetInsertPoint(entry);

@@ -85,6 +85,7 @@ V MathEmitter::intrinsic(Intrinsic intrinsic, V x, V y) {
     case Intrinsic::kDot4:
     case Intrinsic::kDot2:
     case Intrinsic::kPair:
+    case Intrinsic::kDot2I16:
       break;  // of packed elements: dot.cc
   }
   throw_internal_error(__FILE__, __LINE__, "unknown intrinsic");

@@ -80,9 +80,7 @@ std::optional<Val> ExpressionEmitter::try_dot(const ir::Binary& op) {
   if (op.op != ir::BinaryOp::kAdd) return {};
   const auto call = [](const ir::Expr& e) -> const ir::Call* {
     const auto* c = ir::as<ir::Call>(e);
-    return c != nullptr && (c->intrinsic == ir::Intrinsic::kDot4 || c->intrinsic == ir::Intrinsic::kDot2)
-               ? c
-               : nullptr;
+    return c != nullptr && ir::is_dot(c->intrinsic) ? c : nullptr;
   };
   const ir::Call* right = call(op.b);
   const ir::Call* product = right != nullptr ? right : call(op.a);

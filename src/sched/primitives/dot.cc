@@ -15,6 +15,11 @@
 //       C.product[i, j]        = sum_q dot4(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product - z sums - u sums + N z u
 //     A constant's packed elements have the sums in one more step of the loop: C reads them there.
+// dot16(stage, iterator)
+//   The same of 8-bit integers as two i16, from which zero points are taken first: 32 bits hold two, and
+//     ir::Intrinsic::kDot2I16 takes two steps at once. For machines that multiply no bytes exactly.
+//       C.product[i, j]        = sum_q dot2i16(X.words[i, q], Y.words[q, j])
+//       C[i, j]                = product
 //   Checks: C = sum A * B at root, its loops untouched, of f32 or of i32; A and B are casts f32(x) of bf16
 //     tensors or i32(x) of 8-bit tensors, or stages that only C reads: f32(x), or i32(x) - z, or 0 where a
 //     border is padded; z does not change along reduce loops. One dimension of each is the reduce loop's
@@ -52,32 +57,36 @@ struct Factor {
   std::vector<ir::Axis> axes;  // of the tensor
   Expr raw;                    // an element, over these axes
   Expr zero;                   // i32, over the contraction's axes; undefined: 0
+  Expr centered;               // of i16: i32, an element less its zero point, over the tensor's axes
   StageId constant;            // the placeholder that is packed ahead of time
   bool flip = false;           // moved by 128 to the other signedness
   bool totals = false;         // sums stand behind the packed elements
 
   int64_t steps() const { return axes[dim].extent; }
   int64_t words() const { return (steps() + per_word() - 1) / per_word(); }
-  int64_t per_word() const { return raw.dtype() == DType::kBF16 ? 2 : 4; }  // else bytes
+  int64_t per_word() const {
+    return raw.dtype() == DType::kBF16 || centered.defined() ? 2 : 4;
+  }  // else bytes
   bool is_signed() const { return (raw.dtype() == DType::kI8) != flip; }
 };
 
 class Rewrite {
  public:
-  Rewrite(Schedule& schedule, StageId s, const ir::Axis& loop)
-      : schedule_(schedule), s_(s), op_(schedule.stages[s].op), loop_(loop) {}
+  // halves: 8-bit integers become i16.
+  Rewrite(Schedule& schedule, StageId s, const ir::Axis& loop, bool halves)
+      : schedule_(schedule), s_(s), op_(schedule.stages[s].op), loop_(loop), halves_(halves) {}
 
   Status run() {
     const Error no =
-        illegal("stage '" + op_->name +
-                "' is no sum of products of two bf16 elements or of two 8-bit integers less zero points");
-    if (op_->combiner != ir::Combiner::kSum) return no;
+        illegal("stage '" + op_->name + "' is no sum of products of " +
+                (halves_ ? "" : "two bf16 elements or of ") + "two 8-bit integers less zero points");
+    if (op_->combiner != ir::Combiner::kSum || (halves_ && sum_dtype() != DType::kI32)) return no;
     const auto* product = ir::as<ir::Binary>(op_->bodies.front());
     if (product == nullptr || product->op != ir::BinaryOp::kMul) return no;
     TS_ASSIGN_OR_RETURN(Factor a, factor(product->a, no));
     TS_ASSIGN_OR_RETURN(Factor b, factor(product->b, no));
     if (a.stage == b.stage) return illegal("both factors are elements of '" + stage(a.stage).op->name + "'");
-    if (bytes()) choose_signs(a, b);
+    if (bytes() && !halves_) choose_signs(a, b);
     rewrite(a, b);
     return {};
   }
@@ -124,11 +133,37 @@ class Rewrite {
       f.raw = parts->raw;
       if (parts->zero.defined()) f.zero = ir::substitute(parts->zero, at(f));
     }
-    if (f.zero.defined() && varies_in_reduction(f.zero))
+    if (halves_) {
+      TS_RETURN_IF_ERROR(center(f));
+    } else if (f.zero.defined() && varies_in_reduction(f.zero)) {
       return illegal("a zero point changes along a reduce loop");
+    }
     TS_RETURN_IF_ERROR(find_dimension(f));
     f.constant = constant_of(f);
     return f;
+  }
+
+  // Takes the zero point from the elements, if the differences are sure to fit in i16.
+  Status center(Factor& f) const {
+    if (f.zero.defined()) {
+      const auto* cast = ir::as<ir::Cast>(f.zero);
+      const auto imm = ir::as_int(f.zero);
+      const bool small =
+          imm ? std::abs(*imm) < 1 << 14 : cast != nullptr && ir::bytes_of(cast->a.dtype()) == 1;
+      if (!small) return illegal("a zero point may have more than 8 bits");
+    }
+    if (f.centers) {
+      f.centered = stage(f.stage).op->bodies.front();
+    } else {
+      f.centered = ir::cast(DType::kI32, f.raw);
+      for (const std::vector<ir::Axis>* axes : {&op_->spatial, &op_->reduce})
+        for (const ir::Axis& axis : *axes)
+          if (f.zero.defined() && ir::uses_var(f.zero, axis.var))
+            return illegal("a zero point changes along loop '" + axis.var.name() + "'");
+      if (f.zero.defined()) f.centered = f.centered - f.zero;
+    }
+    f.zero = Expr();
+    return {};
   }
 
   // The tensor's axes at the place that the contraction reads.
@@ -154,7 +189,7 @@ class Rewrite {
       const auto* var = ir::as<ir::VarRef>(f.indices[d]);
       fits = fits && var != nullptr && f.axes[d].extent == loop_.extent;
       // The zero point is one for four steps.
-      if (f.centers && f.zero.defined()) {
+      if (f.centers && f.zero.defined() && !halves_) {
         const auto parts = take_apart(stage(f.stage).op->bodies.front());
         fits = fits && !ir::uses_var(parts->zero, f.axes[d].var);
       }
@@ -166,7 +201,7 @@ class Rewrite {
 
   // The constant that alone the elements come from, if it can be replaced.
   StageId constant_of(const Factor& f) const {
-    const auto loads = ir::loads_of(f.raw);
+    const auto loads = ir::loads_of(f.centered.defined() ? f.centered : f.raw);
     if (loads.size() != 1) return {};
     const StageId source = schedule_.producer_of(loads.front()->buffer.get());
     const Stage& constant = stage(source);
@@ -199,8 +234,8 @@ class Rewrite {
     for (int64_t j = 0; j < f.per_word(); ++j) {
       const Expr step = Expr(axes[f.dim].var) * Expr(f.per_word()) + Expr(j);
       map[f.axes[f.dim].var.get()] = step;
-      Expr element = ir::substitute(f.raw, map);
-      if (bytes()) element = ir::cast(DType::kI32, ir::cast(DType::kU8, element));
+      Expr element = ir::substitute(halves_ ? f.centered : f.raw, map);
+      if (bytes() && !halves_) element = ir::cast(DType::kI32, ir::cast(DType::kU8, element));
       // Zero after the flip.
       const Expr fill = bytes() ? i32(f.flip ? 128 : 0) : ir::make_const(f.raw.dtype(), 0);
       if ((f.words() - 1) * f.per_word() + j >= f.steps())
@@ -213,6 +248,9 @@ class Rewrite {
   Expr word(const Factor& f, const std::vector<ir::Axis>& axes) const {
     std::vector<Expr> parts = elements(f, axes);
     if (!bytes()) return ir::call(ir::Intrinsic::kPair, std::move(parts));
+    if (halves_)
+      return ir::binary(ir::BinaryOp::kBitOr, ir::binary(ir::BinaryOp::kBitAnd, parts[0], i32(0xffff)),
+                        ir::binary(ir::BinaryOp::kShl, parts[1], i32(16)));
     Expr result = parts[0];
     int64_t bit = 0;
     for (const Expr& part : std::span(parts).subspan(1)) {
@@ -401,10 +439,13 @@ class Rewrite {
     ir::VarMap map;
     axes_of(a.words(), spatial, reduce, step, map);
     std::vector<Expr> arguments = {words_at(a, words[0], map, step), words_at(b, words[1], map, step)};
-    if (bytes() && a.is_signed()) std::swap(arguments[0], arguments[1]);  // the first must be unsigned
-    const ir::OperationRef product =
-        ir::compute(name(op_->name + ".product"), spatial, reduce, ir::Combiner::kSum,
-                    {ir::call(bytes() ? ir::Intrinsic::kDot4 : ir::Intrinsic::kDot2, arguments)});
+    const ir::Intrinsic dot = halves_   ? ir::Intrinsic::kDot2I16
+                              : bytes() ? ir::Intrinsic::kDot4
+                                        : ir::Intrinsic::kDot2;
+    if (dot == ir::Intrinsic::kDot4 && a.is_signed())
+      std::swap(arguments[0], arguments[1]);  // the first must be unsigned
+    const ir::OperationRef product = ir::compute(name(op_->name + ".product"), spatial, reduce,
+                                                 ir::Combiner::kSum, {ir::call(dot, arguments)});
     before.push_back(Stage::create(product));
 
     auto result = std::make_shared<ir::Operation>(*op_);
@@ -442,15 +483,14 @@ class Rewrite {
   StageId s_;
   ir::OperationRef op_;
   ir::Axis loop_;
+  const bool halves_;
 };
 
-}  // namespace
-
-Status apply(Schedule& schedule, const Dot& step) {
-  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+Status rewrite(Schedule& schedule, int stage_number, int iterator, bool halves) {
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, stage_number));
   const Stage& stage = schedule.stages[s];
   const std::string name = "stage '" + stage.op->name + "'";
-  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, iterator));
   if (stage.attach != AttachKind::kRoot)
     return illegal(name + " is attached to a loop; apply dot before compute_at");
   TS_RETURN_IF_ERROR(check_loops_untouched(schedule, s));
@@ -460,7 +500,17 @@ Status apply(Schedule& schedule, const Dot& step) {
   if (loop < rank || loop >= stage.num_roots())
     return illegal("loop '" + stage.iterators[leaf].name + "' is no reduce loop");
   const ir::Axis axis = stage.op->reduce[loop - rank];
-  return Rewrite(schedule, s, axis).run();
+  return Rewrite(schedule, s, axis, halves).run();
+}
+
+}  // namespace
+
+Status apply(Schedule& schedule, const Dot& step) {
+  return rewrite(schedule, step.stage, step.iterator, false);
+}
+
+Status apply(Schedule& schedule, const Dot16& step) {
+  return rewrite(schedule, step.stage, step.iterator, true);
 }
 
 }  // namespace tensorsmith::sched::primitives

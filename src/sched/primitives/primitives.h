@@ -28,5 +28,6 @@ Status apply(Schedule& schedule, const StorageAlign& step);
 Status apply(Schedule& schedule, const PackLayout& step);
 Status apply(Schedule& schedule, const Winograd& step);
 Status apply(Schedule& schedule, const Dot& step);
+Status apply(Schedule& schedule, const Dot16& step);
 
 }  // namespace tensorsmith::sched::primitives

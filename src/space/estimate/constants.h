@@ -113,6 +113,8 @@
   CONSTANT(plain_point, 5, "cycles", "counted", "of a loop that is not scheduled")                           \
   /* Instructions that there are not */                                                                      \
   CONSTANT(emulated_dot4, 5, "instructions", "counted", "in place of one that adds products of bytes")       \
+  CONSTANT(emulated_dot2_i16, 1.34, "instructions", "counted",                                               \
+           "in place of one that adds products of i16: a sum, for which there are more units, follows")      \
   CONSTANT(emulated_dot2, 3, "instructions", "counted", "in place of one that adds products of bf16 elements")
 
 namespace tensorsmith::space {
@@ -125,7 +127,7 @@ struct Constants {
 
 struct ConstantInfo {
   const char* name;
-  double Constants::* member;
+  double Constants::*member;
   const char* unit;
   const char* source;
   const char* meaning;

@@ -18,7 +18,9 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   m.issue_per_cycle = device.rates.issue_per_cycle;
   m.fma_latency = device.rates.fma_latency;
   m.reorder_buffer = device.rates.reorder_buffer;
-  m.dot4_operations = target::has_dot4(device) ? 1 : constants.emulated_dot4;
+  m.multiplies_bytes = target::has_dot4(device);
+  m.dot4_operations = m.multiplies_bytes ? 1 : constants.emulated_dot4;
+  m.dot2_i16_operations = m.multiplies_bytes ? 1 : constants.emulated_dot2_i16;
   // Two FMAs, and halves that are taken apart, mostly once for several products.
   const bool dot2 = target::has_dot2(device);
   m.dot2_operations = dot2 ? 1 : constants.emulated_dot2;
