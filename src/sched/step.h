@@ -23,7 +23,7 @@ namespace tensorsmith::sched {
 template <class S, class T>
 struct Field {
   std::string_view name;
-  T S::*member;
+  T S::* member;
 };
 template <class S, class T>
 Field(const char*, T S::*) -> Field<S, T>;

@@ -15,6 +15,7 @@
 //       C.product[i, j]        = sum_q dot4(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product - z sums - u sums + N z u
 //     A constant's packed elements have the sums in one more step of the loop: C reads them there.
+//
 // dot16(stage, iterator)
 //   The same of 8-bit integers as two i16, from which zero points are taken first: 32 bits hold two, and
 //     ir::Intrinsic::kDot2I16 takes two steps at once. For machines that multiply no bytes exactly.

@@ -127,7 +127,7 @@ struct Constants {
 
 struct ConstantInfo {
   const char* name;
-  double Constants::*member;
+  double Constants::* member;
   const char* unit;
   const char* source;
   const char* meaning;
