@@ -66,7 +66,7 @@ endfunction()
 # tensorsmith_isa_test(NAME SOURCES a.cc ... DEPS rooms [TIMEOUT s])
 # A test that runs code on codegen_test_support's local_devices(): one entry of ctest for each instruction set, NAME.ISA,
 # which is "Skipped" where the processor lacks it.
-set(TENSORSMITH_TEST_ISAS sse4.2 avx avx2 avxvnni avx512 avx512vnni avx512bf16)  # tests/codegen/isas.cc
+set(TENSORSMITH_TEST_ISAS sse4.2 avx avx2 avxvnni avx512 avx512vnni avx512bf16 amx)  # tests/codegen/isas.cc
 function(tensorsmith_isa_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -1,5 +1,8 @@
 #include "base/processors.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -204,6 +207,17 @@ std::vector<int> spread_over_cores(const Processors& p) {
   std::vector<int> out;
   for (const auto& entry : order) out.push_back(p.allowed[entry.second]);
   return out;
+}
+
+bool may_use_tiles() {
+#if defined(__x86_64__)
+  constexpr long kRequestState = 0x1023,
+                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, and the state's bit
+  static const bool granted = ::syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
 }
 
 void processors_beside(const Processors& p, int processor, int threads, std::vector<int>& others) {

@@ -50,6 +50,11 @@ std::vector<int> spread_over_cores(const Processors& processors);
 // needs no memory if it has room for all allowed ones.
 void processors_beside(const Processors& processors, int processor, int threads, std::vector<int>& others);
 
+// Asks the system, once, to let this process use the tiles of its matrix units (AMX): Linux saves their 8 KiB only for
+// processes that asked. Threads and forked processes have it too, started programs do not. False: there are none, or
+// an alternative signal stack is too small for them.
+bool may_use_tiles();
+
 // A set of processors for the system's calls, of any number: cpu_set_t alone holds 1024.
 class ProcessorMask {
  public:

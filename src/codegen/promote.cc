@@ -130,8 +130,8 @@ bool is_injective(const Access& access, const Buffer& buffer) {
 
 class Promoter {
  public:
-  Promoter(const ir::Program& program, int registers, int vector_bytes)
-      : program_(program), registers_(registers), vector_bytes_(vector_bytes) {}
+  Promoter(const ir::Program& program, int registers, int vector_bytes, const MatrixUnits& matrix)
+      : program_(program), registers_(registers), vector_bytes_(vector_bytes), matrix_(matrix) {}
 
   Stmt rewrite(const Stmt& s) {
     const auto* loop = ir::as<For>(s);
@@ -146,6 +146,7 @@ class Promoter {
   };
 
   Stmt rewrite_for(const Stmt& s, const For& loop) {
+    if (match_matrix_nest(loop, matrix_)) return s;
     std::vector<Promotion> promotions;
     const bool reducible = loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled;
     if (reducible && ir::as_int(loop.extent).value_or(1) > 1) {
@@ -396,14 +397,16 @@ class Promoter {
   const ir::Program& program_;
   const int64_t registers_;
   const int64_t vector_bytes_;
+  const MatrixUnits matrix_;
   ir::VarBounds outer_;  // ranges of the loops around
 };
 
 }  // namespace
 
-ir::Program promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes) {
+ir::Program promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes,
+                                 const MatrixUnits& matrix) {
   ir::Program out = program;
-  out.body = Promoter(program, vector_registers, vector_bytes).rewrite(program.body);
+  out.body = Promoter(program, vector_registers, vector_bytes, matrix).rewrite(program.body);
   return out;
 }
 

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/processors.h"
+
 namespace tensorsmith::measure {
 namespace {
 
@@ -52,6 +54,8 @@ bool memory_is_exhausted() {
 }
 
 int enter_sandbox() {
+  // While it may still be asked for: kernels may be for matrix units.
+  static_cast<void>(may_use_tiles());
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   if (!kSanitized) {

@@ -1,3 +1,4 @@
+#include "base/processors.h"
 #include "runtime/model_format.h"
 
 #if defined(__x86_64__)
@@ -46,7 +47,8 @@ bool cpu_has_feature(std::string_view feature) {
   static const Registers leaf1 = cpuid(1, 0), leaf7 = cpuid(7, 0), extended = cpuid(0x80000001, 0);
   static const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
   static const uint64_t state = enabled_state((leaf1.ecx >> 27) & 1);
-  constexpr uint64_t kNone = 0, kYmm = 0x6, kZmm = 0xe6;  // bits of XCR0 that the feature's registers need
+  constexpr uint64_t kNone = 0, kYmm = 0x6, kZmm = 0xe6,
+                     kTiles = 0x60000;  // bits of XCR0 that the feature's registers need
   // Bits from Intel's manual, volume 2A, CPUID, and AMD's, volume 3, appendix E.
   const struct {
     std::string_view name;
@@ -93,9 +95,14 @@ bool cpu_has_feature(std::string_view feature) {
       {"avx512vp2intersect", leaf7.edx, 8, kZmm},
       {"avx512bf16", leaf7_1.eax, 5, kZmm},
       {"avx512fp16", leaf7.edx, 23, kZmm},
+      {"amx-tile", leaf7.edx, 24, kTiles},
+      {"amx-int8", leaf7.edx, 25, kTiles},
+      {"amx-bf16", leaf7.edx, 22, kTiles},
   };
   for (const auto& entry : table) {
-    if (entry.name == feature) return ((entry.word >> entry.bit) & 1) && (state & entry.state) == entry.state;
+    if (entry.name != feature) continue;
+    const bool there = ((entry.word >> entry.bit) & 1) && (state & entry.state) == entry.state;
+    return there && (entry.state != kTiles || may_use_tiles());
   }
   return false;
 #elif defined(__aarch64__)

@@ -125,7 +125,9 @@ void probe_isa(Device& d) {
   const bool avx_state = (xcr0 & 6) == 6;
   const bool avx512_state = (xcr0 & 0xe6) == 0xe6;
 
-  enum State { kAlways, kAvx, kAvx512 };
+  const bool tile_state = (xcr0 & 0x60000) == 0x60000 && may_use_tiles();
+
+  enum State { kAlways, kAvx, kAvx512, kTiles };
   struct Feature {
     const char* name;
     uint32_t word;
@@ -170,6 +172,9 @@ void probe_isa(Device& d) {
       {"avx512vp2intersect", leaf7.edx, 8, kAvx512},
       {"avx512bf16", leaf7_1.eax, 5, kAvx512},
       {"avx512fp16", leaf7.edx, 23, kAvx512},
+      {"amx-tile", leaf7.edx, 24, kTiles},
+      {"amx-int8", leaf7.edx, 25, kTiles},
+      {"amx-bf16", leaf7.edx, 22, kTiles},
   };
   // They tell generations of processors apart, and no kernel uses them.
   const Feature identifying[] = {
@@ -178,8 +183,8 @@ void probe_isa(Device& d) {
       {"prefetchi", leaf7_1.edx, 14, kAlways},
   };
   const auto is_present = [&](const Feature& f) {
-    const bool usable = f.state == kAlways || (f.state == kAvx ? avx_state : avx512_state);
-    return usable && ((f.word >> f.bit) & 1);
+    const bool usable[] = {true, avx_state, avx512_state, tile_state};
+    return usable[f.state] && ((f.word >> f.bit) & 1);
   };
   ProcessorId id;
   for (const Feature& f : features) {

@@ -46,6 +46,14 @@ bool has_dot2(const Device& device) {
   return device.has_feature("avx512bf16") && (device.vector_bytes > 32 || device.has_feature("avx512vl"));
 }
 
+bool has_matrix_dot4(const Device& device) {
+  return device.has_feature("amx-tile") && device.has_feature("amx-int8");
+}
+
+bool has_matrix_dot2(const Device& device) {
+  return device.has_feature("amx-tile") && device.has_feature("amx-bf16");
+}
+
 bool has_masked_memory(const Device& device) {
   return device.has_feature("avx512vl") && device.has_feature("avx512bw");
 }

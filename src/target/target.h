@@ -74,6 +74,9 @@ struct Device {
 bool has_dot4(const Device& device);
 // The same of ir::Intrinsic::kDot2, and whether one instruction rounds such vectors to bf16: AVX-512 BF16.
 bool has_dot2(const Device& device);
+// Whether matrix units multiply tiles of such packed elements: AMX.
+bool has_matrix_dot4(const Device& device);
+bool has_matrix_dot2(const Device& device);
 // Whether vectors of any number of lanes are loaded and stored at the price of whole ones: AVX-512 VL and BW.
 bool has_masked_memory(const Device& device);
 

@@ -75,7 +75,8 @@ TEST(InstructionSet, EachHasItsCode) {
       {"avxvnni", "vfmadd[0-9]*ps.*%ymm", "vpdpbusd.*%ymm", "vfmadd[0-9]*ps.*%ymm", "%zmm|%k[0-7]|vdpbf16ps"},
       {"avx512", "vfmadd[0-9]*ps.*%zmm", "vpmaddwd.*%zmm", "vfmadd[0-9]*ps.*%zmm", "vpdpbusd|vdpbf16ps"},
       {"avx512vnni", "vfmadd[0-9]*ps.*%zmm", "vpdpbusd.*%zmm", "vfmadd[0-9]*ps.*%zmm", "vdpbf16ps"},
-      {"avx512bf16", "vfmadd[0-9]*ps.*%zmm", "vpdpbusd.*%zmm", "vdpbf16ps.*%zmm", "%none"},
+      {"avx512bf16", "vfmadd[0-9]*ps.*%zmm", "vpdpbusd.*%zmm", "vdpbf16ps.*%zmm", "%tmm"},
+      {"amx", "vfmadd[0-9]*ps.*%zmm", "tdpb[us][us]d.*%tmm", "tdpbf16ps.*%tmm", "%none"},
   };
   ASSERT_EQ(std::size(cases), all_isas().size());
   Rng rng(5);

@@ -25,6 +25,7 @@ const std::vector<Isa>& table() {
       {"avx512", 64, 32, 2, {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}, "avx2"},
       {"avx512vnni", 64, 32, 2, {"avx512vnni"}},
       {"avx512bf16", 64, 32, 2, {"avx512bf16"}},
+      {"amx", 64, 32, 2, {"amx-tile", "amx-int8", "amx-bf16"}},
   };
   return isas;
 }

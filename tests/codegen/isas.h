@@ -11,7 +11,7 @@
 namespace tensorsmith::test {
 
 // From weak to strong: "sse4.2", "avx" (no FMA, no vectors of integers), "avx2", "avxvnni" (AVX2 with dot
-// products of bytes), "avx512" (F, BW, DQ, VL), "avx512vnni", "avx512bf16".
+// products of bytes), "avx512" (F, BW, DQ, VL), "avx512vnni", "avx512bf16", "amx".
 const std::vector<std::string>& all_isas();
 
 // A made-up device of two cores with exactly these instructions.

@@ -258,6 +258,9 @@ TEST(Probe, AgreesWithTheKernel) {
                                                                   {"avx512vnni", "avx512_vnni"},
                                                                   {"avx512vbmi2", "avx512_vbmi2"},
                                                                   {"avx512bf16", "avx512_bf16"},
+                                                                  {"amx-tile", "amx_tile"},
+                                                                  {"amx-int8", "amx_int8"},
+                                                                  {"amx-bf16", "amx_bf16"},
                                                                   {"avxvnni", "avx_vnni"}}) {
     EXPECT_EQ(d.has_feature(feature), kernel_reports(flag)) << feature;
   }

@@ -50,8 +50,9 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
     traits.multiply_add_bytes = std::min(widest, device.vector_bytes);
   }
   traits.mask_registers = device.has_feature("avx512f");
-  const ir::Program prepared =
-      combine_extrema(promote_accumulators(program, device.vector_registers, device.vector_bytes));
+  traits.matrix = {target::has_matrix_dot4(device), target::has_matrix_dot2(device)};
+  const ir::Program prepared = combine_extrema(
+      promote_accumulators(program, device.vector_registers, device.vector_bytes, traits.matrix));
   StatementEmitter emitter(prepared, traits, options, *built.module);
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();

@@ -1,4 +1,5 @@
 // Functions: what they begin and end with, where the kernel finds its buffers, and what it says that it needs.
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "codegen/launch.h"
@@ -58,6 +59,7 @@ void StatementEmitter::begin_function(llvm::Function* function) {
 }
 
 void StatementEmitter::end_function() {
+  if (!f_.tile_shapes.empty()) b_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
   b_.CreateRetVoid();
   f_.alloca_point->eraseFromParent();
   // The blocks that separate scopes from bodies have served.

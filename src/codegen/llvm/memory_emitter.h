@@ -48,6 +48,11 @@ class MemoryEmitter {
   };
   Address address_of(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
 
+  // Of an element that is in memory.
+  llvm::Value* pointer_to(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices) {
+    return pointer_to(address_of(buffer, indices));
+  }
+
   // Asks for 0 where the guard is false and, if lanes, in inactive lanes.
   struct ZeroRequest {
     bool lanes = false;

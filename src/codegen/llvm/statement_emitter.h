@@ -53,6 +53,15 @@ class StatementEmitter {
   void emit_if(const ir::IfThenElse& branch);
   void emit_allocate(const ir::Stmt& s, const ir::Allocate& allocate);
 
+  // --- matrix.cc
+  using TileShapes = std::vector<std::pair<int64_t, int64_t>>;  // rows and 32-bit columns
+  // The nest of loops that begins with this one, if matrix units compute it; else nothing is emitted.
+  bool emit_matrix(const ir::For& loop);
+  // The first shapes of a function are configured once, at its begin.
+  void with_tiles(const TileShapes& shapes, const std::function<void()>& emit_products);
+  void configure_tiles(const TileShapes& shapes);
+  llvm::Constant* tile_configuration(const TileShapes& shapes);
+
   // --- parallel.cc
   void emit_parallel(const ir::For& loop, int64_t extent);
 
@@ -75,6 +84,7 @@ class StatementEmitter {
     llvm::Value* shared_workspace = nullptr;
     bool in_parallel = false;
     int64_t stack_bytes = 0;
+    TileShapes tile_shapes;  // of the first configuration; empty: none so far
   };
   struct Speculation {
     const SpeculativePart& part;

@@ -42,6 +42,10 @@ void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
     unroll_step_ = step_before;
     return;
   }
+  if (emit_matrix(loop)) {
+    unroll_step_ = step_before;
+    return;
+  }
   const int64_t steps = plan_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
     limit = compact_ || parts_.is_around(s) ? 0 : std::min(limit, Plan::kMaxProgramSteps - memory_.steps());

@@ -112,6 +112,8 @@
   CONSTANT(strided_lines_tiled, 1.5, "times", "fitted", "the same where tiles use the neighbours soon")      \
   CONSTANT(plain_point, 5, "cycles", "counted", "of a loop that is not scheduled")                           \
   /* Instructions that there are not */                                                                      \
+  CONSTANT(tile_product, 16, "cycles", "counted", "of a product of two tiles of a matrix unit")              \
+  CONSTANT(tile_load, 8, "cycles", "counted", "of a tile's load or store: 16 rows, two a cycle")             \
   CONSTANT(emulated_dot4, 5, "instructions", "counted", "in place of one that adds products of bytes")       \
   CONSTANT(emulated_dot2_i16, 1.34, "instructions", "counted",                                               \
            "in place of one that adds products of i16: a sum, for which there are more units, follows")      \

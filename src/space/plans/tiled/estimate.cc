@@ -29,6 +29,12 @@ double TiledPlan::copy_cycles(const Choice& c) const {
 }
 
 bool TiledPlan::keeps_rows(const Choice& c, const Operand& operand) const {
+  // Rows of a tile are contiguous along the reduction.
+  if (operand.packable && c.pack) {
+    const bool varies = !c.vector_axis.valid() || operand.read.depends_on(c.vector_axis);
+    return !varies && !c.reduce_order.empty() && operand.read.depends_on(c.reduce_order.back()) &&
+           matrix_tile(c);
+  }
   const AxisId dim = context_.stage(operand.read.producer).contiguous_axis;
   if ((c.copied & operand.bit) == 0 || !dim.valid() ||
       (c.vector_axis.valid() && operand.read.depends_on(c.vector_axis)))
@@ -90,6 +96,15 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double full_lanes = m.lanes(info_.element_bytes);
   const double accumulated = accumulators(c);
+  if (const auto tile = matrix_tile(c)) {
+    const Constants& k = m.fitted();
+    const auto rows = static_cast<double>(tile->row_tiles), columns = static_cast<double>(tile->column_tiles);
+    const double depth = static_cast<double>(tile->depth), products = rows * columns;
+    // Sums are loaded before and stored after; they were set to zero in memory before that.
+    return (std::max(products * k.tile_product, (rows + columns) * k.tile_load) + loop_exit_cycles(c)) /
+               depth +
+           3 * products * k.tile_load / steps_of_a_sum(c);
+  }
   const bool vectorized = c.lanes > 1;
   const AxisId v = c.vector_axis;
   const double vector_length = v.valid() ? c.register_length(v) : 1, lanes = c.lanes;

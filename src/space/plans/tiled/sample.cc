@@ -7,6 +7,7 @@ namespace tensorsmith::space {
 void TiledPlan::sample(Rng& rng, std::span<int64_t> d) const {
   Plan::sample(rng, d);
   if (vector_axes_.empty() || rng.bernoulli(0.15)) return;
+  if (sample_matrix_tile(rng, d)) return;
   // The register tile: whole vectors on the vector axis, the other axes grow until the wanted number of
   // accumulators is reached.
   const Choice c = decode(d);

@@ -277,7 +277,8 @@ Status TiledPlan::check(Decisions d) const {
   if (info_.dot && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
     return refuse("each product would pack its elements again");
   const double registers = context_.machine.registers;
-  if (accumulators(c) > registers * 1.5) return refuse("the register tile does not fit the register file");
+  if (accumulators(c) > registers * 1.5 && !matrix_tile(c))
+    return refuse("the register tile does not fit the register file");
   double region = info_.element_bytes, padded = 1, points = 1;
   for (const AxisId a : live_) {
     region *= c.region[a];

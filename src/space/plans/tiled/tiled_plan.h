@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "space/plan_kind.h"
@@ -114,6 +115,15 @@ class TiledPlan final : public Plan {
   double tail_cost(const Choice& c, AxisId axis, int64_t tile) const;
   double pad_cycles(const Choice& c) const;
   double write_cycles(const Choice& c) const;
+  // A register tile that matrix units compute (codegen/matrix_nest.h): how many tiles its rows and columns are.
+  struct MatrixTile {
+    AxisId rows;
+    int64_t row_tiles = 1, column_tiles = 1;
+    int64_t depth = 1;  // steps of the reduction that one product of tiles takes
+  };
+  std::optional<MatrixTile> matrix_tile(const Choice& c) const;
+  // False: this is no product for matrix units, or another register tile is to be sampled.
+  bool sample_matrix_tile(Rng& rng, std::span<int64_t> decisions) const;
   double accumulators(const Choice& c) const;
   int64_t unrolled_steps(const Choice& c) const;
   double unrolled_instructions(const Choice& c) const;
