@@ -11,6 +11,9 @@
 #include "ir/scalar.h"
 #include "ir/text.h"
 #include "lower/interpreter.h"
+#include "lower/lower.h"
+#include "space/design_space.h"
+#include "support/small_workloads.h"
 
 namespace tensorsmith::test {
 namespace {
@@ -152,6 +155,26 @@ TEST(Matrix, AsInterpreted) {
                  " * " + std::to_string(s.columns) + ", " + std::to_string(s.blocks) + " * " +
                  std::to_string(s.steps) + " steps");
     expect_as_interpreted(product(s), floats, rng);
+  }
+}
+
+// What the space takes for products of tiles is what code generation makes of them.
+TEST(Matrix, DefaultsOfTheSpaceAreOfTiles) {
+  Rng rng(13);
+  const target::Device device = device_with("amx");
+  for (const ir::Workload& workload :
+       {small::bf16_matmul(128, 256, 512, true), small::bf16_conv2d(64, 56, 64, 3, 1, 1),
+        small::bf16_conv2d(64, 56, 256, 1, 1, 0), small::quantized_matmul(256, 256, 256, rng),
+        small::quantized_conv2d(128, 28, 128, 3, 1, 1, rng)}) {
+    const auto space = space::DesignSpace::build(workload, device, {});
+    ASSERT_TRUE(space.ok()) << space.error().message();
+    const auto trace = space->to_trace(space->default_candidate());
+    ASSERT_TRUE(trace.ok()) << trace.error().message();
+    const auto lowered = lower::lower(*sched::replay(workload, *trace));
+    ASSERT_TRUE(lowered.ok()) << lowered.error().message();
+    const auto code = codegen::emit_assembly(lowered->program, device, {});
+    ASSERT_TRUE(code.ok()) << code.error().message();
+    EXPECT_TRUE(std::regex_search(*code, std::regex("tdpb"))) << sched::print(*trace);
   }
 }
 

@@ -272,7 +272,10 @@ double TiledPlan::estimate(Decisions d) const {
   for (const AxisId r : live_reduce_) cycles *= tail_cost(c, r, c.r1[r]);
   const Traffic traffic = traffic_cycles(c);
   cycles = overlapped(cycles, traffic.from_l2, k.not_hidden_l2);
-  cycles = overlapped(cycles, traffic.from_beyond, k.not_hidden) + traffic.waited + write_cycles(c);
+  // The rows of a tile are all asked for at once.
+  const auto tile = matrix_tile(c);
+  const double waited = tile ? traffic.waited / static_cast<double>(tile->depth) : traffic.waited;
+  cycles = overlapped(cycles, traffic.from_beyond, k.not_hidden) + waited + write_cycles(c);
   cycles += copy_cycles(c);
   ParallelLoop parallel;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {

@@ -35,6 +35,10 @@ std::optional<TiledPlan::MatrixTile> TiledPlan::matrix_tile(const Choice& c) con
   if (!tile.rows.valid()) return std::nullopt;
   tile.row_tiles = others * tiles_of(c.register_length(tile.rows));
   tile.column_tiles = tiles_of(c.register_length(v));
+  // Vectors of a tail that differ in length are loops one after the other, which are no nest.
+  if (const int64_t rest = extent(v) % c.tile(v) % c.register_length(v);
+      rest > kTileSide && rest % kTileSide != 0)
+    return std::nullopt;
   if (c.lanes > kTileSide || (c.register_length(v) > kTileSide && c.lanes != kTileSide)) return std::nullopt;
   if (tile.row_tiles * tile.column_tiles + tile.row_tiles + tile.column_tiles > kTiles) return std::nullopt;
   const auto of_columns = [&](const Operand& o) { return o.read.depends_on(v); };

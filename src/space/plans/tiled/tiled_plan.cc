@@ -206,6 +206,8 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   c.unroll = kUnrollLimits[pick(unroll_slot_, 0)];
   c.tail = pick(tail_slot_, 0) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   for (size_t slot : pad_slots_) c.pads.push_back(static_cast<PadLocation>(category(d, slot)));
+  // A loop of its own over the steps of one product of tiles: packed rows are contiguous along it.
+  if (const auto tile = two_level_ ? std::nullopt : matrix_tile(c)) c.r1[c.reduce_order.back()] = tile->depth;
   return c;
 }
 
