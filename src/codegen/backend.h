@@ -25,6 +25,7 @@ struct CompiledKernel {
   std::vector<char> object;  // relocatable object file for the target
   int64_t shared_workspace_bytes = 0;
   int64_t thread_workspace_bytes = 0;
+  bool uses_matrix_units = false;  // which a process must ask for (may_use_tiles)
   double codegen_seconds = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -146,8 +147,13 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   description.tool_version = ts_version();
   description.device = device.description.empty() ? device.name : device.description;
   description.arch = device.arch;
+  // A process must ask for tiles, and may be refused: models without them do not need them.
+  const bool tiles = std::any_of(
+      partition.calls.begin(), partition.calls.end(),
+      [&](const graph::Call& call) { return out.built[call.task].task->kernel.uses_matrix_units; });
   for (const auto& feature : device.features) {
-    if (!feature.empty() && feature[0] == '+') description.cpu_features.push_back(feature.substr(1));
+    if (feature.empty() || feature[0] != '+' || (!tiles && feature.starts_with("+amx"))) continue;
+    description.cpu_features.push_back(feature.substr(1));
   }
   description.threads = options.tuned ? device.cores : 0;
   for (graph::ValueId id : model.graph.inputs) {

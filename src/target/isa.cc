@@ -9,11 +9,11 @@ namespace {
 
 // Features of x86-64 above each level. What is removed is stated as "-feature", because the CPU name alone
 // implies it. AVX2 is what the processors from Haswell to Zen 3 have: no dot products of AVX-VNNI either.
-constexpr std::array<std::string_view, 21> kAboveAvx2 = {
+constexpr std::array<std::string_view, 3> kAboveAvx512 = {"amx-tile", "amx-int8", "amx-bf16"};
+constexpr std::array<std::string_view, 18> kAboveAvx2 = {
     "avx512f",    "avx512cd",           "avx512dq",   "avx512bw",     "avx512vl",        "avx512ifma",
     "avx512vbmi", "avx512vbmi2",        "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512bf16",
-    "avx512fp16", "avx512vp2intersect", "avxvnni",    "avxifma",      "avxvnniint8",     "avxneconvert",
-    "amx-tile",   "amx-int8",           "amx-bf16"};
+    "avx512fp16", "avx512vp2intersect", "avxvnni",    "avxifma",      "avxvnniint8",     "avxneconvert"};
 constexpr std::array<std::string_view, 8> kAboveSse42 = {"avx",  "avx2",       "fma", "f16c",
                                                          "vaes", "vpclmulqdq", "xop", "fma4"};
 
@@ -43,6 +43,7 @@ Result<Device> with_isa(const Device& device, std::string_view isa) {
                  "has no " + std::string(isa) + " instructions; use isa=native or a weaker one"};
   }
   Device weaker = device;
+  if (device.has_feature("amx-tile")) remove_features(weaker, kAboveAvx512);
   if (avx512) return weaker;
   const double lanes_before = device.fma_per_cycle * device.vector_bytes;
   remove_features(weaker, kAboveAvx2);

@@ -222,6 +222,12 @@ TEST(WithIsa, WeakerLevelsDropFeaturesAndPeak) {
   EXPECT_DOUBLE_EQ(full.peak_f32_gflops / avx2.peak_f32_gflops, 2);
   EXPECT_DOUBLE_EQ(avx2.peak_f32_gflops / sse.peak_f32_gflops, 4);
   EXPECT_EQ(find_device("xeon-8358:isa=avx512").value().key(), full.key());
+  // Matrix units are above AVX-512.
+  EXPECT_TRUE(has_matrix_dot4(find_device("xeon-8480plus").value()));
+  const Device vectors = find_device("xeon-8480plus:isa=avx512").value();
+  EXPECT_FALSE(has_matrix_dot4(vectors) || has_matrix_dot2(vectors));
+  EXPECT_TRUE(has_dot2(vectors));
+  EXPECT_THAT(vectors.features, ::testing::Contains("-amx-tile"));
   // Pipes of 128 bits: as many flops a cycle where a multiplication and an addition take both.
   EXPECT_EQ(find_device("core-i3-n305:isa=sse4.2").value().fma_per_cycle, 1);
   // Without FMAs, nothing is lost.

@@ -24,6 +24,7 @@ struct Built {
   RegisterFile registers;
   int64_t shared_bytes = 0;
   int64_t thread_bytes = 0;
+  bool uses_matrix_units = false;
 };
 
 Result<Built> build(const ir::Program& program, const target::Device& device, const CodegenOptions& options) {
@@ -57,6 +58,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();
   built.thread_bytes = emitter.thread_workspace_bytes();
+  built.uses_matrix_units = emitter.uses_matrix_units();
   return built;
 }
 
@@ -82,6 +84,7 @@ class LlvmBackend final : public Backend {
     kernel.object = emit_object(*built.module, *built.machine);
     kernel.shared_workspace_bytes = built.shared_bytes;
     kernel.thread_workspace_bytes = built.thread_bytes;
+    kernel.uses_matrix_units = built.uses_matrix_units;
     kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return kernel;
   }

@@ -81,6 +81,7 @@ bool StatementEmitter::emit_matrix(const For& loop) {
   if (context_.lanes != 1 || context_.mask != nullptr || context_.guard != nullptr) return false;
   const auto nest = match_matrix_nest(loop, context_.traits.matrix);
   if (!nest) return false;
+  uses_matrix_units_ = true;
   const std::vector<Part> rows = parts_of(nest->rows), columns = parts_of(nest->columns);
   const int64_t steps = *ir::as_int(nest->sums.back()->extent), depth = std::min(steps, kTileColumns);
 

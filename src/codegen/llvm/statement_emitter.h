@@ -30,6 +30,7 @@ class StatementEmitter {
   void run();
   int64_t shared_workspace_bytes() const { return shared_bytes_; }
   int64_t thread_workspace_bytes() const { return thread_bytes_; }
+  bool uses_matrix_units() const { return uses_matrix_units_; }
 
  private:
   // --- function.cc
@@ -109,6 +110,7 @@ class StatementEmitter {
   int64_t unroll_step_ = 0;  // of the enclosing auto_unroll_max_step
   int64_t shared_bytes_ = 0;
   int64_t thread_bytes_ = 0;
+  bool uses_matrix_units_ = false;
   std::unordered_map<const ir::BufferNode*, int64_t> workspace_offset_;
   int parallel_bodies_ = 0;
 };
