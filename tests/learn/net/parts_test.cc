@@ -128,6 +128,7 @@ TEST(StepSequence, StepsKeepTheirNumbers) {
       {"pack_layout stage=1 layout=[0/16%4,1/1%300]", {1, 0, 16, 4, 1, 1, 300, 0, 0}},
       {"winograd stage=1 m=6", {1, 6, 0, 0, 0, 0, 0, 0, 0}},
       {"dot stage=1 iter=2", {1, 2, 0, 0, 0, 0, 0, 0, 0}},
+      {"dot16 stage=1 iter=2", {1, 2, 0, 0, 0, 0, 0, 0, 0}},
   };
   ASSERT_EQ(std::size(steps), static_cast<size_t>(kStepTypes));
   const StepOptions options = {.max_steps = 1, .numbers = 9, .log_numbers = false};
