@@ -209,17 +209,6 @@ std::vector<int> spread_over_cores(const Processors& p) {
   return out;
 }
 
-bool may_use_tiles() {
-#if defined(__x86_64__)
-  constexpr long kRequestState = 0x1023,
-                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, and the state's bit
-  static const bool granted = ::syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
-  return granted;
-#else
-  return false;
-#endif
-}
-
 void processors_beside(const Processors& p, int processor, int threads, std::vector<int>& others) {
   others.clear();
   const auto at = std::find(p.allowed.begin(), p.allowed.end(), processor);
@@ -229,6 +218,17 @@ void processors_beside(const Processors& p, int processor, int threads, std::vec
   for (size_t i = 0; i < p.allowed.size(); ++i) {
     if (p.allowed[i] != processor && !(enough && p.cores[i] == core)) others.push_back(p.allowed[i]);
   }
+}
+
+bool may_use_tiles() {
+#if defined(__x86_64__)
+  constexpr long kRequestState = 0x1023,
+                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, and the state's bit
+  static const bool granted = ::syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
 }
 
 }  // namespace tensorsmith

@@ -33,7 +33,7 @@ std::optional<int64_t> stride(const ir::Buffer& buffer, const std::vector<Expr>&
 }
 
 // C[..] = C[..] + dot(x, y)
-bool match_update(const ir::Store& store, const MatrixUnits& units, MatrixNest& nest) {
+bool match_update(const ir::Store& store, const sched::MatrixUnits& units, MatrixNest& nest) {
   const auto* sum = ir::as<ir::Binary>(store.value);
   if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return false;
   const auto* call = ir::as<ir::Call>(sum->b);
@@ -57,7 +57,7 @@ bool match_update(const ir::Store& store, const MatrixUnits& units, MatrixNest& 
 
 }  // namespace
 
-std::optional<MatrixNest> match_matrix_nest(const For& loop, const MatrixUnits& units) {
+std::optional<MatrixNest> match_matrix_nest(const For& loop, const sched::MatrixUnits& units) {
   if (!units.dot4 && !units.dot2) return std::nullopt;
   std::vector<const For*> loops;
   const ir::Store* store = nullptr;
@@ -93,8 +93,7 @@ std::optional<MatrixNest> match_matrix_nest(const For& loop, const MatrixUnits& 
   }
   if (nest.sums.empty() || nest.rows.empty() || nest.columns.empty()) return std::nullopt;
   const For &k = *nest.sums.back(), &i = *nest.rows.back(), &j = *nest.columns.back();
-  const int64_t steps = *ir::as_int(k.extent);
-  if (steps % kTileColumns != 0 && steps > kTileColumns) return std::nullopt;
+  if (!sched::steps_fit(*ir::as_int(k.extent))) return std::nullopt;
   const auto is = [](std::optional<int64_t> value, int64_t wanted) { return value && *value == wanted; };
   const auto a_stride = stride(nest.a->buffer, nest.a->indices, i);
   const auto b_stride = stride(nest.b->buffer, nest.b->indices, k);
@@ -106,11 +105,11 @@ std::optional<MatrixNest> match_matrix_nest(const For& loop, const MatrixUnits& 
   nest.b_stride = *b_stride;
   nest.c_stride = *c_stride;
   const auto tiles = [](const std::vector<const For*>& all) {
-    int64_t count = tiles_of(*ir::as_int(all.back()->extent));
+    int64_t count = sched::tiles_of(*ir::as_int(all.back()->extent));
     for (size_t l = 0; l + 1 < all.size(); ++l) count *= *ir::as_int(all[l]->extent);
     return count;
   };
-  if (matrix_tiles(tiles(nest.rows), tiles(nest.columns)) > kMatrixTiles) return std::nullopt;
+  if (!sched::tiles_fit(tiles(nest.rows), tiles(nest.columns))) return std::nullopt;
   return nest;
 }
 

@@ -6,19 +6,9 @@
 #include <vector>
 
 #include "ir/stmt.h"
+#include "sched/matrix_units.h"
 
 namespace tensorsmith::codegen {
-
-// Which products of packed elements a device has matrix units for.
-struct MatrixUnits {
-  bool dot4 = false, dot2 = false;
-  bool take(ir::Intrinsic dot) const {
-    return (dot == ir::Intrinsic::kDot4 && dot4) || (dot == ir::Intrinsic::kDot2 && dot2);
-  }
-};
-
-// Rows and 32-bit columns of a tile, and how many tiles there are (Intel's manual, volume 1, 18.2).
-inline constexpr int64_t kTileRows = 16, kTileColumns = 16, kMatrixTiles = 8;
 
 //   for k0 ..                        (sums: serial or unrolled, none of them in C's indices)
 //     for k in K
@@ -26,8 +16,8 @@ inline constexpr int64_t kTileRows = 16, kTileColumns = 16, kMatrixTiles = 8;
 //         vectorized j in N          (columns: in B's and C's)
 //           C[i, j] = C[i, j] + dot(A[i, k], B[k, j])
 //
-// A is contiguous along k, B and C along j; rows of each lie apart by a constant. K is a multiple of a tile's columns, or
-// less than that. The tiles of A, B and C fit the units together.
+// A is contiguous along k, B and C along j; rows of each lie apart by a constant. K and the tiles of A, B and C fit
+// (sched/matrix_units.h).
 struct MatrixNest {
   const ir::Store* store = nullptr;
   const ir::Load *a = nullptr, *b = nullptr;
@@ -38,11 +28,6 @@ struct MatrixNest {
 };
 
 // The nest that begins with this loop.
-std::optional<MatrixNest> match_matrix_nest(const ir::For& loop, const MatrixUnits& units);
-
-// Tiles that n rows or columns are cut into.
-constexpr int64_t tiles_of(int64_t n) { return (n + kTileRows - 1) / kTileRows; }
-// Of the tiles of a product's sums, and of its factors' rows and columns.
-constexpr int64_t matrix_tiles(int64_t rows, int64_t columns) { return rows * columns + rows + columns; }
+std::optional<MatrixNest> match_matrix_nest(const ir::For& loop, const sched::MatrixUnits& units);
 
 }  // namespace tensorsmith::codegen

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/matrix_nest.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 #include "ir/map_parts.h"
@@ -130,7 +131,7 @@ bool is_injective(const Access& access, const Buffer& buffer) {
 
 class Promoter {
  public:
-  Promoter(const ir::Program& program, int registers, int vector_bytes, const MatrixUnits& matrix)
+  Promoter(const ir::Program& program, int registers, int vector_bytes, const sched::MatrixUnits& matrix)
       : program_(program), registers_(registers), vector_bytes_(vector_bytes), matrix_(matrix) {}
 
   Stmt rewrite(const Stmt& s) {
@@ -397,14 +398,14 @@ class Promoter {
   const ir::Program& program_;
   const int64_t registers_;
   const int64_t vector_bytes_;
-  const MatrixUnits matrix_;
+  const sched::MatrixUnits matrix_;
   ir::VarBounds outer_;  // ranges of the loops around
 };
 
 }  // namespace
 
 ir::Program promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes,
-                                 const MatrixUnits& matrix) {
+                                 const sched::MatrixUnits& matrix) {
   ir::Program out = program;
   out.body = Promoter(program, vector_registers, vector_bytes, matrix).rewrite(program.body);
   return out;

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "codegen/matrix_nest.h"
 #include "ir/stmt.h"
+#include "sched/matrix_units.h"
 
 namespace tensorsmith::codegen {
 
@@ -29,9 +29,9 @@ namespace tensorsmith::codegen {
 //         C[y*4+i, j] = C.acc[i, j]
 //
 // if the copy fits the vector registers. LLVM's own promotion does less: not masked stores, not scattered
-// ones. The outermost loop for which it works is taken. What matrix units take stays as it is. The program's meaning does not
-// change.
+// ones. The outermost loop for which it works is taken. What matrix units take (codegen/matrix_nest.h)
+// stays as it is. The program's meaning does not change.
 ir::Program promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes,
-                                 const MatrixUnits& matrix = {});
+                                 const sched::MatrixUnits& matrix = {});
 
 }  // namespace tensorsmith::codegen

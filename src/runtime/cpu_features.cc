@@ -123,6 +123,13 @@ Status check_cpu(const ModelDescription& description) {
     if (!cpu_has_feature(feature)) missing += (missing.empty() ? "" : ", ") + feature;
   }
   if (missing.empty()) return {};
+  if (missing.starts_with("amx")) {
+    return Error{
+        ErrorCode::kUnsupported, "",
+        "compiled for the matrix units " + missing +
+            ", which this CPU lacks or the system refuses to this process (its threads' alternative signal "
+            "stacks must hold their state of 8 KiB); compile the model with isa=avx512"};
+  }
   return Error{
       ErrorCode::kUnsupported, "",
       "compiled for " + missing + ", this CPU lacks it; compile the model for this machine or an older ISA"};

@@ -172,6 +172,9 @@ void probe_isa(Device& d) {
       {"avx512vp2intersect", leaf7.edx, 8, kAvx512},
       {"avx512bf16", leaf7_1.eax, 5, kAvx512},
       {"avx512fp16", leaf7.edx, 23, kAvx512},
+  };
+  // Stated only where the processor has them: what others measured keeps its device key.
+  const Feature matrix_units[] = {
       {"amx-tile", leaf7.edx, 24, kTiles},
       {"amx-int8", leaf7.edx, 25, kTiles},
       {"amx-bf16", leaf7.edx, 22, kTiles},
@@ -192,6 +195,8 @@ void probe_isa(Device& d) {
     d.features.push_back((present ? "+" : "-") + std::string(f.name));
     if (present) id.features.emplace_back(f.name);
   }
+  for (const Feature& f : matrix_units)
+    if ((f.word >> f.bit) & 1) d.features.push_back((is_present(f) ? "+" : "-") + std::string(f.name));
   for (const Feature& f : identifying)
     if (is_present(f)) id.features.emplace_back(f.name);
 

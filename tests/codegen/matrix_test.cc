@@ -18,7 +18,7 @@
 namespace tensorsmith::test {
 namespace {
 
-constexpr codegen::MatrixUnits kUnits{.dot4 = true, .dot2 = true};
+constexpr sched::MatrixUnits kUnits{.dot4 = true, .dot2 = true};
 
 struct Shape {
   int64_t rows, outer, columns, steps, blocks;

@@ -263,6 +263,10 @@ TEST(Model, DamagedModelsGiveErrors) {
       [](S s) { change_manifest(s, "\"cpu_features\": []", "\"cpu_features\": [\"avx9000\"]"); },
       ErrorCode::kUnsupported, "compiled for avx9000, this CPU lacks it");
   expect_load_error(
+      [](S s) { change_manifest(s, "\"cpu_features\": []", "\"cpu_features\": [\"amx-9000\"]"); },
+      ErrorCode::kUnsupported,
+      "compiled for the matrix units amx-9000, which this CPU lacks or the system refuses");
+  expect_load_error(
       [](S s) { change_manifest(s, "\"arch\": \"" + std::string(host_arch()), "\"arch\": \"pdp-11"); },
       ErrorCode::kUnsupported, "compiled for pdp-11");
 }

@@ -51,7 +51,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
     traits.multiply_add_bytes = std::min(widest, device.vector_bytes);
   }
   traits.mask_registers = device.has_feature("avx512f");
-  traits.matrix = {target::has_matrix_dot4(device), target::has_matrix_dot2(device)};
+  traits.matrix = sched::MatrixUnits::of(device);
   const ir::Program prepared = combine_extrema(
       promote_accumulators(program, device.vector_registers, device.vector_bytes, traits.matrix));
   StatementEmitter emitter(prepared, traits, options, *built.module);

@@ -1,6 +1,6 @@
-// VNNI has one instruction for dot4, and one for dot2i16; SSE2 to AVX-512 multiply pairs of 16-bit halves and add them (pmaddwd),
-// which is exact where the byte instruction (pmaddubsw) saturates. AVX-512 BF16 has one for dot2; elsewhere
-// the halves become floats, by a shift and a mask, and are multiplied and added one after the other.
+// VNNI has one instruction for dot4, and one for dot2i16. SSE2 to AVX-512 multiply pairs of 16-bit halves and add
+// them (pmaddwd), which is exact where the byte instruction (pmaddubsw) saturates. AVX-512 BF16 has one for dot2;
+// elsewhere the halves become floats, by a shift and a mask, and are multiplied and added one after the other.
 #include "codegen/llvm/dot.h"
 
 #include <llvm/IR/Intrinsics.h>

@@ -4,10 +4,10 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 
-#include "codegen/matrix_nest.h"
 #include "ir/affine.h"
 #include "ir/bounds.h"
 #include "ir/expr_memo.h"
+#include "sched/matrix_units.h"
 
 namespace tensorsmith::codegen {
 
@@ -22,7 +22,7 @@ struct TargetTraits {
   bool masked_memory = false;   // contiguous accesses under a mask cost what plain ones do
   bool dot4 = false;            // vpdpbusd for every vector up to vector_bytes
   bool dot2 = false;            // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
-  MatrixUnits matrix;           // AMX
+  sched::MatrixUnits matrix;
   int multiply_add_bytes = 0;  // widest vectors of pmaddwd: pairs of 16-bit products, added; 0: there is none
 };
 

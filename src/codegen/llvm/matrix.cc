@@ -6,6 +6,7 @@
 #include <array>
 
 #include "codegen/llvm/statement_emitter.h"
+#include "codegen/matrix_nest.h"
 
 namespace tensorsmith::codegen {
 
@@ -26,7 +27,7 @@ std::vector<Part> parts_of(const std::vector<const For*>& loops) {
   std::vector<Part> result{{}};
   for (const For* loop : loops) {
     const bool last = loop == loops.back();
-    const int64_t extent = *ir::as_int(loop->extent), step = last ? kTileRows : 1;
+    const int64_t extent = *ir::as_int(loop->extent), step = last ? sched::kTileSide : 1;
     std::vector<Part> next;
     for (const Part& part : result) {
       for (int64_t i = 0; i < extent; i += step) {
@@ -83,7 +84,7 @@ bool StatementEmitter::emit_matrix(const For& loop) {
   if (!nest) return false;
   uses_matrix_units_ = true;
   const std::vector<Part> rows = parts_of(nest->rows), columns = parts_of(nest->columns);
-  const int64_t steps = *ir::as_int(nest->sums.back()->extent), depth = std::min(steps, kTileColumns);
+  const int64_t steps = *ir::as_int(nest->sums.back()->extent), depth = std::min(steps, sched::kTileSide);
 
   TileShapes shapes;
   for (const Part& r : rows)

@@ -48,7 +48,7 @@ class MemoryEmitter {
   };
   Address address_of(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
 
-  // Of an element that is in memory.
+  // Where an element is, for instructions that no load or store here stands for.
   llvm::Value* pointer_to(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices) {
     return pointer_to(address_of(buffer, indices));
   }

@@ -19,8 +19,7 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   m.fma_latency = device.rates.fma_latency;
   m.reorder_buffer = device.rates.reorder_buffer;
   m.multiplies_bytes = target::has_dot4(device);
-  m.matrix_dot4 = target::has_matrix_dot4(device);
-  m.matrix_dot2 = target::has_matrix_dot2(device);
+  m.matrix = sched::MatrixUnits::of(device);
   m.dot4_operations = m.multiplies_bytes ? 1 : constants.emulated_dot4;
   m.dot2_i16_operations = m.multiplies_bytes ? 1 : constants.emulated_dot2_i16;
   // Two FMAs, and halves that are taken apart, mostly once for several products.

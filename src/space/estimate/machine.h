@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ir/expr.h"
+#include "sched/matrix_units.h"
 #include "space/estimate/constants.h"
 #include "target/target.h"
 
@@ -19,8 +20,8 @@ struct Machine {
   double fma_per_cycle = 1;
   // Instructions that add dot4 or dot2 of two vectors to a third.
   double dot4_operations = 1, dot2_operations = 1, dot2_i16_operations = 1;
-  bool multiplies_bytes = false;                  // by one such instruction of dot4
-  bool matrix_dot4 = false, matrix_dot2 = false;  // matrix units multiply tiles of packed elements
+  bool multiplies_bytes = false;  // by one such instruction of dot4
+  sched::MatrixUnits matrix;
   double loads_per_cycle = 1, issue_per_cycle = 1;
   // Instructions of a product that is added, and of an element in all lanes beside its load: more where there are no
   // FMAs and an instruction overwrites one of its operands.
@@ -41,9 +42,6 @@ struct Machine {
   double operations_of(ir::Intrinsic dot) const {
     if (dot == ir::Intrinsic::kDot2I16) return dot2_i16_operations;
     return dot == ir::Intrinsic::kDot4 ? dot4_operations : dot2_operations;
-  }
-  bool has_matrix_units(ir::Intrinsic dot) const {
-    return (dot == ir::Intrinsic::kDot4 && matrix_dot4) || (dot == ir::Intrinsic::kDot2 && matrix_dot2);
   }
   int64_t lanes(int element_bytes) const {
     return vector_bytes / element_bytes > 0 ? vector_bytes / element_bytes : 1;

@@ -5,42 +5,37 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-// Rows and columns of a tile, and the tiles that there are.
-constexpr int64_t kTileSide = 16, kTiles = 8;
-
-int64_t tiles_of(int64_t length) { return (length + kTileSide - 1) / kTileSide; }
-
-}  // namespace
+using sched::kTileSide;
 
 std::optional<TiledPlan::MatrixTile> TiledPlan::matrix_tile(const Choice& c) const {
-  if (!info_.dot || !context_.machine.has_matrix_units(*info_.dot)) return std::nullopt;
+  if (!info_.dot || !context_.machine.matrix.take(*info_.dot)) return std::nullopt;
   const AxisId v = c.vector_axis;
   if (!v.valid() || c.lanes == 1 || c.reduce_order.empty() || operands_.size() != 2) return std::nullopt;
   const AxisId k = c.reduce_order.back();
   MatrixTile tile;
   const int64_t steps = inner_steps(c, k);
-  if (steps % kTileSide != 0 && steps > kTileSide) return std::nullopt;
+  if (!sched::steps_fit(steps)) return std::nullopt;
   tile.depth = std::min(steps, kTileSide);
+  // A tail that is no loop of its own is a condition on the products.
+  const bool conditions = c.tail != sched::TailPolicy::kPeel;
+  for (const AxisId r : live_reduce_)
+    if (conditions && two_level_ && extent(r) % c.r1[r] != 0) return std::nullopt;
   int64_t others = 1;
   for (const AxisId a : live_) {
-    // A tail that is no loop of its own is a condition on the products.
-    if (c.tail != sched::TailPolicy::kPeel && (extent(a) % c.tile(a) != 0 || c.region[a] % c.t3[a] != 0))
-      return std::nullopt;
+    if (conditions && (extent(a) % c.tile(a) != 0 || c.region[a] % c.t3[a] != 0)) return std::nullopt;
     if (a == v || c.register_length(a) == 1) continue;
     if (tile.rows.valid()) others *= c.register_length(tile.rows);
     tile.rows = a;
   }
   if (!tile.rows.valid()) return std::nullopt;
-  tile.row_tiles = others * tiles_of(c.register_length(tile.rows));
-  tile.column_tiles = tiles_of(c.register_length(v));
+  tile.row_tiles = others * sched::tiles_of(c.register_length(tile.rows));
+  tile.column_tiles = sched::tiles_of(c.register_length(v));
   // Vectors of a tail that differ in length are loops one after the other, which are no nest.
   if (const int64_t rest = extent(v) % c.tile(v) % c.register_length(v);
       rest > kTileSide && rest % kTileSide != 0)
     return std::nullopt;
   if (c.lanes > kTileSide || (c.register_length(v) > kTileSide && c.lanes != kTileSide)) return std::nullopt;
-  if (tile.row_tiles * tile.column_tiles + tile.row_tiles + tile.column_tiles > kTiles) return std::nullopt;
+  if (!sched::tiles_fit(tile.row_tiles, tile.column_tiles)) return std::nullopt;
   const auto of_columns = [&](const Operand& o) { return o.read.depends_on(v); };
   const Operand& columns = of_columns(operands_[0]) ? operands_[0] : operands_[1];
   const Operand& rows = &columns == &operands_[0] ? operands_[1] : operands_[0];
@@ -59,7 +54,7 @@ std::optional<TiledPlan::MatrixTile> TiledPlan::matrix_tile(const Choice& c) con
 }
 
 bool TiledPlan::sample_matrix_tile(Rng& rng, std::span<int64_t> d) const {
-  if (!info_.dot || !context_.machine.has_matrix_units(*info_.dot) || live_.size() < 2 || rng.bernoulli(0.2))
+  if (!info_.dot || !context_.machine.matrix.take(*info_.dot) || live_.size() < 2 || rng.bernoulli(0.2))
     return false;
   const Choice c = decode(d);
   const auto set_inner = [&](AxisId axis, int64_t wanted) {
@@ -91,7 +86,7 @@ bool TiledPlan::sample_matrix_tile(Rng& rng, std::span<int64_t> d) const {
       set_inner(k, rng.bernoulli(0.5) && extent(k) % kTileSide == 0 ? extent(k)
                                                                     : kTileSide * rng.uniform_int(1, steps));
   }
-  return true;
+  return matrix_tile(decode(d)).has_value();
 }
 
 }  // namespace tensorsmith::space

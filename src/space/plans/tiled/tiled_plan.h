@@ -122,7 +122,7 @@ class TiledPlan final : public Plan {
     int64_t depth = 1;  // steps of the reduction that one product of tiles takes
   };
   std::optional<MatrixTile> matrix_tile(const Choice& c) const;
-  // False: this is no product for matrix units, or another register tile is to be sampled.
+  // False: the decisions are no register tile of matrix units, and another one is to be sampled.
   bool sample_matrix_tile(Rng& rng, std::span<int64_t> decisions) const;
   double accumulators(const Choice& c) const;
   int64_t unrolled_steps(const Choice& c) const;
