@@ -124,7 +124,10 @@ def compare(library, name, onnx_file, directory, threads, args):
         if np.issubdtype(array.dtype, np.floating):
             array[...] = rng.standard_normal(array.shape).astype(array.dtype)
         else:
-            array[...] = rng.integers(0, 2, array.shape)
+            # All values of bytes, so that sums which saturate are seen; others may be indices.
+            byte = array.dtype in (np.uint8, np.int8)
+            low, high = (np.iinfo(array.dtype).min, np.iinfo(array.dtype).max) if byte else (0, 1)
+            array[...] = rng.integers(low, high + 1, array.shape)
     ours.run()
     peers = []
     for peer_name in args.peers:

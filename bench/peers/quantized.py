@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Writes models of one quantized operator each, and the same operator on f32 and bf16, for models.py and `tensorsmith bench`.
 
-  quantized.py DIRECTORY
+  quantized.py [--reduced-range] DIRECTORY
 
+--reduced-range: weights from -64 to 64, as quantizers make them for processors without VNNI, where others' sums of
+products saturate.
 DIRECTORY/NAME/model.onnx: matrix products of n = 256 to 1024 (u8 x s8, requantized), and convolutions of ResNet-50 with
 weights that are constant; *_f32 and *_bf16 are their counterparts on floats.
 """
@@ -50,16 +52,21 @@ def all_dtypes(directory, name, quantized_op, op, shape, out_shape, weights, dep
 
 
 def main():
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    arguments = sys.argv[1:]
+    reduced = "--reduced-range" in arguments
+    if reduced:
+        arguments.remove("--reduced-range")
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.exit(__doc__.strip())
-    directory = pathlib.Path(sys.argv[1])
+    directory = pathlib.Path(arguments[0])
+    low, high = (-64, 65) if reduced else (-127, 128)
     for n in (256, 512, 1024):
-        weights = RNG.integers(-127, 128, (n, n)).astype(np.int8)
+        weights = RNG.integers(low, high, (n, n)).astype(np.int8)
         all_dtypes(directory, f"matmul_{n}", "QLinearMatMul", "MatMul", [n, n], [n, n], weights, n)
     for channels, outputs, image, window, stride in CONVOLUTIONS:
         pad = window // 2
         out = (image + 2 * pad - window) // stride + 1
-        weights = RNG.integers(-127, 128, (outputs, channels, window, window)).astype(np.int8)
+        weights = RNG.integers(low, high, (outputs, channels, window, window)).astype(np.int8)
         all_dtypes(directory, f"conv_{image}_{channels}_{outputs}_{window}x{window}", "QLinearConv", "Conv",
                    [1, channels, image, image], [1, outputs, out, out], weights, channels * window * window,
                    kernel_shape=[window, window], strides=[stride, stride], pads=[pad] * 4)

@@ -101,8 +101,9 @@ class ShortFloats {
 }  // namespace
 
 ir::Buffer WorkloadBuilder::placeholder(const std::string& name, ir::DType dtype, std::vector<int64_t> shape,
-                                        bool is_constant) {
-  operations_.push_back(ir::placeholder(unique_name(name), dtype, std::move(shape), is_constant));
+                                        bool is_constant, bool reduced_range) {
+  operations_.push_back(
+      ir::placeholder(unique_name(name), dtype, std::move(shape), is_constant, reduced_range));
   return operations_.back()->output();
 }
 

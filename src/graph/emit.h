@@ -16,7 +16,7 @@ class WorkloadBuilder {
  public:
   // A placeholder or compute operation; the name gets a suffix if taken. Returns the output buffer(s).
   ir::Buffer placeholder(const std::string& name, ir::DType dtype, std::vector<int64_t> shape,
-                         bool is_constant);
+                         bool is_constant, bool reduced_range = false);
   ir::Buffer compute(const std::string& name, std::vector<ir::Axis> spatial, std::vector<ir::Axis> reduce,
                      ir::Combiner combiner, ir::Expr body);
   std::vector<ir::Buffer> compute_pair(const std::string& name, std::vector<ir::Axis> spatial,

@@ -25,6 +25,21 @@ ir::Expr immediate(const Value& value) {
                                    : ir::int_imm(value.dtype, scalar.i);
 }
 
+// Whether a constant of bytes has a reduced range. Vectors are zero points and scales, whose range decides nothing.
+bool has_reduced_range(const Value& value) {
+  if (!value.constant || value.shape.size() < 2) return false;
+  const std::span bytes(value.constant->data);
+  const auto all_within = [&]<class T>(T) {
+    return std::all_of(bytes.begin(), bytes.end(), [&](std::byte b) {
+      const auto x = static_cast<T>(b);
+      return x >= ir::reduced_range_min(value.dtype) && x <= ir::reduced_range_max(value.dtype);
+    });
+  };
+  return value.dtype == ir::DType::kI8   ? all_within(int8_t{})
+         : value.dtype == ir::DType::kU8 ? all_within(uint8_t{})
+                                         : false;
+}
+
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string out;
   for (size_t i = 0; i < shape.size(); ++i) out += (i ? "x" : "") + std::to_string(shape[i]);
@@ -114,8 +129,9 @@ class Partitioner {
         auto it = buffers.find(id);
         if (it == buffers.end()) {
           const Value& value = graph_.values[index(id)];
-          ir::Buffer buffer = builder.placeholder(value.constant ? "weight" : "input", value.dtype,
-                                                  value.shape, value.constant != nullptr);
+          ir::Buffer buffer =
+              builder.placeholder(value.constant ? "weight" : "input", value.dtype, value.shape,
+                                  value.constant != nullptr, has_reduced_range(value));
           value_of[buffer.get()] = id;
           if (value.constant && value.constant->num_elements() == 1)
             immediates[buffer.get()] = immediate(value);

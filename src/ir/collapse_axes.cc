@@ -173,7 +173,7 @@ class AxisCollapser {
     if (op->is_placeholder()) {
       std::vector<int64_t> shape;
       for (const Axis& axis : spatial) shape.push_back(axis.extent);
-      out = placeholder(op->name, op->output()->dtype, std::move(shape), op->is_constant);
+      out = placeholder(op->name, op->output()->dtype, std::move(shape), op->is_constant, op->reduced_range);
     } else {
       out = compute(op->name, std::move(spatial), std::move(reduce), op->combiner, std::move(bodies));
     }

@@ -133,7 +133,8 @@ Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape, Me
 }
 
 bool is_dot(Intrinsic intrinsic) {
-  return intrinsic == Intrinsic::kDot4 || intrinsic == Intrinsic::kDot2 || intrinsic == Intrinsic::kDot2I16;
+  return intrinsic == Intrinsic::kDot4 || intrinsic == Intrinsic::kDot4Narrow ||
+         intrinsic == Intrinsic::kDot2 || intrinsic == Intrinsic::kDot2I16;
 }
 
 int arity(Intrinsic intrinsic) {
@@ -264,6 +265,8 @@ std::string_view to_string(Intrinsic intrinsic) {
       return "pair";
     case Intrinsic::kDot2I16:
       return "dot2i16";
+    case Intrinsic::kDot4Narrow:
+      return "dot4narrow";
   }
   return "?";
 }

@@ -22,7 +22,7 @@
 //    arithmetic on them is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may
 //    be rounded to a zero of bf16.
 //  - Intrinsics round the real result to the dtype (f64: as good as libm); kAbs, kSign and kPow take integers
-//    too, kDot2, kDot4 and kDot2I16 i32 only, kPair bf16 only, all others floats only. kPow of integers is the exact
+//    too, those of is_dot() i32 only, kPair bf16 only, all others floats only. kPow of integers is the exact
 //    power, wrapped; a negative exponent truncates it (0 to a negative power gives 0).
 #pragma once
 
@@ -166,9 +166,12 @@ enum class Intrinsic : uint8_t {
   kPair,  // two bf16 elements: the i32 of their bits, the first in the lower half
   // Two packed elements, i32 of two i16, the first in the lower half: the sum of their two products, as pmaddwd makes it.
   kDot2I16,
+  // kDot4 of which the sums of the first two and of the last two products fit in i16, where pmaddubsw is exact. Others
+  // are undefined.
+  kDot4Narrow,
 };
-inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kDot2I16;
-// Of two packed elements: kDot4, kDot2 and kDot2I16.
+inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kDot4Narrow;
+// Of two packed elements: kDot4, kDot4Narrow, kDot2 and kDot2I16.
 bool is_dot(Intrinsic intrinsic);
 int arity(Intrinsic intrinsic);
 std::string_view to_string(UnaryOp op);

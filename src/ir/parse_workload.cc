@@ -49,7 +49,16 @@ class WorkloadParser : Parser {
     const bool keyword = word.kind == Token::Kind::kName && lexer_.peek(1).is_name();
     if (keyword && (word.text == "input" || word.text == "const")) {
       lexer_.next();
-      return placeholder_item(word.text == "const");
+      return placeholder_item(word.text == "const", false);
+    }
+    if (word.kind == Token::Kind::kName && word.text == "const" && lexer_.peek(1).text == "(") {
+      lexer_.next();
+      expect("(");
+      const Token range = lexer_.peek();
+      if (expect_name("'reduced_range'") != "reduced_range" && !failed())
+        fail(range, "expected 'reduced_range', found " + describe(range));
+      expect(")");
+      return placeholder_item(true, true);
     }
     if (keyword && word.text == "output") {
       lexer_.next();
@@ -72,11 +81,12 @@ class WorkloadParser : Parser {
     workload_.operations.push_back(std::make_shared<const Operation>(std::move(op)));
   }
 
-  void placeholder_item(bool is_constant) {
+  void placeholder_item(bool is_constant, bool reduced_range) {
     const Token at = lexer_.peek();
     Operation op;
     op.kind = OperationKind::kPlaceholder;
     op.is_constant = is_constant;
+    op.reduced_range = reduced_range;
     op.name = expect_name("the name of a tensor");
     expect(":");
     TensorType type = tensor_type();

@@ -74,7 +74,10 @@ class Printer {
     ++depth_;
     for (const OperationRef& op : w.operations) {
       if (op->is_placeholder()) {
-        parameter(op->is_constant ? "const " : "input ", op->output());
+        parameter(op->reduced_range ? "const(reduced_range) "
+                  : op->is_constant ? "const "
+                                    : "input ",
+                  op->output());
       } else {
         operation(*op);
       }

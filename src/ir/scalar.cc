@@ -261,6 +261,7 @@ double eval_math(Intrinsic intrinsic, double x, double y) {
     case Intrinsic::kDot2:
     case Intrinsic::kPair:
     case Intrinsic::kDot2I16:
+    case Intrinsic::kDot4Narrow:
       break;
   }
   throw_internal_error(__FILE__, __LINE__, "not a numeric intrinsic");
@@ -361,7 +362,8 @@ Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b) {
   if (intrinsic == Intrinsic::kIsNan) return make_bool(std::isnan(a.f));
   if (intrinsic == Intrinsic::kIsInf) return make_bool(std::isinf(a.f));
   if (!is_float(a.dtype)) {
-    if (intrinsic == Intrinsic::kDot4) return make_int(a.dtype, static_cast<uint64_t>(dot4(a.i, b.i)));
+    if (intrinsic == Intrinsic::kDot4 || intrinsic == Intrinsic::kDot4Narrow)
+      return make_int(a.dtype, static_cast<uint64_t>(dot4(a.i, b.i)));
     if (intrinsic == Intrinsic::kDot2I16) return make_int(a.dtype, static_cast<uint64_t>(dot2_i16(a.i, b.i)));
     if (intrinsic == Intrinsic::kDot2) return scalar_float(DType::kF32, dot2(a.i, b.i));
     if (intrinsic == Intrinsic::kPow) return eval_integer_pow(a, b);

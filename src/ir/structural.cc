@@ -133,7 +133,10 @@ class Encoder {
   }
 
   void operation(const Operation& op) {
-    word(op.is_placeholder() ? (op.is_constant ? "const" : "input") : "compute");
+    word(!op.is_placeholder() ? "compute"
+         : op.reduced_range   ? "const(reduced_range)"
+         : op.is_constant     ? "const"
+                              : "input");
     size(op.outputs.size());
     for (const Buffer& output : op.outputs) buffer(output);
     axes(op.spatial);

@@ -84,10 +84,12 @@ Expr combine(Combiner combiner, Expr accumulated, Expr next) {
   throw_internal_error(__FILE__, __LINE__, "combine of a combiner that is not single-valued");
 }
 
-OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> shape, bool is_constant) {
+OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> shape, bool is_constant,
+                         bool reduced_range) {
   Operation op;
   op.kind = OperationKind::kPlaceholder;
   op.is_constant = is_constant;
+  op.reduced_range = reduced_range;
   for (size_t d = 0; d < shape.size(); ++d) op.spatial.push_back({Var("i" + std::to_string(d)), shape[d]});
   op.outputs.push_back(make_buffer(name, dtype, std::move(shape)));
   op.name = std::move(name);
@@ -214,11 +216,14 @@ class WorkloadVerifier {
   Status check_placeholder() const {
     if (!op_->bodies.empty() || !op_->reduce.empty() || op_->combiner != Combiner::kNone)
       return fail("a placeholder has neither bodies nor reductions");
+    const DType dtype = op_->output()->dtype;
+    if (op_->reduced_range && (!op_->is_constant || (dtype != DType::kI8 && dtype != DType::kU8)))
+      return fail("only a constant of i8 or u8 has a reduced range");
     return {};
   }
 
   Status check_compute() {
-    if (op_->is_constant) return fail("only a placeholder can be constant");
+    if (op_->is_constant || op_->reduced_range) return fail("only a placeholder can be constant");
     const bool arg = op_->combiner == Combiner::kArgMax || op_->combiner == Combiner::kArgMin;
     if (op_->bodies.size() != (arg ? 2u : 1u))
       return fail(arg ? "argmax and argmin have two bodies" : "it has one body");

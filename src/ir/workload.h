@@ -43,8 +43,11 @@ enum class OperationKind : uint8_t { kPlaceholder, kCompute };
 
 struct Operation {
   OperationKind kind = OperationKind::kCompute;
-  std::string name;           // unique in the workload
-  bool is_constant = false;   // placeholder whose contents are known when the model is compiled (weights)
+  std::string name;          // unique in the workload
+  bool is_constant = false;  // placeholder whose contents are known when the model is compiled (weights)
+  // Constant of bytes that use 7 bits: i8 from -64 to 64, u8 up to 128 (what quantizers call reduce_range). Sums of two
+  // products with bytes of the other sign fit in i16.
+  bool reduced_range = false;
   std::vector<Axis> spatial;  // one a dimension of the outputs, extents = shape
   std::vector<Axis> reduce;
   Combiner combiner = Combiner::kNone;
@@ -57,7 +60,12 @@ struct Operation {
 };
 using OperationRef = std::shared_ptr<const Operation>;
 
-OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> shape, bool is_constant = false);
+// The largest and the smallest value of a constant of reduced range; its dtype: i8 or u8.
+inline constexpr int64_t reduced_range_max(DType dtype) { return dtype == DType::kU8 ? 128 : 64; }
+inline constexpr int64_t reduced_range_min(DType dtype) { return dtype == DType::kU8 ? 0 : -64; }
+
+OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> shape, bool is_constant = false,
+                         bool reduced_range = false);
 // A compute operation; makes the output buffer(s) named like the operation ("name", and "name.index" for the
 // second).
 OperationRef compute(std::string name, std::vector<Axis> spatial, std::vector<Axis> reduce, Combiner combiner,

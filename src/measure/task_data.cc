@@ -60,9 +60,18 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
   Rng rng(seed);
   const std::vector<int64_t> limits = index_limits(workload);
   std::vector<lower::Tensor> tensors;
-  size_t i = 0;
-  for (const auto& input : workload.inputs())
-    tensors.push_back(lower::random_tensor(input->dtype, input->shape, rng, limits[i++]));
+  for (const auto& op : workload.operations) {
+    if (!op->is_placeholder()) continue;
+    const ir::Buffer& input = op->output();
+    const int64_t limit = limits[tensors.size()];
+    tensors.push_back(lower::random_tensor(input->dtype, input->shape, rng, limit));
+    const bool i8 = input->dtype == ir::DType::kI8;
+    if (limit > 0 || (!i8 && input->dtype != ir::DType::kU8)) continue;
+    // All values of bytes: instructions that saturate must not pass.
+    const int64_t least = op->reduced_range ? ir::reduced_range_min(input->dtype) : i8 ? -128 : 0;
+    const int64_t most = op->reduced_range ? ir::reduced_range_max(input->dtype) : i8 ? 127 : 255;
+    for (std::byte& value : tensors.back().data) value = static_cast<std::byte>(rng.uniform_int(least, most));
+  }
   return tensors;
 }
 

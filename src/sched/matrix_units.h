@@ -30,7 +30,8 @@ struct MatrixUnits {
     return {target::has_matrix_dot4(device), target::has_matrix_dot2(device)};
   }
   bool take(ir::Intrinsic dot) const {
-    return (dot == ir::Intrinsic::kDot4 && dot4) || (dot == ir::Intrinsic::kDot2 && dot2);
+    if (dot == ir::Intrinsic::kDot4 || dot == ir::Intrinsic::kDot4Narrow) return dot4;
+    return dot == ir::Intrinsic::kDot2 && dot2;
   }
 };
 

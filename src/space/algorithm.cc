@@ -75,19 +75,30 @@ std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workl
   return std::make_unique<Algorithm>(builder, machine, threads);
 }
 
+// Whether Dot made products of bytes of it that any vector unit computes exactly.
+bool multiplies_narrow_bytes(const sched::Schedule& schedule, const ir::Operation& contraction) {
+  const auto product = schedule.stage_named(contraction.name + ".product");
+  if (!product) return false;
+  const auto* call = ir::as<ir::Call>(schedule.stages[*product].op->bodies.front());
+  return call != nullptr && call->intrinsic == ir::Intrinsic::kDot4Narrow;
+}
+
 // Contractions of packed elements, each along the loop that fills them best; null where there are
 // none.
 std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, const Machine& machine,
                                                   int threads) {
   sched::ScheduleBuilder builder(workload);
+  const bool fours = machine.multiplies_bytes || std::ranges::any_of(workload.operations, [](const auto& op) {
+                       return op->reduced_range;
+                     });
   // Stages before a rewritten one may go, so the last contraction comes first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
     const auto& op = *workload.operations[s];
     if (!op.has_reduction()) continue;
     const ir::DType sum = op.output()->dtype;
     if (sum != ir::DType::kI32 && sum != ir::DType::kF32) continue;
-    const bool halves = sum == ir::DType::kI32 && !machine.multiplies_bytes;
-    const double per_word = sum == ir::DType::kI32 && !halves ? 4 : 2;
+    const bool bytes = sum == ir::DType::kI32;
+    const double per_word = bytes && fours ? 4 : 2;
     const auto stage = builder.schedule().stage_named(op.name);
     if (!stage) continue;
     std::vector<size_t> loops(op.reduce.size());
@@ -100,9 +111,13 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
     for (const size_t r : loops) {
       const auto loop = static_cast<int>(op.spatial.size() + r);
       const auto at = static_cast<int>(stage->place());
-      const Status made =
-          halves ? builder.apply(sched::Dot16{at, loop}) : builder.apply(sched::Dot{at, loop});
-      if (made.ok()) break;
+      sched::ScheduleBuilder by_bytes = builder;
+      const bool made = by_bytes.apply(sched::Dot{at, loop}).ok();
+      if (made && (!bytes || machine.multiplies_bytes || multiplies_narrow_bytes(by_bytes.schedule(), op))) {
+        builder = std::move(by_bytes);
+        break;
+      }
+      if (bytes && !machine.multiplies_bytes && builder.apply(sched::Dot16{at, loop}).ok()) break;
     }
   }
   if (builder.trace().steps.empty()) return nullptr;

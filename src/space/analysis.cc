@@ -26,6 +26,7 @@ double cost_of(ir::Intrinsic intrinsic) {
     case ir::Intrinsic::kDot4:
     case ir::Intrinsic::kDot2:
     case ir::Intrinsic::kDot2I16:
+    case ir::Intrinsic::kDot4Narrow:
     case ir::Intrinsic::kPair:
       return 1;
     case ir::Intrinsic::kSqrt:

@@ -55,11 +55,13 @@ std::vector<target::Device> devices() {
 }
 
 // parts: elements of a word, whose extreme values are likely.
-void expect_exact_for_any_number_of_lanes(Intrinsic dot, int parts, const std::vector<int64_t>& extremes) {
+// second: what the second factor's elements are drawn from, if not from all values; fewer numbers of lanes then.
+void expect_exact_for_any_number_of_lanes(Intrinsic dot, int parts, const std::vector<int64_t>& extremes,
+                                          const std::vector<int64_t>& second = {}) {
   Rng rng(3);
   const int64_t values = int64_t{1} << (32 / parts);
   for (const target::Device& device : devices()) {
-    for (int64_t lanes = 1; lanes <= 64; lanes += lanes < 34 ? 1 : 5) {
+    for (int64_t lanes = 1; lanes <= 64; lanes += !second.empty() ? 3 : lanes < 34 ? 1 : 5) {
       const auto lowered = rows_of(dot, lanes, 5);
       std::vector<lower::Tensor> inputs;
       for (const ir::Buffer& input : lowered.program.inputs) {
@@ -67,8 +69,9 @@ void expect_exact_for_any_number_of_lanes(Intrinsic dot, int parts, const std::v
         for (int64_t w = 0; w < words.num_elements(); ++w) {
           int64_t word = 0;
           for (int part = 0; part < parts; ++part)
-            word = word * values + (rng.bernoulli(0.5) ? extremes[rng.below(extremes.size())]
-                                                       : rng.uniform_int(0, values - 1));
+            word = word * values + (!second.empty() && !inputs.empty() ? second[rng.below(second.size())]
+                                    : rng.bernoulli(0.5)               ? extremes[rng.below(extremes.size())]
+                                                                       : rng.uniform_int(0, values - 1));
           words.set(w, ir::scalar_int(DType::kI32, word));
         }
         inputs.push_back(std::move(words));
@@ -84,6 +87,12 @@ void expect_exact_for_any_number_of_lanes(Intrinsic dot, int parts, const std::v
 
 TEST(Dot4, IsExactForAnyNumberOfLanes) {
   expect_exact_for_any_number_of_lanes(Intrinsic::kDot4, 4, {0, 127, 128, 255, 1});
+}
+
+// 64 and -64, at which two products with 255 just fit in i16.
+TEST(Dot4Narrow, IsExactForAnyNumberOfLanes) {
+  expect_exact_for_any_number_of_lanes(Intrinsic::kDot4Narrow, 4, {0, 127, 128, 255, 1},
+                                       {64, 192, 0, 1, 255, 37});
 }
 
 TEST(Dot2I16, IsExactForAnyNumberOfLanes) {
@@ -133,6 +142,20 @@ TEST(LlvmCode, Dot4IsOneInstructionWhereThereIsOne) {
   EXPECT_TRUE(has(avx2, "vpmaddwd")) << avx2;
 }
 
+TEST(LlvmCode, Dot4NarrowIsOneInstructionOrThree) {
+  const auto assembly = [](const target::Device& device) {
+    return assembly_of(rows_of(Intrinsic::kDot4Narrow, 16, 5).program, device);
+  };
+  const std::string vnni = assembly(with_features(32, {"+sse4.2", "+avx2", "+avxvnni"}));
+  EXPECT_TRUE(has(vnni, "vpdpbusd")) << vnni;
+  for (const int bytes : {32, 64}) {
+    const std::string bare =
+        assembly(with_features(bytes, bytes == 64 ? kAvx512 : std::vector<std::string>{"+sse4.2", "+avx2"}));
+    EXPECT_TRUE(has(bare, "vpmaddubsw") && has(bare, "vpmaddwd") && has(bare, "vpaddd")) << bare;
+    EXPECT_FALSE(has(bare, "vpsraw") || has(bare, "vpand")) << bare;
+  }
+}
+
 TEST(LlvmCode, Dot2I16IsOneInstructionOrTwo) {
   const auto assembly = [](const target::Device& device) {
     return assembly_of(rows_of(Intrinsic::kDot2I16, 16, 5).program, device);
@@ -151,7 +174,7 @@ TEST(Dot2, IsWithinTheErrorOfSumsInF32) {
   constexpr int64_t kSteps = 7;
   Rng rng(4);
   for (const target::Device& device : devices()) {
-    for (int64_t lanes = 1; lanes <= 64; lanes += lanes < 34 ? 1 : 5) {
+    for (int64_t lanes = 1; lanes <= 64; lanes += !second.empty() ? 3 : lanes < 34 ? 1 : 5) {
       const auto lowered = rows_of(Intrinsic::kDot2, lanes, kSteps);
       std::vector<lower::Tensor> inputs;
       for (const ir::Buffer& input : lowered.program.inputs) {
@@ -231,7 +254,7 @@ TEST(LlvmCode, RoundingToBf16IsVectorCode) {
 
 // Quantized products and convolutions as the design space schedules them.
 TEST(Dot4, CandidatesAreExactOnEveryInstructionSet) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
     Rng rng(seed);
     const ir::Workload workload =
         seed % 2 == 0 ? small::quantized_matmul(rng.uniform_int(1, 40), rng.uniform_int(1, 70),

@@ -240,5 +240,27 @@ TEST(Grouping, SelectedChannelsAreReadByTheConvolution) {
   EXPECT_EQ(p.partition.calls[1].inputs, (std::vector<ValueId>{x, weights}));
 }
 
+// 7 bits: i8 from -64 to 64 and u8 up to 128, of matrices that are constant.
+TEST(Grouping, ConstantsOfBytesThatUse7BitsAreMarked) {
+  const auto marked = [](ir::DType dtype, std::vector<int64_t> values, bool constant) {
+    GraphBuilder b;
+    lower::Tensor w = lower::Tensor::zeros(dtype, {static_cast<int64_t>(values.size()), 1});
+    for (size_t i = 0; i < values.size(); ++i)
+      w.set(static_cast<int64_t>(i), ir::scalar_int(dtype, values[i]));
+    const ValueId x = b.input({3, static_cast<int64_t>(values.size())}, ir::DType::kU8);
+    const ValueId weights = constant ? b.constant(std::move(w)) : b.input(w.shape, dtype);
+    const Planned p = plan(b.finish({b.node("MatMulInteger", {x, weights})}));
+    const auto& operations = p.partition.tasks.at(0).workload.operations;
+    return std::count_if(operations.begin(), operations.end(),
+                         [](const auto& op) { return op->is_placeholder() && op->reduced_range; });
+  };
+  EXPECT_EQ(marked(ir::DType::kI8, {-64, 0, 64}, true), 1);
+  EXPECT_EQ(marked(ir::DType::kI8, {-65, 0, 64}, true), 0);
+  EXPECT_EQ(marked(ir::DType::kI8, {-64, 0, 65}, true), 0);
+  EXPECT_EQ(marked(ir::DType::kU8, {0, 128}, true), 1);
+  EXPECT_EQ(marked(ir::DType::kU8, {0, 129}, true), 0);
+  EXPECT_EQ(marked(ir::DType::kI8, {-64, 0, 64}, false), 0);
+}
+
 }  // namespace
 }  // namespace tensorsmith::graph

@@ -99,6 +99,16 @@ TEST(Structural, EveryChangeOfAWorkloadMatters) {
   }
 }
 
+TEST(Structural, RangesOfConstantsMatter) {
+  std::set<std::string> keys;
+  for (const char* constant : {"input W", "const W", "const(reduced_range) W"}) {
+    const std::string text =
+        "workload { " + std::string(constant) + ": i8[4, 6] D: i32[i: 4, j: 6] = i32(W[i, j]) output D }";
+    EXPECT_TRUE(keys.insert(structural_key(workload_of(text))).second) << text;
+    EXPECT_NE(print(workload_of(text)).find(std::string(constant) + ": i8"), std::string::npos);
+  }
+}
+
 TEST(Structural, EveryChangeOfAProgramMatters) {
   const std::string base =
       "program p { input A: f32[8] output C: f32[8] parallel o in 2 { alloc T: f32[4] { "

@@ -70,6 +70,9 @@ TEST(Workload, ReportsWhatIsWrong) {
   op = *good.operations[2];
   op.reduce = {op.spatial[0]};
   EXPECT_THAT(reason(with(op)), HasSubstr("two places"));
+  for (const auto& wrong :
+       {placeholder("W", DType::kF32, {2, 2}, true, true), placeholder("W", DType::kI8, {2, 2}, false, true)})
+    EXPECT_THAT(reason({{wrong}, {}}), HasSubstr("only a constant of i8 or u8 has a reduced range"));
   EXPECT_THAT(reason(matmul(int64_t{1} << 40, int64_t{1} << 40, 1)), HasSubstr("too"));
 }
 

@@ -135,6 +135,29 @@ TEST(Dot4, DefaultTakesIt) {
   }
 }
 
+// Without VNNI bytes are multiplied where 7 bits of a constant keep sums of two products in i16, else halves.
+TEST(Dot4, OfBytesWithoutVnniWhereAConstantHasAReducedRange) {
+  target::Device bare = device(32);
+  bare.features = {"+sse4.2", "+avx2", "+fma"};
+  for (const char* dtype : {"i8", "u8"}) {
+    for (const bool reduced : {false, true}) {
+      const std::string text = "workload { input X: u8[64, 64] const" +
+                               std::string(reduced ? "(reduced_range)" : "") + " W: " + dtype +
+                               "[64, 64] C: i32[i: 64, j: 64] = sum{k: 64} i32(X[i, k]) * i32(W[k, j])" +
+                               " output C }";
+      const auto workload = ir::parse_workload(text);
+      ASSERT_TRUE(workload.ok()) << workload.error().message();
+      const auto space = DesignSpace::build(*workload, bare, {1});
+      ASSERT_TRUE(space.ok());
+      const auto trace = space->to_trace(space->default_candidate());
+      ASSERT_TRUE(trace.ok());
+      const std::string program = ir::print(lower::lower(*sched::replay(*workload, *trace))->program);
+      EXPECT_EQ(program.find("dot4narrow(") != std::string::npos, reduced) << program;
+      EXPECT_EQ(program.find("dot2i16(") != std::string::npos, !reduced) << program;
+    }
+  }
+}
+
 // LLVM takes apart long vectors whose length is no power of two: 48 bytes at a time took 14 times as long.
 TEST(Dot4, OutputsOfBytesAreWrittenInWholeVectors) {
   EXPECT_EQ(vector_lanes(48, 64), 16);

@@ -268,7 +268,7 @@ struct Quantized {
 
   Quantized(const std::string& name, std::vector<int64_t> shape, bool constant, int64_t zeros, Rng& rng) {
     const DType dtype = rng.bernoulli(0.5) ? DType::kU8 : DType::kI8;
-    data = ir::placeholder(name, dtype, std::move(shape), constant);
+    data = ir::placeholder(name, dtype, std::move(shape), constant, constant && rng.bernoulli(0.5));
     each = rng.bernoulli(0.3) && zeros > 0;
     const auto kind = rng.below(4);
     if (each || kind == 0) {

@@ -225,6 +225,7 @@ static inline int32_t ts_dot4(int32_t a, int32_t b) {
   for (shift = 0; shift < 32; shift += 8) sum += ts_byte(a, shift) * ((ts_byte(b, shift) ^ 0x80) - 0x80);
   return sum;
 }
+static inline int32_t ts_dot4narrow(int32_t a, int32_t b) { return ts_dot4(a, b); }
 static inline int32_t ts_half(int32_t word, int shift) {
   return (int32_t)((((uint32_t)word >> shift) & 0xffffu) ^ 0x8000u) - 0x8000;
 }

@@ -49,6 +49,7 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   if (device.arch == "x86-64") {
     const int widest = device.has_feature("avx512bw") ? 64 : device.has_feature("avx2") ? 32 : 16;
     traits.multiply_add_bytes = std::min(widest, device.vector_bytes);
+    traits.multiply_add_u8 = device.has_feature("ssse3") || device.has_feature("sse4.2") || widest > 16;
   }
   traits.mask_registers = device.has_feature("avx512f");
   traits.matrix = sched::MatrixUnits::of(device);

@@ -1,5 +1,5 @@
 // VNNI has one instruction for dot4, and one for dot2i16. SSE2 to AVX-512 multiply pairs of 16-bit halves and add
-// them (pmaddwd), which is exact where the byte instruction (pmaddubsw) saturates. AVX-512 BF16 has one for dot2;
+// them (pmaddwd), which is exact where the byte instruction (pmaddubsw) saturates; dot4narrow does not. AVX-512 BF16 has one for dot2;
 // elsewhere the halves become floats, by a shift and a mask, and are multiplied and added one after the other.
 #include "codegen/llvm/dot.h"
 
@@ -86,6 +86,19 @@ Value* DotEmitter::dot4_chunk(Value* sum, Value* a, Value* b) {
   return sum;
 }
 
+// sum + dot4narrow(a, b) for vectors of 4, 8 or 16 lanes.
+Value* DotEmitter::dot4_narrow_chunk(Value* sum, Value* a, Value* b) {
+  if (context_.traits.dot4 || context_.traits.multiply_add_bytes == 0 || !context_.traits.multiply_add_u8)
+    return dot4_chunk(sum, a, b);
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(sum->getType())->getNumElements();
+  auto* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), lanes * 4);
+  const auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
+                  : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
+                               : llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128;
+  Value* pairs = b_.CreateIntrinsic(id, {}, {b_.CreateBitCast(a, bytes), b_.CreateBitCast(b, bytes)});
+  return b_.CreateAdd(sum, multiply_add(pairs, llvm::ConstantInt::get(pairs->getType(), 1)));
+}
+
 // sum + dot2(a, b) for vectors of 4, 8 or 16 lanes.
 Value* DotEmitter::dot2_chunk(Value* sum, Value* a, Value* b) {
   const unsigned lanes = llvm::cast<llvm::FixedVectorType>(sum->getType())->getNumElements();
@@ -112,6 +125,7 @@ Value* DotEmitter::dot2_chunk(Value* sum, Value* a, Value* b) {
 
 Value* DotEmitter::chunk(ir::Intrinsic kind, Value* sum, Value* a, Value* b) {
   if (kind == ir::Intrinsic::kDot2I16) return dot2_i16_chunk(sum, a, b);
+  if (kind == ir::Intrinsic::kDot4Narrow) return dot4_narrow_chunk(sum, a, b);
   return kind == ir::Intrinsic::kDot4 ? dot4_chunk(sum, a, b) : dot2_chunk(sum, a, b);
 }
 

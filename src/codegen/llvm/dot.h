@@ -17,6 +17,7 @@ class DotEmitter {
  private:
   llvm::Value* chunk(ir::Intrinsic kind, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot4_narrow_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot2_i16_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b);
   llvm::Value* dot2_chunk(llvm::Value* sum, llvm::Value* a, llvm::Value* b);

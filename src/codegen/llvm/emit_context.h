@@ -23,6 +23,7 @@ struct TargetTraits {
   bool dot4 = false;            // vpdpbusd for every vector up to vector_bytes
   bool dot2 = false;            // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
   sched::MatrixUnits matrix;
+  bool multiply_add_u8 = false;  // pmaddubsw: pairs of u8 and i8, added with saturation to i16
   int multiply_add_bytes = 0;  // widest vectors of pmaddwd: pairs of 16-bit products, added; 0: there is none
 };
 

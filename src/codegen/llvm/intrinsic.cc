@@ -86,6 +86,7 @@ V MathEmitter::intrinsic(Intrinsic intrinsic, V x, V y) {
     case Intrinsic::kDot2:
     case Intrinsic::kPair:
     case Intrinsic::kDot2I16:
+    case Intrinsic::kDot4Narrow:
       break;  // of packed elements: dot.cc
   }
   throw_internal_error(__FILE__, __LINE__, "unknown intrinsic");

@@ -14,7 +14,8 @@
 //       C.sums[i]              = sum dot4(X.words, 1 1 1 1), where the other factor has a zero point
 //       C.product[i, j]        = sum_q dot4(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product - z sums - u sums + N z u
-//     A constant's packed elements have the sums in one more step of the loop: C reads them there.
+//     A constant's packed elements have the sums in one more step of the loop: C reads them there. With a
+//     constant of reduced range it is ir::Intrinsic::kDot4Narrow, and so it is in sums.
 //
 // dot16(stage, iterator)
 //   The same of 8-bit integers as two i16, from which zero points are taken first: 32 bits hold two, and
@@ -210,12 +211,21 @@ class Rewrite {
     return only_read_by(source, f.centers ? f.stage : s_) ? source : StageId();
   }
 
+  // Whether the factor is a constant of reduced range.
+  bool reduced_range(const Factor& f) const {
+    if (!f.constant.valid() || !stage(f.constant).op->reduced_range) return false;
+    const auto* load = ir::as<ir::Load>(f.raw);
+    return load != nullptr && load->buffer == stage(f.constant).op->output();
+  }
+
   // One factor must be unsigned, the other signed. A constant, else the second, is signed unless its zero
-  // point is known to be 0 for unsigned bytes only: without a zero point the other's sums are not needed.
-  static void choose_signs(Factor& a, Factor& b) {
+  // point is known to be 0 for unsigned bytes only: without a zero point the other's sums are not needed. A
+  // constant of reduced range stays as it is.
+  void choose_signs(Factor& a, Factor& b) const {
     Factor& weights = a.constant.valid() && !b.constant.valid() ? a : b;
     Factor& data = &weights == &a ? b : a;
-    const bool becomes_unsigned = weights.raw.dtype() == DType::kU8 && !weights.zero.defined();
+    const bool becomes_unsigned =
+        weights.raw.dtype() == DType::kU8 && (!weights.zero.defined() || reduced_range(weights));
     weights.flip = weights.raw.dtype() != (becomes_unsigned ? DType::kU8 : DType::kI8);
     data.flip = data.raw.dtype() != (becomes_unsigned ? DType::kI8 : DType::kU8);
     for (Factor* f : {&a, &b}) {
@@ -330,6 +340,7 @@ class Rewrite {
     workload->outputs = workload->operations.back()->outputs;
     auto constant = std::make_shared<ir::Operation>(*source);
     constant->name = made;
+    constant->reduced_range = false;  // they are packed
     constant->outputs = workload->outputs;
     constant->spatial.clear();
     for (const ir::Axis& axis : axes) constant->spatial.push_back({ir::Var("d"), axis.extent});
@@ -386,14 +397,15 @@ class Rewrite {
       if (used(op_->reduce[i])) summed.push_back(reduce[i]);
     const Expr value = words_at(f, words, map, step);
     const Expr ones = i32(kOnes);
-    const Expr body = ir::call(ir::Intrinsic::kDot4, f.is_signed() ? std::vector<Expr>{ones, value}
-                                                                   : std::vector<Expr>{value, ones});
+    const Expr body = ir::call(ir::Intrinsic::kDot4Narrow, f.is_signed() ? std::vector<Expr>{ones, value}
+                                                                         : std::vector<Expr>{value, ones});
     const ir::OperationRef made = ir::compute(stage_name, kept, summed, ir::Combiner::kSum, {body});
     read = ir::load(made->output(), at);
     return made;
   }
 
   void rewrite(Factor& a, Factor& b) {
+    const bool narrow = (reduced_range(a) && !a.flip) || (reduced_range(b) && !b.flip);
     const Factor* factors[] = {&a, &b};
     Factor* own[] = {&a, &b};
     ir::Buffer words[2];
@@ -440,10 +452,11 @@ class Rewrite {
     ir::VarMap map;
     axes_of(a.words(), spatial, reduce, step, map);
     std::vector<Expr> arguments = {words_at(a, words[0], map, step), words_at(b, words[1], map, step)};
-    const ir::Intrinsic dot = halves_   ? ir::Intrinsic::kDot2I16
-                              : bytes() ? ir::Intrinsic::kDot4
-                                        : ir::Intrinsic::kDot2;
-    if (dot == ir::Intrinsic::kDot4 && a.is_signed())
+    const ir::Intrinsic dot = halves_    ? ir::Intrinsic::kDot2I16
+                              : !bytes() ? ir::Intrinsic::kDot2
+                              : narrow   ? ir::Intrinsic::kDot4Narrow
+                                         : ir::Intrinsic::kDot4;
+    if (bytes() && !halves_ && a.is_signed())
       std::swap(arguments[0], arguments[1]);  // the first must be unsigned
     const ir::OperationRef product = ir::compute(name(op_->name + ".product"), spatial, reduce,
                                                  ir::Combiner::kSum, {ir::call(dot, arguments)});

@@ -115,6 +115,9 @@
   CONSTANT(tile_product, 16, "cycles", "counted", "of a product of two tiles of a matrix unit")              \
   CONSTANT(tile_load, 8, "cycles", "counted", "of a tile's load or store: 16 rows, two a cycle")             \
   CONSTANT(emulated_dot4, 5, "instructions", "counted", "in place of one that adds products of bytes")       \
+  CONSTANT(emulated_dot4_narrow, 2, "instructions", "counted",                                               \
+           "the same where sums of two products fit in i16: two multiplications; there are more units for "  \
+           "the sum")                                                                                        \
   CONSTANT(emulated_dot2_i16, 1.34, "instructions", "counted",                                               \
            "in place of one that adds products of i16: a sum, for which there are more units, follows")      \
   CONSTANT(emulated_dot2, 3, "instructions", "counted", "in place of one that adds products of bf16 elements")

@@ -21,6 +21,7 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   m.multiplies_bytes = target::has_dot4(device);
   m.matrix = sched::MatrixUnits::of(device);
   m.dot4_operations = m.multiplies_bytes ? 1 : constants.emulated_dot4;
+  m.dot4_narrow_operations = m.multiplies_bytes ? 1 : constants.emulated_dot4_narrow;
   m.dot2_i16_operations = m.multiplies_bytes ? 1 : constants.emulated_dot2_i16;
   // Two FMAs, and halves that are taken apart, mostly once for several products.
   const bool dot2 = target::has_dot2(device);

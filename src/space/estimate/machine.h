@@ -19,7 +19,7 @@ struct Machine {
   bool masked_memory = false;  // vectors of any length are loaded and stored at the price of whole ones
   double fma_per_cycle = 1;
   // Instructions that add dot4 or dot2 of two vectors to a third.
-  double dot4_operations = 1, dot2_operations = 1, dot2_i16_operations = 1;
+  double dot4_operations = 1, dot4_narrow_operations = 1, dot2_operations = 1, dot2_i16_operations = 1;
   bool multiplies_bytes = false;  // by one such instruction of dot4
   sched::MatrixUnits matrix;
   double loads_per_cycle = 1, issue_per_cycle = 1;
@@ -41,6 +41,7 @@ struct Machine {
   const Constants& fitted() const { return *constants_; }
   double operations_of(ir::Intrinsic dot) const {
     if (dot == ir::Intrinsic::kDot2I16) return dot2_i16_operations;
+    if (dot == ir::Intrinsic::kDot4Narrow) return dot4_narrow_operations;
     return dot == ir::Intrinsic::kDot4 ? dot4_operations : dot2_operations;
   }
   int64_t lanes(int element_bytes) const {
