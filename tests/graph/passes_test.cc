@@ -365,8 +365,8 @@ TEST(VerifyGraph, FindsBrokenGraphs) {
 
 // Kernels smaller and larger than strides, uneven pads, cropped and extended outputs, groups, any rank.
 TEST(SplitConvTranspose, AnyGeometry) {
-  int split = 0;
-  for (uint64_t seed = 0; seed < 120; ++seed) {
+  int split = 0, apart = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
     const auto draw = [&](int64_t low, int64_t high) {
@@ -402,11 +402,66 @@ TEST(SplitConvTranspose, AnyGeometry) {
     const bool phases = std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s > 1; });
     if (ops(after).front() == "ConvTranspose") continue;  // too many zeros
     ++split;
-    EXPECT_EQ(ops(after),
-              phases ? (std::vector<std::string>{"Conv", "Move"}) : std::vector<std::string>{"Conv"});
+    const std::vector<std::string> got = ops(after);
+    if (got.size() > 2 && got[1] == "Conv") {
+      ++apart;
+      EXPECT_EQ(std::count(got.begin(), got.end(), "Conv"), std::ssize(got) - 2);
+      EXPECT_EQ(got[got.size() - 2], "Concat");
+      EXPECT_EQ(got.back(), "Move");
+    } else {
+      EXPECT_EQ(got, phases ? (std::vector<std::string>{"Conv", "Move"}) : std::vector<std::string>{"Conv"});
+    }
     expect_same(before, after, seed);
   }
-  EXPECT_GT(split, 80);
+  EXPECT_GT(split, 130);
+  EXPECT_GT(apart, 10);
+}
+
+// Dilations and pads of up to twice the image: windows of which no, some or all taps meet it, some nowhere.
+TEST(TrimConvolutions, AnyGeometry) {
+  int trimmed = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const auto draw = [&](int64_t low, int64_t high) { return rng.uniform_int(low, high); };
+    const auto rank = static_cast<size_t>(draw(1, 3));
+    const int64_t groups = draw(1, 2);
+    Shape data = {draw(1, 2), groups * draw(1, 3)}, weights = {groups * draw(1, 3), data[1] / groups};
+    Shape strides, dilations, pads(2 * rank, 0);
+    for (size_t d = 0; d < rank; ++d) {
+      data.push_back(draw(1, 5));
+      weights.push_back(draw(1, 4));
+      strides.push_back(draw(1, 4));
+      dilations.push_back(draw(1, 10));
+      const int64_t reach = (weights[d + 2] - 1) * dilations[d] + 1;
+      pads[d] = draw(0, 12);
+      pads[rank + d] = std::max<int64_t>(draw(0, 12), reach - data[d + 2] - pads[d]);
+    }
+    GraphBuilder b;
+    const ValueId w = random_constant(b, weights, rng);
+    const ValueId y =
+        b.node("Conv", {b.input(data), w},
+               {{"group", groups}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}});
+    const Graph before = b.finish({y});
+    Graph after = before;
+    trim_convolutions(after);
+    trimmed += after.nodes[0].inputs[1] != w ? 1 : 0;
+    expect_same(before, after, seed);
+  }
+  EXPECT_GT(trimmed, 100);
+}
+
+// The rates of DeepLab's pyramid on an image of 20 x 20: 24 leaves the middle, 12 all nine taps.
+TEST(TrimConvolutions, AtrousRatesBeyondTheImage) {
+  Rng rng(3);
+  for (const auto& [rate, left] : {std::pair{int64_t{24}, int64_t{1}}, std::pair{int64_t{12}, int64_t{3}}}) {
+    GraphBuilder b;
+    const ValueId y = b.node("Conv", {b.input({1, 2, 20, 20}), random_constant(b, {3, 2, 3, 3}, rng)},
+                             {{"dilations", Shape{rate, rate}}, {"pads", Shape{rate, rate, rate, rate}}});
+    Graph graph = b.finish({y});
+    trim_convolutions(graph);
+    EXPECT_EQ(graph.values[static_cast<size_t>(graph.nodes[0].inputs[1])].shape, (Shape{3, 2, left, left}));
+  }
 }
 
 TEST(SplitConvTranspose, WhatItLeaves) {

@@ -184,6 +184,24 @@ std::optional<Val> ExpressionEmitter::try_logistic(DType dtype, const ir::Binary
   return Val{b_.CreateFDiv(llvm::ConstantFP::get(type, numerator->value), e), x.uniform};
 }
 
+// select(x < c, 0, e^x) in f32, where c cuts off what is subnormal.
+std::optional<Val> ExpressionEmitter::try_exp_or_zero(const ir::Select& select) {
+  const auto* less = ir::as<ir::Binary>(select.condition);
+  const auto* call = ir::as<ir::Call>(select.b);
+  if (less == nullptr || less->op != BinaryOp::kLt || call == nullptr ||
+      call->intrinsic != ir::Intrinsic::kExp || select.b.dtype() != DType::kF32 || !is_zero(select.a))
+    return {};
+  const auto* least = ir::as<ir::FloatImm>(less->b);
+  if (least == nullptr || least->value < MathEmitter::kLeastExponent ||
+      !(less->a.same_as(call->args[0]) || ir::structural_equal(less->a, call->args[0])))
+    return {};
+  const Val x = eval(call->args[0]);
+  llvm::Type* type = x.value->getType();
+  Value* e = MathEmitter(b_, context_.traits.fma).exp_from(x.value);
+  Value* none = b_.CreateFCmpOLT(x.value, llvm::ConstantFP::get(type, least->value));
+  return Val{b_.CreateSelect(none, llvm::Constant::getNullValue(type), e), x.uniform};
+}
+
 Val ExpressionEmitter::eval_binary(DType dtype, const ir::Binary& op) {
   if (const std::optional<Val> logistic = try_logistic(dtype, op)) return *logistic;
   if (const std::optional<Val> fused = try_fma(dtype, op)) return *fused;
@@ -225,6 +243,7 @@ ExpressionEmitter::Condition ExpressionEmitter::eval_condition(const Expr& e) {
 // Only the chosen side may read memory. A condition that differs between lanes becomes a mask of the side's
 // loads; a uniform one becomes a branch if a side is expensive, else the loads' addresses are made safe.
 Val ExpressionEmitter::eval_select(const ir::Select& outer) {
+  if (const std::optional<Val> exponential = try_exp_or_zero(outer)) return *exponential;
   const ir::Select select = nested_zeros(outer);
   const Condition c = eval_condition(select.condition);
   if (c.never) return eval(select.b);

@@ -43,6 +43,7 @@ class ExpressionEmitter {
   Val eval_call(ir::DType dtype, const ir::Call& call);
   std::optional<Val> try_fma(ir::DType dtype, const ir::Binary& op);
   std::optional<Val> try_logistic(ir::DType dtype, const ir::Binary& op);
+  std::optional<Val> try_exp_or_zero(const ir::Select& select);
 
   // --- packed.cc
   std::optional<Val> try_dot(const ir::Binary& op);

@@ -103,6 +103,16 @@ V MathEmitter::exp_without_ends(V x) {
   return b_.CreateFMul(exp_of_rest(x, b_.CreateFSub(shifted, f(x, kMagic))), power);
 }
 
+// 2^(n - 1) is normal, and twice it may be more than the largest power of two.
+V MathEmitter::exp_from(V x) {
+  constexpr double kMagic = 0x1.8p23 + 126;
+  x = clamp(x, kLeastExponent, 89);
+  V shifted = mul_add(x, f(x, 1.44269504088896341), f(x, kMagic));
+  V power = from_bits(b_.CreateShl(to_bits(shifted), 23), x);
+  V half = b_.CreateFMul(exp_of_rest(x, b_.CreateFSub(shifted, f(x, kMagic))), power);
+  return b_.CreateFAdd(half, half);
+}
+
 // x = 2^e * m, sqrt(1/2) <= m < sqrt(2).
 V MathEmitter::log_f32(V x) {
   V small = b_.CreateFCmpOLT(x, f(x, 0x1p-126));

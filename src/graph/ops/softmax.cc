@@ -40,6 +40,17 @@ ir::Buffer emit_max(OpContext& ctx, std::span<const size_t> dims) {
                      });
 }
 
+// e^-86.5 is little above the smallest normal f32. Code generation knows the expression.
+constexpr double kLeastExponent = -86.5;
+
+// e^x, or 0 where that is subnormal or nearly so: masks that are not infinite, -100 for instance, leave many of these, and each product
+// with one costs a processor a hundred cycles or more.
+Expr exp_or_zero(const Expr& x) {
+  const Expr exponential = ir::call(Intrinsic::kExp, {x});
+  if (x.dtype() != ir::DType::kF32) return exponential;
+  return ir::select(x < ir::float_imm(x.dtype(), kLeastExponent), ir::float_imm(x.dtype(), 0), exponential);
+}
+
 Result<Buffers> emit_softmax(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const std::vector<size_t> dims, normalized_dims(ctx));
   const Shape& shape = ctx.shape(0);
@@ -47,8 +58,7 @@ Result<Buffers> emit_softmax(OpContext& ctx) {
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs vars = vars_of(axes);
   Expr shifted = ir::load(ctx.in(0), vars) - read_reduced(best, vars);
-  const ir::Buffer exponential =
-      ctx.compute("softmax_exp", std::move(axes), ir::call(Intrinsic::kExp, {shifted}));
+  const ir::Buffer exponential = ctx.compute("softmax_exp", std::move(axes), exp_or_zero(shifted));
   const ir::Buffer sum = reduce_dims(
       ctx, "softmax_sum", shape, dims, true, Combiner::kSum,
       [&](std::span<const Expr> indices) {

@@ -11,6 +11,7 @@ Status optimize(Graph& graph, const OptimizeOptions& options) {
   fold_channel_scales(graph);
   split_conv_transpose(graph);
   fold_pads(graph);
+  trim_convolutions(graph);
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
   merge_moves(graph);
   eliminate_dead_nodes(graph);

@@ -36,11 +36,19 @@ void fold_channel_scales(Graph& graph);
 //   Pad(x, spatial p) -> Conv(pads q)  =>  Conv(x, pads p + q)
 void fold_pads(Graph& graph);
 
+// Taps of a convolution with constant weights that meet padding only are left out: of atrous convolutions whose dilation
+// exceeds the image most are.
+//   Conv(x 20 x 20, w 3 x 3, dilations 24, pads 24)  =>  Conv(x, w 1 x 1)
+void trim_convolutions(Graph& graph);
+
 // ConvTranspose with constant weights and stride s becomes a convolution with s filters a dimension for each
 // of its own, one for each residue of the output's place, whose results are interleaved: no tap meets the
 // zeros that lie between the input's elements. (Shi et al., "Is the deconvolution layer the same as a
 // convolutional layer?", 2016.) Dilated dimensions of stride > 1 stay.
-//   ConvTranspose(x, w (C, K, 4, 4), strides 2, pads 1)  =>  Conv(x, w' (4 K, C, 2, 2), pads 1) -> Move
+//   ConvTranspose(x, w (C, K, 2, 2), strides 2)  =>  Conv(x, w' (4 K, C, 1, 1)) -> Move
+// Residues become convolutions of their own where they have different taps or lie in different places of the input, and one
+// for all would compute more.
+//   ConvTranspose(x, w (C, K, 4, 4), strides 2, pads 1)  =>  4 Conv(x, w' (K, C, 2, 2)) -> Concat -> Move
 void split_conv_transpose(Graph& graph);
 
 // Chains of Reshape, Transpose, Slice and Gather at constant indices read their source directly, as one node,

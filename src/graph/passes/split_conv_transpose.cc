@@ -20,6 +20,7 @@ struct Dimension {
   int64_t taps = 1;             // of a phase
   int64_t first = 0, last = 0;  // q
   int64_t pad_begin = 0, pad_end = 0;
+  int64_t pad = 0;
   int64_t crop = 0;  // results before the first one of the output
   int64_t output = 1;
 
@@ -34,13 +35,46 @@ Dimension split(const TransposedWindow& window, size_t d, int64_t input, int64_t
   s.kernel = kernel;
   s.taps = (kernel + s.stride - 1) / s.stride;
   s.output = window.output[d];
-  const int64_t pad = window.pads_begin[d];
+  const int64_t pad = s.pad = window.pads_begin[d];
   s.first = floor_div(pad, s.stride);
   s.last = floor_div(s.output - 1 + pad, s.stride);
   s.pad_begin = (s.taps - 1) * s.dilation - s.first;
   s.pad_end = s.last - (input - 1);
   s.crop = pad - s.first * s.stride;
   return s;
+}
+
+// Taps of a phase. Other than in Dimension::taps, the zeros that make all phases alike are none.
+int64_t own_taps(const Dimension& s, int64_t phase) { return (s.kernel - phase + s.stride - 1) / s.stride; }
+
+// (C, K / groups, kernel...) to (K, C / groups, own taps...) of one phase a dimension.
+lower::Tensor weights_of_phase(const lower::Tensor& weights, int64_t groups,
+                               const std::vector<Dimension>& dims, const std::vector<int64_t>& phases) {
+  const int64_t channels = weights.shape[0] / groups;  // of a group
+  const int64_t filters = weights.shape[1];
+  Shape shape = {groups * filters, channels};
+  int64_t taps = 1, kernel = 1;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    shape.push_back(own_taps(dims[d], phases[d]));
+    taps *= shape.back();
+    kernel *= dims[d].kernel;
+  }
+  lower::Tensor result = lower::Tensor::zeros(weights.dtype, shape);
+  for (int64_t u = 0; u < taps; ++u) {
+    int64_t element = 0, place = 1, rest = u;
+    for (size_t d = dims.size(); d-- > 0;) {
+      const int64_t own = shape[d + 2];
+      element += (phases[d] + dims[d].stride * (own - 1 - rest % own)) * place;
+      rest /= own;
+      place *= dims[d].kernel;
+    }
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t f = 0; f < filters; ++f)
+        for (int64_t c = 0; c < channels; ++c)
+          result.set(((g * filters + f) * channels + c) * taps + u,
+                     weights.at(((g * channels + c) * filters + f) * kernel + element));
+  }
+  return result;
 }
 
 // (C, K / groups, kernel...) to (K * phases, C / groups, taps...), channels (group, filter, phase...).
@@ -121,6 +155,42 @@ std::vector<MoveStep> interleave(int64_t batch, int64_t filters, const std::vect
   return steps;
 }
 
+// (N, phases * K, q...), where the phase is that of the output's place from 0 on, to (N, K, output...).
+std::vector<MoveStep> interleave_parts(int64_t batch, int64_t filters, const std::vector<Dimension>& dims) {
+  const auto rank = static_cast<int64_t>(dims.size());
+  Shape apart = {batch}, paired = {batch, filters}, output = {batch, filters};
+  for (const Dimension& s : dims) apart.push_back(s.stride);
+  apart.push_back(filters);
+  for (const Dimension& s : dims) {
+    apart.push_back(s.output / s.stride);
+    paired.insert(paired.end(), {s.output / s.stride, s.stride});
+    output.push_back(s.output);
+  }
+  MoveStep pair;  // apart (.., phases.., K, q..) from paired (.., K, q, phase, ..)
+  pair.to = paired;
+  pair.source = {{0, 1, 0}};
+  for (int64_t d = 0; d < rank; ++d) pair.source.push_back({3 + 2 * d, 1, 0});
+  pair.source.push_back({1, 1, 0});
+  for (int64_t d = 0; d < rank; ++d) pair.source.push_back({2 + 2 * d, 1, 0});
+  return {reshape_to(apart), pair, reshape_to(output)};
+}
+
+// Whether phases are better computed each by itself: together each has as many taps as the largest, and as many results
+// as it takes from the first place that any of them begins at to the last.
+bool better_apart(const std::vector<Dimension>& dims) {
+  constexpr int64_t kMaxPhases = 9;  // kernels
+  constexpr double kGain = 1.1;
+  int64_t phases = 1;
+  double together = 1, apart = 1;
+  for (const Dimension& s : dims) {
+    if (s.output % s.stride != 0 || s.kernel < s.stride) return false;
+    phases *= s.stride;
+    together *= static_cast<double>(s.stride * s.taps * s.count());
+    apart *= static_cast<double>(s.kernel * (s.output / s.stride));
+  }
+  return phases > 1 && phases <= kMaxPhases && together > kGain * apart;
+}
+
 class Splitter {
  public:
   explicit Splitter(Graph& graph) : graph_(graph) {}
@@ -173,9 +243,67 @@ class Splitter {
     return static_cast<ValueId>(graph_.values.size() - 1);
   }
 
+  static Node interleaved(const Node& node, std::vector<ValueId> inputs, const std::vector<MoveStep>& steps) {
+    Node move{node.name + "_interleave", kMoveOperator, node.opset, {}, std::move(inputs), node.outputs};
+    int k = 0;
+    for (const MoveStep& step : steps) move.attributes["step_" + std::to_string(k++)] = encode_step(step);
+    return move;
+  }
+
+  // A convolution for each phase, in the order of the output's first places.
+  void replace_by_phases(const Node& node, const std::vector<Dimension>& dims, int64_t groups,
+                         std::vector<Node>& nodes) {
+    const int64_t batch = value(node.inputs[0]).shape[0], filters = value(node.outputs[0]).shape[1];
+    const ir::DType dtype = value(node.outputs[0]).dtype;
+    const Shape input(value(node.inputs[0]).shape.begin() + 2, value(node.inputs[0]).shape.end());
+    int64_t count = 1;
+    Shape joined = {batch, filters};
+    for (const Dimension& s : dims) {
+      count *= s.stride;
+      joined.push_back(s.output / s.stride);
+    }
+    Node concat{node.name + "_phases", "Concat", node.opset, {{"axis", int64_t{1}}}, {}, {}};
+    for (int64_t part = 0; part < count; ++part) {
+      std::vector<int64_t> phases(dims.size());
+      Shape begin, end, kernel, dilations;
+      int64_t rest = part;
+      for (size_t d = dims.size(); d-- > 0;) {
+        const Dimension& s = dims[d];
+        const int64_t first = rest % s.stride;  // place of the output
+        rest /= s.stride;
+        phases[d] = first + s.pad - floor_div(first + s.pad, s.stride) * s.stride;
+      }
+      for (size_t d = 0; d < dims.size(); ++d) {
+        const Dimension& s = dims[d];
+        const int64_t taps = own_taps(s, phases[d]), dilation = s.stride > 1 ? 1 : s.dilation;
+        const int64_t q = floor_div(s.pad - phases[d] + s.stride - 1, s.stride);
+        kernel.push_back(taps);
+        dilations.push_back(dilation);
+        begin.push_back((taps - 1) * dilation - q);
+        end.push_back(q + s.output / s.stride - 1 - (input[d] - 1));
+      }
+      begin.insert(begin.end(), end.begin(), end.end());
+      const std::string name = node.name + "_phase" + std::to_string(part);
+      Node conv{name, "Conv", node.opset, {}, {node.inputs[0]}, {add_value(name, dtype, joined)}};
+      conv.attributes = {
+          {"group", groups}, {"pads", begin}, {"dilations", dilations}, {"kernel_shape", kernel}};
+      conv.inputs.push_back(add_constant(
+          graph_, name + "_weight", weights_of_phase(*value(node.inputs[1]).constant, groups, dims, phases)));
+      if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) conv.inputs.push_back(node.inputs[2]);
+      concat.inputs.push_back(conv.outputs[0]);
+      nodes.push_back(std::move(conv));
+    }
+    joined[1] *= count;
+    concat.outputs = {add_value(concat.name, dtype, joined)};
+    Node move = interleaved(node, concat.outputs, interleave_parts(batch, filters, dims));
+    nodes.push_back(std::move(concat));
+    nodes.push_back(std::move(move));
+  }
+
   void replace(const Node& node, const std::vector<Dimension>& dims, std::vector<Node>& nodes) {
     const auto group = node.attributes.find("group");
     const int64_t groups = group == node.attributes.end() ? 1 : std::get<int64_t>(group->second);
+    if (better_apart(dims)) return replace_by_phases(node, dims, groups, nodes);
     const int64_t batch = value(node.inputs[0]).shape[0];
     lower::Tensor weights = split_weights(*value(node.inputs[1]).constant, groups, dims);
     const int64_t filters = value(node.outputs[0]).shape[1];
@@ -204,10 +332,7 @@ class Splitter {
       return;
     }
     conv.outputs = {add_value(node.name + "_phases", value(node.outputs[0]).dtype, shape)};
-    Node move{node.name + "_interleave", kMoveOperator, node.opset, {}, conv.outputs, node.outputs};
-    int k = 0;
-    for (const MoveStep& step : interleave(batch, filters, dims))
-      move.attributes["step_" + std::to_string(k++)] = encode_step(step);
+    Node move = interleaved(node, conv.outputs, interleave(batch, filters, dims));
     nodes.push_back(std::move(conv));
     nodes.push_back(std::move(move));
   }
