@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -194,9 +195,7 @@ class Promoter {
     if (parallel) return found;
     int64_t slots = 0;
     for (const Buffer& buffer : stored) {
-      // Small buffers of the program become registers as a whole.
-      const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
-      if (!is_output(buffer) && bytes <= kMaxSlots * vector_bytes_) continue;
+      if (becomes_registers(buffer)) continue;
       if (std::find(own.begin(), own.end(), buffer.get()) != own.end()) continue;
       std::optional<Access> access = common_access(loop, buffer);
       if (!access) continue;
@@ -205,6 +204,20 @@ class Promoter {
       found.push_back({buffer, make_copy_buffer(*access, buffer), std::move(*access)});
     }
     return found;
+  }
+
+  // Small buffers of the program become registers as a whole, if no loop that stays one chooses their elements.
+  bool becomes_registers(const Buffer& buffer) const {
+    const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
+    if (is_output(buffer) || bytes > kMaxSlots * vector_bytes_) return false;
+    const auto [known, fresh] = fixed_places_.try_emplace(buffer.get(), true);
+    if (!fresh) return known->second;
+    bool& fixed = known->second;
+    Walker(buffer.get(), [&](const std::vector<Expr>& indices, const Context& context, bool) {
+      for (const For* loop : loops_used(indices, context.loops))
+        fixed = fixed && (loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized);
+    }).walk(program_.body);
+    return fixed;
   }
 
   int64_t slots_of(const Access& access, const Buffer& buffer) const {
@@ -399,7 +412,8 @@ class Promoter {
   const int64_t registers_;
   const int64_t vector_bytes_;
   const sched::MatrixUnits matrix_;
-  ir::VarBounds outer_;  // ranges of the loops around
+  ir::VarBounds outer_;                                                   // ranges of the loops around
+  mutable std::unordered_map<const ir::BufferNode*, bool> fixed_places_;  // small buffers
 };
 
 }  // namespace

@@ -105,7 +105,20 @@ TEST(ParallelLoop, GainsTheWorkOverTheLargestShare) {
   both.add_axis(128, 126, true);
   both.add_axis(4, 1, true);
   EXPECT_EQ(both.iterations(), 8);
-  EXPECT_EQ(both.speedup(2), 2);
+  // The second thread begins with four short ones and takes two of the first's: 4 x 2/126 + 2 is the larger share.
+  EXPECT_NEAR(both.speedup(2), (4 + 8.0 / 126) / (2 + 8.0 / 126), 1e-12);
+}
+
+// 16 rows by 12 and two blocks: with the rows outside the first thread has two whole tiles, the other two thirds.
+TEST(ParallelLoop, RangesAreContiguous) {
+  ParallelLoop outside, inside;
+  outside.add_axis(16, 12, true);
+  outside.add_axis(2, 1, true);
+  inside.add_axis(2, 1, true);
+  inside.add_axis(16, 12, true);
+  EXPECT_NEAR(outside.speedup(2), (8.0 / 3) / (5.0 / 3), 1e-12);
+  EXPECT_NEAR(inside.speedup(2), 2, 1e-12);
+  EXPECT_NEAR(outside.speedup(4), 8.0 / 3, 1e-12);
 }
 
 }  // namespace

@@ -5,19 +5,83 @@
 
 namespace tensorsmith::space {
 
+namespace {
+
+// Loops of at most so many iterations are handed out one by one; in longer ones a tail is a small part.
+constexpr int kMostIterations = 64, kMostThreads = 16;
+// runtime/kernel_pool.cc: pieces of a thread's range.
+constexpr int kPieces = 4;
+
+// Part `index` of [0, total) cut into `count` parts whose sizes differ by at most one begins here.
+int part_begin(int total, int count, int index) {
+  return total / count * index + std::min(index, total % count);
+}
+
+}  // namespace
+
 void ParallelLoop::add_axis(double extent, double tile, bool short_tail) {
   const double tiles = std::ceil(extent / tile);
   iterations_ *= tiles;
   whole_ *= short_tail ? std::floor(extent / tile) : tiles;
   work_ *= short_tail ? extent / tile : tiles;
-  if (short_tail) longest_tail_ = std::max(longest_tail_, extent / tile - std::floor(extent / tile));
+  const double rest = extent / tile - std::floor(extent / tile);
+  if (short_tail) longest_tail_ = std::max(longest_tail_, rest);
+  if (num_axes_ < axes_.size()) axes_[num_axes_] = {tiles, short_tail && rest > 0 ? rest : 1};
+  ++num_axes_;
+}
+
+// The pool's ranges and pieces: each thread takes those of its own range in order, then those that are left of the next
+// ones'.
+double ParallelLoop::shares_by_iteration(int iterations, int threads) const {
+  std::array<double, kMostIterations + 1> until;  // the work of the iterations before
+  until[0] = 0;
+  for (int i = 0; i < iterations; ++i) {
+    double work = 1;
+    int rest = i;
+    for (size_t a = num_axes_; a-- > 0;) {
+      const int tiles = static_cast<int>(axes_[a].tiles);
+      if (rest % tiles == tiles - 1) work *= axes_[a].tail;
+      rest /= tiles;
+    }
+    until[static_cast<size_t>(i) + 1] = until[static_cast<size_t>(i)] + work;
+  }
+  const int ranges = std::min(iterations, threads);
+  std::array<int, kMostThreads> taken{};  // pieces of each range
+  std::array<double, kMostThreads> clock{};
+  for (;;) {
+    // The thread that is free first takes a piece.
+    const int thread =
+        static_cast<int>(std::min_element(clock.begin(), clock.begin() + threads) - clock.begin());
+    bool found = false;
+    for (int k = 0; k < threads && !found; ++k) {
+      const int range = (thread + k) % threads;
+      if (range >= ranges) continue;
+      const int begin = part_begin(iterations, ranges, range),
+                end = part_begin(iterations, ranges, range + 1);
+      const int pieces = std::min(end - begin, kPieces);
+      int& next = taken[static_cast<size_t>(range)];
+      if (next == pieces) continue;
+      const int from = begin + part_begin(end - begin, pieces, next);
+      const int to = begin + part_begin(end - begin, pieces, next + 1);
+      clock[static_cast<size_t>(thread)] += until[static_cast<size_t>(to)] - until[static_cast<size_t>(from)];
+      ++next;
+      found = true;
+    }
+    if (!found) return *std::max_element(clock.begin(), clock.begin() + threads);
+  }
+}
+
+double ParallelLoop::largest_share(int threads) const {
+  if (longest_tail_ > 0 && num_axes_ <= axes_.size() && iterations_ <= kMostIterations &&
+      threads <= kMostThreads)
+    return shares_by_iteration(static_cast<int>(iterations_), threads);
+  // Where all threads have equally many whole tiles, one of them takes the longest of the others besides.
+  const double rounds = std::ceil(whole_ / threads);
+  return rounds * threads == whole_ ? rounds + longest_tail_ : rounds;
 }
 
 double ParallelLoop::speedup(int threads) const {
-  // Where all threads have equally many whole tiles, one of them takes the longest of the others besides.
-  const double rounds = std::ceil(whole_ / threads);
-  const double largest = rounds * threads == whole_ ? rounds + longest_tail_ : rounds;
-  return work_ / std::max(work_ / threads, largest);
+  return work_ / std::max(work_ / threads, largest_share(threads));
 }
 
 }  // namespace tensorsmith::space
