@@ -1,6 +1,7 @@
 #include "codegen/promote.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <optional>
 #include <unordered_map>
@@ -206,7 +207,8 @@ class Promoter {
     return found;
   }
 
-  // Small buffers of the program become registers as a whole, if no loop that stays one chooses their elements.
+  // Small buffers of the program become registers as a whole, if no loop that stays one chooses their elements, and LLVM
+  // sees registers in their vectors: in those of 12 lanes, of which scalars are read besides, it does not.
   bool becomes_registers(const Buffer& buffer) const {
     const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
     if (is_output(buffer) || bytes > kMaxSlots * vector_bytes_) return false;
@@ -215,7 +217,9 @@ class Promoter {
     bool& fixed = known->second;
     Walker(buffer.get(), [&](const std::vector<Expr>& indices, const Context& context, bool) {
       for (const For* loop : loops_used(indices, context.loops))
-        fixed = fixed && (loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized);
+        fixed = fixed && (loop->kind == ForKind::kUnrolled ||
+                          (loop->kind == ForKind::kVectorized &&
+                           std::has_single_bit(static_cast<uint64_t>(ir::as_int(loop->extent).value_or(3)))));
     }).walk(program_.body);
     return fixed;
   }
