@@ -19,6 +19,10 @@ constexpr double kMinSketchWeight = 0.1;
 constexpr double kPlainShare = 0.02;
 constexpr size_t kStarts = 8;
 constexpr int kStartsOfSketch = 2;
+constexpr int kSteps = 120;  // of hill climbing from each
+// How many climb on, and their further steps.
+constexpr size_t kFinalists = 3;
+constexpr int kFinalSteps = 300;
 
 // How often a mutation changes a slot of this role, relative to the others. Ansor: tiles .90, unroll .04,
 // location .05, parallel .01; here more decisions are categories, so they get more.
@@ -133,8 +137,8 @@ void DesignSpace::Impl::find_seeds() {
     const double ratio = pool.front().seconds / scored.seconds;
     if (std::isfinite(ratio)) weight = std::max(weight, ratio * ratio);
   }
-  for (auto& current : starts) {
-    for (int step = 0; step < 120; ++step) {
+  const auto climb = [&](Scored& current, int steps) {
+    for (int step = 0; step < steps; ++step) {
       auto next = mutate(current.candidate, rng);
       if (!next) break;
       const double seconds = known_of(*next).first;
@@ -143,7 +147,11 @@ void DesignSpace::Impl::find_seeds() {
         consider(*next);
       }
     }
-  }
+  };
+  for (auto& current : starts) climb(current, kSteps);
+  // The best of these are not at their tops yet.
+  std::stable_sort(starts.begin(), starts.end(), faster);
+  for (size_t i = 0; i < std::min(kFinalists, starts.size()); ++i) climb(starts[i], kFinalSteps);
   std::stable_sort(pool.begin(), pool.end(), faster);
   for (const auto& scored : pool) {
     if (seeds.size() == kSeeds) break;

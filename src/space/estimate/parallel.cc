@@ -7,10 +7,11 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Loops of at most so many iterations are handed out one by one; in longer ones a tail is a small part.
-constexpr int kMostIterations = 64, kMostThreads = 16;
 // runtime/kernel_pool.cc: pieces of a thread's range.
 constexpr int kPieces = 4;
+// With at most so many threads, and iterations that are a piece each, loops are played through; in longer ones a tail is a
+// small part.
+constexpr int kMostThreads = 2 * 8, kMostIterations = kPieces * kMostThreads;
 
 // Part `index` of [0, total) cut into `count` parts whose sizes differ by at most one begins here.
 int part_begin(int total, int count, int index) {
