@@ -115,6 +115,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
                            ? m.loads_per_cycle / m.fitted().broadcasts
                            : 1;
   double loads = 0, broadcasts = 0, shuffles = 0, live_vectors = 0, waits = 0;
+  double all_vectors = 0, all_elements = 0;  // that a step multiplies
   for (const auto& operand : operands_) {
     double count = 1;
     for (const AxisId a : live_)
@@ -129,8 +130,10 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
                  : vector_length * m.fitted().gathered_element;
       if (!unit && vectorized) shuffles += count * (cost - vectors_along);
       live_vectors += vectors_along;
+      all_vectors += count * vectors_along;
     } else {
       live_vectors += 1;
+      all_elements += count;
       if (vectorized) broadcasts += count;
     }
     const bool guarded =
@@ -151,7 +154,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.loads = loads;
   tile.broadcasts = broadcasts;
   tile.shuffles = shuffles;
-  tile.operands = live_vectors;
+  // Each vector meets each element: one kind is kept while the other goes by.
+  tile.operands = std::max(live_vectors, 1 + std::min(all_vectors, all_elements));
   tile.vectors = vectors_along;
   tile.lanes = c.lanes;
   tile.element_bytes = info_.element_bytes;
