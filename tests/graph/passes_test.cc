@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "graph/ops/move.h"
 #include "graph_builder.h"
 #include "onnx_testdata.h"
@@ -449,6 +451,17 @@ TEST(TrimConvolutions, AnyGeometry) {
     expect_same(before, after, seed);
   }
   EXPECT_GT(trimmed, 100);
+}
+
+TEST(TrimConvolutions, LeavesInfiniteWeights) {
+  GraphBuilder b;
+  lower::Tensor w = lower::Tensor::zeros(ir::DType::kF32, {1, 1, 3, 3});
+  w.set(0, ir::scalar_float(ir::DType::kF32, std::numeric_limits<double>::infinity()));
+  const ValueId weights = b.constant(std::move(w));
+  Graph graph = b.finish({b.node("Conv", {b.input({1, 1, 2, 2}), weights},
+                                 {{"dilations", Shape{5, 5}}, {"pads", Shape{5, 5, 5, 5}}})});
+  trim_convolutions(graph);
+  EXPECT_EQ(graph.nodes[0].inputs[1], weights);
 }
 
 // The rates of DeepLab's pyramid on an image of 20 x 20: 24 leaves the middle, 12 all nine taps.

@@ -37,7 +37,7 @@ void fold_channel_scales(Graph& graph);
 void fold_pads(Graph& graph);
 
 // Taps of a convolution with constant weights that meet padding only are left out: of atrous convolutions whose dilation
-// exceeds the image most are.
+// exceeds the image most are. Weights that are not all finite stay.
 //   Conv(x 20 x 20, w 3 x 3, dilations 24, pads 24)  =>  Conv(x, w 1 x 1)
 void trim_convolutions(Graph& graph);
 

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <optional>
+#include <cmath>
 
 #include "graph/ops/registry.h"
 #include "graph/ops/window.h"
@@ -48,6 +48,13 @@ lower::Tensor slice(const lower::Tensor& weights, const std::vector<Taps>& taps)
   return result;
 }
 
+// Infinity and NaN times the zeros of the padding are NaN.
+bool is_finite(const lower::Tensor& weights) {
+  for (int64_t i = 0; i < weights.num_elements(); ++i)
+    if (!std::isfinite(weights.at(i).f)) return false;
+  return true;
+}
+
 void trim(Graph& graph, Node& node) {
   const auto value = [&](ValueId id) -> const Value& { return graph.values[static_cast<size_t>(id)]; };
   if (node.op != "Conv" || node.inputs.size() < 2 || node.inputs[1] == kNoValue) return;
@@ -80,7 +87,7 @@ void trim(Graph& graph, Node& node) {
     }
     taps.push_back(t);
   }
-  if (!fewer) return;
+  if (!fewer || !is_finite(*weights)) return;
   node.inputs[1] = add_constant(graph, node.name + "_trimmed", slice(*weights, taps));
   begin.insert(begin.end(), end.begin(), end.end());
   node.attributes.insert_or_assign("pads", begin);

@@ -160,6 +160,8 @@ ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
 WINOGRAD = {"Conv", "ConvTranspose"}
 WINOGRAD_TILE = 6  # NaN and infinity of one input reach all outputs of its tile, at most 6 x 6
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
+# Quotients of a softmax in f32 may be 0 below this, e^-86.5 of the largest (docs/operators.md).
+SOFTMAX_LEAST = 2.72e-38
 ULPS = 4.0
 LONG_SUM = 128
 BACKWARD_DRAWS = 3
@@ -228,6 +230,8 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
             for k in range((len(inputs) - 2) // 4):
                 step = np.abs(d.wide(exact[k]) - d.wide(inputs[2 + k]))
                 found[k] = found[k] + ULPS * d.EPSILON[outputs[k].dtype] / left * _finite(step)
+        if op == "Softmax" and outputs[0].dtype != d.F64:
+            found = [found[0] + SOFTMAX_LEAST]
         if op in STASHED:
             found = [
                 f if f is None or o.dtype != d.F64 else f + ULPS * d.EPSILON[d.F32] * (np.abs(d.wide(e)) + 1)
