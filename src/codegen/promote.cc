@@ -180,7 +180,7 @@ class Promoter {
     return found;
   }
 
-  std::vector<Promotion> find(const For& loop, int64_t limit) const {
+  std::vector<Promotion> find(const For& loop, int64_t limit) {
     std::vector<Buffer> stored;
     std::vector<const ir::BufferNode*> own;
     bool parallel = false;
@@ -207,19 +207,21 @@ class Promoter {
     return found;
   }
 
-  // Small buffers of the program become registers as a whole, if no loop that stays one chooses their elements, and LLVM
-  // sees registers in their vectors: in those of 12 lanes, of which scalars are read besides, it does not.
-  bool becomes_registers(const Buffer& buffer) const {
+  // Small buffers of the program become registers as a whole, if no loop that stays one chooses their elements, and their
+  // vectors have 2^n lanes: of those of 12 lanes, of which scalars were read besides, LLVM made none.
+  bool becomes_registers(const Buffer& buffer) {
     const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
     if (is_output(buffer) || bytes > kMaxSlots * vector_bytes_) return false;
     const auto [known, fresh] = fixed_places_.try_emplace(buffer.get(), true);
     if (!fresh) return known->second;
     bool& fixed = known->second;
+    const auto is_fixed = [](const For& loop) {
+      if (loop.kind == ForKind::kUnrolled) return true;
+      const auto lanes = ir::as_int(loop.extent);
+      return loop.kind == ForKind::kVectorized && lanes && std::has_single_bit(static_cast<uint64_t>(*lanes));
+    };
     Walker(buffer.get(), [&](const std::vector<Expr>& indices, const Context& context, bool) {
-      for (const For* loop : loops_used(indices, context.loops))
-        fixed = fixed && (loop->kind == ForKind::kUnrolled ||
-                          (loop->kind == ForKind::kVectorized &&
-                           std::has_single_bit(static_cast<uint64_t>(ir::as_int(loop->extent).value_or(3)))));
+      for (const For* loop : loops_used(indices, context.loops)) fixed = fixed && is_fixed(*loop);
     }).walk(program_.body);
     return fixed;
   }
@@ -416,8 +418,8 @@ class Promoter {
   const int64_t registers_;
   const int64_t vector_bytes_;
   const sched::MatrixUnits matrix_;
-  ir::VarBounds outer_;                                                   // ranges of the loops around
-  mutable std::unordered_map<const ir::BufferNode*, bool> fixed_places_;  // small buffers
+  ir::VarBounds outer_;                                           // ranges of the loops around
+  std::unordered_map<const ir::BufferNode*, bool> fixed_places_;  // small buffers
 };
 
 }  // namespace

@@ -64,10 +64,13 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
     if (!op->is_placeholder()) continue;
     const ir::Buffer& input = op->output();
     const int64_t limit = limits[tensors.size()];
-    tensors.push_back(lower::random_tensor(input->dtype, input->shape, rng, limit));
     const bool i8 = input->dtype == ir::DType::kI8;
-    if (limit > 0 || (!i8 && input->dtype != ir::DType::kU8)) continue;
+    if (limit > 0 || (!i8 && input->dtype != ir::DType::kU8)) {
+      tensors.push_back(lower::random_tensor(input->dtype, input->shape, rng, limit));
+      continue;
+    }
     // All values of bytes: instructions that saturate must not pass.
+    tensors.push_back(lower::Tensor::zeros(input->dtype, input->shape));
     const int64_t least = op->reduced_range ? ir::reduced_range_min(input->dtype) : i8 ? -128 : 0;
     const int64_t most = op->reduced_range ? ir::reduced_range_max(input->dtype) : i8 ? 127 : 255;
     for (std::byte& value : tensors.back().data) value = static_cast<std::byte>(rng.uniform_int(least, most));

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/loop_ranges.h"
 #include "base/result.h"
 
 namespace tensorsmith::runtime {
@@ -55,14 +56,6 @@ bool spin_until(std::chrono::nanoseconds limit, const Done& done) {
 // Longer than the gap between two kernels of a model and than the imbalance of most loops, far shorter than a
 // scheduler's time slice.
 constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(50);
-
-// Pieces of a thread's share of a loop: small enough that a thread which starts late or is interrupted leaves
-// work to the others, few enough that taking them costs nothing.
-constexpr int64_t kPieces = 4;
-
-struct Range {
-  int64_t begin = 0, end = 0;
-};
 
 // Which pool's loop this thread is running, to recognize nested calls and their thread index.
 thread_local const void* running_pool = nullptr;
@@ -108,15 +101,7 @@ struct KernelPool::State {
     others.reserve(machine.allowed.size());
   }
 
-  // Part `index` of [0, total) cut into `count` parts whose sizes differ by at most one.
-  static Range part(int64_t total, int64_t count, int64_t index) {
-    const int64_t base = total / count, rest = total % count;
-    const int64_t begin = base * index + std::min(index, rest);
-    return {begin, begin + base + (index < rest ? 1 : 0)};
-  }
-
-  Range range_of(int32_t slot) const { return part(n, ranges, slot); }
-  static int64_t pieces_of(Range range) { return std::min(range.end - range.begin, kPieces); }
+  LoopRange range_of(int32_t slot) const { return loop_part(n, ranges, slot); }
 
   // Marks the thread as running this pool's loop while it does.
   void run_range(TensorsmithParallelBody fn, void* argument, int64_t begin, int64_t end, int32_t thread) {
@@ -138,10 +123,9 @@ struct KernelPool::State {
       if (value >> 32 != job || left == 0) return;
       if (!word.compare_exchange_weak(value, value - 1, std::memory_order_acq_rel, std::memory_order_relaxed))
         continue;
-      const Range range = range_of(slot);
-      const int64_t pieces = pieces_of(range);
-      const Range piece = part(range.end - range.begin, pieces, pieces - left);
-      run_range(body, closure, range.begin + piece.begin, range.begin + piece.end, thread);
+      const LoopRange range = range_of(slot);
+      const LoopRange piece = loop_piece(range, loop_pieces(range) - left);
+      run_range(body, closure, piece.begin, piece.end, thread);
       // seq_cst pairs with the caller's store to caller_sleeps: either it sees pending == 0 or we see it
       // sleep.
       if (pending.fetch_sub(1) == 1 && caller_sleeps.load()) futex_wake_all(pending);
@@ -235,10 +219,10 @@ void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* clo
   s.clear_callers_processor();
   const uint32_t job = s.epoch.load(std::memory_order_relaxed) + 1;
   int64_t pieces = 0;
-  for (int32_t t = 0; t < s.ranges; ++t) pieces += State::pieces_of(s.range_of(t));
+  for (int32_t t = 0; t < s.ranges; ++t) pieces += loop_pieces(s.range_of(t));
   s.pending.store(static_cast<uint32_t>(pieces), std::memory_order_relaxed);
   for (int32_t t = 0; t < threads; ++t) {
-    const int64_t own = t < s.ranges ? State::pieces_of(s.range_of(t)) : 0;
+    const int64_t own = t < s.ranges ? loop_pieces(s.range_of(t)) : 0;
     s.slots[static_cast<size_t>(t)].left.store(uint64_t{job} << 32 | static_cast<uint64_t>(own),
                                                std::memory_order_release);
   }

@@ -111,13 +111,16 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
     for (const size_t r : loops) {
       const auto loop = static_cast<int>(op.spatial.size() + r);
       const auto at = static_cast<int>(stage->place());
+      if (!bytes || machine.multiplies_bytes) {
+        if (builder.apply(sched::Dot{at, loop}).ok()) break;
+        continue;
+      }
       sched::ScheduleBuilder by_bytes = builder;
-      const bool made = by_bytes.apply(sched::Dot{at, loop}).ok();
-      if (made && (!bytes || machine.multiplies_bytes || multiplies_narrow_bytes(by_bytes.schedule(), op))) {
+      if (by_bytes.apply(sched::Dot{at, loop}).ok() && multiplies_narrow_bytes(by_bytes.schedule(), op)) {
         builder = std::move(by_bytes);
         break;
       }
-      if (bytes && !machine.multiplies_bytes && builder.apply(sched::Dot16{at, loop}).ok()) break;
+      if (builder.apply(sched::Dot16{at, loop}).ok()) break;
     }
   }
   if (builder.trace().steps.empty()) return nullptr;

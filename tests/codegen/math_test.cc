@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "codegen/runner.h"
@@ -228,47 +229,85 @@ TEST(Fmod, IsExactForAnyQuotient) {
   check(Intrinsic::kFmod, DType::kF32, xs, ys, 0);
 }
 
-// 1 / (1 + e^-x) is computed with a shorter exponential. Below -87 what is left of it is subnormal, and may be 0.
-TEST(Logistic, AgreesWithLibmAndKeepsTheLimits) {
-  Rng rng(12);
-  std::vector<double> xs = specials();
-  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-95 + 190 * rng.uniform());
-  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-2 + 4 * rng.uniform());
+// check(x, f(x), context) for f in f32, in vectors and alone, on each instruction set.
+void check_function(const std::function<Expr(const Expr&)>& f, std::vector<double> xs,
+                    const std::function<void(double x, double got, const std::string& context)>& check) {
   const int64_t lanes = 16;
   while (std::ssize(xs) % lanes != 0) xs.push_back(0);
   const auto n = std::ssize(xs);
   const ir::Buffer in = ir::make_buffer("in", DType::kF32, {n}),
                    out = ir::make_buffer("out", DType::kF32, {n});
   const ir::Var i("i"), v("v");
+  Tensor input = Tensor::zeros(DType::kF32, {n});
+  for (int64_t k = 0; k < n; ++k) input.set(k, ir::scalar_float(DType::kF32, xs[static_cast<size_t>(k)]));
+  const Tensor inputs[] = {input};
   for (const int64_t width : {lanes, int64_t{1}}) {
     const Expr at = Expr(i) * width + Expr(v);
-    const Expr one = ir::float_imm(DType::kF32, 1);
-    ir::Stmt body = ir::make_store(out, {at}, one / (one + ir::call(Intrinsic::kExp, {-ir::load(in, {at})})));
+    ir::Stmt body = ir::make_store(out, {at}, f(ir::load(in, {at})));
     body = ir::make_for({v, width, ir::ForKind::kVectorized, {}, 0, body});
     const ir::Program program{
-        "logistic", {in}, {out}, ir::make_for({i, n / width, ir::ForKind::kSerial, {}, 0, body})};
-    Tensor input = Tensor::zeros(DType::kF32, {n});
-    for (int64_t k = 0; k < n; ++k) input.set(k, ir::scalar_float(DType::kF32, xs[static_cast<size_t>(k)]));
-    const Tensor inputs[] = {input};
+        "function", {in}, {out}, ir::make_for({i, n / width, ir::ForKind::kSerial, {}, 0, body})};
     for (const target::Device& device : test::local_devices()) {
       const auto kernel = test::backend().compile(program, device, {});
       ASSERT_TRUE(kernel.ok()) << kernel.error().message();
       const auto loaded = test::backend().load(kernel->object, kernel->symbol);
       ASSERT_TRUE(loaded.ok()) << loaded.error().message();
       const Tensor got = test::run_kernel((*loaded)->function(), *kernel, program, inputs, 1)[0];
-      for (int64_t k = 0; k < n; ++k) {
-        const double x = input.at(k).f, g = got.at(k).f, want = 1 / (1 + std::exp(-x));
-        if (std::isnan(x)) {
-          EXPECT_TRUE(std::isnan(g)) << device.name;
-        } else if (std::isinf(x)) {
-          EXPECT_EQ(g, want) << x << " on " << device.name;
-        } else {
-          EXPECT_NEAR(g, want, x < -87 ? 1.2e-38 : 4e-7 * want)
-              << x << " on " << device.name << " lanes " << width;
-        }
-      }
+      for (int64_t k = 0; k < n; ++k)
+        check(input.at(k).f, got.at(k).f,
+              std::to_string(input.at(k).f) + " on " + device.name + " lanes " + std::to_string(width));
     }
   }
+}
+
+// 1 / (1 + e^-x) is computed with a shorter exponential. Below -87 what is left of it is subnormal, and may be 0.
+TEST(Logistic, AgreesWithLibmAndKeepsTheLimits) {
+  Rng rng(12);
+  std::vector<double> xs = specials();
+  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-95 + 190 * rng.uniform());
+  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-2 + 4 * rng.uniform());
+  const Expr one = ir::float_imm(DType::kF32, 1);
+  check_function([&](const Expr& x) { return one / (one + ir::call(Intrinsic::kExp, {-x})); }, xs,
+                 [](double x, double got, const std::string& context) {
+                   const double want = 1 / (1 + std::exp(-x));
+                   if (std::isnan(x)) {
+                     EXPECT_TRUE(std::isnan(got)) << context;
+                   } else if (std::isinf(x)) {
+                     EXPECT_EQ(got, want) << context;
+                   } else {
+                     EXPECT_NEAR(got, want, x < -87 ? 1.2e-38 : 4e-7 * want) << context;
+                   }
+                 });
+}
+
+// e^x, or 0 where that is subnormal, as a softmax has it, has no lower end to compute; its upper one is that of e^x.
+TEST(ExpOrZero, AgreesWithLibmAndKeepsTheLimits) {
+  constexpr double kLeast = -86.5;
+  Rng rng(13);
+  std::vector<double> xs = specials();
+  for (const double x : {kLeast, -86.6, -87.3, -100., -104., 88.3, 88.5, 88.7, 88.8, 89., 1000.})
+    xs.push_back(x);
+  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-110 + 205 * rng.uniform());
+  for (int64_t i = 0; i < kCount; ++i) xs.push_back(-2 + 4 * rng.uniform());
+  check_function(
+      [&](const Expr& x) {
+        return ir::select(x < ir::float_imm(DType::kF32, kLeast), ir::float_imm(DType::kF32, 0),
+                          ir::call(Intrinsic::kExp, {x}));
+      },
+      xs,
+      [](double x, double got, const std::string& context) {
+        const double want = x < kLeast ? 0 : std::exp(x);
+        constexpr double kLargest = std::numeric_limits<float>::max();
+        if (std::isnan(x)) {
+          EXPECT_TRUE(std::isnan(got)) << context;
+        } else if (std::abs(want / kLargest - 1) > 1e-6) {  // else it may be infinite or not
+          if (want > kLargest) {
+            EXPECT_EQ(got, std::numeric_limits<double>::infinity()) << context;
+          } else {
+            EXPECT_NEAR(got, want, 4e-7 * want) << context;
+          }
+        }
+      });
 }
 
 }  // namespace

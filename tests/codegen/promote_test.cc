@@ -74,15 +74,16 @@ TEST(Promote, GuardsOfPlacesGoWithTheCopies) {
 
 // A small buffer of the program becomes registers as a whole, but not where a loop that stays one chooses its elements.
 TEST(Promote, SmallBuffersThatALoopIndexesAreCopiedToo) {
-  const auto nest = [](const std::string& tiles) {
-    return promoted(
-        "program kernel {\n  input A: f32[5, 8]\n  output R: f32[3, 8]\n  alloc C: f32[3, 8] local {\n" +
-        tiles + " t in 3 { vectorized j in 8 { C[t, j] = 0.0 } }\n" + tiles +
-        " t in 3 { for k in 5 { vectorized j in 8 { C[t, j] = C[t, j] + A[k, j] } } }\n" + tiles +
-        " t in 3 { vectorized j in 8 { R[t, j] = C[t, j] } }\n  }\n}");
+  const auto nest = [](const std::string& tiles, int lanes = 8) {
+    const std::string n = std::to_string(lanes), type = ": f32[3, " + n + "]", j = " vectorized j in " + n;
+    return promoted("program kernel {\n  input A: f32[5, " + n + "]\n  output R" + type + "\n  alloc C" +
+                    type + " local {\n" + tiles + " t in 3 {" + j + " { C[t, j] = 0.0 } }\n" + tiles +
+                    " t in 3 { for k in 5 {" + j + " { C[t, j] = C[t, j] + A[k, j] } } }\n" + tiles +
+                    " t in 3 {" + j + " { R[t, j] = C[t, j] } }\n  }\n}");
   };
   EXPECT_THAT(nest("for"), HasSubstr("alloc C.acc: f32[8] local"));
   EXPECT_THAT(nest("unrolled"), Not(HasSubstr("C.acc")));
+  EXPECT_THAT(nest("unrolled", 12), HasSubstr("alloc C.acc: f32[12] local"));
 }
 
 TEST(Promote, LeavesAloneWhatItMustNotTouch) {

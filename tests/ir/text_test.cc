@@ -212,6 +212,11 @@ TEST(Text, WorkloadErrorsHaveAPlace) {
   };
   EXPECT_THAT(message(""), HasSubstr("1:1: expected 'workload', found the end"));
   EXPECT_THAT(message("workload {\n  input A f32[2]\n}"), HasSubstr("2:11: expected ':', found 'f32'"));
+  EXPECT_THAT(message("workload { const(small) A: i8[2] }"),
+              HasSubstr("1:18: expected 'reduced_range', found 'small'"));
+  EXPECT_THAT(message("workload { const(reduced_range A: i8[2] }"), HasSubstr("expected ')', found 'A'"));
+  EXPECT_THAT(message("workload { const(reduced_range) A: f32[2] }"),
+              HasSubstr("only a constant of i8 or u8"));
   EXPECT_THAT(message("workload { input A: f33[2] }"), HasSubstr("expected a dtype"));
   EXPECT_THAT(message("workload { input A: f32[-2] }"), HasSubstr("expected a number of elements"));
   EXPECT_THAT(message("workload { input A: f32[99999999999999999999] }"), HasSubstr("does not fit"));

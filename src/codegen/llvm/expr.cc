@@ -192,7 +192,7 @@ std::optional<Val> ExpressionEmitter::try_exp_or_zero(const ir::Select& select) 
       call->intrinsic != ir::Intrinsic::kExp || select.b.dtype() != DType::kF32 || !is_zero(select.a))
     return {};
   const auto* least = ir::as<ir::FloatImm>(less->b);
-  if (least == nullptr || least->value < MathEmitter::kLeastExponent ||
+  if (least == nullptr || least->value < MathEmitter::kExpFrom ||
       !(less->a.same_as(call->args[0]) || ir::structural_equal(less->a, call->args[0])))
     return {};
   const Val x = eval(call->args[0]);

@@ -24,9 +24,9 @@ class MathEmitter {
   // e^x of floats in two thirds of the instructions, for what adds a number near 1 to it and divides by the sum:
   // 2^-126 where e^x is less, infinite from x = 88.4 on (half a power of two too early).
   llvm::Value* exp_without_ends(llvm::Value* x);
-  // e^x of floats x >= kLeastExponent, of others e^kLeastExponent; NaN passes.
+  // e^x of floats x >= kExpFrom, of others e^kExpFrom; NaN passes.
   llvm::Value* exp_from(llvm::Value* x);
-  static constexpr double kLeastExponent = -86.6;
+  static constexpr double kExpFrom = -86.6;
 
  private:
   using V = llvm::Value*;

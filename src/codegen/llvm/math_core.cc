@@ -106,7 +106,7 @@ V MathEmitter::exp_without_ends(V x) {
 // 2^(n - 1) is normal, and twice it may be more than the largest power of two.
 V MathEmitter::exp_from(V x) {
   constexpr double kMagic = 0x1.8p23 + 126;
-  x = clamp(x, kLeastExponent, 89);
+  x = clamp(x, kExpFrom, 89);
   V shifted = mul_add(x, f(x, 1.44269504088896341), f(x, kMagic));
   V power = from_bits(b_.CreateShl(to_bits(shifted), 23), x);
   V half = b_.CreateFMul(exp_of_rest(x, b_.CreateFSub(shifted, f(x, kMagic))), power);

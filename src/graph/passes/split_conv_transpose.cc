@@ -47,76 +47,54 @@ Dimension split(const TransposedWindow& window, size_t d, int64_t input, int64_t
 // Taps of a phase. Other than in Dimension::taps, the zeros that make all phases alike are none.
 int64_t own_taps(const Dimension& s, int64_t phase) { return (s.kernel - phase + s.stride - 1) / s.stride; }
 
-// (C, K / groups, kernel...) to (K, C / groups, own taps...) of one phase a dimension.
-lower::Tensor weights_of_phase(const lower::Tensor& weights, int64_t groups,
-                               const std::vector<Dimension>& dims, const std::vector<int64_t>& phases) {
-  const int64_t channels = weights.shape[0] / groups;  // of a group
-  const int64_t filters = weights.shape[1];
-  Shape shape = {groups * filters, channels};
-  int64_t taps = 1, kernel = 1;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    shape.push_back(own_taps(dims[d], phases[d]));
-    taps *= shape.back();
-    kernel *= dims[d].kernel;
+// A residue of the output's place a dimension.
+using Phase = std::vector<int64_t>;
+
+std::vector<Phase> all_phases(const std::vector<Dimension>& dims) {
+  std::vector<Phase> phases = {{}};
+  for (const Dimension& s : dims) {
+    std::vector<Phase> longer;
+    for (const Phase& phase : phases)
+      for (int64_t residue = 0; residue < s.stride; ++residue) {
+        longer.push_back(phase);
+        longer.back().push_back(residue);
+      }
+    phases = std::move(longer);
   }
-  lower::Tensor result = lower::Tensor::zeros(weights.dtype, shape);
-  for (int64_t u = 0; u < taps; ++u) {
-    int64_t element = 0, place = 1, rest = u;
-    for (size_t d = dims.size(); d-- > 0;) {
-      const int64_t own = shape[d + 2];
-      element += (phases[d] + dims[d].stride * (own - 1 - rest % own)) * place;
-      rest /= own;
-      place *= dims[d].kernel;
-    }
-    for (int64_t g = 0; g < groups; ++g)
-      for (int64_t f = 0; f < filters; ++f)
-        for (int64_t c = 0; c < channels; ++c)
-          result.set(((g * filters + f) * channels + c) * taps + u,
-                     weights.at(((g * channels + c) * filters + f) * kernel + element));
-  }
-  return result;
+  return phases;
 }
 
-// (C, K / groups, kernel...) to (K * phases, C / groups, taps...), channels (group, filter, phase...).
-lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups,
-                            const std::vector<Dimension>& dims) {
+// (C, K / groups, kernel...) to (K * phases, C / groups, taps...), channels (group, filter, phase...); zeros beyond the
+// kernel.
+lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups, const std::vector<Dimension>& dims,
+                            const std::vector<Phase>& phases, const Shape& taps) {
   const int64_t channels = weights.shape[0] / groups;  // of a group
   const int64_t filters = weights.shape[1];
-  int64_t phases = 1, taps = 1, kernel = 1;
-  Shape shape = {groups * filters, channels};
-  for (const Dimension& s : dims) {
-    phases *= s.stride;
-    taps *= s.taps;
-    kernel *= s.kernel;
-    shape.push_back(s.taps);
-  }
-  shape[0] *= phases;
+  const auto num_phases = static_cast<int64_t>(phases.size());
+  Shape shape = {groups * filters * num_phases, channels};
+  shape.insert(shape.end(), taps.begin(), taps.end());
+  int64_t num_taps = 1, kernel = 1;
+  for (const int64_t t : taps) num_taps *= t;
+  for (const Dimension& s : dims) kernel *= s.kernel;
   lower::Tensor result = lower::Tensor::zeros(weights.dtype, shape);
-  for (int64_t phase = 0; phase < phases; ++phase) {
-    for (int64_t u = 0; u < taps; ++u) {
-      // The kernel's element for this phase and tap; beyond the kernel there are zeros.
-      int64_t element = 0, place = 1;
-      int64_t phase_rest = phase, tap_rest = u;
+  for (int64_t p = 0; p < num_phases; ++p) {
+    for (int64_t u = 0; u < num_taps; ++u) {
+      // The kernel's element for this phase and tap.
+      int64_t element = 0, place = 1, rest = u;
       bool inside = true;
       for (size_t d = dims.size(); d-- > 0;) {
-        const Dimension& s = dims[d];
-        const int64_t r = phase_rest % s.stride + s.stride * (s.taps - 1 - tap_rest % s.taps);
-        phase_rest /= s.stride;
-        tap_rest /= s.taps;
-        inside = inside && r < s.kernel;
+        const int64_t r = phases[static_cast<size_t>(p)][d] + dims[d].stride * (taps[d] - 1 - rest % taps[d]);
+        rest /= taps[d];
+        inside = inside && r < dims[d].kernel;
         element += r * place;
-        place *= s.kernel;
+        place *= dims[d].kernel;
       }
       if (!inside) continue;
-      for (int64_t g = 0; g < groups; ++g) {
-        for (int64_t f = 0; f < filters; ++f) {
-          for (int64_t c = 0; c < channels; ++c) {
-            const int64_t from = ((g * channels + c) * filters + f) * kernel + element;
-            const int64_t to = (((g * filters + f) * phases + phase) * channels + c) * taps + u;
-            result.set(to, weights.at(from));
-          }
-        }
-      }
+      for (int64_t g = 0; g < groups; ++g)
+        for (int64_t f = 0; f < filters; ++f)
+          for (int64_t c = 0; c < channels; ++c)
+            result.set((((g * filters + f) * num_phases + p) * channels + c) * num_taps + u,
+                       weights.at(((g * channels + c) * filters + f) * kernel + element));
     }
   }
   return result;
@@ -256,27 +234,21 @@ class Splitter {
     const int64_t batch = value(node.inputs[0]).shape[0], filters = value(node.outputs[0]).shape[1];
     const ir::DType dtype = value(node.outputs[0]).dtype;
     const Shape input(value(node.inputs[0]).shape.begin() + 2, value(node.inputs[0]).shape.end());
-    int64_t count = 1;
     Shape joined = {batch, filters};
-    for (const Dimension& s : dims) {
-      count *= s.stride;
-      joined.push_back(s.output / s.stride);
-    }
+    for (const Dimension& s : dims) joined.push_back(s.output / s.stride);
     Node concat{node.name + "_phases", "Concat", node.opset, {{"axis", int64_t{1}}}, {}, {}};
-    for (int64_t part = 0; part < count; ++part) {
-      std::vector<int64_t> phases(dims.size());
-      Shape begin, end, kernel, dilations;
-      int64_t rest = part;
-      for (size_t d = dims.size(); d-- > 0;) {
-        const Dimension& s = dims[d];
-        const int64_t first = rest % s.stride;  // place of the output
-        rest /= s.stride;
-        phases[d] = first + s.pad - floor_div(first + s.pad, s.stride) * s.stride;
+    const std::vector<Phase> places = all_phases(dims);  // of the output
+    for (size_t part = 0; part < places.size(); ++part) {
+      Phase phase;
+      for (size_t d = 0; d < dims.size(); ++d) {
+        const int64_t from = places[part][d] + dims[d].pad;
+        phase.push_back(from - floor_div(from, dims[d].stride) * dims[d].stride);
       }
+      Shape begin, end, kernel, dilations;
       for (size_t d = 0; d < dims.size(); ++d) {
         const Dimension& s = dims[d];
-        const int64_t taps = own_taps(s, phases[d]), dilation = s.stride > 1 ? 1 : s.dilation;
-        const int64_t q = floor_div(s.pad - phases[d] + s.stride - 1, s.stride);
+        const int64_t taps = own_taps(s, phase[d]), dilation = s.stride > 1 ? 1 : s.dilation;
+        const int64_t q = floor_div(s.pad - phase[d] + s.stride - 1, s.stride);
         kernel.push_back(taps);
         dilations.push_back(dilation);
         begin.push_back((taps - 1) * dilation - q);
@@ -287,13 +259,14 @@ class Splitter {
       Node conv{name, "Conv", node.opset, {}, {node.inputs[0]}, {add_value(name, dtype, joined)}};
       conv.attributes = {
           {"group", groups}, {"pads", begin}, {"dilations", dilations}, {"kernel_shape", kernel}};
-      conv.inputs.push_back(add_constant(
-          graph_, name + "_weight", weights_of_phase(*value(node.inputs[1]).constant, groups, dims, phases)));
+      conv.inputs.push_back(
+          add_constant(graph_, name + "_weight",
+                       split_weights(*value(node.inputs[1]).constant, groups, dims, {phase}, kernel)));
       if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) conv.inputs.push_back(node.inputs[2]);
       concat.inputs.push_back(conv.outputs[0]);
       nodes.push_back(std::move(conv));
     }
-    joined[1] *= count;
+    joined[1] *= static_cast<int64_t>(places.size());
     concat.outputs = {add_value(concat.name, dtype, joined)};
     Node move = interleaved(node, concat.outputs, interleave_parts(batch, filters, dims));
     nodes.push_back(std::move(concat));
@@ -305,7 +278,10 @@ class Splitter {
     const int64_t groups = group == node.attributes.end() ? 1 : std::get<int64_t>(group->second);
     if (better_apart(dims)) return replace_by_phases(node, dims, groups, nodes);
     const int64_t batch = value(node.inputs[0]).shape[0];
-    lower::Tensor weights = split_weights(*value(node.inputs[1]).constant, groups, dims);
+    Shape taps;
+    for (const Dimension& s : dims) taps.push_back(s.taps);
+    lower::Tensor weights =
+        split_weights(*value(node.inputs[1]).constant, groups, dims, all_phases(dims), taps);
     const int64_t filters = value(node.outputs[0]).shape[1];
     const int64_t phases = weights.shape[0] / filters;
     Shape shape = {batch, weights.shape[0]};

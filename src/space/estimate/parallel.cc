@@ -3,20 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/loop_ranges.h"
+
 namespace tensorsmith::space {
 
 namespace {
 
-// runtime/kernel_pool.cc: pieces of a thread's range.
-constexpr int kPieces = 4;
 // With at most so many threads, and iterations that are a piece each, loops are played through; in longer ones a tail is a
 // small part.
-constexpr int kMostThreads = 2 * 8, kMostIterations = kPieces * kMostThreads;
-
-// Part `index` of [0, total) cut into `count` parts whose sizes differ by at most one begins here.
-int part_begin(int total, int count, int index) {
-  return total / count * index + std::min(index, total % count);
-}
+constexpr int kMostThreads = 2 * 8, kMostIterations = static_cast<int>(kLoopPieces) * kMostThreads;
 
 }  // namespace
 
@@ -57,14 +52,12 @@ double ParallelLoop::shares_by_iteration(int iterations, int threads) const {
     for (int k = 0; k < threads && !found; ++k) {
       const int range = (thread + k) % threads;
       if (range >= ranges) continue;
-      const int begin = part_begin(iterations, ranges, range),
-                end = part_begin(iterations, ranges, range + 1);
-      const int pieces = std::min(end - begin, kPieces);
+      const LoopRange own = loop_part(iterations, ranges, range);
       int& next = taken[static_cast<size_t>(range)];
-      if (next == pieces) continue;
-      const int from = begin + part_begin(end - begin, pieces, next);
-      const int to = begin + part_begin(end - begin, pieces, next + 1);
-      clock[static_cast<size_t>(thread)] += until[static_cast<size_t>(to)] - until[static_cast<size_t>(from)];
+      if (next == loop_pieces(own)) continue;
+      const LoopRange piece = loop_piece(own, next);
+      clock[static_cast<size_t>(thread)] +=
+          until[static_cast<size_t>(piece.end)] - until[static_cast<size_t>(piece.begin)];
       ++next;
       found = true;
     }
