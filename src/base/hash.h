@@ -24,8 +24,9 @@ class Hasher {
     b_ = mix64(b_ + (word * 0xff51afd7ed558ccdULL) + 0x2545f4914f6cdd1dULL);
     return *this;
   }
-  Hasher& add(std::string_view bytes) {
-    add(static_cast<uint64_t>(bytes.size()));
+  Hasher& add(std::string_view bytes) { return add(static_cast<uint64_t>(bytes.size())).add_words(bytes); }
+  // The bytes as words, the last one filled up with zeros.
+  Hasher& add_words(std::string_view bytes) {
     uint64_t word = 0;
     while (bytes.size() >= 8) {
       std::memcpy(&word, bytes.data(), 8);

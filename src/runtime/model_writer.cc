@@ -64,22 +64,44 @@ Status write_whole(const fs::path& path, std::string_view bytes) {
   return writer.close();
 }
 
-// Every weight at its offset, zeros between. Sets the description's hash.
-Status write_weights(const fs::path& path, const std::vector<WeightData>& weights, ModelDescription& d) {
-  static constexpr std::array<char, kBufferAlignment> kZeros{};
-  TS_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::create(path.string()));
+constexpr std::array<char, kBufferAlignment> kZeros{};
+
+// The zeros behind weight i.
+std::string_view padding_after(const ModelDescription& d, size_t i) {
+  const int64_t next = i + 1 < d.weights.size() ? d.weights[i + 1].offset : d.weights_bytes;
+  return {kZeros.data(), static_cast<size_t>(next - d.weights[i].offset - d.weights[i].bytes)};
+}
+
+// content_key() of weights.bin: every weight at its offset, zeros between.
+std::string hash_weights(const std::vector<WeightData>& weights, const ModelDescription& d) {
+  Hasher hasher;
+  hasher.add(static_cast<uint64_t>(d.weights_bytes));
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto& bytes = weights[i].bytes;
-    TS_RETURN_IF_ERROR(writer.write(bytes.data(), bytes.size()));
-    const int64_t next = i + 1 < weights.size() ? d.weights[i + 1].offset : d.weights_bytes;
-    const int64_t padding = next - d.weights[i].offset - d.weights[i].bytes;
-    TS_RETURN_IF_ERROR(writer.write(kZeros.data(), static_cast<size_t>(padding)));
+    hasher.add_words({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    // The last word of a weight took some of the zeros behind it: whole words are left.
+    const size_t padding = padding_after(d, i).size() / sizeof(uint64_t) * sizeof(uint64_t);
+    hasher.add_words({kZeros.data(), padding});
   }
-  TS_RETURN_IF_ERROR(writer.close());
-  TS_ASSIGN_OR_RETURN(const Mapping written, Mapping::file(path.string(), d.weights_bytes));
-  d.weights_hash =
-      content_key({reinterpret_cast<const char*>(written.data()), static_cast<size_t>(written.size())});
-  return {};
+  return hasher.hex128();
+}
+
+// Makes weights.bin: a second name of the same file in `old`, if there is one; else written.
+Status make_weights(const fs::path& path, const fs::path& old, const std::vector<WeightData>& weights,
+                    const ModelDescription& d) {
+  const auto before = Mapping::file(old.string(), d.weights_bytes);
+  if (before.ok() &&
+      content_key({reinterpret_cast<const char*>(before->data()), static_cast<size_t>(before->size())}) ==
+          d.weights_hash &&
+      ::link(old.c_str(), path.c_str()) == 0)
+    return {};
+  TS_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::create(path.string()));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    TS_RETURN_IF_ERROR(writer.write(weights[i].bytes.data(), weights[i].bytes.size()));
+    const std::string_view padding = padding_after(d, i);
+    TS_RETURN_IF_ERROR(writer.write(padding.data(), padding.size()));
+  }
+  return writer.close();
 }
 
 Error cannot_replace(const fs::path& target, const std::string& why) {
@@ -179,6 +201,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   place_weights(d, weights);
   const std::string_view kernel_bytes(kernels.data(), kernels.size());
   d.kernels_hash = content_key(kernel_bytes);
+  d.weights_hash = hash_weights(weights, d);
   TS_RETURN_IF_ERROR(validate(d));
 
   TS_ASSIGN_OR_RETURN(const fs::path target, target_of(directory));
@@ -195,7 +218,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   const fs::path content = temporary.content();
   if (::mkdir(content.c_str(), 0777) != 0) return file_error(content.string(), "cannot create", errno);
   const auto write_all = [&]() -> Status {
-    TS_RETURN_IF_ERROR(write_weights(content / "weights.bin", weights, d));
+    TS_RETURN_IF_ERROR(make_weights(content / "weights.bin", target / "weights.bin", weights, d));
     TS_RETURN_IF_ERROR(write_whole(content / "kernels.so", kernel_bytes));
     TS_RETURN_IF_ERROR(write_whole(content / "manifest.json", print_manifest(d)));
     return sync_directory(content.string());

@@ -19,7 +19,7 @@ Status check_replaceable(const std::string& directory);
 // renames it: whatever happens (full disk, kill -9), `directory` holds either what it held before or the
 // whole new model; where the file system cannot exchange two directories, what was there before is for a
 // moment "model.old" in that directory beside. check_replaceable() says what may be replaced; of that only
-// the three files of a model are removed.
+// the three files of a model are removed. A weights.bin that holds the same weights already is kept.
 //
 // kernels: the bytes of a shared library with the symbols of description.calls. weights[i] becomes weight i
 // of the description, whose own weight table, sizes and hashes are ignored.

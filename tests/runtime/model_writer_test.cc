@@ -81,6 +81,49 @@ TEST(ModelWriter, ReplacesAModelAndAnEmptyDirectoryOnly) {
   EXPECT_FALSE(tiny.write("..").ok());
 }
 
+// Hundreds of megabytes that did not change are not written again: only what stands in the file counts.
+TEST(ModelWriter, KeepsTheFileOfWeightsThatDidNotChange) {
+  ScratchDirectory scratch;
+  TinyModel tiny;
+  const std::string file = scratch / "m/weights.bin";
+  const auto inode = [&] {
+    struct stat info{};
+    EXPECT_EQ(::stat(file.c_str(), &info), 0);
+    EXPECT_EQ(info.st_nlink, 1u);
+    return info.st_ino;
+  };
+  const auto write = [&] {
+    auto d = tiny.description();
+    d.name += "+";
+    ASSERT_TRUE(write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights()).ok());
+    const auto model = Model::load(scratch / "m", {.threads = 1, .verify_weights = true});
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    EXPECT_EQ((*model)->description().name, d.name);
+  };
+  ASSERT_TRUE(tiny.write(scratch / "m").ok());
+  // Held open, so that no new file gets its number.
+  const std::ifstream first(file);
+  const ino_t before = inode();
+  write();
+  EXPECT_EQ(inode(), before);
+
+  tiny.w[3] += 1;
+  write();
+  const std::ifstream second(file);
+  const ino_t changed = inode();
+  EXPECT_NE(changed, before);
+
+  fs::resize_file(file, 575);  // cut off
+  write();
+  const std::ifstream third(file);
+  const ino_t whole = inode();
+  EXPECT_NE(whole, changed);
+
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).write("damaged", 7);
+  write();
+  EXPECT_NE(inode(), whole);
+}
+
 // A limit on the size of files stands for a full disk: writing fails in the middle.
 TEST(ModelWriter, FullDiskLeavesNothingAndKeepsTheOldModel) {
   ScratchDirectory scratch;
@@ -94,6 +137,7 @@ TEST(ModelWriter, FullDiskLeavesNothingAndKeepsTheOldModel) {
       ::setrlimit(RLIMIT_FSIZE, &value);
       auto d = tiny.description();
       d.name = "second";
+      tiny.w[0] += 1;  // other weights: those that are there are not written again
       const auto status = write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights());
       const bool expected = !status.ok() && status.error().code == ErrorCode::kIo &&
                             status.error().message().find("cannot write") != std::string::npos;
