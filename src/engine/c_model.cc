@@ -78,11 +78,12 @@ std::string model_header(const std::string& prefix, const runtime::ModelDescript
 
 std::string argument(const runtime::BufferRef& buffer, const std::vector<int64_t>& weight_offsets) {
   const std::string index = std::to_string(buffer.index);
+  const std::string begin = buffer.begin == 0 ? "" : " + " + std::to_string(buffer.begin);
   switch (buffer.kind) {
     case runtime::BufferKind::kInput:
-      return "(void*)inputs[" + index + "]";
+      return "(char*)inputs[" + index + "]" + begin;
     case runtime::BufferKind::kOutput:
-      return "outputs[" + index + "]";
+      return "(char*)outputs[" + index + "]" + begin;
     case runtime::BufferKind::kArena:
       return "(char*)arena + " + index;
     case runtime::BufferKind::kWeight:

@@ -116,11 +116,12 @@ int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId stor
 
 Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, int64_t bytes) {
   const graph::ValueId storage = model.partition.storage_of[static_cast<size_t>(id)];
+  const int64_t place = model.partition.storage_offset[static_cast<size_t>(id)];
   if (const int64_t i = position_of(model.graph.outputs, storage, model.partition); i >= 0) {
-    return runtime::BufferRef{runtime::BufferKind::kOutput, i, bytes};
+    return runtime::BufferRef{runtime::BufferKind::kOutput, i, bytes, place};
   }
   if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
-    return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes};
+    return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes, place};
   }
   const int64_t offset = model.memory.offset[static_cast<size_t>(id)];
   TS_CHECK(offset >= 0, "value " + model.graph.values[static_cast<size_t>(id)].name + " has no memory");

@@ -1,5 +1,6 @@
 #include "engine/load_model.h"
 
+#include <algorithm>
 #include <map>
 
 #include "engine/quantization_step.h"
@@ -33,6 +34,17 @@ Result<LoadedModel> load_model(const ModelSource& source) {
   TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph));
   model.memory = graph::plan_memory(model.graph, model.partition);
   return model;
+}
+
+void split_batch(LoadedModel& model, const target::Device& device) {
+  if (device.kind != target::DeviceKind::kCpu) return;
+  // What a core finds again of what it wrote: docs/decisions/042.
+  constexpr int64_t kBytesACore = int64_t{16} << 20;
+  const int64_t last = std::max(device.l3_bytes, device.cores * device.l2_bytes);
+  const int64_t parts =
+      graph::parts_of_batch(model.graph, model.partition, std::min(last, device.cores * kBytesACore));
+  if (graph::split_batch(model.graph, model.partition, parts))
+    model.memory = graph::plan_memory(model.graph, model.partition);
 }
 
 Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelSource>& models) {

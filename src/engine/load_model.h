@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/tasks.h"
+#include "target/target.h"
 
 namespace tensorsmith::engine {
 
@@ -26,6 +27,9 @@ struct LoadedModel {
 Result<graph::Graph> import_model(const ModelSource& options);
 // Imports, optimizes, partitions.
 Result<LoadedModel> load_model(const ModelSource& options);
+
+// Makes a large batch run in parts on a CPU, as its caches ask for.
+void split_batch(LoadedModel& model, const target::Device& device);
 
 // A task that several models may have.
 struct SharedTask {

@@ -93,9 +93,10 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
     double weights = 0, given = 0, activations = 0;  // bytes
     const auto add = [&](graph::ValueId id) {
       const auto& value = model.graph.values[static_cast<size_t>(id)];
-      (value.constant        ? weights
-       : inputs.contains(id) ? given
-                             : activations) += static_cast<double>(bytes_of(value));
+      (value.constant                                                         ? weights
+       : inputs.contains(model.partition.storage_of[static_cast<size_t>(id)]) ? given
+                                                                              : activations) +=
+          static_cast<double>(bytes_of(value));
     };
     std::for_each(calls[c].inputs.begin(), calls[c].inputs.end(), add);
     std::for_each(calls[c].outputs.begin(), calls[c].outputs.end(), add);
@@ -117,7 +118,9 @@ double bytes_of_run(const LoadedModel& model) {
     const std::vector<double> read = learn::read_bytes(workload);
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const graph::ValueId id = call.inputs[i];
-      if (model.graph.values[static_cast<size_t>(id)].constant || inputs.contains(id)) part[id] += read[i];
+      if (model.graph.values[static_cast<size_t>(id)].constant ||
+          inputs.contains(model.partition.storage_of[static_cast<size_t>(id)]))
+        part[id] += read[i];
     }
   }
   double bytes = 0;

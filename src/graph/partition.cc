@@ -40,12 +40,6 @@ bool has_reduced_range(const Value& value) {
                                          : false;
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string out;
-  for (size_t i = 0; i < shape.size(); ++i) out += (i ? "x" : "") + std::to_string(shape[i]);
-  return out.empty() ? "scalar" : out;
-}
-
 // Keeps what the outputs need, in order.
 ir::Workload prune(const std::vector<ir::OperationRef>& operations, std::vector<ir::Buffer> outputs) {
   std::unordered_map<const ir::BufferNode*, size_t> producer;
@@ -323,6 +317,12 @@ class Partitioner {
 };
 
 }  // namespace
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string out;
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? "x" : "") + std::to_string(shape[i]);
+  return out.empty() ? "scalar" : out;
+}
 
 Result<Partition> partition(const Graph& graph) { return Partitioner(graph).run(); }
 

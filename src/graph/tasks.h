@@ -9,6 +9,9 @@
 
 namespace tensorsmith::graph {
 
+// "1x64x56x56", "scalar": as in names of tasks.
+std::string shape_text(const std::vector<int64_t>& shape);
+
 struct Task {
   std::string key;                 // ir::structural_key(workload)
   std::string name;                // "conv2d_add_relu_1x64x56x56"
@@ -42,6 +45,15 @@ struct Partition {
 // a group. Graph outputs that would share storage with an input, a constant or another output get a copy
 // kernel. Errors: an operator that cannot be expressed (the node in place).
 Result<Partition> partition(const Graph& graph);
+
+// In how many parts, one after the other, a batch runs with the fewest bytes between memory and a cache of so many
+// bytes: the weights come once a part, and what a call reads and writes comes and goes where it does not fit.
+int64_t parts_of_batch(const Graph& graph, const Partition& partition, int64_t cache_bytes);
+// Makes a batch run in parts: calls are repeated for each of them, values of parts are appended to the graph's and lie in
+// the arena or at their places in its inputs and outputs; its nodes stay as they are. Changes nothing and returns false
+// unless all calls compute images independently of each other (ir/slice_workload.h) and a part of each input and
+// output begins where kernels' buffers may.
+bool split_batch(Graph& graph, Partition& partition, int64_t parts);
 
 // Arena offsets of every value that lives in memory during a run.
 struct MemoryPlan {

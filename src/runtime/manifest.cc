@@ -148,6 +148,7 @@ BufferRef read_buffer(const Json& element, const std::string& place, Status& sta
     if (to_string(known) == kind) {
       buffer.kind = known;
       buffer.index = reader.integer(known == BufferKind::kArena ? "offset" : "index");
+      if (reader.has("begin")) buffer.begin = reader.integer("begin");
       buffer.bytes = reader.integer("bytes");
       return buffer;
     }
@@ -223,6 +224,7 @@ std::string print_manifest(const ModelDescription& d) {
       buffers.push_back({{"kind", to_string(buffer.kind)},
                          {buffer.kind == BufferKind::kArena ? "offset" : "index", buffer.index},
                          {"bytes", buffer.bytes}});
+      if (buffer.begin != 0) buffers.back()["begin"] = buffer.begin;
     }
     calls.push_back({{"symbol", call.symbol},
                      {"task", call.task},

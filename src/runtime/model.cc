@@ -92,6 +92,7 @@ struct Patch {
   size_t argument = 0;
   size_t tensor = 0;
   bool output = false;
+  int64_t begin = 0;
 };
 
 struct Kernel {
@@ -175,8 +176,8 @@ void Model::Impl::place_arguments() {
       switch (buffer.kind) {
         case BufferKind::kInput:
         case BufferKind::kOutput:
-          patches.push_back(
-              {arguments.size(), static_cast<size_t>(buffer.index), buffer.kind == BufferKind::kOutput});
+          patches.push_back({arguments.size(), static_cast<size_t>(buffer.index),
+                             buffer.kind == BufferKind::kOutput, buffer.begin});
           break;
         case BufferKind::kArena:
           address = memory.data() + buffer.index;
@@ -340,7 +341,9 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
   for (size_t i = 0; i < outputs.size(); ++i)
     m.bound_outputs[i] = is_aligned(outputs[i]) ? outputs[i] : m.staging_outputs[i];
   for (const Patch& patch : m.patches)
-    m.arguments[patch.argument] = patch.output ? m.bound_outputs[patch.tensor] : m.bound_inputs[patch.tensor];
+    m.arguments[patch.argument] =
+        static_cast<std::byte*>(patch.output ? m.bound_outputs[patch.tensor] : m.bound_inputs[patch.tensor]) +
+        patch.begin;
   m.run_calls();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (m.bound_outputs[i] != outputs[i])

@@ -89,6 +89,10 @@ Status check_buffer(const std::string& place, const BufferRef& buffer, const Mod
       available = d.arena_bytes - buffer.index;
       break;
   }
+  const bool of_user = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
+  if (buffer.begin % kBufferAlignment != 0 || buffer.begin < 0 || buffer.begin > (of_user ? available : 0))
+    return corrupt(place, "cannot begin at byte " + std::to_string(buffer.begin));
+  available -= buffer.begin;
   if (buffer.bytes > available) {
     return corrupt(place, "needs " + std::to_string(buffer.bytes) + " bytes, only " +
                               std::to_string(available) + " are there");

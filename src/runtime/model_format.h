@@ -23,7 +23,7 @@
 namespace tensorsmith::runtime {
 
 // Bumped when a manifest written by one version cannot be run by the other.
-inline constexpr int kModelFormatVersion = 2;
+inline constexpr int kModelFormatVersion = 3;
 // What is read of a compiled model's files at most.
 inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
@@ -63,6 +63,7 @@ struct BufferRef {
   int64_t index =
       0;  // of the input, output or weight; kArena: offset in bytes, a multiple of kBufferAlignment
   int64_t bytes = 0;  // how much of it the kernel may touch
+  int64_t begin = 0;  // kInput, kOutput: the first byte of that, a multiple of kBufferAlignment
 };
 
 // One kernel call; calls run in order.

@@ -15,6 +15,7 @@ ModelDescription complete() {
   ModelDescription d = TinyModel().description();
   d.cpu_features = {"sse2", "avx2"};
   d.outputs[0].quantization_step = 0.1;
+  d.calls[0].buffers[0] = {BufferKind::kInput, 0, 64, 64};
   d.weights = {{"w", 0, 512}, {"b", 512, 64}};
   d.weights_bytes = 576;
   d.weights_hash = content_key("w");
@@ -37,6 +38,8 @@ TEST(Manifest, PrintedTextParsesToTheSameDescription) {
   ASSERT_EQ(parsed->calls.size(), 2u);
   EXPECT_EQ(parsed->calls[0].symbol, "matmul");
   EXPECT_EQ(parsed->calls[0].measured_seconds, 2e-6);
+  EXPECT_EQ(parsed->calls[0].buffers[0].begin, 64);
+  EXPECT_EQ(parsed->calls[1].buffers[2].begin, 0);
   EXPECT_EQ(parsed->calls[1].thread_workspace_bytes, 64);
   ASSERT_EQ(parsed->calls[1].buffers.size(), 4u);
   EXPECT_EQ(parsed->calls[1].buffers[0].kind, BufferKind::kArena);
@@ -71,9 +74,16 @@ TEST(Manifest, EveryBadValueIsFound) {
       {[](D& d) { d.calls[1].buffers[1].index = -1; }, "calls[1].buffers[1]: weight -1 does not exist"},
       {[](D& d) { d.calls[1].buffers[2].index = 7; }, "calls[1].buffers[2]: output 7 does not exist"},
       {[](D& d) { d.calls[0].buffers[0].index = 1; }, "calls[0].buffers[0]: input 1 does not exist"},
-      {[](D& d) { d.calls[0].buffers[0].bytes = 129; }, "calls[0].buffers[0]: needs 129 bytes, only 128"},
+      {[](D& d) { d.calls[0].buffers[0] = {BufferKind::kInput, 0, 129}; },
+       "calls[0].buffers[0]: needs 129 bytes, only 128"},
       {[](D& d) { d.calls[0].buffers[2].index = 65; }, "calls[0].buffers[2]: arena offset 65 is not"},
       {[](D& d) { d.calls[0].buffers[2].index = -64; }, "calls[0].buffers[2]: arena offset -64 is out"},
+      {[](D& d) { d.calls[0].buffers[0].bytes = 128; }, "calls[0].buffers[0]: needs 128 bytes, only 64"},
+      {[](D& d) { d.calls[0].buffers[0] = {BufferKind::kInput, 0, 4, 4}; },
+       "calls[0].buffers[0]: cannot begin at byte 4"},
+      {[](D& d) { d.calls[0].buffers[0].begin = -64; }, "calls[0].buffers[0]: cannot begin at byte -64"},
+      {[](D& d) { d.calls[0].buffers[0].begin = 192; }, "calls[0].buffers[0]: cannot begin at byte 192"},
+      {[](D& d) { d.calls[0].buffers[2].begin = 64; }, "calls[0].buffers[2]: cannot begin at byte 64"},
       {[](D& d) { d.calls[0].outputs = 4; }, "calls[0].outputs: is not a number of its buffers"},
       {[](D& d) { d.calls[0].outputs = -1; }, "calls[0].outputs: is not a number of its buffers"},
       {[](D& d) { d.calls[0].outputs = 2; }, "calls[0].buffers[1]: is written, but neither"},

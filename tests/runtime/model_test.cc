@@ -240,8 +240,8 @@ TEST(Model, DamagedModelsGiveErrors) {
   expect_load_error([](S s) { write_text(s / "m/manifest.json", "{\"format\": 3}"); }, ErrorCode::kCorrupt,
                     "not the manifest");
   expect_load_error(
-      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 2", "\"format_version\": 3"); },
-      ErrorCode::kMismatch, "the model has format 3, this runtime reads format 2");
+      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 3", "\"format_version\": 4"); },
+      ErrorCode::kMismatch, "the model has format 4, this runtime reads format 3");
   expect_load_error([](S s) { replace_in(s / "m/manifest.json", "\"index\": 1", "\"index\": 0"); },
                     ErrorCode::kCorrupt, "do not have the hash");
   expect_load_error([](S s) { fs::remove(s / "m/weights.bin"); }, ErrorCode::kNotFound, "weights.bin");

@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "graph/tasks.h"
+#include "ir/collapse_axes.h"
+#include "ir/slice_workload.h"
+#include "ir/structural.h"
+
+namespace tensorsmith::graph {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // of kernel buffers
+// Each part repeats every call in the compiled model.
+constexpr int64_t kMostParts = 64;
+
+size_t index(ValueId id) { return static_cast<size_t>(id); }
+
+int64_t bytes_of(const Value& value) {
+  int64_t bytes = ir::bytes_of(value.dtype);
+  for (const int64_t extent : value.shape) bytes *= extent;
+  return bytes;
+}
+
+// The extent that all inputs have in front; 0 if there is none.
+int64_t batch_of(const Graph& graph) {
+  int64_t images = 0;
+  for (const ValueId id : graph.inputs) {
+    const auto& shape = graph.values[index(id)].shape;
+    if (shape.empty() || (images != 0 && shape[0] != images)) return 0;
+    images = shape[0];
+  }
+  return images;
+}
+
+// Whether the user's tensors are cut where kernels' buffers may begin.
+bool aligned(const Graph& graph, int64_t parts) {
+  const auto fits = [&](ValueId id) { return bytes_of(graph.values[index(id)]) % (parts * kAlignment) == 0; };
+  return std::all_of(graph.inputs.begin(), graph.inputs.end(), fits) &&
+         std::all_of(graph.outputs.begin(), graph.outputs.end(), fits);
+}
+
+class BatchSplitter {
+ public:
+  BatchSplitter(Graph& graph, Partition& partition, int64_t parts)
+      : graph_(graph), partition_(partition), images_(batch_of(graph)), parts_(parts) {}
+
+  bool run() {
+    if (parts_ < 2 || images_ < parts_ || images_ % parts_ != 0 || !aligned(graph_, parts_) ||
+        !storages_are_whole() || !slice_tasks() || !check_constants())
+      return false;
+    apply();
+    return true;
+  }
+
+ private:
+  // Whether every value that a call touches is all of its storage: parts of parts are not looked at.
+  bool storages_are_whole() const {
+    const auto whole = [&](ValueId id) {
+      const ValueId storage = partition_.storage_of[index(id)];
+      return graph_.values[index(id)].constant ||
+             (!graph_.values[index(storage)].constant && partition_.storage_offset[index(id)] == 0 &&
+              bytes_of(graph_.values[index(id)]) == bytes_of(graph_.values[index(storage)]) &&
+              sliced(graph_.values[index(id)].shape) && sliced(graph_.values[index(storage)].shape));
+    };
+    return std::all_of(partition_.calls.begin(), partition_.calls.end(), [&](const Call& call) {
+      return std::all_of(call.inputs.begin(), call.inputs.end(), whole) &&
+             std::all_of(call.outputs.begin(), call.outputs.end(), whole);
+    });
+  }
+
+  // The shape of a part.
+  std::optional<std::vector<int64_t>> sliced(std::vector<int64_t> shape) const {
+    for (int64_t& extent : shape) {
+      if (extent == 1) continue;
+      if (extent % images_ != 0) return {};
+      extent /= parts_;
+      return shape;
+    }
+    return {};
+  }
+
+  bool slice_tasks() {
+    for (const Task& task : partition_.tasks) {
+      auto slice = ir::slice_workload(task.workload, images_, parts_);
+      if (!slice) return false;
+      slice->workload = ir::collapse_axes(slice->workload);
+      slices_.push_back(*std::move(slice));
+    }
+    return true;
+  }
+
+  // Constants that are read image by image must say the same of each; then there is a part of them.
+  bool check_constants() {
+    for (const Call& call : partition_.calls) {
+      for (size_t i = 0; i < call.inputs.size(); ++i) {
+        const Value& value = graph_.values[index(call.inputs[i])];
+        if (!value.constant || !slices_[call.task].sliced[i] || constant_parts_.contains(call.inputs[i]))
+          continue;
+        const auto shape = sliced(value.shape);
+        if (!shape) return false;
+        const auto& data = value.constant->data;
+        const size_t image = data.size() / static_cast<size_t>(images_);
+        if (!std::equal(data.begin() + static_cast<std::ptrdiff_t>(image), data.end(), data.begin()))
+          return false;
+        auto part = std::make_shared<lower::Tensor>(*value.constant);
+        part->shape = *shape;
+        part->data.resize(data.size() / static_cast<size_t>(parts_));
+        constant_parts_.emplace(call.inputs[i], Value{value.name, value.dtype, *shape, std::move(part)});
+      }
+    }
+    return true;
+  }
+
+  ValueId append(Value value, ValueId storage, int64_t offset) {
+    const auto id = static_cast<ValueId>(graph_.values.size());
+    graph_.values.push_back(std::move(value));
+    partition_.storage_of.push_back(storage == kNoValue ? id : storage);
+    partition_.storage_offset.push_back(offset);
+    return id;
+  }
+
+  // The value of a part that stands for `id`.
+  ValueId part_value(ValueId id, int64_t part, std::map<ValueId, ValueId>& made) {
+    if (const auto at = made.find(id); at != made.end()) return at->second;
+    const Value& value = graph_.values[index(id)];
+    const ValueId storage = partition_.storage_of[index(id)];
+    Value next{value.name, value.dtype, *sliced(value.shape), nullptr};
+    const int64_t bytes = bytes_of(next);
+    ValueId result = kNoValue;
+    if (users_.contains(storage)) {
+      result = append(std::move(next), storage, part * bytes);
+    } else if (storage == id) {
+      result = append(std::move(next), kNoValue, 0);
+    } else {
+      result = append(std::move(next), part_value(storage, part, made), 0);
+    }
+    made.emplace(id, result);
+    return result;
+  }
+
+  void slice_task(Task& task, const ir::Workload& workload, const std::vector<int64_t>& shape) {
+    const std::string before = "_" + shape_text(shape);
+    if (const size_t at = task.name.find(before); at != std::string::npos)
+      task.name.replace(at, before.size(), "_" + shape_text(*sliced(shape)));
+    task.workload = workload;
+    task.key = ir::structural_key(workload);
+    task.flops = ir::flop_count(workload);
+    task.calls = 0;
+  }
+
+  void apply() {
+    for (const auto& list : {graph_.inputs, graph_.outputs}) {
+      for (const ValueId id : list) users_.insert(partition_.storage_of[index(id)]);
+    }
+    std::map<ValueId, ValueId> constants;
+    for (auto& [id, value] : constant_parts_) constants[id] = append(std::move(value), kNoValue, 0);
+    const std::vector<Call> calls = std::move(partition_.calls);
+    // Tasks that differed in their batches alone are one now.
+    std::vector<Task> tasks;
+    std::map<std::string, size_t> known;
+    std::map<size_t, size_t> place;  // by old task
+    for (const Call& call : calls) {
+      if (place.contains(call.task)) continue;
+      Task task = std::move(partition_.tasks[call.task]);
+      slice_task(task, slices_[call.task].workload, graph_.values[index(call.outputs[0])].shape);
+      const auto [at, fresh] = known.emplace(task.key, tasks.size());
+      place[call.task] = at->second;
+      if (fresh) tasks.push_back(std::move(task));
+    }
+    partition_.tasks = std::move(tasks);
+    partition_.calls.clear();
+    for (int64_t part = 0; part < parts_; ++part) {
+      std::map<ValueId, ValueId> made;
+      for (const Call& call : calls) {
+        Call next;
+        next.task = place.at(call.task);
+        for (size_t i = 0; i < call.inputs.size(); ++i) {
+          const ValueId id = call.inputs[i];
+          next.inputs.push_back(!graph_.values[index(id)].constant ? part_value(id, part, made)
+                                : slices_[call.task].sliced[i]     ? constants.at(id)
+                                                                   : id);
+        }
+        for (const ValueId id : call.outputs) next.outputs.push_back(part_value(id, part, made));
+        ++partition_.tasks[next.task].calls;
+        partition_.calls.push_back(std::move(next));
+      }
+    }
+  }
+
+  Graph& graph_;
+  Partition& partition_;
+  const int64_t images_, parts_;
+  std::vector<ir::WorkloadSlice> slices_;  // by task
+  std::map<ValueId, Value> constant_parts_;
+  std::set<ValueId> users_;  // storages that are the model's inputs and outputs
+};
+
+}  // namespace
+
+int64_t parts_of_batch(const Graph& graph, const Partition& partition, int64_t cache_bytes) {
+  std::set<ValueId> constants;
+  double weights = 0;
+  std::vector<std::pair<int64_t, int64_t>> calls;  // footprint, traffic
+  for (const Call& call : partition.calls) {
+    int64_t read = 0, written = 0;
+    for (const ValueId id : call.inputs) {
+      const Value& value = graph.values[index(id)];
+      if (!value.constant) {
+        read += bytes_of(value);
+      } else if (constants.insert(id).second) {
+        weights += static_cast<double>(bytes_of(value));
+      }
+    }
+    for (const ValueId id : call.outputs) written += bytes_of(graph.values[index(id)]);
+    // What is written is fetched before.
+    calls.emplace_back(read + written, read + 2 * written);
+  }
+  const int64_t images = batch_of(graph);
+  int64_t best = 1;
+  double least = 0;
+  for (int64_t parts = 1; parts <= std::min(images, kMostParts); ++parts) {
+    if (images % parts != 0 || (parts > 1 && !aligned(graph, parts))) continue;
+    double bytes = static_cast<double>(parts) * weights;
+    for (const auto& [footprint, traffic] : calls)
+      if (footprint / parts > cache_bytes) bytes += static_cast<double>(traffic);
+    if (parts > 1 && bytes >= least) continue;
+    least = bytes;
+    best = parts;
+  }
+  return best;
+}
+
+bool split_batch(Graph& graph, Partition& partition, int64_t parts) {
+  return BatchSplitter(graph, partition, parts).run();
+}
+
+}  // namespace tensorsmith::graph
