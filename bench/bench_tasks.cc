@@ -32,7 +32,7 @@ struct Entry {
   int calls = 1;
 };
 
-Result<std::vector<Entry>> load(const std::string& what) {
+Result<std::vector<Entry>> load(const std::string& what, const target::Device& device) {
   std::vector<Entry> entries;
   long long a = 0, b = 0, c = 0, d = 0;
   if (std::sscanf(what.c_str(), "gemm:%lldx%lldx%lld", &a, &b, &c) == 3) {
@@ -49,7 +49,7 @@ Result<std::vector<Entry>> load(const std::string& what) {
   } else {
     engine::ModelSource options;
     options.path = what;
-    TS_ASSIGN_OR_RETURN(engine::LoadedModel model, engine::load_model(options));
+    TS_ASSIGN_OR_RETURN(engine::LoadedModel model, engine::load_model(options, device));
     for (auto& task : model.partition.tasks)
       entries.push_back({task.name, std::move(task.workload), task.calls});
   }
@@ -92,7 +92,7 @@ int run(int argc, char** argv) {
     }
   }
   const auto device = target::find_device("local:threads=" + std::to_string(threads));
-  const auto entries = load(model);
+  const auto entries = device.ok() ? load(model, *device) : device.error();
   if (!device.ok() || !entries.ok()) {
     std::fprintf(stderr, "%s\n",
                  device.ok() ? entries.error().message().c_str() : device.error().message().c_str());

@@ -36,8 +36,9 @@ Result<LoadedModel> load_model(const ModelSource& source) {
   return model;
 }
 
-void split_batch(LoadedModel& model, const target::Device& device) {
-  if (device.kind != target::DeviceKind::kCpu) return;
+Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
+  TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
+  if (device.kind != target::DeviceKind::kCpu) return model;
   // What a core finds again of what it wrote: docs/decisions/042.
   constexpr int64_t kBytesACore = int64_t{16} << 20;
   const int64_t last = std::max(device.l3_bytes, device.cores * device.l2_bytes);
@@ -45,6 +46,7 @@ void split_batch(LoadedModel& model, const target::Device& device) {
       graph::parts_of_batch(model.graph, model.partition, std::min(last, device.cores * kBytesACore));
   if (graph::split_batch(model.graph, model.partition, parts))
     model.memory = graph::plan_memory(model.graph, model.partition);
+  return model;
 }
 
 Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelSource>& models) {

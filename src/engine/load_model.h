@@ -27,16 +27,15 @@ struct LoadedModel {
 Result<graph::Graph> import_model(const ModelSource& options);
 // Imports, optimizes, partitions.
 Result<LoadedModel> load_model(const ModelSource& options);
-
-// Makes a large batch run in parts on a CPU, as its caches ask for.
-void split_batch(LoadedModel& model, const target::Device& device);
+// As it runs on the device: a large batch in parts that fit a CPU's caches.
+Result<LoadedModel> load_model(const ModelSource& options, const target::Device& device);
 
 // A task that several models may have.
 struct SharedTask {
   graph::Task task;                                // as in the first model that has it
   std::vector<std::pair<std::string, int>> calls;  // model and how often one run of it calls the task
 };
-// The tasks of all models, deduplicated by key, in order of first use. One model is in memory at a time.
+// The tasks of all models, batches whole, deduplicated by key, in order of first use. One model is in memory at a time.
 Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelSource>& models);
 
 }  // namespace tensorsmith::engine

@@ -61,9 +61,8 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
     }
     out.predictor = file + " (" + latency_model->card().kind + ")";
   }
-  TS_ASSIGN_OR_RETURN(out.model, load_model(source));
   TS_ASSIGN_OR_RETURN(out.device, find_device(options));
-  split_batch(out.model, out.device);
+  TS_ASSIGN_OR_RETURN(out.model, load_model(source, out.device));
   const graph::Partition& partition = out.model.partition;
   TS_ASSIGN_OR_RETURN(out.schedules, default_schedules(partition, out.device, options.schedules));
   out.tuned.assign(out.schedules.size(), 0);

@@ -76,33 +76,41 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
   std::vector<double> seconds(calls.size(), 0);
   if (device.memory_bandwidth_gbs <= 0) return seconds;
   const auto cache = static_cast<double>(std::max(device.l3_bytes, device.l2_bytes));
-  std::vector<char> counted(model.graph.values.size(), 0);
+  std::vector<int> reads(model.graph.values.size(), 0);  // of constants
   auto footprint = static_cast<double>(model.memory.arena_bytes);
   for (const auto& call : calls) {
     for (const auto id : call.inputs) {
       const auto& value = model.graph.values[static_cast<size_t>(id)];
-      if (!value.constant || counted[static_cast<size_t>(id)]) continue;
-      counted[static_cast<size_t>(id)] = 1;
+      if (!value.constant || ++reads[static_cast<size_t>(id)] > 1) continue;
       footprint += static_cast<double>(bytes_of(value));
     }
   }
-  const double taken = 1 - std::pow(cache_retention, run_seconds / target::kCacheRetentionSeconds);
+  // What is lost of data that a run reads so often.
+  const auto taken_of = [&](int times) {
+    return 1 - std::pow(cache_retention, run_seconds / times / target::kCacheRetentionSeconds);
+  };
+  const double taken = taken_of(1);
   const double lost = footprint > cache ? 1 : taken;
   const std::set<graph::ValueId> inputs(model.graph.inputs.begin(), model.graph.inputs.end());
   for (size_t c = 0; c < calls.size(); ++c) {
-    double weights = 0, given = 0, activations = 0;  // bytes
+    double weights = 0, lost_weights = 0, given = 0, activations = 0;  // bytes
     const auto add = [&](graph::ValueId id) {
       const auto& value = model.graph.values[static_cast<size_t>(id)];
-      (value.constant                                                         ? weights
-       : inputs.contains(model.partition.storage_of[static_cast<size_t>(id)]) ? given
-                                                                              : activations) +=
-          static_cast<double>(bytes_of(value));
+      const auto size = static_cast<double>(bytes_of(value));
+      if (value.constant) {
+        weights += size;
+        lost_weights += size * (footprint > cache ? 1 : taken_of(reads[static_cast<size_t>(id)]));
+      } else if (inputs.contains(model.partition.storage_of[static_cast<size_t>(id)])) {
+        given += size;
+      } else {
+        activations += size;
+      }
     };
     std::for_each(calls[c].inputs.begin(), calls[c].inputs.end(), add);
     std::for_each(calls[c].outputs.begin(), calls[c].outputs.end(), add);
     double bytes = lost * kInputsSlower * given;  // as many bytes of a stream would take
     if (weights + given + activations <= kKeptAlone * cache)
-      bytes += lost * weights + taken * activations / kActivationsFaster;
+      bytes += lost_weights + taken * activations / kActivationsFaster;
     seconds[c] = bytes / (device.memory_bandwidth_gbs * 1e9);
   }
   return seconds;

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,8 +15,10 @@ namespace tensorsmith::graph {
 namespace {
 
 constexpr int64_t kAlignment = 64;  // of kernel buffers
-// Each part repeats every call in the compiled model.
-constexpr int64_t kMostParts = 64;
+// Each part repeats every call in the compiled model, whose manifest has a limit.
+constexpr int64_t kMostParts = 64, kMostCalls = 20'000;
+// Of the bytes that a batch moves as a whole: parts have costs that are not counted. Chosen.
+constexpr double kWorthSplitting = 0.9;
 
 size_t index(ValueId id) { return static_cast<size_t>(id); }
 
@@ -147,8 +149,10 @@ class BatchSplitter {
     const std::string before = "_" + shape_text(shape);
     if (const size_t at = task.name.find(before); at != std::string::npos)
       task.name.replace(at, before.size(), "_" + shape_text(*sliced(shape)));
+    std::string name = task.name;
+    for (int n = 2; !names_.insert(name).second; ++n) name = task.name + "_" + std::to_string(n);
+    task.name = std::move(name);
     task.workload = workload;
-    task.key = ir::structural_key(workload);
     task.flops = ir::flop_count(workload);
     task.calls = 0;
   }
@@ -166,11 +170,14 @@ class BatchSplitter {
     std::map<size_t, size_t> place;  // by old task
     for (const Call& call : calls) {
       if (place.contains(call.task)) continue;
-      Task task = std::move(partition_.tasks[call.task]);
-      slice_task(task, slices_[call.task].workload, graph_.values[index(call.outputs[0])].shape);
-      const auto [at, fresh] = known.emplace(task.key, tasks.size());
+      const ir::Workload& workload = slices_[call.task].workload;
+      const auto [at, fresh] = known.emplace(ir::structural_key(workload), tasks.size());
       place[call.task] = at->second;
-      if (fresh) tasks.push_back(std::move(task));
+      if (!fresh) continue;
+      Task task = std::move(partition_.tasks[call.task]);
+      task.key = at->first;
+      slice_task(task, workload, graph_.values[index(call.outputs[0])].shape);
+      tasks.push_back(std::move(task));
     }
     partition_.tasks = std::move(tasks);
     partition_.calls.clear();
@@ -197,6 +204,7 @@ class BatchSplitter {
   const int64_t images_, parts_;
   std::vector<ir::WorkloadSlice> slices_;  // by task
   std::map<ValueId, Value> constant_parts_;
+  std::set<std::string> names_;
   std::set<ValueId> users_;  // storages that are the model's inputs and outputs
 };
 
@@ -221,14 +229,19 @@ int64_t parts_of_batch(const Graph& graph, const Partition& partition, int64_t c
     calls.emplace_back(read + written, read + 2 * written);
   }
   const int64_t images = batch_of(graph);
-  int64_t best = 1;
-  double least = 0;
-  for (int64_t parts = 1; parts <= std::min(images, kMostParts); ++parts) {
-    if (images % parts != 0 || (parts > 1 && !aligned(graph, parts))) continue;
+  const auto most = std::min({images, kMostParts, kMostCalls / std::max<int64_t>(1, std::ssize(calls))});
+  const auto bytes_in = [&](int64_t parts) {
     double bytes = static_cast<double>(parts) * weights;
     for (const auto& [footprint, traffic] : calls)
       if (footprint / parts > cache_bytes) bytes += static_cast<double>(traffic);
-    if (parts > 1 && bytes >= least) continue;
+    return bytes;
+  };
+  int64_t best = 1;
+  double least = kWorthSplitting * bytes_in(1);
+  for (int64_t parts = 2; parts <= most; ++parts) {
+    if (images % parts != 0 || !aligned(graph, parts)) continue;
+    const double bytes = bytes_in(parts);
+    if (bytes >= least) continue;
     least = bytes;
     best = parts;
   }

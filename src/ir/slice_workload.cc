@@ -73,17 +73,19 @@ class Analysis {
     if (*a == 0 && *b == 0) return 0;
     if (e->dtype != DType::kI64) return {};
     const auto factor = as_int(binary.b);
+    int64_t result = 0;
     switch (binary.op) {
       case BinaryOp::kAdd:
-        return *a + *b;
+        return __builtin_add_overflow(*a, *b, &result) ? Shift() : result;
       case BinaryOp::kSub:
-        return *a - *b;
+        return __builtin_sub_overflow(*a, *b, &result) ? Shift() : result;
       case BinaryOp::kMin:
       case BinaryOp::kMax:
         return a == b ? a : Shift();
       case BinaryOp::kMul:
-        if (factor) return *a * *factor;
-        if (const auto other = as_int(binary.a)) return *b * *other;
+        if (factor) return __builtin_mul_overflow(*a, *factor, &result) ? Shift() : result;
+        if (const auto other = as_int(binary.a))
+          return __builtin_mul_overflow(*b, *other, &result) ? Shift() : result;
         return {};
       case BinaryOp::kFloorDiv:
         return factor && *factor > 0 && *a % *factor == 0 ? Shift(*a / *factor) : Shift();
@@ -158,6 +160,9 @@ std::optional<WorkloadSlice> slice_workload(const Workload& workload, int64_t sl
     for (const Buffer& buffer : op->outputs)
       readings[buffer.get()] = sliced ? Reading::kSliced : Reading::kWhole;
   }
+  if (std::any_of(workload.outputs.begin(), workload.outputs.end(),
+                  [&](const Buffer& output) { return readings.at(output.get()) != Reading::kSliced; }))
+    return {};
 
   WorkloadSlice out;
   std::unordered_map<const BufferNode*, Buffer> made;

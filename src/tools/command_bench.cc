@@ -127,7 +127,7 @@ Status bench(const BenchOptions& options) {
   } else {
     TS_ASSIGN_OR_RETURN(ScratchDirectory made, ScratchDirectory::create("tensorsmith-bench"));
     scratch.emplace(std::move(made));
-    TS_ASSIGN_OR_RETURN(const engine::LoadedModel loaded, options.model.load());
+    TS_ASSIGN_OR_RETURN(const engine::LoadedModel loaded, options.model.load(&device));
     TS_ASSIGN_OR_RETURN(std::vector<engine::TaskSchedule> schedules,
                         engine::default_schedules(loaded.partition, device, options.schedules));
     auto add = [&](const std::string& name) -> Status {

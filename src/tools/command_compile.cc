@@ -35,8 +35,7 @@ Status compile(const CompileCommandOptions& options) {
                                    {{"MODEL", options.model.path},
                                     {"--db", options.untuned ? "" : options.database.path},
                                     {"--device", device_file(options.device.device)}}));
-  TS_ASSIGN_OR_RETURN(engine::LoadedModel model, options.model.load());
-  engine::split_batch(model, device);
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load(&device));
   engine::CompileOptions compile_options;
   compile_options.directory = options.directory;
   if (as_c) compile_options.c_prefix = options.prefix;

@@ -89,8 +89,7 @@ Status tune(const TuneCommandOptions& options) {
   if (display.redraws()) ticker.emplace(kTickSeconds, [&display] { display.tick(); });
   const double start = clock.monotonic_seconds();
   TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
-  TS_ASSIGN_OR_RETURN(engine::LoadedModel model, engine::load_model(source));
-  engine::split_batch(model, device);
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source, device));
   display.print_apart([&] { print_notes(model.graph.notes); });
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
   if (!options.quiet) display.print_apart([&] { print_notes(options.device.notes(device)); });

@@ -72,9 +72,10 @@ Result<engine::ModelSource> ModelOptions::source() const {
   return out;
 }
 
-Result<engine::LoadedModel> ModelOptions::load() const {
+Result<engine::LoadedModel> ModelOptions::load(const target::Device* device) const {
   TS_ASSIGN_OR_RETURN(const engine::ModelSource from, source());
-  TS_ASSIGN_OR_RETURN(engine::LoadedModel model, engine::load_model(from));
+  TS_ASSIGN_OR_RETURN(engine::LoadedModel model,
+                      device == nullptr ? engine::load_model(from) : engine::load_model(from, *device));
   print_notes(model.graph.notes);
   return model;
 }

@@ -27,8 +27,8 @@ struct ModelOptions {
   std::vector<CLI::Option*> add_import_options(CLI::App& command);  // all but the path
   // kInvalidArgument for a shape that is none or is given twice.
   Result<engine::ModelSource> source() const;
-  // engine::load_model() of it; the graph's notes are printed.
-  Result<engine::LoadedModel> load() const;
+  // engine::load_model() of it, for the device if there is one; the graph's notes are printed.
+  Result<engine::LoadedModel> load(const target::Device* device = nullptr) const;
 };
 
 struct DeviceOptions {

@@ -112,6 +112,7 @@ TEST(SliceWorkload, ConstantsOfEachSlice) {
     S: f32[j: 4] = sum{i: 6} D[i, j]
     Y: f32[n: 6, j: 4] = X[n, j] + C[n, j] * S[j] output Y })",
                 {true, true, false});
+  expect_none("workload { input X: f32[6, 4] const C: f32[6, 4] Y: f32[n: 6, j: 4] = X[n, j] output Y, C }");
   // Read both ways.
   expect_none(R"(workload { input X: f32[6, 4] const C: f32[6, 4]
     S: f32[j: 4] = sum{i: 6} C[i, j] Y: f32[n: 6, j: 4] = X[n, j] + C[n, j] * S[j] output Y })");
