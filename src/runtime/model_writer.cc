@@ -203,6 +203,12 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   d.kernels_hash = content_key(kernel_bytes);
   d.weights_hash = hash_weights(weights, d);
   TS_RETURN_IF_ERROR(validate(d));
+  const std::string manifest = print_manifest(d);
+  if (std::ssize(manifest) > kMaxManifestBytes) {
+    return Error{ErrorCode::kResourceExhausted, directory,
+                 "the description of " + std::to_string(d.calls.size()) +
+                     " kernel calls is longer than what is read of one; split the model"};
+  }
 
   TS_ASSIGN_OR_RETURN(const fs::path target, target_of(directory));
   TS_RETURN_IF_ERROR(check_target(target));
@@ -220,7 +226,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   const auto write_all = [&]() -> Status {
     TS_RETURN_IF_ERROR(make_weights(content / "weights.bin", target / "weights.bin", weights, d));
     TS_RETURN_IF_ERROR(write_whole(content / "kernels.so", kernel_bytes));
-    TS_RETURN_IF_ERROR(write_whole(content / "manifest.json", print_manifest(d)));
+    TS_RETURN_IF_ERROR(write_whole(content / "manifest.json", manifest));
     return sync_directory(content.string());
   };
   // The temporary folder is gone when the error is read: it speaks of the model.

@@ -164,6 +164,12 @@ TEST(ModelWriter, RefusesWhatTheLoaderWouldRefuse) {
   status = write_model(scratch / "m", tiny.description(), scratch / "none.so", tiny.weights());
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
+  // Longer than what is read of a manifest.
+  auto weights = tiny.weights();
+  weights.resize(17'000, {std::string(4'000, 'w'), {}});
+  status = write_model(scratch / "m", tiny.description(), std::string(TINY_KERNELS), weights);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(entries(scratch.path()), 0u);
 }
 
