@@ -10,11 +10,11 @@
 #include "ir/collapse_axes.h"
 #include "ir/slice_workload.h"
 #include "ir/structural.h"
+#include "runtime/model_format.h"
 
 namespace tensorsmith::graph {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // of kernel buffers
 // Each part repeats every call in the compiled model, whose manifest has a limit.
 constexpr int64_t kMostParts = 64, kMostCalls = 20'000;
 // Of the bytes that a batch moves as a whole: parts have costs that are not counted. Chosen.
@@ -41,7 +41,9 @@ int64_t batch_of(const Graph& graph) {
 
 // Whether the user's tensors are cut where kernels' buffers may begin.
 bool aligned(const Graph& graph, int64_t parts) {
-  const auto fits = [&](ValueId id) { return bytes_of(graph.values[index(id)]) % (parts * kAlignment) == 0; };
+  const auto fits = [&](ValueId id) {
+    return bytes_of(graph.values[index(id)]) % (parts * runtime::kBufferAlignment) == 0;
+  };
   return std::all_of(graph.inputs.begin(), graph.inputs.end(), fits) &&
          std::all_of(graph.outputs.begin(), graph.outputs.end(), fits);
 }
