@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/thread_pool.h"
 #include "engine/compile_model.h"
 #include "engine/measured_device.h"
 #include "engine/model_trials.h"
-#include "engine/starter.h"
 #include "engine/usable_threads.h"
 #include "learn/search_model.h"
 
@@ -16,7 +16,7 @@ namespace {
 // How the time after the search is spent.
 constexpr size_t kMaxVariants = 4;
 constexpr int64_t kMaxVariantBytes = int64_t{3} << 29;  // weights of all variants together
-constexpr double kTrialTimeShare = 0.06;                // of the whole run; once for each of two comparisons
+constexpr double kTrialTimeShare = 0.05;                // of the whole run; once for each of two comparisons
 constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
 // Tuned kernels can take longer to compile than the untuned ones.
 constexpr double kSlowerBuild = 1.5;
@@ -24,9 +24,6 @@ constexpr double kSlowerBuild = 1.5;
 constexpr double kLeastSearchShare = 0.6, kLeastSearchSeconds = 1;
 // Of weights to a disk and flushed, chosen for a slow one.
 constexpr double kWrittenBytesPerSecond = 2.5e8;
-
-// How many records each task is offered: some may have no place in this device's space.
-constexpr size_t kStarters = 12;
 
 size_t variants_that_fit(const ModelTrials& trials) {
   const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
@@ -129,17 +126,91 @@ Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const T
   return plan;
 }
 
+// By task, of all calls: in the untuned model where that was timed, else as estimated.
+Result<std::vector<double>> untuned_seconds_of(const LoadedModel& model, const target::Device& device,
+                                               const ScheduleOptions& schedules, const ModelTrials& trials) {
+  std::vector<double> seconds;
+  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
+    if (trials.size() > 0) {
+      seconds.push_back(trials.task_seconds(0, t));
+      continue;
+    }
+    const auto& task = model.partition.tasks[t];
+    TS_ASSIGN_OR_RETURN(const auto space,
+                        space::DesignSpace::build(task.workload, device,
+                                                  {.threads = device.cores, .winograd = schedules.winograd}));
+    seconds.push_back(task.calls * space.estimate(space.default_candidate()));
+  }
+  return seconds;
+}
+
+// Keys of the tasks whose schedules may be taken. best: name of the source model that ranks first.
+std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const std::string& best) {
+  std::set<std::string> keys;
+  for (const SourceModel& source : options.source_models)
+    if (options.pool_sources || source.name == best) keys.insert(source.tasks.begin(), source.tasks.end());
+  return keys;
+}
+
+// Candidates from elsewhere, by task.
+using Seeds = std::vector<std::vector<SeededCandidate>>;
+
+Result<Seeds> seeds_of(const LoadedModel& model, const target::Device& device, const WarmStart& known,
+                       const SeedOptions& options, const ScheduleOptions& schedules, int jobs) {
+  const auto& tasks = model.partition.tasks;
+  Seeds seeds(tasks.size());
+  if (known.empty()) return seeds;
+  std::vector<Status> status(tasks.size());
+  ThreadPool(jobs - 1).parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end); ++t) {
+      const auto space = space::DesignSpace::build(tasks[t].workload, device,
+                                                   {.threads = device.cores, .winograd = schedules.winograd});
+      if (space.ok()) {
+        seeds[t] = known.seeds(tasks[t], *space, device, options);
+      } else {
+        status[t] = Error{space.error().code, "task '" + tasks[t].name + "'", space.error().message()};
+      }
+    }
+  });
+  for (const Status& s : status) TS_RETURN_IF_ERROR(s);
+  return seeds;
+}
+
 // trials: empty, or with the untuned model.
-std::vector<search::TuneTask> tasks_of(const LoadedModel& model, const target::Device& device,
-                                       const Starter& starter, const ModelTrials& trials) {
+std::vector<search::TuneTask> tasks_of(const LoadedModel& model, const Seeds& seeds,
+                                       const ModelTrials& trials) {
   std::vector<search::TuneTask> tasks;
   for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
     const auto& task = model.partition.tasks[t];
     const double seconds = trials.size() > 0 ? trials.task_seconds(0, t) / task.calls : 0;
-    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds,
-                     starter.of(task.key, device, kStarters)});
+    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds, {}});
+    for (const auto& [candidate, source] : seeds[t])
+      tasks.back().seeds.push_back(
+          {candidate, source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
   }
   return tasks;
+}
+
+// Of schedules that a model runs, by task, those that are seeds as they came.
+Result<std::vector<std::optional<ProgramSource>>> sources_of(const LoadedModel& model,
+                                                             const target::Device& device, const Seeds& seeds,
+                                                             const std::vector<TaskSchedule>& schedules,
+                                                             const ScheduleOptions& options) {
+  std::vector<std::optional<ProgramSource>> sources(schedules.size());
+  for (size_t t = 0; t < schedules.size(); ++t) {
+    if (seeds[t].empty()) continue;
+    TS_ASSIGN_OR_RETURN(const auto space,
+                        space::DesignSpace::build(model.partition.tasks[t].workload, device,
+                                                  {.threads = device.cores, .winograd = options.winograd}));
+    const std::string runs = sched::print(schedules[t].trace);
+    for (const auto& seed : seeds[t]) {
+      const auto trace = space.to_trace(seed.candidate);
+      if (!trace.ok() || sched::print(*trace) != runs) continue;
+      sources[t] = seed.source;
+      break;
+    }
+  }
+  return sources;
 }
 
 }  // namespace
@@ -156,10 +227,9 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const int jobs = usable_threads(machine.cores, log);
   // Files are read before anything takes long.
-  Starter starter;
-  if (!options.starter.empty()) {
-    TS_ASSIGN_OR_RETURN(starter, Starter::load(options.starter));
-  }
+  WarmStart known;
+  for (const std::string& file : options.sources) TS_RETURN_IF_ERROR(known.add_file(file));
+  if (options.warm_start) TS_RETURN_IF_ERROR(known.add_database(database, "this database"));
   learn::SearchModelOptions model_options = options.cost_model;
   model_options.seed = options.seed;
   model_options.threads = jobs;
@@ -187,8 +257,18 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   measure_options.settings = tune_options.settings;
   TS_ASSIGN_OR_RETURN(auto measurer,
                       measure::make_local_measurer(device, measure_options, options.worker, log));
-  const auto tasks = tasks_of(model, device, starter, trials);
   TunedModel out;
+  SeedOptions seed_options = options.seeds;
+  if (!options.source_models.empty()) {
+    TS_ASSIGN_OR_RETURN(const std::vector<double> untuned_seconds,
+                        untuned_seconds_of(model, device, options.schedules, trials));
+    out.source_scores = rank_sources(model.partition.tasks, untuned_seconds, options.source_models, known,
+                                     options.source_ranking);
+    seed_options.only_tasks = tasks_of_sources(options, out.source_scores.front().name);
+  }
+  TS_ASSIGN_OR_RETURN(const Seeds seeds,
+                      seeds_of(model, device, known, seed_options, options.schedules, jobs));
+  const auto tasks = tasks_of(model, seeds, trials);
   events.begins(TunePhase::kSearch, {plan.search_seconds, plan.compare_seconds + plan.write_seconds});
   TS_ASSIGN_OR_RETURN(out.report, search::tune(tasks, device, tune_options,
                                                {database, *measurer, cost_model.get(), clock, log, cancel,
@@ -212,6 +292,9 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   }
   for (size_t t = 0; t < schedules.size(); ++t)
     out.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[t].trace) ? 1 : 0);
+  TS_ASSIGN_OR_RETURN(out.sources, sources_of(model, device, seeds, schedules, options.schedules));
+  for (size_t t = 0; t < schedules.size(); ++t)
+    if (out.kept[t] != 0) out.sources[t].reset();
   out.interrupted = cancel;
   out.elapsed_seconds = clock.monotonic_seconds() - start;
   return out;

@@ -11,6 +11,8 @@
 #include "base/sinks.h"
 #include "engine/load_model.h"
 #include "engine/schedules.h"
+#include "engine/source_models.h"
+#include "engine/warm_start.h"
 #include "learn/search_model.h"
 #include "measure/measurer.h"
 #include "record/database.h"
@@ -53,7 +55,15 @@ struct TuneModelOptions {
   // Whether the whole model, untuned and tuned, is run to choose between close schedules.
   bool end_to_end = true;
   learn::SearchModelOptions cost_model;  // its seed and threads follow from the other options
-  std::string starter;                   // records of fast programs to begin with (Starter); empty = none
+  // What is known from elsewhere: files of records (WarmStart), and whether those that `database` has of other tasks
+  // and devices count.
+  std::vector<std::string> sources;
+  bool warm_start = true;
+  SeedOptions seeds;
+  // Where given, only schedules of these models' tasks are taken: of the one that ranks first, or of all.
+  std::vector<SourceModel> source_models;
+  SourceRanking source_ranking = SourceRanking::kGain;
+  bool pool_sources = false;
   ScheduleOptions schedules;
   std::vector<std::string> worker;  // the command line of measure's worker processes
 };
@@ -70,6 +80,9 @@ struct TunedModel {
   search::TuneReport report;
   std::optional<InModel> in_model;  // none without the end-to-end comparison
   std::vector<char> kept;           // by task: the compiled model runs the untuned schedule
+  // By task: where the schedule that the compiled model runs comes from; nothing for what this run's search found.
+  std::vector<std::optional<ProgramSource>> sources;
+  std::vector<SourceScore> source_scores;  // of options.source_models, best first
   double elapsed_seconds = 0;
   bool interrupted = false;  // the best so far is compiled
 };

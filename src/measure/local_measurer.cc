@@ -22,11 +22,11 @@ namespace {
 using record::MeasureResult;
 
 // Below this many operations the interpreter computes the expected outputs itself.
-constexpr double kEvaluateFlops = 3e7;
+constexpr double kEvaluateFlops = 2e6;
 // Above this it takes minutes: a task whose reference program is wrong cannot be measured.
 constexpr double kMaxEvaluateFlops = 5e9;
 // Operations spent on the sampled check of a compiled reference.
-constexpr double kVerifyFlops = 1e7;
+constexpr double kVerifyFlops = 4e6;
 constexpr int64_t kTaskCacheBytes = int64_t{1} << 30;
 constexpr double kStartTimeoutSeconds = 30;
 constexpr int kStartAttempts = 3;
@@ -179,6 +179,7 @@ Result<MeasureResult> LocalMeasurer::run(const PreparedTask& task, const BuiltCa
   request.timing.min_repeat_s = options_.min_repeat_s;
   request.timing.best_seconds = std::isfinite(best) ? best : 0;
   request.timing.hopeless_factor = options_.hopeless_factor;
+  request.timing.loser_factor = options_.loser_factor;
   request.timing.budget_s = options_.run_timeout_s / 2;
   request.timing.flush_cache = options_.settings.flush_cache;
   const std::vector<char> message = encode(request);

@@ -26,6 +26,8 @@ struct MeasureOptions {
   int max_repeats = 12;
   double min_repeat_s = 0.001;  // a repeat runs the kernel until this much time has passed
   double hopeless_factor = 3;   // stop after the first repeat if slower than factor * best so far; 0 = never
+  double loser_factor =
+      1.1;  // stop after min_repeats if all were slower than factor * best so far; 0 = never
   int build_threads = 1;
   const codegen::Backend* backend =
       &codegen::default_backend();  // never null; its kernels are self-contained

@@ -31,9 +31,10 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
   Timing timing;
   const double start = hooks.now();
   double estimate = first_run_seconds;
-  const bool hopeless_known =
-      options.hopeless_factor > 0 && options.best_seconds > 0 && std::isfinite(options.best_seconds);
+  const bool best_known = options.best_seconds > 0 && std::isfinite(options.best_seconds);
+  const bool hopeless_known = options.hopeless_factor > 0 && best_known;
   const double hopeless = options.hopeless_factor * options.best_seconds;
+  const bool loser_known = options.loser_factor > 0 && best_known;
 
   // A run of many milliseconds is hardly slower for being the first: it counts as the first repeat of a
   // candidate that it shows to be hopeless.
@@ -69,12 +70,16 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
   };
 
   const int max_repeats = std::max(1, options.max_repeats);
+  double fastest = std::numeric_limits<double>::infinity();
   while (static_cast<int>(timing.seconds.size()) < max_repeats) {
     timing.seconds.push_back(repeat());
     const auto count = static_cast<int>(timing.seconds.size());
     const bool enough =
         count >= std::max(1, options.min_repeats) && relative_spread(timing.seconds) <= options.target_spread;
     if (enough || count == max_repeats) break;
+    fastest = std::min(fastest, timing.seconds.back());
+    if (count >= options.min_repeats && loser_known && fastest > options.loser_factor * options.best_seconds)
+      break;
     if (count == 1 && hopeless_known && timing.seconds[0] > hopeless) {
       timing.stopped_early = true;
       break;
@@ -86,6 +91,7 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
       const double runs = std::ceil(options.min_repeat_s / std::max(timing.seconds[0], 1e-9));
       timing.runs_per_repeat = static_cast<int>(std::clamp(runs, 1.0, 1e6));
       timing.seconds.clear();
+      fastest = std::numeric_limits<double>::infinity();
     }
   }
   return timing;

@@ -15,6 +15,7 @@ struct TimingOptions {
   double min_repeat_s = 0.001;
   double best_seconds = 0;     // of the task so far; 0 or infinite = unknown
   double hopeless_factor = 3;  // 0 = never stop early
+  double loser_factor = 0;     // no precision for what is this much slower than the best; 0 = never
   double budget_s = 5;         // start no further repeat after this much time
   bool flush_cache = false;    // flush before every run: a repeat is then one run
 };
@@ -37,6 +38,7 @@ struct TimingHooks {
 //   repeats:   until relative_spread() <= target_spread (at least min_repeats), max_repeats, or the budget
 //   hopeless:  after the first repeat, if slower than hopeless_factor * best_seconds; at once, if the first
 //              run was slower than that and took at least 10 * min_repeat_s
+//   loser:     after min_repeats, if every repeat was slower than loser_factor * best_seconds
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
 
 // Half-width of the 95 % confidence interval of the median, relative to the median, from the median absolute

@@ -18,8 +18,8 @@ enum class Reason : uint8_t {
   kNeighbour,    // one decision away from one of the fastest programs measured
   kUncertain,    // the best of a structure of which nothing was measured
   kRandom,       // a random point of the design space
-  kTransferred,  // the fastest program of a task with the same operators, rescaled
-  kSeeded,       // fast on another machine
+  kTransferred,  // a fast program of another task of its kernel class, rescaled
+  kSeeded,       // a fast program of the same task on another device, or from a file
 };
 std::string_view to_string(Reason reason);  // "default", "random", ...: stored, so never renamed
 std::optional<Reason> parse_reason(std::string_view name);

@@ -11,12 +11,14 @@ std::unique_ptr<Strategy> make_evolutionary_strategy();
 std::unique_ptr<Strategy> make_annealing_strategy();
 std::unique_ptr<Strategy> make_random_strategy();
 std::unique_ptr<Strategy> make_mixed_strategy();
+std::unique_ptr<Strategy> make_transfer_strategy();
 
 inline constexpr std::array kStrategies{
     StrategyKind{"evolutionary", make_evolutionary_strategy},
     StrategyKind{"annealing", make_annealing_strategy},
     StrategyKind{"random", make_random_strategy, /*uses_scores=*/false},
     StrategyKind{"mixed", make_mixed_strategy},
+    StrategyKind{"transfer", make_transfer_strategy, /*uses_scores=*/false, /*only_seeds=*/true},
 };
 
 }  // namespace tensorsmith::search

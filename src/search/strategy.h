@@ -61,6 +61,7 @@ struct StrategyKind {
   std::string_view name;  // stored in records, so never renamed
   std::unique_ptr<Strategy> (*make)();
   bool uses_scores = true;  // where false, no cost model is trained
+  bool only_seeds = false;  // measures what comes from outside (TuneTask::seeds) and nothing else
 };
 
 // Of all strategies, as "a, b, c": for helps and errors.

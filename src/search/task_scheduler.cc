@@ -4,9 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/hash.h"
-#include "ir/analysis.h"
-
 namespace tensorsmith::search {
 
 double expected_gain(std::span<const TaskStatus> tasks, size_t task, const SchedulerOptions& options) {
@@ -67,24 +64,6 @@ size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& op
     }
   }
   return best;
-}
-
-uint64_t similarity_group(const ir::Workload& workload) {
-  Hasher hasher;
-  for (const auto& op : workload.operations) {
-    if (op->is_placeholder()) continue;
-    hasher.add(static_cast<uint64_t>(op->combiner));
-    hasher.add(op->spatial.size());
-    hasher.add(op->reduce.size());
-    for (const auto& body : op->bodies) {
-      ir::for_each_expr(body, [&](const ir::Expr& e) {
-        hasher.add(e->kind.index());
-        if (const auto* binary = ir::as<ir::Binary>(e)) hasher.add(static_cast<uint64_t>(binary->op));
-        if (const auto* call = ir::as<ir::Call>(e)) hasher.add(static_cast<uint64_t>(call->intrinsic));
-      });
-    }
-  }
-  return hasher.digest64();
 }
 
 }  // namespace tensorsmith::search

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "ir/workload.h"
 
 namespace tensorsmith::search {
 
@@ -48,8 +47,5 @@ std::vector<bool> worth_tuning(std::span<const TaskStatus> tasks, const Schedule
 // The task with the largest gain of those worth tuning, or of all, when these are exhausted; nullopt-like:
 // tasks.size() if all are exhausted.
 size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng);
-
-// Equal for workloads with the same sequence of operators, whatever their shapes.
-uint64_t similarity_group(const ir::Workload& workload);
 
 }  // namespace tensorsmith::search

@@ -20,6 +20,12 @@
 
 namespace tensorsmith::search {
 
+// A candidate that comes from outside, and why: kSeeded or kTransferred.
+struct Seed {
+  space::Candidate candidate;
+  record::Reason reason = record::Reason::kSeeded;
+};
+
 struct TuneTask {
   std::string key;  // structural key
   std::string name;
@@ -27,9 +33,9 @@ struct TuneTask {
   double weight = 1;  // how often the model runs it
   // Of one call of the untuned schedule, as far as known: which tasks matter. 0 = unknown.
   double hint_seconds = 0;
-  // What was fast elsewhere, best first. Right after the default, the first few that this device's space has
-  // are measured (TuneOptions::starters).
-  std::vector<space::Candidate> starters = {};
+  // What was fast elsewhere, best first. Right after the default, the first few that this task's space has
+  // are measured (TuneOptions::seeds).
+  std::vector<Seed> seeds = {};
 };
 
 // Collecting training data instead of tuning: tasks take turns, and each gets the same number of
@@ -55,7 +61,7 @@ struct TuneOptions {
   bool winograd = true;
   int threads = 1;               // of the tuner itself
   std::optional<Survey> survey;  // where given, it replaces the search
-  size_t starters = 3;           // of each task, at most
+  size_t seeds = 6;              // of each task, in its first round; the strategy "transfer" takes all
   // Close winners are measured again against each other and the default before they are reported.
   bool confirm = true;
 };

@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "sched/trace_traits.h"
 #include "search/confirmation.h"
+#include "search/kernel_class.h"
 #include "search/plausible.h"
 
 namespace tensorsmith::search {
@@ -71,7 +72,7 @@ Status TuningRun::prepare() {
     states_.push_back(std::make_unique<TaskState>(task, std::move(spaces[i]), device_, task_options));
     flops_.push_back(ir::flop_count(task.workload));
     doubts_.add_task(task.name, implausible_below(task.workload, device_));
-    groups_.push_back(similarity_group(task.workload));
+    groups_.push_back(kernel_class(task.workload));
     const auto& space = states_.back()->space();
     bounds_.push_back(kBoundOfEstimate * space.estimate(space.default_candidate()));
     TS_RETURN_IF_ERROR(
@@ -243,12 +244,13 @@ std::vector<ProposedCandidate> TuningRun::transferred(size_t task) const {
       order.emplace_back(std::abs(std::log(flops_[i] / flops_[task])), i);
   std::sort(order.begin(), order.end());
   std::vector<ProposedCandidate> result;
-  if (states_[task]->trials() <= 2) {  // the default, or that and plain loops
-    for (const auto& starter : tasks_[task].starters) {
-      if (result.size() == options_.starters) break;
-      if (states_[task]->space().check(starter).ok()) result.push_back({starter, record::Reason::kSeeded});
+  if (states_[task]->trials() <= 2 || strategy_->only_seeds) {  // the default, or that and plain loops
+    for (const auto& seed : tasks_[task].seeds) {
+      if (result.size() == options_.seeds && !strategy_->only_seeds) break;
+      if (states_[task]->space().check(seed.candidate).ok()) result.push_back({seed.candidate, seed.reason});
     }
   }
+  if (strategy_->only_seeds) return result;
   const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
     if (result.size() == most) break;

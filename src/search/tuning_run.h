@@ -60,7 +60,7 @@ class TuningRun {
   Status one_round(size_t task, size_t count);
   // One round of the search; what it brought goes into the forecast.
   Status tuning_round(size_t task);
-  // The task's starters while little of it is measured, then the best candidates of tasks with the same
+  // The task's seeds while little of it is measured, then the best candidates of tasks with the same
   // operators, rescaled to this task; nearest in size first.
   std::vector<ProposedCandidate> transferred(size_t task) const;
   std::vector<size_t> warm_up_order() const;

@@ -22,6 +22,10 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith tune model.onnx -o tuned --seconds 60\n"
        "  tensorsmith tune model.onnx -o tuned --seconds 600     # goes on from tensorsmith.db\n"
        "  tensorsmith tune zoo:resnet50:batch=4 -o tuned --threads 1 --trials 500 --db resnet.db"},
+      {"transfer",
+       "  tensorsmith transfer model.onnx -o fast --from tensorsmith.db\n"
+       "  tensorsmith transfer zoo:resnet18 -o fast --from zoo:resnet50 --from zoo:vgg16 --db records.db\n"
+       "  tensorsmith transfer model.onnx -o fast --from other_machine.db --pool --seconds 20"},
       {"compile",
        "  tensorsmith compile model.onnx -o compiled --untuned\n"
        "  tensorsmith compile model.onnx -o compiled --db tensorsmith.db --shape x=1x3x48x320\n"

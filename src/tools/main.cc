@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   int exit_code = 0;
   tools::add_tasks_command(app, exit_code);
   tools::add_tune_command(app, exit_code);
+  tools::add_transfer_command(app, exit_code);
   tools::add_compile_command(app, exit_code);
   tools::add_run_command(app, exit_code);
   tools::add_bench_command(app, exit_code);

@@ -36,6 +36,11 @@ TaskSeconds seconds_of(const engine::TunedModel& tuned, size_t task) {
   return {progress.weight * progress.default_seconds, progress.weight * progress.best_seconds};
 }
 
+// "conv2d_relu_1x64x56x56, local": whose schedule a task runs.
+std::string source_text(const engine::ProgramSource& source) {
+  return fmt::format("{}, {}", source.same_task ? "the same task" : source.task, source.device);
+}
+
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 void print_table(const engine::TunedModel& tuned) {
@@ -55,18 +60,43 @@ void print_table(const engine::TunedModel& tuned) {
   std::iota(order.begin(), order.end(), size_t{0});
   const auto known = [&](size_t t) { return std::isfinite(seconds[t].tuned) ? seconds[t].tuned : 0; };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return known(a) > known(b); });
-  Table table({"task", "calls", "share", "untuned", "tuned", "speed-up", "trials", "failed"});
+  const bool any_source = std::any_of(tuned.sources.begin(), tuned.sources.end(),
+                                      [](const auto& source) { return source.has_value(); });
+  std::vector<std::string> columns{"task",  "calls",    "share",  "untuned",
+                                   "tuned", "speed-up", "trials", "failed"};
+  if (any_source) columns.emplace_back("schedule of");
+  Table table(columns);
   for (const size_t t : order) {
     const auto& task = tasks[t];
-    table.add({task.name, fmt::format("{:.0f}", task.weight),
-               total.tuned > 0 ? percent(known(t) / total.tuned) : "-",
-               format_seconds(seconds[t].untuned / task.weight),
-               format_seconds(seconds[t].tuned / task.weight),
-               tuned.kept[t] ? "kept" : speedup(seconds[t].untuned, seconds[t].tuned),
-               std::to_string(task.trials), std::to_string(task.failures)});
+    std::vector<std::string> row{task.name,
+                                 fmt::format("{:.0f}", task.weight),
+                                 total.tuned > 0 ? percent(known(t) / total.tuned) : "-",
+                                 format_seconds(seconds[t].untuned / task.weight),
+                                 format_seconds(seconds[t].tuned / task.weight),
+                                 tuned.kept[t] ? "kept" : speedup(seconds[t].untuned, seconds[t].tuned),
+                                 std::to_string(task.trials),
+                                 std::to_string(task.failures)};
+    if (any_source) row.push_back(tuned.sources[t] ? source_text(*tuned.sources[t]) : "");
+    table.add(row);
   }
-  table.add({"all calls", "", "", format_seconds(total.untuned), format_seconds(total.tuned),
-             speedup(total.untuned, total.tuned), std::to_string(trials), std::to_string(failures)});
+  std::vector<std::string> sum{"all calls",
+                               "",
+                               "",
+                               format_seconds(total.untuned),
+                               format_seconds(total.tuned),
+                               speedup(total.untuned, total.tuned),
+                               std::to_string(trials),
+                               std::to_string(failures)};
+  if (any_source) sum.emplace_back();
+  table.add(sum);
+  print_lines(table.text());
+}
+
+void print_sources(const std::vector<engine::SourceScore>& scores) {
+  Table table({"schedules of", "tasks", "of the time", "expected gain", "heuristic"});
+  for (const engine::SourceScore& score : scores)
+    table.add({score.name, std::to_string(score.tasks), percent(score.covered),
+               fmt::format("{:.2f}x", score.gain), fmt::format("{:.2f}", score.heuristic)});
   print_lines(table.text());
 }
 
@@ -85,6 +115,13 @@ nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::stri
                      {"kept", tuned.kept[t] != 0},
                      {"default_seconds", number_or_null(task.default_seconds)},
                      {"best_seconds", number_or_null(task.best_seconds)}});
+    if (const auto& source = tuned.sources[t]) {
+      tasks.back()["source"] = {{"task", source->task},
+                                {"device", source->device},
+                                {"file", source->file},
+                                {"seconds", source->seconds},
+                                {"same_task", source->same_task}};
+    }
     if (!tuned.in_model) continue;
     tasks.back()["in_model_untuned_seconds"] = tuned.in_model->task_untuned[t];
     tasks.back()["in_model_tuned_seconds"] = tuned.in_model->task_tuned[t];
@@ -97,6 +134,12 @@ nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::stri
                         {"model_default_seconds", number_or_null(p.model_default_seconds())},
                         {"model_best_seconds", number_or_null(p.model_best_seconds())},
                         {"tasks", tasks}};
+  for (const engine::SourceScore& score : tuned.source_scores)
+    out["source_models"].push_back({{"name", score.name},
+                                    {"tasks", score.tasks},
+                                    {"covered", score.covered},
+                                    {"heuristic", score.heuristic},
+                                    {"gain", score.gain}});
   if (tuned.in_model) {
     out["end_to_end"] = {{"untuned_seconds", tuned.in_model->untuned},
                          {"tuned_seconds", tuned.in_model->tuned},
@@ -109,6 +152,7 @@ nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::stri
 void print_tune_report(const engine::TunedModel& tuned, const std::string& directory,
                        const std::string& database, double elapsed) {
   const search::TuneProgress& p = tuned.report.final;
+  if (!tuned.source_scores.empty()) print_sources(tuned.source_scores);
   print_table(tuned);
   print_out("untuned, tuned: a call {}; kept: runs untuned\n",
             tuned.in_model ? "in its place in the model, both timed in turn" : "measured by itself");

@@ -104,6 +104,25 @@ TEST(Timing, HopelessStopsAfterOneRepeat) {
   EXPECT_FALSE(kernel.measure(options, 0.5).stopped_early);
 }
 
+// What cannot win gets the least repeats, but these in full: its time is a label like others.
+TEST(Timing, LosersAreNotTimedToTheSpread) {
+  TimingOptions options;
+  options.best_seconds = 0.02;
+  options.loser_factor = 1.1;
+  options.target_spread = 0;  // never met
+  FakeKernel kernel;
+  for (int i = 0; i < 100; ++i) kernel.durations.push_back(0.024 * (1 + 0.01 * ((i * 7) % 5 - 2)));
+  FakeKernel close;
+  for (int i = 0; i < 100; ++i) close.durations.push_back(0.0215 * (1 + 0.01 * ((i * 7) % 5 - 2)));
+  const Timing loser = kernel.measure(options, 0.024);
+  EXPECT_EQ(loser.seconds.size(), 3u);
+  EXPECT_FALSE(loser.stopped_early);
+  EXPECT_EQ(close.measure(options, 0.0215).seconds.size(), 12u);  // the fastest repeat is too near
+  options.loser_factor = 0;
+  kernel.runs = 0;
+  EXPECT_EQ(kernel.measure(options, 0.024).seconds.size(), 12u);
+}
+
 TEST(Timing, FlushesBeforeEveryRunAndDoesNotCountIt) {
   TimingOptions options;
   options.flush_cache = true;

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "support/standard_workloads.h"
-
 namespace tensorsmith::search {
 namespace {
 
@@ -103,13 +101,6 @@ TEST(TaskScheduler, AllExhausted) {
   tasks[0].exhausted = true;
   Rng rng(1);
   EXPECT_EQ(choose_task(tasks, {}, rng), tasks.size());
-}
-
-TEST(TaskScheduler, GroupsByOperatorSequence) {
-  using namespace tensorsmith::test::standard;
-  EXPECT_EQ(similarity_group(matmul(4, 5, 6)), similarity_group(matmul(64, 32, 16)));
-  EXPECT_NE(similarity_group(matmul(4, 5, 6)), similarity_group(dense_bias_relu(4, 5, 6)));
-  EXPECT_NE(similarity_group(softmax(4, 5)), similarity_group(layernorm(4, 5)));
 }
 
 }  // namespace

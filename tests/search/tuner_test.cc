@@ -157,7 +157,7 @@ TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
 }
 
 // What was fast elsewhere is measured right after the default; what the space does not have is left out.
-TEST(Tune, StartersComeFirst) {
+TEST(Tune, SeedsComeFirst) {
   Bench bench;
   bench.options.trials = 12;
   bench.options.batch = 4;
@@ -169,7 +169,7 @@ TEST(Tune, StartersComeFirst) {
   while (!space->check(good).ok() || good == space->default_candidate()) good = space->sample(rng);
   space::Candidate broken = good;
   broken.decisions.push_back(7);
-  tasks[0].starters = {broken, {99, {1, 2}}, good};
+  tasks[0].seeds = {{broken}, {{99, {1, 2}}}, {good}};
   FakeMeasurer measurer(pseudo(), bench.clock);
   ASSERT_TRUE(bench.run(tasks, measurer).ok());
   ASSERT_GE(measurer.log.size(), 2u);
@@ -177,6 +177,34 @@ TEST(Tune, StartersComeFirst) {
   EXPECT_EQ(measurer.log[1].second.reason, Reason::kSeeded);
   EXPECT_EQ(measurer.log[1].second.point, to_point(good));
   EXPECT_EQ(measurer.log[1].second.strategy, "");
+}
+
+// The strategy "transfer": the default, what comes from outside, and nothing else, however much time there is.
+TEST(Tune, TransferMeasuresSeedsAlone) {
+  Bench bench;
+  bench.options.trials = 1000;
+  bench.options.strategy = "transfer";
+  bench.options.seeds = 1;  // counts for the other strategies only
+  std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("b", matmul(32, 32, 48))};
+  const auto space = space::DesignSpace::build(tasks[0].workload, test::device(), {});
+  ASSERT_TRUE(space.ok());
+  Rng rng(3);
+  while (tasks[0].seeds.size() < 5) {
+    const auto candidate = space->sample(rng);
+    if (space->check(candidate).ok()) tasks[0].seeds.push_back({candidate, Reason::kTransferred});
+  }
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  const auto report = bench.run(tasks, measurer);
+  ASSERT_TRUE(report.ok());
+  int transferred = 0;
+  for (const auto& [trace, what] : measurer.log) {
+    if (what.reason == Reason::kDefault) continue;
+    EXPECT_EQ(what.reason, Reason::kTransferred);
+    ++transferred;
+  }
+  EXPECT_GT(transferred, 1);
+  EXPECT_LE(transferred, 5);  // some may be the same program
+  EXPECT_EQ(report->final.tasks[1].trials, 1);
 }
 
 TEST(Tune, ReportsTheFastestProgram) {

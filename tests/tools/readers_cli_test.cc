@@ -58,7 +58,7 @@ TEST_F(Readers, RefuseWhatIsNoFile) {
              {"compile", "zoo:squeezenet1_1:size=32", "--db", file, "-o", "out"},
              {"predict", "zoo:squeezenet1_1:size=32", "--untuned", "--model", file},
              {"predict", "zoo:squeezenet1_1:size=32", "--model", "none", "--db", file},
-             {"tune", "zoo:squeezenet1_1:size=32", "--seconds", "1", "-o", "out", "--starter", file},
+             {"tune", "zoo:squeezenet1_1:size=32", "--seconds", "1", "-o", "out", "--from", file},
              {"tune", "zoo:squeezenet1_1:size=32", "--seconds", "1", "-o", "out", "--db", file},
              {"run", "compiled", "--input", "image=" + file},
              {"run", "compiled", "--reference", file},

@@ -1,0 +1,46 @@
+#include "tools/commands.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/tune_run.h"
+
+namespace tensorsmith::tools {
+
+void add_transfer_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<TuneRunOptions>();
+  auto candidates = std::make_shared<int>(8);
+  auto choose = std::make_shared<std::string>("gain");
+  CLI::App* command = app.add_subcommand(
+      "transfer",
+      "Compile a model with schedules of other models, adapted to its shapes and measured; no search");
+  add_tune_run_options(*command, *options);
+  command
+      ->add_option(
+          "--from", options->from,
+          "Where schedules come from (repeatable): databases and exports of `db export`, beside --db; "
+          "models (NAME.onnx, zoo:NAME), of whose tasks alone records are taken then")
+      ->allow_extra_args(false)
+      ->required();
+  command->add_flag("--pool", options->pool_sources,
+                    "Take schedules of all these models, not only of the one that ranks first");
+  command
+      ->add_option(
+          "--choose", *choose,
+          "Ranks models: by the gain that their records predict, or by the heuristic of transfer-tuning")
+      ->check(CLI::IsMember({"gain", "heuristic"}))
+      ->capture_default_str();
+  add_whole(*command, "--candidates", *candidates, 1, 64, "Schedules to measure of each task, at most");
+  command->callback([=, &exit_code] {
+    exit_code = run_command([&] {
+      options->strategy = "transfer";
+      options->cost_model.model = "none";
+      options->seeds.same_task = options->seeds.other_tasks = static_cast<size_t>(*candidates);
+      options->source_ranking =
+          *choose == "gain" ? engine::SourceRanking::kGain : engine::SourceRanking::kHeuristic;
+      // No limit: what there is to measure is soon measured.
+      if (options->seconds == 0) options->trials = kMaxCount;
+      return run_tuning(*options, "transfer");
+    });
+  });
+}
+
+}  // namespace tensorsmith::tools
