@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
 
 #include "base/thread_pool.h"
 #include "engine/compile_model.h"
@@ -52,29 +55,32 @@ std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, siz
   return schedules;
 }
 
-// How long to search, and how many variants of the model are compared afterwards, the untuned one among them. With one,
-// the search's winners are taken as they are.
-struct TimePlan {
-  double search_seconds = 0;  // 0 = no limit
+// What follows the search, for one model.
+struct ModelPlan {
+  // How many variants of the model are compared, the untuned one among them. With one, the search's winners are taken as
+  // they are.
   size_t variants = 0;
-  // What comparing, building a tuned model alone, and writing it are expected to take; 0 = not known.
-  double compare_seconds = 0, build_seconds = 0, write_seconds = 0;
+  double latency = 0;  // untuned, in seconds; 0 = not known, as are the rest then
+  // What building a tuned model alone, comparing, and writing it are expected to take.
+  double build_seconds = 0, compare_seconds = 0, write_seconds = 0;
 };
 
 // trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
 // options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
 // schedules: set to those of the compiled model, by task.
-Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedModel& model,
+// later_seconds: planned for other models after this one. comparing_seconds: for each of two comparisons.
+Result<InModel> compile_fastest(double comparing_seconds, const LoadedModel& model,
                                 const target::Device& device, const search::TuneReport& report,
-                                const TimePlan& plan, ModelTrials& trials, TuneEvents& events,
-                                CompileOptions compile_options, std::vector<TaskSchedule>& schedules) {
-  events.begins(TunePhase::kCompare, {plan.compare_seconds, plan.write_seconds});
+                                const ModelPlan& plan, double later_seconds, ModelTrials& trials,
+                                TuneEvents& events, CompileOptions compile_options,
+                                std::vector<TaskSchedule>& schedules) {
+  events.begins(TunePhase::kCompare, {plan.compare_seconds, plan.write_seconds + later_seconds});
   std::vector<TaskSchedule> untuned = trials.first_schedules();
   std::vector<TaskSchedule> chosen = ranked_schedules(report, 0);
   if (plan.variants > 1) {
     for (size_t rank = 0; rank + 1 < plan.variants; ++rank)
       TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
-    TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
+    TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
     chosen = trials.fastest_by_task(report.untuned_works);
   }
   for (size_t t = 0; t < untuned.size(); ++t) {
@@ -83,7 +89,7 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
   trials.keep_first();
 
   TS_RETURN_IF_ERROR(trials.add(chosen));
-  TS_RETURN_IF_ERROR(trials.time(trial_seconds(options)));
+  TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
   InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}, 0};
   result.spread = std::min(trials.spread(0), trials.spread(1));
   const bool keep = result.tuned <= result.untuned;
@@ -93,37 +99,52 @@ Result<InModel> compile_fastest(const TuneModelOptions& options, const LoadedMod
   }
   if (!keep) result.tuned = result.untuned;
   schedules = std::move(keep ? chosen : untuned);
-  events.begins(TunePhase::kWrite, {plan.write_seconds});
+  events.begins(TunePhase::kWrite, {plan.write_seconds, later_seconds});
   compile_options.cache = &trials.cache();
   TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
   return result;
 }
 
 // Builds and times the untuned model: its own times say which tasks matter, and how long what follows the search will take.
-Result<TimePlan> time_untuned(const std::vector<TaskSchedule>& defaults, const TuneModelOptions& options,
-                              double start, const Clock& clock, ModelTrials& trials) {
+Result<ModelPlan> time_untuned(const std::vector<TaskSchedule>& defaults, const Clock& clock,
+                               ModelTrials& trials) {
   const double before = clock.monotonic_seconds();
   TS_RETURN_IF_ERROR(trials.add(defaults));
   const double build_seconds = clock.monotonic_seconds() - before;
   TS_RETURN_IF_ERROR(trials.time(0));
-  const double elapsed = clock.monotonic_seconds() - start, latency = trials.model_seconds(0);
-  const auto timing = [&](size_t variants) {
-    return ModelTrials::timing_seconds(variants, latency, trial_seconds(options));
-  };
-  TimePlan plan{options.seconds, variants_that_fit(trials)};
+  ModelPlan plan;
+  plan.variants = variants_that_fit(trials);
+  plan.latency = trials.model_seconds(0);
   plan.build_seconds = kSlowerBuild * build_seconds;
   plan.write_seconds = static_cast<double>(trials.weights_bytes()) / kWrittenBytesPerSecond;
-  const auto comparing = [&] {
+  return plan;
+}
+
+// Sets what comparing takes, and with less time than the search should have fewer variants. Returns the seconds for the
+// search; 0: no limit.
+double divide_time(double seconds, double elapsed, double comparing_seconds, std::vector<ModelPlan>& plans) {
+  const auto compare = [&](const ModelPlan& plan) {
+    const auto timing = [&](size_t variants) {
+      return ModelTrials::timing_seconds(variants, plan.latency, comparing_seconds);
+    };
     return plan.build_seconds * static_cast<double>(plan.variants) +
            (plan.variants > 1 ? timing(plan.variants) : 0) + timing(2);
   };
-  if (options.seconds > 0) {
-    const auto left_for_search = [&] { return options.seconds - elapsed - plan.write_seconds - comparing(); };
-    while (plan.variants > 1 && left_for_search() < kLeastSearchShare * options.seconds) --plan.variants;
-    plan.search_seconds = std::max(left_for_search(), kLeastSearchSeconds);
+  double left = 0;
+  for (;;) {
+    left = seconds - elapsed;
+    ModelPlan* most = nullptr;
+    for (ModelPlan& plan : plans) {
+      if (plan.latency == 0) continue;
+      plan.compare_seconds = compare(plan);
+      left -= plan.compare_seconds + plan.write_seconds;
+      if (most == nullptr || plan.variants > most->variants) most = &plan;
+    }
+    if (seconds == 0) return 0;
+    if (most == nullptr || most->variants <= 1 || left >= kLeastSearchShare * seconds) break;
+    --most->variants;
   }
-  plan.compare_seconds = comparing();
-  return plan;
+  return std::max(left, kLeastSearchSeconds);
 }
 
 // By task, of all calls: in the untuned model where that was timed, else as estimated.
@@ -144,6 +165,43 @@ Result<std::vector<double>> untuned_seconds_of(const LoadedModel& model, const t
   return seconds;
 }
 
+// The tasks of all models, each once.
+struct SharedTasks {
+  std::vector<const graph::Task*> tasks;
+  std::vector<std::vector<size_t>> of_model;  // by model and task of its partition
+
+  explicit SharedTasks(const std::vector<ModelToTune>& models) {
+    std::map<std::string, size_t> known;
+    for (const ModelToTune& model : models) {
+      auto& places = of_model.emplace_back();
+      for (const graph::Task& task : model.model->partition.tasks) {
+        const auto [at, fresh] = known.emplace(task.key, tasks.size());
+        if (fresh) tasks.push_back(&task);
+        places.push_back(at->second);
+      }
+    }
+  }
+};
+
+// Of the whole run's report, what concerns one model.
+search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& model,
+                             const std::vector<size_t>& places) {
+  search::TuneReport own;
+  own.end = all.end;
+  own.expected_gain = all.expected_gain;
+  own.final = all.final;
+  own.final.tasks.clear();
+  for (size_t t = 0; t < places.size(); ++t) {
+    const size_t k = places[t];
+    own.final.tasks.push_back(all.final.tasks[k]);
+    own.final.tasks.back().weight = model.partition.tasks[t].calls;
+    own.best_traces.push_back(all.best_traces[k]);
+    own.untuned_works.push_back(all.untuned_works[k]);
+    own.fastest.push_back(all.fastest[k]);
+  }
+  return own;
+}
+
 // Keys of the tasks whose schedules may be taken. best: name of the source model that ranks first.
 std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const std::string& best) {
   std::set<std::string> keys;
@@ -155,20 +213,20 @@ std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const st
 // Candidates from elsewhere, by task.
 using Seeds = std::vector<std::vector<SeededCandidate>>;
 
-Result<Seeds> seeds_of(const LoadedModel& model, const target::Device& device, const WarmStart& known,
-                       const SeedOptions& options, const ScheduleOptions& schedules, int jobs) {
-  const auto& tasks = model.partition.tasks;
+Result<Seeds> seeds_of(const std::vector<const graph::Task*>& tasks, const target::Device& device,
+                       const WarmStart& known, const SeedOptions& options, const ScheduleOptions& schedules,
+                       int jobs) {
   Seeds seeds(tasks.size());
   if (known.empty()) return seeds;
   std::vector<Status> status(tasks.size());
   ThreadPool(jobs - 1).parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end); ++t) {
-      const auto space = space::DesignSpace::build(tasks[t].workload, device,
+      const auto space = space::DesignSpace::build(tasks[t]->workload, device,
                                                    {.threads = device.cores, .winograd = schedules.winograd});
       if (space.ok()) {
-        seeds[t] = known.seeds(tasks[t], *space, device, options);
+        seeds[t] = known.seeds(*tasks[t], *space, device, options);
       } else {
-        status[t] = Error{space.error().code, "task '" + tasks[t].name + "'", space.error().message()};
+        status[t] = Error{space.error().code, "task '" + tasks[t]->name + "'", space.error().message()};
       }
     }
   });
@@ -176,17 +234,31 @@ Result<Seeds> seeds_of(const LoadedModel& model, const target::Device& device, c
   return seeds;
 }
 
-// trials: empty, or with the untuned model.
-std::vector<search::TuneTask> tasks_of(const LoadedModel& model, const Seeds& seeds,
-                                       const ModelTrials& trials) {
+// untuned: by model, seconds of each task's calls, measured where the model has a plan. Each model counts the same.
+std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, const SharedTasks& shared,
+                                       const Seeds& seeds, const std::vector<std::vector<double>>& untuned,
+                                       const std::vector<ModelPlan>& plans) {
   std::vector<search::TuneTask> tasks;
-  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
-    const auto& task = model.partition.tasks[t];
-    const double seconds = trials.size() > 0 ? trials.task_seconds(0, t) / task.calls : 0;
-    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls), seconds, {}});
-    for (const auto& [candidate, source] : seeds[t])
+  for (size_t k = 0; k < shared.tasks.size(); ++k) {
+    const graph::Task& task = *shared.tasks[k];
+    tasks.push_back({task.key, task.name, task.workload, 0, 0, {}});
+    for (const auto& [candidate, source] : seeds[k])
       tasks.back().seeds.push_back(
           {candidate, source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
+  }
+  std::vector<double> latencies;
+  for (const auto& seconds : untuned)
+    latencies.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0));
+  const double mean = std::accumulate(latencies.begin(), latencies.end(), 0.0) /
+                      static_cast<double>(std::max<size_t>(latencies.size(), 1));
+  for (size_t m = 0; m < models.size(); ++m) {
+    const double scale = models.size() > 1 && latencies[m] > 0 ? mean / latencies[m] : 1;
+    for (size_t t = 0; t < shared.of_model[m].size(); ++t) {
+      search::TuneTask& task = tasks[shared.of_model[m][t]];
+      const int calls = models[m].model->partition.tasks[t].calls;
+      task.weight += scale * calls;
+      if (task.hint_seconds == 0 && plans[m].latency > 0) task.hint_seconds = untuned[m][t] / calls;
+    }
   }
   return tasks;
 }
@@ -194,16 +266,18 @@ std::vector<search::TuneTask> tasks_of(const LoadedModel& model, const Seeds& se
 // Of schedules that a model runs, by task, those that are seeds as they came.
 Result<std::vector<std::optional<ProgramSource>>> sources_of(const LoadedModel& model,
                                                              const target::Device& device, const Seeds& seeds,
+                                                             const std::vector<size_t>& places,
                                                              const std::vector<TaskSchedule>& schedules,
                                                              const ScheduleOptions& options) {
   std::vector<std::optional<ProgramSource>> sources(schedules.size());
   for (size_t t = 0; t < schedules.size(); ++t) {
-    if (seeds[t].empty()) continue;
+    const auto& offered = seeds[places[t]];
+    if (offered.empty()) continue;
     TS_ASSIGN_OR_RETURN(const auto space,
                         space::DesignSpace::build(model.partition.tasks[t].workload, device,
                                                   {.threads = device.cores, .winograd = options.winograd}));
     const std::string runs = sched::print(schedules[t].trace);
-    for (const auto& seed : seeds[t]) {
+    for (const auto& seed : offered) {
       const auto trace = space.to_trace(seed.candidate);
       if (!trace.ok() || sched::print(*trace) != runs) continue;
       sources[t] = seed.source;
@@ -215,9 +289,10 @@ Result<std::vector<std::optional<ProgramSource>>> sources_of(const LoadedModel& 
 
 }  // namespace
 
-Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& device,
-                              const TuneModelOptions& options, record::Database& database, const Clock& clock,
-                              LogSink& log, TuneEvents& events, const std::atomic<bool>& cancel) {
+Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
+                                            const target::Device& device, const TuneModelOptions& options,
+                                            record::Database& database, const Clock& clock, LogSink& log,
+                                            TuneEvents& events, const std::atomic<bool>& cancel) {
   if (!is_local(device)) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
@@ -234,17 +309,34 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   model_options.seed = options.seed;
   model_options.threads = jobs;
   TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
-  ModelTrials trials(model, device, jobs, options.seed, clock);
-  if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
-  TS_ASSIGN_OR_RETURN(const auto defaults, default_schedules(model.partition, device, options.schedules));
-  TimePlan plan{options.seconds, 0};
-  if (options.end_to_end) {
-    TS_ASSIGN_OR_RETURN(plan, time_untuned(defaults, options, start, clock, trials));
+
+  std::vector<std::unique_ptr<ModelTrials>> trials;
+  std::vector<std::vector<TaskSchedule>> defaults;
+  std::vector<ModelPlan> plans(models.size());
+  std::vector<std::vector<double>> untuned;
+  for (size_t m = 0; m < models.size(); ++m) {
+    const LoadedModel& model = *models[m].model;
+    trials.push_back(std::make_unique<ModelTrials>(model, device, jobs, options.seed, clock));
+    if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
+    TS_ASSIGN_OR_RETURN(auto schedules, default_schedules(model.partition, device, options.schedules));
+    defaults.push_back(std::move(schedules));
+    if (options.end_to_end) {
+      TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
+    }
+    TS_ASSIGN_OR_RETURN(auto seconds, untuned_seconds_of(model, device, options.schedules, *trials[m]));
+    untuned.push_back(std::move(seconds));
   }
+  const double comparing_seconds = trial_seconds(options) / static_cast<double>(models.size());
+  const double search_seconds =
+      divide_time(options.seconds, clock.monotonic_seconds() - start, comparing_seconds, plans);
+  double later_seconds = 0;
+  for (const ModelPlan& plan : plans) later_seconds += plan.compare_seconds + plan.write_seconds;
 
   search::TuneOptions tune_options;
   tune_options.trials = options.trials;
-  tune_options.seconds = plan.search_seconds;
+  tune_options.seconds = search_seconds;
+  tune_options.until_gain = options.until_gain;
+  tune_options.epsilon = options.epsilon;
   tune_options.confirm = !options.end_to_end;  // else the model itself decides
   tune_options.batch = options.batch;
   tune_options.strategy = options.strategy;
@@ -257,46 +349,64 @@ Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& de
   measure_options.settings = tune_options.settings;
   TS_ASSIGN_OR_RETURN(auto measurer,
                       measure::make_local_measurer(device, measure_options, options.worker, log));
-  TunedModel out;
   SeedOptions seed_options = options.seeds;
+  std::vector<SourceScore> source_scores;
   if (!options.source_models.empty()) {
-    TS_ASSIGN_OR_RETURN(const std::vector<double> untuned_seconds,
-                        untuned_seconds_of(model, device, options.schedules, trials));
-    out.source_scores = rank_sources(model.partition.tasks, untuned_seconds, options.source_models, known,
-                                     options.source_ranking);
-    seed_options.only_tasks = tasks_of_sources(options, out.source_scores.front().name);
+    std::vector<graph::Task> all;
+    std::vector<double> seconds;
+    for (size_t m = 0; m < models.size(); ++m) {
+      const auto& tasks = models[m].model->partition.tasks;
+      all.insert(all.end(), tasks.begin(), tasks.end());
+      seconds.insert(seconds.end(), untuned[m].begin(), untuned[m].end());
+    }
+    source_scores = rank_sources(all, seconds, options.source_models, known, options.source_ranking);
+    seed_options.only_tasks = tasks_of_sources(options, source_scores.front().name);
   }
+  const SharedTasks shared(models);
   TS_ASSIGN_OR_RETURN(const Seeds seeds,
-                      seeds_of(model, device, known, seed_options, options.schedules, jobs));
-  const auto tasks = tasks_of(model, seeds, trials);
-  events.begins(TunePhase::kSearch, {plan.search_seconds, plan.compare_seconds + plan.write_seconds});
-  TS_ASSIGN_OR_RETURN(out.report, search::tune(tasks, device, tune_options,
-                                               {database, *measurer, cost_model.get(), clock, log, cancel,
-                                                [&](const search::TuneProgress& p) { events.progress(p); }}));
+                      seeds_of(shared.tasks, device, known, seed_options, options.schedules, jobs));
+  const auto tasks = tasks_of(models, shared, seeds, untuned, plans);
+  events.begins(TunePhase::kSearch, {search_seconds, later_seconds});
+  TS_ASSIGN_OR_RETURN(const search::TuneReport report,
+                      search::tune(tasks, device, tune_options,
+                                   {database, *measurer, cost_model.get(), clock, log, cancel,
+                                    [&](const search::TuneProgress& p) { events.progress(p); }}));
   measurer.reset();
 
-  CompileOptions compile_options;
-  compile_options.directory = options.directory;
-  compile_options.model_name = options.model_name;
-  compile_options.tuned = true;
-  compile_options.jobs = jobs;
-  compile_options.log = &log;
-  out.interrupted = cancel;
-  std::vector<TaskSchedule> schedules = ranked_schedules(out.report, 0);
-  if (!options.end_to_end || out.interrupted) {
-    events.begins(TunePhase::kWrite, {plan.build_seconds + plan.write_seconds});
-    TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
-  } else {
-    TS_ASSIGN_OR_RETURN(out.in_model, compile_fastest(options, model, device, out.report, plan, trials,
-                                                      events, compile_options, schedules));
+  std::vector<TunedModel> out;
+  for (size_t m = 0; m < models.size(); ++m) {
+    const LoadedModel& model = *models[m].model;
+    const auto& places = shared.of_model[m];
+    TunedModel tuned;
+    tuned.report = report_of(report, model, places);
+    tuned.source_scores = source_scores;
+    later_seconds -= plans[m].compare_seconds + plans[m].write_seconds;
+    CompileOptions compile_options;
+    compile_options.directory = models[m].directory;
+    compile_options.model_name = models[m].name;
+    compile_options.tuned = true;
+    compile_options.jobs = jobs;
+    compile_options.log = &log;
+    std::vector<TaskSchedule> schedules = ranked_schedules(tuned.report, 0);
+    if (!options.end_to_end || cancel) {
+      events.begins(TunePhase::kWrite, {plans[m].build_seconds + plans[m].write_seconds, later_seconds});
+      TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
+    } else {
+      TS_ASSIGN_OR_RETURN(tuned.in_model,
+                          compile_fastest(comparing_seconds, model, device, tuned.report, plans[m],
+                                          later_seconds, *trials[m], events, compile_options, schedules));
+    }
+    trials[m].reset();
+    TS_ASSIGN_OR_RETURN(tuned.sources,
+                        sources_of(model, device, seeds, places, schedules, options.schedules));
+    for (size_t t = 0; t < schedules.size(); ++t) {
+      tuned.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[m][t].trace) ? 1 : 0);
+      if (tuned.kept[t] != 0) tuned.sources[t].reset();
+    }
+    tuned.elapsed_seconds = clock.monotonic_seconds() - start;
+    out.push_back(std::move(tuned));
   }
-  for (size_t t = 0; t < schedules.size(); ++t)
-    out.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[t].trace) ? 1 : 0);
-  TS_ASSIGN_OR_RETURN(out.sources, sources_of(model, device, seeds, schedules, options.schedules));
-  for (size_t t = 0; t < schedules.size(); ++t)
-    if (out.kept[t] != 0) out.sources[t].reset();
-  out.interrupted = cancel;
-  out.elapsed_seconds = clock.monotonic_seconds() - start;
+  for (TunedModel& tuned : out) tuned.interrupted = cancel;
   return out;
 }
 

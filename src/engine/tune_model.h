@@ -1,5 +1,5 @@
-// From a loaded model to a compiled one with searched schedules: the search, the choice of winners in their
-// place in the model, and the end-to-end comparison with the untuned model.
+// From loaded models to compiled ones with searched schedules: the search over the tasks of all of them, the choice of
+// winners in their place in each model, and the end-to-end comparison with the untuned model.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace tensorsmith::engine {
 
-// What tune_model() does, in this order.
+// What tune_models() does, in this order; the first and the last two once a model.
 enum class TunePhase : uint8_t {
   kUntuned,  // the untuned model is compiled and timed
   kSearch,   // schedules are measured
@@ -35,7 +35,7 @@ struct PhasePlan {
   double later_seconds = 0;
 };
 
-// Told while tune_model() works, on its thread.
+// Told while tune_models() works, on its thread.
 class TuneEvents {
  public:
   virtual ~TuneEvents() = default;
@@ -43,11 +43,17 @@ class TuneEvents {
   virtual void progress(const search::TuneProgress&) {}  // after every measurement
 };
 
+struct ModelToTune {
+  const LoadedModel* model = nullptr;  // outlives the run
+  std::string directory;               // of the compiled model
+  std::string name;                    // kept in it
+};
+
 struct TuneModelOptions {
-  std::string directory;   // of the compiled model
-  std::string model_name;  // kept in it
-  int64_t trials = 0;      // 0 = no limit
-  double seconds = 0;      // for everything until the model is written; 0 = no limit
+  int64_t trials = 0;     // 0 = no limit
+  double seconds = 0;     // for everything until the last model is written; 0 = no limit
+  double until_gain = 0;  // see search::TuneOptions
+  double epsilon = search::TuneOptions().epsilon;
   std::string strategy = search::TuneOptions().strategy;
   int batch = 16;
   uint64_t seed = 0;
@@ -87,11 +93,14 @@ struct TunedModel {
   bool interrupted = false;  // the best so far is compiled
 };
 
-// Searches on this machine (kUnsupported for a device that is not local) until a limit or `cancel`, then
-// writes options.directory, all of it or nothing. What is not faster than the untuned model end to end is not
-// kept. Errors: those of search::tune, of compile_model and of files.
-Result<TunedModel> tune_model(const LoadedModel& model, const target::Device& device,
-                              const TuneModelOptions& options, record::Database& database, const Clock& clock,
-                              LogSink& log, TuneEvents& events, const std::atomic<bool>& cancel);
+// Searches on this machine (kUnsupported for a device that is not local) until a limit or `cancel`, then writes the
+// directory of each model, all of it or nothing. Tasks that models share are searched once. Of several models each counts
+// the same: the search minimizes the sum over models of latency / untuned latency. What is not faster than the untuned
+// model end to end is not kept. Results in the order of the models; errors: those of search::tune, of compile_model and of
+// files.
+Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
+                                            const target::Device& device, const TuneModelOptions& options,
+                                            record::Database& database, const Clock& clock, LogSink& log,
+                                            TuneEvents& events, const std::atomic<bool>& cancel);
 
 }  // namespace tensorsmith::engine

@@ -165,9 +165,14 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
       const uint64_t hash = candidate->hash();
       if (std::find(taken.begin(), taken.end(), hash) != taken.end()) continue;
       taken.push_back(hash);
-      result.push_back({std::move(*candidate),
-                        {programs_.at(*place.key).name, devices_.at(place.program->device_key).name,
-                         files_[place.program->file], place.program->seconds, same_task}});
+      const Task& source = programs_.at(*place.key);
+      const auto untuned = source.default_seconds.find(place.program->device_key);
+      const double speedup =
+          untuned == source.default_seconds.end() ? 0 : untuned->second / place.program->seconds;
+      result.push_back(
+          {std::move(*candidate),
+           {source.name, devices_.at(place.program->device_key).name, files_[place.program->file],
+            place.program->seconds, same_task, speedup, place.distance}});
     }
   };
   if (const auto own = programs_.find(task.key); own != programs_.end() && allowed(task.key)) {

@@ -26,6 +26,10 @@ struct ProgramSource {
   std::string file;    // that holds the record
   double seconds = 0;  // there
   bool same_task = false;
+  // How much faster than the untuned schedule it was there; 0 = not known.
+  double speedup = 0;
+  // Of shapes and devices: shape_distance, and 2 for other vectors, 1 for another number of cores.
+  double distance = 0;
 };
 
 // What such a program became on another task or device.

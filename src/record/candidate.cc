@@ -8,7 +8,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-constexpr std::array<std::pair<Reason, std::string_view>, 9> kReasonNames = {{
+constexpr std::array<std::pair<Reason, std::string_view>, 10> kReasonNames = {{
     {Reason::kUnstated, "unstated"},
     {Reason::kDefault, "default"},
     {Reason::kFallback, "fallback"},
@@ -17,6 +17,7 @@ constexpr std::array<std::pair<Reason, std::string_view>, 9> kReasonNames = {{
     {Reason::kUncertain, "uncertain"},
     {Reason::kRandom, "random"},
     {Reason::kTransferred, "transferred"},
+    {Reason::kEnumerated, "enumerated"},
     {Reason::kSeeded, "seeded"},
 }};
 

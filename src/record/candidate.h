@@ -19,6 +19,7 @@ enum class Reason : uint8_t {
   kUncertain,    // the best of a structure of which nothing was measured
   kRandom,       // a random point of the design space
   kTransferred,  // a fast program of another task of its kernel class, rescaled
+  kEnumerated,   // next of all candidates of a small space
   kSeeded,       // a fast program of the same task on another device, or from a file
 };
 std::string_view to_string(Reason reason);  // "default", "random", ...: stored, so never renamed

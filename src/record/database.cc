@@ -142,17 +142,18 @@ class SqliteDatabase final : public Database {
     }
   }
 
-  Status export_jsonl(const std::string& path) override {
-    return export_lines(path, std::string("SELECT ") + kColumns + " FROM record ORDER BY id");
-  }
-
-  Status export_fastest(const std::string& path, int64_t count) override {
-    return export_lines(path, std::string("SELECT ") + kColumns +
-                                  " FROM (SELECT *, row_number() OVER (PARTITION BY task_key, device_key, "
-                                  "threads, flush_cache ORDER BY best_seconds, id) AS place FROM record "
-                                  "WHERE best_seconds IS NOT NULL AND code_version=" +
-                                  std::to_string(kCodeVersion) + ") WHERE place<=" + std::to_string(count) +
-                                  " ORDER BY id");
+  using Database::export_jsonl;
+  Status export_jsonl(const std::string& path, const ExportOptions& options) override {
+    const std::string columns = std::string("SELECT ") + kColumns;
+    if (options.fastest == 0) return export_lines(path, columns + " FROM record ORDER BY id", options.tasks);
+    return export_lines(path,
+                        columns +
+                            " FROM (SELECT *, row_number() OVER (PARTITION BY task_key, device_key, "
+                            "threads, flush_cache ORDER BY best_seconds, id) AS place FROM record "
+                            "WHERE best_seconds IS NOT NULL AND code_version=" +
+                            std::to_string(kCodeVersion) +
+                            ") WHERE place<=" + std::to_string(options.fastest) + " ORDER BY id",
+                        options.tasks);
   }
 
   Result<ImportReport> import_jsonl(const std::string& path) override {
@@ -319,24 +320,28 @@ class SqliteDatabase final : public Database {
     return std::optional<Record>(std::move(record));
   }
 
-  // records: a query for kColumns.
-  Status export_lines(const std::string& path, const std::string& records) {
+  // records: a query for kColumns. only: tasks by key, if given.
+  Status export_lines(const std::string& path, const std::string& records,
+                      const std::optional<std::set<std::string>>& only) {
     const std::lock_guard lock(mutex_);
     TS_ASSIGN_OR_RETURN(auto writer, AtomicFileWriter::open(path));
     // One read transaction: tasks and records of the same moment.
     TS_RETURN_IF_ERROR(connection_.execute("BEGIN"));
-    Status status = write_lines(*writer, records);
+    Status status = write_lines(*writer, records, only);
     if (auto end = connection_.execute("COMMIT"); status.ok() && !end.ok()) status = std::move(end);
     TS_RETURN_IF_ERROR(std::move(status));
     return writer->commit();
   }
 
-  Status write_lines(AtomicFileWriter& writer, const std::string& query) {
+  Status write_lines(AtomicFileWriter& writer, const std::string& query,
+                     const std::optional<std::set<std::string>>& only) {
     Statement tasks = connection_.statement("SELECT key, text, name, flops FROM task ORDER BY rowid");
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool row, tasks.step());
       if (!row) break;
-      TS_RETURN_IF_ERROR(writer.write_line(to_json_line(read_task(tasks))));
+      const TaskInfo task = read_task(tasks);
+      if (only && only->count(task.key) == 0) continue;
+      TS_RETURN_IF_ERROR(writer.write_line(to_json_line(task)));
     }
     TS_ASSIGN_OR_RETURN(const auto devices, read_devices());
     for (const DeviceInfo& device : devices) TS_RETURN_IF_ERROR(writer.write_line(to_json_line(device)));
@@ -345,6 +350,7 @@ class SqliteDatabase final : public Database {
       TS_ASSIGN_OR_RETURN(const bool row, records.step());
       if (!row) return {};
       TS_ASSIGN_OR_RETURN(const Record record, read_record(records));
+      if (only && only->count(record.task_key) == 0) continue;
       TS_RETURN_IF_ERROR(writer.write_line(to_json_line(record)));
     }
   }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,16 +68,19 @@ class Database {
 
   // JSON lines, one task, device or record a line. Import skips keys already there; a corrupt line is counted
   // and named; lines are limited to kMaxJsonLine bytes. The export replaces the file at once or not at all,
-  // and holds records of all code versions.
+  // and holds records of all code versions unless only the fastest are asked for.
   static constexpr size_t kMaxJsonLine = size_t{16} << 20;
   struct ImportReport {
     int64_t tasks = 0, devices = 0, records = 0, duplicates = 0, corrupt = 0;
     std::vector<std::string> problems;  // "line 17: ...", at most 20
   };
-  virtual Status export_jsonl(const std::string& path) = 0;
-  // The same of the fastest successful records only, `count` of each task, device and settings, of the
-  // current code version.
-  virtual Status export_fastest(const std::string& path, int64_t count) = 0;
+  struct ExportOptions {
+    int64_t fastest =
+        0;  // successful records of the current code version, of each task, device and settings; 0 = all
+    std::optional<std::set<std::string>> tasks = {};  // by key: only these
+  };
+  virtual Status export_jsonl(const std::string& path, const ExportOptions& options) = 0;
+  Status export_jsonl(const std::string& path) { return export_jsonl(path, {}); }
   // Commits in batches; a repeated import only adds what is missing.
   virtual Result<ImportReport> import_jsonl(const std::string& path) = 0;
 };

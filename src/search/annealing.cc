@@ -13,7 +13,6 @@ namespace {
 constexpr size_t kChains = 16;
 constexpr size_t kRestarted = 6;  // chains that start from the fastest measured programs
 constexpr double kJump = 0.05;    // steps to a random candidate: mutation never changes the structure
-constexpr double kEpsilon = 0.07;
 
 class AnnealingStrategy final : public Strategy {
  public:
@@ -50,7 +49,7 @@ class AnnealingStrategy final : public Strategy {
     std::stable_sort(pool.begin(), pool.end(),
                      [](const auto& a, const auto& b) { return a.score > b.score; });
     std::vector<ProposedCandidate> result;
-    const auto random = static_cast<size_t>(rng.bernoulli(kEpsilon * static_cast<double>(count)) ? 1 : 0);
+    const size_t random = random_share(view.epsilon, count, rng);
     for (auto& scored : pool) {
       if (result.size() + random >= count) break;
       result.push_back({std::move(scored.candidate), record::Reason::kPredicted});
@@ -63,12 +62,8 @@ class AnnealingStrategy final : public Strategy {
   void start_chains(const StrategyView& view, Rng& rng) {
     if (chains_.empty())
       for (size_t i = 0; i < kChains; ++i) chains_.push_back(view.space->sample(rng));
-    std::vector<const MeasuredCandidate*> sorted;
-    for (const auto& m : view.measured)
-      if (std::isfinite(m.seconds)) sorted.push_back(&m);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
-    for (size_t i = 0; i < std::min(sorted.size(), kRestarted); ++i) chains_[i] = sorted[i]->candidate;
+    const auto fastest = fastest_measured(view, kRestarted);
+    std::copy(fastest.begin(), fastest.end(), chains_.begin());
   }
 
   static double spread_of(const std::vector<float>& scores) {

@@ -18,7 +18,6 @@ namespace tensorsmith::search {
 namespace {
 
 constexpr int kGenerations = 4;
-constexpr double kEpsilon = 0.07;
 constexpr double kMeasuredShare = 0.25;  // of the first population
 constexpr double kImmigrants = 0.1;      // random candidates in later generations
 constexpr double kMutation = 0.85;       // else crossover
@@ -37,7 +36,7 @@ class EvolutionaryStrategy final : public Strategy {
     std::unordered_set<uint64_t> scored_hashes;
     std::vector<ScoredCandidate> pool;        // everything scored and buildable, for the final choice
     std::vector<ScoredCandidate> population;  // parents of the next generation
-    std::vector<space::Candidate> best = best_measured(view);
+    std::vector<space::Candidate> best = fastest_measured(view, kParents);
 
     for (int generation = 0; generation < kGenerations; ++generation) {
       std::vector<space::Candidate> children;
@@ -116,20 +115,6 @@ class EvolutionaryStrategy final : public Strategy {
     return result;
   }
 
-  static std::vector<space::Candidate> best_measured(const StrategyView& view) {
-    std::vector<const MeasuredCandidate*> sorted;
-    for (const auto& m : view.measured)
-      if (std::isfinite(m.seconds)) sorted.push_back(&m);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
-    std::vector<space::Candidate> result;
-    for (const auto* m : sorted) {
-      if (result.size() == kParents) break;
-      result.push_back(m->candidate);
-    }
-    return result;
-  }
-
   // Fitness grows with the score, from the worst to the best of the population.
   static double selection_weight(const ScoredCandidate& c, const std::vector<ScoredCandidate>& population) {
     const float low = population.back().score, high = population.front().score;
@@ -170,8 +155,7 @@ class EvolutionaryStrategy final : public Strategy {
     const auto take = [&](const space::Candidate& c, record::Reason reason) {
       if (taken.insert(c.hash()).second) result.push_back({c, reason});
     };
-    auto random = static_cast<size_t>(std::floor(kEpsilon * static_cast<double>(count)));
-    if (rng.bernoulli(kEpsilon * static_cast<double>(count) - static_cast<double>(random))) ++random;
+    const size_t random = random_share(view.epsilon, count, rng);
     // A structure of which nothing was measured gets a place for its best: the draft may be wrong about all
     // of it, and once measured it is corrected.
     std::unordered_set<int> tried;

@@ -29,6 +29,7 @@ class Pace {
 
   // Seconds of measuring that a trial takes. Tasks differ: big kernels are slow to build and to run.
   double trial_cost(size_t task) const;
+  double measuring_seconds() const { return measuring_seconds_; }
   // Seconds of measuring that the limits leave, if measuring keeps its share of the time. +inf without limits.
   double measuring_seconds_left() const;
   // Measurements of the task's next round.

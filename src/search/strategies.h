@@ -11,6 +11,8 @@ std::unique_ptr<Strategy> make_evolutionary_strategy();
 std::unique_ptr<Strategy> make_annealing_strategy();
 std::unique_ptr<Strategy> make_random_strategy();
 std::unique_ptr<Strategy> make_mixed_strategy();
+std::unique_ptr<Strategy> make_descent_strategy();
+std::unique_ptr<Strategy> make_exhaustive_strategy();
 std::unique_ptr<Strategy> make_transfer_strategy();
 
 inline constexpr std::array kStrategies{
@@ -18,6 +20,8 @@ inline constexpr std::array kStrategies{
     StrategyKind{"annealing", make_annealing_strategy},
     StrategyKind{"random", make_random_strategy, /*uses_scores=*/false},
     StrategyKind{"mixed", make_mixed_strategy},
+    StrategyKind{"descent", make_descent_strategy},
+    StrategyKind{"exhaustive", make_exhaustive_strategy, /*uses_scores=*/false},
     StrategyKind{"transfer", make_transfer_strategy, /*uses_scores=*/false, /*only_seeds=*/true},
 };
 

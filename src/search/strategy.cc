@@ -1,5 +1,8 @@
 #include "search/strategy.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "search/strategies.h"
 
 namespace tensorsmith::search {
@@ -15,6 +18,23 @@ Result<const StrategyKind*> find_strategy(std::string_view name) {
     if (kind.name == name) return &kind;
   return Error{ErrorCode::kInvalidArgument, "strategy",
                "'" + std::string(name) + "' is not one of " + strategy_names()};
+}
+
+size_t random_share(double epsilon, size_t count, Rng& rng) {
+  const double expected = epsilon * static_cast<double>(count);
+  const auto whole = static_cast<size_t>(std::floor(expected));
+  return std::min(count, whole + (rng.bernoulli(expected - static_cast<double>(whole)) ? 1 : 0));
+}
+
+std::vector<space::Candidate> fastest_measured(const StrategyView& view, size_t count) {
+  std::vector<const MeasuredCandidate*> sorted;
+  for (const auto& m : view.measured)
+    if (std::isfinite(m.seconds)) sorted.push_back(&m);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+  std::vector<space::Candidate> result;
+  for (size_t i = 0; i < std::min(count, sorted.size()); ++i) result.push_back(sorted[i]->candidate);
+  return result;
 }
 
 }  // namespace tensorsmith::search

@@ -47,6 +47,8 @@ struct StrategyView {
   // Of the time or trials, how much is used up: 0 at the start, 1 at the end. Towards the end refining what
   // is known pays more than exploring.
   double progress = 0;
+  // Of a batch, the share that is random, whatever the scores (epsilon-greedy).
+  double epsilon = 0.07;
 };
 
 class Strategy {
@@ -56,6 +58,9 @@ class Strategy {
   // space).
   virtual std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) = 0;
 };
+
+// Unless another one is asked for.
+inline constexpr std::string_view kDefaultStrategy = "evolutionary";
 
 struct StrategyKind {
   std::string_view name;  // stored in records, so never renamed
@@ -73,5 +78,11 @@ Result<const StrategyKind*> find_strategy(std::string_view name);
 // count, or nothing new is found. Falls back to enumeration where sampling finds nothing new, so that small
 // spaces are exhausted.
 void append_random(const StrategyView& view, size_t count, Rng& rng, std::vector<ProposedCandidate>& result);
+
+// Of a batch, epsilon * count on average: a whole number near it.
+size_t random_share(double epsilon, size_t count, Rng& rng);
+
+// Of the measured candidates that ran, the fastest, at most count, fastest first.
+std::vector<space::Candidate> fastest_measured(const StrategyView& view, size_t count);
 
 }  // namespace tensorsmith::search

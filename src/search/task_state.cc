@@ -208,6 +208,7 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
   view.known = [this](const space::Candidate& c) { return known_candidates_.count(c.hash()) > 0; };
   view.score_budget = request.score_budget;
   view.progress = request.progress;
+  view.epsilon = request.epsilon;
 
   std::vector<Proposal> result;
   std::unordered_set<std::string> taken;

@@ -44,6 +44,7 @@ struct ProposalRequest {
   size_t score_budget = 512;                  // candidates that the model may judge
   std::function<bool()> out_of_time;          // from then on drafts judge alone; asked from several threads
   double progress = 0;                        // see StrategyView
+  double epsilon = StrategyView().epsilon;    // see there
 };
 
 struct TaskOptions {

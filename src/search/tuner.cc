@@ -32,8 +32,10 @@ Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device
     return Error{ErrorCode::kInvalidArgument, "tune", std::move(reason)};
   };
   if (options.trials < 0 || options.seconds < 0) return invalid("the limits must not be negative");
-  if (options.trials == 0 && options.seconds == 0 && !options.survey)
-    return invalid("no limit is given; set a number of trials or of seconds");
+  if (options.trials == 0 && options.seconds == 0 && options.until_gain == 0 && !options.survey)
+    return invalid("no limit is given; set a number of trials or of seconds, or the least gain to go on for");
+  if (!(options.until_gain >= 0 && options.until_gain < 1)) return invalid("until_gain must be in [0, 1)");
+  if (!(options.epsilon >= 0 && options.epsilon <= 1)) return invalid("epsilon must be in [0, 1]");
   if (options.batch < 1) return invalid("the batch must be at least 1");
   if (options.survey && options.survey->per_task < 1) return invalid("a survey needs programs of each task");
   if (options.threads < 1) return invalid("the number of threads must be at least 1");

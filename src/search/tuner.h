@@ -16,6 +16,7 @@
 #include "learn/cost_model.h"
 #include "measure/measurer.h"
 #include "record/database.h"
+#include "search/strategy.h"
 #include "space/design_space.h"
 
 namespace tensorsmith::search {
@@ -51,9 +52,13 @@ struct Survey {
 
 struct TuneOptions {
   int64_t trials = 0;  // total measurements, 0 = no limit
-  double seconds = 0;  // wall time, 0 = no limit; one of the two must be given, unless for a survey
-  int batch = 16;      // measured per round
-  std::string strategy = "evolutionary";  // by name, see strategy.h
+  double seconds = 0;  // wall time, 0 = no limit
+  // Ends the search where going on for as long again is expected to gain less than this share of the model's time;
+  // 0 = never. One of the three must be given, unless for a survey.
+  double until_gain = 0;
+  int batch = 16;                          // measured per round
+  std::string strategy{kDefaultStrategy};  // by name, see strategy.h
+  double epsilon = StrategyView().epsilon;
   uint64_t seed = 0;
   record::MeasureSettings settings;
   // Whether schedules may use Winograd's filtering; without it, records that do are as if they were not
@@ -108,8 +113,17 @@ struct RankedTrace {
   double seconds = 0;
 };
 
+// Why a search ended.
+enum class SearchEnd : uint8_t {
+  kLimit,      // of trials or seconds, or it was cancelled
+  kExhausted,  // every candidate of every task is measured
+  kGain,       // little more is expected (TuneOptions::until_gain)
+};
+
 struct TuneReport {
   TuneProgress final;
+  SearchEnd end = SearchEnd::kLimit;
+  double expected_gain = 0;  // with kGain: share of the model's time that as long again was expected to bring
   std::vector<sched::Trace> best_traces;  // by task; the default's when nothing is faster
   // By task: false if the default failed, so that another program must take its place.
   std::vector<bool> untuned_works;

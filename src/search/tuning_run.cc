@@ -20,6 +20,8 @@ constexpr double kWarmUpShare = 0.004;
 constexpr double kBoundOfEstimate = 0.5;
 // Proposals of a round that are other tasks' best programs.
 constexpr size_t kMaxTransferred = 2;
+// What is expected of a shorter time than this decides nothing (--until-gain).
+constexpr double kLeastHorizonSeconds = 3;
 constexpr size_t kReported = 4;  // of each task, in the report
 // A transaction for each of a survey's short measurements can take as long as these. A killed survey loses
 // this much.
@@ -268,6 +270,7 @@ Status TuningRun::one_round(size_t task, size_t count) {
   const auto wanted = transferred(task);
   const double until = before + pace_.proposal_seconds();
   ProposalRequest request{count, wanted, model_.ready(), pace_.score_budget(task), {}, limits_.progress()};
+  request.epsilon = options_.epsilon;
   request.out_of_time = [&] { return limits_.cancelled() || services_.clock.monotonic_seconds() >= until; };
   auto proposals = states_[task]->propose(request, pool_);
   if (const auto& error = states_[task]->model_error()) model_.take_failure(*error);
@@ -281,7 +284,7 @@ Status TuningRun::one_round(size_t task, size_t count) {
 
 Status TuningRun::tuning_round(size_t task) {
   const size_t count = pace_.batch_size(task);
-  if (!services_.progress) return one_round(task, count);  // nobody watches
+  if (!services_.progress && options_.until_gain == 0) return one_round(task, count);  // nobody asks
   const SchedulerOptions scheduler;
   const double seconds = static_cast<double>(count) * pace_.trial_cost(task);
   const double expected = seconds * expected_gain(statuses(), task, scheduler);
@@ -325,14 +328,30 @@ Status TuningRun::search() {
     TS_RETURN_IF_ERROR(tuning_round(task));
   }
   while (!limits_.finished()) {
+    if (const auto gain = gain_of_as_long_again(); gain && *gain < options_.until_gain) {
+      services_.log.log(LogLevel::kInfo, "little more is expected");
+      end_ = SearchEnd::kGain;
+      last_gain_ = *gain;
+      return {};
+    }
     const size_t task = choose_task(statuses(), SchedulerOptions(), rng_);
     if (task == tasks_.size()) {
       services_.log.log(LogLevel::kInfo, "every candidate of every task is measured");
+      end_ = SearchEnd::kExhausted;
       return {};
     }
     TS_RETURN_IF_ERROR(tuning_round(task));
   }
   return {};
+}
+
+std::optional<double> TuningRun::gain_of_as_long_again() const {
+  if (options_.until_gain == 0) return std::nullopt;
+  const auto share = forecast_.share_come_true();
+  const double now = progress_report().model_best_seconds();
+  if (!share || !std::isfinite(now) || now <= 0) return std::nullopt;
+  const double seconds = std::max(pace_.measuring_seconds(), kLeastHorizonSeconds);
+  return *share * expected_decrease(statuses(), seconds, SchedulerOptions()) / now;
 }
 
 Status TuningRun::confirm() {
@@ -389,6 +408,8 @@ Result<TuneReport> TuningRun::run() {
   }
   TuneReport result;
   result.final = progress_report();
+  result.end = end_;
+  result.expected_gain = last_gain_;
   for (size_t i = 0; i < states_.size(); ++i) {
     const auto& untuned = states_[i]->default_result();
     result.untuned_works.push_back(!untuned || untuned->ok());

@@ -39,6 +39,9 @@ class TuningRun {
   Result<bool> survey_visit(size_t task);
   Status confirm();
   TuneProgress progress_report() const;
+  // Share of the model's time that measuring for as long again is expected to gain; nullopt where nobody asks
+  // (TuneOptions::until_gain) or too little is known.
+  std::optional<double> gain_of_as_long_again() const;
 
   // Measures again what the database says is the fastest, and the default, until the fastest is one that ran
   // here; what fails or is slower here falls back.
@@ -88,6 +91,8 @@ class TuningRun {
   std::vector<double> bounds_;  // seconds, see TaskStatus
   std::vector<std::optional<sched::Trace>> confirmed_;
 
+  SearchEnd end_ = SearchEnd::kLimit;
+  double last_gain_ = 0;  // see TuneReport
   int64_t failures_ = 0, resumed_ = 0;
   double expected_model_seconds_ = 0;                          // see TuneProgress
   int lost_workers_ = 0;                                       // in a row

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "engine/load_model.h"
 #include "record/database.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
@@ -16,6 +17,7 @@ struct DbOptions {
   std::string database;
   std::string file;
   int64_t fastest = 0;
+  std::vector<std::string> models;  // only of their tasks
   bool force = false;
   bool json = false;
 };
@@ -52,13 +54,23 @@ Status export_jsonl(const DbOptions& options) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
   if (count == 0) TS_RETURN_IF_ERROR(check_not_emptied(output, options.force));
-  if (options.fastest > 0) {
-    TS_RETURN_IF_ERROR(db->export_fastest(options.file, options.fastest));
-    print_out("wrote the {} fastest records of each task and device to {}\n", options.fastest, options.file);
-    return {};
+  record::Database::ExportOptions what;
+  what.fastest = options.fastest;
+  std::string which = options.fastest > 0 ? "the " + std::to_string(options.fastest) +
+                                                " fastest records of each task and device"
+                                          : std::to_string(count) + " records";
+  if (!options.models.empty()) {
+    std::vector<engine::ModelSource> models;
+    for (const std::string& path : options.models) models.push_back({path});
+    TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks(models));
+    what.tasks.emplace();
+    for (const auto& shared : tasks) what.tasks->insert(shared.task.key);
+    if (options.fastest == 0) which = "the records";
+    which +=
+        " of the tasks of " + std::to_string(models.size()) + (models.size() == 1 ? " model" : " models");
   }
-  TS_RETURN_IF_ERROR(db->export_jsonl(options.file));
-  print_out("wrote {} records to {}\n", count, options.file);
+  TS_RETURN_IF_ERROR(db->export_jsonl(options.file, what));
+  print_out("wrote {} to {}\n", which, options.file);
   return {};
 }
 
@@ -103,6 +115,10 @@ void add_db_command(CLI::App& app, int& exit_code) {
       add("export", "Write tasks, devices and records as JSON lines", true, export_jsonl);
   add_whole(*export_command, "--fastest", export_options->fastest, 0, kMaxCount,
             "Only so many records of each task and device (0 = all records)");
+  export_command
+      ->add_option("--of", export_options->models,
+                   "Only tasks of this model, NAME.onnx or zoo:NAME (repeatable): splits a database by model")
+      ->allow_extra_args(false);
   add_force(*export_command, export_options->force);
   add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
       import_jsonl);

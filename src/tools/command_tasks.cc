@@ -4,6 +4,7 @@
 
 #include "engine/load_model.h"
 #include "ir/text.h"
+#include "search/kernel_class.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/options.h"
@@ -19,9 +20,27 @@ struct TasksOptions {
   bool text = false;
 };
 
+std::string class_of(const graph::Task& task) {
+  return search::kernel_class_text(search::kernel_class(task.workload));
+}
+
+// Of each operation, inputs too: the extents of its axes.
+nlohmann::json shapes_json(const ir::Workload& workload) {
+  nlohmann::json shapes = nlohmann::json::array();
+  for (const auto& op : workload.operations) {
+    nlohmann::json entry = {{"operation", op->name}, {"spatial", nlohmann::json::array()}};
+    for (const auto& axis : op->spatial) entry["spatial"].push_back(axis.extent);
+    for (const auto& axis : op->reduce) entry["reduce"].push_back(axis.extent);
+    if (op->is_placeholder()) entry["constant"] = op->is_constant;
+    shapes.push_back(std::move(entry));
+  }
+  return shapes;
+}
+
 nlohmann::json task_json(const graph::Task& task, bool text) {
-  nlohmann::json entry = {
-      {"name", task.name}, {"key", task.key}, {"flops", task.flops}, {"nodes", task.nodes}};
+  nlohmann::json entry = {{"name", task.name},       {"key", task.key},
+                          {"class", class_of(task)}, {"flops", task.flops},
+                          {"nodes", task.nodes},     {"shapes", shapes_json(task.workload)}};
   if (text) entry["workload"] = ir::print(task.workload);
   return entry;
 }
@@ -45,7 +64,7 @@ Status shared_tasks(const TasksOptions& options) {
   }
   TS_ASSIGN_OR_RETURN(const std::vector<engine::SharedTask> tasks, engine::load_tasks(models));
   nlohmann::json list = nlohmann::json::array();
-  Table table({"task", "models", "calls", "work a call", "key"});
+  Table table({"task", "models", "calls", "work a call", "class", "key"});
   size_t of_models = 0;
   for (const auto& [task, model_calls] : tasks) {
     int calls = 0;
@@ -62,7 +81,7 @@ Status shared_tasks(const TasksOptions& options) {
       print_workload(task, calls);
     }
     table.add({task.name, std::to_string(model_calls.size()), std::to_string(calls), format_flops(task.flops),
-               task.key});
+               class_of(task), task.key});
   }
   if (options.json) {
     print_json(nlohmann::json{{"tasks", list}}, 2);
@@ -98,10 +117,11 @@ Status tasks(const TasksOptions& options) {
     }
     return {};
   }
-  Table table({"task", "calls", "work a call", "share", "key"});
+  Table table({"task", "calls", "work a call", "share", "class", "key"});
   for (const auto& task : model.partition.tasks) {
     table.add({task.name, std::to_string(task.calls), format_flops(task.flops),
-               fmt::format("{:.1f} %", total > 0 ? 100 * task.flops * task.calls / total : 0), task.key});
+               fmt::format("{:.1f} %", total > 0 ? 100 * task.flops * task.calls / total : 0), class_of(task),
+               task.key});
   }
   print_lines(table.text());
   print_out("{} tasks, {} kernel calls, {} a run, {} working memory\n", model.partition.tasks.size(),

@@ -21,6 +21,8 @@ const std::map<std::string, std::string>& examples() {
       {"tune",
        "  tensorsmith tune model.onnx -o tuned --seconds 60\n"
        "  tensorsmith tune model.onnx -o tuned --seconds 600     # goes on from tensorsmith.db\n"
+       "  tensorsmith tune a.onnx b.onnx -o tuned --until-gain 1%\n"
+       "  tensorsmith tune model.onnx -o tuned --no-measure --device epyc-7763\n"
        "  tensorsmith tune zoo:resnet50:batch=4 -o tuned --threads 1 --trials 500 --db resnet.db"},
       {"transfer",
        "  tensorsmith transfer model.onnx -o fast --from tensorsmith.db\n"
@@ -44,7 +46,9 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith db import other.db records.jsonl"},
       {"db info", "  tensorsmith db info tensorsmith.db"},
       {"db check", "  tensorsmith db check tensorsmith.db"},
-      {"db export", "  tensorsmith db export tensorsmith.db records.jsonl --fastest 1"},
+      {"db export",
+       "  tensorsmith db export tensorsmith.db records.jsonl --fastest 1\n"
+       "  tensorsmith db export tensorsmith.db resnet.jsonl --of zoo:resnet50"},
       {"db import", "  tensorsmith db import tensorsmith.db records.jsonl"},
       {"dataset",
        "  tensorsmith dataset collect --networks resnet18 -o records.db --seconds 600 --store records.store\n"

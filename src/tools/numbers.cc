@@ -71,4 +71,19 @@ CLI::Option* add_real(CLI::App& command, const std::string& name, double& value,
                     "X", help);
 }
 
+CLI::Option* add_share(CLI::App& command, const std::string& name, double& value, const std::string& help) {
+  const CLI::Validator validator(
+      [](std::string& text) {
+        const bool percent = text.ends_with('%');
+        double share = 0;
+        if (!parse_number(percent ? text.substr(0, text.size() - 1) : text, share) ||
+            !(share >= 0 && share <= (percent ? 100 : 1)))
+          return fmt::format("'{}' is not a share from 0 to 1 or from 0% to 100%", text);
+        text = fmt::format("{}", percent ? share / 100 : share);
+        return std::string();
+      },
+      "");
+  return add_number(command, name, value, validator, "SHARE", help);
+}
+
 }  // namespace tensorsmith::tools

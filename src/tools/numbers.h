@@ -23,5 +23,7 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& value, const std::string& hel
 // A finite number from low to high.
 CLI::Option* add_real(CLI::App& command, const std::string& name, double& value, double low, double high,
                       const std::string& help);
+// A share from 0 to 1, as a number or in percent: "0.01", "1%".
+CLI::Option* add_share(CLI::App& command, const std::string& name, double& value, const std::string& help);
 
 }  // namespace tensorsmith::tools

@@ -36,9 +36,16 @@ TaskSeconds seconds_of(const engine::TunedModel& tuned, size_t task) {
   return {progress.weight * progress.default_seconds, progress.weight * progress.best_seconds};
 }
 
-// "conv2d_relu_1x64x56x56, local": whose schedule a task runs.
-std::string source_text(const engine::ProgramSource& source) {
-  return fmt::format("{}, {}", source.same_task ? "the same task" : source.task, source.device);
+const char* end_text(search::SearchEnd end) {
+  switch (end) {
+    case search::SearchEnd::kLimit:
+      return "limit";
+    case search::SearchEnd::kExhausted:
+      return "exhausted";
+    case search::SearchEnd::kGain:
+      return "gain";
+  }
+  return "";
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -102,6 +109,16 @@ void print_sources(const std::vector<engine::SourceScore>& scores) {
 
 }  // namespace
 
+std::string source_text(const engine::ProgramSource& source) {
+  return fmt::format("{}, {}", source.same_task ? "the same task" : source.task, source.device);
+}
+
+nlohmann::json source_json(const engine::ProgramSource& source) {
+  return {{"task", source.task},        {"device", source.device},       {"file", source.file},
+          {"seconds", source.seconds},  {"same_task", source.same_task}, {"speedup", source.speedup},
+          {"distance", source.distance}};
+}
+
 nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::string& directory,
                                 const std::string& database) {
   const search::TuneProgress& p = tuned.report.final;
@@ -115,13 +132,7 @@ nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::stri
                      {"kept", tuned.kept[t] != 0},
                      {"default_seconds", number_or_null(task.default_seconds)},
                      {"best_seconds", number_or_null(task.best_seconds)}});
-    if (const auto& source = tuned.sources[t]) {
-      tasks.back()["source"] = {{"task", source->task},
-                                {"device", source->device},
-                                {"file", source->file},
-                                {"seconds", source->seconds},
-                                {"same_task", source->same_task}};
-    }
+    if (tuned.sources[t]) tasks.back()["source"] = source_json(*tuned.sources[t]);
     if (!tuned.in_model) continue;
     tasks.back()["in_model_untuned_seconds"] = tuned.in_model->task_untuned[t];
     tasks.back()["in_model_tuned_seconds"] = tuned.in_model->task_tuned[t];
@@ -133,6 +144,7 @@ nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::stri
                         {"resumed", p.resumed},
                         {"model_default_seconds", number_or_null(p.model_default_seconds())},
                         {"model_best_seconds", number_or_null(p.model_best_seconds())},
+                        {"ended_by", end_text(tuned.report.end)},
                         {"tasks", tasks}};
   for (const engine::SourceScore& score : tuned.source_scores)
     out["source_models"].push_back({{"name", score.name},
@@ -157,6 +169,11 @@ void print_tune_report(const engine::TunedModel& tuned, const std::string& direc
   print_out("untuned, tuned: a call {}; kept: runs untuned\n",
             tuned.in_model ? "in its place in the model, both timed in turn" : "measured by itself");
   print_out("{} trials in {} ({} found in {})\n", p.trials, format_duration(elapsed), p.resumed, database);
+  if (tuned.report.end == search::SearchEnd::kGain)
+    print_out("the search ended: as long again was expected to gain {}\n",
+              percent(tuned.report.expected_gain));
+  if (tuned.report.end == search::SearchEnd::kExhausted)
+    print_out("the search ended: nothing is left to measure\n");
   const auto tried = static_cast<size_t>(
       std::count_if(p.tasks.begin(), p.tasks.end(), [](const auto& task) { return task.trials > 1; }));
   if (tried < p.tasks.size()) {

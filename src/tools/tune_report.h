@@ -8,6 +8,10 @@
 
 namespace tensorsmith::tools {
 
+// "conv2d_relu_1x64x56x56, local": whose schedule a task runs.
+std::string source_text(const engine::ProgramSource& source);
+nlohmann::json source_json(const engine::ProgramSource& source);
+
 nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::string& directory,
                                 const std::string& database);
 

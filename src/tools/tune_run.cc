@@ -1,12 +1,17 @@
 #include "tools/tune_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
+#include "engine/compile_model.h"
 #include "engine/measured_device.h"
+#include "engine/unmeasured.h"
 #include "record/database.h"
 #include "search/strategy.h"
 #include "search/tuner.h"
@@ -16,6 +21,7 @@
 #include "tools/numbers.h"
 #include "tools/output_files.h"
 #include "tools/progress_display.h"
+#include "tools/report.h"
 #include "tools/shipped_file.h"
 #include "tools/ticker.h"
 #include "tools/tune_report.h"
@@ -25,8 +31,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Records of fast programs that are shipped.
+// What is shipped: records of fast programs, and the cost model of CPUs.
 constexpr const char* kStarterFile = "starter.jsonl.zst";
+constexpr const char* kCostModelFile = "cpu.safetensors";
 
 constexpr double kTickSeconds = 0.5;  // between redraws while nothing else happens
 
@@ -51,9 +58,12 @@ struct Sources {
   std::vector<engine::SourceModel> models;
 };
 
-Result<Sources> read_sources(const std::vector<std::string>& from) {
+Result<Sources> read_sources(const TuneRunOptions& options) {
   Sources sources;
-  for (const std::string& entry : from) {
+  if (options.warm_start && options.from.empty())
+    if (auto shipped = shipped_file(kStarterFile); !shipped.empty())
+      sources.files.push_back(std::move(shipped));
+  for (const std::string& entry : options.from) {
     const bool is_model = entry.starts_with("zoo:") || entry.ends_with(".onnx");
     if (!is_model) {
       sources.files.push_back(entry);
@@ -68,7 +78,141 @@ Result<Sources> read_sources(const std::vector<std::string>& from) {
   return sources;
 }
 
+// The models with the places of their folders, once nothing stands in their way.
+Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& options) {
+  std::vector<InputPath> inputs{{"--cost-model", options.cost_model.model},
+                                {"--device", device_file(options.device.device)}};
+  std::vector<OutputPath> outputs{{"--db", options.database, OutputKind::kDatabase}};
+  std::vector<engine::ModelToTune> models;
+  const std::vector<std::string> names = folder_names(options.models);
+  for (size_t m = 0; m < options.models.size(); ++m) {
+    inputs.push_back({"MODEL", options.models[m]});
+    const std::string directory =
+        options.models.size() == 1 ? options.directory : (fs::path(options.directory) / names[m]).string();
+    outputs.push_back({"-o", directory, OutputKind::kModelDirectory});
+    models.push_back({nullptr, directory, fs::path(options.models[m]).filename().string()});
+  }
+  for (const std::string& entry : options.from)
+    if (entry != options.database) inputs.push_back({"--from", entry});
+  TS_RETURN_IF_ERROR(check_outputs(outputs, inputs));
+  return models;
+}
+
+// In the order of the models; their notes are printed.
+Result<std::deque<engine::LoadedModel>> load_models(
+    const TuneRunOptions& options, const target::Device& device,
+    const std::function<void(const graph::Graph&)>& print_notes) {
+  TS_ASSIGN_OR_RETURN(engine::ModelSource source, options.import.source());
+  std::deque<engine::LoadedModel> loaded;
+  for (const std::string& path : options.models) {
+    source.path = path;
+    TS_ASSIGN_OR_RETURN(auto model, engine::load_model(source, device));
+    print_notes(model.graph);
+    loaded.push_back(std::move(model));
+  }
+  return loaded;
+}
+
+const char* reason_text(engine::UnmeasuredChoice::Reason reason) {
+  switch (reason) {
+    case engine::UnmeasuredChoice::Reason::kUntuned:
+      return "untuned";
+    case engine::UnmeasuredChoice::Reason::kRecord:
+      return "record";
+    case engine::UnmeasuredChoice::Reason::kSeed:
+      return "fast elsewhere";
+    case engine::UnmeasuredChoice::Reason::kPredicted:
+      return "predicted";
+  }
+  return "";
+}
+
+void print_choices(const engine::LoadedModel& model, const std::vector<engine::UnmeasuredChoice>& choices) {
+  Table table({"task", "calls", "chosen", "expected gain", "schedule of"});
+  for (size_t t = 0; t < choices.size(); ++t) {
+    const engine::UnmeasuredChoice& choice = choices[t];
+    table.add({model.partition.tasks[t].name, std::to_string(model.partition.tasks[t].calls),
+               reason_text(choice.reason), choice.gain > 1 ? fmt::format("{:.2f}x", choice.gain) : "",
+               choice.source ? source_text(*choice.source) : ""});
+  }
+  print_lines(table.text());
+}
+
+nlohmann::json choices_json(const engine::LoadedModel& model, const std::string& directory,
+                            const std::vector<engine::UnmeasuredChoice>& choices) {
+  nlohmann::json tasks = nlohmann::json::array();
+  for (size_t t = 0; t < choices.size(); ++t) {
+    tasks.push_back({{"name", model.partition.tasks[t].name},
+                     {"calls", model.partition.tasks[t].calls},
+                     {"chosen", reason_text(choices[t].reason)},
+                     {"expected_gain", choices[t].gain}});
+    if (choices[t].source) tasks.back()["source"] = source_json(*choices[t].source);
+  }
+  return {{"directory", directory}, {"tasks", tasks}};
+}
+
 }  // namespace
+
+Status run_unmeasured(const TuneRunOptions& options) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
+  TS_ASSIGN_OR_RETURN(const std::vector<engine::ModelToTune> models, plan_outputs(options));
+  TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
+  StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
+  engine::WarmStart known;
+  TS_ASSIGN_OR_RETURN(const Sources sources, read_sources(options));
+  for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
+  std::error_code ignored;
+  const bool has_database = fs::exists(options.database, ignored);
+  if (has_database && options.warm_start) TS_RETURN_IF_ERROR(known.add_file(options.database));
+  learn::SearchModelOptions model_options = options.cost_model;
+  model_options.frozen = true;
+  model_options.threads = local.cores;
+  if (!options.cost_model_given) model_options.model = shipped_file(kCostModelFile);
+  std::unique_ptr<learn::CostModel> cost_model;
+  if (!model_options.model.empty()) {
+    TS_ASSIGN_OR_RETURN(cost_model, learn::make_search_model(model_options, device));
+  }
+  const std::atomic<bool>& cancel_requested = catch_interrupts();
+  TS_ASSIGN_OR_RETURN(const auto loaded, load_models(options, device, [](const graph::Graph& graph) {
+                        print_notes(graph.notes);
+                      }));
+  nlohmann::json reports = nlohmann::json::array();
+  for (size_t m = 0; m < models.size(); ++m) {
+    const engine::LoadedModel& model = loaded[m];
+    TS_ASSIGN_OR_RETURN(auto choices, engine::choose_unmeasured(
+                                          model, device, known, cost_model.get(),
+                                          {options.schedules, options.seeds, options.seed, local.cores}));
+    std::vector<engine::TaskSchedule> schedules;
+    for (const auto& choice : choices) schedules.push_back(choice.schedule);
+    if (has_database && options.warm_start) {
+      const auto before = schedules;
+      TS_RETURN_IF_ERROR(engine::apply_best_records(model.partition, device, options.database,
+                                                    options.schedules, schedules, log));
+      for (size_t t = 0; t < schedules.size(); ++t)
+        if (schedules[t].measured_seconds > 0)
+          choices[t] = {schedules[t], engine::UnmeasuredChoice::Reason::kRecord, std::nullopt, 1};
+    }
+    engine::CompileOptions compile_options;
+    compile_options.directory = models[m].directory;
+    compile_options.model_name = models[m].name;
+    compile_options.jobs = local.cores;
+    compile_options.log = &log;
+    compile_options.cancelled = &cancel_requested;
+    compile_options.tuned = std::any_of(choices.begin(), choices.end(), [](const auto& choice) {
+      return choice.reason != engine::UnmeasuredChoice::Reason::kUntuned;
+    });
+    TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, compile_options));
+    if (options.json) {
+      reports.push_back(choices_json(model, models[m].directory, choices));
+      continue;
+    }
+    if (models.size() > 1) print_out("{}{}:\n", m == 0 ? "" : "\n", options.models[m]);
+    print_choices(model, choices);
+    print_out("nothing was measured; compiled model: {}\n", models[m].directory);
+  }
+  if (options.json) print_json(models.size() == 1 ? reports.front() : nlohmann::json{{"models", reports}}, 2);
+  return {};
+}
 
 Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   engine::TuneModelOptions tune_options;
@@ -79,28 +223,22 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
   }
-  std::vector<InputPath> inputs{{"MODEL", options.model.path},
-                                {"--cost-model", options.cost_model.model},
-                                {"--device", device_file(options.device.device)}};
-  for (const std::string& entry : options.from)
-    if (entry != options.database) inputs.push_back({"--from", entry});
-  TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory},
-                                    {"--db", options.database, OutputKind::kDatabase}},
-                                   inputs));
+  TS_ASSIGN_OR_RETURN(std::vector<engine::ModelToTune> models, plan_outputs(options));
   const SystemClock clock;
   const int64_t shown_trials = options.trials == kMaxCount ? 0 : options.trials;
   ProgressDisplay display(clock, {shown_trials, options.seconds}, standard_error_display(options.quiet));
   std::optional<Ticker> ticker;
   if (display.redraws()) ticker.emplace(kTickSeconds, [&display] { display.tick(); });
   const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
-  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, engine::load_model(source, device));
-  display.print_apart([&] { print_notes(model.graph.notes); });
+  TS_ASSIGN_OR_RETURN(const auto loaded, load_models(options, device, [&](const graph::Graph& graph) {
+                        display.print_apart([&] { print_notes(graph.notes); });
+                      }));
+  for (size_t m = 0; m < models.size(); ++m) models[m].model = &loaded[m];
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
   if (!options.quiet) display.print_apart([&] { print_notes(options.device.notes(device)); });
-  tune_options.directory = options.directory;
-  tune_options.model_name = fs::path(options.model.path).filename().string();
   tune_options.trials = options.trials;
+  tune_options.until_gain = options.until_gain;
+  tune_options.epsilon = options.epsilon;
   if (options.seconds > 0)
     tune_options.seconds = std::max(options.seconds - (clock.monotonic_seconds() - start), 1e-3);
   tune_options.batch = options.batch;
@@ -111,40 +249,72 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   tune_options.cost_model = options.cost_model;
   tune_options.worker = measure::this_program_as_worker();
   tune_options.warm_start = options.warm_start;
-  TS_ASSIGN_OR_RETURN(Sources sources, read_sources(options.from));
+  TS_ASSIGN_OR_RETURN(Sources sources, read_sources(options));
   tune_options.sources = std::move(sources.files);
   tune_options.source_models = std::move(sources.models);
   tune_options.source_ranking = options.source_ranking;
   tune_options.pool_sources = options.pool_sources;
   tune_options.seeds = options.seeds;
-  if (options.warm_start && options.from.empty())
-    if (auto shipped = shipped_file(kStarterFile); !shipped.empty())
-      tune_options.sources.push_back(std::move(shipped));
   LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   TS_ASSIGN_OR_RETURN(
-      const engine::TunedModel tuned,
-      engine::tune_model(model, device, tune_options, *database, clock, log, display, cancel_requested));
+      const std::vector<engine::TunedModel> tuned,
+      engine::tune_models(models, device, tune_options, *database, clock, log, display, cancel_requested));
   ticker.reset();
   display.finish();
   const double elapsed = clock.monotonic_seconds() - start;
   if (options.json) {
-    print_json(tune_report_json(tuned, options.directory, options.database), 2);
+    nlohmann::json reports = nlohmann::json::array();
+    for (size_t m = 0; m < models.size(); ++m)
+      reports.push_back(tune_report_json(tuned[m], models[m].directory, options.database));
+    print_json(models.size() == 1 ? reports.front() : nlohmann::json{{"models", reports}}, 2);
   } else {
-    print_tune_report(tuned, options.directory, options.database, elapsed);
+    for (size_t m = 0; m < models.size(); ++m) {
+      if (models.size() > 1) print_out("{}{}:\n", m == 0 ? "" : "\n", options.models[m]);
+      print_tune_report(tuned[m], models[m].directory, options.database, elapsed);
+    }
   }
-  if (tuned.interrupted) {
+  if (tuned.front().interrupted) {
     return Error{ErrorCode::kCancelled, command,
                  "interrupted; the best so far is compiled, run it again to go on"};
   }
   return {};
 }
 
+std::vector<std::string> folder_names(const std::vector<std::string>& models) {
+  std::vector<std::string> names;
+  for (const std::string& model : models) {
+    std::string name;
+    if (model.starts_with("zoo:")) {
+      name = model.substr(4);
+    } else {
+      const fs::path file = fs::path(model).lexically_normal();
+      const std::string folder = file.parent_path().filename().string();
+      name = file.filename() == "model.onnx" && !folder.empty() ? folder : file.stem().string();
+    }
+    std::replace(name.begin(), name.end(), ':', '-');
+    std::string different = name;
+    for (int n = 2; std::find(names.begin(), names.end(), different) != names.end(); ++n)
+      different = name + "-" + std::to_string(n);
+    names.push_back(std::move(different));
+  }
+  return names;
+}
+
 void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
-  options.model.add_to(command);
+  command
+      .add_option(
+          "model", options.models,
+          "ONNX model files, or networks of the zoo, zoo:NAME[:batch=B][:size=S]...; several are tuned "
+          "together")
+      ->required();
+  options.import.add_import_options(command);
   options.device.add_to(command);
-  command.add_option("-o,--output", options.directory, "Directory of the compiled model")->required();
+  command
+      .add_option("-o,--output", options.directory,
+                  "Directory of the compiled model; of several models, of a folder for each")
+      ->required();
   command.add_option("--db", options.database, "Record database; a run goes on from what is there")
       ->capture_default_str();
   add_real(command, "--seconds", options.seconds, 0, kMaxSeconds,

@@ -11,19 +11,23 @@
 namespace tensorsmith::tools {
 
 struct TuneRunOptions {
-  ModelOptions model;
+  std::vector<std::string> models;  // files, or networks of the zoo
+  ModelOptions import;              // of all of them; its path counts nothing
   DeviceOptions device;
   engine::ScheduleOptions schedules;
-  std::string directory;
+  std::string directory;  // of the compiled model; of several, the folder that holds one of each
   std::string database = "tensorsmith.db";
   int64_t trials = 0;
   double seconds = 0;
+  double until_gain = 0;
+  double epsilon = search::TuneOptions().epsilon;
   std::string strategy = search::TuneOptions().strategy;
   int batch = 16;
   uint64_t seed = 0;
   bool flush_cache = false;
   bool skip_end_to_end = false;
   learn::SearchModelOptions cost_model;
+  bool cost_model_given = false;
   // Databases, exports of records, and models whose tasks' records are taken; none: the records that are shipped.
   std::vector<std::string> from;
   bool warm_start = true;
@@ -34,8 +38,15 @@ struct TuneRunOptions {
   bool quiet = false;
 };
 
+// Names of the models' folders, by model: their files' names, of a file model.onnx its folder's, made different.
+std::vector<std::string> folder_names(const std::vector<std::string>& models);
+
 // The options that both commands have.
 void add_tune_run_options(CLI::App& command, TuneRunOptions& options);
+
+// tune --no-measure: compiles with what records, a cost model and the estimate know, for any device. Where
+// options.cost_model_given is not set, the cost model that is shipped judges.
+Status run_unmeasured(const TuneRunOptions& options);
 
 // command: its name, for errors.
 Status run_tuning(const TuneRunOptions& options, const std::string& command);

@@ -154,7 +154,7 @@ TEST_F(WarmStartTest, DatabasesAndExportsGiveTheSame) {
   const auto task = matmul_task(96, 96, 96);
   add(matmul_task(96, 96, 128), on, 3e-3);
   add(matmul_task(96, 192, 128), on, 2e-3);
-  ASSERT_TRUE(database_->export_fastest(folder_.file("export.jsonl"), 3).ok());
+  ASSERT_TRUE(database_->export_jsonl(folder_.file("export.jsonl"), {.fastest = 3}).ok());
   for (const char* name : {"a.db", "export.jsonl"}) {
     WarmStart warm_start;
     ASSERT_TRUE(warm_start.add_file(folder_.file(name)).ok());

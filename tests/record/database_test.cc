@@ -270,7 +270,7 @@ TEST(DatabaseTest, ExportOfTheFastest) {
   Record other = make_record(7, "task0", 1);
   other.device_key = "device1";
   ASSERT_TRUE(db->add({other}).ok());
-  ASSERT_TRUE(db->export_fastest(dir.file("fast.jsonl"), 2).ok());
+  ASSERT_TRUE(db->export_jsonl(dir.file("fast.jsonl"), {.fastest = 2}).ok());
   auto copy = must_open(dir.file("copy.db"));
   const auto report = copy->import_jsonl(dir.file("fast.jsonl"));
   ASSERT_TRUE(report.ok());

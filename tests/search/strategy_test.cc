@@ -98,6 +98,76 @@ TEST(Strategy, ModelGuidedSearchBeatsRandomSearch) {
   EXPECT_GE(annealing_wins, seeds - 1);
 }
 
+TEST(Strategy, DescentFindsWhatStepsLeadTo) {
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  int wins = 0;
+  const int seeds = 5;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed * 91);
+    const Landscape landscape{space->sample(rng)};
+    wins += run("descent", *space, landscape, seed, 6, 16).best <
+            run("random", *space, landscape, seed, 6, 16).best;
+  }
+  EXPECT_GE(wins, seeds - 1);
+}
+
+// A small space, counted by brute force: each candidate once, those of the best draft first.
+TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
+  const auto space = space::DesignSpace::build(matmul(2, 3, 2), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  std::set<uint64_t> all;
+  for (size_t k = 0; k < space->num_sketches(); ++k) {
+    ASSERT_LT(space->size(static_cast<int>(k)), 50'000);
+    for (const auto& c : space->enumerate(static_cast<int>(k), 50'000))
+      if (space->check(c).ok()) all.insert(c.hash());
+  }
+  std::set<uint64_t> seen;
+  StrategyView view;
+  view.space = &*space;
+  view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000); };
+  view.known = [&](const space::Candidate& c) { return seen.count(c.hash()) > 0; };
+  const auto strategy = make("exhaustive");
+  Rng rng(1);
+  double last = 1e9;
+  for (size_t round = 0; round <= all.size() / 7 + 1; ++round) {
+    for (const auto& [candidate, reason] : strategy->propose(view, 7, rng)) {
+      EXPECT_EQ(reason, record::Reason::kEnumerated);
+      EXPECT_LE(view.draft(candidate), last);
+      last = view.draft(candidate);
+      EXPECT_TRUE(seen.insert(candidate.hash()).second);
+    }
+  }
+  EXPECT_EQ(seen, all);
+  EXPECT_TRUE(strategy->propose(view, 7, rng).empty());
+}
+
+// Epsilon is the share of a batch that is random: none at 0, all at 1.
+TEST(Strategy, EpsilonIsTheRandomShare) {
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  for (const std::string_view name : {"evolutionary", "annealing"}) {
+    for (const double epsilon : {0.0, 1.0}) {
+      SCOPED_TRACE(std::string(name) + " " + std::to_string(epsilon));
+      StrategyView view;
+      view.space = &*space;
+      view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000); };
+      view.score = [](std::span<const space::Candidate> candidates) {
+        return std::vector<float>(candidates.size(), 1.0F);
+      };
+      view.known = [](const space::Candidate&) { return false; };
+      view.epsilon = epsilon;
+      Rng rng(7);
+      const auto proposed = make(name)->propose(view, 32, rng);
+      const auto random = std::count_if(proposed.begin(), proposed.end(),
+                                        [](const auto& c) { return c.reason == record::Reason::kRandom; });
+      EXPECT_EQ(proposed.size(), 32U);
+      EXPECT_EQ(random, epsilon == 0 ? 0 : 32);
+    }
+  }
+}
+
 // Near the end the fastest program's neighbours are what is measured.
 TEST(Strategy, TheEndIsACoordinateDescent) {
   const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});

@@ -207,6 +207,26 @@ TEST(Tune, TransferMeasuresSeedsAlone) {
   EXPECT_EQ(report->final.tasks[1].trials, 1);
 }
 
+// Without a limit of time or trials the search goes on until little more is expected, and says so.
+TEST(Tune, EndsWhereLittleMoreIsExpected) {
+  int64_t before = 0;
+  for (const double gain : {0.5, 0.1}) {
+    Bench bench;
+    bench.options.trials = 0;
+    bench.options.until_gain = gain;
+    FakeMeasurer measurer(pseudo(), bench.clock);
+    const std::vector<TuneTask> tasks{task("a", matmul(16, 16, 16)), task("b", matmul(16, 8, 16))};
+    const auto report = bench.run(tasks, measurer);
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(report->end, SearchEnd::kGain);
+    EXPECT_LT(report->expected_gain, gain);
+    std::printf("trials %ld gain %g\n", long(report->final.trials), report->expected_gain);
+    EXPECT_GE(report->final.trials, before);  // a smaller gain takes longer
+    before = report->final.trials;
+  }
+  EXPECT_GT(before, 20);
+}
+
 TEST(Tune, ReportsTheFastestProgram) {
   Bench bench;
   bench.options.trials = 30;

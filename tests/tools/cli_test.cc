@@ -109,6 +109,53 @@ TEST_F(Cli, TuneCompileRunCheck) {
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"again", "out", "tensorsmith.db"}));
 }
 
+// Several models in one run, schedules of one for the other, and none measured at all: all compute what they should.
+TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
+  const fs::path other = onnx_test_data() / "pytorch-converted/test_Conv2d";
+  const CliResult both = cli({"tune", model_, (other / "model.onnx").string(), "-o", "both", "--trials", "8",
+                              "--quiet", "--json", "--until-gain", "0.1%"});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  EXPECT_EQ(nlohmann::json::parse(both.out)["models"].size(), 2u);
+  EXPECT_EQ(cli({"run", "both/test_Conv2d_padding", "--check", case_.string()}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "both/test_Conv2d", "--check", other.string()}).exit_code, 0);
+
+  const CliResult transfer = cli({"transfer", (other / "model.onnx").string(), "-o", "transferred", "--from",
+                                  model_, "--quiet", "--json"});
+  ASSERT_EQ(transfer.exit_code, 0) << transfer.err;
+  const auto report = nlohmann::json::parse(transfer.out);
+  EXPECT_EQ(report["ended_by"], "exhausted");
+  EXPECT_EQ(report["source_models"][0]["name"], model_);
+  EXPECT_EQ(cli({"run", "transferred", "--check", other.string()}).exit_code, 0);
+  EXPECT_EQ(cli({"transfer", model_, "-o", "no"}).exit_code, 2);
+  expect_one_line_error(cli({"transfer", model_, "-o", "no", "--from", "none.db", "--quiet"}), {"none.db"});
+
+  for (const std::string device : {"local", "epyc-7763"}) {
+    const CliResult unmeasured = cli({"tune", (other / "model.onnx").string(), "-o", "unmeasured-" + device,
+                                      "--no-measure", "--json", "--device", device, "--db", "new.db"});
+    ASSERT_EQ(unmeasured.exit_code, 0) << unmeasured.err;
+    for (const auto& task : nlohmann::json::parse(unmeasured.out)["tasks"])
+      EXPECT_GE(task["expected_gain"].get<double>(), 1);
+  }
+  EXPECT_EQ(cli({"run", "unmeasured-local", "--check", other.string()}).exit_code, 0);
+  EXPECT_EQ(cli({"tune", model_, "-o", "no", "--no-measure", "--seconds", "3"}).exit_code, 2);
+  EXPECT_EQ(cli({"tune", model_, "-o", "no", "--until-gain", "200%"}).exit_code, 2);
+
+  const CliResult tasks = cli({"tasks", model_, "--json"});
+  const std::string key = nlohmann::json::parse(tasks.out)["tasks"][0]["key"];
+  ASSERT_EQ(cli({"db", "export", "tensorsmith.db", "one.jsonl", "--of", model_}).exit_code, 0);
+  std::ifstream lines(directory_.path() / "one.jsonl");
+  size_t records = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto entry = nlohmann::json::parse(line);
+    if (!entry.contains("trace")) continue;
+    EXPECT_NE(line.find(key), std::string::npos);
+    ++records;
+  }
+  EXPECT_GT(records, 0u);
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"both", "one.jsonl", "tensorsmith.db", "transferred",
+                                                     "unmeasured-epyc-7763", "unmeasured-local"}));
+}
+
 TEST_F(Cli, WrongOutputsAreFound) {
   ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);
   const fs::path other = onnx_test_data() / "pytorch-converted/test_Conv2d/test_data_set_0";

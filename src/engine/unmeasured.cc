@@ -1,0 +1,180 @@
+#include "engine/unmeasured.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/hash.h"
+#include "base/thread_pool.h"
+#include "ir/text.h"
+#include "learn/dataset/import.h"
+#include "search/pipeline.h"
+#include "search/strategy.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+// All chosen, none fitted; docs/results/unmeasured.json says what they bring.
+// Of a gain that is predicted, what is believed.
+constexpr double kBelieved = 0.5;
+// Of a gain that was measured on another task, what is believed at distance 0.
+constexpr double kOtherTask = 0.7;
+// As a logarithm: less is no reason to leave the untuned schedule.
+constexpr double kLeastGain = 0.02;
+// Standard deviation of the logarithm of the estimate's error within a task.
+constexpr double kEstimateSigma = 0.5;
+constexpr size_t kProposed = 32, kScored = 512;
+
+// What is known of one task without measuring.
+class Judge {
+ public:
+  Judge(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
+        const learn::CostModel* model)
+      : space_(space),
+        model_(model),
+        workload_{task.key, task.name, ir::print(task.workload), task.flops, {}},
+        device_(device),
+        features_(space, search::feature_options(device),
+                  model != nullptr ? model->inputs() : learn::ModelInputs{}) {
+    device_.name = learn::stored_device_name(device);
+  }
+
+  // Logarithms of expected seconds; +inf for what cannot be built.
+  std::vector<double> log_seconds(std::span<const space::Candidate> candidates) {
+    std::vector<double> result(candidates.size(), std::numeric_limits<double>::infinity());
+    std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
+    std::vector<learn::ProgramQuery> queries;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      const double estimate = space_.estimate(candidates[i]);
+      if (!std::isfinite(estimate) || estimate <= 0) continue;
+      result[i] = std::log(estimate);
+      if (model_ == nullptr) continue;
+      auto made = features_.of(candidates[i]);
+      if (!made.ok()) continue;
+      inputs.push_back(std::move(*made));
+      queries.push_back(inputs.back()->query(workload_, device_));
+      places.push_back(i);
+    }
+    if (queries.empty()) return result;
+    const auto predicted = model_->predict(queries);
+    if (!predicted.ok()) return result;
+    for (size_t q = 0; q < places.size(); ++q) {
+      const learn::Prediction& prediction = (*predicted)[q];
+      if (!(prediction.seconds > 0) || !std::isfinite(prediction.seconds)) continue;
+      const double variance = kEstimateSigma * kEstimateSigma;
+      const double sigma = prediction.log_sigma > 0 ? prediction.log_sigma : kEstimateSigma;
+      const double weight = variance / (variance + sigma * sigma);
+      double& mixed = result[places[q]];
+      mixed = weight * std::log(prediction.seconds) + (1 - weight) * mixed;
+    }
+    return result;
+  }
+
+ private:
+  const space::DesignSpace& space_;
+  const learn::CostModel* model_;
+  learn::StoredWorkload workload_;
+  target::Device device_;
+  search::CandidateFeatures features_;
+};
+
+// What the search would measure first.
+std::vector<space::Candidate> proposed(const space::DesignSpace& space, Judge& judge, uint64_t seed) {
+  search::StrategyView view;
+  view.space = &space;
+  view.draft = [&](const space::Candidate& c) {
+    const double estimate = space.estimate(c);
+    return std::isfinite(estimate) && estimate > 0 ? -std::log(estimate)
+                                                   : -std::numeric_limits<double>::infinity();
+  };
+  view.score = [&](std::span<const space::Candidate> candidates) {
+    std::vector<float> scores;
+    for (const double seconds : judge.log_seconds(candidates)) scores.push_back(static_cast<float>(-seconds));
+    return scores;
+  };
+  view.known = [](const space::Candidate&) { return false; };
+  view.score_budget = kScored;
+  view.epsilon = 0;
+  const std::vector<search::MeasuredCandidate> start{{space.default_candidate(), 1}};
+  view.measured = start;
+  view.progress = 1;
+  Rng rng(seed);
+  std::vector<space::Candidate> result;
+  const auto strategy = search::find_strategy(search::kDefaultStrategy).value()->make();
+  for (auto& proposal : strategy->propose(view, kProposed, rng))
+    result.push_back(std::move(proposal.candidate));
+  return result;
+}
+
+Result<UnmeasuredChoice> choose(const graph::Task& task, const target::Device& device, const WarmStart& known,
+                                const learn::CostModel* cost_model, const UnmeasuredOptions& options) {
+  TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task.workload, device,
+                                                                  {.threads = device.cores,
+                                                                   .winograd = options.schedules.winograd}));
+  Judge judge(task, space, device, cost_model);
+  std::vector<space::Candidate> candidates{space.default_candidate()};
+  std::vector<double> evidence{0};
+  std::vector<std::optional<ProgramSource>> sources{std::nullopt};
+  for (auto& seed : known.seeds(task, space, device, options.seeds)) {
+    const double gained = seed.source.speedup > 0 ? std::log(std::max(seed.source.speedup, 1.0)) : 0;
+    candidates.push_back(std::move(seed.candidate));
+    evidence.push_back(gained * (seed.source.same_task ? 1 : kOtherTask) / (1 + seed.source.distance));
+    sources.emplace_back(std::move(seed.source));
+  }
+  for (auto& candidate :
+       proposed(space, judge, options.seed ^ Hasher().add(std::string_view(task.key)).digest64())) {
+    candidates.push_back(std::move(candidate));
+    evidence.push_back(0);
+    sources.emplace_back();
+  }
+  const auto seconds = judge.log_seconds(candidates);
+  size_t best = 0;
+  double gain = kLeastGain;
+  for (size_t i = 1; i < candidates.size(); ++i) {
+    const double expected = kBelieved * (seconds[0] - seconds[i]) + evidence[i];
+    if (!std::isfinite(expected) || expected <= gain) continue;
+    const auto trace = space.to_trace(candidates[i]);
+    if (!trace.ok()) continue;
+    best = i;
+    gain = expected;
+  }
+  UnmeasuredChoice choice;
+  TS_ASSIGN_OR_RETURN(choice.schedule.trace, space.to_trace(candidates[best]));
+  if (best == 0) return choice;
+  choice.reason = sources[best] ? UnmeasuredChoice::Reason::kSeed : UnmeasuredChoice::Reason::kPredicted;
+  choice.source = sources[best];
+  choice.gain = std::exp(gain);
+  return choice;
+}
+
+}  // namespace
+
+Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model,
+                                                        const target::Device& device, const WarmStart& known,
+                                                        const learn::CostModel* cost_model,
+                                                        const UnmeasuredOptions& options) {
+  const auto& tasks = model.partition.tasks;
+  TS_ASSIGN_OR_RETURN(auto defaults, default_schedules(model.partition, device, options.schedules));
+  std::vector<UnmeasuredChoice> choices(tasks.size());
+  std::vector<Status> status(tasks.size());
+  ThreadPool(options.threads - 1)
+      .parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
+        for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end); ++t) {
+          auto choice = choose(tasks[t], device, known, cost_model, options);
+          if (!choice.ok()) {
+            status[t] = Error{choice.error().code, "task '" + tasks[t].name + "'", choice.error().message()};
+            continue;
+          }
+          choices[t] = std::move(choice).value();
+          // What cannot be built falls back.
+          if (choices[t].reason != UnmeasuredChoice::Reason::kUntuned)
+            choices[t].schedule.otherwise.push_back({defaults[t].trace});
+          for (const TaskSchedule& other : defaults[t].otherwise)
+            choices[t].schedule.otherwise.push_back(other);
+        }
+      });
+  for (const Status& s : status) TS_RETURN_IF_ERROR(s);
+  return choices;
+}
+
+}  // namespace tensorsmith::engine

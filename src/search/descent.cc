@@ -1,0 +1,63 @@
+// Coordinate descent: the steps of one decision from the fastest measured programs, best by score first. Where the fastest
+// has no step left, the next fastest goes on; a part of each batch starts elsewhere, at the best of many random candidates.
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "search/strategies.h"
+
+namespace tensorsmith::search {
+
+namespace {
+
+constexpr size_t kStarts = 8;          // programs to step from, at most
+constexpr size_t kSampled = 256;       // random candidates for new starts
+constexpr double kRestartShare = 0.2;  // of a batch
+
+class DescentStrategy final : public Strategy {
+ public:
+  std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+    const auto restarts = static_cast<size_t>(std::lround(kRestartShare * static_cast<double>(count)));
+    std::vector<ProposedCandidate> result;
+    std::unordered_set<uint64_t> taken;
+    const auto starts = fastest_measured(view, kStarts);
+    if (!starts.empty()) {
+      for (const auto& start : starts) {
+        if (result.size() + restarts >= count) break;
+        take_best(view, view.space->neighbours(start), count - restarts, record::Reason::kNeighbour, taken,
+                  result);
+      }
+    }
+    std::vector<space::Candidate> sampled;
+    for (size_t i = 0; i < kSampled; ++i) sampled.push_back(view.space->sample(rng));
+    take_best(view, std::move(sampled), count, record::Reason::kPredicted, taken, result);
+    append_random(view, count, rng, result);
+    return result;
+  }
+
+ private:
+  // Appends unknown candidates, best by score first, until result holds `most`.
+  static void take_best(const StrategyView& view, std::vector<space::Candidate> candidates, size_t most,
+                        record::Reason reason, std::unordered_set<uint64_t>& taken,
+                        std::vector<ProposedCandidate>& result) {
+    std::erase_if(candidates, [&](const auto& c) { return view.known(c) || !taken.insert(c.hash()).second; });
+    const auto scores = view.score(candidates);
+    std::vector<size_t> order;
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (std::isfinite(scores[i])) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return scores[i] > scores[j]; });
+    for (const size_t i : order) {
+      if (result.size() >= most) {
+        taken.erase(candidates[i].hash());
+        continue;
+      }
+      result.push_back({std::move(candidates[i]), reason});
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_descent_strategy() { return std::make_unique<DescentStrategy>(); }
+
+}  // namespace tensorsmith::search
