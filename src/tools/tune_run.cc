@@ -127,6 +127,12 @@ const char* reason_text(engine::UnmeasuredChoice::Reason reason) {
   return "";
 }
 
+// Before the report of each of several models.
+void print_model(size_t place, const std::string& model) {
+  if (place > 0) print_out("\n");
+  print_out("{}:\n", model);
+}
+
 void print_choices(const engine::LoadedModel& model, const std::vector<engine::UnmeasuredChoice>& choices) {
   Table table({"task", "calls", "chosen", "expected gain", "schedule of"});
   for (size_t t = 0; t < choices.size(); ++t) {
@@ -206,7 +212,7 @@ Status run_unmeasured(const TuneRunOptions& options) {
       reports.push_back(choices_json(model, models[m].directory, choices));
       continue;
     }
-    if (models.size() > 1) print_out("{}{}:\n", m == 0 ? "" : "\n", options.models[m]);
+    if (models.size() > 1) print_model(m, options.models[m]);
     print_choices(model, choices);
     print_out("nothing was measured; compiled model: {}\n", models[m].directory);
   }
@@ -271,7 +277,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
     print_json(models.size() == 1 ? reports.front() : nlohmann::json{{"models", reports}}, 2);
   } else {
     for (size_t m = 0; m < models.size(); ++m) {
-      if (models.size() > 1) print_out("{}{}:\n", m == 0 ? "" : "\n", options.models[m]);
+      if (models.size() > 1) print_model(m, options.models[m]);
       print_tune_report(tuned[m], models[m].directory, options.database, elapsed);
     }
   }

@@ -210,7 +210,7 @@ TEST(Tune, TransferMeasuresSeedsAlone) {
 // Without a limit of time or trials the search goes on until little more is expected, and says so.
 TEST(Tune, EndsWhereLittleMoreIsExpected) {
   int64_t before = 0;
-  for (const double gain : {0.5, 0.1}) {
+  for (const double gain : {0.9, 0.5}) {
     Bench bench;
     bench.options.trials = 0;
     bench.options.until_gain = gain;
@@ -220,7 +220,6 @@ TEST(Tune, EndsWhereLittleMoreIsExpected) {
     ASSERT_TRUE(report.ok());
     EXPECT_EQ(report->end, SearchEnd::kGain);
     EXPECT_LT(report->expected_gain, gain);
-    std::printf("trials %ld gain %g\n", long(report->final.trials), report->expected_gain);
     EXPECT_GE(report->final.trials, before);  // a smaller gain takes longer
     before = report->final.trials;
   }
