@@ -20,6 +20,7 @@ constexpr double kBelieved = 0.5;
 constexpr double kOtherTask = 0.7;
 // As a logarithm: less is no reason to leave the untuned schedule.
 constexpr double kLeastGain = 0.02;
+constexpr double kMostSlowerByEstimate = 1.03;
 // Standard deviation of the logarithm of the estimate's error within a task.
 constexpr double kEstimateSigma = 0.5;
 constexpr size_t kProposed = 32, kScored = 512;
@@ -106,6 +107,13 @@ std::vector<space::Candidate> proposed(const space::DesignSpace& space, Judge& j
   return result;
 }
 
+// Whether what the cost model says of a candidate compares with what it says of the untuned schedule: the same structure,
+// and nothing that the estimate thinks slower.
+bool alike(const space::DesignSpace& space, const space::Candidate& untuned, const space::Candidate& other) {
+  return other.sketch == untuned.sketch &&
+         space.estimate(other) <= kMostSlowerByEstimate * space.estimate(untuned);
+}
+
 Result<UnmeasuredChoice> choose(const graph::Task& task, const target::Device& device, const WarmStart& known,
                                 const learn::CostModel* cost_model, const UnmeasuredOptions& options) {
   TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task.workload, device,
@@ -133,6 +141,7 @@ Result<UnmeasuredChoice> choose(const graph::Task& task, const target::Device& d
   for (size_t i = 1; i < candidates.size(); ++i) {
     const double expected = kBelieved * (seconds[0] - seconds[i]) + evidence[i];
     if (!std::isfinite(expected) || expected <= gain) continue;
+    if (!sources[i] && !alike(space, candidates[0], candidates[i])) continue;
     const auto trace = space.to_trace(candidates[i]);
     if (!trace.ok()) continue;
     best = i;
