@@ -401,6 +401,9 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                         sources_of(model, device, seeds, places, schedules, options.schedules));
     for (size_t t = 0; t < schedules.size(); ++t) {
       tuned.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[m][t].trace) ? 1 : 0);
+      const search::TaskProgress& task = tuned.report.final.tasks[t];
+      const double alone = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
+      tuned.alone.push_back(std::isfinite(alone) ? task.weight * alone : 0);
       if (tuned.kept[t] != 0) tuned.sources[t].reset();
     }
     tuned.elapsed_seconds = clock.monotonic_seconds() - start;

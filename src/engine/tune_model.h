@@ -86,6 +86,8 @@ struct TunedModel {
   search::TuneReport report;
   std::optional<InModel> in_model;  // none without the end-to-end comparison
   std::vector<char> kept;           // by task: the compiled model runs the untuned schedule
+  // By task: seconds of all calls of the schedule that the compiled model runs, each measured by itself; 0 = not known.
+  std::vector<double> alone;
   // By task: where the schedule that the compiled model runs comes from; nothing for what this run's search found.
   std::vector<std::optional<ProgramSource>> sources;
   std::vector<SourceScore> source_scores;  // of options.source_models, best first

@@ -48,6 +48,20 @@ const char* end_text(search::SearchEnd end) {
   return "";
 }
 
+// Over the tasks of which both are known.
+struct AloneAndInModel {
+  double alone = 0, in_model = 0;
+};
+AloneAndInModel alone_and_in_model(const engine::TunedModel& tuned) {
+  AloneAndInModel sums;
+  for (size_t t = 0; tuned.in_model && t < tuned.alone.size(); ++t) {
+    if (tuned.alone[t] <= 0 || !std::isfinite(tuned.in_model->task_tuned[t])) continue;
+    sums.alone += tuned.alone[t];
+    sums.in_model += tuned.in_model->task_tuned[t];
+  }
+  return sums;
+}
+
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 void print_table(const engine::TunedModel& tuned) {
@@ -134,6 +148,7 @@ nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::stri
                      {"best_seconds", number_or_null(task.best_seconds)}});
     if (tuned.sources[t]) tasks.back()["source"] = source_json(*tuned.sources[t]);
     if (!tuned.in_model) continue;
+    if (tuned.alone[t] > 0) tasks.back()["alone_seconds"] = tuned.alone[t];
     tasks.back()["in_model_untuned_seconds"] = tuned.in_model->task_untuned[t];
     tasks.back()["in_model_tuned_seconds"] = tuned.in_model->task_tuned[t];
   }
@@ -185,6 +200,11 @@ void print_tune_report(const engine::TunedModel& tuned, const std::string& direc
     print_out("end to end:   untuned {}, tuned {} ({}); runs differ by {}{}\n", format_seconds(m.untuned),
               format_seconds(m.tuned), speedup(m.untuned, m.tuned), percent(m.spread),
               m.spread > kBusySpread ? ": the machine is busy" : "");
+  }
+  if (const auto sums = alone_and_in_model(tuned); sums.in_model > 0 && sums.alone > 0) {
+    print_out("its kernels:  {} in their places, {} each by itself ({:+.1f} %)\n",
+              format_seconds(sums.in_model), format_seconds(sums.alone),
+              100 * (sums.in_model / sums.alone - 1));
   }
   print_out("compiled model: {}\n", directory);
 }

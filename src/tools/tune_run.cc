@@ -82,7 +82,7 @@ Result<Sources> read_sources(const TuneRunOptions& options) {
 Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& options) {
   std::vector<InputPath> inputs{{"--cost-model", options.cost_model.model},
                                 {"--device", device_file(options.device.device)}};
-  std::vector<OutputPath> outputs{{"--db", options.database, OutputKind::kDatabase}};
+  std::vector<OutputPath> outputs;
   std::vector<engine::ModelToTune> models;
   const std::vector<std::string> names = folder_names(options.models);
   for (size_t m = 0; m < options.models.size(); ++m) {
@@ -92,6 +92,7 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
     outputs.push_back({"-o", directory, OutputKind::kModelDirectory});
     models.push_back({nullptr, directory, fs::path(options.models[m]).filename().string()});
   }
+  outputs.push_back({"--db", options.database, OutputKind::kDatabase});
   for (const std::string& entry : options.from)
     if (entry != options.database) inputs.push_back({"--from", entry});
   TS_RETURN_IF_ERROR(check_outputs(outputs, inputs));
