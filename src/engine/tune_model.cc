@@ -66,7 +66,7 @@ struct ModelPlan {
 };
 
 // trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
-// options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
+// compile_options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
 // schedules: set to those of the compiled model, by task.
 // later_seconds: planned for other models after this one. comparing_seconds: for each of two comparisons.
 Result<InModel> compile_fastest(double comparing_seconds, const LoadedModel& model,
