@@ -280,6 +280,10 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
     for (size_t m = 0; m < models.size(); ++m) {
       if (models.size() > 1) print_model(m, options.models[m]);
       print_tune_report(tuned[m], models[m].directory, options.database, elapsed);
+      const auto& tasks = tuned[m].report.final.tasks;
+      const bool only_seeds = search::find_strategy(options.strategy).value()->only_seeds;
+      if (only_seeds && std::none_of(tasks.begin(), tasks.end(), [](const auto& t) { return t.trials > 1; }))
+        print_out("no schedule of other models suits any of its tasks, so it stays untuned\n");
     }
   }
   if (tuned.front().interrupted) {
