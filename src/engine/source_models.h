@@ -26,7 +26,7 @@ struct SourceScore {
   std::string name;
   size_t tasks = 0;    // of the source, with programs in classes that the target has
   double covered = 0;  // share of the target's untuned time in classes that the source has programs of
-  // Transfer-tuning (PACT 2022), section 4.4: sum over classes c of P_c * sqrt(W_c); P_c = the class's share of the
+  // Transfer-tuning (PACT 2022): sum over classes c of P_c * sqrt(W_c); P_c = the class's share of the
   // target's untuned time, W_c = the source's programs of the class.
   double heuristic = 0;
   // Expected speed-up over untuned: 1 / sum over tasks of share / s, where s is the largest s'^(1 / (1 + d)) of the

@@ -242,9 +242,9 @@ std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, c
   for (size_t k = 0; k < shared.tasks.size(); ++k) {
     const graph::Task& task = *shared.tasks[k];
     tasks.push_back({task.key, task.name, task.workload, 0, 0, {}});
-    for (const auto& [candidate, source] : seeds[k])
+    for (const SeededCandidate& seed : seeds[k])
       tasks.back().seeds.push_back(
-          {candidate, source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
+          {seed.candidate, seed.source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
   }
   std::vector<double> latencies;
   for (const auto& seconds : untuned)
@@ -263,28 +263,12 @@ std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, c
   return tasks;
 }
 
-// Of schedules that a model runs, by task, those that are seeds as they came.
-Result<std::vector<std::optional<ProgramSource>>> sources_of(const LoadedModel& model,
-                                                             const target::Device& device, const Seeds& seeds,
-                                                             const std::vector<size_t>& places,
-                                                             const std::vector<TaskSchedule>& schedules,
-                                                             const ScheduleOptions& options) {
-  std::vector<std::optional<ProgramSource>> sources(schedules.size());
-  for (size_t t = 0; t < schedules.size(); ++t) {
-    const auto& offered = seeds[places[t]];
-    if (offered.empty()) continue;
-    TS_ASSIGN_OR_RETURN(const auto space,
-                        space::DesignSpace::build(model.partition.tasks[t].workload, device,
-                                                  {.threads = device.cores, .winograd = options.winograd}));
-    const std::string runs = sched::print(schedules[t].trace);
-    for (const auto& seed : offered) {
-      const auto trace = space.to_trace(seed.candidate);
-      if (!trace.ok() || sched::print(*trace) != runs) continue;
-      sources[t] = seed.source;
-      break;
-    }
-  }
-  return sources;
+// Where a schedule comes from, if it is one of the seeds as it came.
+std::optional<ProgramSource> source_of(const sched::Trace& trace, const std::vector<SeededCandidate>& seeds) {
+  const std::string text = sched::print(trace);
+  for (const SeededCandidate& seed : seeds)
+    if (seed.trace == text) return seed.source;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -323,8 +307,10 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
     if (options.end_to_end) {
       TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
     }
-    TS_ASSIGN_OR_RETURN(auto seconds, untuned_seconds_of(model, device, options.schedules, *trials[m]));
-    untuned.push_back(std::move(seconds));
+    untuned.emplace_back(model.partition.tasks.size());
+    if (options.end_to_end || models.size() > 1 || !options.source_models.empty()) {
+      TS_ASSIGN_OR_RETURN(untuned.back(), untuned_seconds_of(model, device, options.schedules, *trials[m]));
+    }
   }
   const double comparing_seconds = trial_seconds(options) / static_cast<double>(models.size());
   const double search_seconds =
@@ -397,14 +383,13 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                                           later_seconds, *trials[m], events, compile_options, schedules));
     }
     trials[m].reset();
-    TS_ASSIGN_OR_RETURN(tuned.sources,
-                        sources_of(model, device, seeds, places, schedules, options.schedules));
     for (size_t t = 0; t < schedules.size(); ++t) {
       tuned.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[m][t].trace) ? 1 : 0);
       const search::TaskProgress& task = tuned.report.final.tasks[t];
       const double alone = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
       tuned.alone.push_back(std::isfinite(alone) ? task.weight * alone : 0);
-      if (tuned.kept[t] != 0) tuned.sources[t].reset();
+      tuned.sources.push_back(tuned.kept[t] != 0 ? std::nullopt
+                                                 : source_of(schedules[t].trace, seeds[places[t]]));
     }
     tuned.elapsed_seconds = clock.monotonic_seconds() - start;
     out.push_back(std::move(tuned));

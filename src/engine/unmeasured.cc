@@ -39,6 +39,9 @@ class Judge {
     device_.name = learn::stored_device_name(device);
   }
 
+  // Why the cost model could not predict, if so.
+  const std::optional<Error>& failed() const { return failed_; }
+
   // Logarithms of expected seconds; +inf for what cannot be built.
   std::vector<double> log_seconds(std::span<const space::Candidate> candidates) {
     std::vector<double> result(candidates.size(), std::numeric_limits<double>::infinity());
@@ -58,7 +61,10 @@ class Judge {
     }
     if (queries.empty()) return result;
     const auto predicted = model_->predict(queries);
-    if (!predicted.ok()) return result;
+    if (!predicted.ok()) {
+      failed_ = predicted.error();
+      return result;
+    }
     for (size_t q = 0; q < places.size(); ++q) {
       const learn::Prediction& prediction = (*predicted)[q];
       if (!(prediction.seconds > 0) || !std::isfinite(prediction.seconds)) continue;
@@ -77,6 +83,7 @@ class Judge {
   learn::StoredWorkload workload_;
   target::Device device_;
   search::CandidateFeatures features_;
+  std::optional<Error> failed_;
 };
 
 // What the search would measure first.
@@ -136,6 +143,7 @@ Result<UnmeasuredChoice> choose(const graph::Task& task, const target::Device& d
     sources.emplace_back();
   }
   const auto seconds = judge.log_seconds(candidates);
+  if (judge.failed()) return *judge.failed();
   size_t best = 0;
   double gain = kLeastGain;
   for (size_t i = 1; i < candidates.size(); ++i) {

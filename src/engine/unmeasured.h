@@ -37,7 +37,8 @@ struct UnmeasuredChoice {
 
 // By task. A candidate's expected gain, as a logarithm, is half of what the cost model (null: none) and the estimate say of
 // it, which are too sure of what they choose themselves; and for a program that was fast elsewhere what it gained there,
-// the less the further shapes and devices are. The untuned schedule stays unless that comes to 2 %.
+// the less the further shapes and devices are. The untuned schedule stays unless that comes to 2 %. Errors: a cost
+// model that cannot predict.
 Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model,
                                                         const target::Device& device, const WarmStart& known,
                                                         const learn::CostModel* cost_model,

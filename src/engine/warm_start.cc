@@ -165,6 +165,8 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
       const uint64_t hash = candidate->hash();
       if (std::find(taken.begin(), taken.end(), hash) != taken.end()) continue;
       taken.push_back(hash);
+      const auto trace = space.to_trace(*candidate);
+      if (!trace.ok()) continue;
       const Task& source = programs_.at(*place.key);
       const auto untuned = source.default_seconds.find(place.program->device_key);
       const double speedup =
@@ -172,7 +174,8 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
       result.push_back(
           {std::move(*candidate),
            {source.name, devices_.at(place.program->device_key).name, files_[place.program->file],
-            place.program->seconds, same_task, speedup, place.distance}});
+            place.program->seconds, same_task, speedup, place.distance},
+           sched::print(*trace)});
     }
   };
   if (const auto own = programs_.find(task.key); own != programs_.end() && allowed(task.key)) {

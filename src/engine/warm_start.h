@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "graph/tasks.h"
@@ -36,6 +35,7 @@ struct ProgramSource {
 struct SeededCandidate {
   space::Candidate candidate;
   ProgramSource source;
+  std::string trace;  // of the candidate on this task, as text
 };
 
 // Which programs may be taken.

@@ -1,4 +1,4 @@
-// Every candidate of a small space, in the order of the draft: what a search is judged by. Of larger spaces, the sketches
+// Every candidate of a small space, in the order of the draft. Of larger spaces, the sketches
 // that are small enough, then random candidates.
 #include <algorithm>
 

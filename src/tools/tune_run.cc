@@ -172,13 +172,15 @@ Status run_unmeasured(const TuneRunOptions& options) {
   const bool has_database = fs::exists(options.database, ignored);
   if (has_database && options.warm_start) TS_RETURN_IF_ERROR(known.add_file(options.database));
   learn::SearchModelOptions model_options = options.cost_model;
-  model_options.frozen = true;
-  model_options.threads = local.cores;
   if (!options.cost_model_given) model_options.model = shipped_file(kCostModelFile);
-  std::unique_ptr<learn::CostModel> cost_model;
-  if (!model_options.model.empty()) {
-    TS_ASSIGN_OR_RETURN(cost_model, learn::make_search_model(model_options, device));
+  if (model_options.model.empty()) {
+    log.log(LogLevel::kWarning, std::string("the cost model that is shipped, ") + kCostModelFile +
+                                    ", is not there: the estimate alone judges");
+    model_options.model = "none";
   }
+  model_options.frozen = model_options.model != "none";  // nothing is measured, so nothing is learned
+  model_options.threads = local.cores;
+  TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   TS_ASSIGN_OR_RETURN(const auto loaded, load_models(options, device, [](const graph::Graph& graph) {
                         print_notes(graph.notes);
@@ -192,7 +194,6 @@ Status run_unmeasured(const TuneRunOptions& options) {
     std::vector<engine::TaskSchedule> schedules;
     for (const auto& choice : choices) schedules.push_back(choice.schedule);
     if (has_database && options.warm_start) {
-      const auto before = schedules;
       TS_RETURN_IF_ERROR(engine::apply_best_records(model.partition, device, options.database,
                                                     options.schedules, schedules, log));
       for (size_t t = 0; t < schedules.size(); ++t)

@@ -137,6 +137,10 @@ TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
       EXPECT_GE(task["expected_gain"].get<double>(), 1);
   }
   EXPECT_EQ(cli({"run", "unmeasured-local", "--check", other.string()}).exit_code, 0);
+  EXPECT_EQ(cli({"tune", model_, "-o", "unmeasured-local", "--no-measure", "--cost-model", "none"}).exit_code,
+            0);
+  expect_one_line_error(cli({"tune", model_, "-o", "no", "--no-measure", "--cost-model", "none.safetensors"}),
+                        {"none.safetensors"});
   EXPECT_EQ(cli({"tune", model_, "-o", "no", "--no-measure", "--seconds", "3"}).exit_code, 2);
   EXPECT_EQ(cli({"tune", model_, "-o", "no", "--until-gain", "200%"}).exit_code, 2);
 
