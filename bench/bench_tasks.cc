@@ -2,7 +2,7 @@
 // measured search around it. Where the two differ the analytic model is wrong, or the sampling misses it.
 //
 //   bench_tasks MODEL.onnx|gemm:MxNxK|batch:BxMxNxK|conv:CIxHxWxCO [--task PART] [--sketch PART]
-//               [--samples N] [--threads T] [--show] [--log]
+//               [--samples N] [--threads T] [--isa NAME] [--show] [--log]
 //
 // conv: 3x3, stride 1, padding 1, bias and relu. --sketch takes only candidates of sketches whose description
 // contains PART, the default replaced by the best of them by the analytic model. --show prints the decisions
@@ -70,7 +70,7 @@ std::optional<space::Candidate> best_estimated(const space::DesignSpace& space, 
 }
 
 int run(int argc, char** argv) {
-  std::string model, part, sketch;
+  std::string model, part, sketch, isa;
   int samples = 0, threads = 1;
   bool show = false, log = false;
   for (int i = 1; i < argc; ++i) {
@@ -87,11 +87,13 @@ int run(int argc, char** argv) {
       samples = std::atoi(argv[++i]);
     } else if (arg == "--threads" && i + 1 < argc) {
       threads = std::atoi(argv[++i]);
+    } else if (arg == "--isa" && i + 1 < argc) {
+      isa = std::string(":isa=") + argv[++i];
     } else {
       model = arg;
     }
   }
-  const auto device = target::find_device("local:threads=" + std::to_string(threads));
+  const auto device = target::find_device("local:threads=" + std::to_string(threads) + isa);
   const auto entries = device.ok() ? load(model, *device) : device.error();
   if (!device.ok() || !entries.ok()) {
     std::fprintf(stderr, "%s\n",

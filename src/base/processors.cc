@@ -16,6 +16,7 @@
 #include <string_view>
 #include <thread>
 
+#include "base/cgroup.h"
 #include "base/input_file.h"
 
 namespace tensorsmith {
@@ -66,52 +67,6 @@ double quota_of_v1(const std::string& folder) {
   const auto quota = leading_number(text_of(folder + "/cpu.cfs_quota_us"));
   if (!quota || *quota <= 0) return kNoLimit;
   return ratio(quota, leading_number(text_of(folder + "/cpu.cfs_period_us")));
-}
-
-// The least quota of the cgroup and of all around it: each limits what is in it. A container may see its own
-// cgroup as the mount's root and still be told the path outside: then nothing is found but at the root.
-double least_quota(const std::string& mount, std::string_view path, double (*quota_of)(const std::string&)) {
-  double least = quota_of(mount);
-  // Out of the root of its cgroup namespace.
-  if (!path.starts_with("/") || path.find("/..") != std::string_view::npos) return least;
-  for (; path.size() > 1; path = path.substr(0, path.rfind('/')))
-    least = std::min(least, quota_of(mount + std::string(path)));
-  return least;
-}
-
-bool names_cpu(std::string_view controllers) {
-  while (true) {
-    const size_t comma = controllers.find(',');
-    if (controllers.substr(0, comma) == "cpu") return true;
-    if (comma == std::string_view::npos) return false;
-    controllers.remove_prefix(comma + 1);
-  }
-}
-
-// Lines "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1); a system may have both.
-double cgroup_quota(const ProcessorPaths& paths) {
-  const std::string text = text_of(paths.proc + "/self/cgroup");
-  const std::string root = paths.sys + "/fs/cgroup";
-  double least = kNoLimit;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    const size_t first = line.find(':');
-    if (first == std::string_view::npos) continue;
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const std::string_view path = line.substr(second + 1);
-    if (controllers.empty()) {
-      least = std::min(least, least_quota(root, path, quota_of_v2));
-    } else if (names_cpu(controllers)) {
-      // Mounted by the name of all its controllers, or of this one.
-      const std::string together = root + "/" + std::string(controllers);
-      least = std::min(least, least_quota(together, path, quota_of_v1));
-      if (controllers != "cpu") least = std::min(least, least_quota(root + "/cpu", path, quota_of_v1));
-    }
-  }
-  return least;
 }
 
 // "2", "2.5", "0.25"
@@ -174,7 +129,7 @@ Processors processors_of(std::vector<int> allowed, const ProcessorPaths& paths) 
   for (const int processor : out.allowed) out.cores.push_back(core_of(processor, paths));
   const std::set<int> different(out.cores.begin(), out.cores.end());
   out.physical_cores = std::max(1, static_cast<int>(different.size()));
-  out.quota = cgroup_quota(paths);
+  out.quota = least_cgroup_limit(paths.proc, paths.sys, "cpu", quota_of_v2, quota_of_v1);
   const int visible = std::max(1, static_cast<int>(out.allowed.size()));
   out.at_once = out.quota < visible ? std::max(1, static_cast<int>(std::floor(out.quota))) : visible;
   out.usable = std::min(out.physical_cores, out.at_once);

@@ -5,7 +5,7 @@
 
 #include "engine/measured_device.h"
 #include "learn/search_model.h"
-#include "measure/measurer.h"
+#include "engine/watched_machine.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -72,7 +72,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       const target::Device& device = options.devices[d];
       const measure::MeasureOptions measuring = measure_options(device);
       TS_ASSIGN_OR_RETURN(auto measurer,
-                          measure::make_local_measurer(device, measuring, options.worker, log));
+                          make_watched_measurer(device, measuring, options.worker, clock, log, cancel));
       TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
       search::TuneOptions tuning;
       tuning.survey = search::Survey{per_task, options.slowest_seconds};

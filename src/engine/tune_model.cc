@@ -11,6 +11,7 @@
 #include "engine/measured_device.h"
 #include "engine/model_trials.h"
 #include "engine/usable_threads.h"
+#include "engine/watched_machine.h"
 #include "learn/search_model.h"
 
 namespace tensorsmith::engine {
@@ -334,7 +335,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   measure::MeasureOptions measure_options;
   measure_options.settings = tune_options.settings;
   TS_ASSIGN_OR_RETURN(auto measurer,
-                      measure::make_local_measurer(device, measure_options, options.worker, log));
+                      make_watched_measurer(device, measure_options, options.worker, clock, log, cancel));
   SeedOptions seed_options = options.seeds;
   std::vector<SourceScore> source_scores;
   if (!options.source_models.empty()) {

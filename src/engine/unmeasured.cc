@@ -89,7 +89,8 @@ class Judge {
 // What the search would measure first.
 std::vector<space::Candidate> proposed(const space::DesignSpace& space, Judge& judge, uint64_t seed) {
   search::StrategyView view;
-  view.space = &space;
+  const search::DesignedSpace designed(space);
+  view.space = &designed;
   view.draft = [&](const space::Candidate& c) {
     const double estimate = space.estimate(c);
     return std::isfinite(estimate) && estimate > 0 ? -std::log(estimate)

@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/memory.h"
 #include "measure/wire.h"
 
 namespace tensorsmith::measure {
 namespace {
 
 constexpr double kWallPerCpu = 4;
+constexpr std::chrono::milliseconds kMemoryLook{20};
 
 double read_clock(clockid_t clock) {
   timespec now{};
@@ -22,11 +24,18 @@ double read_clock(clockid_t clock) {
 
 }  // namespace
 
-BuildPipeline::BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s)
+BuildPipeline::BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s,
+                             int64_t memory_bytes)
     : timeout_s_(timeout_s), shared_(std::make_shared<Shared>()) {
   shared_->builder = std::move(builder);
+  shared_->memory_bytes = memory_bytes;
   for (int i = 0; i < threads && add_thread(); ++i) {
   }
+}
+
+bool BuildPipeline::Shared::may_begin() const {
+  if (!job || job->next >= job->allowed) return false;
+  return building == 0 || memory_bytes == 0 || resident_bytes() < memory_bytes;
 }
 
 bool BuildPipeline::add_thread() {
@@ -50,9 +59,16 @@ BuildPipeline::~BuildPipeline() {
 void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
   std::unique_lock lock(shared->mutex);
   for (;;) {
-    shared->changed.wait(
-        lock, [&] { return shared->stopping || (shared->job && shared->job->next < shared->job->allowed); });
+    while (!shared->stopping && !shared->may_begin()) {
+      // Memory that another build gives back is not announced.
+      if (shared->building > 0) {
+        shared->changed.wait_for(lock, kMemoryLook);
+      } else {
+        shared->changed.wait(lock);
+      }
+    }
     if (shared->stopping) return;
+    ++shared->building;
     const std::shared_ptr<Job> job = shared->job;
     const size_t i = job->next++;
     Slot& slot = job->slots[i];
@@ -74,6 +90,7 @@ void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
       if (slot.replaced) return;  // another thread took this one's place
       continue;
     }
+    --shared->building;
     slot.build = {std::move(result), ended - slot.started};
     slot.state = State::kDone;
     shared->changed.notify_all();
@@ -124,6 +141,7 @@ void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
       continue;
     }
     slot.state = State::kTimedOut;
+    --shared_->building;  // what it takes is nothing to wait for
     char text[64];
     std::snprintf(text, sizeof text, "not built after %.3g s", timeout_s_);
     slot.build = {BuildFailure{record::Outcome::kBuildTimeout, text}, timeout_s_};

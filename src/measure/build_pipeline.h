@@ -25,7 +25,8 @@ struct TimedBuild {
 // when the pipeline is destroyed.
 class BuildPipeline {
  public:
-  BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s);
+  // memory_bytes: while this process takes more, no build begins beside another; 0 = no limit.
+  BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s, int64_t memory_bytes);
   ~BuildPipeline();
   BuildPipeline(const BuildPipeline&) = delete;
   BuildPipeline& operator=(const BuildPipeline&) = delete;
@@ -65,6 +66,10 @@ class BuildPipeline {
     std::shared_ptr<const Builder> builder;
     std::shared_ptr<Job> job;
     bool stopping = false;
+    int building = 0;
+    int64_t memory_bytes = 0;
+    // Whether a thread may begin with the next of the list; the lock is held.
+    bool may_begin() const;
   };
 
   // False if the system gives none.

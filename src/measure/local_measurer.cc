@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/processors.h"
 #include "base/thread_pool.h"
 #include "ir/structural.h"
@@ -61,7 +62,8 @@ class LocalMeasurer final : public Measurer {
         exclusive_(options.settings.threads >= machine_.usable),
         pipeline_(builder_,
                   exclusive_ ? std::max(options.build_threads, machine_.at_once) : options.build_threads,
-                  options.build_timeout_s),
+                  options.build_timeout_s,
+                  options.build_memory_bytes > 0 ? options.build_memory_bytes : memory_limit() / 2),
         spawner_(1) {
     flush_bytes_ = std::clamp<int64_t>(device.l3_bytes + device.l2_bytes * device.cores, int64_t{16} << 20,
                                        int64_t{256} << 20);

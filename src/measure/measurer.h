@@ -29,6 +29,9 @@ struct MeasureOptions {
   double loser_factor =
       1.1;  // stop after min_repeats if all were slower than factor * best so far; 0 = never
   int build_threads = 1;
+  // Of this process: while it takes more, one candidate is built at a time; 0 = half of what the machine or its
+  // cgroup has.
+  int64_t build_memory_bytes = 0;
   const codegen::Backend* backend =
       &codegen::default_backend();  // never null; its kernels are self-contained
 };
@@ -50,6 +53,8 @@ class Measurer {
                                                              std::span<const Candidate> candidates,
                                                              double best_seconds_so_far,
                                                              const Done& done) = 0;
+  // Seconds that this measurer waited for the machine so far, which no limit of time counts.
+  virtual double waited_seconds() const { return 0; }
 };
 
 // Measures on this machine in sandboxed worker processes. worker_command: argv of a program that calls

@@ -29,8 +29,15 @@ constexpr size_t kDescents = 3;  // programs to step from
 // A structure whose best seems this much slower (draft scores are logarithms) is not tried for its own sake.
 constexpr double kHopelessDraft = 3;
 
+// What is on top of Ansor's evolution.
+struct Additions {
+  bool draft = true, descent = true, untried_structures = true;
+};
+
 class EvolutionaryStrategy final : public Strategy {
  public:
+  explicit EvolutionaryStrategy(const Additions& additions) : additions_(additions) {}
+
   std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
     const size_t population_size = std::max(count * 2, view.score_budget / kGenerations);
     std::unordered_set<uint64_t> scored_hashes;
@@ -41,7 +48,7 @@ class EvolutionaryStrategy final : public Strategy {
     for (int generation = 0; generation < kGenerations; ++generation) {
       std::vector<space::Candidate> children;
       std::unordered_set<uint64_t> made;
-      const size_t wanted = population_size * kDraftFactor;
+      const size_t wanted = population_size * (additions_.draft ? kDraftFactor : 1);
       const auto offer = [&](space::Candidate c) {
         const uint64_t h = c.hash();
         if (scored_hashes.count(h) > 0 || !made.insert(h).second || view.known(c)) return;
@@ -86,7 +93,8 @@ class EvolutionaryStrategy final : public Strategy {
       population.assign(pool.begin(),
                         pool.begin() + static_cast<std::ptrdiff_t>(std::min(pool.size(), population_size)));
     }
-    std::vector<ProposedCandidate> result = descend(view, best, count);
+    std::vector<ProposedCandidate> result;
+    if (additions_.descent) result = descend(view, best, count);
     choose(view, pool, count, rng, result);
     return result;
   }
@@ -148,8 +156,8 @@ class EvolutionaryStrategy final : public Strategy {
   }
 
   // Fills result up to count.
-  static void choose(const StrategyView& view, std::vector<ScoredCandidate>& pool, size_t count, Rng& rng,
-                     std::vector<ProposedCandidate>& result) {
+  void choose(const StrategyView& view, std::vector<ScoredCandidate>& pool, size_t count, Rng& rng,
+              std::vector<ProposedCandidate>& result) const {
     std::unordered_set<uint64_t> taken;
     for (const auto& c : result) taken.insert(c.candidate.hash());
     const auto take = [&](const space::Candidate& c, record::Reason reason) {
@@ -160,7 +168,7 @@ class EvolutionaryStrategy final : public Strategy {
     // of it, and once measured it is corrected.
     std::unordered_set<int> tried;
     for (const auto& m : view.measured) tried.insert(m.candidate.sketch);
-    size_t untried = count / 4;
+    size_t untried = additions_.untried_structures ? count / 4 : 0;
     for (const auto& scored : pool) {
       if (untried == 0 || result.size() + random >= count) break;
       if (view.draft(scored.candidate) < view.draft(pool.front().candidate) - kHopelessDraft) continue;
@@ -174,10 +182,19 @@ class EvolutionaryStrategy final : public Strategy {
     }
     append_random(view, count, rng, result);
   }
+
+  Additions additions_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_evolutionary_strategy() { return std::make_unique<EvolutionaryStrategy>(); }
+std::unique_ptr<Strategy> make_evolutionary_strategy() {
+  return std::make_unique<EvolutionaryStrategy>(Additions());
+}
+
+// The evolution alone, as a measure of what the rest is worth.
+std::unique_ptr<Strategy> make_ansor_strategy() {
+  return std::make_unique<EvolutionaryStrategy>(Additions{false, false, false});
+}
 
 }  // namespace tensorsmith::search

@@ -25,14 +25,9 @@ class ExhaustiveStrategy final : public Strategy {
 
  private:
   void list(const StrategyView& view) {
-    for (size_t k = 0; k < view.space->num_sketches(); ++k) {
-      const int sketch = static_cast<int>(k);
-      if (view.space->size(sketch) > static_cast<double>(kListed)) continue;
-      for (auto& candidate : view.space->enumerate(sketch, kListed)) {
-        if (!view.space->check(candidate).ok()) continue;
-        const auto score = static_cast<float>(view.draft(candidate));
-        all_.push_back({std::move(candidate), score});
-      }
+    for (auto& candidate : view.space->listed(kListed)) {
+      const auto score = static_cast<float>(view.draft(candidate));
+      all_.push_back({std::move(candidate), score});
     }
     std::stable_sort(all_.begin(), all_.end(),
                      [](const auto& a, const auto& b) { return a.score > b.score; });

@@ -9,12 +9,22 @@ namespace tensorsmith::search {
 
 class Limits {
  public:
-  Limits(const TuneOptions& options, const Clock& clock, const std::atomic<bool>& cancel)
-      : options_(options), clock_(clock), cancel_(cancel), start_(clock.monotonic_seconds()) {}
+  // All outlive it.
+  Limits(const TuneOptions& options, const Clock& clock, const std::atomic<bool>& cancel,
+         const measure::Measurer& measurer)
+      : options_(options),
+        clock_(clock),
+        cancel_(cancel),
+        measurer_(measurer),
+        start_(clock.monotonic_seconds()),
+        waited_before_(measurer.waited_seconds()) {}
 
   void count_trial() { ++trials_; }
   int64_t trials() const { return trials_; }
-  double elapsed() const { return clock_.monotonic_seconds() - start_; }
+  // Without what the measurer waited for the machine.
+  double elapsed() const {
+    return clock_.monotonic_seconds() - start_ - (measurer_.waited_seconds() - waited_before_);
+  }
   bool cancelled() const { return cancel_.load(); }
   // Whether no further measurement is allowed. Of a limited time, the end is kept for confirming winners.
   bool finished() const;
@@ -31,7 +41,8 @@ class Limits {
   const TuneOptions& options_;
   const Clock& clock_;
   const std::atomic<bool>& cancel_;
-  double start_;
+  const measure::Measurer& measurer_;
+  double start_, waited_before_;
   int64_t trials_ = 0;
 };
 

@@ -32,14 +32,20 @@ Result<std::shared_ptr<const ProgramInputs>> inputs_of(const ir::Workload& workl
                                                        const feature::PerStoreOptions& options,
                                                        const learn::ModelInputs& wanted);
 
-// The same of a space's candidates; the errors too. Keeps memory from one candidate to the next: one object a
-// thread.
-class CandidateFeatures {
+// The same of candidates of one space; the errors too. One object a thread.
+class InputsOfCandidates {
+ public:
+  virtual ~InputsOfCandidates() = default;
+  virtual Result<std::shared_ptr<const ProgramInputs>> of(const space::Candidate& candidate) = 0;
+};
+
+// Of a design space. Keeps memory from one candidate to the next.
+class CandidateFeatures final : public InputsOfCandidates {
  public:
   CandidateFeatures(const space::DesignSpace& space, const feature::PerStoreOptions& options,
                     const learn::ModelInputs& wanted)
       : space_(space), features_(options), wanted_(wanted) {}
-  Result<std::shared_ptr<const ProgramInputs>> of(const space::Candidate& candidate);
+  Result<std::shared_ptr<const ProgramInputs>> of(const space::Candidate& candidate) override;
 
  private:
   space::DesignSpace space_;

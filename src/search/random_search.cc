@@ -36,13 +36,11 @@ void append_random(const StrategyView& view, size_t count, Rng& rng, std::vector
       ++misses;
     }
   }
-  for (size_t k = 0; result.size() < count && k < view.space->num_sketches(); ++k) {
-    if (view.space->size(static_cast<int>(k)) > static_cast<double>(kEnumerated)) continue;
-    for (auto& c : view.space->enumerate(static_cast<int>(k), kEnumerated)) {
-      if (result.size() == count) break;
-      if (!view.space->check(c).ok() || view.known(c) || !seen.insert(c.hash()).second) continue;
-      result.push_back({std::move(c), record::Reason::kRandom});
-    }
+  if (result.size() >= count) return;
+  for (auto& c : view.space->listed(kEnumerated)) {
+    if (result.size() == count) break;
+    if (view.known(c) || !seen.insert(c.hash()).second) continue;
+    result.push_back({std::move(c), record::Reason::kRandom});
   }
 }
 

@@ -14,6 +14,7 @@ std::unique_ptr<Strategy> make_mixed_strategy();
 std::unique_ptr<Strategy> make_descent_strategy();
 std::unique_ptr<Strategy> make_exhaustive_strategy();
 std::unique_ptr<Strategy> make_transfer_strategy();
+std::unique_ptr<Strategy> make_ansor_strategy();
 
 inline constexpr std::array kStrategies{
     StrategyKind{"evolutionary", make_evolutionary_strategy},
@@ -23,6 +24,8 @@ inline constexpr std::array kStrategies{
     StrategyKind{"descent", make_descent_strategy},
     StrategyKind{"exhaustive", make_exhaustive_strategy, /*uses_scores=*/false},
     StrategyKind{"transfer", make_transfer_strategy, /*uses_scores=*/false, /*only_seeds=*/true},
+    StrategyKind{"ansor", make_ansor_strategy, /*uses_scores=*/true, /*only_seeds=*/false,
+                 /*uses_draft=*/false},
 };
 
 }  // namespace tensorsmith::search

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "base/rng.h"
 #include "record/candidate.h"
-#include "space/design_space.h"
+#include "search/search_space.h"
 
 namespace tensorsmith::search {
 
@@ -34,7 +34,7 @@ struct ScoredCandidate {
 
 // How one task looks to a strategy. Scores: higher is faster, -inf for candidates that cannot be built.
 struct StrategyView {
-  const space::DesignSpace* space = nullptr;
+  const SearchSpace* space = nullptr;
   // Cheap draft score, from the decisions alone: minus the logarithm of seconds.
   std::function<double(const space::Candidate&)> draft;
   // Full score of a batch, in order.
@@ -67,6 +67,7 @@ struct StrategyKind {
   std::unique_ptr<Strategy> (*make)();
   bool uses_scores = true;  // where false, no cost model is trained
   bool only_seeds = false;  // measures what comes from outside (TuneTask::seeds) and nothing else
+  bool uses_draft = true;   // where false, the design space's estimate ranks nothing
 };
 
 // Of all strategies, as "a, b, c": for helps and errors.

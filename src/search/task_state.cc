@@ -35,11 +35,12 @@ record::Candidate recorded(const Proposal& proposal) {
   return candidate;
 }
 
-TaskState::TaskState(const TuneTask& task, space::DesignSpace space, const target::Device& device,
-                     const TaskOptions& options)
+TaskState::TaskState(const TuneTask& task, std::shared_ptr<const SearchSpace> space,
+                     const target::Device& device, const TaskOptions& options)
     : task_(&task),
       space_(std::move(space)),
       strategy_name_(options.strategy.name),
+      uses_draft_(options.strategy.uses_draft),
       strategy_(options.strategy.make()),
       rng_(Hasher().add(options.seed).add(std::string_view(task.key)).digest64()),
       feature_options_(feature_options(device)),
@@ -48,11 +49,11 @@ TaskState::TaskState(const TuneTask& task, space::DesignSpace space, const targe
       named_device_(device) {
   // Models know devices by the names of stores.
   named_device_.name = learn::stored_device_name(device);
-  auto trace = space_.to_trace(space_.default_candidate());
+  auto trace = space_->to_trace(space_->default_candidate());
   TS_CHECK(trace.ok(), "the default candidate of " + task.name + " is not legal");
   default_trace_ = std::move(*trace);
   default_text_ = sched::print(default_trace_);
-  residuals_.resize(space_.num_sketches());
+  residuals_.resize(space_->num_sketches());
 }
 
 Proposal TaskState::default_proposal() const {
@@ -60,14 +61,14 @@ Proposal TaskState::default_proposal() const {
   proposal.trace = default_trace_;
   proposal.text = default_text_;
   proposal.reason = record::Reason::kDefault;
-  proposal.candidate = space_.default_candidate();
+  proposal.candidate = space_->default_candidate();
   return proposal;
 }
 
 Proposal TaskState::plain_proposal() const {
   Proposal proposal;
-  proposal.candidate = space_.plain_candidate();
-  auto trace = space_.to_trace(*proposal.candidate);
+  proposal.candidate = space_->plain_candidate();
+  auto trace = space_->to_trace(*proposal.candidate);
   TS_CHECK(trace.ok(), "plain loops of " + task_->name + " are not legal");
   proposal.trace = std::move(*trace);
   proposal.text = sched::print(proposal.trace);
@@ -76,8 +77,9 @@ Proposal TaskState::plain_proposal() const {
 }
 
 double TaskState::draft(const space::Candidate& candidate) const {
-  const double seconds = space_.estimate(candidate);
+  const double seconds = space_->estimate(candidate);
   if (!std::isfinite(seconds) || seconds <= 0) return -std::numeric_limits<double>::infinity();
+  if (!uses_draft_) return 0;
   const double mean = all_residuals_.count > 0 ? all_residuals_.sum / all_residuals_.count : 0;
   const auto& own = residuals_[static_cast<size_t>(candidate.sketch)];
   const double correction = (own.sum + kResidualPrior * mean) / (own.count + kResidualPrior);
@@ -108,10 +110,12 @@ Result<TaskState::Predictions> TaskState::predict(std::span<const space::Candida
                       const auto predicted = request.model->predict(queries);
                       if (predicted.ok())
                         for (size_t q = 0; q < places.size(); ++q) out[places[q]] = (*predicted)[q];
-                      const std::lock_guard lock(extractors_->mutex);
-                      if (!predicted.ok()) failed = predicted.error();
-                      judged_ += places.size();
-                      extractors_->idle.push_back(std::move(extractor));
+                      {
+                        const std::lock_guard lock(extractors_->mutex);
+                        if (!predicted.ok()) failed = predicted.error();
+                        judged_ += places.size();
+                      }
+                      give_back(std::move(extractor));
                     });
   if (failed) return *failed;
   for (size_t i = 0; i < made.size(); ++i)
@@ -182,13 +186,18 @@ double TaskState::draft_variance() const {
   return (kVariancePrior * kDraftSigma * kDraftSigma + scatter) / (kVariancePrior + r.count);
 }
 
-std::unique_ptr<CandidateFeatures> TaskState::take_extractor() {
+std::unique_ptr<InputsOfCandidates> TaskState::take_extractor() {
   const std::lock_guard lock(extractors_->mutex);
   auto& idle = extractors_->idle;
-  if (idle.empty()) return std::make_unique<CandidateFeatures>(space_, feature_options_, inputs_);
+  if (idle.empty()) return space_->make_extractor(feature_options_, inputs_);
   auto taken = std::move(idle.back());
   idle.pop_back();
   return taken;
+}
+
+void TaskState::give_back(std::unique_ptr<InputsOfCandidates> extractor) {
+  const std::lock_guard lock(extractors_->mutex);
+  extractors_->idle.push_back(std::move(extractor));
 }
 
 const MeasuredCandidate* TaskState::best_candidate() const {
@@ -201,7 +210,7 @@ const MeasuredCandidate* TaskState::best_candidate() const {
 std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadPool& pool) {
   const size_t count = request.count;
   StrategyView view;
-  view.space = &space_;
+  view.space = space_.get();
   view.draft = [this](const space::Candidate& c) { return draft(c); };
   view.score = [&](std::span<const space::Candidate> c) { return score(c, request, pool); };
   view.measured = measured_;
@@ -216,7 +225,7 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
     const space::Candidate& c = proposed.candidate;
     known_candidates_.insert(c.hash());
     Proposal proposal;
-    auto trace = space_.to_trace(c);
+    auto trace = space_->to_trace(c);
     if (!trace.ok()) return;
     proposal.trace = std::move(*trace);
     if (const auto it = scored_.find(c.hash()); it != scored_.end()) proposal.inputs = it->second;
@@ -247,6 +256,14 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
   return result;
 }
 
+tensorsmith::Result<std::shared_ptr<const ProgramInputs>> TaskState::make_inputs(const Proposal& proposal) {
+  if (!proposal.candidate) return inputs_of(space_->workload(), proposal.trace, feature_options_, inputs_);
+  auto extractor = take_extractor();
+  auto made = extractor->of(*proposal.candidate);
+  give_back(std::move(extractor));
+  return made;
+}
+
 void TaskState::count_failure(const record::MeasureResult& result) {
   ++failures_;
   if (failures_by_outcome_.empty()) first_failure_ = result.reason;
@@ -267,7 +284,7 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
   if (proposal.candidate) {
     known_candidates_.insert(proposal.candidate->hash());
     measured_.push_back({*proposal.candidate, seconds});
-    const double estimate = space_.estimate(*proposal.candidate);
+    const double estimate = space_->estimate(*proposal.candidate);
     const double residual = result.ok() && estimate > 0 ? std::log(seconds / estimate) : kFailedResidual;
     for (auto* r : {&residuals_[static_cast<size_t>(proposal.candidate->sketch)], &all_residuals_}) {
       r->sum += residual;
@@ -282,7 +299,7 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
   }
   auto inputs = proposal.inputs;
   if (!inputs) {
-    auto made = inputs_of(space_.workload(), proposal.trace, feature_options_, inputs_);
+    auto made = make_inputs(proposal);
     if (!made.ok()) return;
     inputs = *made;
   }
@@ -298,11 +315,11 @@ void TaskState::take_record(const record::Record& record) {
   proposal.trace = std::move(*trace);
   proposal.text = record.trace;
   if (proposal.text == default_text_) {
-    proposal.candidate = space_.default_candidate();
+    proposal.candidate = space_->default_candidate();
   } else if (record.candidate.point) {
     // The candidate is trusted only if it still gives this trace.
     auto candidate = from_point(*record.candidate.point);
-    auto again = space_.to_trace(candidate);
+    auto again = space_->to_trace(candidate);
     if (again.ok() && sched::print(*again) == proposal.text) proposal.candidate = std::move(candidate);
   }
   take(proposal, record.result, /*from_database=*/true);

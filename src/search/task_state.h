@@ -59,11 +59,11 @@ record::Candidate recorded(const Proposal& proposal);
 class TaskState {
  public:
   // device: outlives this object.
-  TaskState(const TuneTask& task, space::DesignSpace space, const target::Device& device,
+  TaskState(const TuneTask& task, std::shared_ptr<const SearchSpace> space, const target::Device& device,
             const TaskOptions& options);
 
   const TuneTask& task() const { return *task_; }
-  const space::DesignSpace& space() const { return space_; }
+  const SearchSpace& space() const { return *space_; }
 
   // The untuned schedule.
   Proposal default_proposal() const;
@@ -139,12 +139,15 @@ class TaskState {
   // Of the logarithm of measured over estimated seconds, within the task.
   double draft_variance() const;
 
-  std::unique_ptr<CandidateFeatures> take_extractor();
+  std::unique_ptr<InputsOfCandidates> take_extractor();
+  void give_back(std::unique_ptr<InputsOfCandidates> extractor);
+  tensorsmith::Result<std::shared_ptr<const ProgramInputs>> make_inputs(const Proposal& proposal);
   void count_failure(const record::MeasureResult& result);
 
   const TuneTask* task_;
-  space::DesignSpace space_;
+  std::shared_ptr<const SearchSpace> space_;
   std::string_view strategy_name_;
+  bool uses_draft_;
   std::unique_ptr<Strategy> strategy_;
   Rng rng_;
   feature::PerStoreOptions feature_options_;
@@ -168,7 +171,7 @@ class TaskState {
   // One for each thread that scores.
   struct Extractors {
     std::mutex mutex;
-    std::vector<std::unique_ptr<CandidateFeatures>> idle;
+    std::vector<std::unique_ptr<InputsOfCandidates>> idle;
   };
   std::unique_ptr<Extractors> extractors_ = std::make_unique<Extractors>();
   // Of what was scored during one proposal, by the candidate's hash.

@@ -37,6 +37,8 @@ struct TuneTask {
   // What was fast elsewhere, best first. Right after the default, the first few that this task's space has
   // are measured (TuneOptions::seeds).
   std::vector<Seed> seeds = {};
+  // The programs that it may have; null: those of the workload's design space on the device.
+  std::shared_ptr<const SearchSpace> space = nullptr;
 };
 
 // Collecting training data instead of tuning: tasks take turns, and each gets the same number of
@@ -67,6 +69,10 @@ struct TuneOptions {
   int threads = 1;               // of the tuner itself
   std::optional<Survey> survey;  // where given, it replaces the search
   size_t seeds = 6;              // of each task, in its first round; the strategy "transfer" takes all
+  // What the database holds is not read ahead: the run takes the way of one that begins from nothing, and only its
+  // measurer may know what is there (simulation.h). Where measuring has no noise, a killed run that starts
+  // again so ends where it would have ended.
+  bool replay = false;
   // Close winners are measured again against each other and the default before they are reported.
   bool confirm = true;
 };

@@ -28,20 +28,30 @@ constexpr size_t kReported = 4;  // of each task, in the report
 constexpr double kSurveyFlushSeconds = 1;
 
 // Of all tasks, on all threads; the first error names its task.
-Result<std::vector<space::DesignSpace>> build_spaces(const std::vector<TuneTask>& tasks,
-                                                     const target::Device& device, const TuneOptions& options,
-                                                     ThreadPool& pool) {
+Result<std::vector<std::shared_ptr<const SearchSpace>>> build_spaces(const std::vector<TuneTask>& tasks,
+                                                                     const target::Device& device,
+                                                                     const TuneOptions& options,
+                                                                     ThreadPool& pool, LogSink& log) {
   std::vector<std::optional<Result<space::DesignSpace>>> built(tasks.size());
   pool.parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k)
-      built[k] = space::DesignSpace::build(
-          tasks[k].workload, device, {.threads = options.settings.threads, .winograd = options.winograd});
+      if (tasks[k].space == nullptr)
+        built[k] = space::DesignSpace::build(
+            tasks[k].workload, device, {.threads = options.settings.threads, .winograd = options.winograd});
   });
-  std::vector<space::DesignSpace> spaces;
+  std::vector<std::shared_ptr<const SearchSpace>> spaces;
   for (size_t k = 0; k < tasks.size(); ++k) {
+    if (!built[k]) {
+      spaces.push_back(tasks[k].space);
+      continue;
+    }
     if (!built[k]->ok())
       return Error{built[k]->error().code, "task '" + tasks[k].name + "'", built[k]->error().message()};
-    spaces.push_back(std::move(**built[k]));
+    if (const double left_out = (*built[k])->sketches_left_out(); left_out > 0)
+      log.log(LogLevel::kInfo, "task '" + tasks[k].name + "': its design space leaves out " +
+                                   std::to_string(static_cast<int64_t>(left_out)) +
+                                   " combinations of plans for its parts");
+    spaces.push_back(std::make_shared<DesignedSpace>(std::move(**built[k])));
   }
   return spaces;
 }
@@ -54,7 +64,7 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       device_(device),
       options_(options),
       services_(services),
-      limits_(options, services.clock, services.cancel),
+      limits_(options, services.clock, services.cancel, services.measurer),
       pace_(tasks.size(), options, limits_),
       strategy_(find_strategy(options.strategy).value()),
       model_(strategy_->uses_scores ? services.model : nullptr, services.clock, services.log),
@@ -63,14 +73,10 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       confirmed_(tasks.size()) {}
 
 Status TuningRun::prepare() {
-  TS_ASSIGN_OR_RETURN(auto spaces, build_spaces(tasks_, device_, options_, pool_));
+  TS_ASSIGN_OR_RETURN(auto spaces, build_spaces(tasks_, device_, options_, pool_, services_.log));
   const TaskOptions task_options{*strategy_, options_.seed, model_.inputs()};
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const TuneTask& task = tasks_[i];
-    if (const double left_out = spaces[i].sketches_left_out(); left_out > 0)
-      services_.log.log(LogLevel::kInfo, "task '" + task.name + "': its design space leaves out " +
-                                             std::to_string(static_cast<int64_t>(left_out)) +
-                                             " combinations of plans for its parts");
     states_.push_back(std::make_unique<TaskState>(task, std::move(spaces[i]), device_, task_options));
     flops_.push_back(ir::flop_count(task.workload));
     doubts_.add_task(task.name, implausible_below(task.workload, device_));
@@ -87,6 +93,7 @@ Status TuningRun::prepare() {
 }
 
 Status TuningRun::take_records(size_t task) {
+  if (options_.replay) return {};
   TaskState& state = *states_[task];
   TS_ASSIGN_OR_RETURN(const auto records,
                       services_.database.records_of(tasks_[task].key, device_.key(), options_.settings));
@@ -125,6 +132,7 @@ std::vector<TaskStatus> TuningRun::statuses() const {
 }
 
 Result<std::vector<Proposal>> TuningRun::not_in_database(size_t task, std::vector<Proposal> proposals) {
+  if (options_.replay) return proposals;
   auto& state = *states_[task];
   record::Record record;  // for its key
   record.task_key = tasks_[task].key;
@@ -154,7 +162,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
   std::vector<measure::Candidate> candidates;
   for (const auto& proposal : fresh) candidates.push_back({proposal.trace, recorded(proposal)});
   Status stored;
-  const double before = clock.monotonic_seconds();
+  const double before = clock.monotonic_seconds(), waited = services_.measurer.waited_seconds();
   std::vector<record::Record> pending;
   double flushed = before;
   const auto flush = [&] {
@@ -197,7 +205,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
       services_.measurer.measure(tasks_[task].workload, candidates, state.best_seconds(), done);
   if (!pending.empty()) flush();
   if (!measured.ok()) return named(task, measured.error());
-  pace_.measured(task, clock.monotonic_seconds() - before);
+  pace_.measured(task, clock.monotonic_seconds() - before - (services_.measurer.waited_seconds() - waited));
   TS_RETURN_IF_ERROR(stored);
   if (lost_workers_ >= kMaxLostWorkers)
     return Error{ErrorCode::kIo, "measuring",

@@ -2,13 +2,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/clock.h"
+#include "engine/evaluation_run.h"
 #include "engine/model_data.h"
+#include "learn/dataset/import.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
 #include "tools/commands.h"
@@ -18,6 +22,7 @@
 #include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
+#include "tools/shipped_file.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -26,7 +31,7 @@ using Json = nlohmann::json;
 
 struct TrainCommand {
   std::string kind, store, split, init, checkpoint, output;
-  std::vector<std::string> devices, parameters;
+  std::vector<std::string> databases, devices, parameters;
   uint64_t seed = 0;
   WorkingThreads threads;
   int max_tasks = 0, max_records = 0;
@@ -35,8 +40,10 @@ struct TrainCommand {
 
 // What decides the model, for its card: not where it is put, nor on how many threads it is made.
 std::string command_line(const TrainCommand& c) {
-  std::string out =
-      "tensorsmith train --store " + c.store + " --split " + c.split + " --seed " + std::to_string(c.seed);
+  std::string out = "tensorsmith train";
+  if (c.databases.empty()) out += " --store " + c.store + " --split " + c.split;
+  for (const std::string& database : c.databases) out += " --from-db " + database;
+  out += " --seed " + std::to_string(c.seed);
   if (!c.kind.empty()) out += " --model " + c.kind;
   if (!c.init.empty()) out += " --init " + c.init;
   for (const std::string& device : c.devices) out += " --devices " + device;
@@ -87,6 +94,70 @@ class TrainingDisplay {
   double start_ = 0, last_ = 0;
 };
 
+// Of the shares of a user's tasks that train nothing.
+constexpr double kValidationShare = 0.1, kTestShare = 0.15;
+
+// A store of the databases and a split by task, beside the model, so that others can be compared on them.
+Status make_data(const TrainCommand& command) {
+  learn::ImportOptions options;
+  options.threads = command.threads.count();
+  TS_ASSIGN_OR_RETURN(const learn::ImportReport report,
+                      learn::import_databases(command.databases, command.store, options));
+  for (const auto& problem : report.problems) warn(problem.place + ": " + problem.reason);
+  TS_ASSIGN_OR_RETURN(const auto store, learn::Store::open(command.store));
+  learn::SplitOptions split;
+  split.kind = learn::SplitKind::kByTask;
+  split.validation = kValidationShare;
+  split.test = kTestShare;
+  split.seed = command.seed;
+  TS_ASSIGN_OR_RETURN(const learn::Split made, learn::make_split(*store, split));
+  TS_RETURN_IF_ERROR(learn::save_split(made, command.split));
+  if (!command.quiet)
+    print_error("{} records of {} tasks; store and split: {} and {}\n", report.records,
+                store->workloads().size(), command.store, command.split);
+  return {};
+}
+
+// Of the test part, whose tasks the model trained here has not seen.
+Result<learn::Scores> test_scores(const engine::ModelData& data, const learn::Split& split,
+                                  const learn::CostModel& model, int threads) {
+  const SystemClock clock;
+  engine::EvaluationRun run(model, threads, clock);
+  TS_RETURN_IF_ERROR(engine::evaluate_store(data.store(), data.devices(),
+                                            split.records_of(learn::Part::kTest), model.inputs().trace, run));
+  return run.evaluation().total();
+}
+
+// The model beside the one that is shipped, so that people see what their records are worth.
+Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& split,
+                             const learn::CostModel& model, const TrainCommand& command) {
+  std::vector<std::pair<std::string, std::unique_ptr<learn::CostModel>>> others;
+  if (const std::string shipped = shipped_file(kCostModelFile); !shipped.empty()) {
+    TS_ASSIGN_OR_RETURN(auto other, learn::load_cost_model(shipped));
+    others.emplace_back("shipped", std::move(other));
+  }
+  std::vector<std::pair<std::string, const learn::CostModel*>> all = {{"trained", &model}};
+  for (const auto& [name, other] : others) all.emplace_back(name, other.get());
+  Json out = Json::object();
+  Table table({"on tasks that were not trained on", "tasks", "MAPE %", "median %", "top-1", "top-5", "seen"});
+  for (const auto& [name, one] : all) {
+    TS_ASSIGN_OR_RETURN(const learn::Scores s, test_scores(data, split, *one, command.threads.count()));
+    int64_t seen = 0;
+    std::set<uint32_t> tasks;
+    for (const int64_t i : split.records_of(learn::Part::kTest)) tasks.insert(data.store().entry(i).workload);
+    const auto& known = one->card().workloads;
+    for (const uint32_t task : tasks)
+      seen += std::binary_search(known.begin(), known.end(), data.store().workloads()[task].key) ? 1 : 0;
+    table.add({name, std::to_string(s.tasks), fmt::format("{:.1f}", 100 * s.mape),
+               fmt::format("{:.1f}", 100 * s.mape_median), fmt::format("{:.3f}", s.top1),
+               fmt::format("{:.3f}", s.top5), std::to_string(seen)});
+    out[name] = learn::to_json(s, one->ranks_only());
+    out[name]["seen_tasks"] = seen;
+  }
+  if (!command.json) print_lines(table.text());
+  return out;
+}
+
 // The file at the path, as far as it can be told from another one: a new file has another number.
 std::optional<uint64_t> file_number(const std::string& path) {
   struct stat info{};
@@ -94,13 +165,28 @@ std::optional<uint64_t> file_number(const std::string& path) {
   return info.st_ino;
 }
 
-Status train(const TrainCommand& command) {
+Status train(TrainCommand& command) {
+  const bool from_databases = !command.databases.empty();
+  if (from_databases) {
+    command.store = command.output + ".store";
+    command.split = command.output + ".split";
+    if (command.kind.empty() && command.init.empty()) command.kind = "tensorsmith";
+  }
   const std::string checkpoint =
       command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
-  TS_RETURN_IF_ERROR(check_outputs(
-      {{"-o", command.output, OutputKind::kLatencyModel},
-       {"--checkpoint", checkpoint, OutputKind::kCheckpoint}},
-      {{"--store", command.store}, {"--split", command.split}, {"--init", command.init}}, command.force));
+  std::vector<OutputPath> outputs = {{"-o", command.output, OutputKind::kLatencyModel},
+                                     {"--checkpoint", checkpoint, OutputKind::kCheckpoint}};
+  std::vector<InputPath> inputs = {{"--init", command.init}};
+  if (from_databases) {
+    outputs.push_back({"the store of -o", command.store, OutputKind::kStore});
+    outputs.push_back({"the split of -o", command.split, OutputKind::kSplit});
+    for (const std::string& database : command.databases) inputs.push_back({"--from-db", database});
+  } else {
+    inputs.push_back({"--store", command.store});
+    inputs.push_back({"--split", command.split});
+  }
+  TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
+  if (from_databases) TS_RETURN_IF_ERROR(make_data(command));
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
   TS_ASSIGN_OR_RETURN(const Json parameters, learn::parse_parameters(command.parameters));
@@ -149,8 +235,13 @@ Status train(const TrainCommand& command) {
   const learn::ModelCard& card = (*model)->card();
   const double seconds = clock.monotonic_seconds() - start;
   const Json metrics = Json::parse(card.metrics);
+  Json test = Json::object();
+  if (from_databases) {
+    TS_ASSIGN_OR_RETURN(test, compare_on_test(data, split, **model, command));
+  }
   if (command.json) {
     print_json(Json{{"model", card.kind},
+                    {"test", test},
                     {"records", card.records},
                     {"workloads", card.workloads.size()},
                     {"devices", card.devices},
@@ -178,9 +269,18 @@ void add_train_command(CLI::App& app, int& exit_code) {
   std::string kinds;
   for (const std::string& kind : learn::cost_model_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind;
   auto* model = sub->add_option("--model", o->kind, "Kind of model: " + kinds);
-  sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)")->required();
-  sub->add_option("--split", o->split, "Which records train and validate; the others are not looked at")
-      ->required();
+  auto* store =
+      sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)");
+  auto* split =
+      sub->add_option("--split", o->split, "Which records train and validate; the others are not looked at");
+  store->needs(split);
+  split->needs(store);
+  auto* databases =
+      sub->add_option("--from-db", o->databases,
+                      "Train on the records of these databases instead (repeatable): store and split are "
+                      "made beside the output, and "
+                      "the model is compared with the shipped one on tasks that it was not trained on");
+  databases->allow_extra_args(false)->excludes(store);
   sub->add_option("--devices", o->devices, "Train on the records of these devices only")->delimiter(',');
   sub->add_option("--param", o->parameters, "A hyper-parameter, NAME=VALUE; may be given again")
       ->allow_extra_args(false);
@@ -199,8 +299,10 @@ void add_train_command(CLI::App& app, int& exit_code) {
   add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "No progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
-  sub->callback([o, model, init, &exit_code] {
-    if (model->count() == 0 && init->count() == 0) throw CLI::RequiredError("--model or --init");
+  sub->callback([o, model, init, store, databases, &exit_code] {
+    if (store->count() == 0 && databases->count() == 0) throw CLI::RequiredError("--store or --from-db");
+    if (model->count() == 0 && init->count() == 0 && databases->count() == 0)
+      throw CLI::RequiredError("--model or --init");
     exit_code = run_command([&] { return train(*o); });
   });
 }

@@ -25,6 +25,7 @@ void add_dataset_schema_command(CLI::App& dataset, int& exit_code);   // too
 void add_train_command(CLI::App& app, int& exit_code);
 void add_eval_command(CLI::App& app, int& exit_code);
 void add_calibrate_command(CLI::App& app, int& exit_code);
+void add_compare_command(CLI::App& app, int& exit_code);
 void add_search_hyperparameters_command(CLI::App& app, int& exit_code);
 void add_devices_command(CLI::App& app, int& exit_code);
 void add_predict_command(CLI::App& app, int& exit_code);

@@ -28,6 +28,13 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith transfer model.onnx -o fast --from tensorsmith.db\n"
        "  tensorsmith transfer zoo:resnet18 -o fast --from zoo:resnet50 --from zoo:vgg16 --db records.db\n"
        "  tensorsmith transfer model.onnx -o fast --from other_machine.db --pool --seconds 20"},
+      {"compare",
+       "  tensorsmith compare zoo:resnet18 --strategy evolutionary --strategy random --trials 64 --plot "
+       "curves.svg\n"
+       "  tensorsmith compare model.onnx --cost-model xgboost --cost-model mine.model --log runs.jsonl\n"
+       "  tensorsmith compare --store records.store --split by_task.split --cost-model xgboost --cost-model "
+       "none\n"
+       "  tensorsmith compare --store records.store --share 10% --cost-model latency.model"},
       {"compile",
        "  tensorsmith compile model.onnx -o compiled --untuned\n"
        "  tensorsmith compile model.onnx -o compiled --db tensorsmith.db --shape x=1x3x48x320\n"
@@ -73,7 +80,8 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith dataset features v100.jsonl.zst --workloads workloads.json -o features.jsonl"},
       {"train",
        "  tensorsmith train --model xgboost --store records.store --split by_task.split -o latency.model\n"
-       "  tensorsmith train --init latency.model --store more.store --split more.split -o tuned.model"},
+       "  tensorsmith train --init latency.model --store more.store --split more.split -o tuned.model\n"
+       "  tensorsmith train --from-db tensorsmith.db -o mine.model"},
       {"eval",
        "  tensorsmith eval --model latency.model --store records.store --split by_task.split --plot "
        "latency.svg\n"

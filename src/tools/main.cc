@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   tools::add_train_command(app, exit_code);
   tools::add_eval_command(app, exit_code);
   tools::add_calibrate_command(app, exit_code);
+  tools::add_compare_command(app, exit_code);
   tools::add_search_hyperparameters_command(app, exit_code);
   tools::add_devices_command(app, exit_code);
   tools::add_predict_command(app, exit_code);

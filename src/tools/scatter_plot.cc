@@ -3,37 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cmath>
 
 #include "tools/output_files.h"
 #include "tools/report.h"
+#include "tools/svg.h"
 
 namespace tensorsmith::tools {
 namespace {
 
 constexpr int kPerDecade = 40;  // squares
 constexpr double kSide = 560, kLeft = 80, kTop = 50, kLegend = 170;
-// Okabe and Ito's palette, which people with any colour vision tell apart.
-constexpr std::array kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      out += c;
-    }
-  }
-  return out;
-}
-
 int square_of(double seconds) { return static_cast<int>(std::floor(std::log10(seconds) * kPerDecade)); }
 
 }  // namespace
@@ -68,7 +49,7 @@ std::string ScatterPlot::svg(const std::string& title) const {
       "{4}\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      kLeft + kSide + kLegend, kTop + kSide + 60, kLeft, escaped(title), kPlotMark);
+      kLeft + kSide + kLegend, kTop + kSide + 60, kLeft, svg_text(title), kPlotMark);
   for (int decade = first; decade <= last; ++decade) {
     const double x = x_of(decade * kPerDecade), y = y_of(decade * kPerDecade);
     const std::string label = format_seconds(std::pow(10.0, decade));
@@ -80,7 +61,7 @@ std::string ScatterPlot::svg(const std::string& title) const {
   }
   size_t number = 0;
   for (const auto& [group, programs] : groups) {
-    const char* colour = kColours[number % kColours.size()];
+    const char* colour = kSvgColours[number % kSvgColours.size()];
     out += fmt::format("<g fill=\"{}\">\n", colour);
     for (auto it = counts_.lower_bound({group, INT_MIN, INT_MIN});
          it != counts_.end() && std::get<0>(it->first) == group; ++it) {
@@ -96,7 +77,7 @@ std::string ScatterPlot::svg(const std::string& title) const {
     out += fmt::format(
         "<rect x=\"{0:.0f}\" y=\"{1:.0f}\" width=\"12\" height=\"12\"/>\n</g>\n"
         "<text x=\"{2:.0f}\" y=\"{3:.0f}\">{4} ({5})</text>\n",
-        kLeft + kSide + 14, y - 11, kLeft + kSide + 32, y, escaped(group), programs);
+        kLeft + kSide + 14, y - 11, kLeft + kSide + 32, y, svg_text(group), programs);
     ++number;
   }
   const double twice = std::log10(2.0) * kPerDecade;

@@ -4,6 +4,9 @@
 
 namespace tensorsmith::tools {
 
+// The cost model of searches on CPUs.
+inline constexpr const char* kCostModelFile = "cpu.safetensors";
+
 // A file that is shipped with the program: beside the installed program (../share/tensorsmith) or in the
 // source folder of a build (../../models). Empty if there is none.
 std::string shipped_file(const std::string& name);

@@ -31,9 +31,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is shipped: records of fast programs, and the cost model of CPUs.
+// Records of fast programs, which are shipped.
 constexpr const char* kStarterFile = "starter.jsonl.zst";
-constexpr const char* kCostModelFile = "cpu.safetensors";
 
 constexpr double kTickSeconds = 0.5;  // between redraws while nothing else happens
 

@@ -15,7 +15,8 @@ class PaceTest : public ::testing::Test {
   TuneOptions options_;
   test::FakeClock clock_;
   std::atomic<bool> cancel_{false};
-  Limits limits_{options_, clock_, cancel_};
+  test::FakeMeasurer measurer_{test::pseudo(), clock_};
+  Limits limits_{options_, clock_, cancel_, measurer_};
   Pace pace_{3, options_, limits_};
 };
 

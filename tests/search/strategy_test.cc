@@ -42,7 +42,8 @@ Outcome run(std::string_view name, const space::DesignSpace& space, const Landsc
   std::vector<MeasuredCandidate> measured;
   std::unordered_map<uint64_t, int> seen;
   StrategyView view;
-  view.space = &space;
+  const DesignedSpace designed(space);
+  view.space = &designed;
   // The draft knows nothing here; the model is right up to noise that depends on the candidate.
   view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000); };
   view.score = [&](std::span<const space::Candidate> candidates) {
@@ -125,7 +126,8 @@ TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
   }
   std::set<uint64_t> seen;
   StrategyView view;
-  view.space = &*space;
+  const DesignedSpace designed(*space);
+  view.space = &designed;
   view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000); };
   view.known = [&](const space::Candidate& c) { return seen.count(c.hash()) > 0; };
   const auto strategy = make("exhaustive");
@@ -151,7 +153,8 @@ TEST(Strategy, EpsilonIsTheRandomShare) {
     for (const double epsilon : {0.0, 1.0}) {
       SCOPED_TRACE(std::string(name) + " " + std::to_string(epsilon));
       StrategyView view;
-      view.space = &*space;
+      const DesignedSpace designed(*space);
+      view.space = &designed;
       view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000); };
       view.score = [](std::span<const space::Candidate> candidates) {
         return std::vector<float>(candidates.size(), 1.0F);
@@ -178,7 +181,8 @@ TEST(Strategy, TheEndIsACoordinateDescent) {
   for (int i = 0; i < 10; ++i) measured.push_back({space->sample(rng), 1e-2});
   const auto neighbours = space->neighbours(best);
   StrategyView view;
-  view.space = &*space;
+  const DesignedSpace designed(*space);
+  view.space = &designed;
   view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000) * 1e-3; };
   // Nothing but chance: only the descent knows the neighbours.
   view.score = [](std::span<const space::Candidate> candidates) {
@@ -215,7 +219,8 @@ TEST(Strategy, EveryPromisingStructureIsTried) {
   ASSERT_GT(space->num_sketches(), 2U);
   Rng rng(5);
   StrategyView view;
-  view.space = &*space;
+  const DesignedSpace designed(*space);
+  view.space = &designed;
   view.draft = [](const space::Candidate& c) { return c.sketch == 0 ? 1.0 : 0.0; };
   view.score = [&](std::span<const space::Candidate> candidates) {
     std::vector<float> scores;

@@ -1,0 +1,382 @@
+#include "engine/compare_searches.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/thread_pool.h"
+#include "engine/measured_device.h"
+#include "engine/watched_machine.h"
+#include "ir/structural.h"
+#include "ir/text.h"
+#include "search/recorded_space.h"
+#include "search/simulation.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::engine {
+
+namespace {
+
+// Programs that ran, for each trial, of tasks that are not left out.
+constexpr int64_t kProgramsPerTrial = 3;
+// Of a share that stands for nothing found, where logarithms are taken.
+constexpr double kLeastShare = 1e-6;
+
+// Where a search takes place.
+struct Place {
+  const search::TuneTask& task;
+  const target::Device& device;
+  measure::Measurer& measurer;
+  const Clock& clock;
+  int64_t trials = 0;
+  bool replay = false;
+  int threads = 1;
+};
+
+// Fills best, spent and seen.
+Status search_once(const Place& place, const CompareOptions& options, LogSink& log,
+                   const std::atomic<bool>& cancel, SearchRun& run) {
+  const SearchMethod& method = options.methods[run.method];
+  TS_ASSIGN_OR_RETURN(
+      const auto model,
+      learn::make_search_model(
+          {.model = method.model, .frozen = options.frozen, .seed = run.seed, .threads = place.threads},
+          place.device));
+  if (model != nullptr) {
+    const auto& known = model->card().workloads;
+    run.seen = std::binary_search(known.begin(), known.end(), run.task);
+  }
+  TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(":memory:"));
+  search::TuneOptions tuning;
+  tuning.trials = place.trials;
+  tuning.batch = options.batch;
+  tuning.strategy = method.strategy;
+  tuning.epsilon = options.epsilon;
+  tuning.seed = run.seed;
+  tuning.settings.threads = place.device.cores;
+  tuning.threads = place.threads;
+  tuning.replay = place.replay;
+  tuning.confirm = false;
+  const auto report = search::tune(
+      {place.task}, place.device, tuning,
+      {*database, place.measurer, model.get(), place.clock, log, cancel, [&](const search::TuneProgress& p) {
+         run.best.push_back(p.tasks.front().best_seconds);
+         run.spent.push_back(p.elapsed_seconds);
+       }});
+  return report.ok() ? Status() : report.error();
+}
+
+// --- recorded programs
+
+struct RecordedTask {
+  uint32_t workload = 0, device = 0;  // of the store
+  std::vector<int64_t> records;
+  int64_t ran = 0;
+};
+
+std::vector<RecordedTask> recorded_tasks(const learn::Store& store, const std::vector<int64_t>& records) {
+  std::map<std::pair<uint32_t, uint32_t>, RecordedTask> tasks;  // by device and workload
+  for (const int64_t i : records) {
+    const auto entry = store.entry(i);
+    RecordedTask& task = tasks[{entry.device, entry.workload}];
+    task.workload = entry.workload;
+    task.device = entry.device;
+    task.records.push_back(i);
+    task.ran += entry.failed() ? 0 : 1;
+  }
+  std::vector<RecordedTask> list;
+  for (auto& [key, task] : tasks) list.push_back(std::move(task));
+  return list;
+}
+
+int64_t trials_of(const RecordedTask& task, const CompareOptions& options,
+                  const SimulationOptions& simulation) {
+  if (simulation.share == 0) return options.trials;
+  return std::max<int64_t>(std::llround(std::ceil(simulation.share * static_cast<double>(task.ran))), 1);
+}
+
+Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store& store,
+                                                              const RecordedTask& task,
+                                                              ir::Workload workload) {
+  std::vector<search::RecordedProgram> programs;
+  for (const int64_t i : task.records) {
+    const auto entry = store.entry(i);
+    auto trace = store.trace(i);
+    if (!trace.ok()) return trace.error();
+    search::RecordedProgram program;
+    if (entry.leaves > 0) {
+      auto inputs = std::make_shared<search::ProgramInputs>();
+      store.leaves(i, inputs->leaves);
+      inputs->rows = store.per_store(i);
+      inputs->trace = *trace;
+      program.inputs = std::move(inputs);
+    }
+    program.trace = std::move(*trace);
+    if (entry.failed()) {
+      program.result.outcome = record::Outcome::kBuildError;
+      program.result.reason = "failed where it was recorded";
+    } else {
+      program.result.seconds = {entry.mean_seconds};
+      program.result.runs_per_repeat = 1;
+    }
+    programs.push_back(std::move(program));
+  }
+  return search::RecordedSpace::create(std::move(workload), std::move(programs));
+}
+
+// The searches of one task.
+Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const RecordedTask& recorded,
+                                             const target::Device& device, int64_t trials,
+                                             const CompareOptions& options, LogSink& log,
+                                             const std::atomic<bool>& cancel) {
+  const learn::StoredWorkload& stored = store.workloads()[recorded.workload];
+  TS_ASSIGN_OR_RETURN(ir::Workload workload, ir::parse_workload(stored.text));
+  search::TuneTask task;
+  task.key = ir::structural_key(workload);
+  task.name = stored.name;
+  task.workload = workload;
+  TS_ASSIGN_OR_RETURN(const auto space, space_of(store, recorded, std::move(workload)));
+  task.space = space;
+  trials = std::min<int64_t>(trials, static_cast<int64_t>(space->size()));
+  std::vector<SearchRun> out;
+  for (size_t m = 0; m < options.methods.size(); ++m) {
+    for (int seed = 0; seed < options.seeds && !cancel; ++seed) {
+      SearchRun& run = out.emplace_back();
+      run.device = store.devices()[recorded.device];
+      run.task = stored.key;
+      run.name = stored.name;
+      run.method = m;
+      run.seed = static_cast<uint64_t>(seed);
+      run.fastest = space->best_seconds();
+      search::SimulatedClock clock;
+      search::ReplayMeasurer measurer(clock);
+      measurer.add_task(task.key, space);
+      TS_RETURN_IF_ERROR(
+          search_once({task, device, measurer, clock, trials, true, 1}, options, log, cancel, run));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+double SearchRun::share_reached(double part) const {
+  if (best.empty()) return 0;
+  const auto trials = static_cast<double>(best.size());
+  const auto at = static_cast<size_t>(std::clamp(std::ceil(part * trials), 1.0, trials)) - 1;
+  return std::isfinite(best[at]) ? fastest / best[at] : 0;
+}
+
+Result<std::vector<SearchRun>> simulate_searches(
+    const learn::Store& store, const std::vector<const target::Device*>& devices,
+    const std::vector<int64_t>& records, const CompareOptions& options, const SimulationOptions& simulation,
+    LogSink& log, const CompareProgressFn& progress, const std::atomic<bool>& cancel) {
+  std::vector<RecordedTask> tasks = recorded_tasks(store, records);
+  std::erase_if(tasks, [&](const RecordedTask& task) {
+    const int64_t least = simulation.least_programs > 0
+                              ? simulation.least_programs
+                              : kProgramsPerTrial * trials_of(task, options, simulation);
+    return task.ran < std::max<int64_t>(least, 1);
+  });
+  if (tasks.empty())
+    return Error{ErrorCode::kInvalidArgument, "",
+                 "no task has enough programs that ran: ask for fewer trials or programs (--trials, "
+                 "--least-programs)"};
+  std::vector<std::optional<Result<std::vector<SearchRun>>>> done(tasks.size());
+  std::mutex mutex;
+  const size_t of_task = options.methods.size() * static_cast<size_t>(options.seeds);
+  CompareProgress so_far{0, tasks.size() * of_task};
+  const auto work = [&](int64_t begin, int64_t end) {
+    for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end) && !cancel; ++t) {
+      auto runs = simulate_task(store, tasks[t], *devices[tasks[t].device],
+                                trials_of(tasks[t], options, simulation), options, log, cancel);
+      if (!runs.ok())
+        runs = Error{runs.error().code, "task '" + store.workloads()[tasks[t].workload].name + "'",
+                     runs.error().message()};
+      const std::lock_guard lock(mutex);
+      // A task that was cut off says nothing of its end.
+      if (!cancel || !runs.ok()) done[t] = std::move(runs);
+      so_far.done += of_task;
+      if (progress) progress(so_far);
+    }
+  };
+  if (simulation.threads > 1) {
+    ThreadPool(simulation.threads - 1).parallel_for(static_cast<int64_t>(tasks.size()), 1, work);
+  } else {
+    work(0, static_cast<int64_t>(tasks.size()));
+  }
+  std::vector<SearchRun> out;
+  for (auto& runs : done) {
+    if (!runs) continue;
+    if (!runs->ok()) return runs->error();
+    for (auto& run : **runs) out.push_back(std::move(run));
+  }
+  return out;
+}
+
+// --- this machine
+
+Result<std::vector<SharedTask>> heaviest_tasks(const std::vector<ModelSource>& models,
+                                               const target::Device& device, size_t count) {
+  TS_ASSIGN_OR_RETURN(std::vector<SharedTask> all, load_tasks(models));
+  if (count == 0) return all;
+  std::map<std::string, std::vector<std::pair<double, size_t>>> of_model;  // seconds and place
+  for (size_t t = 0; t < all.size(); ++t) {
+    TS_ASSIGN_OR_RETURN(const auto space,
+                        space::DesignSpace::build(all[t].task.workload, device, {.threads = device.cores}));
+    const double seconds = space.estimate(space.default_candidate());
+    for (const auto& [model, calls] : all[t].calls) of_model[model].emplace_back(-calls * seconds, t);
+  }
+  std::set<size_t> chosen;
+  for (auto& [model, tasks] : of_model) {
+    std::sort(tasks.begin(), tasks.end());
+    for (size_t k = 0; k < std::min(count, tasks.size()); ++k) chosen.insert(tasks[k].second);
+  }
+  std::vector<SharedTask> out;
+  for (const size_t t : chosen) out.push_back(std::move(all[t]));
+  return out;
+}
+
+Result<std::vector<SearchRun>> measure_searches(const target::Device& device, const CompareOptions& options,
+                                                const MeasuredComparison& comparison, const Clock& clock,
+                                                LogSink& log, const CompareProgressFn& progress,
+                                                const std::atomic<bool>& cancel) {
+  if (!is_local(device)) {
+    return Error{ErrorCode::kUnsupported, "device " + device.name,
+                 "this measures on this machine; use local or a variant of it (local:isa=avx2)"};
+  }
+  measure::MeasureOptions measuring;
+  measuring.settings.threads = device.cores;
+  TS_ASSIGN_OR_RETURN(const auto measurer,
+                      make_watched_measurer(device, measuring, comparison.worker, clock, log, cancel));
+  std::vector<search::TuneTask> plain, seeded;
+  for (const SharedTask& shared : comparison.tasks) {
+    search::TuneTask task;
+    task.key = shared.task.key;
+    task.name = shared.task.name;
+    task.workload = shared.task.workload;
+    TS_ASSIGN_OR_RETURN(auto space,
+                        space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
+    plain.push_back(task);
+    if (comparison.known != nullptr)
+      for (const SeededCandidate& seed : comparison.known->seeds(shared.task, space, device, {}))
+        task.seeds.push_back(
+            {seed.candidate, seed.source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
+    const auto designed = std::make_shared<search::DesignedSpace>(std::move(space));
+    plain.back().space = task.space = designed;
+    seeded.push_back(std::move(task));
+  }
+  std::vector<SearchRun> out;
+  CompareProgress so_far{0, plain.size() * options.methods.size() * static_cast<size_t>(options.seeds)};
+  for (int seed = 0; seed < options.seeds; ++seed) {
+    for (size_t t = 0; t < plain.size(); ++t) {
+      for (size_t m = 0; m < options.methods.size(); ++m) {
+        if (cancel) break;
+        SearchRun run;
+        run.device = device.key();
+        run.task = plain[t].key;
+        run.name = plain[t].name;
+        run.method = m;
+        run.seed = static_cast<uint64_t>(seed);
+        if (!comparison.find || !comparison.find(run)) {
+          const auto& task = options.methods[m].seeded ? seeded[t] : plain[t];
+          const Status status =
+              search_once({task, device, *measurer, clock, options.trials, false, comparison.threads},
+                          options, log, cancel, run);
+          if (!status.ok())
+            return Error{status.error().code, "task '" + task.name + "'", status.error().message()};
+          if (cancel) break;
+          if (comparison.keep) TS_RETURN_IF_ERROR(comparison.keep(run));
+        }
+        out.push_back(std::move(run));
+        ++so_far.done;
+        if (progress) progress(so_far);
+      }
+    }
+  }
+  std::map<std::string, double> fastest;
+  for (const SearchRun& run : out) {
+    if (run.best.empty()) continue;
+    const auto [at, first] = fastest.emplace(run.task, run.best.back());
+    at->second = std::min(at->second, run.best.back());
+  }
+  for (SearchRun& run : out) run.fastest = fastest[run.task];
+  return out;
+}
+
+// --- results
+
+MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const std::vector<double>& parts) {
+  MethodScore score;
+  std::map<uint64_t, std::vector<double>> logs;  // by seed: sums over tasks, by part
+  std::map<uint64_t, double> counts;             // by seed
+  std::map<std::pair<std::string, std::string>, std::pair<double, int>> last;  // by task: sum and number
+  for (const SearchRun& run : runs) {
+    if (run.method != method) continue;
+    auto& sums = logs[run.seed];
+    sums.resize(parts.size());
+    for (size_t p = 0; p < parts.size(); ++p)
+      sums[p] += std::log(std::max(run.share_reached(parts[p]), kLeastShare));
+    counts[run.seed] += 1;
+    auto& [sum, number] = last[{run.device, run.task}];
+    sum += run.share_reached(parts.back());
+    ++number;
+    if (run.seed == 0 && run.seen) ++score.seen;
+  }
+  score.tasks = last.size();
+  for (const auto& [task, sum] : last) score.worst = std::min(score.worst, sum.first / sum.second);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    double sum = 0, squares = 0;
+    for (const auto& [seed, sums] : logs) {
+      const double mean = std::exp(sums[p] / counts[seed]);
+      sum += mean;
+      squares += mean * mean;
+    }
+    const auto n = static_cast<double>(logs.size());
+    score.mean.push_back(n > 0 ? sum / n : 0);
+    score.deviation.push_back(n > 1 ? std::sqrt(std::max(squares - sum * sum / n, 0.0) / (n - 1)) : 0);
+  }
+  return score;
+}
+
+namespace {
+
+// Of a method: the mean over its runs of something after each trial; runs that end early keep their last.
+template <class Value>
+std::vector<double> mean_over_runs(const std::vector<SearchRun>& runs, size_t method,
+                                   std::optional<uint64_t> seed, const Value& value) {
+  std::vector<double> sums;
+  const auto counts = [&](const SearchRun& run) {
+    return run.method == method && !run.best.empty() && (!seed || run.seed == *seed);
+  };
+  for (const auto& run : runs)
+    if (counts(run)) sums.resize(std::max(sums.size(), run.best.size()));
+  double count = 0;
+  for (const auto& run : runs) {
+    if (!counts(run)) continue;
+    count += 1;
+    for (size_t n = 0; n < sums.size(); ++n) sums[n] += value(run, std::min(n, run.best.size() - 1));
+  }
+  for (double& sum : sums) sum /= std::max(count, 1.0);
+  return sums;
+}
+
+}  // namespace
+
+std::vector<double> mean_curve(const std::vector<SearchRun>& runs, size_t method,
+                               std::optional<uint64_t> seed) {
+  auto curve = mean_over_runs(runs, method, seed, [](const SearchRun& run, size_t n) {
+    return std::log(std::max(std::isfinite(run.best[n]) ? run.fastest / run.best[n] : 0, kLeastShare));
+  });
+  for (double& value : curve) value = std::exp(value);
+  return curve;
+}
+
+std::vector<double> mean_seconds(const std::vector<SearchRun>& runs, size_t method) {
+  return mean_over_runs(runs, method, std::nullopt,
+                        [](const SearchRun& run, size_t n) { return run.spent[n]; });
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,22 @@
+// The measurer of a long run: it keeps an eye on this machine (measure/watched_measurer.h).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "measure/measurer.h"
+
+namespace tensorsmith::engine {
+
+// The canary is a product of matrices by its untuned schedule, on as many threads and in a worker of its own. All but
+// `options` and `worker` outlive the measurer.
+Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::Device& device,
+                                                                 const measure::MeasureOptions& options,
+                                                                 const std::vector<std::string>& worker,
+                                                                 const Clock& clock, LogSink& log,
+                                                                 const std::atomic<bool>& cancel);
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,84 @@
+// What a search needs of the programs that a task may have: points that it can draw and vary, and what is known of
+// each without measuring. Two kinds: the design space of a workload, and programs that were measured already
+// (recorded_space.h).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "search/pipeline.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::search {
+
+class SearchSpace {
+ public:
+  virtual ~SearchSpace() = default;
+
+  virtual const ir::Workload& workload() const = 0;
+  virtual size_t num_sketches() const = 0;
+  // The untuned program, which is measured first, and what is left if it fails.
+  virtual space::Candidate default_candidate() const = 0;
+  virtual space::Candidate plain_candidate() const = 0;
+  virtual space::Candidate sample(Rng& rng) const = 0;
+  // As the functions of space::DesignSpace of these names.
+  virtual space::Candidate mutate(const space::Candidate& candidate, Rng& rng) const = 0;
+  virtual std::vector<space::Candidate> neighbours(const space::Candidate& candidate) const = 0;
+  virtual space::Candidate crossover(const space::Candidate& a, const space::Candidate& b,
+                                     Rng& rng) const = 0;
+  // All legal candidates of the sketches that have no more than `limit` points each.
+  virtual std::vector<space::Candidate> listed(size_t limit) const = 0;
+  // Of two candidates of one sketch: how far apart their numbers are, in octaves summed over the decisions. +inf of
+  // different sketches.
+  virtual double distance(const space::Candidate& a, const space::Candidate& b) const = 0;
+  virtual Status check(const space::Candidate& candidate) const = 0;
+  // Seconds by a draft; +inf for what cannot be built. The same for all: there is no draft.
+  virtual double estimate(const space::Candidate& candidate) const = 0;
+  virtual Result<sched::Trace> to_trace(const space::Candidate& candidate) const = 0;
+  // The candidate nearest to one of another task of the same kernel class.
+  virtual Result<space::Candidate> rescale(const SearchSpace& source,
+                                           const space::Candidate& candidate) const = 0;
+  // Makes inputs of candidates; one object a thread.
+  virtual std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,
+                                                             const learn::ModelInputs& wanted) const = 0;
+};
+
+// All programs that the design space has.
+class DesignedSpace final : public SearchSpace {
+ public:
+  explicit DesignedSpace(space::DesignSpace space) : space_(std::move(space)) {}
+
+  const ir::Workload& workload() const override { return space_.workload(); }
+  size_t num_sketches() const override { return space_.num_sketches(); }
+  space::Candidate default_candidate() const override { return space_.default_candidate(); }
+  space::Candidate plain_candidate() const override { return space_.plain_candidate(); }
+  space::Candidate sample(Rng& rng) const override { return space_.sample(rng); }
+  space::Candidate mutate(const space::Candidate& candidate, Rng& rng) const override {
+    return space_.mutate(candidate, rng);
+  }
+  std::vector<space::Candidate> neighbours(const space::Candidate& candidate) const override {
+    return space_.neighbours(candidate);
+  }
+  space::Candidate crossover(const space::Candidate& a, const space::Candidate& b, Rng& rng) const override {
+    return space_.crossover(a, b, rng);
+  }
+  std::vector<space::Candidate> listed(size_t limit) const override;
+  double distance(const space::Candidate& a, const space::Candidate& b) const override;
+  Status check(const space::Candidate& candidate) const override { return space_.check(candidate); }
+  double estimate(const space::Candidate& candidate) const override { return space_.estimate(candidate); }
+  Result<sched::Trace> to_trace(const space::Candidate& candidate) const override {
+    return space_.to_trace(candidate);
+  }
+  // kUnsupported where the source is of another kind.
+  Result<space::Candidate> rescale(const SearchSpace& source,
+                                   const space::Candidate& candidate) const override;
+  std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,
+                                                     const learn::ModelInputs& wanted) const override {
+    return std::make_unique<CandidateFeatures>(space_, options, wanted);
+  }
+
+ private:
+  space::DesignSpace space_;
+};
+
+}  // namespace tensorsmith::search

@@ -1,0 +1,401 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/input_file.h"
+#include "base/json_text.h"
+#include "base/processors.h"
+#include "engine/compare_searches.h"
+#include "engine/model_data.h"
+#include "engine/usable_threads.h"
+#include "learn/dataset/split.h"
+#include "learn/latency/queries.h"
+#include "measure/measurer.h"
+#include "record/jsonl.h"
+#include "search/strategy.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/curve_plot.h"
+#include "tools/interrupt.h"
+#include "tools/log_sink.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of the trials, where results are printed.
+const std::vector<double> kParts = {0.125, 0.25, 0.5, 1};
+// A line of 100,000 trials is some megabytes.
+constexpr int64_t kMaxLogBytes = int64_t{1} << 30;
+
+struct CompareCommand {
+  std::vector<std::string> networks, strategies, models, from, store_devices;
+  std::string store, split, part = "test", plot, time_plot, log;
+  DeviceOptions device;
+  int heaviest = 3;
+  engine::CompareOptions options;
+  engine::SimulationOptions simulation;
+  bool quiet = false, json = false, force = false;
+};
+
+std::string name_of(const engine::SearchMethod& method) {
+  return method.strategy + (method.model == "none" ? "" : ", " + method.model) +
+         (method.seeded ? ", warm" : "");
+}
+
+// Every strategy with every model; strategies that ask no model once. With sources, each of them again from there.
+Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& command) {
+  std::vector<engine::SearchMethod> methods;
+  const auto strategies = command.strategies.empty()
+                              ? std::vector<std::string>{std::string(search::kDefaultStrategy)}
+                              : command.strategies;
+  const auto models = command.models.empty() ? std::vector<std::string>{"xgboost"} : command.models;
+  for (const std::string& strategy : strategies) {
+    TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(strategy));
+    if (kind->only_seeds)
+      return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
+                   "is no search; `tensorsmith transfer` shows what it gains"};
+    if (!kind->uses_scores) {
+      methods.push_back({strategy, "none"});
+      continue;
+    }
+    for (const std::string& model : models) methods.push_back({strategy, model});
+  }
+  const size_t cold = command.from.empty() ? 0 : methods.size();
+  for (size_t m = 0; m < cold; ++m) {
+    methods.push_back(methods[m]);
+    methods.back().seeded = true;
+  }
+  return methods;
+}
+
+// Runs that were measured, a JSON line each, flushed; a line that a killed run left unfinished is dropped. A run is
+// found again by all that decides it.
+class RunLog {
+ public:
+  static Result<RunLog> open(const std::string& path, const CompareCommand& command) {
+    RunLog log(path, command);
+    if (path.empty()) return log;
+    auto text = read_input(path, kMaxLogBytes);
+    if (!text.ok() && text.error().code != ErrorCode::kNotFound) return text.error();
+    size_t kept = 0;
+    for (size_t begin = 0; text.ok() && begin < text->size();) {
+      const size_t end = text->find('\n', begin);
+      if (end == std::string::npos) break;
+      const auto line = Json::parse(text->substr(begin, end - begin), nullptr, false);
+      if (line.is_discarded() || !line.contains("of") || !line.contains("best") || !line.contains("spent"))
+        return Error{ErrorCode::kMismatch, path, "is no log of compared searches; name another file"};
+      log.lines_[json_text(line["of"])] = line;
+      kept = begin = end + 1;
+    }
+    if (text.ok() && kept < text->size()) {
+      std::error_code failed;
+      std::filesystem::resize_file(path, kept, failed);
+      if (failed) return Error{ErrorCode::kIo, path, failed.message()};
+    }
+    return log;
+  }
+  bool find(engine::SearchRun& run) const {
+    const auto at = lines_.find(json_text(key_of(run)));
+    if (at == lines_.end()) return false;
+    run.best.clear();
+    for (const Json& seconds : at->second["best"])
+      run.best.push_back(seconds.is_number() ? seconds.get<double>() : INFINITY);
+    run.spent = at->second["spent"].get<std::vector<double>>();
+    run.seen = at->second.value("seen", false);
+    return true;
+  }
+  Status keep(const engine::SearchRun& run) const {
+    if (path_.empty()) return {};
+    Json best = Json::array();
+    for (const double seconds : run.best) best.push_back(std::isfinite(seconds) ? Json(seconds) : Json());
+    const Json line = {
+        {"of", key_of(run)}, {"name", run.name}, {"best", best}, {"spent", run.spent}, {"seen", run.seen}};
+    std::ofstream file(path_, std::ios::app);
+    file << json_text(line) << '\n' << std::flush;
+    if (!file) return Error{ErrorCode::kIo, path_, "cannot be written"};
+    return {};
+  }
+
+ private:
+  RunLog(std::string path, const CompareCommand& command) : path_(std::move(path)), command_(&command) {}
+
+  Json key_of(const engine::SearchRun& run) const {
+    const engine::CompareOptions& o = command_->options;
+    const engine::SearchMethod& method = o.methods[run.method];
+    return {{"device", run.device},
+            {"task", run.task},
+            {"strategy", method.strategy},
+            {"model", method.model},
+            {"seed", run.seed},
+            {"trials", o.trials},
+            {"batch", o.batch},
+            {"epsilon", o.epsilon},
+            {"frozen", o.frozen},
+            {"from", method.seeded ? Json(command_->from) : Json()}};
+  }
+
+  std::string path_;
+  const CompareCommand* command_;
+  std::map<std::string, Json> lines_;
+};
+
+// The first trial after which a curve is at least as high; 0: none.
+size_t trials_to(const std::vector<double>& curve, double share) {
+  for (size_t n = 0; n < curve.size(); ++n)
+    if (curve[n] >= share) return n + 1;
+  return 0;
+}
+
+Json to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOptions& options) {
+  Json out = Json::array();
+  for (size_t m = 0; m < options.methods.size(); ++m) {
+    const engine::MethodScore score = engine::score_of(runs, m, kParts);
+    Json entry = {{"strategy", options.methods[m].strategy},
+                  {"model", options.methods[m].model},
+                  {"warm", options.methods[m].seeded},
+                  {"tasks", score.tasks},
+                  {"seen_tasks", score.seen},
+                  {"parts", kParts},
+                  {"mean", score.mean},
+                  {"deviation", score.deviation},
+                  {"worst", score.worst},
+                  {"curve", engine::mean_curve(runs, m)},
+                  {"seconds", engine::mean_seconds(runs, m)},
+                  {"runs", Json::array()}};
+    for (const auto& run : runs) {
+      if (run.method != m) continue;
+      entry["runs"].push_back(
+          {{"device", run.device},
+           {"task", run.task},
+           {"name", run.name},
+           {"seed", run.seed},
+           {"fastest", run.fastest},
+           {"trials", run.best.size()},
+           {"best", !run.best.empty() && std::isfinite(run.best.back()) ? Json(run.best.back()) : Json()}});
+    }
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+void print_people(const std::vector<engine::SearchRun>& runs, const CompareCommand& command) {
+  const engine::CompareOptions& options = command.options;
+  std::vector<std::string> header = {"strategy, cost model", "tasks"};
+  for (const double part : kParts)
+    header.push_back(command.simulation.share > 0
+                         ? fmt::format("{:.3g} %", 100 * part * command.simulation.share)
+                         : fmt::format("{} trials", std::ceil(part * static_cast<double>(options.trials))));
+  header.insert(header.end(), {"worst task", "trials to match", "seconds"});
+  Table table(header);
+  const auto first = engine::mean_curve(runs, 0);
+  for (size_t m = 0; m < options.methods.size(); ++m) {
+    const engine::MethodScore score = engine::score_of(runs, m, kParts);
+    std::vector<std::string> row = {name_of(options.methods[m]), std::to_string(score.tasks)};
+    for (size_t p = 0; p < kParts.size(); ++p)
+      row.push_back(fmt::format("{:.1f} +- {:.1f} %", 100 * score.mean[p], 100 * score.deviation[p]));
+    row.push_back(fmt::format("{:.1f} %", 100 * score.worst));
+    const size_t n = first.empty() ? 0 : trials_to(engine::mean_curve(runs, m), first.back());
+    row.push_back(n > 0 ? std::to_string(n) : "-");
+    const auto seconds = engine::mean_seconds(runs, m);
+    row.push_back(seconds.empty() ? "-" : fmt::format("{:.1f}", seconds.back()));
+    table.add(std::move(row));
+    if (score.seen > 0)
+      warn(fmt::format("{} of {} tasks were among those that {} was trained on", score.seen, score.tasks,
+                       options.methods[m].model));
+  }
+  print_lines(table.text());
+  print_out(
+      "Speed of the best program so far as a share of that of the fastest {}: geometric mean over tasks,\n"
+      "mean and standard deviation over {} seeds. To match: trials until the first row's last value is "
+      "reached.\n",
+      command.store.empty() ? "that any search found" : "recorded", options.seeds);
+}
+
+// Against trials, or the seconds that they took.
+Status draw(const std::string& path, const CompareCommand& command,
+            const std::vector<engine::SearchRun>& runs, bool against_seconds) {
+  if (path.empty()) return {};
+  std::vector<Curve> curves;
+  for (size_t m = 0; m < command.options.methods.size(); ++m) {
+    Curve& curve = curves.emplace_back();
+    curve.name = name_of(command.options.methods[m]);
+    curve.y = engine::mean_curve(runs, m);
+    curve.low = curve.high = curve.y;
+    for (int seed = 0; seed < command.options.seeds; ++seed) {
+      const auto one = engine::mean_curve(runs, m, static_cast<uint64_t>(seed));
+      for (size_t n = 0; n < std::min(one.size(), curve.y.size()); ++n) {
+        curve.low[n] = std::min(curve.low[n], one[n]);
+        curve.high[n] = std::max(curve.high[n], one[n]);
+      }
+    }
+    if (against_seconds) {
+      curve.x = engine::mean_seconds(runs, m);
+      for (double& x : curve.x) x = std::max(x, 1e-3);
+    } else {
+      for (size_t n = 0; n < curve.y.size(); ++n) curve.x.push_back(static_cast<double>(n + 1));
+    }
+  }
+  TS_ASSIGN_OR_RETURN(const auto picture, record::AtomicFileWriter::open(path));
+  TS_RETURN_IF_ERROR(picture->write(curve_plot(
+      curves, {command.store.empty() ? "Searches measured on this machine" : "Searches on recorded programs",
+               against_seconds ? "seconds of the search" : "trials",
+               command.store.empty() ? "speed of the best, of the fastest found by any"
+                                     : "speed of the best, of the fastest recorded"})));
+  return picture->commit();
+}
+
+Status check_places(const CompareCommand& command) {
+  std::vector<OutputPath> outputs;
+  if (!command.plot.empty()) outputs.push_back({"--plot", command.plot, OutputKind::kPlot});
+  if (!command.time_plot.empty()) outputs.push_back({"--time-plot", command.time_plot, OutputKind::kPlot});
+  std::vector<InputPath> inputs = {
+      {"--store", command.store}, {"--split", command.split}, {"--log", command.log}};
+  for (const std::string& model : command.models) inputs.push_back({"--cost-model", model});
+  for (const std::string& source : command.from) inputs.push_back({"--from", source});
+  for (const std::string& network : command.networks) inputs.push_back({"MODELS", network});
+  return check_outputs(outputs, inputs, command.force);
+}
+
+Result<std::vector<engine::SearchRun>> simulate(CompareCommand& command, LogSink& log,
+                                                const engine::CompareProgressFn& progress) {
+  TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
+  std::vector<int64_t> records(static_cast<size_t>(data.store().size()));
+  std::iota(records.begin(), records.end(), int64_t{0});
+  if (!command.split.empty()) {
+    TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
+    TS_ASSIGN_OR_RETURN(const learn::Part part, engine::parse_part(command.part));
+    records = split.records_of(part);
+  }
+  if (!command.store_devices.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.store_devices));
+    records = learn::records_of_devices(data.store(), records, names);
+  }
+  command.simulation.threads = engine::usable_threads(processors().usable, log);
+  return engine::simulate_searches(data.store(), data.devices(), records, command.options, command.simulation,
+                                   log, progress, catch_interrupts());
+}
+
+Result<std::vector<engine::SearchRun>> measure(CompareCommand& command, LogSink& log,
+                                               const engine::CompareProgressFn& progress) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
+  TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, command));
+  std::vector<engine::ModelSource> sources;
+  for (const std::string& network : command.networks) sources.push_back({.path = network});
+  engine::WarmStart known;
+  for (const std::string& source : command.from) TS_RETURN_IF_ERROR(known.add_file(source));
+  engine::MeasuredComparison comparison;
+  TS_ASSIGN_OR_RETURN(comparison.tasks,
+                      engine::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
+  if (!command.from.empty()) comparison.known = &known;
+  comparison.worker = measure::this_program_as_worker();
+  comparison.threads = engine::usable_threads(processors().usable, log);
+  comparison.find = [&](engine::SearchRun& run) { return runs.find(run); };
+  comparison.keep = [&](const engine::SearchRun& run) { return runs.keep(run); };
+  return engine::measure_searches(device, command.options, comparison, SystemClock(), log, progress,
+                                  catch_interrupts());
+}
+
+Status compare(CompareCommand& command) {
+  TS_RETURN_IF_ERROR(check_places(command));
+  TS_ASSIGN_OR_RETURN(command.options.methods, methods_of(command));
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  double shown = start;
+  StderrLogSink log(LogLevel::kWarning);
+  const engine::CompareProgressFn progress = [&](const engine::CompareProgress& p) {
+    const double now = clock.monotonic_seconds();
+    if (command.quiet || (now - shown < 5 && p.done < p.all)) return;
+    shown = now;
+    const double left = (now - start) / static_cast<double>(p.done) * static_cast<double>(p.all - p.done);
+    print_error("{} of {} searches in {}, {} left\n", p.done, p.all, format_duration(now - start),
+                format_duration(left));
+  };
+  TS_ASSIGN_OR_RETURN(const auto runs, command.store.empty() ? measure(command, log, progress)
+                                                             : simulate(command, log, progress));
+  if (runs.empty()) return Error{ErrorCode::kCancelled, "", "interrupted before any search was done"};
+  if (catch_interrupts()) warn("interrupted: what was done is shown");
+  TS_RETURN_IF_ERROR(draw(command.plot, command, runs, false));
+  TS_RETURN_IF_ERROR(draw(command.time_plot, command, runs, true));
+  if (command.json) {
+    print_json(Json{{"methods", to_json(runs, command.options)}});
+  } else {
+    print_people(runs, command);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<CompareCommand>();
+  CLI::App* sub = app.add_subcommand(
+      "compare",
+      "Compare strategies and cost models, measured on this machine or replayed on recorded programs");
+  auto* networks = sub->add_option("MODELS", o->networks,
+                                   "ONNX models or networks of the zoo (zoo:NAME) whose tasks are searched");
+  auto* store =
+      sub->add_option("--store", o->store,
+                      "Replay searches on a store of measured programs instead (see `tensorsmith dataset`): "
+                      "nothing is measured");
+  auto* split =
+      sub->add_option("--split", o->split, "Of the store, only the records of a part of this split");
+  sub->add_option("--part", o->part, "Part of the split: train, validation, test or unused")
+      ->capture_default_str()
+      ->needs(split);
+  sub->add_option("--devices", o->store_devices, "Of the store, the records of these devices only")
+      ->delimiter(',')
+      ->needs(store);
+  sub->add_option("--strategy", o->strategies,
+                  "Strategies to compare (repeatable): " + search::strategy_names() +
+                      " (default: " + std::string(search::kDefaultStrategy) + ")")
+      ->allow_extra_args(false);
+  sub->add_option("--cost-model", o->models,
+                  "Cost models to compare (repeatable): a file of `train`, or " +
+                      learn::search_models_without_file() + " (default: xgboost)")
+      ->allow_extra_args(false);
+  auto* from =
+      sub->add_option("--from", o->from,
+                      "Each method also from the fast programs of these databases and exports (repeatable)")
+          ->allow_extra_args(false);
+  sub->add_flag("--frozen", o->options.frozen, "Cost models do not learn from what the searches measure");
+  add_whole(*sub, "--trials", o->options.trials, 1, 100'000, "Measurements of each task");
+  add_whole(*sub, "--seeds", o->options.seeds, 1, 1000, "Searches of each task by each method");
+  add_whole(*sub, "--batch", o->options.batch, 1, 10'000, "Measurements of a round");
+  add_real(*sub, "--epsilon", o->options.epsilon, 0, 1, "Share of each batch that is random");
+  add_whole(*sub, "--heaviest", o->heaviest, 0, 1'000'000,
+            "Tasks of each model, those that take the most time (0 = all)");
+  add_share(*sub, "--share", o->simulation.share,
+            "Of the store: measure this share of each task's programs (10%)")
+      ->needs(store);
+  add_whole(*sub, "--least-programs", o->simulation.least_programs, 0, kMaxCount,
+            "Of the store: leave out tasks with fewer programs that ran (0 = three for each trial)")
+      ->needs(store);
+  o->device.add_to(*sub);
+  auto* log =
+      sub->add_option("--log", o->log, "Keep searches that were measured in this file, and go on from there");
+  sub->add_option("--plot", o->plot, "Draw the speed reached against trials, SVG");
+  sub->add_option("--time-plot", o->time_plot, "Draw the speed reached against seconds, SVG");
+  add_force(*sub, o->force);
+  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
+  store->excludes(networks)->excludes(from)->excludes(log);
+  sub->callback([o, networks, store, &exit_code] {
+    if (networks->count() == 0 && store->count() == 0) throw CLI::RequiredError("MODELS or --store");
+    exit_code = run_command([&] { return compare(*o); });
+  });
+}
+
+}  // namespace tensorsmith::tools

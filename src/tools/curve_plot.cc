@@ -1,0 +1,108 @@
+#include "tools/curve_plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tools/output_files.h"
+#include "tools/svg.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+constexpr double kWidth = 620, kHeight = 420, kLeft = 70, kTop = 50, kLegend = 250;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  void take(double value) {
+    if (!std::isfinite(value)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+// 1, 2 or 5 times a power of ten, for about five marks.
+double step_for(double span) {
+  const double rough = span / 5, power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= rough) return factor * power;
+  return 10 * power;
+}
+
+}  // namespace
+
+std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) {
+  Range across, up;
+  for (const Curve& curve : curves) {
+    for (const double x : curve.x) across.take(x);
+    for (const auto* values : {&curve.y, &curve.low, &curve.high})
+      for (const double y : *values) up.take(y);
+  }
+  if (!(across.low < across.high)) across = {1, 10};
+  if (!(up.low < up.high)) up = {up.low - 0.5, up.high + 0.5};
+  if (!std::isfinite(up.low)) up = {0, 1};
+  const double first = std::log2(across.low), last = std::log2(across.high);
+  const double step = step_for(up.high - up.low);
+  const double bottom = std::floor(up.low / step) * step, top = std::ceil(up.high / step) * step;
+  const auto x_of = [&](double x) { return kLeft + (std::log2(x) - first) / (last - first) * kWidth; };
+  const auto y_of = [&](double y) { return kTop + kHeight - (y - bottom) / (top - bottom) * kHeight; };
+
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+      "{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+      "{4}\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+      "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
+      kLeft + kWidth + kLegend, kTop + kHeight + 60, kLeft, svg_text(axes.title), kPlotMark);
+  for (double power = std::ceil(first); power <= last; ++power) {
+    const double x = x_of(std::exp2(power));
+    out += fmt::format(
+        "<path d=\"M{0:.1f} {1:.1f}V{2:.1f}\" stroke=\"#ddd\"/>\n"
+        "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4:g}</text>\n",
+        x, kTop, kTop + kHeight, kTop + kHeight + 18, std::exp2(power));
+  }
+  for (double y = bottom; y <= top + step / 2; y += step) {
+    out += fmt::format(
+        "<path d=\"M{0:.1f} {1:.1f}H{2:.1f}\" stroke=\"#ddd\"/>\n"
+        "<text x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
+        kLeft, y_of(y), kLeft + kWidth, kLeft - 6, y_of(y) + 4, y);
+  }
+  size_t number = 0;
+  for (const Curve& curve : curves) {
+    const char* colour = kSvgColours[number % kSvgColours.size()];
+    const auto path = [&](const std::vector<double>& values) {
+      std::string d;
+      for (size_t i = 0; i < std::min(values.size(), curve.x.size()); ++i)
+        if (std::isfinite(values[i]))
+          d += fmt::format("{}{:.1f} {:.1f}", d.empty() ? "M" : "L", x_of(curve.x[i]), y_of(values[i]));
+      return d;
+    };
+    if (!curve.low.empty()) {
+      std::string band = path(curve.low);
+      for (size_t i = std::min(curve.high.size(), curve.x.size()); i-- > 0;)
+        if (std::isfinite(curve.high[i]))
+          band += fmt::format("L{:.1f} {:.1f}", x_of(curve.x[i]), y_of(curve.high[i]));
+      out += fmt::format("<path d=\"{}Z\" fill=\"{}\" opacity=\"0.15\"/>\n", band, colour);
+    }
+    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path(curve.y),
+                       colour);
+    const double y = kTop + 14 + 22 * static_cast<double>(number);
+    out += fmt::format(
+        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n"
+        "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
+        kLeft + kWidth + 14, y - 11, colour, kLeft + kWidth + 32, y, svg_text(curve.name));
+    ++number;
+  }
+  out += fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" stroke=\"black\"/>\n"
+      "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n"
+      "<text transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n"
+      "</svg>\n",
+      kLeft, kTop, kWidth, kHeight, kLeft + kWidth / 2, kTop + kHeight + 44, svg_text(axes.x),
+      kTop + kHeight / 2, svg_text(axes.y));
+  return out;
+}
+
+}  // namespace tensorsmith::tools
