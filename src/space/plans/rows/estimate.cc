@@ -2,10 +2,58 @@
 #include <cmath>
 
 #include "space/estimate/access.h"
+#include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
 #include "space/plans/rows/rows_plan.h"
 
 namespace tensorsmith::space {
+
+RowsPlan::Traffic RowsPlan::traffic_cycles(Decisions d) const {
+  const auto& m = context_.machine;
+  const Constants& k = m.fitted();
+  const auto is_member = [&](StageId stage) {
+    return std::any_of(members_.begin(), members_.end(),
+                       [&](const Member& member) { return member.stage == stage; });
+  };
+  double rows = 1;  // passes of the loops over rows
+  for (const AxisId a : rows_) rows *= static_cast<double>(info_.extent(a));
+  if (contiguous_row_) rows /= static_cast<double>(std::max<int64_t>(row_width(d), 1));
+  Traffic out;
+  double once = 0;  // bytes
+  std::vector<StageId> seen;
+  for (const auto& member : members_) {
+    const auto& stage = context_.stage(member.stage);
+    for (const Read& read : effective_reads(context_, member.stage)) {
+      if (is_member(read.producer)) continue;
+      const auto& producer = context_.stage(read.producer);
+      const double bytes = producer.spatial_points() * producer.element_bytes;
+      if (std::find(seen.begin(), seen.end(), read.producer) != seen.end()) continue;
+      seen.push_back(read.producer);
+      once += bytes;
+      if (!read.affine || !stage.reduction) continue;
+      bool shared = true;  // by all rows
+      for (const AxisId a : stage.axes())
+        if (!stage.is_reduce(a) && member.to_output[a].valid() &&
+            std::find(rows_.begin(), rows_.end(), member.to_output[a]) != rows_.end())
+          shared = shared && !read.depends_on(a);
+      if (shared && bytes > k.usable * m.l1_bytes) {
+        // It pushes out what comes from memory, too: nothing hides it.
+        out.streamed += rows * bytes / stream_rate(m, bytes);
+        out.waited += rows * bytes / stream_rate(m, bytes);
+      } else if (contiguous_row_ && !shared && bytes > k.usable_once * m.l2_bytes) {
+        // A strip of columns: a piece of each row.
+        const AxisId last = producer.contiguous_axis;
+        double distance = producer.element_bytes;
+        if (last.valid()) distance *= static_cast<double>(producer.extent(last));
+        if (distance >= kPageBytes)
+          out.waited +=
+              bytes / (static_cast<double>(row_width(d)) * producer.element_bytes) * k.row_start_beyond;
+      }
+    }
+  }
+  out.streamed += once / stream_rate(m, once, k.usable_once);
+  return out;
+}
 
 double RowsPlan::estimate(Decisions d) const {
   const auto& m = context_.machine;
@@ -45,6 +93,8 @@ double RowsPlan::estimate(Decisions d) const {
     cycles += points * (flops / width + gathers) + extra;
   }
   cycles += inlined;
+  const Traffic traffic = traffic_cycles(d);
+  cycles = overlapped(cycles, traffic.streamed, k.not_hidden) + traffic.waited;
   if (!self_) cycles += info_.spatial_points() / full * (info_.flops_per_point + k.written_vector);
   const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   if (contiguous_row_) {

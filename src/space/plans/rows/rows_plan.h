@@ -52,6 +52,13 @@ class RowsPlan final : public Plan {
 
   int64_t row_width(Decisions d) const;
 
+  // Cycles that what the group reads from outside takes: each tensor once, and what all rows share again for each of
+  // them where it leaves L1; and what is waited for, pieces of rows that lie pages apart.
+  struct Traffic {
+    double streamed = 0, waited = 0;
+  };
+  Traffic traffic_cycles(Decisions d) const;
+
   // Elements that a member's read moves from one row to the next, in vectors of rows.
   int64_t stride_along_rows(const Member& member, const Read& read) const;
 
