@@ -4,8 +4,8 @@
 #include <set>
 
 #include "engine/measured_device.h"
-#include "learn/search_model.h"
 #include "engine/watched_machine.h"
+#include "learn/search_model.h"
 
 namespace tensorsmith::engine {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -59,13 +60,25 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   tuning.threads = place.threads;
   tuning.replay = place.replay;
   tuning.confirm = false;
-  const auto report = search::tune(
-      {place.task}, place.device, tuning,
-      {*database, place.measurer, model.get(), place.clock, log, cancel, [&](const search::TuneProgress& p) {
-         run.best.push_back(p.tasks.front().best_seconds);
-         run.spent.push_back(p.elapsed_seconds);
-       }});
-  return report.ok() ? Status() : report.error();
+  const auto report =
+      search::tune({place.task}, place.device, tuning,
+                   {*database, place.measurer, model.get(), place.clock, log, cancel,
+                    [&](const search::TuneProgress& p) { run.spent.push_back(p.elapsed_seconds); }});
+  if (!report.ok()) return report.error();
+  TS_ASSIGN_OR_RETURN(const auto* strategy, search::find_strategy(method.strategy));
+  run.untuned = report->final.tasks.front().default_seconds;
+  double best = std::numeric_limits<double>::infinity();
+  TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) {
+    const double seconds = record.result.best_estimate();
+    run.seconds.push_back(seconds);
+    if (strategy->uses_draft || record.candidate.reason != record::Reason::kDefault)
+      best = std::min(best, seconds);
+    run.best.push_back(best);
+    return Status();
+  }));
+  // Workers that were lost leave no record.
+  run.spent.resize(run.best.size(), run.spent.empty() ? 0 : run.spent.back());
+  return {};
 }
 
 // --- recorded programs
@@ -372,6 +385,18 @@ std::vector<double> mean_curve(const std::vector<SearchRun>& runs, size_t method
   });
   for (double& value : curve) value = std::exp(value);
   return curve;
+}
+
+double gain_over_untuned(const std::vector<SearchRun>& runs, size_t method) {
+  double sum = 0, count = 0;
+  for (const SearchRun& run : runs) {
+    if (run.method != method || run.best.empty() || !std::isfinite(run.best.back()) ||
+        !std::isfinite(run.untuned))
+      continue;
+    sum += std::log(run.untuned / run.best.back());
+    count += 1;
+  }
+  return count > 0 ? std::exp(sum / count) : 0;
 }
 
 std::vector<double> mean_seconds(const std::vector<SearchRun>& runs, size_t method) {

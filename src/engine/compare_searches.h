@@ -39,8 +39,12 @@ struct SearchRun {
   std::string device, task, name;  // the task's key, then its name for people
   size_t method = 0;               // in CompareOptions::methods
   uint64_t seed = 0;
-  bool seen = false;          // the model was trained on programs of the task
-  std::vector<double> best;   // seconds of the fastest program, after each trial; +inf before anything ran
+  bool seen = false;            // the model was trained on programs of the task
+  std::vector<double> seconds;  // of each trial's program; +inf: failed
+  double untuned = 0;           // seconds of the untuned program
+  // Of the fastest program, after each trial; +inf before anything ran. The untuned program counts where the strategy
+  // uses the draft that found it.
+  std::vector<double> best;
   std::vector<double> spent;  // of the search, after each trial; on recorded programs what a trial would take
   // Of all programs that are known of the task: the recorded ones, or those that any of the searches measured.
   double fastest = 0;
@@ -72,7 +76,7 @@ struct MeasuredComparison {
   const WarmStart* known = nullptr;  // for methods that are seeded; outlives the call
   std::vector<std::string> worker;   // the command line of measure's worker processes
   int threads = 1;                   // of a search
-  // A run that was made before: fills best and spent. And what becomes of a new one.
+  // A run that was made before: fills it in. And what becomes of a new one.
   std::function<bool(SearchRun&)> find = {};
   std::function<Status(const SearchRun&)> keep = {};
 };
@@ -102,6 +106,8 @@ MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const st
 // seeds where none is given.
 std::vector<double> mean_curve(const std::vector<SearchRun>& runs, size_t method,
                                std::optional<uint64_t> seed = std::nullopt);
+// How many times as fast as the untuned program the best one is: the geometric mean over tasks and seeds.
+double gain_over_untuned(const std::vector<SearchRun>& runs, size_t method);
 // Seconds of a search that these trials took, in the mean over tasks and seeds.
 std::vector<double> mean_seconds(const std::vector<SearchRun>& runs, size_t method);
 

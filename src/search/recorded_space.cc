@@ -188,11 +188,6 @@ std::vector<space::Candidate> RecordedSpace::listed(size_t limit) const {
   return all;
 }
 
-double RecordedSpace::distance(const space::Candidate& a, const space::Candidate& b) const {
-  if (a.sketch != b.sketch) return std::numeric_limits<double>::infinity();
-  return octaves_between(coordinates_[number_of(a)], coordinates_[number_of(b)]);
-}
-
 Status RecordedSpace::check(const space::Candidate& candidate) const {
   if (candidate.decisions.size() == 1 && candidate.decisions.front() >= 0 &&
       number_of(candidate) < programs_.size() &&

@@ -43,7 +43,6 @@ class RecordedSpace final : public SearchSpace {
   std::vector<space::Candidate> neighbours(const space::Candidate& candidate) const override;
   space::Candidate crossover(const space::Candidate& a, const space::Candidate& b, Rng& rng) const override;
   std::vector<space::Candidate> listed(size_t limit) const override;
-  double distance(const space::Candidate& a, const space::Candidate& b) const override;
   Status check(const space::Candidate& candidate) const override;
   double estimate(const space::Candidate&) const override { return kNoEstimate; }
   Result<sched::Trace> to_trace(const space::Candidate& candidate) const override;

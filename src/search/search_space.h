@@ -28,9 +28,6 @@ class SearchSpace {
                                      Rng& rng) const = 0;
   // All legal candidates of the sketches that have no more than `limit` points each.
   virtual std::vector<space::Candidate> listed(size_t limit) const = 0;
-  // Of two candidates of one sketch: how far apart their numbers are, in octaves summed over the decisions. +inf of
-  // different sketches.
-  virtual double distance(const space::Candidate& a, const space::Candidate& b) const = 0;
   virtual Status check(const space::Candidate& candidate) const = 0;
   // Seconds by a draft; +inf for what cannot be built. The same for all: there is no draft.
   virtual double estimate(const space::Candidate& candidate) const = 0;
@@ -63,7 +60,6 @@ class DesignedSpace final : public SearchSpace {
     return space_.crossover(a, b, rng);
   }
   std::vector<space::Candidate> listed(size_t limit) const override;
-  double distance(const space::Candidate& a, const space::Candidate& b) const override;
   Status check(const space::Candidate& candidate) const override { return space_.check(candidate); }
   double estimate(const space::Candidate& candidate) const override { return space_.estimate(candidate); }
   Result<sched::Trace> to_trace(const space::Candidate& candidate) const override {

@@ -61,7 +61,8 @@ Proposal TaskState::default_proposal() const {
   proposal.trace = default_trace_;
   proposal.text = default_text_;
   proposal.reason = record::Reason::kDefault;
-  proposal.candidate = space_->default_candidate();
+  // The draft found it: a search without one does not begin there.
+  if (uses_draft_) proposal.candidate = space_->default_candidate();
   return proposal;
 }
 
@@ -315,7 +316,7 @@ void TaskState::take_record(const record::Record& record) {
   proposal.trace = std::move(*trace);
   proposal.text = record.trace;
   if (proposal.text == default_text_) {
-    proposal.candidate = space_->default_candidate();
+    proposal = default_proposal();
   } else if (record.candidate.point) {
     // The candidate is trusted only if it still gives this trace.
     auto candidate = from_point(*record.candidate.point);

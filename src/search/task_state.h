@@ -71,6 +71,11 @@ class TaskState {
   Proposal plain_proposal() const;
   // None if the space is exhausted.
   std::vector<Proposal> propose(const ProposalRequest& request, ThreadPool& pool);
+  // As the strategy would score them: higher is faster.
+  std::vector<float> judge(std::span<const space::Candidate> candidates, const ProposalRequest& request,
+                           ThreadPool& pool) {
+    return score(candidates, request, pool);
+  }
   // The fastest one of those measured; null before any ran.
   const MeasuredCandidate* best_candidate() const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ir/text.h"
 #include "sched/trace_traits.h"
@@ -246,7 +247,23 @@ Status TuningRun::measure_default(size_t task, Counts counts) {
   return {};
 }
 
-std::vector<ProposedCandidate> TuningRun::transferred(size_t task) const {
+std::vector<ProposedCandidate> TuningRun::chosen_seeds(size_t task, const ProposalRequest& request) {
+  std::vector<ProposedCandidate> seeds;
+  for (const auto& seed : tasks_[task].seeds)
+    if (states_[task]->space().check(seed.candidate).ok()) seeds.push_back({seed.candidate, seed.reason});
+  if (strategy_->only_seeds || seeds.size() <= options_.seeds) return seeds;
+  std::vector<space::Candidate> candidates;
+  for (const auto& seed : seeds) candidates.push_back(seed.candidate);
+  const std::vector<float> scores = states_[task]->judge(candidates, request, pool_);
+  std::vector<size_t> order(seeds.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin() + 1, order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  std::vector<ProposedCandidate> chosen;
+  for (size_t i = 0; i < options_.seeds; ++i) chosen.push_back(std::move(seeds[order[i]]));
+  return chosen;
+}
+
+std::vector<ProposedCandidate> TuningRun::transferred(size_t task, const ProposalRequest& request) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < states_.size(); ++i)
     if (i != task && groups_[i] == groups_[task] && states_[i]->best_candidate() != nullptr &&
@@ -254,12 +271,8 @@ std::vector<ProposedCandidate> TuningRun::transferred(size_t task) const {
       order.emplace_back(std::abs(std::log(flops_[i] / flops_[task])), i);
   std::sort(order.begin(), order.end());
   std::vector<ProposedCandidate> result;
-  if (states_[task]->trials() <= 2 || strategy_->only_seeds) {  // the default, or that and plain loops
-    for (const auto& seed : tasks_[task].seeds) {
-      if (result.size() == options_.seeds && !strategy_->only_seeds) break;
-      if (states_[task]->space().check(seed.candidate).ok()) result.push_back({seed.candidate, seed.reason});
-    }
-  }
+  if (states_[task]->trials() <= 2 || strategy_->only_seeds)  // the default, or that and plain loops
+    result = chosen_seeds(task, request);
   if (strategy_->only_seeds) return result;
   const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
@@ -275,11 +288,12 @@ Status TuningRun::one_round(size_t task, size_t count) {
   if (!states_[task]->default_known()) return measure_default(task);
   model_.update(states_, limits_);
   const double before = services_.clock.monotonic_seconds();
-  const auto wanted = transferred(task);
   const double until = before + pace_.proposal_seconds();
-  ProposalRequest request{count, wanted, model_.ready(), pace_.score_budget(task), {}, limits_.progress()};
+  ProposalRequest request{count, {}, model_.ready(), pace_.score_budget(task), {}, limits_.progress()};
   request.epsilon = options_.epsilon;
   request.out_of_time = [&] { return limits_.cancelled() || services_.clock.monotonic_seconds() >= until; };
+  const auto wanted = transferred(task, request);
+  request.wanted = wanted;
   auto proposals = states_[task]->propose(request, pool_);
   if (const auto& error = states_[task]->model_error()) model_.take_failure(*error);
   const size_t judged = states_[task]->judged();

@@ -65,7 +65,9 @@ class TuningRun {
   Status tuning_round(size_t task);
   // The task's seeds while little of it is measured, then the best candidates of tasks with the same
   // operators, rescaled to this task; nearest in size first.
-  std::vector<ProposedCandidate> transferred(size_t task) const;
+  std::vector<ProposedCandidate> transferred(size_t task, const ProposalRequest& request);
+  // Of the task's seeds those that are measured: the nearest, then those that the scores think fastest.
+  std::vector<ProposedCandidate> chosen_seeds(size_t task, const ProposalRequest& request);
   std::vector<size_t> warm_up_order() const;
   TaskStatus status_of(size_t task) const;
   std::vector<TaskStatus> statuses() const;

@@ -64,21 +64,36 @@ Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& comma
   const auto models = command.models.empty() ? std::vector<std::string>{"xgboost"} : command.models;
   for (const std::string& strategy : strategies) {
     TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(strategy));
-    if (kind->only_seeds)
-      return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                   "is no search; `tensorsmith transfer` shows what it gains"};
-    if (!kind->uses_scores) {
+    if (kind->only_seeds) {
+      if (command.from.empty())
+        return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
+                     "measures what was fast elsewhere: say where (--from)"};
+      methods.push_back({strategy, "none", true});
+    } else if (!kind->uses_scores) {
       methods.push_back({strategy, "none"});
-      continue;
+    } else {
+      for (const std::string& model : models) methods.push_back({strategy, model});
     }
-    for (const std::string& model : models) methods.push_back({strategy, model});
   }
   const size_t cold = command.from.empty() ? 0 : methods.size();
   for (size_t m = 0; m < cold; ++m) {
+    if (methods[m].seeded) continue;
     methods.push_back(methods[m]);
     methods.back().seeded = true;
   }
   return methods;
+}
+
+// null: infinity.
+Json json_of(const std::vector<double>& values) {
+  Json out = Json::array();
+  for (const double value : values) out.push_back(std::isfinite(value) ? Json(value) : Json());
+  return out;
+}
+std::vector<double> numbers(const Json& values) {
+  std::vector<double> out;
+  for (const Json& value : values) out.push_back(value.is_number() ? value.get<double>() : INFINITY);
+  return out;
 }
 
 // Runs that were measured, a JSON line each, flushed; a line that a killed run left unfinished is dropped. A run is
@@ -95,7 +110,8 @@ class RunLog {
       const size_t end = text->find('\n', begin);
       if (end == std::string::npos) break;
       const auto line = Json::parse(text->substr(begin, end - begin), nullptr, false);
-      if (line.is_discarded() || !line.contains("of") || !line.contains("best") || !line.contains("spent"))
+      if (line.is_discarded() || !line.contains("of") || !line.contains("best") ||
+          !line.contains("seconds") || !line.contains("spent") || !line.contains("untuned"))
         return Error{ErrorCode::kMismatch, path, "is no log of compared searches; name another file"};
       log.lines_[json_text(line["of"])] = line;
       kept = begin = end + 1;
@@ -110,19 +126,22 @@ class RunLog {
   bool find(engine::SearchRun& run) const {
     const auto at = lines_.find(json_text(key_of(run)));
     if (at == lines_.end()) return false;
-    run.best.clear();
-    for (const Json& seconds : at->second["best"])
-      run.best.push_back(seconds.is_number() ? seconds.get<double>() : INFINITY);
+    run.best = numbers(at->second["best"]);
+    run.seconds = numbers(at->second["seconds"]);
+    run.untuned = numbers(Json::array({at->second["untuned"]})).front();
     run.spent = at->second["spent"].get<std::vector<double>>();
     run.seen = at->second.value("seen", false);
     return true;
   }
   Status keep(const engine::SearchRun& run) const {
     if (path_.empty()) return {};
-    Json best = Json::array();
-    for (const double seconds : run.best) best.push_back(std::isfinite(seconds) ? Json(seconds) : Json());
-    const Json line = {
-        {"of", key_of(run)}, {"name", run.name}, {"best", best}, {"spent", run.spent}, {"seen", run.seen}};
+    const Json line = {{"of", key_of(run)},
+                       {"name", run.name},
+                       {"untuned", json_of({run.untuned}).front()},
+                       {"seconds", json_of(run.seconds)},
+                       {"best", json_of(run.best)},
+                       {"spent", run.spent},
+                       {"seen", run.seen}};
     std::ofstream file(path_, std::ios::app);
     file << json_text(line) << '\n' << std::flush;
     if (!file) return Error{ErrorCode::kIo, path_, "cannot be written"};
@@ -172,19 +191,20 @@ Json to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOp
                   {"mean", score.mean},
                   {"deviation", score.deviation},
                   {"worst", score.worst},
+                  {"gain_over_untuned", engine::gain_over_untuned(runs, m)},
                   {"curve", engine::mean_curve(runs, m)},
                   {"seconds", engine::mean_seconds(runs, m)},
                   {"runs", Json::array()}};
     for (const auto& run : runs) {
       if (run.method != m) continue;
-      entry["runs"].push_back(
-          {{"device", run.device},
-           {"task", run.task},
-           {"name", run.name},
-           {"seed", run.seed},
-           {"fastest", run.fastest},
-           {"trials", run.best.size()},
-           {"best", !run.best.empty() && std::isfinite(run.best.back()) ? Json(run.best.back()) : Json()}});
+      entry["runs"].push_back({{"device", run.device},
+                               {"task", run.task},
+                               {"name", run.name},
+                               {"seed", run.seed},
+                               {"fastest", run.fastest},
+                               {"trials", run.best.size()},
+                               {"untuned", json_of({run.untuned}).front()},
+                               {"best", run.best.empty() ? Json() : json_of({run.best.back()}).front()}});
     }
     out.push_back(std::move(entry));
   }
@@ -198,7 +218,7 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
     header.push_back(command.simulation.share > 0
                          ? fmt::format("{:.3g} %", 100 * part * command.simulation.share)
                          : fmt::format("{} trials", std::ceil(part * static_cast<double>(options.trials))));
-  header.insert(header.end(), {"worst task", "trials to match", "seconds"});
+  header.insert(header.end(), {"worst task", "of untuned", "trials to match", "seconds"});
   Table table(header);
   const auto first = engine::mean_curve(runs, 0);
   for (size_t m = 0; m < options.methods.size(); ++m) {
@@ -207,6 +227,7 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
     for (size_t p = 0; p < kParts.size(); ++p)
       row.push_back(fmt::format("{:.1f} +- {:.1f} %", 100 * score.mean[p], 100 * score.deviation[p]));
     row.push_back(fmt::format("{:.1f} %", 100 * score.worst));
+    row.push_back(fmt::format("{:.3f}", engine::gain_over_untuned(runs, m)));
     const size_t n = first.empty() ? 0 : trials_to(engine::mean_curve(runs, m), first.back());
     row.push_back(n > 0 ? std::to_string(n) : "-");
     const auto seconds = engine::mean_seconds(runs, m);

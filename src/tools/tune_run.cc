@@ -34,6 +34,9 @@ namespace fs = std::filesystem;
 // Records of fast programs, which are shipped.
 constexpr const char* kStarterFile = "starter.jsonl.zst";
 
+// Programs of other tasks that are weighed where nothing is measured.
+constexpr size_t kUnmeasuredSources = 3;
+
 constexpr double kTickSeconds = 0.5;  // between redraws while nothing else happens
 
 // Log lines that do not run into the line of the display.
@@ -187,9 +190,11 @@ Status run_unmeasured(const TuneRunOptions& options) {
   nlohmann::json reports = nlohmann::json::array();
   for (size_t m = 0; m < models.size(); ++m) {
     const engine::LoadedModel& model = loaded[m];
-    TS_ASSIGN_OR_RETURN(auto choices, engine::choose_unmeasured(
-                                          model, device, known, cost_model.get(),
-                                          {options.schedules, options.seeds, options.seed, local.cores}));
+    TS_ASSIGN_OR_RETURN(
+        auto choices,
+        engine::choose_unmeasured(
+            model, device, known, cost_model.get(),
+            {options.schedules, {.other_tasks = kUnmeasuredSources}, options.seed, local.cores}));
     std::vector<engine::TaskSchedule> schedules;
     for (const auto& choice : choices) schedules.push_back(choice.schedule);
     if (has_database && options.warm_start) {
