@@ -160,6 +160,32 @@ TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
                                                      "unmeasured-epyc-7763", "unmeasured-local"}));
 }
 
+// Searches are measured once: the log has them afterwards, but for what a kill cut off.
+TEST_F(Cli, ComparedSearchesAreKeptInALog) {
+  ASSERT_EQ(cli({"tune", model_, "-o", "out", "--trials", "4", "--quiet"}).exit_code, 0);
+  const std::vector<std::string> command = {
+      "compare", model_,   "--heaviest", "1",          "--trials", "4",         "--seeds", "2",        "--strategy",
+      "random",  "--log",  "runs.jsonl", "--strategy", "transfer", "--from",    "tensorsmith.db", "--quiet", "--json"};
+  const CliResult first = cli(command);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const auto methods = nlohmann::json::parse(first.out)["methods"];
+  ASSERT_EQ(methods.size(), 3u);  // random, transfer, random from there
+  EXPECT_EQ(methods[1]["warm"], true);
+  const fs::path log = directory_.path() / "runs.jsonl";
+  const auto size = fs::file_size(log);
+  EXPECT_EQ(cli(command).out, first.out);  // the same times: nothing was measured again
+  EXPECT_EQ(fs::file_size(log), size);
+  fs::resize_file(log, size - 5);
+  const CliResult again = cli(command);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_NE(again.out, first.out);
+  std::ofstream(log) << "rubbish\n";
+  expect_one_line_error(cli(command), {"runs.jsonl"});
+  fs::remove(log);
+  expect_one_line_error(cli({"compare", model_, "--device", "epyc-7763", "--quiet"}), {"epyc-7763"});
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"out", "tensorsmith.db"}));
+}
+
 TEST_F(Cli, WrongOutputsAreFound) {
   ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);
   const fs::path other = onnx_test_data() / "pytorch-converted/test_Conv2d/test_data_set_0";

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -84,6 +85,51 @@ TEST_F(DatasetCli, FeaturesOneLineAProgram) {
   for (const Json& line : lines) {
     ASSERT_EQ(line["features"].size(), 2u);
     EXPECT_EQ(line["features"][0].size(), 164u);
+  }
+}
+
+// Searches on records of a device that is not here.
+TEST_F(DatasetCli, ComparesSearchesWithoutMeasuring) {
+  const CliResult imported =
+      run_cli({"dataset", "import", "xeon-8358=" + cpu_, "--workloads", workloads_, "-o", store_});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  const std::string picture = folder_.file("curves.svg");
+  const std::vector<std::string> command = {
+      "compare",      "--store",          store_,         "--trials", "6",       "--seeds", "2",
+      "--strategy",   "random",           "--strategy",   "descent",  "--plot",  picture,   "--cost-model",
+      "none",         "--least-programs", "10",           "--json",   "--quiet"};
+  const CliResult compared = run_cli(command);
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  const Json methods = Json::parse(compared.out)["methods"];
+  ASSERT_EQ(methods.size(), 2u);
+  for (const Json& method : methods) {
+    EXPECT_EQ(method["tasks"], 1);
+    const auto curve = method["curve"].get<std::vector<double>>();
+    ASSERT_EQ(curve.size(), 6u);
+    EXPECT_TRUE(std::is_sorted(curve.begin(), curve.end()));
+    EXPECT_LE(curve.back(), 1);
+    EXPECT_GT(curve.front(), 0);
+    EXPECT_EQ(method["runs"].size(), 2u);
+  }
+  std::ifstream svg(picture);
+  std::string first;
+  std::getline(svg, first);
+  EXPECT_NE(first.find("<svg "), std::string::npos);
+  EXPECT_EQ(run_cli(command).out, compared.out);
+
+  EXPECT_EQ(run_cli({"compare"}).exit_code, 2);
+  EXPECT_EQ(run_cli({"compare", "model.onnx", "--store", store_}).exit_code, 2);
+  EXPECT_EQ(run_cli({"compare", "--store", store_, "--log", "runs.jsonl"}).exit_code, 2);
+  for (const auto& [option, value, says] : std::vector<std::array<std::string, 3>>{
+           {"--strategy", "luck", "luck"},
+           {"--cost-model", "no.model", "no.model"},
+           {"--strategy", "transfer", "--from"},
+           {"--trials", "1000", "--trials"},
+           {"--devices", "k80", "k80"},
+           {"--plot", cpu_, "cpu.2024"}}) {
+    const CliResult refused = run_cli({"compare", "--store", store_, option, value, "--quiet"});
+    EXPECT_EQ(refused.exit_code, 1) << option << " " << value;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
   }
 }
 
@@ -189,6 +235,21 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   EXPECT_GT(counts["records"], 0);
   ASSERT_EQ(counts["devices"].size(), 1u);
   EXPECT_NE(counts["devices"].begin().key().find("-1t"), std::string::npos) << stats.out;
+
+  // What was collected trains a model in one command, beside the shipped one on tasks that it has not seen.
+  const std::string model = folder_.file("mine.model");
+  const CliResult trained =
+      run_cli({"train", "--from-db", database, "--model", "roofline", "-o", model, "--json", "--quiet"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Json trained_report = Json::parse(trained.out);
+  EXPECT_TRUE(trained_report["test"].contains("trained"));
+  EXPECT_EQ(trained_report["test"]["trained"]["seen_tasks"], 0);
+  EXPECT_EQ(run_cli({"dataset", "stats", model + ".store", "--verify"}).exit_code, 0);
+  EXPECT_EQ(run_cli({"eval", "--model", model, "--store", model + ".store", "--split", model + ".split"}).exit_code, 0);
+  EXPECT_EQ(run_cli({"train", "--from-db", database, "--store", store_, "--split", model + ".split", "-o", model})
+                .exit_code,
+            2);
+  EXPECT_EQ(run_cli({"train", "--from-db", folder_.file("none.db"), "-o", folder_.file("no.model")}).exit_code, 1);
 
   const CliResult foreign =
       run_cli({"dataset", "collect", "--networks", "resnet18", "--device", "v100", "-o", database});
