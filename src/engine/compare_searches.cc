@@ -25,6 +25,15 @@ constexpr int64_t kProgramsPerTrial = 3;
 // Of a share that stands for nothing found, where logarithms are taken.
 constexpr double kLeastShare = 1e-6;
 
+// The error of a model that cannot steer searches on the device, before anything takes long.
+Status check_models(const CompareOptions& options, const target::Device& device) {
+  for (const SearchMethod& method : options.methods) {
+    const auto model = learn::make_search_model({.model = method.model, .frozen = options.frozen}, device);
+    if (!model.ok()) return model.error();
+  }
+  return {};
+}
+
 // Where a search takes place.
 struct Place {
   const search::TuneTask& task;
@@ -187,6 +196,9 @@ Result<std::vector<SearchRun>> simulate_searches(
     const std::vector<int64_t>& records, const CompareOptions& options, const SimulationOptions& simulation,
     LogSink& log, const CompareProgressFn& progress, const std::atomic<bool>& cancel) {
   std::vector<RecordedTask> tasks = recorded_tasks(store, records);
+  std::set<uint32_t> used;
+  for (const RecordedTask& task : tasks)
+    if (used.insert(task.device).second) TS_RETURN_IF_ERROR(check_models(options, *devices[task.device]));
   std::erase_if(tasks, [&](const RecordedTask& task) {
     const int64_t least = simulation.least_programs > 0
                               ? simulation.least_programs
@@ -260,6 +272,7 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "this measures on this machine; use local or a variant of it (local:isa=avx2)"};
   }
+  TS_RETURN_IF_ERROR(check_models(options, device));
   measure::MeasureOptions measuring;
   measuring.settings.threads = device.cores;
   TS_ASSIGN_OR_RETURN(const auto measurer,

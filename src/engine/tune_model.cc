@@ -29,6 +29,9 @@ constexpr double kLeastSearchShare = 0.6, kLeastSearchSeconds = 1;
 // Of weights to a disk and flushed, chosen for a slow one.
 constexpr double kWrittenBytesPerSecond = 2.5e8;
 
+// A task that takes this much longer in the tuned model than in the untuned one loses there.
+constexpr double kLosingShare = 0.02;
+
 size_t variants_that_fit(const ModelTrials& trials) {
   const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
   return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 1, kMaxVariants);
@@ -87,10 +90,21 @@ Result<InModel> compile_fastest(double comparing_seconds, const LoadedModel& mod
   for (size_t t = 0; t < untuned.size(); ++t) {
     if (!report.untuned_works[t]) untuned[t] = chosen[t];
   }
-  trials.keep_first();
-
-  TS_RETURN_IF_ERROR(trials.add(chosen));
-  TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
+  // What loses beside its new neighbours goes back to the untuned schedule, once: after that it is noise.
+  for (bool last = false;; last = true) {
+    trials.keep_first();
+    TS_RETURN_IF_ERROR(trials.add(chosen));
+    TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
+    bool some = false;
+    for (size_t t = 0; t < chosen.size() && !last; ++t) {
+      if (chosen[t].trace == untuned[t].trace ||
+          trials.task_seconds(1, t) <= (1 + kLosingShare) * trials.task_seconds(0, t))
+        continue;
+      chosen[t] = untuned[t];
+      some = true;
+    }
+    if (!some) break;
+  }
   InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}, 0};
   result.spread = std::min(trials.spread(0), trials.spread(1));
   const bool keep = result.tuned <= result.untuned;
@@ -129,7 +143,7 @@ double divide_time(double seconds, double elapsed, double comparing_seconds, std
       return ModelTrials::timing_seconds(variants, plan.latency, comparing_seconds);
     };
     return plan.build_seconds * static_cast<double>(plan.variants) +
-           (plan.variants > 1 ? timing(plan.variants) : 0) + timing(2);
+           (plan.variants > 1 ? timing(plan.variants) : 0) + 2 * timing(2);
   };
   double left = 0;
   for (;;) {

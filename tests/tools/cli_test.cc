@@ -164,8 +164,9 @@ TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
 TEST_F(Cli, ComparedSearchesAreKeptInALog) {
   ASSERT_EQ(cli({"tune", model_, "-o", "out", "--trials", "4", "--quiet"}).exit_code, 0);
   const std::vector<std::string> command = {
-      "compare", model_,   "--heaviest", "1",          "--trials", "4",         "--seeds", "2",        "--strategy",
-      "random",  "--log",  "runs.jsonl", "--strategy", "transfer", "--from",    "tensorsmith.db", "--quiet", "--json"};
+      "compare", model_,           "--heaviest", "1",     "--trials",   "4",          "--seeds",
+      "2",       "--strategy",     "random",     "--log", "runs.jsonl", "--strategy", "transfer",
+      "--from",  "tensorsmith.db", "--quiet",    "--json"};
   const CliResult first = cli(command);
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const auto methods = nlohmann::json::parse(first.out)["methods"];

@@ -95,9 +95,9 @@ TEST_F(DatasetCli, ComparesSearchesWithoutMeasuring) {
   ASSERT_EQ(imported.exit_code, 0) << imported.err;
   const std::string picture = folder_.file("curves.svg");
   const std::vector<std::string> command = {
-      "compare",      "--store",          store_,         "--trials", "6",       "--seeds", "2",
-      "--strategy",   "random",           "--strategy",   "descent",  "--plot",  picture,   "--cost-model",
-      "none",         "--least-programs", "10",           "--json",   "--quiet"};
+      "compare",    "--store",          store_,       "--trials", "6",      "--seeds", "2",
+      "--strategy", "random",           "--strategy", "descent",  "--plot", picture,   "--cost-model",
+      "none",       "--least-programs", "10",         "--json",   "--quiet"};
   const CliResult compared = run_cli(command);
   ASSERT_EQ(compared.exit_code, 0) << compared.err;
   const Json methods = Json::parse(compared.out)["methods"];
@@ -120,13 +120,13 @@ TEST_F(DatasetCli, ComparesSearchesWithoutMeasuring) {
   EXPECT_EQ(run_cli({"compare"}).exit_code, 2);
   EXPECT_EQ(run_cli({"compare", "model.onnx", "--store", store_}).exit_code, 2);
   EXPECT_EQ(run_cli({"compare", "--store", store_, "--log", "runs.jsonl"}).exit_code, 2);
-  for (const auto& [option, value, says] : std::vector<std::array<std::string, 3>>{
-           {"--strategy", "luck", "luck"},
-           {"--cost-model", "no.model", "no.model"},
-           {"--strategy", "transfer", "--from"},
-           {"--trials", "1000", "--trials"},
-           {"--devices", "k80", "k80"},
-           {"--plot", cpu_, "cpu.2024"}}) {
+  for (const auto& [option, value, says] :
+       std::vector<std::array<std::string, 3>>{{"--strategy", "luck", "luck"},
+                                               {"--cost-model", "no.model", "no.model"},
+                                               {"--strategy", "transfer", "--from"},
+                                               {"--trials", "1000", "--trials"},
+                                               {"--devices", "k80", "k80"},
+                                               {"--plot", cpu_, "cpu.2024"}}) {
     const CliResult refused = run_cli({"compare", "--store", store_, option, value, "--quiet"});
     EXPECT_EQ(refused.exit_code, 1) << option << " " << value;
     EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
@@ -245,11 +245,15 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   EXPECT_TRUE(trained_report["test"].contains("trained"));
   EXPECT_EQ(trained_report["test"]["trained"]["seen_tasks"], 0);
   EXPECT_EQ(run_cli({"dataset", "stats", model + ".store", "--verify"}).exit_code, 0);
-  EXPECT_EQ(run_cli({"eval", "--model", model, "--store", model + ".store", "--split", model + ".split"}).exit_code, 0);
-  EXPECT_EQ(run_cli({"train", "--from-db", database, "--store", store_, "--split", model + ".split", "-o", model})
-                .exit_code,
-            2);
-  EXPECT_EQ(run_cli({"train", "--from-db", folder_.file("none.db"), "-o", folder_.file("no.model")}).exit_code, 1);
+  EXPECT_EQ(
+      run_cli({"eval", "--model", model, "--store", model + ".store", "--split", model + ".split"}).exit_code,
+      0);
+  EXPECT_EQ(
+      run_cli({"train", "--from-db", database, "--store", store_, "--split", model + ".split", "-o", model})
+          .exit_code,
+      2);
+  EXPECT_EQ(
+      run_cli({"train", "--from-db", folder_.file("none.db"), "-o", folder_.file("no.model")}).exit_code, 1);
 
   const CliResult foreign =
       run_cli({"dataset", "collect", "--networks", "resnet18", "--device", "v100", "-o", database});
