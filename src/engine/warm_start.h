@@ -40,7 +40,7 @@ struct SeededCandidate {
 
 // Which programs may be taken.
 struct SeedOptions {
-  size_t same_task = 3;    // at most: of the same task, on whatever device
+  size_t same_task = 3;  // at most: of the same task, on whatever device
   // At most: of tasks of the same kernel class. A search measures fewer, which its scores choose (TuneOptions::seeds).
   size_t other_tasks = 8;
   // Where given, only of these tasks, by key.
