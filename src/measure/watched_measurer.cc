@@ -102,7 +102,7 @@ Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(const ir::Wo
     return true;
   };
   const auto watch = [&](size_t i, const record::MeasureResult& result) {
-    if (may_be_the_machine(result.outcome)) {
+    if (may_be_the_machine(result.outcome) && !cancel_) {
       held.emplace_back(i, result);
       if (++failed_ >= options_.failures && !judge()) return false;
       return go_on;
