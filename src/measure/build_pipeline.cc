@@ -34,7 +34,7 @@ BuildPipeline::BuildPipeline(std::shared_ptr<const Builder> builder, int threads
 }
 
 bool BuildPipeline::Shared::may_begin() const {
-  if (!job || job->next >= job->allowed) return false;
+  if (!has_next()) return false;
   return building == 0 || memory_bytes == 0 || resident_bytes() < memory_bytes;
 }
 
@@ -61,7 +61,7 @@ void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
   for (;;) {
     while (!shared->stopping && !shared->may_begin()) {
       // Memory that another build gives back is not announced.
-      if (shared->building > 0) {
+      if (shared->has_next()) {
         shared->changed.wait_for(lock, kMemoryLook);
       } else {
         shared->changed.wait(lock);

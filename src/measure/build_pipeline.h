@@ -68,6 +68,7 @@ class BuildPipeline {
     bool stopping = false;
     int building = 0;
     int64_t memory_bytes = 0;
+    bool has_next() const { return job && job->next < job->allowed; }
     // Whether a thread may begin with the next of the list; the lock is held.
     bool may_begin() const;
   };

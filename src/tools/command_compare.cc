@@ -103,6 +103,7 @@ class RunLog {
   static Result<RunLog> open(const std::string& path, const CompareCommand& command) {
     RunLog log(path, command);
     if (path.empty()) return log;
+    if (!std::ofstream(path, std::ios::app)) return Error{ErrorCode::kIo, path, "cannot be written"};
     auto text = read_input(path, kMaxLogBytes);
     if (!text.ok() && text.error().code != ErrorCode::kNotFound) return text.error();
     size_t kept = 0;
