@@ -143,7 +143,7 @@ double divide_time(double seconds, double elapsed, double comparing_seconds, std
       return ModelTrials::timing_seconds(variants, plan.latency, comparing_seconds);
     };
     return plan.build_seconds * static_cast<double>(plan.variants) +
-           (plan.variants > 1 ? timing(plan.variants) : 0) + 2 * timing(2);
+           (plan.variants > 1 ? timing(plan.variants) : 0) + timing(2);
   };
   double left = 0;
   for (;;) {
