@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/thread_pool.h"
+#include "engine/language_writer.h"
 #include "engine/measured_device.h"
 #include "engine/watched_machine.h"
 #include "ir/structural.h"
@@ -49,11 +50,14 @@ struct Place {
 Status search_once(const Place& place, const CompareOptions& options, LogSink& log,
                    const std::atomic<bool>& cancel, SearchRun& run) {
   const SearchMethod& method = options.methods[run.method];
-  TS_ASSIGN_OR_RETURN(
-      const auto model,
-      learn::make_search_model(
-          {.model = method.model, .frozen = options.frozen, .seed = run.seed, .threads = place.threads},
-          place.device));
+  // What a language model wrote comes as seeds, ranked already.
+  const bool written = !method.language_model.empty();
+  const std::string searching = written ? "transfer" : method.strategy;
+  TS_ASSIGN_OR_RETURN(const auto model, learn::make_search_model({.model = written ? "none" : method.model,
+                                                                  .frozen = options.frozen,
+                                                                  .seed = run.seed,
+                                                                  .threads = place.threads},
+                                                                 place.device));
   if (model != nullptr) {
     const auto& known = model->card().workloads;
     run.seen = std::binary_search(known.begin(), known.end(), run.task);
@@ -62,7 +66,7 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   search::TuneOptions tuning;
   tuning.trials = place.trials;
   tuning.batch = options.batch;
-  tuning.strategy = method.strategy;
+  tuning.strategy = searching;
   tuning.epsilon = options.epsilon;
   tuning.seed = run.seed;
   tuning.settings.threads = place.device.cores;
@@ -74,7 +78,7 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
                    {*database, place.measurer, model.get(), place.clock, log, cancel,
                     [&](const search::TuneProgress& p) { run.spent.push_back(p.elapsed_seconds); }});
   if (!report.ok()) return report.error();
-  TS_ASSIGN_OR_RETURN(const auto* strategy, search::find_strategy(method.strategy));
+  TS_ASSIGN_OR_RETURN(const auto* strategy, search::find_strategy(searching));
   run.untuned = report->final.tasks.front().default_seconds;
   double best = std::numeric_limits<double>::infinity();
   TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) {
@@ -243,6 +247,51 @@ Result<std::vector<SearchRun>> simulate_searches(
 
 // --- this machine
 
+namespace {
+
+// The writers and cost models of methods that have a language model, each loaded once.
+class Writers {
+ public:
+  Status load(const SearchMethod& method, int threads) {
+    if (method.language_model.empty()) return {};
+    auto& writer = writers_[method.language_model];
+    if (writer == nullptr) {
+      TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(method.language_model));
+      TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(model, threads));
+    }
+    if (method.model == "none") return {};
+    auto& model = models_[method.model];
+    if (model == nullptr) {
+      TS_ASSIGN_OR_RETURN(model, learn::load_cost_model(method.model));
+    }
+    return {};
+  }
+  // A copy of the task that begins with what the method's model wrote.
+  Result<search::TuneTask> write(const SearchMethod& method, const graph::Task& task, search::TuneTask copy,
+                                 const space::DesignSpace& space, const target::Device& device,
+                                 const WarmStart* known, int64_t trials, uint64_t seed) {
+    WriterOptions options;
+    options.count =
+        static_cast<size_t>(std::max<int64_t>(1, trials - 1));  // the untuned program is the first trial
+    options.seed = seed;
+    if (method.model != "none") options.cost_model = models_.at(method.model).get();
+    static const WarmStart kNothing;
+    TS_ASSIGN_OR_RETURN(
+        auto candidates,
+        writers_.at(method.language_model)
+            ->write(task, space, device, method.seeded && known != nullptr ? *known : kNothing, options));
+    copy.seeds.clear();
+    for (auto& candidate : candidates) copy.seeds.push_back({std::move(candidate), record::Reason::kWritten});
+    return copy;
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<LanguageWriter>> writers_;  // by file
+  std::map<std::string, std::unique_ptr<learn::CostModel>> models_;
+};
+
+}  // namespace
+
 Result<std::vector<SharedTask>> heaviest_tasks(const std::vector<ModelSource>& models,
                                                const target::Device& device, size_t count) {
   TS_ASSIGN_OR_RETURN(std::vector<SharedTask> all, load_tasks(models));
@@ -277,7 +326,11 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
   measuring.settings.threads = device.cores;
   TS_ASSIGN_OR_RETURN(const auto measurer,
                       make_watched_measurer(device, measuring, comparison.worker, clock, log, cancel));
+  Writers writers;
+  for (const SearchMethod& method : options.methods)
+    TS_RETURN_IF_ERROR(writers.load(method, comparison.threads));
   std::vector<search::TuneTask> plain, seeded;
+  std::vector<space::DesignSpace> spaces;
   for (const SharedTask& shared : comparison.tasks) {
     search::TuneTask task;
     task.key = shared.task.key;
@@ -290,6 +343,7 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
       for (const SeededCandidate& seed : comparison.known->seeds(shared.task, space, device, {}))
         task.seeds.push_back(
             {seed.candidate, seed.source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
+    spaces.push_back(space);
     const auto designed = std::make_shared<search::DesignedSpace>(std::move(space));
     plain.back().space = task.space = designed;
     seeded.push_back(std::move(task));
@@ -307,7 +361,13 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
         run.method = m;
         run.seed = static_cast<uint64_t>(seed);
         if (!comparison.find || !comparison.find(run)) {
-          const auto& task = options.methods[m].seeded ? seeded[t] : plain[t];
+          const SearchMethod& method = options.methods[m];
+          search::TuneTask task = method.seeded ? seeded[t] : plain[t];
+          if (!method.language_model.empty()) {
+            TS_ASSIGN_OR_RETURN(
+                task, writers.write(method, comparison.tasks[t].task, std::move(task), spaces[t], device,
+                                    comparison.known, options.trials, run.seed));
+          }
           const Status status =
               search_once({task, device, *measurer, clock, options.trials, false, comparison.threads},
                           options, log, cancel, run);

@@ -23,7 +23,11 @@ struct SearchMethod {
   std::string strategy;  // by name (search/strategy.h)
   std::string model;     // as SearchModelOptions::model
   bool seeded = false;   // begins with what was fast elsewhere; measured searches only
+  // A file; where given, what this language model writes is measured and nothing else, ranked by the model if there is one.
+  // Measured searches only; the strategy is kLanguageModelStrategy.
+  std::string language_model = {};
 };
+inline constexpr std::string_view kLanguageModelStrategy = "lm";
 
 struct CompareOptions {
   std::vector<SearchMethod> methods;

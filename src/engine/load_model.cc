@@ -26,14 +26,19 @@ Result<graph::Graph> import_model(const ModelSource& source) {
   return graph::zoo::import(request);
 }
 
-Result<LoadedModel> load_model(const ModelSource& source) {
+Result<LoadedModel> prepare_model(graph::Graph graph) {
   LoadedModel model;
-  TS_ASSIGN_OR_RETURN(model.graph, import_model(source));
+  model.graph = std::move(graph);
   model.quantization_steps = quantization_steps(model.graph);
   TS_RETURN_IF_ERROR(graph::optimize(model.graph));
   TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph));
   model.memory = graph::plan_memory(model.graph, model.partition);
   return model;
+}
+
+Result<LoadedModel> load_model(const ModelSource& source) {
+  TS_ASSIGN_OR_RETURN(auto graph, import_model(source));
+  return prepare_model(std::move(graph));
 }
 
 Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {

@@ -25,7 +25,9 @@ struct LoadedModel {
 };
 
 Result<graph::Graph> import_model(const ModelSource& options);
-// Imports, optimizes, partitions.
+// Optimizes, partitions, plans the memory.
+Result<LoadedModel> prepare_model(graph::Graph graph);
+// Imports, then prepare_model().
 Result<LoadedModel> load_model(const ModelSource& options);
 // As it runs on the device: a large batch in parts that fit a CPU's caches.
 Result<LoadedModel> load_model(const ModelSource& options, const target::Device& device);

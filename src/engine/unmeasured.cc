@@ -5,9 +5,7 @@
 
 #include "base/hash.h"
 #include "base/thread_pool.h"
-#include "ir/text.h"
-#include "learn/dataset/import.h"
-#include "search/pipeline.h"
+#include "engine/judge.h"
 #include "search/strategy.h"
 
 namespace tensorsmith::engine {
@@ -21,70 +19,7 @@ constexpr double kOtherTask = 0.7;
 // As a logarithm: less is no reason to leave the untuned schedule.
 constexpr double kLeastGain = 0.02;
 constexpr double kMostSlowerByEstimate = 1.03;
-// Standard deviation of the logarithm of the estimate's error within a task.
-constexpr double kEstimateSigma = 0.5;
 constexpr size_t kProposed = 32, kScored = 512;
-
-// What is known of one task without measuring.
-class Judge {
- public:
-  Judge(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
-        const learn::CostModel* model)
-      : space_(space),
-        model_(model),
-        workload_{task.key, task.name, ir::print(task.workload), task.flops, {}},
-        device_(device),
-        features_(space, search::feature_options(device),
-                  model != nullptr ? model->inputs() : learn::ModelInputs{}) {
-    device_.name = learn::stored_device_name(device);
-  }
-
-  // Why the cost model could not predict, if so.
-  const std::optional<Error>& failed() const { return failed_; }
-
-  // Logarithms of expected seconds; +inf for what cannot be built.
-  std::vector<double> log_seconds(std::span<const space::Candidate> candidates) {
-    std::vector<double> result(candidates.size(), std::numeric_limits<double>::infinity());
-    std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
-    std::vector<learn::ProgramQuery> queries;
-    std::vector<size_t> places;
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      const double estimate = space_.estimate(candidates[i]);
-      if (!std::isfinite(estimate) || estimate <= 0) continue;
-      result[i] = std::log(estimate);
-      if (model_ == nullptr) continue;
-      auto made = features_.of(candidates[i]);
-      if (!made.ok()) continue;
-      inputs.push_back(std::move(*made));
-      queries.push_back(inputs.back()->query(workload_, device_));
-      places.push_back(i);
-    }
-    if (queries.empty()) return result;
-    const auto predicted = model_->predict(queries);
-    if (!predicted.ok()) {
-      failed_ = predicted.error();
-      return result;
-    }
-    for (size_t q = 0; q < places.size(); ++q) {
-      const learn::Prediction& prediction = (*predicted)[q];
-      if (!(prediction.seconds > 0) || !std::isfinite(prediction.seconds)) continue;
-      const double variance = kEstimateSigma * kEstimateSigma;
-      const double sigma = prediction.log_sigma > 0 ? prediction.log_sigma : kEstimateSigma;
-      const double weight = variance / (variance + sigma * sigma);
-      double& mixed = result[places[q]];
-      mixed = weight * std::log(prediction.seconds) + (1 - weight) * mixed;
-    }
-    return result;
-  }
-
- private:
-  const space::DesignSpace& space_;
-  const learn::CostModel* model_;
-  learn::StoredWorkload workload_;
-  target::Device device_;
-  search::CandidateFeatures features_;
-  std::optional<Error> failed_;
-};
 
 // What the search would measure first.
 std::vector<space::Candidate> proposed(const space::DesignSpace& space, Judge& judge, uint64_t seed) {

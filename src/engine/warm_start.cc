@@ -91,6 +91,10 @@ Status WarmStart::add_database(record::Database& database, const std::string& na
   return {};
 }
 
+void WarmStart::forget(const std::set<std::string>& task_keys) {
+  for (const std::string& key : task_keys) programs_.erase(key);
+}
+
 size_t WarmStart::programs_of(const std::string& task_key) const {
   const auto found = programs_.find(task_key);
   return found == programs_.end() ? 0 : found->second.programs.size();

@@ -56,6 +56,9 @@ class WarmStart {
   // The same of an open database; name: for people.
   Status add_database(record::Database& database, const std::string& name);
 
+  // Drops the programs of these tasks, by key.
+  void forget(const std::set<std::string>& task_keys);
+
   bool empty() const { return programs_.empty(); }
   // Of a task, by key: how many programs there are. 0: none.
   size_t programs_of(const std::string& task_key) const;

@@ -8,7 +8,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-constexpr std::array<std::pair<Reason, std::string_view>, 10> kReasonNames = {{
+constexpr std::array<std::pair<Reason, std::string_view>, 11> kReasonNames = {{
     {Reason::kUnstated, "unstated"},
     {Reason::kDefault, "default"},
     {Reason::kFallback, "fallback"},
@@ -19,6 +19,7 @@ constexpr std::array<std::pair<Reason, std::string_view>, 10> kReasonNames = {{
     {Reason::kTransferred, "transferred"},
     {Reason::kEnumerated, "enumerated"},
     {Reason::kSeeded, "seeded"},
+    {Reason::kWritten, "written"},
 }};
 
 std::optional<DesignPoint> parse_point(std::string_view text) {

@@ -21,6 +21,7 @@ enum class Reason : uint8_t {
   kTransferred,  // a fast program of another task of its kernel class, rescaled
   kEnumerated,   // next of all candidates of a small space
   kSeeded,       // a fast program of the same task on another device, or from a file
+  kWritten,      // by a language model
 };
 std::string_view to_string(Reason reason);  // "default", "random", ...: stored, so never renamed
 std::optional<Reason> parse_reason(std::string_view name);

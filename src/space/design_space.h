@@ -101,6 +101,8 @@ class DesignSpace {
   const ir::Workload& workload() const;
 
  private:
+  friend class SketchGrammar;
+  friend class CandidateWalk;
   struct Impl;
   explicit DesignSpace(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;

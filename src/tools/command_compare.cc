@@ -47,12 +47,13 @@ struct CompareCommand {
   int heaviest = 3;
   engine::CompareOptions options;
   engine::SimulationOptions simulation;
+  std::vector<std::string> language_models;
   bool quiet = false, json = false, force = false;
 };
 
 std::string name_of(const engine::SearchMethod& method) {
-  return method.strategy + (method.model == "none" ? "" : ", " + method.model) +
-         (method.seeded ? ", warm" : "");
+  return method.strategy + (method.language_model.empty() ? "" : " " + method.language_model) +
+         (method.model == "none" ? "" : ", " + method.model) + (method.seeded ? ", warm" : "");
 }
 
 // Every strategy with every model; strategies that ask no model once. With sources, each of them again from there.
@@ -63,6 +64,14 @@ Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& comma
                               : command.strategies;
   const auto models = command.models.empty() ? std::vector<std::string>{"xgboost"} : command.models;
   for (const std::string& strategy : strategies) {
+    if (strategy == engine::kLanguageModelStrategy) {
+      if (command.language_models.empty())
+        return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
+                     "measures what a language model writes: name its file (--lm)"};
+      for (const std::string& language_model : command.language_models)
+        for (const std::string& model : models) methods.push_back({strategy, model, false, language_model});
+      continue;
+    }
     TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(strategy));
     if (kind->only_seeds) {
       if (command.from.empty())
@@ -155,16 +164,18 @@ class RunLog {
   Json key_of(const engine::SearchRun& run) const {
     const engine::CompareOptions& o = command_->options;
     const engine::SearchMethod& method = o.methods[run.method];
-    return {{"device", run.device},
-            {"task", run.task},
-            {"strategy", method.strategy},
-            {"model", method.model},
-            {"seed", run.seed},
-            {"trials", o.trials},
-            {"batch", o.batch},
-            {"epsilon", o.epsilon},
-            {"frozen", o.frozen},
-            {"from", method.seeded ? Json(command_->from) : Json()}};
+    Json key = {{"device", run.device},
+                {"task", run.task},
+                {"strategy", method.strategy},
+                {"model", method.model},
+                {"seed", run.seed},
+                {"trials", o.trials},
+                {"batch", o.batch},
+                {"epsilon", o.epsilon},
+                {"frozen", o.frozen},
+                {"from", method.seeded ? Json(command_->from) : Json()}};
+    if (!method.language_model.empty()) key["lm"] = method.language_model;
+    return key;
   }
 
   std::string path_;
@@ -185,6 +196,7 @@ Json to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOp
     const engine::MethodScore score = engine::score_of(runs, m, kParts);
     Json entry = {{"strategy", options.methods[m].strategy},
                   {"model", options.methods[m].model},
+                  {"lm", options.methods[m].language_model},
                   {"warm", options.methods[m].seeded},
                   {"tasks", score.tasks},
                   {"seen_tasks", score.seen},
@@ -381,13 +393,20 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->needs(store);
   sub->add_option("--strategy", o->strategies,
-                  "Strategies to compare (repeatable): " + search::strategy_names() +
+                  "Strategies to compare (repeatable): " + search::strategy_names() + ", " +
+                      std::string(engine::kLanguageModelStrategy) +
                       " (default: " + std::string(search::kDefaultStrategy) + ")")
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->models,
                   "Cost models to compare (repeatable): a file of `train`, or " +
                       learn::search_models_without_file() + " (default: xgboost)")
       ->allow_extra_args(false);
+  sub->add_option(
+         "--lm", o->language_models,
+         "Language models that write schedules for the strategy lm (repeatable); cost models rank them, "
+         "--cost-model none: their likelihood does")
+      ->allow_extra_args(false)
+      ->excludes(store);
   auto* from =
       sub->add_option("--from", o->from,
                       "Each method also from the fast programs of these databases and exports (repeatable)")

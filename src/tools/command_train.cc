@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +22,7 @@
 #include "tools/output_files.h"
 #include "tools/report.h"
 #include "tools/shipped_file.h"
+#include "tools/training_display.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -53,46 +53,6 @@ std::string command_line(const TrainCommand& c) {
   if (c.adapt) out += " --adapt";
   return out;
 }
-
-// Lines on stderr, not more often than people read.
-class TrainingDisplay {
- public:
-  TrainingDisplay(const Clock& clock, int64_t programs)
-      : clock_(clock), programs_(programs), terminal_(isatty(STDERR_FILENO) == 1) {}
-  ~TrainingDisplay() {
-    if (drawn_) write_error("\n");
-  }
-  TrainingDisplay(const TrainingDisplay&) = delete;
-  TrainingDisplay& operator=(const TrainingDisplay&) = delete;
-
-  void update(const learn::TrainingProgress& p) {
-    const double now = clock_.monotonic_seconds();
-    if (first_step_ < 0) {
-      first_step_ = p.step;
-      start_ = last_ = now;
-      return;
-    }
-    if (p.step < p.steps && now - last_ < (terminal_ ? 0.2 : 5.0)) return;
-    last_ = now;
-    // The steps since the first one that was seen, which a resumed training did not begin with.
-    const double steps = p.step - first_step_, elapsed = now - start_;
-    const double rate =
-        p.samples_per_second > 0 ? p.samples_per_second : steps * static_cast<double>(programs_) / elapsed;
-    std::string validation =
-        std::isfinite(p.validation_loss) ? fmt::format("{:.5f}", p.validation_loss) : "-";
-    write_error(fmt::format("{}{:>5}/{}  loss {:.5f}  validation {}  {:.0f} programs/s  ETA {}{}",
-                            terminal_ ? "\r\033[K" : "", p.step, p.steps, p.train_loss, validation, rate,
-                            format_duration(elapsed / steps * (p.steps - p.step)), terminal_ ? "" : "\n"));
-    drawn_ = terminal_;
-  }
-
- private:
-  const Clock& clock_;
-  int64_t programs_;
-  bool terminal_, drawn_ = false;
-  int first_step_ = -1;
-  double start_ = 0, last_ = 0;
-};
 
 // Of the shares of a user's tasks that train nothing.
 constexpr double kValidationShare = 0.1, kTestShare = 0.15;

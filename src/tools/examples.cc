@@ -35,6 +35,12 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith compare --store records.store --split by_task.split --cost-model xgboost --cost-model "
        "none\n"
        "  tensorsmith compare --store records.store --share 10% --cost-model latency.model"},
+      {"lm corpus",
+       "  tensorsmith lm corpus zoo:resnet18 zoo:googlenet --device local:threads=1 -o programs.corpus\n"
+       "  tensorsmith lm corpus --db tensorsmith.db --hold-out zoo:resnet50 -o programs.corpus"},
+      {"lm pretrain", "  tensorsmith lm pretrain programs.corpus -o base.lm"},
+      {"lm finetune", "  tensorsmith lm finetune base.lm programs.corpus --within 0.05 -o writer.lm"},
+      {"lm generate", "  tensorsmith lm generate model.onnx --lm writer.lm --count 10"},
       {"compile",
        "  tensorsmith compile model.onnx -o compiled --untuned\n"
        "  tensorsmith compile model.onnx -o compiled --db tensorsmith.db --shape x=1x3x48x320\n"

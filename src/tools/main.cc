@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   tools::add_search_hyperparameters_command(app, exit_code);
   tools::add_devices_command(app, exit_code);
   tools::add_predict_command(app, exit_code);
+  tools::add_lm_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);
   tools::add_examples(app);
   const auto explain = [&](const CLI::ParseError& error) {

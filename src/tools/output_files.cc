@@ -15,6 +15,8 @@
 #include "graph/files.h"
 #include "learn/dataset/store.h"
 #include "learn/latency/model_file.h"
+#include "learn/lm/corpus.h"
+#include "learn/lm/language_model.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"
 
@@ -96,8 +98,9 @@ bool is_type(const Json& json, std::initializer_list<const char*> types) {
 }
 
 // Also of another version of the format. Nothing else is ours enough to be replaced, damaged files included.
-bool is_latency_model(const std::string& path) {
-  const auto file = learn::read_model_file(path);
+template <auto Read>
+bool is_file_of(const std::string& path) {
+  const auto file = Read(path);
   return file.ok() || file.error().code == ErrorCode::kMismatch;
 }
 
@@ -128,7 +131,11 @@ KindTraits traits(OutputKind kind) {
     case OutputKind::kSplit:
       return {"split", [](const std::string& path) { return is_type(first_line(path), {"split"}); }};
     case OutputKind::kLatencyModel:
-      return {"cost model", is_latency_model};
+      return {"cost model", is_file_of<learn::read_model_file>};
+    case OutputKind::kCorpus:
+      return {"corpus", is_file_of<learn::lm::read_corpus>};
+    case OutputKind::kLanguageModel:
+      return {"language model", is_file_of<learn::lm::read_language_model>};
     case OutputKind::kCheckpoint:
       return {"checkpoint", nullptr};
     case OutputKind::kTrialLog:

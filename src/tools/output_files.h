@@ -19,12 +19,14 @@ enum class OutputKind {
   kFeatureLines,    // `dataset features`
   kSplit,
   kLatencyModel,
-  kCheckpoint,   // of a training: read before it is replaced, by who knows it
-  kTrialLog,     // the same of a search for hyper-parameters
-  kPredictions,  // `eval --predictions`
-  kPlot,         // `eval --plot`
-  kOnnxModel,    // `zoo export`
-  kTensor,       // `run --output`: output_I.pb
+  kCorpus,         // `lm corpus`
+  kLanguageModel,  // `lm pretrain`
+  kCheckpoint,     // of a training: read before it is replaced, by who knows it
+  kTrialLog,       // the same of a search for hyper-parameters
+  kPredictions,    // `eval --predictions`
+  kPlot,           // `eval --plot`
+  kOnnxModel,      // `zoo export`
+  kTensor,         // `run --output`: output_I.pb
 };
 
 // option: "--store", or an argument's name as in the help.

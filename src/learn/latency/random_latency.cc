@@ -32,7 +32,11 @@ class RandomLatency final : public CostModel {
   }
   bool ranks_only() const override { return true; }
   const ModelCard& card() const override { return card_; }
-  Status save(const std::string& path) const override { return write_model_file({card_, {}}, path); }
+  Status save(const std::string& path) const override {
+    ModelFile file;
+    file.card = card_;
+    return write_model_file(file, path);
+  }
 
  private:
   ModelCard card_;

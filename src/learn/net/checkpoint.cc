@@ -32,7 +32,7 @@ std::vector<std::pair<std::string, Tensor>> state_of(const torch::nn::Module& mo
 }
 
 Status save_checkpoint(const std::string& path, const std::string& training, const TrainState& state,
-                       const Net& net, const torch::optim::Optimizer& optimizer) {
+                       const torch::nn::Module& net, const torch::optim::Optimizer& optimizer) {
   OutputArchive archive;
   archive.write("training", c10::IValue(training));
   archive.write("numbers", numbers_of(state));
@@ -51,7 +51,7 @@ Status save_checkpoint(const std::string& path, const std::string& training, con
 }
 
 Result<bool> load_checkpoint(const std::string& path, const std::string& training, TrainState& state,
-                             Net& net, torch::optim::Optimizer& optimizer) {
+                             torch::nn::Module& net, torch::optim::Optimizer& optimizer) {
   auto bytes = read_input(path, kMaxFileBytes);
   if (!bytes.ok() && bytes.error().code == ErrorCode::kNotFound) return false;
   if (!bytes.ok()) return std::move(bytes).error();

@@ -25,9 +25,9 @@ std::vector<std::pair<std::string, Tensor>> state_of(const torch::nn::Module& mo
 
 // Replaces the file at once or not at all. training: training_hash(); another run's file is refused.
 Status save_checkpoint(const std::string& path, const std::string& training, const TrainState& state,
-                       const Net& net, const torch::optim::Optimizer& optimizer);
+                       const torch::nn::Module& net, const torch::optim::Optimizer& optimizer);
 // False: there is no file. kCorrupt for a damaged one, kMismatch for another run's.
 Result<bool> load_checkpoint(const std::string& path, const std::string& training, TrainState& state,
-                             Net& net, torch::optim::Optimizer& optimizer);
+                             torch::nn::Module& net, torch::optim::Optimizer& optimizer);
 
 }  // namespace tensorsmith::learn::net

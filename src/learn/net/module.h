@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "learn/latency/model_file.h"
+#include "learn/lm/language_training.h"
 #include "learn/training.h"
 
 namespace tensorsmith::learn::net {
@@ -16,6 +17,10 @@ struct Module {
   Result<std::unique_ptr<CostModelTrainer>> (*make_trainer)(const std::string& kind,
                                                             const nlohmann::json& parameters);
   Result<std::unique_ptr<CostModel>> (*from_file)(const ModelFile& file);
+  Result<lm::LanguageModel> (*train_language_model)(const lm::SentenceSource& sentences,
+                                                    const lm::LanguageTraining& training,
+                                                    const lm::LanguageModel* base,
+                                                    const TrainingControl& control);
 };
 using ModuleEntry = const Module* (*)();
 inline constexpr char kModuleEntry[] = "tensorsmith_net_module";
@@ -25,6 +30,9 @@ inline constexpr char kModuleFile[] = "libtensorsmith_net.so";
 Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
                                                        const nlohmann::json& parameters);
 Result<std::unique_ptr<CostModel>> from_file(const ModelFile& file);
+Result<lm::LanguageModel> train_language_net(const lm::SentenceSource& sentences,
+                                             const lm::LanguageTraining& training,
+                                             const lm::LanguageModel* base, const TrainingControl& control);
 
 // In the program: loads the module, once. kUnsupported where this build has none (-DTENSORSMITH_TORCH=OFF);
 // kNotFound where it or a library that it needs cannot be loaded; kMismatch where it is of another build.

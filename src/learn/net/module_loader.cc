@@ -56,6 +56,16 @@ Result<const Module*> load_module() {
 
 }  // namespace net
 
+namespace lm {
+
+Result<LanguageModel> train_language_model(const SentenceSource& sentences, const LanguageTraining& training,
+                                           const LanguageModel* base, const TrainingControl& control) {
+  TS_ASSIGN_OR_RETURN(const net::Module* module, net::load_module());
+  return module->train_language_model(sentences, training, base, control);
+}
+
+}  // namespace lm
+
 const std::vector<CostModelKind>& net_kinds() {
 #define TENSORSMITH_NET(name, design) \
   {name, [](const nlohmann::json& p) { return net::load_trainer(name, p); }, nullptr, &net::load_model},

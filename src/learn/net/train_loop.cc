@@ -19,22 +19,6 @@ namespace tensorsmith::learn::net {
 
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Sets the calling thread's torch threads for a scope.
-class Threads {
- public:
-  explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
-
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Net& net, const TrainOptions& options) {
   if (options.optimizer == "adam") {
     return std::make_unique<torch::optim::Adam>(
@@ -93,6 +77,10 @@ double learning_rate_at(const TrainOptions& options, int64_t step, int64_t steps
     factor = 0.1 + (10 - 0.1) * (1 - std::abs(2 * x - 1));
   }
   return options.learning_rate * factor;
+}
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 torch::Device compute_device() {
@@ -170,7 +158,7 @@ class Training {
   Status run_epoch() {
     const std::vector<int64_t> order =
         records_.order(control_.seed, state_.epoch, options_.loss.ranks() ? options_.list : 0);
-    const double begin = now();
+    const double begin = steady_seconds();
     const int64_t done = state_.programs;
     net_.train();
     for (; state_.step < steps_; ++state_.step) {
@@ -185,7 +173,7 @@ class Training {
       TS_RETURN_IF_ERROR(train_step(std::span<const int64_t>(order).subspan(
           first, std::min(static_cast<size_t>(options_.batch), order.size() - first))));
     }
-    const double seconds = now() - begin;
+    const double seconds = steady_seconds() - begin;
     TrainingProgress progress;
     progress.step = state_.epoch + 1;
     progress.steps = options_.epochs;

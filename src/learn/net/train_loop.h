@@ -1,6 +1,8 @@
 // One training loop for every net, in libtorch. Internal to learn/net.
 #pragma once
 
+#include <ATen/Parallel.h>
+
 #include <string>
 
 #include "learn/latency/parameters.h"
@@ -41,6 +43,21 @@ struct TrainOutcome {
   double validation_error = 0;
 };
 inline constexpr double kMostError = 10;
+
+// Sets the calling thread's torch threads for a scope.
+class Threads {
+ public:
+  explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+// Seconds of a clock that never goes back, for rates.
+double steady_seconds();
 
 // The device that nets run on: CUDA where torch has it.
 torch::Device compute_device();

@@ -1,0 +1,80 @@
+// Programs of tasks as sentences of the tensor language: what lm corpus writes, and what a language model reads of it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/load_model.h"
+#include "engine/warm_start.h"
+#include "learn/lm/corpus.h"
+#include "search/space_answer.h"
+
+namespace tensorsmith::engine {
+
+struct CorpusOptions {
+  std::vector<target::Device> devices;  // of unmeasured programs
+  size_t unmeasured = 100;  // programs of each task and device: half of them the estimate's favourites
+  std::vector<std::string> databases;  // of measured programs
+  size_t measured = 96;                // of each task and device of a database, at most
+  std::set<std::string> held_out;      // keys of tasks that the corpus must not have
+  uint64_t seed = 0;
+  int threads = 1;
+};
+
+struct CorpusProgress {
+  size_t tasks = 0, of = 0;
+  size_t sentences = 0;
+};
+
+// Unmeasured programs of the models' tasks and measured ones of the databases'. kCancelled when `cancel` is set.
+Result<learn::lm::Corpus> make_corpus(const std::vector<ModelSource>& models, const CorpusOptions& options,
+                                      const std::function<void(const CorpusProgress&)>& progress,
+                                      const std::atomic<bool>& cancel);
+
+// The sketches of a task with what a model may know of them, by sketch; null: no legal candidate is known. Of `known`, the
+// programs of other tasks are what it sees as similar.
+std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const graph::Task& task,
+                                                                          const space::DesignSpace& space,
+                                                                          const target::Device& device,
+                                                                          const WarmStart& known);
+
+// A corpus with the design spaces of its tasks. Immutable.
+class CorpusSentences final : public learn::lm::SentenceSource {
+ public:
+  // Prompts whose sketch this version does not have any more are left out, with their sentences.
+  static Result<std::unique_ptr<CorpusSentences>> create(learn::lm::Corpus corpus, ThreadPool& pool);
+
+  size_t prompts() const override { return prompts_.size(); }
+  const learn::lm::Positions& prompt(size_t number) const override { return prompts_[number].positions; }
+  const std::string& task_of(size_t number) const override { return prompts_[number].task; }
+  std::span<const int32_t> sentences_of(size_t number) const override { return prompts_[number].sentences; }
+  learn::lm::Quality quality_of(int32_t sentence) const override {
+    return corpus_.sentences[static_cast<size_t>(sentence)].quality;
+  }
+  void write(int32_t sentence, bool similar, learn::lm::WrittenAnswer& out) const override;
+  std::string hash() const override { return hash_; }
+  std::vector<std::string> tasks() const override;
+  std::vector<std::string> devices() const override;
+
+  size_t left_out() const { return left_out_; }
+
+ private:
+  struct Prompt {
+    std::string task;  // its key
+    learn::lm::Positions positions;
+    std::shared_ptr<const search::SketchContext> context, without_similar;
+    std::vector<int32_t> sentences;
+  };
+  learn::lm::Corpus corpus_;
+  std::vector<Prompt> prompts_;
+  std::vector<size_t> prompt_of_;  // by prompt of the corpus
+  size_t left_out_ = 0;
+  std::string hash_;
+};
+
+}  // namespace tensorsmith::engine

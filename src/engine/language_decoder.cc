@@ -1,0 +1,397 @@
+#include "engine/language_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "graph/graph.h"
+#include "graph/zoo/builder.h"
+#include "graph/zoo/write.h"
+
+namespace tensorsmith::engine {
+
+namespace {
+
+using graph::zoo::NetworkBuilder;
+using graph::zoo::Shape;
+using graph::zoo::Tensor;
+using learn::lm::kOutputs;
+using learn::lm::LanguageModel;
+using learn::lm::Positions;
+
+constexpr float kNever = -1e9F;  // added to scores of places where nothing is
+constexpr float kNormEpsilon = 1e-5F;
+// Draws for each candidate that is asked for, at most.
+constexpr size_t kDraws = 4;
+
+// Builds the parts of the network with the model's weights.
+class Layers {
+ public:
+  Layers(const LanguageModel& model, NetworkBuilder& builder) : model_(model), builder_(builder) {}
+
+  Tensor norm(const std::string& name, const Tensor& x) {
+    return builder_.apply("LayerNormalization", {x, weight(name + ".weight"), weight(name + ".bias")},
+                          x.shape, 1, {{"axis", int64_t{-1}}, {"epsilon", kNormEpsilon}});
+  }
+  Tensor linear(const std::string& name, const Tensor& x) {
+    const LanguageModel::Weight& w = model_.weights.at(name + ".weight");
+    const int64_t outputs = w.shape[0], inputs = w.shape[1];
+    std::vector<float> transposed(w.values.size());
+    for (int64_t o = 0; o < outputs; ++o)
+      for (int64_t i = 0; i < inputs; ++i)
+        transposed[static_cast<size_t>(i * outputs + o)] = w.values[static_cast<size_t>(o * inputs + i)];
+    const Tensor weights = builder_.table(name + ".weight", {inputs, outputs}, std::move(transposed));
+    return builder_.add(builder_.matmul(x, weights), weight(name + ".bias"));
+  }
+  Tensor feed_forward(const std::string& layer, const Tensor& x) {
+    const Tensor up =
+        builder_.activate(linear(layer + "up", norm(layer + "norm2", x)), graph::zoo::Activation::kRelu);
+    return builder_.add(x, linear(layer + "down", up));
+  }
+
+ private:
+  Tensor weight(const std::string& name) {
+    const LanguageModel::Weight& w = model_.weights.at(name);
+    return builder_.table(name, w.shape, w.values);
+  }
+
+  const LanguageModel& model_;
+  NetworkBuilder& builder_;
+};
+
+std::string layer_name(int layer) { return "layer." + std::to_string(layer) + "."; }
+std::string port(const char* what, int layer) { return what + std::to_string(layer); }
+
+// x [positions, width], mask [1, 1, positions] -> by layer keys [heads, size, positions] and values [heads, positions, size].
+Result<graph::zoo::Network> prompt_network(const LanguageModel& model, int64_t positions) {
+  NetworkBuilder b("language_model_prompt");
+  Layers layers(model, b);
+  const int64_t width = model.sizes.width, heads = model.sizes.heads, size = width / heads;
+  Tensor x = b.input("x", {positions, width});
+  const Tensor mask = b.input("mask", {1, 1, positions});
+  const Tensor scale = b.scalar(static_cast<float>(1 / std::sqrt(static_cast<double>(size))));
+  for (int l = 0; l < model.sizes.layers; ++l) {
+    const std::string layer = layer_name(l);
+    const Tensor qkv = layers.linear(layer + "qkv", layers.norm(layer + "norm1", x));
+    const auto part = [&](int64_t i, const Shape& order) {
+      return b.transpose(b.reshape(b.slice(qkv, 1, i * width, (i + 1) * width), {positions, heads, size}),
+                         order);
+    };
+    const Tensor q = b.multiply(part(0, {1, 0, 2}), scale);
+    const Tensor k = part(1, {1, 2, 0}), v = part(2, {1, 0, 2});
+    b.output(port("k", l), k);
+    b.output(port("v", l), v);
+    if (l + 1 == model.sizes.layers) break;  // nothing reads what the last layer makes of the prompt
+    const Tensor weights = b.softmax(b.add(b.matmul(q, k), mask));
+    const Tensor mixed = b.reshape(b.transpose(b.matmul(weights, v), {1, 0, 2}), {positions, width});
+    x = layers.feed_forward(layer, b.add(x, layers.linear(layer + "out", mixed)));
+  }
+  return std::move(b).finish();
+}
+
+// One token of each answer. x [answers, width]; mask [1, 1, prompt + before + 1]; by layer the prompt's keys and values
+// and those before: [answers, heads, size, before], [answers, heads, before, size] -> scores [answers, kOutputs], by layer
+// the keys and values of this token [answers, heads, size].
+Result<graph::zoo::Network> step_network(const LanguageModel& model, int64_t answers, int64_t prompt,
+                                         int64_t before) {
+  NetworkBuilder b("language_model_step");
+  Layers layers(model, b);
+  const int64_t width = model.sizes.width, heads = model.sizes.heads, size = width / heads;
+  Tensor x = b.input("x", {answers, width});
+  const Tensor mask = b.input("mask", {1, 1, prompt + before + 1});
+  const Tensor scale = b.scalar(static_cast<float>(1 / std::sqrt(static_cast<double>(size))));
+  const Tensor length = b.scalar(static_cast<float>(size));
+  for (int l = 0; l < model.sizes.layers; ++l) {
+    const std::string layer = layer_name(l);
+    const Tensor prompt_k = b.input(port("prompt_k", l), {heads, size, prompt});
+    const Tensor prompt_v = b.input(port("prompt_v", l), {heads, prompt, size});
+    const Tensor before_k = b.input(port("before_k", l), {answers, heads, size, before});
+    const Tensor before_v = b.input(port("before_v", l), {answers, heads, before, size});
+    const Tensor qkv = layers.linear(layer + "qkv", layers.norm(layer + "norm1", x));
+    const auto part = [&](int64_t i) {
+      return b.reshape(b.slice(qkv, 1, i * width, (i + 1) * width), {answers, heads, size});
+    };
+    const Tensor q = b.multiply(part(0), scale), k = part(1), v = part(2);
+    b.output(port("k", l), k);
+    b.output(port("v", l), v);
+    const Tensor to_prompt = b.transpose(b.matmul(b.transpose(q, {1, 0, 2}), prompt_k), {1, 0, 2});
+    const Tensor to_before =
+        b.reshape(b.matmul(b.reshape(q, {answers, heads, 1, size}), before_k), {answers, heads, before});
+    const Tensor to_self = b.multiply(b.mean(b.multiply(q, k)), length);
+    const Tensor weights = b.softmax(b.add(b.concat({to_prompt, to_before, to_self}, 2), mask));
+    const Tensor of_prompt =
+        b.transpose(b.matmul(b.transpose(b.slice(weights, 2, 0, prompt), {1, 0, 2}), prompt_v), {1, 0, 2});
+    const Tensor of_before = b.reshape(
+        b.matmul(b.reshape(b.slice(weights, 2, prompt, prompt + before), {answers, heads, 1, before}),
+                 before_v),
+        {answers, heads, size});
+    const Tensor of_self = b.multiply(b.slice(weights, 2, prompt + before, prompt + before + 1), v);
+    const Tensor mixed = b.reshape(b.add(b.add(of_prompt, of_before), of_self), {answers, width});
+    x = layers.feed_forward(layer, b.add(x, layers.linear(layer + "out", mixed)));
+  }
+  b.output("scores", layers.linear("output", layers.norm("norm", x)));
+  return std::move(b).finish();
+}
+
+// A network, compiled, with a buffer for each input and output.
+class CompiledNetwork {
+ public:
+  static Result<std::unique_ptr<CompiledNetwork>> create(Result<graph::zoo::Network> network,
+                                                         const target::Device& device, int threads) {
+    if (!network.ok()) return network.error();
+    TS_ASSIGN_OR_RETURN(const std::string bytes, graph::zoo::serialize(*network, 0));
+    TS_ASSIGN_OR_RETURN(auto imported, graph::import_onnx_bytes(bytes, {}, network->name));
+    auto out = std::make_unique<CompiledNetwork>();
+    TS_ASSIGN_OR_RETURN(out->model_, prepare_model(std::move(imported)));
+    TS_ASSIGN_OR_RETURN(const auto schedules, default_schedules(out->model_.partition, device));
+    CompileOptions options;
+    options.cache = &out->cache_;
+    options.jobs = threads;
+    options.model_name = network->name;
+    runtime::LoadOptions load;
+    load.threads = threads;
+    TS_ASSIGN_OR_RETURN(out->compiled_, compile_in_memory(out->model_, device, schedules, options, load));
+    const auto make = [&](std::span<const runtime::TensorInfo> infos, auto& pointers) {
+      for (const auto& info : infos) {
+        auto& buffer = out->buffers_[info.name];
+        buffer.assign(static_cast<size_t>(info.bytes()) / sizeof(float), 0.0F);
+        pointers.push_back(buffer.data());
+      }
+    };
+    make(out->compiled_.model->inputs(), out->inputs_);
+    make(out->compiled_.model->outputs(), out->outputs_);
+    return out;
+  }
+
+  std::vector<float>& buffer(const std::string& name) { return buffers_.at(name); }
+  Status run() { return compiled_.model->run(inputs_, outputs_); }
+
+ private:
+  LoadedModel model_;
+  BuildCache cache_;
+  ModelInMemory compiled_;
+  std::map<std::string, std::vector<float>> buffers_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+};
+
+class CompiledDecoder final : public LanguageDecoder {
+ public:
+  CompiledDecoder(const LanguageModel& model, const DecoderOptions& options)
+      : sizes_(model.sizes), embedding_(model.weights.at("embedding").values), options_(options) {}
+
+  Status compile(const LanguageModel& model, const target::Device& device) {
+    TS_ASSIGN_OR_RETURN(prompt_, CompiledNetwork::create(prompt_network(model, options_.longest_prompt),
+                                                         device, options_.threads));
+    TS_ASSIGN_OR_RETURN(
+        step_, CompiledNetwork::create(
+                   step_network(model, options_.batch, options_.longest_prompt, options_.longest_answer),
+                   device, options_.threads));
+    return {};
+  }
+
+  const DecoderOptions& options() const override { return options_; }
+
+  Status read(const Positions& prompt) override {
+    const auto most = static_cast<size_t>(options_.longest_prompt);
+    const size_t count = std::min(prompt.size(), most);
+    auto& x = prompt_->buffer("x");
+    std::fill(x.begin(), x.end(), 0.0F);
+    for (size_t i = 0; i < count; ++i) embed(prompt, i, x.data() + i * width());
+    auto& mask = prompt_->buffer("mask");
+    auto& step_mask = step_->buffer("mask");
+    for (size_t i = 0; i < most; ++i) mask[i] = step_mask[i] = i < count ? 0.0F : kNever;
+    TS_RETURN_IF_ERROR(prompt_->run());
+    for (int l = 0; l < sizes_.layers; ++l) {
+      step_->buffer(port("prompt_k", l)) = prompt_->buffer(port("k", l));
+      step_->buffer(port("prompt_v", l)) = prompt_->buffer(port("v", l));
+    }
+    return {};
+  }
+
+  void begin() override { at_ = 0; }
+
+  Result<std::span<const float>> next(const Positions& positions) override {
+    TS_CHECK(std::cmp_less_equal(positions.size(), options_.batch),
+             "more answers than the decoder has room for");
+    TS_CHECK(at_ < options_.longest_answer, "answers that are longer than the decoder has room for");
+    auto& x = step_->buffer("x");
+    for (size_t i = 0; i < positions.size(); ++i) embed(positions, i, x.data() + i * width());
+    auto& mask = step_->buffer("mask");
+    const auto first = static_cast<size_t>(options_.longest_prompt);
+    for (int t = 0; t < options_.longest_answer; ++t)
+      mask[first + static_cast<size_t>(t)] = t < at_ ? 0.0F : kNever;
+    mask[first + static_cast<size_t>(options_.longest_answer)] = 0;
+    TS_RETURN_IF_ERROR(step_->run());
+    keep();
+    ++at_;
+    return std::span<const float>(step_->buffer("scores")).first(positions.size() * kOutputs);
+  }
+
+ private:
+  size_t width() const { return static_cast<size_t>(sizes_.width); }
+
+  // The weighted sum of a position's features.
+  void embed(const Positions& positions, size_t number, float* out) const {
+    std::fill(out, out + width(), 0.0F);
+    for (int32_t f = positions.begin[number]; f < positions.begin[number + 1]; ++f) {
+      const learn::lm::Feature& feature = positions.features[static_cast<size_t>(f)];
+      const float* row = embedding_.data() + static_cast<size_t>(feature.entry) * width();
+      for (size_t i = 0; i < width(); ++i) out[i] += feature.weight * row[i];
+    }
+  }
+
+  // Puts this token's keys and values with those before.
+  void keep() {
+    const auto heads = static_cast<size_t>(sizes_.heads), size = width() / heads;
+    const auto before = static_cast<size_t>(options_.longest_answer), at = static_cast<size_t>(at_);
+    for (int l = 0; l < sizes_.layers; ++l) {
+      const auto &k = step_->buffer(port("k", l)), &v = step_->buffer(port("v", l));
+      auto &all_k = step_->buffer(port("before_k", l)), &all_v = step_->buffer(port("before_v", l));
+      for (size_t row = 0; row < static_cast<size_t>(options_.batch) * heads; ++row) {
+        for (size_t i = 0; i < size; ++i) all_k[(row * size + i) * before + at] = k[row * size + i];
+        std::copy_n(v.begin() + static_cast<ptrdiff_t>(row * size), size,
+                    all_v.begin() + static_cast<ptrdiff_t>((row * before + at) * size));
+      }
+    }
+  }
+
+  learn::lm::LanguageModelSizes sizes_;
+  std::vector<float> embedding_;
+  DecoderOptions options_;
+  std::unique_ptr<CompiledNetwork> prompt_, step_;
+  int at_ = 0;
+};
+
+// Draws a token, or the likeliest one; forbidden ones are struck out and it is drawn again. Nothing: all are forbidden.
+std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm::TokenWalk& walk,
+                                  const SamplingOptions& sampling, Rng& rng, GeneratedCandidate& out,
+                                  DecodingReport& report) {
+  std::array<uint8_t, kOutputs> order;
+  std::iota(order.begin(), order.end(), uint8_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return scores[a] > scores[b]; });
+  std::array<double, kOutputs> weight{};
+  const double temperature = std::max(sampling.temperature, 1e-3), most = scores[order[0]];
+  double all = 0;
+  for (size_t i = 0; i < order.size(); ++i)
+    all += weight[i] = std::exp((scores[order[i]] - most) / temperature);
+  std::array<bool, kOutputs> struck{};
+  while (true) {
+    // The tokens that may be drawn: the likeliest of those that are left.
+    double kept = 0, left = 0;
+    int count = 0;
+    size_t end = 0;
+    for (size_t i = 0; i < order.size(); ++i)
+      if (!struck[i]) left += weight[i];
+    if (left <= 0) break;
+    for (; end < order.size(); ++end) {
+      if (struck[end]) continue;
+      if ((sampling.top_k > 0 && count == sampling.top_k) || (count > 0 && kept >= sampling.top_p * left))
+        break;
+      kept += weight[end];
+      ++count;
+    }
+    size_t chosen = order.size();
+    if (sampling.temperature <= 0) {
+      chosen = static_cast<size_t>(std::find(struck.begin(), struck.end(), false) - struck.begin());
+    } else {
+      double at = rng.uniform() * kept;
+      for (size_t i = 0; i < end; ++i) {
+        if (struck[i]) continue;
+        chosen = i;
+        if ((at -= weight[i]) < 0) break;
+      }
+    }
+    if (walk.allows(order[chosen])) {
+      out.log_likelihood += std::log(std::max(weight[chosen] / left, 1e-300));
+      return order[chosen];
+    }
+    struck[chosen] = true;
+    ++report.forbidden;
+  }
+  // What the scores rule out altogether may be all that is allowed.
+  for (size_t i = 0; i < order.size(); ++i)
+    if (!struck[i] && walk.allows(order[i])) return order[i];
+  return std::nullopt;
+}
+
+struct Writing {
+  explicit Writing(const search::SketchContext& context)
+      : answer(std::make_unique<search::SpaceAnswer>(context)), walk(*answer) {}
+  std::unique_ptr<search::SpaceAnswer> answer;
+  learn::lm::TokenWalk walk;
+  GeneratedCandidate result;
+  bool lost = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LanguageDecoder>> LanguageDecoder::create(const LanguageModel& model,
+                                                                 const target::Device& device,
+                                                                 const DecoderOptions& options) {
+  auto decoder = std::make_unique<CompiledDecoder>(model, options);
+  TS_RETURN_IF_ERROR(decoder->compile(model, device));
+  return std::unique_ptr<LanguageDecoder>(std::move(decoder));
+}
+
+Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const Positions& prompt,
+                                                 const search::SketchContext& context, size_t count,
+                                                 const SamplingOptions& sampling, Rng& rng,
+                                                 const std::set<uint64_t>& excluded, DecodingReport& report) {
+  TS_RETURN_IF_ERROR(decoder.read(prompt));
+  std::set<uint64_t> seen = excluded;
+  std::vector<GeneratedCandidate> result;
+  size_t draws = 0;
+  const auto batch = static_cast<size_t>(decoder.options().batch);
+  while (result.size() < count && draws < std::max(kDraws * count, batch)) {
+    std::vector<Writing> writings;
+    for (size_t i = 0; i < batch; ++i) writings.emplace_back(context);
+    draws += batch;
+    decoder.begin();
+    for (int t = 0;; ++t) {
+      const bool done = std::all_of(writings.begin(), writings.end(),
+                                    [](const Writing& w) { return w.lost || w.walk.done(); });
+      if (done) break;
+      if (t == decoder.options().longest_answer) {
+        for (auto& w : writings)
+          if (!w.lost && !w.walk.done()) {
+            w.lost = true;
+            ++report.too_long;
+          }
+        break;
+      }
+      Positions positions;
+      for (const auto& w : writings) {
+        if (w.lost || w.walk.done())
+          positions.end_position();
+        else
+          w.walk.describe(sampling.quality, positions);
+      }
+      TS_ASSIGN_OR_RETURN(const auto scores, decoder.next(positions));
+      for (size_t i = 0; i < writings.size(); ++i) {
+        Writing& w = writings[i];
+        if (w.lost || w.walk.done()) continue;
+        const auto token =
+            draw_token(scores.subspan(i * kOutputs, kOutputs), w.walk, sampling, rng, w.result, report);
+        if (!token || !w.walk.take(*token)) {
+          w.lost = true;
+          ++report.dead_ends;
+          continue;
+        }
+        ++report.tokens;
+      }
+    }
+    for (auto& w : writings) {
+      if (w.lost) continue;
+      ++report.answers;
+      w.result.candidate = w.answer->candidate();
+      if (result.size() < count && seen.insert(w.result.candidate.hash()).second)
+        result.push_back(std::move(w.result));
+    }
+    if (sampling.temperature <= 0) break;  // the next ones are the same
+  }
+  return result;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,70 @@
+// A language model that runs on Tensorsmith's own kernels: it is built as a network, compiled in memory for the device at
+// hand, and writes answers token by token, many at a time, with the keys and values of what it has read kept.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/rng.h"
+#include "engine/compile_model.h"
+#include "learn/lm/language_model.h"
+#include "search/space_answer.h"
+
+namespace tensorsmith::engine {
+
+struct DecoderOptions {
+  int batch = 32;           // answers that are written together
+  int longest_prompt = 96;  // positions; longer ones are cut
+  int longest_answer = 96;  // tokens; an answer that would be longer is not written
+  int threads = 1;
+};
+
+// How tokens are drawn.
+struct SamplingOptions {
+  double temperature = 1;  // 0: the likeliest allowed token
+  int top_k = 0;           // only the so many likeliest tokens; 0 = all
+  double top_p = 1;        // only the likeliest tokens that together have this probability
+  learn::lm::Quality quality = learn::lm::Quality::kBest;
+};
+
+struct GeneratedCandidate {
+  space::Candidate candidate;
+  // Of the tokens drawn, among those that were not known to be forbidden: natural logarithm of their probability.
+  double log_likelihood = 0;
+};
+
+struct DecodingReport {
+  int64_t answers = 0;  // written to their end: all are legal
+  int64_t dead_ends = 0;
+  int64_t too_long = 0;  // answers with more tokens than there is room for
+  int64_t tokens = 0;
+  int64_t forbidden = 0;  // tokens drawn that the grammar forbids, drawn again
+};
+
+class LanguageDecoder {
+ public:
+  static Result<std::unique_ptr<LanguageDecoder>> create(const learn::lm::LanguageModel& model,
+                                                         const target::Device& device,
+                                                         const DecoderOptions& options);
+  virtual ~LanguageDecoder() = default;
+
+  // Reads a prompt; what is written next answers it.
+  virtual Status read(const learn::lm::Positions& prompt) = 0;
+  // Scores of the next token of each answer under way, at most `batch`: [answers, kOutputs], row-major. positions: one of
+  // each answer. The first call after begin() is for the first token.
+  virtual void begin() = 0;
+  virtual Result<std::span<const float>> next(const learn::lm::Positions& positions) = 0;
+  virtual const DecoderOptions& options() const = 0;
+};
+
+// `count` different candidates of the sketch, none of them `excluded` (by hash); fewer where no more were found in a few
+// times as many draws. prompt: of this sketch. The same generator gives the same candidates.
+Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const learn::lm::Positions& prompt,
+                                                 const search::SketchContext& context, size_t count,
+                                                 const SamplingOptions& sampling, Rng& rng,
+                                                 const std::set<uint64_t>& excluded, DecodingReport& report);
+
+}  // namespace tensorsmith::engine

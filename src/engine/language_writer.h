@@ -1,0 +1,43 @@
+// Schedules that a language model writes for a task.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/language_decoder.h"
+#include "engine/warm_start.h"
+#include "graph/tasks.h"
+#include "learn/cost_model.h"
+
+namespace tensorsmith::engine {
+
+struct WriterOptions {
+  size_t count = 32;   // different candidates
+  size_t written = 4;  // for each of them, of which the best by the scores are taken
+  SamplingOptions sampling;
+  uint64_t seed = 0;
+  // Ranks what was written, together with the estimate; null: the likelihood alone does.
+  const learn::CostModel* cost_model = nullptr;
+};
+
+class LanguageWriter {
+ public:
+  // The model runs on this machine, whatever device it writes for.
+  static Result<std::unique_ptr<LanguageWriter>> create(const learn::lm::LanguageModel& model, int threads);
+
+  // The best first; fewer where the space has no more. Sketches get the more answers the faster the estimate's favourites
+  // of them are. known: fast programs of other tasks, which it sees.
+  Result<std::vector<space::Candidate>> write(const graph::Task& task, const space::DesignSpace& space,
+                                              const target::Device& device, const WarmStart& known,
+                                              const WriterOptions& options);
+  const DecodingReport& report() const { return report_; }
+
+ private:
+  explicit LanguageWriter(std::unique_ptr<LanguageDecoder> decoder) : decoder_(std::move(decoder)) {}
+
+  std::unique_ptr<LanguageDecoder> decoder_;
+  DecodingReport report_;
+};
+
+}  // namespace tensorsmith::engine

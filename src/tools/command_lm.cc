@@ -1,0 +1,376 @@
+// `lm`: a language model that writes schedules: its corpus, its training, what it writes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "engine/language_corpus.h"
+#include "engine/language_decoder.h"
+#include "learn/lm/language_training.h"
+#include "learn/lm/prompt.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+#include "tools/report.h"
+#include "tools/training_display.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::json;
+using learn::lm::LanguageModel;
+
+Result<std::vector<engine::ModelSource>> sources_of(const std::vector<std::string>& models) {
+  std::vector<engine::ModelSource> sources;
+  for (const std::string& path : models) {
+    ModelOptions options;
+    options.path = path;
+    TS_ASSIGN_OR_RETURN(sources.emplace_back(), options.source());
+  }
+  return sources;
+}
+
+// --- lm corpus
+
+struct CorpusCommand {
+  std::vector<std::string> models, devices, databases, held_out;
+  std::string output;
+  int unmeasured = 100, measured = 96;
+  uint64_t seed = 0;
+  WorkingThreads threads;
+  bool quiet = false, json = false, force = false;
+};
+
+Status corpus(const CorpusCommand& command) {
+  std::vector<InputPath> inputs;
+  for (const std::string& path : command.databases) inputs.push_back({"--db", path});
+  for (const std::string& path : command.models) inputs.push_back({"model", path});
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kCorpus}}, inputs, command.force));
+  engine::CorpusOptions options;
+  for (const std::string& spec : command.devices) {
+    TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), target::find_device(spec));
+  }
+  options.databases = command.databases;
+  options.unmeasured = static_cast<size_t>(command.unmeasured);
+  options.measured = static_cast<size_t>(command.measured);
+  options.seed = command.seed;
+  options.threads = command.threads.count();
+  TS_ASSIGN_OR_RETURN(const auto held_out, sources_of(command.held_out));
+  TS_ASSIGN_OR_RETURN(const auto forbidden, engine::load_tasks(held_out));
+  for (const auto& shared : forbidden) options.held_out.insert(shared.task.key);
+  TS_ASSIGN_OR_RETURN(const auto models, sources_of(command.models));
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  double last = start;
+  const auto progress = [&](const engine::CorpusProgress& p) {
+    const double now = clock.monotonic_seconds();
+    if (command.quiet || now - last < 5) return;
+    last = now;
+    print_error("{} of {} tasks, {} sentences\n", p.tasks, p.of, p.sentences);
+  };
+  TS_ASSIGN_OR_RETURN(const auto made, engine::make_corpus(models, options, progress, catch_interrupts()));
+  if (made.sentences.empty())
+    return Error{ErrorCode::kInvalidArgument, "corpus",
+                 "there are no programs: name models, or databases whose tasks are not all held out"};
+  TS_RETURN_IF_ERROR(learn::lm::write_corpus(made, command.output));
+  size_t tokens = 0, measured = 0;
+  for (const auto& sentence : made.sentences) {
+    tokens += sentence.allowed.size();
+    measured += sentence.quality != learn::lm::Quality::kUnmeasured ? 1 : 0;
+  }
+  const double seconds = clock.monotonic_seconds() - start;
+  if (command.json) {
+    print_json(Json{{"tasks", made.tasks.size()},
+                    {"prompts", made.prompts.size()},
+                    {"sentences", made.sentences.size()},
+                    {"measured", measured},
+                    {"tokens", tokens},
+                    {"held_out_tasks", options.held_out.size()},
+                    {"seconds", seconds}});
+    return {};
+  }
+  print_out("{} sentences ({} measured) of {} tokens to {} prompts of {} tasks in {}, {} written to {}\n",
+            made.sentences.size(), measured, tokens, made.prompts.size(), made.tasks.size(),
+            format_duration(seconds),
+            format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+  return {};
+}
+
+// --- lm pretrain, lm finetune
+
+struct TrainCommand {
+  std::string corpus, base, checkpoint, output;
+  learn::lm::LanguageTraining training;
+  double worst = 1;  // of the measured sentences, how much slower than the best
+  uint64_t seed = 0;
+  WorkingThreads threads;
+  bool quiet = false, json = false, force = false;
+};
+
+std::string command_line(const TrainCommand& c) {
+  const auto& t = c.training;
+  std::string out = c.base.empty()
+                        ? fmt::format("tensorsmith lm pretrain {} --width {} --heads {} --layers {}",
+                                      c.corpus, t.sizes.width, t.sizes.heads, t.sizes.layers)
+                        : fmt::format("tensorsmith lm finetune {} {} --within {}", c.base, c.corpus, c.worst);
+  return out + fmt::format(" --epochs {} --learning-rate {} --seed {}", t.epochs, t.learning_rate, c.seed);
+}
+
+Status train(TrainCommand& command) {
+  const std::string checkpoint =
+      command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kLanguageModel},
+                                    {"--checkpoint", checkpoint, OutputKind::kCheckpoint}},
+                                   {{"corpus", command.corpus}, {"model", command.base}}, command.force));
+  TS_ASSIGN_OR_RETURN(auto read, learn::lm::read_corpus(command.corpus));
+  ThreadPool pool(command.threads.count());
+  TS_ASSIGN_OR_RETURN(const auto sentences, engine::CorpusSentences::create(std::move(read), pool));
+  if (sentences->left_out() > 0)
+    warn(fmt::format("{} sentences are of sketches that this version does not have and are left out",
+                     sentences->left_out()));
+  std::optional<LanguageModel> base;
+  if (!command.base.empty()) {
+    TS_ASSIGN_OR_RETURN(base, learn::lm::read_language_model(command.base));
+    command.training.unmeasured = false;
+    command.training.worst = learn::lm::quality_of(command.worst);
+  }
+  auto& sizes = command.training.sizes;
+  sizes.hidden = 4 * sizes.width;
+  if (sizes.width % sizes.heads != 0)
+    return Error{ErrorCode::kInvalidArgument, "--heads", "must divide --width"};
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  learn::TrainingControl control;
+  control.seed = command.seed;
+  control.threads = command.threads.count();
+  control.command = command_line(command);
+  control.checkpoint = checkpoint;
+  control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
+  TrainingDisplay display(clock, int64_t{command.training.prompts} * command.training.answers);
+  if (!command.quiet) {
+    if (std::filesystem::exists(checkpoint)) print_error("going on from {}\n", checkpoint);
+    control.progress = [&](const learn::TrainingProgress& p) { display.update(p); };
+  }
+  TS_ASSIGN_OR_RETURN(
+      const LanguageModel model,
+      learn::lm::train_language_model(*sentences, command.training, base ? &*base : nullptr, control));
+  TS_RETURN_IF_ERROR(learn::lm::write_language_model(model, command.output));
+  std::error_code ignored;
+  std::filesystem::remove(checkpoint, ignored);
+  const double seconds = clock.monotonic_seconds() - start;
+  const Json metrics = Json::parse(model.metrics);
+  if (command.json) {
+    print_json(Json{{"parameters", model.parameters()},
+                    {"tasks", model.tasks.size()},
+                    {"sentences", model.sentences},
+                    {"seconds", seconds},
+                    {"bytes", std::filesystem::file_size(command.output)},
+                    {"metrics", metrics}});
+    return {};
+  }
+  print_out("{:.2f} M parameters trained on {} sentences of {} tasks in {}, {} written to {}\n",
+            static_cast<double>(model.parameters()) * 1e-6, model.sentences, model.tasks.size(),
+            format_duration(seconds),
+            format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+  print_out("loss {:.3f} nats a token", metrics["train_loss"].get<double>());
+  if (metrics.contains("validation_loss"))
+    print_out(", {:.3f} on tasks that it was not trained on", metrics["validation_loss"].get<double>());
+  print_out("\n");
+  return {};
+}
+
+// --- lm generate
+
+struct GenerateCommand {
+  ModelOptions model;
+  DeviceOptions device;
+  std::string language_model, task;
+  std::vector<std::string> from;
+  engine::SamplingOptions sampling;
+  int count = 10;
+  uint64_t seed = 0;
+  bool json = false;
+};
+
+Status generate(const GenerateCommand& command) {
+  TS_ASSIGN_OR_RETURN(const LanguageModel language_model,
+                      learn::lm::read_language_model(command.language_model));
+  TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, command.model.load());
+  engine::WarmStart known;
+  for (const std::string& path : command.from) TS_RETURN_IF_ERROR(known.add_file(path));
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  engine::DecoderOptions options;
+  options.threads = WorkingThreads().count();
+  TS_ASSIGN_OR_RETURN(const auto machine, target::probe_local());
+  TS_ASSIGN_OR_RETURN(const auto decoder, engine::LanguageDecoder::create(language_model, machine, options));
+  const double ready = clock.monotonic_seconds();
+  engine::DecodingReport report;
+  Json tasks = Json::array();
+  size_t programs = 0;
+  double writing = 0;
+  for (const auto& task : model.partition.tasks) {
+    if (!command.task.empty() && task.name.find(command.task) == std::string::npos) continue;
+    TS_ASSIGN_OR_RETURN(const auto space,
+                        space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
+    const auto contexts = engine::sketch_contexts(task, space, device, known);
+    Rng rng(Hasher().add(command.seed).add(task.key).digest64());
+    // The sketch of the untuned schedule.
+    const int sketch = space.default_candidate().sketch;
+    const auto& context = contexts[static_cast<size_t>(sketch)];
+    if (context == nullptr || context->grammar.decisions().empty()) continue;
+    const auto prompt = learn::lm::make_prompt(task.workload, device, device.cores, space.describe(sketch));
+    const double before = clock.monotonic_seconds();
+    TS_ASSIGN_OR_RETURN(const auto generated,
+                        engine::generate(*decoder, prompt, *context, static_cast<size_t>(command.count),
+                                         command.sampling, rng, {}, report));
+    writing += clock.monotonic_seconds() - before;
+    programs += generated.size();
+    const double untuned = space.estimate(space.default_candidate());
+    Json list = Json::array();
+    if (!command.json) print_out("{}: {}\n", task.name, space.describe(sketch));
+    for (const auto& one : generated) {
+      const double estimate = space.estimate(one.candidate) / untuned;
+      if (command.json)
+        list.push_back({{"decisions", one.candidate.decisions},
+                        {"log_likelihood", one.log_likelihood},
+                        {"estimate_over_untuned", estimate}});
+      else
+        print_out("  {:8.2f}  {:6.3f}  {}\n", one.log_likelihood, estimate,
+                  record::print_decisions(one.candidate.decisions));
+    }
+    if (command.json) tasks.push_back({{"task", task.name}, {"key", task.key}, {"programs", list}});
+  }
+  const Json summary{{"programs", programs},
+                     {"answers", report.answers},
+                     {"dead_ends", report.dead_ends},
+                     {"too_long", report.too_long},
+                     {"tokens", report.tokens},
+                     {"forbidden", report.forbidden},
+                     {"seconds_to_compile", ready - start},
+                     {"seconds", writing},
+                     {"answers_per_second", writing > 0 ? static_cast<double>(report.answers) / writing : 0}};
+  if (command.json) {
+    print_json(Json{{"tasks", tasks}, {"summary", summary}});
+    return {};
+  }
+  print_out("columns: log likelihood, estimate over the untuned schedule's, decisions\n");
+  print_out(
+      "{} programs of {} answers, all legal, {} dead ends; {:.0f} answers a second; model compiled in {}\n",
+      programs, report.answers, report.dead_ends,
+      static_cast<double>(report.answers) / std::max(writing, 1e-9), format_duration(ready - start));
+  return {};
+}
+
+void add_training_options(CLI::App& sub, TrainCommand& o) {
+  sub.add_option("--epochs", o.training.epochs, "Times that each sentence is read")
+      ->check(CLI::Range(0.001, 1e4))
+      ->capture_default_str();
+  sub.add_option("--learning-rate", o.training.learning_rate, "The highest")
+      ->check(CLI::Range(1e-7, 1.0))
+      ->capture_default_str();
+  sub.add_flag("!--no-mask", o.training.masked, "Tokens that are not allowed count, too (an ablation)");
+  add_seed(sub, o.seed, "The same seed, corpus and options make the same model");
+  o.threads.add_to(sub, "Threads to train on");
+  sub.add_option("--checkpoint", o.checkpoint,
+                 "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
+  sub.add_option("-o,--output", o.output, "The model's file; replaced if it exists")->required();
+  add_force(sub, o.force);
+  sub.add_flag("--quiet", o.quiet, "No progress");
+  sub.add_flag("--json", o.json, "Machine-readable output");
+}
+
+void add_corpus(CLI::App& lm, int& exit_code) {
+  auto o = std::make_shared<CorpusCommand>();
+  CLI::App* sub = lm.add_subcommand("corpus", "Write programs of tasks as sentences to learn from");
+  sub->add_option("models", o->models, "ONNX models and zoo:NAME: unmeasured programs of their tasks");
+  sub->add_option("--device", o->devices, "Of unmeasured programs (repeatable; default: local)")
+      ->allow_extra_args(false);
+  sub->add_option("--db", o->databases, "Databases of measured programs (repeatable)")
+      ->allow_extra_args(false);
+  sub->add_option("--hold-out", o->held_out, "A model whose tasks the corpus must not have (repeatable)")
+      ->allow_extra_args(false);
+  add_whole(*sub, "--unmeasured", o->unmeasured, 0, 100'000, "Unmeasured programs of each task and device");
+  add_whole(*sub, "--measured", o->measured, 0, 100'000,
+            "Measured programs of each task and device, at most: half of them its fastest");
+  add_seed(*sub, o->seed, "The same seed and input make the same corpus");
+  o->threads.add_to(*sub, "Threads to work on");
+  sub->add_option("-o,--output", o->output, "The corpus; replaced if it exists")->required();
+  add_force(*sub, o->force);
+  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->callback([o, &exit_code] {
+    if (o->devices.empty()) o->devices.emplace_back("local");
+    exit_code = run_command([&] { return corpus(*o); });
+  });
+}
+
+void add_pretrain(CLI::App& lm, int& exit_code) {
+  auto o = std::make_shared<TrainCommand>();
+  CLI::App* sub = lm.add_subcommand("pretrain", "Train a language model on all sentences of a corpus");
+  sub->add_option("corpus", o->corpus, "Made by lm corpus")->required();
+  add_whole(*sub, "--width", o->training.sizes.width, 8, 4096, "Of its layers");
+  add_whole(*sub, "--heads", o->training.sizes.heads, 1, 64, "Of its attention");
+  add_whole(*sub, "--layers", o->training.sizes.layers, 1, 64, "How many");
+  add_training_options(*sub, *o);
+  sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
+}
+
+void add_finetune(CLI::App& lm, int& exit_code) {
+  auto o = std::make_shared<TrainCommand>();
+  o->training.learning_rate = 3e-4;
+  o->worst = 0.05;
+  CLI::App* sub =
+      lm.add_subcommand("finetune", "Train a language model further on the fastest measured programs");
+  sub->add_option("model", o->base, "Made by lm pretrain")->required();
+  sub->add_option("corpus", o->corpus, "Made by lm corpus")->required();
+  sub->add_option("--within", o->worst,
+                  "Programs that are no more than this share slower than their task's fastest")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  add_training_options(*sub, *o);
+  sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
+}
+
+void add_generate(CLI::App& lm, int& exit_code) {
+  auto o = std::make_shared<GenerateCommand>();
+  CLI::App* sub = lm.add_subcommand("generate", "Write schedules for the tasks of a model");
+  o->model.add_to(*sub);
+  o->device.add_to(*sub);
+  sub->add_option("--lm", o->language_model, "The language model's file")->required();
+  sub->add_option("--task", o->task, "Only tasks with this in their names");
+  sub->add_option("--from", o->from, "Databases of fast programs of other tasks, which it sees (repeatable)")
+      ->allow_extra_args(false);
+  add_whole(*sub, "--count", o->count, 1, 100'000, "Different schedules of each task");
+  sub->add_option("--temperature", o->sampling.temperature, "Of sampling; 0: the likeliest tokens")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  add_whole(*sub, "--top-k", o->sampling.top_k, 0, 128, "Only so many likeliest tokens; 0 = all");
+  sub->add_option("--top-p", o->sampling.top_p, "Only the likeliest tokens of this probability together")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
+  add_seed(*sub, o->seed, "The same seed writes the same schedules");
+  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->callback([o, &exit_code] { exit_code = run_command([&] { return generate(*o); }); });
+}
+
+}  // namespace
+
+void add_lm_command(CLI::App& app, int& exit_code) {
+  CLI::App* lm = app.add_subcommand("lm", "A language model that writes schedules");
+  lm->require_subcommand(1);
+  add_corpus(*lm, exit_code);
+  add_pretrain(*lm, exit_code);
+  add_finetune(*lm, exit_code);
+  add_generate(*lm, exit_code);
+}
+
+}  // namespace tensorsmith::tools

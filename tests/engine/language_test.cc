@@ -1,0 +1,383 @@
+// Language models that write schedules: compiled decoding against the definition, generation, corpora, training.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cli_support.h"
+#include "engine/language_corpus.h"
+#include "engine/language_decoder.h"
+#include "ir/structural.h"
+#include "ir/text.h"
+#include "learn/lm/language_training.h"
+#include "learn/lm/prompt.h"
+#include "search/pipeline.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+using learn::lm::kOutputs;
+using learn::lm::LanguageModel;
+using learn::lm::LanguageModelSizes;
+using learn::lm::Positions;
+using Matrix = std::vector<std::vector<double>>;
+
+LanguageModel random_model(const LanguageModelSizes& sizes, uint64_t seed) {
+  LanguageModel model;
+  model.sizes = sizes;
+  Rng rng(seed);
+  for (const auto& [name, shape] : weight_shapes(sizes)) {
+    auto& weight = model.weights[name];
+    weight.shape = shape;
+    int64_t count = 1;
+    for (const int64_t extent : shape) count *= extent;
+    const bool scale = name.find("norm") != std::string::npos && name.ends_with("weight");
+    const double deviation = shape.size() == 2 ? 1 / std::sqrt(static_cast<double>(shape[1])) : 0.2;
+    for (int64_t i = 0; i < count; ++i)
+      weight.values.push_back(static_cast<float>((scale ? 1 : 0) + deviation * rng.normal()));
+  }
+  return model;
+}
+
+// The definition (learn/lm/language_model.h) in double precision, without a cache: all positions at once.
+class Definition {
+ public:
+  explicit Definition(const LanguageModel& model) : model_(model) {}
+
+  // Scores after each position of the answer.
+  Matrix scores(const Positions& prompt, const Positions& answer) const {
+    Matrix x;
+    for (const Positions* positions : {&prompt, &answer})
+      for (size_t i = 0; i < positions->size(); ++i) x.push_back(embed(*positions, i));
+    const size_t p = prompt.size();
+    for (int l = 0; l < model_.sizes.layers; ++l) {
+      const std::string layer = "layer." + std::to_string(l) + ".";
+      const Matrix qkv = linear(layer + "qkv", norm(layer + "norm1", x));
+      add(x, linear(layer + "out", attention(qkv, p)));
+      Matrix up = linear(layer + "up", norm(layer + "norm2", x));
+      for (auto& row : up)
+        for (double& v : row) v = std::max(v, 0.0);
+      add(x, linear(layer + "down", up));
+    }
+    Matrix all = linear("output", norm("norm", x));
+    return {all.begin() + static_cast<ptrdiff_t>(p), all.end()};
+  }
+
+ private:
+  const std::vector<float>& values(const std::string& name) const { return model_.weights.at(name).values; }
+
+  std::vector<double> embed(const Positions& positions, size_t i) const {
+    const auto width = static_cast<size_t>(model_.sizes.width);
+    std::vector<double> row(width, 0);
+    for (int32_t f = positions.begin[i]; f < positions.begin[i + 1]; ++f) {
+      const auto& feature = positions.features[static_cast<size_t>(f)];
+      for (size_t w = 0; w < width; ++w)
+        row[w] += static_cast<double>(feature.weight) *
+                  static_cast<double>(values("embedding")[static_cast<size_t>(feature.entry) * width + w]);
+    }
+    return row;
+  }
+  Matrix norm(const std::string& name, Matrix x) const {
+    for (auto& row : x) {
+      double mean = 0, variance = 0;
+      for (const double v : row) mean += v / static_cast<double>(row.size());
+      for (const double v : row) variance += (v - mean) * (v - mean) / static_cast<double>(row.size());
+      for (size_t i = 0; i < row.size(); ++i)
+        row[i] =
+            (row[i] - mean) / std::sqrt(variance + 1e-5) * static_cast<double>(values(name + ".weight")[i]) +
+            static_cast<double>(values(name + ".bias")[i]);
+    }
+    return x;
+  }
+  Matrix linear(const std::string& name, const Matrix& x) const {
+    const auto& weight = values(name + ".weight");
+    const auto& bias = values(name + ".bias");
+    Matrix out;
+    for (const auto& row : x) {
+      auto& result = out.emplace_back();
+      for (size_t o = 0; o < bias.size(); ++o) {
+        double sum = static_cast<double>(bias[o]);
+        for (size_t i = 0; i < row.size(); ++i)
+          sum += row[i] * static_cast<double>(weight[o * row.size() + i]);
+        result.push_back(sum);
+      }
+    }
+    return out;
+  }
+  Matrix attention(const Matrix& qkv, size_t prompt) const {
+    const auto width = static_cast<size_t>(model_.sizes.width),
+               heads = static_cast<size_t>(model_.sizes.heads);
+    const size_t size = width / heads;
+    Matrix out(qkv.size(), std::vector<double>(width, 0));
+    for (size_t h = 0; h < heads; ++h)
+      for (size_t i = 0; i < qkv.size(); ++i) {
+        // A prompt's positions see the prompt, an answer's the prompt and all up to themselves.
+        const size_t seen = i < prompt ? prompt : i + 1;
+        std::vector<double> weights;
+        double sum = 0;
+        for (size_t j = 0; j < seen; ++j) {
+          double score = 0;
+          for (size_t s = 0; s < size; ++s) score += qkv[i][h * size + s] * qkv[j][width + h * size + s];
+          weights.push_back(std::exp(score / std::sqrt(static_cast<double>(size))));
+          sum += weights.back();
+        }
+        for (size_t j = 0; j < seen; ++j)
+          for (size_t s = 0; s < size; ++s)
+            out[i][h * size + s] += weights[j] / sum * qkv[j][2 * width + h * size + s];
+      }
+    return out;
+  }
+  static void add(Matrix& x, const Matrix& y) {
+    for (size_t i = 0; i < x.size(); ++i)
+      for (size_t j = 0; j < x[i].size(); ++j) x[i][j] += y[i][j];
+  }
+
+  const LanguageModel& model_;
+};
+
+Positions random_positions(Rng& rng, size_t count) {
+  Positions positions;
+  for (size_t i = 0; i < count; ++i) {
+    for (int f = 0; f < 5; ++f)
+      positions.features.push_back(
+          {static_cast<int32_t>(rng.below(learn::lm::kFeatures)), static_cast<float>(rng.normal())});
+    positions.end_position();
+  }
+  return positions;
+}
+
+Positions one_of(const Positions& from, size_t i) {
+  Positions one;
+  one.features.assign(from.features.begin() + from.begin[i], from.features.begin() + from.begin[i + 1]);
+  one.end_position();
+  return one;
+}
+
+TEST(LanguageDecoder, ComputesWhatTheModelIsDefinedAs) {
+  const uint64_t seed = 20261125;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  const LanguageModel model = random_model({.width = 32, .heads = 4, .layers = 2, .hidden = 64}, seed);
+  const DecoderOptions options{.batch = 3, .longest_prompt = 12, .longest_answer = 9};
+  const auto decoder = LanguageDecoder::create(model, target::probe_local(1).value(), options);
+  ASSERT_TRUE(decoder.ok()) << decoder.error().message();
+  for (const size_t prompt_length : {size_t{12}, size_t{5}, size_t{1}}) {
+    const Positions prompt = random_positions(rng, prompt_length);
+    std::vector<Positions> answers;
+    std::vector<Matrix> expected;
+    for (int a = 0; a < options.batch; ++a) {
+      answers.push_back(random_positions(rng, static_cast<size_t>(options.longest_answer)));
+      expected.push_back(Definition(model).scores(prompt, answers.back()));
+    }
+    ASSERT_TRUE((*decoder)->read(prompt).ok());
+    (*decoder)->begin();
+    for (size_t t = 0; t < static_cast<size_t>(options.longest_answer); ++t) {
+      Positions now;
+      for (const auto& answer : answers) {
+        const Positions one = one_of(answer, t);
+        now.features.insert(now.features.end(), one.features.begin(), one.features.end());
+        now.end_position();
+      }
+      const auto scores = (*decoder)->next(now);
+      ASSERT_TRUE(scores.ok());
+      for (size_t a = 0; a < answers.size(); ++a)
+        for (size_t o = 0; o < kOutputs; ++o)
+          ASSERT_NEAR(static_cast<double>((*scores)[a * kOutputs + o]), expected[a][t][o], 1e-3)
+              << "answer " << a << " token " << t << " output " << o;
+    }
+  }
+}
+
+graph::Task matmul_task(int64_t m, int64_t n, int64_t k) {
+  graph::Task task;
+  task.workload = test::standard::matmul(m, n, k);
+  task.key = ir::structural_key(task.workload);
+  task.name = "matmul_" + std::to_string(m);
+  task.flops = ir::flop_count(task.workload);
+  task.calls = 1;
+  return task;
+}
+
+TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
+  const auto device = target::find_device("epyc-9654:threads=2").value();
+  const auto task = matmul_task(100, 96, 64);
+  const auto space = space::DesignSpace::build(task.workload, device, {.threads = 2}).value();
+  const auto contexts = sketch_contexts(task, space, device, {});
+  // A model that knows nothing: it would write anything, were it allowed to.
+  const LanguageModel model = random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 3);
+  const auto decoder = LanguageDecoder::create(model, target::probe_local(1).value(), {.batch = 8});
+  ASSERT_TRUE(decoder.ok()) << decoder.error().message();
+  std::set<uint64_t> excluded;
+  DecodingReport report;
+  size_t sketches = 0;
+  for (const auto& context : contexts) {
+    if (context == nullptr || context->grammar.decisions().empty()) continue;
+    ++sketches;
+    const auto prompt =
+        learn::lm::make_prompt(task.workload, device, 2, space.describe(context->grammar.sketch()));
+    for (int round = 0; round < 2; ++round) {
+      Rng rng(7), same(7);
+      const auto written = generate(**decoder, prompt, *context, 12, {}, rng, excluded, report);
+      ASSERT_TRUE(written.ok());
+      const auto again = generate(**decoder, prompt, *context, 12, {}, same, excluded, report);
+      ASSERT_EQ(written->size(), again->size());
+      // Sketches of a few decisions have fewer.
+      if (space.size(context->grammar.sketch()) > 1000) {
+        EXPECT_EQ(written->size(), 12u) << space.describe(context->grammar.sketch());
+      }
+      for (size_t i = 0; i < written->size(); ++i) {
+        const space::Candidate& c = (*written)[i].candidate;
+        EXPECT_EQ(c, (*again)[i].candidate) << "the same seed";
+        EXPECT_TRUE(space.check(c).ok());
+        EXPECT_TRUE(excluded.insert(c.hash()).second) << "different ones";
+        EXPECT_LE((*written)[i].log_likelihood, 0);
+      }
+    }
+    Rng rng(1);
+    const auto likeliest = generate(**decoder, prompt, *context, 4, {.temperature = 0}, rng, {}, report);
+    ASSERT_TRUE(likeliest.ok());
+    EXPECT_EQ(likeliest->size(), 1u);
+  }
+  EXPECT_GE(sketches, 1u);
+  EXPECT_EQ(report.dead_ends, 0);
+  EXPECT_EQ(report.too_long, 0);
+  EXPECT_GT(report.forbidden, 0) << "the grammar had something to forbid";
+}
+
+// A database with random programs of two products; the faster the larger the register tile.
+class CorpusTest : public ::testing::Test {
+ protected:
+  CorpusTest() {
+    auto database = record::Database::open(path_).value();
+    EXPECT_TRUE(database->add_device({device_.key(), device_}).ok());
+    Rng rng(2);
+    for (const auto& task : tasks_) {
+      EXPECT_TRUE(database->add_task({task.key, ir::print(task.workload), task.name, task.flops}).ok());
+      const auto space = space::DesignSpace::build(task.workload, device_, {.threads = 1}).value();
+      for (int i = 0; i < 60; ++i) {
+        const auto candidate = space.sample(rng);
+        record::Record record;
+        record.task_key = task.key;
+        record.device_key = device_.key();
+        record.trace = sched::print(space.to_trace(candidate).value());
+        record.result.seconds = {space.estimate(candidate)};
+        record.candidate.point = search::to_point(candidate);
+        EXPECT_TRUE(database->add({record}).ok());
+      }
+    }
+  }
+  Result<learn::lm::Corpus> make(const std::set<std::string>& held_out = {}) const {
+    CorpusOptions options;
+    options.databases = {path_};
+    options.held_out = held_out;
+    const std::atomic<bool> cancel = false;
+    return make_corpus({}, options, nullptr, cancel);
+  }
+
+  testing::TemporaryDirectory folder_;
+  std::string path_ = folder_.file("a.db");
+  target::Device device_ = target::find_device("epyc-9654:threads=1").value();
+  std::vector<graph::Task> tasks_{matmul_task(128, 128, 64), matmul_task(64, 256, 128)};
+};
+
+TEST_F(CorpusTest, EverySentenceIsItsProgram) {
+  const auto corpus = make();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(corpus->tasks.size(), 2u);
+  EXPECT_GE(corpus->sentences.size(), 80u);
+  ThreadPool pool(1);
+  const auto sentences = CorpusSentences::create(*corpus, pool);
+  ASSERT_TRUE(sentences.ok()) << sentences.error().message();
+  EXPECT_EQ((*sentences)->left_out(), 0u);
+  size_t read = 0, best = 0;
+  for (size_t p = 0; p < (*sentences)->prompts(); ++p)
+    for (const int32_t s : (*sentences)->sentences_of(p)) {
+      ++read;
+      best += (*sentences)->quality_of(s) == learn::lm::Quality::kBest ? 1 : 0;
+      for (const bool similar : {true, false}) {
+        learn::lm::WrittenAnswer answer;
+        (*sentences)->write(s, similar, answer);
+        ASSERT_EQ(answer.positions.size(), answer.tokens.size());
+        ASSERT_EQ(answer.allowed.size(), answer.tokens.size());
+        std::vector<uint8_t> expected;
+        for (const int64_t d : corpus->sentences[static_cast<size_t>(s)].decisions)
+          learn::lm::append_tokens(d, expected);
+        EXPECT_EQ(answer.tokens, expected);
+        for (size_t t = 0; t < answer.tokens.size(); ++t) EXPECT_TRUE(answer.allowed[t][answer.tokens[t]]);
+      }
+    }
+  EXPECT_EQ(read, corpus->sentences.size());
+  EXPECT_GE(best, 2u);
+}
+
+TEST_F(CorpusTest, HeldOutTasksAreNowhere) {
+  const auto corpus = make({tasks_[1].key});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  ASSERT_EQ(corpus->tasks.size(), 1u);
+  EXPECT_EQ(corpus->tasks[0].key, tasks_[0].key);
+  for (const auto& prompt : corpus->prompts) EXPECT_TRUE(prompt.similar.empty()) << "nothing else is known";
+}
+
+#if TENSORSMITH_TORCH
+TEST_F(CorpusTest, TrainingLearnsStopsAndGoesOn) {
+  const auto corpus = make();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  ThreadPool pool(1);
+  const auto sentences = CorpusSentences::create(*corpus, pool);
+  ASSERT_TRUE(sentences.ok()) << sentences.error().message();
+  learn::lm::LanguageTraining training;
+  training.sizes = {.width = 16, .heads = 2, .layers = 1, .hidden = 32};
+  training.epochs = 60;
+  training.prompts = training.answers = 4;
+  training.learning_rate = 1e-2;
+  training.validation = 0;
+  std::vector<double> losses;
+  learn::TrainingControl control;
+  control.seed = 5;
+  control.progress = [&](const learn::TrainingProgress& p) { losses.push_back(p.train_loss); };
+  const auto model = learn::lm::train_language_model(**sentences, training, nullptr, control);
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  ASSERT_GE(losses.size(), 3u);
+  EXPECT_LT(losses.back(), 0.8 * losses.front());
+  EXPECT_EQ(model->tasks.size(), 2u);
+  // Stopped after some steps, it goes on to the same weights.
+  learn::TrainingControl stopped = control;
+  stopped.checkpoint = folder_.file("a.checkpoint");
+  int asked = 0;
+  stopped.stop = [&] { return ++asked == 70; };
+  const auto cut = learn::lm::train_language_model(**sentences, training, nullptr, stopped);
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().code, ErrorCode::kCancelled);
+  stopped.stop = nullptr;
+  const auto resumed = learn::lm::train_language_model(**sentences, training, nullptr, stopped);
+  ASSERT_TRUE(resumed.ok()) << resumed.error().message();
+  for (const auto& [name, weight] : model->weights)
+    EXPECT_EQ(weight.values, resumed->weights.at(name).values) << name;
+  // What it was trained for is likelier than what it was not: the compiled decoder says what training says.
+  const auto decoder = LanguageDecoder::create(*model, target::probe_local(1).value(), {.batch = 1});
+  ASSERT_TRUE(decoder.ok()) << decoder.error().message();
+  double sum = 0;
+  size_t tokens = 0;
+  for (size_t p = 0; p < (*sentences)->prompts(); ++p) {
+    ASSERT_TRUE((*decoder)->read((*sentences)->prompt(p)).ok());
+    for (const int32_t s : (*sentences)->sentences_of(p)) {
+      learn::lm::WrittenAnswer answer;
+      (*sentences)->write(s, true, answer);
+      (*decoder)->begin();
+      for (size_t t = 0; t < answer.tokens.size(); ++t) {
+        const auto scores = (*decoder)->next(one_of(answer.positions, t));
+        ASSERT_TRUE(scores.ok());
+        double all = 0;
+        for (size_t o = 0; o < kOutputs; ++o)
+          if (answer.allowed[t][o]) all += std::exp(static_cast<double>((*scores)[o]));
+        sum += std::log(all) - static_cast<double>((*scores)[answer.tokens[t]]);
+        ++tokens;
+      }
+    }
+  }
+  EXPECT_NEAR(sum / static_cast<double>(tokens), losses.back(), 0.25 * losses.back());
+}
+#endif
+
+}  // namespace
+}  // namespace tensorsmith::engine
