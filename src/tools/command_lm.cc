@@ -56,6 +56,8 @@ Status corpus(const CorpusCommand& command) {
   engine::CorpusOptions options;
   for (const std::string& spec : command.devices) {
     TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), target::find_device(spec));
+    if (options.devices.back().kind != target::DeviceKind::kCpu)
+      return Error{ErrorCode::kUnsupported, "--device " + spec, "the design space covers CPUs only"};
   }
   options.databases = command.databases;
   options.unmeasured = static_cast<size_t>(command.unmeasured);
