@@ -5,11 +5,14 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
+#include <tuple>
 
+#include "base/statistics.h"
 #include "base/thread_pool.h"
-#include "engine/language_writer.h"
 #include "engine/measured_device.h"
+#include "engine/time_again.h"
 #include "engine/watched_machine.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -29,6 +32,7 @@ constexpr double kLeastShare = 1e-6;
 // The error of a model that cannot steer searches on the device, before anything takes long.
 Status check_models(const CompareOptions& options, const target::Device& device) {
   for (const SearchMethod& method : options.methods) {
+    if (proposes(method.strategy)) continue;
     const auto model = learn::make_search_model({.model = method.model, .frozen = options.frozen}, device);
     if (!model.ok()) return model.error();
   }
@@ -50,10 +54,10 @@ struct Place {
 Status search_once(const Place& place, const CompareOptions& options, LogSink& log,
                    const std::atomic<bool>& cancel, SearchRun& run) {
   const SearchMethod& method = options.methods[run.method];
-  // What a language model wrote comes as seeds, ranked already.
-  const bool written = !method.language_model.empty();
-  const std::string searching = written ? "transfer" : method.strategy;
-  TS_ASSIGN_OR_RETURN(const auto model, learn::make_search_model({.model = written ? "none" : method.model,
+  // What is proposed comes as seeds, ranked already.
+  const bool proposed = proposes(method.strategy);
+  const std::string searching = proposed ? "transfer" : method.strategy;
+  TS_ASSIGN_OR_RETURN(const auto model, learn::make_search_model({.model = proposed ? "none" : method.model,
                                                                   .frozen = options.frozen,
                                                                   .seed = run.seed,
                                                                   .threads = place.threads},
@@ -81,12 +85,20 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   TS_ASSIGN_OR_RETURN(const auto* strategy, search::find_strategy(searching));
   run.untuned = report->final.tasks.front().default_seconds;
   double best = std::numeric_limits<double>::infinity();
+  double fastest = best;  // the untuned program aside
+  int64_t number = 0;
   TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) {
     const double seconds = record.result.best_estimate();
     run.seconds.push_back(seconds);
     if (strategy->uses_draft || record.candidate.reason != record::Reason::kDefault)
       best = std::min(best, seconds);
     run.best.push_back(best);
+    const bool untuned = record.candidate.reason == record::Reason::kDefault;
+    if (!untuned) ++number;
+    if (!place.replay && (untuned || seconds < fastest)) {
+      run.winners.push_back({untuned ? 0 : number, record.trace});
+      if (!untuned) fastest = seconds;
+    }
     return Status();
   }));
   // Workers that were lost leave no record.
@@ -195,6 +207,25 @@ double SearchRun::share_reached(double part) const {
   return std::isfinite(best[at]) ? fastest / best[at] : 0;
 }
 
+const Winner* SearchRun::winner_of(int64_t n) const {
+  const Winner* found = nullptr;
+  for (const Winner& winner : winners)
+    if (winner.number > 0 && (n == 0 || winner.number <= n)) found = &winner;
+  return found;
+}
+
+double SearchRun::again_seconds(int64_t n, bool with_untuned) const {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double least = kNone, of_untuned = kNone;
+  for (const Winner& winner : winners) {
+    if (winner.again <= 0) continue;
+    if (winner.number == 0) of_untuned = winner.again;
+    if (winner.number > 0 && (n == 0 || winner.number <= n)) least = std::min(least, winner.again);
+  }
+  const bool none = n < 0 || winner_of(n) == nullptr;
+  return with_untuned || none ? std::min(least, of_untuned) : least;
+}
+
 Result<std::vector<SearchRun>> simulate_searches(
     const learn::Store& store, const std::vector<const target::Device*>& devices,
     const std::vector<int64_t>& records, const CompareOptions& options, const SimulationOptions& simulation,
@@ -249,46 +280,34 @@ Result<std::vector<SearchRun>> simulate_searches(
 
 namespace {
 
-// The writers and cost models of methods that have a language model, each loaded once.
-class Writers {
- public:
-  Status load(const SearchMethod& method, int threads) {
-    if (method.language_model.empty()) return {};
-    auto& writer = writers_[method.language_model];
-    if (writer == nullptr) {
-      TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(method.language_model));
-      TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(model, threads));
-    }
-    if (method.model == "none") return {};
-    auto& model = models_[method.model];
-    if (model == nullptr) {
-      TS_ASSIGN_OR_RETURN(model, learn::load_cost_model(method.model));
-    }
-    return {};
-  }
-  // A copy of the task that begins with what the method's model wrote.
-  Result<search::TuneTask> write(const SearchMethod& method, const graph::Task& task, search::TuneTask copy,
-                                 const space::DesignSpace& space, const target::Device& device,
-                                 const WarmStart* known, int64_t trials, uint64_t seed) {
-    WriterOptions options;
-    options.count =
-        static_cast<size_t>(std::max<int64_t>(1, trials - 1));  // the untuned program is the first trial
-    options.seed = seed;
-    if (method.model != "none") options.cost_model = models_.at(method.model).get();
-    static const WarmStart kNothing;
-    TS_ASSIGN_OR_RETURN(
-        auto candidates,
-        writers_.at(method.language_model)
-            ->write(task, space, device, method.seeded && known != nullptr ? *known : kNothing, options));
-    copy.seeds.clear();
-    for (auto& candidate : candidates) copy.seeds.push_back({std::move(candidate), record::Reason::kWritten});
-    return copy;
-  }
+ProposalRequest request_of(const SearchMethod& method) {
+  return {method.strategy, method.model, method.language_model};
+}
 
- private:
-  std::map<std::string, std::unique_ptr<LanguageWriter>> writers_;  // by file
-  std::map<std::string, std::unique_ptr<learn::CostModel>> models_;
-};
+int64_t trials_of(const SearchMethod& method, const CompareOptions& options) {
+  return method.trials > 0 ? method.trials : options.trials;
+}
+
+// Times the winners of one task and seed again, if any of them was not.
+Status time_group(const ir::Workload& workload, uint64_t seed, const std::string& task,
+                  const CompareOptions& options, measure::Measurer& measurer,
+                  const MeasuredComparison& comparison, std::vector<SearchRun>& runs) {
+  std::vector<SearchRun*> group;
+  for (SearchRun& run : runs)
+    if (run.seed == seed && run.task == task) group.push_back(&run);
+  std::vector<Winner*> winners;
+  for (SearchRun* run : group) {
+    std::set<const Winner*> chosen{run->winner_of(0)};
+    for (const int64_t n : options.again) chosen.insert(run->winner_of(n));
+    for (Winner& winner : run->winners)
+      if (winner.number == 0 || chosen.count(&winner) > 0) winners.push_back(&winner);
+  }
+  if (std::all_of(winners.begin(), winners.end(), [](const Winner* w) { return w->again > 0; })) return {};
+  TS_RETURN_IF_ERROR(time_again(workload, measurer, winners));
+  if (comparison.keep)
+    for (const SearchRun* run : group) TS_RETURN_IF_ERROR(comparison.keep(*run));
+  return {};
+}
 
 }  // namespace
 
@@ -326,9 +345,18 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
   measuring.settings.threads = device.cores;
   TS_ASSIGN_OR_RETURN(const auto measurer,
                       make_watched_measurer(device, measuring, comparison.worker, clock, log, cancel));
-  Writers writers;
+  Proposers proposers;
   for (const SearchMethod& method : options.methods)
-    TS_RETURN_IF_ERROR(writers.load(method, comparison.threads));
+    if (proposes(method.strategy)) TS_RETURN_IF_ERROR(proposers.load(request_of(method), comparison.threads));
+  std::map<std::string, std::unique_ptr<LanguageWriter>> writers;  // by file
+  for (const SearchMethod& method : options.methods) {
+    if (proposes(method.strategy) || method.language_model.empty() ||
+        writers.count(method.language_model) > 0)
+      continue;
+    TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(method.language_model));
+    TS_ASSIGN_OR_RETURN(writers[method.language_model], LanguageWriter::create(model, comparison.threads));
+  }
+  static const WarmStart kNothing;
   std::vector<search::TuneTask> plain, seeded;
   std::vector<space::DesignSpace> spaces;
   for (const SharedTask& shared : comparison.tasks) {
@@ -363,25 +391,40 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
         if (!comparison.find || !comparison.find(run)) {
           const SearchMethod& method = options.methods[m];
           search::TuneTask task = method.seeded ? seeded[t] : plain[t];
-          if (!method.language_model.empty()) {
+          const int64_t trials = trials_of(method, options);
+          const double begin = clock.monotonic_seconds();
+          const bool sees = method.seeded && comparison.known != nullptr;
+          if (!proposes(method.strategy) && !method.language_model.empty())
+            task.writer = writers.at(method.language_model)
+                              ->of_task(comparison.tasks[t].task, device, {.threads = device.cores},
+                                        sees ? *comparison.known : kNothing);
+          if (proposes(method.strategy)) {
+            // The untuned program is the first trial.
             TS_ASSIGN_OR_RETURN(
-                task, writers.write(method, comparison.tasks[t].task, std::move(task), spaces[t], device,
-                                    comparison.known, options.trials, run.seed));
+                task.seeds,
+                proposers.propose(request_of(method), comparison.tasks[t].task, spaces[t], device,
+                                  sees ? *comparison.known : kNothing,
+                                  static_cast<size_t>(std::max<int64_t>(1, trials - 1)), run.seed));
           }
-          const Status status =
-              search_once({task, device, *measurer, clock, options.trials, false, comparison.threads},
-                          options, log, cancel, run);
+          const double proposing = clock.monotonic_seconds() - begin;
+          const Status status = search_once(
+              {task, device, *measurer, clock, trials, false, comparison.threads}, options, log, cancel, run);
           if (!status.ok())
             return Error{status.error().code, "task '" + task.name + "'", status.error().message()};
           if (cancel) break;
+          for (double& spent : run.spent) spent += proposing;
           if (comparison.keep) TS_RETURN_IF_ERROR(comparison.keep(run));
         }
         out.push_back(std::move(run));
         ++so_far.done;
         if (progress) progress(so_far);
       }
+      if (cancel || options.again.empty()) continue;
+      TS_RETURN_IF_ERROR(time_group(plain[t].workload, static_cast<uint64_t>(seed), plain[t].key, options,
+                                    *measurer, comparison, out));
     }
   }
+  if (comparison.decoding != nullptr) *comparison.decoding = proposers.decoding();
   std::map<std::string, double> fastest;
   for (const SearchRun& run : out) {
     if (run.best.empty()) continue;
@@ -393,6 +436,23 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
 }
 
 // --- results
+
+namespace {
+
+// values: not empty.
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+// Of a sample; 0 of one value.
+double deviation_of(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+}  // namespace
 
 MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const std::vector<double>& parts) {
   MethodScore score;
@@ -414,15 +474,10 @@ MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const st
   score.tasks = last.size();
   for (const auto& [task, sum] : last) score.worst = std::min(score.worst, sum.first / sum.second);
   for (size_t p = 0; p < parts.size(); ++p) {
-    double sum = 0, squares = 0;
-    for (const auto& [seed, sums] : logs) {
-      const double mean = std::exp(sums[p] / counts[seed]);
-      sum += mean;
-      squares += mean * mean;
-    }
-    const auto n = static_cast<double>(logs.size());
-    score.mean.push_back(n > 0 ? sum / n : 0);
-    score.deviation.push_back(n > 1 ? std::sqrt(std::max(squares - sum * sum / n, 0.0) / (n - 1)) : 0);
+    std::vector<double> means{};
+    for (const auto& [seed, sums] : logs) means.push_back(std::exp(sums[p] / counts[seed]));
+    score.mean.push_back(means.empty() ? 0 : mean_of(means));
+    score.deviation.push_back(deviation_of(means));
   }
   return score;
 }
@@ -450,6 +505,35 @@ std::vector<double> mean_over_runs(const std::vector<SearchRun>& runs, size_t me
 }
 
 }  // namespace
+
+AgainScore again_score(const std::vector<SearchRun>& runs, size_t method, int64_t n, bool with_untuned,
+                       size_t reference) {
+  const auto key = [](const SearchRun& run) { return std::tuple(run.device, run.task, run.seed); };
+  std::map<std::tuple<std::string, std::string, uint64_t>, double> references;  // seconds
+  for (const SearchRun& run : runs)
+    if (run.method == reference) references[key(run)] = run.again_seconds(0, true);
+  std::map<std::string, std::vector<double>> of_task;  // logarithms
+  std::map<uint64_t, std::vector<double>> of_seed;
+  for (const SearchRun& run : runs) {
+    const auto at = references.find(key(run));
+    if (run.method != method || at == references.end() || !std::isfinite(at->second)) continue;
+    const double share = std::log(std::max(at->second / run.again_seconds(n, with_untuned), kLeastShare));
+    of_task[run.device + " " + run.task].push_back(share);
+    of_seed[run.seed].push_back(share);
+  }
+  AgainScore score;
+  score.tasks = of_task.size();
+  if (of_task.empty()) return score;
+  std::vector<double> tasks, seeds;
+  for (const auto& [task, shares] : of_task) tasks.push_back(std::exp(mean_of(shares)));
+  for (const auto& [seed, shares] : of_seed) seeds.push_back(std::exp(mean_of(shares)));
+  std::sort(tasks.begin(), tasks.end());
+  score.mean = mean_of(seeds);
+  score.deviation = deviation_of(seeds);
+  score.median = median(tasks);
+  score.worst = tasks.front();
+  return score;
+}
 
 std::vector<double> mean_curve(const std::vector<SearchRun>& runs, size_t method,
                                std::optional<uint64_t> seed) {

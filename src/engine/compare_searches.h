@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/load_model.h"
+#include "engine/proposals.h"
 #include "engine/warm_start.h"
 #include "learn/dataset/store.h"
 #include "learn/search_model.h"
@@ -20,14 +21,13 @@
 namespace tensorsmith::engine {
 
 struct SearchMethod {
-  std::string strategy;  // by name (search/strategy.h)
-  std::string model;     // as SearchModelOptions::model
-  bool seeded = false;   // begins with what was fast elsewhere; measured searches only
-  // A file; where given, what this language model writes is measured and nothing else, ranked by the model if there is one.
-  // Measured searches only; the strategy is kLanguageModelStrategy.
-  std::string language_model = {};
+  std::string
+      strategy;  // by name (search/strategy.h), or one that proposes (proposals.h): then nothing else is measured
+  std::string model;                // as SearchModelOptions::model; of one that proposes, a file or "none"
+  bool seeded = false;              // begins with what was fast elsewhere; measured searches only
+  std::string language_model = {};  // a file, of kWrittenProposals and of strategies that ask a writer
+  int64_t trials = 0;               // 0: CompareOptions::trials
 };
-inline constexpr std::string_view kLanguageModelStrategy = "lm";
 
 struct CompareOptions {
   std::vector<SearchMethod> methods;
@@ -36,6 +36,17 @@ struct CompareOptions {
   int batch = search::TuneOptions().batch;
   double epsilon = search::TuneOptions().epsilon;
   bool frozen = false;  // models do not learn from what the search measures
+  // The fastest of the first n programs of each search, for each n here and at its end, is timed again beside those of the
+  // other methods (SearchRun::winners): the first time of what is chosen for it flatters it. Measured searches only.
+  std::vector<int64_t> again = {};
+};
+
+// A program that was the fastest of a search when it was measured. Number 0 is the untuned program, which the others are
+// not compared with; 1 is the first one after it.
+struct Winner {
+  int64_t number = 0;
+  std::string trace;
+  double again = 0;  // seconds, timed again; 0: was not
 };
 
 // One search: a task on a device by a method.
@@ -50,11 +61,18 @@ struct SearchRun {
   // uses the draft that found it.
   std::vector<double> best;
   std::vector<double> spent;  // of the search, after each trial; on recorded programs what a trial would take
+  std::vector<Winner> winners;  // measured searches, by number
   // Of all programs that are known of the task: the recorded ones, or those that any of the searches measured.
   double fastest = 0;
 
   // Of the fastest program's speed, what is reached after this part of the trials, in (0, 1]; 0 before anything ran.
   double share_reached(double part) const;
+  // Of the first n programs after the untuned one; 0: all. Null: none of them ran.
+  const Winner* winner_of(int64_t n) const;
+  // The fastest, timed again, of the programs that led when the first n programs after the untuned one were measured; 0:
+  // all, -1: none. So a search is not held to one lucky time, as tune confirms its winners. with_untuned: the untuned
+  // program counts as one of them, as it does where there is no other. +inf: nothing was timed again.
+  double again_seconds(int64_t n, bool with_untuned) const;
 };
 
 struct CompareProgress {
@@ -82,7 +100,8 @@ struct MeasuredComparison {
   int threads = 1;                   // of a search
   // A run that was made before: fills it in. And what becomes of a new one.
   std::function<bool(SearchRun&)> find = {};
-  std::function<Status(const SearchRun&)> keep = {};
+  std::function<Status(const SearchRun&)> keep = {};  // again when its winners were timed
+  DecodingReport* decoding = nullptr;                 // filled: what language models wrote
 };
 
 // The tasks that take the most time by the estimate: of each model `count`; 0 = all.
@@ -105,6 +124,17 @@ struct MethodScore {
   double worst = 1;                     // of the last part: the lowest over tasks, of the mean over seeds
 };
 MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const std::vector<double>& parts);
+
+// The speed of the fastest of a method's first n programs as a share of that of the fastest of another search, both timed
+// again (SearchRun::again_seconds).
+// Geometric means as above; median and worst over tasks, of the geometric mean over seeds.
+struct AgainScore {
+  size_t tasks = 0;
+  double mean = 0, deviation = 0, median = 0, worst = 0;
+};
+// n and with_untuned: as in again_seconds; of the other search all programs count, the untuned one, too.
+AgainScore again_score(const std::vector<SearchRun>& runs, size_t method, int64_t n, bool with_untuned,
+                       size_t reference);
 
 // Share of the fastest program's speed after each trial, [0] after the first: the geometric mean over tasks, and over
 // seeds where none is given.

@@ -317,10 +317,20 @@ std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm
 }
 
 struct Writing {
-  explicit Writing(const search::SketchContext& context)
-      : answer(std::make_unique<search::SpaceAnswer>(context)), walk(*answer) {}
+  // beginning: null: there is none.
+  Writing(const search::SketchContext& context, const Beginning* beginning)
+      : answer(std::make_unique<search::SpaceAnswer>(context,
+                                                     beginning != nullptr ? beginning->candidate : nullptr)),
+        walk(*answer) {
+    if (beginning == nullptr) return;
+    const auto decisions = search::decisions_in_order(context.grammar, *beginning->candidate);
+    for (size_t i = 0; i < std::min(beginning->kept, decisions.size()); ++i)
+      learn::lm::append_tokens(decisions[i], given);
+  }
   std::unique_ptr<search::SpaceAnswer> answer;
   learn::lm::TokenWalk walk;
+  std::vector<uint8_t> given;  // the tokens that it begins with
+  size_t taken = 0;            // of these
   GeneratedCandidate result;
   bool lost = false;
 };
@@ -336,17 +346,24 @@ Result<std::unique_ptr<LanguageDecoder>> LanguageDecoder::create(const LanguageM
 }
 
 Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const Positions& prompt,
-                                                 const search::SketchContext& context, size_t count,
-                                                 const SamplingOptions& sampling, Rng& rng,
-                                                 const std::set<uint64_t>& excluded, DecodingReport& report) {
+                                                 const search::SketchContext& context,
+                                                 const GenerateRequest& request, Rng& rng,
+                                                 DecodingReport& report) {
   TS_RETURN_IF_ERROR(decoder.read(prompt));
-  std::set<uint64_t> seen = excluded;
+  const size_t count = request.count;
+  const SamplingOptions& sampling = request.sampling;
+  std::set<uint64_t> seen;
   std::vector<GeneratedCandidate> result;
   size_t draws = 0;
   const auto batch = static_cast<size_t>(decoder.options().batch);
-  while (result.size() < count && draws < std::max(kDraws * count, batch)) {
+  // Each beginning is answered about once.
+  const size_t most = request.beginnings.empty() ? kDraws * count : count;
+  while (result.size() < count && draws < std::max(most, batch)) {
     std::vector<Writing> writings;
-    for (size_t i = 0; i < batch; ++i) writings.emplace_back(context);
+    for (size_t i = 0; i < batch; ++i) {
+      const auto& begin = request.beginnings;
+      writings.emplace_back(context, begin.empty() ? nullptr : &begin[(draws + i) % begin.size()]);
+    }
     draws += batch;
     decoder.begin();
     for (int t = 0;; ++t) {
@@ -372,8 +389,9 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
       for (size_t i = 0; i < writings.size(); ++i) {
         Writing& w = writings[i];
         if (w.lost || w.walk.done()) continue;
-        const auto token =
-            draw_token(scores.subspan(i * kOutputs, kOutputs), w.walk, sampling, rng, w.result, report);
+        const auto token = w.taken < w.given.size() ? std::optional(w.given[w.taken++])
+                                                    : draw_token(scores.subspan(i * kOutputs, kOutputs),
+                                                                 w.walk, sampling, rng, w.result, report);
         if (!token || !w.walk.take(*token)) {
           w.lost = true;
           ++report.dead_ends;
@@ -386,7 +404,8 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
       if (w.lost) continue;
       ++report.answers;
       w.result.candidate = w.answer->candidate();
-      if (result.size() < count && seen.insert(w.result.candidate.hash()).second)
+      if (result.size() < count && seen.insert(w.result.candidate.hash()).second &&
+          !(request.excluded && request.excluded(w.result.candidate)))
         result.push_back(std::move(w.result));
     }
     if (sampling.temperature <= 0) break;  // the next ones are the same

@@ -42,6 +42,15 @@ struct DecodingReport {
   int64_t too_long = 0;  // answers with more tokens than there is room for
   int64_t tokens = 0;
   int64_t forbidden = 0;  // tokens drawn that the grammar forbids, drawn again
+
+  DecodingReport& operator+=(const DecodingReport& other) {
+    answers += other.answers;
+    dead_ends += other.dead_ends;
+    too_long += other.too_long;
+    tokens += other.tokens;
+    forbidden += other.forbidden;
+    return *this;
+  }
 };
 
 class LanguageDecoder {
@@ -60,11 +69,25 @@ class LanguageDecoder {
   virtual const DecoderOptions& options() const = 0;
 };
 
-// `count` different candidates of the sketch, none of them `excluded` (by hash); fewer where no more were found in a few
-// times as many draws. prompt: of this sketch. The same generator gives the same candidates.
+// The decisions of a candidate of the sketch that an answer begins with: the first `kept` in the order of the answer.
+struct Beginning {
+  const space::Candidate* candidate = nullptr;
+  size_t kept = 0;
+};
+
+struct GenerateRequest {
+  size_t count = 0;  // different candidates
+  SamplingOptions sampling;
+  std::function<bool(const space::Candidate&)> excluded;  // what is not wanted; empty: nothing
+  // Where given, answers begin like these, one after the other.
+  std::vector<Beginning> beginnings;
+};
+
+// Different candidates of the sketch; fewer than are asked for where no more were found in a few times as many draws.
+// prompt: of this sketch. The same generator gives the same candidates.
 Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const learn::lm::Positions& prompt,
-                                                 const search::SketchContext& context, size_t count,
-                                                 const SamplingOptions& sampling, Rng& rng,
-                                                 const std::set<uint64_t>& excluded, DecodingReport& report);
+                                                 const search::SketchContext& context,
+                                                 const GenerateRequest& request, Rng& rng,
+                                                 DecodingReport& report);
 
 }  // namespace tensorsmith::engine

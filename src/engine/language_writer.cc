@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/hash.h"
 #include "engine/judge.h"
@@ -50,6 +51,108 @@ std::vector<Share> shares_of(const std::vector<std::shared_ptr<const search::Ske
 
 }  // namespace
 
+// The sketches of a task with their prompts.
+class LanguageWriter::TaskSketches {
+ public:
+  TaskSketches(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
+               const WarmStart& known)
+      : contexts_(sketch_contexts(task, space, device, known)), shares_(shares_of(contexts_, space)) {
+    for (const Share& share : shares_)
+      prompts_[share.sketch] = learn::lm::make_prompt(task.workload, device, device.cores,
+                                                      space.describe(static_cast<int>(share.sketch)));
+  }
+
+  // Sketch by sketch, with the likelihood of the sketch.
+  Result<std::vector<GeneratedCandidate>> write(LanguageDecoder& decoder, size_t count,
+                                                const SamplingOptions& sampling,
+                                                const search::ScheduleWriter::Known& known, Rng& rng,
+                                                DecodingReport& report) const {
+    std::vector<GeneratedCandidate> written;
+    for (const Share& share : shares_) {
+      GenerateRequest request{
+          static_cast<size_t>(std::ceil(share.share * static_cast<double>(count))), sampling, known, {}};
+      TS_ASSIGN_OR_RETURN(auto part, generate(decoder, prompts_.at(share.sketch), *contexts_[share.sketch],
+                                              request, rng, report));
+      for (auto& one : part) {
+        one.log_likelihood += std::log(share.share);
+        written.push_back(std::move(one));
+      }
+    }
+    return written;
+  }
+
+  Result<std::vector<GeneratedCandidate>> rewrite(LanguageDecoder& decoder,
+                                                  std::span<const space::Candidate> parents, size_t count,
+                                                  const search::ScheduleWriter::Known& known, Rng& rng,
+                                                  DecodingReport& report) const {
+    std::map<size_t, std::vector<Beginning>> beginnings;  // by sketch
+    for (size_t i = 0; i < count; ++i) {
+      const space::Candidate& parent = parents[rng.below(parents.size())];
+      const auto sketch = static_cast<size_t>(parent.sketch);
+      if (prompts_.count(sketch) == 0) continue;
+      const size_t decisions = contexts_[sketch]->grammar.decisions().size();
+      beginnings[sketch].push_back({&parent, rng.below(decisions)});
+    }
+    std::vector<GeneratedCandidate> written;
+    for (auto& [sketch, list] : beginnings) {
+      GenerateRequest request{list.size(), SamplingOptions(), known, std::move(list)};
+      TS_ASSIGN_OR_RETURN(auto part,
+                          generate(decoder, prompts_.at(sketch), *contexts_[sketch], request, rng, report));
+      for (auto& one : part) written.push_back(std::move(one));
+    }
+    return written;
+  }
+
+ private:
+  std::vector<std::shared_ptr<const search::SketchContext>> contexts_;
+  std::vector<Share> shares_;
+  std::map<size_t, learn::lm::Positions> prompts_;  // by sketch
+};
+
+class LanguageWriter::TaskWriter final : public search::ScheduleWriter {
+ public:
+  TaskWriter(LanguageWriter& writer, const graph::Task& task, const target::Device& device,
+             const space::DesignSpace::Options& options, const WarmStart& known)
+      : writer_(writer), task_(task), device_(device), options_(options), known_(known) {}
+
+  Result<std::vector<space::Candidate>> write(size_t count, const Known& known, Rng& rng) override {
+    const std::lock_guard lock(writer_.mutex_);
+    TS_RETURN_IF_ERROR(prepare());
+    return ordered(sketches_->write(*writer_.decoder_, count, {}, known, rng, writer_.report_));
+  }
+
+  Result<std::vector<space::Candidate>> rewrite(std::span<const space::Candidate> parents, size_t count,
+                                                const Known& known, Rng& rng) override {
+    const std::lock_guard lock(writer_.mutex_);
+    TS_RETURN_IF_ERROR(prepare());
+    return ordered(sketches_->rewrite(*writer_.decoder_, parents, count, known, rng, writer_.report_));
+  }
+
+ private:
+  Status prepare() {
+    if (sketches_ != nullptr) return {};
+    TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task_.workload, device_, options_));
+    sketches_ = std::make_unique<TaskSketches>(task_, space, device_, known_);
+    return {};
+  }
+
+  static Result<std::vector<space::Candidate>> ordered(Result<std::vector<GeneratedCandidate>> written) {
+    if (!written.ok()) return written.error();
+    std::stable_sort(written->begin(), written->end(),
+                     [](const auto& a, const auto& b) { return a.log_likelihood > b.log_likelihood; });
+    std::vector<space::Candidate> result;
+    for (auto& one : *written) result.push_back(std::move(one.candidate));
+    return result;
+  }
+
+  LanguageWriter& writer_;
+  const graph::Task& task_;
+  const target::Device& device_;
+  const space::DesignSpace::Options options_;
+  const WarmStart& known_;
+  std::unique_ptr<TaskSketches> sketches_;
+};
+
 Result<std::unique_ptr<LanguageWriter>> LanguageWriter::create(const learn::lm::LanguageModel& model,
                                                                int threads) {
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
@@ -64,22 +167,12 @@ Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& t
                                                             const target::Device& device,
                                                             const WarmStart& known,
                                                             const WriterOptions& options) {
-  const auto contexts = sketch_contexts(task, space, device, known);
-  std::vector<GeneratedCandidate> written;
+  const TaskSketches sketches(task, space, device, known);
   Rng rng(Hasher().add("language writer").add(options.seed).add(task.key).digest64());
-  for (const Share& share : shares_of(contexts, space)) {
-    const auto& context = *contexts[share.sketch];
-    const auto prompt = learn::lm::make_prompt(task.workload, device, device.cores,
-                                               space.describe(static_cast<int>(share.sketch)));
-    const auto count = static_cast<size_t>(
-        std::ceil(share.share * static_cast<double>(options.count * std::max<size_t>(1, options.written))));
-    TS_ASSIGN_OR_RETURN(auto part,
-                        generate(*decoder_, prompt, context, count, options.sampling, rng, {}, report_));
-    for (auto& one : part) {
-      one.log_likelihood += std::log(share.share);
-      written.push_back(std::move(one));
-    }
-  }
+  const std::lock_guard lock(mutex_);
+  TS_ASSIGN_OR_RETURN(auto written,
+                      sketches.write(*decoder_, options.count * std::max<size_t>(1, options.written),
+                                     options.sampling, options.known, rng, report_));
   std::vector<space::Candidate> candidates;
   std::vector<double> order;
   for (auto& one : written) {
@@ -98,6 +191,18 @@ Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& t
   for (size_t i = 0; i < std::min(options.count, places.size()); ++i)
     result.push_back(std::move(candidates[places[i]]));
   return result;
+}
+
+std::shared_ptr<search::ScheduleWriter> LanguageWriter::of_task(const graph::Task& task,
+                                                                const target::Device& device,
+                                                                const space::DesignSpace::Options& options,
+                                                                const WarmStart& known) {
+  return std::make_shared<TaskWriter>(*this, task, device, options, known);
+}
+
+DecodingReport LanguageWriter::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
 }
 
 }  // namespace tensorsmith::engine

@@ -1,7 +1,9 @@
 // Schedules that a language model writes for a task.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "engine/warm_start.h"
 #include "graph/tasks.h"
 #include "learn/cost_model.h"
+#include "search/schedule_writer.h"
 
 namespace tensorsmith::engine {
 
@@ -17,10 +20,13 @@ struct WriterOptions {
   size_t written = 4;  // for each of them, of which the best by the scores are taken
   SamplingOptions sampling;
   uint64_t seed = 0;
+  // What is not written, as it was measured.
+  search::ScheduleWriter::Known known = [](const space::Candidate&) { return false; };
   // Ranks what was written, together with the estimate; null: the likelihood alone does.
   const learn::CostModel* cost_model = nullptr;
 };
 
+// A model on the machine at hand. Thread-safe: one answers at a time.
 class LanguageWriter {
  public:
   // The model runs on this machine, whatever device it writes for.
@@ -31,11 +37,21 @@ class LanguageWriter {
   Result<std::vector<space::Candidate>> write(const graph::Task& task, const space::DesignSpace& space,
                                               const target::Device& device, const WarmStart& known,
                                               const WriterOptions& options);
-  const DecodingReport& report() const { return report_; }
+
+  // For a search. All arguments outlive it, as does this object; the design space is built when it is first asked.
+  std::shared_ptr<search::ScheduleWriter> of_task(const graph::Task& task, const target::Device& device,
+                                                  const space::DesignSpace::Options& options,
+                                                  const WarmStart& known);
+
+  DecodingReport report() const;
 
  private:
+  class TaskSketches;
+  class TaskWriter;
+
   explicit LanguageWriter(std::unique_ptr<LanguageDecoder> decoder) : decoder_(std::move(decoder)) {}
 
+  mutable std::mutex mutex_;  // of the decoder and the report
   std::unique_ptr<LanguageDecoder> decoder_;
   DecodingReport report_;
 };

@@ -8,6 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "engine/compile_model.h"
+#include "engine/language_writer.h"
 #include "engine/measured_device.h"
 #include "engine/model_trials.h"
 #include "engine/usable_threads.h"
@@ -308,6 +309,11 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   model_options.seed = options.seed;
   model_options.threads = jobs;
   TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
+  std::unique_ptr<LanguageWriter> writer;
+  if (!options.language_model.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto language_model, learn::lm::read_language_model(options.language_model));
+    TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(language_model, jobs));
+  }
 
   std::vector<std::unique_ptr<ModelTrials>> trials;
   std::vector<std::vector<TaskSchedule>> defaults;
@@ -366,7 +372,11 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   const SharedTasks shared(models);
   TS_ASSIGN_OR_RETURN(const Seeds seeds,
                       seeds_of(shared.tasks, device, known, seed_options, options.schedules, jobs));
-  const auto tasks = tasks_of(models, shared, seeds, untuned, plans);
+  auto tasks = tasks_of(models, shared, seeds, untuned, plans);
+  if (writer != nullptr)
+    for (size_t k = 0; k < tasks.size(); ++k)
+      tasks[k].writer = writer->of_task(
+          *shared.tasks[k], device, {.threads = device.cores, .winograd = options.schedules.winograd}, known);
   events.begins(TunePhase::kSearch, {search_seconds, later_seconds});
   TS_ASSIGN_OR_RETURN(const search::TuneReport report,
                       search::tune(tasks, device, tune_options,

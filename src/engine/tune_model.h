@@ -66,6 +66,8 @@ struct TuneModelOptions {
   std::vector<std::string> sources;
   bool warm_start = true;
   SeedOptions seeds;
+  // A file; what this language model writes is measured first, and steers the strategies that ask a writer. Empty: none.
+  std::string language_model;
   // Where given, only schedules of these models' tasks are taken: of the one that ranks first, or of all.
   std::vector<SourceModel> source_models;
   SourceRanking source_ranking = SourceRanking::kGain;

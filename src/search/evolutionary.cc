@@ -7,6 +7,9 @@
 // A part of each batch, a larger one towards the end, is a coordinate descent: the steps of one decision from
 // the fastest measured programs, in the order of the cost model. Evolution reaches them only by chance, and
 // the last percents are found there.
+//
+// Where there is a writer (a language model), what it writes is in the first generation, with fast measured programs that
+// it rewrites from a random decision on, and a part of each batch is its best by score, the larger part of the first.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -26,6 +29,10 @@ constexpr size_t kParents = 24;          // measured candidates that have childr
 // Of a batch, the steps from the fastest measured programs: at the start and at the end.
 constexpr double kDescentFirst = 0.125, kDescentLast = 0.625;
 constexpr size_t kDescents = 3;  // programs to step from
+// For each candidate of a batch, what a writer writes, and what it writes of measured programs.
+constexpr size_t kWritten = 4, kRewritten = 2;
+// Of a batch, what a writer has of the first one and of later ones.
+constexpr double kWrittenFirst = 0.5, kWrittenLater = 0.125;
 // A structure whose best seems this much slower (draft scores are logarithms) is not tried for its own sake.
 constexpr double kHopelessDraft = 3;
 
@@ -44,6 +51,12 @@ class EvolutionaryStrategy final : public Strategy {
     std::vector<ScoredCandidate> pool;        // everything scored and buildable, for the final choice
     std::vector<ScoredCandidate> population;  // parents of the next generation
     std::vector<space::Candidate> best = fastest_measured(view, kParents);
+    std::unordered_set<uint64_t> by_writer;
+    for (auto& scored : written(view, best, count, rng)) {
+      by_writer.insert(scored.candidate.hash());
+      scored_hashes.insert(scored.candidate.hash());
+      pool.push_back(std::move(scored));
+    }
 
     for (int generation = 0; generation < kGenerations; ++generation) {
       std::vector<space::Candidate> children;
@@ -95,7 +108,7 @@ class EvolutionaryStrategy final : public Strategy {
     }
     std::vector<ProposedCandidate> result;
     if (additions_.descent) result = descend(view, best, count);
-    choose(view, pool, count, rng, result);
+    choose(view, pool, by_writer, count, rng, result);
     return result;
   }
 
@@ -120,6 +133,27 @@ class EvolutionaryStrategy final : public Strategy {
       for (size_t i : order)
         if (result.size() < wanted) result.push_back({std::move(steps[i]), record::Reason::kNeighbour});
     }
+    return result;
+  }
+
+  // What the view's writer writes, scored.
+  static std::vector<ScoredCandidate> written(const StrategyView& view,
+                                              const std::vector<space::Candidate>& best, size_t count,
+                                              Rng& rng) {
+    std::vector<ScoredCandidate> result;
+    if (view.writer == nullptr) return result;
+    std::vector<space::Candidate> candidates;
+    std::unordered_set<uint64_t> seen;
+    const auto add = [&](Result<std::vector<space::Candidate>> made) {
+      if (!made.ok()) return view.failed(made.error());
+      for (auto& c : *made)
+        if (seen.insert(c.hash()).second) candidates.push_back(std::move(c));
+    };
+    add(view.writer->write(kWritten * count, view.known, rng));
+    if (!best.empty()) add(view.writer->rewrite(best, kRewritten * count, view.known, rng));
+    const auto scores = view.score(candidates);
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (std::isfinite(scores[i])) result.push_back({std::move(candidates[i]), scores[i]});
     return result;
   }
 
@@ -156,12 +190,14 @@ class EvolutionaryStrategy final : public Strategy {
   }
 
   // Fills result up to count.
-  void choose(const StrategyView& view, std::vector<ScoredCandidate>& pool, size_t count, Rng& rng,
+  void choose(const StrategyView& view, std::vector<ScoredCandidate>& pool,
+              const std::unordered_set<uint64_t>& by_writer, size_t count, Rng& rng,
               std::vector<ProposedCandidate>& result) const {
     std::unordered_set<uint64_t> taken;
     for (const auto& c : result) taken.insert(c.candidate.hash());
     const auto take = [&](const space::Candidate& c, record::Reason reason) {
-      if (taken.insert(c.hash()).second) result.push_back({c, reason});
+      if (!taken.insert(c.hash()).second) return;
+      result.push_back({c, by_writer.count(c.hash()) > 0 ? record::Reason::kWritten : reason});
     };
     const size_t random = random_share(view.epsilon, count, rng);
     // A structure of which nothing was measured gets a place for its best: the draft may be wrong about all
@@ -175,6 +211,15 @@ class EvolutionaryStrategy final : public Strategy {
       if (!tried.insert(scored.candidate.sketch).second) continue;
       take(scored.candidate, record::Reason::kUncertain);
       --untried;
+    }
+    const double share = view.measured.size() < count ? kWrittenFirst : kWrittenLater;
+    auto places =
+        by_writer.empty() ? 0 : static_cast<size_t>(std::lround(share * static_cast<double>(count)));
+    for (const auto& scored : pool) {
+      if (places == 0 || result.size() + random >= count) break;
+      if (by_writer.count(scored.candidate.hash()) == 0) continue;
+      take(scored.candidate, record::Reason::kWritten);
+      --places;
     }
     for (const auto& scored : pool) {
       if (result.size() + random >= count) break;

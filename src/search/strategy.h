@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/rng.h"
 #include "record/candidate.h"
+#include "search/schedule_writer.h"
 #include "search/search_space.h"
 
 namespace tensorsmith::search {
@@ -47,6 +48,9 @@ struct StrategyView {
   // Of the time or trials, how much is used up: 0 at the start, 1 at the end. Towards the end refining what
   // is known pays more than exploring.
   double progress = 0;
+  // Writes candidates of the task; null: there is none. What it fails with goes to `failed`.
+  ScheduleWriter* writer = nullptr;
+  std::function<void(const Error&)> failed;
   // Of a batch, the share that is random, whatever the scores (epsilon-greedy).
   double epsilon = 0.07;
 };
@@ -68,6 +72,8 @@ struct StrategyKind {
   bool uses_scores = true;  // where false, no cost model is trained
   bool only_seeds = false;  // measures what comes from outside (TuneTask::seeds) and nothing else
   bool uses_draft = true;   // where false, the design space's estimate ranks nothing
+  // What it does with StrategyView::writer: nothing, asks it where there is one, or proposes nothing else.
+  enum class Writer : uint8_t { kNone, kAsked, kNeeded } writer = Writer::kNone;
 };
 
 // Of all strategies, as "a, b, c": for helps and errors.

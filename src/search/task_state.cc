@@ -219,6 +219,9 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
   view.score_budget = request.score_budget;
   view.progress = request.progress;
   view.epsilon = request.epsilon;
+  view.writer = task_->writer.get();
+  writer_error_.reset();
+  view.failed = [this](const Error& error) { writer_error_ = error; };
 
   std::vector<Proposal> result;
   std::unordered_set<std::string> taken;

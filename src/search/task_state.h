@@ -119,6 +119,8 @@ class TaskState {
   bool exhausted() const { return exhausted_; }
   // Why the model could not judge candidates of the last propose(), which the drafts ranked instead.
   const std::optional<Error>& model_error() const { return model_error_; }
+  // What the task's writer failed with in the last propose().
+  const std::optional<Error>& writer_error() const { return writer_error_; }
   // Candidates that the model judged for the last propose().
   size_t judged() const { return judged_; }
   int64_t trials() const { return trials_; }
@@ -187,6 +189,7 @@ class TaskState {
   bool default_known_ = false, exhausted_ = false;
   size_t judged_ = 0;
   std::optional<Error> model_error_;
+  std::optional<Error> writer_error_;
   std::optional<record::MeasureResult> default_result_;
   int64_t trials_ = 0, failures_ = 0;
   std::map<record::Outcome, int64_t> failures_by_outcome_;

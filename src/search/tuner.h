@@ -37,6 +37,8 @@ struct TuneTask {
   // What was fast elsewhere, best first. Right after the default, the first few that this task's space has
   // are measured (TuneOptions::seeds).
   std::vector<Seed> seeds = {};
+  // Writes candidates for the strategies that ask one; null: there is none.
+  std::shared_ptr<ScheduleWriter> writer = nullptr;
   // The programs that it may have; null: those of the workload's design space on the device.
   std::shared_ptr<const SearchSpace> space = nullptr;
 };

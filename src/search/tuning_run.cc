@@ -296,6 +296,7 @@ Status TuningRun::one_round(size_t task, size_t count) {
   request.wanted = wanted;
   auto proposals = states_[task]->propose(request, pool_);
   if (const auto& error = states_[task]->model_error()) model_.take_failure(*error);
+  if (const auto& error = states_[task]->writer_error()) return *error;
   const size_t judged = states_[task]->judged();
   pace_.proposed(task, judged > 0 ? judged : request.score_budget,
                  services_.clock.monotonic_seconds() - before);

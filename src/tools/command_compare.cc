@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/clock.h"
-#include "base/input_file.h"
-#include "base/json_text.h"
 #include "base/processors.h"
 #include "engine/compare_searches.h"
 #include "engine/model_data.h"
@@ -29,6 +24,7 @@
 #include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
+#include "tools/run_log.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -37,8 +33,6 @@ using Json = nlohmann::ordered_json;
 
 // Of the trials, where results are printed.
 const std::vector<double> kParts = {0.125, 0.25, 0.5, 1};
-// A line of 100,000 trials is some megabytes.
-constexpr int64_t kMaxLogBytes = int64_t{1} << 30;
 
 struct CompareCommand {
   std::vector<std::string> networks, strategies, models, from, store_devices;
@@ -56,7 +50,33 @@ std::string name_of(const engine::SearchMethod& method) {
          (method.model == "none" ? "" : ", " + method.model) + (method.seeded ? ", warm" : "");
 }
 
-// Every strategy with every model; strategies that ask no model once. With sources, each of them again from there.
+// A strategy with every model, or once if it asks none; with every language model where it asks one, and without.
+Status add_methods(const CompareCommand& command, const search::StrategyKind& kind,
+                   const std::vector<std::string>& models, std::vector<engine::SearchMethod>& methods) {
+  const std::string strategy(kind.name);
+  if (kind.only_seeds) {
+    if (command.from.empty())
+      return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
+                   "measures what was fast elsewhere: say where (--from)"};
+    methods.push_back({strategy, "none", true});
+    return {};
+  }
+  const bool needs_writer = kind.writer == search::StrategyKind::Writer::kNeeded;
+  if (needs_writer && command.language_models.empty())
+    return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
+                 "measures what a language model writes: name its file (--lm)"};
+  std::vector<std::string> writers;
+  if (!needs_writer) writers.emplace_back();
+  if (kind.writer != search::StrategyKind::Writer::kNone)
+    writers.insert(writers.end(), command.language_models.begin(), command.language_models.end());
+  const std::vector<std::string> none = {"none"};
+  for (const std::string& writer : writers)
+    for (const std::string& model : kind.uses_scores ? models : none)
+      methods.push_back({strategy, model, false, writer});
+  return {};
+}
+
+// Every strategy. With sources, each of them again from there.
 Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& command) {
   std::vector<engine::SearchMethod> methods;
   const auto strategies = command.strategies.empty()
@@ -64,25 +84,8 @@ Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& comma
                               : command.strategies;
   const auto models = command.models.empty() ? std::vector<std::string>{"xgboost"} : command.models;
   for (const std::string& strategy : strategies) {
-    if (strategy == engine::kLanguageModelStrategy) {
-      if (command.language_models.empty())
-        return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                     "measures what a language model writes: name its file (--lm)"};
-      for (const std::string& language_model : command.language_models)
-        for (const std::string& model : models) methods.push_back({strategy, model, false, language_model});
-      continue;
-    }
     TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(strategy));
-    if (kind->only_seeds) {
-      if (command.from.empty())
-        return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                     "measures what was fast elsewhere: say where (--from)"};
-      methods.push_back({strategy, "none", true});
-    } else if (!kind->uses_scores) {
-      methods.push_back({strategy, "none"});
-    } else {
-      for (const std::string& model : models) methods.push_back({strategy, model});
-    }
+    TS_RETURN_IF_ERROR(add_methods(command, *kind, models, methods));
   }
   const size_t cold = command.from.empty() ? 0 : methods.size();
   for (size_t m = 0; m < cold; ++m) {
@@ -92,96 +95,6 @@ Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& comma
   }
   return methods;
 }
-
-// null: infinity.
-Json json_of(const std::vector<double>& values) {
-  Json out = Json::array();
-  for (const double value : values) out.push_back(std::isfinite(value) ? Json(value) : Json());
-  return out;
-}
-std::vector<double> numbers(const Json& values) {
-  std::vector<double> out;
-  for (const Json& value : values) out.push_back(value.is_number() ? value.get<double>() : INFINITY);
-  return out;
-}
-
-// Runs that were measured, a JSON line each, flushed; a line that a killed run left unfinished is dropped. A run is
-// found again by all that decides it.
-class RunLog {
- public:
-  static Result<RunLog> open(const std::string& path, const CompareCommand& command) {
-    RunLog log(path, command);
-    if (path.empty()) return log;
-    if (!std::ofstream(path, std::ios::app)) return Error{ErrorCode::kIo, path, "cannot be written"};
-    auto text = read_input(path, kMaxLogBytes);
-    if (!text.ok() && text.error().code != ErrorCode::kNotFound) return text.error();
-    size_t kept = 0;
-    for (size_t begin = 0; text.ok() && begin < text->size();) {
-      const size_t end = text->find('\n', begin);
-      if (end == std::string::npos) break;
-      const auto line = Json::parse(text->substr(begin, end - begin), nullptr, false);
-      if (line.is_discarded() || !line.contains("of") || !line.contains("best") ||
-          !line.contains("seconds") || !line.contains("spent") || !line.contains("untuned"))
-        return Error{ErrorCode::kMismatch, path, "is no log of compared searches; name another file"};
-      log.lines_[json_text(line["of"])] = line;
-      kept = begin = end + 1;
-    }
-    if (text.ok() && kept < text->size()) {
-      std::error_code failed;
-      std::filesystem::resize_file(path, kept, failed);
-      if (failed) return Error{ErrorCode::kIo, path, failed.message()};
-    }
-    return log;
-  }
-  bool find(engine::SearchRun& run) const {
-    const auto at = lines_.find(json_text(key_of(run)));
-    if (at == lines_.end()) return false;
-    run.best = numbers(at->second["best"]);
-    run.seconds = numbers(at->second["seconds"]);
-    run.untuned = numbers(Json::array({at->second["untuned"]})).front();
-    run.spent = at->second["spent"].get<std::vector<double>>();
-    run.seen = at->second.value("seen", false);
-    return true;
-  }
-  Status keep(const engine::SearchRun& run) const {
-    if (path_.empty()) return {};
-    const Json line = {{"of", key_of(run)},
-                       {"name", run.name},
-                       {"untuned", json_of({run.untuned}).front()},
-                       {"seconds", json_of(run.seconds)},
-                       {"best", json_of(run.best)},
-                       {"spent", run.spent},
-                       {"seen", run.seen}};
-    std::ofstream file(path_, std::ios::app);
-    file << json_text(line) << '\n' << std::flush;
-    if (!file) return Error{ErrorCode::kIo, path_, "cannot be written"};
-    return {};
-  }
-
- private:
-  RunLog(std::string path, const CompareCommand& command) : path_(std::move(path)), command_(&command) {}
-
-  Json key_of(const engine::SearchRun& run) const {
-    const engine::CompareOptions& o = command_->options;
-    const engine::SearchMethod& method = o.methods[run.method];
-    Json key = {{"device", run.device},
-                {"task", run.task},
-                {"strategy", method.strategy},
-                {"model", method.model},
-                {"seed", run.seed},
-                {"trials", o.trials},
-                {"batch", o.batch},
-                {"epsilon", o.epsilon},
-                {"frozen", o.frozen},
-                {"from", method.seeded ? Json(command_->from) : Json()}};
-    if (!method.language_model.empty()) key["lm"] = method.language_model;
-    return key;
-  }
-
-  std::string path_;
-  const CompareCommand* command_;
-  std::map<std::string, Json> lines_;
-};
 
 // The first trial after which a curve is at least as high; 0: none.
 size_t trials_to(const std::vector<double>& curve, double share) {
@@ -210,14 +123,15 @@ Json to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOp
                   {"runs", Json::array()}};
     for (const auto& run : runs) {
       if (run.method != m) continue;
-      entry["runs"].push_back({{"device", run.device},
-                               {"task", run.task},
-                               {"name", run.name},
-                               {"seed", run.seed},
-                               {"fastest", run.fastest},
-                               {"trials", run.best.size()},
-                               {"untuned", json_of({run.untuned}).front()},
-                               {"best", run.best.empty() ? Json() : json_of({run.best.back()}).front()}});
+      entry["runs"].push_back(
+          {{"device", run.device},
+           {"task", run.task},
+           {"name", run.name},
+           {"seed", run.seed},
+           {"fastest", run.fastest},
+           {"trials", run.best.size()},
+           {"untuned", numbers_to_json({run.untuned}).front()},
+           {"best", run.best.empty() ? Json() : numbers_to_json({run.best.back()}).front()}});
     }
     out.push_back(std::move(entry));
   }
@@ -325,7 +239,7 @@ Result<std::vector<engine::SearchRun>> simulate(CompareCommand& command, LogSink
 Result<std::vector<engine::SearchRun>> measure(CompareCommand& command, LogSink& log,
                                                const engine::CompareProgressFn& progress) {
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
-  TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, command));
+  TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, command.options, command.from));
   std::vector<engine::ModelSource> sources;
   for (const std::string& network : command.networks) sources.push_back({.path = network});
   engine::WarmStart known;
@@ -393,18 +307,16 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->needs(store);
   sub->add_option("--strategy", o->strategies,
-                  "Strategies to compare (repeatable): " + search::strategy_names() + ", " +
-                      std::string(engine::kLanguageModelStrategy) +
+                  "Strategies to compare (repeatable): " + search::strategy_names() +
                       " (default: " + std::string(search::kDefaultStrategy) + ")")
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->models,
                   "Cost models to compare (repeatable): a file of `train`, or " +
                       learn::search_models_without_file() + " (default: xgboost)")
       ->allow_extra_args(false);
-  sub->add_option(
-         "--lm", o->language_models,
-         "Language models that write schedules for the strategy lm (repeatable); cost models rank them, "
-         "--cost-model none: their likelihood does")
+  sub->add_option("--lm", o->language_models,
+                  "Language models that write schedules (repeatable): evolutionary with each of them and "
+                  "without, lm with each")
       ->allow_extra_args(false)
       ->excludes(store);
   auto* from =

@@ -15,6 +15,7 @@
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
+#include "tools/language_commands.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -231,9 +232,9 @@ Status generate(const GenerateCommand& command) {
     if (context == nullptr || context->grammar.decisions().empty()) continue;
     const auto prompt = learn::lm::make_prompt(task.workload, device, device.cores, space.describe(sketch));
     const double before = clock.monotonic_seconds();
+    const engine::GenerateRequest request{static_cast<size_t>(command.count), command.sampling, {}, {}};
     TS_ASSIGN_OR_RETURN(const auto generated,
-                        engine::generate(*decoder, prompt, *context, static_cast<size_t>(command.count),
-                                         command.sampling, rng, {}, report));
+                        engine::generate(*decoder, prompt, *context, request, rng, report));
     writing += clock.monotonic_seconds() - before;
     programs += generated.size();
     const double untuned = space.estimate(space.default_candidate());
@@ -373,6 +374,8 @@ void add_lm_command(CLI::App& app, int& exit_code) {
   add_pretrain(*lm, exit_code);
   add_finetune(*lm, exit_code);
   add_generate(*lm, exit_code);
+  add_language_loop(*lm, exit_code);
+  add_language_eval(*lm, exit_code);
 }
 
 }  // namespace tensorsmith::tools

@@ -80,9 +80,29 @@ Result<Sources> read_sources(const TuneRunOptions& options) {
   return sources;
 }
 
+// The file of the language model that the strategy asks; empty: none.
+Result<std::string> language_model_of(const TuneRunOptions& options) {
+  using Writer = search::StrategyKind::Writer;
+  TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(options.strategy));
+  const bool given = !options.language_model.empty() && options.language_model != "none";
+  if (kind->writer == Writer::kNone) {
+    if (!given) return std::string();
+    return Error{ErrorCode::kInvalidArgument, "--lm",
+                 "the strategy '" + options.strategy + "' asks no language model: use evolutionary or lm"};
+  }
+  std::string file =
+      given || options.language_model == "none" ? options.language_model : shipped_file(kLanguageModelFile);
+  if (file == "none") file.clear();
+  if (file.empty() && kind->writer == Writer::kNeeded)
+    return Error{ErrorCode::kInvalidArgument, "--strategy " + options.strategy,
+                 "measures what a language model writes: name its file (--lm)"};
+  return file;
+}
+
 // The models with the places of their folders, once nothing stands in their way.
 Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& options) {
   std::vector<InputPath> inputs{{"--cost-model", options.cost_model.model},
+                                {"--lm", options.language_model},
                                 {"--device", device_file(options.device.device)}};
   std::vector<OutputPath> outputs;
   std::vector<engine::ModelToTune> models;
@@ -267,6 +287,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   tune_options.source_ranking = options.source_ranking;
   tune_options.pool_sources = options.pool_sources;
   tune_options.seeds = options.seeds;
+  TS_ASSIGN_OR_RETURN(tune_options.language_model, language_model_of(options));
   LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();

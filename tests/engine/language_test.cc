@@ -208,6 +208,7 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   const auto decoder = LanguageDecoder::create(model, target::probe_local(1).value(), {.batch = 8});
   ASSERT_TRUE(decoder.ok()) << decoder.error().message();
   std::set<uint64_t> excluded;
+  const auto not_wanted = [&](const space::Candidate& c) { return excluded.count(c.hash()) > 0; };
   DecodingReport report;
   size_t sketches = 0;
   for (const auto& context : contexts) {
@@ -217,9 +218,10 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
         learn::lm::make_prompt(task.workload, device, 2, space.describe(context->grammar.sketch()));
     for (int round = 0; round < 2; ++round) {
       Rng rng(7), same(7);
-      const auto written = generate(**decoder, prompt, *context, 12, {}, rng, excluded, report);
+      const GenerateRequest request{12, {}, not_wanted, {}};
+      const auto written = generate(**decoder, prompt, *context, request, rng, report);
       ASSERT_TRUE(written.ok());
-      const auto again = generate(**decoder, prompt, *context, 12, {}, same, excluded, report);
+      const auto again = generate(**decoder, prompt, *context, request, same, report);
       ASSERT_EQ(written->size(), again->size());
       // Sketches of a few decisions have fewer.
       if (space.size(context->grammar.sketch()) > 1000) {
@@ -234,9 +236,29 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
       }
     }
     Rng rng(1);
-    const auto likeliest = generate(**decoder, prompt, *context, 4, {.temperature = 0}, rng, {}, report);
+    const auto likeliest =
+        generate(**decoder, prompt, *context, {4, {.temperature = 0}, {}, {}}, rng, report);
     ASSERT_TRUE(likeliest.ok());
     EXPECT_EQ(likeliest->size(), 1u);
+    // Each begins as it was told to.
+    space::Candidate parent = context->grammar.draft();
+    for (int i = 0; i < 5; ++i) parent = space.mutate(parent, rng);
+    const auto given = search::decisions_in_order(context->grammar, parent);
+    for (const size_t kept : {size_t{0}, given.size() / 2, given.size()}) {
+      const auto rewritten =
+          generate(**decoder, prompt, *context, {8, {}, {}, {{&parent, kept}}}, rng, report);
+      ASSERT_TRUE(rewritten.ok());
+      ASSERT_GE(rewritten->size(), 1u);
+      for (const auto& one : *rewritten) {
+        EXPECT_TRUE(space.check(one.candidate).ok());
+        const auto decisions = search::decisions_in_order(context->grammar, one.candidate);
+        EXPECT_TRUE(
+            std::equal(given.begin(), given.begin() + static_cast<ptrdiff_t>(kept), decisions.begin()));
+      }
+      if (kept == given.size()) {
+        EXPECT_EQ(rewritten->front().candidate, parent);
+      }
+    }
   }
   EXPECT_GE(sketches, 1u);
   EXPECT_EQ(report.dead_ends, 0);

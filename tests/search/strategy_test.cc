@@ -239,6 +239,118 @@ TEST(Strategy, EveryPromisingStructureIsTried) {
   EXPECT_GE(tried.size(), space->num_sketches() - 1);
 }
 
+// Writes candidates at random and marks them; what it rewrites are neighbours of the parents.
+class RandomWriter final : public ScheduleWriter {
+ public:
+  explicit RandomWriter(const space::DesignSpace& space) : space_(space) {}
+  Result<std::vector<space::Candidate>> write(size_t count, const Known& known, Rng& rng) override {
+    std::vector<space::Candidate> result;
+    for (size_t attempt = 0; attempt < 10 * count && result.size() < count; ++attempt) {
+      auto candidate = space_.sample(rng);
+      if (!known(candidate) && made_.insert(candidate.hash()).second) result.push_back(std::move(candidate));
+    }
+    return result;
+  }
+  Result<std::vector<space::Candidate>> rewrite(std::span<const space::Candidate> parents, size_t count,
+                                                const Known& known, Rng&) override {
+    std::vector<space::Candidate> result;
+    for (const auto& parent : parents)
+      for (auto& candidate : space_.neighbours(parent))
+        if (result.size() < count && !known(candidate) && made_.insert(candidate.hash()).second)
+          result.push_back(std::move(candidate));
+    rewritten_ += result.size();
+    return result;
+  }
+  bool wrote(const space::Candidate& candidate) const { return made_.count(candidate.hash()) > 0; }
+  size_t rewritten() const { return rewritten_; }
+
+ private:
+  const space::DesignSpace& space_;
+  std::set<uint64_t> made_;
+  size_t rewritten_ = 0;
+};
+
+TEST(Strategy, AsksAWriterAndSaysWhatItWrote) {
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  for (const char* kind : {"evolutionary", "lm"}) {
+    Rng rng(5);
+    const Landscape landscape{space->sample(rng)};
+    RandomWriter writer(*space);
+    std::vector<MeasuredCandidate> measured;
+    StrategyView view;
+    const DesignedSpace designed(*space);
+    view.space = &designed;
+    view.draft = [&](const space::Candidate& c) { return -landscape.seconds(c); };
+    view.score = [&](std::span<const space::Candidate> candidates) {
+      std::vector<float> scores;
+      for (const auto& c : candidates) scores.push_back(static_cast<float>(-landscape.seconds(c)));
+      return scores;
+    };
+    view.known = [&](const space::Candidate& c) {
+      return std::any_of(measured.begin(), measured.end(), [&](const auto& m) { return m.candidate == c; });
+    };
+    view.failed = [](const Error& error) { FAIL() << error.message(); };
+    view.writer = &writer;
+    const auto strategy = make(kind);
+    for (int round = 0; round < 3; ++round) {
+      view.measured = measured;
+      const auto proposed = strategy->propose(view, 16, rng);
+      ASSERT_EQ(proposed.size(), 16U) << kind;
+      int64_t written = 0;
+      for (const auto& [candidate, reason] : proposed) {
+        EXPECT_FALSE(view.known(candidate)) << "what was measured is not proposed again";
+        // A neighbour by the descent may be what the writer wrote, too.
+        if (reason == record::Reason::kWritten) {
+          EXPECT_TRUE(writer.wrote(candidate));
+          ++written;
+        }
+      }
+      if (std::string_view(kind) == "lm") {
+        EXPECT_EQ(written, 16);
+      } else {
+        EXPECT_GE(written, round == 0 ? 8 : 2);
+        EXPECT_EQ(writer.rewritten() > 0, round > 0)
+            << "measured programs are rewritten, once there are some";
+      }
+      for (const auto& p : proposed) measured.push_back({p.candidate, landscape.seconds(p.candidate)});
+    }
+  }
+}
+
+TEST(Strategy, AWriterThatFailsIsReported) {
+  class Failing final : public ScheduleWriter {
+   public:
+    Result<std::vector<space::Candidate>> write(size_t, const Known&, Rng&) override {
+      return Error{ErrorCode::kIo, "writer", "is broken"};
+    }
+    Result<std::vector<space::Candidate>> rewrite(std::span<const space::Candidate>, size_t, const Known&,
+                                                  Rng&) override {
+      return Error{ErrorCode::kIo, "writer", "is broken"};
+    }
+  };
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  ASSERT_TRUE(space.ok());
+  for (const char* kind : {"evolutionary", "lm"}) {
+    Failing writer;
+    StrategyView view;
+    const DesignedSpace designed(*space);
+    view.space = &designed;
+    view.draft = [](const space::Candidate&) { return 0.0; };
+    view.score = [](std::span<const space::Candidate> c) { return std::vector<float>(c.size(), 0.0F); };
+    view.known = [](const space::Candidate&) { return false; };
+    view.writer = &writer;
+    int failures = 0;
+    view.failed = [&](const Error& error) {
+      EXPECT_EQ(error.reason, "is broken");
+      ++failures;
+    };
+    Rng rng(5);
+    make(kind)->propose(view, 4, rng);
+    EXPECT_EQ(failures, 1) << kind;
+  }
+}
+
 TEST(Strategy, SameSeedSameProposals) {
   const auto space = space::DesignSpace::build(matmul(20, 24, 8), test::device(), {1});
   ASSERT_TRUE(space.ok());

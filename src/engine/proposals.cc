@@ -1,0 +1,141 @@
+#include "engine/proposals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "engine/judge.h"
+#include "learn/search_model.h"
+#include "search/strategy.h"
+
+namespace tensorsmith::engine {
+
+namespace {
+
+constexpr size_t kSamples = 100'000;
+// Candidates whose features are made and judged together.
+constexpr size_t kJudged = 4096;
+
+struct Ranked {
+  double log_seconds = 0;
+  space::Candidate candidate;
+};
+
+// Keeps the best `count`.
+void keep_best(std::vector<Ranked>& ranked, size_t count) {
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.log_seconds < b.log_seconds; });
+  if (ranked.size() > count) ranked.resize(count);
+}
+
+std::vector<search::Seed> seeds_of(std::vector<Ranked> ranked, record::Reason reason) {
+  std::vector<search::Seed> seeds;
+  for (Ranked& one : ranked) seeds.push_back({std::move(one.candidate), reason});
+  return seeds;
+}
+
+double draft_seconds(const space::DesignSpace& space, const space::Candidate& candidate) {
+  const double seconds = space.estimate(candidate);
+  return std::isfinite(seconds) && seconds > 0 ? std::log(seconds) : std::numeric_limits<double>::infinity();
+}
+
+// What an evolution finds whose only score is the estimate.
+std::vector<search::Seed> estimate_favourites(const space::DesignSpace& space, size_t count, Rng& rng) {
+  search::StrategyView view;
+  const search::DesignedSpace designed(space);
+  const space::Candidate untuned = space.default_candidate();
+  view.space = &designed;
+  view.draft = [&](const space::Candidate& c) { return -draft_seconds(space, c); };
+  view.score = [&](std::span<const space::Candidate> candidates) {
+    std::vector<float> scores;
+    for (const auto& c : candidates) scores.push_back(static_cast<float>(-draft_seconds(space, c)));
+    return scores;
+  };
+  view.known = [&](const space::Candidate& c) { return c == untuned; };
+  view.epsilon = 0;
+  const std::vector<search::MeasuredCandidate> start{{untuned, 1}};
+  view.measured = start;
+  std::vector<Ranked> ranked;
+  const auto strategy = search::find_strategy(search::kDefaultStrategy).value()->make();
+  for (auto& proposal : strategy->propose(view, 4 * count, rng))
+    ranked.push_back({draft_seconds(space, proposal.candidate), std::move(proposal.candidate)});
+  keep_best(ranked, count);
+  return seeds_of(std::move(ranked), record::Reason::kPredicted);
+}
+
+Result<std::vector<search::Seed>> best_samples(Judge& judge, const space::DesignSpace& space, size_t count,
+                                               Rng& rng) {
+  std::set<uint64_t> seen{space.default_candidate().hash()};
+  std::vector<Ranked> best;
+  for (size_t drawn = 0; drawn < kSamples;) {
+    std::vector<space::Candidate> batch;
+    for (; drawn < kSamples && batch.size() < kJudged; ++drawn) {
+      space::Candidate candidate = space.sample(rng);
+      if (seen.insert(candidate.hash()).second) batch.push_back(std::move(candidate));
+    }
+    const auto seconds = judge.log_seconds(batch);
+    if (judge.failed()) return *judge.failed();
+    for (size_t i = 0; i < batch.size(); ++i)
+      if (std::isfinite(seconds[i])) best.push_back({seconds[i], std::move(batch[i])});
+    keep_best(best, count);
+  }
+  return seeds_of(std::move(best), record::Reason::kPredicted);
+}
+
+}  // namespace
+
+bool proposes(std::string_view method) {
+  return method == kWrittenProposals || method == kEstimateProposals || method == kCostModelProposals;
+}
+
+Status Proposers::load(const ProposalRequest& request, int threads) {
+  if (request.method == kWrittenProposals && writers_.count(request.language_model) == 0) {
+    TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(request.language_model));
+    TS_ASSIGN_OR_RETURN(writers_[request.language_model], LanguageWriter::create(model, threads));
+  }
+  if (request.method == kEstimateProposals) return {};
+  if (request.cost_model == "none") {
+    if (request.method == kCostModelProposals)
+      return Error{ErrorCode::kInvalidArgument, request.method, "needs a cost model's file"};
+    return {};
+  }
+  if (models_.count(request.cost_model) == 0) {
+    TS_ASSIGN_OR_RETURN(models_[request.cost_model], learn::load_cost_model(request.cost_model));
+  }
+  return {};
+}
+
+Result<std::vector<search::Seed>> Proposers::propose(const ProposalRequest& request, const graph::Task& task,
+                                                     const space::DesignSpace& space,
+                                                     const target::Device& device, const WarmStart& known,
+                                                     size_t count, uint64_t seed) {
+  Rng rng(Hasher().add(request.method).add(seed).add(task.key).digest64());
+  if (request.method == kEstimateProposals) return estimate_favourites(space, count, rng);
+  const learn::CostModel* model =
+      request.cost_model == "none" ? nullptr : models_.at(request.cost_model).get();
+  if (request.method == kCostModelProposals) {
+    Judge judge(task, space, device, model);
+    return best_samples(judge, space, count, rng);
+  }
+  WriterOptions options;
+  options.count = count;
+  options.seed = seed;
+  options.known = [untuned = space.default_candidate()](const space::Candidate& c) { return c == untuned; };
+  options.cost_model = model;
+  TS_ASSIGN_OR_RETURN(auto candidates,
+                      writers_.at(request.language_model)->write(task, space, device, known, options));
+  std::vector<search::Seed> seeds;
+  for (auto& candidate : candidates) seeds.push_back({std::move(candidate), record::Reason::kWritten});
+  return seeds;
+}
+
+DecodingReport Proposers::decoding() const {
+  DecodingReport all;
+  for (const auto& [file, writer] : writers_) all += writer->report();
+  return all;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,272 @@
+// `lm eval`: the best of n schedules that a language model writes, against a long search and against other ways to
+// propose n schedules.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/processors.h"
+#include "engine/compare_searches.h"
+#include "engine/usable_threads.h"
+#include "measure/measurer.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
+#include "tools/language_commands.h"
+#include "tools/log_sink.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+#include "tools/report.h"
+#include "tools/run_log.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using engine::SearchMethod;
+
+// The methods' place of the search that all others are compared with.
+constexpr size_t kReference = 0;
+
+struct EvalCommand {
+  std::vector<std::string> networks, language_models, from;
+  std::string cost_model, log, reference_model = "xgboost";
+  std::vector<int64_t> counts = {1, 4, 10, 32, 64};
+  int64_t reference_trials = 1000;
+  int heaviest = 2, seeds = 3;
+  bool no_baselines = false;
+  DeviceOptions device;
+  bool quiet = false, json = false;
+};
+
+std::string name_of(const SearchMethod& method) {
+  std::string name = method.strategy;
+  if (!method.language_model.empty()) name += " " + method.language_model;
+  if (method.model != "none") name += ", " + method.model;
+  if (method.seeded && !method.language_model.empty()) name += ", sees similar tasks";
+  return name;
+}
+
+// The reference first; then each language model alone, ranked, and with similar tasks; then what else proposes.
+engine::CompareOptions options_of(const EvalCommand& command) {
+  engine::CompareOptions options;
+  options.seeds = command.seeds;
+  options.again = command.counts;
+  options.trials =
+      1 + *std::max_element(command.counts.begin(), command.counts.end());  // and the untuned program
+  options.methods.push_back({.strategy = std::string(search::kDefaultStrategy),
+                             .model = command.reference_model,
+                             .trials = command.reference_trials});
+  const bool ranked = !command.cost_model.empty(), known = !command.from.empty();
+  for (const std::string& file : command.language_models) {
+    const std::string lm(engine::kWrittenProposals);
+    options.methods.push_back({.strategy = lm, .model = "none", .language_model = file});
+    if (ranked)
+      options.methods.push_back({.strategy = lm, .model = command.cost_model, .language_model = file});
+    if (ranked && known)
+      options.methods.push_back(
+          {.strategy = lm, .model = command.cost_model, .seeded = true, .language_model = file});
+  }
+  if (command.no_baselines) return options;
+  options.methods.push_back({.strategy = std::string(engine::kEstimateProposals), .model = "none"});
+  if (ranked)
+    options.methods.push_back(
+        {.strategy = std::string(engine::kCostModelProposals), .model = command.cost_model});
+  if (known) options.methods.push_back({.strategy = "transfer", .model = "none", .seeded = true});
+  return options;
+}
+
+struct EvalResult {
+  std::vector<engine::SearchRun> runs;
+  engine::DecodingReport decoding;
+};
+
+Result<EvalResult> measure(const EvalCommand& command, const engine::CompareOptions& options, LogSink& log,
+                           const engine::CompareProgressFn& progress) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
+  TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, options, command.from));
+  std::vector<engine::ModelSource> sources;
+  for (const std::string& network : command.networks) sources.push_back({.path = network});
+  engine::WarmStart known;
+  for (const std::string& source : command.from) TS_RETURN_IF_ERROR(known.add_file(source));
+  engine::MeasuredComparison comparison;
+  TS_ASSIGN_OR_RETURN(comparison.tasks,
+                      engine::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
+  // What is known of the very tasks is no answer to how well they are written for.
+  std::set<std::string> own;
+  for (const auto& shared : comparison.tasks) own.insert(shared.task.key);
+  known.forget(own);
+  EvalResult result;
+  comparison.known = &known;
+  comparison.worker = measure::this_program_as_worker();
+  comparison.threads = engine::usable_threads(processors().usable, log);
+  comparison.find = [&](engine::SearchRun& run) { return runs.find(run); };
+  comparison.keep = [&](const engine::SearchRun& run) { return runs.keep(run); };
+  comparison.decoding = &result.decoding;
+  TS_ASSIGN_OR_RETURN(result.runs, engine::measure_searches(device, options, comparison, SystemClock(), log,
+                                                            progress, catch_interrupts()));
+  return result;
+}
+
+// Seconds until the reference was as fast as the best of a method's first n programs, over those that the method took,
+// writing included: the geometric mean over tasks and seeds. Both by their first times.
+double times_less(const std::vector<engine::SearchRun>& runs, size_t method, int64_t n) {
+  double sum = 0, count = 0;
+  for (const auto& run : runs) {
+    if (run.method != method || run.best.empty()) continue;
+    const auto end = static_cast<size_t>(std::min<int64_t>(n + 1, std::ssize(run.best))) - 1;
+    for (const auto& other : runs) {
+      if (other.method != kReference || other.task != run.task || other.seed != run.seed) continue;
+      const auto at = std::find_if(other.best.begin(), other.best.end(),
+                                   [&](double seconds) { return seconds <= run.best[end]; });
+      // Never reached: at least as long as it took.
+      const double spent = at == other.best.end() ? other.spent.back()
+                                                  : other.spent[static_cast<size_t>(at - other.best.begin())];
+      sum += std::log(spent / run.spent[end]);
+      count += 1;
+    }
+  }
+  return count > 0 ? std::exp(sum / count) : 0;
+}
+
+Json to_json(const EvalResult& result, const engine::CompareOptions& options) {
+  Json methods = Json::array();
+  for (size_t m = 0; m < options.methods.size(); ++m) {
+    const SearchMethod& method = options.methods[m];
+    Json entry = {{"method", method.strategy},
+                  {"lm", method.language_model},
+                  {"cost_model", method.model},
+                  {"sees_similar", method.seeded},
+                  {"best_of", Json::array()}};
+    for (const int64_t n : options.again) {
+      if (m == kReference) break;
+      const auto alone = engine::again_score(result.runs, m, n, false, kReference);
+      const auto with = engine::again_score(result.runs, m, n, true, kReference);
+      entry["best_of"].push_back({{"n", n},
+                                  {"tasks", alone.tasks},
+                                  {"mean", alone.mean},
+                                  {"deviation", alone.deviation},
+                                  {"median", alone.median},
+                                  {"worst", alone.worst},
+                                  {"mean_with_untuned", with.mean},
+                                  {"worst_with_untuned", with.worst},
+                                  {"times_less_time", times_less(result.runs, m, n)}});
+    }
+    Json& runs = entry["runs"] = Json::array();
+    for (const auto& run : result.runs) {
+      if (run.method != m) continue;
+      Json again = Json::object();
+      for (const auto& winner : run.winners)
+        if (winner.again > 0) again[std::to_string(winner.number)] = winner.again;
+      runs.push_back({{"task", run.task},
+                      {"name", run.name},
+                      {"seed", run.seed},
+                      {"again", again},
+                      {"seconds", run.spent.empty() ? 0 : run.spent.back()}});
+    }
+    methods.push_back(std::move(entry));
+  }
+  const auto& d = result.decoding;
+  return {{"methods", methods},
+          {"written", {{"answers", d.answers}, {"dead_ends", d.dead_ends}, {"too_long", d.too_long}}}};
+}
+
+void print_people(const EvalResult& result, const engine::CompareOptions& options) {
+  const auto untuned = engine::again_score(result.runs, kReference, -1, true, kReference);
+  print_out(
+      "{} tasks; speed of the best of n as a share of that of {} after {} trials, both timed again in "
+      "turns:\n"
+      "geometric mean over tasks, mean and standard deviation over {} seeds (median, worst task)\n",
+      untuned.tasks, name_of(options.methods[kReference]), options.methods[kReference].trials, options.seeds);
+  std::vector<std::string> header = {"method"};
+  for (const int64_t n : options.again) header.push_back(fmt::format("n = {}", n));
+  header.emplace_back("times less time");
+  Table table(header);
+  for (size_t m = 1; m < options.methods.size(); ++m) {
+    std::vector<std::string> row = {name_of(options.methods[m])};
+    for (const int64_t n : options.again) {
+      const auto score = engine::again_score(result.runs, m, n, false, kReference);
+      row.push_back(fmt::format("{:.3f} +- {:.3f} ({:.2f}, {:.2f})", score.mean, score.deviation,
+                                score.median, score.worst));
+    }
+    row.push_back(fmt::format("{:.1f}", times_less(result.runs, m, options.again.back())));
+    table.add(std::move(row));
+  }
+  std::vector<std::string> row = {"the untuned program"};
+  row.push_back(fmt::format("{:.3f} +- {:.3f} ({:.2f}, {:.2f})", untuned.mean, untuned.deviation,
+                            untuned.median, untuned.worst));
+  row.resize(header.size());
+  table.add(std::move(row));
+  print_lines(table.text());
+  const auto& d = result.decoding;
+  if (d.answers > 0)
+    print_out("{} answers written, all legal; {} dead ends, {} too long\n", d.answers, d.dead_ends,
+              d.too_long);
+}
+
+Status eval(EvalCommand& command) {
+  std::vector<InputPath> inputs = {{"--log", command.log}, {"--cost-model", command.cost_model}};
+  for (const auto& path : command.language_models) inputs.push_back({"--lm", path});
+  for (const auto& path : command.from) inputs.push_back({"--from", path});
+  TS_RETURN_IF_ERROR(check_outputs({}, inputs, false));
+  for (const int64_t n : command.counts)
+    if (n < 1 || n > 100'000)
+      return Error{ErrorCode::kInvalidArgument, "--counts", "takes whole numbers from 1 to 100000"};
+  std::sort(command.counts.begin(), command.counts.end());
+  const engine::CompareOptions options = options_of(command);
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  double shown = start;
+  StderrLogSink log(LogLevel::kWarning);
+  const engine::CompareProgressFn progress = [&](const engine::CompareProgress& p) {
+    const double now = clock.monotonic_seconds();
+    if (command.quiet || (now - shown < 5 && p.done < p.all)) return;
+    shown = now;
+    print_error("{} of {} runs in {}\n", p.done, p.all, format_duration(now - start));
+  };
+  TS_ASSIGN_OR_RETURN(const EvalResult result, measure(command, options, log, progress));
+  if (result.runs.empty())
+    return Error{ErrorCode::kCancelled, "", "interrupted before anything was measured"};
+  if (catch_interrupts()) warn("interrupted: what was done is shown");
+  if (command.json)
+    print_json(to_json(result, options));
+  else
+    print_people(result, options);
+  return {};
+}
+
+}  // namespace
+
+void add_language_eval(CLI::App& lm, int& exit_code) {
+  auto o = std::make_shared<EvalCommand>();
+  CLI::App* sub = lm.add_subcommand(
+      "eval", "Measure the best of n schedules that language models write against a long search");
+  sub->add_option("MODELS", o->networks,
+                  "ONNX models and zoo:NAME that the language models were not trained on")
+      ->required();
+  sub->add_option("--lm", o->language_models, "Language models (repeatable)")->allow_extra_args(false);
+  sub->add_option("--cost-model", o->cost_model,
+                  "A cost model's file that ranks what is written, and proposes the best of 100,000 samples");
+  sub->add_option("--from", o->from,
+                  "Databases of fast programs of other tasks (repeatable): language models see them, and "
+                  "transfer proposes them")
+      ->allow_extra_args(false);
+  sub->add_option("--counts", o->counts, "How many schedules of each task: the values of n")
+      ->delimiter(',')
+      ->capture_default_str();
+  add_whole(*sub, "--reference-trials", o->reference_trials, 1, 100'000, "Of the search, for each task");
+  sub->add_option("--reference-model", o->reference_model, "The search's cost model")->capture_default_str();
+  add_whole(*sub, "--seeds", o->seeds, 1, 1000, "Of each method");
+  add_whole(*sub, "--heaviest", o->heaviest, 0, 1'000'000,
+            "Tasks of each model, those that take the most time (0 = all)");
+  sub->add_flag("--no-baselines", o->no_baselines, "Only the language models and the search");
+  o->device.add_to(*sub);
+  sub->add_option("--log", o->log, "Keep what was measured in this file, and go on from there");
+  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->callback([o, &exit_code] { exit_code = run_command([&] { return eval(*o); }); });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,172 @@
+// `lm loop`: a language model writes schedules, they are measured, and it learns from them, round after round.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/processors.h"
+#include "engine/language_loop.h"
+#include "engine/usable_threads.h"
+#include "measure/measurer.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
+#include "tools/language_commands.h"
+#include "tools/log_sink.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+#include "tools/report.h"
+#include "tools/shipped_file.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+struct LoopCommand {
+  std::vector<std::string> models, held_out;
+  std::string output;
+  engine::LanguageLoopOptions loop;
+  DeviceOptions device;
+  double within = 0.05;
+  bool quiet = false, json = false, force = false;
+};
+
+// What is seen of a loop while it works. Rounds and trainings report from two threads.
+class LoopDisplay {
+ public:
+  LoopDisplay(const Clock& clock, bool quiet)
+      : clock_(clock), quiet_(quiet), shown_(clock.monotonic_seconds()) {}
+
+  engine::LanguageLoopEvents events() {
+    engine::LanguageLoopEvents events;
+    events.round = [this](const engine::LanguageLoopRound& round) { add(round); };
+    events.measured = [this](int round, const search::TuneProgress& p) {
+      say(fmt::format("round {}: {} measured", round, p.trials));
+    };
+    events.trained = [this](int round, const learn::TrainingProgress& p) {
+      const std::lock_guard lock(mutex_);
+      training_ = fmt::format("; learns from round {}: step {} of {}, loss {:.3f}", round, p.step, p.steps,
+                              p.train_loss);
+    };
+    return events;
+  }
+  const Json& rounds() const { return rounds_; }
+
+ private:
+  void add(const engine::LanguageLoopRound& round) {
+    const std::lock_guard lock(mutex_);
+    rounds_.push_back({{"round", round.round},
+                       {"trials", round.trials},
+                       {"seconds", round.seconds},
+                       {"gain_over_untuned", round.gain},
+                       {"improved_tasks", round.improved},
+                       {"tasks", round.tasks}});
+    if (!quiet_)
+      print_error(
+          "round {}: {} measured in {}; {} of {} tasks have a faster program, {:.3f} times as fast as "
+          "untuned\n",
+          round.round, round.trials, format_duration(round.seconds), round.improved, round.tasks, round.gain);
+  }
+  void say(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    const double now = clock_.monotonic_seconds();
+    if (quiet_ || now - shown_ < 10) return;
+    shown_ = now;
+    print_error("{}{}\n", text, training_);
+  }
+
+  const Clock& clock_;
+  bool quiet_;
+  std::mutex mutex_;
+  double shown_;
+  std::string training_;
+  Json rounds_ = Json::array();
+};
+
+Status loop(LoopCommand& command) {
+  engine::LanguageLoopOptions& options = command.loop;
+  options.directory = command.output + ".rounds";
+  std::vector<InputPath> inputs = {{"model", options.base}};
+  for (const auto& path : options.more_databases) inputs.push_back({"--from", path});
+  TS_RETURN_IF_ERROR(check_outputs(
+      {{"-o", command.output, OutputKind::kLanguageModel}, {"--db", options.database, OutputKind::kDatabase}},
+      inputs, command.force));
+  TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
+  const auto sources_of = [](const std::vector<std::string>& paths) {
+    std::vector<engine::ModelSource> sources;
+    for (const std::string& path : paths) sources.push_back({.path = path});
+    return sources;
+  };
+  TS_ASSIGN_OR_RETURN(const auto forbidden, engine::load_tasks(sources_of(command.held_out)));
+  for (const auto& shared : forbidden) options.held_out.insert(shared.task.key);
+  options.training.unmeasured = false;
+  options.training.worst = learn::lm::quality_of(command.within);
+  options.worker = measure::this_program_as_worker();
+  const SystemClock clock;
+  StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
+  options.threads = engine::usable_threads(processors().usable, log);
+  LoopDisplay display(clock, command.quiet);
+  const double start = clock.monotonic_seconds();
+  TS_ASSIGN_OR_RETURN(const auto model,
+                      engine::language_loop(sources_of(command.models), device, options, clock, log,
+                                            display.events(), catch_interrupts()));
+  TS_RETURN_IF_ERROR(learn::lm::write_language_model(model, command.output));
+  const double seconds = clock.monotonic_seconds() - start;
+  if (command.json)
+    print_json(Json{{"rounds", display.rounds()}, {"seconds", seconds}});
+  else
+    print_out("{} rounds in {}, {} written to {}\n", options.rounds, format_duration(seconds),
+              format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+  return {};
+}
+
+}  // namespace
+
+void add_language_loop(CLI::App& lm, int& exit_code) {
+  auto o = std::make_shared<LoopCommand>();
+  o->loop.training.learning_rate = 3e-4;
+  CLI::App* sub = lm.add_subcommand(
+      "loop",
+      "Write schedules, measure them, and train the language model on the fastest, round after round");
+  sub->add_option("model", o->loop.base, "The language model that each training begins from")->required();
+  sub->add_option("models", o->models, "ONNX models and zoo:NAME whose tasks are written for")->required();
+  sub->add_option("--db", o->loop.database, "Database of what is measured; all of it is learned from")
+      ->required();
+  sub->add_option("--from", o->loop.more_databases, "Databases that are learned from, too (repeatable)")
+      ->allow_extra_args(false);
+  sub->add_option("--hold-out", o->held_out, "A model whose tasks are left out (repeatable)")
+      ->allow_extra_args(false);
+  add_whole(*sub, "--rounds", o->loop.rounds, 1, 10'000, "How often it measures");
+  add_whole(*sub, "--trials", o->loop.trials, 1, kMaxCount, "Measurements of a round");
+  add_whole(*sub, "--measured", o->loop.measured, 1, 100'000,
+            "Programs of each task and device that are learned from, at most: half of them its fastest");
+  sub->add_option("--within", o->within,
+                  "Learned from: programs that are no more than this share slower than their task's fastest")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  sub->add_option("--epochs", o->loop.training.epochs, "Of each training: times that each sentence is read")
+      ->check(CLI::Range(0.001, 1e4))
+      ->capture_default_str();
+  sub->add_option("--learning-rate", o->loop.training.learning_rate, "The highest")
+      ->check(CLI::Range(1e-7, 1.0))
+      ->capture_default_str();
+  add_whole(*sub, "--train-threads", o->loop.training_threads, 1, 1024, "Of training while a round measures");
+  add_cost_model_options(*sub, o->loop.cost_model);
+  add_seed(*sub, o->loop.seed, "Of what is written and of the trainings");
+  o->device.add_to(*sub);
+  sub->add_option(
+         "-o,--output", o->output,
+         "The last model; OUTPUT.rounds has those of each round, and an interrupted loop goes on there")
+      ->required();
+  add_force(*sub, o->force);
+  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->callback([o, &exit_code] { exit_code = run_command([&] { return loop(*o); }); });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,111 @@
+#include "tools/run_log.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/input_file.h"
+#include "tools/console.h"
+
+namespace tensorsmith::tools {
+
+namespace {
+
+// A line of 100,000 trials is some megabytes.
+constexpr int64_t kMaxLogBytes = int64_t{1} << 30;
+
+std::vector<double> numbers(const nlohmann::ordered_json& values) {
+  std::vector<double> out;
+  for (const auto& value : values) out.push_back(value.is_number() ? value.get<double>() : INFINITY);
+  return out;
+}
+
+}  // namespace
+
+nlohmann::ordered_json numbers_to_json(const std::vector<double>& values) {
+  auto out = nlohmann::ordered_json::array();
+  for (const double value : values)
+    out.push_back(std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json());
+  return out;
+}
+
+Result<RunLog> RunLog::open(const std::string& path, const engine::CompareOptions& options,
+                            const std::vector<std::string>& from) {
+  RunLog log(path, options, from);
+  if (path.empty()) return log;
+  if (!std::ofstream(path, std::ios::app)) return Error{ErrorCode::kIo, path, "cannot be written"};
+  auto text = read_input(path, kMaxLogBytes);
+  if (!text.ok() && text.error().code != ErrorCode::kNotFound) return text.error();
+  size_t kept = 0;
+  for (size_t begin = 0; text.ok() && begin < text->size();) {
+    const size_t end = text->find('\n', begin);
+    if (end == std::string::npos) break;
+    const auto line = Json::parse(text->substr(begin, end - begin), nullptr, false);
+    if (line.is_discarded() || !line.contains("of") || !line.contains("best") || !line.contains("seconds") ||
+        !line.contains("spent") || !line.contains("untuned"))
+      return Error{ErrorCode::kMismatch, path, "is no log of compared searches; name another file"};
+    log.lines_[json_text(line["of"])] = line;
+    kept = begin = end + 1;
+  }
+  if (text.ok() && kept < text->size()) {
+    std::error_code failed;
+    std::filesystem::resize_file(path, kept, failed);
+    if (failed) return Error{ErrorCode::kIo, path, failed.message()};
+  }
+  return log;
+}
+
+bool RunLog::find(engine::SearchRun& run) const {
+  const auto at = lines_.find(json_text(key_of(run)));
+  if (at == lines_.end()) return false;
+  const Json& line = at->second;
+  run.best = numbers(line["best"]);
+  run.seconds = numbers(line["seconds"]);
+  run.untuned = numbers(Json::array({line["untuned"]})).front();
+  run.spent = line["spent"].get<std::vector<double>>();
+  run.seen = line.value("seen", false);
+  for (const Json& winner : line.value("winners", Json::array()))
+    run.winners.push_back({winner.value("number", int64_t{0}), winner.value("trace", std::string()),
+                           numbers(Json::array({winner.value("again", Json(0))})).front()});
+  return true;
+}
+
+Status RunLog::keep(const engine::SearchRun& run) const {
+  if (path_.empty()) return {};
+  Json winners = Json::array();
+  for (const auto& winner : run.winners)
+    winners.push_back({{"number", winner.number},
+                       {"trace", winner.trace},
+                       {"again", numbers_to_json({winner.again}).front()}});
+  const Json line = {{"of", key_of(run)},
+                     {"name", run.name},
+                     {"untuned", numbers_to_json({run.untuned}).front()},
+                     {"seconds", numbers_to_json(run.seconds)},
+                     {"best", numbers_to_json(run.best)},
+                     {"spent", run.spent},
+                     {"seen", run.seen},
+                     {"winners", winners}};
+  std::ofstream file(path_, std::ios::app);
+  file << json_text(line) << '\n' << std::flush;
+  if (!file) return Error{ErrorCode::kIo, path_, "cannot be written"};
+  return {};
+}
+
+RunLog::Json RunLog::key_of(const engine::SearchRun& run) const {
+  const engine::CompareOptions& o = *options_;
+  const engine::SearchMethod& method = o.methods[run.method];
+  Json key = {{"device", run.device},
+              {"task", run.task},
+              {"strategy", method.strategy},
+              {"model", method.model},
+              {"seed", run.seed},
+              {"trials", method.trials > 0 ? method.trials : o.trials},
+              {"batch", o.batch},
+              {"epsilon", o.epsilon},
+              {"frozen", o.frozen},
+              {"from", method.seeded ? Json(*from_) : Json()}};
+  if (!method.language_model.empty()) key["lm"] = method.language_model;
+  return key;
+}
+
+}  // namespace tensorsmith::tools
