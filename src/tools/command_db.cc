@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "engine/load_model.h"
 #include "record/database.h"
@@ -17,7 +18,8 @@ struct DbOptions {
   std::string database;
   std::string file;
   int64_t fastest = 0;
-  std::vector<std::string> models;  // only of their tasks
+  std::vector<std::string> models;   // only of their tasks
+  std::vector<std::string> without;  // none of their tasks
   bool force = false;
   bool json = false;
 };
@@ -48,6 +50,15 @@ Status check(const DbOptions& options) {
   return {};
 }
 
+Result<std::set<std::string>> task_keys(const std::vector<std::string>& paths) {
+  std::vector<engine::ModelSource> models;
+  for (const std::string& path : paths) models.push_back({path});
+  TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks(models));
+  std::set<std::string> keys;
+  for (const auto& shared : tasks) keys.insert(shared.task.key);
+  return keys;
+}
+
 Status export_jsonl(const DbOptions& options) {
   const OutputPath output{"FILE", options.file, OutputKind::kRecordLines};
   TS_RETURN_IF_ERROR(check_outputs({output}, {{"DATABASE", options.database}}, options.force));
@@ -60,14 +71,22 @@ Status export_jsonl(const DbOptions& options) {
                                                 " fastest records of each task and device"
                                           : std::to_string(count) + " records";
   if (!options.models.empty()) {
-    std::vector<engine::ModelSource> models;
-    for (const std::string& path : options.models) models.push_back({path});
-    TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks(models));
-    what.tasks.emplace();
-    for (const auto& shared : tasks) what.tasks->insert(shared.task.key);
+    TS_ASSIGN_OR_RETURN(what.tasks, task_keys(options.models));
     if (options.fastest == 0) which = "the records";
-    which +=
-        " of the tasks of " + std::to_string(models.size()) + (models.size() == 1 ? " model" : " models");
+    which += " of the tasks of " + std::to_string(options.models.size()) +
+             (options.models.size() == 1 ? " model" : " models");
+  }
+  if (!options.without.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto left_out, task_keys(options.without));
+    if (!what.tasks) {
+      TS_ASSIGN_OR_RETURN(const auto tasks, db->tasks());
+      what.tasks.emplace();
+      for (const auto& task : tasks) what.tasks->insert(task.key);
+      if (options.fastest == 0) which = "the records";
+    }
+    for (const std::string& key : left_out) what.tasks->erase(key);
+    which += ", without the tasks of " + std::to_string(options.without.size()) +
+             (options.without.size() == 1 ? " model" : " models");
   }
   TS_RETURN_IF_ERROR(db->export_jsonl(options.file, what));
   print_out("wrote {} to {}\n", which, options.file);
@@ -118,6 +137,10 @@ void add_db_command(CLI::App& app, int& exit_code) {
   export_command
       ->add_option("--of", export_options->models,
                    "Only tasks of this model, NAME.onnx or zoo:NAME (repeatable): splits a database by model")
+      ->allow_extra_args(false);
+  export_command
+      ->add_option("--without", export_options->without,
+                   "No tasks of this model (repeatable): what is trained on the rest has not seen it")
       ->allow_extra_args(false);
   add_force(*export_command, export_options->force);
   add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,

@@ -1,0 +1,148 @@
+// A language model from a corpus to a tuned model, as a user makes it: each command takes what the one before wrote.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli_support.h"
+
+namespace tensorsmith::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* kNetwork = "zoo:bert_tiny:sequence=16";
+
+class LanguageCli : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = std::make_unique<TemporaryDirectory>();
+    options_.directory = directory_->path();
+    const auto ok = [](const std::vector<std::string>& arguments) {
+      const CliResult result = cli(arguments);
+      ready_ = ready_ && result.exit_code == 0;
+      EXPECT_EQ(result.exit_code, 0) << arguments[0] << " " << arguments[1] << ": " << result.err;
+    };
+    ok({"tune", "zoo:squeezenet1_1:size=32", "-o", "out", "--trials", "60", "--db", "own.db", "--lm", "none",
+        "--skip-end-to-end", "--quiet"});
+    ok({"lm", "corpus", "zoo:squeezenet1_1:size=32", "--db", "own.db", "--unmeasured", "6", "-o", "a.corpus",
+        "--hold-out", kNetwork, "--quiet"});
+    ok({"lm", "pretrain", "a.corpus", "-o", "base.lm", "--width", "16", "--heads", "2", "--layers", "1",
+        "--epochs", "1", "--quiet"});
+    ok({"lm", "finetune", "base.lm", "a.corpus", "-o", "a.lm", "--within", "1", "--epochs", "1", "--quiet"});
+  }
+  static void TearDownTestSuite() { directory_.reset(); }
+  void SetUp() override {
+    if (!ready_) GTEST_SKIP() << "there is no model";
+  }
+
+  static CliResult cli(const std::vector<std::string>& arguments) { return run_cli(arguments, options_); }
+  static int64_t records_of(const std::string& database) {
+    const CliResult info = cli({"db", "info", database, "--json"});
+    EXPECT_EQ(info.exit_code, 0) << info.err;
+    return Json::parse(info.out)["records"].get<int64_t>();
+  }
+  // One line that has the words, and no output.
+  static void expect_error(const std::vector<std::string>& arguments, const std::string& words) {
+    const CliResult result = cli(arguments);
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+  }
+
+  static std::unique_ptr<TemporaryDirectory> directory_;
+  static CliOptions options_;
+  static bool ready_;
+};
+std::unique_ptr<TemporaryDirectory> LanguageCli::directory_;
+CliOptions LanguageCli::options_;
+bool LanguageCli::ready_ = true;
+
+TEST_F(LanguageCli, TuneMeasuresWhatItWrites) {
+  const CliResult alone =
+      cli({"tune", kNetwork, "-o", "alone", "--strategy", "lm", "--lm", "a.lm", "--trials", "60", "--db",
+           "alone.db", "--skip-end-to-end", "--no-warm-start", "--json", "--quiet"});
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  ASSERT_EQ(cli({"db", "export", "alone.db", "alone.jsonl"}).exit_code, 0);
+  std::ifstream lines(directory_->path() / "alone.jsonl");
+  int written = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Json entry = Json::parse(line);
+    if (!entry.contains("candidate")) continue;
+    const std::string reason = entry["candidate"]["reason"];
+    // The untuned program, and the winners of tasks of the same class.
+    EXPECT_TRUE(reason == "written" || reason == "default" || reason == "transferred") << reason;
+    written += reason == "written" ? 1 : 0;
+  }
+  EXPECT_GT(written, 10);
+  const CliResult steered = cli(
+      {"tune", kNetwork, "-o", "steered", "--lm", "a.lm", "--trials", "60", "--db", "steered.db", "--quiet"});
+  EXPECT_EQ(steered.exit_code, 0) << steered.err;
+}
+
+TEST_F(LanguageCli, EvalIsMeasuredOnceAndComparesWithTheSearch) {
+  const std::vector<std::string> command = {
+      "lm",      "eval",  kNetwork,     "--lm",    "a.lm",   "--heaviest", "1",
+      "--seeds", "1",     "--counts",   "1,3",     "--from", "own.db",     "--reference-trials",
+      "6",       "--log", "eval.jsonl", "--quiet", "--json"};
+  const CliResult first = cli(command);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Json result = Json::parse(first.out);
+  ASSERT_EQ(result["methods"].size(), 4u);  // the search, the model, the estimate, transfer
+  EXPECT_EQ(result["methods"][0]["method"], "evolutionary");
+  for (size_t m = 1; m < 4; ++m) {
+    const Json& best = result["methods"][m]["best_of"];
+    ASSERT_EQ(best.size(), 2u);
+    // More programs are never slower, and the untuned one is one more.
+    EXPECT_GT(best[0]["mean"].get<double>(), 0);
+    EXPECT_LE(best[0]["mean"].get<double>(), best[1]["mean"].get<double>());
+    EXPECT_LE(best[1]["mean"].get<double>(), best[1]["mean_with_untuned"].get<double>());
+  }
+  EXPECT_GT(result["written"]["answers"].get<int>(), 0);
+  EXPECT_EQ(result["written"]["dead_ends"], 0);
+  const Json again = Json::parse(cli(command).out);
+  EXPECT_EQ(again["methods"], result["methods"]) << "nothing is measured again";
+}
+
+TEST_F(LanguageCli, ALoopLearnsFromWhatItMeasuresAndGoesOn) {
+  const std::vector<std::string> command = {"lm",       "loop", "a.lm",     kNetwork,  "--db",     "loop.db",
+                                            "--rounds", "3",    "--trials", "40",      "--epochs", "1",
+                                            "--within", "1",    "-o",       "loop.lm", "--quiet",  "--json"};
+  // Stopped in its first or second round.
+  const pid_t child = start_cli(command, options_);
+  for (int wait = 0; wait < 600 && !fs::exists(directory_->path() / "loop.db"); ++wait) usleep(50'000);
+  usleep(2'000'000);
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_FALSE(fs::exists(directory_->path() / "loop.lm"));
+  const CliResult result = cli(command);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(records_of("loop.db"), 120) << "what the killed loop measured counts";
+  for (const auto& round : Json::parse(result.out)["rounds"]) EXPECT_GE(round["gain_over_untuned"], 1);
+  EXPECT_TRUE(fs::exists(directory_->path() / "loop.lm.rounds/round001.lm"));
+  EXPECT_EQ(cli({"lm", "generate", kNetwork, "--lm", "loop.lm", "--count", "2", "--json"}).exit_code, 0);
+}
+
+TEST_F(LanguageCli, SaysWhatIsWrong) {
+  expect_error({"tune", kNetwork, "-o", "no", "--strategy", "random", "--lm", "a.lm", "--trials", "3"},
+               "--lm");
+  expect_error({"tune", kNetwork, "-o", "no", "--strategy", "lm", "--lm", "none", "--trials", "3"}, "--lm");
+  expect_error({"tune", kNetwork, "-o", "no", "--lm", "absent.lm", "--trials", "3"}, "absent.lm");
+  expect_error({"tune", kNetwork, "-o", "no", "--lm", "a.corpus", "--trials", "3"}, "a.corpus");
+  expect_error({"compare", kNetwork, "--strategy", "lm", "--trials", "3"}, "--lm");
+  expect_error({"lm", "eval", kNetwork, "--lm", "a.lm", "--counts", "0"}, "--counts");
+  expect_error({"lm", "loop", "base.lm", kNetwork, "--db", "no.db", "--hold-out", kNetwork, "-o", "no.lm"},
+               "held out");
+  std::ofstream(directory_->path() / "bad.jsonl") << "rubbish\n";
+  expect_error({"lm", "eval", kNetwork, "--lm", "a.lm", "--log", "bad.jsonl"}, "bad.jsonl");
+  EXPECT_FALSE(fs::exists(directory_->path() / "no"));
+}
+
+}  // namespace
+}  // namespace tensorsmith::testing
