@@ -20,7 +20,7 @@
 namespace tensorsmith::engine {
 
 // Names of methods that propose, none of which is a search strategy's (search/strategy.h).
-inline constexpr std::string_view kWrittenProposals = "lm";         // what a language model writes
+inline constexpr std::string_view kWrittenProposals = "written";    // by a language model
 inline constexpr std::string_view kEstimateProposals = "estimate";  // the best by the analytic estimate
 inline constexpr std::string_view kCostModelProposals =
     "best-of-100k";  // the best of 100,000 samples by a cost model
