@@ -278,10 +278,13 @@ Result<Corpus> make_corpus(const std::vector<ModelSource>& models, const CorpusO
   return corpus;
 }
 
-Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus, ThreadPool& pool) {
+Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus,
+                                                                 const learn::lm::PromptOptions& prompting,
+                                                                 ThreadPool& pool) {
   auto out = std::make_unique<CorpusSentences>();
   out->hash_ = corpus.hash();
   out->corpus_ = std::move(corpus);
+  out->prompting_ = prompting;
   const Corpus& c = out->corpus_;
   std::vector<std::vector<size_t>> prompts_of(c.tasks.size());
   for (size_t p = 0; p < c.prompts.size(); ++p)
@@ -304,7 +307,8 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus, 
         if (!grammar.ok()) continue;
         Prompt ready;
         ready.task = task.key;
-        ready.positions = learn::lm::make_prompt(*workload, device, device.cores, prompt.structure);
+        ready.positions =
+            learn::lm::make_prompt(*workload, device, device.cores, prompt.structure, prompting);
         ready.without_similar =
             std::make_shared<const search::SketchContext>(search::SketchContext{*grammar, {}});
         search::SketchContext with{*grammar, {}};
@@ -320,7 +324,7 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus, 
   for (size_t s = 0; s < c.sentences.size(); ++s) {
     const auto p = static_cast<size_t>(c.sentences[s].prompt);
     const bool usable =
-        made[p] && c.sentences[s].decisions.size() == made[p]->context->grammar.decisions().size();
+        made[p] && search::from_decisions(made[p]->context->grammar, c.sentences[s].decisions).has_value();
     if (usable)
       made[p]->sentences.push_back(static_cast<int32_t>(s));
     else
@@ -336,7 +340,8 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus, 
   return out;
 }
 
-void CorpusSentences::write(int32_t sentence, bool similar, learn::lm::WrittenAnswer& out) const {
+void CorpusSentences::write(int32_t sentence, Quality quality, bool similar,
+                            learn::lm::WrittenAnswer& out) const {
   const Corpus::Sentence& s = corpus_.sentences[static_cast<size_t>(sentence)];
   const Prompt& prompt = prompts_[prompt_of_[static_cast<size_t>(s.prompt)]];
   const search::SketchContext& context = similar ? *prompt.context : *prompt.without_similar;
@@ -344,15 +349,12 @@ void CorpusSentences::write(int32_t sentence, bool similar, learn::lm::WrittenAn
   out.positions.clear();
   out.tokens.clear();
   out.allowed = s.allowed;
-  if (!candidate) {
-    out.allowed.clear();
-    return;
-  }
+  TS_CHECK(candidate, "sentences that are no legal candidate are left out");
   search::SpaceAnswer answer(context, &*candidate);
   learn::lm::TokenWalk walk(answer);
   for (const int64_t decision : s.decisions) learn::lm::append_tokens(decision, out.tokens);
   for (const uint8_t token : out.tokens) {
-    walk.describe(s.quality, out.positions);
+    walk.describe(quality, out.positions);
     TS_CHECK(walk.take(token), "the decisions of a legal candidate are allowed");
   }
   TS_CHECK(out.allowed.size() == out.tokens.size(), "a mask for each token");

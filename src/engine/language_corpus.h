@@ -47,16 +47,20 @@ std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const 
 class CorpusSentences final : public learn::lm::SentenceSource {
  public:
   // Prompts whose sketch this version does not have any more are left out, with their sentences.
-  static Result<std::unique_ptr<CorpusSentences>> create(learn::lm::Corpus corpus, ThreadPool& pool);
+  static Result<std::unique_ptr<CorpusSentences>> create(learn::lm::Corpus corpus,
+                                                         const learn::lm::PromptOptions& prompting,
+                                                         ThreadPool& pool);
 
   size_t prompts() const override { return prompts_.size(); }
   const learn::lm::Positions& prompt(size_t number) const override { return prompts_[number].positions; }
+  const learn::lm::PromptOptions& prompting() const override { return prompting_; }
   const std::string& task_of(size_t number) const override { return prompts_[number].task; }
   std::span<const int32_t> sentences_of(size_t number) const override { return prompts_[number].sentences; }
   learn::lm::Quality quality_of(int32_t sentence) const override {
     return corpus_.sentences[static_cast<size_t>(sentence)].quality;
   }
-  void write(int32_t sentence, bool similar, learn::lm::WrittenAnswer& out) const override;
+  void write(int32_t sentence, learn::lm::Quality quality, bool similar,
+             learn::lm::WrittenAnswer& out) const override;
   std::string hash() const override { return hash_; }
   std::vector<std::string> tasks() const override;
   std::vector<std::string> devices() const override;
@@ -71,6 +75,7 @@ class CorpusSentences final : public learn::lm::SentenceSource {
     std::vector<int32_t> sentences;
   };
   learn::lm::Corpus corpus_;
+  learn::lm::PromptOptions prompting_;
   std::vector<Prompt> prompts_;
   std::vector<size_t> prompt_of_;  // by prompt of the corpus
   size_t left_out_ = 0;

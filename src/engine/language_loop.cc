@@ -116,7 +116,8 @@ class LanguageLoop {
     corpus_options.threads = overlapped ? options_.training_threads : options_.threads;
     TS_ASSIGN_OR_RETURN(auto corpus, make_corpus({}, corpus_options, {}, cancel_));
     ThreadPool pool(corpus_options.threads);
-    TS_ASSIGN_OR_RETURN(const auto sentences, CorpusSentences::create(std::move(corpus), pool));
+    TS_ASSIGN_OR_RETURN(const auto sentences,
+                        CorpusSentences::create(std::move(corpus), base_.prompting, pool));
     learn::TrainingControl control;
     control.seed = options_.seed;
     control.threads = corpus_options.threads;

@@ -58,11 +58,11 @@ std::vector<Share> shares_of(const std::vector<std::shared_ptr<const search::Ske
 class LanguageWriter::TaskSketches {
  public:
   TaskSketches(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
-               const WarmStart& known)
+               const WarmStart& known, const learn::lm::PromptOptions& prompting)
       : contexts_(sketch_contexts(task, space, device, known)), shares_(shares_of(contexts_, space)) {
     for (const Share& share : shares_)
-      prompts_[share.sketch] = learn::lm::make_prompt(task.workload, device, device.cores,
-                                                      space.describe(static_cast<int>(share.sketch)));
+      prompts_[share.sketch] = learn::lm::make_prompt(
+          task.workload, device, device.cores, space.describe(static_cast<int>(share.sketch)), prompting);
   }
 
   // Sketch by sketch, with the likelihood of the sketch.
@@ -135,7 +135,7 @@ class LanguageWriter::TaskWriter final : public search::ScheduleWriter {
   Status prepare() {
     if (sketches_ != nullptr) return {};
     TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task_.workload, device_, options_));
-    sketches_ = std::make_unique<TaskSketches>(task_, space, device_, known_);
+    sketches_ = std::make_unique<TaskSketches>(task_, space, device_, known_, writer_.prompting_);
     return {};
   }
 
@@ -162,7 +162,7 @@ Result<std::unique_ptr<LanguageWriter>> LanguageWriter::create(const learn::lm::
   DecoderOptions options;
   options.threads = threads;
   TS_ASSIGN_OR_RETURN(auto decoder, LanguageDecoder::create(model, machine, options));
-  return std::unique_ptr<LanguageWriter>(new LanguageWriter(std::move(decoder)));
+  return std::unique_ptr<LanguageWriter>(new LanguageWriter(std::move(decoder), model.prompting));
 }
 
 Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& task,
@@ -170,7 +170,7 @@ Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& t
                                                             const target::Device& device,
                                                             const WarmStart& known,
                                                             const WriterOptions& options) {
-  const TaskSketches sketches(task, space, device, known);
+  const TaskSketches sketches(task, space, device, known, prompting_);
   Rng rng(Hasher().add("language writer").add(options.seed).add(task.key).digest64());
   const std::lock_guard lock(mutex_);
   TS_ASSIGN_OR_RETURN(auto written,

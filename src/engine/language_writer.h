@@ -49,10 +49,12 @@ class LanguageWriter {
   class TaskSketches;
   class TaskWriter;
 
-  explicit LanguageWriter(std::unique_ptr<LanguageDecoder> decoder) : decoder_(std::move(decoder)) {}
+  LanguageWriter(std::unique_ptr<LanguageDecoder> decoder, const learn::lm::PromptOptions& prompting)
+      : decoder_(std::move(decoder)), prompting_(prompting) {}
 
   mutable std::mutex mutex_;  // of the decoder and the report
   std::unique_ptr<LanguageDecoder> decoder_;
+  learn::lm::PromptOptions prompting_;
   DecodingReport report_;
 };
 

@@ -111,7 +111,8 @@ Status corpus(const CorpusCommand& command) {
 struct TrainCommand {
   std::string corpus, base, checkpoint, output;
   learn::lm::LanguageTraining training;
-  double worst = 1;  // of the measured sentences, how much slower than the best
+  learn::lm::PromptOptions prompting;  // of a model that is trained from nothing
+  double worst = 1;                    // of the measured sentences, how much slower than the best
   uint64_t seed = 0;
   WorkingThreads threads;
   bool quiet = false, json = false, force = false;
@@ -123,6 +124,9 @@ std::string command_line(const TrainCommand& c) {
                         ? fmt::format("tensorsmith lm pretrain {} --width {} --heads {} --layers {}",
                                       c.corpus, t.sizes.width, t.sizes.heads, t.sizes.layers)
                         : fmt::format("tensorsmith lm finetune {} {} --within {}", c.base, c.corpus, c.worst);
+  if (t.preference > 0) out += fmt::format(" --preference {}", t.preference);
+  if (!c.prompting.device) out += " --no-device";
+  if (!t.masked) out += " --no-mask";
   return out + fmt::format(" --epochs {} --learning-rate {} --seed {}", t.epochs, t.learning_rate, c.seed);
 }
 
@@ -133,17 +137,19 @@ Status train(TrainCommand& command) {
                                     {"--checkpoint", checkpoint, OutputKind::kCheckpoint}},
                                    {{"corpus", command.corpus}, {"model", command.base}}, command.force));
   TS_ASSIGN_OR_RETURN(auto read, learn::lm::read_corpus(command.corpus));
-  ThreadPool pool(command.threads.count());
-  TS_ASSIGN_OR_RETURN(const auto sentences, engine::CorpusSentences::create(std::move(read), pool));
-  if (sentences->left_out() > 0)
-    warn(fmt::format("{} sentences are of sketches that this version does not have and are left out",
-                     sentences->left_out()));
   std::optional<LanguageModel> base;
   if (!command.base.empty()) {
     TS_ASSIGN_OR_RETURN(base, learn::lm::read_language_model(command.base));
+    command.prompting = base->prompting;
     command.training.unmeasured = false;
     command.training.worst = learn::lm::quality_of(command.worst);
   }
+  ThreadPool pool(command.threads.count());
+  TS_ASSIGN_OR_RETURN(const auto sentences,
+                      engine::CorpusSentences::create(std::move(read), command.prompting, pool));
+  if (sentences->left_out() > 0)
+    warn(fmt::format("{} sentences are of sketches that this version does not have and are left out",
+                     sentences->left_out()));
   auto& sizes = command.training.sizes;
   sizes.hidden = 4 * sizes.width;
   if (sizes.width % sizes.heads != 0)
@@ -185,6 +191,10 @@ Status train(TrainCommand& command) {
   print_out("loss {:.3f} nats a token", metrics["train_loss"].get<double>());
   if (metrics.contains("validation_loss"))
     print_out(", {:.3f} on tasks that it was not trained on", metrics["validation_loss"].get<double>());
+  if (metrics.contains("pair_accuracy"))
+    print_out("; of two programs of these the better one is the likelier in {:.1f}%, before in {:.1f}%",
+              100 * metrics["pair_accuracy"].get<double>(),
+              100 * metrics["pair_accuracy_before"].get<double>());
   print_out("\n");
   return {};
 }
@@ -230,7 +240,8 @@ Status generate(const GenerateCommand& command) {
     const int sketch = space.default_candidate().sketch;
     const auto& context = contexts[static_cast<size_t>(sketch)];
     if (context == nullptr || context->grammar.decisions().empty()) continue;
-    const auto prompt = learn::lm::make_prompt(task.workload, device, device.cores, space.describe(sketch));
+    const auto prompt = learn::lm::make_prompt(task.workload, device, device.cores, space.describe(sketch),
+                                               language_model.prompting);
     const double before = clock.monotonic_seconds();
     const engine::GenerateRequest request{static_cast<size_t>(command.count), command.sampling, {}, {}};
     TS_ASSIGN_OR_RETURN(const auto generated,
@@ -324,6 +335,7 @@ void add_pretrain(CLI::App& lm, int& exit_code) {
   add_whole(*sub, "--heads", o->training.sizes.heads, 1, 64, "Of its attention");
   add_whole(*sub, "--layers", o->training.sizes.layers, 1, 64, "How many");
   add_training_options(*sub, *o);
+  sub->add_flag("!--no-device", o->prompting.device, "Prompts say nothing of the device (an ablation)");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
 }
 
@@ -340,6 +352,11 @@ void add_finetune(CLI::App& lm, int& exit_code) {
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   add_training_options(*sub, *o);
+  sub->add_option("--preference", o->training.preference,
+                  "Learn which of two measured programs is faster, too: the beta of direct preference "
+                  "optimization; 0: no")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
 }
 

@@ -308,7 +308,7 @@ TEST_F(CorpusTest, EverySentenceIsItsProgram) {
   EXPECT_EQ(corpus->tasks.size(), 2u);
   EXPECT_GE(corpus->sentences.size(), 80u);
   ThreadPool pool(1);
-  const auto sentences = CorpusSentences::create(*corpus, pool);
+  const auto sentences = CorpusSentences::create(*corpus, {}, pool);
   ASSERT_TRUE(sentences.ok()) << sentences.error().message();
   EXPECT_EQ((*sentences)->left_out(), 0u);
   size_t read = 0, best = 0;
@@ -318,7 +318,7 @@ TEST_F(CorpusTest, EverySentenceIsItsProgram) {
       best += (*sentences)->quality_of(s) == learn::lm::Quality::kBest ? 1 : 0;
       for (const bool similar : {true, false}) {
         learn::lm::WrittenAnswer answer;
-        (*sentences)->write(s, similar, answer);
+        (*sentences)->write(s, learn::lm::Quality::kBest, similar, answer);
         ASSERT_EQ(answer.positions.size(), answer.tokens.size());
         ASSERT_EQ(answer.allowed.size(), answer.tokens.size());
         std::vector<uint8_t> expected;
@@ -341,63 +341,161 @@ TEST_F(CorpusTest, HeldOutTasksAreNowhere) {
 }
 
 #if TENSORSMITH_TORCH
-TEST_F(CorpusTest, TrainingLearnsStopsAndGoesOn) {
-  const auto corpus = make();
-  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
-  ThreadPool pool(1);
-  const auto sentences = CorpusSentences::create(*corpus, pool);
-  ASSERT_TRUE(sentences.ok()) << sentences.error().message();
+// What a training makes, also if it is stopped after some steps and goes on from its checkpoint.
+LanguageModel train_twice(const CorpusSentences& sentences, const learn::lm::LanguageTraining& training,
+                          const LanguageModel* base, const learn::TrainingControl& control,
+                          const std::string& checkpoint) {
+  auto model = learn::lm::train_language_model(sentences, training, base, control);
+  EXPECT_TRUE(model.ok()) << model.error().message();
+  learn::TrainingControl stopped = control;
+  stopped.progress = nullptr;
+  stopped.checkpoint = checkpoint;
+  int asked = 0;
+  stopped.stop = [&] { return ++asked == 70; };
+  const auto cut = learn::lm::train_language_model(sentences, training, base, stopped);
+  EXPECT_FALSE(cut.ok());
+  if (!cut.ok()) {
+    EXPECT_EQ(cut.error().code, ErrorCode::kCancelled);
+  }
+  stopped.stop = nullptr;
+  const auto resumed = learn::lm::train_language_model(sentences, training, base, stopped);
+  EXPECT_TRUE(resumed.ok()) << resumed.error().message();
+  for (const auto& [name, weight] : model->weights)
+    EXPECT_EQ(weight.values, resumed->weights.at(name).values) << name;
+  EXPECT_EQ(model->metrics, resumed->metrics);
+  return std::move(model).value();
+}
+
+// What the compiled decoder says of sentences.
+class Likelihoods {
+ public:
+  Likelihoods(const LanguageModel& model, const CorpusSentences& sentences)
+      : decoder_(LanguageDecoder::create(model, target::probe_local(1).value(), {.batch = 1}).value()),
+        sentences_(sentences) {}
+
+  size_t tokens = 0;  // of all that was asked
+
+  // The logarithm of the probability of a sentence of a prompt, read as of this quality.
+  double of(size_t prompt, int32_t sentence, learn::lm::Quality quality) {
+    EXPECT_TRUE(decoder_->read(sentences_.prompt(prompt)).ok());
+    learn::lm::WrittenAnswer answer;
+    sentences_.write(sentence, quality, true, answer);
+    decoder_->begin();
+    double sum = 0;
+    for (size_t t = 0; t < answer.tokens.size(); ++t, ++tokens) {
+      const auto scores = decoder_->next(one_of(answer.positions, t));
+      EXPECT_TRUE(scores.ok());
+      double all = 0;
+      for (size_t o = 0; o < kOutputs; ++o)
+        if (answer.allowed[t][o]) all += std::exp(static_cast<double>((*scores)[o]));
+      sum += static_cast<double>((*scores)[answer.tokens[t]]) - std::log(all);
+    }
+    return sum;
+  }
+
+ private:
+  std::unique_ptr<LanguageDecoder> decoder_;
+  const CorpusSentences& sentences_;
+};
+
+learn::lm::LanguageTraining small_training() {
   learn::lm::LanguageTraining training;
   training.sizes = {.width = 16, .heads = 2, .layers = 1, .hidden = 32};
   training.epochs = 60;
   training.prompts = training.answers = 4;
   training.learning_rate = 1e-2;
   training.validation = 0;
+  return training;
+}
+
+TEST_F(CorpusTest, TrainingLearnsStopsAndGoesOn) {
+  const auto corpus = make();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  ThreadPool pool(1);
+  const auto sentences = CorpusSentences::create(*corpus, {}, pool);
+  ASSERT_TRUE(sentences.ok()) << sentences.error().message();
   std::vector<double> losses;
   learn::TrainingControl control;
   control.seed = 5;
   control.progress = [&](const learn::TrainingProgress& p) { losses.push_back(p.train_loss); };
-  const auto model = learn::lm::train_language_model(**sentences, training, nullptr, control);
-  ASSERT_TRUE(model.ok()) << model.error().message();
+  const LanguageModel model =
+      train_twice(**sentences, small_training(), nullptr, control, folder_.file("a.checkpoint"));
   ASSERT_GE(losses.size(), 3u);
   EXPECT_LT(losses.back(), 0.8 * losses.front());
-  EXPECT_EQ(model->tasks.size(), 2u);
-  // Stopped after some steps, it goes on to the same weights.
-  learn::TrainingControl stopped = control;
-  stopped.checkpoint = folder_.file("a.checkpoint");
-  int asked = 0;
-  stopped.stop = [&] { return ++asked == 70; };
-  const auto cut = learn::lm::train_language_model(**sentences, training, nullptr, stopped);
-  ASSERT_FALSE(cut.ok());
-  EXPECT_EQ(cut.error().code, ErrorCode::kCancelled);
-  stopped.stop = nullptr;
-  const auto resumed = learn::lm::train_language_model(**sentences, training, nullptr, stopped);
-  ASSERT_TRUE(resumed.ok()) << resumed.error().message();
-  for (const auto& [name, weight] : model->weights)
-    EXPECT_EQ(weight.values, resumed->weights.at(name).values) << name;
+  EXPECT_EQ(model.tasks.size(), 2u);
   // What it was trained for is likelier than what it was not: the compiled decoder says what training says.
-  const auto decoder = LanguageDecoder::create(*model, target::probe_local(1).value(), {.batch = 1});
-  ASSERT_TRUE(decoder.ok()) << decoder.error().message();
+  Likelihoods likelihoods(model, **sentences);
   double sum = 0;
-  size_t tokens = 0;
-  for (size_t p = 0; p < (*sentences)->prompts(); ++p) {
-    ASSERT_TRUE((*decoder)->read((*sentences)->prompt(p)).ok());
-    for (const int32_t s : (*sentences)->sentences_of(p)) {
-      learn::lm::WrittenAnswer answer;
-      (*sentences)->write(s, true, answer);
-      (*decoder)->begin();
-      for (size_t t = 0; t < answer.tokens.size(); ++t) {
-        const auto scores = (*decoder)->next(one_of(answer.positions, t));
-        ASSERT_TRUE(scores.ok());
-        double all = 0;
-        for (size_t o = 0; o < kOutputs; ++o)
-          if (answer.allowed[t][o]) all += std::exp(static_cast<double>((*scores)[o]));
-        sum += std::log(all) - static_cast<double>((*scores)[answer.tokens[t]]);
-        ++tokens;
+  for (size_t p = 0; p < (*sentences)->prompts(); ++p)
+    for (const int32_t s : (*sentences)->sentences_of(p))
+      sum -= likelihoods.of(p, s, (*sentences)->quality_of(s));
+  EXPECT_NEAR(sum / static_cast<double>(likelihoods.tokens), losses.back(), 0.25 * losses.back());
+}
+
+// The mean over all pairs of sentences of a prompt of which one is of better quality, both read as the best: by how much
+// more likely it is; and the share of the pairs in which it is.
+std::pair<double, double> mean_margin(const LanguageModel& model, const CorpusSentences& sentences) {
+  Likelihoods likelihoods(model, sentences);
+  double sum = 0, right = 0, pairs = 0;
+  for (size_t p = 0; p < sentences.prompts(); ++p) {
+    std::vector<std::pair<learn::lm::Quality, double>> all;
+    for (const int32_t s : sentences.sentences_of(p))
+      all.emplace_back(sentences.quality_of(s), likelihoods.of(p, s, learn::lm::Quality::kBest));
+    for (const auto& better : all)
+      for (const auto& worse : all) {
+        if (better.first >= worse.first) continue;
+        sum += better.second - worse.second;
+        right += better.second > worse.second ? 1 : 0;
+        pairs += 1;
       }
-    }
   }
-  EXPECT_NEAR(sum / static_cast<double>(tokens), losses.back(), 0.25 * losses.back());
+  return {sum / pairs, right / pairs};
+}
+
+TEST_F(CorpusTest, PreferencesMakeTheBetterOneMoreLikely) {
+  const auto corpus = make();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  ThreadPool pool(1);
+  const auto sentences = CorpusSentences::create(*corpus, {}, pool);
+  ASSERT_TRUE(sentences.ok()) << sentences.error().message();
+  learn::TrainingControl control;
+  control.seed = 6;
+  auto training = small_training();
+  training.epochs = 20;
+  const auto base = learn::lm::train_language_model(**sentences, training, nullptr, control);
+  ASSERT_TRUE(base.ok()) << base.error().message();
+  training.preference = 0.1;
+  training.learning_rate = 3e-3;
+  training.epochs = 40;
+  training.worst = learn::lm::Quality::kWithin100;
+  const LanguageModel model =
+      train_twice(**sentences, training, &*base, control, folder_.file("p.checkpoint"));
+  const auto before = mean_margin(*base, **sentences), after = mean_margin(model, **sentences);
+  EXPECT_GT(after.first, before.first + 2) << "nats";
+  EXPECT_GT(after.second, before.second + 0.1) << "of the pairs";
+  const auto nothing_to_go_on_from = learn::lm::train_language_model(**sentences, training, nullptr, control);
+  ASSERT_FALSE(nothing_to_go_on_from.ok());
+  EXPECT_EQ(nothing_to_go_on_from.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(CorpusTest, AModelKnowsWhatPromptsItReads) {
+  const auto corpus = make();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  ThreadPool pool(1);
+  const auto with = CorpusSentences::create(*corpus, {}, pool);
+  const auto without = CorpusSentences::create(*corpus, {.device = false}, pool);
+  ASSERT_TRUE(with.ok() && without.ok());
+  ASSERT_EQ((*with)->prompts(), (*without)->prompts());
+  for (size_t p = 0; p < (*with)->prompts(); ++p)
+    EXPECT_EQ((*with)->prompt(p).size(), (*without)->prompt(p).size() + 1) << "the device's position";
+  auto training = small_training();
+  training.epochs = 1;
+  const auto model = learn::lm::train_language_model(**without, training, nullptr, {});
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  EXPECT_FALSE(model->prompting.device);
+  const auto other = learn::lm::train_language_model(**with, training, &*model, {});
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, ErrorCode::kMismatch);
 }
 #endif
 

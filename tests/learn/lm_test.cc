@@ -10,6 +10,7 @@
 #include "learn/lm/corpus.h"
 #include "learn/lm/language_model.h"
 #include "learn/lm/prompt.h"
+#include "learn/tensor_file.h"
 
 namespace tensorsmith::learn::lm {
 namespace {
@@ -53,14 +54,15 @@ TEST(TensorLanguage, NumbersHaveFeaturesOfTheirOwn) {
 }
 
 TEST(TensorLanguage, PromptsTellWhatDiffers) {
-  const auto prompt = [](const std::string& rows, const char* sketch, int vector_bytes, size_t most = 96) {
+  const auto prompt = [](const std::string& rows, const char* sketch, int vector_bytes, size_t most = 96,
+                         bool device_told = true) {
     const auto workload = ir::parse_workload("workload {\n  input x: f32[" + rows +
                                              ", 8]\n  const w: f32[8, 10]\n  y: f32[i: " + rows +
                                              ", j: 10] = sum{k: 8} x[i, k] * w[k, j]\n  output y\n}");
     EXPECT_TRUE(workload.ok());
     target::Device device;
     device.vector_bytes = vector_bytes;
-    const Positions p = make_prompt(*workload, device, 1, sketch, {.most = most});
+    const Positions p = make_prompt(*workload, device, 1, sketch, {.device = device_told, .most = most});
     for (const Feature& f : p.features) {
       EXPECT_GE(f.entry, 0);
       EXPECT_LT(f.entry, kFeatures);
@@ -76,6 +78,9 @@ TEST(TensorLanguage, PromptsTellWhatDiffers) {
   // Device, plan, operation, three axes, two reads.
   EXPECT_EQ(base.size(), 8u);
   EXPECT_EQ(prompt("6", "tile SSRSRS y", 32, 5).size(), 5u);
+  const Positions blind = prompt("6", "tile SSRSRS y", 32, 96, false);
+  EXPECT_EQ(blind.size(), 7u);
+  EXPECT_EQ(blind.features, prompt("6", "tile SSRSRS y", 64, 96, false).features);
   EXPECT_EQ(without_number("conv2d_12"), "conv2d");
   EXPECT_EQ(without_number("i0"), "i0");
   EXPECT_EQ(without_number("7"), "7");
@@ -201,6 +206,7 @@ TEST(LanguageModelFile, ComesBackAsItWasWritten) {
     for (const int64_t extent : shape) count *= extent;
     for (int64_t i = 0; i < count; ++i) weight.values.push_back(static_cast<float>(rng.normal()));
   }
+  model.prompting = {.device = false, .most = 40};
   model.tasks = {"a", "b"};
   model.devices = {"test"};
   model.command = "lm pretrain";
@@ -209,8 +215,17 @@ TEST(LanguageModelFile, ComesBackAsItWasWritten) {
   const auto read = read_language_model(path);
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(read->sizes, model.sizes);
+  EXPECT_EQ(read->prompting, model.prompting);
   EXPECT_EQ(read->tasks, model.tasks);
   for (const auto& [name, weight] : model.weights) EXPECT_EQ(read->weights.at(name).values, weight.values);
+  // A file that does not say how prompts are made is refused, not read as if it said what is usual.
+  auto file = read_tensor_file(path).value();
+  file.metadata.erase("prompting");
+  ASSERT_TRUE(write_tensor_file(file, path).ok());
+  EXPECT_EQ(read_language_model(path).error().code, ErrorCode::kCorrupt);
+  file.metadata["version"] = "1";
+  ASSERT_TRUE(write_tensor_file(file, path).ok());
+  EXPECT_EQ(read_language_model(path).error().code, ErrorCode::kMismatch);
   model.weights["norm.bias"].values[0] = std::numeric_limits<float>::quiet_NaN();
   ASSERT_TRUE(write_language_model(model, path).ok());
   EXPECT_EQ(read_language_model(path).error().code, ErrorCode::kCorrupt);

@@ -31,6 +31,8 @@ Result<LanguageModel> from_file(const TensorFile& file) {
   try {
     const Json sizes = Json::parse(file.metadata.at("sizes"));
     model.sizes = {sizes.at("width"), sizes.at("heads"), sizes.at("layers"), sizes.at("hidden")};
+    const Json prompting = Json::parse(file.metadata.at("prompting"));
+    model.prompting = {prompting.at("device"), prompting.at("most")};
     model.tasks = Json::parse(file.metadata.at("tasks"));
     model.devices = Json::parse(file.metadata.at("devices"));
     model.command = file.metadata.at("command");
@@ -42,7 +44,7 @@ Result<LanguageModel> from_file(const TensorFile& file) {
   }
   const LanguageModelSizes& s = model.sizes;
   if (s.width < 1 || s.width > kMostWidth || s.heads < 1 || s.width % s.heads != 0 || s.layers < 1 ||
-      s.layers > kMostLayers || s.hidden < 1 || s.hidden > 4 * kMostWidth)
+      s.layers > kMostLayers || s.hidden < 1 || s.hidden > 4 * kMostWidth || model.prompting.most < 1)
     return damaged;
   for (const auto& [name, shape] : weight_shapes(s)) {
     TS_ASSIGN_OR_RETURN(auto values, file.values<float>(name, shape));
@@ -95,6 +97,7 @@ Status write_language_model(const LanguageModel& model, const std::string& path)
       {"version", std::to_string(kLanguageModelVersion)},
       {"sizes",
        Json{{"width", s.width}, {"heads", s.heads}, {"layers", s.layers}, {"hidden", s.hidden}}.dump()},
+      {"prompting", Json{{"device", model.prompting.device}, {"most", model.prompting.most}}.dump()},
       {"tasks", Json(model.tasks).dump()},
       {"devices", Json(model.devices).dump(-1, ' ', false, Json::error_handler_t::replace)},
       {"command", model.command},

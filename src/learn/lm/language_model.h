@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/lm/vocabulary.h"
+#include "learn/lm/prompt.h"
 
 namespace tensorsmith::learn::lm {
 
-inline constexpr int kLanguageModelVersion = 1;
+inline constexpr int kLanguageModelVersion = 2;
 
 struct LanguageModelSizes {
   int width = 128;
@@ -32,6 +32,7 @@ struct LanguageModel {
   };
 
   LanguageModelSizes sizes;
+  PromptOptions prompting;  // how the prompts that it was trained on are made; it can read no others
   std::map<std::string, Weight> weights;  // as weight_shapes() lists them
   // What it is and has seen; kept in its file.
   std::vector<std::string> tasks;  // keys, ascending

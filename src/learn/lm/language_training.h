@@ -22,12 +22,16 @@ struct LanguageTraining {
   double without_similar = 0.3;
   // Whether tokens that are not allowed count for nothing (an ablation if not).
   bool masked = true;
+  // Above 0: which of two measured programs of a prompt is better is learned, too, by direct preference optimization with this
+  // beta. The better one is no worse than `worst`; both are read as the best, so that nothing that is read tells them apart.
+  double preference = 0;
   // Of the tasks, the share that is kept for validation.
   double validation = 0.05;
 };
 
-// base: the model to go on from, null: none. control.progress: train_loss and validation_loss are nats a token. kCancelled
-// when control.stop says so, after a checkpoint. kNotFound or kUnsupported without libtorch.
+// base: the model to go on from, null: none, and preferences are not learned. control.progress: train_loss and validation_loss are nats a token. kCancelled
+// when control.stop says so, after a checkpoint. kMismatch for sentences with other prompts than the base's. kNotFound or
+// kUnsupported without libtorch.
 Result<LanguageModel> train_language_model(const SentenceSource& sentences, const LanguageTraining& training,
                                            const LanguageModel* base, const TrainingControl& control);
 

@@ -14,6 +14,7 @@ struct PromptOptions {
   bool device = true;  // its attributes; false: what a model learns without them (an ablation)
   // Positions at most; what a long workload has beyond is left out, its heaviest operations stay.
   size_t most = 96;
+  friend bool operator==(const PromptOptions&, const PromptOptions&) = default;
 };
 
 // sketch: the text of the structure (space::DesignSpace::describe), plans separated by "; ". Names of operations are

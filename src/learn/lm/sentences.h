@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "learn/lm/answer.h"
+#include "learn/lm/prompt.h"
 
 namespace tensorsmith::learn::lm {
 
@@ -26,12 +27,13 @@ class SentenceSource {
   virtual ~SentenceSource() = default;
   virtual size_t prompts() const = 0;
   virtual const Positions& prompt(size_t number) const = 0;
+  virtual const PromptOptions& prompting() const = 0;           // how all prompts are made
   virtual const std::string& task_of(size_t prompt) const = 0;  // its key
   // Numbers of the sentences of a prompt.
   virtual std::span<const int32_t> sentences_of(size_t prompt) const = 0;
   virtual Quality quality_of(int32_t sentence) const = 0;
-  // similar: whether the answer may see fast programs of similar tasks.
-  virtual void write(int32_t sentence, bool similar, WrittenAnswer& out) const = 0;
+  // quality: what the answer is read as. similar: whether the answer may see fast programs of similar tasks.
+  virtual void write(int32_t sentence, Quality quality, bool similar, WrittenAnswer& out) const = 0;
   // Of all contents, for checkpoints and cards.
   virtual std::string hash() const = 0;
   // Keys of the tasks, ascending, and names of the devices.

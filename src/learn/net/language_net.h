@@ -1,0 +1,42 @@
+// The language model in libtorch; learn/lm/language_model.h says what it computes. Internal to learn/net.
+#pragma once
+
+#include <torch/nn.h>
+
+#include "learn/lm/language_model.h"
+#include "learn/net/layers.h"
+
+namespace tensorsmith::learn::net {
+
+// A batch as tensors: the same number of answers for each prompt.
+struct LanguageBatch {
+  Tensor prompt_entries, prompt_weights,
+      prompt_begin;  // features of all positions, and where each position begins
+  Tensor answer_entries, answer_weights, answer_begin;
+  Ragged prompts;  // positions by prompt
+  Ragged answers;  // positions by answer, prompt by prompt
+  Tensor tokens;   // [answer positions] int64
+  Tensor allowed;  // [answer positions, kOutputs] bool
+};
+class LanguageNetImpl : public torch::nn::Module {
+ public:
+  explicit LanguageNetImpl(const lm::LanguageModelSizes& sizes);
+
+  // Weights from the seed alone, or those of a model of the same sizes.
+  void start(uint64_t seed);
+  void copy(const lm::LanguageModel& model);
+
+  // Scores of the tokens at each position of an answer, lowest where they are not allowed: [answer positions, kOutputs].
+  Tensor forward(const LanguageBatch& batch);
+
+ private:
+  Tensor embed(const Tensor& entries, const Tensor& weights, const Tensor& begin);
+
+  Tensor embedding_;
+  torch::nn::ModuleList layers_{nullptr};
+  torch::nn::LayerNorm norm_{nullptr};
+  torch::nn::Linear output_{nullptr};
+};
+TORCH_MODULE(LanguageNet);
+
+}  // namespace tensorsmith::learn::net
