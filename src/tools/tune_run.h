@@ -30,7 +30,7 @@ struct TuneRunOptions {
   bool cost_model_given = false;
   // Databases, exports of records, and models whose tasks' records are taken; none: the records that are shipped.
   std::vector<std::string> from;
-  // A language model's file, "none", or empty for the one that is shipped.
+  // A language model's file, "none", or empty: the strategy lm takes the one that is shipped.
   std::string language_model;
   bool warm_start = true;
   engine::SeedOptions seeds;
