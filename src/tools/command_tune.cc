@@ -28,8 +28,8 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       ->excludes("--from");
   command->add_option(
       "--lm", options->language_model,
-      "A language model that writes schedules for the strategies evolutionary and lm, or none "
-      "(default: the one that is shipped)");
+      "A language model that writes schedules for the strategies evolutionary and lm (default: lm takes the "
+      "one that is shipped)");
   command->add_option("--strategy", options->strategy, "One of " + search::strategy_names())
       ->capture_default_str();
   add_share(*command, "--epsilon", options->epsilon,
