@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "engine/beam_search.h"
 #include "graph/graph.h"
 #include "graph/zoo/builder.h"
 #include "graph/zoo/write.h"
@@ -229,6 +230,21 @@ class CompiledDecoder final : public LanguageDecoder {
     return std::span<const float>(step_->buffer("scores")).first(positions.size() * kOutputs);
   }
 
+  void reorder(std::span<const size_t> sources) override {
+    TS_CHECK(std::cmp_less_equal(sources.size(), options_.batch),
+             "more answers than the decoder has room for");
+    const size_t one = width() * static_cast<size_t>(options_.longest_answer);
+    std::vector<float> moved(sources.size() * one);
+    for (int l = 0; l < sizes_.layers; ++l)
+      for (const char* what : {"before_k", "before_v"}) {
+        auto& all = step_->buffer(port(what, l));
+        for (size_t i = 0; i < sources.size(); ++i)
+          std::copy_n(all.begin() + static_cast<ptrdiff_t>(sources[i] * one), one,
+                      moved.begin() + static_cast<ptrdiff_t>(i * one));
+        std::copy(moved.begin(), moved.end(), all.begin());
+      }
+  }
+
  private:
   size_t width() const { return static_cast<size_t>(sizes_.width); }
 
@@ -277,6 +293,9 @@ std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm
   for (size_t i = 0; i < order.size(); ++i)
     all += weight[i] = std::exp((scores[order[i]] - most) / temperature);
   std::array<bool, kOutputs> struck{};
+  // Which are the likeliest can only be said of those that are allowed.
+  if (sampling.top_k > 0 || sampling.top_p < 1)
+    for (size_t i = 0; i < order.size(); ++i) struck[i] = !walk.allows(order[i]);
   while (true) {
     // The tokens that may be drawn: the likeliest of those that are left.
     double kept = 0, left = 0;
@@ -352,6 +371,7 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
   TS_RETURN_IF_ERROR(decoder.read(prompt));
   const size_t count = request.count;
   const SamplingOptions& sampling = request.sampling;
+  if (sampling.beam > 0) return beam_search(decoder, context, request, report);
   std::set<uint64_t> seen;
   std::vector<GeneratedCandidate> result;
   size_t draws = 0;

@@ -25,14 +25,17 @@ struct DecoderOptions {
 // How tokens are drawn.
 struct SamplingOptions {
   double temperature = 1;  // 0: the likeliest allowed token
-  int top_k = 0;           // only the so many likeliest tokens; 0 = all
-  double top_p = 1;        // only the likeliest tokens that together have this probability
+  int top_k = 0;           // only the so many likeliest allowed tokens; 0 = all
+  double top_p = 1;  // only the likeliest allowed tokens that together have this share of their probability
+  // Above 0: nothing is drawn. The likeliest answers that a beam search of this width finds, at most the decoder's batch.
+  int beam = 0;
   learn::lm::Quality quality = learn::lm::Quality::kBest;
 };
 
 struct GeneratedCandidate {
   space::Candidate candidate;
-  // Of the tokens drawn, among those that were not known to be forbidden: natural logarithm of their probability.
+  // Of the tokens drawn, among those that were not known to be forbidden: natural logarithm of their probability. Of a beam
+  // search: among those that are allowed.
   double log_likelihood = 0;
 };
 
@@ -66,6 +69,8 @@ class LanguageDecoder {
   // each answer. The first call after begin() is for the first token.
   virtual void begin() = 0;
   virtual Result<std::span<const float>> next(const learn::lm::Positions& positions) = 0;
+  // Answer i goes on as if it were answer sources[i]. Not before the first next().
+  virtual void reorder(std::span<const size_t> sources) = 0;
   virtual const DecoderOptions& options() const = 0;
 };
 
@@ -84,7 +89,8 @@ struct GenerateRequest {
 };
 
 // Different candidates of the sketch; fewer than are asked for where no more were found in a few times as many draws.
-// prompt: of this sketch. The same generator gives the same candidates.
+// prompt: of this sketch. The same generator gives the same candidates. A beam search gives the likeliest ones it finds, in
+// that order, and has no beginnings. kInvalidArgument for a beam that is wider than the decoder's batch.
 Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const learn::lm::Positions& prompt,
                                                  const search::SketchContext& context,
                                                  const GenerateRequest& request, Rng& rng,

@@ -223,6 +223,7 @@ Status generate(const GenerateCommand& command) {
   const double start = clock.monotonic_seconds();
   engine::DecoderOptions options;
   options.threads = WorkingThreads().count();
+  if (command.sampling.beam > 0) options.batch = command.sampling.beam;
   TS_ASSIGN_OR_RETURN(const auto machine, target::probe_local());
   TS_ASSIGN_OR_RETURN(const auto decoder, engine::LanguageDecoder::create(language_model, machine, options));
   const double ready = clock.monotonic_seconds();
@@ -334,8 +335,8 @@ void add_pretrain(CLI::App& lm, int& exit_code) {
   add_whole(*sub, "--width", o->training.sizes.width, 8, 4096, "Of its layers");
   add_whole(*sub, "--heads", o->training.sizes.heads, 1, 64, "Of its attention");
   add_whole(*sub, "--layers", o->training.sizes.layers, 1, 64, "How many");
-  add_training_options(*sub, *o);
   sub->add_flag("!--no-device", o->prompting.device, "Prompts say nothing of the device (an ablation)");
+  add_training_options(*sub, *o);
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
 }
 
@@ -351,12 +352,12 @@ void add_finetune(CLI::App& lm, int& exit_code) {
                   "Programs that are no more than this share slower than their task's fastest")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  add_training_options(*sub, *o);
   sub->add_option("--preference", o->training.preference,
                   "Learn which of two measured programs is faster, too: the beta of direct preference "
                   "optimization; 0: no")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
+  add_training_options(*sub, *o);
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
 }
 
@@ -370,13 +371,22 @@ void add_generate(CLI::App& lm, int& exit_code) {
   sub->add_option("--from", o->from, "Databases of fast programs of other tasks, which it sees (repeatable)")
       ->allow_extra_args(false);
   add_whole(*sub, "--count", o->count, 1, 100'000, "Different schedules of each task");
-  sub->add_option("--temperature", o->sampling.temperature, "Of sampling; 0: the likeliest tokens")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  add_whole(*sub, "--top-k", o->sampling.top_k, 0, 128, "Only so many likeliest tokens; 0 = all");
-  sub->add_option("--top-p", o->sampling.top_p, "Only the likeliest tokens of this probability together")
-      ->check(CLI::Range(1e-6, 1.0))
-      ->capture_default_str();
+  CLI::Option* temperature =
+      sub->add_option("--temperature", o->sampling.temperature, "Of sampling; 0: the likeliest tokens")
+          ->check(CLI::Range(0.0, 100.0))
+          ->capture_default_str();
+  CLI::Option* top_k =
+      add_whole(*sub, "--top-k", o->sampling.top_k, 0, 128, "Only so many likeliest tokens; 0 = all");
+
+  CLI::Option* top_p =
+      sub->add_option("--top-p", o->sampling.top_p, "Only the likeliest tokens of this probability together")
+          ->check(CLI::Range(1e-6, 1.0))
+          ->capture_default_str();
+  add_whole(*sub, "--beam", o->sampling.beam, 0, 512,
+            "None is drawn: the likeliest schedules that a beam search of this width finds; 0 = draw")
+      ->excludes(temperature)
+      ->excludes(top_k)
+      ->excludes(top_p);
   add_seed(*sub, o->seed, "The same seed writes the same schedules");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return generate(*o); }); });

@@ -266,6 +266,181 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   EXPECT_GT(report.forbidden, 0) << "the grammar had something to forbid";
 }
 
+// All answers of a small sketch, with what the definition says of each token among those that are allowed.
+class Enumeration {
+ public:
+  struct Answer {
+    space::Candidate candidate;
+    double log_likelihood = 0;
+    // The most over the tokens: how many allowed ones are likelier, and the probability of these among the allowed.
+    int rank = 0;
+    double above = 0;
+  };
+
+  Enumeration(const LanguageModel& model, const Positions& prompt, const search::SketchContext& context)
+      : definition_(model), prompt_(prompt) {
+    search::SpaceAnswer answer(context);
+    const learn::lm::TokenWalk walk(answer);
+    go_on(answer, walk, {}, {});
+    std::sort(answers.begin(), answers.end(),
+              [](const Answer& a, const Answer& b) { return a.log_likelihood > b.log_likelihood; });
+  }
+
+  std::vector<Answer> answers;     // the likeliest first
+  std::map<size_t, int> prefixes;  // by length
+
+  const Answer* find(const space::Candidate& candidate) const {
+    for (const Answer& one : answers)
+      if (one.candidate == candidate) return &one;
+    return nullptr;
+  }
+
+ private:
+  void go_on(const search::SpaceAnswer& answer, const learn::lm::TokenWalk& walk, const Positions& before,
+             const Answer& so_far) {
+    if (walk.done()) {
+      answers.push_back(so_far);
+      answers.back().candidate = answer.candidate();
+      return;
+    }
+    Positions positions = before;
+    walk.describe(learn::lm::Quality::kBest, positions);
+    ++prefixes[positions.size()];
+    const std::vector<double> scores = definition_.scores(prompt_, positions).back();
+    const auto allowed = walk.allowed();
+    double of_allowed = 0;
+    for (size_t o = 0; o < kOutputs; ++o)
+      if (allowed[o]) of_allowed += std::exp(scores[o]);
+    for (size_t o = 0; o < kOutputs; ++o) {
+      if (!allowed[o]) continue;
+      Answer longer = so_far;
+      longer.log_likelihood += scores[o] - std::log(of_allowed);
+      int rank = 0;
+      double above = 0;
+      for (size_t other = 0; other < kOutputs; ++other)
+        if (allowed[other] && scores[other] > scores[o]) {
+          ++rank;
+          above += std::exp(scores[other]) / of_allowed;
+        }
+      longer.rank = std::max(longer.rank, rank);
+      longer.above = std::max(longer.above, above);
+      search::SpaceAnswer next_answer(answer);
+      learn::lm::TokenWalk next(walk, next_answer);
+      ASSERT_TRUE(next.take(static_cast<uint8_t>(o)));
+      go_on(next_answer, next, positions, longer);
+    }
+  }
+
+  Definition definition_;
+  Positions prompt_;
+};
+
+// A sketch with few candidates, which can all be listed.
+class SmallSketchTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSeed = 20261126;
+  static constexpr double kMostListed = 3000;  // points of a sketch
+  SmallSketchTest() {
+    const auto device = target::find_device("epyc-9654:threads=1").value();
+    const auto task = matmul_task(4, 4, 3);
+    const auto space = space::DesignSpace::build(task.workload, device, {.threads = 1}).value();
+    for (const auto& context : sketch_contexts(task, space, device, {})) {
+      if (context == nullptr || context->grammar.decisions().size() < 2) continue;
+      const int sketch = context->grammar.sketch();
+      const Positions prompt = learn::lm::make_prompt(task.workload, device, 1, space.describe(sketch));
+      if (space.size(sketch) > kMostListed) continue;
+      auto all = std::make_unique<Enumeration>(model_, prompt, *context);
+      if (all_ != nullptr && all->answers.size() <= all_->answers.size()) continue;
+      context_ = context;
+      prompt_ = prompt;
+      all_ = std::move(all);
+    }
+    EXPECT_NE(all_, nullptr);
+  }
+  std::unique_ptr<LanguageDecoder> decoder(int batch) const {
+    return LanguageDecoder::create(model_, target::probe_local(1).value(), {.batch = batch}).value();
+  }
+
+  const ::testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(kSeed)};
+  LanguageModel model_ = random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, kSeed);
+  std::shared_ptr<const search::SketchContext> context_;
+  Positions prompt_;
+  std::unique_ptr<Enumeration> all_;  // of the sketch with the most among those with few
+};
+
+TEST_F(SmallSketchTest, ABeamAsWideAsAllPrefixesFindsTheLikeliest) {
+  int widest = 0;
+  for (const auto& [length, count] : all_->prefixes) widest = std::max(widest, count);
+  ASSERT_GE(all_->answers.size(), 20u);
+  ASSERT_LE(widest, 1024);
+  const int beam = std::max(widest, static_cast<int>(all_->answers.size()));
+  const auto wide = decoder(beam);
+  Rng rng(1);
+  DecodingReport report;
+  GenerateRequest request{all_->answers.size(), {.beam = beam}, {}, {}};
+  const auto expect_likeliest = [&](size_t count, size_t without) {
+    request.count = count;
+    const auto found = generate(*wide, prompt_, *context_, request, rng, report);
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    ASSERT_EQ(found->size(), std::min(count, all_->answers.size() - without));
+    for (size_t i = 0; i < found->size(); ++i) {
+      const auto* answer = all_->find((*found)[i].candidate);
+      ASSERT_NE(answer, nullptr);
+      EXPECT_NEAR((*found)[i].log_likelihood, answer->log_likelihood, 1e-3);
+      EXPECT_NEAR((*found)[i].log_likelihood, all_->answers[i + without].log_likelihood, 1e-3) << i;
+    }
+  };
+  expect_likeliest(all_->answers.size(), 0);
+  expect_likeliest(5, 0);
+  std::set<uint64_t> excluded;
+  for (size_t i = 0; i < 3; ++i) excluded.insert(all_->answers[i].candidate.hash());
+  request.excluded = [&](const space::Candidate& c) { return excluded.count(c.hash()) > 0; };
+  expect_likeliest(5, 3);
+  EXPECT_EQ(report.dead_ends + report.too_long, 0);
+}
+
+TEST_F(SmallSketchTest, ANarrowBeamIsNoWiderThanTheDecoder) {
+  const auto narrow = decoder(4);
+  Rng rng(1);
+  DecodingReport report;
+  // The likeliest token each time, as without a beam.
+  const auto one = generate(*narrow, prompt_, *context_, {1, {.beam = 1}, {}, {}}, rng, report);
+  const auto greedy = generate(*narrow, prompt_, *context_, {1, {.temperature = 0}, {}, {}}, rng, report);
+  ASSERT_TRUE(one.ok() && greedy.ok());
+  ASSERT_EQ(one->size(), 1u);
+  EXPECT_EQ(one->front().candidate, greedy->front().candidate);
+  const auto four = generate(*narrow, prompt_, *context_, {4, {.beam = 4}, {}, {}}, rng, report);
+  ASSERT_TRUE(four.ok());
+  ASSERT_GE(four->size(), 2u);
+  for (const auto& found : *four)
+    EXPECT_NEAR(found.log_likelihood, all_->find(found.candidate)->log_likelihood, 1e-3);
+  const auto too_wide = generate(*narrow, prompt_, *context_, {4, {.beam = 5}, {}, {}}, rng, report);
+  ASSERT_FALSE(too_wide.ok());
+  EXPECT_EQ(too_wide.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(SmallSketchTest, OnlyTheLikeliestTokensAreDrawn) {
+  const auto many = decoder(32);
+  Rng rng(2);
+  DecodingReport report;
+  const auto draw = [&](const SamplingOptions& sampling) {
+    return generate(*many, prompt_, *context_, {all_->answers.size(), sampling, {}, {}}, rng, report).value();
+  };
+  for (const int k : {1, 2, 3}) {
+    const auto drawn = draw({.top_k = k});
+    EXPECT_GE(drawn.size(), k == 1 ? 1u : 3u);
+    int most = 0;
+    for (const auto& one : drawn) most = std::max(most, all_->find(one.candidate)->rank);
+    EXPECT_EQ(most, k - 1);
+  }
+  for (const double p : {1e-6, 0.5, 0.8}) {
+    const auto drawn = draw({.top_p = p});
+    EXPECT_GE(drawn.size(), p < 0.01 ? 1u : 2u);
+    for (const auto& one : drawn) EXPECT_LT(all_->find(one.candidate)->above, p + 1e-6);
+  }
+  EXPECT_EQ(draw({.top_p = 1e-6}).size(), 1u) << "the likeliest token alone";
+}
+
 // A database with random programs of two products; the faster the larger the register tile.
 class CorpusTest : public ::testing::Test {
  protected:

@@ -48,6 +48,14 @@ class Answer {
 class TokenWalk {
  public:
   explicit TokenWalk(Answer& answer) : answer_(answer) {}
+  // Goes on where another is. answer: a copy of that one's.
+  TokenWalk(const TokenWalk& other, Answer& answer)
+      : answer_(answer),
+        high_(other.high_),
+        written_(other.written_),
+        example_(other.example_),
+        before_(other.before_),
+        decided_(other.decided_) {}
 
   bool done() const { return answer_.done() && !writing(); }
   // A position that says what comes next: the decision, the digits so far, the decision before.
