@@ -290,7 +290,7 @@ int64_t trials_of(const SearchMethod& method, const CompareOptions& options) {
 
 // Times the winners of one task and seed again, if any of them was not.
 Status time_group(const ir::Workload& workload, uint64_t seed, const std::string& task,
-                  const CompareOptions& options, measure::Measurer& measurer,
+                  const CompareOptions& options, const MakeMeasurer& make_measurer,
                   const MeasuredComparison& comparison, std::vector<SearchRun>& runs) {
   std::vector<SearchRun*> group;
   for (SearchRun& run : runs)
@@ -303,7 +303,7 @@ Status time_group(const ir::Workload& workload, uint64_t seed, const std::string
       if (winner.number == 0 || chosen.count(&winner) > 0) winners.push_back(&winner);
   }
   if (std::all_of(winners.begin(), winners.end(), [](const Winner* w) { return w->again > 0; })) return {};
-  TS_RETURN_IF_ERROR(time_again(workload, measurer, winners));
+  TS_RETURN_IF_ERROR(time_again(workload, make_measurer, winners));
   if (comparison.keep)
     for (const SearchRun* run : group) TS_RETURN_IF_ERROR(comparison.keep(*run));
   return {};
@@ -343,8 +343,10 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
   TS_RETURN_IF_ERROR(check_models(options, device));
   measure::MeasureOptions measuring;
   measuring.settings.threads = device.cores;
-  TS_ASSIGN_OR_RETURN(const auto measurer,
-                      make_watched_measurer(device, measuring, comparison.worker, clock, log, cancel));
+  const MakeMeasurer make_measurer = [&] {
+    return make_watched_measurer(device, measuring, comparison.worker, clock, log, cancel);
+  };
+  TS_ASSIGN_OR_RETURN(const auto measurer, make_measurer());
   Proposers proposers;
   for (const SearchMethod& method : options.methods)
     if (proposes(method.strategy)) TS_RETURN_IF_ERROR(proposers.load(request_of(method), comparison.threads));
@@ -421,7 +423,7 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
       }
       if (cancel || options.again.empty()) continue;
       TS_RETURN_IF_ERROR(time_group(plain[t].workload, static_cast<uint64_t>(seed), plain[t].key, options,
-                                    *measurer, comparison, out));
+                                    make_measurer, comparison, out));
     }
   }
   if (comparison.decoding != nullptr) *comparison.decoding = proposers.decoding();

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "engine/judge.h"
 #include "learn/search_model.h"
+#include "sched/step.h"
 #include "search/strategy.h"
 
 namespace tensorsmith::engine {
@@ -18,6 +19,8 @@ namespace {
 constexpr size_t kSamples = 100'000;
 // Candidates whose features are made and judged together.
 constexpr size_t kJudged = 4096;
+// That are kept, as several may be one program.
+constexpr size_t kCandidatesPerProgram = 4;
 
 struct Ranked {
   double log_seconds = 0;
@@ -31,9 +34,16 @@ void keep_best(std::vector<Ranked>& ranked, size_t count) {
   if (ranked.size() > count) ranked.resize(count);
 }
 
-std::vector<search::Seed> seeds_of(std::vector<Ranked> ranked, record::Reason reason) {
+// Different candidates may be one program: the first `count` programs.
+Result<std::vector<search::Seed>> seeds_of(const space::DesignSpace& space, std::vector<Ranked> ranked,
+                                           size_t count) {
   std::vector<search::Seed> seeds;
-  for (Ranked& one : ranked) seeds.push_back({std::move(one.candidate), reason});
+  std::set<std::string> programs;
+  for (size_t i = 0; i < ranked.size() && seeds.size() < count; ++i) {
+    TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(ranked[i].candidate));
+    if (programs.insert(sched::print(trace)).second)
+      seeds.push_back({std::move(ranked[i].candidate), record::Reason::kPredicted});
+  }
   return seeds;
 }
 
@@ -43,7 +53,8 @@ double draft_seconds(const space::DesignSpace& space, const space::Candidate& ca
 }
 
 // What an evolution finds whose only score is the estimate.
-std::vector<search::Seed> estimate_favourites(const space::DesignSpace& space, size_t count, Rng& rng) {
+Result<std::vector<search::Seed>> estimate_favourites(const space::DesignSpace& space, size_t count,
+                                                      Rng& rng) {
   search::StrategyView view;
   const search::DesignedSpace designed(space);
   const space::Candidate untuned = space.default_candidate();
@@ -60,10 +71,10 @@ std::vector<search::Seed> estimate_favourites(const space::DesignSpace& space, s
   view.measured = start;
   std::vector<Ranked> ranked;
   const auto strategy = search::find_strategy(search::kDefaultStrategy).value()->make();
-  for (auto& proposal : strategy->propose(view, 4 * count, rng))
+  for (auto& proposal : strategy->propose(view, kCandidatesPerProgram * count, rng))
     ranked.push_back({draft_seconds(space, proposal.candidate), std::move(proposal.candidate)});
-  keep_best(ranked, count);
-  return seeds_of(std::move(ranked), record::Reason::kPredicted);
+  keep_best(ranked, ranked.size());
+  return seeds_of(space, std::move(ranked), count);
 }
 
 Result<std::vector<search::Seed>> best_samples(Judge& judge, const space::DesignSpace& space, size_t count,
@@ -80,9 +91,9 @@ Result<std::vector<search::Seed>> best_samples(Judge& judge, const space::Design
     if (judge.failed()) return *judge.failed();
     for (size_t i = 0; i < batch.size(); ++i)
       if (std::isfinite(seconds[i])) best.push_back({seconds[i], std::move(batch[i])});
-    keep_best(best, count);
+    keep_best(best, kCandidatesPerProgram * count);
   }
-  return seeds_of(std::move(best), record::Reason::kPredicted);
+  return seeds_of(space, std::move(best), count);
 }
 
 }  // namespace

@@ -10,11 +10,11 @@ namespace tensorsmith::engine {
 
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kRounds = 7;
 
 }  // namespace
 
-Status time_again(const ir::Workload& workload, measure::Measurer& measurer,
+Status time_again(const ir::Workload& workload, const MakeMeasurer& make_measurer,
                   const std::vector<Winner*>& winners) {
   std::map<std::string, size_t> places;
   std::vector<measure::Candidate> programs;
@@ -23,19 +23,17 @@ Status time_again(const ir::Workload& workload, measure::Measurer& measurer,
     TS_ASSIGN_OR_RETURN(auto trace, sched::parse_trace(winner->trace));
     programs.push_back({std::move(trace), {}});
   }
-  std::vector<measure::Candidate> turns;
-  for (int round = 0; round < kRounds; ++round) turns.insert(turns.end(), programs.begin(), programs.end());
-  // No program is given up for being slow.
-  TS_ASSIGN_OR_RETURN(const auto results,
-                      measurer.measure(workload, turns, std::numeric_limits<double>::infinity(),
-                                       [](size_t, const record::MeasureResult&) { return true; }));
-  if (results.size() < turns.size()) return {};  // cut off
-  for (Winner* winner : winners) {
-    std::vector<double> seconds;
-    for (size_t i = places.at(winner->trace); i < results.size(); i += programs.size())
-      seconds.push_back(results[i].best_estimate());
-    winner->again = median(seconds);
+  std::vector<std::vector<double>> seconds(programs.size());
+  for (int round = 0; round < kRounds; ++round) {
+    TS_ASSIGN_OR_RETURN(const auto measurer, make_measurer());
+    // No program is given up for being slow.
+    TS_ASSIGN_OR_RETURN(const auto results,
+                        measurer->measure(workload, programs, std::numeric_limits<double>::infinity(),
+                                          [](size_t, const record::MeasureResult&) { return true; }));
+    if (results.size() < programs.size()) return {};  // cut off
+    for (size_t i = 0; i < programs.size(); ++i) seconds[i].push_back(results[i].best_estimate());
   }
+  for (Winner* winner : winners) winner->again = median(seconds[places.at(winner->trace)]);
   return {};
 }
 

@@ -1,6 +1,8 @@
 // Programs timed beside each other.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "engine/compare_searches.h"
@@ -9,10 +11,13 @@
 
 namespace tensorsmith::engine {
 
+using MakeMeasurer = std::function<Result<std::unique_ptr<measure::Measurer>>()>;
+
 // Sets Winner::again: the median of a few measurements of each program, taken in turns, so that all meet the same machine.
-// Programs that occur several times are timed once; +inf for those that fail. Nothing is set where the
-// measurer was cut off.
-Status time_again(const ir::Workload& workload, measure::Measurer& measurer,
+// Each turn has a measurer of its own: the memory that a process happens to get can make a program several times
+// slower for as long as the process lasts. Programs that occur several times are timed once; +inf for those that fail.
+// Nothing is set where a measurer was cut off.
+Status time_again(const ir::Workload& workload, const MakeMeasurer& make_measurer,
                   const std::vector<Winner*>& winners);
 
 }  // namespace tensorsmith::engine

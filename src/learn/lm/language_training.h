@@ -25,6 +25,8 @@ struct LanguageTraining {
   // Above 0: which of two measured programs of a prompt is better is learned, too, by direct preference optimization with this
   // beta. The better one is no worse than `worst`; both are read as the best, so that nothing that is read tells them apart.
   double preference = 0;
+  // Whether matrices are multiplied as bfloat16. Weights and what is added up stay float32.
+  bool mixed_precision = false;
   // Of the tasks, the share that is kept for validation.
   double validation = 0.05;
 };

@@ -41,8 +41,9 @@ class LanguageLayerImpl : public torch::nn::Module {
     const Tensor hidden = absent.view({g, 1, 1, p});
     const Tensor among =
         torch::matmul(of_prompt[0] * scale, of_prompt[1].transpose(2, 3)).masked_fill(hidden, kMaskedScore);
-    const Tensor mixed =
-        torch::matmul(among.softmax(-1), of_prompt[2]).permute({0, 2, 1, 3}).reshape({g, p, width});
+    const Tensor mixed = torch::matmul(among.softmax(-1, torch::kFloat32), of_prompt[2])
+                             .permute({0, 2, 1, 3})
+                             .reshape({g, p, width});
     const Tensor q = of_answer[0] * scale;
     // The queries of all answers to a prompt meet its keys together: [prompts, heads, answers * positions, ...]
     const Tensor all = q.permute({0, 2, 1, 3, 4}).reshape({g, heads_, m * t, size});
@@ -52,7 +53,7 @@ class LanguageLayerImpl : public torch::nn::Module {
     const Tensor own = torch::matmul(q, of_answer[1].transpose(3, 4))
                            .masked_fill(later, kMaskedScore)
                            .permute({0, 2, 1, 3, 4});
-    const Tensor weights = torch::cat({before, own}, -1).softmax(-1);
+    const Tensor weights = torch::cat({before, own}, -1).softmax(-1, torch::kFloat32);
     const Tensor from_prompt =
         torch::matmul(weights.narrow(-1, 0, p).reshape({g, heads_, m * t, p}), of_prompt[2])
             .view({g, heads_, m, t, size});

@@ -32,12 +32,13 @@ constexpr double kLikelihoodWeight = 1;
 
 // Nats a token.
 Tensor next_token_loss(LanguageNet& net, const LanguageBatch& batch) {
-  return torch::nn::functional::cross_entropy(net->forward(batch), batch.tokens);
+  return torch::nn::functional::cross_entropy(net->forward(batch).to(torch::kFloat32), batch.tokens);
 }
 
 // Logarithms of the probabilities of the better and the worse answer of each pair: [pairs, 2].
 Tensor pair_likelihoods(LanguageNet& net, const LanguageBatch& batch) {
-  const Tensor tokens = net->forward(batch).log_softmax(1).gather(1, batch.tokens.unsqueeze(1));
+  const Tensor tokens =
+      net->forward(batch).to(torch::kFloat32).log_softmax(1).gather(1, batch.tokens.unsqueeze(1));
   return sum_by_program(tokens, batch.answers).view({-1, 2});
 }
 
@@ -138,6 +139,7 @@ class LanguageTrainer {
   }
 
   Tensor loss_of(const LanguageBatch& batch) {
+    const MixedPrecision mixed(training_.mixed_precision);
     return pairs_ ? preference_loss(batch, pair_likelihoods(net_, batch), reference_likelihoods(batch))
                   : next_token_loss(net_, batch);
   }
@@ -162,7 +164,7 @@ class LanguageTrainer {
                               training_.learning_rate, training_.weight_decay, training_.prompts,
                               training_.answers, static_cast<int>(training_.worst), training_.unmeasured,
                               training_.without_similar, training_.masked, training_.validation,
-                              training_.preference}
+                              training_.preference, training_.mixed_precision}
                    .dump());
     if (base_ != nullptr)
       for (const auto& [name, weight] : base_->weights)

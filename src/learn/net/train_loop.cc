@@ -1,5 +1,6 @@
 #include "learn/net/train_loop.h"
 
+#include <ATen/autocast_mode.h>
 #include <torch/cuda.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
@@ -77,6 +78,24 @@ double learning_rate_at(const TrainOptions& options, int64_t step, int64_t steps
     factor = 0.1 + (10 - 0.1) * (1 - std::abs(2 * x - 1));
   }
   return options.learning_rate * factor;
+}
+
+MixedPrecision::MixedPrecision(bool on) : on_(on) {
+  if (!on_) return;
+  at::autocast::increment_nesting();
+  at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
+  at::autocast::set_cpu_enabled(true);
+  if (!torch::cuda::is_available()) return;
+  at::autocast::set_autocast_gpu_dtype(at::kBFloat16);
+  at::autocast::set_enabled(true);
+}
+
+MixedPrecision::~MixedPrecision() {
+  if (!on_) return;
+  at::autocast::set_cpu_enabled(false);
+  if (torch::cuda::is_available()) at::autocast::set_enabled(false);
+  // Casts of weights are kept for one pass only: the optimizer changes the weights.
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
 }
 
 double steady_seconds() {

@@ -56,6 +56,18 @@ class Threads {
   int before_;
 };
 
+// Makes matrix products bfloat16 for a scope, on this thread, if `on`: torch's autocast, for CPU and CUDA.
+class MixedPrecision {
+ public:
+  explicit MixedPrecision(bool on);
+  ~MixedPrecision();
+  MixedPrecision(const MixedPrecision&) = delete;
+  MixedPrecision& operator=(const MixedPrecision&) = delete;
+
+ private:
+  bool on_;
+};
+
 // Seconds of a clock that never goes back, for rates.
 double steady_seconds();
 
