@@ -373,10 +373,13 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   TS_ASSIGN_OR_RETURN(const Seeds seeds,
                       seeds_of(shared.tasks, device, known, seed_options, options.schedules, jobs));
   auto tasks = tasks_of(models, shared, seeds, untuned, plans);
+  // What is known of similar tasks is measured first, and a model that sees it writes more of the same.
+  static const WarmStart kNothing;
   if (writer != nullptr)
     for (size_t k = 0; k < tasks.size(); ++k)
-      tasks[k].writer = writer->of_task(
-          *shared.tasks[k], device, {.threads = device.cores, .winograd = options.schedules.winograd}, known);
+      tasks[k].writer =
+          writer->of_task(*shared.tasks[k], device,
+                          {.threads = device.cores, .winograd = options.schedules.winograd}, kNothing);
   events.begins(TunePhase::kSearch, {search_seconds, later_seconds});
   TS_ASSIGN_OR_RETURN(const search::TuneReport report,
                       search::tune(tasks, device, tune_options,

@@ -8,12 +8,13 @@
 // the fastest measured programs, in the order of the cost model. Evolution reaches them only by chance, and
 // the last percents are found there.
 //
-// Where there is a writer (a language model), what it writes is in the first generation, with fast measured programs that
-// it rewrites from a random decision on, and a part of each batch is its best by score, the larger part of the first.
+// Where there is a writer (a language model), the first batch is what it writes. Later it rewrites fast measured programs
+// from a random decision on, and these compete with the others.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
+#include "search/best_written.h"
 #include "search/strategies.h"
 
 namespace tensorsmith::search {
@@ -29,10 +30,11 @@ constexpr size_t kParents = 24;          // measured candidates that have childr
 // Of a batch, the steps from the fastest measured programs: at the start and at the end.
 constexpr double kDescentFirst = 0.125, kDescentLast = 0.625;
 constexpr size_t kDescents = 3;  // programs to step from
-// For each candidate of a batch, what a writer writes, and what it writes of measured programs.
-constexpr size_t kWritten = 4, kRewritten = 2;
-// Of a batch, what a writer has of the first one and of later ones.
-constexpr double kWrittenFirst = 0.5, kWrittenLater = 0.125;
+// Until so many programs of a writer are measured nothing else is proposed, but the random share: a batch, less what that
+// may be.
+constexpr size_t kWrittenFirst = 12;
+// For each candidate of a batch, what a writer makes of measured programs.
+constexpr size_t kRewritten = 2;
 // A structure whose best seems this much slower (draft scores are logarithms) is not tried for its own sake.
 constexpr double kHopelessDraft = 3;
 
@@ -46,13 +48,14 @@ class EvolutionaryStrategy final : public Strategy {
   explicit EvolutionaryStrategy(const Additions& additions) : additions_(additions) {}
 
   std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+    if (auto first = first_written(view, count, rng); !first.empty()) return first;
     const size_t population_size = std::max(count * 2, view.score_budget / kGenerations);
     std::unordered_set<uint64_t> scored_hashes;
     std::vector<ScoredCandidate> pool;        // everything scored and buildable, for the final choice
     std::vector<ScoredCandidate> population;  // parents of the next generation
     std::vector<space::Candidate> best = fastest_measured(view, kParents);
     std::unordered_set<uint64_t> by_writer;
-    for (auto& scored : written(view, best, count, rng)) {
+    for (auto& scored : rewritten(view, best, count, rng)) {
       by_writer.insert(scored.candidate.hash());
       scored_hashes.insert(scored.candidate.hash());
       pool.push_back(std::move(scored));
@@ -136,24 +139,31 @@ class EvolutionaryStrategy final : public Strategy {
     return result;
   }
 
-  // What the view's writer writes, scored.
-  static std::vector<ScoredCandidate> written(const StrategyView& view,
-                                              const std::vector<space::Candidate>& best, size_t count,
-                                              Rng& rng) {
+  // Nothing where there is no writer, enough of it is measured, or it has no more.
+  static std::vector<ProposedCandidate> first_written(const StrategyView& view, size_t count, Rng& rng) {
+    if (view.writer == nullptr) return {};
+    const auto measured = std::count_if(view.measured.begin(), view.measured.end(),
+                                        [](const auto& m) { return m.reason == record::Reason::kWritten; });
+    if (std::cmp_greater_equal(measured, kWrittenFirst)) return {};
+    auto result = best_written(view, count - random_share(view.epsilon, count, rng), rng);
+    if (!result.empty()) append_random(view, count, rng, result);
+    return result;
+  }
+
+  // What the view's writer makes of the fastest measured programs, scored.
+  static std::vector<ScoredCandidate> rewritten(const StrategyView& view,
+                                                const std::vector<space::Candidate>& best, size_t count,
+                                                Rng& rng) {
     std::vector<ScoredCandidate> result;
-    if (view.writer == nullptr) return result;
-    std::vector<space::Candidate> candidates;
-    std::unordered_set<uint64_t> seen;
-    const auto add = [&](Result<std::vector<space::Candidate>> made) {
-      if (!made.ok()) return view.failed(made.error());
-      for (auto& c : *made)
-        if (seen.insert(c.hash()).second) candidates.push_back(std::move(c));
-    };
-    add(view.writer->write(kWritten * count, view.known, rng));
-    if (!best.empty()) add(view.writer->rewrite(best, kRewritten * count, view.known, rng));
-    const auto scores = view.score(candidates);
-    for (size_t i = 0; i < candidates.size(); ++i)
-      if (std::isfinite(scores[i])) result.push_back({std::move(candidates[i]), scores[i]});
+    if (view.writer == nullptr || best.empty()) return result;
+    auto candidates = view.writer->rewrite(best, kRewritten * count, view.known, rng);
+    if (!candidates.ok()) {
+      view.failed(candidates.error());
+      return result;
+    }
+    const auto scores = view.score(*candidates);
+    for (size_t i = 0; i < candidates->size(); ++i)
+      if (std::isfinite(scores[i])) result.push_back({std::move((*candidates)[i]), scores[i]});
     return result;
   }
 
@@ -211,15 +221,6 @@ class EvolutionaryStrategy final : public Strategy {
       if (!tried.insert(scored.candidate.sketch).second) continue;
       take(scored.candidate, record::Reason::kUncertain);
       --untried;
-    }
-    const double share = view.measured.size() < count ? kWrittenFirst : kWrittenLater;
-    auto places =
-        by_writer.empty() ? 0 : static_cast<size_t>(std::lround(share * static_cast<double>(count)));
-    for (const auto& scored : pool) {
-      if (places == 0 || result.size() + random >= count) break;
-      if (by_writer.count(scored.candidate.hash()) == 0) continue;
-      take(scored.candidate, record::Reason::kWritten);
-      --places;
     }
     for (const auto& scored : pool) {
       if (result.size() + random >= count) break;

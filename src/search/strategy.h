@@ -20,6 +20,7 @@ namespace tensorsmith::search {
 struct MeasuredCandidate {
   space::Candidate candidate;
   double seconds = 0;  // +inf for failed ones
+  record::Reason reason = record::Reason::kUnstated;
 };
 
 // What a strategy proposes, and why.

@@ -287,7 +287,7 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
   }
   if (proposal.candidate) {
     known_candidates_.insert(proposal.candidate->hash());
-    measured_.push_back({*proposal.candidate, seconds});
+    measured_.push_back({*proposal.candidate, seconds, proposal.reason});
     const double estimate = space_->estimate(*proposal.candidate);
     const double residual = result.ok() && estimate > 0 ? std::log(seconds / estimate) : kFailedResidual;
     for (auto* r : {&residuals_[static_cast<size_t>(proposal.candidate->sketch)], &all_residuals_}) {

@@ -6,10 +6,12 @@
 #include "cli_support.h"
 #include "engine/language_corpus.h"
 #include "engine/language_decoder.h"
+#include "engine/language_writer.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "learn/lm/language_training.h"
 #include "learn/lm/prompt.h"
+#include "sched/step.h"
 #include "search/pipeline.h"
 #include "support/standard_workloads.h"
 
@@ -264,6 +266,24 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   EXPECT_EQ(report.dead_ends, 0);
   EXPECT_EQ(report.too_long, 0);
   EXPECT_GT(report.forbidden, 0) << "the grammar had something to forbid";
+}
+
+TEST(LanguageWriter, WritesDifferentPrograms) {
+  const auto device = target::find_device("epyc-9654:threads=1").value();
+  const auto task = matmul_task(64, 96, 64);
+  const auto space = space::DesignSpace::build(task.workload, device, {.threads = 1}).value();
+  const LanguageModel model = random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 4);
+  const auto writer = LanguageWriter::create(model, 1);
+  ASSERT_TRUE(writer.ok()) << writer.error().message();
+  const auto written = (*writer)->write(task, space, device, {}, {.count = 200, .written = 2});
+  ASSERT_TRUE(written.ok()) << written.error().message();
+  std::set<std::string> programs;
+  for (const space::Candidate& c : *written) {
+    const auto trace = space.to_trace(c);
+    ASSERT_TRUE(trace.ok()) << trace.error().message();
+    EXPECT_TRUE(programs.insert(sched::print(*trace)).second) << sched::print(*trace);
+  }
+  EXPECT_EQ(programs.size(), 200u);
 }
 
 // All answers of a small sketch, with what the definition says of each token among those that are allowed.
@@ -605,6 +625,28 @@ TEST_F(CorpusTest, TrainingLearnsStopsAndGoesOn) {
     for (const int32_t s : (*sentences)->sentences_of(p))
       sum -= likelihoods.of(p, s, (*sentences)->quality_of(s));
   EXPECT_NEAR(sum / static_cast<double>(likelihoods.tokens), losses.back(), 0.25 * losses.back());
+}
+
+TEST_F(CorpusTest, MixedPrecisionLearnsAsWell) {
+  const auto corpus = make();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  ThreadPool pool(1);
+  const auto sentences = CorpusSentences::create(*corpus, {}, pool);
+  ASSERT_TRUE(sentences.ok()) << sentences.error().message();
+  double losses[2] = {0, 0};
+  for (const bool mixed : {false, true}) {
+    learn::TrainingControl control;
+    control.seed = 5;
+    control.progress = [&](const learn::TrainingProgress& p) { losses[mixed ? 1 : 0] = p.train_loss; };
+    auto training = small_training();
+    training.mixed_precision = mixed;
+    const auto model = learn::lm::train_language_model(**sentences, training, nullptr, control);
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    for (const auto& [name, weight] : model->weights)
+      for (const float w : weight.values) ASSERT_TRUE(std::isfinite(w)) << name;
+  }
+  EXPECT_NE(losses[0], losses[1]) << "it does something";
+  EXPECT_NEAR(losses[1], losses[0], 0.1 * losses[0]);
 }
 
 // The mean over all pairs of sentences of a prompt of which one is of better quality, both read as the best: by how much
