@@ -105,6 +105,7 @@ constexpr auto kHarmlessCalls = std::to_array<int>({
     SCMP_SYS(gettid),
     SCMP_SYS(clock_gettime),
     SCMP_SYS(clock_getres),
+    SCMP_SYS(getrusage),
     SCMP_SYS(gettimeofday),
     SCMP_SYS(time),
     SCMP_SYS(getrandom),

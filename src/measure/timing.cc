@@ -1,5 +1,6 @@
 #include "measure/timing.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
@@ -16,6 +17,11 @@ double raw_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+int64_t preemptions() {
+  rusage usage{};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
 double relative_spread(std::span<const double> values) {
   if (values.size() < 2) return std::numeric_limits<double>::infinity();
   const double center = median({values.begin(), values.end()});
@@ -26,6 +32,13 @@ double relative_spread(std::span<const double> values) {
       1.96 * 1.2533 * 1.4826 * median(deviations) / std::sqrt(static_cast<double>(values.size()));
   return center > 0 ? half_width / center : 0;
 }
+
+namespace {
+
+// Seconds of disturbed repeats that are made again.
+constexpr double kMostDisturbed = 0.05;
+
+}  // namespace
 
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds) {
   Timing timing;
@@ -68,11 +81,20 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
     }
     return seconds;
   };
+  double disturbed = 0;  // seconds of repeats that were made again
+  const auto undisturbed_repeat = [&] {
+    while (true) {
+      const int64_t before = hooks.preemptions ? hooks.preemptions() : 0;
+      const double seconds = repeat();
+      if (!hooks.preemptions || hooks.preemptions() == before || disturbed > kMostDisturbed) return seconds;
+      disturbed += seconds * timing.runs_per_repeat;
+    }
+  };
 
   const int max_repeats = std::max(1, options.max_repeats);
   double fastest = std::numeric_limits<double>::infinity();
   while (static_cast<int>(timing.seconds.size()) < max_repeats) {
-    timing.seconds.push_back(repeat());
+    timing.seconds.push_back(undisturbed_repeat());
     const auto count = static_cast<int>(timing.seconds.size());
     const bool enough =
         count >= std::max(1, options.min_repeats) && relative_spread(timing.seconds) <= options.target_spread;

@@ -31,6 +31,8 @@ struct TimingHooks {
   std::function<void()> run;    // the kernel, once
   std::function<void()> flush;  // evicts the caches; used with flush_cache only
   std::function<double()> now;  // seconds
+  // How often the kernel's threads were taken off their cores so far; empty: not known.
+  std::function<int64_t()> preemptions = {};
 };
 
 // first_run_seconds: of a run before, which warmed up and is the first estimate.
@@ -39,12 +41,17 @@ struct TimingHooks {
 //   hopeless:  after the first repeat, if slower than hopeless_factor * best_seconds; at once, if the first
 //              run was slower than that and took at least 10 * min_repeat_s
 //   loser:     after min_repeats, if every repeat was slower than loser_factor * best_seconds
+// A repeat in which another program took the core is made again, a few times: a slice of the scheduler is 3 to 4 ms, several
+// times a repeat, so that on a busy machine the median would be one or the other by chance.
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
 
 // Half-width of the 95 % confidence interval of the median, relative to the median, from the median absolute
 // deviation: 1.96 * 1.2533 * 1.4826 * MAD / sqrt(n) / median (normal errors; Rousseeuw and Croux 1993). +inf
 // for fewer than 2 values.
 double relative_spread(std::span<const double> values);
+
+// Involuntary context switches of this process's threads so far.
+int64_t preemptions();
 
 // CLOCK_MONOTONIC_RAW in seconds: not slewed by time synchronization.
 double raw_seconds();

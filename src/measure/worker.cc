@@ -393,6 +393,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   hooks.run = [&] { loaded->function(&context, buffers.data()); };
   hooks.flush = [&] { flush_caches(request.flush_bytes); };
   hooks.now = raw_seconds;
+  hooks.preemptions = preemptions;
   ThreadPlacement::spread(*pool_, machine_);
   Timing timing = measure_time(request.timing, hooks, first_run);
   // A race between threads, or a dependence on what the outputs held before, shows in later runs only.

@@ -121,6 +121,14 @@ Json to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOp
                   {"curve", engine::mean_curve(runs, m)},
                   {"seconds", engine::mean_seconds(runs, m)},
                   {"runs", Json::array()}};
+    for (const int64_t n : options.again) {
+      const auto score_again = engine::again_score(runs, m, n, true, 0);
+      entry["again"].push_back({{"trials", n},
+                                {"mean", score_again.mean},
+                                {"deviation", score_again.deviation},
+                                {"median", score_again.median},
+                                {"worst", score_again.worst}});
+    }
     for (const auto& run : runs) {
       if (run.method != m) continue;
       entry["runs"].push_back(
@@ -170,6 +178,27 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
       "mean and standard deviation over {} seeds. To match: trials until the first row's last value is "
       "reached.\n",
       command.store.empty() ? "that any search found" : "recorded", options.seeds);
+}
+
+// The leaders timed again, against the first method's fastest.
+void print_again(const std::vector<engine::SearchRun>& runs, const engine::CompareOptions& options) {
+  std::vector<std::string> header = {"strategy, cost model"};
+  for (const int64_t n : options.again) header.push_back(fmt::format("{} trials", n));
+  Table table(header);
+  for (size_t m = 0; m < options.methods.size(); ++m) {
+    std::vector<std::string> row = {name_of(options.methods[m])};
+    for (const int64_t n : options.again) {
+      const auto score = engine::again_score(runs, m, n, true, 0);
+      row.push_back(fmt::format("{:.1f} +- {:.1f} % ({:.1f})", 100 * score.mean, 100 * score.deviation,
+                                100 * score.worst));
+    }
+    table.add(std::move(row));
+  }
+  print_lines(table.text());
+  print_out(
+      "The fastest after so many trials timed again, in turns and in new processes: speed as a share of the "
+      "first row's\nfastest of all, mean and standard deviation over {} seeds (worst task).\n",
+      options.seeds);
 }
 
 // Against trials, or the seconds that they took.
@@ -259,6 +288,10 @@ Result<std::vector<engine::SearchRun>> measure(CompareCommand& command, LogSink&
 Status compare(CompareCommand& command) {
   TS_RETURN_IF_ERROR(check_places(command));
   TS_ASSIGN_OR_RETURN(command.options.methods, methods_of(command));
+  for (const int64_t n : command.options.again)
+    if (n < 1 || n > command.options.trials)
+      return Error{ErrorCode::kInvalidArgument, "--again",
+                   fmt::format("takes whole numbers from 1 to the trials, {}", command.options.trials)};
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   double shown = start;
@@ -281,6 +314,7 @@ Status compare(CompareCommand& command) {
     print_json(Json{{"methods", to_json(runs, command.options)}});
   } else {
     print_people(runs, command);
+    if (!command.options.again.empty()) print_again(runs, command.options);
   }
   return {};
 }
@@ -336,6 +370,11 @@ void add_compare_command(CLI::App& app, int& exit_code) {
   add_whole(*sub, "--least-programs", o->simulation.least_programs, 0, kMaxCount,
             "Of the store: leave out tasks with fewer programs that ran (0 = three for each trial)")
       ->needs(store);
+  sub->add_option("--again", o->options.again,
+                  "Time the fastest after so many trials again, in turns (16,64): the times of a search "
+                  "flatter its fastest")
+      ->delimiter(',')
+      ->excludes(store);
   o->device.add_to(*sub);
   auto* log =
       sub->add_option("--log", o->log, "Keep searches that were measured in this file, and go on from there");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,6 +53,47 @@ TEST(Timing, DisturbedCalibrationIsRepeated) {
   const Timing timing = kernel.measure({}, 1e-5);
   EXPECT_EQ(timing.runs_per_repeat, 100);
   EXPECT_EQ(timing.seconds.size(), 3u);
+}
+
+// A slice of another program of 4 ms every 5 ms, on a kernel of 1 ms: half of the repeats say three times too much.
+TEST(Timing, RepeatsInWhichAnotherProgramRanAreMadeAgain) {
+  for (const bool counted : {true, false}) {
+    double time = 0, next_slice = 2e-3;
+    int64_t slices = 0;
+    TimingHooks hooks;
+    hooks.now = [&] { return time; };
+    hooks.run = [&] {
+      time += 0.9e-3;
+      if (time < next_slice) return;
+      time += 4e-3;
+      next_slice = time + 2e-3;
+      ++slices;
+    };
+    if (counted) hooks.preemptions = [&] { return slices; };
+    const Timing timing = measure_time({}, hooks, 0.9e-3);
+    EXPECT_EQ(timing.runs_per_repeat, 2);
+    ASSERT_GE(timing.seconds.size(), 3u);
+    if (counted) {
+      for (const double seconds : timing.seconds) EXPECT_NEAR(seconds, 0.9e-3, 1e-9);
+    } else {
+      EXPECT_GT(*std::max_element(timing.seconds.begin(), timing.seconds.end()), 2.8e-3);
+    }
+  }
+}
+
+TEST(Timing, AMachineThatIsAlwaysBusyIsMeasuredAllTheSame) {
+  double time = 0;
+  int64_t slices = 0;
+  TimingHooks hooks;
+  hooks.now = [&] { return time; };
+  hooks.run = [&] {
+    time += 5e-3;
+    ++slices;
+  };
+  hooks.preemptions = [&] { return slices; };
+  const Timing timing = measure_time({}, hooks, 5e-3);
+  EXPECT_EQ(timing.seconds.size(), 3u);
+  EXPECT_LT(time, 0.1) << "a bounded number of repeats is made again";
 }
 
 TEST(Timing, NoisyKernelsRepeatUpToTheMaximum) {

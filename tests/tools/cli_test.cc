@@ -170,11 +170,16 @@ TEST_F(Cli, ComparedSearchesAreKeptInALog) {
   const std::vector<std::string> command = {
       "compare", model_,           "--heaviest", "1",     "--trials",   "4",          "--seeds",
       "2",       "--strategy",     "random",     "--log", "runs.jsonl", "--strategy", "transfer",
-      "--from",  "tensorsmith.db", "--quiet",    "--json"};
+      "--from",  "tensorsmith.db", "--again",    "2,4",   "--quiet",    "--json"};
   const CliResult first = cli(command);
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const auto methods = nlohmann::json::parse(first.out)["methods"];
   ASSERT_EQ(methods.size(), 3u);  // random, transfer, random from there
+  for (const auto& method : methods) {
+    ASSERT_EQ(method["again"].size(), 2u);
+    EXPECT_LE(method["again"][0]["mean"], method["again"][1]["mean"]) << "of two programs and of four";
+  }
+  EXPECT_DOUBLE_EQ(methods[0]["again"][1]["mean"], 1) << "against itself";
   EXPECT_EQ(methods[1]["warm"], true);
   const fs::path log = directory_.path() / "runs.jsonl";
   const auto size = fs::file_size(log);
@@ -188,6 +193,8 @@ TEST_F(Cli, ComparedSearchesAreKeptInALog) {
   expect_one_line_error(cli(command), {"runs.jsonl"});
   fs::remove(log);
   expect_one_line_error(cli({"compare", model_, "--device", "epyc-7763", "--quiet"}), {"epyc-7763"});
+  expect_one_line_error(cli({"compare", model_, "--trials", "4", "--again", "5", "--quiet"}),
+                        {"--again", "4"});
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"out", "tensorsmith.db"}));
 }
 
