@@ -1,5 +1,6 @@
 #include "record/ansor/ansor_record.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -21,6 +22,10 @@ class Cursor {
       : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()) {}
 
   bool failed() const { return error_.has_value(); }
+  const char* place() {
+    skip_space();
+    return at_;
+  }
   Error take_error() { return *std::move(error_); }
   void fail(std::string reason, ErrorCode code = ErrorCode::kCorrupt) {
     if (!error_) error_ = Error{code, "column " + std::to_string(at_ - begin_ + 1), std::move(reason)};
@@ -195,6 +200,7 @@ class RecordParser {
 
   void read_input() {
     json_.expect('[');
+    const char* const start = json_.place();
     json_.expect('[');
     json_.string(out_.workload_key);
     comma();
@@ -207,6 +213,7 @@ class RecordParser {
     } else {
       json_.expect(']');
     }
+    if (!json_.failed()) out_.task.assign(start, json_.place());
     comma();
     json_.expect('[');
     json_.skip_value();  // the stages, which records leave empty
@@ -241,7 +248,8 @@ class RecordParser {
     if (json_.failed()) return;
     if (out_.seconds.empty()) json_.fail("a record without costs");
     for (double seconds : out_.seconds) {
-      if (!(seconds > 0) && out_.error_no == 0) json_.fail("a cost that is not positive");
+      if (!(seconds > 0) && out_.error_no == 0 && !out_.unmeasured())
+        json_.fail("a cost that is not positive");
     }
   }
 
@@ -358,6 +366,10 @@ class RecordParser {
 
 bool AnsorRecord::failed() const {
   return error_no != 0 || seconds.empty() || mean_seconds() >= kFailedSeconds;
+}
+
+bool AnsorRecord::unmeasured() const {
+  return error_no == 0 && std::all_of(seconds.begin(), seconds.end(), [](double s) { return s == 0; });
 }
 
 double AnsorRecord::mean_seconds() const {
