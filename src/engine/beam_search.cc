@@ -10,12 +10,12 @@ namespace {
 using learn::lm::kOutputs;
 
 // An answer under way.
+template <class A>
 struct Prefix {
-  explicit Prefix(const search::SketchContext& context)
-      : answer(std::make_unique<search::SpaceAnswer>(context)),
-        walk(std::make_unique<learn::lm::TokenWalk>(*answer)) {}
+  explicit Prefix(const A& fresh)
+      : answer(std::make_unique<A>(fresh)), walk(std::make_unique<learn::lm::TokenWalk>(*answer)) {}
   Prefix(const Prefix& other)
-      : answer(std::make_unique<search::SpaceAnswer>(*other.answer)),
+      : answer(std::make_unique<A>(*other.answer)),
         walk(std::make_unique<learn::lm::TokenWalk>(*other.walk, *answer)),
         log_likelihood(other.log_likelihood) {}
   Prefix& operator=(const Prefix&) = delete;
@@ -23,7 +23,7 @@ struct Prefix {
   Prefix& operator=(Prefix&&) = default;
   ~Prefix() = default;
 
-  std::unique_ptr<search::SpaceAnswer> answer;
+  std::unique_ptr<A> answer;
   std::unique_ptr<learn::lm::TokenWalk> walk;
   double log_likelihood = 0;
 };
@@ -35,7 +35,9 @@ struct Extension {
 };
 
 // Appends the tokens that may follow a prefix.
-void extend(const Prefix& prefix, size_t number, std::span<const float> scores, std::vector<Extension>& out) {
+template <class A>
+void extend(const Prefix<A>& prefix, size_t number, std::span<const float> scores,
+            std::vector<Extension>& out) {
   const auto allowed = prefix.walk->allowed();
   double most = -std::numeric_limits<double>::infinity(), all = 0;
   for (size_t o = 0; o < kOutputs; ++o)
@@ -48,18 +50,18 @@ void extend(const Prefix& prefix, size_t number, std::span<const float> scores, 
                      prefix.log_likelihood + static_cast<double>(scores[o]) - most - std::log(all)});
 }
 
+template <class A>
 class BeamSearch {
  public:
-  BeamSearch(LanguageDecoder& decoder, const search::SketchContext& context, const GenerateRequest& request,
-             DecodingReport& report)
+  BeamSearch(LanguageDecoder& decoder, const A& fresh, const BeamRequest<A>& request, DecodingReport& report)
       : decoder_(decoder),
         request_(request),
         width_(static_cast<size_t>(request.sampling.beam)),
         report_(report) {
-    beam_.emplace_back(context);
+    beam_.emplace_back(fresh);
   }
 
-  Result<std::vector<GeneratedCandidate>> run() {
+  Result<std::vector<CompleteAnswer<A>>> run() {
     decoder_.begin();
     for (int t = 0; !beam_.empty() && !enough(); ++t) {
       if (t == decoder_.options().longest_answer) {
@@ -76,15 +78,15 @@ class BeamSearch {
   // Whether nothing under way can become likelier than what is complete.
   bool enough() const {
     if (complete_.size() < request_.count) return false;
-    const auto likeliest = std::max_element(beam_.begin(), beam_.end(), [](const Prefix& a, const Prefix& b) {
-      return a.log_likelihood < b.log_likelihood;
-    });
+    const auto likeliest = std::max_element(
+        beam_.begin(), beam_.end(),
+        [](const Prefix<A>& a, const Prefix<A>& b) { return a.log_likelihood < b.log_likelihood; });
     return complete_[request_.count - 1].log_likelihood >= likeliest->log_likelihood;
   }
 
   Status step() {
     learn::lm::Positions positions;
-    for (const Prefix& prefix : beam_) prefix.walk->describe(request_.sampling.quality, positions);
+    for (const Prefix<A>& prefix : beam_) prefix.walk->describe(request_.sampling.quality, positions);
     TS_ASSIGN_OR_RETURN(const auto scores, decoder_.next(positions));
     std::vector<Extension> extensions;
     for (size_t i = 0; i < beam_.size(); ++i)
@@ -93,15 +95,15 @@ class BeamSearch {
       return a.log_likelihood > b.log_likelihood;
     });
     if (extensions.size() > width_) extensions.resize(width_);
-    std::vector<Prefix> longer;
+    std::vector<Prefix<A>> longer;
     std::vector<size_t> sources;
     for (const Extension& extension : extensions) {
-      Prefix next = beam_[extension.prefix];
+      Prefix<A> next = beam_[extension.prefix];
       TS_CHECK(next.walk->take(extension.token), "what is allowed can be taken");
       next.log_likelihood = extension.log_likelihood;
       ++report_.tokens;
       if (next.walk->done()) {
-        keep(next);
+        keep(std::move(next));
       } else {
         sources.push_back(extension.prefix);
         longer.push_back(std::move(next));
@@ -113,37 +115,39 @@ class BeamSearch {
   }
 
   // In its place among the complete ones, unless it is excluded.
-  void keep(const Prefix& prefix) {
+  void keep(Prefix<A> prefix) {
     ++report_.answers;
-    GeneratedCandidate one{prefix.answer->candidate(), prefix.log_likelihood};
-    if (request_.excluded && request_.excluded(one.candidate)) return;
-    const auto place = std::upper_bound(complete_.begin(), complete_.end(), one,
-                                        [](const GeneratedCandidate& a, const GeneratedCandidate& b) {
-                                          return a.log_likelihood > b.log_likelihood;
-                                        });
-    complete_.insert(place, std::move(one));
+    if (request_.excluded && request_.excluded(*prefix.answer)) return;
+    const auto place =
+        std::upper_bound(complete_.begin(), complete_.end(), prefix.log_likelihood,
+                         [](double likelihood, const auto& b) { return likelihood > b.log_likelihood; });
+    complete_.insert(place, {std::move(prefix.answer), prefix.log_likelihood});
   }
 
   LanguageDecoder& decoder_;
-  const GenerateRequest& request_;
+  const BeamRequest<A>& request_;
   size_t width_;
   DecodingReport& report_;
-  std::vector<Prefix> beam_;
-  std::vector<GeneratedCandidate> complete_;  // the likeliest first
+  std::vector<Prefix<A>> beam_;
+  std::vector<CompleteAnswer<A>> complete_;  // the likeliest first
 };
 
 }  // namespace
 
-Result<std::vector<GeneratedCandidate>> beam_search(LanguageDecoder& decoder,
-                                                    const search::SketchContext& context,
-                                                    const GenerateRequest& request, DecodingReport& report) {
-  TS_CHECK(request.beginnings.empty(), "a beam search has no beginnings");
+template <class A>
+Result<std::vector<CompleteAnswer<A>>> beam_search(LanguageDecoder& decoder, const A& fresh,
+                                                   const BeamRequest<A>& request, DecodingReport& report) {
   if (request.sampling.beam > decoder.options().batch)
     return Error{ErrorCode::kInvalidArgument, "beam",
                  "is wider than the " + std::to_string(decoder.options().batch) +
                      " answers that the decoder writes together"};
-  if (request.count == 0) return std::vector<GeneratedCandidate>();
-  return BeamSearch(decoder, context, request, report).run();
+  if (request.count == 0) return std::vector<CompleteAnswer<A>>();
+  return BeamSearch<A>(decoder, fresh, request, report).run();
 }
+
+template Result<std::vector<CompleteAnswer<search::SpaceAnswer>>> beam_search(
+    LanguageDecoder&, const search::SpaceAnswer&, const BeamRequest<search::SpaceAnswer>&, DecodingReport&);
+template Result<std::vector<CompleteAnswer<search::AnsorAnswer>>> beam_search(
+    LanguageDecoder&, const search::AnsorAnswer&, const BeamRequest<search::AnsorAnswer>&, DecodingReport&);
 
 }  // namespace tensorsmith::engine

@@ -17,8 +17,7 @@ namespace {
 using learn::lm::Corpus;
 using learn::lm::Quality;
 
-// Of the measured programs of a task, the share that are its fastest; the rest are spread over all others.
-constexpr double kFastest = 0.5;
+constexpr double kFastest = 0.5;  // of places_to_learn
 // Programs that are drawn for each that is kept as a favourite of the estimate.
 constexpr size_t kDrawn = 12;
 // Programs of similar tasks that a sketch's answers may see.
@@ -36,23 +35,6 @@ struct Source {
   std::vector<Measured> measured;
   bool unmeasured = false;
 };
-
-Corpus::Sentence write_sentence(const search::SketchContext& context, int32_t prompt, Quality quality,
-                                const space::Candidate& candidate) {
-  Corpus::Sentence sentence;
-  sentence.prompt = prompt;
-  sentence.quality = quality;
-  sentence.decisions = search::decisions_in_order(context.grammar, candidate);
-  search::SpaceAnswer answer(context, &candidate);
-  learn::lm::TokenWalk walk(answer);
-  std::vector<uint8_t> tokens;
-  for (const int64_t decision : sentence.decisions) learn::lm::append_tokens(decision, tokens);
-  for (const uint8_t token : tokens) {
-    sentence.allowed.push_back(walk.allowed());
-    TS_CHECK(walk.take(token), "the decisions of a legal candidate are allowed");
-  }
-  return sentence;
-}
 
 // What a source adds to a corpus: prompts with their sentences, numbered from 0.
 struct Written {
@@ -85,12 +67,14 @@ class SourceWriter {
     const auto [prompt, fresh] =
         prompts_.try_emplace(candidate.sketch, static_cast<int32_t>(out_.prompts.size()));
     if (fresh) {
-      Corpus::Prompt made{0, candidate.sketch, space_->describe(candidate.sketch), {}};
+      Corpus::Prompt made{0, candidate.sketch, space_->describe(candidate.sketch), {}, {}};
       for (const auto& similar : context->similar)
         made.similar.push_back(search::decisions_in_order(context->grammar, similar));
       out_.prompts.push_back(std::move(made));
     }
-    out_.sentences.push_back(write_sentence(*context, prompt->second, quality, candidate));
+    search::SpaceAnswer answer(*context, &candidate);
+    out_.sentences.push_back(learn::lm::make_sentence(
+        prompt->second, quality, search::decisions_in_order(context->grammar, candidate), answer));
   }
 
   void add_measured() {
@@ -103,14 +87,8 @@ class SourceWriter {
     std::stable_sort(usable.begin(), usable.end(), [](auto* a, auto* b) { return a->seconds < b->seconds; });
     if (usable.empty()) return;
     const double best = usable.front()->seconds;
-    const size_t most = std::min(usable.size(), options_.measured);
-    const auto fastest =
-        usable.size() <= options_.measured ? most : static_cast<size_t>(kFastest * static_cast<double>(most));
-    for (size_t i = 0; i < most; ++i) {
-      const size_t place =
-          i < fastest ? i : fastest + (i - fastest) * (usable.size() - fastest) / (most - fastest);
+    for (const size_t place : places_to_learn(usable.size(), options_.measured))
       add(usable[place]->candidate, learn::lm::quality_of(usable[place]->seconds / best - 1));
-    }
   }
 
   void add_unmeasured() {
@@ -193,6 +171,15 @@ Status add_database(const std::string& path, const CorpusOptions& options,
 }
 
 }  // namespace
+
+std::vector<size_t> places_to_learn(size_t count, size_t most) {
+  const size_t all = std::min(count, most);
+  const auto fastest = count <= most ? all : static_cast<size_t>(kFastest * static_cast<double>(all));
+  std::vector<size_t> places;
+  for (size_t i = 0; i < all; ++i)
+    places.push_back(i < fastest ? i : fastest + (i - fastest) * (count - fastest) / (all - fastest));
+  return places;
+}
 
 std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const graph::Task& task,
                                                                           const space::DesignSpace& space,
@@ -296,36 +283,26 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus,
       const target::Device& device = c.devices[static_cast<size_t>(task.device)];
       const auto workload = ir::parse_workload(task.text);
       if (!workload.ok()) continue;
-      const auto space = space::DesignSpace::build(*workload, device, {.threads = device.cores});
-      if (!space.ok()) continue;
+      std::optional<space::DesignSpace> space;
       for (const size_t p : prompts_of[static_cast<size_t>(t)]) {
         const auto& prompt = c.prompts[p];
-        if (prompt.sketch < 0 || std::cmp_greater_equal(prompt.sketch, space->num_sketches()) ||
-            space->describe(prompt.sketch) != prompt.structure)
+        if (!prompt.placements.empty()) {
+          made[p] = prompt_of_records(task.key, *workload, device, prompt, prompting);
           continue;
-        auto grammar = space::SketchGrammar::create(*space, prompt.sketch);
-        if (!grammar.ok()) continue;
-        Prompt ready;
-        ready.task = task.key;
-        ready.positions =
-            learn::lm::make_prompt(*workload, device, device.cores, prompt.structure, prompting);
-        ready.without_similar =
-            std::make_shared<const search::SketchContext>(search::SketchContext{*grammar, {}});
-        search::SketchContext with{*grammar, {}};
-        for (const auto& decisions : prompt.similar)
-          if (auto candidate = search::from_decisions(*grammar, decisions))
-            with.similar.push_back(*candidate);
-        ready.context = std::make_shared<const search::SketchContext>(std::move(with));
-        made[p] = std::move(ready);
+        }
+        if (!space) {
+          auto built = space::DesignSpace::build(*workload, device, {.threads = device.cores});
+          if (!built.ok()) break;
+          space = std::move(*built);
+        }
+        made[p] = prompt_of_space(task.key, *workload, *space, device, prompt, prompting);
       }
     }
   });
   out->prompt_of_.assign(c.prompts.size(), SIZE_MAX);
   for (size_t s = 0; s < c.sentences.size(); ++s) {
     const auto p = static_cast<size_t>(c.sentences[s].prompt);
-    const bool usable =
-        made[p] && search::from_decisions(made[p]->context->grammar, c.sentences[s].decisions).has_value();
-    if (usable)
+    if (made[p] && can_be_read(*made[p], c.sentences[s]))
       made[p]->sentences.push_back(static_cast<int32_t>(s));
     else
       ++out->left_out_;
@@ -340,18 +317,70 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus,
   return out;
 }
 
+bool CorpusSentences::can_be_read(const Prompt& prompt, const Corpus::Sentence& sentence) {
+  if (prompt.records) return search::from_decisions(*prompt.records, sentence.decisions).has_value();
+  return search::from_decisions(prompt.context->grammar, sentence.decisions).has_value();
+}
+
+std::optional<CorpusSentences::Prompt> CorpusSentences::prompt_of_space(
+    const std::string& task, const ir::Workload& workload, const space::DesignSpace& space,
+    const target::Device& device, const Corpus::Prompt& prompt, const learn::lm::PromptOptions& prompting) {
+  if (prompt.sketch < 0 || std::cmp_greater_equal(prompt.sketch, space.num_sketches()) ||
+      space.describe(prompt.sketch) != prompt.structure)
+    return std::nullopt;
+  auto grammar = space::SketchGrammar::create(space, prompt.sketch);
+  if (!grammar.ok()) return std::nullopt;
+  Prompt ready;
+  ready.task = task;
+  ready.positions = learn::lm::make_prompt(workload, device, device.cores, prompt.structure, prompting);
+  ready.without_similar = std::make_shared<const search::SketchContext>(search::SketchContext{*grammar, {}});
+  search::SketchContext with{*grammar, {}};
+  for (const auto& decisions : prompt.similar)
+    if (auto candidate = search::from_decisions(*grammar, decisions)) with.similar.push_back(*candidate);
+  ready.context = std::make_shared<const search::SketchContext>(std::move(with));
+  return ready;
+}
+
+std::optional<CorpusSentences::Prompt> CorpusSentences::prompt_of_records(
+    const std::string& task, const ir::Workload& workload, const target::Device& device,
+    const Corpus::Prompt& prompt, const learn::lm::PromptOptions& prompting) {
+  auto sketch = sched::parse_trace(prompt.structure);
+  if (!sketch.ok()) return std::nullopt;
+  std::vector<sched::Trace> placements;
+  for (const std::string& text : prompt.placements) {
+    auto placement = sched::parse_trace(text);
+    if (placement.ok()) placements.push_back(std::move(*placement));
+  }
+  auto context =
+      search::AnsorContext::create(sched::Schedule::create(workload), std::move(*sketch), placements, device);
+  if (!context.ok()) return std::nullopt;
+  Prompt ready;
+  ready.task = task;
+  ready.positions = learn::lm::make_prompt(workload, device, device.cores, (*context)->text(), prompting);
+  ready.records = std::move(*context);
+  return ready;
+}
+
 void CorpusSentences::write(int32_t sentence, Quality quality, bool similar,
                             learn::lm::WrittenAnswer& out) const {
   const Corpus::Sentence& s = corpus_.sentences[static_cast<size_t>(sentence)];
   const Prompt& prompt = prompts_[prompt_of_[static_cast<size_t>(s.prompt)]];
-  const search::SketchContext& context = similar ? *prompt.context : *prompt.without_similar;
-  const auto candidate = search::from_decisions(context.grammar, s.decisions);
   out.positions.clear();
   out.tokens.clear();
   out.allowed = s.allowed;
-  TS_CHECK(candidate, "sentences that are no legal candidate are left out");
-  search::SpaceAnswer answer(context, &*candidate);
-  learn::lm::TokenWalk walk(answer);
+  std::optional<space::Candidate> candidate;
+  std::optional<record::AnsorParts> parts;
+  std::unique_ptr<learn::lm::Answer> answer;
+  if (prompt.records) {
+    parts = search::from_decisions(*prompt.records, s.decisions);
+    if (parts) answer = std::make_unique<search::AnsorAnswer>(*prompt.records, &*parts);
+  } else {
+    const search::SketchContext& context = similar ? *prompt.context : *prompt.without_similar;
+    candidate = search::from_decisions(context.grammar, s.decisions);
+    if (candidate) answer = std::make_unique<search::SpaceAnswer>(context, &*candidate);
+  }
+  TS_CHECK(answer != nullptr, "sentences that are no answer of their prompt are left out");
+  learn::lm::TokenWalk walk(*answer);
   for (const int64_t decision : s.decisions) learn::lm::append_tokens(decision, out.tokens);
   for (const uint8_t token : out.tokens) {
     walk.describe(quality, out.positions);

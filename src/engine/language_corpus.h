@@ -12,6 +12,7 @@
 #include "engine/load_model.h"
 #include "engine/warm_start.h"
 #include "learn/lm/corpus.h"
+#include "search/ansor_answer.h"
 #include "search/space_answer.h"
 
 namespace tensorsmith::engine {
@@ -35,6 +36,9 @@ struct CorpusProgress {
 Result<learn::lm::Corpus> make_corpus(const std::vector<ModelSource>& models, const CorpusOptions& options,
                                       const std::function<void(const CorpusProgress&)>& progress,
                                       const std::atomic<bool>& cancel);
+
+// Of programs in the order of their times, the places of those to learn from: half of them the fastest, the others spread.
+std::vector<size_t> places_to_learn(size_t count, size_t most);
 
 // The sketches of a task with what a model may know of them, by sketch; null: no legal candidate is known. Of `known`, the
 // programs of other tasks are what it sees as similar.
@@ -72,8 +76,19 @@ class CorpusSentences final : public learn::lm::SentenceSource {
     std::string task;  // its key
     learn::lm::Positions positions;
     std::shared_ptr<const search::SketchContext> context, without_similar;
+    std::shared_ptr<const search::AnsorContext> records;  // instead of these, of a sketch of Ansor's records
     std::vector<int32_t> sentences;
   };
+  // Nothing: this version does not have the sketch.
+  static std::optional<Prompt> prompt_of_space(const std::string& task, const ir::Workload& workload,
+                                               const space::DesignSpace& space, const target::Device& device,
+                                               const learn::lm::Corpus::Prompt& prompt,
+                                               const learn::lm::PromptOptions& prompting);
+  static std::optional<Prompt> prompt_of_records(const std::string& task, const ir::Workload& workload,
+                                                 const target::Device& device,
+                                                 const learn::lm::Corpus::Prompt& prompt,
+                                                 const learn::lm::PromptOptions& prompting);
+  static bool can_be_read(const Prompt& prompt, const learn::lm::Corpus::Sentence& sentence);
   learn::lm::Corpus corpus_;
   learn::lm::PromptOptions prompting_;
   std::vector<Prompt> prompts_;

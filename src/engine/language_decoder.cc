@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -9,6 +10,7 @@
 #include "graph/graph.h"
 #include "graph/zoo/builder.h"
 #include "graph/zoo/write.h"
+#include "learn/lm/sentences.h"
 
 namespace tensorsmith::engine {
 
@@ -282,7 +284,7 @@ class CompiledDecoder final : public LanguageDecoder {
 
 // Draws a token, or the likeliest one; forbidden ones are struck out and it is drawn again. Nothing: all are forbidden.
 std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm::TokenWalk& walk,
-                                  const SamplingOptions& sampling, Rng& rng, GeneratedCandidate& out,
+                                  const SamplingOptions& sampling, Rng& rng, double& log_likelihood,
                                   DecodingReport& report) {
   std::array<uint8_t, kOutputs> order;
   std::iota(order.begin(), order.end(), uint8_t{0});
@@ -323,7 +325,7 @@ std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm
       }
     }
     if (walk.allows(order[chosen])) {
-      out.log_likelihood += std::log(std::max(weight[chosen] / left, 1e-300));
+      log_likelihood += std::log(std::max(weight[chosen] / left, 1e-300));
       return order[chosen];
     }
     struck[chosen] = true;
@@ -336,23 +338,74 @@ std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm
 }
 
 struct Writing {
-  // beginning: null: there is none.
-  Writing(const search::SketchContext& context, const Beginning* beginning)
-      : answer(std::make_unique<search::SpaceAnswer>(context,
-                                                     beginning != nullptr ? beginning->candidate : nullptr)),
-        walk(*answer) {
-    if (beginning == nullptr) return;
-    const auto decisions = search::decisions_in_order(context.grammar, *beginning->candidate);
-    for (size_t i = 0; i < std::min(beginning->kept, decisions.size()); ++i)
-      learn::lm::append_tokens(decisions[i], given);
-  }
-  std::unique_ptr<search::SpaceAnswer> answer;
+  explicit Writing(std::unique_ptr<learn::lm::Answer> a) : answer(std::move(a)), walk(*answer) {}
+
+  std::unique_ptr<learn::lm::Answer> answer;
   learn::lm::TokenWalk walk;
   std::vector<uint8_t> given;  // the tokens that it begins with
   size_t taken = 0;            // of these
-  GeneratedCandidate result;
+  double log_likelihood = 0;
   bool lost = false;
 };
+
+// Writes the answers to their ends. choose(writing, scores) is the next token; nothing: there is none.
+template <class Choose>
+Status write_all(LanguageDecoder& decoder, std::vector<Writing>& writings, learn::lm::Quality quality,
+                 const Choose& choose, DecodingReport& report) {
+  decoder.begin();
+  for (int t = 0;; ++t) {
+    const bool done = std::all_of(writings.begin(), writings.end(),
+                                  [](const Writing& w) { return w.lost || w.walk.done(); });
+    if (done) return {};
+    if (t == decoder.options().longest_answer) {
+      for (auto& w : writings)
+        if (!w.lost && !w.walk.done()) {
+          w.lost = true;
+          ++report.too_long;
+        }
+      return {};
+    }
+    Positions positions;
+    for (const auto& w : writings) {
+      if (w.lost || w.walk.done())
+        positions.end_position();
+      else
+        w.walk.describe(quality, positions);
+    }
+    TS_ASSIGN_OR_RETURN(const auto scores, decoder.next(positions));
+    for (size_t i = 0; i < writings.size(); ++i) {
+      Writing& w = writings[i];
+      if (w.lost || w.walk.done()) continue;
+      const std::optional<uint8_t> token = choose(w, scores.subspan(i * kOutputs, kOutputs));
+      if (!token || !w.walk.take(*token)) {
+        w.lost = true;
+        ++report.dead_ends;
+        continue;
+      }
+      ++report.tokens;
+    }
+  }
+}
+
+// Draws the tokens that are not given.
+Status draw_all(LanguageDecoder& decoder, std::vector<Writing>& writings, const SamplingOptions& sampling,
+                Rng& rng, DecodingReport& report) {
+  const auto choose = [&](Writing& w, std::span<const float> scores) {
+    return w.taken < w.given.size() ? std::optional(w.given[w.taken++])
+                                    : draw_token(scores, w.walk, sampling, rng, w.log_likelihood, report);
+  };
+  return write_all(decoder, writings, sampling.quality, choose, report);
+}
+
+// Of a token among those that are allowed: natural logarithm of its probability.
+double log_probability(std::span<const float> scores, const learn::lm::TokenMask& allowed, uint8_t token) {
+  double most = scores[token], sum = 0;
+  for (size_t i = 0; i < scores.size(); ++i)
+    if (allowed[i]) most = std::max<double>(most, scores[i]);
+  for (size_t i = 0; i < scores.size(); ++i)
+    if (allowed[i]) sum += std::exp(static_cast<double>(scores[i]) - most);
+  return static_cast<double>(scores[token]) - most - std::log(sum);
+}
 
 }  // namespace
 
@@ -364,6 +417,28 @@ Result<std::unique_ptr<LanguageDecoder>> LanguageDecoder::create(const LanguageM
   return std::unique_ptr<LanguageDecoder>(std::move(decoder));
 }
 
+namespace {
+
+Result<std::vector<GeneratedCandidate>> likeliest(LanguageDecoder& decoder,
+                                                  const search::SketchContext& context,
+                                                  const GenerateRequest& request, DecodingReport& report) {
+  TS_CHECK(request.beginnings.empty(), "a beam search has no beginnings");
+  BeamRequest<search::SpaceAnswer> of_answers{request.count, request.sampling, {}};
+  if (request.excluded)
+    of_answers.excluded = [&](const search::SpaceAnswer& a) { return request.excluded(a.candidate()); };
+  TS_ASSIGN_OR_RETURN(const auto found,
+                      beam_search(decoder, search::SpaceAnswer(context), of_answers, report));
+  std::vector<GeneratedCandidate> result;
+  for (const auto& one : found) result.push_back({one.answer->candidate(), one.log_likelihood});
+  return result;
+}
+
+GeneratedRecord record_of(const search::AnsorAnswer& answer, double log_likelihood) {
+  return {answer.parts(), answer.split_extents(), log_likelihood};
+}
+
+}  // namespace
+
 Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const Positions& prompt,
                                                  const search::SketchContext& context,
                                                  const GenerateRequest& request, Rng& rng,
@@ -371,7 +446,7 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
   TS_RETURN_IF_ERROR(decoder.read(prompt));
   const size_t count = request.count;
   const SamplingOptions& sampling = request.sampling;
-  if (sampling.beam > 0) return beam_search(decoder, context, request, report);
+  if (sampling.beam > 0) return likeliest(decoder, context, request, report);
   std::set<uint64_t> seen;
   std::vector<GeneratedCandidate> result;
   size_t draws = 0;
@@ -380,55 +455,95 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
   const size_t most = request.beginnings.empty() ? kDraws * count : count;
   while (result.size() < count && draws < std::max(most, batch)) {
     std::vector<Writing> writings;
+    std::vector<const search::SpaceAnswer*> answers;
     for (size_t i = 0; i < batch; ++i) {
       const auto& begin = request.beginnings;
-      writings.emplace_back(context, begin.empty() ? nullptr : &begin[(draws + i) % begin.size()]);
+      const Beginning* const beginning = begin.empty() ? nullptr : &begin[(draws + i) % begin.size()];
+      auto answer = std::make_unique<search::SpaceAnswer>(
+          context, beginning != nullptr ? beginning->candidate : nullptr);
+      answers.push_back(answer.get());
+      Writing& w = writings.emplace_back(std::move(answer));
+      if (beginning == nullptr) continue;
+      const auto decisions = search::decisions_in_order(context.grammar, *beginning->candidate);
+      for (size_t d = 0; d < std::min(beginning->kept, decisions.size()); ++d)
+        learn::lm::append_tokens(decisions[d], w.given);
     }
     draws += batch;
-    decoder.begin();
-    for (int t = 0;; ++t) {
-      const bool done = std::all_of(writings.begin(), writings.end(),
-                                    [](const Writing& w) { return w.lost || w.walk.done(); });
-      if (done) break;
-      if (t == decoder.options().longest_answer) {
-        for (auto& w : writings)
-          if (!w.lost && !w.walk.done()) {
-            w.lost = true;
-            ++report.too_long;
-          }
-        break;
-      }
-      Positions positions;
-      for (const auto& w : writings) {
-        if (w.lost || w.walk.done())
-          positions.end_position();
-        else
-          w.walk.describe(sampling.quality, positions);
-      }
-      TS_ASSIGN_OR_RETURN(const auto scores, decoder.next(positions));
-      for (size_t i = 0; i < writings.size(); ++i) {
-        Writing& w = writings[i];
-        if (w.lost || w.walk.done()) continue;
-        const auto token = w.taken < w.given.size() ? std::optional(w.given[w.taken++])
-                                                    : draw_token(scores.subspan(i * kOutputs, kOutputs),
-                                                                 w.walk, sampling, rng, w.result, report);
-        if (!token || !w.walk.take(*token)) {
-          w.lost = true;
-          ++report.dead_ends;
-          continue;
-        }
-        ++report.tokens;
-      }
-    }
-    for (auto& w : writings) {
-      if (w.lost) continue;
+    TS_RETURN_IF_ERROR(draw_all(decoder, writings, sampling, rng, report));
+    for (size_t i = 0; i < batch; ++i) {
+      if (writings[i].lost) continue;
       ++report.answers;
-      w.result.candidate = w.answer->candidate();
-      if (result.size() < count && seen.insert(w.result.candidate.hash()).second &&
-          !(request.excluded && request.excluded(w.result.candidate)))
-        result.push_back(std::move(w.result));
+      const space::Candidate& candidate = answers[i]->candidate();
+      if (result.size() < count && seen.insert(candidate.hash()).second &&
+          !(request.excluded && request.excluded(candidate)))
+        result.push_back({candidate, writings[i].log_likelihood});
     }
     if (sampling.temperature <= 0) break;  // the next ones are the same
+  }
+  return result;
+}
+
+Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder, const Positions& prompt,
+                                                      const search::AnsorContext& context, size_t count,
+                                                      const SamplingOptions& sampling, Rng& rng,
+                                                      DecodingReport& report) {
+  TS_RETURN_IF_ERROR(decoder.read(prompt));
+  const auto batch = static_cast<size_t>(decoder.options().batch);
+  std::vector<GeneratedRecord> result;
+  if (sampling.beam > 0) {
+    const BeamRequest<search::AnsorAnswer> request{count, sampling, {}};
+    TS_ASSIGN_OR_RETURN(const auto found,
+                        beam_search(decoder, search::AnsorAnswer(context), request, report));
+    for (const auto& one : found) result.push_back(record_of(*one.answer, one.log_likelihood));
+    return result;
+  }
+  std::set<std::vector<int64_t>> seen;
+  for (size_t draws = 0; result.size() < count && draws < std::max(kDraws * count, batch); draws += batch) {
+    std::vector<Writing> writings;
+    std::vector<const search::AnsorAnswer*> answers;
+    for (size_t i = 0; i < batch; ++i) {
+      auto answer = std::make_unique<search::AnsorAnswer>(context);
+      answers.push_back(answer.get());
+      writings.emplace_back(std::move(answer));
+    }
+    TS_RETURN_IF_ERROR(draw_all(decoder, writings, sampling, rng, report));
+    for (size_t i = 0; i < batch; ++i) {
+      if (writings[i].lost) continue;
+      ++report.answers;
+      GeneratedRecord record = record_of(*answers[i], writings[i].log_likelihood);
+      const auto decisions = search::decisions_in_order(context, record.parts);
+      if (result.size() < count && decisions && seen.insert(*decisions).second)
+        result.push_back(std::move(record));
+    }
+    if (sampling.temperature <= 0) break;  // the next ones are the same
+  }
+  return result;
+}
+
+Result<std::vector<double>> log_likelihoods(LanguageDecoder& decoder, const Positions& prompt,
+                                            const search::AnsorContext& context,
+                                            std::span<const record::AnsorParts> programs,
+                                            learn::lm::Quality quality, DecodingReport& report) {
+  TS_RETURN_IF_ERROR(decoder.read(prompt));
+  const auto batch = static_cast<size_t>(decoder.options().batch);
+  const auto choose = [](Writing& w, std::span<const float> scores) {
+    const uint8_t token = w.given[w.taken++];
+    w.log_likelihood += log_probability(scores, w.walk.allowed(), token);
+    return std::optional(token);
+  };
+  std::vector<double> result;
+  for (size_t begin = 0; begin < programs.size(); begin += batch) {
+    std::vector<Writing> writings;
+    for (size_t i = begin; i < std::min(begin + batch, programs.size()); ++i) {
+      Writing& w = writings.emplace_back(std::make_unique<search::AnsorAnswer>(context, &programs[i]));
+      const auto decisions = search::decisions_in_order(context, programs[i]);
+      TS_CHECK(decisions.has_value(), "programs that are ranked are of the sketch");
+      for (const int64_t decision : *decisions) learn::lm::append_tokens(decision, w.given);
+    }
+    TS_RETURN_IF_ERROR(write_all(decoder, writings, quality, choose, report));
+    for (const Writing& w : writings)
+      result.push_back(w.lost ? -std::numeric_limits<double>::infinity() : w.log_likelihood);
+    report.answers += std::ssize(writings);
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "engine/compile_model.h"
 #include "learn/lm/language_model.h"
+#include "search/ansor_answer.h"
 #include "search/space_answer.h"
 
 namespace tensorsmith::engine {
@@ -95,5 +96,25 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
                                                  const search::SketchContext& context,
                                                  const GenerateRequest& request, Rng& rng,
                                                  DecodingReport& report);
+
+struct GeneratedRecord {
+  record::AnsorParts parts;
+  std::vector<int64_t> split_extents;  // by step
+  double log_likelihood = 0;           // as of GeneratedCandidate
+};
+
+// The same for a sketch of Ansor's records, different ones.
+Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder,
+                                                      const learn::lm::Positions& prompt,
+                                                      const search::AnsorContext& context, size_t count,
+                                                      const SamplingOptions& sampling, Rng& rng,
+                                                      DecodingReport& report);
+
+// Of whole programs of the sketch: natural logarithm of their probability among what the grammar allows; minus infinity for
+// those that are too long.
+Result<std::vector<double>> log_likelihoods(LanguageDecoder& decoder, const learn::lm::Positions& prompt,
+                                            const search::AnsorContext& context,
+                                            std::span<const record::AnsorParts> programs,
+                                            learn::lm::Quality quality, DecodingReport& report);
 
 }  // namespace tensorsmith::engine

@@ -16,8 +16,6 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// Of the softmax over sketches, as TLM draws them: exp(-(seconds / least seconds - 1) / kSketchTemperature).
-constexpr double kSketchTemperature = 0.3;
 // What a nat of likelihood counts as, in the logarithm of seconds, when a cost model ranks: of many candidates the best by the
 // model alone are those that it is wrong about. Chosen among 0, .03 and .1 on networks that neither training nor tests have.
 constexpr double kLikelihoodWeight = 0.1;

@@ -15,6 +15,9 @@
 
 namespace tensorsmith::engine {
 
+// Of the softmax over sketches, as TLM draws them: exp(-(seconds / least seconds - 1) / kSketchTemperature).
+inline constexpr double kSketchTemperature = 0.3;
+
 struct WriterOptions {
   size_t count = 32;   // different candidates
   size_t written = 4;  // for each of them, of which the best by the scores are taken

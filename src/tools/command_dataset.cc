@@ -36,15 +36,6 @@ struct ImportCommand {
   bool json = false, force = false;
 };
 
-// "DEVICE=PATH", or the file's name up to its first dot.
-learn::ImportFile import_file(const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals != std::string::npos && equals > 0 && text.find('/') > equals)
-    return {text.substr(0, equals), text.substr(equals + 1)};
-  const std::string name = std::filesystem::path(text).filename();
-  return {name.substr(0, name.find('.')), text};
-}
-
 // Records of Ansor that are given for a database: the remedy is an option.
 Status check_database(const std::string& path) {
   auto reader = record::LineReader::open(path, size_t{1} << 24);

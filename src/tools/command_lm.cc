@@ -42,6 +42,8 @@ Result<std::vector<engine::ModelSource>> sources_of(const std::vector<std::strin
 
 struct CorpusCommand {
   std::vector<std::string> models, devices, databases, held_out;
+  RecordOptions records;
+  double hold_out_share = 0;
   std::string output;
   int unmeasured = 100, measured = 96;
   uint64_t seed = 0;
@@ -49,10 +51,21 @@ struct CorpusCommand {
   bool quiet = false, json = false, force = false;
 };
 
+Status add_records(const CorpusCommand& command, const engine::CorpusOptions& options,
+                   learn::lm::Corpus& corpus) {
+  TS_ASSIGN_OR_RETURN(const auto workloads, command.records.load_workloads());
+  const auto wanted = [&](const std::string& key) {
+    return options.held_out.count(key) == 0 && !engine::in_share(key, command.hold_out_share);
+  };
+  TS_ASSIGN_OR_RETURN(const auto recorded, command.records.read(workloads, wanted));
+  return engine::add_recorded(corpus, recorded, options.measured, options.threads, catch_interrupts());
+}
+
 Status corpus(const CorpusCommand& command) {
   std::vector<InputPath> inputs;
   for (const std::string& path : command.databases) inputs.push_back({"--db", path});
   for (const std::string& path : command.models) inputs.push_back({"model", path});
+  for (auto& input : command.records.inputs()) inputs.push_back(std::move(input));
   TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kCorpus}}, inputs, command.force));
   engine::CorpusOptions options;
   for (const std::string& spec : command.devices) {
@@ -78,7 +91,8 @@ Status corpus(const CorpusCommand& command) {
     last = now;
     print_error("{} of {} tasks, {} sentences\n", p.tasks, p.of, p.sentences);
   };
-  TS_ASSIGN_OR_RETURN(const auto made, engine::make_corpus(models, options, progress, catch_interrupts()));
+  TS_ASSIGN_OR_RETURN(auto made, engine::make_corpus(models, options, progress, catch_interrupts()));
+  if (command.records.given()) TS_RETURN_IF_ERROR(add_records(command, options, made));
   if (made.sentences.empty())
     return Error{ErrorCode::kInvalidArgument, "corpus",
                  "there are no programs: name models, or databases whose tasks are not all held out"};
@@ -207,6 +221,7 @@ struct GenerateCommand {
   DeviceOptions device;
   std::string language_model, task;
   std::vector<std::string> from;
+  RecordGeneration records;
   engine::SamplingOptions sampling;
   int count = 10;
   uint64_t seed = 0;
@@ -216,6 +231,13 @@ struct GenerateCommand {
 Status generate(const GenerateCommand& command) {
   TS_ASSIGN_OR_RETURN(const LanguageModel language_model,
                       learn::lm::read_language_model(command.language_model));
+  if (command.records.records.given())
+    return generate_records(
+        command.records, language_model,
+        {static_cast<size_t>(command.count), command.sampling, language_model.prompting, command.seed},
+        command.json);
+  if (command.model.path.empty())
+    return Error{ErrorCode::kInvalidArgument, "lm generate", "needs a model, or --records"};
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, command.model.load());
   engine::WarmStart known;
@@ -316,6 +338,9 @@ void add_corpus(CLI::App& lm, int& exit_code) {
       ->allow_extra_args(false);
   sub->add_option("--hold-out", o->held_out, "A model whose tasks the corpus must not have (repeatable)")
       ->allow_extra_args(false);
+  o->records.add_to(*sub);
+  add_share(*sub, "--hold-out-share", o->hold_out_share,
+            "Share of the records' workloads that the corpus must not have, chosen by a hash");
   add_whole(*sub, "--unmeasured", o->unmeasured, 0, 100'000, "Unmeasured programs of each task and device");
   add_whole(*sub, "--measured", o->measured, 0, 100'000,
             "Measured programs of each task and device, at most: half of them its fastest");
@@ -326,7 +351,7 @@ void add_corpus(CLI::App& lm, int& exit_code) {
   sub->add_flag("--quiet", o->quiet, "No progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] {
-    if (o->devices.empty()) o->devices.emplace_back("local");
+    if (o->devices.empty() && !o->models.empty()) o->devices.emplace_back("local");
     exit_code = run_command([&] { return corpus(*o); });
   });
 }
@@ -368,7 +393,16 @@ void add_generate(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<GenerateCommand>();
   CLI::App* sub = lm.add_subcommand("generate", "Write schedules for the tasks of a model");
   o->model.add_to(*sub);
+  sub->get_option("model")->required(false);
   o->device.add_to(*sub);
+  CLI::Option* records = o->records.records.add_to(*sub)->excludes(sub->get_option("model"));
+  CLI::Option* output =
+      sub->add_option("-o,--output", o->records.output, "With --records: the new ones, as JSON lines")
+          ->needs(records);
+  records->needs(output);
+  sub->add_flag("--seen", o->records.seen, "With --records: also workloads that the model was trained on")
+      ->needs(records);
+  add_force(*sub, o->records.force);
   sub->add_option("--lm", o->language_model, "The language model's file")->required();
   sub->add_option("--task", o->task, "Only tasks with this in their names");
   sub->add_option("--from", o->from, "Databases of fast programs of other tasks, which it sees (repeatable)")
@@ -406,6 +440,7 @@ void add_lm_command(CLI::App& app, int& exit_code) {
   add_generate(*lm, exit_code);
   add_language_loop(*lm, exit_code);
   add_language_eval(*lm, exit_code);
+  add_language_rank(*lm, exit_code);
 }
 
 }  // namespace tensorsmith::tools

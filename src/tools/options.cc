@@ -31,6 +31,14 @@ Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const st
   return std::pair{text.substr(0, equals), std::move(dims)};
 }
 
+learn::ImportFile import_file(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals != std::string::npos && equals > 0 && text.find('/') > equals)
+    return {text.substr(0, equals), text.substr(equals + 1)};
+  const std::string name = std::filesystem::path(text).filename();
+  return {name.substr(0, name.find('.')), text};
+}
+
 void ModelOptions::add_to(CLI::App& command) {
   command
       .add_option("model", path, "ONNX model file, or a network of the zoo: zoo:NAME[:batch=B][:size=S]...")

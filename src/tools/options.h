@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "engine/load_model.h"
 #include "engine/schedules.h"
+#include "learn/dataset/import.h"
 #include "learn/search_model.h"
 #include "record/record.h"
 #include "target/target.h"
@@ -54,6 +55,9 @@ class WorkingThreads {
  private:
   int given_ = 0;
 };
+
+// "[DEVICE=]FILE", records of Ansor; without a device it is the file's name up to its first dot.
+learn::ImportFile import_file(const std::string& text);
 
 // --cost-model and --frozen.
 void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model);

@@ -128,6 +128,9 @@ KindTraits traits(OutputKind kind) {
     case OutputKind::kFeatureLines:
       return {"file of `dataset features`",
               [](const std::string& path) { return begin_of(path, 13) == "{\"features\":["; }};
+    case OutputKind::kAnsorLines:
+      return {"file of `lm generate --records`",
+              [](const std::string& path) { return begin_of(path, 6) == "{\"i\":["; }};
     case OutputKind::kSplit:
       return {"split", [](const std::string& path) { return is_type(first_line(path), {"split"}); }};
     case OutputKind::kLatencyModel:

@@ -17,6 +17,7 @@ enum class OutputKind {
   kRecordLines,     // `db export`
   kStoreLines,      // `dataset export`
   kFeatureLines,    // `dataset features`
+  kAnsorLines,      // `lm generate --records`
   kSplit,
   kLatencyModel,
   kCorpus,         // `lm corpus`

@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "learn/lm/language_training.h"
 #include "learn/lm/prompt.h"
+#include "random_language_model.h"
 #include "sched/step.h"
 #include "search/pipeline.h"
 #include "support/standard_workloads.h"
@@ -23,23 +24,6 @@ using learn::lm::LanguageModel;
 using learn::lm::LanguageModelSizes;
 using learn::lm::Positions;
 using Matrix = std::vector<std::vector<double>>;
-
-LanguageModel random_model(const LanguageModelSizes& sizes, uint64_t seed) {
-  LanguageModel model;
-  model.sizes = sizes;
-  Rng rng(seed);
-  for (const auto& [name, shape] : weight_shapes(sizes)) {
-    auto& weight = model.weights[name];
-    weight.shape = shape;
-    int64_t count = 1;
-    for (const int64_t extent : shape) count *= extent;
-    const bool scale = name.find("norm") != std::string::npos && name.ends_with("weight");
-    const double deviation = shape.size() == 2 ? 1 / std::sqrt(static_cast<double>(shape[1])) : 0.2;
-    for (int64_t i = 0; i < count; ++i)
-      weight.values.push_back(static_cast<float>((scale ? 1 : 0) + deviation * rng.normal()));
-  }
-  return model;
-}
 
 // The definition (learn/lm/language_model.h) in double precision, without a cache: all positions at once.
 class Definition {

@@ -164,7 +164,7 @@ Corpus sample_corpus() {
   device.arch = "x86-64";
   corpus.devices = {device};
   corpus.tasks = {{"key", "name", "workload {\n}", 0}};
-  corpus.prompts = {{0, 3, "tile SRS y", {{1, 2}, {3, 4}}}};
+  corpus.prompts = {{0, 3, "tile SRS y", {{1, 2}, {3, 4}}, {}}, {0, 1, "split", {}, {"", "unroll"}}};
   TokenMask mask;
   mask[0] = mask[65] = mask[127] = true;
   corpus.sentences = {{0, Quality::kBest, {7, 300}, {mask, mask, mask}},
@@ -184,6 +184,7 @@ TEST(CorpusFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->sentences[0].decisions, corpus.sentences[0].decisions);
   EXPECT_EQ(read->sentences[0].allowed, corpus.sentences[0].allowed);
   EXPECT_EQ(read->prompts[0].similar, corpus.prompts[0].similar);
+  EXPECT_EQ(read->prompts[1].placements, corpus.prompts[1].placements);
   // A corpus that names what is not there.
   Corpus wrong = corpus;
   wrong.sentences[1].prompt = 9;

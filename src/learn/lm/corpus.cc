@@ -37,7 +37,8 @@ Result<Corpus> from_file(const TensorFile& file) {
     for (const Json& t : Json::parse(file.metadata.at("tasks")))
       corpus.tasks.push_back({t.at("key"), t.at("name"), t.at("text"), t.at("device")});
     for (const Json& p : Json::parse(file.metadata.at("prompts")))
-      corpus.prompts.push_back({p.at("task"), p.at("sketch"), p.at("structure"), p.at("similar")});
+      corpus.prompts.push_back(
+          {p.at("task"), p.at("sketch"), p.at("structure"), p.at("similar"), p.at("placements")});
   } catch (const std::exception&) {
     return damaged("its tasks cannot be read");
   }
@@ -86,8 +87,11 @@ TensorFile to_file(const Corpus& corpus) {
   for (const auto& t : corpus.tasks)
     tasks.push_back({{"key", t.key}, {"name", t.name}, {"text", t.text}, {"device", t.device}});
   for (const auto& p : corpus.prompts)
-    prompts.push_back(
-        {{"task", p.task}, {"sketch", p.sketch}, {"structure", p.structure}, {"similar", p.similar}});
+    prompts.push_back({{"task", p.task},
+                       {"sketch", p.sketch},
+                       {"structure", p.structure},
+                       {"similar", p.similar},
+                       {"placements", p.placements}});
   file.metadata = {{"format", kFormat},
                    {"version", std::to_string(kCorpusVersion)},
                    {"devices", devices.dump()},
@@ -121,6 +125,19 @@ TensorFile to_file(const Corpus& corpus) {
 }
 
 }  // namespace
+
+Corpus::Sentence make_sentence(int32_t prompt, Quality quality, std::vector<int64_t> decisions,
+                               Answer& answer) {
+  Corpus::Sentence sentence{prompt, quality, std::move(decisions), {}};
+  TokenWalk walk(answer);
+  std::vector<uint8_t> tokens;
+  for (const int64_t decision : sentence.decisions) append_tokens(decision, tokens);
+  for (const uint8_t token : tokens) {
+    sentence.allowed.push_back(walk.allowed());
+    TS_CHECK(walk.take(token), "the decisions of a program are allowed");
+  }
+  return sentence;
+}
 
 std::string Corpus::hash() const { return Hasher().add(to_bytes(to_file(*this))).hex128(); }
 

@@ -11,7 +11,7 @@
 
 namespace tensorsmith::learn::lm {
 
-inline constexpr int kCorpusVersion = 1;
+inline constexpr int kCorpusVersion = 2;
 
 struct Corpus {
   struct Task {
@@ -23,6 +23,8 @@ struct Corpus {
     int32_t task = 0, sketch = 0;
     std::string structure;                      // the sketch's text, to find it again
     std::vector<std::vector<int64_t>> similar;  // decisions of fast programs of similar tasks, made to fit
+    // Of a sketch of Ansor's records, whose steps `structure` has: the steps that may follow. Empty: a sketch of our space.
+    std::vector<std::string> placements;
   };
   struct Sentence {
     int32_t prompt = 0;
@@ -38,6 +40,10 @@ struct Corpus {
 
   std::string hash() const;
 };
+
+// The decisions as a sentence to a prompt. answer: new, and allows them.
+Corpus::Sentence make_sentence(int32_t prompt, Quality quality, std::vector<int64_t> decisions,
+                               Answer& answer);
 
 // Replaces the file at once or not at all.
 Status write_corpus(const Corpus& corpus, const std::string& path);

@@ -1,0 +1,57 @@
+// Records of Ansor by task and device, as a language model reads them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "learn/dataset/import.h"
+#include "record/ansor/ansor_parts.h"
+#include "record/ansor/workloads.h"
+#include "target/target.h"
+
+namespace tensorsmith::engine {
+
+// A sketch of a task with what its records have of it.
+struct RecordedSketch {
+  sched::Trace sketch;
+  std::vector<sched::Trace> placements;
+  std::string like;  // the JSON text of a record's task (AnsorRecord::task)
+  struct Program {
+    size_t placement = 0;
+    std::vector<int32_t> numbers;
+    double seconds = 0;
+  };
+  std::vector<Program> programs;  // that were measured
+
+  record::AnsorParts parts_of(const Program& program) const;
+};
+
+struct RecordedTask {
+  std::shared_ptr<const record::AnsorWorkloads::Task> task;
+  size_t device = 0;  // of RecordedTasks
+  std::vector<RecordedSketch> sketches;
+
+  double best_seconds() const;
+  // Numbers of its programs as (sketch, program), the fastest first.
+  std::vector<std::pair<size_t, size_t>> fastest_first() const;
+};
+
+struct RecordedTasks {
+  std::vector<target::Device> devices;
+  std::vector<RecordedTask> tasks;  // in the order of their first records
+  int64_t records = 0, failed = 0, unusable = 0;
+};
+
+// wanted: whether a task is read, by the key of its structure. Of programs that were not measured only the sketch counts.
+// The first record of each placement is replayed; those of placements that do not replay are unusable. Errors: those of
+// the files, kNotFound for an unknown device.
+Result<RecordedTasks> read_recorded_tasks(const std::vector<learn::ImportFile>& files,
+                                          const record::AnsorWorkloads& workloads,
+                                          const std::function<bool(const std::string& key)>& wanted);
+
+// Whether a share of all tasks that is chosen by a hash of the key of their structure has this one.
+bool in_share(const std::string& key, double share);
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,202 @@
+// `lm` on records of Ansor: new records, and recorded programs ranked by their likelihood.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "record/jsonl.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
+#include "tools/language_commands.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The workloads of the files that the model was not trained on, or all.
+struct Asked {
+  record::AnsorWorkloads workloads;
+  engine::RecordedTasks tasks;
+};
+Result<Asked> ask(const RecordOptions& records, const learn::lm::LanguageModel& model, bool seen) {
+  TS_ASSIGN_OR_RETURN(auto workloads, records.load_workloads());
+  const auto wanted = [&](const std::string& key) {
+    return seen || !std::binary_search(model.tasks.begin(), model.tasks.end(), key);
+  };
+  TS_ASSIGN_OR_RETURN(auto tasks, records.read(workloads, wanted));
+  if (tasks.tasks.empty())
+    return Error{ErrorCode::kInvalidArgument, "--records",
+                 "have no workload that the model was not trained on; --seen takes the others too"};
+  return Asked{std::move(workloads), std::move(tasks)};
+}
+
+Result<std::unique_ptr<engine::LanguageDecoder>> make_decoder(const learn::lm::LanguageModel& model) {
+  engine::DecoderOptions options;
+  options.threads = WorkingThreads().count();
+  TS_ASSIGN_OR_RETURN(const auto machine, target::probe_local());
+  return engine::LanguageDecoder::create(model, machine, options);
+}
+
+struct RankCommand {
+  RecordOptions records;
+  std::string model;
+  int programs = 256;
+  bool seen = false, quiet = false, json = false;
+};
+
+// Sums over the tasks of a device.
+struct Ranks {
+  size_t tasks = 0, programs = 0;
+  double top_1 = 0, top_5 = 0, chance_1 = 0, chance_5 = 0;
+
+  void add(const engine::RankedTask& task) {
+    ++tasks;
+    programs += task.programs;
+    top_1 += task.top_1;
+    top_5 += task.top_5;
+    chance_1 += task.chance_1;
+    chance_5 += task.chance_5;
+  }
+  double mean(double sum) const { return sum / static_cast<double>(tasks); }
+};
+
+Status rank(const RankCommand& command) {
+  TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(command.model));
+  TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
+  TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model));
+  const auto& interrupted = catch_interrupts();
+  std::map<size_t, Ranks> by_device;
+  engine::DecodingReport report;
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  size_t done = 0;
+  for (const auto& task : asked.tasks.tasks) {
+    ++done;
+    if (task.fastest_first().size() < 2) continue;
+    TS_ASSIGN_OR_RETURN(const auto ranked,
+                        engine::rank_records(*decoder, task, asked.tasks.devices[task.device],
+                                             model.prompting, static_cast<size_t>(command.programs), report));
+    by_device[task.device].add(ranked);
+    if (!command.quiet) print_error("{} of {} workloads\r", done, asked.tasks.tasks.size());
+    if (interrupted) return Error{ErrorCode::kCancelled, "", "was stopped"};
+  }
+  const double seconds = clock.monotonic_seconds() - start;
+  Table table({"device", "workloads", "programs", "top-1", "top-5", "random top-1", "random top-5"});
+  Json json = Json::object();
+  for (const auto& [device, r] : by_device) {
+    const std::string& name = asked.tasks.devices[device].name;
+    const auto cell = [&](double sum) { return fmt::format("{:.3f}", r.mean(sum)); };
+    table.add({name, std::to_string(r.tasks), std::to_string(r.programs), cell(r.top_1), cell(r.top_5),
+               cell(r.chance_1), cell(r.chance_5)});
+    json[name] = {{"workloads", r.tasks},           {"programs", r.programs},
+                  {"top_1", r.mean(r.top_1)},       {"top_5", r.mean(r.top_5)},
+                  {"random_1", r.mean(r.chance_1)}, {"random_5", r.mean(r.chance_5)}};
+  }
+  if (command.json) {
+    print_json(Json{{"devices", json}, {"too_long", report.too_long}, {"seconds", seconds}});
+    return {};
+  }
+  print_lines(table.text());
+  print_out("{} programs ranked in {}, {} too long for the model\n", report.answers, format_duration(seconds),
+            report.too_long);
+  return {};
+}
+
+}  // namespace
+
+CLI::Option* RecordOptions::add_to(CLI::App& command) {
+  CLI::Option* option =
+      command.add_option("--records", files,
+                         "[DEVICE=]FILE, Ansor records as JSON lines, plain or zstd (repeatable); "
+                         "the device is the file's name up to its first dot");
+  option->allow_extra_args(false);
+  CLI::Option* of = command.add_option("--workloads", workloads, "JSON file: workload key -> compute DAG");
+  option->needs(of);
+  of->needs(option);
+  return option;
+}
+
+std::vector<InputPath> RecordOptions::inputs() const {
+  std::vector<InputPath> out{{"--workloads", workloads}};
+  for (const std::string& file : files) out.push_back({"--records", import_file(file).path});
+  return out;
+}
+
+Result<record::AnsorWorkloads> RecordOptions::load_workloads() const {
+  return record::AnsorWorkloads::load(workloads);
+}
+
+Result<engine::RecordedTasks> RecordOptions::read(
+    const record::AnsorWorkloads& known, const std::function<bool(const std::string&)>& wanted) const {
+  std::vector<learn::ImportFile> inputs;
+  for (const std::string& file : files) inputs.push_back(import_file(file));
+  TS_ASSIGN_OR_RETURN(auto tasks, engine::read_recorded_tasks(inputs, known, wanted));
+  if (tasks.unusable > 0)
+    warn(fmt::format("{} of {} records cannot be used: their workloads are not known, or they do not replay",
+                     tasks.unusable, tasks.records));
+  return tasks;
+}
+
+Status generate_records(const RecordGeneration& command, const learn::lm::LanguageModel& model,
+                        const engine::RecordWriting& options, bool json) {
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kAnsorLines}},
+                                   command.records.inputs(), command.force));
+  TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
+  TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model));
+  TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
+  const auto& interrupted = catch_interrupts();
+  engine::DecodingReport report;
+  size_t programs = 0, replayed = 0;
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  for (const auto& task : asked.tasks.tasks) {
+    TS_ASSIGN_OR_RETURN(const auto written,
+                        engine::write_records(*decoder, task, asked.tasks.devices[task.device],
+                                              asked.workloads, options, report));
+    programs += written.programs;
+    replayed += written.lines.size();
+    for (const std::string& line : written.lines) TS_RETURN_IF_ERROR(writer->write_line(line));
+    if (interrupted) return Error{ErrorCode::kCancelled, command.output, "was stopped; nothing was written"};
+  }
+  TS_RETURN_IF_ERROR(writer->commit());
+  const double seconds = clock.monotonic_seconds() - start;
+  const double share = programs > 0 ? static_cast<double>(replayed) / static_cast<double>(programs) : 0;
+  if (json) {
+    print_json(Json{{"workloads", asked.tasks.tasks.size()},
+                    {"programs", programs},
+                    {"replayed", replayed},
+                    {"answers", report.answers},
+                    {"dead_ends", report.dead_ends},
+                    {"too_long", report.too_long},
+                    {"seconds", seconds}});
+    return {};
+  }
+  print_out(
+      "{} records of {} workloads written to {} in {}: {:.1f} % of the programs replay, {} dead ends, {} too "
+      "long\n",
+      replayed, asked.tasks.tasks.size(), command.output, format_duration(seconds), 100 * share,
+      report.dead_ends, report.too_long);
+  return {};
+}
+
+void add_language_rank(CLI::App& lm, int& exit_code) {
+  auto o = std::make_shared<RankCommand>();
+  CLI::App* sub = lm.add_subcommand("rank", "How well the likelihood finds the fastest of recorded programs");
+  o->records.add_to(*sub)->required();
+  sub->add_option("--lm", o->model, "The language model's file")->required();
+  add_whole(*sub, "--programs", o->programs, 2, 1'000'000,
+            "Of each workload, at most: spread over their times, with the fastest");
+  sub->add_flag("--seen", o->seen, "Also workloads that the model was trained on");
+  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->callback([o, &exit_code] { exit_code = run_command([&] { return rank(*o); }); });
+}
+
+}  // namespace tensorsmith::tools
