@@ -437,6 +437,19 @@ GeneratedRecord record_of(const search::AnsorAnswer& answer, double log_likeliho
   return {answer.parts(), answer.split_extents(), log_likelihood};
 }
 
+Result<std::vector<GeneratedRecord>> likeliest_records(LanguageDecoder& decoder,
+                                                       const search::AnsorContext& context,
+                                                       const RecordRequest& request, DecodingReport& report) {
+  BeamRequest<search::AnsorAnswer> of_answers{request.count, request.sampling, {}};
+  if (request.excluded)
+    of_answers.excluded = [&](const search::AnsorAnswer& a) { return request.excluded(a.parts()); };
+  TS_ASSIGN_OR_RETURN(const auto found,
+                      beam_search(decoder, search::AnsorAnswer(context), of_answers, report));
+  std::vector<GeneratedRecord> result;
+  for (const auto& one : found) result.push_back(record_of(*one.answer, one.log_likelihood));
+  return result;
+}
+
 }  // namespace
 
 Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const Positions& prompt,
@@ -484,21 +497,16 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
 }
 
 Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder, const Positions& prompt,
-                                                      const search::AnsorContext& context, size_t count,
-                                                      const SamplingOptions& sampling, Rng& rng,
+                                                      const search::AnsorContext& context,
+                                                      const RecordRequest& request, Rng& rng,
                                                       DecodingReport& report) {
   TS_RETURN_IF_ERROR(decoder.read(prompt));
+  if (request.sampling.beam > 0) return likeliest_records(decoder, context, request, report);
   const auto batch = static_cast<size_t>(decoder.options().batch);
-  std::vector<GeneratedRecord> result;
-  if (sampling.beam > 0) {
-    const BeamRequest<search::AnsorAnswer> request{count, sampling, {}};
-    TS_ASSIGN_OR_RETURN(const auto found,
-                        beam_search(decoder, search::AnsorAnswer(context), request, report));
-    for (const auto& one : found) result.push_back(record_of(*one.answer, one.log_likelihood));
-    return result;
-  }
+  const size_t most = std::max(kDraws * request.count, batch);
   std::set<std::vector<int64_t>> seen;
-  for (size_t draws = 0; result.size() < count && draws < std::max(kDraws * count, batch); draws += batch) {
+  std::vector<GeneratedRecord> result;
+  for (size_t draws = 0; result.size() < request.count && draws < most; draws += batch) {
     std::vector<Writing> writings;
     std::vector<const search::AnsorAnswer*> answers;
     for (size_t i = 0; i < batch; ++i) {
@@ -506,16 +514,18 @@ Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder, 
       answers.push_back(answer.get());
       writings.emplace_back(std::move(answer));
     }
-    TS_RETURN_IF_ERROR(draw_all(decoder, writings, sampling, rng, report));
+    TS_RETURN_IF_ERROR(draw_all(decoder, writings, request.sampling, rng, report));
     for (size_t i = 0; i < batch; ++i) {
       if (writings[i].lost) continue;
       ++report.answers;
       GeneratedRecord record = record_of(*answers[i], writings[i].log_likelihood);
       const auto decisions = search::decisions_in_order(context, record.parts);
-      if (result.size() < count && decisions && seen.insert(*decisions).second)
+      TS_CHECK(decisions.has_value(), "what was written is of the sketch");
+      if (result.size() < request.count && seen.insert(*decisions).second &&
+          !(request.excluded && request.excluded(record.parts)))
         result.push_back(std::move(record));
     }
-    if (sampling.temperature <= 0) break;  // the next ones are the same
+    if (request.sampling.temperature <= 0) break;  // the next ones are the same
   }
   return result;
 }

@@ -103,11 +103,17 @@ struct GeneratedRecord {
   double log_likelihood = 0;           // as of GeneratedCandidate
 };
 
-// The same for a sketch of Ansor's records, different ones.
+struct RecordRequest {
+  size_t count = 0;  // different programs
+  SamplingOptions sampling;
+  std::function<bool(const record::AnsorParts&)> excluded;  // what is not wanted; empty: nothing
+};
+
+// The same for a sketch of Ansor's records.
 Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder,
                                                       const learn::lm::Positions& prompt,
-                                                      const search::AnsorContext& context, size_t count,
-                                                      const SamplingOptions& sampling, Rng& rng,
+                                                      const search::AnsorContext& context,
+                                                      const RecordRequest& request, Rng& rng,
                                                       DecodingReport& report);
 
 // Of whole programs of the sketch: natural logarithm of their probability among what the grammar allows; minus infinity for

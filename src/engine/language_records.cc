@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <set>
 
 #include "base/hash.h"
 #include "base/thread_pool.h"
@@ -10,6 +12,7 @@
 #include "engine/language_writer.h"
 #include "ir/text.h"
 #include "learn/lm/prompt.h"
+#include "search/pipeline.h"
 
 namespace tensorsmith::engine {
 
@@ -90,6 +93,78 @@ std::vector<size_t> shares_of(const RecordedTask& task, size_t count, Rng& rng) 
   return shares;
 }
 
+// Whether a program is one that was measured.
+std::function<bool(const record::AnsorParts&)> excluded_of(const RecordedSketch& sketch) {
+  std::set<std::pair<size_t, std::vector<int32_t>>> measured;
+  for (const auto& program : sketch.programs) measured.emplace(program.placement, program.numbers);
+  return [&sketch, measured = std::move(measured)](const record::AnsorParts& parts) {
+    const auto place = std::find(sketch.placements.begin(), sketch.placements.end(), parts.placement);
+    return measured.count({static_cast<size_t>(place - sketch.placements.begin()),
+                           {parts.numbers.begin(), parts.numbers.end()}}) > 0;
+  };
+}
+
+// Programs of a task that are ranked.
+struct Ranked {
+  Ranked(const RecordedTask& task, size_t most)
+      : programs(task.sketches.size()), places(task.sketches.size()) {
+    const auto order = task.fastest_first();
+    const size_t count = std::min(order.size(), most);
+    for (size_t i = 0; i < count; ++i) {
+      const auto& [s, p] = order[i * order.size() / count];
+      const RecordedSketch& sketch = task.sketches[s];
+      programs[s].push_back(sketch.parts_of(sketch.programs[p]));
+      places[s].push_back(i);
+      seconds.push_back(sketch.programs[p].seconds);
+    }
+  }
+
+  std::vector<std::vector<record::AnsorParts>> programs;  // by sketch
+  std::vector<std::vector<size_t>> places;                // of these in seconds
+  std::vector<double> seconds;                            // ascending
+};
+
+// scores: of each program, the first one's is the least.
+RankedTask::Found found(const std::vector<double>& seconds, const std::vector<double>& scores) {
+  std::vector<size_t> order(seconds.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // Of equals the slower one is first: a model that says nothing gains nothing.
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return scores[a] != scores[b] ? scores[a] < scores[b] : seconds[a] > seconds[b];
+  });
+  RankedTask::Found out{};
+  for (size_t i = 0; i < kRankedFirst.size(); ++i) {
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t k = 0; k < std::min(kRankedFirst[i], order.size()); ++k)
+      least = std::min(least, seconds[order[k]]);
+    out[i] = seconds.front() / least;
+  }
+  return out;
+}
+
+// In the order of ranked.seconds.
+Result<std::vector<double>> predicted_seconds(const learn::CostModel& model, const RecordedTask& task,
+                                              const Ranked& ranked, const target::Device& device) {
+  const learn::StoredWorkload workload = learn::stored_workload(*task.task);
+  std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
+  std::vector<learn::ProgramQuery> queries;
+  std::vector<size_t> places;
+  for (size_t s = 0; s < ranked.programs.size(); ++s)
+    for (size_t i = 0; i < ranked.programs[s].size(); ++i) {
+      const auto trace = record::join_trace(ranked.programs[s][i]);
+      TS_CHECK(trace.has_value(), "a recorded program has all its numbers");
+      TS_ASSIGN_OR_RETURN(
+          const auto& made,
+          search::inputs_of(task.task->workload, *trace, search::feature_options(device), model.inputs()));
+      queries.push_back(inputs.emplace_back(made)->query(workload, device));
+      places.push_back(ranked.places[s][i]);
+    }
+  TS_ASSIGN_OR_RETURN(const auto predictions, model.predict(queries));
+  std::vector<double> seconds(predictions.size());
+  for (size_t i = 0; i < predictions.size(); ++i) seconds[places[i]] = predictions[i].seconds;
+  return seconds;
+}
+
 }  // namespace
 
 Status add_recorded(Corpus& corpus, const RecordedTasks& recorded, size_t measured, int threads,
@@ -136,9 +211,10 @@ Result<WrittenRecords> write_records(LanguageDecoder& decoder, const RecordedTas
   for (size_t s = 0; s < shares.size(); ++s) {
     if (shares[s] == 0) continue;
     TS_ASSIGN_OR_RETURN(const auto context, context_of(task, task.sketches[s], device));
+    const RecordRequest request{shares[s], options.sampling, excluded_of(task.sketches[s])};
     TS_ASSIGN_OR_RETURN(auto generated,
                         generate_records(decoder, prompt_of(task, *context, device, options.prompting),
-                                         *context, shares[s], options.sampling, rng, report));
+                                         *context, request, rng, report));
     for (auto& one : generated) {
       record::AnsorRecord record;
       record.task = task.sketches[s].like;
@@ -170,41 +246,27 @@ double mean_of_chance(const std::vector<double>& seconds, size_t k) {
 }
 
 Result<RankedTask> rank_records(LanguageDecoder& decoder, const RecordedTask& task,
-                                const target::Device& device, const learn::lm::PromptOptions& prompting,
-                                size_t most, DecodingReport& report) {
-  const auto order = task.fastest_first();
-  const size_t count = std::min(order.size(), most);
-  std::vector<std::vector<record::AnsorParts>> programs(task.sketches.size());
-  std::vector<std::vector<double>> times(task.sketches.size());
-  std::vector<double> seconds;
-  for (size_t i = 0; i < count; ++i) {
-    const auto& [s, p] = order[i * order.size() / count];
-    const auto& sketch = task.sketches[s];
-    programs[s].push_back(sketch.parts_of(sketch.programs[p]));
-    times[s].push_back(sketch.programs[p].seconds);
-    seconds.push_back(sketch.programs[p].seconds);
-  }
-  std::vector<std::pair<double, double>> ranked;  // minus the log likelihood, seconds
-  for (size_t s = 0; s < programs.size(); ++s) {
-    if (programs[s].empty()) continue;
+                                const target::Device& device, const RecordRanking& options,
+                                DecodingReport& report) {
+  const Ranked ranked(task, options.programs);
+  RankedTask out;
+  out.programs = ranked.seconds.size();
+  std::vector<double> scores(out.programs);
+  for (size_t s = 0; s < task.sketches.size(); ++s) {
+    if (ranked.programs[s].empty()) continue;
     TS_ASSIGN_OR_RETURN(const auto context, context_of(task, task.sketches[s], device));
     TS_ASSIGN_OR_RETURN(const auto likelihoods,
-                        log_likelihoods(decoder, prompt_of(task, *context, device, prompting), *context,
-                                        programs[s], learn::lm::Quality::kBest, report));
-    for (size_t i = 0; i < likelihoods.size(); ++i) ranked.emplace_back(-likelihoods[i], times[s][i]);
+                        log_likelihoods(decoder, prompt_of(task, *context, device, options.prompting),
+                                        *context, ranked.programs[s], learn::lm::Quality::kBest, report));
+    for (size_t i = 0; i < likelihoods.size(); ++i) scores[ranked.places[s][i]] = -likelihoods[i];
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  RankedTask out;
-  out.programs = ranked.size();
-  double least = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < std::min<size_t>(5, ranked.size()); ++i) {
-    least = std::min(least, ranked[i].second);
-    out.top_5 = seconds.front() / least;
-    if (i == 0) out.top_1 = out.top_5;
+  out.likeliest = found(ranked.seconds, scores);
+  if (options.cost_model != nullptr) {
+    TS_ASSIGN_OR_RETURN(scores, predicted_seconds(*options.cost_model, task, ranked, device));
+    out.predicted = found(ranked.seconds, scores);
   }
-  out.chance_1 = mean_of_chance(seconds, 1);
-  out.chance_5 = mean_of_chance(seconds, 5);
+  for (size_t i = 0; i < kRankedFirst.size(); ++i)
+    out.chance[i] = mean_of_chance(ranked.seconds, kRankedFirst[i]);
   return out;
 }
 

@@ -1,12 +1,14 @@
 // A language model and the records of Ansor: sentences of them, new records, recorded programs ranked.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <string>
 #include <vector>
 
 #include "engine/language_decoder.h"
 #include "engine/recorded_tasks.h"
+#include "learn/cost_model.h"
 #include "learn/lm/corpus.h"
 
 namespace tensorsmith::engine {
@@ -28,24 +30,35 @@ struct WrittenRecords {
   size_t programs = 0;             // that were written, also those that do not replay
 };
 
-// New programs of the task, not measured. Sketches get the more of them the faster their fastest recorded program is, by
-// TLM's rule (LanguageWriter's). Fewer where the sketches have no more.
+// New programs of the task: none that its records have a time of. Sketches get the more of them the faster their fastest
+// recorded program is, by TLM's rule (LanguageWriter's). Fewer where the sketches have no more.
 Result<WrittenRecords> write_records(LanguageDecoder& decoder, const RecordedTask& task,
                                      const target::Device& device, const record::AnsorWorkloads& workloads,
                                      const RecordWriting& options, DecodingReport& report);
 
-// How well the likelihood finds the fastest of a task's recorded programs.
-struct RankedTask {
-  size_t programs = 0;  // that were ranked
-  // Seconds of the fastest over those of the fastest among the 1 and the 5 likeliest; and the mean of that for ones chosen by
-  // chance.
-  double top_1 = 0, top_5 = 0, chance_1 = 0, chance_5 = 0;
+struct RecordRanking {
+  size_t programs = 256;               // of a task, at most: spread over their times, the fastest is one
+  learn::lm::PromptOptions prompting;  // the model's
+  const learn::CostModel* cost_model = nullptr;  // ranks them, too; null: none does
 };
 
-// most: programs that are ranked, at most, spread over their times; the fastest is one.
+// The fastest of the first so many of a ranking is what is looked at.
+inline constexpr std::array<size_t, 4> kRankedFirst = {1, 5, 10, 32};
+
+// How well a task's fastest recorded programs are found: seconds of the fastest one over those of the fastest among the first
+// kRankedFirst.
+struct RankedTask {
+  using Found = std::array<double, kRankedFirst.size()>;
+  size_t programs = 0;  // that were ranked
+  Found likeliest{};    // by the language model
+  Found predicted{};    // by the cost model
+  Found chance{};       // the mean over all choices
+};
+
+// Errors: those of the decoder and of the cost model.
 Result<RankedTask> rank_records(LanguageDecoder& decoder, const RecordedTask& task,
-                                const target::Device& device, const learn::lm::PromptOptions& prompting,
-                                size_t most, DecodingReport& report);
+                                const target::Device& device, const RecordRanking& options,
+                                DecodingReport& report);
 
 // The mean of seconds.front() over the least of k that are drawn of the seconds, which ascend.
 double mean_of_chance(const std::vector<double>& seconds, size_t k);

@@ -37,8 +37,11 @@ Result<Asked> ask(const RecordOptions& records, const learn::lm::LanguageModel& 
   return Asked{std::move(workloads), std::move(tasks)};
 }
 
-Result<std::unique_ptr<engine::LanguageDecoder>> make_decoder(const learn::lm::LanguageModel& model) {
+// beam: of the search for the likeliest answers; 0: there is none.
+Result<std::unique_ptr<engine::LanguageDecoder>> make_decoder(const learn::lm::LanguageModel& model,
+                                                              int beam) {
   engine::DecoderOptions options;
+  if (beam > 0) options.batch = beam;
   options.threads = WorkingThreads().count();
   TS_ASSIGN_OR_RETURN(const auto machine, target::probe_local());
   return engine::LanguageDecoder::create(model, machine, options);
@@ -46,7 +49,7 @@ Result<std::unique_ptr<engine::LanguageDecoder>> make_decoder(const learn::lm::L
 
 struct RankCommand {
   RecordOptions records;
-  std::string model;
+  std::string model, cost_model;
   int programs = 256;
   bool seen = false, quiet = false, json = false;
 };
@@ -54,56 +57,99 @@ struct RankCommand {
 // Sums over the tasks of a device.
 struct Ranks {
   size_t tasks = 0, programs = 0;
-  double top_1 = 0, top_5 = 0, chance_1 = 0, chance_5 = 0;
+  size_t seen_by_cost_model = 0;
+  engine::RankedTask::Found likeliest{}, predicted{}, chance{};
 
   void add(const engine::RankedTask& task) {
     ++tasks;
     programs += task.programs;
-    top_1 += task.top_1;
-    top_5 += task.top_5;
-    chance_1 += task.chance_1;
-    chance_5 += task.chance_5;
+    for (size_t i = 0; i < likeliest.size(); ++i) {
+      likeliest[i] += task.likeliest[i];
+      predicted[i] += task.predicted[i];
+      chance[i] += task.chance[i];
+    }
   }
-  double mean(double sum) const { return sum / static_cast<double>(tasks); }
 };
+
+// A device's rows: who ranks, and the means over its tasks.
+void add_rows(const std::string& device, const Ranks& ranks, const std::string& cost_model, Table& table,
+              Json& json) {
+  Json& entry = json[device];
+  entry = {{"workloads", ranks.tasks}, {"programs", ranks.programs}};
+  const auto add = [&](const std::string& who, const std::string& key,
+                       const engine::RankedTask::Found& sums) {
+    std::vector<std::string> row{device, std::to_string(ranks.tasks), std::to_string(ranks.programs), who};
+    Json& means = entry[key] = Json::object();
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const double mean = sums[i] / static_cast<double>(ranks.tasks);
+      row.push_back(fmt::format("{:.3f}", mean));
+      means["top_" + std::to_string(engine::kRankedFirst[i])] = mean;
+    }
+    table.add(std::move(row));
+  };
+  add("the likelihood", "likelihood", ranks.likeliest);
+  if (!cost_model.empty()) {
+    add(cost_model, "cost_model", ranks.predicted);
+    entry["workloads_seen_by_cost_model"] = ranks.seen_by_cost_model;
+  }
+  add("chance", "chance", ranks.chance);
+}
 
 Status rank(const RankCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(command.model));
+  std::unique_ptr<learn::CostModel> cost_model;
+  if (!command.cost_model.empty()) {
+    TS_ASSIGN_OR_RETURN(cost_model, learn::load_cost_model(command.cost_model));
+  }
   TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
-  TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model));
+  TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model, 0));
   const auto& interrupted = catch_interrupts();
   std::map<size_t, Ranks> by_device;
   engine::DecodingReport report;
+  const engine::RecordRanking options{static_cast<size_t>(command.programs), model.prompting,
+                                      cost_model.get()};
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
+  double last = start;
   size_t done = 0;
   for (const auto& task : asked.tasks.tasks) {
     ++done;
     if (task.fastest_first().size() < 2) continue;
-    TS_ASSIGN_OR_RETURN(const auto ranked,
-                        engine::rank_records(*decoder, task, asked.tasks.devices[task.device],
-                                             model.prompting, static_cast<size_t>(command.programs), report));
-    by_device[task.device].add(ranked);
-    if (!command.quiet) print_error("{} of {} workloads\r", done, asked.tasks.tasks.size());
+    TS_ASSIGN_OR_RETURN(
+        const auto ranked,
+        engine::rank_records(*decoder, task, asked.tasks.devices[task.device], options, report));
+    Ranks& ranks = by_device[task.device];
+    ranks.add(ranked);
+    if (cost_model != nullptr) {
+      const auto& seen = cost_model->card().workloads;
+      ranks.seen_by_cost_model +=
+          std::binary_search(seen.begin(), seen.end(), task.task->structural_key) ? 1 : 0;
+    }
+    const double now = clock.monotonic_seconds();
+    if (!command.quiet && now - last >= 5) {
+      last = now;
+      print_error("{} of {} workloads\n", done, asked.tasks.tasks.size());
+    }
     if (interrupted) return Error{ErrorCode::kCancelled, "", "was stopped"};
   }
+  if (by_device.empty())
+    return Error{ErrorCode::kInvalidArgument, "--records", "have no workload with two measured programs"};
   const double seconds = clock.monotonic_seconds() - start;
-  Table table({"device", "workloads", "programs", "top-1", "top-5", "random top-1", "random top-5"});
+  std::vector<std::string> columns{"device", "workloads", "programs", "ranked by"};
+  for (const size_t first : engine::kRankedFirst) columns.push_back("top-" + std::to_string(first));
+  Table table(columns);
   Json json = Json::object();
-  for (const auto& [device, r] : by_device) {
-    const std::string& name = asked.tasks.devices[device].name;
-    const auto cell = [&](double sum) { return fmt::format("{:.3f}", r.mean(sum)); };
-    table.add({name, std::to_string(r.tasks), std::to_string(r.programs), cell(r.top_1), cell(r.top_5),
-               cell(r.chance_1), cell(r.chance_5)});
-    json[name] = {{"workloads", r.tasks},           {"programs", r.programs},
-                  {"top_1", r.mean(r.top_1)},       {"top_5", r.mean(r.top_5)},
-                  {"random_1", r.mean(r.chance_1)}, {"random_5", r.mean(r.chance_5)}};
+  size_t seen = 0;
+  for (const auto& [device, ranks] : by_device) {
+    add_rows(asked.tasks.devices[device].name, ranks, command.cost_model, table, json);
+    seen += ranks.seen_by_cost_model;
   }
   if (command.json) {
     print_json(Json{{"devices", json}, {"too_long", report.too_long}, {"seconds", seconds}});
     return {};
   }
   print_lines(table.text());
+  if (seen > 0) print_out("{} was trained on {} of these workloads\n", command.cost_model, seen);
   print_out("{} programs ranked in {}, {} too long for the model\n", report.answers, format_duration(seconds),
             report.too_long);
   return {};
@@ -138,6 +184,13 @@ Result<engine::RecordedTasks> RecordOptions::read(
   std::vector<learn::ImportFile> inputs;
   for (const std::string& file : files) inputs.push_back(import_file(file));
   TS_ASSIGN_OR_RETURN(auto tasks, engine::read_recorded_tasks(inputs, known, wanted));
+  if (tasks.unusable == tasks.records)
+    return Error{ErrorCode::kInvalidArgument, "--records",
+                 tasks.records == 0
+                     ? "are empty files"
+                     : fmt::format("none of the {} can be used: the workloads are not known, or the steps do "
+                                   "not replay",
+                                   tasks.records)};
   if (tasks.unusable > 0)
     warn(fmt::format("{} of {} records cannot be used: their workloads are not known, or they do not replay",
                      tasks.unusable, tasks.records));
@@ -149,7 +202,7 @@ Status generate_records(const RecordGeneration& command, const learn::lm::Langua
   TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kAnsorLines}},
                                    command.records.inputs(), command.force));
   TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
-  TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model));
+  TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model, options.sampling.beam));
   TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
   const auto& interrupted = catch_interrupts();
   engine::DecodingReport report;
@@ -191,6 +244,7 @@ void add_language_rank(CLI::App& lm, int& exit_code) {
   CLI::App* sub = lm.add_subcommand("rank", "How well the likelihood finds the fastest of recorded programs");
   o->records.add_to(*sub)->required();
   sub->add_option("--lm", o->model, "The language model's file")->required();
+  sub->add_option("--cost-model", o->cost_model, "A cost model's file: how well it finds them, too");
   add_whole(*sub, "--programs", o->programs, 2, 1'000'000,
             "Of each workload, at most: spread over their times, with the fastest");
   sub->add_flag("--seen", o->seen, "Also workloads that the model was trained on");

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "cli_support.h"
@@ -92,10 +94,10 @@ TEST(LanguageRecords, WhatIsHeldOutIsNotRead) {
   EXPECT_LT(out->tasks.size(), both->tasks.size() * 6 / 10);
 }
 
-std::unique_ptr<LanguageDecoder> small_decoder(uint64_t seed) {
+std::unique_ptr<LanguageDecoder> small_decoder(uint64_t seed, int batch = 16) {
   const auto machine = target::probe_local();
   DecoderOptions options;
-  options.batch = 16;
+  options.batch = batch;
   auto decoder = LanguageDecoder::create(
       random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, seed), *machine, options);
   EXPECT_TRUE(decoder.ok());
@@ -132,42 +134,181 @@ TEST(LanguageRecords, NewRecordsReplay) {
   EXPECT_EQ(report.dead_ends, 0);
 }
 
-// All programs of a sketch, and nothing else, are what can be written: their probabilities add up to 1.
-TEST(LanguageRecords, ProbabilitiesAddUpToOne) {
-  const auto workloads = record::AnsorWorkloads::from_json(
-      R"({"[\"sum\"]": {"compute_dag": "data = PLACEHOLDER [4, 72]\nred(i) += data[i, k]"}})");
+// The sums of the rows of a small matrix on a GPU: one sketch, all of whose programs can be listed.
+class SmallSum : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto workloads = record::AnsorWorkloads::from_json(
+        R"({"[\"sum\"]": {"compute_dag": "data = PLACEHOLDER [4, 72]\nred(i) += data[i, k]"}})");
+    ASSERT_TRUE(workloads.ok());
+    record::AnsorRecord record;
+    ASSERT_TRUE(
+        record::parse_ansor_record(
+            R"({"i":[["[\"sum\"]","cuda"],[[],[["SP",1,0,4,[2],1],["SP",1,2,72,[2,1],1],["AN",1,4,6],["AN",1,0,5],["PR",1,0,"auto_unroll_max_step$16"]]]],"r":[[0.1],0,1,1],"v":"v0.6"})",
+            record)
+            .ok());
+    const auto replayed = workloads->replay(record);
+    ASSERT_TRUE(replayed.ok()) << replayed.error().message();
+    const auto parts = record::split_trace(record.trace);
+    const auto device = *target::find_device("v100");
+    auto context =
+        search::AnsorContext::create(replayed->task->fresh, parts.sketch, {parts.placement}, device);
+    ASSERT_TRUE(context.ok()) << context.error().message();
+    context_ = *context;
+    prompt_ = learn::lm::make_prompt(replayed->task->workload, device, device.cores, context_->text());
+    for (int64_t i = 1; i <= 4; ++i)
+      for (int64_t outer = 1; outer <= 72; ++outer)
+        for (int64_t inner = 1; inner <= 64; ++inner)
+          for (const int64_t unroll : {0, 16, 64, 512, 1024}) {
+            if (4 % i != 0 || 72 % (outer * inner) != 0) continue;
+            programs_.push_back({parts.sketch, parts.placement, {i, outer, inner, unroll}});
+          }
+  }
+
+  std::vector<double> likelihoods(LanguageDecoder& decoder) {
+    const auto made =
+        log_likelihoods(decoder, prompt_, *context_, programs_, learn::lm::Quality::kBest, report_);
+    EXPECT_TRUE(made.ok());
+    return *made;
+  }
+
+  std::shared_ptr<const search::AnsorContext> context_;
+  learn::lm::Positions prompt_;
+  std::vector<record::AnsorParts> programs_;
+  DecodingReport report_;
+};
+
+// They, and nothing else, are what can be written: their probabilities add up to 1.
+TEST_F(SmallSum, ProbabilitiesAddUpToOne) {
+  double sum = 0;
+  for (const double l : likelihoods(*small_decoder(5))) sum += std::exp(l);
+  EXPECT_NEAR(sum, 1, 1e-3);
+}
+
+TEST_F(SmallSum, ABeamAsWideAsAllPrefixesFindsTheLikeliest) {
+  const auto decoder = small_decoder(5, static_cast<int>(programs_.size()));
+  auto expected = likelihoods(*decoder);
+  std::sort(expected.begin(), expected.end(), std::greater<>());
+  Rng rng(0);
+  const int beam = static_cast<int>(programs_.size());
+  RecordRequest request{programs_.size(), {.beam = beam}, {}};
+  const auto found = generate_records(*decoder, prompt_, *context_, request, rng, report_);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  ASSERT_EQ(found->size(), programs_.size());
+  for (size_t i = 0; i < found->size(); ++i) EXPECT_NEAR((*found)[i].log_likelihood, expected[i], 1e-3);
+  // Without the likeliest one the second is the first.
+  request.count = 1;
+  const record::AnsorParts likeliest = found->front().parts;
+  request.excluded = [&](const record::AnsorParts& parts) { return parts == likeliest; };
+  const auto second = generate_records(*decoder, prompt_, *context_, request, rng, report_);
+  ASSERT_TRUE(second.ok() && second->size() == 1);
+  EXPECT_EQ(second->front().parts, (*found)[1].parts);
+}
+
+TEST_F(SmallSum, OneOfOneTokenIsTheLikeliestEachTime) {
+  const auto decoder = small_decoder(5);
+  Rng rng(0);
+  const auto first =
+      generate_records(*decoder, prompt_, *context_, {1, {.temperature = 0}, {}}, rng, report_);
+  const auto drawn = generate_records(*decoder, prompt_, *context_, {3, {.top_k = 1}, {}}, rng, report_);
+  ASSERT_TRUE(first.ok() && drawn.ok());
+  ASSERT_EQ(drawn->size(), 1u) << "they are all the same";
+  EXPECT_EQ(drawn->front().parts, first->front().parts);
+}
+
+TEST(LanguageRecords, NothingThatWasMeasuredIsWritten) {
+  const uint64_t seed = 11;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const auto workloads = record::AnsorWorkloads::load(kSamples + "workloads.json");
   ASSERT_TRUE(workloads.ok());
-  record::AnsorRecord record;
-  ASSERT_TRUE(
-      record::parse_ansor_record(
-          R"({"i":[["[\"sum\"]","cuda"],[[],[["SP",1,0,4,[2],1],["SP",1,2,72,[2,1],1],["AN",1,4,6],["AN",1,0,5],["PR",1,0,"auto_unroll_max_step$16"]]]],"r":[[0.1],0,1,1],"v":"v0.6"})",
-          record)
-          .ok());
-  const auto replayed = workloads->replay(record);
-  ASSERT_TRUE(replayed.ok()) << replayed.error().message();
-  const auto parts = record::split_trace(record.trace);
-  const auto device = *target::find_device("v100");
-  const auto context =
-      search::AnsorContext::create(replayed->task->fresh, parts.sketch, {parts.placement}, device);
-  ASSERT_TRUE(context.ok()) << context.error().message();
-  std::vector<record::AnsorParts> programs;
-  for (int64_t i = 1; i <= 4; ++i)
-    for (int64_t outer = 1; outer <= 72; ++outer)
-      for (int64_t inner = 1; inner <= 64; ++inner)
-        for (const int64_t unroll : {0, 16, 64, 512, 1024}) {
-          if (4 % i != 0 || 72 % (outer * inner) != 0) continue;
-          programs.push_back({parts.sketch, parts.placement, {i, outer, inner, unroll}});
-        }
+  auto recorded = read_recorded_tasks(sample_files(), *workloads, all);
+  ASSERT_TRUE(recorded.ok());
+  // A task with few programs, all of which are measured as soon as they are written.
+  const auto relu =
+      std::find_if(recorded->tasks.begin(), recorded->tasks.end(), [](const RecordedTask& task) {
+        return task.task->name.find("relu") != std::string::npos && !task.fastest_first().empty();
+      });
+  ASSERT_NE(relu, recorded->tasks.end());
+  const auto decoder = small_decoder(seed);
+  DecodingReport report;
+  RecordWriting options;
+  options.count = 6;
+  std::set<std::string> lines;
+  for (uint64_t round = 0; round < 3; ++round) {
+    options.seed = round;
+    const auto written =
+        write_records(*decoder, *relu, recorded->devices[relu->device], *workloads, options, report);
+    ASSERT_TRUE(written.ok()) << written.error().message();
+    EXPECT_GT(written->lines.size(), 0u);
+    for (const auto& line : written->lines) {
+      EXPECT_TRUE(lines.insert(line).second) << line;
+      record::AnsorRecord record;
+      ASSERT_TRUE(record::parse_ansor_record(line, record).ok());
+      const auto parts = record::split_trace(record.trace);
+      auto& sketch = *std::find_if(relu->sketches.begin(), relu->sketches.end(),
+                                   [&](const auto& s) { return s.sketch == parts.sketch; });
+      const auto place = std::find(sketch.placements.begin(), sketch.placements.end(), parts.placement);
+      sketch.programs.push_back({static_cast<size_t>(place - sketch.placements.begin()),
+                                 {parts.numbers.begin(), parts.numbers.end()},
+                                 1.0});
+    }
+  }
+}
+
+// Of a cost model that is an oracle.
+class Oracle final : public learn::CostModel {
+ public:
+  explicit Oracle(std::map<std::string, double> seconds) : seconds_(std::move(seconds)) {}
+  Result<std::vector<learn::Prediction>> predict(
+      std::span<const learn::ProgramQuery> queries) const override {
+    std::vector<learn::Prediction> out;
+    for (const auto& query : queries) out.push_back({.seconds = seconds_.at(sched::print(*query.trace))});
+    return out;
+  }
+  learn::ModelInputs inputs() const override { return {.trace = true}; }
+  const learn::ModelCard& card() const override { return card_; }
+  Status save(const std::string&) const override { return Error{ErrorCode::kUnsupported, "", ""}; }
+
+ private:
+  std::map<std::string, double> seconds_;
+  learn::ModelCard card_;
+};
+
+TEST(LanguageRecords, WhoKnowsTheTimesFindsTheFastest) {
+  const auto workloads = record::AnsorWorkloads::load(kSamples + "workloads.json");
+  ASSERT_TRUE(workloads.ok());
+  const auto recorded = read_recorded_tasks(sample_files(), *workloads, all);
+  ASSERT_TRUE(recorded.ok());
   const auto decoder = small_decoder(5);
   DecodingReport report;
-  const auto prompt =
-      learn::lm::make_prompt(replayed->task->workload, device, device.cores, (*context)->text());
-  const auto likelihoods =
-      log_likelihoods(*decoder, prompt, **context, programs, learn::lm::Quality::kBest, report);
-  ASSERT_TRUE(likelihoods.ok());
-  double sum = 0;
-  for (const double l : *likelihoods) sum += std::exp(l);
-  EXPECT_NEAR(sum, 1, 1e-3);
+  size_t tasks = 0;
+  for (size_t i = 0; i < recorded->tasks.size(); i += 20) {
+    const RecordedTask& task = recorded->tasks[i];
+    if (task.fastest_first().size() < 2) continue;
+    std::map<std::string, double> seconds, inverse;
+    for (const auto& sketch : task.sketches)
+      for (const auto& program : sketch.programs) {
+        const std::string trace = sched::print(*record::join_trace(sketch.parts_of(program)));
+        seconds[trace] = program.seconds;
+        inverse[trace] = -program.seconds;
+      }
+    const Oracle right(seconds), wrong(inverse);
+    RecordRanking options;
+    options.cost_model = &right;
+    const auto best = rank_records(*decoder, task, recorded->devices[task.device], options, report);
+    options.cost_model = &wrong;
+    const auto worst = rank_records(*decoder, task, recorded->devices[task.device], options, report);
+    ASSERT_TRUE(best.ok() && worst.ok());
+    EXPECT_EQ(best->predicted[0], 1);
+    double slowest = 0;
+    for (const auto& [trace, s] : seconds) slowest = std::max(slowest, s);
+    EXPECT_EQ(worst->predicted[0], task.best_seconds() / slowest);
+    EXPECT_EQ(worst->predicted[3], 1) << "all of them are among the first 32";
+    EXPECT_EQ(best->likeliest, worst->likeliest);
+    EXPECT_LE(worst->predicted[0], best->likeliest[0]);
+    ++tasks;
+  }
+  EXPECT_GT(tasks, 5u);
 }
 
 TEST(LanguageRecords, TheMeanOfChanceIsThatOfAllChoices) {

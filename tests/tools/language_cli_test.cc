@@ -144,5 +144,115 @@ TEST_F(LanguageCli, SaysWhatIsWrong) {
   EXPECT_FALSE(fs::exists(directory_->path() / "no"));
 }
 
+// Records of other devices: a corpus, a model, new records, ranks.
+class LanguageRecordsCli : public LanguageCli {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = std::make_unique<TemporaryDirectory>();
+    options_.directory = directory_->path();
+    const std::string samples = TENSORSMITH_SOURCE_DIR "/tests/data/ansor/";
+    // The device is the file's name, or is given.
+    records_ = {"--records",   samples + "v100.jsonl.zst",
+                "--records",   "xeon-8358=" + samples + "xeon8358.jsonl.zst",
+                "--workloads", samples + "workloads.json"};
+    const auto ok = [](const std::vector<std::string>& arguments) {
+      const CliResult result = cli(arguments);
+      ready_ = ready_ && result.exit_code == 0;
+      EXPECT_EQ(result.exit_code, 0) << arguments[0] << " " << arguments[1] << ": " << result.err;
+    };
+    ok(with_records({"lm", "corpus", "--hold-out-share", "20%", "-o", "r.corpus", "--quiet"}));
+    ok({"lm", "pretrain", "r.corpus", "-o", "base.lm", "--width", "16", "--heads", "2", "--layers", "1",
+        "--epochs", "1", "--quiet"});
+    ok({"lm", "finetune", "base.lm", "r.corpus", "-o", "r.lm", "--epochs", "1", "--quiet"});
+  }
+  static std::vector<std::string> with_records(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), records_.begin(), records_.end());
+    return arguments;
+  }
+  static std::vector<std::string> lines_of(const std::string& file) {
+    std::ifstream in(directory_->path() / file);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+
+  static std::vector<std::string> records_;
+};
+std::vector<std::string> LanguageRecordsCli::records_;
+
+TEST_F(LanguageRecordsCli, WhatItWritesReplaysAndIsNotMeasured) {
+  const CliResult result =
+      cli(with_records({"lm", "generate", "--lm", "r.lm", "--count", "8", "-o", "new.jsonl", "--json"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json summary = Json::parse(result.out);
+  EXPECT_EQ(summary["programs"], summary["replayed"]);
+  EXPECT_EQ(summary["dead_ends"], 0);
+  EXPECT_EQ(summary["too_long"], 0);
+  const auto lines = lines_of("new.jsonl");
+  EXPECT_EQ(lines.size(), summary["replayed"].get<size_t>());
+  EXPECT_GT(summary["workloads"].get<int>(), 5);
+  for (const std::string& line : lines) {
+    const Json record = Json::parse(line);
+    EXPECT_EQ(record["r"][0], Json::array({0}));
+    EXPECT_EQ(record["r"][1], 0);
+  }
+  // The likeliest ones, and nothing else, each time.
+  std::vector<std::vector<std::string>> written;
+  for (const char* file : {"beam1.jsonl", "beam2.jsonl"}) {
+    const CliResult beam =
+        cli(with_records({"lm", "generate", "--lm", "r.lm", "--count", "3", "--beam", "8", "-o", file}));
+    ASSERT_EQ(beam.exit_code, 0) << beam.err;
+    written.push_back(lines_of(file));
+  }
+  EXPECT_EQ(written[0], written[1]);
+  EXPECT_FALSE(written[0].empty());
+  // They have no times to rank or to learn from.
+  expect_error({"lm", "rank", "--lm", "r.lm", "--records", "v100=new.jsonl", "--workloads", records_.back()},
+               "measured");
+}
+
+TEST_F(LanguageRecordsCli, RanksWhatItHasNotSeen) {
+  const CliResult unseen = cli(with_records({"lm", "rank", "--lm", "r.lm", "--json", "--quiet"}));
+  ASSERT_EQ(unseen.exit_code, 0) << unseen.err;
+  const CliResult seen = cli(with_records({"lm", "rank", "--lm", "r.lm", "--seen", "--json", "--quiet"}));
+  ASSERT_EQ(seen.exit_code, 0) << seen.err;
+  const Json some = Json::parse(unseen.out)["devices"], all = Json::parse(seen.out)["devices"];
+  ASSERT_EQ(all.size(), 2u);
+  for (const auto& [device, ranks] : all.items()) {
+    ASSERT_TRUE(some.contains(device));
+    EXPECT_LT(some[device]["workloads"], ranks["workloads"]);
+    for (const char* who : {"likelihood", "chance"}) {
+      EXPECT_LE(ranks[who]["top_1"], ranks[who]["top_5"]);
+      EXPECT_LE(ranks[who]["top_5"], ranks[who]["top_32"]);
+      EXPECT_LE(ranks[who]["top_32"], 1);
+    }
+  }
+}
+
+TEST_F(LanguageRecordsCli, SaysWhatIsWrong) {
+  const std::string workloads = records_.back();
+  std::ofstream(directory_->path() / "v100.bad") << "rubbish\n";
+  std::ofstream(directory_->path() / "v100.empty") << "";
+  const auto rank = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"lm", "rank", "--lm", "r.lm"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  expect_error(rank({"--records", "v100.bad", "--workloads", workloads}), "none of the 1 can be used");
+  expect_error(rank({"--records", "v100.empty", "--workloads", workloads}), "empty");
+  expect_error(rank({"--records", "v100.absent", "--workloads", workloads}), "v100.absent");
+  expect_error(rank({"--records", "toaster=v100.bad", "--workloads", workloads}), "toaster");
+  expect_error(rank({"--records", "v100.bad", "--workloads", "absent.json"}), "absent.json");
+  expect_error(with_records({"lm", "generate", "--lm", "r.corpus", "-o", "no.jsonl"}), "r.corpus");
+  expect_error({"lm", "generate", "--lm", "r.lm"}, "--records");
+  expect_error(with_records({"lm", "corpus", "--hold-out-share", "100%", "-o", "no.corpus"}), "held out");
+  expect_error(with_records({"lm", "rank", "--lm", "r.lm", "--cost-model", "r.lm"}), "r.lm");
+  // Options that do not go together.
+  EXPECT_EQ(cli(rank({"--records", "v100.bad"})).exit_code, 2);
+  EXPECT_EQ(cli(with_records({"lm", "generate", "--lm", "r.lm"})).exit_code, 2);
+  EXPECT_EQ(cli(with_records({"lm", "generate", kNetwork, "--lm", "r.lm", "-o", "no.jsonl"})).exit_code, 2);
+  EXPECT_FALSE(fs::exists(directory_->path() / "no.jsonl"));
+}
+
 }  // namespace
 }  // namespace tensorsmith::testing
