@@ -251,16 +251,25 @@ Result<RankedTask> rank_records(LanguageDecoder& decoder, const RecordedTask& ta
   const Ranked ranked(task, options.programs);
   RankedTask out;
   out.programs = ranked.seconds.size();
-  std::vector<double> scores(out.programs);
+  std::vector<double> scores(out.programs), contrasts(out.programs);
   for (size_t s = 0; s < task.sketches.size(); ++s) {
     if (ranked.programs[s].empty()) continue;
     TS_ASSIGN_OR_RETURN(const auto context, context_of(task, task.sketches[s], device));
-    TS_ASSIGN_OR_RETURN(const auto likelihoods,
-                        log_likelihoods(decoder, prompt_of(task, *context, device, options.prompting),
-                                        *context, ranked.programs[s], learn::lm::Quality::kBest, report));
-    for (size_t i = 0; i < likelihoods.size(); ++i) scores[ranked.places[s][i]] = -likelihoods[i];
+    const auto prompt = prompt_of(task, *context, device, options.prompting);
+    const auto likelihoods_as = [&](learn::lm::Quality quality) {
+      return log_likelihoods(decoder, prompt, *context, ranked.programs[s], quality, report);
+    };
+    TS_ASSIGN_OR_RETURN(const auto best, likelihoods_as(learn::lm::Quality::kBest));
+    TS_ASSIGN_OR_RETURN(const auto slow, likelihoods_as(learn::lm::Quality::kSlow));
+    for (size_t i = 0; i < best.size(); ++i) {
+      const size_t place = ranked.places[s][i];
+      scores[place] = -best[i];
+      // Those that are too long for the model are last.
+      contrasts[place] = std::isfinite(best[i]) ? slow[i] - best[i] : -best[i];
+    }
   }
   out.likeliest = found(ranked.seconds, scores);
+  out.contrasted = found(ranked.seconds, contrasts);
   if (options.cost_model != nullptr) {
     TS_ASSIGN_OR_RETURN(scores, predicted_seconds(*options.cost_model, task, ranked, device));
     out.predicted = found(ranked.seconds, scores);

@@ -50,7 +50,8 @@ inline constexpr std::array<size_t, 4> kRankedFirst = {1, 5, 10, 32};
 struct RankedTask {
   using Found = std::array<double, kRankedFirst.size()>;
   size_t programs = 0;  // that were ranked
-  Found likeliest{};    // by the language model
+  Found likeliest{};    // by the language model, asked for the best
+  Found contrasted{};   // by how much likelier they are among the best than among the slow
   Found predicted{};    // by the cost model
   Found chance{};       // the mean over all choices
 };

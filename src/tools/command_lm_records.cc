@@ -58,13 +58,14 @@ struct RankCommand {
 struct Ranks {
   size_t tasks = 0, programs = 0;
   size_t seen_by_cost_model = 0;
-  engine::RankedTask::Found likeliest{}, predicted{}, chance{};
+  engine::RankedTask::Found likeliest{}, contrasted{}, predicted{}, chance{};
 
   void add(const engine::RankedTask& task) {
     ++tasks;
     programs += task.programs;
     for (size_t i = 0; i < likeliest.size(); ++i) {
       likeliest[i] += task.likeliest[i];
+      contrasted[i] += task.contrasted[i];
       predicted[i] += task.predicted[i];
       chance[i] += task.chance[i];
     }
@@ -88,6 +89,7 @@ void add_rows(const std::string& device, const Ranks& ranks, const std::string& 
     table.add(std::move(row));
   };
   add("the likelihood", "likelihood", ranks.likeliest);
+  add("the likelihood, best over slow", "contrast", ranks.contrasted);
   if (!cost_model.empty()) {
     add(cost_model, "cost_model", ranks.predicted);
     entry["workloads_seen_by_cost_model"] = ranks.seen_by_cost_model;
@@ -150,7 +152,7 @@ Status rank(const RankCommand& command) {
   }
   print_lines(table.text());
   if (seen > 0) print_out("{} was trained on {} of these workloads\n", command.cost_model, seen);
-  print_out("{} programs ranked in {}, {} too long for the model\n", report.answers, format_duration(seconds),
+  print_out("{} answers read in {}, {} too long for the model\n", report.answers, format_duration(seconds),
             report.too_long);
   return {};
 }
