@@ -31,6 +31,8 @@ struct TimingHooks {
   std::function<void()> run;    // the kernel, once
   std::function<void()> flush;  // evicts the caches; used with flush_cache only
   std::function<double()> now;  // seconds
+  // Seconds that the kernel was on a core, where that can be told (a kernel of one thread); empty: now.
+  std::function<double()> on_core = {};
   // How often the kernel's threads were taken off their cores so far; empty: not known.
   std::function<int64_t()> preemptions = {};
 };
@@ -42,7 +44,8 @@ struct TimingHooks {
 //              run was slower than that and took at least 10 * min_repeat_s
 //   loser:     after min_repeats, if every repeat was slower than loser_factor * best_seconds
 // A repeat in which another program took the core is made again, a few times: a slice of the scheduler is 3 to 4 ms, several
-// times a repeat, so that on a busy machine the median would be one or the other by chance.
+// times a repeat, so that on a busy machine the median would be one or the other by chance. Not even time on the core is the
+// same then, since the other program takes the caches, too.
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
 
 // Half-width of the 95 % confidence interval of the median, relative to the median, from the median absolute
@@ -55,5 +58,8 @@ int64_t preemptions();
 
 // CLOCK_MONOTONIC_RAW in seconds: not slewed by time synchronization.
 double raw_seconds();
+
+// CLOCK_THREAD_CPUTIME_ID in seconds, of the calling thread.
+double thread_seconds();
 
 }  // namespace tensorsmith::measure

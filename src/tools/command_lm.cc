@@ -309,12 +309,8 @@ Status generate(const GenerateCommand& command) {
 }
 
 void add_training_options(CLI::App& sub, TrainCommand& o) {
-  sub.add_option("--epochs", o.training.epochs, "Times that each sentence is read")
-      ->check(CLI::Range(0.001, 1e4))
-      ->capture_default_str();
-  sub.add_option("--learning-rate", o.training.learning_rate, "The highest")
-      ->check(CLI::Range(1e-7, 1.0))
-      ->capture_default_str();
+  add_real(sub, "--epochs", o.training.epochs, 0.001, 1e4, "Times that each sentence is read");
+  add_real(sub, "--learning-rate", o.training.learning_rate, 1e-7, 1.0, "The highest");
   sub.add_flag("!--no-mask", o.training.masked, "Tokens that are not allowed count, too (an ablation)");
   sub.add_flag("--mixed-precision", o.training.mixed_precision,
                "Multiply matrices as bfloat16: faster for wide layers where the processor or GPU has it");
@@ -376,15 +372,11 @@ void add_finetune(CLI::App& lm, int& exit_code) {
       lm.add_subcommand("finetune", "Train a language model further on the fastest measured programs");
   sub->add_option("model", o->base, "Made by lm pretrain")->required();
   sub->add_option("corpus", o->corpus, "Made by lm corpus")->required();
-  sub->add_option("--within", o->worst,
-                  "Programs that are no more than this share slower than their task's fastest")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  sub->add_option("--preference", o->training.preference,
-                  "Learn which of two measured programs is faster, too: the beta of direct preference "
-                  "optimization; 0: no")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
+  add_real(*sub, "--within", o->worst, 0.0, 100.0,
+           "Programs that are no more than this share slower than their task's fastest");
+  add_real(*sub, "--preference", o->training.preference, 0.0, 100.0,
+           "Learn which of two measured programs is faster, too: the beta of direct preference "
+           "optimization; 0: no");
   add_training_options(*sub, *o);
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
 }
@@ -408,17 +400,13 @@ void add_generate(CLI::App& lm, int& exit_code) {
   sub->add_option("--from", o->from, "Databases of fast programs of other tasks, which it sees (repeatable)")
       ->allow_extra_args(false);
   add_whole(*sub, "--count", o->count, 1, 100'000, "Different schedules of each task");
-  CLI::Option* temperature =
-      sub->add_option("--temperature", o->sampling.temperature, "Of sampling; 0: the likeliest tokens")
-          ->check(CLI::Range(0.0, 100.0))
-          ->capture_default_str();
+  CLI::Option* temperature = add_real(*sub, "--temperature", o->sampling.temperature, 0.0, 100.0,
+                                      "Of sampling; 0: the likeliest tokens");
   CLI::Option* top_k =
       add_whole(*sub, "--top-k", o->sampling.top_k, 0, 128, "Only so many likeliest tokens; 0 = all");
 
-  CLI::Option* top_p =
-      sub->add_option("--top-p", o->sampling.top_p, "Only the likeliest tokens of this probability together")
-          ->check(CLI::Range(1e-6, 1.0))
-          ->capture_default_str();
+  CLI::Option* top_p = add_real(*sub, "--top-p", o->sampling.top_p, 1e-6, 1.0,
+                                "Only the likeliest tokens of this probability together");
   add_whole(*sub, "--beam", o->sampling.beam, 0, 512,
             "None is drawn: the likeliest schedules that a beam search of this width finds; 0 = draw")
       ->excludes(temperature)

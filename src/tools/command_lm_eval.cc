@@ -211,9 +211,6 @@ Status eval(EvalCommand& command) {
   for (const auto& path : command.language_models) inputs.push_back({"--lm", path});
   for (const auto& path : command.from) inputs.push_back({"--from", path});
   TS_RETURN_IF_ERROR(check_outputs({}, inputs, false));
-  for (const int64_t n : command.counts)
-    if (n < 1 || n > 100'000)
-      return Error{ErrorCode::kInvalidArgument, "--counts", "takes whole numbers from 1 to 100000"};
   std::sort(command.counts.begin(), command.counts.end());
   const engine::CompareOptions options = options_of(command);
   const SystemClock clock;
@@ -253,9 +250,7 @@ void add_language_eval(CLI::App& lm, int& exit_code) {
                   "Databases of fast programs of other tasks (repeatable): language models see them, and "
                   "transfer proposes them")
       ->allow_extra_args(false);
-  sub->add_option("--counts", o->counts, "How many schedules of each task: the values of n")
-      ->delimiter(',')
-      ->capture_default_str();
+  add_whole_list(*sub, "--counts", o->counts, 1, 100'000, "How many schedules of each task: the values of n");
   add_whole(*sub, "--reference-trials", o->reference_trials, 1, 100'000, "Of the search, for each task");
   sub->add_option("--reference-model", o->reference_model, "The search's cost model")->capture_default_str();
   add_whole(*sub, "--seeds", o->seeds, 1, 1000, "Of each method");

@@ -145,16 +145,11 @@ void add_language_loop(CLI::App& lm, int& exit_code) {
   add_whole(*sub, "--trials", o->loop.trials, 1, kMaxCount, "Measurements of a round");
   add_whole(*sub, "--measured", o->loop.measured, 1, 100'000,
             "Programs of each task and device that are learned from, at most: half of them its fastest");
-  sub->add_option("--within", o->within,
-                  "Learned from: programs that are no more than this share slower than their task's fastest")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  sub->add_option("--epochs", o->loop.training.epochs, "Of each training: times that each sentence is read")
-      ->check(CLI::Range(0.001, 1e4))
-      ->capture_default_str();
-  sub->add_option("--learning-rate", o->loop.training.learning_rate, "The highest")
-      ->check(CLI::Range(1e-7, 1.0))
-      ->capture_default_str();
+  add_real(*sub, "--within", o->within, 0.0, 100.0,
+           "Learned from: programs that are no more than this share slower than their task's fastest");
+  add_real(*sub, "--epochs", o->loop.training.epochs, 0.001, 1e4,
+           "Of each training: times that each sentence is read");
+  add_real(*sub, "--learning-rate", o->loop.training.learning_rate, 1e-7, 1.0, "The highest");
   add_whole(*sub, "--train-threads", o->loop.training_threads, 1, 1024, "Of training while a round measures");
   add_cost_model_options(*sub, o->loop.cost_model);
   add_seed(*sub, o->loop.seed, "Of what is written and of the trainings");

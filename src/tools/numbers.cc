@@ -60,6 +60,17 @@ CLI::Option* add_whole(CLI::App& command, const std::string& name, int& value, i
   return add_integer(command, name, value, low, high, help);
 }
 
+CLI::Option* add_whole_list(CLI::App& command, const std::string& name, std::vector<int64_t>& values,
+                            int64_t low, int64_t high, const std::string& help) {
+  return command.add_option(name, values, help)
+      ->delimiter(',')
+      ->transform(
+          number_between<int64_t>(low, high, "a whole number", fmt::format("from {} to {}", low, high)))
+      ->type_name("N,N")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+}
+
 CLI::Option* add_seed(CLI::App& command, uint64_t& value, const std::string& help) {
   return add_integer(command, "--seed", value, uint64_t{0}, std::numeric_limits<uint64_t>::max(), help);
 }

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tensorsmith::tools {
 
@@ -18,6 +19,9 @@ CLI::Option* add_whole(CLI::App& command, const std::string& name, int64_t& valu
                        const std::string& help);
 CLI::Option* add_whole(CLI::App& command, const std::string& name, int& value, int low, int high,
                        const std::string& help);
+// Several, with commas between them: "1,4,10".
+CLI::Option* add_whole_list(CLI::App& command, const std::string& name, std::vector<int64_t>& values,
+                            int64_t low, int64_t high, const std::string& help);
 // Any of 64 bits.
 CLI::Option* add_seed(CLI::App& command, uint64_t& value, const std::string& help);
 // A finite number from low to high.

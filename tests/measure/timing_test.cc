@@ -81,6 +81,26 @@ TEST(Timing, RepeatsInWhichAnotherProgramRanAreMadeAgain) {
   }
 }
 
+// A kernel of 20 ms is always interrupted.
+TEST(Timing, ALongKernelOfOneThreadIsTimedOnItsCore) {
+  double time = 0, on_core = 0;
+  int64_t slices = 0;
+  TimingHooks hooks;
+  hooks.now = [&] { return time; };
+  hooks.on_core = [&] { return on_core; };
+  hooks.run = [&] {
+    time += 40e-3;
+    on_core += 20e-3;
+    slices += 5;
+  };
+  hooks.preemptions = [&] { return slices; };
+  TimingOptions options;
+  options.budget_s = 1;
+  const Timing timing = measure_time(options, hooks, 40e-3);
+  ASSERT_EQ(timing.seconds.size(), 3u);
+  for (const double seconds : timing.seconds) EXPECT_NEAR(seconds, 20e-3, 1e-9);
+}
+
 TEST(Timing, AMachineThatIsAlwaysBusyIsMeasuredAllTheSame) {
   double time = 0;
   int64_t slices = 0;

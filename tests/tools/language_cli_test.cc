@@ -136,7 +136,6 @@ TEST_F(LanguageCli, SaysWhatIsWrong) {
   expect_error({"tune", kNetwork, "-o", "no", "--lm", "absent.lm", "--trials", "3"}, "absent.lm");
   expect_error({"tune", kNetwork, "-o", "no", "--lm", "a.corpus", "--trials", "3"}, "a.corpus");
   expect_error({"compare", kNetwork, "--strategy", "lm", "--trials", "3"}, "--lm");
-  expect_error({"lm", "eval", kNetwork, "--lm", "a.lm", "--counts", "0"}, "--counts");
   expect_error({"lm", "loop", "base.lm", kNetwork, "--db", "no.db", "--hold-out", kNetwork, "-o", "no.lm"},
                "held out");
   std::ofstream(directory_->path() / "bad.jsonl") << "rubbish\n";

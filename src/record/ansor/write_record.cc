@@ -79,12 +79,11 @@ class StepWriter {
     number(s.factor);
     number(s.offset);
   }
-  void operator()(const ReverseComputeAt&) { foreign(); }
-  void operator()(const DecomposeReduction&) { foreign(); }
-  void operator()(const PackLayout&) { foreign(); }
-  void operator()(const Winograd&) { foreign(); }
-  void operator()(const Dot&) { foreign(); }
-  void operator()(const Dot16&) { foreign(); }
+  // Steps that Ansor does not have.
+  template <class Other>
+  void operator()(const Other&) {
+    TS_CHECK(false, "records of Ansor have no such step");
+  }
 
  private:
   template <class... Numbers>
@@ -106,8 +105,6 @@ class StepWriter {
     for (size_t i = 0; i < values.size(); ++i) out_ += (i == 0 ? "" : ",") + std::to_string(values[i]);
     out_ += ']';
   }
-  static void foreign() { TS_CHECK(false, "records of Ansor have no such step"); }
-
   std::string& out_;
   int64_t extent_ = 0;
 };
