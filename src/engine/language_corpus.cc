@@ -249,18 +249,10 @@ Result<Corpus> make_corpus(const std::vector<ModelSource>& models, const CorpusO
   if (cancel) return Error{ErrorCode::kCancelled, "", "making the corpus was stopped; nothing was written"};
   for (size_t i = 0; i < sources.size(); ++i) {
     if (written[i].prompts.empty()) continue;
-    const auto task = static_cast<int32_t>(corpus.tasks.size());
-    const auto first = static_cast<int32_t>(corpus.prompts.size());
-    corpus.tasks.push_back({sources[i].task.key, sources[i].task.name, ir::print(sources[i].task.workload),
-                            static_cast<int32_t>(sources[i].device)});
-    for (auto& prompt : written[i].prompts) {
-      prompt.task = task;
-      corpus.prompts.push_back(std::move(prompt));
-    }
-    for (auto& sentence : written[i].sentences) {
-      sentence.prompt += first;
-      corpus.sentences.push_back(std::move(sentence));
-    }
+    learn::lm::add_task(corpus,
+                        {sources[i].task.key, sources[i].task.name, ir::print(sources[i].task.workload),
+                         static_cast<int32_t>(sources[i].device)},
+                        std::move(written[i].prompts), std::move(written[i].sentences));
   }
   return corpus;
 }

@@ -186,18 +186,10 @@ Status add_recorded(Corpus& corpus, const RecordedTasks& recorded, size_t measur
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i].sentences.empty()) continue;
     const auto& task = *recorded.tasks[i].task;
-    const auto number = static_cast<int32_t>(corpus.tasks.size());
-    const auto first = static_cast<int32_t>(corpus.prompts.size());
-    corpus.tasks.push_back(
-        {task.structural_key, task.name, ir::print(task.workload), device_of[recorded.tasks[i].device]});
-    for (auto& prompt : made[i].prompts) {
-      prompt.task = number;
-      corpus.prompts.push_back(std::move(prompt));
-    }
-    for (auto& sentence : made[i].sentences) {
-      sentence.prompt += first;
-      corpus.sentences.push_back(std::move(sentence));
-    }
+    learn::lm::add_task(
+        corpus,
+        {task.structural_key, task.name, ir::print(task.workload), device_of[recorded.tasks[i].device]},
+        std::move(made[i].prompts), std::move(made[i].sentences));
   }
   return {};
 }

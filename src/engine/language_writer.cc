@@ -4,13 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "base/hash.h"
+#include "engine/different_programs.h"
 #include "engine/judge.h"
 #include "engine/language_corpus.h"
 #include "learn/lm/prompt.h"
-#include "sched/step.h"
 
 namespace tensorsmith::engine {
 
@@ -191,14 +190,9 @@ Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& t
   std::vector<size_t> places(candidates.size());
   for (size_t i = 0; i < places.size(); ++i) places[i] = i;
   std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return order[a] < order[b]; });
-  // Different candidates may be one program.
-  std::vector<space::Candidate> result;
-  std::set<std::string> programs;
-  for (size_t i = 0; i < places.size() && result.size() < options.count; ++i) {
-    TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidates[places[i]]));
-    if (programs.insert(sched::print(trace)).second) result.push_back(std::move(candidates[places[i]]));
-  }
-  return result;
+  std::vector<space::Candidate> ranked;
+  for (const size_t place : places) ranked.push_back(std::move(candidates[place]));
+  return different_programs(space, std::move(ranked), options.count);
 }
 
 std::shared_ptr<search::ScheduleWriter> LanguageWriter::of_task(const graph::Task& task,

@@ -7,9 +7,9 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "engine/different_programs.h"
 #include "engine/judge.h"
 #include "learn/search_model.h"
-#include "sched/step.h"
 #include "search/strategy.h"
 
 namespace tensorsmith::engine {
@@ -34,16 +34,13 @@ void keep_best(std::vector<Ranked>& ranked, size_t count) {
   if (ranked.size() > count) ranked.resize(count);
 }
 
-// Different candidates may be one program: the first `count` programs.
 Result<std::vector<search::Seed>> seeds_of(const space::DesignSpace& space, std::vector<Ranked> ranked,
                                            size_t count) {
+  std::vector<space::Candidate> candidates;
+  for (Ranked& one : ranked) candidates.push_back(std::move(one.candidate));
+  TS_ASSIGN_OR_RETURN(auto programs, different_programs(space, std::move(candidates), count));
   std::vector<search::Seed> seeds;
-  std::set<std::string> programs;
-  for (size_t i = 0; i < ranked.size() && seeds.size() < count; ++i) {
-    TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(ranked[i].candidate));
-    if (programs.insert(sched::print(trace)).second)
-      seeds.push_back({std::move(ranked[i].candidate), record::Reason::kPredicted});
-  }
+  for (auto& program : programs) seeds.push_back({std::move(program), record::Reason::kPredicted});
   return seeds;
 }
 

@@ -373,7 +373,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   TS_ASSIGN_OR_RETURN(const Seeds seeds,
                       seeds_of(shared.tasks, device, known, seed_options, options.schedules, jobs));
   auto tasks = tasks_of(models, shared, seeds, untuned, plans);
-  // What is known of similar tasks is measured first, and a model that sees it writes more of the same.
+  // What is known of similar tasks is measured first; that the model sees it, too, makes no difference
+  // (docs/results/language_model.json).
   static const WarmStart kNothing;
   if (writer != nullptr)
     for (size_t k = 0; k < tasks.size(); ++k)

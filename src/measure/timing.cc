@@ -93,10 +93,11 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
   double disturbed = 0;  // seconds of repeats that were made again
   const auto undisturbed_repeat = [&] {
     while (true) {
+      const double begin = hooks.now();
       const int64_t before = hooks.preemptions ? hooks.preemptions() : 0;
       const double seconds = repeat();
       if (!hooks.preemptions || hooks.preemptions() == before || disturbed > kMostDisturbed) return seconds;
-      disturbed += seconds * timing.runs_per_repeat;
+      disturbed += hooks.now() - begin;
     }
   };
 

@@ -43,9 +43,9 @@ struct TimingHooks {
 //   hopeless:  after the first repeat, if slower than hopeless_factor * best_seconds; at once, if the first
 //              run was slower than that and took at least 10 * min_repeat_s
 //   loser:     after min_repeats, if every repeat was slower than loser_factor * best_seconds
-// A repeat in which another program took the core is made again, a few times: a slice of the scheduler is 3 to 4 ms, several
-// times a repeat, so that on a busy machine the median would be one or the other by chance. Not even time on the core is the
-// same then, since the other program takes the caches, too.
+// A repeat in which another program took the core is made again while that costs no more than a few times 10 ms: a slice of
+// the scheduler is 3 to 4 ms, several times a repeat, so that on a busy machine the median would be one or the other by
+// chance. This holds for time on the core, too, since the other program has replaced what the caches held.
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
 
 // Half-width of the 95 % confidence interval of the median, relative to the median, from the median absolute

@@ -26,10 +26,10 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       ->add_flag("--no-warm-start", *no_warm_start,
                  "Begin from nothing: no schedules of other tasks, devices or runs")
       ->excludes("--from");
-  command->add_option("--lm", options->language_model,
-                      "A language model that writes schedules for the strategies evolutionary and lm; none: "
-                      "evolutionary asks "
-                      "no one (default: the one that is shipped)");
+  command->add_option(
+      "--lm", options->language_model,
+      "A language model that writes schedules for the strategies evolutionary and lm (default: lm takes the "
+      "one that is shipped)");
   command->add_option("--strategy", options->strategy, "One of " + search::strategy_names())
       ->capture_default_str();
   add_share(*command, "--epsilon", options->epsilon,

@@ -6,7 +6,6 @@
 #include "cli_support.h"
 #include "engine/language_corpus.h"
 #include "engine/language_decoder.h"
-#include "engine/language_writer.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "learn/lm/language_training.h"
@@ -250,24 +249,6 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   EXPECT_EQ(report.dead_ends, 0);
   EXPECT_EQ(report.too_long, 0);
   EXPECT_GT(report.forbidden, 0) << "the grammar had something to forbid";
-}
-
-TEST(LanguageWriter, WritesDifferentPrograms) {
-  const auto device = target::find_device("epyc-9654:threads=1").value();
-  const auto task = matmul_task(64, 96, 64);
-  const auto space = space::DesignSpace::build(task.workload, device, {.threads = 1}).value();
-  const LanguageModel model = random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 4);
-  const auto writer = LanguageWriter::create(model, 1);
-  ASSERT_TRUE(writer.ok()) << writer.error().message();
-  const auto written = (*writer)->write(task, space, device, {}, {.count = 200, .written = 2});
-  ASSERT_TRUE(written.ok()) << written.error().message();
-  std::set<std::string> programs;
-  for (const space::Candidate& c : *written) {
-    const auto trace = space.to_trace(c);
-    ASSERT_TRUE(trace.ok()) << trace.error().message();
-    EXPECT_TRUE(programs.insert(sched::print(*trace)).second) << sched::print(*trace);
-  }
-  EXPECT_EQ(programs.size(), 200u);
 }
 
 // All answers of a small sketch, with what the definition says of each token among those that are allowed.

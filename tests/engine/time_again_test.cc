@@ -48,7 +48,7 @@ TEST(TimeAgain, TakesTheMedianOverProcesses) {
   int made = 0;
   const MakeMeasurer make = [&]() -> Result<std::unique_ptr<measure::Measurer>> {
     ++made;
-    // The second process has memory that makes the first program slow for as long as it lasts.
+    // In the second process the first program is slow.
     const double of_first = made == 2 ? 30 : 10 + 0.1 * made;
     return std::unique_ptr<measure::Measurer>(
         new ToldMeasurer({of_first, 11, std::numeric_limits<double>::infinity()}));

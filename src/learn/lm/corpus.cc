@@ -126,6 +126,21 @@ TensorFile to_file(const Corpus& corpus) {
 
 }  // namespace
 
+void add_task(Corpus& corpus, Corpus::Task task, std::vector<Corpus::Prompt> prompts,
+              std::vector<Corpus::Sentence> sentences) {
+  const auto number = static_cast<int32_t>(corpus.tasks.size());
+  const auto first = static_cast<int32_t>(corpus.prompts.size());
+  corpus.tasks.push_back(std::move(task));
+  for (auto& prompt : prompts) {
+    prompt.task = number;
+    corpus.prompts.push_back(std::move(prompt));
+  }
+  for (auto& sentence : sentences) {
+    sentence.prompt += first;
+    corpus.sentences.push_back(std::move(sentence));
+  }
+}
+
 Corpus::Sentence make_sentence(int32_t prompt, Quality quality, std::vector<int64_t> decisions,
                                Answer& answer) {
   Corpus::Sentence sentence{prompt, quality, std::move(decisions), {}};

@@ -45,6 +45,10 @@ struct Corpus {
 Corpus::Sentence make_sentence(int32_t prompt, Quality quality, std::vector<int64_t> decisions,
                                Answer& answer);
 
+// Adds a task with its prompts and their sentences, which number these prompts from 0.
+void add_task(Corpus& corpus, Corpus::Task task, std::vector<Corpus::Prompt> prompts,
+              std::vector<Corpus::Sentence> sentences);
+
 // Replaces the file at once or not at all.
 Status write_corpus(const Corpus& corpus, const std::string& path);
 // kCorrupt for what is damaged, kMismatch for another version or another kind of file.

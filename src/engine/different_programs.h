@@ -1,0 +1,17 @@
+// Different candidates may be one program.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::engine {
+
+// In their order, without those that make the same program as one before; at most `count`. Errors: those of
+// DesignSpace::to_trace.
+Result<std::vector<space::Candidate>> different_programs(const space::DesignSpace& space,
+                                                         std::vector<space::Candidate> candidates,
+                                                         size_t count);
+
+}  // namespace tensorsmith::engine
