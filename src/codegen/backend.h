@@ -11,6 +11,7 @@
 
 #include "ir/stmt.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/launch.h"
 #include "target/target.h"
 
 namespace tensorsmith::codegen {
@@ -22,7 +23,10 @@ struct CodegenOptions {
 
 struct CompiledKernel {
   std::string symbol;
-  std::vector<char> object;  // relocatable object file for the target
+  std::vector<char> object;  // relocatable object file for the target; GPUs: a module, see launches
+  // GPUs: what a call of the kernel launches, in order; the workspace that they share is shared_workspace_bytes of the
+  // device's memory. Empty on CPUs.
+  std::vector<runtime::Launch> launches;
   int64_t shared_workspace_bytes = 0;
   int64_t thread_workspace_bytes = 0;
   bool uses_matrix_units = false;  // which a process must ask for (may_use_tiles)
