@@ -41,7 +41,9 @@ NestBuilder::NestBuilder(const sched::Schedule& schedule, const sched::Bounds& b
     root_min_[s].resize(stage.num_roots());
     if (stage.attach != sched::AttachKind::kAt) continue;
     const auto position = schedule.stages[stage.attach_stage].leaf_position(stage.attach_iterator);
-    info(stage.attach_stage).attached[*position].push_back(s);
+    StageInfo& around = info(stage.attach_stage);
+    around.attached[*position].push_back(s);
+    if (contains_shared(s)) around.shared_position = std::max(around.shared_position, *position + 1);
   }
   load_writer_ = [this](const ir::Load& load, std::vector<Index> indices) {
     return write_load(load, std::move(indices));
@@ -139,7 +141,7 @@ Stmt NestBuilder::stage(StageId s, int peels) {
   info(s);
   for (size_t a = 0; a < stage.num_roots(); ++a) {
     root_min_[s][a] = region_min(s, a);
-    if (b.root_may_leave[a] != 0 && root_min_[s][a].is_constant() &&
+    if (b.root_may_leave[a] != 0 && !fills(s) && root_min_[s][a].is_constant() &&
         root_min_[s][a].constant >= axis_extent(s, a))
       return nullptr;
   }
@@ -177,13 +179,6 @@ NestBuilder::State NestBuilder::init_state(StageId s, const State& state) {
 Stmt NestBuilder::nest(StageId s, State state, size_t position) {
   Stmt result;
   if (resolve_constraints(s, state, position, result)) return result;
-  const IndexArena::Mark mark = arena_.mark();
-  std::vector<IndexArena::Saved> restricted;
-  Expr condition;
-  if (!take_guards(s, state, position, condition, restricted)) {
-    for (size_t k = restricted.size(); k-- > 0;) arena_.restore(restricted[k]);
-    return nullptr;
-  }
   const sched::Stage& stage = schedule_.stages[s];
   const StageInfo& facts = info(s);
   struct Attached {
@@ -191,9 +186,21 @@ Stmt NestBuilder::nest(StageId s, State state, size_t position) {
     Stmt body;
   };
   std::vector<Attached> attached;
-  if (position > 0 && !state.init) {
+  const auto build_attached = [&] {
+    if (position == 0 || state.init) return;
     for (const StageId a : facts.attached[position - 1]) attached.push_back({a, this->stage(a, state.peels)});
+  };
+  // Outside of the guards, where all threads must come to what is attached.
+  const bool guards_inside = position > 0 && position == facts.shared_position;
+  if (guards_inside) build_attached();
+  const IndexArena::Mark mark = arena_.mark();
+  std::vector<IndexArena::Saved> restricted;
+  Expr condition;
+  if (!take_guards(s, state, position, condition, restricted)) {
+    for (size_t k = restricted.size(); k-- > 0;) arena_.restore(restricted[k]);
+    return nullptr;
   }
+  if (!guards_inside) build_attached();
   std::vector<Stmt> list;
   if (stage.op->has_reduction() && !state.init && position == facts.init_position) {
     append(list, nest(s, init_state(s, state), position));
@@ -204,6 +211,10 @@ Stmt NestBuilder::nest(StageId s, State state, size_t position) {
     append(list, open_leaf(s, std::move(state), position));
   }
   Stmt body = sequence(std::move(list));
+  if (guards_inside && body != nullptr && condition.defined()) {
+    body = ir::make_if(std::move(condition), std::move(body));
+    condition = {};
+  }
   if (body != nullptr) {
     for (size_t k = attached.size(); k-- > 0;) {
       if (attached[k].body != nullptr) body = ir::make_seq({attached[k].body, std::move(body)});
@@ -405,7 +416,7 @@ Stmt NestBuilder::innermost(StageId s, bool init) {
   }
   writing_ = s;
   Rewriter rewriter(arena_, bindings, load_writer_);
-  const Expr next = rewriter.value(op.bodies[0]);
+  const Expr next = rewriter.value(fills(s) ? filled(s, op.bodies[0]) : op.bodies[0]);
   if (!op.has_reduction()) return store(op.output(), point, next);
   const auto current = [&](const ir::Buffer& logical) {
     const StoragePlan& plan = storage_.at(logical.get());

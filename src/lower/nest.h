@@ -72,6 +72,9 @@ class NestBuilder {
     IdVector<IteratorId, const sched::Relation*> made_into;  // what consumed it; null: a leaf
     std::vector<std::vector<StageId>> attached;              // by leaf position
     size_t init_position = 0;                                // reductions: before the leaf at this position
+    // Inside the leaves before this position something attached is shared by a block's threads, all of which must come
+    // to it: no guard stands around it.
+    size_t shared_position = 0;
     bool ready = false;
   };
 
@@ -102,6 +105,12 @@ class NestBuilder {
     std::vector<char> partial;  // by root axis: the region is not computed to its end
   };
   std::vector<char> overreach_candidates(StageId s) const;
+  // A tile that a block's threads share: where its region leaves the tensor it holds zeros, so that those who read it need
+  // no guards, around which threads would have to wait for each other.
+  bool fills(StageId s) const;
+  bool contains_shared(StageId s) const;  // it, or what is attached to its loops
+  // The body of a stage that fills, with its zeros.
+  ir::Expr filled(StageId s, const ir::Expr& body) const;
   void check_overreach(const ir::Load& load, const StoragePlan& plan, const std::vector<Index>& logical);
   // The number of values to compute so that the vectorized loop of the axis, if there is one, runs in full.
   int64_t round_to_lanes(StageId s, size_t axis, int64_t needed) const;

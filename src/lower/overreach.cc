@@ -38,12 +38,42 @@ int64_t NestBuilder::round_to_lanes(StageId s, size_t axis, int64_t needed) cons
   return (needed + lanes - 1) / lanes * lanes;
 }
 
+bool NestBuilder::fills(StageId s) const {
+  const sched::Stage& stage = schedule_.stages[s];
+  return stage.attach == sched::AttachKind::kAt && stage.scope == ir::MemoryScope::kShared &&
+         !stage.op->has_reduction();
+}
+
+bool NestBuilder::contains_shared(StageId s) const {
+  if (schedule_.stages[s].scope == ir::MemoryScope::kShared) return true;
+  for (const StageId other : schedule_.stages.ids())
+    if (schedule_.stages[other].is_attached_at(s) && contains_shared(other)) return true;
+  return false;
+}
+
+ir::Expr NestBuilder::filled(StageId s, const ir::Expr& body) const {
+  const ir::Operation& op = *schedule_.stages[s].op;
+  ir::Expr inside;
+  for (size_t a = 0; a < op.spatial.size(); ++a) {
+    if (bounds_.stages[s].root_may_leave[a] == 0) continue;
+    const ir::Expr index = op.spatial[a].var;
+    const ir::Expr here = index >= ir::Expr(0) && index < ir::Expr(op.spatial[a].extent);
+    inside = inside.defined() ? inside && here : here;
+  }
+  return inside.defined() ? ir::select(inside, body, ir::make_const(body.dtype(), 0)) : body;
+}
+
 // Example: 16 output channels at a time of 40. The accumulators of the last 16 may all be computed if the
 // weights are packed by 16, which fills up with zeros; only the first 8 are stored.
 std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
   const sched::Stage& stage = schedule_.stages[s];
   std::vector<char> axes(stage.op->spatial.size(), 0);
   if (stage.attach != sched::AttachKind::kAt) return axes;
+  if (fills(s)) {
+    const std::vector<uint8_t>& may_leave = bounds_.stages[s].root_may_leave;
+    axes.assign(may_leave.begin(), may_leave.begin() + static_cast<std::ptrdiff_t>(axes.size()));
+    return axes;
+  }
   for (size_t a = 0; a < axes.size(); ++a) {
     const Index& min = root_min_[s][a];
     if (bounds_.stages[s].root_may_leave[a] == 0 || arena_.range(min).min < 0) continue;
@@ -62,6 +92,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
 
 void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
                                   const std::vector<Index>& logical) {
+  if (fills(writing_)) return;  // reads in range alone
   Overreach& over = overreach_[writing_];
   const std::vector<ir::Axis>& axes = schedule_.stages[writing_].op->spatial;
   for (size_t a = 0; a < over.axes.size(); ++a) {

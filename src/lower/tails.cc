@@ -57,7 +57,7 @@ NestBuilder::State NestBuilder::initial_state(StageId s, int peels) {
   state.peels = peels;
   state.limits = b.extents;
   for (size_t a = 0; a < stage.num_roots(); ++a) {
-    if (b.root_may_leave[a] == 0) continue;
+    if (b.root_may_leave[a] == 0 || fills(s)) continue;
     const IteratorId axis = stage.root(a);
     const int64_t extent = axis_extent(s, a);
     const Index& min = root_min_[s][a];
@@ -208,7 +208,7 @@ bool NestBuilder::take_guards(StageId s, State& state, size_t position, Expr& co
   const auto add = [&](Expr e) { condition = condition.defined() ? condition && e : e; };
   std::vector<Guard> later;
   for (Guard& g : state.guards) {
-    if (facts.depth[g.iterator] > position) {
+    if (std::max(facts.depth[g.iterator], facts.shared_position) > position) {
       later.push_back(std::move(g));
       continue;
     }

@@ -194,7 +194,8 @@ std::string c_header() {
       " -O2 -march=native -fPIC -shared -o kernels.so *.c -lm\n"
       "   and never with -ffast-math, which changes what they mean. */\n"
       "#ifndef TENSORSMITH_KERNELS_H_\n#define TENSORSMITH_KERNELS_H_\n\n";
-  return text + kKernelAbiText + "\n" + kHelpersText + "\n" + kVectorMathText + "\n#endif\n";
+  return text + kKernelAbiText + "\n" + kC99Text + "\n" + kHelpersText + "\n" + kVectorsText + "\n" +
+         kVectorMathText + "\n#endif\n";
 }
 
 std::string c_declarations(const std::string& symbol) {

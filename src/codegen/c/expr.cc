@@ -168,7 +168,9 @@ Text ScalarWriter::value(const Expr& e) {
   Text text = node(e);
   const auto uses = uses_.find(e.get());
   const bool shared = uses != uses_.end() && uses->second > 1;
-  if (shared || text.text.size() > kMaxText) text = named(e.dtype(), text);
+  if (shared || text.text.size() > kMaxText)
+    text = named(is_plain_index(e) ? std::string_view(env_.index_type) : env_.dialect.value_type(e.dtype()),
+                 text);
   if (shared) {
     known_.emplace(e.get(), text);
     order_.push_back(e.get());
@@ -176,9 +178,9 @@ Text ScalarWriter::value(const Expr& e) {
   return text;
 }
 
-Text ScalarWriter::named(DType dtype, const Text& value) {
+Text ScalarWriter::named(std::string_view type, const Text& value) {
   const std::string name = env_.names.make("t");
-  out_->line("const " + std::string(env_.dialect.value_type(dtype)) + " " + name + " = " + value.text + ";");
+  out_->line("const " + std::string(type) + " " + name + " = " + value.text + ";");
   return {name};
 }
 
@@ -203,7 +205,9 @@ Text ScalarWriter::node(const Expr& e) {
                        [&](const ir::Cast& cast) {
                          const Text v = convert(cast.a.dtype(), dtype, value(cast.a));
                          // A name of its own keeps a product from being contracted with what it is added to.
-                         return cast.a.dtype() == dtype && ir::is_float(dtype) ? named(dtype, v) : v;
+                         return cast.a.dtype() == dtype && ir::is_float(dtype)
+                                    ? named(env_.dialect.value_type(dtype), v)
+                                    : v;
                        },
                        [&](const ir::Call& c) { return call(dtype, c); },
                        [&](const ir::Load& l) -> Text {

@@ -24,6 +24,7 @@ struct Environment {
   std::unordered_map<const ir::VarNode*, std::string> vars;  // all others
   std::unordered_map<const ir::BufferNode*, std::string> buffers;
   ir::VarBounds bounds;
+  std::string index_type = "int64_t";  // of index arithmetic
 };
 
 // A product that is added to something: value = sum + a * b, or with one of the two negated.
@@ -55,7 +56,7 @@ class ScalarWriter {
   // The value as the buffer's elements hold it.
   Text to_memory(ir::DType dtype, Text value) const;
   Text convert(ir::DType from, ir::DType to, Text value) const;
-  Text named(ir::DType dtype, const Text& value);  // a constant with the value
+  Text named(std::string_view type, const Text& value);  // a constant with the value
 
   Block& out() { return *out_; }
   // Emits under a condition: what is named inside is forgotten behind.

@@ -1,10 +1,14 @@
-// The files that the header of generated kernels is made of.
+// The files that the headers of generated kernels are made of.
 #pragma once
 
 namespace tensorsmith::codegen {
 
 extern const char* const kKernelAbiText;
+extern const char* const kC99Text;
 extern const char* const kHelpersText;
+extern const char* const kVectorsText;
 extern const char* const kVectorMathText;
+extern const char* const kOpenClText;
+extern const char* const kCudaText;
 
 }  // namespace tensorsmith::codegen

@@ -1,0 +1,201 @@
+#include "codegen/gpu/kernels.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "codegen/launch.h"
+#include "ir/analysis.h"
+
+namespace tensorsmith::codegen {
+
+using ir::Expr;
+using ir::Stmt;
+
+namespace {
+
+constexpr std::array<const char*, kGpuAxes> kIndexNames = {"block_x",  "block_y",  "block_z",
+                                                           "thread_x", "thread_y", "thread_z"};
+
+std::optional<GpuAxis> axis_of(const ir::For& loop) {
+  if (loop.kind != ir::ForKind::kThread) return std::nullopt;
+  switch (loop.thread) {
+    case ir::ThreadAxis::kBlockX:
+      return kBlockX;
+    case ir::ThreadAxis::kBlockY:
+      return kBlockY;
+    case ir::ThreadAxis::kBlockZ:
+      return kBlockZ;
+    case ir::ThreadAxis::kThreadX:
+      return kThreadX;
+    case ir::ThreadAxis::kThreadY:
+      return kThreadY;
+    case ir::ThreadAxis::kThreadZ:
+      return kThreadZ;
+    case ir::ThreadAxis::kNone:
+    case ir::ThreadAxis::kVirtual:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Error unsupported(const std::string& place, std::string reason) {
+  return {ErrorCode::kUnsupported, place, std::move(reason)};
+}
+
+using Axes = unsigned;  // a bit for each GpuAxis
+constexpr Axes bit(size_t axis) { return 1U << axis; }
+constexpr Axes kThreads = bit(kThreadX) | bit(kThreadY) | bit(kThreadZ);
+
+// Turns one loop nest into what a thread does.
+class KernelMaker {
+ public:
+  Result<GpuKernel> make(const Stmt& nest) {
+    TS_RETURN_IF_ERROR(find_extents(nest));
+    for (size_t axis = 0; axis < kGpuAxes; ++axis) kernel_.index[axis] = ir::Var(kIndexNames[axis]);
+    kernel_.body = rewrite(nest);
+    if (!status_.ok()) return status_.error();
+    return std::move(kernel_);
+  }
+
+ private:
+  Status find_extents(const Stmt& nest) {
+    Status status;
+    ir::for_each_stmt(nest, [&](const Stmt& s) {
+      const auto* loop = ir::as<ir::For>(s);
+      if (loop == nullptr) return;
+      const auto axis = axis_of(*loop);
+      if (!axis) return;
+      const auto extent = ir::as_int(loop->extent);
+      if (!extent) {
+        status = unsupported("loop " + loop->var.name(), "is bound to a GPU axis and varies in length");
+        return;
+      }
+      int64_t& known = kernel_.extents[*axis];
+      if ((used_ & bit(*axis)) != 0 && known != *extent) {
+        status = unsupported("loop " + loop->var.name(), "has " + std::to_string(*extent) +
+                                                             " iterations, another loop of its axis " +
+                                                             std::to_string(known));
+      }
+      used_ |= bit(*axis);
+      known = *extent;
+    });
+    return status;
+  }
+
+  Expr here(const Expr& e) const { return ir::substitute(e, bindings_); }
+
+  Stmt rewrite(const Stmt& s) {
+    if (s == nullptr) return nullptr;
+    return ir::visit(ir::overloaded{
+                         [&](const ir::For& loop) { return rewrite_loop(loop); },
+                         [&](const ir::Store& store) { return rewrite_store(store); },
+                         [&](const ir::IfThenElse& branch) {
+                           return ir::make_if(here(branch.condition), rewrite(branch.then_body),
+                                              rewrite(branch.else_body));
+                         },
+                         [&](const ir::Seq& seq) {
+                           std::vector<Stmt> list;
+                           for (const Stmt& part : seq.stmts) list.push_back(rewrite(part));
+                           return ir::make_seq(std::move(list));
+                         },
+                         [&](const ir::Allocate& allocate) { return rewrite_allocate(allocate); },
+                     },
+                     s);
+  }
+
+  Stmt rewrite_loop(const ir::For& loop) {
+    const auto axis = axis_of(loop);
+    if (!axis) {
+      ir::For out = loop;
+      out.extent = here(loop.extent);
+      out.body = rewrite(loop.body);
+      return ir::make_for(std::move(out));
+    }
+    bindings_[loop.var.get()] = kernel_.extents[*axis] == 1 ? Expr(0) : Expr(kernel_.index[*axis]);
+    const Axes outside = std::exchange(bound_, bound_ | bit(*axis));
+    Stmt body = rewrite(loop.body);
+    bound_ = outside;
+    return body;
+  }
+
+  Stmt rewrite_allocate(const ir::Allocate& allocate) {
+    const ir::Buffer& buffer = allocate.buffer;
+    const bool by_all = (used_ & kThreads & ~bound_) == 0;
+    const bool shared =
+        buffer->scope == ir::MemoryScope::kShared || (buffer->scope == ir::MemoryScope::kGlobal && !by_all);
+    kernel_.memory[buffer.get()] = shared ? GpuMemory::kShared : GpuMemory::kPrivate;
+    if (shared) kernel_.shared.push_back(buffer);
+    bound_at_[buffer.get()] = bound_;
+    return ir::make_allocate(buffer, rewrite(allocate.body));
+  }
+
+  Stmt rewrite_store(const ir::Store& store) {
+    std::vector<Expr> indices;
+    for (const Expr& i : store.indices) indices.push_back(here(i));
+    const auto known = kernel_.memory.find(store.buffer.get());
+    const bool is_private = known != kernel_.memory.end() && known->second == GpuMemory::kPrivate;
+    if (is_private && (bound_ & ~bound_at_.at(store.buffer.get()) & kThreads) != 0) {
+      status_ = unsupported("buffer " + store.buffer->name,
+                            "is private to a thread, and a loop over threads inside its scope writes it");
+    }
+    Stmt out = ir::make_store(store.buffer, std::move(indices), here(store.value));
+    if (is_private) return out;
+    Expr first;
+    for (size_t axis = 0; axis < kGpuAxes; ++axis) {
+      if (kernel_.extents[axis] == 1 || (bound_ & bit(axis)) != 0) continue;
+      // A block has its own shared memory.
+      if (axis < kThreadX && known != kernel_.memory.end()) continue;
+      const Expr is_first = Expr(kernel_.index[axis]) == Expr(0);
+      first = first.defined() ? first && is_first : is_first;
+    }
+    return first.defined() ? ir::make_if(first, std::move(out)) : out;
+  }
+
+  GpuKernel kernel_;
+  Status status_;
+  Axes used_ = 0;   // by some loop of the kernel
+  Axes bound_ = 0;  // by loops around
+  ir::VarMap bindings_;
+  std::unordered_map<const ir::BufferNode*, Axes> bound_at_;  // of the kernel's allocations
+};
+
+// Walks what is outside of all kernels.
+class Splitter {
+ public:
+  Result<GpuProgram> split(const ir::Program& program) {
+    TS_RETURN_IF_ERROR(walk(program.body));
+    return std::move(out_);
+  }
+
+ private:
+  Status walk(const Stmt& s) {
+    if (s == nullptr) return {};
+    if (const auto* seq = ir::as<ir::Seq>(s)) {
+      for (const Stmt& part : seq->stmts) TS_RETURN_IF_ERROR(walk(part));
+      return {};
+    }
+    if (const auto* allocate = ir::as<ir::Allocate>(s)) {
+      const int64_t bytes =
+          aligned_to_buffer(allocate->buffer->allocation_elements() * ir::bytes_of(allocate->buffer->dtype));
+      out_.workspace.push_back({allocate->buffer, used_});
+      used_ += bytes;
+      out_.workspace_bytes = std::max(out_.workspace_bytes, used_);
+      TS_RETURN_IF_ERROR(walk(allocate->body));
+      used_ -= bytes;
+      return {};
+    }
+    TS_ASSIGN_OR_RETURN(GpuKernel kernel, KernelMaker().make(s));
+    out_.kernels.push_back(std::move(kernel));
+    return {};
+  }
+
+  GpuProgram out_;
+  int64_t used_ = 0;  // of the workspace, at this place
+};
+
+}  // namespace
+
+Result<GpuProgram> split_kernels(const ir::Program& program) { return Splitter().split(program); }
+
+}  // namespace tensorsmith::codegen
