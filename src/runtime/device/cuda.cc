@@ -1,0 +1,139 @@
+#include "runtime/device/cuda.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/device/cuda_api.h"
+#include "runtime/device/cuda_devices.h"
+#include "runtime/device/cuda_sequence.h"
+#include "runtime/device/driver_library.h"
+#include "runtime/device/launch_checks.h"
+#include "runtime/kernel_abi.h"
+
+namespace tensorsmith::runtime {
+namespace {
+
+using cuda::CudaMemory;
+using cuda::CudaModule;
+using cuda::CudaShared;
+
+class CudaGpu final : public Gpu {
+ public:
+  explicit CudaGpu(std::unique_ptr<CudaShared> shared) : shared_(std::move(shared)) {}
+
+  const GpuProperties& properties() const override { return shared_->properties; }
+  int64_t offset_alignment() const override { return TENSORSMITH_BUFFER_ALIGNMENT; }
+  bool lost() const override { return shared_->lost; }
+
+  Result<std::unique_ptr<GpuMemory>> allocate(int64_t bytes) override;
+  Status copy_in(GpuSpan to, const void* from) override;
+  Status copy_out(GpuSpan from, void* to) override;
+  Status fill(GpuSpan span, unsigned char value) override;
+  Result<std::unique_ptr<GpuModule>> load(std::span<const char> module) override;
+  Result<std::unique_ptr<GpuSequence>> make_sequence() override { return cuda::make_sequence(*shared_); }
+  Status synchronize() override {
+    TS_RETURN_IF_ERROR(shared_->enter());
+    return shared_->wait();
+  }
+
+ private:
+  const cuda::Api& api() const { return *shared_->api; }
+
+  std::unique_ptr<CudaShared> shared_;
+};
+
+Result<std::unique_ptr<GpuMemory>> CudaGpu::allocate(int64_t bytes) {
+  TS_RETURN_IF_ERROR(shared_->enter());
+  cuda::Address address = 0;
+  const int code = api().allocate(&address, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  if (code == cuda::kOutOfMemory) {
+    return Error{ErrorCode::kResourceExhausted, shared_->properties.name,
+                 "cannot allocate " + std::to_string(bytes) + " bytes; the device has " +
+                     std::to_string(shared_->properties.memory_bytes)};
+  }
+  TS_RETURN_IF_ERROR(shared_->check(code, "cuMemAlloc"));
+  return std::unique_ptr<GpuMemory>(std::make_unique<CudaMemory>(*shared_, address, bytes));
+}
+
+Status CudaGpu::copy_in(GpuSpan to, const void* from) {
+  TS_RETURN_IF_ERROR(check_span(to, "copy to the device"));
+  if (to.bytes == 0) return {};
+  TS_RETURN_IF_ERROR(shared_->enter());
+  TS_RETURN_IF_ERROR(shared_->check(
+      api().copy_in(cuda::address_of(to), from, static_cast<size_t>(to.bytes), shared_->stream),
+      "cuMemcpyHtoDAsync"));
+  return shared_->wait();
+}
+
+Status CudaGpu::copy_out(GpuSpan from, void* to) {
+  TS_RETURN_IF_ERROR(check_span(from, "copy from the device"));
+  TS_RETURN_IF_ERROR(shared_->enter());
+  if (from.bytes > 0) {
+    TS_RETURN_IF_ERROR(shared_->check(
+        api().copy_out(to, cuda::address_of(from), static_cast<size_t>(from.bytes), shared_->stream),
+        "cuMemcpyDtoHAsync"));
+  }
+  return shared_->wait();
+}
+
+Status CudaGpu::fill(GpuSpan span, unsigned char value) {
+  TS_RETURN_IF_ERROR(check_span(span, "fill"));
+  if (span.bytes == 0) return {};
+  TS_RETURN_IF_ERROR(shared_->enter());
+  return shared_->check(
+      api().fill(cuda::address_of(span), value, static_cast<size_t>(span.bytes), shared_->stream),
+      "cuMemsetD8Async");
+}
+
+Result<std::unique_ptr<GpuModule>> CudaGpu::load(std::span<const char> module) {
+  TS_RETURN_IF_ERROR(shared_->enter());
+  // The driver is not told the length: it reads that of a cubin from its header, PTX up to a zero byte.
+  std::vector<char> image(module.begin(), module.end());
+  image.push_back('\0');
+  cuda::Module loaded = nullptr;
+  const int code = api().load_module(&loaded, image.data());
+  switch (code) {
+    case cuda::kInvalidImage:
+    case cuda::kNoBinaryForGpu:
+    case cuda::kInvalidPtx:
+    case cuda::kUnsupportedPtxVersion:
+      return Error{
+          ErrorCode::kCorrupt, "CUDA module",
+          "the driver does not load it on " + shared_->properties.name + ": " + api().error_text(code)};
+    default:
+      TS_RETURN_IF_ERROR(shared_->check(code, "cuModuleLoadData"));
+  }
+  return std::unique_ptr<GpuModule>(std::make_unique<CudaModule>(*shared_, loaded));
+}
+
+}  // namespace
+
+Result<std::vector<GpuProperties>> list_cuda(const std::string& library) {
+  TS_ASSIGN_OR_RETURN(const auto api, cuda::load_api(library));
+  int count = 0;
+  if (const int code = api->get_device_count(&count); code != cuda::kSuccess)
+    return Error{ErrorCode::kIo, "CUDA", "cannot count the devices: " + api->error_text(code)};
+  std::vector<GpuProperties> all;
+  for (int i = 0; i < count; ++i) {
+    TS_ASSIGN_OR_RETURN(GpuProperties properties, cuda::describe(*api, i));
+    all.push_back(std::move(properties));
+  }
+  if (all.empty())
+    return Error{ErrorCode::kNotFound, "CUDA", "there is no NVIDIA GPU that this process may use"};
+  return all;
+}
+
+Result<std::unique_ptr<Gpu>> open_cuda(int index, const std::string& library) {
+  auto shared = std::make_unique<CudaShared>();
+  TS_ASSIGN_OR_RETURN(shared->api, cuda::load_api(library));
+  TS_ASSIGN_OR_RETURN(shared->properties, cuda::describe(*shared->api, index));
+  TS_RETURN_IF_ERROR(shared->check(shared->api->get_device(&shared->device, index), "cuDeviceGet"));
+  TS_RETURN_IF_ERROR(shared->check(shared->api->retain_context(&shared->context, shared->device),
+                                   "cuDevicePrimaryCtxRetain"));
+  TS_RETURN_IF_ERROR(shared->enter());
+  TS_RETURN_IF_ERROR(
+      shared->check(shared->api->create_stream(&shared->stream, cuda::kStreamNonBlocking), "cuStreamCreate"));
+  return std::unique_ptr<Gpu>(std::make_unique<CudaGpu>(std::move(shared)));
+}
+
+}  // namespace tensorsmith::runtime

@@ -1,0 +1,196 @@
+#include "runtime/device/cuda_sequence.h"
+
+#include <vector>
+
+#include "runtime/device/launch_checks.h"
+#include "runtime/kernel_abi.h"
+
+namespace tensorsmith::runtime::cuda {
+namespace {
+
+struct Step {
+  std::string symbol;
+  Function function = nullptr;
+  std::array<unsigned, 3> grid, block;
+  unsigned shared_bytes = 0;
+  std::vector<Address> arguments;
+};
+
+std::array<unsigned, 3> narrow(const std::array<int64_t, 3>& extents) {
+  return {static_cast<unsigned>(extents[0]), static_cast<unsigned>(extents[1]),
+          static_cast<unsigned>(extents[2])};
+}
+
+class CudaSequence final : public GpuSequence {
+ public:
+  explicit CudaSequence(CudaShared& shared) : shared_(shared) {}
+  ~CudaSequence() override;
+
+  Status add(const GpuModule& module, std::span<const Launch> launches, std::span<const GpuSpan> buffers,
+             GpuSpan workspace) override {
+    TS_CHECK(!graph_, "add() after a run");
+    TS_RETURN_IF_ERROR(
+        check_launches(shared_.properties, TENSORSMITH_BUFFER_ALIGNMENT, launches, buffers, workspace, 1));
+    TS_RETURN_IF_ERROR(shared_.enter());
+    for (const Launch& launch : launches)
+      TS_RETURN_IF_ERROR(add_one(static_cast<const CudaModule&>(module), launch, buffers, workspace));
+    return {};
+  }
+
+  Status run() override {
+    TS_RETURN_IF_ERROR(shared_.enter());
+    TS_RETURN_IF_ERROR(make_graph());
+    return start();
+  }
+
+  Result<double> time() override;
+
+ private:
+  const Api& api() const { return *shared_.api; }
+  Status add_one(const CudaModule& module, const Launch& launch, std::span<const GpuSpan> buffers,
+                 const GpuSpan& workspace);
+  Status prepare_function(Function function, const Launch& launch);
+  Status launch_all();
+  // Of more than one launch, once.
+  Status make_graph();
+  Status start() {
+    return graph_ ? shared_.check(api().launch_graph(graph_, shared_.stream), "cuGraphLaunch") : launch_all();
+  }
+
+  CudaShared& shared_;
+  std::vector<Step> steps_;
+  GraphExec graph_ = nullptr;
+  Event begin_ = nullptr, end_ = nullptr;
+};
+
+CudaSequence::~CudaSequence() {
+  if (!shared_.enter().ok()) return;
+  if (graph_) api().destroy_graph_exec(graph_);
+  if (begin_) api().destroy_event(begin_);
+  if (end_) api().destroy_event(end_);
+}
+
+// A kernel gets more dynamic shared memory than 48 KiB (less what it declares) only if that is asked for. Another
+// launch of it may have asked for more.
+Status CudaSequence::prepare_function(Function function, const Launch& launch) {
+  int threads = 0, dynamic = 0, declared = 0;
+  TS_RETURN_IF_ERROR(shared_.check(api().get_function_attribute(&threads, kFunctionMaxThreads, function),
+                                   "cuFuncGetAttribute"));
+  const int64_t block = launch.block[0] * launch.block[1] * launch.block[2];
+  if (block > threads) {
+    return Error{ErrorCode::kUnsupported, "kernel " + launch.symbol,
+                 "a block of " + std::to_string(block) +
+                     " threads; with its registers the device can run at most " + std::to_string(threads)};
+  }
+  TS_RETURN_IF_ERROR(shared_.check(api().get_function_attribute(&declared, kFunctionSharedBytes, function),
+                                   "cuFuncGetAttribute"));
+  if (declared + launch.shared_bytes > shared_.properties.shared_memory_per_block) {
+    return Error{ErrorCode::kUnsupported, "kernel " + launch.symbol,
+                 "needs " + std::to_string(declared + launch.shared_bytes) +
+                     " bytes of shared memory; the device has " +
+                     std::to_string(shared_.properties.shared_memory_per_block)};
+  }
+  TS_RETURN_IF_ERROR(shared_.check(
+      api().get_function_attribute(&dynamic, kFunctionMaxDynamicShared, function), "cuFuncGetAttribute"));
+  if (launch.shared_bytes <= dynamic) return {};
+  return shared_.check(api().set_function_attribute(function, kFunctionMaxDynamicShared,
+                                                    static_cast<int>(launch.shared_bytes)),
+                       "cuFuncSetAttribute for kernel " + launch.symbol);
+}
+
+Status CudaSequence::add_one(const CudaModule& module, const Launch& launch, std::span<const GpuSpan> buffers,
+                             const GpuSpan& workspace) {
+  Step step;
+  step.symbol = launch.symbol;
+  const int code = api().get_function(&step.function, module.get(), launch.symbol.c_str());
+  if (code == kNotFound) {
+    return Error{ErrorCode::kNotFound, "kernel " + launch.symbol, "the module has no such kernel"};
+  }
+  TS_RETURN_IF_ERROR(shared_.check(code, "cuModuleGetFunction"));
+  TS_RETURN_IF_ERROR(prepare_function(step.function, launch));
+  step.grid = narrow(launch.grid);
+  step.block = narrow(launch.block);
+  step.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
+  for (const LaunchArgument& argument : launch.arguments) {
+    step.arguments.push_back(argument.buffer >= 0
+                                 ? address_of(buffers[static_cast<size_t>(argument.buffer)])
+                                 : address_of(workspace) + static_cast<Address>(argument.workspace_offset));
+  }
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Status CudaSequence::launch_all() {
+  std::vector<void*> pointers;
+  for (Step& step : steps_) {
+    pointers.clear();
+    for (Address& address : step.arguments) pointers.push_back(&address);
+    const int code =
+        api().launch(step.function, step.grid[0], step.grid[1], step.grid[2], step.block[0], step.block[1],
+                     step.block[2], step.shared_bytes, shared_.stream, pointers.data(), nullptr);
+    TS_RETURN_IF_ERROR(shared_.check(code, "cuLaunchKernel of " + step.symbol));
+  }
+  return {};
+}
+
+Status CudaSequence::make_graph() {
+  if (graph_ || steps_.size() < 2) return {};
+  TS_RETURN_IF_ERROR(
+      shared_.check(api().begin_capture(shared_.stream, kCaptureThreadLocal), "cuStreamBeginCapture"));
+  const Status launched = launch_all();
+  Graph graph = nullptr;
+  // Also after an error: the stream leaves its capture.
+  const int code = api().end_capture(shared_.stream, &graph);
+  Status status = launched.ok() ? shared_.check(code, "cuStreamEndCapture") : launched;
+  if (status.ok()) status = shared_.check(api().instantiate(&graph_, graph, 0), "cuGraphInstantiate");
+  if (graph) api().destroy_graph(graph);
+  return status;
+}
+
+Result<double> CudaSequence::time() {
+  if (steps_.empty()) return 0.0;
+  TS_RETURN_IF_ERROR(shared_.enter());
+  TS_RETURN_IF_ERROR(make_graph());
+  for (Event* event : {&begin_, &end_}) {
+    if (!*event) TS_RETURN_IF_ERROR(shared_.check(api().create_event(event, kEventDefault), "cuEventCreate"));
+  }
+  TS_RETURN_IF_ERROR(shared_.check(api().record_event(begin_, shared_.stream), "cuEventRecord"));
+  TS_RETURN_IF_ERROR(start());
+  TS_RETURN_IF_ERROR(shared_.check(api().record_event(end_, shared_.stream), "cuEventRecord"));
+  TS_RETURN_IF_ERROR(shared_.check(api().synchronize_event(end_), "cuEventSynchronize"));
+  float milliseconds = 0;
+  TS_RETURN_IF_ERROR(shared_.check(api().get_elapsed_ms(&milliseconds, begin_, end_), "cuEventElapsedTime"));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+}  // namespace
+
+CudaShared::~CudaShared() {
+  if (!context || !enter().ok()) return;
+  if (stream) {
+    api->synchronize_stream(stream);
+    api->destroy_stream(stream);
+  }
+  api->release_context(device);
+}
+
+Status CudaShared::enter() { return check(api->set_context(context), "cuCtxSetCurrent"); }
+
+Status CudaShared::check(int code, const std::string& call) {
+  if (code == kSuccess) return {};
+  lost = lost || breaks_context(code);
+  if (lost) return Error{ErrorCode::kMismatch, properties.name, "a kernel failed: " + api->error_text(code)};
+  const bool exhausted = code == kOutOfMemory || code == kLaunchOutOfResources;
+  return Error{exhausted ? ErrorCode::kResourceExhausted : ErrorCode::kIo, properties.name,
+               call + " says " + api->error_text(code)};
+}
+
+Address address_of(const GpuSpan& span) {
+  return static_cast<const CudaMemory*>(span.memory)->address() + static_cast<Address>(span.offset);
+}
+
+Result<std::unique_ptr<GpuSequence>> make_sequence(CudaShared& shared) {
+  return std::unique_ptr<GpuSequence>(std::make_unique<CudaSequence>(shared));
+}
+
+}  // namespace tensorsmith::runtime::cuda

@@ -1,0 +1,64 @@
+// What the parts of the CUDA implementation share: a device's context and stream, memory, modules and launches.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/device/cuda_api.h"
+#include "runtime/device/gpu.h"
+
+namespace tensorsmith::runtime::cuda {
+
+struct CudaShared {
+  std::shared_ptr<const Api> api;
+  GpuProperties properties;
+  Device device = 0;
+  Context context = nullptr;
+  Stream stream = nullptr;
+  bool lost = false;
+
+  CudaShared() = default;
+  CudaShared(const CudaShared&) = delete;
+  CudaShared& operator=(const CudaShared&) = delete;
+  ~CudaShared();
+
+  // Makes the context the calling thread's, which every call of the driver needs.
+  Status enter();
+  Status check(int code, const std::string& call);
+  Status wait() { return check(api->synchronize_stream(stream), "cuStreamSynchronize"); }
+};
+
+class CudaMemory final : public GpuMemory {
+ public:
+  CudaMemory(CudaShared& shared, Address address, int64_t bytes)
+      : shared_(shared), address_(address), bytes_(bytes) {}
+  ~CudaMemory() override {
+    if (shared_.enter().ok()) shared_.api->free(address_);
+  }
+  int64_t bytes() const override { return bytes_; }
+  Address address() const { return address_; }
+
+ private:
+  CudaShared& shared_;
+  Address address_;
+  int64_t bytes_;
+};
+
+Address address_of(const GpuSpan& span);
+
+class CudaModule final : public GpuModule {
+ public:
+  CudaModule(CudaShared& shared, Module module) : shared_(shared), module_(module) {}
+  ~CudaModule() override {
+    if (shared_.enter().ok()) shared_.api->unload_module(module_);
+  }
+  Module get() const { return module_; }
+
+ private:
+  CudaShared& shared_;
+  Module module_;
+};
+
+Result<std::unique_ptr<GpuSequence>> make_sequence(CudaShared& shared);
+
+}  // namespace tensorsmith::runtime::cuda

@@ -1,0 +1,391 @@
+#include "runtime/device/opencl.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "runtime/device/driver_library.h"
+#include "runtime/device/launch_checks.h"
+#include "runtime/device/opencl_api.h"
+#include "runtime/device/opencl_devices.h"
+
+namespace tensorsmith::runtime {
+namespace {
+
+using opencl::Api;
+
+// -cl-std: what every driver has. No option that relaxes floating point.
+constexpr const char* kBuildOptions = "-cl-std=CL1.2";
+
+// An object of the driver, released with this one.
+template <typename T>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(T object, int32_t (*release)(T)) : object_(object), release_(release) {}
+  Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)), release_(other.release_) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(object_, other.object_);
+    std::swap(release_, other.release_);
+    return *this;
+  }
+  ~Owned() {
+    if (object_) release_(object_);
+  }
+  T get() const { return object_; }
+
+ private:
+  T object_ = nullptr;
+  int32_t (*release_)(T) = nullptr;
+};
+
+ErrorCode code_of(int32_t code) {
+  switch (code) {
+    case opencl::kMemoryAllocationFailure:
+    case opencl::kOutOfResources:
+    case opencl::kOutOfHostMemory:
+    case opencl::kInvalidBufferSize:
+      return ErrorCode::kResourceExhausted;
+    case opencl::kInvalidWorkGroupSize:
+    case opencl::kInvalidWorkItemSize:
+      return ErrorCode::kUnsupported;
+    case opencl::kInvalidKernelName:
+      return ErrorCode::kNotFound;
+    default:
+      return ErrorCode::kIo;
+  }
+}
+
+Status check(int32_t code, const std::string& place, const char* call) {
+  if (code == opencl::kSuccess) return {};
+  return Error{code_of(code), place, std::string(call) + " says " + opencl::error_text(code)};
+}
+
+// What all objects of one device share.
+struct Shared {
+  std::shared_ptr<const Api> api;
+  opencl::Device device = nullptr;
+  GpuProperties properties;
+  int64_t offset_alignment = 1;
+  Owned<opencl::Context> context;
+  Owned<opencl::Queue> queue;
+  bool lost = false;
+
+  // What the device did wrong shows where one waits for it.
+  Status waited(int32_t code, const char* call) {
+    Status status = check(code, properties.name, call);
+    if (status.ok()) return status;
+    lost = true;
+    return Error{ErrorCode::kMismatch, status.error().place, "a kernel failed: " + status.error().reason};
+  }
+};
+
+class OpenClMemory final : public GpuMemory {
+ public:
+  OpenClMemory(Owned<opencl::Memory> memory, int64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
+  int64_t bytes() const override { return bytes_; }
+  opencl::Memory get() const { return memory_.get(); }
+
+ private:
+  Owned<opencl::Memory> memory_;
+  int64_t bytes_;
+};
+
+opencl::Memory memory_of(const GpuSpan& span) { return static_cast<const OpenClMemory*>(span.memory)->get(); }
+
+class OpenClModule final : public GpuModule {
+ public:
+  explicit OpenClModule(Owned<opencl::Program> program) : program_(std::move(program)) {}
+  opencl::Program get() const { return program_.get(); }
+
+ private:
+  Owned<opencl::Program> program_;
+};
+
+class OpenClSequence final : public GpuSequence {
+ public:
+  explicit OpenClSequence(Shared& shared) : shared_(shared) {}
+
+  Status add(const GpuModule& module, std::span<const Launch> launches, std::span<const GpuSpan> buffers,
+             GpuSpan workspace) override {
+    const int64_t scale = Gpu::workspace_scale(launches, shared_.offset_alignment);
+    TS_RETURN_IF_ERROR(
+        check_launches(shared_.properties, shared_.offset_alignment, launches, buffers, workspace, scale));
+    for (const Launch& launch : launches)
+      TS_RETURN_IF_ERROR(
+          add_one(static_cast<const OpenClModule&>(module), launch, buffers, workspace, scale));
+    return {};
+  }
+
+  Status run() override { return enqueue(nullptr, nullptr); }
+
+  Result<double> time() override {
+    if (steps_.empty()) return 0.0;
+    Owned<opencl::Event> first, last;
+    TS_RETURN_IF_ERROR(enqueue(&first, &last));
+    TS_RETURN_IF_ERROR(shared_.waited(shared_.api->finish(shared_.queue.get()), "clFinish"));
+    uint64_t start = 0, end = 0;
+    const auto read = [&](const Owned<opencl::Event>& event, uint32_t what, uint64_t& value) {
+      return check(shared_.api->get_event_profile(event.get(), what, sizeof value, &value, nullptr),
+                   shared_.properties.name, "clGetEventProfilingInfo");
+    };
+    TS_RETURN_IF_ERROR(read(first, opencl::kProfilingStart, start));
+    TS_RETURN_IF_ERROR(read(last.get() ? last : first, opencl::kProfilingEnd, end));
+    return 1e-9 * static_cast<double>(end - start);
+  }
+
+ private:
+  struct Step {
+    std::string symbol;
+    Owned<opencl::Kernel> kernel;
+    std::array<size_t, 3> global, local;
+  };
+
+  Status add_one(const OpenClModule& module, const Launch& launch, std::span<const GpuSpan> buffers,
+                 const GpuSpan& workspace, int64_t scale);
+  Status check_kernel(opencl::Kernel kernel, const Launch& launch);
+  // The argument's region; of the workspace up to the next value that this launch gets.
+  GpuSpan region(const Launch& launch, const LaunchArgument& argument, std::span<const GpuSpan> buffers,
+                 const GpuSpan& workspace, int64_t scale);
+  Result<opencl::Memory> sub_buffer(const GpuSpan& span);
+  Status enqueue(Owned<opencl::Event>* first, Owned<opencl::Event>* last);
+
+  Shared& shared_;
+  std::vector<Step> steps_;  // a kernel object holds its arguments: one for each launch
+  std::map<std::tuple<opencl::Memory, int64_t, int64_t>, Owned<opencl::Memory>> sub_buffers_;
+};
+
+Status OpenClSequence::check_kernel(opencl::Kernel kernel, const Launch& launch) {
+  const std::string place = "kernel " + launch.symbol;
+  uint32_t arguments = 0;
+  TS_RETURN_IF_ERROR(check(
+      shared_.api->get_kernel_info(kernel, opencl::kKernelArguments, sizeof arguments, &arguments, nullptr),
+      place, "clGetKernelInfo"));
+  const size_t given = launch.arguments.size() + (launch.shared_bytes > 0 ? 1 : 0);
+  if (arguments != given) {
+    return Error{ErrorCode::kInvalidArgument, place,
+                 "takes " + std::to_string(arguments) + " arguments and gets " + std::to_string(given)};
+  }
+  size_t threads = 0;
+  uint64_t local_bytes = 0;
+  const auto ask = [&](uint32_t what, size_t bytes, void* value) {
+    return check(shared_.api->get_work_group_info(kernel, shared_.device, what, bytes, value, nullptr), place,
+                 "clGetKernelWorkGroupInfo");
+  };
+  TS_RETURN_IF_ERROR(ask(opencl::kKernelWorkGroupSize, sizeof threads, &threads));
+  TS_RETURN_IF_ERROR(ask(opencl::kKernelLocalBytes, sizeof local_bytes, &local_bytes));
+  const auto block = static_cast<size_t>(launch.block[0] * launch.block[1] * launch.block[2]);
+  if (block > threads) {
+    return Error{ErrorCode::kUnsupported, place,
+                 "a group of " + std::to_string(block) +
+                     " work-items; the device can run this kernel with at most " + std::to_string(threads)};
+  }
+  const auto bytes = static_cast<int64_t>(local_bytes) + launch.shared_bytes;
+  if (bytes <= shared_.properties.shared_memory_per_block) return {};
+  return Error{ErrorCode::kUnsupported, place,
+               "needs " + std::to_string(bytes) + " bytes of local memory; the device has " +
+                   std::to_string(shared_.properties.shared_memory_per_block)};
+}
+
+GpuSpan OpenClSequence::region(const Launch& launch, const LaunchArgument& argument,
+                               std::span<const GpuSpan> buffers, const GpuSpan& workspace, int64_t scale) {
+  if (argument.buffer >= 0) return buffers[static_cast<size_t>(argument.buffer)];
+  // Sub-buffers of one launch must not overlap.
+  const int64_t begin = argument.workspace_offset * scale;
+  int64_t end = workspace.bytes;
+  for (const LaunchArgument& other : launch.arguments) {
+    const int64_t offset = other.workspace_offset * scale;
+    if (other.buffer < 0 && offset > begin) end = std::min(end, offset);
+  }
+  return {workspace.memory, workspace.offset + begin, end - begin};
+}
+
+Result<opencl::Memory> OpenClSequence::sub_buffer(const GpuSpan& span) {
+  const opencl::Memory memory = memory_of(span);
+  if (span.bytes == 0 || (span.offset == 0 && span.bytes == span.memory->bytes())) return memory;
+  Owned<opencl::Memory>& made = sub_buffers_[{memory, span.offset, span.bytes}];
+  if (made.get()) return made.get();
+  const opencl::Region region{static_cast<size_t>(span.offset), static_cast<size_t>(span.bytes)};
+  int32_t code = 0;
+  made = {
+      shared_.api->create_sub_buffer(memory, opencl::kMemoryReadWrite, opencl::kCreateRegion, &region, &code),
+      shared_.api->release_memory};
+  TS_RETURN_IF_ERROR(check(code, shared_.properties.name, "clCreateSubBuffer"));
+  return made.get();
+}
+
+Status OpenClSequence::add_one(const OpenClModule& module, const Launch& launch,
+                               std::span<const GpuSpan> buffers, const GpuSpan& workspace, int64_t scale) {
+  const std::string place = "kernel " + launch.symbol;
+  int32_t code = 0;
+  Step step{
+      launch.symbol,
+      {shared_.api->create_kernel(module.get(), launch.symbol.c_str(), &code), shared_.api->release_kernel},
+      {},
+      {}};
+  if (code == opencl::kInvalidKernelName)
+    return Error{ErrorCode::kNotFound, place, "the module has no such kernel"};
+  TS_RETURN_IF_ERROR(check(code, place, "clCreateKernel"));
+  TS_RETURN_IF_ERROR(check_kernel(step.kernel.get(), launch));
+  uint32_t index = 0;
+  for (const LaunchArgument& argument : launch.arguments) {
+    TS_ASSIGN_OR_RETURN(const opencl::Memory memory,
+                        sub_buffer(region(launch, argument, buffers, workspace, scale)));
+    TS_RETURN_IF_ERROR(check(shared_.api->set_argument(step.kernel.get(), index++, sizeof memory, &memory),
+                             place, "clSetKernelArg"));
+  }
+  if (launch.shared_bytes > 0) {
+    TS_RETURN_IF_ERROR(check(shared_.api->set_argument(step.kernel.get(), index,
+                                                       static_cast<size_t>(launch.shared_bytes), nullptr),
+                             place, "clSetKernelArg"));
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    step.local[i] = static_cast<size_t>(launch.block[i]);
+    step.global[i] = static_cast<size_t>(launch.grid[i]) * step.local[i];
+  }
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Status OpenClSequence::enqueue(Owned<opencl::Event>* first, Owned<opencl::Event>* last) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    Owned<opencl::Event>* wanted = i == 0 ? first : i + 1 == steps_.size() ? last : nullptr;
+    opencl::Event event = nullptr;
+    const int32_t code =
+        shared_.api->enqueue_kernel(shared_.queue.get(), step.kernel.get(), 3, nullptr, step.global.data(),
+                                    step.local.data(), 0, nullptr, wanted ? &event : nullptr);
+    if (wanted) *wanted = {event, shared_.api->release_event};
+    TS_RETURN_IF_ERROR(check(code, "kernel " + step.symbol, "clEnqueueNDRangeKernel"));
+  }
+  return check(shared_.api->flush(shared_.queue.get()), shared_.properties.name, "clFlush");
+}
+
+class OpenClGpu final : public Gpu {
+ public:
+  explicit OpenClGpu(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  ~OpenClGpu() override {
+    if (!shared_->lost) shared_->api->finish(shared_->queue.get());
+  }
+
+  const GpuProperties& properties() const override { return shared_->properties; }
+  int64_t offset_alignment() const override { return shared_->offset_alignment; }
+  bool lost() const override { return shared_->lost; }
+
+  Result<std::unique_ptr<GpuMemory>> allocate(int64_t bytes) override;
+  Status copy_in(GpuSpan to, const void* from) override;
+  Status copy_out(GpuSpan from, void* to) override;
+  Status fill(GpuSpan span, unsigned char value) override;
+  Result<std::unique_ptr<GpuModule>> load(std::span<const char> module) override;
+  Result<std::unique_ptr<GpuSequence>> make_sequence() override {
+    return std::unique_ptr<GpuSequence>(std::make_unique<OpenClSequence>(*shared_));
+  }
+  Status synchronize() override { return shared_->waited(api().finish(queue()), "clFinish"); }
+
+ private:
+  const Api& api() const { return *shared_->api; }
+  opencl::Queue queue() const { return shared_->queue.get(); }
+  std::string build_log(opencl::Program program) const;
+
+  std::unique_ptr<Shared> shared_;
+};
+
+Result<std::unique_ptr<GpuMemory>> OpenClGpu::allocate(int64_t bytes) {
+  const GpuProperties& p = shared_->properties;
+  if (bytes < 0 || bytes > p.max_buffer_bytes) {
+    return Error{ErrorCode::kResourceExhausted, p.name,
+                 "cannot allocate " + std::to_string(bytes) + " bytes; one buffer has at most " +
+                     std::to_string(p.max_buffer_bytes)};
+  }
+  int32_t code = 0;
+  Owned<opencl::Memory> memory(
+      api().create_buffer(shared_->context.get(), opencl::kMemoryReadWrite,
+                          static_cast<size_t>(std::max<int64_t>(bytes, 1)), nullptr, &code),
+      api().release_memory);
+  TS_RETURN_IF_ERROR(check(code, p.name, "clCreateBuffer"));
+  return std::unique_ptr<GpuMemory>(std::make_unique<OpenClMemory>(std::move(memory), bytes));
+}
+
+Status OpenClGpu::copy_in(GpuSpan to, const void* from) {
+  TS_RETURN_IF_ERROR(check_span(to, "copy to the device"));
+  if (to.bytes == 0) return {};
+  return shared_->waited(api().enqueue_write(queue(), memory_of(to), 1, static_cast<size_t>(to.offset),
+                                             static_cast<size_t>(to.bytes), from, 0, nullptr, nullptr),
+                         "clEnqueueWriteBuffer");
+}
+
+Status OpenClGpu::copy_out(GpuSpan from, void* to) {
+  TS_RETURN_IF_ERROR(check_span(from, "copy from the device"));
+  if (from.bytes == 0) return synchronize();
+  return shared_->waited(api().enqueue_read(queue(), memory_of(from), 1, static_cast<size_t>(from.offset),
+                                            static_cast<size_t>(from.bytes), to, 0, nullptr, nullptr),
+                         "clEnqueueReadBuffer");
+}
+
+Status OpenClGpu::fill(GpuSpan span, unsigned char value) {
+  TS_RETURN_IF_ERROR(check_span(span, "fill"));
+  if (span.bytes == 0) return {};
+  return check(api().enqueue_fill(queue(), memory_of(span), &value, 1, static_cast<size_t>(span.offset),
+                                  static_cast<size_t>(span.bytes), 0, nullptr, nullptr),
+               shared_->properties.name, "clEnqueueFillBuffer");
+}
+
+std::string OpenClGpu::build_log(opencl::Program program) const {
+  size_t bytes = 0;
+  api().get_build_info(program, shared_->device, opencl::kBuildLog, 0, nullptr, &bytes);
+  std::string log(bytes, '\0');
+  api().get_build_info(program, shared_->device, opencl::kBuildLog, bytes, log.data(), nullptr);
+  return in_one_line(log.c_str());
+}
+
+Result<std::unique_ptr<GpuModule>> OpenClGpu::load(std::span<const char> module) {
+  const char* text = module.data();
+  const size_t bytes = module.size();
+  int32_t code = 0;
+  Owned<opencl::Program> program(api().create_program(shared_->context.get(), 1, &text, &bytes, &code),
+                                 api().release_program);
+  TS_RETURN_IF_ERROR(check(code, "OpenCL program", "clCreateProgramWithSource"));
+  code = api().build_program(program.get(), 1, &shared_->device, kBuildOptions, nullptr, nullptr);
+  if (code != opencl::kSuccess) {
+    const std::string log = build_log(program.get());
+    return Error{ErrorCode::kCorrupt, "OpenCL program",
+                 "the driver does not build it: " + (log.empty() ? opencl::error_text(code) : log)};
+  }
+  return std::unique_ptr<GpuModule>(std::make_unique<OpenClModule>(std::move(program)));
+}
+
+}  // namespace
+
+Result<std::vector<GpuProperties>> list_opencl(const std::string& library) {
+  TS_ASSIGN_OR_RETURN(const auto api, opencl::load_api(library));
+  TS_ASSIGN_OR_RETURN(const auto found, opencl::find_devices(*api));
+  std::vector<GpuProperties> all;
+  for (const opencl::FoundDevice& device : found) all.push_back(device.properties);
+  return all;
+}
+
+Result<std::unique_ptr<Gpu>> open_opencl(int index, const std::string& library) {
+  auto shared = std::make_unique<Shared>();
+  TS_ASSIGN_OR_RETURN(shared->api, opencl::load_api(library));
+  TS_ASSIGN_OR_RETURN(const auto found, opencl::find_devices(*shared->api));
+  if (index < 0 || index >= static_cast<int>(found.size())) {
+    return Error{ErrorCode::kNotFound, "opencl:" + std::to_string(index),
+                 "no such device; OpenCL has " + std::to_string(found.size()) + ", numbered from 0"};
+  }
+  const opencl::FoundDevice& device = found[static_cast<size_t>(index)];
+  shared->device = device.device;
+  shared->properties = device.properties;
+  shared->offset_alignment = device.offset_alignment;
+  int32_t code = 0;
+  shared->context = {shared->api->create_context(nullptr, 1, &shared->device, nullptr, nullptr, &code),
+                     shared->api->release_context};
+  TS_RETURN_IF_ERROR(check(code, device.properties.name, "clCreateContext"));
+  shared->queue = {
+      shared->api->create_queue(shared->context.get(), shared->device, opencl::kQueueProfiling, &code),
+      shared->api->release_queue};
+  TS_RETURN_IF_ERROR(check(code, device.properties.name, "clCreateCommandQueue"));
+  return std::unique_ptr<Gpu>(std::make_unique<OpenClGpu>(std::move(shared)));
+}
+
+}  // namespace tensorsmith::runtime

@@ -1,0 +1,26 @@
+// The OpenCL device of tests that run kernels.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "runtime/device/gpu.h"
+
+namespace tensorsmith::runtime {
+
+// Null where there is none: the test is to be skipped then. An error with TENSORSMITH_REQUIRE_OPENCL set, as
+// scripts/test does.
+inline std::unique_ptr<Gpu> opencl_device() {
+  auto gpu = open_gpu(GpuApi::kOpenCl, 0);
+  if (gpu.ok()) return std::move(gpu).value();
+  EXPECT_FALSE(std::getenv("TENSORSMITH_REQUIRE_OPENCL")) << gpu.error().message();
+  return nullptr;
+}
+
+}  // namespace tensorsmith::runtime
+
+#define TS_OPENCL_OR_SKIP(gpu)                                                                      \
+  const std::unique_ptr<::tensorsmith::runtime::Gpu> gpu = ::tensorsmith::runtime::opencl_device(); \
+  if (!(gpu)) GTEST_SKIP() << "no OpenCL device; install pocl-opencl-icd"
