@@ -105,11 +105,8 @@ class NestBuilder {
     std::vector<char> partial;  // by root axis: the region is not computed to its end
   };
   std::vector<char> overreach_candidates(StageId s) const;
-  // A tile that a block's threads share: where its region leaves the tensor it holds zeros, so that those who read it need
-  // no guards, around which threads would have to wait for each other.
-  bool fills(StageId s) const;
   bool contains_shared(StageId s) const;  // it, or what is attached to its loops
-  // The body of a stage that fills, with its zeros.
+  // The body of a stage that fills its region (sched::fills_region), with its zeros.
   ir::Expr filled(StageId s, const ir::Expr& body) const;
   void check_overreach(const ir::Load& load, const StoragePlan& plan, const std::vector<Index>& logical);
   // The number of values to compute so that the vectorized loop of the axis, if there is one, runs in full.

@@ -38,12 +38,6 @@ int64_t NestBuilder::round_to_lanes(StageId s, size_t axis, int64_t needed) cons
   return (needed + lanes - 1) / lanes * lanes;
 }
 
-bool NestBuilder::fills(StageId s) const {
-  const sched::Stage& stage = schedule_.stages[s];
-  return stage.attach == sched::AttachKind::kAt && stage.scope == ir::MemoryScope::kShared &&
-         !stage.op->has_reduction();
-}
-
 bool NestBuilder::contains_shared(StageId s) const {
   if (schedule_.stages[s].scope == ir::MemoryScope::kShared) return true;
   for (const StageId other : schedule_.stages.ids())
@@ -69,7 +63,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
   const sched::Stage& stage = schedule_.stages[s];
   std::vector<char> axes(stage.op->spatial.size(), 0);
   if (stage.attach != sched::AttachKind::kAt) return axes;
-  if (fills(s)) {
+  if (sched::fills_region(stage)) {
     const std::vector<uint8_t>& may_leave = bounds_.stages[s].root_may_leave;
     axes.assign(may_leave.begin(), may_leave.begin() + static_cast<std::ptrdiff_t>(axes.size()));
     return axes;
@@ -92,7 +86,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
 
 void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
                                   const std::vector<Index>& logical) {
-  if (fills(writing_)) return;  // reads in range alone
+  if (sched::fills_region(schedule_.stages[writing_])) return;  // reads in range alone
   Overreach& over = overreach_[writing_];
   const std::vector<ir::Axis>& axes = schedule_.stages[writing_].op->spatial;
   for (size_t a = 0; a < over.axes.size(); ++a) {

@@ -119,8 +119,11 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
   arena_.clear_overflow();
   SymRange range = SymArena::full(extent);
   const Reads::Index& index = reader.reads->indices()[use.index];
-  if (SymRange value; eval(reader, index, &value) && !arena_.overflowed()) range = clip(value, extent);
-  region_[d] = seen_[d] != 0 ? clip(arena_.unite(region_[d], range), extent) : range;
+  const auto needed = [&](const SymRange& value) {
+    return fills_region(stage) ? value : clip(value, extent);
+  };
+  if (SymRange value; eval(reader, index, &value) && !arena_.overflowed()) range = needed(value);
+  region_[d] = seen_[d] != 0 ? needed(arena_.unite(region_[d], range)) : range;
   seen_[d] = 1;
   if (arena_.overflowed()) region_[d] = SymArena::full(extent);
 }

@@ -134,6 +134,11 @@ bool may_overrun(const Stage& stage, const SplitRelation& split, const IdVector<
   return extents[split.parent] % tile_length(split, extents) != 0;
 }
 
+bool fills_region(const Stage& stage) {
+  return stage.attach == AttachKind::kAt && stage.scope == ir::MemoryScope::kShared &&
+         !stage.op->has_reduction();
+}
+
 std::vector<IteratorId> overshooting(const Stage& stage, const IdVector<IteratorId, int64_t>& extents) {
   std::vector<IteratorId> result;
   for (const Relation& relation : stage.relations) {

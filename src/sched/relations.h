@@ -33,6 +33,10 @@ bool shifts_last_tile(const Stage& stage, const SplitRelation& split,
 bool may_overrun(const Stage& stage, const SplitRelation& split, const IdVector<IteratorId, int64_t>& extents,
                  const std::vector<uint8_t>& may_leave);
 
+// Whether the stage is a tile that a GPU block's threads share: it holds its whole region, with zeros where that leaves the
+// tensor, so that those who read it need no guards, around which threads could not wait for each other.
+bool fills_region(const Stage& stage);
+
 // The parents of splits whose children enumerate more than the parent's extent: their values need a guard.
 std::vector<IteratorId> overshooting(const Stage& stage, const IdVector<IteratorId, int64_t>& extents);
 

@@ -6,6 +6,7 @@
 
 #include "codegen/launch.h"
 #include "ir/analysis.h"
+#include "runtime/device/gpu.h"
 
 namespace tensorsmith::codegen {
 
@@ -71,14 +72,8 @@ class KernelMaker {
         status = unsupported("loop " + loop->var.name(), "is bound to a GPU axis and varies in length");
         return;
       }
-      int64_t& known = kernel_.extents[*axis];
-      if ((used_ & bit(*axis)) != 0 && known != *extent) {
-        status = unsupported("loop " + loop->var.name(), "has " + std::to_string(*extent) +
-                                                             " iterations, another loop of its axis " +
-                                                             std::to_string(known));
-      }
+      kernel_.extents[*axis] = std::max(kernel_.extents[*axis], *extent);
       used_ |= bit(*axis);
-      known = *extent;
     });
     return status;
   }
@@ -112,11 +107,13 @@ class KernelMaker {
       out.body = rewrite(loop.body);
       return ir::make_for(std::move(out));
     }
-    bindings_[loop.var.get()] = kernel_.extents[*axis] == 1 ? Expr(0) : Expr(kernel_.index[*axis]);
+    const int64_t threads = kernel_.extents[*axis], needed = ir::as_int(loop.extent).value_or(threads);
+    const Expr index = kernel_.index[*axis];
+    bindings_[loop.var.get()] = threads == 1 ? Expr(0) : index;
     const Axes outside = std::exchange(bound_, bound_ | bit(*axis));
     Stmt body = rewrite(loop.body);
     bound_ = outside;
-    return body;
+    return needed < threads ? ir::make_if(index < Expr(needed), std::move(body)) : body;
   }
 
   Stmt rewrite_allocate(const ir::Allocate& allocate) {
@@ -160,6 +157,12 @@ class KernelMaker {
   std::unordered_map<const ir::BufferNode*, Axes> bound_at_;  // of the kernel's allocations
 };
 
+// Where a part of the workspace may begin on every device.
+constexpr int64_t aligned_for_gpu(int64_t bytes) {
+  constexpr int64_t kAlignment = runtime::kGpuOffsetAlignment;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 // Walks what is outside of all kernels.
 class Splitter {
  public:
@@ -177,7 +180,7 @@ class Splitter {
     }
     if (const auto* allocate = ir::as<ir::Allocate>(s)) {
       const int64_t bytes =
-          aligned_to_buffer(allocate->buffer->allocation_elements() * ir::bytes_of(allocate->buffer->dtype));
+          aligned_for_gpu(allocate->buffer->allocation_elements() * ir::bytes_of(allocate->buffer->dtype));
       out_.workspace.push_back({allocate->buffer, used_});
       used_ += bytes;
       out_.workspace_bytes = std::max(out_.workspace_bytes, used_);

@@ -37,7 +37,7 @@ struct GpuKernel {
 
 struct WorkspaceBuffer {
   ir::Buffer buffer;
-  int64_t offset = 0;  // bytes, a multiple of kBufferAlignment
+  int64_t offset = 0;  // bytes, a multiple of runtime::kGpuOffsetAlignment
 };
 
 struct GpuProgram {
@@ -48,7 +48,8 @@ struct GpuProgram {
 
 // One kernel for each loop nest at the outermost level. A statement outside of the loops over an axis is executed by that
 // axis' first block or thread if it writes memory that others see, by each if it writes what is private to it.
-// kUnsupported: loops of one axis that differ in extent; threads that would write what is private to others.
+// A loop that is shorter than others of its axis is one of its first threads. kUnsupported: a loop over threads of
+// varying length; threads that would write what is private to others.
 Result<GpuProgram> split_kernels(const ir::Program& program);
 
 }  // namespace tensorsmith::codegen

@@ -1,0 +1,133 @@
+// Schedules for GPUs, compiled as OpenCL C and run by the OpenCL device of this machine, compute what the workload says.
+#include <gtest/gtest.h>
+
+#include "codegen/gpu/emitter.h"
+#include "codegen/gpu_runner.h"
+#include "codegen/opencl/codegen.h"
+#include "codegen/runner.h"
+#include "lower/lower.h"
+#include "runtime/device/test_device.h"
+#include "sched/step.h"
+#include "support/small_workloads.h"
+
+namespace tensorsmith {
+namespace {
+
+using namespace sched;  // NOLINT(google-build-using-namespace): steps
+using lower::Tensor;
+
+// Steps by name of stage and position of leaf.
+class Scheduler {
+ public:
+  explicit Scheduler(const ir::Workload& workload) : builder_(workload) {}
+
+  int stage(const std::string& name) const {
+    const auto found = builder_.schedule().stage_named(name);
+    EXPECT_TRUE(found) << name;
+    return found ? static_cast<int>(found->place()) : 0;
+  }
+  void apply(const Step& step) {
+    const Status status = builder_.apply(step);
+    ASSERT_TRUE(status.ok()) << status.error().message();
+  }
+  int leaves(const std::string& name) const {
+    return static_cast<int>(
+        builder_.schedule().stages[StageId(static_cast<size_t>(stage(name)))].leaves.size());
+  }
+  const Schedule& schedule() const { return builder_.schedule(); }
+
+ private:
+  ScheduleBuilder builder_;
+};
+
+// All threads of the block fetch the stage together, `vector` elements at a time.
+void fetch_together(Scheduler& s, const std::string& name, int64_t threads, int64_t vector) {
+  const int stage = s.stage(name);
+  std::vector<int> all;
+  for (int i = 0; i < s.leaves(name); ++i) all.push_back(i);
+  s.apply(Fuse{stage, all});
+  s.apply(Split{stage, 0, {threads, vector}, true, TailPolicy::kPredicate});
+  s.apply(Annotate{stage, 1, Annotation::kThreadX});
+  s.apply(Annotate{stage, 2, Annotation::kVectorize});
+}
+
+struct Tile {
+  int64_t vthread = 1, thread = 1, inner = 1;
+};
+
+// C[i, j] = sum_k A[i, k] * B[k, j] as Ansor schedules it: SSSRRSRS with A and B in shared memory.
+void tile_matmul(Scheduler& s, const Tile& rows, const Tile& columns, int64_t chunk, int64_t vector) {
+  s.apply(CacheWrite{s.stage("C"), ir::MemoryScope::kLocal});
+  const int c = s.stage("C");
+  s.apply(Split{c, 0, {rows.vthread, rows.thread, rows.inner}, true, TailPolicy::kPredicate});
+  s.apply(Split{c, 4, {columns.vthread, columns.thread, columns.inner}, true, TailPolicy::kPredicate});
+  s.apply(Reorder{c, {0, 4, 1, 5, 2, 6, 3, 7}});
+  s.apply(Fuse{c, {0, 1}});
+  s.apply(Fuse{c, {1, 2}});
+  s.apply(Fuse{c, {2, 3}});
+  s.apply(Annotate{c, 0, Annotation::kBlockX});
+  s.apply(Annotate{c, 1, Annotation::kVThread});
+  s.apply(Annotate{c, 2, Annotation::kThreadX});
+  const int local = s.stage("C.local");
+  s.apply(ComputeAt{local, s.stage("C"), 2});
+  s.apply(Split{local, 2, {chunk}, true, TailPolicy::kPredicate});
+  s.apply(Reorder{local, {2, 3, 0, 1}});
+  for (const std::string input : {"A", "B"}) {
+    s.apply(CacheRead{s.stage(input), ir::MemoryScope::kShared, {s.stage("C.local")}});
+    s.apply(ComputeAt{s.stage(input + ".shared"), s.stage("C.local"), 0});
+    fetch_together(s, input + ".shared", rows.thread * columns.thread, vector);
+  }
+}
+
+std::vector<Tensor> random_inputs(const ir::Workload& workload, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Tensor> inputs;
+  for (const ir::Buffer& b : workload.inputs())
+    inputs.push_back(lower::random_tensor(b->dtype, b->shape, rng, 4));
+  return inputs;
+}
+
+// Also by the interpreter, whose order of threads is serial.
+void check(runtime::Gpu& gpu, const ir::Workload& workload, const Schedule& schedule) {
+  const std::vector<Tensor> inputs = random_inputs(workload, 7);
+  const auto expected = lower::evaluate(workload, inputs).value();
+  const auto lowered = lower::lower(schedule);
+  ASSERT_TRUE(lowered.ok()) << lowered.error().message();
+  ASSERT_TRUE(lowered->prepared.empty());
+  const auto serial = lower::run(lowered->program, inputs);
+  ASSERT_TRUE(serial.ok()) << serial.error().message();
+  const auto outputs = test::compile_and_run(gpu, lowered->program, test::gpu_for(gpu), inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.error().message();
+  ASSERT_EQ(outputs->size(), expected.size());
+  for (size_t o = 0; o < expected.size(); ++o) {
+    EXPECT_EQ(test::compare((*serial)[o], expected[o], 1e-4, 1e-4), "");
+    const std::string difference = test::compare((*outputs)[o], expected[o], 1e-4, 1e-4);
+    const auto source = codegen::emit_gpu(lowered->program, test::gpu_for(gpu), {}, codegen::opencl_c());
+    EXPECT_EQ(difference, "") << source->text;
+  }
+}
+
+TEST(Gpu, TilesOfSharedMemory) {
+  TS_OPENCL_OR_SKIP(gpu);
+  const auto workload = test::small::matmul(64, 64, 32);
+  Scheduler s(workload);
+  tile_matmul(s, {2, 4, 2}, {1, 8, 4}, 8, 4);
+  check(*gpu, workload, s.schedule());
+}
+
+TEST(Gpu, TilesThatDoNotDivide) {
+  TS_OPENCL_OR_SKIP(gpu);
+  for (const auto& [m, n, k] : {std::tuple{65, 70, 33}, {7, 100, 12}, {33, 5, 50}, {1, 3, 1}}) {
+    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
+    const auto workload = test::small::matmul(m, n, k);
+    Scheduler s(workload);
+    tile_matmul(s, {2, 4, 1}, {1, 8, 1}, 5, 2);
+    check(*gpu, workload, s.schedule());
+    Scheduler t(workload);
+    tile_matmul(t, {1, 8, 3}, {2, 2, 4}, 4, 4);
+    check(*gpu, workload, t.schedule());
+  }
+}
+
+}  // namespace
+}  // namespace tensorsmith
