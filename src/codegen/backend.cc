@@ -5,17 +5,22 @@
 
 #include "codegen/c/codegen.h"
 #include "codegen/llvm/codegen.h"
+#include "codegen/opencl/codegen.h"
 #include "ir/analysis.h"
 #include "ir/verify_program.h"
 
 namespace tensorsmith::codegen {
 
 std::span<const Backend* const> backends() {
-  static const std::array<const Backend*, 2> all = {&llvm_backend(), &c_backend()};
+  static const std::array<const Backend*, 3> all = {&llvm_backend(), &c_backend(), &opencl_backend()};
   return all;
 }
 
 const Backend& default_backend() { return *backends().front(); }
+
+const Backend& backend_for(const target::Device& device) {
+  return device.kind == target::DeviceKind::kGpu ? opencl_backend() : default_backend();
+}
 
 Result<const Backend*> find_backend(std::string_view name) {
   std::string names;

@@ -63,13 +63,16 @@ class Backend {
   // kCorrupt: no object file, or one that needs what it must not; kNotFound: it has no such symbol.
   virtual Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>& object,
                                                      const std::string& symbol) const = 0;
-  // The bytes of one shared library of all objects; its symbols are those of the kernels.
+  // The bytes of one shared library of all objects; its symbols are those of the kernels. GPUs: the modules, one after the
+  // other.
   virtual Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const = 0;
 };
 
 // All of them; the first is the default.
 std::span<const Backend* const> backends();
 const Backend& default_backend();
+// The one that makes code for the device.
+const Backend& backend_for(const target::Device& device);
 // kNotFound, with the names that there are.
 Result<const Backend*> find_backend(std::string_view name);
 

@@ -133,6 +133,7 @@ struct AssembledModel {
   runtime::ModelDescription description;
   BuiltTasks built;
   std::vector<runtime::WeightData> weights;  // the cache's
+  std::vector<int64_t> module_begin;         // by task: where its kernel stands among all
 };
 
 Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& device,
@@ -142,6 +143,12 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
   AssembledModel out;
   TS_ASSIGN_OR_RETURN(out.built, build_tasks(partition, device, schedules, options, cache.kernels));
+
+  int64_t begin = 0;
+  for (const BuiltSchedule& task : out.built) {
+    out.module_begin.push_back(begin);
+    begin += static_cast<int64_t>(task.task->kernel.object.size());
+  }
 
   runtime::ModelDescription& description = out.description;
   description.name = options.model_name;
@@ -175,6 +182,9 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
     info.symbol = task.kernel.symbol;
     info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
     info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
+    info.launches = task.kernel.launches;
+    info.module_begin = out.module_begin[call.task];
+    info.module_bytes = static_cast<int64_t>(info.launches.empty() ? 0 : task.kernel.object.size());
     info.task = partition.tasks[call.task].name;
     info.flops = partition.tasks[call.task].flops;
     info.measured_seconds = out.built[call.task].measured_seconds;

@@ -5,6 +5,7 @@
 
 #include "engine/quantization_step.h"
 #include "graph/zoo/zoo.h"
+#include "runtime/device/gpu.h"
 
 namespace tensorsmith::engine {
 
@@ -26,13 +27,13 @@ Result<graph::Graph> import_model(const ModelSource& source) {
   return graph::zoo::import(request);
 }
 
-Result<LoadedModel> prepare_model(graph::Graph graph) {
+Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment) {
   LoadedModel model;
   model.graph = std::move(graph);
   model.quantization_steps = quantization_steps(model.graph);
   TS_RETURN_IF_ERROR(graph::optimize(model.graph));
-  TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph));
-  model.memory = graph::plan_memory(model.graph, model.partition);
+  TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph, alignment));
+  model.memory = graph::plan_memory(model.graph, model.partition, alignment);
   return model;
 }
 
@@ -42,8 +43,11 @@ Result<LoadedModel> load_model(const ModelSource& source) {
 }
 
 Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
+  if (device.kind == target::DeviceKind::kGpu) {
+    TS_ASSIGN_OR_RETURN(auto graph, import_model(source));
+    return prepare_model(std::move(graph), runtime::kGpuOffsetAlignment);
+  }
   TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
-  if (device.kind != target::DeviceKind::kCpu) return model;
   // What a core finds again of what it wrote: docs/decisions/042.
   constexpr int64_t kBytesACore = int64_t{16} << 20;
   const int64_t last = std::max(device.l3_bytes, device.cores * device.l2_bytes);

@@ -25,11 +25,11 @@ struct LoadedModel {
 };
 
 Result<graph::Graph> import_model(const ModelSource& options);
-// Optimizes, partitions, plans the memory.
-Result<LoadedModel> prepare_model(graph::Graph graph);
+// Optimizes, partitions, plans the memory. alignment: of values in it, bytes.
+Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment = runtime::kBufferAlignment);
 // Imports, then prepare_model().
 Result<LoadedModel> load_model(const ModelSource& options);
-// As it runs on the device: a large batch in parts that fit a CPU's caches.
+// As it runs on the device: a large batch in parts that fit a CPU's caches; on a GPU values where its kernels can get them.
 Result<LoadedModel> load_model(const ModelSource& options, const target::Device& device);
 
 // A task that several models may have.

@@ -9,8 +9,6 @@
 namespace tensorsmith::graph {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
 struct Block {
   ValueId value = kNoValue;
   int64_t bytes = 0;
@@ -65,7 +63,7 @@ class LiveBlocks {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Graph& graph, const Partition& partition) {
+MemoryPlan plan_memory(const Graph& graph, const Partition& partition, int64_t alignment) {
   MemoryPlan plan;
   plan.offset.assign(graph.values.size(), -1);
   auto storage = [&](ValueId id) { return partition.storage_of[static_cast<size_t>(id)]; };
@@ -87,8 +85,7 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition) {
       int64_t bytes = ir::bytes_of(value.dtype);
       for (int64_t extent : value.shape) bytes *= extent;
       block_of[static_cast<size_t>(root)] = static_cast<int>(blocks.size());
-      blocks.push_back(
-          {root, std::max<int64_t>((bytes + kAlignment - 1) / kAlignment, 1) * kAlignment, c, c});
+      blocks.push_back({root, std::max<int64_t>((bytes + alignment - 1) / alignment, 1) * alignment, c, c});
     }
     for (ValueId id : partition.calls[c].inputs) {
       const int block = block_of[static_cast<size_t>(storage(id))];

@@ -68,7 +68,7 @@ ir::Workload prune(const std::vector<ir::OperationRef>& operations, std::vector<
 
 class Partitioner {
  public:
-  explicit Partitioner(const Graph& graph) : graph_(graph) {}
+  Partitioner(const Graph& graph, int64_t alignment) : graph_(graph), alignment_(alignment) {}
 
   Result<Partition> run() {
     reads_.assign(graph_.values.size(), 0);
@@ -78,7 +78,7 @@ class Partitioner {
       }
     }
     for (ValueId id : graph_.outputs) ++reads_[index(id)];
-    Views views = find_views(graph_);
+    Views views = find_views(graph_, alignment_);
     TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views));
     partition_.storage_of = std::move(views.storage_of);
     partition_.storage_offset = std::move(views.offset);
@@ -310,6 +310,7 @@ class Partitioner {
   }
 
   const Graph& graph_;
+  const int64_t alignment_;
   Partition partition_;
   std::vector<int64_t> reads_;  // by value: inputs of nodes, and the user
   std::unordered_map<std::string, size_t> task_index_;
@@ -324,6 +325,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out.empty() ? "scalar" : out;
 }
 
-Result<Partition> partition(const Graph& graph) { return Partitioner(graph).run(); }
+Result<Partition> partition(const Graph& graph, int64_t alignment) {
+  return Partitioner(graph, alignment).run();
+}
 
 }  // namespace tensorsmith::graph

@@ -6,6 +6,7 @@
 
 #include "graph/graph.h"
 #include "ir/workload.h"
+#include "runtime/model_format.h"
 
 namespace tensorsmith::graph {
 
@@ -33,7 +34,7 @@ struct Call {
 struct Partition {
   std::vector<Task> tasks;  // deduplicated by key, in order of first use
   std::vector<Call> calls;  // topological order
-  // By ValueId: the value whose memory holds it, and the place of its first byte there, a multiple of 64.
+  // By ValueId: the value whose memory holds it, and the place of its first byte there, aligned.
   // Reshape and its like cost nothing: their output has the same storage as their input. The outputs of a
   // Split may lie in its input, the inputs of a Concat in its output (graph/views.h). Everything else is its
   // own storage.
@@ -44,7 +45,8 @@ struct Partition {
 // Fuses elementwise epilogues and cheap prologues into reductions, injective chains into one kernel; one task
 // a group. Graph outputs that would share storage with an input, a constant or another output get a copy
 // kernel. Errors: an operator that cannot be expressed (the node in place).
-Result<Partition> partition(const Graph& graph);
+// alignment: of the places of values inside others, bytes.
+Result<Partition> partition(const Graph& graph, int64_t alignment = runtime::kBufferAlignment);
 
 // In how many parts, one after the other, a batch runs with the fewest bytes between memory and a cache of so many
 // bytes: the weights come once a part, and what a call reads and writes comes and goes where it does not fit.
@@ -57,12 +59,13 @@ bool split_batch(Graph& graph, Partition& partition, int64_t parts);
 
 // Arena offsets of every value that lives in memory during a run.
 struct MemoryPlan {
-  // By ValueId: bytes from the arena's start, a multiple of 64; -1 = not in the arena (constants, graph
+  // By ValueId: bytes from the arena's start, a multiple of the alignment; -1 = not in the arena (constants, graph
   // inputs, graph outputs, values inside a fused task).
   std::vector<int64_t> offset;
   int64_t arena_bytes = 0;
 };
 // Greedy by size over the live ranges of storages: each takes the lowest gap that is free during its life.
-MemoryPlan plan_memory(const Graph& graph, const Partition& partition);
+MemoryPlan plan_memory(const Graph& graph, const Partition& partition,
+                       int64_t alignment = runtime::kBufferAlignment);
 
 }  // namespace tensorsmith::graph

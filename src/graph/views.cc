@@ -25,7 +25,8 @@ bool is_reshape(const Node& node) {
 
 class ViewFinder {
  public:
-  explicit ViewFinder(const Graph& graph) : graph_(graph), owned_by_user_(graph.values.size(), false) {
+  ViewFinder(const Graph& graph, int64_t alignment)
+      : graph_(graph), alignment_(alignment), owned_by_user_(graph.values.size(), false) {
     views_.is_view.assign(graph.nodes.size(), false);
     views_.offset.assign(graph.values.size(), 0);
     for (size_t v = 0; v < graph.values.size(); ++v) views_.storage_of.push_back(static_cast<ValueId>(v));
@@ -83,7 +84,7 @@ class ViewFinder {
       const auto first = range_start(*work, i);
       if (!first || owned_by_user_[index(id)]) return false;
       const int64_t place = *first * ir::bytes_of(graph_.values[index(id)].dtype);
-      if (place % runtime::kBufferAlignment != 0) return false;
+      if (place % alignment_ != 0) return false;
       parts.emplace_back(id, place);
     }
     for (const auto& [id, start] : parts) place(id, root, views_.offset[index(input)] + start);
@@ -136,7 +137,7 @@ class ViewFinder {
     int64_t start = 0;
     for (size_t i = 0; i < node.inputs.size();) {
       const ValueId root = views_.storage_of[index(node.inputs[i])];
-      if (owned_by_user_[index(root)] || start % runtime::kBufferAlignment != 0) return false;
+      if (owned_by_user_[index(root)] || start % alignment_ != 0) return false;
       if (std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.first == root; }))
         return false;
       // A part of another value stays there, unless all of that value follows part by part.
@@ -154,12 +155,13 @@ class ViewFinder {
   }
 
   const Graph& graph_;
+  const int64_t alignment_;
   std::vector<bool> owned_by_user_;  // by storage
   Views views_;
 };
 
 }  // namespace
 
-Views find_views(const Graph& graph) { return ViewFinder(graph).run(); }
+Views find_views(const Graph& graph, int64_t alignment) { return ViewFinder(graph, alignment).run(); }
 
 }  // namespace tensorsmith::graph

@@ -24,6 +24,7 @@ struct Views {
 // of a kernel buffer's alignment; and that the output belongs to the model's working memory, not to its user.
 // The parts of a value in their order count as that value:
 //   a, b = Split(x); y = Conv(b); c = Concat(a, b, y)  =>  x lies in c at 0, y at bytes(x)
-Views find_views(const Graph& graph);
+// alignment: of the places, bytes.
+Views find_views(const Graph& graph, int64_t alignment);
 
 }  // namespace tensorsmith::graph

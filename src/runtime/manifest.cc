@@ -157,6 +157,53 @@ BufferRef read_buffer(const Json& element, const std::string& place, Status& sta
   return buffer;
 }
 
+Json print_launches(const std::vector<Launch>& launches) {
+  Json list = Json::array();
+  for (const Launch& launch : launches) {
+    Json arguments = Json::array();
+    for (const LaunchArgument& argument : launch.arguments) {
+      if (argument.buffer >= 0) {
+        arguments.push_back({{"buffer", argument.buffer}});
+      } else {
+        arguments.push_back({{"workspace", argument.workspace_offset}});
+      }
+    }
+    list.push_back({{"symbol", launch.symbol},
+                    {"grid", launch.grid},
+                    {"block", launch.block},
+                    {"shared_bytes", launch.shared_bytes},
+                    {"arguments", std::move(arguments)}});
+  }
+  return list;
+}
+
+Launch read_launch(const Json& element, const std::string& place, Status& status) {
+  ObjectReader reader(element, place, status);
+  Launch launch;
+  launch.symbol = reader.text("symbol");
+  launch.shared_bytes = reader.integer("shared_bytes");
+  for (const auto& [key, list] : {std::pair{"grid", &launch.grid}, {"block", &launch.block}}) {
+    const std::vector<int64_t> values = reader.integers(key);
+    if (values.size() == list->size()) {
+      std::copy(values.begin(), values.end(), list->begin());
+    } else {
+      reader.fail(key, "must be three integers");
+    }
+  }
+  reader.each("arguments", [&](const Json& argument, const std::string& argument_place) {
+    ObjectReader one(argument, argument_place, status);
+    LaunchArgument read;
+    if (one.has("workspace")) {
+      read.workspace_offset = one.integer("workspace");
+    } else {
+      read.buffer = one.integer("buffer");
+      if (read.buffer < 0) one.fail("buffer", "is negative");
+    }
+    launch.arguments.push_back(read);
+  });
+  return launch;
+}
+
 CallInfo read_call(const Json& element, const std::string& place, Status& status) {
   ObjectReader reader(element, place, status);
   CallInfo call;
@@ -168,6 +215,13 @@ CallInfo read_call(const Json& element, const std::string& place, Status& status
   call.predicted_seconds = reader.number("predicted_seconds");
   call.measured_seconds = reader.number("measured_seconds");
   call.outputs = reader.integer("outputs");
+  if (reader.has("launches")) {
+    call.module_begin = reader.integer("module_begin");
+    call.module_bytes = reader.integer("module_bytes");
+    reader.each("launches", [&](const Json& launch, const std::string& launch_place) {
+      call.launches.push_back(read_launch(launch, launch_place, status));
+    });
+  }
   reader.each("buffers", [&](const Json& buffer, const std::string& buffer_place) {
     call.buffers.push_back(read_buffer(buffer, buffer_place, status));
   });
@@ -235,6 +289,11 @@ std::string print_manifest(const ModelDescription& d) {
                      {"thread_workspace_bytes", call.thread_workspace_bytes},
                      {"outputs", call.outputs},
                      {"buffers", std::move(buffers)}});
+    if (!call.launches.empty()) {
+      calls.back()["module_begin"] = call.module_begin;
+      calls.back()["module_bytes"] = call.module_bytes;
+      calls.back()["launches"] = print_launches(call.launches);
+    }
   }
   json["calls"] = std::move(calls);
   // Hashed as it will be read: names that are not UTF-8 get replacement characters.

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/input_file.h"
 #include "base/processors.h"
+#include "runtime/device/gpu_model.h"
 #include "runtime/file_io.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/kernel_pool.h"
@@ -119,13 +120,51 @@ struct Model::Impl {
   std::vector<void*> bound_inputs;  // what the kernels get in this run
   std::vector<void*> bound_outputs;
   std::vector<CallTime> times;
+  std::unique_ptr<GpuModel> gpu;  // of a model for a GPU: all that runs
   mutable std::mutex mutex;
 
   Status place();  // all that kernels are given
   Status place_memory();
   void place_arguments();
   void run_calls();
+  Status place_on_gpu(const fs::path& base);
+  Status run_on_gpu(std::span<const void* const> inputs, std::span<void* const> outputs);
+  void count(CallTime& time, double seconds);
 };
+
+Status Model::Impl::place_on_gpu(const fs::path& base) {
+  const fs::path file = base / kernels_file(description);
+  TS_ASSIGN_OR_RETURN(const std::string modules, read_input(file.string(), kMaxKernelBytes));
+  if (content_key(modules) != description.kernels_hash)
+    return Error{ErrorCode::kCorrupt, file.string(), "differs from what the manifest was written for"};
+  const GpuApi api = description.arch == "nvptx" ? GpuApi::kCuda : GpuApi::kOpenCl;
+  TS_ASSIGN_OR_RETURN(auto device, open_gpu(api, options.gpu));
+  auto placed =
+      GpuModel::create(std::move(device), description, std::span<const char>(modules), weight_addresses);
+  if (!placed.ok()) return in_file(base, placed.error());
+  gpu = std::move(placed).value();
+  if (options.profile) times.resize(description.calls.size());
+  return {};
+}
+
+void Model::Impl::count(CallTime& time, double seconds) {
+  time.min_seconds = time.runs == 0 ? seconds : std::min(time.min_seconds, seconds);
+  time.total_seconds += seconds;
+  ++time.runs;
+}
+
+Status Model::Impl::run_on_gpu(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  if (!options.profile) return gpu->run(inputs, outputs);
+  std::vector<double> seconds;
+  TS_RETURN_IF_ERROR(gpu->run_timed(inputs, outputs, seconds));
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    // A call alone is what the device's clock sees of any.
+    times[i].min_seconds_alone =
+        times[i].runs == 0 ? seconds[i] : std::min(times[i].min_seconds_alone, seconds[i]);
+    count(times[i], seconds[i]);
+  }
+  return {};
+}
 
 // One mapping: arena | shared workspace | thread workspaces | staging of inputs and outputs. Staging pages
 // cost nothing until an unaligned pointer makes use of them.
@@ -216,15 +255,13 @@ void Model::Impl::run_calls() {
     };
     CallTime& time = times[i];
     const double seconds = run();
-    time.min_seconds = time.runs == 0 ? seconds : std::min(time.min_seconds, seconds);
     // A kernel overwrites its outputs completely and never its inputs, so that it may run again.
     for (int repeat = 0; repeat < options.repeats_alone; ++repeat) {
       const double alone = run();
       const bool first = time.runs == 0 && repeat == 0;
       time.min_seconds_alone = first ? alone : std::min(time.min_seconds_alone, alone);
     }
-    time.total_seconds += seconds;
-    ++time.runs;
+    count(time, seconds);
   }
 }
 
@@ -249,7 +286,9 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
     impl->description = std::move(parsed).value();
   }
   const ModelDescription& d = impl->description;
-  if (auto cpu = check_cpu(d); !cpu.ok()) return in_file(base, cpu.error());
+  const bool on_gpu = is_gpu_arch(d.arch);
+  if (!on_gpu)
+    if (auto cpu = check_cpu(d); !cpu.ok()) return in_file(base, cpu.error());
 
   const fs::path weights = base / "weights.bin";
   TS_ASSIGN_OR_RETURN(impl->weights, Mapping::file(weights.string(), d.weights_bytes));
@@ -260,7 +299,14 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
       return Error{ErrorCode::kCorrupt, weights.string(), "differs from what the manifest was written for"};
   }
 
-  const fs::path library = base / "kernels.so";
+  for (const WeightInfo& weight : d.weights)
+    impl->weight_addresses.push_back(impl->weights.data() + weight.offset);
+  if (on_gpu) {
+    TS_RETURN_IF_ERROR(impl->place_on_gpu(base));
+    return std::unique_ptr<Model>(new Model(std::move(impl)));
+  }
+
+  const fs::path library = base / kernels_file(d);
   TS_ASSIGN_OR_RETURN(impl->library, load_kernels(library, d.kernels_hash));
   for (const auto& call : d.calls) {
     void* symbol = impl->library.symbol(call.symbol);
@@ -274,8 +320,6 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
     impl->kernels.push_back({reinterpret_cast<TensorsmithKernel>(symbol), 0});
   }
 
-  for (const WeightInfo& weight : d.weights)
-    impl->weight_addresses.push_back(impl->weights.data() + weight.offset);
   if (auto placed = impl->place(); !placed.ok()) return in_file(base, placed.error());
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
@@ -306,7 +350,7 @@ Result<std::unique_ptr<Model>> Model::from_memory(ModelDescription description,
 const ModelDescription& Model::description() const { return impl_->description; }
 std::span<const TensorInfo> Model::inputs() const { return impl_->description.inputs; }
 std::span<const TensorInfo> Model::outputs() const { return impl_->description.outputs; }
-int Model::num_threads() const { return impl_->pool->num_threads(); }
+int Model::num_threads() const { return impl_->pool ? impl_->pool->num_threads() : 1; }
 
 Status Model::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   Impl& m = *impl_;
@@ -330,6 +374,7 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
   }
 
   std::lock_guard lock(m.mutex);
+  if (m.gpu) return m.run_on_gpu(inputs, outputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (is_aligned(inputs[i])) {
       m.bound_inputs[i] = const_cast<void*>(inputs[i]);  // kernels do not write their inputs

@@ -17,6 +17,7 @@ struct LoadOptions {
   // With profile: so many times each call runs again at once, for CallTime::min_seconds_alone. A run of the
   // model takes as much longer.
   int repeats_alone = 0;
+  int gpu = 0;  // of a model for a GPU: which one, among those of its interface
   // Compare weights.bin with its hash (reads it all once). kernels.so is always compared.
   bool verify_weights = true;
 };
@@ -48,7 +49,7 @@ class Model {
   const ModelDescription& description() const;
   std::span<const TensorInfo> inputs() const;
   std::span<const TensorInfo> outputs() const;
-  int num_threads() const;
+  int num_threads() const;  // of this machine; 1 where a GPU computes
 
   // Runs the model once. inputs[i] holds inputs()[i].bytes() bytes, row-major, and is only read; outputs[i]
   // is written completely and must overlap no other tensor. Allocates nothing; pointers that are not 64-byte

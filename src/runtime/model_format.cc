@@ -135,6 +135,35 @@ Status check_overlap(const std::string& place, const CallInfo& call) {
   return {};
 }
 
+Status check_launches(const std::string& place, const CallInfo& call, bool gpu) {
+  if (!gpu) {
+    if (call.launches.empty()) return {};
+    return corrupt(place + ".launches", "a processor's kernel launches nothing");
+  }
+  if (call.module_begin < 0 || call.module_bytes < 0 || call.module_begin > kMaxKernelBytes ||
+      call.module_bytes > kMaxKernelBytes)
+    return corrupt(place + ".module_begin", "is out of range");
+  for (size_t l = 0; l < call.launches.size(); ++l) {
+    const Launch& launch = call.launches[l];
+    const std::string here = place + "." + item("launches", l);
+    TS_RETURN_IF_ERROR(check_text(here, launch.symbol));
+    for (size_t d = 0; d < 3; ++d) {
+      constexpr int64_t kMost = INT32_MAX;
+      if (launch.grid[d] < 1 || launch.grid[d] > kMost || launch.block[d] < 1 || launch.block[d] > kMost)
+        return corrupt(here, "a grid or block is out of range");
+    }
+    TS_RETURN_IF_ERROR(check_size(here + ".shared_bytes", launch.shared_bytes));
+    for (const LaunchArgument& argument : launch.arguments) {
+      const bool of_call = argument.buffer >= 0;
+      const bool there = of_call ? std::cmp_less(argument.buffer, call.buffers.size())
+                                 : argument.workspace_offset >= 0 &&
+                                       argument.workspace_offset <= call.shared_workspace_bytes;
+      if (!there) return corrupt(here + ".arguments", "one is not there");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 int bytes_of(DType dtype) { return kDTypeBytes[static_cast<size_t>(dtype)]; }
@@ -152,6 +181,12 @@ int64_t TensorInfo::bytes() const {
   int64_t bytes = bytes_of(dtype);
   for (const int64_t extent : shape) bytes *= extent;
   return bytes;
+}
+
+bool is_gpu_arch(std::string_view arch) { return arch == "nvptx" || arch == "opencl"; }
+
+std::string_view kernels_file(const ModelDescription& d) {
+  return is_gpu_arch(d.arch) ? "kernels.gpu" : "kernels.so";
 }
 
 void place_weights(ModelDescription& d, std::span<const WeightData> weights) {
@@ -204,6 +239,7 @@ Status validate(const ModelDescription& d) {
     if (call.outputs < 0 || static_cast<uint64_t>(call.outputs) > call.buffers.size())
       return corrupt(place + ".outputs", "is not a number of its buffers");
     TS_RETURN_IF_ERROR(check_overlap(place, call));
+    TS_RETURN_IF_ERROR(check_launches(place, call, is_gpu_arch(d.arch)));
   }
   return {};
 }

@@ -4,6 +4,7 @@
 //   weights.bin    constants, each at a 64-byte aligned offset, in the layouts the kernels expect; mapped,
 //                  not read
 //   kernels.so     the kernels (runtime/kernel_abi.h), needing no other library
+//   kernels.gpu    in its place, of a model for a GPU: modules of kernels (runtime/device/gpu.h), one after the other
 //
 // A manifest may be damaged: it holds a hash of itself, of weights.bin and of kernels.so, parse_manifest()
 // checks all that can be known without the other files, and Model::load() what the kernels themselves say
@@ -19,6 +20,7 @@
 
 #include "base/result.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/launch.h"
 
 namespace tensorsmith::runtime {
 
@@ -48,6 +50,9 @@ struct TensorInfo {
   int64_t bytes() const;
 };
 
+// Whether an architecture is a GPU's.
+bool is_gpu_arch(std::string_view arch);
+
 // A region of weights.bin.
 struct WeightInfo {
   std::string name;  // for people
@@ -73,6 +78,9 @@ struct CallInfo {
   int64_t outputs = 0;                 // how many of the buffers are written
   int64_t shared_workspace_bytes = 0;  // per call
   int64_t thread_workspace_bytes = 0;  // per thread
+  // GPUs: what the call launches, of which module: a range of kernels.gpu, in bytes.
+  std::vector<Launch> launches;
+  int64_t module_begin = 0, module_bytes = 0;
   // For reports.
   std::string task;
   double flops = 0;
@@ -84,7 +92,7 @@ struct ModelDescription {
   std::string name;
   std::string tool_version;
   std::string device;                     // for people: the device it was compiled for
-  std::string arch;                       // "x86-64", "aarch64"
+  std::string arch;                       // "x86-64", "aarch64"; GPUs: "nvptx", "opencl"
   std::vector<std::string> cpu_features;  // required; LLVM's names without the "+"
   int threads = 0;                        // number of threads it was tuned for, 0 = not tuned
   std::vector<TensorInfo> inputs;
@@ -102,6 +110,8 @@ struct WeightData {
   std::string name;
   std::span<const std::byte> bytes;  // in the layout that the kernels expect
 };
+// The name of the file with a model's kernels: "kernels.so" or "kernels.gpu".
+std::string_view kernels_file(const ModelDescription& description);
 // Sets the description's weight table: one after the other, each aligned.
 void place_weights(ModelDescription& description, std::span<const WeightData> weights);
 

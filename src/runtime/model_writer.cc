@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All that a compiled model consists of.
-constexpr std::array<const char*, 3> kFiles = {"manifest.json", "weights.bin", "kernels.so"};
+// All that a compiled model consists of; it has one of the last two.
+constexpr std::array<const char*, 4> kFiles = {"manifest.json", "weights.bin", "kernels.so", "kernels.gpu"};
 
 // Removes the files of a model and their directory; what came into it meanwhile stays.
 Status remove_model(const fs::path& directory) {
@@ -225,7 +225,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   if (::mkdir(content.c_str(), 0777) != 0) return file_error(content.string(), "cannot create", errno);
   const auto write_all = [&]() -> Status {
     TS_RETURN_IF_ERROR(make_weights(content / "weights.bin", target / "weights.bin", weights, d));
-    TS_RETURN_IF_ERROR(write_whole(content / "kernels.so", kernel_bytes));
+    TS_RETURN_IF_ERROR(write_whole(content / kernels_file(d), kernel_bytes));
     TS_RETURN_IF_ERROR(write_whole(content / "manifest.json", manifest));
     return sync_directory(content.string());
   };

@@ -1,0 +1,150 @@
+#include "runtime/device/gpu_model.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tensorsmith::runtime {
+
+namespace {
+
+Error in_call(const CallInfo& call, Error error) {
+  error.place = "kernel '" + call.symbol + "'" + (error.place.empty() ? "" : ", " + error.place);
+  return error;
+}
+
+int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+}  // namespace
+
+Result<std::unique_ptr<GpuModel>> GpuModel::create(std::unique_ptr<Gpu> gpu,
+                                                   const ModelDescription& description,
+                                                   std::span<const char> kernels,
+                                                   std::span<const std::byte* const> weights) {
+  std::unique_ptr<GpuModel> model(new GpuModel(std::move(gpu), description));
+  TS_RETURN_IF_ERROR(model->place(weights));
+  TS_RETURN_IF_ERROR(model->load(kernels));
+  return model;
+}
+
+// Nothing is allocated later: what does not fit is known before the first run.
+Status GpuModel::place(std::span<const std::byte* const> weights) {
+  const ModelDescription& d = description_;
+  const auto allocate = [&](int64_t bytes) { return gpu_->allocate(std::max<int64_t>(bytes, 1)); };
+  TS_ASSIGN_OR_RETURN(arena_, allocate(d.arena_bytes));
+  for (const TensorInfo& tensor : d.inputs) {
+    TS_ASSIGN_OR_RETURN(auto memory, allocate(tensor.bytes()));
+    inputs_.push_back(std::move(memory));
+  }
+  for (const TensorInfo& tensor : d.outputs) {
+    TS_ASSIGN_OR_RETURN(auto memory, allocate(tensor.bytes()));
+    outputs_.push_back(std::move(memory));
+  }
+  int64_t workspace = 0;
+  for (const CallInfo& call : d.calls)
+    workspace = std::max(workspace, gpu_->workspace_bytes(call.launches, call.shared_workspace_bytes));
+  TS_ASSIGN_OR_RETURN(workspace_, allocate(workspace));
+  // Apart as far as the device wants it, which the file is not.
+  int64_t total = 0;
+  for (const WeightInfo& weight : d.weights) {
+    weight_offset_.push_back(total);
+    total += round_up(weight.bytes, kGpuOffsetAlignment);
+  }
+  TS_ASSIGN_OR_RETURN(weights_, allocate(total));
+  for (size_t w = 0; w < d.weights.size(); ++w) {
+    const int64_t bytes = d.weights[w].bytes;
+    if (bytes > 0) TS_RETURN_IF_ERROR(gpu_->copy_in({weights_.get(), weight_offset_[w], bytes}, weights[w]));
+  }
+  return {};
+}
+
+Result<GpuSpan> GpuModel::span_of(const BufferRef& buffer) const {
+  const auto index = static_cast<size_t>(buffer.index);
+  GpuSpan span;
+  switch (buffer.kind) {
+    case BufferKind::kInput:
+      span = {inputs_[index].get(), buffer.begin, buffer.bytes};
+      break;
+    case BufferKind::kOutput:
+      span = {outputs_[index].get(), buffer.begin, buffer.bytes};
+      break;
+    case BufferKind::kArena:
+      span = {arena_.get(), buffer.index, buffer.bytes};
+      break;
+    case BufferKind::kWeight:
+      span = {weights_.get(), weight_offset_[index], buffer.bytes};
+      break;
+  }
+  if (span.offset % gpu_->offset_alignment() == 0) return span;
+  return Error{ErrorCode::kUnsupported, "",
+               "a buffer begins at byte " + std::to_string(span.offset) +
+                   ", and this device's begin at multiples of " + std::to_string(gpu_->offset_alignment()) +
+                   "; compile the model for this device"};
+}
+
+Status GpuModel::load(std::span<const char> kernels) {
+  TS_ASSIGN_OR_RETURN(all_, gpu_->make_sequence());
+  std::map<int64_t, GpuModule*> loaded;  // by place: calls of one task share a module
+  for (const CallInfo& call : description_.calls) {
+    if (call.launches.empty()) continue;
+    if (call.module_begin + call.module_bytes > static_cast<int64_t>(kernels.size()))
+      return in_call(call, {ErrorCode::kCorrupt, "", "its module is beyond the end of the file of kernels"});
+    GpuModule*& module = loaded[call.module_begin];
+    if (module == nullptr) {
+      auto made = gpu_->load(
+          kernels.subspan(static_cast<size_t>(call.module_begin), static_cast<size_t>(call.module_bytes)));
+      if (!made.ok()) return in_call(call, made.error());
+      modules_.push_back(std::move(made).value());
+      module = modules_.back().get();
+    }
+    std::vector<GpuSpan> buffers;
+    for (const BufferRef& buffer : call.buffers) {
+      auto span = span_of(buffer);
+      if (!span.ok()) return in_call(call, span.error());
+      buffers.push_back(*span);
+    }
+    TS_ASSIGN_OR_RETURN(auto alone, gpu_->make_sequence());
+    for (GpuSequence* sequence : {all_.get(), alone.get()}) {
+      const Status added = sequence->add(*module, call.launches, buffers, workspace_->all());
+      if (!added.ok()) return in_call(call, added.error());
+    }
+    calls_.push_back(std::move(alone));
+  }
+  return {};
+}
+
+Status GpuModel::copy_in(std::span<const void* const> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int64_t bytes = description_.inputs[i].bytes();
+    if (bytes > 0) TS_RETURN_IF_ERROR(gpu_->copy_in({inputs_[i].get(), 0, bytes}, inputs[i]));
+  }
+  return {};
+}
+
+Status GpuModel::copy_out(std::span<void* const> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int64_t bytes = description_.outputs[i].bytes();
+    if (bytes > 0) TS_RETURN_IF_ERROR(gpu_->copy_out({outputs_[i].get(), 0, bytes}, outputs[i]));
+  }
+  return gpu_->synchronize();
+}
+
+Status GpuModel::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  TS_RETURN_IF_ERROR(copy_in(inputs));
+  if (!calls_.empty()) TS_RETURN_IF_ERROR(all_->run());
+  return copy_out(outputs);
+}
+
+Status GpuModel::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
+                           std::vector<double>& seconds) {
+  TS_RETURN_IF_ERROR(copy_in(inputs));
+  seconds.clear();
+  size_t next = 0;
+  for (const CallInfo& call : description_.calls) {
+    seconds.push_back(0);
+    if (call.launches.empty()) continue;
+    TS_ASSIGN_OR_RETURN(seconds.back(), calls_[next++]->time());
+  }
+  return copy_out(outputs);
+}
+
+}  // namespace tensorsmith::runtime
