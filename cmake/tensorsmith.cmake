@@ -92,3 +92,16 @@ function(tensorsmith_on_c name)
   set_tests_properties(${name}.c PROPERTIES TIMEOUT 600 LABELS "c"
     ENVIRONMENT "TENSORSMITH_TEST_BACKEND=c;TENSORSMITH_PROPERTY_SEED=50000;TENSORSMITH_PROPERTY_COUNT=100")
 endfunction()
+# tensorsmith_on_oclgrind(NAME [ARGUMENTS ...]): one more entry, NAME.oclgrind, of a test that runs OpenCL kernels: on
+# Oclgrind, which sees data races and accesses outside of buffers that the order of PoCL's work-items can hide.
+find_file(TENSORSMITH_OCLGRIND liboclgrind-rt-icd.so PATHS /usr/lib/oclgrind /usr/lib/x86_64-linux-gnu/oclgrind
+  /usr/lib/aarch64-linux-gnu/oclgrind)
+function(tensorsmith_on_oclgrind name)
+  if(NOT TENSORSMITH_OCLGRIND OR TENSORSMITH_SANITIZE)
+    return()
+  endif()
+  add_test(NAME ${name}.oclgrind COMMAND ${name} ${ARGN})
+  set_tests_properties(${name}.oclgrind PROPERTIES TIMEOUT 600 LABELS "oclgrind"
+    FAIL_REGULAR_EXPRESSION "data race|Invalid read|Invalid write|Work-group divergence"
+    ENVIRONMENT "OCL_ICD_VENDORS=${TENSORSMITH_OCLGRIND};OCLGRIND_DATA_RACES=1")
+endfunction()

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/gpu_device.h"
 #include "engine/measured_device.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/held_out.h"
@@ -12,8 +13,8 @@
 namespace tensorsmith::engine {
 namespace {
 
-Result<target::Device> find_device(const PredictOptions& options) {
-  TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(options.device));
+Result<target::Device> device_of(const PredictOptions& options) {
+  TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(options.device));
   if (device.kind == target::DeviceKind::kCpu && options.threads > device.cores) {
     return Error{
         ErrorCode::kInvalidArgument, "--threads " + std::to_string(options.threads),
@@ -61,7 +62,7 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
     }
     out.predictor = file + " (" + latency_model->card().kind + ")";
   }
-  TS_ASSIGN_OR_RETURN(out.device, find_device(options));
+  TS_ASSIGN_OR_RETURN(out.device, device_of(options));
   TS_ASSIGN_OR_RETURN(out.model, load_model(source, out.device));
   const graph::Partition& partition = out.model.partition;
   TS_ASSIGN_OR_RETURN(out.schedules, default_schedules(partition, out.device, options.schedules));

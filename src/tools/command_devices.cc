@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/gpu_device.h"
 #include "engine/measured_device.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -17,14 +18,18 @@ struct ListOptions {
 // What commands take the device.
 std::string uses(const target::Device& device) {
   if (engine::is_local(device)) return "tune, compile, run, predict";
+  if (engine::gpu_place(device)) return "tune, compile, run";
   return device.kind == target::DeviceKind::kCpu ? "compile, predict" : "train, eval";
 }
 
 Status list(const ListOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
+  const engine::FoundGpus gpus = engine::find_gpus();
   std::vector<target::Device> devices = {local};
+  devices.insert(devices.end(), gpus.devices.begin(), gpus.devices.end());
+  const auto here = static_cast<std::ptrdiff_t>(devices.size());
   devices.insert(devices.end(), target::registry().begin(), target::registry().end());
-  std::stable_partition(devices.begin() + 1, devices.end(),
+  std::stable_partition(devices.begin() + here, devices.end(),
                         [](const target::Device& d) { return d.kind == target::DeviceKind::kCpu; });
   if (options.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
@@ -48,11 +53,10 @@ Status list(const ListOptions& options) {
   }
   print_lines(table.text());
   write_out(
-      "\nlocal is this machine; other CPUs are compiled and predicted for without being there. No code is "
-      "made for "
-      "GPUs yet:\n"
-      "their attributes are for cost models of programs that others measured (`tensorsmith dataset "
-      "import`).\n");
+      "\nlocal is this machine, and cuda:N and opencl:N are its GPUs; other CPUs are compiled and predicted\n"
+      "for without being there. Attributes of other GPUs are for cost models of programs that others\n"
+      "measured (`tensorsmith dataset import`).\n");
+  for (const std::string& missing : gpus.missing) write_out("Not here: " + missing + "\n");
   return {};
 }
 
@@ -62,7 +66,7 @@ struct ShowOptions {
 };
 
 Status show(const ShowOptions& options) {
-  TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(options.name));
+  TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(options.name));
   if (options.probe) {
     if (!engine::is_local(device)) {
       return Error{ErrorCode::kInvalidArgument, "--probe",
@@ -90,7 +94,9 @@ void add_devices_command(CLI::App& app, int& exit_code) {
   auto show_options = std::make_shared<ShowOptions>();
   CLI::App* show_command =
       command->add_subcommand("show", "One device with all its attributes, in the format of device files");
-  show_command->add_option("device", show_options->name, "local, local:isa=avx2, v100, my_board.json, ...")
+  show_command
+      ->add_option("device", show_options->name,
+                   "local, local:isa=avx2, cuda, opencl:1, v100, my_board.json, ...")
       ->required();
   show_command->add_flag("--probe", show_options->probe,
                          "Measure what cannot be looked up: memory bandwidth");

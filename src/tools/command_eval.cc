@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engine/evaluation_run.h"
+#include "engine/gpu_device.h"
 #include "engine/model_data.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/queries.h"
@@ -141,7 +142,7 @@ Status eval_one(const EvalCommand& command) {
     TS_RETURN_IF_ERROR(
         engine::evaluate_store(data.store(), data.devices(), records, model->inputs().trace, run));
   } else {
-    TS_ASSIGN_OR_RETURN(const target::Device device, target::find_device(command.device));
+    TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(command.device));
     TS_RETURN_IF_ERROR(evaluate_files(command, device, model->inputs().trace, run, corrupt));
   }
   TS_RETURN_IF_ERROR(writer->commit());

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "engine/gpu_device.h"
 #include "engine/language_corpus.h"
 #include "engine/language_decoder.h"
 #include "learn/lm/language_training.h"
@@ -69,7 +70,7 @@ Status corpus(const CorpusCommand& command) {
   TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kCorpus}}, inputs, command.force));
   engine::CorpusOptions options;
   for (const std::string& spec : command.devices) {
-    TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), target::find_device(spec));
+    TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), engine::find_device(spec));
     if (options.devices.back().kind != target::DeviceKind::kCpu)
       return Error{ErrorCode::kUnsupported, "--device " + spec, "the design space covers CPUs only"};
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/collect.h"
+#include "engine/gpu_device.h"
 #include "engine/measured_device.h"
 #include "engine/usable_threads.h"
 #include "graph/zoo/zoo.h"
@@ -93,7 +94,7 @@ class Progress final : public engine::CollectEvents {
 Result<std::vector<target::Device>> resolve_devices(const std::vector<std::string>& specs) {
   std::vector<target::Device> devices;
   for (const std::string& spec : specs) {
-    TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(spec));
+    TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(spec));
     if (!engine::is_local(device)) {
       return Error{ErrorCode::kUnsupported, "--device " + spec,
                    "collecting measures on this machine; use local or a variant of it (local:isa=avx2)"};

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/processors.h"
+#include "engine/gpu_device.h"
 #include "engine/measured_device.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -90,15 +91,17 @@ Result<engine::LoadedModel> ModelOptions::load(const target::Device* device) con
 
 void DeviceOptions::add_to(CLI::App& command) {
   command
-      .add_option(
-          "--device", device,
-          "Device to compile for: local, local:isa=avx2, a device file, ... (see `tensorsmith devices list`)")
+      .add_option("--device", device,
+                  "Device to compile for: local, local:isa=avx2, cuda, opencl:1, a device file, ... (see "
+                  "`tensorsmith devices list`)")
       ->capture_default_str();
   add_whole(command, "--threads", threads, 0, 1024, "Threads that kernels run on (0 = all cores)");
 }
 
 Result<target::Device> DeviceOptions::resolve() const {
-  TS_ASSIGN_OR_RETURN(target::Device found, target::find_device(device));
+  TS_ASSIGN_OR_RETURN(target::Device found, engine::find_device(device));
+  if (threads > 0 && found.kind == target::DeviceKind::kGpu)
+    return Error{ErrorCode::kInvalidArgument, "--threads", "applies to CPUs only, not to " + found.name};
   return engine::with_threads(std::move(found), threads);
 }
 

@@ -1,5 +1,6 @@
 // What a user sees: every failure is one line that says what and where, with a failing exit code and nothing
 // left behind.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -239,6 +241,21 @@ TEST_F(Cli, DeviceFiles) {
   EXPECT_EQ(list[0]["name"], "local");
   EXPECT_GT(list.size(), 20u);
   EXPECT_EQ(list[0]["key"].get<std::string>().size(), 32u);
+}
+
+TEST_F(Cli, GpusOfThisMachineAreDevices) {
+  expect_one_line_error(cli({"devices", "show", "opencl:x"}), {"opencl:x", "the number of the device"});
+  const CliResult shown = cli({"devices", "show", "opencl"});
+  if (shown.exit_code != 0) {
+    expect_one_line_error(shown, {"OpenCL", "install"});
+    EXPECT_FALSE(std::getenv("TENSORSMITH_REQUIRE_OPENCL")) << shown.err;
+    GTEST_SKIP() << shown.err;
+  }
+  EXPECT_EQ(nlohmann::json::parse(shown.out)["arch"], "opencl");
+  EXPECT_THAT(cli({"devices", "list"}).out, ::testing::HasSubstr("\nopencl:0 "));
+  expect_one_line_error(
+      cli({"compile", model_, "-o", "out", "--untuned", "--device", "opencl", "--threads", "2"}),
+      {"--threads", "applies to CPUs only"});
 }
 
 TEST_F(Cli, ZooNetworksAreModels) {

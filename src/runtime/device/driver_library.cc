@@ -7,9 +7,10 @@ namespace tensorsmith::runtime {
 Result<DriverLibrary> DriverLibrary::open(const std::string& file, const std::string& remedy) {
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle) return DriverLibrary(file, handle);
-  const char* why = ::dlerror();
-  return Error{ErrorCode::kNotFound, file,
-               "cannot be loaded (" + in_one_line(why ? why : "no reason given") + "); " + remedy};
+  const char* said = ::dlerror();
+  std::string why = in_one_line(said ? said : "no reason given");
+  if (why.starts_with(file + ": ")) why.erase(0, file.size() + 2);
+  return Error{ErrorCode::kNotFound, file, "cannot be loaded (" + why + "); " + remedy};
 }
 
 void* DriverLibrary::address(const char* symbol) {

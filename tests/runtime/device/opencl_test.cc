@@ -308,6 +308,20 @@ TEST(OpenCl, SaysWhichDevicesThereAre) {
   EXPECT_THAT(gpu.error().message(), HasSubstr("opencl:99: no such device; OpenCL has"));
 }
 
+// Run on Oclgrind alone, which must complain: the value of a neighbour is read without a barrier.
+TEST(OpenClRace, DISABLED_IsSeen) {
+  TS_OPENCL_OR_SKIP(gpu);
+  const auto module = load(*gpu, R"(
+kernel void next(global const float* a, global float* c) {
+  local float part[64];
+  const size_t t = get_local_id(0);
+  part[t] = a[t];
+  c[t] = part[(t + 1) % 64];
+})");
+  const auto a = on_device(*gpu, random_values(64, 6)), c = on_device(*gpu, std::vector<float>(64));
+  EXPECT_OK(call(*gpu, *module, {launch_of("next", {1, 1, 1}, {64, 1, 1}, {0, 1})}, {a->all(), c->all()}));
+}
+
 TEST(OpenCl, SaysWhatToInstall) {
   const auto gpu = open_gpu(GpuApi::kOpenCl, 0, "libno_such_opencl.so.1");
   ASSERT_FALSE(gpu.ok());

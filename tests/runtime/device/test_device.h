@@ -7,12 +7,14 @@
 #include <memory>
 
 #include "runtime/device/gpu.h"
+#include "support/sanitizers.h"
 
 namespace tensorsmith::runtime {
 
 // Null where there is none: the test is to be skipped then. An error with TENSORSMITH_REQUIRE_OPENCL set, as
-// scripts/test does.
+// scripts/test does. The thread sanitizer does not know how the driver's threads wait for each other.
 inline std::unique_ptr<Gpu> opencl_device() {
+  if (TENSORSMITH_THREAD_SANITIZER) return nullptr;
   auto gpu = open_gpu(GpuApi::kOpenCl, 0);
   if (gpu.ok()) return std::move(gpu).value();
   EXPECT_FALSE(std::getenv("TENSORSMITH_REQUIRE_OPENCL")) << gpu.error().message();

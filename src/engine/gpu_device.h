@@ -1,0 +1,43 @@
+// GPUs of this machine (and whatever else its OpenCL drivers show) as devices: "cuda", "cuda:1", "opencl", "opencl:0".
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "runtime/device/gpu.h"
+#include "target/target.h"
+
+namespace tensorsmith::engine {
+
+struct GpuPlace {
+  runtime::GpuApi api = runtime::GpuApi::kCuda;
+  int index = 0;  // among the devices of the interface
+  friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
+};
+
+// Of a name as --device takes it, and as the device then has it. Nothing: it names no GPU of a machine.
+// kInvalidArgument: it begins as one and goes on wrongly.
+Result<std::optional<GpuPlace>> parse_gpu_place(std::string_view spec);
+// Of a device that find_device() made.
+std::optional<GpuPlace> gpu_place(const target::Device& device);
+
+// The device with these properties. An NVIDIA board that is known by its figures has those of its file, so that what was
+// measured under its name counts for it; of others, the file of a board of the same architecture says what no driver
+// tells: lanes, the first cache, the cost of a launch.
+target::Device gpu_device(const runtime::GpuProperties& properties);
+
+// target::find_device, and GPUs of this machine. The tools' one way from --device to a device.
+Result<target::Device> find_device(std::string_view spec);
+
+// The GPUs of this machine, and for each interface without one a line that says why.
+struct FoundGpus {
+  std::vector<target::Device> devices;
+  std::vector<std::string> missing;
+};
+FoundGpus find_gpus();
+
+}  // namespace tensorsmith::engine
