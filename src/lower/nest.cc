@@ -229,6 +229,37 @@ Stmt NestBuilder::nest(StageId s, State state, size_t position) {
   return body;
 }
 
+namespace {
+
+bool is_gpu_thread(Annotation a) {
+  return a == Annotation::kThreadX || a == Annotation::kThreadY || a == Annotation::kThreadZ;
+}
+
+}  // namespace
+
+// All loops of a kernel over its threads have the same extent: what a stage needs fewer threads for is guarded.
+Stmt NestBuilder::thread_loop(StageId s, State state, size_t position) {
+  const IteratorId leaf = schedule_.stages[s].leaves[position];
+  const int64_t extent = bounds_.stages[s].extents[leaf];
+  if (state.limits[leaf] < extent) state.guards.push_back({leaf, 0, 0, state.limits[leaf]});
+  for (size_t k = state.constraints.size(); k-- > 0;) {
+    Constraint& c = state.constraints[k];
+    if (c.split->children[c.child] != leaf) continue;
+    const int64_t inner = inner_product(s, *c.split, c.child);
+    const Index full = arena_.floordiv(c.rest, inner), rest = arena_.floormod(c.rest, inner);
+    if (arena_.range(full).min < extent) {
+      const bool whole = full.is_constant() && rest.is_constant() && rest.constant == 0;
+      if (!whole) {
+        to_guard(state, k);
+        continue;
+      }
+      state.guards.push_back({leaf, 0, 0, full.constant});
+    }
+    state.constraints.erase(std::next(state.constraints.begin(), static_cast<std::ptrdiff_t>(k)));
+  }
+  return loop(s, std::move(state), position, extent, extent);
+}
+
 Stmt NestBuilder::open_leaf(StageId s, State state, size_t position) {
   const sched::Stage& stage = schedule_.stages[s];
   const IteratorId leaf = stage.leaves[position];
@@ -238,6 +269,7 @@ Stmt NestBuilder::open_leaf(StageId s, State state, size_t position) {
     leaf_values_[s][leaf] = 0;
     return nest(s, std::move(state), position + 1);
   }
+  if (is_gpu_thread(iterator.annotation)) return thread_loop(s, std::move(state), position);
   int64_t extent = state.limits[leaf];
   // Guards of the loop's own value cut the loop.
   std::erase_if(state.guards, [&](const Guard& g) {

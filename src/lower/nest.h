@@ -85,6 +85,7 @@ class NestBuilder {
   // extent: at most the constant; less where fewer iterations are needed.
   ir::Stmt loop(StageId s, State state, size_t position, int64_t extent, const Index& fewer);
   ir::Stmt open_leaf(StageId s, State state, size_t position);
+  ir::Stmt thread_loop(StageId s, State state, size_t position);
   ir::Stmt innermost(StageId s, bool init);
   // Decides constraints whose current child has a value. Returns true if result is the whole nest.
   bool resolve_constraints(StageId s, State& state, size_t position, ir::Stmt& result);

@@ -15,7 +15,8 @@ using sched::SplitRelation;
 // Guards inside a reduction would keep accumulators out of registers for all regions because of the few that
 // leave the tensor, so that regions which do not leave it get a nest of their own.
 Stmt NestBuilder::whole_or_guarded(StageId s, State state) {
-  if (!schedule_.stages[s].op->has_reduction() || state.peels >= kMaxPeels)
+  // (All threads of a block must come to what they share, whether their own region is inside or not.)
+  if (!schedule_.stages[s].op->has_reduction() || state.peels >= kMaxPeels || contains_shared(s))
     return nest(s, std::move(state), 0);
   State whole = state;
   whole.guards.clear();

@@ -149,7 +149,7 @@ Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const Machine& machi
     both->threads = threads;
   }
   for (const PlanKind* kind : plan_kinds())
-    if (kind->match != nullptr) kind->match(context, context.patterns);
+    if (kind->device == machine.kind && kind->match != nullptr) kind->match(context, context.patterns);
   context.inlined = always_inlined(analysis, workload, context.patterns);
   plain.inlined.assign(analysis.stages.size(), false);
   sched::ScheduleBuilder builder(start);
@@ -170,6 +170,7 @@ std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload
                                                               bool winograd) {
   std::vector<std::unique_ptr<const Algorithm>> result;
   result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload), machine, threads));
+  if (machine.kind != target::DeviceKind::kCpu) return result;
   if (auto rewritten = rewritten_by_dot(workload, machine, threads)) result.push_back(std::move(rewritten));
   if (!winograd) return result;
   for (const int64_t m : {4, 2})

@@ -37,7 +37,7 @@ struct Algorithm {
 
 // The first one is the workload as it is; then, where there are any, all contractions of 8-bit integers and
 // of bf16 elements rewritten by sched::Dot; then every 3x3 convolution that sched::Winograd takes rewritten,
-// with each tile size.
+// with each tile size. On GPUs the first one alone.
 std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
                                                               const Machine& machine, int threads,
                                                               bool winograd);

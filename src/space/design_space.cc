@@ -115,8 +115,6 @@ bool DesignSpace::Impl::advance(Candidate& c) const {
 Result<DesignSpace> DesignSpace::build(const ir::Workload& workload, const target::Device& device,
                                        const Options& options) {
   TS_RETURN_IF_ERROR(ir::verify(workload));
-  if (device.kind != target::DeviceKind::kCpu)
-    return Error{ErrorCode::kUnsupported, device.name, "the design space covers CPUs only"};
   if (options.threads < 1)
     return Error{ErrorCode::kInvalidArgument, "threads", "the number of threads must be at least 1"};
   auto impl = std::make_shared<Impl>(workload, device, options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "space/plan.h"
+#include "target/target.h"
 
 namespace tensorsmith::space {
 
@@ -29,11 +30,12 @@ struct PlanKind {
   void (*make)(const PlanContext& context, const Group& group, Plans& plans);
   // Appends the patterns of this kind in the workload. Null: it has none.
   void (*match)(const PlanContext& context, Patterns& patterns) = nullptr;
+  target::DeviceKind device = target::DeviceKind::kCpu;  // plans of other devices are not offered
 };
 
-// In the order in which their plans are a group's alternatives. The last one makes a legal plan of any single
-// stage and is no alternative of others: fallback_kind().
+// In the order in which their plans are a group's alternatives. The last one of a kind of device makes a legal
+// plan of any single stage and is no alternative of others: fallback_kind().
 std::span<const PlanKind* const> plan_kinds();
-const PlanKind& fallback_kind();
+const PlanKind& fallback_kind(target::DeviceKind device);
 
 }  // namespace tensorsmith::space

@@ -8,8 +8,9 @@ namespace {
 
 Plans alternatives(const PlanContext& context, const Group& group) {
   Plans plans;
+  const target::DeviceKind device = context.machine.kind;
   for (const PlanKind* kind : plan_kinds())
-    if (kind != &fallback_kind()) kind->make(context, group, plans);
+    if (kind->device == device && kind != &fallback_kind(device)) kind->make(context, group, plans);
   return plans;
 }
 
@@ -105,7 +106,7 @@ Sketch make_plain_sketch(const Algorithm& algorithm) {
     if (context.stage(s).placeholder) continue;
     Group group;
     group.root = s;
-    fallback_kind().make(context, group, plans);
+    fallback_kind(context.machine.kind).make(context, group, plans);
   }
   Sketch sketch = assemble(std::move(plans), false);
   sketch.algorithm = &algorithm;

@@ -94,6 +94,14 @@ LoopId TraceMaker::fuse(StageId stage, std::span<const LoopId> fused) {
   return made;
 }
 
+LoopId TraceMaker::unit_loop(StageId stage) {
+  const LoopId made = new_loops(1).front();
+  auto& loops = stages_[stage].leaves;
+  loops.insert(loops.begin(), made);
+  add(sched::Fuse{position(stage), {}});
+  return made;
+}
+
 void TraceMaker::reorder(StageId stage, const std::vector<LoopId>& order) {
   auto& loops = stages_[stage].leaves;
   TS_CHECK(order.size() == loops.size(), "TraceMaker: reorder names all loops");

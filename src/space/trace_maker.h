@@ -27,6 +27,8 @@ class TraceMaker {
   // Outer to inner, lengths.size() + 1 loops.
   std::vector<LoopId> split(StageId stage, LoopId loop, std::vector<int64_t> lengths, sched::TailPolicy tail);
   LoopId fuse(StageId stage, std::span<const LoopId> loops);
+  // A new outermost loop of extent 1, of a stage that has no loop to be bound.
+  LoopId unit_loop(StageId stage);
   // The stage's whole loop order; emits nothing if that is the order already.
   void reorder(StageId stage, const std::vector<LoopId>& order);
   void annotate(StageId stage, LoopId loop, sched::Annotation annotation);

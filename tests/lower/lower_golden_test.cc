@@ -133,6 +133,18 @@ TEST(LowerGolden, TileBeyondTheTensor) {
   expect_program("tile_beyond_attached_pad", w, attached);
 }
 
+// Sixteen of a block's 64 threads load the tile, but all loops over threads have the same extent; all threads come to
+// it, also those beyond the last row.
+TEST(LowerGolden, ThreadsOfASharedTile) {
+  expect_program(
+      "threads_of_a_shared_tile", test::small::matmul(20, 24, 16),
+      {CacheWrite{2, ir::MemoryScope::kLocal}, CacheRead{0, ir::MemoryScope::kShared, {2}}, Split{4, 0, {8}},
+       Split{4, 2, {8}}, Reorder{4, {0, 2, 1, 3}}, Fuse{4, {0, 1}}, Fuse{4, {1, 2}},
+       Annotate{4, 0, Annotation::kBlockX}, Annotate{4, 1, Annotation::kThreadX}, Split{3, 2, {4}},
+       Reorder{3, {2, 0, 1, 3}}, ComputeAt{3, 4, 1}, Fuse{1, {0, 1}}, Split{1, 0, {64, 2}},
+       Annotate{1, 1, Annotation::kThreadX}, Annotate{1, 2, Annotation::kVectorize}, ComputeAt{1, 3, 0}});
+}
+
 TEST(LowerGolden, SoftmaxInOneLoop) {
   expect_program(
       "softmax_fused", test::small::softmax(6, 20),

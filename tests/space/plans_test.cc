@@ -21,7 +21,8 @@ TEST(Plans, EachFolderIsALineOfTheTable) {
     if (entry.is_directory()) folders.insert(entry.path().filename());
   for (const PlanKind* kind : plan_kinds()) EXPECT_TRUE(names.insert(std::string(kind->name)).second);
   EXPECT_EQ(names, folders);
-  EXPECT_EQ(fallback_kind().name, "plain");
+  EXPECT_EQ(fallback_kind(target::DeviceKind::kCpu).name, "plain");
+  EXPECT_EQ(fallback_kind(target::DeviceKind::kGpu).name, "gpu_plain");
 }
 
 // A new kind of plan touches no file outside of its folder but the table.

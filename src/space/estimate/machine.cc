@@ -10,6 +10,8 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   const target::Device device = target::with_assumed_rates(given);
   Machine m;
   m.constants_ = &constants;
+  m.kind = device.kind;
+  if (m.kind == target::DeviceKind::kGpu) m.gpu = GpuMachine::of(device);
   m.vector_bytes = std::max(device.vector_bytes, 8);
   m.registers = std::max(device.vector_registers, 8);
   m.masked_memory = target::has_masked_memory(device);

@@ -6,6 +6,7 @@
 #include "ir/expr.h"
 #include "sched/matrix_units.h"
 #include "space/estimate/constants.h"
+#include "space/estimate/gpu_machine.h"
 #include "target/target.h"
 
 namespace tensorsmith::space {
@@ -14,6 +15,8 @@ namespace tensorsmith::space {
 inline constexpr double kPageBytes = 4096;
 
 struct Machine {
+  target::DeviceKind kind = target::DeviceKind::kCpu;
+  GpuMachine gpu;  // of a GPU; what follows is of CPUs
   int64_t vector_bytes = 1;
   int registers = 1;
   bool masked_memory = false;  // vectors of any length are loaded and stored at the price of whole ones

@@ -1,6 +1,4 @@
 // The table of plans.
-#include <iterator>
-
 #include "space/plan_kind.h"
 
 // One line a kind: its folder, which defines NAME_kind.
@@ -11,7 +9,11 @@
   KIND(window)                       \
   KIND(rows)                         \
   KIND(spatial)                      \
-  KIND(plain)
+  KIND(plain)                        \
+  KIND(gpu_tiled)                    \
+  KIND(gpu_rows)                     \
+  KIND(gpu_spatial)                  \
+  KIND(gpu_plain)
 
 namespace tensorsmith::space {
 
@@ -29,6 +31,11 @@ constexpr const PlanKind* kKinds[] = {TENSORSMITH_PLAN_KINDS(TENSORSMITH_ENTRY)}
 
 std::span<const PlanKind* const> plan_kinds() { return kKinds; }
 
-const PlanKind& fallback_kind() { return *kKinds[std::size(kKinds) - 1]; }
+const PlanKind& fallback_kind(target::DeviceKind device) {
+  const PlanKind* last = nullptr;
+  for (const PlanKind* kind : kKinds)
+    if (kind->device == device) last = kind;
+  return *last;
+}
 
 }  // namespace tensorsmith::space

@@ -1,0 +1,200 @@
+#include "space/plans/gpu_rows/gpu_rows_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr int64_t kMaxWarps = 32, kMaxRows = 128;
+// Results that are combined by one thread each rather than in two steps.
+constexpr int64_t kOneStep = 16;
+constexpr double kRegisters = 32;
+
+template <class List, class Item>
+bool contains(const List& list, const Item& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+}  // namespace
+
+GpuRowsPlan::GpuRowsPlan(const PlanContext& context, const Group& group)
+    : Plan(context),
+      output_(group.root),
+      pads_(group.pads),
+      info_(context.stage(group.root)),
+      self_(info_.reduction),
+      warp_(std::min(context.machine.gpu.warp, context.machine.gpu.max_threads)) {
+  if (self_) {
+    add_member(output_);
+    for (const AxisId a : info_.spatial_axes()) members_.back().to_output[a] = a;
+  }
+  std::vector<StageId> attached = group.attached;
+  if (group.anchor.valid() && group.anchor != group.root) attached.push_back(group.anchor);
+  std::sort(attached.begin(), attached.end());
+  for (size_t k = attached.size(); k-- > 0;) add_member(attached[k]);
+  map_members();
+  for (const AxisId a : info_.spatial_axes()) {
+    if (info_.extent(a) <= 1) continue;
+    const bool row = std::all_of(members_.begin(), members_.end(),
+                                 [&](const Member& member) { return contains(member.to_output, a); });
+    (row ? rows_ : columns_).push_back(a);
+  }
+  const std::string name = context.op(output_).name;
+  std::vector<double> warps, rows;
+  for (int64_t w = 1; w <= kMaxWarps && w * warp_ <= context.machine.gpu.max_threads; w *= 2)
+    warps.push_back(1);
+  threads_slot_ = add_category(name + ".threads", DecisionRole::kParallel, warps);
+  for (int64_t r = 1; r <= kMaxRows && !rows_.empty() && info_.extent(rows_.back()) % r == 0; r *= 2)
+    rows.push_back(1);
+  if (rows.size() > 1) rows_slot_ = add_category(name + ".rows", DecisionRole::kTile, rows);
+  std::vector<double> vectors;
+  const AxisId last = info_.contiguous_axis;
+  if (last.valid() && contains(columns_, last))
+    for (int64_t v = 1; v * info_.element_bytes <= kMaxVectorBytes && v <= 8 && info_.extent(last) % v == 0; v *= 2)
+      vectors.push_back(1);
+  if (vectors.size() > 1) vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, vectors);
+  IdVector<StageId, bool> inlined = context.inlined;  // and the members that may be
+  for (auto& member : members_) {
+    const auto& stage = context.stage(member.stage);
+    if (stage.reduction) {
+      find_lanes(member);
+      continue;
+    }
+    // Stored where inlining it would make definitions too large.
+    inlined[member.stage] = true;
+    const bool fits = inlining_fits(*context.workload, inlined);
+    inlined[member.stage] = fits;
+    member.shared_slot = add_category(context.op(member.stage).name + ".shared", DecisionRole::kLocation,
+                                      fits ? std::vector<double>{1, 1} : std::vector<double>{1e-9, 1});
+  }
+}
+
+void GpuRowsPlan::add_member(StageId stage) {
+  Member member;
+  member.stage = stage;
+  member.to_output.resize(context_.stage(stage).num_spatial);
+  members_.push_back(std::move(member));
+}
+
+// The root's axis that indexes each axis of a member in all reads, readers before what they read.
+void GpuRowsPlan::map_members() {
+  for (size_t k = self_ ? 1 : 0; k < members_.size(); ++k) {
+    Member& member = members_[k];
+    bool first = true;
+    if (!self_) member.to_output = map_through(output_, nullptr, member, first, member.to_output);
+    for (size_t other = 0; other < k; ++other)
+      member.to_output =
+          map_through(members_[other].stage, &members_[other].to_output, member, first, member.to_output);
+  }
+}
+
+AxisMap GpuRowsPlan::map_through(StageId consumer, const AxisMap* consumer_map, const Member& member,
+                                 bool& first, AxisMap merged) const {
+  const auto& by = context_.stage(consumer);
+  for (const auto& read : effective_reads(context_, consumer)) {
+    if (read.producer != member.stage) continue;
+    const auto map = context_.analysis->axis_map(read);
+    for (const AxisId x : map.ids()) {
+      AxisId to;
+      const bool spatial = map[x].valid() && !by.is_reduce(map[x]);
+      if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[map[x]];
+      if (to.valid() && info_.extent(to) != context_.stage(member.stage).extent(x)) to = {};
+      merged[x] = first || merged[x] == to ? to : AxisId();
+    }
+    first = false;
+  }
+  return merged;
+}
+
+// The reduce axis along memory if there is one with points enough for a warp, else all of them.
+void GpuRowsPlan::find_lanes(Member& member) const {
+  const auto& stage = context_.stage(member.stage);
+  const auto reads = effective_reads(context_, member.stage);
+  AxisId along;
+  bool rows_along = false;
+  for (const auto& read : reads) {
+    if (!read.affine) continue;
+    for (const AxisId a : stage.axes()) {
+      if (std::abs(read.stride(a)) != 1 || stage.extent(a) <= 1) continue;
+      if (stage.is_reduce(a)) along = a;
+      else if (member.to_output[a].valid() && !rows_.empty() && member.to_output[a] == rows_.back()) rows_along = true;
+    }
+  }
+  member.lanes_last = along.valid() || !rows_along;
+  if (along.valid() && stage.extent(along) >= warp_) {
+    member.lane_axes = {along};
+    return;
+  }
+  for (const AxisId a : stage.reduce_axes())
+    if (stage.extent(a) > 1) member.lane_axes.push_back(a);
+}
+
+std::string GpuRowsPlan::describe() const {
+  std::string text = "row-wise " + context_.op(output_).name + " of";
+  for (const auto& member : members_) text += " " + context_.op(member.stage).name;
+  return text;
+}
+
+int64_t GpuRowsPlan::lanes_of(Decisions d, const Member& member) const {
+  double points = 1;
+  for (const AxisId a : member.lane_axes) points *= static_cast<double>(context_.stage(member.stage).extent(a));
+  int64_t lanes = this->lanes(d);
+  while (lanes > 1 && static_cast<double>(lanes) > points) lanes /= 2;
+  return lanes;
+}
+
+int64_t GpuRowsPlan::second_lanes(int64_t lanes) {
+  int64_t second = 1;
+  while (lanes > kOneStep && second * second * 2 <= lanes) second *= 2;
+  return second;
+}
+
+double GpuRowsPlan::points_of_block(Decisions d, const Member& member) const {
+  const auto& stage = context_.stage(member.stage);
+  double points = 1;
+  for (const AxisId a : stage.spatial_axes()) {
+    const AxisId to = member.to_output[a];
+    if (to.valid() && contains(rows_, to)) {
+      points *= to == rows_.back() ? static_cast<double>(rows(d)) : 1;
+    } else {
+      points *= static_cast<double>(stage.extent(a));
+    }
+  }
+  return points;
+}
+
+GpuBlock GpuRowsPlan::block(Decisions d) const {
+  GpuBlock block;
+  block.threads = threads(d);
+  block.registers = kRegisters;
+  double bytes = 0;
+  for (const auto& member : members_) {
+    const auto& stage = context_.stage(member.stage);
+    const double points = points_of_block(d, member) * stage.element_bytes;
+    if (stage.reduction) {
+      const int64_t lanes = lanes_of(d, member), second = second_lanes(lanes);
+      bytes += points * static_cast<double>(1 + (lanes > 1 ? lanes : 0) + (second > 1 ? second : 0));
+    } else if (in_shared(d, member)) {
+      bytes += points;
+    }
+  }
+  constexpr double kMost = 1e12;
+  block.shared_bytes = static_cast<int64_t>(std::min(bytes, kMost));
+  return block;
+}
+
+Status GpuRowsPlan::check(Decisions d) const {
+  const std::string& name = context_.op(output_).name;
+  if (rows(d) > threads(d))
+    return Error{ErrorCode::kResourceExhausted, name, "a block has more rows than threads"};
+  for (const auto& member : members_) {
+    if (member.shared_slot == kNone || in_shared(d, member)) continue;
+    if (slots()[member.shared_slot].weights[0] < 1e-6)
+      return Error{ErrorCode::kResourceExhausted, name, "the definition would become too large"};
+  }
+  return check_block(context_.machine.gpu, block(d), name, info_.spatial_points());
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,75 @@
+// Row-wise reductions on a GPU (softmax, layer normalization, means, products of a matrix and a vector): a block
+// computes a few rows. The threads of a row each reduce a part of it in registers, leave it in shared memory, and
+// what they left is combined in at most two steps, each by as many threads as there are results:
+//
+//   sum[row] of 256 lanes:  sum.rf[row, 256] in registers -> [row, 16] -> [row]
+//
+// Elementwise stages of a row are computed again by each reader, or once, into shared memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "space/estimate/gpu_kernel.h"
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+class GpuRowsPlan final : public Plan {
+ public:
+  explicit GpuRowsPlan(const PlanContext& context, const Group& group);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions d) const override;
+  Status check(Decisions d) const override;
+  double estimate(Decisions d) const override;
+
+ private:
+  struct Member {
+    StageId stage;
+    AxisMap to_output;              // by own spatial axis: the root stage's axis, or none
+    size_t shared_slot = kNone;     // of elementwise ones
+    std::vector<AxisId> lane_axes;  // of reductions: reduce axes that are shared among lanes, one loop
+    bool lanes_last = true;         // neighbouring threads are neighbouring lanes, not neighbouring rows
+  };
+
+  void add_member(StageId stage);
+  void map_members();
+  void find_lanes(Member& member) const;
+  AxisMap map_through(StageId consumer, const AxisMap* consumer_map, const Member& member, bool& first,
+                      AxisMap merged) const;
+
+  int64_t threads(Decisions d) const { return warp_ << category(d, threads_slot_); }
+  int64_t rows(Decisions d) const {
+    return rows_slot_ == kNone ? 1 : int64_t{1} << category(d, rows_slot_);
+  }
+  int64_t lanes(Decisions d) const { return std::max<int64_t>(1, threads(d) / rows(d)); }
+  int64_t vector(Decisions d) const {
+    return vector_slot_ == kNone ? 1 : int64_t{1} << category(d, vector_slot_);
+  }
+  bool in_shared(Decisions d, const Member& member) const {
+    return member.shared_slot != kNone && category(d, member.shared_slot) == 1;
+  }
+  // Lanes of a reduction's rows: fewer where it has no points for all.
+  int64_t lanes_of(Decisions d, const Member& member) const;
+  // Lanes that the first step of combining leaves; 1: there is no second.
+  static int64_t second_lanes(int64_t lanes);
+  // Elements of a member that a block computes.
+  double points_of_block(Decisions d, const Member& member) const;
+  GpuBlock block(Decisions d) const;
+
+  LoopId emit_root(TraceMaker& maker, Decisions d) const;
+  void emit_reduction(TraceMaker& maker, Decisions d, const Member& member, StageId stage, LoopId attach) const;
+  void emit_step(TraceMaker& maker, Decisions d, StageId stage, LoopId attach) const;
+
+  StageId output_;
+  std::vector<StageId> pads_;
+  const StageInfo& info_;
+  bool self_;                           // the output is a reduction
+  std::vector<Member> members_;         // consumers before producers
+  std::vector<AxisId> rows_, columns_;  // of extent > 1
+  int64_t warp_;
+  size_t threads_slot_ = kNone, rows_slot_ = kNone, vector_slot_ = kNone;
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,140 @@
+// A thread computes whole outputs: elementwise chains, transposes, gathers, argmax, short reductions. All outputs
+// are one loop of blocks, threads, elements of a thread, and vectors; a reduction adds up in registers.
+#include <algorithm>
+#include <cmath>
+
+#include "space/estimate/gpu_access.h"
+#include "space/estimate/gpu_kernel.h"
+#include "space/gpu_steps.h"
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+class GpuSpatialPlan final : public Plan {
+ public:
+  GpuSpatialPlan(const PlanContext& context, const Group& group);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions d) const override;
+  Status check(Decisions d) const override;
+  double estimate(Decisions d) const override;
+
+ private:
+  // Of a warp: 2^category.
+  static constexpr int64_t kMaxWarps = 32;
+
+  int64_t threads(Decisions d) const { return warp_ << category(d, threads_slot_); }
+  // Elements of a thread: vectors of neighbours, and vectors a block apart.
+  int64_t vector(Decisions d) const { return vector_slot_ == kNone ? 1 : int64_t{1} << category(d, vector_slot_); }
+  int64_t items(Decisions d) const { return int64_t{1} << category(d, items_slot_); }
+
+  StageId output_, anchor_;  // anchor: a reduction; none, or the output, or what it reads element by element
+  std::vector<StageId> pads_;
+  const StageInfo& info_;      // of the output
+  const StageInfo& computed_;  // of the anchor, or the output
+  std::vector<Read> reads_;
+  int64_t warp_;
+  size_t threads_slot_ = kNone, vector_slot_ = kNone, items_slot_ = kNone;
+};
+
+GpuSpatialPlan::GpuSpatialPlan(const PlanContext& context, const Group& group)
+    : Plan(context),
+      output_(group.root),
+      anchor_(group.anchor),
+      pads_(group.pads),
+      info_(context.stage(group.root)),
+      computed_(context.stage(group.anchor.valid() ? group.anchor : group.root)),
+      reads_(effective_reads(context, group.anchor.valid() ? group.anchor : group.root)),
+      warp_(std::min(context.machine.gpu.warp, context.machine.gpu.max_threads)) {
+  const std::string name = context.op(output_).name;
+  std::vector<double> warps;
+  for (int64_t w = 1; w <= kMaxWarps && w * warp_ <= context.machine.gpu.max_threads; w *= 2)
+    warps.push_back(w * warp_ >= 128 && w * warp_ <= 512 ? 1 : 0.3);
+  threads_slot_ = add_category(name + ".threads", DecisionRole::kParallel, warps);
+  // A vector is of neighbours in memory, and begins at a multiple of its length.
+  std::vector<double> vectors;
+  const auto row = static_cast<int64_t>(info_.spatial_points());
+  if (!computed_.reduction)
+    for (int64_t v = 1; v * info_.element_bytes <= kMaxVectorBytes && v <= 8 && row % v == 0; v *= 2)
+      vectors.push_back(1);
+  if (vectors.size() > 1) vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, vectors);
+  items_slot_ = add_category(name + ".items", DecisionRole::kTile, {1, 0.7, 0.5, 0.3, 0.2});
+}
+
+std::string GpuSpatialPlan::describe() const {
+  std::string text = "threads " + context_.op(output_).name;
+  if (anchor_.valid() && anchor_ != output_) text += " of " + context_.op(anchor_).name;
+  return text;
+}
+
+void GpuSpatialPlan::emit(TraceMaker& maker, Decisions d) const {
+  for (const StageId p : pads_) maker.compute_inline(p);
+  StageId sum;
+  if (anchor_.valid() && !computed_.arg_reduction)
+    sum = anchor_ == output_ ? maker.cache_write(output_, ir::MemoryScope::kLocal)
+                             : move_to(maker, anchor_, ir::MemoryScope::kLocal);
+  const auto axes = maker.axis_loops(output_);
+  const auto rank = static_cast<std::ptrdiff_t>(info_.num_spatial);
+  const std::vector<LoopId> reduce(axes.begin() + rank, axes.end());
+  const LoopId all = fuse_or_unit(maker, output_, {axes.begin(), axes.begin() + rank});
+  const auto made = maker.split(output_, all, {items(d), threads(d), vector(d)}, sched::TailPolicy::kPredicate);
+  std::vector<LoopId> order{made[0], made[2], made[1]};
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  order.push_back(made[3]);
+  maker.reorder(output_, order);
+  maker.annotate(output_, made[0], sched::Annotation::kBlockX);
+  maker.annotate(output_, made[2], sched::Annotation::kThreadX);
+  if (items(d) > 1) maker.annotate(output_, made[1], sched::Annotation::kUnroll);
+  if (vector(d) > 1) maker.annotate(output_, made[3], sched::Annotation::kVectorize);
+  if (sum.valid()) maker.compute_at(sum, output_, made[1]);
+}
+
+Status GpuSpatialPlan::check(Decisions d) const {
+  GpuBlock block;
+  block.threads = threads(d);
+  const double points = info_.spatial_points();
+  if (items(d) * vector(d) > 1 && points < static_cast<double>(items(d) * vector(d) * warp_))
+    return Error{ErrorCode::kResourceExhausted, context_.op(output_).name,
+                 "a warp alone would compute more than all outputs"};
+  return check_block(context_.machine.gpu, block, context_.op(output_).name, points);
+}
+
+double GpuSpatialPlan::estimate(Decisions d) const {
+  const auto& m = context_.machine.gpu;
+  const double v = static_cast<double>(vector(d)), n = static_cast<double>(items(d));
+  const double points = info_.spatial_points(), steps = computed_.reduce_points();
+  GpuKernel kernel;
+  kernel.block.threads = threads(d);
+  kernel.blocks = std::max(1.0, std::ceil(points / (v * n * static_cast<double>(threads(d)))));
+  const double warps = static_cast<double>(threads(d) / warp_);
+  kernel.fma_instructions = warps * v * n * steps * computed_.flops_per_point;
+  const auto add = [&](const GpuAccess& access, double times) {
+    kernel.global_accesses += times * access.instructions;
+    kernel.l2_bytes += times * access.sectors * kSectorBytes;
+  };
+  for (const Read& read : reads_) {
+    add(warp_access(context_, computed_, read, warp_, vector(d)), warps * n * steps);
+    const auto& producer = context_.stage(read.producer);
+    kernel.dram_bytes += std::min(producer.spatial_points(), points * steps) * producer.element_bytes;
+  }
+  add(contiguous_access(warp_, vector(d), info_.element_bytes), warps * n);
+  kernel.dram_bytes += points * info_.element_bytes;
+  kernel.other_instructions = warps * n * (6 + 4 * steps * v) + 3 * kernel.global_accesses;
+  kernel.independent = n;
+  // Loads of a thread's elements are under way together.
+  kernel.waits = std::ceil(steps / 4);
+  return gpu_seconds(m, kernel);
+}
+
+void make(const PlanContext& context, const Group& group, Plans& plans) {
+  if (!group.attached.empty() || group.pattern != nullptr) return;
+  plans.push_back(std::make_shared<GpuSpatialPlan>(context, group));
+}
+
+}  // namespace
+
+extern const PlanKind gpu_spatial_kind{"gpu_spatial", make, nullptr, target::DeviceKind::kGpu};
+
+}  // namespace tensorsmith::space

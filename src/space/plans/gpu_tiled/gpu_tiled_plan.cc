@@ -1,0 +1,259 @@
+#include "space/plans/gpu_tiled/gpu_tiled_plan.h"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "space/plan_steps.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr int64_t kUnrollLimits[] = {1, 4, 16, 64};
+// Registers of a thread beside its accumulators and operands: addresses and counters.
+constexpr double kOtherRegisters = 20;
+constexpr int64_t kMostUnrolled = 4096;  // products without a loop
+
+}  // namespace
+
+GpuTiledPlan::GpuTiledPlan(const PlanContext& context, StageId output, StageId anchor,
+                           std::vector<StageId> pads)
+    : Plan(context),
+      output_(output),
+      anchor_(anchor),
+      self_(output == anchor),
+      pads_(std::move(pads)),
+      info_(context.stage(anchor)),
+      output_axis_(axes_in(context, output, anchor)) {
+  const auto& out = context.stage(output);
+  for (const AxisId a : info_.spatial_axes()) {
+    if (extent(a) <= 1) continue;
+    live_.push_back(a);
+    if (output_axis_[a] == out.contiguous_axis) contiguous_ = a;
+  }
+  for (const AxisId a : info_.reduce_axes())
+    if (extent(a) > 1) live_reduce_.push_back(a);
+  std::sort(live_.begin(), live_.end(),
+            [&](AxisId x, AxisId y) { return output_axis_[x] < output_axis_[y]; });
+  collect_operands();
+  make_slots();
+}
+
+void GpuTiledPlan::collect_operands() {
+  block_.assign(info_.num_spatial, 1);
+  for (auto& read : effective_reads(context_, anchor_)) {
+    const auto seen = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& other) {
+      return other.read.producer == read.producer;
+    });
+    if (seen != operands_.end()) {  // the box around both reads can be any
+      seen->cacheable = false;
+      continue;
+    }
+    Operand operand;
+    for (size_t p = 0; p < pads_.size(); ++p)
+      if (pads_[p] == read.producer) operand.pad = p;
+    operand.cacheable = (read.affine || tile_within_blocks(read)) && !read.indices.empty();
+    for (const int64_t e : context_.stage(read.producer).extents) operand.cacheable &= e > 0;
+    operand.read = std::move(read);
+    operands_.push_back(std::move(operand));
+  }
+}
+
+// As for CPUs: a read that stays in place over a block of a spatial axis (the channels of a grouped convolution)
+// counts as affine where tiles of that axis divide the block.
+bool GpuTiledPlan::tile_within_blocks(const Read& read) {
+  if (!read.blocked) return false;
+  Lengths blocks = block_;
+  for (const AxisId a : info_.axes()) {
+    const int64_t block = read.block_of(a);
+    if (block == 1) continue;
+    if (info_.is_reduce(a)) return false;
+    auto& own = blocks[a];
+    own = own == 1 ? block : std::gcd(own, block);
+    if (own == 1 || extent(a) % own != 0) return false;
+  }
+  block_ = std::move(blocks);
+  return true;
+}
+
+void GpuTiledPlan::make_slots() {
+  const std::string name = context_.op(anchor_).name;
+  tile_slot_.assign(info_.num_axes(), kNone);
+  constexpr int64_t kMaxInner = 16, kMaxStep = 32;
+  for (const AxisId a : live_) {
+    const int64_t block = block_[a];
+    tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), block > 1 ? block : extent(a), 4, 1,
+                             kMaxInner, block > 1);
+  }
+  for (const AxisId a : live_reduce_) {
+    // Without a tail, if the extent has a divisor to speak of.
+    const int64_t divisor = largest_divisor(extent(a), kMaxStep);
+    tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), extent(a), 2, 1, kMaxStep,
+                             divisor > 2 || extent(a) <= kMaxStep);
+  }
+  if (live_.size() > 1) {
+    std::vector<double> order(live_.size(), 1.0);
+    order[0] = 2;
+    order_slot_ = add_category(name + ".order", DecisionRole::kLocation, order);
+  }
+  for (auto& operand : operands_) {
+    if (!operand.cacheable) continue;
+    bool reused = false;
+    for (const AxisId a : live_) reused = reused || !operand.read.depends_on(a) || operand.read.block_of(a) > 1;
+    for (const auto& index : operand.read.indices)
+      reused = reused || (index.affine && !index.single_axis().valid());
+    const auto& producer = context_.stage(operand.read.producer);
+    const std::string copy = name + ".shared." + context_.op(operand.read.producer).name;
+    operand.cache_slot = add_category(copy, DecisionRole::kCacheWrite,
+                                      reused ? std::vector<double>{0.1, 0.9} : std::vector<double>{0.7, 0.3});
+    std::vector<double> vectors;
+    for (int64_t v = 1; v * producer.element_bytes <= kMaxVectorBytes && v <= 8; v *= 2) vectors.push_back(1);
+    if (vectors.size() > 1 && operand.pad == kNone)
+      operand.vector_slot = add_category(copy + ".vectorize", DecisionRole::kVectorize, vectors);
+    if (producer.contiguous_axis.valid() && producer.contiguous_axis != AxisId(0))
+      operand.align_slot = add_category(copy + ".align", DecisionRole::kLayout, {1, 1});
+  }
+  if (!live_reduce_.empty())
+    unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {0.3, 1, 1, 1});
+}
+
+GpuTiledPlan::Choice GpuTiledPlan::decode(Decisions d) const {
+  Choice c;
+  for (Lengths* l : {&c.vthreads, &c.threads, &c.outer, &c.inner}) l->assign(info_.num_spatial, 1);
+  for (Lengths* l : {&c.chunk, &c.step}) l->assign(info_.num_axes(), 1);
+  for (const AxisId a : live_) {
+    const auto l = lengths(d, tile_slot_[a]);
+    c.vthreads[a] = l[0];
+    c.threads[a] = l[1];
+    c.outer[a] = l[2];
+    c.inner[a] = l[3];
+  }
+  for (const AxisId r : live_reduce_) {
+    const auto l = lengths(d, tile_slot_[r]);
+    c.chunk[r] = l[0];
+    c.step[r] = l[1];
+  }
+  c.block_order = live_;
+  if (order_slot_ != kNone) {
+    // Category k: the k-th axis from the end comes last.
+    const auto last = std::span(c.block_order).last(category(d, order_slot_) + 1);
+    std::rotate(last.begin(), last.begin() + 1, last.end());
+  }
+  if (unroll_slot_ != kNone) c.unroll = kUnrollLimits[category(d, unroll_slot_)];
+  return c;
+}
+
+GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Operand& operand) const {
+  Copy copy;
+  if (operand.cache_slot == kNone || category(d, operand.cache_slot) == 0) return copy;
+  copy.made = true;
+  const auto& producer = context_.stage(operand.read.producer);
+  AxisRanges ranges(info_.num_axes(), 1);
+  for (const AxisId a : live_) ranges[a] = static_cast<double>(std::min(extent(a), c.tile(a)));
+  for (const AxisId r : live_reduce_) ranges[r] = static_cast<double>(c.chunk[r] * c.step[r]);
+  for (const double e : footprint(operand.read, ranges)) copy.extents.push_back(static_cast<int64_t>(e));
+  const AxisId last = producer.contiguous_axis;
+  if (last.valid() && operand.vector_slot != kNone) {
+    // Vectors end where rows do, in the tile and in the tensor, and begin at multiples of their length.
+    const int64_t row = copy.extents[last];
+    const auto& index = operand.read.indices[last];
+    const bool whole = row == producer.extent(last);
+    const bool in_step = whole || (index.single_axis().valid() && index.constant == 0);
+    copy.vector = int64_t{1} << category(d, operand.vector_slot);
+    while (copy.vector > 1 && (!in_step || row % copy.vector != 0 || producer.extent(last) % copy.vector != 0))
+      copy.vector /= 2;
+  }
+  int64_t stride = 1;
+  const int64_t words = std::max<int64_t>(1, 4 / producer.element_bytes);
+  for (size_t i = copy.extents.size(); i-- > 0;) {
+    const AxisId axis(i);
+    if (last.valid() && axis < last && copy.row_stride == 1) {
+      if (operand.align_slot != kNone && category(d, operand.align_slot) == 1) {
+        // Rows begin in banks that are an odd number of vectors apart.
+        copy.aligned = axis;
+        copy.align_offset = std::max(copy.vector, words);
+        copy.align_factor = 2 * copy.align_offset;
+        while (stride % copy.align_factor != copy.align_offset) ++stride;
+      }
+      copy.row_stride = stride;
+    }
+    stride *= copy.extents[axis];
+  }
+  copy.bytes = stride * producer.element_bytes;
+  return copy;
+}
+
+std::string GpuTiledPlan::describe() const {
+  std::string text = "tile SSSRRSRS " + context_.op(anchor_).name;
+  if (!self_) text += " into " + context_.op(output_).name;
+  for (const StageId p : pads_) text += " with " + context_.op(p).name;
+  return text;
+}
+
+int64_t GpuTiledPlan::threads(const Choice& c) const {
+  int64_t threads = 1;
+  for (const AxisId a : live_) threads *= c.threads[a];
+  return threads;
+}
+
+double GpuTiledPlan::values(const Choice& c, const Operand& operand, bool vthreads) const {
+  AxisRanges ranges(info_.num_axes(), 1);
+  double apart = 1;
+  for (const AxisId a : live_) {
+    if (!operand.read.depends_on(a)) continue;
+    ranges[a] = static_cast<double>(c.registers(a));
+    if (vthreads) apart *= static_cast<double>(c.vthreads[a]);
+  }
+  for (const double n : footprint(operand.read, ranges)) apart *= n;
+  return apart;
+}
+
+GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
+  GpuBlock block;
+  block.threads = threads(c);
+  double accumulators = std::max(1.0, info_.element_bytes / 4.0);
+  for (const AxisId a : live_) {
+    block.vthreads *= c.vthreads[a];
+    accumulators *= static_cast<double>(c.thread_tile(a));
+  }
+  double most = 0;
+  for (const auto& operand : operands_) {
+    block.shared_bytes += copy_of(d, c, operand).bytes;
+    // One operand's values wait in registers, those of others come one by one.
+    most = std::max(most, values(c, operand, true));
+  }
+  block.registers = kOtherRegisters + accumulators + std::min(most, 64.0);
+  return block;
+}
+
+double GpuTiledPlan::unrolled(const Choice& c) const {
+  double products = 1;
+  for (const AxisId a : live_) products *= static_cast<double>(c.thread_tile(a));
+  return products * static_cast<double>(c.unroll);
+}
+
+int64_t GpuTiledPlan::store_vector(const Choice& c) const {
+  if (!contiguous_.valid() || extent(contiguous_) % c.tile(contiguous_) != 0) return 1;
+  const int64_t most = kMaxVectorBytes / context_.stage(output_).element_bytes;
+  return std::gcd(c.registers(contiguous_), std::min<int64_t>(most, 4));
+}
+
+Status GpuTiledPlan::check(Decisions d) const {
+  const Choice c = decode(d);
+  const std::string& name = context_.op(anchor_).name;
+  const auto refuse = [&](std::string reason) {
+    return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
+  };
+  double padded = 1, points = 1;
+  for (const AxisId a : live_) {
+    const double tile = static_cast<double>(c.tile(a)), length = static_cast<double>(extent(a));
+    padded *= tile * std::ceil(length / tile);
+    points *= length;
+  }
+  if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
+  if (unrolled(c) > kMostUnrolled) return refuse("too much unrolled code");
+  return check_block(context_.machine.gpu, block(d, c), name, info_.spatial_points());
+}
+
+}  // namespace tensorsmith::space

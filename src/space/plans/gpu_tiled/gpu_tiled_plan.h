@@ -1,0 +1,99 @@
+// Tiles of a reduction on a GPU, with the elementwise consumer that writes its result (SSSRRSRS):
+//
+//   blocks / virtual threads / threads / reduction outside / reduction inside / register tile
+//
+// A block computes a tile of the output, a thread accumulates its part of it in registers: as many register
+// tiles as there are virtual threads, whose elements lie apart. Before each chunk of the reduction the block's
+// threads load what it needs of the operands into shared memory together.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "space/estimate/gpu_access.h"
+#include "space/estimate/gpu_kernel.h"
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+class GpuTiledPlan final : public Plan {
+ public:
+  GpuTiledPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions decisions) const override;
+  Status check(Decisions decisions) const override;
+  double estimate(Decisions decisions) const override;
+  void sample(Rng& rng, std::span<int64_t> decisions) const override;
+
+ private:
+  using Lengths = IdVector<AxisId, int64_t>;
+
+  // The decisions, by axis of the anchor. Lengths are 1 where an axis has no slot.
+  struct Choice {
+    Lengths vthreads, threads;        // of spatial axes
+    Lengths outer, inner;             // of spatial axes: both levels of the register tile
+    Lengths chunk, step;              // of reduce axes: steps of a chunk, and the points of each
+    std::vector<AxisId> block_order;  // spatial axes, the last one's blocks follow each other
+    int64_t unroll = 1;               // reduction points without a loop
+
+    int64_t registers(AxisId a) const { return outer[a] * inner[a]; }
+    int64_t thread_tile(AxisId a) const { return vthreads[a] * registers(a); }
+    int64_t tile(AxisId a) const { return threads[a] * thread_tile(a); }
+  };
+
+  // What the anchor reads of one producer, through inlined stages.
+  struct Operand {
+    Read read;
+    size_t pad = kNone;      // index into pads_
+    bool cacheable = false;  // the region of a tile is known
+    size_t cache_slot = kNone, vector_slot = kNone, align_slot = kNone;
+  };
+
+  // How a tile of an operand lies in shared memory.
+  struct Copy {
+    bool made = false;
+    int64_t vector = 1;  // elements that a thread loads at once
+    Lengths extents;     // by axis of the producer
+    AxisId aligned;      // whose stride is padded, or none
+    int64_t align_factor = 1, align_offset = 0;
+    int64_t row_stride = 1;  // of the axis before the contiguous one
+    int64_t bytes = 0;
+  };
+
+  int64_t extent(AxisId axis) const { return info_.extent(axis); }
+  Choice decode(Decisions decisions) const;
+  Copy copy_of(Decisions decisions, const Choice& c, const Operand& operand) const;
+  void collect_operands();
+  bool tile_within_blocks(const Read& read);
+  void make_slots();
+
+  std::vector<LoopId> emit_output(TraceMaker& maker, const Choice& c) const;
+  LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
+
+  int64_t threads(const Choice& c) const;
+  GpuBlock block(Decisions decisions, const Choice& c) const;
+  // Points of an operand that a thread's register tiles need for a point of the reduction.
+  double values(const Choice& c, const Operand& operand, bool vthreads) const;
+  int64_t store_vector(const Choice& c) const;
+  WarpAddresses lanes(const Choice& c, const Operand& operand, const Copy& copy) const;
+  int64_t loaded_together(const Choice& c, const Operand& operand, const Copy& copy) const;
+  double dram_bytes(Decisions decisions, const Choice& c, double blocks) const;
+  double unrolled(const Choice& c) const;
+
+  StageId output_, anchor_;
+  bool self_;  // the anchor is the output
+  std::vector<StageId> pads_;
+  const StageInfo& info_;  // of the anchor
+  AxisMap output_axis_;    // by the anchor's spatial axis: axis of the output stage
+  AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
+  std::vector<Operand> operands_;
+  Lengths block_;                    // of spatial axes: tiles divide it; 1 = any tile
+  std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
+  std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
+
+  IdVector<AxisId, size_t> tile_slot_;
+  size_t order_slot_ = kNone, unroll_slot_ = kNone;
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,167 @@
+// Design spaces of GPUs: every candidate is legal on its device and computes what the workload says.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "gpu_program.h"
+#include "ir/text.h"
+#include "lower/interpreter.h"
+#include "lower/lower.h"
+#include "sched/device_limits.h"
+#include "space/design_space.h"
+#include "support/random_workload.h"
+#include "support/standard_workloads.h"
+
+namespace tensorsmith::space {
+namespace {
+
+using namespace tensorsmith::test::standard;
+
+// As a phone's, which says little of itself.
+target::Device small_gpu() {
+  target::Device d;
+  d.name = "small";
+  d.kind = target::DeviceKind::kGpu;
+  d.arch = "opencl";
+  d.cores = 4;
+  d.clock_ghz = 0.5;
+  d.vector_registers = 64;
+  d.warp_size = 16;
+  d.max_threads_per_block = 128;
+  d.shared_memory_per_block = 16 << 10;
+  d.max_vthread_extent = 4;
+  return d;
+}
+
+std::vector<target::Device> devices() {
+  std::vector<target::Device> result{small_gpu()};
+  for (const char* name : {"v100", "a100", "h100", "mi50"}) {
+    auto device = target::find_device(name);
+    EXPECT_TRUE(device.ok());
+    if (device.ok()) result.push_back(*device);
+  }
+  return result;
+}
+
+DesignSpace build(const ir::Workload& workload, const target::Device& device) {
+  auto space = DesignSpace::build(workload, device, {});
+  EXPECT_TRUE(space.ok()) << space.error().message();
+  return *space;
+}
+
+void expect_equal(const lower::Tensor& actual, const lower::Tensor& expected, const std::string& what) {
+  ASSERT_EQ(actual.shape, expected.shape);
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    const auto a = actual.at(i), e = expected.at(i);
+    if (!ir::is_float(expected.dtype)) {
+      ASSERT_EQ(a.i, e.i) << what << " element " << i;
+      continue;
+    }
+    if ((std::isnan(e.f) && std::isnan(a.f)) || a.f == e.f) continue;
+    ASSERT_NEAR(a.f, e.f, 1e-4 * std::abs(e.f) + 2e-4) << what << " element " << i;
+  }
+}
+
+class Checker {
+ public:
+  Checker(const ir::Workload& workload, const target::Device& device, uint64_t seed)
+      : workload_(workload), device_(device) {
+    Rng rng(seed);
+    for (const auto& input : workload.inputs())
+      inputs_.push_back(lower::random_tensor(input->dtype, input->shape, rng, 3));
+    auto outputs = lower::evaluate(workload, inputs_);
+    EXPECT_TRUE(outputs.ok()) << outputs.error().message();
+    if (outputs.ok()) expected_ = std::move(*outputs);
+  }
+
+  void check(const DesignSpace& space, const Candidate& c) {
+    ASSERT_TRUE(space.check(c).ok()) << space.check(c).error().message();
+    EXPECT_TRUE(std::isfinite(space.estimate(c)) && space.estimate(c) > 0);
+    const auto trace = space.to_trace(c);
+    ASSERT_TRUE(trace.ok()) << trace.error().message();
+    const std::string what = device_.name + ": " + space.describe(c.sketch) + "\n" + sched::print(*trace);
+    const auto schedule = sched::replay(workload_, *trace);
+    ASSERT_TRUE(schedule.ok()) << what << schedule.error().message();
+    const auto bounds = sched::infer_bounds(*schedule);
+    ASSERT_TRUE(bounds.ok()) << what << bounds.error().message();
+    const Status limits = sched::check_device_limits(*schedule, *bounds, device_);
+    ASSERT_TRUE(limits.ok()) << what << limits.error().message();
+    const auto lowered = lower::lower(*schedule);
+    ASSERT_TRUE(lowered.ok()) << what << lowered.error().message();
+    ASSERT_EQ(test::broken_gpu_rule(lowered->program), "") << what << ir::print(lowered->program);
+    const auto actual = lower::run(lowered->program, inputs_);
+    ASSERT_TRUE(actual.ok()) << what << actual.error().message();
+    ASSERT_EQ(actual->size(), expected_.size());
+    for (size_t o = 0; o < expected_.size(); ++o) expect_equal((*actual)[o], expected_[o], what);
+  }
+
+ private:
+  const ir::Workload& workload_;
+  const target::Device& device_;
+  std::vector<lower::Tensor> inputs_, expected_;
+};
+
+void check_workload(const ir::Workload& workload, const target::Device& device, uint64_t seed, int samples) {
+  const auto space = build(workload, device);
+  Checker checker(workload, device, seed);
+  Rng rng(seed);
+  checker.check(space, space.default_candidate());
+  checker.check(space, space.plain_candidate());
+  for (int i = 0; i < samples && !::testing::Test::HasFatalFailure(); ++i) {
+    Candidate c = space.sample(rng);
+    if (i % 3 == 1) c = space.mutate(c, rng);
+    if (i % 3 == 2) c = space.crossover(c, space.sample(rng), rng);
+    checker.check(space, c);
+  }
+}
+
+TEST(GpuSpace, StandardWorkloads) {
+  Conv2d conv;
+  conv.h = 8;
+  conv.w = 16;
+  conv.ci = 8;
+  conv.co = 16;
+  Conv2d grouped = conv;
+  grouped.groups = 2;
+  Conv2d pointwise = conv;
+  pointwise.kh = pointwise.kw = 1;
+  pointwise.pad = 0;
+  const std::vector<std::pair<std::string, ir::Workload>> workloads = {
+      {"matmul", matmul(32, 64, 16)},
+      {"batch_matmul", batch_matmul(3, 8, 16, 8)},
+      {"dense_bias_relu", dense_bias_relu(4, 32, 16)},
+      {"gemv", dense_bias_relu(1, 64, 32)},
+      {"conv2d", conv2d(conv)},
+      {"conv2d_bias_relu", conv2d_bias_relu(conv)},
+      {"conv2d_bias_silu", conv2d_bias_silu(conv)},
+      {"grouped", conv2d_bias_relu(grouped)},
+      {"pointwise", conv2d_bias_relu(pointwise)},
+      {"depthwise", depthwise_conv2d(conv)},
+      {"softmax", softmax(8, 37)},
+      {"row means", row_means(16, 49)},
+      {"layernorm", layernorm(6, 40)},
+      {"max_pool of disjoint windows", max_pool(2, 3, 8, 12, 2, 2, 0)},
+      {"elementwise", elementwise_chain(100)}};
+  uint64_t seed = 1000;
+  for (const auto& device : devices()) {
+    for (const auto& [name, workload] : workloads) {
+      SCOPED_TRACE(device.name + " " + name);
+      check_workload(workload, device, ++seed, 12);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(GpuSpace, RandomWorkloads) {
+  const auto all = devices();
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    const auto& device = all[seed % all.size()];
+    SCOPED_TRACE(device.name + " seed " + std::to_string(seed));
+    check_workload(test::random_workload(seed), device, seed, 6);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tensorsmith::space
