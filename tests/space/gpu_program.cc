@@ -64,7 +64,8 @@ class Checker {
     }
     if (thread) {
       const auto* extent = ir::as<ir::IntImm>(loop.extent);
-      if (extent == nullptr) fail("a bound loop of varying extent");
+      if (extent == nullptr)
+        fail("a bound loop of varying extent");
       else if (const auto [it, added] = extents_.emplace(loop.thread, extent->value);
                !added && it->second != extent->value && loop.thread != ir::ThreadAxis::kVirtual)
         fail("two extents of " + std::string(ir::to_string(loop.thread)));
@@ -96,7 +97,8 @@ class Checker {
       if (threads_.size() == shared.threads) fail("no loop of threads stores " + store.buffer->name);
       bool outer = depends_on_threads(store.value, shared.threads);
       for (const auto& index : store.indices) outer = outer || depends_on_threads(index, shared.threads);
-      for (const auto& condition : conditions_) outer = outer || depends_on_threads(condition, shared.threads);
+      for (const auto& condition : conditions_)
+        outer = outer || depends_on_threads(condition, shared.threads);
       if (outer) fail(store.buffer->name + " depends on the thread that needs it");
     }
   }

@@ -10,8 +10,6 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr int64_t kBanks = 32, kBankBytes = 4;
-
 // The places that lanes access, in units of `bytes`, each once.
 struct Places {
   std::array<int64_t, 4 * WarpAddresses::kMaxLanes> at;
@@ -62,7 +60,8 @@ GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const
   const int64_t stride = std::abs(read.stride(last));
   if (stride == 1 && !read.guarded) {
     // Rows that are shorter than the warp's piece begin elsewhere.
-    const auto rows = std::max(1.0, std::ceil(static_cast<double>(warp * vector) / static_cast<double>(reader.extent(last))));
+    const auto rows = std::max(
+        1.0, std::ceil(static_cast<double>(warp * vector) / static_cast<double>(reader.extent(last))));
     GpuAccess access = contiguous_access(warp, vector, bytes);
     access.sectors += rows - 1;
     return access;

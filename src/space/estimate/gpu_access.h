@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "space/estimate/gpu_machine.h"
 #include "space/plan_context.h"
 
 namespace tensorsmith::space {
@@ -26,7 +27,7 @@ GpuAccess strided_access(int64_t warp, int64_t stride, int element_bytes);
 
 // The first element that each lane of a warp accesses.
 struct WarpAddresses {
-  static constexpr int64_t kMaxLanes = 64;
+  static constexpr int64_t kMaxLanes = kMostLanes;
   std::array<int64_t, kMaxLanes> at;
   size_t count = 0;
 };

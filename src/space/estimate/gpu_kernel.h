@@ -9,11 +9,6 @@
 
 namespace tensorsmith::space {
 
-// Bytes of one access of device memory.
-inline constexpr double kSectorBytes = 32;
-// The widest access of a thread.
-inline constexpr int64_t kMaxVectorBytes = 16;
-
 struct GpuBlock {
   int64_t threads = 1;
   int64_t vthreads = 1;
@@ -29,12 +24,12 @@ struct GpuKernel {
   double blocks = 1;
   GpuBlock block;
   // Of a block, all its threads together. Instructions are those of warps.
-  double fma_instructions = 0;     // of the arithmetic units
-  double other_instructions = 0;   // issued beside them: addresses, loads, loops
-  double shared_cycles = 0;        // of the banks, one access of a whole warp each
-  double global_accesses = 0;      // of a warp
-  double l2_bytes = 0;             // sectors that come from or go to L2
-  double waits = 0;                // times that a thread waits for device memory with nothing else to do
+  double fma_instructions = 0;    // of the arithmetic units
+  double other_instructions = 0;  // issued beside them: addresses, loads, loops
+  double shared_cycles = 0;       // of the banks, one access of a whole warp each
+  double global_accesses = 0;     // of a warp
+  double l2_bytes = 0;            // sectors that come from or go to L2
+  double waits = 0;               // times that a thread waits for device memory with nothing else to do
   // Of the kernel.
   double dram_bytes = 0;
   double independent = 1;  // instructions of a thread that do not wait for each other

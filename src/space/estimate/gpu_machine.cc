@@ -44,7 +44,8 @@ GpuMachine GpuMachine::of(const target::Device& device) {
 
 int64_t GpuMachine::register_limit(int64_t threads) const {
   const int64_t whole_warps = (threads + warp - 1) / warp * warp;
-  const int64_t share = registers_per_block / std::max<int64_t>(whole_warps, 1) / kRegisterUnit * kRegisterUnit;
+  const int64_t share =
+      registers_per_block / std::max<int64_t>(whole_warps, 1) / kRegisterUnit * kRegisterUnit;
   return std::min(registers_per_thread, share);
 }
 

@@ -8,6 +8,15 @@
 
 namespace tensorsmith::space {
 
+// Bytes of one access of device memory.
+inline constexpr double kSectorBytes = 32;
+// The widest access of a thread.
+inline constexpr int64_t kMaxVectorBytes = 16;
+// Of a warp, on any device.
+inline constexpr int64_t kMostLanes = 64;
+// Of shared memory: neighbouring words lie in neighbouring banks.
+inline constexpr int64_t kBanks = 32, kBankBytes = 4;
+
 struct GpuMachine {
   // Of a block.
   int64_t warp = 32;  // threads that run in step
@@ -18,7 +27,7 @@ struct GpuMachine {
   // Of a multiprocessor, which resident blocks share.
   double cores = 1;
   double core_threads = 1024, core_blocks = 16, core_shared_bytes = 32 << 10, core_registers = 16384;
-  double lanes = 64;                         // FMAs a cycle
+  double lanes = 64;  // FMAs a cycle
   double seconds_per_cycle = 1e-9;
   // Of the device.
   double memory_bytes_per_second = 100e9, l2_bytes = 1 << 20, l1_bytes = 16 << 10;

@@ -3,12 +3,14 @@
 #include <cmath>
 
 #include "space/estimate/gpu_access.h"
+#include "space/estimate/gpu_constants.h"
 #include "space/plans/gpu_rows/gpu_rows_plan.h"
 
 namespace tensorsmith::space {
 
 double GpuRowsPlan::estimate(Decisions d) const {
   const auto& m = context_.machine.gpu;
+  const GpuConstants& k = gpu_constants();
   GpuKernel kernel;
   kernel.block = block(d);
   double blocks = 1;
@@ -23,15 +25,17 @@ double GpuRowsPlan::estimate(Decisions d) const {
   const auto add = [&](StageId s, double rounds, bool along, int64_t vector) {
     const auto& stage = context_.stage(s);
     kernel.fma_instructions += warps * rounds * stage.flops_per_point * static_cast<double>(vector);
-    kernel.other_instructions += warps * rounds * 6;
+    kernel.other_instructions += warps * rounds * k.read_instructions;
     for (const Read& read : effective_reads(context_, s)) {
       const auto& producer = context_.stage(read.producer);
       if (is_member(read.producer)) {
         kernel.shared_cycles += warps * rounds;
         continue;
       }
-      const GpuAccess access = along ? contiguous_access(warp_, vector, producer.element_bytes)
-                                     : strided_access(warp_, 64, producer.element_bytes);
+      const GpuAccess access =
+          along ? contiguous_access(warp_, vector, producer.element_bytes)
+                : strided_access(warp_, static_cast<int64_t>(k.scattered) / producer.element_bytes,
+                                 producer.element_bytes);
       kernel.global_accesses += warps * rounds;
       kernel.l2_bytes += warps * rounds * access.sectors * kSectorBytes;
       if (std::find(seen.begin(), seen.end(), read.producer) != seen.end()) continue;
@@ -51,21 +55,22 @@ double GpuRowsPlan::estimate(Decisions d) const {
     }
     const int64_t lanes = lanes_of(d, member);
     const double share = points * static_cast<double>(lanes);
-    const double rounds = std::ceil(share / n) * std::ceil(stage.reduce_points() / static_cast<double>(lanes));
+    const double rounds =
+        std::ceil(share / n) * std::ceil(stage.reduce_points() / static_cast<double>(lanes));
     bool along = !member.lanes_last || lanes >= 8;
     add(member.stage, rounds, along, 1);
     kernel.waits += 1 + rounds / 8;
     const double second = static_cast<double>(second_lanes(lanes));
     const double steps = static_cast<double>(lanes) / second + second;
     kernel.shared_cycles += lanes > 1 ? 2 * steps * warps : 0;
-    kernel.waits += lanes > 1 ? (4 * 30 + 30 * steps / 4) / 500 : 0;
+    kernel.waits += lanes > 1 ? k.meeting_cycles * (4 + steps / 4) / k.memory_latency : 0;
   }
   if (!self_) {
     double columns = 1;
     for (const AxisId a : columns_) columns *= static_cast<double>(info_.extent(a));
     const double v = static_cast<double>(vector(d));
     add(output_, std::ceil(static_cast<double>(rows(d)) * columns / v / n), true, vector(d));
-    kernel.waits += 0.5;
+    kernel.waits += 1;
   }
   const double written = info_.spatial_points() * info_.element_bytes;
   kernel.dram_bytes += written;

@@ -52,7 +52,8 @@ GpuRowsPlan::GpuRowsPlan(const PlanContext& context, const Group& group)
   std::vector<double> vectors;
   const AxisId last = info_.contiguous_axis;
   if (last.valid() && contains(columns_, last))
-    for (int64_t v = 1; v * info_.element_bytes <= kMaxVectorBytes && v <= 8 && info_.extent(last) % v == 0; v *= 2)
+    for (int64_t v = 1; v * info_.element_bytes <= kMaxVectorBytes && v <= 8 && info_.extent(last) % v == 0;
+         v *= 2)
       vectors.push_back(1);
   if (vectors.size() > 1) vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, vectors);
   IdVector<StageId, bool> inlined = context.inlined;  // and the members that may be
@@ -118,8 +119,10 @@ void GpuRowsPlan::find_lanes(Member& member) const {
     if (!read.affine) continue;
     for (const AxisId a : stage.axes()) {
       if (std::abs(read.stride(a)) != 1 || stage.extent(a) <= 1) continue;
-      if (stage.is_reduce(a)) along = a;
-      else if (member.to_output[a].valid() && !rows_.empty() && member.to_output[a] == rows_.back()) rows_along = true;
+      if (stage.is_reduce(a))
+        along = a;
+      else if (member.to_output[a].valid() && !rows_.empty() && member.to_output[a] == rows_.back())
+        rows_along = true;
     }
   }
   member.lanes_last = along.valid() || !rows_along;
@@ -139,7 +142,8 @@ std::string GpuRowsPlan::describe() const {
 
 int64_t GpuRowsPlan::lanes_of(Decisions d, const Member& member) const {
   double points = 1;
-  for (const AxisId a : member.lane_axes) points *= static_cast<double>(context_.stage(member.stage).extent(a));
+  for (const AxisId a : member.lane_axes)
+    points *= static_cast<double>(context_.stage(member.stage).extent(a));
   int64_t lanes = this->lanes(d);
   while (lanes > 1 && static_cast<double>(lanes) > points) lanes /= 2;
   return lanes;

@@ -40,9 +40,7 @@ class GpuRowsPlan final : public Plan {
                       AxisMap merged) const;
 
   int64_t threads(Decisions d) const { return warp_ << category(d, threads_slot_); }
-  int64_t rows(Decisions d) const {
-    return rows_slot_ == kNone ? 1 : int64_t{1} << category(d, rows_slot_);
-  }
+  int64_t rows(Decisions d) const { return rows_slot_ == kNone ? 1 : int64_t{1} << category(d, rows_slot_); }
   int64_t lanes(Decisions d) const { return std::max<int64_t>(1, threads(d) / rows(d)); }
   int64_t vector(Decisions d) const {
     return vector_slot_ == kNone ? 1 : int64_t{1} << category(d, vector_slot_);
@@ -59,7 +57,8 @@ class GpuRowsPlan final : public Plan {
   GpuBlock block(Decisions d) const;
 
   LoopId emit_root(TraceMaker& maker, Decisions d) const;
-  void emit_reduction(TraceMaker& maker, Decisions d, const Member& member, StageId stage, LoopId attach) const;
+  void emit_reduction(TraceMaker& maker, Decisions d, const Member& member, StageId stage,
+                      LoopId attach) const;
   void emit_step(TraceMaker& maker, Decisions d, StageId stage, LoopId attach) const;
 
   StageId output_;

@@ -27,7 +27,9 @@ class GpuSpatialPlan final : public Plan {
 
   int64_t threads(Decisions d) const { return warp_ << category(d, threads_slot_); }
   // Elements of a thread: vectors of neighbours, and vectors a block apart.
-  int64_t vector(Decisions d) const { return vector_slot_ == kNone ? 1 : int64_t{1} << category(d, vector_slot_); }
+  int64_t vector(Decisions d) const {
+    return vector_slot_ == kNone ? 1 : int64_t{1} << category(d, vector_slot_);
+  }
   int64_t items(Decisions d) const { return int64_t{1} << category(d, items_slot_); }
 
   StageId output_, anchor_;  // anchor: a reduction; none, or the output, or what it reads element by element
@@ -79,7 +81,8 @@ void GpuSpatialPlan::emit(TraceMaker& maker, Decisions d) const {
   const auto rank = static_cast<std::ptrdiff_t>(info_.num_spatial);
   const std::vector<LoopId> reduce(axes.begin() + rank, axes.end());
   const LoopId all = fuse_or_unit(maker, output_, {axes.begin(), axes.begin() + rank});
-  const auto made = maker.split(output_, all, {items(d), threads(d), vector(d)}, sched::TailPolicy::kPredicate);
+  const auto made =
+      maker.split(output_, all, {items(d), threads(d), vector(d)}, sched::TailPolicy::kPredicate);
   std::vector<LoopId> order{made[0], made[2], made[1]};
   order.insert(order.end(), reduce.begin(), reduce.end());
   order.push_back(made[3]);

@@ -34,7 +34,8 @@ WarpAddresses GpuTiledPlan::lanes(const Choice& c, const Operand& operand, const
     for (const AxisId a : strides.ids()) strides[a] = operand.read.strides[a];
   }
   WarpAddresses out;
-  out.count = static_cast<size_t>(std::min<int64_t>({threads(c), context_.machine.gpu.warp, WarpAddresses::kMaxLanes}));
+  out.count = static_cast<size_t>(
+      std::min<int64_t>({threads(c), context_.machine.gpu.warp, WarpAddresses::kMaxLanes}));
   for (size_t lane = 0; lane < out.count; ++lane) {
     auto rest = static_cast<int64_t>(lane);
     int64_t at = 0;
@@ -56,8 +57,10 @@ int64_t GpuTiledPlan::loaded_together(const Choice& c, const Operand& operand, c
   const AxisId axis = operand.read.indices[last].single_axis();
   if (!axis.valid()) return 1;
   int64_t length = 1;
-  if (!info_.is_reduce(axis)) length = c.inner[axis];
-  else if (c.step[axis] <= c.unroll) length = c.step[axis];
+  if (!info_.is_reduce(axis))
+    length = c.inner[axis];
+  else if (c.step[axis] <= c.unroll)
+    length = c.step[axis];
   const int64_t most = kMaxVectorBytes / producer.element_bytes;
   int64_t together = power_of_two_in(length, most);
   if (copy.made) together = std::min(together, power_of_two_in(copy.row_stride, most));
@@ -67,6 +70,7 @@ int64_t GpuTiledPlan::loaded_together(const Choice& c, const Operand& operand, c
 double GpuTiledPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
   const auto& m = context_.machine.gpu;
+  const GpuConstants& k = gpu_constants();
   GpuKernel kernel;
   kernel.block = block(d, c);
   double products = 1, tile = 1, all_points = 1, chunks = 1, chunk = 1;
@@ -99,22 +103,26 @@ double GpuTiledPlan::estimate(Decisions d) const {
       const double sectors = distinct_sectors(at, static_cast<int64_t>(together), producer.element_bytes);
       kernel.global_accesses += warps * reads * steps;
       // Neighbouring steps find their sectors in L1.
-      kernel.l2_bytes += warps * reads * steps * sectors * kSectorBytes * gpu_constants().l1_misses;
+      kernel.l2_bytes += warps * reads * steps * sectors * kSectorBytes * k.l1_misses;
       kernel.waits += steps / 4;
       continue;
     }
-    kernel.shared_cycles += warps * reads * steps * bank_cycles(at, static_cast<int64_t>(together), producer.element_bytes);
+    kernel.shared_cycles +=
+        warps * reads * steps * bank_cycles(at, static_cast<int64_t>(together), producer.element_bytes);
     double elements = 1;
     for (const int64_t e : copy.extents) elements *= as_double(e);
     const AxisId last = producer.contiguous_axis;
     const double row = last.valid() ? as_double(copy.extents[last]) * bytes : bytes;
     const double sectors = std::ceil(row / kSectorBytes) * (elements * bytes / row);
-    const double accesses = std::ceil(elements / as_double(copy.vector) / as_double(kernel.block.threads)) * warps;
+    const double accesses =
+        std::ceil(elements / as_double(copy.vector) / as_double(kernel.block.threads)) * warps;
     kernel.l2_bytes += chunks * sectors * kSectorBytes;
     kernel.global_accesses += chunks * accesses;
     kernel.shared_cycles += chunks * accesses * as_double(copy.vector) * bytes / 4;
     // Each has an address of several divisions, and the guard of a pad.
-    kernel.other_instructions += chunks * accesses * (operand.pad == kNone ? 12 : 12 + 10.0 * as_double(copy.vector));
+    kernel.other_instructions +=
+        chunks * accesses *
+        (k.copy_instructions + (operand.pad == kNone ? 0 : k.pad_instructions * as_double(copy.vector)));
     kernel.waits += chunks / std::max<size_t>(1, operands_.size());
   }
   kernel.other_instructions += warps * loads + warps * steps / as_double(c.unroll) * 4;
@@ -148,10 +156,10 @@ double GpuTiledPlan::dram_bytes(Decisions d, const Choice& c, double blocks) con
     const double whole = producer.spatial_points() * producer.element_bytes;
     double touched = producer.element_bytes;
     for (const double n : footprint(operand.read, wave)) touched *= n;
-    bytes += std::max(whole, std::min(touched * waves, 64 * whole));
+    bytes += std::max(whole, touched * waves);
     all += whole;
   }
-  return all <= 0.7 * m.l2_bytes ? all : bytes;
+  return all <= gpu_constants().l2_share * m.l2_bytes ? all : bytes;
 }
 
 }  // namespace tensorsmith::space

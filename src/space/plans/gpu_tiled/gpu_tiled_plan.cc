@@ -54,7 +54,9 @@ void GpuTiledPlan::collect_operands() {
     for (size_t p = 0; p < pads_.size(); ++p)
       if (pads_[p] == read.producer) operand.pad = p;
     operand.cacheable = (read.affine || tile_within_blocks(read)) && !read.indices.empty();
-    for (const int64_t e : context_.stage(read.producer).extents) operand.cacheable &= e > 0;
+    const auto& producer = context_.stage(read.producer);
+    operand.cacheable = operand.cacheable && !producer.arg_reduction;
+    for (const int64_t e : producer.extents) operand.cacheable = operand.cacheable && e > 0;
     operand.read = std::move(read);
     operands_.push_back(std::move(operand));
   }
@@ -83,8 +85,8 @@ void GpuTiledPlan::make_slots() {
   constexpr int64_t kMaxInner = 16, kMaxStep = 32;
   for (const AxisId a : live_) {
     const int64_t block = block_[a];
-    tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), block > 1 ? block : extent(a), 4, 1,
-                             kMaxInner, block > 1);
+    tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), block > 1 ? block : extent(a),
+                             4, 1, kMaxInner, block > 1);
   }
   for (const AxisId a : live_reduce_) {
     // Without a tail, if the extent has a divisor to speak of.
@@ -100,7 +102,8 @@ void GpuTiledPlan::make_slots() {
   for (auto& operand : operands_) {
     if (!operand.cacheable) continue;
     bool reused = false;
-    for (const AxisId a : live_) reused = reused || !operand.read.depends_on(a) || operand.read.block_of(a) > 1;
+    for (const AxisId a : live_)
+      reused = reused || !operand.read.depends_on(a) || operand.read.block_of(a) > 1;
     for (const auto& index : operand.read.indices)
       reused = reused || (index.affine && !index.single_axis().valid());
     const auto& producer = context_.stage(operand.read.producer);
@@ -161,7 +164,8 @@ GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Ope
     const bool whole = row == producer.extent(last);
     const bool in_step = whole || (index.single_axis().valid() && index.constant == 0);
     copy.vector = int64_t{1} << category(d, operand.vector_slot);
-    while (copy.vector > 1 && (!in_step || row % copy.vector != 0 || producer.extent(last) % copy.vector != 0))
+    while (copy.vector > 1 &&
+           (!in_step || row % copy.vector != 0 || producer.extent(last) % copy.vector != 0))
       copy.vector /= 2;
   }
   int64_t stride = 1;
@@ -239,6 +243,20 @@ int64_t GpuTiledPlan::store_vector(const Choice& c) const {
   return std::gcd(c.registers(contiguous_), std::min<int64_t>(most, 4));
 }
 
+// Tiles in shared memory are filled up where they leave the tensor; what is read in place would need a guard at
+// each product, which threads that share a tile do not agree on.
+bool GpuTiledPlan::guards_products(Decisions d, const Choice& c) const {
+  bool shared = false, leaves = false;
+  for (const auto& operand : operands_) {
+    const bool made = operand.cache_slot != kNone && category(d, operand.cache_slot) == 1;
+    shared = shared || made;
+    if (made) continue;
+    for (const AxisId a : live_)
+      leaves = leaves || (operand.read.depends_on(a) && extent(a) % c.tile(a) != 0);
+  }
+  return shared && leaves;
+}
+
 Status GpuTiledPlan::check(Decisions d) const {
   const Choice c = decode(d);
   const std::string& name = context_.op(anchor_).name;
@@ -251,6 +269,8 @@ Status GpuTiledPlan::check(Decisions d) const {
     padded *= tile * std::ceil(length / tile);
     points *= length;
   }
+  if (guards_products(d, c))
+    return refuse("an operand that is read in place ends inside a tile of another one");
   if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
   if (unrolled(c) > kMostUnrolled) return refuse("too much unrolled code");
   return check_block(context_.machine.gpu, block(d, c), name, info_.spatial_points());

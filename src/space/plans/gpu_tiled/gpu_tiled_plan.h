@@ -80,6 +80,7 @@ class GpuTiledPlan final : public Plan {
   int64_t loaded_together(const Choice& c, const Operand& operand, const Copy& copy) const;
   double dram_bytes(Decisions decisions, const Choice& c, double blocks) const;
   double unrolled(const Choice& c) const;
+  bool guards_products(Decisions decisions, const Choice& c) const;
 
   StageId output_, anchor_;
   bool self_;  // the anchor is the output
