@@ -4,6 +4,7 @@
 #include <array>
 
 #include "codegen/c/codegen.h"
+#include "codegen/cuda/codegen.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/opencl/codegen.h"
 #include "ir/analysis.h"
@@ -12,14 +13,16 @@
 namespace tensorsmith::codegen {
 
 std::span<const Backend* const> backends() {
-  static const std::array<const Backend*, 3> all = {&llvm_backend(), &c_backend(), &opencl_backend()};
+  static const std::array<const Backend*, 4> all = {&llvm_backend(), &c_backend(), &opencl_backend(),
+                                                    &cuda_backend()};
   return all;
 }
 
 const Backend& default_backend() { return *backends().front(); }
 
 const Backend& backend_for(const target::Device& device) {
-  return device.kind == target::DeviceKind::kGpu ? opencl_backend() : default_backend();
+  if (device.kind != target::DeviceKind::kGpu) return default_backend();
+  return device.arch == "nvptx" ? cuda_backend() : opencl_backend();
 }
 
 Result<const Backend*> find_backend(std::string_view name) {

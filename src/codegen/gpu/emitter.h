@@ -27,6 +27,9 @@ std::string gpu_prelude(const GpuDialect& dialect);
 Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& device,
                            const CodegenOptions& options, const GpuDialect& dialect);
 
+// What Backend::link makes of modules: one after the other.
+std::vector<char> join_modules(const std::vector<std::vector<char>>& modules);
+
 // The text of one kernel.
 class GpuKernelEmitter {
  public:

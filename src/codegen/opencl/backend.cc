@@ -35,9 +35,7 @@ class OpenClBackend final : public Backend {
                  "it is a GPU's, which a device runs, not this process"};
   }
   Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const override {
-    std::vector<char> all;
-    for (const std::vector<char>& object : objects) all.insert(all.end(), object.begin(), object.end());
-    return all;
+    return join_modules(objects);
   }
 };
 

@@ -1,0 +1,82 @@
+#include <array>
+#include <chrono>
+#include <mutex>
+
+#include "codegen/cuda/codegen.h"
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/gpu/emitter.h"
+
+namespace tensorsmith::codegen {
+namespace {
+
+// Products are fused with sums where the text says so (ts_fma_f32), and nowhere else.
+const std::array<std::string, 1> kFlags = {"--fmad=false"};
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(bool text_only) : text_only_(text_only) {}
+  std::string_view name() const override { return text_only_ ? "cuda-text" : "cuda"; }
+  std::string version() const override { return text_only_ ? "CUDA C" : "CUDA C, by NVRTC"; }
+  BackendTraits traits() const override { return {.self_contained = false, .other_architectures = true}; }
+
+  Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
+                                 const CodegenOptions& options) const override {
+    const auto start = std::chrono::steady_clock::now();
+    if (device.arch != "nvptx") {
+      return Error{ErrorCode::kUnsupported, "device " + device.name,
+                   "is no GPU of NVIDIA, and CUDA kernels are made for those; give --device cuda, or one of "
+                   "`tensorsmith devices list`"};
+    }
+    TS_ASSIGN_OR_RETURN(const GpuSource source, emit_gpu(program, device, options, cuda_c()));
+    const std::string text = gpu_prelude(cuda_c()) + source.text;
+    CompiledKernel kernel;
+    kernel.symbol = options.symbol;
+    kernel.launches = source.launches;
+    kernel.shared_workspace_bytes = source.workspace_bytes;
+    if (text_only_) {
+      kernel.object.assign(text.begin(), text.end());
+    } else {
+      TS_ASSIGN_OR_RETURN(const auto compiler, this->compiler());
+      TS_ASSIGN_OR_RETURN(CudaModule module, compiler->compile(text, device.cpu, kFlags));
+      kernel.object = std::move(module.cubin);
+    }
+    kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return kernel;
+  }
+  Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>&,
+                                             const std::string& symbol) const override {
+    return Error{ErrorCode::kUnsupported, "loading kernel '" + symbol + "'",
+                 "it is a GPU's, which a device runs, not this process"};
+  }
+  Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const override {
+    return join_modules(objects);
+  }
+
+ private:
+  // Loaded once; a library that is not there is looked for again.
+  Result<std::shared_ptr<const Nvrtc>> compiler() const {
+    const std::lock_guard lock(mutex_);
+    if (nvrtc_ == nullptr) {
+      TS_ASSIGN_OR_RETURN(nvrtc_, Nvrtc::open());
+    }
+    return nvrtc_;
+  }
+
+  const bool text_only_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Nvrtc> nvrtc_;
+};
+
+}  // namespace
+
+const Backend& cuda_backend() {
+  static const CudaBackend backend(false);
+  return backend;
+}
+
+const Backend& cuda_text_backend() {
+  static const CudaBackend backend(true);
+  return backend;
+}
+
+}  // namespace tensorsmith::codegen
