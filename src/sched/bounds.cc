@@ -119,8 +119,10 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
   arena_.clear_overflow();
   SymRange range = SymArena::full(extent);
   const Reads::Index& index = reader.reads->indices()[use.index];
+  // A tile that is filled keeps what sticks out of the tensor, unless that is more than the tensor: then it comes from
+  // threads that have nothing to do.
   const auto needed = [&](const SymRange& value) {
-    return fills_region(stage) ? value : clip(value, extent);
+    return fills_region(stage) && value.width < 2 * extent ? value : clip(value, extent);
   };
   if (SymRange value; eval(reader, index, &value) && !arena_.overflowed()) range = needed(value);
   region_[d] = seen_[d] != 0 ? needed(arena_.unite(region_[d], range)) : range;
