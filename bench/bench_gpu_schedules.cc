@@ -1,0 +1,136 @@
+// Schedules of GPUs' design spaces, sampled from the tasks of networks of the zoo, compiled to machine code for three
+// architectures of NVIDIA (Turing, Ampere, Hopper). No GPU is needed.
+//
+//   bench_gpu_schedules NVRTC_FOLDER PER_TASK SEED [NETWORK...]      all networks of the zoo where none is named
+//
+// PER_TASK schedules of each task on each architecture, the untuned one first. Prints a line for each schedule that is
+// not compiled, and the sums: how many the space refuses before a program is made, how many code generation refuses, and
+// how many only NVRTC does, or compiles to a program that the device cannot launch.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/build.h"
+#include "codegen/cuda/codegen.h"
+#include "codegen/cuda/nvrtc.h"
+#include "engine/load_model.h"
+#include "graph/zoo/zoo.h"
+#include "space/design_space.h"
+#include "target/target.h"
+
+namespace tensorsmith {
+namespace {
+
+struct Counts {
+  int sampled = 0, compiled = 0, refused_by_space = 0, refused_before = 0, refused_by_compiler = 0,
+      too_large = 0, spilling = 0;
+  double seconds = 0;
+};
+
+// What the compiled kernel takes is more than the device has.
+bool exceeds(const codegen::CudaModule& module, const codegen::CompiledKernel& kernel,
+             const target::Device& d) {
+  for (const runtime::Launch& launch : kernel.launches) {
+    const int64_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+    for (const codegen::KernelResources& r : module.kernels) {
+      if (r.symbol != launch.symbol) continue;
+      constexpr int64_t kWarp = 32,
+                        kRegisterUnit = 8;  // what registers are given out in: CUDA C++ Programming Guide
+      const int64_t registers = (r.registers + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit *
+                                ((threads + kWarp - 1) / kWarp * kWarp);
+      if (registers > d.registers_per_block ||
+          r.shared_bytes + launch.shared_bytes > d.shared_memory_per_block)
+        return true;
+    }
+  }
+  return false;
+}
+
+void compile_one(const graph::Task& task, const space::DesignSpace& space, const space::Candidate& candidate,
+                 const target::Device& device, const codegen::Nvrtc& nvrtc, Counts& counts) {
+  ++counts.sampled;
+  const auto say = [&](const char* what, const Error& error) {
+    std::printf("%s %s %s: %s\n", device.cpu.c_str(), what, task.name.c_str(), error.message().c_str());
+  };
+  if (const Status ok = space.check(candidate); !ok.ok()) {
+    ++counts.refused_by_space;
+    return;
+  }
+  const auto trace = space.to_trace(candidate);
+  if (!trace.ok()) return say("no trace", trace.error());
+  const auto built = codegen::build(task.workload, *trace, device, codegen::cuda_text_backend(), {});
+  if (!built.ok()) {
+    ++counts.refused_before;
+    return say("refused", built.error());
+  }
+  const std::vector<char>& text = built->kernel.object;
+  const std::vector<std::string> flags = {"--fmad=false"};
+  const auto module = nvrtc.compile(std::string(text.begin(), text.end()), device.cpu, flags);
+  if (!module.ok()) {
+    ++counts.refused_by_compiler;
+    return say("NVRTC", module.error());
+  }
+  ++counts.compiled;
+  bool spills = false;
+  for (const codegen::KernelResources& r : module->kernels) spills = spills || r.spill_store_bytes > 0;
+  counts.spilling += spills ? 1 : 0;
+  if (exceeds(*module, built->kernel, device)) {
+    ++counts.too_large;
+    say("too large",
+        {ErrorCode::kResourceExhausted, "", "more registers or shared memory than the device has"});
+  }
+}
+
+Status run(const std::string& folder, int per_task, uint64_t seed, std::vector<std::string> networks) {
+  const std::vector<std::string> folders = {folder};
+  TS_ASSIGN_OR_RETURN(const auto nvrtc, codegen::Nvrtc::open(folders));
+  std::vector<engine::ModelSource> models;
+  if (networks.empty())
+    for (const auto& network : graph::zoo::entries()) networks.emplace_back(network.name);
+  for (const std::string& name : networks) models.push_back({"zoo:" + name});
+  TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks(models));
+  std::map<std::string, Counts> by_architecture;
+  Rng rng(seed);
+  for (const char* name : {"t4", "a100", "h100"}) {
+    TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(name));
+    if (device.cpu == "sm_90") device.cpu = "sm_90a";
+    Counts& counts = by_architecture[device.cpu];
+    for (const engine::SharedTask& shared : tasks) {
+      TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(shared.task.workload, device, {}));
+      for (int i = 0; i < per_task; ++i)
+        compile_one(shared.task, space, i == 0 ? space.default_candidate() : space.sample(rng), device,
+                    *nvrtc, counts);
+      std::fflush(stdout);
+    }
+  }
+  std::printf("%zu tasks, %d schedules of each on each architecture, seed %llu, NVRTC %d.%d\n", tasks.size(),
+              per_task, static_cast<unsigned long long>(seed), nvrtc->version().first,
+              nvrtc->version().second);
+  for (const auto& [architecture, c] : by_architecture) {
+    std::printf(
+        "%-7s sampled %d, refused by the space %d, by code generation %d, by NVRTC %d, compiled %d, of these "
+        "too "
+        "large for the device %d, with spilled registers %d\n",
+        architecture.c_str(), c.sampled, c.refused_by_space, c.refused_before, c.refused_by_compiler,
+        c.compiled, c.too_large, c.spilling);
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace tensorsmith
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: bench_gpu_schedules NVRTC_FOLDER PER_TASK SEED [NETWORK...]\n");
+    return 2;
+  }
+  const tensorsmith::Status done = tensorsmith::run(
+      argv[1], std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10), {argv + 4, argv + argc});
+  if (done.ok()) return 0;
+  std::fprintf(stderr, "bench_gpu_schedules: %s\n", done.error().message().c_str());
+  return 1;
+}
