@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "runtime/device/probe.h"
+
 namespace tensorsmith::engine {
 namespace {
 
@@ -187,6 +189,18 @@ Result<Device> find_device(std::string_view spec) {
   Error error = std::move(device).error();
   error.reason += "; the GPUs of this machine are cuda[:N] and opencl[:N]";
   return error;
+}
+
+Device with_gpu_measurements(Device device) {
+  const auto place = gpu_place(device);
+  TS_CHECK(place.has_value(), "not a GPU of this machine");
+  const auto gpu = runtime::open_gpu(place->api, place->index);
+  if (!gpu.ok()) return device;
+  const auto measured = runtime::measure_gpu(**gpu);
+  if (!measured.ok()) return device;
+  device.launch_overhead_us = measured->launch_overhead_us;
+  if (device.memory_bandwidth_gbs == 0) device.memory_bandwidth_gbs = measured->memory_bandwidth_gbs;
+  return device;
 }
 
 FoundGpus find_gpus() {

@@ -33,6 +33,10 @@ target::Device gpu_device(const runtime::GpuProperties& properties);
 // target::find_device, and GPUs of this machine. The tools' one way from --device to a device.
 Result<target::Device> find_device(std::string_view spec);
 
+// The device as measured: the cost of a launch, and its memory bandwidth where the driver does not say it. As it was
+// where it cannot be opened. Takes a second. device: one that has a gpu_place().
+target::Device with_gpu_measurements(target::Device device);
+
 // The GPUs of this machine, and for each interface without one a line that says why.
 struct FoundGpus {
   std::vector<target::Device> devices;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/gpu_device.h"
+
 namespace tensorsmith::engine {
 
 bool is_local(const target::Device& device) { return device.name == "local"; }
@@ -15,6 +17,7 @@ target::Device with_threads(target::Device device, int threads) {
 }
 
 target::Device with_measurements(target::Device device) {
+  if (gpu_place(device)) return with_gpu_measurements(std::move(device));
   if (is_local(device) && device.memory_bandwidth_gbs == 0)
     device.memory_bandwidth_gbs = target::measure_memory_bandwidth(device);
   return device;

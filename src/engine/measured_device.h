@@ -12,7 +12,8 @@ bool is_local(const target::Device& device);
 // The device with this many cores, and its peak rate in proportion; 0 = as it is.
 target::Device with_threads(target::Device device, int threads);
 
-// The device with its memory bandwidth measured, if it is local and has none (a few tenths of a second).
+// The device with its memory bandwidth measured, if it is local and has none (a few tenths of a second); a GPU of this
+// machine with what with_gpu_measurements() measures.
 target::Device with_measurements(target::Device device);
 
 // Describes a local device in the database with its measured attributes, unless it is there.

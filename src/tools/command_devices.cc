@@ -68,9 +68,10 @@ struct ShowOptions {
 Status show(const ShowOptions& options) {
   TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(options.name));
   if (options.probe) {
-    if (!engine::is_local(device)) {
-      return Error{ErrorCode::kInvalidArgument, "--probe",
-                   "measures this machine, not " + options.name + "; give it local or local:isa=..."};
+    if (!engine::is_local(device) && !engine::gpu_place(device)) {
+      return Error{
+          ErrorCode::kInvalidArgument, "--probe",
+          "measures this machine, not " + options.name + "; give it local, local:isa=..., cuda or opencl"};
     }
     device = engine::with_measurements(std::move(device));
   }
@@ -98,8 +99,9 @@ void add_devices_command(CLI::App& app, int& exit_code) {
       ->add_option("device", show_options->name,
                    "local, local:isa=avx2, cuda, opencl:1, v100, my_board.json, ...")
       ->required();
-  show_command->add_flag("--probe", show_options->probe,
-                         "Measure what cannot be looked up: memory bandwidth");
+  show_command->add_flag(
+      "--probe", show_options->probe,
+      "Measure what cannot be looked up: memory bandwidth; of GPUs also the cost of a launch");
   show_command->callback(
       [show_options, &exit_code] { exit_code = run_command([&] { return show(*show_options); }); });
 }

@@ -110,16 +110,15 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::open(std::span<const std::string> fo
   for (const std::string& folder : folders) {
     for (const char* name : kLibraries) {
       const std::filesystem::path file = std::filesystem::path(folder) / name;
-      if (std::filesystem::exists(file, ignored)) files.push_back(file);
+      if (files.empty() && std::filesystem::exists(file, ignored)) files.push_back(file);
     }
   }
-  files.insert(files.end(), std::begin(kLibraries), std::end(kLibraries));
-  // What is wrong with a library that is there says more than that another is not.
-  Error error{ErrorCode::kNotFound, "", ""};
+  if (files.empty()) files.assign(std::begin(kLibraries), std::end(kLibraries));
+  Error error;
   for (const std::string& file : files) {
     auto api = Api::load(file);
     if (api.ok()) return std::shared_ptr<const Nvrtc>(new Nvrtc(std::move(api).value()));
-    if (error.code == ErrorCode::kNotFound) error = std::move(api).error();
+    error = std::move(api).error();
   }
   return error;
 }

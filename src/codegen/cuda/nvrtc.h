@@ -21,8 +21,8 @@ struct CudaModule {
 // All members may be called from any thread.
 class Nvrtc {
  public:
-  // The newest version in one of the folders, in their order; else where the loader finds it. kNotFound: there is none,
-  // with what to install.
+  // The newest version in the first of the folders that has one, and no other; where none has one, what the loader finds.
+  // kNotFound: it cannot be loaded, with what to install.
   static Result<std::shared_ptr<const Nvrtc>> open(std::span<const std::string> folders = {});
   ~Nvrtc();
 

@@ -84,7 +84,8 @@ enum FunctionAttribute : int {
 };
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
-inline constexpr int kCaptureThreadLocal = 1;
+// Nothing is forbidden while it captures: the driver may load a kernel when it is first launched.
+inline constexpr int kCaptureRelaxed = 2;
 
 struct Api {
   int (*init)(unsigned);

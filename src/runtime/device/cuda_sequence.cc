@@ -136,7 +136,7 @@ Status CudaSequence::launch_all() {
 Status CudaSequence::make_graph() {
   if (graph_ || steps_.size() < 2) return {};
   TS_RETURN_IF_ERROR(
-      shared_.check(api().begin_capture(shared_.stream, kCaptureThreadLocal), "cuStreamBeginCapture"));
+      shared_.check(api().begin_capture(shared_.stream, kCaptureRelaxed), "cuStreamBeginCapture"));
   const Status launched = launch_all();
   Graph graph = nullptr;
   // Also after an error: the stream leaves its capture.

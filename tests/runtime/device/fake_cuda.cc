@@ -1,17 +1,20 @@
 #include "runtime/device/fake_cuda.h"
 
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
 constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201, kInvalidImage = 200,
-              kNotFound = 500;
+              kNotFound = 500, kIllegalAddress = 700;
 constexpr size_t kMemoryBytes = size_t{80} << 30;
 constexpr int kOptinShared = 232448, kDefaultShared = 48 << 10, kDeclaredShared = 1024;
 
@@ -35,6 +38,7 @@ using Graph = std::vector<Launch>;
 
 std::string log_text, taken, failing;
 int failing_code = 0, alive = 0;
+int broken = 0;  // the code of the kernel that broke the context
 thread_local void* current = nullptr;
 int the_context = 0;
 std::set<uint64_t> memory;
@@ -52,13 +56,24 @@ int told(const char* call) {
 int begin(const char* call) {
   const int code = told(call);
   if (code) return code;
+  if (broken) return broken;
   return current == &the_context ? 0 : kInvalidContext;
 }
 #define BEGIN(call) \
   if (const int code = begin(call); code) return code
 
-// "add": c = a + b; "more": a += 1; "add_shared": as add.
+// "add": c = a + b; "more": a += 1; "add_shared": as add; "illegal" breaks the context; "hangs" does not end; "canary":
+// a = 3 i + 1, or something else with FAKE_CUDA_CANARY in the environment.
 void compute(const Launch& launch) {
+  const std::string& name = launch.function->name;
+  if (name == "illegal") broken = kIllegalAddress;
+  if (name == "hangs") std::this_thread::sleep_for(std::chrono::hours(1));
+  if (name == "canary") {
+    const int wrong = std::getenv("FAKE_CUDA_CANARY") ? 7 : 0;
+    for (int i = 0; i < launch.threads; ++i)
+      reinterpret_cast<int*>(launch.arguments.at(0))[i] = 3 * i + 1 + wrong;
+  }
+  if (name != "more" && name.rfind("add", 0) != 0) return;
   const auto at = [&](size_t i) { return reinterpret_cast<float*>(launch.arguments.at(i)); };
   for (int64_t i = 0; i < launch.threads; ++i) {
     if (launch.function->name == "more") {
@@ -197,6 +212,8 @@ int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, St
 int cuModuleLoadData(Module** module, const void* image) {
   BEGIN("cuModuleLoadData");
   std::string text = static_cast<const char*>(image);
+  // PTX, of the one kernel that is known.
+  if (text.find(".visible .entry canary(.param .u64 canary_out)") != std::string::npos) text = "fake canary";
   if (text.rfind("fake ", 0) != 0) return kInvalidImage;
   text += " ";
   *module = new Module;
@@ -245,7 +262,7 @@ int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigne
   BEGIN("cuLaunchKernel");
   if (extra || !parameters || static_cast<int>(shared) > function->dynamic_shared) return kInvalidValue;
   Launch launch{function, int64_t{grid_x} * grid_y * grid_z * block_x * block_y * block_z, {}};
-  const size_t arguments = function->name == "more" ? 1 : 3;
+  const size_t arguments = function->name == "more" || function->name == "canary" ? 1 : 3;
   for (size_t i = 0; i < arguments; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(parameters[i]));
   if (stream->capturing) {
     stream->captured.push_back(launch);
@@ -282,7 +299,7 @@ int cuEventElapsedTime(float* milliseconds, const int* start, const int* end) {
 }
 int cuStreamBeginCapture_v2(Stream* stream, int mode) {
   BEGIN("cuStreamBeginCapture");
-  if (mode != 1) return kInvalidValue;
+  if (mode != 2) return kInvalidValue;
   stream->capturing = true;
   return 0;
 }

@@ -8,7 +8,9 @@
 #include <numeric>
 
 #include "base/rng.h"
+#include "runtime/device/canary.h"
 #include "runtime/device/gpu.h"
+#include "runtime/device/probe.h"
 #include "runtime/device/test_device.h"
 
 namespace tensorsmith::runtime {
@@ -306,6 +308,21 @@ TEST(OpenCl, SaysWhichDevicesThereAre) {
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(gpu.error().message(), HasSubstr("opencl:99: no such device; OpenCL has"));
+}
+
+TEST(OpenCl, RunsTheCanary) {
+  TS_OPENCL_OR_SKIP(gpu);
+  EXPECT_OK(run_canary(*gpu));
+}
+
+TEST(OpenCl, MeasuresWhatTheDriverDoesNotSay) {
+  TS_OPENCL_OR_SKIP(gpu);
+  const auto measured = measure_gpu(*gpu);
+  ASSERT_TRUE(measured.ok()) << measured.error().message();
+  EXPECT_GT(measured->memory_bandwidth_gbs, 0.01);
+  EXPECT_LT(measured->memory_bandwidth_gbs, 100000);
+  EXPECT_GT(measured->launch_overhead_us, 0.01);
+  EXPECT_LT(measured->launch_overhead_us, 1e6);
 }
 
 // Run on Oclgrind alone, which must complain: the value of a neighbour is read without a barrier.

@@ -1,0 +1,83 @@
+#include "runtime/device/probe.h"
+
+#include <algorithm>
+
+namespace tensorsmith::runtime {
+namespace {
+
+// Larger than any cache, and no larger than a small device allows.
+constexpr int64_t kMostCopiedBytes = int64_t{512} << 20;
+constexpr int64_t kCacheMultiple = 4;
+constexpr int64_t kThreads = 128, kBytesPerThread = 16;
+constexpr int kPasses = 8;
+constexpr int kShortLaunches = 200;
+
+// Each thread copies 16 bytes.
+constexpr std::string_view kPtx = R"(
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry copy(.param .u64 copy_from, .param .u64 copy_to)
+{
+  .reg .b32 %r<5>;
+  .reg .f32 %f<5>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [copy_from];
+  ld.param.u64 %rd2, [copy_to];
+  cvta.to.global.u64 %rd3, %rd1;
+  cvta.to.global.u64 %rd4, %rd2;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mad.lo.u32 %r4, %r2, %r3, %r1;
+  mul.wide.u32 %rd5, %r4, 16;
+  add.s64 %rd6, %rd3, %rd5;
+  add.s64 %rd7, %rd4, %rd5;
+  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd6];
+  st.global.v4.f32 [%rd7], {%f1, %f2, %f3, %f4};
+  ret;
+}
+)";
+constexpr std::string_view kOpenClC =
+    "kernel void copy(global const float4* from, global float4* to) { to[get_global_id(0)] = "
+    "from[get_global_id(0)]; "
+    "}\n";
+
+// The fastest of a few times of a sequence of launches of the kernel.
+Result<double> fastest(Gpu& gpu, const GpuModule& module, std::span<const GpuSpan> buffers, int64_t blocks,
+                       int launches) {
+  const std::vector<Launch> all(static_cast<size_t>(launches),
+                                Launch{"copy", {blocks, 1, 1}, {kThreads, 1, 1}, 0, {{0, 0}, {1, 0}}});
+  TS_ASSIGN_OR_RETURN(const auto sequence, gpu.make_sequence());
+  TS_RETURN_IF_ERROR(sequence->add(module, all, buffers, {}));
+  TS_ASSIGN_OR_RETURN(double best, sequence->time());
+  for (int pass = 0; pass < kPasses; ++pass) {
+    TS_ASSIGN_OR_RETURN(const double seconds, sequence->time());
+    best = std::min(best, seconds);
+  }
+  return std::max(best, 1e-9);
+}
+
+}  // namespace
+
+Result<GpuMeasurements> measure_gpu(Gpu& gpu) {
+  const GpuProperties& p = gpu.properties();
+  const int64_t unit = kThreads * kBytesPerThread;
+  const int64_t wanted = std::max<int64_t>(kCacheMultiple * p.l2_bytes, int64_t{64} << 20);
+  const int64_t most = std::min(kMostCopiedBytes, p.max_buffer_bytes / 4);
+  const int64_t blocks = std::max<int64_t>(std::min(wanted, most) / unit, 1);
+  TS_ASSIGN_OR_RETURN(const auto module, gpu.load(p.api == GpuApi::kCuda ? kPtx : kOpenClC));
+  TS_ASSIGN_OR_RETURN(const auto from, gpu.allocate(blocks * unit));
+  TS_ASSIGN_OR_RETURN(const auto to, gpu.allocate(blocks * unit));
+  TS_RETURN_IF_ERROR(gpu.fill(from->all(), 1));
+  TS_RETURN_IF_ERROR(gpu.fill(to->all(), 2));
+  const GpuSpan buffers[] = {from->all(), to->all()};
+  GpuMeasurements measured;
+  TS_ASSIGN_OR_RETURN(const double copied, fastest(gpu, *module, buffers, blocks, 1));
+  measured.memory_bandwidth_gbs = 1e-9 * static_cast<double>(2 * blocks * unit) / copied;
+  TS_ASSIGN_OR_RETURN(const double launched, fastest(gpu, *module, buffers, 1, kShortLaunches));
+  measured.launch_overhead_us = 1e6 * launched / kShortLaunches;
+  return measured;
+}
+
+}  // namespace tensorsmith::runtime
