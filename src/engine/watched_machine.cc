@@ -3,7 +3,9 @@
 #include <chrono>
 #include <thread>
 
+#include "engine/gpu_device.h"
 #include "ir/expr.h"
+#include "measure/device_measurer.h"
 #include "measure/watched_measurer.h"
 #include "space/design_space.h"
 
@@ -30,6 +32,9 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
                                                                  const std::vector<std::string>& worker,
                                                                  const Clock& clock, LogSink& log,
                                                                  const std::atomic<bool>& cancel) {
+  // The worker of a device has a canary of its own, and no other program is on its clock.
+  if (const auto place = gpu_place(device))
+    return measure::make_device_measurer(device, {place->api, place->index, ""}, options, worker, log);
   TS_ASSIGN_OR_RETURN(auto measurer, measure::make_local_measurer(device, options, worker, log));
   measure::MeasureOptions canary_options = options;
   canary_options.build_threads = 1;

@@ -3,6 +3,7 @@
 
 #include "measure/builder.h"
 #include "measure/measurer.h"
+#include "measure/reference_program.h"
 
 namespace tensorsmith::measure {
 
@@ -10,10 +11,5 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
                                                       const MeasureOptions& options,
                                                       std::vector<std::string> worker_command, LogSink& log,
                                                       std::shared_ptr<const Builder> builder);
-
-// Loops in the order of the definition; the innermost spatial axis vectorized, some rows before it unrolled inside of
-// the reduction, the outermost parallel.
-// Simple, so that its output can stand for the expected one after a check of sampled points.
-sched::Trace reference_trace(const ir::Workload& workload);
 
 }  // namespace tensorsmith::measure

@@ -32,6 +32,35 @@ TensorSpec get_tensor(WireReader& r) {
   return t;
 }
 
+void add_launch(WireWriter& w, const runtime::Launch& launch) {
+  w.add_text(launch.symbol);
+  for (const auto* extents : {&launch.grid, &launch.block}) {
+    for (const int64_t extent : *extents) w.add(extent);
+  }
+  w.add(launch.shared_bytes);
+  w.add<uint64_t>(launch.arguments.size());
+  for (const auto& argument : launch.arguments) {
+    w.add(argument.buffer);
+    w.add(argument.workspace_offset);
+  }
+}
+
+runtime::Launch get_launch(WireReader& r) {
+  runtime::Launch launch;
+  launch.symbol = r.get_text();
+  for (auto* extents : {&launch.grid, &launch.block}) {
+    for (int64_t& extent : *extents) extent = r.get<int64_t>();
+  }
+  launch.shared_bytes = r.get<int64_t>();
+  const auto arguments = r.get<uint64_t>();
+  for (uint64_t i = 0; i < arguments && r.ok(); ++i) {
+    runtime::LaunchArgument& argument = launch.arguments.emplace_back();
+    argument.buffer = r.get<int64_t>();
+    argument.workspace_offset = r.get<int64_t>();
+  }
+  return launch;
+}
+
 bool is_inside(const TensorSpec& t, int64_t memory_bytes) {
   if (ir::bytes_of(t.dtype) == 0) return false;
   int64_t bytes = ir::bytes_of(t.dtype);
@@ -86,6 +115,8 @@ std::vector<char> encode(const RunRequest& request) {
   WireWriter w;
   w.add_list(request.object);
   w.add_text(request.symbol);
+  w.add<uint64_t>(request.launches.size());
+  for (const auto& launch : request.launches) add_launch(w, launch);
   w.add(request.shared_workspace_bytes);
   w.add(request.thread_workspace_bytes);
   w.add<uint64_t>(request.prepared.size());
@@ -121,6 +152,8 @@ Result<RunRequest> decode_run(const std::vector<char>& bytes) {
   RunRequest request;
   request.object = r.get_list<char>();
   request.symbol = r.get_text();
+  const auto launches = r.get<uint64_t>();
+  for (uint64_t i = 0; i < launches && r.ok(); ++i) request.launches.push_back(get_launch(r));
   request.shared_workspace_bytes = r.get<int64_t>();
   request.thread_workspace_bytes = r.get<int64_t>();
   const auto prepared_count = r.get<uint64_t>();

@@ -11,6 +11,7 @@
 #include "measure/compare.h"
 #include "measure/timing.h"
 #include "record/record.h"
+#include "runtime/launch.h"
 #include "sched/schedule.h"
 
 namespace tensorsmith::measure {
@@ -40,6 +41,7 @@ struct TaskSpec {
 struct RunRequest {
   std::vector<char> object;
   std::string symbol;
+  std::vector<runtime::Launch> launches;  // devices, whose object is a module
   int64_t shared_workspace_bytes = 0;
   int64_t thread_workspace_bytes = 0;
   std::vector<lower::PreparedConstant> prepared;

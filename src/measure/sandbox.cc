@@ -53,12 +53,12 @@ bool memory_is_exhausted() {
   return address_space_bytes() > limit - std::max<int64_t>(limit / 8, int64_t{64} << 20);
 }
 
-int enter_sandbox() {
+int enter_sandbox(bool for_driver) {
   // While it may still be asked for: kernels may be for matrix units.
   static_cast<void>(may_use_tiles());
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-  if (!kSanitized) {
+  if (!kSanitized && !for_driver) {
     const rlimit printed{kMaxPrintedBytes, kMaxPrintedBytes};
     ::setrlimit(RLIMIT_FSIZE, &printed);
     wipe_environment();

@@ -24,8 +24,9 @@ inline constexpr bool kSanitized = false;
 // No core files, hardly any file output, no environment; the first victim when the machine runs out of
 // memory; fatal signals are told from exhausted memory by the exit status kExitMemoryLimit; what a terminal
 // sends to all of its programs is for the parent to decide. The answer: /proc/self/statm, open for reading,
-// or -1.
-int enter_sandbox();
+// or -1. for_driver: the process goes on to open files and to read its environment, as a device's driver does; it
+// keeps both.
+int enter_sandbox(bool for_driver = false);
 
 // From here on the process may map at most this much more memory than it has now. Without effect in a build
 // with the address or thread sanitizer, whose shadow memory needs more than any limit.

@@ -32,6 +32,13 @@ void limit_loads(Limits& limits, const ir::Expr& e, int64_t limit) {
   for (const ir::Load* load : ir::loads_of(e)) lower_limit(limits, load->buffer, limit);
 }
 
+lower::Tensor normal_tensor(const ir::BufferNode& buffer, Rng& rng) {
+  lower::Tensor tensor = lower::Tensor::zeros(buffer.dtype, buffer.shape);
+  const int64_t n = tensor.num_elements();
+  for (int64_t i = 0; i < n; ++i) tensor.set(i, ir::scalar_float(buffer.dtype, rng.normal()));
+  return tensor;
+}
+
 }  // namespace
 
 std::vector<int64_t> index_limits(const ir::Workload& workload) {
@@ -56,7 +63,7 @@ std::vector<int64_t> index_limits(const ir::Workload& workload) {
   return result;
 }
 
-std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t seed) {
+std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t seed, InputValues values) {
   Rng rng(seed);
   const std::vector<int64_t> limits = index_limits(workload);
   std::vector<lower::Tensor> tensors;
@@ -64,6 +71,10 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
     if (!op->is_placeholder()) continue;
     const ir::Buffer& input = op->output();
     const int64_t limit = limits[tensors.size()];
+    if (values == InputValues::kNormal && ir::is_float(input->dtype)) {
+      tensors.push_back(normal_tensor(*input, rng));
+      continue;
+    }
     const bool i8 = input->dtype == ir::DType::kI8;
     if (limit > 0 || (!i8 && input->dtype != ir::DType::kU8)) {
       tensors.push_back(lower::random_tensor(input->dtype, input->shape, rng, limit));

@@ -18,8 +18,13 @@ namespace tensorsmith::measure {
 // are used as an index, directly or through other operations (Gather); 0 = no limit.
 std::vector<int64_t> index_limits(const ir::Workload& workload);
 
+// How floats are distributed: in [-1, 1), or normally with deviation 1, as a network's values roughly are (what a GPU's
+// clock holds out depends on the bits that its units see).
+enum class InputValues : uint8_t { kUniform, kNormal };
+
 // Seeded contents of all placeholders.
-std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t seed);
+std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t seed,
+                                         InputValues values = InputValues::kUniform);
 
 // The memory file of a task and what is where in it. Layout: inputs, then outputs, each 64-byte aligned.
 class TaskData {

@@ -1,7 +1,6 @@
 #include "measure/worker.h"
 
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,10 +16,12 @@
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "measure/confinement.h"
+#include "measure/device_worker.h"
 #include "measure/guarded_memory.h"
 #include "measure/measurer.h"
 #include "measure/protocol.h"
 #include "measure/sandbox.h"
+#include "measure/task_memory.h"
 #include "measure/wire.h"
 #include "runtime/kernel_pool.h"
 
@@ -38,44 +39,6 @@ MeasureResult failure(Outcome outcome, std::string reason) {
   result.reason = std::move(reason);
   return result;
 }
-
-// The task's memory file in this process.
-class TaskMemory {
- public:
-  explicit TaskMemory(int64_t bytes) : bytes_(bytes) {}
-  TaskMemory(const TaskMemory&) = delete;
-  TaskMemory& operator=(const TaskMemory&) = delete;
-  ~TaskMemory() {
-    if (address_) ::munmap(address_, static_cast<size_t>(bytes_));
-  }
-  // fd stays the caller's and is needed no longer.
-  Status map(int fd) {
-    if (bytes_ == 0) return {};
-    // Not fstat: glibc makes a call of it that can ask for any file.
-    if (::lseek(fd, 0, SEEK_END) < bytes_)
-      return Error{ErrorCode::kCorrupt, "", "the task's memory is too small"};
-    void* address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_SHARED, fd, 0);
-    if (address == MAP_FAILED)
-      return Error{ErrorCode::kResourceExhausted, "", "cannot map the task's memory"};
-    address_ = address;
-    return {};
-  }
-  const std::byte* at(int64_t offset) const { return static_cast<const std::byte*>(address_) + offset; }
-  // Refused once the parent has sealed the memory: the expected outputs are final then.
-  Status make_writable(bool writable) {
-    if (bytes_ == 0 ||
-        ::mprotect(address_, static_cast<size_t>(bytes_), writable ? PROT_READ | PROT_WRITE : PROT_READ) == 0)
-      return {};
-    return Error{ErrorCode::kIo, "", "cannot write the expected outputs"};
-  }
-  void write(int64_t offset, const std::byte* from, int64_t bytes) {
-    if (bytes > 0) std::memcpy(static_cast<std::byte*>(address_) + offset, from, static_cast<size_t>(bytes));
-  }
-
- private:
-  int64_t bytes_;
-  void* address_ = nullptr;
-};
 
 // A constant as a kernel wants it, made once and kept while the task lasts.
 struct Prepared {
@@ -430,6 +393,7 @@ std::vector<std::string> this_program_as_worker() { return {"/proc/self/exe", kW
 bool is_worker(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == kWorkerArgument; }
 
 int worker_main(int argc, char** argv) {
+  if (const auto device = parse_device_arguments(argc, argv)) return serve_device(kWorkerSocket, *device);
   const auto backend = codegen::find_backend(argc > 1 ? argv[argc - 1] : "");
   if (!backend.ok()) return 2;  // started by hand
   return serve_worker(

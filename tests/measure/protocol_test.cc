@@ -18,6 +18,8 @@ RunRequest sample_run() {
   RunRequest request;
   request.object = {'a', '\0', 'b'};
   request.symbol = "kernel";
+  request.launches = {{"first", {4, 5, 6}, {7, 8, 9}, 1024, {{2, 0}, {-1, 64}}},
+                      {"second", {1, 1, 1}, {32, 1, 1}, 0, {}}};
   request.shared_workspace_bytes = 10;
   const sched::Layout layout = {{0, 16, 4}, {1, 1, 3}};
   const auto transform = std::make_shared<const ir::Workload>(test::standard::matmul(2, 3, 4));
@@ -41,6 +43,7 @@ TEST(Protocol, MessagesReadBack) {
   const auto run = decode_run(encode(sample_run()));
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(encode(*run), encode(sample_run()));
+  EXPECT_EQ(run->launches, sample_run().launches);
   ASSERT_EQ(run->prepared.size(), 3U);
   for (size_t i = 0; i < 3; ++i) {
     const lower::PreparedConstant expected = sample_run().prepared[i];

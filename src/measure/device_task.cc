@@ -1,0 +1,107 @@
+#include "measure/device_task.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tensorsmith::measure {
+namespace {
+
+constexpr int64_t kFenceBytes = runtime::kGpuOffsetAlignment;
+constexpr std::byte kFence{0xA5};
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + runtime::kGpuOffsetAlignment - 1) / runtime::kGpuOffsetAlignment *
+         runtime::kGpuOffsetAlignment;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceTask>> DeviceTask::create(runtime::Gpu& gpu, TaskSpec spec,
+                                                       const std::byte* data, int64_t rotate_bytes) {
+  std::unique_ptr<DeviceTask> task(new DeviceTask(gpu, std::move(spec), data));
+  task->make_image();
+  const auto bytes = static_cast<int64_t>(task->image_.size());
+  const int64_t sets = std::clamp<int64_t>((rotate_bytes + bytes - 1) / bytes, 1, kMaxSets);
+  for (int64_t i = 0; i < sets; ++i) {
+    auto memory = gpu.allocate(bytes);
+    // With what there is, if it is enough for one.
+    if (!memory.ok() && i > 0 && memory.error().code == ErrorCode::kResourceExhausted) break;
+    if (!memory.ok()) return std::move(memory).error();
+    task->sets_.push_back(std::move(memory).value());
+    TS_RETURN_IF_ERROR(task->reset(static_cast<int>(i)));
+  }
+  return task;
+}
+
+void DeviceTask::make_image() {
+  int64_t end = kFenceBytes;
+  for (const auto* list : {&spec_.inputs, &spec_.outputs}) {
+    for (const TensorSpec& tensor : *list) {
+      offsets_.push_back(end);
+      end = aligned(end + tensor.bytes() + kFenceBytes);
+    }
+  }
+  image_.assign(static_cast<size_t>(end), kFence);
+  for (size_t i = 0; i < offsets_.size(); ++i) {
+    std::byte* place = image_.data() + offsets_[i];
+    const bool input = i < spec_.inputs.size();
+    const TensorSpec& tensor = input ? spec_.inputs[i] : spec_.outputs[i - spec_.inputs.size()];
+    if (tensor.bytes() == 0) continue;
+    if (input) {
+      std::memcpy(place, data_ + tensor.offset, static_cast<size_t>(tensor.bytes()));
+    } else {
+      poison(data_ + tensor.offset, tensor.bytes(), place);
+    }
+  }
+}
+
+std::vector<runtime::GpuSpan> DeviceTask::buffers(int set) const {
+  std::vector<runtime::GpuSpan> spans;
+  const runtime::GpuMemory* memory = sets_[static_cast<size_t>(set)].get();
+  for (size_t i = 0; i < offsets_.size(); ++i) {
+    const size_t inputs = spec_.inputs.size();
+    const int64_t bytes = i < inputs ? spec_.inputs[i].bytes() : spec_.outputs[i - inputs].bytes();
+    spans.push_back({memory, offsets_[i], bytes});
+  }
+  return spans;
+}
+
+Status DeviceTask::reset(int set) {
+  return gpu_.copy_in(sets_[static_cast<size_t>(set)]->all(), image_.data());
+}
+
+Result<std::optional<std::string>> DeviceTask::check(int set) {
+  std::vector<std::byte> got(image_.size());
+  TS_RETURN_IF_ERROR(gpu_.copy_out(sets_[static_cast<size_t>(set)]->all(), got.data()));
+  return compare_with_image(got);
+}
+
+std::optional<std::string> DeviceTask::compare_with_image(const std::vector<std::byte>& got) const {
+  int64_t clean = 0;  // all before it is compared
+  const auto unchanged = [&](int64_t end) {
+    const bool same =
+        std::memcmp(got.data() + clean, image_.data() + clean, static_cast<size_t>(end - clean)) == 0;
+    clean = end;
+    return same;
+  };
+  const std::string outside = "writes outside of its outputs: ";
+  for (size_t i = 0; i < offsets_.size(); ++i) {
+    const bool input = i < spec_.inputs.size();
+    const size_t number = input ? i : i - spec_.inputs.size();
+    const std::string name = (input ? "input " : "output ") + std::to_string(number);
+    if (!unchanged(offsets_[i])) return outside + "before " + name;
+    const TensorSpec& tensor = input ? spec_.inputs[number] : spec_.outputs[number];
+    if (input) {
+      if (!unchanged(offsets_[i] + tensor.bytes())) return outside + name;
+      continue;
+    }
+    const auto mismatch = compare(tensor.dtype, tensor.elements(), got.data() + offsets_[i],
+                                  data_ + tensor.offset, tensor.tolerance);
+    if (mismatch) return name + ": " + describe(*mismatch, tensor.elements());
+    clean = offsets_[i] + tensor.bytes();
+  }
+  if (!unchanged(static_cast<int64_t>(got.size()))) return outside + "behind the last";
+  return std::nullopt;
+}
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,136 @@
+#include "measure/device_worker.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "measure/device_run.h"
+#include "measure/device_task.h"
+#include "measure/sandbox.h"
+#include "measure/task_memory.h"
+#include "measure/wire.h"
+#include "runtime/device/canary.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+using record::MeasureResult;
+using record::Outcome;
+
+constexpr std::string_view kDeviceArgument = "__device";
+// A set of a task's data that is this many times the device's cache has left it when its turn comes again.
+constexpr int64_t kRotatedCaches = 2;
+
+MeasureResult failure(Outcome outcome, std::string reason) {
+  MeasureResult result;
+  result.outcome = outcome;
+  result.reason = std::move(reason);
+  return result;
+}
+
+class DeviceWorker {
+ public:
+  DeviceWorker(int socket, runtime::Gpu& gpu) : socket_(socket), gpu_(gpu) {}
+  int serve();
+
+ private:
+  Status set_task(const Message& message);
+  MeasureResult run(const std::vector<char>& payload);
+
+  int socket_;
+  runtime::Gpu& gpu_;
+  bool works_ = false;  // the canary ran
+  std::unique_ptr<TaskMemory> memory_;
+  std::unique_ptr<DeviceTask> task_;
+  std::unique_ptr<DeviceConstants> constants_;
+};
+
+int DeviceWorker::serve() {
+  if (!send_message(socket_, MessageType::kReady, {}, -1, 0).ok()) return 1;
+  for (;;) {
+    auto message = receive_message(socket_, 0);
+    if (!message.ok()) return message.error().code == ErrorCode::kIo ? 0 : 1;  // kIo: the parent is gone
+    MeasureResult result;
+    if (message->type == MessageType::kTask) {
+      const Status status = set_task(*message);
+      if (!status.ok()) result = failure(Outcome::kMemoryLimit, status.error().message());
+    } else if (message->type == MessageType::kRun) {
+      result = run(message->payload);
+    } else {
+      return 1;
+    }
+    const auto answer = message->type == MessageType::kTask ? MessageType::kTaskReady : MessageType::kResult;
+    if (!send_message(socket_, answer, encode(result), -1, 0).ok()) return 1;
+  }
+}
+
+Status DeviceWorker::set_task(const Message& message) {
+  auto spec = decode_task(message.payload);
+  auto memory = std::make_unique<TaskMemory>(spec.ok() ? spec->memory_bytes : 0);
+  Status mapped = spec.ok() ? memory->map(message.fd) : Status(spec.error());
+  if (message.fd >= 0) ::close(message.fd);
+  TS_RETURN_IF_ERROR(std::move(mapped));
+  // A candidate before may have left the device in a state that no other is to be blamed for.
+  if (!works_) TS_RETURN_IF_ERROR(runtime::run_canary(gpu_));
+  works_ = true;
+  constants_.reset();
+  task_.reset();
+  memory_ = std::move(memory);
+  TS_ASSIGN_OR_RETURN(task_, DeviceTask::create(gpu_, std::move(spec).value(), memory_->at(0),
+                                                kRotatedCaches * gpu_.properties().l2_bytes));
+  constants_ = std::make_unique<DeviceConstants>(gpu_, *task_);
+  return {};
+}
+
+MeasureResult DeviceWorker::run(const std::vector<char>& payload) {
+  if (!task_) return failure(Outcome::kWorkerLost, "a run without a task");
+  auto request = decode_run(payload);
+  if (!request.ok()) return failure(Outcome::kWorkerLost, request.error().message());
+  limit_memory(task_->spec().memory_limit_bytes);
+  return run_on_device(gpu_, *task_, *constants_, *request);
+}
+
+int print_and_fail(const std::string& text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  return 1;
+}
+
+}  // namespace
+
+std::vector<std::string> device_arguments(const DeviceArguments& device) {
+  return {std::string(kDeviceArgument), std::string(runtime::to_string(device.api)),
+          std::to_string(device.index), device.library};
+}
+
+std::optional<DeviceArguments> parse_device_arguments(int argc, char** argv) {
+  if (argc < 5 || argv[argc - 4] != kDeviceArgument) return std::nullopt;
+  DeviceArguments device;
+  device.api = argv[argc - 3] == runtime::to_string(runtime::GpuApi::kCuda) ? runtime::GpuApi::kCuda
+                                                                            : runtime::GpuApi::kOpenCl;
+  const char* number = argv[argc - 2];
+  std::from_chars(number, number + std::strlen(number), device.index);
+  device.library = argv[argc - 1];
+  return device;
+}
+
+int serve_device(int socket, const DeviceArguments& device) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started by hand
+  enter_sandbox(/*for_driver=*/true);
+  try {
+    const auto gpu = runtime::open_gpu(device.api, device.index, device.library);
+    if (!gpu.ok()) return print_and_fail(gpu.error().message());
+    const int code = DeviceWorker(socket, **gpu).serve();
+    // Without taking the driver down: after a kernel that failed it may wait for ever.
+    ::_exit(code);
+  } catch (const std::bad_alloc&) {
+    return kExitMemoryLimit;
+  }
+}
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,116 @@
+#include "measure/prepared_tasks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/hash.h"
+#include "ir/structural.h"
+#include "measure/reference_program.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+using record::MeasureResult;
+
+// Below this many operations the interpreter computes the expected outputs itself.
+constexpr double kEvaluateFlops = 2e6;
+// Above this it takes minutes: a task whose reference program is wrong cannot be measured.
+constexpr double kMaxEvaluateFlops = 5e9;
+// Operations spent on the sampled check of a compiled reference.
+constexpr double kVerifyFlops = 4e6;
+constexpr int64_t kTaskCacheBytes = int64_t{1} << 30;
+// The reference program is simple, so large tasks take it long: it reaches at least half a GFLOP/s even where
+// every element of an operand comes from memory.
+constexpr double kReferenceSecondsPerFlop = 2e-9;
+
+}  // namespace
+
+RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& built, double best_seconds,
+                       int64_t flush_bytes) {
+  RunRequest request;
+  request.object = built.kernel.object;
+  request.symbol = built.kernel.symbol;
+  request.launches = built.kernel.launches;
+  request.shared_workspace_bytes = built.kernel.shared_workspace_bytes;
+  request.thread_workspace_bytes = built.kernel.thread_workspace_bytes;
+  request.prepared = built.prepared;
+  request.flush_bytes = flush_bytes;
+  request.timing.min_repeats = options.min_repeats;
+  request.timing.max_repeats = options.max_repeats;
+  request.timing.target_spread = options.target_spread;
+  request.timing.min_repeat_s = options.min_repeat_s;
+  request.timing.best_seconds = std::isfinite(best_seconds) ? best_seconds : 0;
+  request.timing.hopeless_factor = options.hopeless_factor;
+  request.timing.loser_factor = options.loser_factor;
+  request.timing.budget_s = options.run_timeout_s / 2;
+  request.timing.flush_cache = options.settings.flush_cache;
+  return request;
+}
+
+Status PreparedTasks::expected_by_program(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                                          const sched::Trace& trace, PreparedTask& task) {
+  BuildResult build = builder_.build(workload, trace);
+  if (const auto* failed = std::get_if<BuildFailure>(&build))
+    return Error{ErrorCode::kUnsupported, "reference program", failed->reason};
+  task.reference_timeout_s =
+      std::max(options_.run_timeout_s, ir::flop_count(workload) * kReferenceSecondsPerFlop);
+  RunRequest request = run_request(options_, std::get<BuiltCandidate>(build), 0, 0);
+  request.make_reference = true;
+  TS_ASSIGN_OR_RETURN(const MeasureResult result,
+                      worker_.run(task, encode(request), task.reference_timeout_s));
+  if (!result.ok()) {
+    return Error{ErrorCode::kMismatch, "reference program",
+                 std::string(record::to_string(result.outcome)) + ": " + result.reason};
+  }
+  task.data->set_tolerances(workload);
+  return verify_points(workload, inputs, *task.data, kVerifyFlops, 1);
+}
+
+Status PreparedTasks::make_expected(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                                    PreparedTask& task) {
+  const double flops = ir::flop_count(workload);
+  if (flops > kEvaluateFlops) {
+    Status status;
+    for (const auto& trace : {reference_trace(workload), sched::Trace{}}) {
+      status = expected_by_program(workload, inputs, trace, task);
+      if (status.ok()) return {};
+      log_.log(LogLevel::kWarning, "task " + task.key + ": " + status.error().message());
+    }
+    if (flops > kMaxEvaluateFlops) return status;
+  }
+  TS_ASSIGN_OR_RETURN(const auto outputs, lower::evaluate(workload, inputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].data.empty())
+      std::memcpy(task.data->output(i), outputs[i].data.data(), outputs[i].data.size());
+  }
+  task.data->set_tolerances(workload);
+  return {};
+}
+
+Result<const PreparedTask*> PreparedTasks::prepare(const ir::Workload& workload) {
+  const std::string key = ir::structural_key(workload);
+  for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
+    if (it->key != key) continue;
+    tasks_.splice(tasks_.begin(), tasks_, it);
+    return &tasks_.front();
+  }
+  PreparedTask task;
+  task.key = key;
+  // The contents depend on the task alone: a resumed run compares with the same values.
+  const std::vector<lower::Tensor> inputs = random_inputs(workload, Hasher().add(key).digest64(), values_);
+  TS_ASSIGN_OR_RETURN(task.data, TaskData::create(workload, inputs, options_.memory_limit_bytes, threads_));
+  TS_RETURN_IF_ERROR(make_expected(workload, inputs, task));
+  task.data->seal();
+  // The worker's copy has the final tolerances and the seal only if it gets the task again.
+  worker_.forget_task();
+  tasks_.push_front(std::move(task));
+  int64_t bytes = 0;
+  for (auto it = tasks_.begin(); it != tasks_.end();) {
+    bytes += it->data->spec().memory_bytes;
+    it = it != tasks_.begin() && bytes > kTaskCacheBytes ? tasks_.erase(it) : std::next(it);
+  }
+  return &tasks_.front();
+}
+
+}  // namespace tensorsmith::measure

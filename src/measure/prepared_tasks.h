@@ -1,0 +1,51 @@
+// Tasks with inputs and expected outputs, made once and kept while they are used.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <span>
+
+#include "measure/builder.h"
+#include "measure/measurer.h"
+#include "measure/worker_host.h"
+
+namespace tensorsmith::measure {
+
+// The request to measure a built candidate of a task whose best program takes best_seconds (0 or infinite: not known).
+RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& built, double best_seconds,
+                       int64_t flush_bytes);
+
+// The expected outputs of small tasks are the interpreter's. Of others they are a simple compiled program's, which runs
+// in a worker; sampled points of them are checked against the definition.
+class PreparedTasks {
+ public:
+  // threads: of the reference programs. builder, worker: of the reference programs; they outlive this object, as options
+  // and log do.
+  PreparedTasks(const MeasureOptions& options, int threads, InputValues values, const Builder& builder,
+                WorkerHost& worker, LogSink& log)
+      : options_(options),
+        threads_(threads),
+        values_(values),
+        builder_(builder),
+        worker_(worker),
+        log_(log) {}
+
+  // Valid until the next call.
+  Result<const PreparedTask*> prepare(const ir::Workload& workload);
+
+ private:
+  Status make_expected(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                       PreparedTask& task);
+  Status expected_by_program(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
+                             const sched::Trace& trace, PreparedTask& task);
+
+  const MeasureOptions& options_;
+  int threads_;
+  InputValues values_;
+  const Builder& builder_;
+  WorkerHost& worker_;
+  LogSink& log_;
+  std::list<PreparedTask> tasks_;  // most recently used first
+};
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,92 @@
+#include "measure/process_measurer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/memory.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+using record::MeasureResult;
+
+// How many candidates may be built ahead of the one that runs.
+constexpr size_t kBuildAhead = 4;
+constexpr size_t kExclusiveChunk = 8;
+
+}  // namespace
+
+ProcessMeasurer::ProcessMeasurer(const MeasureOptions& options, ProcessMeasurerOptions how,
+                                 std::shared_ptr<const Builder> builder, LogSink& log)
+    : options_(options),
+      how_(std::move(how)),
+      worker_(how_.worker, how_.keep_spare, log),
+      reference_worker_(how_.reference_worker.empty()
+                            ? nullptr
+                            : std::make_unique<WorkerHost>(how_.reference_worker, false, log)),
+      tasks_(options_, how_.task_threads, how_.values,
+             how_.reference_builder ? *how_.reference_builder : *builder,
+             reference_worker_ ? *reference_worker_ : worker_, log),
+      pipeline_(builder, how_.build_threads, options.build_timeout_s,
+                options.build_memory_bytes > 0 ? options.build_memory_bytes : memory_limit() / 2) {}
+
+Status ProcessMeasurer::ensure_ready() {
+  if (pipeline_.threads() == 0) {
+    return Error{ErrorCode::kResourceExhausted, "measuring",
+                 "the system gives no thread to build candidates on (see the limit of processes, ulimit -u)"};
+  }
+  return worker_.ensure_worker();
+}
+
+Result<std::vector<MeasureResult>> ProcessMeasurer::measure(const ir::Workload& workload,
+                                                            std::span<const Candidate> candidates,
+                                                            double best_seconds_so_far, const Done& done) {
+  std::vector<MeasureResult> results;
+  if (candidates.empty()) return results;
+  TS_ASSIGN_OR_RETURN(const PreparedTask* task, tasks_.prepare(workload));
+  TS_RETURN_IF_ERROR(worker_.ensure_task(*task));
+  std::vector<sched::Trace> traces;
+  for (const auto& candidate : candidates) traces.push_back(candidate.trace);
+  pipeline_.start(workload, std::move(traces));
+
+  double best = best_seconds_so_far > 0 ? best_seconds_so_far : std::numeric_limits<double>::infinity();
+  size_t allowed = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (how_.exclusive) {
+      if (i == allowed) {
+        pipeline_.allow(allowed += kExclusiveChunk);
+        pipeline_.wait_allowed();
+      }
+    } else {
+      pipeline_.allow(i + 1 + kBuildAhead);
+    }
+    TimedBuild build = pipeline_.take(i);
+    MeasureResult result;
+    if (const auto* failed = std::get_if<BuildFailure>(&build.result)) {
+      result.outcome = failed->outcome;
+      result.reason = failed->reason;
+    } else {
+      const RunRequest request =
+          run_request(options_, std::get<BuiltCandidate>(build.result), best, how_.flush_bytes);
+      TS_ASSIGN_OR_RETURN(result, worker_.run(*task, encode(request), options_.run_timeout_s));
+    }
+    result.build_seconds = build.seconds;
+    best = std::min(best, result.best_estimate());
+    results.push_back(std::move(result));
+    if (done && !done(i, results.back())) break;
+  }
+  return results;
+}
+
+Status check_options(const MeasureOptions& options, const std::vector<std::string>& worker_command) {
+  const auto invalid = [](const char* option, const char* reason) {
+    return Error{ErrorCode::kInvalidArgument, option, reason};
+  };
+  if (worker_command.empty()) return invalid("worker_command", "is empty");
+  if (options.settings.threads < 1) return invalid("threads", "must be at least 1");
+  if (options.build_threads < 1) return invalid("build_threads", "must be at least 1");
+  if (options.max_repeats < 1) return invalid("max_repeats", "must be at least 1");
+  return {};
+}
+
+}  // namespace tensorsmith::measure

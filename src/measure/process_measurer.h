@@ -1,0 +1,50 @@
+// The loop of every measurer: candidates are built ahead on threads of this process and run one after the other in a
+// worker process.
+#pragma once
+
+#include <memory>
+
+#include "measure/build_pipeline.h"
+#include "measure/measurer.h"
+#include "measure/prepared_tasks.h"
+#include "measure/worker_host.h"
+
+namespace tensorsmith::measure {
+
+struct ProcessMeasurerOptions {
+  std::vector<std::string> worker;            // command that runs candidates
+  bool keep_spare = false;                    // as of WorkerHost
+  std::vector<std::string> reference_worker;  // command that runs reference programs; empty: the same process
+  std::shared_ptr<const Builder> reference_builder;
+  InputValues values = InputValues::kUniform;
+  int task_threads = 1;  // that a task's programs get
+  int build_threads = 1;
+  bool exclusive = false;  // nothing is built while a candidate runs
+  int64_t flush_bytes = 0;
+};
+
+class ProcessMeasurer final : public Measurer {
+ public:
+  ProcessMeasurer(const MeasureOptions& options, ProcessMeasurerOptions how,
+                  std::shared_ptr<const Builder> builder, LogSink& log);
+
+  Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
+                                                     std::span<const Candidate> candidates,
+                                                     double best_seconds_so_far, const Done& done) override;
+
+  // kResourceExhausted: the system gives no thread to build on; else as WorkerHost::ensure_worker.
+  Status ensure_ready();
+
+ private:
+  MeasureOptions options_;
+  ProcessMeasurerOptions how_;
+  WorkerHost worker_;
+  std::unique_ptr<WorkerHost> reference_worker_;  // null: worker_
+  PreparedTasks tasks_;
+  BuildPipeline pipeline_;
+};
+
+// What no measurer can do: kInvalidArgument with the option's name.
+Status check_options(const MeasureOptions& options, const std::vector<std::string>& worker_command);
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,52 @@
+// A task's memory file as a worker sees it.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/result.h"
+
+namespace tensorsmith::measure {
+
+class TaskMemory {
+ public:
+  explicit TaskMemory(int64_t bytes) : bytes_(bytes) {}
+  TaskMemory(const TaskMemory&) = delete;
+  TaskMemory& operator=(const TaskMemory&) = delete;
+  ~TaskMemory() {
+    if (address_) ::munmap(address_, static_cast<size_t>(bytes_));
+  }
+  // fd stays the caller's and is needed no longer.
+  Status map(int fd) {
+    if (bytes_ == 0) return {};
+    // Not fstat: glibc makes a call of it that can ask for any file.
+    if (::lseek(fd, 0, SEEK_END) < bytes_)
+      return Error{ErrorCode::kCorrupt, "", "the task's memory is too small"};
+    void* address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED)
+      return Error{ErrorCode::kResourceExhausted, "", "cannot map the task's memory"};
+    address_ = address;
+    return {};
+  }
+  const std::byte* at(int64_t offset) const { return static_cast<const std::byte*>(address_) + offset; }
+  // Refused once the parent has sealed the memory: the expected outputs are final then.
+  Status make_writable(bool writable) {
+    if (bytes_ == 0 ||
+        ::mprotect(address_, static_cast<size_t>(bytes_), writable ? PROT_READ | PROT_WRITE : PROT_READ) == 0)
+      return {};
+    return Error{ErrorCode::kIo, "", "cannot write the expected outputs"};
+  }
+  void write(int64_t offset, const std::byte* from, int64_t bytes) {
+    if (bytes > 0) std::memcpy(static_cast<std::byte*>(address_) + offset, from, static_cast<size_t>(bytes));
+  }
+
+ private:
+  int64_t bytes_;
+  void* address_ = nullptr;
+};
+
+}  // namespace tensorsmith::measure

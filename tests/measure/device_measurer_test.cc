@@ -1,0 +1,297 @@
+// Measuring on a device with hand-written modules, right and wrong in every way: OpenCL where there is a device, and
+// CUDA on a driver that computes on the host.
+#include "measure/device_measurer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "doubles.h"
+#include "runtime/device/test_device.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+using record::MeasureResult;
+using record::Outcome;
+using runtime::GpuApi;
+using runtime::Launch;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Modules by name. Candidates are traces whose one step names a place in the list.
+class ModuleBuilder final : public Builder {
+ public:
+  void add(const std::string& name, const std::string& text, std::vector<Launch> launches = {},
+           int64_t workspace = 0, std::vector<lower::PreparedConstant> prepared = {}) {
+    if (launches.empty()) launches = {{"k", {16, 1, 1}, {16, 1, 1}, 0, {{0, 0}, {1, 0}, {2, 0}}}};
+    BuiltCandidate built;
+    built.kernel.symbol = name;
+    built.kernel.object.assign(text.begin(), text.end());
+    built.kernel.launches = std::move(launches);
+    built.kernel.shared_workspace_bytes = workspace;
+    built.prepared = std::move(prepared);
+    names_.push_back(name);
+    built_.push_back(std::move(built));
+  }
+  Candidate candidate(const std::string& name) const {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    TS_CHECK(found != names_.end(), "no module " + name);
+    Candidate candidate;
+    candidate.trace.steps.emplace_back(sched::Unroll{0, static_cast<int>(found - names_.begin())});
+    return candidate;
+  }
+  BuildResult build(const ir::Workload&, const sched::Trace& trace) const override {
+    return built_.at(static_cast<size_t>(std::get<sched::Unroll>(trace.steps.at(0)).auto_max_step));
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<BuiltCandidate> built_;
+};
+
+class WarningSink final : public LogSink {
+ public:
+  void log(LogLevel level, std::string_view message) override {
+    if (level >= LogLevel::kWarning) lines.emplace_back(message);
+  }
+  std::vector<std::string> lines;
+};
+
+MeasureOptions test_options() {
+  MeasureOptions options;
+  options.run_timeout_s = 6;
+  options.memory_limit_bytes = int64_t{2} << 30;
+  options.hopeless_factor = 0;  // others use this machine: a repeat may take any time
+  return options;
+}
+
+class DeviceMeasurerTest : public ::testing::Test {
+ protected:
+  void start(const DeviceArguments& where, const MeasureOptions& options = test_options()) {
+    auto made = make_device_measurer(where, options, {WORKER_PROGRAM}, log_, builder_);
+    ASSERT_TRUE(made.ok()) << made.error().message();
+    measurer_ = std::move(made).value();
+  }
+  std::vector<MeasureResult> measure(const std::vector<std::string>& names, double best = 0) {
+    std::vector<Candidate> candidates;
+    for (const auto& name : names) candidates.push_back(builder_->candidate(name));
+    auto results = measurer_->measure(workload_, candidates, best, nullptr);
+    EXPECT_TRUE(results.ok()) << results.error().message();
+    return results.ok() ? *results : std::vector<MeasureResult>(names.size());
+  }
+  void expect_right(const MeasureResult& result) {
+    ASSERT_TRUE(result.ok()) << record::to_string(result.outcome) << ": " << result.reason;
+    EXPECT_GE(result.seconds.size(), 3u);
+    EXPECT_GT(result.best_estimate(), 0);
+    EXPECT_LT(result.best_estimate(), 0.1);
+    EXPECT_GT(result.measure_seconds, 0);
+  }
+  // The candidate fails so, and the ones before and after it are measured.
+  void expect_failure(const std::string& name, Outcome outcome, const std::string& reason) {
+    SCOPED_TRACE(name);
+    const auto results = measure({"right", name, "right"});
+    expect_right(results[0]);
+    EXPECT_EQ(record::to_string(results[1].outcome), record::to_string(outcome)) << results[1].reason;
+    EXPECT_THAT(results[1].reason, HasSubstr(reason));
+    EXPECT_TRUE(std::isinf(results[1].best_estimate()));
+    expect_right(results[2]);
+  }
+
+  ir::Workload workload_ = matmul16();
+  std::shared_ptr<ModuleBuilder> builder_ = std::make_shared<ModuleBuilder>();
+  WarningSink log_;
+  std::unique_ptr<Measurer> measurer_;
+};
+
+// C[i, j] with i the group and j the item.
+std::string opencl_kernel(const std::string& result, const std::string& more = "") {
+  return "kernel void k(global float* a, global float* b, global float* c) {\n"
+         "  const int i = get_group_id(0), j = get_local_id(0), at = i * 16 + j;\n"
+         "  float s = 0;\n"
+         "  for (int k = 0; k < 16; ++k) s += a[i * 16 + k] * b[k * 16 + j];\n" +
+         more + "  c[at] = " + result + ";\n}\n";
+}
+
+class OpenClMeasurer : public DeviceMeasurerTest {
+ protected:
+  void SetUp() override {
+    TS_OPENCL_OR_SKIP(gpu);
+    builder_->add("right", opencl_kernel("s"));
+    start({GpuApi::kOpenCl, 0, ""});
+  }
+  void add(const std::string& name, const std::string& result, const std::string& more = "") {
+    builder_->add(name, opencl_kernel(result, more));
+  }
+};
+
+TEST_F(OpenClMeasurer, RightCandidatesAreTimed) {
+  // Both operands go through the workspace, at offsets that are multiples of 64 bytes.
+  builder_->add("right_with_workspace",
+                opencl_kernel("s") +
+                    "kernel void copy(global const float* a, global float* w) {"
+                    " w[get_global_id(0)] = a[get_global_id(0)]; }",
+                {{"copy", {4, 1, 1}, {64, 1, 1}, 0, {{0, 0}, {-1, 64}}},
+                 {"copy", {4, 1, 1}, {64, 1, 1}, 0, {{1, 0}, {-1, 64 + 1024 + 64}}},
+                 {"k", {16, 1, 1}, {16, 1, 1}, 0, {{-1, 64}, {-1, 64 + 1024 + 64}, {2, 0}}}},
+                64 + 1024 + 64 + 1024);
+  std::string packed = opencl_kernel("s");
+  packed.replace(packed.find("b[k * 16 + j]"), 13, "b[j * 16 + k]");
+  builder_->add("right_packed", packed, {}, 0, {{1, nullptr, {{{1, 1, 16}, {0, 1, 16}}}}});
+  for (const auto& result : measure({"right", "right_with_workspace", "right_packed", "right"}))
+    expect_right(result);
+  EXPECT_THAT(log_.lines, IsEmpty());
+}
+
+TEST_F(OpenClMeasurer, WrongOutputs) {
+  add("wrong_element", "at == 37 ? s + 1 : s");
+  add("unwritten", "s", "  if (at == 255) return;\n");
+  add("accumulates", "c[at] + s");
+  // Sees that it ran before.
+  add("wrong_later", "c[at] == s ? s + 1 : s");
+  add("writes_before", "s", "  if (at == 0) c[-1] = 0;\n");
+  add("writes_behind", "s", "  if (at == 0) c[256] = 0;\n");
+  add("writes_input", "s", "  if (at == 0) a[5] = 0;\n");
+  builder_->add(
+      "writes_behind_workspace",
+      opencl_kernel("s") +
+          "kernel void touch(global float* w) { w[get_global_id(0)] = 1; w[64 + get_global_id(0)] = 1; }",
+      {{"touch", {1, 1, 1}, {64, 1, 1}, 0, {{-1, 0}}},
+       {"k", {16, 1, 1}, {16, 1, 1}, 0, {{0, 0}, {1, 0}, {2, 0}}}},
+      256);
+  expect_failure("wrong_element", Outcome::kWrongOutput, "output 0: element 37 is ");
+  expect_failure("unwritten", Outcome::kWrongOutput, "output 0: element 255 is ");
+  expect_failure("accumulates", Outcome::kWrongOutput, "elements differ");
+  expect_failure("wrong_later", Outcome::kWrongOutput, "right at first, wrong after");
+  expect_failure("writes_before", Outcome::kWrongOutput, "writes outside of its outputs: before output 0");
+  expect_failure("writes_behind", Outcome::kWrongOutput, "writes outside of its outputs: behind the last");
+  expect_failure("writes_input", Outcome::kWrongOutput, "writes outside of its outputs: input 0");
+  expect_failure("writes_behind_workspace", Outcome::kWrongOutput, "writes outside of its workspace");
+}
+
+TEST_F(OpenClMeasurer, AHangCostsItsCandidateOnly) {
+  add("hangs", "s", "  volatile global float* v = c; while (v[at] != 12345.0f) {}\n");
+  const auto before = std::chrono::steady_clock::now();
+  expect_failure("hangs", Outcome::kRunTimeout, "not done after 6 s");
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(60));
+}
+
+TEST_F(OpenClMeasurer, WhatTheDeviceDoesNotTake) {
+  builder_->add("no_source", "this is no program");
+  builder_->add("no_kernel", opencl_kernel("s"), {{"other", {1, 1, 1}, {1, 1, 1}, 0, {{0, 0}}}});
+  builder_->add("large_block", opencl_kernel("s"),
+                {{"k", {1, 1, 1}, {1 << 20, 1, 1}, 0, {{0, 0}, {1, 0}, {2, 0}}}});
+  builder_->add("other_buffer", opencl_kernel("s"),
+                {{"k", {1, 1, 1}, {1, 1, 1}, 0, {{0, 0}, {1, 0}, {3, 0}}}});
+  builder_->add("huge_workspace", opencl_kernel("s"), {}, int64_t{1} << 50);
+  expect_failure("no_source", Outcome::kBuildError, "the driver does not build it");
+  expect_failure("no_kernel", Outcome::kBuildError, "kernel other: the module has no such kernel");
+  expect_failure("large_block", Outcome::kBuildError, "a block of 1048576 x 1 x 1 threads");
+  expect_failure("other_buffer", Outcome::kBuildError, "takes buffer 3 of 3");
+  expect_failure("huge_workspace", Outcome::kMemoryLimit, "cannot allocate");
+}
+
+// A kernel that takes the driver's process with it: the processor's driver runs it there.
+TEST_F(OpenClMeasurer, ACrashCostsItsCandidateOnly) {
+  if (runtime::opencl_device()->properties().is_gpu) GTEST_SKIP() << "a GPU survives this";
+  add("crashes", "s", "  if (at == 0) *(volatile global float*)(size_t)(8 + (size_t)s * 0) = 1;\n");
+  expect_failure("crashes", Outcome::kCrash, "SIGSEGV");
+}
+
+TEST_F(OpenClMeasurer, StopsEarlyWhereNothingIsToBeWon) {
+  MeasureOptions options = test_options();
+  options.hopeless_factor = 3;
+  start({GpuApi::kOpenCl, 0, ""}, options);
+  const auto results = measure({"right"}, 1e-9);
+  ASSERT_TRUE(results[0].ok()) << results[0].reason;
+  EXPECT_TRUE(results[0].stopped_early);
+  EXPECT_EQ(results[0].seconds.size(), 1u);
+}
+
+TEST_F(OpenClMeasurer, FlushesTheCache) {
+  MeasureOptions options = test_options();
+  options.settings.flush_cache = true;
+  start({GpuApi::kOpenCl, 0, ""}, options);
+  const auto results = measure({"right"});
+  expect_right(results[0]);
+  EXPECT_EQ(results[0].runs_per_repeat, 1);
+}
+
+// Large enough that the expected output is a compiled program's, which runs on this machine.
+TEST_F(OpenClMeasurer, ComparesLargeTasksWithAReferenceProgram) {
+  const auto a = ir::placeholder("A", ir::DType::kF32, {192, 192});
+  const auto b = ir::placeholder("B", ir::DType::kF32, {192, 192});
+  const ir::Axis i{ir::Var("i"), 192}, j{ir::Var("j"), 192}, k{ir::Var("k"), 192};
+  const auto c = ir::compute("C", {i, j}, {k}, ir::Combiner::kSum,
+                             {ir::load(a->output(), {i.var, k.var}) * ir::load(b->output(), {k.var, j.var})});
+  workload_ = {{a, b, c}, {c->output()}};
+  std::string text = opencl_kernel("s");
+  for (size_t at = text.find("16"); at != std::string::npos; at = text.find("16", at))
+    text.replace(at, 2, "192");
+  const std::vector<Launch> launches = {{"k", {192, 1, 1}, {192, 1, 1}, 0, {{0, 0}, {1, 0}, {2, 0}}}};
+  builder_->add("right_192", text, launches);
+  text.replace(text.find("= s;"), 4, "= at == 191 * 192 + 7 ? s + 10 : s;");
+  builder_->add("wrong_192", text, launches);
+  const auto results = measure({"right_192", "wrong_192"});
+  expect_right(results[0]);
+  EXPECT_EQ(results[1].outcome, Outcome::kWrongOutput);
+  EXPECT_THAT(results[1].reason, HasSubstr("output 0: element 36679 is"));
+}
+
+TEST_F(DeviceMeasurerTest, SaysWhyThereIsNoDevice) {
+  const auto made = make_device_measurer({GpuApi::kCuda, 0, "libno_such_cuda.so.1"}, test_options(),
+                                         {WORKER_PROGRAM}, log_, builder_);
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().message(),
+              AllOf(HasSubstr("libno_such_cuda.so.1"), HasSubstr("install NVIDIA's driver")));
+}
+
+// C = A + B on the driver that computes on the host.
+class FakeCudaMeasurer : public DeviceMeasurerTest {
+ protected:
+  void SetUp() override {
+    const auto a = ir::placeholder("A", ir::DType::kF32, {256}),
+               b = ir::placeholder("B", ir::DType::kF32, {256});
+    const ir::Axis i{ir::Var("i"), 256};
+    const auto c = ir::compute("C", {i}, {}, ir::Combiner::kNone,
+                               {ir::load(a->output(), {i.var}) + ir::load(b->output(), {i.var})});
+    workload_ = {{a, b, c}, {c->output()}};
+    builder_->add("right", "fake add", {add_launch("add")});
+  }
+  void TearDown() override { ::unsetenv("FAKE_CUDA_CANARY"); }
+  static Launch add_launch(const std::string& symbol) {
+    return {symbol, {2, 1, 1}, {128, 1, 1}, 0, {{0, 0}, {1, 0}, {2, 0}}};
+  }
+  const DeviceArguments where_{GpuApi::kCuda, 1, FAKE_CUDA};
+};
+
+TEST_F(FakeCudaMeasurer, TimesAndGoesOnAfterWhatBreaksTheContext) {
+  start(where_);
+  builder_->add("illegal", "fake illegal", {add_launch("illegal")});
+  builder_->add("hangs", "fake hangs", {add_launch("hangs")});
+  builder_->add("no_cubin", "nothing", {add_launch("add")});
+  expect_failure("illegal", Outcome::kCrash, "a kernel failed: CUDA_ERROR_ILLEGAL_ADDRESS");
+  expect_failure("hangs", Outcome::kRunTimeout, "not done after 6 s");
+  expect_failure("no_cubin", Outcome::kBuildError, "CUDA_ERROR_INVALID_IMAGE");
+  // The fake says 2.5 ms of everything between two events: a graph of several runs.
+  const auto result = measure({"right"})[0];
+  EXPECT_NEAR(result.best_estimate() * result.runs_per_repeat, 0.0025, 1e-9);
+  EXPECT_THAT(log_.lines, IsEmpty());
+}
+
+TEST_F(FakeCudaMeasurer, BlamesNoCandidateForADeviceThatDoesNotCompute) {
+  ::setenv("FAKE_CUDA_CANARY", "wrong", 1);
+  start(where_);
+  const auto candidate = builder_->candidate("right");
+  const auto results = measurer_->measure(workload_, std::span(&candidate, 1), 0, nullptr);
+  ASSERT_FALSE(results.ok());
+  EXPECT_THAT(results.error().message(), HasSubstr("does not compute: element 0 of a known kernel"));
+}
+
+}  // namespace
+}  // namespace tensorsmith::measure

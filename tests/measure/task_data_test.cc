@@ -1,0 +1,55 @@
+#include "measure/task_data.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "ir/expr.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+std::vector<float> floats(const lower::Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
+  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
+  return values;
+}
+
+ir::Workload gather() {
+  const auto data = ir::placeholder("D", ir::DType::kF32, {10000});
+  const auto places = ir::placeholder("P", ir::DType::kI32, {500});
+  const ir::Axis i{ir::Var("i"), 500};
+  const auto out = ir::compute("O", {i}, {}, ir::Combiner::kNone,
+                               {ir::load(data->output(), {ir::load(places->output(), {i.var})})});
+  return {{data, places, out}, {out->output()}};
+}
+
+TEST(RandomInputs, FloatsAreAsAsked) {
+  const ir::Workload workload = gather();
+  for (const InputValues values : {InputValues::kUniform, InputValues::kNormal}) {
+    const bool normal = values == InputValues::kNormal;
+    const auto inputs = random_inputs(workload, 7, values);
+    double sum = 0, squares = 0, most = 0;
+    const auto data = floats(inputs.at(0));
+    for (const float v : data) {
+      sum += v;
+      squares += static_cast<double>(v) * v;
+      most = std::max(most, std::abs(static_cast<double>(v)));
+    }
+    const auto n = static_cast<double>(data.size());
+    // Five deviations of the mean; a variance of 1/3 in [-1, 1).
+    EXPECT_NEAR(sum / n, 0, 5 / std::sqrt(n)) << "seed 7";
+    EXPECT_NEAR(squares / n, normal ? 1 : 1.0 / 3, 0.1) << "seed 7";
+    EXPECT_EQ(most > 2, normal);
+    // Places stay within the data.
+    std::vector<int32_t> places(500);
+    std::memcpy(places.data(), inputs.at(1).data.data(), inputs.at(1).data.size());
+    for (const int32_t place : places) EXPECT_TRUE(place >= 0 && place < 10000) << place;
+    EXPECT_EQ(random_inputs(workload, 7, values)[0].data, inputs[0].data);
+    EXPECT_NE(random_inputs(workload, 8, values)[0].data, inputs[0].data);
+  }
+}
+
+}  // namespace
+}  // namespace tensorsmith::measure
