@@ -48,7 +48,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
                               record::Database& database, const Clock& clock, LogSink& sink,
                               CollectEvents& events, const std::atomic<bool>& cancel) {
   for (const target::Device& device : options.devices) {
-    if (!is_local(device))
+    if (!is_measurable(device))
       return Error{ErrorCode::kUnsupported, "device " + device.name,
                    "collecting measures on this machine; use local or a variant of it (local:isa=avx2)"};
     TS_RETURN_IF_ERROR(register_device(device, database));

@@ -336,9 +336,9 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
                                                 const MeasuredComparison& comparison, const Clock& clock,
                                                 LogSink& log, const CompareProgressFn& progress,
                                                 const std::atomic<bool>& cancel) {
-  if (!is_local(device)) {
+  if (!is_measurable(device)) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "this measures on this machine; use local or a variant of it (local:isa=avx2)"};
+                 "this measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it (cuda, opencl)"};
   }
   TS_RETURN_IF_ERROR(check_models(options, device));
   measure::MeasureOptions measuring;

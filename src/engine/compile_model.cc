@@ -270,6 +270,14 @@ Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::
   TS_CHECK(options.cache != nullptr, "a model in memory needs a cache that holds its weights");
   TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options, *options.cache));
   ModelInMemory out;
+  if (device.kind == target::DeviceKind::kGpu) {
+    std::vector<std::vector<char>> modules;
+    for (const auto& task : assembled.built) modules.push_back(task.task->kernel.object);
+    TS_ASSIGN_OR_RETURN(const std::vector<char> all, options.backend->link(modules));
+    TS_ASSIGN_OR_RETURN(out.model, runtime::Model::from_modules(std::move(assembled.description), all,
+                                                                assembled.weights, load_options));
+    return out;
+  }
   for (const auto& task : assembled.built) {
     TS_ASSIGN_OR_RETURN(auto loaded,
                         options.backend->load(task.task->kernel.object, task.task->kernel.symbol));

@@ -229,7 +229,7 @@ class LanguageLoop {
 Result<LanguageModel> language_loop(const std::vector<ModelSource>& models, const target::Device& device,
                                     const LanguageLoopOptions& options, const Clock& clock, LogSink& log,
                                     const LanguageLoopEvents& events, const std::atomic<bool>& cancel) {
-  if (!is_local(device))
+  if (!is_measurable(device))
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "a loop measures on this machine; use local or a variant of it (local:isa=avx2)"};
   return LanguageLoop(device, options, clock, log, events, cancel).run(models);

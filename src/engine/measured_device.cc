@@ -9,6 +9,8 @@ namespace tensorsmith::engine {
 
 bool is_local(const target::Device& device) { return device.name == "local"; }
 
+bool is_measurable(const target::Device& device) { return is_local(device) || gpu_place(device); }
+
 target::Device with_threads(target::Device device, int threads) {
   if (threads <= 0) return device;
   if (device.cores > 0) device.peak_f32_gflops *= static_cast<double>(threads) / device.cores;

@@ -9,6 +9,9 @@ namespace tensorsmith::engine {
 // True for this machine and weaker variants of it.
 bool is_local(const target::Device& device);
 
+// True for what programs can be measured on: those, and GPUs of this machine.
+bool is_measurable(const target::Device& device);
+
 // The device with this many cores, and its peak rate in proportion; 0 = as it is.
 target::Device with_threads(target::Device device, int threads);
 

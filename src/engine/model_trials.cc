@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/gpu_device.h"
 #include "engine/model_timer.h"
 
 namespace tensorsmith::engine {
@@ -29,8 +30,10 @@ Status ModelTrials::add(std::vector<TaskSchedule> schedules) {
   CompileOptions options;
   options.model_name = "trial";
   options.jobs = jobs_;
+  options.backend = &codegen::backend_for(device_);
   options.cache = &cache_;
   runtime::LoadOptions load_options;
+  if (const auto place = gpu_place(device_)) load_options.gpu = place->index;
   load_options.threads = device_.cores;
   load_options.profile = true;
   Variant variant;

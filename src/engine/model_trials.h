@@ -17,7 +17,12 @@ class ModelTrials {
   // The arguments outlive this object.
   ModelTrials(const LoadedModel& model, const target::Device& device, int jobs, uint64_t seed,
               const Clock& clock)
-      : model_(model), device_(device), jobs_(jobs), seed_(seed), clock_(clock) {}
+      : model_(model),
+        device_(device),
+        jobs_(jobs),
+        seed_(seed),
+        clock_(clock),
+        cache_(codegen::backend_for(device)) {}
 
   // Compiles one more variant, in memory. schedules: by task.
   Status add(std::vector<TaskSchedule> schedules);

@@ -293,9 +293,9 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                                             const target::Device& device, const TuneModelOptions& options,
                                             record::Database& database, const Clock& clock, LogSink& log,
                                             TuneEvents& events, const std::atomic<bool>& cancel) {
-  if (!is_local(device)) {
+  if (!is_measurable(device)) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
+                 "tuning measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it (cuda, opencl)"};
   }
   const double start = clock.monotonic_seconds();
   TS_RETURN_IF_ERROR(register_device(device, database));

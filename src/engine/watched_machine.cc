@@ -33,8 +33,11 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
                                                                  const Clock& clock, LogSink& log,
                                                                  const std::atomic<bool>& cancel) {
   // The worker of a device has a canary of its own, and no other program is on its clock.
-  if (const auto place = gpu_place(device))
-    return measure::make_device_measurer(device, {place->api, place->index, ""}, options, worker, log);
+  if (const auto place = gpu_place(device)) {
+    measure::MeasureOptions on_device = options;
+    on_device.backend = &codegen::backend_for(device);
+    return measure::make_device_measurer(device, {place->api, place->index, ""}, on_device, worker, log);
+  }
   TS_ASSIGN_OR_RETURN(auto measurer, measure::make_local_measurer(device, options, worker, log));
   measure::MeasureOptions canary_options = options;
   canary_options.build_threads = 1;

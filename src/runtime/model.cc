@@ -121,28 +121,32 @@ struct Model::Impl {
   std::vector<void*> bound_outputs;
   std::vector<CallTime> times;
   std::unique_ptr<GpuModel> gpu;  // of a model for a GPU: all that runs
+  double device_seconds = 0;
   mutable std::mutex mutex;
 
   Status place();  // all that kernels are given
   Status place_memory();
   void place_arguments();
   void run_calls();
-  Status place_on_gpu(const fs::path& base);
+  Status load_modules(const fs::path& base);
+  Status place_on_gpu(std::span<const char> modules);
   Status run_on_gpu(std::span<const void* const> inputs, std::span<void* const> outputs);
   void count(CallTime& time, double seconds);
 };
 
-Status Model::Impl::place_on_gpu(const fs::path& base) {
+Status Model::Impl::load_modules(const fs::path& base) {
   const fs::path file = base / kernels_file(description);
   TS_ASSIGN_OR_RETURN(const std::string modules, read_input(file.string(), kMaxKernelBytes));
   if (content_key(modules) != description.kernels_hash)
     return Error{ErrorCode::kCorrupt, file.string(), "differs from what the manifest was written for"};
+  const Status placed = place_on_gpu(std::span<const char>(modules));
+  return placed.ok() ? placed : Status(in_file(base, placed.error()));
+}
+
+Status Model::Impl::place_on_gpu(std::span<const char> modules) {
   const GpuApi api = description.arch == "nvptx" ? GpuApi::kCuda : GpuApi::kOpenCl;
   TS_ASSIGN_OR_RETURN(auto device, open_gpu(api, options.gpu));
-  auto placed =
-      GpuModel::create(std::move(device), description, std::span<const char>(modules), weight_addresses);
-  if (!placed.ok()) return in_file(base, placed.error());
-  gpu = std::move(placed).value();
+  TS_ASSIGN_OR_RETURN(gpu, GpuModel::create(std::move(device), description, modules, weight_addresses));
   if (options.profile) times.resize(description.calls.size());
   return {};
 }
@@ -154,7 +158,8 @@ void Model::Impl::count(CallTime& time, double seconds) {
 }
 
 Status Model::Impl::run_on_gpu(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  if (!options.profile) return gpu->run(inputs, outputs);
+  device_seconds = 0;
+  if (!options.profile) return gpu->run(inputs, outputs, device_seconds);
   std::vector<double> seconds;
   TS_RETURN_IF_ERROR(gpu->run_timed(inputs, outputs, seconds));
   for (size_t i = 0; i < seconds.size(); ++i) {
@@ -162,6 +167,7 @@ Status Model::Impl::run_on_gpu(std::span<const void* const> inputs, std::span<vo
     times[i].min_seconds_alone =
         times[i].runs == 0 ? seconds[i] : std::min(times[i].min_seconds_alone, seconds[i]);
     count(times[i], seconds[i]);
+    device_seconds += seconds[i];
   }
   return {};
 }
@@ -302,7 +308,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
   for (const WeightInfo& weight : d.weights)
     impl->weight_addresses.push_back(impl->weights.data() + weight.offset);
   if (on_gpu) {
-    TS_RETURN_IF_ERROR(impl->place_on_gpu(base));
+    TS_RETURN_IF_ERROR(impl->load_modules(base));
     return std::unique_ptr<Model>(new Model(std::move(impl)));
   }
 
@@ -321,6 +327,21 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
   }
 
   if (auto placed = impl->place(); !placed.ok()) return in_file(base, placed.error());
+  return std::unique_ptr<Model>(new Model(std::move(impl)));
+}
+
+Result<std::unique_ptr<Model>> Model::from_modules(ModelDescription description,
+                                                   std::span<const char> modules,
+                                                   std::span<const WeightData> weights,
+                                                   const LoadOptions& options) {
+  TS_RETURN_IF_ERROR(check_options(options));
+  place_weights(description, weights);
+  TS_RETURN_IF_ERROR(validate(description));
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->description = std::move(description);
+  for (const WeightData& weight : weights) impl->weight_addresses.push_back(weight.bytes.data());
+  TS_RETURN_IF_ERROR(impl->place_on_gpu(modules));
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 
@@ -350,6 +371,10 @@ Result<std::unique_ptr<Model>> Model::from_memory(ModelDescription description,
 const ModelDescription& Model::description() const { return impl_->description; }
 std::span<const TensorInfo> Model::inputs() const { return impl_->description.inputs; }
 std::span<const TensorInfo> Model::outputs() const { return impl_->description.outputs; }
+double Model::device_seconds() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->device_seconds;
+}
 int Model::num_threads() const { return impl_->pool ? impl_->pool->num_threads() : 1; }
 
 Status Model::run(std::span<const void* const> inputs, std::span<void* const> outputs) {

@@ -44,6 +44,11 @@ class Model {
                                                     std::span<const TensorsmithKernel> kernels,
                                                     std::span<const WeightData> weights,
                                                     const LoadOptions& options);
+  // The same of a model for a GPU. modules: what kernels.gpu holds; they and the weights may go afterwards.
+  static Result<std::unique_ptr<Model>> from_modules(ModelDescription description,
+                                                     std::span<const char> modules,
+                                                     std::span<const WeightData> weights,
+                                                     const LoadOptions& options);
   ~Model();
 
   const ModelDescription& description() const;
@@ -55,6 +60,10 @@ class Model {
   // is written completely and must overlap no other tensor. Allocates nothing; pointers that are not 64-byte
   // aligned cost a copy. Calls from several threads run one after the other.
   Status run(std::span<const void* const> inputs, std::span<void* const> outputs);
+
+  // Of the last run() of a model for a GPU: from its first launch to the end of its last, without the copies of inputs and
+  // outputs; with LoadOptions::profile the sum over the calls. 0 on processors.
+  double device_seconds() const;
 
   // By call of the description; empty unless loaded with profile.
   std::vector<CallTime> profile() const;

@@ -95,7 +95,7 @@ Result<std::vector<target::Device>> resolve_devices(const std::vector<std::strin
   std::vector<target::Device> devices;
   for (const std::string& spec : specs) {
     TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(spec));
-    if (!engine::is_local(device)) {
+    if (!engine::is_measurable(device)) {
       return Error{ErrorCode::kUnsupported, "--device " + spec,
                    "collecting measures on this machine; use local or a variant of it (local:isa=avx2)"};
     }

@@ -252,7 +252,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   TS_RETURN_IF_ERROR(search::find_strategy(options.strategy));
   tune_options.strategy = options.strategy;
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
-  if (!engine::is_local(device)) {
+  if (!engine::is_measurable(device)) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device.device,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
   }

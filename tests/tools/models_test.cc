@@ -4,6 +4,7 @@
 
 #include "cli_support.h"
 #include "graph/graph.h"
+#include "runtime/device/test_device.h"
 
 namespace tensorsmith::testing {
 namespace {
@@ -38,6 +39,24 @@ TEST_P(SmallModel, MatchesItsExpectedOutputs) {
         run_cli({"run", "tuned", "--check", model.string(), "--threads", threads}, options);
     EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
   }
+}
+
+// The same as a GPU's kernels, on the OpenCL device of this machine: the whole way of a model on a GPU but the tuning.
+TEST_P(SmallModel, MatchesOnOpenCl) {
+  TS_OPENCL_OR_SKIP(gpu);
+  const fs::path model = fs::path(TENSORSMITH_TEST_MODELS) / GetParam();
+  TemporaryDirectory directory;
+  CliOptions options;
+  options.directory = directory.path();
+  std::vector<std::string> compile = {"compile", (model / "model.onnx").string(), "-o", "out", "--device", "opencl",
+                                      "--untuned"};
+  if (std::string(GetParam()) == "super_resolution_10")
+    compile.insert(compile.end(), {"--shape", "input=1x1x224x224"});
+  const CliResult compiled = run_cli(compile, options);
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  EXPECT_TRUE(fs::exists(directory.path() / "out/kernels.gpu"));
+  const CliResult check = run_cli({"run", "out", "--check", model.string()}, options);
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
 }
 
 // The authors' model is fixed at a batch of 1; the expected outputs of a batch are theirs, one behind the other.

@@ -128,9 +128,12 @@ Status GpuModel::copy_out(std::span<void* const> outputs) {
   return gpu_->synchronize();
 }
 
-Status GpuModel::run(std::span<const void* const> inputs, std::span<void* const> outputs) {
+Status GpuModel::run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                     double& device_seconds) {
   TS_RETURN_IF_ERROR(copy_in(inputs));
-  if (!calls_.empty()) TS_RETURN_IF_ERROR(all_->run());
+  if (!calls_.empty()) {
+    TS_ASSIGN_OR_RETURN(device_seconds, all_->time());
+  }
   return copy_out(outputs);
 }
 

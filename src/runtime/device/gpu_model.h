@@ -20,7 +20,8 @@ class GpuModel {
                                                   std::span<const std::byte* const> weights);
 
   // Inputs and outputs as of Model::run: in this process' memory.
-  Status run(std::span<const void* const> inputs, std::span<void* const> outputs);
+  // device_seconds: from the beginning of the first launch to the end of the last.
+  Status run(std::span<const void* const> inputs, std::span<void* const> outputs, double& device_seconds);
   // The same, and for each call the seconds that it took on the device.
   Status run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::vector<double>& seconds);
