@@ -4,15 +4,13 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "space/estimate/gpu_kernel.h"
-
 namespace tensorsmith::space {
 
 namespace {
 
 // The places that lanes access, in units of `bytes`, each once.
 struct Places {
-  std::array<int64_t, 4 * WarpAddresses::kMaxLanes> at;
+  std::array<int64_t, 4 * kMostLanes> at;
   size_t count = 0;
 
   Places(const WarpAddresses& lanes, int64_t vector, int element_bytes, int64_t bytes) {
@@ -29,6 +27,57 @@ struct Places {
 
 }  // namespace
 
+void GpuAccess::add(const GpuAccess& other, double times) {
+  instructions += times * other.instructions;
+  sectors += times * other.sectors;
+  lines += times * other.lines;
+}
+
+GpuAccess contiguous_access(int64_t warp, int64_t vector, int element_bytes) {
+  const auto bytes = static_cast<double>(warp * vector * element_bytes);
+  return {1, std::ceil(bytes / kSectorBytes), std::ceil(bytes / kLineBytes)};
+}
+
+GpuAccess strided_access(int64_t warp, int64_t stride, int element_bytes) {
+  const auto bytes = static_cast<double>(std::abs(stride) * element_bytes), lanes = static_cast<double>(warp);
+  const auto touched = [&](double unit) { return std::max(1.0, lanes * std::min(1.0, bytes / unit)); };
+  return {1, touched(kSectorBytes), touched(kLineBytes)};
+}
+
+GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const Read& read, int64_t warp,
+                      int64_t vector) {
+  const int bytes = context.stage(read.producer).element_bytes;
+  const auto v = static_cast<double>(vector), lanes = static_cast<double>(warp);
+  if (read.strides.empty()) return {v, v * lanes, v * lanes};
+  const AxisId last = reader.contiguous_axis;
+  if (!last.valid()) return {1, 1, 1};
+  const int64_t stride = std::abs(read.stride(last));
+  GpuAccess access;
+  if (stride == 1 && !read.guarded) {
+    access = contiguous_access(warp, vector, bytes);
+  } else {
+    access = strided_access(warp * vector, stride, bytes);
+    access.instructions = v;
+  }
+  // Rows that are shorter than the warp's piece begin elsewhere.
+  const double rows = std::ceil(v * lanes / static_cast<double>(reader.extent(last)));
+  access.sectors += rows - 1;
+  access.lines += rows - 1;
+  return access;
+}
+
+GpuAccess copy_access(const GpuMachine& m, int64_t threads, double elements, double run, int64_t vector,
+                      int element_bytes) {
+  const auto v = static_cast<double>(vector);
+  const auto lanes = static_cast<double>(std::min({kAccessLanes, threads, m.warp}));
+  GpuAccess access;
+  access.instructions = std::ceil(elements / v / static_cast<double>(threads)) * m.warps(threads);
+  access.sectors = access.instructions * std::min(lanes * std::max(1.0, v * element_bytes / kSectorBytes),
+                                                  lanes * v * element_bytes / kSectorBytes + lanes / run);
+  access.lines = elements / run * std::ceil(run * element_bytes / kLineBytes);
+  return access;
+}
+
 double bank_cycles(const WarpAddresses& lanes, int64_t vector, int element_bytes) {
   const Places words(lanes, vector, element_bytes, kBankBytes);
   std::array<int, kBanks> waiting{};
@@ -38,38 +87,6 @@ double bank_cycles(const WarpAddresses& lanes, int64_t vector, int element_bytes
 
 double distinct_sectors(const WarpAddresses& lanes, int64_t vector, int element_bytes) {
   return static_cast<double>(Places(lanes, vector, element_bytes, static_cast<int64_t>(kSectorBytes)).count);
-}
-
-GpuAccess contiguous_access(int64_t warp, int64_t vector, int element_bytes) {
-  return {1, std::ceil(static_cast<double>(warp * vector * element_bytes) / kSectorBytes)};
-}
-
-GpuAccess strided_access(int64_t warp, int64_t stride, int element_bytes) {
-  const double bytes = static_cast<double>(std::abs(stride) * element_bytes);
-  const auto lanes = static_cast<double>(warp);
-  return {1, std::ceil(std::max(1.0, lanes * std::min(1.0, bytes / kSectorBytes)))};
-}
-
-GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const Read& read, int64_t warp,
-                      int64_t vector) {
-  const int bytes = context.stage(read.producer).element_bytes;
-  const auto v = static_cast<double>(vector);
-  if (read.strides.empty()) return {v, v * static_cast<double>(warp)};
-  const AxisId last = reader.contiguous_axis;
-  if (!last.valid()) return {1, 1};
-  const int64_t stride = std::abs(read.stride(last));
-  if (stride == 1 && !read.guarded) {
-    // Rows that are shorter than the warp's piece begin elsewhere.
-    const auto rows = std::max(
-        1.0, std::ceil(static_cast<double>(warp * vector) / static_cast<double>(reader.extent(last))));
-    GpuAccess access = contiguous_access(warp, vector, bytes);
-    access.sectors += rows - 1;
-    return access;
-  }
-  GpuAccess access = strided_access(warp * vector, stride, bytes);
-  access.instructions = v;
-  // Neighbours of a lane lie in sectors that it has touched.
-  return access;
 }
 
 }  // namespace tensorsmith::space

@@ -1,4 +1,4 @@
-// What a warp's access of device memory moves.
+// What accesses of device memory and of shared memory move, warp by warp.
 #pragma once
 
 #include <array>
@@ -11,8 +11,11 @@
 namespace tensorsmith::space {
 
 struct GpuAccess {
-  double instructions = 1;  // of the warp
-  double sectors = 0;       // of kSectorBytes that the lanes touch together
+  double instructions = 0;  // of warps
+  double sectors = 0;       // of kSectorBytes that the lanes touch, instruction by instruction
+  double lines = 0;         // of kLineBytes, each once
+
+  void add(const GpuAccess& other, double times = 1);
 };
 
 // Lanes side by side in memory, `vector` elements each.
@@ -25,10 +28,13 @@ GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const
 // The lanes lie `stride` elements apart.
 GpuAccess strided_access(int64_t warp, int64_t stride, int element_bytes);
 
+// The threads of a block copy elements of which `run` lie side by side each.
+GpuAccess copy_access(const GpuMachine& machine, int64_t threads, double elements, double run, int64_t vector,
+                      int element_bytes);
+
 // The first element that each lane of a warp accesses.
 struct WarpAddresses {
-  static constexpr int64_t kMaxLanes = kMostLanes;
-  std::array<int64_t, kMaxLanes> at;
+  std::array<int64_t, kMostLanes> at;
   size_t count = 0;
 };
 

@@ -1,37 +1,40 @@
-// The constants of the estimate of GPUs: all of them, each once. What a device can do stands in its file.
+// The constants of the estimate of GPUs: all of them, each once. What a device can do stands in its file. Their source:
+//
+//   fitted    to programs of NASNet on three GPUs (docs/decisions/041-the-estimate-of-gpus.md), coarsely: none is known to
+//             better than a factor of 1.5
+//   chosen    beside it, where the fit had nothing to say
 #pragma once
 
-#include <span>
-
 // CONSTANT(name, value, unit, source, what it is)
-#define TENSORSMITH_GPU_CONSTANTS(CONSTANT)                                                                  \
-  CONSTANT(fma_latency, 4, "cycles", "CUDA C++ Best Practices Guide, 7.0 and later",                         \
-           "of an FMA whose result is waited for")                                                           \
-  CONSTANT(issue_width, 4, "instructions", "four schedulers of a multiprocessor",                            \
-           "of warps, issued a cycle")                                                                       \
-  CONSTANT(access_cycles, 1, "cycles", "one access of a warp a cycle",                                       \
-           "of the memory pipe, of an access of device memory")                                              \
-  CONSTANT(not_hidden, 0.2, "share", "chosen", "of the shorter of two things that go on together")           \
-  CONSTANT(memory_latency, 500, "cycles", "Jia et al., Dissecting the Volta architecture (2018), table 3.1", \
-           "of an access of device memory")                                                                  \
-  CONSTANT(block_start, 200, "cycles", "chosen", "until a block's first instruction")                        \
-  CONSTANT(l2_bytes_per_cycle, 48, "bytes", "Jia et al., section 3.5: 64 at the peak",                       \
-           "from L2, a multiprocessor")                                                                      \
-  CONSTANT(l1_misses, 0.3, "share", "chosen",                                                                \
-           "of the sectors that the steps of a loop read, which L1 does not hold")                           \
-  CONSTANT(copy_instructions, 12, "instructions", "counted",                                                 \
-           "of a warp, for the address of an element that is copied into shared memory")                     \
-  CONSTANT(pad_instructions, 10, "instructions", "counted",                                                  \
-           "the same, for the guard of an element of padding")                                               \
-  CONSTANT(read_instructions, 6, "instructions", "counted",                                                  \
-           "of a warp, for the address of an element that is read")                                          \
-  CONSTANT(meeting_cycles, 30, "cycles", "chosen", "until all threads of a block have met")                  \
-  CONSTANT(l2_share, 0.7, "share", "chosen", "of L2 that holds what blocks read again")                      \
-  CONSTANT(scattered, 64, "bytes", "chosen", "from lane to lane where it is not known")                      \
-  CONSTANT(warps_for_bandwidth, 16, "warps", "Little's law with 128 bytes a warp",                           \
-           "of a multiprocessor, that reach the memory's bandwidth")                                         \
-  CONSTANT(memory_share, 0.85, "share", "streams on V100 and A100 reach .8 to .9",                           \
-           "of the memory's bandwidth that kernels reach")
+#define TENSORSMITH_GPU_CONSTANTS(CONSTANT)                                                                 \
+  /* Arithmetic */                                                                                          \
+  CONSTANT(product, 0.6, "times", "fitted", "cycles of products, over those at the device's rate")          \
+  CONSTANT(few_warps, 2, "warps", "fitted", "of a multiprocessor, whose products take twice as long")       \
+  CONSTANT(pressure, 0.3, "share", "fitted", "of a thread's registers that values can take at no cost")     \
+  CONSTANT(crowded, 0.6, "share", "fitted", "longer where they take more")                                  \
+  CONSTANT(crowded_more, 1.2, "share", "fitted", "longer where they take all registers more")               \
+  CONSTANT(most_crowded, 2, "times", "fitted", "all registers, beyond which nothing changes")               \
+  CONSTANT(value, 0.5, "cycles", "fitted", "of a warp, for an operand's value from shared memory")          \
+  CONSTANT(bank_wait, 0.1, "cycles", "fitted", "for each that a value waits for its bank")                  \
+  CONSTANT(step, 1, "cycles", "fitted", "of a warp, for a step of the reduction")                           \
+  /* Accesses */                                                                                            \
+  CONSTANT(access, 1.3, "cycles", "fitted", "of an access of a warp")                                       \
+  CONSTANT(sector, 0.15, "cycles", "fitted", "for each sector that it touches")                             \
+  CONSTANT(line, 1, "cycles", "fitted", "for each cache line of a block's tile")                            \
+  CONSTANT(moved, 1, "cycles", "fitted", "for an element of each lane that is copied")                      \
+  CONSTANT(guarded, 10, "cycles", "fitted", "the same where it may be padding")                             \
+  CONSTANT(few_accesses, 25, "warps", "fitted", "of a multiprocessor, whose accesses take twice as long")   \
+  CONSTANT(store_sector, 1, "cycles", "fitted", "for each sector that a warp's store touches")              \
+  CONSTANT(wait, 300, "cycles", "fitted", "of resident blocks, for device memory")                          \
+  CONSTANT(block_start, 400, "cycles", "fitted", "until resident blocks begin")                             \
+  CONSTANT(misses, 0.3, "share", "chosen", "of what a loop reads in place that L1 does not hold")           \
+  CONSTANT(meeting, 0.1, "waits", "chosen", "until all threads of a block have met")                        \
+  CONSTANT(scattered, 64, "bytes", "chosen", "from lane to lane where it is not known")                     \
+  /* Device memory */                                                                                       \
+  CONSTANT(memory, 1.15, "times", "fitted", "time of bytes, over that at the device's bandwidth")           \
+  CONSTANT(memory_again, 0.6, "times", "fitted", "the same of bytes that come again, some of them from L2") \
+  CONSTANT(warps_for_bandwidth, 16, "warps", "chosen", "of each multiprocessor, that reach the bandwidth")  \
+  CONSTANT(not_hidden, 0.1, "share", "fitted", "of the shorter of multiprocessors' and memory's time")
 
 namespace tensorsmith::space {
 

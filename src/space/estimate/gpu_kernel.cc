@@ -14,7 +14,7 @@ Status check_block(const GpuMachine& m, const GpuBlock& block, const std::string
   const auto number = [](int64_t n) { return std::to_string(n); };
   if (block.threads > m.max_threads)
     return refuse(number(block.threads) + " threads a block, the device has " + number(m.max_threads));
-  const int64_t lanes = (block.threads + m.warp - 1) / m.warp * m.warp;
+  const auto lanes = static_cast<int64_t>(m.warps(block.threads)) * m.warp;
   if (2 * block.threads <= lanes && 2 * static_cast<double>(block.threads) <= points)
     return refuse(number(block.threads) + " threads leave half of a warp's lanes idle");
   if (block.vthreads > m.max_vthreads)
@@ -31,9 +31,11 @@ Status check_block(const GpuMachine& m, const GpuBlock& block, const std::string
 }
 
 double resident_blocks(const GpuMachine& m, const GpuBlock& block) {
-  const double warps = std::ceil(static_cast<double>(block.threads) / static_cast<double>(m.warp));
+  const double warps = m.warps(block.threads);
   const double threads = warps * static_cast<double>(m.warp);
-  const double registers = std::ceil(block.registers / 8) * 8 * threads;
+  const double limit = static_cast<double>(m.register_limit(block.threads));
+  const double registers =
+      std::ceil(std::max(std::min(block.registers, limit), kLeastRegisters) / 8) * 8 * threads;
   double blocks = std::min(
       {m.core_blocks, std::floor(m.core_threads / threads), std::floor(m.core_registers / registers)});
   if (block.shared_bytes > 0)
@@ -41,34 +43,44 @@ double resident_blocks(const GpuMachine& m, const GpuBlock& block) {
   return std::max(blocks, 1.0);
 }
 
+namespace {
+
+// Cycles of a block's arithmetic. Values that are needed at the same time compete for registers long before
+// they are all in use: the compiler loads early, and spills.
+double product_cycles(const GpuMachine& m, const GpuKernel& kernel, double warps) {
+  const GpuConstants& k = gpu_constants();
+  const double pressure = kernel.live_values / static_cast<double>(m.register_limit(kernel.block.threads));
+  double factor = k.product * (1 + k.few_warps / warps);
+  if (pressure > k.pressure)
+    factor *= 1 + k.crowded + k.crowded_more * std::min(pressure - k.pressure, k.most_crowded);
+  return kernel.products * factor * static_cast<double>(m.warp) / m.lanes + k.value * kernel.values +
+         k.bank_wait * kernel.bank_waits + k.step * kernel.steps;
+}
+
+// Of its accesses of device memory, which few warps do not hide.
+double access_cycles(const GpuKernel& kernel, double warps) {
+  const GpuConstants& k = gpu_constants();
+  const double cycles = k.access * kernel.memory.instructions + k.sector * kernel.memory.sectors +
+                        k.line * kernel.memory.lines + k.moved * kernel.moved + k.guarded * kernel.guarded;
+  return cycles * (1 + k.few_accesses / warps) + k.store_sector * kernel.store_sectors;
+}
+
+}  // namespace
+
 double gpu_seconds(const GpuMachine& m, const GpuKernel& kernel) {
   const GpuConstants& k = gpu_constants();
-  const double resident = resident_blocks(m, kernel.block);
   // The multiprocessor with the most blocks.
   const double most = std::ceil(kernel.blocks / m.cores);
-  const double together = std::min(resident, most);
-  const double rounds = std::ceil(most / together);
-  const double warp = static_cast<double>(m.warp);
-  const double warps = together * std::ceil(static_cast<double>(kernel.block.threads) / warp);
-  // Arithmetic waits for its own results unless enough warps or independent instructions are there.
-  const double issue_width = std::max(1.0, m.lanes / warp);
-  const double in_flight = warps * std::max(1.0, kernel.independent);
-  const double busy = std::min(1.0, in_flight / (issue_width * k.fma_latency));
-  const double arithmetic = kernel.fma_instructions * warp / m.lanes / busy;
-  const double issue =
-      (kernel.fma_instructions + kernel.other_instructions) / std::max(issue_width, k.issue_width);
-  const double memory_pipe = kernel.global_accesses * k.access_cycles + kernel.shared_cycles;
-  const double block_cycles =
-      std::max({arithmetic, issue, memory_pipe}) + k.not_hidden * (std::min(arithmetic, memory_pipe));
-  const double waiting = kernel.waits * k.memory_latency;
-  const double core_cycles =
-      std::max(most * block_cycles, rounds * (block_cycles + waiting)) + rounds * k.block_start;
-  const double l2_cycles = most * kernel.l2_bytes / k.l2_bytes_per_cycle;
-  const double core_seconds = std::max(core_cycles, l2_cycles) * m.seconds_per_cycle;
+  const double together = std::min(resident_blocks(m, kernel.block), most);
+  const double warps = together * m.warps(kernel.block.threads);
+  const double cycles = most * (product_cycles(m, kernel, warps) + access_cycles(kernel, warps)) +
+                        most / together * (k.wait * kernel.waits + k.block_start);
+  const double core = cycles * m.seconds_per_cycle;
   const double used = std::min(1.0, kernel.blocks / m.cores);
-  const double reach = std::min(1.0, std::max(used * warps, 1.0) / k.warps_for_bandwidth);
-  const double dram = kernel.dram_bytes / (m.memory_bytes_per_second * k.memory_share * reach);
-  return m.launch_seconds + std::max(core_seconds, dram) + k.not_hidden * std::min(core_seconds, dram);
+  const double reach = std::min(1.0, std::max(1.0, used * warps) / k.warps_for_bandwidth);
+  const double memory = (k.memory * kernel.bytes_once + k.memory_again * kernel.bytes_again) /
+                        (m.memory_bytes_per_second * reach);
+  return m.launch_seconds + std::max(core, memory) + k.not_hidden * std::min(core, memory);
 }
 
 }  // namespace tensorsmith::space

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "space/estimate/gpu_access.h"
 #include "space/estimate/gpu_machine.h"
 
 namespace tensorsmith::space {
@@ -13,7 +14,7 @@ struct GpuBlock {
   int64_t threads = 1;
   int64_t vthreads = 1;
   int64_t shared_bytes = 0;
-  double registers = 32;  // of a thread
+  double registers = 0;  // of a thread
 };
 
 // kResourceExhausted with the reason where the device cannot run such a block, or only with lanes that idle.
@@ -23,16 +24,20 @@ Status check_block(const GpuMachine& machine, const GpuBlock& block, const std::
 struct GpuKernel {
   double blocks = 1;
   GpuBlock block;
-  // Of a block, all its threads together. Instructions are those of warps.
-  double fma_instructions = 0;    // of the arithmetic units
-  double other_instructions = 0;  // issued beside them: addresses, loads, loops
-  double shared_cycles = 0;       // of the banks, one access of a whole warp each
-  double global_accesses = 0;     // of a warp
-  double l2_bytes = 0;            // sectors that come from or go to L2
-  double waits = 0;               // times that a thread waits for device memory with nothing else to do
-  // Of the kernel.
-  double dram_bytes = 0;
-  double independent = 1;  // instructions of a thread that do not wait for each other
+  // Of a block: instructions of its warps.
+  double products = 0;       // and other arithmetic
+  double values = 0;         // operands that come from shared memory
+  double bank_waits = 0;     // cycles that these wait for each other's banks
+  double steps = 0;          // of the innermost loop that has a counter
+  GpuAccess memory;          // accesses of device memory
+  double moved = 0;          // elements that are copied into shared memory, in whole warps
+  double guarded = 0;        // of these, elements that may be padding
+  double store_sectors = 0;  // that stores touch, warp by warp
+  double waits = 0;          // times that a block waits for device memory with nothing else to do
+  // Values of a thread that are needed at the same time, where products are not waited for.
+  double live_values = 0;
+  // Of the kernel: bytes of device memory, those that every program moves and those that come again.
+  double bytes_once = 0, bytes_again = 0;
 };
 
 double gpu_seconds(const GpuMachine& machine, const GpuKernel& kernel);

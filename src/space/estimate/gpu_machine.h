@@ -12,8 +12,11 @@ namespace tensorsmith::space {
 inline constexpr double kSectorBytes = 32;
 // The widest access of a thread.
 inline constexpr int64_t kMaxVectorBytes = 16;
-// Of a warp, on any device.
-inline constexpr int64_t kMostLanes = 64;
+// Of a thread: addresses and counters.
+inline constexpr double kLeastRegisters = 24;
+// Of a warp, on any device, and of one access of device memory.
+inline constexpr int64_t kMostLanes = 64, kAccessLanes = 32;
+inline constexpr double kLineBytes = 128;
 // Of shared memory: neighbouring words lie in neighbouring banks.
 inline constexpr int64_t kBanks = 32, kBankBytes = 4;
 
@@ -36,6 +39,7 @@ struct GpuMachine {
   static GpuMachine of(const target::Device& device);
   // That a thread of a block can have.
   int64_t register_limit(int64_t threads) const;
+  double warps(int64_t threads) const { return static_cast<double>((threads + warp - 1) / warp); }
 };
 
 }  // namespace tensorsmith::space

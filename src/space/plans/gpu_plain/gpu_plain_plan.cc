@@ -38,11 +38,10 @@ class GpuPlainPlan final : public Plan {
     kernel.block.threads = threads();
     kernel.blocks = std::max(1.0, std::ceil(points / static_cast<double>(threads())));
     const double warps = std::ceil(static_cast<double>(threads()) / static_cast<double>(m.warp));
-    kernel.fma_instructions = warps * steps * info.flops_per_point;
-    kernel.global_accesses = warps * steps * reads;
-    kernel.other_instructions = 4 * kernel.global_accesses;
-    kernel.l2_bytes = kernel.global_accesses * static_cast<double>(m.warp) * info.element_bytes;
-    kernel.dram_bytes = points * reads * info.element_bytes;
+    kernel.products = warps * steps * info.flops_per_point;
+    kernel.steps = warps * steps;
+    kernel.memory.add(contiguous_access(m.warp, 1, info.element_bytes), warps * steps * reads);
+    kernel.bytes_once = points * reads * info.element_bytes;
     kernel.waits = steps;
     return gpu_seconds(m, kernel);
   }

@@ -1,4 +1,6 @@
 // Steps of row-wise reductions on a GPU.
+#include <algorithm>
+
 #include "space/gpu_steps.h"
 #include "space/plans/gpu_rows/gpu_rows_plan.h"
 
@@ -9,6 +11,14 @@ namespace {
 constexpr auto kPredicate = sched::TailPolicy::kPredicate;
 
 }  // namespace
+
+sched::Annotation GpuRowsPlan::row_threads() const {
+  return lanes_last_ ? sched::Annotation::kThreadY : sched::Annotation::kThreadX;
+}
+
+sched::Annotation GpuRowsPlan::lane_threads(Decisions d) const {
+  return lanes_last_ || rows(d) == 1 ? sched::Annotation::kThreadX : sched::Annotation::kThreadY;
+}
 
 void GpuRowsPlan::emit(TraceMaker& maker, Decisions d) const {
   for (const StageId p : pads_) maker.compute_inline(p);
@@ -31,7 +41,7 @@ void GpuRowsPlan::emit(TraceMaker& maker, Decisions d) const {
     if (context_.stage(members_[k].stage).reduction) {
       emit_reduction(maker, d, members_[k], stages[k], attach);
     } else {
-      share_among_threads(maker, stages[k], threads(d), 1);
+      bind(maker, d, stages[k], row_of(members_[k]), columns_of(members_[k]));
       maker.compute_at(stages[k], output_, attach);
     }
   }
@@ -40,7 +50,7 @@ void GpuRowsPlan::emit(TraceMaker& maker, Decisions d) const {
 // Returns the loop of blocks.
 LoopId GpuRowsPlan::emit_root(TraceMaker& maker, Decisions d) const {
   const auto axes = maker.axis_loops(output_);
-  std::vector<LoopId> outer, inner;
+  std::vector<LoopId> outer, columns;
   LoopId row;
   for (const AxisId a : axes.ids())
     if (info_.extent(a) <= 1) outer.push_back(axes[a]);
@@ -53,43 +63,69 @@ LoopId GpuRowsPlan::emit_root(TraceMaker& maker, Decisions d) const {
     outer.push_back(made[0]);
     row = made[1];
   }
-  // Threads follow each other as elements do in memory.
-  for (const AxisId a : columns_) inner.push_back(axes[a]);
-  if (row.valid()) inner.insert(rows_.back() == info_.contiguous_axis ? inner.end() : inner.begin(), row);
+  for (const AxisId a : columns_) columns.push_back(axes[a]);
   std::vector<LoopId> order = outer;
-  order.insert(order.end(), inner.begin(), inner.end());
+  if (row.valid()) order.push_back(row);
+  order.insert(order.end(), columns.begin(), columns.end());
   maker.reorder(output_, order);
-  const LoopId blocks = fuse_or_unit(maker, output_, outer);
-  LoopId elements;
-  LoopId grid = blocks;
-  if (inner.empty()) {
-    const auto made = maker.split(output_, blocks, {1}, kPredicate);
-    grid = made[0];
-    elements = made[1];
-  } else {
-    elements = maker.fuse(output_, inner);
-  }
-  const int64_t v = vector(d);
-  const auto lengths = v > 1 ? std::vector<int64_t>{threads(d), v} : std::vector<int64_t>{threads(d)};
-  const auto made = maker.split(output_, elements, lengths, kPredicate);
+  const LoopId grid = fuse_or_unit(maker, output_, outer);
   maker.annotate(output_, grid, sched::Annotation::kBlockX);
-  maker.annotate(output_, made[1], sched::Annotation::kThreadX);
+  if (row.valid() && rows(d) > 1) maker.annotate(output_, row, row_threads());
+  if (columns.empty()) return grid;
+  const int64_t v = vector(d);
+  const auto lengths = v > 1 ? std::vector<int64_t>{lanes(d), v} : std::vector<int64_t>{lanes(d)};
+  const auto made = maker.split(output_, maker.fuse(output_, columns), lengths, kPredicate);
+  maker.annotate(output_, made[1], lane_threads(d));
   if (v > 1) maker.annotate(output_, made[2], sched::Annotation::kVectorize);
   return grid;
 }
 
-// A stage of shared memory that threads compute, each its elements in registers.
-void GpuRowsPlan::emit_step(TraceMaker& maker, Decisions d, StageId stage, LoopId attach) const {
+// Binds the rows of a stage and its other axes, as one loop, to the threads of a block. Loops of other axes have
+// one iteration in a block. Returns the innermost of these loops, inside which a thread computes one element.
+LoopId GpuRowsPlan::bind(TraceMaker& maker, Decisions d, StageId stage, AxisId row,
+                         const std::vector<AxisId>& columns) const {
+  const auto axes = maker.axis_loops(stage);
+  std::vector<LoopId> others, rest, reduce;
+  for (const AxisId a : axes.ids()) {
+    if (a.place() >= maker.num_spatial(stage)) {
+      reduce.push_back(axes[a]);
+    } else if (a != row && std::find(columns.begin(), columns.end(), a) == columns.end()) {
+      others.push_back(axes[a]);
+    }
+  }
+  for (const AxisId a : columns) rest.push_back(axes[a]);
+  std::vector<LoopId> order = others;
+  if (row.valid()) order.push_back(axes[row]);
+  order.insert(order.end(), rest.begin(), rest.end());
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  maker.reorder(stage, order);
+  LoopId last = others.empty() ? LoopId() : others.back();
+  if (row.valid()) {
+    last = maker.split(stage, axes[row], {rows(d)}, kPredicate)[1];
+    if (rows(d) > 1) maker.annotate(stage, last, row_threads());
+  }
+  if (!rest.empty()) {
+    last = maker.split(stage, maker.fuse(stage, rest), {lanes(d)}, kPredicate)[1];
+    maker.annotate(stage, last, lane_threads(d));
+  }
+  return last.valid() ? last : maker.unit_loop(stage);
+}
+
+// A stage of shared memory whose elements threads add up in registers.
+void GpuRowsPlan::emit_step(TraceMaker& maker, Decisions d, StageId stage, AxisId row,
+                            const std::vector<AxisId>& columns, LoopId attach) const {
   const StageId sum = maker.cache_write(stage, ir::MemoryScope::kLocal);
-  share_among_threads(maker, stage, threads(d), 1);
+  const LoopId element = bind(maker, d, stage, row, columns);
   maker.compute_at(stage, output_, attach);
-  maker.compute_at(sum, stage, maker.leaves(stage).back());
+  maker.compute_at(sum, stage, element);
 }
 
 void GpuRowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& member, StageId stage,
                                  LoopId attach) const {
+  const AxisId row = row_of(member);
+  const std::vector<AxisId> columns = columns_of(member);
   const int64_t lanes = lanes_of(d, member);
-  if (lanes == 1) return emit_step(maker, d, stage, attach);
+  if (lanes == 1) return emit_step(maker, d, stage, row, columns, attach);
   const auto axes = maker.axis_loops(stage);
   std::vector<LoopId> order(axes.begin(), axes.end()), shared;
   for (const AxisId a : member.lane_axes) {
@@ -100,15 +136,17 @@ void GpuRowsPlan::emit_reduction(TraceMaker& maker, Decisions d, const Member& m
   maker.reorder(stage, order);
   const auto parts = maker.split(stage, maker.fuse(stage, shared), {lanes}, kPredicate);
   const size_t spatial = maker.num_spatial(stage);
-  const StageId partial = maker.rfactor(stage, parts[1], member.lanes_last ? spatial : 0);
+  const StageId partial = maker.rfactor(stage, parts[1], spatial);
   StageId second;
   if (const int64_t rest = second_lanes(lanes); rest > 1) {
     const auto halves = maker.split(stage, maker.leaves(stage).back(), {rest}, kPredicate);
     second = maker.rfactor(stage, halves[1], spatial);
   }
-  emit_step(maker, d, stage, attach);
-  if (second.valid()) emit_step(maker, d, second, attach);
-  emit_step(maker, d, partial, attach);
+  std::vector<AxisId> with_lanes = columns;
+  with_lanes.emplace_back(spatial);
+  emit_step(maker, d, stage, row, columns, attach);
+  if (second.valid()) emit_step(maker, d, second, row, with_lanes, attach);
+  emit_step(maker, d, partial, row, with_lanes, attach);
 }
 
 }  // namespace tensorsmith::space

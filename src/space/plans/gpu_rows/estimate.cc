@@ -24,23 +24,22 @@ double GpuRowsPlan::estimate(Decisions d) const {
   // rounds: of all threads of a block; each computes a point of the stage.
   const auto add = [&](StageId s, double rounds, bool along, int64_t vector) {
     const auto& stage = context_.stage(s);
-    kernel.fma_instructions += warps * rounds * stage.flops_per_point * static_cast<double>(vector);
-    kernel.other_instructions += warps * rounds * k.read_instructions;
+    kernel.products += warps * rounds * stage.flops_per_point * static_cast<double>(vector);
+    kernel.steps += warps * rounds;
     for (const Read& read : effective_reads(context_, s)) {
       const auto& producer = context_.stage(read.producer);
       if (is_member(read.producer)) {
-        kernel.shared_cycles += warps * rounds;
+        kernel.values += warps * rounds;
         continue;
       }
       const GpuAccess access =
           along ? contiguous_access(warp_, vector, producer.element_bytes)
                 : strided_access(warp_, static_cast<int64_t>(k.scattered) / producer.element_bytes,
                                  producer.element_bytes);
-      kernel.global_accesses += warps * rounds;
-      kernel.l2_bytes += warps * rounds * access.sectors * kSectorBytes;
+      kernel.memory.add(access, warps * rounds);
       if (std::find(seen.begin(), seen.end(), read.producer) != seen.end()) continue;
       seen.push_back(read.producer);
-      kernel.dram_bytes += producer.spatial_points() * producer.element_bytes;
+      kernel.bytes_once += producer.spatial_points() * producer.element_bytes;
     }
   };
   for (const auto& member : members_) {
@@ -57,13 +56,14 @@ double GpuRowsPlan::estimate(Decisions d) const {
     const double share = points * static_cast<double>(lanes);
     const double rounds =
         std::ceil(share / n) * std::ceil(stage.reduce_points() / static_cast<double>(lanes));
-    bool along = !member.lanes_last || lanes >= 8;
+    const bool along = !lanes_last_ || lanes >= 8;
     add(member.stage, rounds, along, 1);
-    kernel.waits += 1 + rounds / 8;
+    kernel.waits += 1;
     const double second = static_cast<double>(second_lanes(lanes));
     const double steps = static_cast<double>(lanes) / second + second;
-    kernel.shared_cycles += lanes > 1 ? 2 * steps * warps : 0;
-    kernel.waits += lanes > 1 ? k.meeting_cycles * (4 + steps / 4) / k.memory_latency : 0;
+    if (lanes == 1) continue;
+    kernel.values += 2 * steps * warps;
+    kernel.waits += k.meeting * (second > 1 ? 3 : 2) + k.meeting * steps / 8;
   }
   if (!self_) {
     double columns = 1;
@@ -72,10 +72,7 @@ double GpuRowsPlan::estimate(Decisions d) const {
     add(output_, std::ceil(static_cast<double>(rows(d)) * columns / v / n), true, vector(d));
     kernel.waits += 1;
   }
-  const double written = info_.spatial_points() * info_.element_bytes;
-  kernel.dram_bytes += written;
-  kernel.l2_bytes += written / kernel.blocks;
-  kernel.independent = 2;
+  kernel.bytes_once += info_.spatial_points() * info_.element_bytes;
   return gpu_seconds(m, kernel);
 }
 

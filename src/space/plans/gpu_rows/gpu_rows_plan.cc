@@ -110,7 +110,7 @@ AxisMap GpuRowsPlan::map_through(StageId consumer, const AxisMap* consumer_map, 
 }
 
 // The reduce axis along memory if there is one with points enough for a warp, else all of them.
-void GpuRowsPlan::find_lanes(Member& member) const {
+void GpuRowsPlan::find_lanes(Member& member) {
   const auto& stage = context_.stage(member.stage);
   const auto reads = effective_reads(context_, member.stage);
   AxisId along;
@@ -125,13 +125,30 @@ void GpuRowsPlan::find_lanes(Member& member) const {
         rows_along = true;
     }
   }
-  member.lanes_last = along.valid() || !rows_along;
+  if (rows_along && !along.valid()) lanes_last_ = false;
   if (along.valid() && stage.extent(along) >= warp_) {
     member.lane_axes = {along};
     return;
   }
   for (const AxisId a : stage.reduce_axes())
     if (stage.extent(a) > 1) member.lane_axes.push_back(a);
+}
+
+AxisId GpuRowsPlan::row_of(const Member& member) const {
+  if (rows_.empty()) return {};
+  for (const AxisId a : member.to_output.ids())
+    if (member.to_output[a] == rows_.back()) return a;
+  return {};
+}
+
+std::vector<AxisId> GpuRowsPlan::columns_of(const Member& member) const {
+  std::vector<AxisId> columns;
+  for (const AxisId a : context_.stage(member.stage).spatial_axes()) {
+    const AxisId to = member.to_output[a];
+    if (!(to.valid() && contains(rows_, to)) && context_.stage(member.stage).extent(a) > 1)
+      columns.push_back(a);
+  }
+  return columns;
 }
 
 std::string GpuRowsPlan::describe() const {

@@ -30,12 +30,11 @@ class GpuRowsPlan final : public Plan {
     AxisMap to_output;              // by own spatial axis: the root stage's axis, or none
     size_t shared_slot = kNone;     // of elementwise ones
     std::vector<AxisId> lane_axes;  // of reductions: reduce axes that are shared among lanes, one loop
-    bool lanes_last = true;         // neighbouring threads are neighbouring lanes, not neighbouring rows
   };
 
   void add_member(StageId stage);
   void map_members();
-  void find_lanes(Member& member) const;
+  void find_lanes(Member& member);
   AxisMap map_through(StageId consumer, const AxisMap* consumer_map, const Member& member, bool& first,
                       AxisMap merged) const;
 
@@ -59,7 +58,16 @@ class GpuRowsPlan final : public Plan {
   LoopId emit_root(TraceMaker& maker, Decisions d) const;
   void emit_reduction(TraceMaker& maker, Decisions d, const Member& member, StageId stage,
                       LoopId attach) const;
-  void emit_step(TraceMaker& maker, Decisions d, StageId stage, LoopId attach) const;
+  void emit_step(TraceMaker& maker, Decisions d, StageId stage, AxisId row,
+                 const std::vector<AxisId>& columns, LoopId attach) const;
+  LoopId bind(TraceMaker& maker, Decisions d, StageId stage, AxisId row,
+              const std::vector<AxisId>& columns) const;
+  // Rows and lanes are the two axes of a block's threads.
+  sched::Annotation row_threads() const;
+  sched::Annotation lane_threads(Decisions d) const;
+  // Of a member: the axis of which a block computes a few, and those that it computes as a whole.
+  AxisId row_of(const Member& member) const;
+  std::vector<AxisId> columns_of(const Member& member) const;
 
   StageId output_;
   std::vector<StageId> pads_;
@@ -67,6 +75,7 @@ class GpuRowsPlan final : public Plan {
   bool self_;                           // the output is a reduction
   std::vector<Member> members_;         // consumers before producers
   std::vector<AxisId> rows_, columns_;  // of extent > 1
+  bool lanes_last_ = true;              // neighbouring threads are lanes of a row, not neighbouring rows
   int64_t warp_;
   size_t threads_slot_ = kNone, rows_slot_ = kNone, vector_slot_ = kNone;
 };

@@ -111,23 +111,19 @@ double GpuSpatialPlan::estimate(Decisions d) const {
   GpuKernel kernel;
   kernel.block.threads = threads(d);
   kernel.blocks = std::max(1.0, std::ceil(points / (v * n * static_cast<double>(threads(d)))));
-  const double warps = static_cast<double>(threads(d) / warp_);
-  kernel.fma_instructions = warps * v * n * steps * computed_.flops_per_point;
-  const auto add = [&](const GpuAccess& access, double times) {
-    kernel.global_accesses += times * access.instructions;
-    kernel.l2_bytes += times * access.sectors * kSectorBytes;
-  };
+  const double warps = m.warps(threads(d));
+  kernel.products = warps * v * n * steps * computed_.flops_per_point;
+  if (computed_.reduction) kernel.steps = warps * n * steps;
   for (const Read& read : reads_) {
-    add(warp_access(context_, computed_, read, warp_, vector(d)), warps * n * steps);
     const auto& producer = context_.stage(read.producer);
-    kernel.dram_bytes += std::min(producer.spatial_points(), points * steps) * producer.element_bytes;
+    kernel.memory.add(warp_access(context_, computed_, read, warp_, vector(d)), warps * n * steps);
+    kernel.bytes_once += std::min(producer.spatial_points(), points * steps) * producer.element_bytes;
   }
-  add(contiguous_access(warp_, vector(d), info_.element_bytes), warps * n);
-  kernel.dram_bytes += points * info_.element_bytes;
-  kernel.other_instructions = warps * n * (6 + 4 * steps * v) + 3 * kernel.global_accesses;
-  kernel.independent = n;
-  // Loads of a thread's elements are under way together.
-  kernel.waits = std::ceil(steps / 4);
+  const GpuAccess store = contiguous_access(warp_, vector(d), info_.element_bytes);
+  kernel.memory.instructions += warps * n;
+  kernel.store_sectors = warps * n * store.sectors;
+  kernel.bytes_once += points * info_.element_bytes;
+  kernel.waits = 1;
   return gpu_seconds(m, kernel);
 }
 

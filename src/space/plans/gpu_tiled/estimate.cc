@@ -15,7 +15,7 @@ int64_t power_of_two_in(int64_t n, int64_t most) { return std::min(n & -n, most)
 
 }  // namespace
 
-// By lane of a warp: elements that the operand's address moves, as the threads lie on the axes.
+// By lane of a warp: elements that the operand's address moves.
 WarpAddresses GpuTiledPlan::lanes(const Choice& c, const Operand& operand, const Copy& copy) const {
   // Strides by spatial axis: in the tile's rows, or in the tensor's.
   Lengths strides(info_.num_spatial, 0);
@@ -33,9 +33,19 @@ WarpAddresses GpuTiledPlan::lanes(const Choice& c, const Operand& operand, const
   } else if (!operand.read.strides.empty()) {
     for (const AxisId a : strides.ids()) strides[a] = operand.read.strides[a];
   }
+  return lanes_with(c, strides);
+}
+
+WarpAddresses GpuTiledPlan::output_lanes(const Choice& c) const {
+  const auto strides = context_.op(output_).output()->effective_strides();
+  Lengths own(info_.num_spatial, 0);
+  for (const AxisId a : live_) own[a] = strides[output_axis_[a].place()];
+  return lanes_with(c, own);
+}
+
+WarpAddresses GpuTiledPlan::lanes_with(const Choice& c, const Lengths& strides) const {
   WarpAddresses out;
-  out.count = static_cast<size_t>(
-      std::min<int64_t>({threads(c), context_.machine.gpu.warp, WarpAddresses::kMaxLanes}));
+  out.count = static_cast<size_t>(std::min({threads(c), context_.machine.gpu.warp, kMostLanes}));
   for (size_t lane = 0; lane < out.count; ++lane) {
     auto rest = static_cast<int64_t>(lane);
     int64_t at = 0;
@@ -67,80 +77,92 @@ int64_t GpuTiledPlan::loaded_together(const Choice& c, const Operand& operand, c
   return together;
 }
 
+// Elements of a tile that lie side by side in the tensor.
+double GpuTiledPlan::run(const Operand& operand, const Copy& copy) const {
+  const auto& producer = context_.stage(operand.read.producer);
+  double run = 1;
+  for (size_t i = copy.extents.size(); i-- > 0;) {
+    run *= as_double(copy.extents[AxisId(i)]);
+    if (copy.extents[AxisId(i)] < producer.extent(AxisId(i))) break;
+  }
+  return run;
+}
+
+// An operand that is read in place, in each step.
+void GpuTiledPlan::add_reads(const Operand& operand, const WarpAddresses& at, int64_t together, double reads,
+                             GpuKernel& kernel) const {
+  const GpuConstants& k = gpu_constants();
+  const double sectors = distinct_sectors(at, together, context_.stage(operand.read.producer).element_bytes);
+  kernel.memory.add({1, sectors, sectors * kSectorBytes / kLineBytes * k.misses}, reads);
+}
+
+// An operand's tile in shared memory: the copy, chunk by chunk, and its values, step by step.
+void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, double chunks,
+                            GpuKernel& kernel) const {
+  const auto& m = context_.machine.gpu;
+  const auto& producer = context_.stage(operand.read.producer);
+  double elements = 1;
+  for (const int64_t e : copy.extents) elements *= as_double(e);
+  kernel.memory.add(
+      copy_access(m, kernel.block.threads, elements, run(operand, copy), copy.vector, producer.element_bytes),
+      chunks);
+  const double rounds = chunks * elements / as_double(kAccessLanes);
+  kernel.moved += rounds;
+  if (operand.pad != kNone) kernel.guarded += rounds;
+}
+
 double GpuTiledPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
   const auto& m = context_.machine.gpu;
-  const GpuConstants& k = gpu_constants();
   GpuKernel kernel;
   kernel.block = block(d, c);
-  double products = 1, tile = 1, all_points = 1, chunks = 1, chunk = 1;
+  double products = 1, points = 1, chunks = 1, steps = 1;
   for (const AxisId a : live_) {
     products *= as_double(c.thread_tile(a));
-    tile *= as_double(c.tile(a));
     kernel.blocks *= std::ceil(as_double(extent(a)) / as_double(c.tile(a)));
-    all_points *= as_double(extent(a));
+    points *= as_double(extent(a));
   }
   for (const AxisId r : live_reduce_) {
-    const double length = as_double(c.chunk[r] * c.step[r]);
-    chunk *= length;
-    chunks *= std::ceil(as_double(extent(r)) / length);
+    const double length = as_double(c.chunk[r] * c.step[r]), all = std::ceil(as_double(extent(r)) / length);
+    chunks *= all;
+    steps *= all * length;
   }
-  const double warps = std::ceil(as_double(kernel.block.threads) / as_double(m.warp));
-  const double steps = chunks * chunk;
-  kernel.independent = products;
-  kernel.fma_instructions = warps * products * steps * std::max(1.0, info_.flops_per_point / 2);
-  kernel.waits = 1;
-  double loads = 0;
+  const double warps = m.warps(kernel.block.threads);
+  // A multiplication and an addition are one instruction.
+  kernel.products = warps * products * steps * std::max(1.0, info_.flops_per_point / 2);
+  kernel.steps = warps * steps;
+  kernel.live_values = live_values(c);
+  kernel.waits = chunks;
   for (const auto& operand : operands_) {
-    const auto& producer = context_.stage(operand.read.producer);
     const Copy copy = copy_of(d, c, operand);
-    const double bytes = producer.element_bytes;
-    const double together = as_double(loaded_together(c, operand, copy));
-    const double reads = values(c, operand, true) / together;
+    const int64_t together = loaded_together(c, operand, copy);
     const WarpAddresses at = lanes(c, operand, copy);
-    loads += reads * steps;
+    const double needed = warps * steps * values(c, operand, true), reads = needed / as_double(together);
     if (!copy.made) {
-      const double sectors = distinct_sectors(at, static_cast<int64_t>(together), producer.element_bytes);
-      kernel.global_accesses += warps * reads * steps;
-      // Neighbouring steps find their sectors in L1.
-      kernel.l2_bytes += warps * reads * steps * sectors * kSectorBytes * k.l1_misses;
-      kernel.waits += steps / 4;
+      add_reads(operand, at, together, reads, kernel);
       continue;
     }
-    kernel.shared_cycles +=
-        warps * reads * steps * bank_cycles(at, static_cast<int64_t>(together), producer.element_bytes);
-    double elements = 1;
-    for (const int64_t e : copy.extents) elements *= as_double(e);
-    const AxisId last = producer.contiguous_axis;
-    const double row = last.valid() ? as_double(copy.extents[last]) * bytes : bytes;
-    const double sectors = std::ceil(row / kSectorBytes) * (elements * bytes / row);
-    const double accesses =
-        std::ceil(elements / as_double(copy.vector) / as_double(kernel.block.threads)) * warps;
-    kernel.l2_bytes += chunks * sectors * kSectorBytes;
-    kernel.global_accesses += chunks * accesses;
-    kernel.shared_cycles += chunks * accesses * as_double(copy.vector) * bytes / 4;
-    // Each has an address of several divisions, and the guard of a pad.
-    kernel.other_instructions +=
-        chunks * accesses *
-        (k.copy_instructions + (operand.pad == kNone ? 0 : k.pad_instructions * as_double(copy.vector)));
-    kernel.waits += chunks / std::max<size_t>(1, operands_.size());
+    add_copy(operand, copy, chunks, kernel);
+    kernel.values += needed;
+    const double cycles = bank_cycles(at, together, context_.stage(operand.read.producer).element_bytes);
+    kernel.bank_waits += reads * std::max(0.0, cycles - as_double(together));
   }
-  kernel.other_instructions += warps * loads + warps * steps / as_double(c.unroll) * 4;
-  kernel.dram_bytes = dram_bytes(d, c, kernel.blocks);
-  const double stores = products / as_double(store_vector(c));
-  kernel.global_accesses += warps * stores;
-  kernel.l2_bytes += tile * context_.stage(output_).element_bytes;
-  kernel.dram_bytes += all_points * context_.stage(output_).element_bytes;
+  const int64_t vector = store_vector(c);
+  const int bytes = context_.stage(output_).element_bytes;
+  kernel.store_sectors =
+      warps * products / as_double(vector) * distinct_sectors(output_lanes(c), vector, bytes);
+  kernel.bytes_once = points * bytes;
+  add_bytes(d, c, kernel);
   return gpu_seconds(m, kernel);
 }
 
 // Bytes of the operands that come from device memory: what the blocks that run together read, once a wave
 // where L2 does not hold the operand from one wave to the next.
-double GpuTiledPlan::dram_bytes(Decisions d, const Choice& c, double blocks) const {
+void GpuTiledPlan::add_bytes(Decisions d, const Choice& c, GpuKernel& kernel) const {
   const auto& m = context_.machine.gpu;
   const double together = std::max(1.0, resident_blocks(m, block(d, c)) * m.cores);
   AxisRanges wave(info_.num_axes(), 1);
-  double left = std::min(together, blocks);
+  double left = std::min(together, kernel.blocks);
   for (size_t i = c.block_order.size(); i-- > 0;) {
     const AxisId a = c.block_order[i];
     const double tiles = std::ceil(as_double(extent(a)) / as_double(c.tile(a)));
@@ -149,17 +171,15 @@ double GpuTiledPlan::dram_bytes(Decisions d, const Choice& c, double blocks) con
     wave[a] = std::min(as_double(extent(a)), own * as_double(c.tile(a)));
   }
   for (const AxisId r : info_.reduce_axes()) wave[r] = as_double(extent(r));
-  const double waves = std::ceil(blocks / together);
-  double bytes = 0, all = 0;
+  const double waves = std::ceil(kernel.blocks / together);
   for (const auto& operand : operands_) {
     const auto& producer = context_.stage(operand.read.producer);
     const double whole = producer.spatial_points() * producer.element_bytes;
     double touched = producer.element_bytes;
     for (const double n : footprint(operand.read, wave)) touched *= n;
-    bytes += std::max(whole, touched * waves);
-    all += whole;
+    kernel.bytes_once += whole;
+    kernel.bytes_again += std::max(0.0, touched * waves - whole);
   }
-  return all <= gpu_constants().l2_share * m.l2_bytes ? all : bytes;
 }
 
 }  // namespace tensorsmith::space

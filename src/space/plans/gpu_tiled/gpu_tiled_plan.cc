@@ -12,7 +12,10 @@ namespace {
 
 constexpr int64_t kUnrollLimits[] = {1, 4, 16, 64};
 // Registers of a thread beside its accumulators and operands: addresses and counters.
-constexpr double kOtherRegisters = 20;
+constexpr double kOtherRegisters = 24;
+// Of these, those that are in use while products are computed.
+constexpr double kLiveAddresses = 12;
+constexpr double kMostValues = 64;
 constexpr int64_t kMostUnrolled = 4096;  // products without a loop
 
 }  // namespace
@@ -221,20 +224,40 @@ GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
     block.vthreads *= c.vthreads[a];
     accumulators *= static_cast<double>(c.thread_tile(a));
   }
-  double most = 0;
+  double operands = 0;
   for (const auto& operand : operands_) {
     block.shared_bytes += copy_of(d, c, operand).bytes;
-    // One operand's values wait in registers, those of others come one by one.
-    most = std::max(most, values(c, operand, true));
+    operands += values(c, operand, true);
   }
-  block.registers = kOtherRegisters + accumulators + std::min(most, 64.0);
+  // Half of the values of a step wait while the others are used.
+  block.registers = kOtherRegisters + accumulators + 0.5 * std::min(operands, kMostValues);
   return block;
+}
+
+int64_t GpuTiledPlan::unrolled_points(const Choice& c) const {
+  int64_t points = 1;
+  for (const Lengths* l : {&c.step, &c.chunk})
+    for (size_t i = live_reduce_.size(); i-- > 0;) {
+      if (points * (*l)[live_reduce_[i]] > c.unroll) return points;
+      points *= (*l)[live_reduce_[i]];
+    }
+  return points;
+}
+
+double GpuTiledPlan::live_values(const Choice& c) const {
+  double accumulators = 1, operands = 0;
+  for (const AxisId a : live_) accumulators *= static_cast<double>(c.thread_tile(a));
+  for (const auto& operand : operands_) operands += values(c, operand, true);
+  int64_t step = 1;
+  for (const AxisId r : live_reduce_) step *= c.step[r];
+  const double together = static_cast<double>(std::min(step, unrolled_points(c)));
+  return kLiveAddresses + accumulators + together * operands;
 }
 
 double GpuTiledPlan::unrolled(const Choice& c) const {
   double products = 1;
   for (const AxisId a : live_) products *= static_cast<double>(c.thread_tile(a));
-  return products * static_cast<double>(c.unroll);
+  return products * static_cast<double>(unrolled_points(c));
 }
 
 int64_t GpuTiledPlan::store_vector(const Choice& c) const {

@@ -76,10 +76,21 @@ class GpuTiledPlan final : public Plan {
   // Points of an operand that a thread's register tiles need for a point of the reduction.
   double values(const Choice& c, const Operand& operand, bool vthreads) const;
   int64_t store_vector(const Choice& c) const;
+  // Values of a thread that products of the unrolled steps need at the same time.
+  double live_values(const Choice& c) const;
+  double run(const Operand& operand, const Copy& copy) const;
+  void add_reads(const Operand& operand, const WarpAddresses& at, int64_t together, double reads,
+                 GpuKernel& kernel) const;
+  void add_copy(const Operand& operand, const Copy& copy, double chunks, GpuKernel& kernel) const;
+  void add_bytes(Decisions decisions, const Choice& c, GpuKernel& kernel) const;
   WarpAddresses lanes(const Choice& c, const Operand& operand, const Copy& copy) const;
+  WarpAddresses output_lanes(const Choice& c) const;
+  // The threads lie on the axes, the last one's next to each other.
+  WarpAddresses lanes_with(const Choice& c, const Lengths& strides) const;
   int64_t loaded_together(const Choice& c, const Operand& operand, const Copy& copy) const;
-  double dram_bytes(Decisions decisions, const Choice& c, double blocks) const;
-  double unrolled(const Choice& c) const;
+  // Of the reduction, without a loop.
+  int64_t unrolled_points(const Choice& c) const;
+  double unrolled(const Choice& c) const;  // products without a loop
   bool guards_products(Decisions decisions, const Choice& c) const;
 
   StageId output_, anchor_;

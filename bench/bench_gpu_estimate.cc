@@ -1,0 +1,232 @@
+// The estimate of GPUs beside programs that others measured: Ansor's records of tiles in shared memory, which have the
+// decisions of our gpu_tiled plans.
+//
+//   bench_gpu_estimate DEVICE WORKLOADS RECORDS      WORKLOADS: the computations by key (JSON); RECORDS: lines, or - for
+//                                                    standard input
+//
+// Prints by task and by network how many of the programs the space refuses, how many pairs of the others the estimate
+// orders as they were measured, and the time of the one that it thinks fastest over the best time of all.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "record/ansor/workloads.h"
+#include "space/design_space.h"
+
+namespace tensorsmith {
+namespace {
+
+// The first lengths that splits give to each axis of the reduction, by number of lengths; empty: other steps.
+std::vector<std::vector<int64_t>> tile_lengths(const sched::Trace& trace, const ir::Operation& op) {
+  std::vector<std::vector<int64_t>> lengths;
+  constexpr size_t kSpatialParts = 4, kReduceParts = 2;
+  for (const auto& step : trace.steps) {
+    const auto* split = std::get_if<sched::Split>(&step);
+    if (split == nullptr || lengths.size() == op.spatial.size() + op.reduce.size()) continue;
+    const size_t parts = lengths.size() < op.spatial.size() ? kSpatialParts : kReduceParts;
+    if (split->lengths.size() != parts) return {};
+    lengths.push_back(split->lengths);
+  }
+  if (lengths.size() != op.spatial.size() + op.reduce.size()) return {};
+  return lengths;
+}
+
+// The widths in which the two operands are copied: the splits that follow, the later operand's first.
+std::vector<int64_t> copy_widths(const sched::Trace& trace, size_t skip) {
+  std::vector<int64_t> widths;
+  for (const auto& step : trace.steps) {
+    const auto* split = std::get_if<sched::Split>(&step);
+    if (split == nullptr) continue;
+    if (skip > 0) {
+      --skip;
+    } else if (split->lengths.size() == 1 && split->inner_to_outer) {
+      widths.push_back(split->lengths.front());
+    }
+  }
+  std::reverse(widths.begin(), widths.end());
+  return widths;
+}
+
+class Task {
+ public:
+  Task(const record::AnsorWorkloads::Task& task, space::DesignSpace space)
+      : name_(task.key), space_(std::move(space)) {
+    for (const auto& op : task.workload.operations)
+      if (op->has_reduction()) op_ = op.get();
+    for (size_t k = 0; k < space_.num_sketches(); ++k)
+      if (space_.describe(static_cast<int>(k)).starts_with("tile SSSRRSRS")) {
+        sketch_ = static_cast<int>(k);
+        break;
+      }
+  }
+
+  const std::string& name() const { return name_; }
+  bool usable() const { return op_ != nullptr && sketch_ >= 0; }
+
+  void add(const record::AnsorRecord& record) {
+    const auto lengths = tile_lengths(record.trace, *op_);
+    if (lengths.empty()) return;
+    const double estimate = space_.estimate(candidate(record.trace, lengths));
+    const double seconds = record.mean_seconds();
+    best_ = std::min(best_, seconds);
+    if (std::isfinite(estimate)) {
+      estimates_.push_back(estimate);
+      seconds_.push_back(seconds);
+    } else {
+      ++refused_;
+    }
+  }
+
+  size_t programs() const { return seconds_.size() + refused_; }
+  size_t refused() const { return refused_; }
+  double pairs() const {
+    double right = 0, all = 0;
+    for (size_t i = 0; i < seconds_.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        right += (seconds_[i] < seconds_[j]) == (estimates_[i] < estimates_[j]) ? 1 : 0;
+        all += 1;
+      }
+    return all > 0 ? right / all : 1;
+  }
+  // Of the program that the estimate thinks fastest.
+  double top() const {
+    const auto first = std::min_element(estimates_.begin(), estimates_.end()) - estimates_.begin();
+    return seconds_.empty() ? 1 : seconds_[static_cast<size_t>(first)] / best_;
+  }
+  double best_allowed() const {
+    return seconds_.empty() ? 1 : *std::min_element(seconds_.begin(), seconds_.end()) / best_;
+  }
+
+ private:
+  space::Candidate candidate(const sched::Trace& trace,
+                             const std::vector<std::vector<int64_t>>& lengths) const {
+    const size_t rank = op_->spatial.size();
+    const auto widths = copy_widths(trace, lengths.size());
+    space::Candidate c;
+    c.sketch = sketch_;
+    int64_t points = 1;
+    for (size_t r = rank; r < lengths.size(); ++r) points *= lengths[r].back();
+    size_t copies = 0;
+    for (const auto& slot : space_.slots(sketch_)) {
+      if (slot.kind == space::DecisionKind::kTileLengths) {
+        for (size_t a = 0; a < lengths.size(); ++a) {
+          const auto& axis = a < rank ? op_->spatial[a] : op_->reduce[a - rank];
+          if (slot.name == op_->name + ".tile." + axis.var.name())
+            c.decisions.insert(c.decisions.end(), lengths[a].begin(), lengths[a].end());
+        }
+      } else if (slot.name.ends_with(".unroll")) {
+        c.decisions.push_back(points <= 1 ? 0 : points <= 4 ? 1 : points <= 16 ? 2 : 3);
+      } else if (slot.name.ends_with(".vectorize")) {
+        const int64_t width = copies - 1 < widths.size() ? widths[copies - 1] : 1;
+        c.decisions.push_back(width == 2 ? 1 : width == 4 ? 2 : 0);
+      } else if (slot.name.find(".shared.") != std::string::npos && !slot.name.ends_with(".align")) {
+        ++copies;
+        c.decisions.push_back(1);
+      } else {
+        c.decisions.push_back(0);
+      }
+    }
+    return c;
+  }
+
+  std::string name_;
+  space::DesignSpace space_;
+  const ir::Operation* op_ = nullptr;
+  int sketch_ = -1;
+  std::vector<double> estimates_, seconds_;  // of the programs that the space allows
+  size_t refused_ = 0;
+  double best_ = INFINITY;
+};
+
+// The networks of Roller's artifact. NASNet's channels are multiples of 42, or 96; depthwise convolutions are its.
+std::string network_of(const std::string& key) {
+  if (key.find("depthwise") != std::string::npos) return "NASNet";
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < key.size(); ++i) {
+    if (std::isdigit(static_cast<unsigned char>(key[i])) == 0) continue;
+    if (i > 0 && std::isalnum(static_cast<unsigned char>(key[i - 1])) != 0) continue;
+    numbers.push_back(std::atoll(key.c_str() + i));
+  }
+  if (key.find("matmul") != std::string::npos)
+    return numbers.size() > 1 && numbers[1] == 4032 ? "NASNet"
+           : numbers.front() == 65536               ? "BERT"
+                                                    : "ResNet-50";
+  if (key.find("conv2d_layer") == std::string::npos || numbers.size() < 3) return "ResNet-50";
+  const bool first = numbers[1] == 3 && numbers[2] == 331;
+  return numbers[1] % 42 == 0 || numbers[1] == 96 || first ? "NASNet" : "ResNet-50";
+}
+
+struct Mean {
+  double tasks = 0, programs = 0, refused = 0, pairs = 0, log_top = 0, log_allowed = 0;
+  void add(const Task& task) {
+    tasks += 1;
+    programs += static_cast<double>(task.programs());
+    refused += static_cast<double>(task.refused());
+    pairs += task.pairs();
+    log_top += std::log(task.top());
+    log_allowed += std::log(task.best_allowed());
+  }
+  void print(const std::string& name) const {
+    std::printf(
+        "%-10s %3.0f tasks %6.0f programs, refused %.3f, pairs %.3f, chosen/best %.2f, best allowed/best "
+        "%.2f\n",
+        name.c_str(), tasks, programs, refused / programs, pairs / tasks, std::exp(log_top / tasks),
+        std::exp(log_allowed / tasks));
+  }
+};
+
+int run(const std::string& device_name, const std::string& workloads_path, const std::string& records_path) {
+  const auto fail = [](const Error& error) {
+    std::fprintf(stderr, "bench_gpu_estimate: %s\n", error.message().c_str());
+    return 1;
+  };
+  const auto device = target::find_device(device_name);
+  if (!device.ok()) return fail(device.error());
+  const auto workloads = record::AnsorWorkloads::load(workloads_path);
+  if (!workloads.ok()) return fail(workloads.error());
+  std::ifstream file;
+  if (records_path != "-") file.open(records_path);
+  std::istream& in = records_path == "-" ? std::cin : file;
+  std::map<std::string, std::unique_ptr<Task>> tasks;
+  record::AnsorRecord record;
+  for (std::string line; std::getline(in, line);) {
+    if (const Status status = record::parse_ansor_record(line, record); !status.ok())
+      return fail(status.error());
+    if (record.failed() || record.unmeasured()) continue;
+    auto& task = tasks[record.workload_key];
+    if (task == nullptr) {
+      const auto replayed = workloads->replay(record);
+      if (!replayed.ok()) return fail(replayed.error());
+      auto space = space::DesignSpace::build(replayed->task->workload, *device, {});
+      if (!space.ok()) return fail(space.error());
+      task = std::make_unique<Task>(*replayed->task, std::move(*space));
+    }
+    if (task->usable()) task->add(record);
+  }
+  std::map<std::string, Mean> networks;
+  for (const auto& [key, task] : tasks) {
+    if (!task->usable() || task->programs() == 0) continue;
+    networks[network_of(key)].add(*task);
+    std::printf("%zu programs, %zu refused, pairs %.3f, chosen/best %.2f, best allowed/best %.2f  %s\n",
+                task->programs(), task->refused(), task->pairs(), task->top(), task->best_allowed(),
+                key.c_str());
+  }
+  for (const auto& [name, mean] : networks) mean.print(name);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tensorsmith
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: bench_gpu_estimate DEVICE WORKLOADS RECORDS\n");
+    return 2;
+  }
+  return tensorsmith::run(argv[1], argv[2], argv[3]);
+}
