@@ -91,13 +91,14 @@ void GpuRowsPlan::map_members() {
   }
 }
 
-AxisMap GpuRowsPlan::map_through(StageId consumer, const AxisMap* consumer_map, const Member& member,
-                                 bool& first, AxisMap merged) const {
+AxisMap GpuRowsPlan::map_through(StageId consumer, const AxisMap* consumer_map, Member& member, bool& first,
+                                 AxisMap merged) const {
   const auto& by = context_.stage(consumer);
   for (const auto& read : effective_reads(context_, consumer)) {
     if (read.producer != member.stage) continue;
     const auto map = context_.analysis->axis_map(read);
     for (const AxisId x : map.ids()) {
+      member.moved = member.moved || (!map[x].valid() && context_.stage(member.stage).extent(x) > 1);
       AxisId to;
       const bool spatial = map[x].valid() && !by.is_reduce(map[x]);
       if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[map[x]];
@@ -198,7 +199,8 @@ GpuBlock GpuRowsPlan::block(Decisions d) const {
       const int64_t lanes = lanes_of(d, member), second = second_lanes(lanes);
       bytes += points * static_cast<double>(1 + (lanes > 1 ? lanes : 0) + (second > 1 ? second : 0));
     } else if (in_shared(d, member)) {
-      bytes += points;
+      // Reads that move along a column may stick out of it; what does is kept.
+      bytes += member.moved ? 2 * points : points;
     }
   }
   constexpr double kMost = 1e12;

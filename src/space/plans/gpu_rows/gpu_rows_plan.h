@@ -29,13 +29,14 @@ class GpuRowsPlan final : public Plan {
     StageId stage;
     AxisMap to_output;              // by own spatial axis: the root stage's axis, or none
     size_t shared_slot = kNone;     // of elementwise ones
+    bool moved = false;             // some read of it does not stay at the reader's place
     std::vector<AxisId> lane_axes;  // of reductions: reduce axes that are shared among lanes, one loop
   };
 
   void add_member(StageId stage);
   void map_members();
   void find_lanes(Member& member);
-  AxisMap map_through(StageId consumer, const AxisMap* consumer_map, const Member& member, bool& first,
+  AxisMap map_through(StageId consumer, const AxisMap* consumer_map, Member& member, bool& first,
                       AxisMap merged) const;
 
   int64_t threads(Decisions d) const { return warp_ << category(d, threads_slot_); }

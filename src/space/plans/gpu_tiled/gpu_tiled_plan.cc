@@ -150,6 +150,25 @@ GpuTiledPlan::Choice GpuTiledPlan::decode(Decisions d) const {
   return c;
 }
 
+// What bound inference makes of a tile's reads: what sticks out of the tensor is kept, to be filled with zeros, unless
+// it is more than the tensor.
+GpuTiledPlan::Lengths GpuTiledPlan::region(const Read& read, const AxisRanges& ranges) const {
+  Lengths result;
+  for (const AxisId dim : read.indices.ids()) {
+    const auto& index = read.indices[dim];
+    double range = 1;
+    for (const AxisId a : ranges.ids()) {
+      const double steps =
+          index.blocked ? std::ceil(ranges[a] / static_cast<double>(index.blocks[a])) : ranges[a];
+      range += static_cast<double>(std::abs(index.coefficients[a])) * (steps - 1);
+    }
+    const int64_t whole = context_.stage(read.producer).extent(dim);
+    const auto width = static_cast<int64_t>(range);
+    result.push_back(width < 2 * whole ? width : whole);
+  }
+  return result;
+}
+
 GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Operand& operand) const {
   Copy copy;
   if (operand.cache_slot == kNone || category(d, operand.cache_slot) == 0) return copy;
@@ -158,7 +177,7 @@ GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Ope
   AxisRanges ranges(info_.num_axes(), 1);
   for (const AxisId a : live_) ranges[a] = static_cast<double>(std::min(extent(a), c.tile(a)));
   for (const AxisId r : live_reduce_) ranges[r] = static_cast<double>(c.chunk[r] * c.step[r]);
-  for (const double e : footprint(operand.read, ranges)) copy.extents.push_back(static_cast<int64_t>(e));
+  copy.extents = region(operand.read, ranges);
   const AxisId last = producer.contiguous_axis;
   if (last.valid() && operand.vector_slot != kNone) {
     // Vectors end where rows do, in the tile and in the tensor, and begin at multiples of their length.

@@ -63,6 +63,8 @@ class GpuTiledPlan final : public Plan {
 
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
   Choice decode(Decisions decisions) const;
+  // By axis of the producer.
+  Lengths region(const Read& read, const AxisRanges& ranges) const;
   Copy copy_of(Decisions decisions, const Choice& c, const Operand& operand) const;
   void collect_operands();
   bool tile_within_blocks(const Read& read);
