@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "space/plan_kind.h"
+#include "space/plan_steps.h"
 
 namespace tensorsmith::space {
 
@@ -127,6 +128,51 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
   return std::make_unique<Algorithm>(builder, machine, threads);
 }
 
+// Tiles of a reduction with data reuse have some thousand outputs, others one block for each.
+constexpr double kOutputsOfBlock = 4096;
+// Points of a part that are worth a pass over its results.
+constexpr int64_t kLeastPart = 32;
+
+// The reduce axis to be cut in about so many parts, each as long as the others, and how many; none if the
+// operation's outputs fill the device or no axis is long enough.
+std::optional<std::pair<size_t, int64_t>> parts_of(const ir::Operation& op, const StageInfo& info,
+                                                   int64_t wanted, const GpuMachine& gpu) {
+  if (!op.has_reduction() || info.arg_reduction || op.reduce.empty()) return std::nullopt;
+  const double outputs = info.spatial_points() / (info.data_reuse ? kOutputsOfBlock : 1);
+  if (outputs * static_cast<double>(wanted) > 4 * gpu.cores) return std::nullopt;
+  size_t longest = 0;
+  for (size_t r = 0; r < op.reduce.size(); ++r)
+    if (op.reduce[r].extent > op.reduce[longest].extent) longest = r;
+  const int64_t extent = op.reduce[longest].extent;
+  if (extent < wanted * kLeastPart) return std::nullopt;
+  const int64_t parts = largest_divisor(extent, wanted);
+  if (2 * parts <= wanted) return std::nullopt;
+  return std::pair(longest, parts);
+}
+
+// Null where no operation is cut.
+std::unique_ptr<const Algorithm> rewritten_in_parts(const ir::Workload& workload, int64_t wanted,
+                                                    const Machine& machine, int threads) {
+  const WorkloadAnalysis analysis(workload);
+  sched::ScheduleBuilder builder(workload);
+  // A step inserts stages before its own, so the last reduction comes first.
+  for (size_t s = workload.operations.size(); s-- > 0;) {
+    const auto& op = *workload.operations[s];
+    const auto cut = parts_of(op, analysis.stages[StageId(s)], wanted, machine.gpu);
+    if (!cut) continue;
+    const auto stage = static_cast<int>(s), loop = static_cast<int>(op.spatial.size() + cut->first);
+    const int64_t length = op.reduce[cut->first].extent / cut->second;
+    sched::ScheduleBuilder tried = builder;
+    if (tried.apply(sched::Split{stage, loop, {length}}).ok() &&
+        tried.apply(sched::Rfactor{stage, loop, 0}).ok())
+      builder = std::move(tried);
+  }
+  if (builder.trace().steps.empty()) return nullptr;
+  auto made = std::make_unique<Algorithm>(builder, machine, threads);
+  made->label = "in " + std::to_string(wanted) + " parts: ";
+  return made;
+}
+
 ir::Workload definitions(const sched::Schedule& schedule) {
   ir::Workload result;
   for (const auto& stage : schedule.stages) result.operations.push_back(stage.op);
@@ -170,7 +216,12 @@ std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload
                                                               bool winograd) {
   std::vector<std::unique_ptr<const Algorithm>> result;
   result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload), machine, threads));
-  if (machine.kind != target::DeviceKind::kCpu) return result;
+  if (machine.kind == target::DeviceKind::kGpu) {
+    for (const int64_t parts : {4, 16, 64})
+      if (auto rewritten = rewritten_in_parts(workload, parts, machine, threads))
+        result.push_back(std::move(rewritten));
+    return result;
+  }
   if (auto rewritten = rewritten_by_dot(workload, machine, threads)) result.push_back(std::move(rewritten));
   if (!winograd) return result;
   for (const int64_t m : {4, 2})

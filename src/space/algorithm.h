@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "space/plan_context.h"
@@ -23,6 +24,7 @@ struct Algorithm {
   Algorithm(const Algorithm&) = delete;
   Algorithm& operator=(const Algorithm&) = delete;
 
+  std::string label;               // what a sketch's description begins with, where algorithms look alike
   ir::Workload workload;           // the rewritten operations
   std::vector<sched::Step> steps;  // that make them
   WorkloadAnalysis analysis;
@@ -37,7 +39,8 @@ struct Algorithm {
 
 // The first one is the workload as it is; then, where there are any, all contractions of 8-bit integers and
 // of bf16 elements rewritten by sched::Dot; then every 3x3 convolution that sched::Winograd takes rewritten,
-// with each tile size. On GPUs the first one alone.
+// with each tile size. On GPUs instead of these: reductions whose outputs do not fill the device are cut in parts
+// that blocks of their own compute, by sched::Rfactor ("split-K").
 std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
                                                               const Machine& machine, int threads,
                                                               bool winograd);

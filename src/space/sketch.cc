@@ -95,7 +95,10 @@ SketchList make_sketches(const Algorithm& algorithm) {
   const std::vector<Group> separate = make_groups(context, false);
   if (separate.size() != fused.size())
     list.left_out += combine(context, separate, kMostSeparate, list.sketches);
-  for (auto& sketch : list.sketches) sketch.algorithm = &algorithm;
+  for (auto& sketch : list.sketches) {
+    sketch.algorithm = &algorithm;
+    sketch.description = algorithm.label + sketch.description;
+  }
   return list;
 }
 

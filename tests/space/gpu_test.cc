@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
+#include <set>
 
 #include "gpu_program.h"
 #include "ir/text.h"
@@ -138,6 +138,7 @@ std::vector<std::pair<std::string, ir::Workload>> workloads() {
   return {{"matmul", matmul(32, 32, 16)},
           {"matmul with tails", matmul(17, 33, 10)},
           {"matmul of a prime reduction", matmul(9, 16, 37)},
+          {"matmul of few outputs", matmul(3, 5, 640)},
           {"batch_matmul", batch_matmul(3, 5, 16, 8)},
           {"dense_bias_relu", dense_bias_relu(4, 19, 12)},
           {"gemv", dense_bias_relu(1, 40, 30)},
@@ -168,6 +169,122 @@ TEST(GpuSpace, StandardWorkloads) {
       check_workload(workload, device, seed, 10);
       if (::testing::Test::HasFatalFailure()) return;
     }
+  }
+}
+
+// Decisions one step away, other decisions, those of two parents, and those of other shapes.
+TEST(GpuSpace, VariationStaysLegal) {
+  const auto all = devices();
+  uint64_t seed = 1;
+  for (const auto& [name, workload] : workloads()) {
+    const auto& device = all[++seed % all.size()];
+    SCOPED_TRACE(device.name + " " + name + " seed " + std::to_string(seed));
+    const auto space = build(workload, device);
+    Rng rng(seed);
+    Candidate c = space.default_candidate();
+    for (int i = 0; i < 40; ++i) {
+      const Candidate next = space.mutate(c, rng);
+      EXPECT_NE(next, c);
+      ASSERT_TRUE(space.check(next).ok());
+      for (const Candidate& n : space.neighbours(next)) ASSERT_TRUE(space.check(n).ok());
+      ASSERT_TRUE(space.check(space.crossover(next, c, rng)).ok());
+      c = next;
+    }
+    for (size_t k = 0; k < space.num_sketches(); ++k) {
+      EXPECT_GE(space.size(static_cast<int>(k)), 1);
+      for (const Candidate& first : space.enumerate(static_cast<int>(k), 50)) EXPECT_EQ(first.sketch, k);
+    }
+  }
+}
+
+TEST(GpuSpace, RescalesToOtherShapes) {
+  const auto device = *target::find_device("v100");
+  const auto small = build(matmul(64, 64, 64), device), large = build(matmul(200, 300, 48), device);
+  Rng rng(4);
+  int scaled = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Candidate c = small.sample(rng);
+    const auto same = small.rescale(small, c);
+    ASSERT_TRUE(same.ok());
+    EXPECT_EQ(*same, c);
+    const auto other = large.rescale(small, c);
+    if (!other.ok()) continue;
+    EXPECT_TRUE(large.check(*other).ok());
+    EXPECT_EQ(large.describe(other->sketch), small.describe(c.sketch));
+    ++scaled;
+  }
+  EXPECT_GT(scaled, 50);
+}
+
+// Every reason for which a block does not fit a device.
+TEST(GpuSpace, RefusesWhatDoesNotFitWithTheReason) {
+  const auto space = build(matmul(1024, 1024, 1024), small_gpu());
+  Rng rng(8);
+  std::set<std::string> reasons;
+  Candidate c = space.default_candidate();
+  for (int i = 0; i < 20000; ++i) {
+    Candidate wild = c;
+    for (size_t k = 0; k < wild.decisions.size(); ++k)
+      if (rng.bernoulli(0.3)) wild.decisions[k] = rng.uniform_int(1, 32);
+    const Status status = space.check(wild);
+    if (status.ok() || status.error().code != ErrorCode::kResourceExhausted) continue;
+    for (const char* word :
+         {"threads a block", "virtual threads", "shared memory", "registers", "idle", "tail"})
+      if (status.error().reason.find(word) != std::string::npos) reasons.insert(word);
+  }
+  EXPECT_EQ(reasons, (std::set<std::string>{"threads a block", "virtual threads", "shared memory",
+                                            "registers", "idle", "tail"}));
+}
+
+TEST(GpuSpace, FindsTheExpectedStructures) {
+  const auto device = *target::find_device("a100");
+  const auto gemm = build(matmul(4096, 4096, 4096), device);
+  EXPECT_EQ(gemm.describe(0), "tile SSSRRSRS C");
+  Conv2d conv;
+  EXPECT_EQ(build(conv2d_bias_relu(conv), device).describe(0), "tile SSSRRSRS conv into relu with pad");
+  EXPECT_EQ(build(softmax(8, 100), device).describe(0), "row-wise div of sum exp max");
+  EXPECT_EQ(build(elementwise_chain(100), device).describe(0), "threads out");
+  // Too few outputs for the device's multiprocessors.
+  const auto few = build(matmul(16, 64, 4096), device);
+  bool parts = false;
+  for (size_t k = 0; k < few.num_sketches(); ++k)
+    parts = parts || few.describe(static_cast<int>(k)).starts_with("in 16 parts: tile SSSRRSRS C.rf");
+  EXPECT_TRUE(parts);
+  EXPECT_TRUE(few.describe(few.default_candidate().sketch).starts_with("in "));
+  EXPECT_FALSE(gemm.describe(static_cast<int>(gemm.num_sketches()) - 1).starts_with("in "));
+}
+
+// A product of large matrices: whole warps, operands in shared memory, tens of products for each of a thread's
+// reads.
+TEST(GpuSpace, DefaultOfAMatrixProductIsSound) {
+  for (const char* name : {"v100", "a100", "h100", "mi50"}) {
+    const auto device = *target::find_device(name);
+    const auto space = build(matmul(4096, 4096, 4096), device);
+    const Candidate c = space.default_candidate();
+    const auto trace = space.to_trace(c);
+    ASSERT_TRUE(trace.ok());
+    const auto schedule = sched::replay(space.workload(), *trace);
+    ASSERT_TRUE(schedule.ok());
+    const auto bounds = sched::infer_bounds(*schedule);
+    ASSERT_TRUE(bounds.ok());
+    int64_t shared = 0, registers = 0, threads = 0;
+    for (const sched::StageId s : schedule->stages.ids()) {
+      const auto& stage = schedule->stages[s];
+      if (stage.attach == sched::AttachKind::kAt && stage.scope == ir::MemoryScope::kShared) ++shared;
+      if (stage.scope == ir::MemoryScope::kLocal)
+        registers = bounds->stages[s].root_extent[0] * bounds->stages[s].root_extent[1];
+      for (const sched::IteratorId leaf : stage.leaves) {
+        if (stage.iterators[leaf].annotation == sched::Annotation::kThreadX)
+          threads = bounds->stages[s].extents[leaf];
+        if (stage.iterators[leaf].annotation == sched::Annotation::kVThread)
+          registers *= bounds->stages[s].extents[leaf];
+      }
+    }
+    EXPECT_EQ(shared, 2) << name;
+    EXPECT_GE(registers, 16) << name;
+    EXPECT_EQ(threads % device.warp_size, 0) << name;
+    // No more than twice as long as the peak allows.
+    EXPECT_LT(space.estimate(c), 2 * 2e-9 * 4096.0 * 4096 * 4096 / device.peak_f32_gflops) << name;
   }
 }
 

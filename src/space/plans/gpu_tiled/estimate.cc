@@ -64,7 +64,12 @@ int64_t GpuTiledPlan::loaded_together(const Choice& c, const Operand& operand, c
   const auto& producer = context_.stage(operand.read.producer);
   const AxisId last = producer.contiguous_axis;
   if (!last.valid() || !operand.read.indices[last].affine) return 1;
-  const AxisId axis = operand.read.indices[last].single_axis();
+  AxisId axis;
+  for (const AxisId a : info_.axes()) {
+    if (operand.read.indices[last].coefficients[a] != 1) continue;
+    if (axis.valid()) return 1;
+    axis = a;
+  }
   if (!axis.valid()) return 1;
   int64_t length = 1;
   if (!info_.is_reduce(axis))

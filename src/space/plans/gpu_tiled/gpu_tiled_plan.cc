@@ -18,6 +18,19 @@ constexpr double kLiveAddresses = 12;
 constexpr double kMostValues = 64;
 constexpr int64_t kMostUnrolled = 4096;  // products without a loop
 
+// Whether an index is a multiple of this where its axis of neighbours is: the others take whole steps.
+bool begins_at(const ReadIndex& index, int64_t multiple) {
+  if (!index.affine || index.constant % multiple != 0) return false;
+  int neighbours = 0;
+  for (const int64_t c : index.coefficients) {
+    if (c == 1)
+      ++neighbours;
+    else if (c % multiple != 0)
+      return false;
+  }
+  return neighbours <= 1;
+}
+
 }  // namespace
 
 GpuTiledPlan::GpuTiledPlan(const PlanContext& context, StageId output, StageId anchor,
@@ -184,11 +197,11 @@ GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Ope
     const int64_t row = copy.extents[last];
     const auto& index = operand.read.indices[last];
     const bool whole = row == producer.extent(last);
-    const bool in_step = whole || (index.single_axis().valid() && index.constant == 0);
+    const auto fits = [&](int64_t vector) {
+      return row % vector == 0 && producer.extent(last) % vector == 0 && (whole || begins_at(index, vector));
+    };
     copy.vector = int64_t{1} << category(d, operand.vector_slot);
-    while (copy.vector > 1 &&
-           (!in_step || row % copy.vector != 0 || producer.extent(last) % copy.vector != 0))
-      copy.vector /= 2;
+    while (copy.vector > 1 && !fits(copy.vector)) copy.vector /= 2;
   }
   int64_t stride = 1;
   const int64_t words = std::max<int64_t>(1, 4 / producer.element_bytes);

@@ -1,4 +1,4 @@
-// Groups of a reduction, with or without the elementwise stage that reads it.
+// Groups of a reduction with data reuse, with or without the elementwise stage that reads it.
 #include "space/plans/gpu_tiled/gpu_tiled_plan.h"
 
 namespace tensorsmith::space {
@@ -7,6 +7,9 @@ namespace {
 
 void make(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
+  // Without reuse a tile gains nothing over the threads of gpu_rows and gpu_spatial.
+  const auto& info = context.stage(group.anchor);
+  if (!info.data_reuse || info.num_axes() == info.num_spatial) return;
   plans.push_back(std::make_shared<GpuTiledPlan>(context, group.root, group.anchor, group.pads));
 }
 
