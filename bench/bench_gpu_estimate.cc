@@ -4,14 +4,16 @@
 //   bench_gpu_estimate DEVICE WORKLOADS RECORDS      WORKLOADS: the computations by key (JSON); RECORDS: lines, or - for
 //                                                    standard input
 //
-// Prints by task and by network how many of the programs the space refuses, how many pairs of the others the estimate
-// orders as they were measured, and the time of the one that it thinks fastest over the best time of all.
+// Prints by task and by network how many of the programs the space refuses, the rank correlation of the estimate with
+// the time of the others, how many pairs of them it orders as they were measured, and the time of the one that it thinks
+// fastest over the best time of all.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,33 @@ std::vector<int64_t> copy_widths(const sched::Trace& trace, size_t skip) {
   }
   std::reverse(widths.begin(), widths.end());
   return widths;
+}
+
+// Places in ascending order; equal values have the mean of theirs.
+std::vector<double> ranks(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> result(values.size());
+  for (size_t i = 0, j = 0; i < order.size(); i = j) {
+    while (j < order.size() && values[order[j]] == values[order[i]]) ++j;
+    for (size_t k = i; k < j; ++k) result[order[k]] = static_cast<double>(i + j - 1) / 2;
+  }
+  return result;
+}
+
+double correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const double n = static_cast<double>(a.size());
+  double sum_a = 0, sum_b = 0, aa = 0, bb = 0, ab = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    sum_a += a[i];
+    sum_b += b[i];
+    aa += a[i] * a[i];
+    bb += b[i] * b[i];
+    ab += a[i] * b[i];
+  }
+  const double variance = (aa - sum_a * sum_a / n) * (bb - sum_b * sum_b / n);
+  return variance > 0 ? (ab - sum_a * sum_b / n) / std::sqrt(variance) : 0;
 }
 
 class Task {
@@ -93,6 +122,7 @@ class Task {
       }
     return all > 0 ? right / all : 1;
   }
+  double rank_correlation() const { return correlation(ranks(estimates_), ranks(seconds_)); }
   // Of the program that the estimate thinks fastest.
   double top() const {
     const auto first = std::min_element(estimates_.begin(), estimates_.end()) - estimates_.begin();
@@ -162,21 +192,22 @@ std::string network_of(const std::string& key) {
 }
 
 struct Mean {
-  double tasks = 0, programs = 0, refused = 0, pairs = 0, log_top = 0, log_allowed = 0;
+  double tasks = 0, programs = 0, refused = 0, ranks = 0, pairs = 0, log_top = 0, log_allowed = 0;
   void add(const Task& task) {
     tasks += 1;
     programs += static_cast<double>(task.programs());
     refused += static_cast<double>(task.refused());
+    ranks += task.rank_correlation();
     pairs += task.pairs();
     log_top += std::log(task.top());
     log_allowed += std::log(task.best_allowed());
   }
   void print(const std::string& name) const {
     std::printf(
-        "%-10s %3.0f tasks %6.0f programs, refused %.3f, pairs %.3f, chosen/best %.2f, best allowed/best "
-        "%.2f\n",
-        name.c_str(), tasks, programs, refused / programs, pairs / tasks, std::exp(log_top / tasks),
-        std::exp(log_allowed / tasks));
+        "%-10s %.0f tasks, %.0f programs, refused %.3f, rank correlation %.3f, pairs %.3f, chosen/best %.2f, "
+        "best allowed/best %.2f\n",
+        name.c_str(), tasks, programs, refused / programs, ranks / tasks, pairs / tasks,
+        std::exp(log_top / tasks), std::exp(log_allowed / tasks));
   }
 };
 
@@ -212,9 +243,11 @@ int run(const std::string& device_name, const std::string& workloads_path, const
   for (const auto& [key, task] : tasks) {
     if (!task->usable() || task->programs() == 0) continue;
     networks[network_of(key)].add(*task);
-    std::printf("%zu programs, %zu refused, pairs %.3f, chosen/best %.2f, best allowed/best %.2f  %s\n",
-                task->programs(), task->refused(), task->pairs(), task->top(), task->best_allowed(),
-                key.c_str());
+    std::printf(
+        "%zu programs, %zu refused, rank correlation %.3f, pairs %.3f, chosen/best %.2f, best allowed/best "
+        "%.2f  %s\n",
+        task->programs(), task->refused(), task->rank_correlation(), task->pairs(), task->top(),
+        task->best_allowed(), key.c_str());
   }
   for (const auto& [name, mean] : networks) mean.print(name);
   return 0;

@@ -1,6 +1,6 @@
 // The constants of the estimate of GPUs: all of them, each once. What a device can do stands in its file. Their source:
 //
-//   fitted    to programs of NASNet on three GPUs (docs/decisions/041-the-estimate-of-gpus.md), coarsely: none is known to
+//   fitted    to programs of NASNet on three GPUs (docs/decisions/045-the-estimate-of-gpus.md), coarsely: none is known to
 //             better than a factor of 1.5
 //   chosen    beside it, where the fit had nothing to say
 #pragma once
