@@ -77,6 +77,10 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   return built;
 }
 
+const codegen::Backend& backend_of(const CompileOptions& options, const target::Device& device) {
+  return options.backend != nullptr ? *options.backend : codegen::backend_for(device);
+}
+
 // The runtime has its own element type, so that it needs none of the compiler's headers.
 runtime::TensorInfo tensor_info(const graph::Value& value) {
   runtime::TensorInfo info;
@@ -247,7 +251,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
   const bool as_c = !options.c_prefix.empty();
   if (as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
   BuildCache own_cache = as_c ? BuildCache(codegen::c_text_backend(), options.c_prefix + "_task_")
-                              : BuildCache(*options.backend);
+                              : BuildCache(backend_of(options, device));
   TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options,
                                                          options.cache ? *options.cache : own_cache));
   std::vector<std::vector<char>> objects;
@@ -258,7 +262,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
     return write_c_model(options.directory, options.c_prefix, assembled.description, symbols, objects,
                          assembled.weights);
   }
-  TS_ASSIGN_OR_RETURN(const std::vector<char> library, options.backend->link(objects));
+  TS_ASSIGN_OR_RETURN(const std::vector<char> library, backend_of(options, device).link(objects));
   return runtime::write_model(options.directory, std::move(assembled.description),
                               std::span<const char>(library), assembled.weights);
 }
@@ -273,14 +277,14 @@ Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::
   if (device.kind == target::DeviceKind::kGpu) {
     std::vector<std::vector<char>> modules;
     for (const auto& task : assembled.built) modules.push_back(task.task->kernel.object);
-    TS_ASSIGN_OR_RETURN(const std::vector<char> all, options.backend->link(modules));
+    TS_ASSIGN_OR_RETURN(const std::vector<char> all, backend_of(options, device).link(modules));
     TS_ASSIGN_OR_RETURN(out.model, runtime::Model::from_modules(std::move(assembled.description), all,
                                                                 assembled.weights, load_options));
     return out;
   }
   for (const auto& task : assembled.built) {
     TS_ASSIGN_OR_RETURN(auto loaded,
-                        options.backend->load(task.task->kernel.object, task.task->kernel.symbol));
+                        backend_of(options, device).load(task.task->kernel.object, task.task->kernel.symbol));
     out.kernels.push_back(std::move(loaded));
   }
   std::vector<TensorsmithKernel> functions;

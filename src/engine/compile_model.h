@@ -33,9 +33,9 @@ struct CompileOptions {
   std::string directory;
   std::string model_name;
   bool tuned = false;
-  int jobs = 1;                                                   // kernels compiled at a time
-  const codegen::Backend* backend = &codegen::default_backend();  // never null
-  BuildCache* cache = nullptr;  // may be null; of this model, device and backend
+  int jobs = 1;                               // kernels compiled at a time
+  const codegen::Backend* backend = nullptr;  // null: the one for the device
+  BuildCache* cache = nullptr;                // may be null; of this model, device and backend
   // Not empty: C sources with names of this prefix (engine/c_model.h: check_c_prefix) instead of a compiled model; no
   // backend is asked.
   std::string c_prefix;

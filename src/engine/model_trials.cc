@@ -30,7 +30,6 @@ Status ModelTrials::add(std::vector<TaskSchedule> schedules) {
   CompileOptions options;
   options.model_name = "trial";
   options.jobs = jobs_;
-  options.backend = &codegen::backend_for(device_);
   options.cache = &cache_;
   runtime::LoadOptions load_options;
   if (const auto place = gpu_place(device_)) load_options.gpu = place->index;

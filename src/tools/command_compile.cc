@@ -39,7 +39,6 @@ Status compile(const CompileCommandOptions& options) {
   engine::CompileOptions compile_options;
   compile_options.directory = options.directory;
   if (as_c) compile_options.c_prefix = options.prefix;
-  compile_options.backend = &codegen::backend_for(device);
   if (!options.backend.empty()) {
     TS_ASSIGN_OR_RETURN(compile_options.backend, codegen::find_backend(options.backend));
   }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "codegen/opencl/codegen.h"
-
 namespace tensorsmith::test {
 
 using lower::Tensor;
@@ -13,7 +11,13 @@ target::Device gpu_for(const runtime::Gpu& gpu) {
   target::Device device;
   device.name = "opencl";
   device.kind = target::DeviceKind::kGpu;
-  device.arch = "opencl";
+  const runtime::GpuProperties& p = gpu.properties();
+  if (p.api == runtime::GpuApi::kCuda) {
+    device.arch = "nvptx";
+    device.cpu = "sm_" + std::to_string(p.compute_major) + std::to_string(p.compute_minor);
+  } else {
+    device.arch = "opencl";
+  }
   device.vector_bytes = 4;
   device.vector_registers = 255;
   device.warp_size = 32;
@@ -27,7 +31,7 @@ target::Device gpu_for(const runtime::Gpu& gpu) {
 Result<std::vector<Tensor>> compile_and_run(runtime::Gpu& gpu, const ir::Program& program,
                                             const target::Device& device, std::span<const Tensor> inputs) {
   TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel,
-                      codegen::opencl_backend().compile(program, device, {}));
+                      codegen::backend_for(device).compile(program, device, {}));
   TS_ASSIGN_OR_RETURN(const auto module, gpu.load(kernel.object));
   std::vector<std::unique_ptr<runtime::GpuMemory>> memory;
   std::vector<GpuSpan> buffers;

@@ -5,6 +5,7 @@
 #include "codegen/gpu_runner.h"
 #include "codegen/opencl/codegen.h"
 #include "codegen/runner.h"
+#include "ir/text.h"
 #include "lower/lower.h"
 #include "runtime/device/test_device.h"
 #include "sched/step.h"
@@ -126,6 +127,165 @@ TEST(Gpu, TilesThatDoNotDivide) {
     Scheduler t(workload);
     tile_matmul(t, {1, 8, 3}, {2, 2, 4}, 4, 4);
     check(*gpu, workload, t.schedule());
+  }
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+target::Device any_gpu() {
+  target::Device device;
+  device.name = "any";
+  device.kind = target::DeviceKind::kGpu;
+  return device;
+}
+
+Result<codegen::GpuSource> emit(const std::string& program) {
+  const auto parsed = ir::parse_program(program);
+  if (!parsed.ok()) return parsed.error();
+  return codegen::emit_gpu(*parsed, any_gpu(), {}, codegen::opencl_c());
+}
+
+TEST(Gpu, ThreadsMeetTwiceInEachChunk) {
+  const auto workload = test::small::matmul(64, 64, 32);
+  Scheduler s(workload);
+  tile_matmul(s, {2, 4, 2}, {1, 8, 4}, 8, 4);
+  const auto source =
+      codegen::emit_gpu(lower::lower(s.schedule())->program, any_gpu(), {}, codegen::opencl_c());
+  ASSERT_TRUE(source.ok()) << source.error().message();
+  // Before the tiles are overwritten, and before they are read.
+  EXPECT_EQ(count(source->text, "barrier("), 2U) << source->text;
+  ASSERT_EQ(source->launches.size(), 1U);
+  EXPECT_EQ(source->launches[0].block[0], 32);
+  EXPECT_EQ(source->launches[0].grid[0], 8);
+}
+
+TEST(Gpu, AThreadsOwnElementNeedsNoBarrier) {
+  const auto source = emit(R"(program kernel {
+  input A: f32[4, 32]
+  output B: f32[4, 32]
+  block_x i in 4 {
+    alloc S: f32[32] shared {
+      thread_x j in 32 {
+        S[j] = A[i, j]
+        S[j] = S[j] * 2.0
+        B[i, j] = S[j]
+      }
+    }
+  }
+})");
+  ASSERT_TRUE(source.ok()) << source.error().message();
+  EXPECT_EQ(count(source->text, "barrier("), 0U) << source->text;
+}
+
+TEST(Gpu, AnotherThreadsElementNeedsOne) {
+  const auto source = emit(R"(program kernel {
+  input A: f32[4, 32]
+  output B: f32[4, 32]
+  block_x i in 4 {
+    alloc S: f32[32] shared {
+      thread_x j in 32 {
+        S[j] = A[i, j]
+      }
+      thread_x k in 32 {
+        B[i, k] = S[31 - k]
+      }
+    }
+  }
+})");
+  ASSERT_TRUE(source.ok()) << source.error().message();
+  EXPECT_EQ(count(source->text, "barrier("), 1U) << source->text;
+}
+
+TEST(Gpu, RefusesToMeetWhereNotAllThreadsCome) {
+  const auto source = emit(R"(program kernel {
+  input A: f32[32]
+  output B: f32[32]
+  thread_x j in 32 {
+    if j < 7 {
+      alloc S: f32[32] shared {
+        thread_x k in 32 {
+          S[k] = A[k]
+        }
+        B[j] = S[31 - j]
+      }
+    }
+  }
+})");
+  ASSERT_FALSE(source.ok());
+  EXPECT_EQ(source.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(source.error().message().find("not all of them come"), std::string::npos)
+      << source.error().message();
+}
+
+TEST(Gpu, RefusesToWriteWhatIsPrivateToOthers) {
+  const auto source = emit(R"(program kernel {
+  input A: f32[32]
+  output B: f32[32]
+  block_x b in 1 {
+    alloc S: f32[32] local {
+      thread_x k in 32 {
+        S[k] = A[k]
+      }
+      thread_x j in 32 {
+        B[j] = S[31 - j]
+      }
+    }
+  }
+})");
+  ASSERT_FALSE(source.ok());
+  EXPECT_NE(source.error().message().find("buffer S: is private"), std::string::npos)
+      << source.error().message();
+}
+
+TEST(Gpu, RefusesWhatTheDeviceHasNot) {
+  target::Device small = any_gpu();
+  small.max_threads_per_block = 16;
+  small.shared_memory_per_block = 64;
+  const auto workload = test::small::matmul(64, 64, 32);
+  Scheduler s(workload);
+  tile_matmul(s, {2, 4, 2}, {1, 8, 4}, 8, 4);
+  const auto program = lower::lower(s.schedule())->program;
+  const auto threads = codegen::emit_gpu(program, small, {}, codegen::opencl_c());
+  ASSERT_FALSE(threads.ok());
+  EXPECT_EQ(threads.error().message(), "kernel: a block has 32 threads, any allows 16");
+  small.max_threads_per_block = 0;
+  const auto shared = codegen::emit_gpu(program, small, {}, codegen::opencl_c());
+  ASSERT_FALSE(shared.ok());
+  EXPECT_NE(shared.error().message().find("bytes, any has 64"), std::string::npos)
+      << shared.error().message();
+}
+
+// What is outside of the loops over an axis is done once.
+TEST(Gpu, OneThreadDoesWhatIsInNoLoopOverThreads) {
+  TS_OPENCL_OR_SKIP(gpu);
+  const auto parsed = ir::parse_program(R"(program kernel {
+  input A: f32[3, 40]
+  output B: f32[3]
+  block_x i in 3 {
+    alloc S: f32[40] shared {
+      thread_x j in 40 {
+        S[j] = A[i, j] * 2.0
+      }
+      B[i] = 0.0
+      for k in 40 {
+        B[i] = B[i] + S[k]
+      }
+    }
+  }
+})");
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  Rng rng(3);
+  const std::vector<Tensor> inputs = {lower::random_tensor(ir::DType::kF32, {3, 40}, rng)};
+  const auto outputs = test::compile_and_run(*gpu, *parsed, test::gpu_for(*gpu), inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.error().message();
+  for (int64_t i = 0; i < 3; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < 40; ++j) sum += 2 * inputs[0].at(i * 40 + j).f;
+    EXPECT_NEAR((*outputs)[0].at(i).f, sum, 1e-4);
   }
 }
 

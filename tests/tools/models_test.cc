@@ -48,8 +48,8 @@ TEST_P(SmallModel, MatchesOnOpenCl) {
   TemporaryDirectory directory;
   CliOptions options;
   options.directory = directory.path();
-  std::vector<std::string> compile = {"compile", (model / "model.onnx").string(), "-o", "out", "--device", "opencl",
-                                      "--untuned"};
+  std::vector<std::string> compile = {
+      "compile", (model / "model.onnx").string(), "-o", "out", "--device", "opencl", "--untuned"};
   if (std::string(GetParam()) == "super_resolution_10")
     compile.insert(compile.end(), {"--shape", "input=1x1x224x224"});
   const CliResult compiled = run_cli(compile, options);

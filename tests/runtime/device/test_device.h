@@ -1,4 +1,4 @@
-// The OpenCL device of tests that run kernels.
+// The device of tests that run kernels: the first of OpenCL, or of CUDA with TENSORSMITH_TEST_GPU=cuda.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,8 @@ namespace tensorsmith::runtime {
 // scripts/test does. The thread sanitizer does not know how the driver's threads wait for each other.
 inline std::unique_ptr<Gpu> opencl_device() {
   if (TENSORSMITH_THREAD_SANITIZER) return nullptr;
-  auto gpu = open_gpu(GpuApi::kOpenCl, 0);
+  const char* api = std::getenv("TENSORSMITH_TEST_GPU");
+  auto gpu = open_gpu(api != nullptr && std::string(api) == "cuda" ? GpuApi::kCuda : GpuApi::kOpenCl, 0);
   if (gpu.ok()) return std::move(gpu).value();
   EXPECT_FALSE(std::getenv("TENSORSMITH_REQUIRE_OPENCL")) << gpu.error().message();
   return nullptr;
