@@ -7,10 +7,17 @@
 #include "codegen/cuda/codegen.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/opencl/codegen.h"
+#include "codegen/traced.h"
 #include "ir/analysis.h"
 #include "ir/verify_program.h"
 
 namespace tensorsmith::codegen {
+
+Result<TracedKernel> Backend::compile_traced(const ir::Program&, const target::Device&, const CodegenOptions&,
+                                             TraceBuffer&) const {
+  return Error{ErrorCode::kUnsupported, "backend " + std::string(name()),
+               "makes no kernels that report what they do; use llvm"};
+}
 
 std::span<const Backend* const> backends() {
   static const std::array<const Backend*, 4> all = {&llvm_backend(), &c_backend(), &opencl_backend(),

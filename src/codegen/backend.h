@@ -48,6 +48,9 @@ struct BackendTraits {
   bool other_architectures = false;  // devices need not be of this machine's architecture
 };
 
+struct TraceBuffer;
+struct TracedKernel;
+
 // Stateless: all members may be called from any thread.
 class Backend {
  public:
@@ -60,6 +63,10 @@ class Backend {
   // that were scheduled for a GPU.
   virtual Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
                                          const CodegenOptions& options) const = 0;
+  // The kernel with reports of what it does (codegen/traced.h), written into the buffer. kUnsupported where the backend
+  // has no such code, and for processors other than x86-64.
+  virtual Result<TracedKernel> compile_traced(const ir::Program& program, const target::Device& device,
+                                              const CodegenOptions& options, TraceBuffer& buffer) const;
   // kCorrupt: no object file, or one that needs what it must not; kNotFound: it has no such symbol.
   virtual Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>& object,
                                                      const std::string& symbol) const = 0;

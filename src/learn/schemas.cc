@@ -1,5 +1,6 @@
 #include "learn/schemas.h"
 
+#include "feature/profile_schema.h"
 #include "feature/program_summary.h"
 #include "learn/latency/device_columns.h"
 
@@ -13,6 +14,7 @@ std::vector<feature::Schema> feature_schemas() {
     out.push_back(summary.columns);
   }
   out.push_back(device_schema());
+  out.push_back(feature::cpu_profile_schema());
   return out;
 }
 

@@ -58,6 +58,29 @@ class SqliteDatabase final : public Database {
     });
   }
 
+  Status add(const std::vector<Profile>& profiles) override {
+    for (const Profile& profile : profiles) {
+      if (auto status = check_profile(profile); !status.ok())
+        return Error{status.error().code, path_, status.error().reason};
+    }
+    const std::lock_guard lock(mutex_);
+    return connection_.transaction([&]() -> Status {
+      for (const Profile& profile : profiles) {
+        TS_ASSIGN_OR_RETURN(const bool there, has_record(profile.record_key));
+        if (!there)
+          return Error{ErrorCode::kInvalidArgument, path_, "profile of record " + profile.record_key + ", which is not there"};
+        TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_profile(profile));
+      }
+      return {};
+    });
+  }
+
+  Status for_each_profile(const std::string& profiler,
+                          const std::function<Status(const Profile&)>& fn) override {
+    const std::lock_guard lock(mutex_);
+    return read_profiles("WHERE profiler=?1 ORDER BY rowid", profiler, fn);
+  }
+
   Result<std::optional<Record>> find(const std::string& record_key) override {
     const std::lock_guard lock(mutex_);
     Statement select = connection_.statement(std::string("SELECT ") + kColumns + " FROM record WHERE key=?1");
@@ -189,12 +212,15 @@ class SqliteDatabase final : public Database {
         for (const auto& item : batch) {
           const bool is_task = std::holds_alternative<TaskInfo>(item);
           const bool is_device = std::holds_alternative<DeviceInfo>(item);
+          const bool is_profile = std::holds_alternative<Profile>(item);
           TS_ASSIGN_OR_RETURN(const bool inserted, is_task     ? insert_task(std::get<TaskInfo>(item))
                                                    : is_device ? insert_device(std::get<DeviceInfo>(item))
+                                                   : is_profile ? insert_profile(std::get<Profile>(item))
                                                                : insert_record(std::get<Record>(item)));
           ++(!inserted   ? added.duplicates
              : is_task   ? added.tasks
              : is_device ? added.devices
+             : is_profile ? added.profiles
                          : added.records);
         }
         return {};
@@ -222,6 +248,48 @@ class SqliteDatabase final : public Database {
     insert.bind(device.key).bind(target::to_json(device.device));
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
     return connection_.changes() > 0;
+  }
+
+  Result<bool> has_record(const std::string& key) {
+    Statement select = connection_.statement("SELECT 1 FROM record WHERE key=?1");
+    select.bind(key);
+    return select.step();
+  }
+
+  Result<bool> insert_profile(const Profile& profile) {
+    TS_RETURN_IF_ERROR(connection_.execute(kProfileSchema));
+    TS_RETURN_IF_ERROR(connection_.execute("PRAGMA user_version=" + std::to_string(kProfileSchemaVersion)));
+    const std::string counters = encode_counters(profile.counters);
+    Statement known =
+        connection_.statement("SELECT counters FROM profile WHERE record_key=?1 AND profiler=?2");
+    known.bind(profile.record_key).bind(profile.profiler);
+    TS_ASSIGN_OR_RETURN(const bool there, known.step());
+    if (there && known.text(0) == counters) return false;
+    Statement insert = connection_.statement(
+        "INSERT OR REPLACE INTO profile(record_key, profiler, counters) VALUES(?1, ?2, ?3)");
+    insert.bind(profile.record_key).bind(profile.profiler).bind(counters);
+    TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, insert.step());
+    return connection_.changes() > 0;
+  }
+
+  // which: the end of a query, with one parameter.
+  Status read_profiles(const std::string& which, const std::string& parameter,
+                       const std::function<Status(const Profile&)>& fn) {
+    TS_ASSIGN_OR_RETURN(
+        const int64_t tables,
+        connection_.scalar("SELECT count(*) FROM sqlite_master WHERE type='table' AND name='profile'"));
+    if (tables == 0) return {};
+    Statement select = connection_.statement("SELECT record_key, profiler, counters FROM profile " + which);
+    select.bind(parameter);
+    while (true) {
+      TS_ASSIGN_OR_RETURN(const bool row, select.step());
+      if (!row) return {};
+      auto counters = decode_counters(select.text(2));
+      if (!counters.ok())
+        return Error{ErrorCode::kCorrupt, path_,
+                     "profile of record " + select.text(0) + ": " + counters.error().reason + "; restore a copy"};
+      TS_RETURN_IF_ERROR(fn({select.text(0), select.text(1), std::move(*counters)}));
+    }
   }
 
   Result<std::vector<DeviceInfo>> read_devices() {
@@ -352,6 +420,9 @@ class SqliteDatabase final : public Database {
       TS_ASSIGN_OR_RETURN(const Record record, read_record(records));
       if (only && only->count(record.task_key) == 0) continue;
       TS_RETURN_IF_ERROR(writer.write_line(to_json_line(record)));
+      TS_RETURN_IF_ERROR(read_profiles("WHERE record_key=?1 ORDER BY rowid", record.key(), [&](const Profile& profile) {
+        return writer.write_line(to_json_line(profile));
+      }));
     }
   }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "record/profile.h"
 #include "record/record.h"
 #include "target/target.h"
 
@@ -63,15 +64,21 @@ class Database {
   // All records of the current code version in the order of insertion, without holding them in memory. An
   // error of fn ends it. fn must not use the database.
   virtual Status for_each(const std::function<Status(const Record&)>& fn) = 0;
+  // What profilers counted of records, by record and profiler; later counters replace earlier ones. kInvalidArgument:
+  // names or numbers that no profile has (check_profile), or a record that is not there.
+  virtual Status add(const std::vector<Profile>& profiles) = 0;
+  // All of the profiler in the order of insertion. fn must not use the database.
+  virtual Status for_each_profile(const std::string& profiler,
+                                  const std::function<Status(const Profile&)>& fn) = 0;
   // Reads the whole file: page structure, index agreement, and every row against its content key.
   virtual Status check_integrity() = 0;
 
-  // JSON lines, one task, device or record a line. Import skips keys already there; a corrupt line is counted
+  // JSON lines, one task, device, record or profile a line. Import skips keys already there; a corrupt line is counted
   // and named; lines are limited to kMaxJsonLine bytes. The export replaces the file at once or not at all,
   // and holds records of all code versions unless only the fastest are asked for.
   static constexpr size_t kMaxJsonLine = size_t{16} << 20;
   struct ImportReport {
-    int64_t tasks = 0, devices = 0, records = 0, duplicates = 0, corrupt = 0;
+    int64_t tasks = 0, devices = 0, records = 0, profiles = 0, duplicates = 0, corrupt = 0;
     std::vector<std::string> problems;  // "line 17: ...", at most 20
   };
   struct ExportOptions {

@@ -20,6 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr int kJsonVersion = 2;  // 1 had a text "origin" instead of the candidate
+constexpr int kProfileLineVersion = 3;
 // A file that begins with so many lines of something else is not ours.
 constexpr int64_t kMaxForeignLines = 100'000;
 
@@ -175,6 +176,19 @@ Result<Record> parse_record(const Json& json, int64_t version) {
   return record;
 }
 
+Result<Profile> parse_profile(const Json& json) {
+  Fields fields(json);
+  Profile profile;
+  profile.record_key = fields.text("record");
+  profile.profiler = fields.text("profiler");
+  const auto counters = json.find("counters");
+  if (counters == json.end()) fields.fail("counters", "is missing");
+  if (!fields.problem().empty()) return corrupt(fields.problem());
+  TS_ASSIGN_OR_RETURN(profile.counters, decode_counters(dump(*counters)));
+  if (auto status = check_profile(profile); !status.ok()) return corrupt(status.error().reason);
+  return profile;
+}
+
 Json candidate_json(const Candidate& candidate) {
   Json json{
       {"reason", to_string(candidate.reason)}, {"strategy", candidate.strategy}, {"note", candidate.note}};
@@ -240,6 +254,14 @@ std::string to_json_line(const Record& record) {
                    {"candidate", candidate_json(record.candidate)}});
 }
 
+std::string to_json_line(const Profile& profile) {
+  return dump(Json{{"type", "profile"},
+                   {"v", kProfileLineVersion},
+                   {"record", profile.record_key},
+                   {"profiler", profile.profiler},
+                   {"counters", profile.counters}});
+}
+
 Result<JsonLine> parse_json_line(std::string_view line) {
   const Json json = parse_json<Json>(line);
   if (json.is_discarded()) return corrupt("no valid JSON");
@@ -248,9 +270,9 @@ Result<JsonLine> parse_json_line(std::string_view line) {
   const std::string type = fields.text("type");
   const int64_t version = fields.integer("v", 0, std::numeric_limits<int64_t>::max());
   if (!fields.problem().empty()) return corrupt(fields.problem());
-  if (version < 1 || version > kJsonVersion)
+  if (version < 1 || version > kProfileLineVersion)
     return corrupt("line format version " + std::to_string(version) + ", this program reads versions up to " +
-                   std::to_string(kJsonVersion));
+                   std::to_string(kProfileLineVersion));
   if (type == "task") {
     TS_ASSIGN_OR_RETURN(TaskInfo task, parse_task(json));
     return JsonLine(std::move(task));
@@ -263,7 +285,11 @@ Result<JsonLine> parse_json_line(std::string_view line) {
     TS_ASSIGN_OR_RETURN(DeviceInfo device, parse_device_line(json));
     return JsonLine(std::move(device));
   }
-  return corrupt("field \"type\" is none of \"task\", \"device\" and \"record\"");
+  if (type == "profile") {
+    TS_ASSIGN_OR_RETURN(Profile profile, parse_profile(json));
+    return JsonLine(std::move(profile));
+  }
+  return corrupt("field \"type\" is none of \"task\", \"device\", \"record\" and \"profile\"");
 }
 
 Status check_jsonl_file(const std::string& path) {

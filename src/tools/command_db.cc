@@ -104,6 +104,7 @@ Status import_jsonl(const DbOptions& options) {
     print_json(nlohmann::json{{"tasks", report.tasks},
                               {"devices", report.devices},
                               {"records", report.records},
+                              {"profiles", report.profiles},
                               {"duplicates", report.duplicates},
                               {"corrupt", report.corrupt}});
   } else {

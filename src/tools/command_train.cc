@@ -22,6 +22,7 @@
 #include "tools/output_files.h"
 #include "tools/report.h"
 #include "tools/shipped_file.h"
+#include "tools/train_profile.h"
 #include "tools/training_display.h"
 
 namespace tensorsmith::tools {
@@ -31,7 +32,8 @@ using Json = nlohmann::json;
 
 struct TrainCommand {
   std::string kind, store, split, init, checkpoint, output;
-  std::vector<std::string> databases, devices, parameters;
+  std::vector<std::string> databases, devices, parameters, without;
+  std::string features = "static";
   uint64_t seed = 0;
   WorkingThreads threads;
   int max_tasks = 0, max_records = 0;
@@ -51,6 +53,8 @@ std::string command_line(const TrainCommand& c) {
   if (c.max_tasks > 0) out += " --max-tasks " + std::to_string(c.max_tasks);
   if (c.max_records > 0) out += " --max-records " + std::to_string(c.max_records);
   if (c.adapt) out += " --adapt";
+  if (c.features != "static") out += " --features " + c.features;
+  for (const std::string& model : c.without) out += " --without " + model;
   return out;
 }
 
@@ -126,6 +130,13 @@ std::optional<uint64_t> file_number(const std::string& path) {
 }
 
 Status train(TrainCommand& command) {
+  if (command.features == "profile")
+    return train_on_profiles({command.kind, command.databases, command.parameters, command.without,
+                              command.output, command_line(command), command.seed, command.threads.count(),
+                              command.force, command.json});
+  if (!command.without.empty())
+    return Error{ErrorCode::kInvalidArgument, "--without",
+                 "goes with --features profile; splits choose otherwise"};
   const bool from_databases = !command.databases.empty();
   if (from_databases) {
     command.store = command.output + ".store";
@@ -241,6 +252,15 @@ void add_train_command(CLI::App& app, int& exit_code) {
                       "made beside the output, and "
                       "the model is compared with the shipped one on tasks that it was not trained on");
   databases->allow_extra_args(false)->excludes(store);
+  sub->add_option(
+         "--features", o->features,
+         "static: of the program as it is written; profile: predict what `profile` counted, and the time "
+         "from that (two-step)")
+      ->check(CLI::IsMember({"static", "profile"}))
+      ->capture_default_str();
+  sub->add_option("--without", o->without,
+                  "No tasks of this model (repeatable), so that they test; with --features profile")
+      ->allow_extra_args(false);
   sub->add_option("--devices", o->devices, "Train on the records of these devices only")->delimiter(',');
   sub->add_option("--param", o->parameters, "A hyper-parameter, NAME=VALUE; may be given again")
       ->allow_extra_args(false);

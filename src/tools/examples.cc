@@ -84,10 +84,18 @@ const std::map<std::string, std::string>& examples() {
       {"dataset export", "  tensorsmith dataset export records.store -o records.jsonl"},
       {"dataset features",
        "  tensorsmith dataset features v100.jsonl.zst --workloads workloads.json -o features.jsonl"},
+      {"profile",
+       "  tensorsmith profile tensorsmith.db --device local:threads=1\n"
+       "  tensorsmith profile zoo:bert_base --db bert.db --per-task 100"},
+      {"profile import", "  tensorsmith profile import gpu.db launches.csv"},
+      {"profile transfer",
+       "  tensorsmith profile transfer bert.db --task matmul_add --task softmax --json transfer.json"},
+      {"explain", "  tensorsmith explain bert.db --task softmax --plot softmax.svg"},
       {"train",
        "  tensorsmith train --model xgboost --store records.store --split by_task.split -o latency.model\n"
        "  tensorsmith train --init latency.model --store more.store --split more.split -o tuned.model\n"
-       "  tensorsmith train --from-db tensorsmith.db -o mine.model"},
+       "  tensorsmith train --from-db tensorsmith.db -o mine.model\n"
+       "  tensorsmith train --features profile --from-db tensorsmith.db -o two_step.model"},
       {"eval",
        "  tensorsmith eval --model latency.model --store records.store --split by_task.split --plot "
        "latency.svg\n"

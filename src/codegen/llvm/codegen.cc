@@ -4,15 +4,19 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "codegen/llvm/combine_extrema.h"
 #include "codegen/llvm/load.h"
+#include "codegen/llvm/machine_mix.h"
 #include "codegen/llvm/passes.h"
 #include "codegen/llvm/statement_emitter.h"
+#include "codegen/llvm/trace_accesses.h"
 #include "codegen/promote.h"
+#include "codegen/traced.h"
 
 namespace tensorsmith::codegen {
 namespace {
@@ -69,6 +73,16 @@ void verify_module(const llvm::Module& module) {
   TS_CHECK(!llvm::verifyModule(module, &stream), "emitted code is malformed: " + text);
 }
 
+CompiledKernel finish(Built& built, const CodegenOptions& options) {
+  CompiledKernel kernel;
+  kernel.symbol = options.symbol;
+  kernel.object = emit_object(*built.module, *built.machine);
+  kernel.shared_workspace_bytes = built.shared_bytes;
+  kernel.thread_workspace_bytes = built.thread_bytes;
+  kernel.uses_matrix_units = built.uses_matrix_units;
+  return kernel;
+}
+
 class LlvmBackend final : public Backend {
  public:
   std::string_view name() const override { return "llvm"; }
@@ -80,14 +94,26 @@ class LlvmBackend final : public Backend {
     const auto start = std::chrono::steady_clock::now();
     TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
     optimize(*built.module, *built.machine, built.registers);
-    CompiledKernel kernel;
-    kernel.symbol = options.symbol;
-    kernel.object = emit_object(*built.module, *built.machine);
-    kernel.shared_workspace_bytes = built.shared_bytes;
-    kernel.thread_workspace_bytes = built.thread_bytes;
-    kernel.uses_matrix_units = built.uses_matrix_units;
+    CompiledKernel kernel = finish(built, options);
     kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return kernel;
+  }
+  Result<TracedKernel> compile_traced(const ir::Program& program, const target::Device& device,
+                                      const CodegenOptions& options, TraceBuffer& buffer) const override {
+    if (device.arch != "x86-64")
+      return Error{ErrorCode::kUnsupported, "device " + device.name,
+                   "instructions are counted of x86-64 code only, not of " + device.arch};
+    TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
+    optimize(*built.module, *built.machine, built.registers);
+    const size_t blocks = name_blocks(*built.module);
+    TracedKernel traced;
+    const std::unique_ptr<llvm::Module> plain = llvm::CloneModule(*built.module);
+    const std::vector<char> text = emit_commented_text(*plain, *built.machine);
+    traced.blocks = machine_mixes({text.data(), text.size()}, blocks);
+    traced.segments = trace_accesses(*built.module, buffer);
+    verify_module(*built.module);
+    traced.kernel = finish(built, options);
+    return traced;
   }
   Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>& object,
                                              const std::string& symbol) const override {

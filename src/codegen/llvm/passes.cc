@@ -332,4 +332,11 @@ std::vector<char> emit_text(llvm::Module& module, llvm::TargetMachine& machine) 
   return ObjectWriter(machine, llvm::CodeGenFileType::AssemblyFile).run(module);
 }
 
+std::vector<char> emit_commented_text(llvm::Module& module, llvm::TargetMachine& machine) {
+  machine.Options.MCOptions.AsmVerbose = true;
+  std::vector<char> text = emit_text(module, machine);
+  machine.Options.MCOptions.AsmVerbose = false;
+  return text;
+}
+
 }  // namespace tensorsmith::codegen

@@ -26,5 +26,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, const Register
 // An object file, assembly text.
 std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine);
 std::vector<char> emit_text(llvm::Module& module, llvm::TargetMachine& machine);
+// With comments that name blocks, spills and reloads.
+std::vector<char> emit_commented_text(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace tensorsmith::codegen

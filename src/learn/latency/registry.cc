@@ -10,8 +10,8 @@ namespace tensorsmith::learn {
 namespace {
 
 std::vector<const CostModelKind*> kinds() {
-  std::vector<const CostModelKind*> out = {&random_kind(), &draft_kind(), &roofline_kind(), &xgboost_kind(),
-                                           &tensorsmith_kind()};
+  std::vector<const CostModelKind*> out = {&random_kind(),  &draft_kind(),       &roofline_kind(),
+                                           &xgboost_kind(), &tensorsmith_kind(), &two_step_kind()};
   for (const CostModelKind& kind : net_kinds()) out.push_back(&kind);
   return out;
 }

@@ -45,10 +45,10 @@ Status Connection::prepare(bool writable) {
                  "is an SQLite database of another program (application id " + std::to_string(application) +
                      "), not Tensorsmith's; name another file"};
   TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
-  if (version > kSchemaVersion)
+  if (version > kProfileSchemaVersion)
     return Error{ErrorCode::kMismatch, path_,
                  "has schema version " + std::to_string(version) + ", this program knows up to " +
-                     std::to_string(kSchemaVersion) + "; use a newer Tensorsmith, or another file"};
+                     std::to_string(kProfileSchemaVersion) + "; use a newer Tensorsmith, or another file"};
   if (version < 1)
     return Error{ErrorCode::kCorrupt, path_,
                  "has schema version " + std::to_string(version) +
@@ -96,7 +96,7 @@ Status Connection::upgrade(bool writable) {
   Status upgraded = transaction([&]() -> Status {
     // Another process may have done it meanwhile.
     TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
-    if (version == kSchemaVersion) return {};
+    if (version >= kSchemaVersion) return {};
     TS_RETURN_IF_ERROR(migrate_from_1(db_, path_));
     return execute("PRAGMA user_version=" + std::to_string(kSchemaVersion));
   });
@@ -114,7 +114,7 @@ Status Connection::execute(const std::string& sql) {
 Status Connection::check_schema() {
   for (const char* sql : {"SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND name "
                           "IN ('task', 'record', "
-                          "'device')) AND NOT (type='index' AND (name='record_by_task' OR name LIKE "
+                          "'device', 'profile')) AND NOT (type='index' AND (name='record_by_task' OR name LIKE "
                           "'sqlite_autoindex_%')) AND NOT "
                           "(type='table' AND name LIKE 'sqlite_stat%') LIMIT 1",
                           "SELECT 'computed column ' || x.name FROM sqlite_schema AS s, "

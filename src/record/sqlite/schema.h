@@ -25,6 +25,12 @@ CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache
 inline constexpr const char* kDeviceSchema =
     "CREATE TABLE IF NOT EXISTS device(key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL)";
 
+// Made when the first profile is added, with schema version 3, which earlier versions of this program refuse.
+inline constexpr const char* kProfileSchema =
+    "CREATE TABLE IF NOT EXISTS profile(record_key TEXT NOT NULL, profiler TEXT NOT NULL, counters TEXT NOT NULL, "
+    "PRIMARY KEY(record_key, profiler))";
+inline constexpr int kProfileSchemaVersion = 3;
+
 // Schema 1 had a column origin instead of the candidate's columns, whose text is to be parsed after this.
 inline constexpr const char* kFrom1To2 = R"sql(
 ALTER TABLE record RENAME COLUMN origin TO note;

@@ -1,0 +1,185 @@
+#include "engine/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "feature/profile_schema.h"
+#include "learn/profile/transfer.h"
+#include "target/assumed.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+// Counters whose exchange matters less than this share of the variance are not told.
+constexpr double kLeastImportance = 0.01;
+constexpr size_t kMostCounters = 10;
+// A part that is busy for this share of the time is what a program waits for.
+constexpr double kIsLimit = 0.6;
+// Of two programs, what counts as more.
+constexpr double kMuchMore = 1.15;
+
+double count_of(const std::map<std::string, double>& counters, const std::string& name) {
+  const auto at = counters.find(name);
+  return at == counters.end() ? 0 : at->second;
+}
+
+double quantity(const feature::Column& column, float number) {
+  const auto x = static_cast<double>(number);
+  return column.scale == feature::Scale::kSignedLog2 ? std::copysign(std::exp2(std::abs(x)) - 1, x) : x;
+}
+
+Result<size_t> find_task(const learn::ProfiledPrograms& data, const std::string& wanted) {
+  std::vector<size_t> found;
+  std::string names;
+  for (size_t t = 0; t < data.tasks.size(); ++t) {
+    if (data.tasks[t].key == wanted || data.tasks[t].name == wanted) return t;
+    if (data.tasks[t].name.starts_with(wanted)) found.push_back(t);
+    names += (names.empty() ? "" : ", ") + data.tasks[t].name;
+  }
+  if (found.size() == 1) return found[0];
+  return Error{ErrorCode::kNotFound, "task '" + wanted + "'",
+               (found.empty() ? "no profiled task's name begins so; there are: "
+                              : "several profiled tasks' names begin so; there are: ") +
+                   names};
+}
+
+std::vector<BufferTraffic> traffic_of(const std::map<std::string, double>& counters) {
+  constexpr std::string_view kPrefix = "buffer.", kBytes = ".bytes";
+  std::vector<BufferTraffic> out;
+  for (const auto& [name, bytes] : counters) {
+    if (!name.starts_with(kPrefix) || !name.ends_with(kBytes)) continue;
+    const std::string buffer = name.substr(kPrefix.size(), name.size() - kPrefix.size() - kBytes.size());
+    const std::string begin = std::string(kPrefix) + buffer;
+    out.push_back(
+        {buffer, bytes, count_of(counters, begin + ".l1.misses"), count_of(counters, begin + ".l2.misses")});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.l1_misses > b.l1_misses; });
+  return out;
+}
+
+// Most important first.
+std::vector<CounterChange> changes(const learn::ProfiledProgram& best, const learn::ProfiledProgram& typical,
+                                   std::span<const double> importance) {
+  std::vector<CounterChange> out;
+  for (size_t c = 0; c < importance.size(); ++c) {
+    const feature::Column& column = feature::kCpuProfileColumns[c];
+    if (importance[c] >= kLeastImportance)
+      out.push_back({column.name(), importance[c], quantity(column, best.profile[c]),
+                     quantity(column, typical.profile[c])});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.importance > b.importance; });
+  out.resize(std::min(out.size(), kMostCounters));
+  return out;
+}
+
+std::string ratio_text(double best, double typical) {
+  if (best == typical) return "as many";
+  if (best == 0) return "none";
+  if (typical == 0) return "some, where a typical one has none";
+  return best < typical ? fmt::format("{:.2g} times fewer", typical / best)
+                        : fmt::format("{:.2g} times as many", best / typical);
+}
+
+void add_limit_sentence(Explanation& out) {
+  const Demand& limit = out.best[out.limit];
+  const double share = limit.seconds / out.best_seconds;
+  if (share >= kIsLimit) {
+    out.sentences.push_back(
+        fmt::format("The fastest program is limited by {}, which is busy for {:.0f} % of its time.",
+                    limit.part, 100 * std::min(share, 1.0)));
+  } else {
+    out.sentences.push_back(
+        fmt::format("No part of the core is busy for most of the fastest program's time; {} is the busiest, "
+                    "with {:.0f} %. The "
+                    "rest is waiting: for results of earlier instructions, or for memory.",
+                    limit.part, 100 * share));
+  }
+}
+
+void add_difference_sentence(Explanation& out) {
+  const Demand* most = nullptr;
+  double saved = 0;
+  for (size_t d = 0; d < out.best.size(); ++d) {
+    const double less = out.typical[d].seconds - out.best[d].seconds;
+    if (less <= saved || out.typical[d].seconds < kMuchMore * out.best[d].seconds) continue;
+    saved = less;
+    most = &out.typical[d];
+  }
+  if (most == nullptr) return;
+  const auto at = static_cast<size_t>(most - out.typical.data());
+  out.sentences.push_back(
+      fmt::format("It is {:.2g} times as fast as a typical one, which needs {:.2g} times as much {}.",
+                  out.typical_seconds / out.best_seconds,
+                  most->seconds / std::max(out.best[at].seconds, 1e-12), most->part));
+}
+
+void add_sentences(Explanation& out) {
+  add_limit_sentence(out);
+  add_difference_sentence(out);
+  if (!out.counters.empty()) {
+    const CounterChange& first = out.counters.front();
+    out.sentences.push_back(
+        fmt::format("Among all {} programs, `{}` tells most about the time; the fastest has {}.",
+                    out.programs, first.name, ratio_text(first.best, first.typical)));
+  }
+  double misses = 0;
+  for (const BufferTraffic& buffer : out.buffers) misses += buffer.l1_misses;
+  if (misses > 0)
+    out.sentences.push_back(fmt::format("{:.0f} % of its L1 misses are on `{}`.",
+                                        100 * out.buffers.front().l1_misses / misses,
+                                        out.buffers.front().buffer));
+}
+
+}  // namespace
+
+std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& known) {
+  const target::Device device = target::with_assumed_rates(known);
+  const double cycle = 1e-9 / device.clock_ghz;
+  const double line = device.cacheline_bytes;
+  const auto of = [&](const char* name) { return count_of(counters, name); };
+  const double bandwidth =
+      device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : target::kAssumedBandwidthGbs;
+  return {
+      {"vector arithmetic",
+       (of("fma") + of("arithmetic") + of("scalar_float")) / device.fma_per_cycle * cycle},
+      {"issue of instructions", of("instructions") / device.rates.issue_per_cycle * cycle},
+      {"loads", (of("loads") + of("broadcasts") + of("reloads")) / device.rates.loads_per_cycle * cycle},
+      {"reads from L2", of("l1.misses") * line / device.rates.l2_bytes_per_cycle * cycle},
+      {"reads from L3", of("l2.misses") * line / device.rates.l3_bytes_per_cycle * cycle},
+      {"reads from memory", of("l3.misses") * line / (bandwidth * 1e9)},
+  };
+}
+
+Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::string& task, int threads) {
+  TS_ASSIGN_OR_RETURN(const size_t number, find_task(data, task));
+  std::vector<size_t> programs = data.of_task(number);
+  if (programs.size() < kFewestPrograms)
+    return Error{ErrorCode::kInvalidArgument, "task '" + task + "'",
+                 fmt::format("has {} profiled programs, an explanation needs {}; measure and profile more",
+                             programs.size(), kFewestPrograms)};
+  std::stable_sort(programs.begin(), programs.end(),
+                   [&](size_t a, size_t b) { return data.programs[a].seconds < data.programs[b].seconds; });
+  const learn::ProfiledProgram& best = data.programs[programs.front()];
+  const learn::ProfiledProgram& typical = data.programs[programs[programs.size() / 2]];
+  Explanation out;
+  out.task = data.tasks[number].name;
+  out.programs = programs.size();
+  out.best_seconds = best.seconds;
+  out.typical_seconds = typical.seconds;
+  out.best = demands_of(best.counters, data.device);
+  out.typical = demands_of(typical.counters, data.device);
+  for (size_t d = 0; d < out.best.size(); ++d)
+    if (out.best[d].seconds > out.best[out.limit].seconds) out.limit = d;
+  TS_ASSIGN_OR_RETURN(const auto importance,
+                      learn::importance(data, programs, learn::FeatureSet::kProfile, 0, threads));
+  out.counters = changes(best, typical, importance);
+  out.buffers = traffic_of(best.counters);
+  add_sentences(out);
+  return out;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,47 @@
+// Why a task's fastest program is fast and what limits it, from the profiles of its programs.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "learn/profile/profiled_programs.h"
+
+namespace tensorsmith::engine {
+
+// The least time that a program keeps a part of a core busy, by its counters and the device's rates.
+struct Demand {
+  std::string part;  // "vector arithmetic", "reads from L2"
+  double seconds = 0;
+};
+// In a fixed order. What the device file leaves out is assumed (target::with_assumed_rates).
+std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device);
+
+struct CounterChange {
+  std::string name;              // of the profile's columns
+  double importance = 0;         // learn::importance
+  double best = 0, typical = 0;  // the quantity, as the column's unit says
+};
+
+struct BufferTraffic {
+  std::string buffer;
+  double bytes = 0, l1_misses = 0, l2_misses = 0;
+};
+
+struct Explanation {
+  std::string task;
+  size_t programs = 0;
+  double best_seconds = 0, typical_seconds = 0;  // the median program's
+  std::vector<Demand> best, typical;
+  size_t limit = 0;                     // of the best program, in `best`
+  std::vector<CounterChange> counters;  // the most important first
+  std::vector<BufferTraffic> buffers;   // of the best program, the most misses first
+  std::vector<std::string> sentences;
+};
+
+// task: a key, or how its name begins. kNotFound where no task or several have it, kInvalidArgument with fewer than
+// kFewest profiled programs.
+inline constexpr size_t kFewestPrograms = 20;
+Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::string& task, int threads);
+
+}  // namespace tensorsmith::engine

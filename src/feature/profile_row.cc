@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cmath>
+
+#include "feature/profile_schema.h"
+
+namespace tensorsmith::feature {
+namespace {
+
+constexpr double kMillion = 1e6;
+
+double scaled(const Column& column, double x) {
+  switch (column.scale) {
+    case Scale::kPlain:
+      return x;
+    case Scale::kLog2:
+      return std::log2(x);
+    case Scale::kSignedLog2:
+      return std::copysign(std::log2(std::abs(x) + 1), x);
+  }
+  return x;
+}
+
+// Counters by name; the first one that is missing is kept.
+class Counters {
+ public:
+  explicit Counters(const std::map<std::string, double>& counters) : counters_(counters) {}
+  double operator[](const std::string& name) {
+    const auto at = counters_.find(name);
+    if (at != counters_.end()) return at->second;
+    if (missing_.empty()) missing_ = name;
+    return 0;
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  const std::map<std::string, double>& counters_;
+  std::string missing_;
+};
+
+// Of nothing there is no share.
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+}  // namespace
+
+Schema cpu_profile_schema() {
+  return {"profile-cpu",
+          "What a simulation counts while a program runs once on one core of a CPU, its data in the "
+          "caches as the run before left them",
+          kCpuProfileColumns};
+}
+
+Result<std::vector<float>> cpu_profile_row(const std::map<std::string, double>& counters, double operations) {
+  Counters of(counters);
+  if (!(operations > 0)) operations = std::max(of["buffer_bytes"] / 4, 1.0);
+  std::array<double, kCpuProfileColumns.size()> values{};
+  for (size_t i = 0; i < kCpuProfileCounts.size(); ++i)
+    values[i] = of[kCpuProfileCounts[i].name()] / operations * kMillion;
+  Quantities<kCpuProfileRatios> ratios;
+  const double vectors = of["fma"] + of["arithmetic"];
+  const double spills = of["spills"] + of["reloads"];
+  const double operands = of["loads"] + of["broadcasts"] + of["stores"] + spills;
+  ratios.set("vector_bytes", share(of["arithmetic_bytes"], vectors));
+  ratios.set("float_share", share(vectors, of["instructions"]));
+  ratios.set("memory_share", share(operands, vectors));
+  ratios.set("spill_share", share(spills, operands));
+  ratios.set("chain_share", share(of["chain"], vectors));
+  ratios.set("l1.miss_share", share(of["l1.misses"], of["accesses"]));
+  ratios.set("l2.miss_share", share(of["l2.misses"], of["l1.misses"]));
+  ratios.set("l3.miss_share", share(of["l3.misses"], of["l2.misses"]));
+  ratios.set("l1.in_order_share", share(of["l1.misses_in_order"], of["l1.misses"]));
+  ratios.set("l2.in_order_share", share(of["l2.misses_in_order"], of["l2.misses"]));
+  ratios.set("hot_code", of["hot_code"]);
+  ratios.set("workspace_bytes", of["workspace_bytes"]);
+  std::copy(ratios.values().begin(), ratios.values().end(), values.begin() + kCpuProfileCounts.size());
+  if (!of.missing().empty())
+    return Error{ErrorCode::kInvalidArgument, "profile", "has no counter \"" + of.missing() + "\""};
+  std::vector<float> row;
+  for (size_t i = 0; i < values.size(); ++i)
+    row.push_back(static_cast<float>(scaled(kCpuProfileColumns[i], values[i])));
+  return row;
+}
+
+}  // namespace tensorsmith::feature

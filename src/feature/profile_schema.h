@@ -1,0 +1,85 @@
+// Columns of what a profiler counted of a program (record/profile.h, docs/profiles.md). Counts are those of a million
+// operations of the workload, so that programs of workloads of any size compare.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "feature/schema.h"
+
+namespace tensorsmith::feature {
+
+// Of what is written here; a model keeps it.
+inline constexpr int kProfileVersion = 1;
+
+inline constexpr std::string_view kPerMillion = "per 10^6 operations";
+
+// A count of the same name.
+constexpr Column per_million(std::string_view name, std::string_view sentence) {
+  return Column::amount(name, kPerMillion, sentence);
+}
+
+// Of a simulation on a CPU (measure/profile/simulate.h).
+inline constexpr auto kCpuProfileCounts = std::to_array<Column>({
+    per_million("instructions", "Instructions executed."),
+    per_million("fma", "Fused multiply-adds and dot products of vectors."),
+    per_million("arithmetic", "Other arithmetic and logic of vectors."),
+    per_million("scalar_float", "Floating-point arithmetic of one element."),
+    per_million("divisions", "Divisions and square roots."),
+    per_million("shuffles", "Instructions that move elements between lanes or between kinds of registers."),
+    per_million("moves", "Moves of vectors, from and to memory and between registers."),
+    per_million("masks", "Instructions on mask registers."),
+    per_million("integer", "Integer instructions, most of them of indices and addresses."),
+    per_million("branches", "Branches, calls and returns."),
+    per_million("prefetches", "Prefetches by software."),
+    per_million("loads", "Operands read from memory, without broadcasts and reloads."),
+    per_million("broadcasts", "Loads of one element into all lanes."),
+    per_million("gathers", "Gathers and scatters."),
+    per_million("stores", "Operands written to memory, without spills."),
+    per_million("spills", "Registers written to the stack, as there are too few."),
+    per_million("reloads", "Registers read back from the stack."),
+    per_million("chain", "Floating-point operations that wait for the one before them, on the longest path."),
+    per_million("accesses", "Accesses to buffers and to the stack by the program's own loads and stores."),
+    per_million("bytes_loaded", "Bytes loaded."),
+    per_million("bytes_stored", "Bytes stored."),
+    per_million("split_accesses", "Accesses that touch two cache lines."),
+    per_million("tlb.misses", "Changes to a page that 64 entries of a TLB do not hold."),
+    per_million("l1.misses", "Accesses to lines that L1 does not hold."),
+    per_million("l1.misses_in_order",
+                "Those of them to the line after the one that the same instruction missed last."),
+    per_million("l1.written_back", "Lines that L1 writes to L2."),
+    per_million("l2.misses", "Accesses to lines that L1 and L2 do not hold."),
+    per_million("l2.misses_in_order",
+                "Those of them to the line after the one that the same instruction missed last."),
+    per_million("l2.written_back", "Lines that L2 writes to L3."),
+    per_million("l3.misses", "Accesses to lines that no cache holds."),
+    per_million("l3.misses_in_order",
+                "Those of them to the line after the one that the same instruction missed last."),
+    per_million("l3.written_back", "Lines that L3 writes to memory."),
+});
+inline constexpr auto kCpuProfileRatios = std::to_array<Column>({
+    Column::plain("vector_bytes", "bytes", "Mean width of the registers of vector arithmetic."),
+    Column::plain("float_share", "ratio", "Vector arithmetic over all instructions."),
+    Column::plain("memory_share", "ratio", "Operands in memory over vector arithmetic."),
+    Column::plain("spill_share", "ratio", "Spills and reloads over all operands in memory."),
+    Column::plain("chain_share", "ratio",
+                  "Operations that wait for the one before them over vector arithmetic."),
+    Column::plain("l1.miss_share", "ratio", "Misses of L1 over accesses."),
+    Column::plain("l2.miss_share", "ratio", "Misses of L2 over those of L1."),
+    Column::plain("l3.miss_share", "ratio", "Misses of L3 over those of L2."),
+    Column::plain("l1.in_order_share", "ratio", "Misses of L1 that are in order."),
+    Column::plain("l2.in_order_share", "ratio", "Misses of L2 that are in order."),
+    Column::amount("hot_code", "instructions",
+                   "Instructions in the code that make up 95 % of those executed."),
+    Column::amount("workspace_bytes", "bytes", "Memory for intermediate results."),
+});
+inline constexpr auto kCpuProfileColumns = concatenated(kCpuProfileCounts, kCpuProfileRatios);
+
+Schema cpu_profile_schema();
+
+// The row of the counters; operations: of the workload, as its records count them. Workloads without any count a quarter
+// of the bytes of their buffers. kInvalidArgument names a counter that is missing.
+Result<std::vector<float>> cpu_profile_row(const std::map<std::string, double>& counters, double operations);
+
+}  // namespace tensorsmith::feature

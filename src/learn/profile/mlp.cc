@@ -1,0 +1,156 @@
+#include "learn/profile/mlp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace tensorsmith::learn {
+namespace {
+
+constexpr size_t kHidden = 64;
+constexpr int kEpochs = 400, kPatience = 60;
+constexpr size_t kBatch = 16;
+constexpr double kRate = 2e-3;
+// Adam (Kingma and Ba 2015), its usual numbers.
+constexpr double kMeanDecay = 0.9, kSquareDecay = 0.999, kTiny = 1e-8;
+// Beyond the training part's range a value says little more than that it is beyond.
+constexpr double kFarthest = 2;
+
+}  // namespace
+
+Mlp::Layer::Layer(size_t in, size_t out, Rng& rng) : inputs(in), outputs(out) {
+  weights.resize(out * in + out, 0);
+  for (size_t i = 0; i < out * in; ++i) weights[i] = rng.normal() * std::sqrt(2.0 / static_cast<double>(in));
+  gradient.resize(weights.size(), 0);
+  mean = square = gradient;
+}
+
+Mlp::Mlp(const ProgramRows& train, std::span<const double> labels, const ProgramRows& validation,
+         std::span<const double> validation_labels, uint64_t seed) {
+  Rng rng(seed);
+  fit_scale(train);
+  for (const double label : labels) mean_label_ += label / static_cast<double>(labels.size());
+  layers_.emplace_back(train.width, kHidden, rng);
+  layers_.emplace_back(kHidden, kHidden, rng);
+  layers_.emplace_back(kHidden, 1, rng);
+  std::vector<size_t> order(train.programs());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<Layer> best = layers_;
+  double best_loss = std::numeric_limits<double>::infinity();
+  int since = 0;
+  int64_t steps = 0;
+  for (int epoch = 0; epoch < kEpochs && since < kPatience; ++epoch) {
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
+    for (size_t at = 0; at < order.size(); at += kBatch) {
+      const size_t end = std::min(order.size(), at + kBatch);
+      for (size_t i = at; i < end; ++i) {
+        const size_t p = order[i];
+        std::vector<std::vector<std::vector<double>>> rows(train.begin[p + 1] - train.begin[p]);
+        double score = mean_label_;
+        for (size_t r = 0; r < rows.size(); ++r) {
+          forward({train.values.data() + (train.begin[p] + r) * train.width, train.width}, rows[r]);
+          score += rows[r].back()[0];
+        }
+        for (auto& row : rows) backward(row, (score - labels[p]) / static_cast<double>(end - at));
+      }
+      step(++steps);
+    }
+    const double now = validation.programs() > 0 ? loss(validation, validation_labels) : 0;
+    ++since;
+    if (validation.programs() > 0 && now >= best_loss) continue;
+    best_loss = now;
+    best = layers_;
+    since = 0;
+  }
+  layers_ = std::move(best);
+}
+
+void Mlp::fit_scale(const ProgramRows& train) {
+  low_.assign(train.width, std::numeric_limits<double>::infinity());
+  std::vector<double> high(train.width, -std::numeric_limits<double>::infinity());
+  for (size_t i = 0; i < train.values.size(); ++i) {
+    const auto x = static_cast<double>(train.values[i]);
+    low_[i % train.width] = std::min(low_[i % train.width], x);
+    high[i % train.width] = std::max(high[i % train.width], x);
+  }
+  // What is the same everywhere in the training part says nothing.
+  for (size_t c = 0; c < train.width; ++c) scale_.push_back(high[c] > low_[c] ? 1 / (high[c] - low_[c]) : 0);
+}
+
+void Mlp::forward(std::span<const float> row, std::vector<std::vector<double>>& activations) const {
+  activations.assign(1, {});
+  for (size_t c = 0; c < row.size(); ++c)
+    activations[0].push_back(
+        std::clamp((static_cast<double>(row[c]) - low_[c]) * scale_[c], 1 - kFarthest, kFarthest));
+  for (const Layer& layer : layers_) {
+    std::vector<double> out(layer.outputs);
+    const std::vector<double>& in = activations.back();
+    for (size_t o = 0; o < layer.outputs; ++o) {
+      const double* weights = layer.weights.data() + o * layer.inputs;
+      double sum = layer.weights[layer.outputs * layer.inputs + o];
+      for (size_t i = 0; i < layer.inputs; ++i) sum += weights[i] * in[i];
+      out[o] = &layer == &layers_.back() ? sum : std::max(sum, 0.0);
+    }
+    activations.push_back(std::move(out));
+  }
+}
+
+void Mlp::backward(std::vector<std::vector<double>>& activations, double slope) {
+  std::vector<double> of_output = {slope};
+  for (size_t l = layers_.size(); l-- > 0;) {
+    Layer& layer = layers_[l];
+    const std::vector<double>& in = activations[l];
+    std::vector<double> of_input(layer.inputs, 0);
+    for (size_t o = 0; o < layer.outputs; ++o) {
+      if (of_output[o] == 0) continue;
+      for (size_t i = 0; i < layer.inputs; ++i) {
+        layer.gradient[o * layer.inputs + i] += of_output[o] * in[i];
+        of_input[i] += of_output[o] * layer.weights[o * layer.inputs + i];
+      }
+      layer.gradient[layer.outputs * layer.inputs + o] += of_output[o];
+    }
+    for (size_t i = 0; l > 0 && i < layer.inputs; ++i)
+      if (in[i] <= 0) of_input[i] = 0;
+    of_output = std::move(of_input);
+  }
+}
+
+void Mlp::step(int64_t number) {
+  const double of_mean = 1 - std::pow(kMeanDecay, static_cast<double>(number));
+  const double of_square = 1 - std::pow(kSquareDecay, static_cast<double>(number));
+  for (Layer& layer : layers_) {
+    for (size_t i = 0; i < layer.weights.size(); ++i) {
+      const double g = layer.gradient[i];
+      layer.mean[i] = kMeanDecay * layer.mean[i] + (1 - kMeanDecay) * g;
+      layer.square[i] = kSquareDecay * layer.square[i] + (1 - kSquareDecay) * g * g;
+      layer.weights[i] -=
+          kRate * (layer.mean[i] / of_mean) / (std::sqrt(layer.square[i] / of_square) + kTiny);
+      layer.gradient[i] = 0;
+    }
+  }
+}
+
+double Mlp::loss(const ProgramRows& rows, std::span<const double> labels) const {
+  const std::vector<double> predicted = scores(rows);
+  double sum = 0;
+  for (size_t p = 0; p < predicted.size(); ++p)
+    sum += (predicted[p] - labels[p]) * (predicted[p] - labels[p]);
+  return sum / static_cast<double>(std::max<size_t>(predicted.size(), 1));
+}
+
+std::vector<double> Mlp::scores(const ProgramRows& rows) const {
+  std::vector<double> out;
+  std::vector<std::vector<double>> activations;
+  for (size_t p = 0; p < rows.programs(); ++p) {
+    double score = mean_label_;
+    for (size_t r = rows.begin[p]; r < rows.begin[p + 1]; ++r) {
+      forward({rows.values.data() + r * rows.width, rows.width}, activations);
+      score += activations.back()[0];
+    }
+    out.push_back(score);
+  }
+  return out;
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,141 @@
+#include "learn/profile/profiled_programs.h"
+
+#include <algorithm>
+
+#include "feature/profile_schema.h"
+#include "ir/text.h"
+#include "learn/latency/tensorsmith_model.h"
+#include "learn/profile/static_row.h"
+#include "record/database.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+constexpr size_t kMostProblems = 20;
+
+struct Found {
+  record::Record record;
+  std::map<std::string, double> counters;
+};
+
+class Reader {
+ public:
+  Reader(std::string profiler, std::string timing)
+      : profiler_(std::move(profiler)), timing_(std::move(timing)) {}
+
+  Status read(const std::string& path) {
+    TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(path));
+    TS_ASSIGN_OR_RETURN(const auto tasks, database->tasks());
+    for (const auto& task : tasks) tasks_.emplace(task.key, task);
+    TS_ASSIGN_OR_RETURN(const auto devices, database->devices());
+    for (const auto& [key, device] : devices) devices_.emplace(key, device);
+    TS_RETURN_IF_ERROR(database->for_each_profile(timing_, [&](const record::Profile& profile) -> Status {
+      const auto seconds = profile.counters.find("seconds");
+      if (seconds != profile.counters.end() && seconds->second > 0)
+        times_[profile.record_key] = seconds->second;
+      return {};
+    }));
+    std::map<std::string, std::map<std::string, double>> profiles;
+    TS_RETURN_IF_ERROR(database->for_each_profile(profiler_, [&](const record::Profile& profile) -> Status {
+      profiles[profile.record_key] = profile.counters;
+      return {};
+    }));
+    return database->for_each([&](const record::Record& record) -> Status {
+      if (!record.result.ok() || record.settings.flush_cache) return {};
+      // One reading that made a candidate look hopeless may have been a disturbed one.
+      if (record.result.stopped_early && times_.count(record.key()) == 0) return {};
+      const auto at = profiles.find(record.key());
+      if (at == profiles.end()) {
+        ++out_.without_profile;
+      } else {
+        by_device_[record.device_key].emplace(record.key(), Found{record, at->second});
+      }
+      return {};
+    });
+  }
+
+  Result<ProfiledPrograms> finish() {
+    const std::map<std::string, Found>* most = nullptr;
+    for (const auto& [key, found] : by_device_) {
+      const auto device = devices_.find(key);
+      if (device == devices_.end() || (most != nullptr && found.size() <= most->size())) continue;
+      most = &found;
+      out_.device = device->second;
+    }
+    if (most == nullptr)
+      return Error{
+          ErrorCode::kNotFound, "profiles",
+          "no program was profiled by " + profiler_ + "; run `tensorsmith profile` on the database first"};
+    std::vector<const Found*> order;
+    for (const auto& [key, found] : *most) order.push_back(&found);
+    // The workloads first, as what is known of one is kept by its address.
+    for (const Found* found : order) {
+      const auto task = tasks_.find(found->record.task_key);
+      if (task == tasks_.end() || !numbers_.emplace(found->record.task_key, out_.tasks.size()).second)
+        continue;
+      out_.tasks.push_back({task->second.key, task->second.name, task->second.text, task->second.flops, {}});
+    }
+    AccessCache accesses;
+    for (const Found* found : order) {
+      auto program = make(*found, accesses);
+      if (program.ok()) {
+        out_.programs.push_back(std::move(*program));
+      } else if (out_.problems.size() < kMostProblems) {
+        out_.problems.push_back("record " + found->record.key() + ": " + program.error().message());
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Result<ProfiledProgram> make(const Found& found, AccessCache& accesses) const {
+    const auto number = numbers_.find(found.record.task_key);
+    if (number == numbers_.end()) return Error{ErrorCode::kCorrupt, "", "its task is not in the database"};
+    const StoredWorkload& task = out_.tasks[number->second];
+    ProfiledProgram out;
+    out.task = number->second;
+    out.record = found.record.key();
+    out.trace = found.record.trace;
+    const auto timed = times_.find(out.record);
+    out.seconds =
+        timed != times_.end() ? timed->second : *std::ranges::min_element(found.record.result.seconds);
+    out.counters = found.counters;
+    TS_ASSIGN_OR_RETURN(out.profile, feature::cpu_profile_row(found.counters, task.flops));
+    TS_ASSIGN_OR_RETURN(const ir::Workload workload, ir::parse_workload(task.text));
+    TS_ASSIGN_OR_RETURN(const sched::Trace trace, sched::parse_trace(found.record.trace));
+    TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, trace));
+    TS_ASSIGN_OR_RETURN(const auto leaves,
+                        feature::extract_leaves(schedule, {.cacheline_bytes = out_.device.cacheline_bytes}));
+    out.per_store = leaves.per_store();
+    const auto summary = feature::summarize_program(accesses.of(task), leaves, trace, out_.device);
+    TS_ASSIGN_OR_RETURN(out.summary, static_row(summary));
+    return out;
+  }
+
+  std::string profiler_, timing_;
+  std::map<std::string, double> times_;  // measured again, by record
+  ProfiledPrograms out_;
+  std::map<std::string, record::TaskInfo> tasks_;
+  std::map<std::string, target::Device> devices_;
+  std::map<std::string, std::map<std::string, Found>> by_device_;  // by record
+  std::map<std::string, size_t> numbers_;                          // of tasks
+};
+
+}  // namespace
+
+std::vector<size_t> ProfiledPrograms::of_task(size_t task) const {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < programs.size(); ++i) {
+    if (programs[i].task == task) out.push_back(i);
+  }
+  return out;
+}
+
+Result<ProfiledPrograms> read_profiled_programs(const std::vector<std::string>& databases,
+                                                const std::string& profiler, const std::string& timing) {
+  Reader reader(profiler, timing);
+  for (const std::string& path : databases) TS_RETURN_IF_ERROR(reader.read(path));
+  return reader.finish();
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,135 @@
+#include "learn/profile/ranker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "feature/profile_schema.h"
+#include "learn/gbt/pack_sum.h"
+#include "learn/profile/mlp.h"
+#include "learn/profile/static_row.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+// As the original has them (depth, gamma, least weight, rate, patience).
+PackSumOptions tree_options(uint64_t seed, int threads) {
+  PackSumOptions options;
+  options.max_depth = 10;
+  options.gamma = 0.001;
+  options.min_child_weight = 0;
+  options.eta = 0.2;
+  options.rounds = 500;
+  options.early_stop = 50;
+  options.max_bins = 0;
+  options.seed = seed;
+  options.threads = threads;
+  return options;
+}
+
+class TreeRanker final : public Ranker {
+ public:
+  explicit TreeRanker(Forest forest) : forest_(std::move(forest)) {}
+  std::vector<double> scores(const ProgramRows& rows) const override {
+    std::vector<float> values(rows.begin.back());
+    forest_.predict(rows.values, values);
+    std::vector<double> out;
+    for (size_t p = 0; p < rows.programs(); ++p) {
+      double sum = 0;
+      for (size_t r = rows.begin[p]; r < rows.begin[p + 1]; ++r) sum += static_cast<double>(values[r]);
+      out.push_back(sum);
+    }
+    return out;
+  }
+
+ private:
+  Forest forest_;
+};
+
+PackSumData pack_sum_data(const ProgramRows& rows, std::span<const double> labels, double mean) {
+  PackSumData out;
+  out.width = static_cast<int>(rows.width);
+  out.column_name = [](size_t column) { return "column " + std::to_string(column); };
+  for (size_t p = 0; p < rows.programs(); ++p) {
+    const float* first = rows.values.data() + rows.begin[p] * rows.width;
+    const float* last = rows.values.data() + rows.begin[p + 1] * rows.width;
+    out.add({first, last}, static_cast<float>(labels[p] - mean), 1.0F);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(FeatureSet features) {
+  switch (features) {
+    case FeatureSet::kPerStore:
+      return "per-store";
+    case FeatureSet::kSummary:
+      return "summary";
+    case FeatureSet::kProfile:
+      return "profile";
+  }
+  return "";
+}
+
+void ProgramRows::add(std::span<const float> rows) {
+  values.insert(values.end(), rows.begin(), rows.end());
+  begin.push_back(values.size() / width);
+}
+
+ProgramRows rows_of(const ProfiledPrograms& data, std::span<const size_t> programs, FeatureSet features) {
+  ProgramRows out;
+  out.width = features == FeatureSet::kPerStore  ? feature::kPerStoreColumns.size()
+              : features == FeatureSet::kSummary ? static_width()
+                                                 : feature::kCpuProfileColumns.size();
+  for (const size_t i : programs) {
+    const ProfiledProgram& program = data.programs[i];
+    out.add(features == FeatureSet::kPerStore  ? program.per_store.values
+            : features == FeatureSet::kSummary ? program.summary
+                                               : program.profile);
+  }
+  return out;
+}
+
+std::string column_name(FeatureSet features, size_t column) {
+  switch (features) {
+    case FeatureSet::kPerStore:
+      return feature::kPerStoreColumns[column].name();
+    case FeatureSet::kSummary:
+      return static_column(column);
+    case FeatureSet::kProfile:
+      return feature::kCpuProfileColumns[column].name();
+  }
+  return "";
+}
+
+std::vector<double> speeds_of(const ProfiledPrograms& data, std::span<const size_t> programs) {
+  std::map<size_t, double> fastest;
+  for (const size_t i : programs) {
+    const ProfiledProgram& program = data.programs[i];
+    const auto [at, added] = fastest.try_emplace(program.task, program.seconds);
+    if (!added) at->second = std::min(at->second, program.seconds);
+  }
+  std::vector<double> out;
+  for (const size_t i : programs)
+    out.push_back(std::log(fastest[data.programs[i].task] / data.programs[i].seconds));
+  return out;
+}
+
+Result<std::unique_ptr<Ranker>> train_ranker(Learner learner, const ProgramRows& train,
+                                             std::span<const double> labels, const ProgramRows& validation,
+                                             std::span<const double> validation_labels, uint64_t seed,
+                                             int threads) {
+  if (learner == Learner::kMlp)
+    return std::unique_ptr<Ranker>(std::make_unique<Mlp>(train, labels, validation, validation_labels, seed));
+  double mean = 0;
+  for (const double label : labels) mean += label / static_cast<double>(labels.size());
+  PackSumOptions options = tree_options(seed, threads);
+  if (validation.programs() == 0) options.early_stop = 0;
+  TS_ASSIGN_OR_RETURN(PackSumFit fit,
+                      fit_pack_sum(pack_sum_data(train, labels, mean),
+                                   pack_sum_data(validation, validation_labels, mean), options));
+  return std::unique_ptr<Ranker>(std::make_unique<TreeRanker>(std::move(fit.forest)));
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,41 @@
+#include "learn/profile/static_row.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "feature/summary_schema.h"
+
+namespace tensorsmith::learn {
+
+namespace {
+// Of a resource that is not used: a thousandth of a thousandth of the operations' time.
+constexpr double kLeastShare = 1e-6;
+}  // namespace
+
+Result<std::vector<float>> static_row(const feature::ProgramSummary& summary) {
+  if (summary.kind != feature::ProgramKind::kCpuNests)
+    return Error{ErrorCode::kUnsupported, "program",
+                 "is not of this compiler for CPUs, of whose loops static features of profiles are made"};
+  const feature::ColumnValues<feature::kCpuNestsColumns> columns(summary.columns);
+  const double compute = std::exp2(static_cast<double>(columns["compute_seconds"]));
+  std::vector<float> row;
+  row.reserve(static_width());
+  for (const double seconds : summary.resources)
+    row.push_back(static_cast<float>(std::log2(std::max(seconds / compute, kLeastShare))));
+  row.insert(row.end(), summary.columns.begin(), summary.columns.end());
+  return row;
+}
+
+size_t static_width() {
+  const auto& schema = feature::summary_schema(feature::ProgramKind::kCpuNests);
+  return schema.resources.columns.size() + schema.columns.columns.size();
+}
+
+std::string static_column(size_t column) {
+  const auto& schema = feature::summary_schema(feature::ProgramKind::kCpuNests);
+  const size_t resources = schema.resources.columns.size();
+  return column < resources ? schema.resources.columns[column].name()
+                            : schema.columns.columns[column - resources].name();
+}
+
+}  // namespace tensorsmith::learn

@@ -1,0 +1,50 @@
+#include "measure/profile/time_kernel.h"
+
+#include <algorithm>
+#include <ctime>
+#include <limits>
+
+#include "codegen/build.h"
+#include "measure/profile/child_process.h"
+#include "measure/profile/kernel_memory.h"
+
+namespace tensorsmith::measure {
+namespace {
+
+constexpr int kLeastReadings = 5, kMostReadings = 40;
+constexpr double kEnoughSeconds = 0.08;
+// A reading takes so long, that the clock's own time does not count.
+constexpr double kReadingSeconds = 5e-4;
+
+double thread_time() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+}  // namespace
+
+Result<std::map<std::string, double>> time_kernel(const ir::Workload& workload, const sched::Trace& trace,
+                                                  const target::Device& device,
+                                                  const codegen::Backend& backend, double most_seconds) {
+  TS_ASSIGN_OR_RETURN(const codegen::BuiltKernel built, codegen::build(workload, trace, device, backend, {}));
+  TS_ASSIGN_OR_RETURN(const auto loaded, backend.load(built.kernel.object, built.kernel.symbol));
+  TS_ASSIGN_OR_RETURN(const auto memory, KernelMemory::create(built.lowered.program, built.kernel));
+  return in_child_process(most_seconds, [&] {
+    memory->run(loaded->function());
+    const double start = thread_time();
+    memory->run(loaded->function());
+    const double first = std::max(thread_time() - start, 1e-9);
+    const int runs = std::clamp(static_cast<int>(kReadingSeconds / first), 1, 10'000);
+    double least = std::numeric_limits<double>::infinity();
+    for (int reading = 0; reading < kMostReadings; ++reading) {
+      const double before = thread_time();
+      if (reading >= kLeastReadings && before - start > kEnoughSeconds) break;
+      for (int run = 0; run < runs; ++run) memory->run(loaded->function());
+      least = std::min(least, (thread_time() - before) / runs);
+    }
+    return std::map<std::string, double>{{"seconds", least}};
+  });
+}
+
+}  // namespace tensorsmith::measure

@@ -1,0 +1,22 @@
+// Seconds of a program that is profiled, measured again: records of searches give up slow programs after one reading,
+// which other programs on the machine may have disturbed.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "codegen/backend.h"
+#include "ir/workload.h"
+#include "sched/step.h"
+
+namespace tensorsmith::measure {
+
+inline constexpr const char* kTiming = "timing-1";
+
+// The counter "seconds": the fastest of several runs with warm caches on one thread, of its processor time. No model
+// reads it as a feature. Errors as of simulate().
+Result<std::map<std::string, double>> time_kernel(const ir::Workload& workload, const sched::Trace& trace,
+                                                  const target::Device& device,
+                                                  const codegen::Backend& backend, double most_seconds);
+
+}  // namespace tensorsmith::measure

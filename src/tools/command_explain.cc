@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/explain.h"
+#include "measure/profile/simulate.h"
+#include "measure/profile/time_kernel.h"
+#include "record/jsonl.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/explain_plot.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct ExplainCommand {
+  std::string database, task, plot;
+  std::string profiler = measure::kSimulation;
+  WorkingThreads threads;
+  bool json = false, force = false;
+};
+
+nlohmann::json to_json(const engine::Explanation& e) {
+  nlohmann::json out = {{"task", e.task},
+                        {"programs", e.programs},
+                        {"best_seconds", e.best_seconds},
+                        {"typical_seconds", e.typical_seconds},
+                        {"limit", e.best[e.limit].part},
+                        {"sentences", e.sentences}};
+  for (size_t d = 0; d < e.best.size(); ++d)
+    out["demands"].push_back({{"part", e.best[d].part},
+                              {"best_seconds", e.best[d].seconds},
+                              {"typical_seconds", e.typical[d].seconds}});
+  for (const auto& c : e.counters)
+    out["counters"].push_back(
+        {{"name", c.name}, {"importance", c.importance}, {"best", c.best}, {"typical", c.typical}});
+  for (const auto& b : e.buffers)
+    out["buffers"].push_back(
+        {{"name", b.buffer}, {"bytes", b.bytes}, {"l1_misses", b.l1_misses}, {"l2_misses", b.l2_misses}});
+  return out;
+}
+
+void print_explanation(const engine::Explanation& e) {
+  print_out("{}: {} profiled programs, fastest {}, typical {}\n", e.task, e.programs,
+            format_seconds(e.best_seconds), format_seconds(e.typical_seconds));
+  for (const std::string& sentence : e.sentences) print_out("{}\n", sentence);
+  Table demands({"part of the core", "fastest", "% of its time", "typical", "% of its time"});
+  for (size_t d = 0; d < e.best.size(); ++d)
+    demands.add({e.best[d].part, format_seconds(e.best[d].seconds),
+                 fmt::format("{:.0f}", 100 * e.best[d].seconds / e.best_seconds),
+                 format_seconds(e.typical[d].seconds),
+                 fmt::format("{:.0f}", 100 * e.typical[d].seconds / e.typical_seconds)});
+  print_lines("\n" + demands.text());
+  Table counters({"counter", "importance", "fastest", "typical"});
+  for (const auto& c : e.counters)
+    counters.add({c.name, fmt::format("{:.2f}", c.importance), fmt::format("{:.4g}", c.best),
+                  fmt::format("{:.4g}", c.typical)});
+  print_lines("\n" + counters.text());
+  Table buffers({"buffer", "moved", "L1 misses", "L2 misses"});
+  for (const auto& b : e.buffers)
+    buffers.add({b.buffer, format_bytes(b.bytes), fmt::format("{:.0f}", b.l1_misses),
+                 fmt::format("{:.0f}", b.l2_misses)});
+  print_lines("\n" + buffers.text());
+}
+
+Status explain(const ExplainCommand& command) {
+  if (!command.plot.empty())
+    TS_RETURN_IF_ERROR(check_outputs({{"--plot", command.plot, OutputKind::kPlot}},
+                                     {{"DATABASE", command.database}}, command.force));
+  TS_ASSIGN_OR_RETURN(const learn::ProfiledPrograms data,
+                      learn::read_profiled_programs({command.database}, command.profiler, measure::kTiming));
+  for (const std::string& problem : data.problems) warn(problem);
+  TS_ASSIGN_OR_RETURN(const engine::Explanation e,
+                      engine::explain(data, command.task, command.threads.count()));
+  if (!command.plot.empty()) {
+    TS_ASSIGN_OR_RETURN(auto file, record::AtomicFileWriter::open(command.plot));
+    TS_RETURN_IF_ERROR(file->write(explain_plot(e)));
+    TS_RETURN_IF_ERROR(file->commit());
+  }
+  if (command.json) {
+    print_json(to_json(e));
+  } else {
+    print_explanation(e);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<ExplainCommand>();
+  CLI::App* command = app.add_subcommand(
+      "explain", "Why a task's fastest program is fast and what limits it, from its profiles");
+  command->add_option("database", o->database, "Record database whose programs were profiled")->required();
+  command->add_option("--task", o->task, "The task: its key, or how its name begins")->required();
+  command->add_option("--profiler", o->profiler, "Whose counters")->capture_default_str();
+  command->add_option("--plot", o->plot, "Also draw it as SVG");
+  o->threads.add_to(*command, "Threads that models are trained on");
+  add_force(*command, o->force);
+  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->callback([o, &exit_code] { exit_code = run_command([&] { return explain(*o); }); });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,146 @@
+#include <nlohmann/json.hpp>
+
+#include "engine/load_model.h"
+#include "engine/profile_programs.h"
+#include "measure/profile/perf_events.h"
+#include "measure/profile/time_kernel.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct ProfileCommand {
+  std::string source;  // a database or a model
+  std::string database = "tensorsmith.db";
+  std::vector<std::string> tasks;
+  DeviceOptions device;
+  std::string profiler = "auto";
+  int64_t per_task = 0;
+  bool again = false, json = false, quiet = false;
+};
+
+// Hardware counters where there are any; else the simulation, and a line that says why.
+std::string chosen_profiler(const ProfileCommand& command) {
+  if (command.profiler == "simulation") return measure::kSimulation;
+  if (command.profiler == "perf") return measure::kPerfEvents;
+  if (command.profiler == "timing") return measure::kTiming;
+  const Status counters = measure::check_perf_events();
+  if (counters.ok()) return measure::kPerfEvents;
+  if (!command.quiet)
+    print_notes({"no hardware counters, so programs are simulated: " + counters.error().message()});
+  return measure::kSimulation;
+}
+
+Result<std::set<std::string>> tasks_of(const std::string& model) {
+  TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks({{model}}));
+  std::set<std::string> keys;
+  for (const auto& shared : tasks) keys.insert(shared.task.key);
+  return keys;
+}
+
+// Of all tasks of the database those whose names begin with one of the words.
+Result<std::set<std::string>> named_tasks(record::Database& database, const std::vector<std::string>& names) {
+  TS_ASSIGN_OR_RETURN(const auto tasks, database.tasks());
+  std::set<std::string> keys;
+  for (const std::string& name : names) {
+    const size_t before = keys.size();
+    for (const auto& task : tasks)
+      if (task.name.starts_with(name)) keys.insert(task.key);
+    if (keys.size() == before)
+      return Error{ErrorCode::kNotFound, "--task " + name, "no further task's name begins so"};
+  }
+  return keys;
+}
+
+Status profile(const ProfileCommand& command) {
+  engine::ProfileOptions options;
+  const bool is_model = !record::is_database_file(command.source);
+  if (is_model) {
+    TS_ASSIGN_OR_RETURN(options.tasks, tasks_of(command.source));
+  }
+  const std::string path = is_model ? command.database : command.source;
+  TS_RETURN_IF_ERROR(check_outputs({{is_model ? "--db" : "SOURCE", path, OutputKind::kDatabase}}, {}));
+  if (!record::is_database_file(path))
+    return Error{
+        ErrorCode::kNotFound, path,
+        "is no record database; name one with --db, programs are profiled that `tune` or `dataset collect` "
+        "measured"};
+  TS_ASSIGN_OR_RETURN(options.device, command.device.resolve());
+  options.profiler = chosen_profiler(command);
+  options.per_task = command.per_task;
+  options.again = command.again;
+  TS_ASSIGN_OR_RETURN(auto database, record::Database::open(path));
+  if (!command.tasks.empty()) {
+    TS_ASSIGN_OR_RETURN(options.tasks, named_tasks(*database, command.tasks));
+  }
+  const SystemClock clock;
+  double last = clock.monotonic_seconds();
+  constexpr double kEverySeconds = 10;
+  const auto progress = [&](const engine::ProfileReport& report, int64_t programs) {
+    if (command.quiet || clock.monotonic_seconds() - last < kEverySeconds) return;
+    last = clock.monotonic_seconds();
+    print_error("{} of {} programs profiled\n", report.profiled + report.known + report.failed, programs);
+  };
+  TS_ASSIGN_OR_RETURN(const auto report,
+                      engine::profile_programs(*database, options, clock, progress, catch_interrupts()));
+  for (const std::string& problem : report.problems) warn(problem);
+  if (command.json) {
+    print_json(nlohmann::json{{"profiler", options.profiler},
+                              {"profiled", report.profiled},
+                              {"known", report.known},
+                              {"failed", report.failed},
+                              {"seconds", report.seconds}});
+  } else {
+    print_out("{} programs profiled ({}) in {}, {} were already, {} failed\n", report.profiled,
+              options.profiler, format_duration(report.seconds), report.known, report.failed);
+  }
+  if (report.profiled + report.known == 0)
+    return Error{
+        ErrorCode::kNotFound, path,
+        "has no successful record of this device that can be profiled; name the device and --threads that "
+        "they were measured with"};
+  return {};
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<ProfileCommand>();
+  CLI::App* command = app.add_subcommand(
+      "profile",
+      "Count what measured programs do (instructions, cache misses) and keep it beside their records");
+  command->add_option("source", o->source,
+                      "Record database; or a model (NAME.onnx, zoo:NAME), whose tasks in --db are profiled");
+  command->add_option("--db", o->database, "Record database of a model's tasks")->capture_default_str();
+  command->add_option("--task", o->tasks, "Only tasks whose name begins so (repeatable)")
+      ->allow_extra_args(false);
+  o->device.add_to(*command);
+  command
+      ->add_option("--profiler", o->profiler,
+                   "perf: the processor's counters; simulation: a model of its caches; auto: the first that "
+                   "works; timing: "
+                   "no counters, measure the time again, --again keeps the least")
+      ->check(CLI::IsMember({"auto", "perf", "simulation", "timing"}))
+      ->capture_default_str();
+  add_whole(*command, "--per-task", o->per_task, 0, kMaxCount,
+            "Programs of a task, the fastest first (0 = all)");
+  command->add_flag("--again", o->again, "Those too that were profiled before");
+  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--quiet", o->quiet, "No progress and no notes on standard error");
+  command->require_subcommand(0, 1);
+  add_profile_import_command(*command, exit_code);
+  add_profile_transfer_command(*command, exit_code);
+  command->callback([o, command, &exit_code] {
+    if (!command->get_subcommands().empty()) return;
+    if (o->source.empty()) throw CLI::RequiredError("source");
+    exit_code = run_command([&] { return profile(*o); });
+  });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,74 @@
+#include "tools/explain_plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/output_files.h"
+#include "tools/report.h"
+#include "tools/svg.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+constexpr double kLeft = 190, kWidth = 420, kRow = 34, kBar = 12, kTop = 70, kRight = 90;
+
+std::string bar(double y, double share, const char* colour, const std::string& label) {
+  const double width = kWidth * std::clamp(share, 0.0, 1.0);
+  return fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"/>\n"
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"11\">{}</text>\n",
+      kLeft, y, width, kBar, colour, kLeft + width + 5, y + kBar - 2, svg_text(label));
+}
+
+std::string row_name(double y, const std::string& name) {
+  return fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, y,
+                     svg_text(name));
+}
+
+std::string legend(double x, const char* colour, const std::string& text) {
+  return fmt::format(
+      "<rect x=\"{0:.0f}\" y=\"44\" width=\"12\" height=\"12\" fill=\"{1}\"/>\n<text x=\"{2:.0f}\" "
+      "y=\"55\">{3}</text>\n",
+      x, colour, x + 18, svg_text(text));
+}
+
+}  // namespace
+
+std::string explain_plot(const engine::Explanation& e) {
+  const auto rows = static_cast<double>(e.best.size() + e.counters.size());
+  const double width = kLeft + kWidth + kRight, height = kTop + rows * kRow + 60;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+      "{1:.0f}\" "
+      "font-family=\"sans-serif\" font-size=\"13\">\n{2}\n<rect width=\"100%\" height=\"100%\" "
+      "fill=\"white\"/>\n"
+      "<text x=\"20\" y=\"28\" font-size=\"16\">{3}</text>\n",
+      width, height, kPlotMark, svg_text(e.task));
+  out += legend(20, kSvgColours[0], "fastest, " + format_seconds(e.best_seconds));
+  out += legend(250, kSvgColours[1], "typical, " + format_seconds(e.typical_seconds));
+  out += fmt::format("<text x=\"{:.0f}\" y=\"55\">busy share of its time</text>\n", kLeft + kWidth - 60);
+  double y = kTop;
+  for (size_t d = 0; d < e.best.size(); ++d, y += kRow) {
+    out += row_name(y + kBar + 4, e.best[d].part);
+    const double best = e.best[d].seconds / e.best_seconds,
+                 typical = e.typical[d].seconds / e.typical_seconds;
+    out += bar(y, best, kSvgColours[0], fmt::format("{:.0f} %", 100 * best));
+    out += bar(y + kBar + 1, typical, kSvgColours[1], fmt::format("{:.0f} %", 100 * typical));
+  }
+  y += 26;
+  if (!e.counters.empty())
+    out +=
+        fmt::format("<text x=\"20\" y=\"{:.0f}\">counters that explain the time of all {} programs</text>\n",
+                    y, e.programs);
+  y += 14;
+  const double most = e.counters.empty() ? 1 : e.counters.front().importance;
+  for (const engine::CounterChange& counter : e.counters) {
+    out += row_name(y + kBar, counter.name);
+    out += bar(y + 2, counter.importance / most, kSvgColours[2], fmt::format("{:.2f}", counter.importance));
+    y += kRow;
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace tensorsmith::tools
