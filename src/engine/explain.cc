@@ -17,6 +17,8 @@ constexpr double kLeastImportance = 0.01;
 constexpr size_t kMostCounters = 10;
 // A part that is busy for this share of the time is what a program waits for.
 constexpr double kIsLimit = 0.6;
+// The only part whose rate the clock does not change.
+constexpr const char* kFromMemory = "reads from memory";
 // Of two programs, what counts as more.
 constexpr double kMuchMore = 1.15;
 
@@ -150,11 +152,25 @@ std::vector<Demand> demands_of(const std::map<std::string, double>& counters, co
       {"loads", (of("loads") + of("broadcasts") + of("reloads")) / device.rates.loads_per_cycle * cycle},
       {"reads from L2", of("l1.misses") * line / device.rates.l2_bytes_per_cycle * cycle},
       {"reads from L3", of("l2.misses") * line / device.rates.l3_bytes_per_cycle * cycle},
-      {"reads from memory", of("l3.misses") * line / (bandwidth * 1e9)},
+      {kFromMemory, of("l3.misses") * line / (bandwidth * 1e9)},
   };
 }
 
-Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::string& task, int threads) {
+target::Device with_fitting_clock(const learn::ProfiledPrograms& data, std::span<const size_t> programs) {
+  target::Device device = target::with_assumed_rates(data.device);
+  double factor = 1;
+  for (const size_t i : programs) {
+    for (const Demand& demand : demands_of(data.programs[i].counters, device))
+      if (demand.part != kFromMemory) factor = std::max(factor, demand.seconds / data.programs[i].seconds);
+  }
+  device.clock_ghz *= factor;
+  return device;
+}
+
+Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::string& task) {
+  if (data.programs.empty() || data.programs.front().profile.size() != feature::kCpuProfileColumns.size())
+    return Error{ErrorCode::kUnsupported, "profiles",
+                 "are not of a simulation on a CPU, which explanations are made of"};
   TS_ASSIGN_OR_RETURN(const size_t number, find_task(data, task));
   std::vector<size_t> programs = data.of_task(number);
   if (programs.size() < kFewestPrograms)
@@ -170,12 +186,14 @@ Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::stri
   out.programs = programs.size();
   out.best_seconds = best.seconds;
   out.typical_seconds = typical.seconds;
-  out.best = demands_of(best.counters, data.device);
-  out.typical = demands_of(typical.counters, data.device);
+  const target::Device device = with_fitting_clock(data, programs);
+  out.clock_ghz = device.clock_ghz;
+  out.best = demands_of(best.counters, device);
+  out.typical = demands_of(typical.counters, device);
   for (size_t d = 0; d < out.best.size(); ++d)
     if (out.best[d].seconds > out.best[out.limit].seconds) out.limit = d;
   TS_ASSIGN_OR_RETURN(const auto importance,
-                      learn::importance(data, programs, learn::FeatureSet::kProfile, 0, threads));
+                      learn::importance(data, programs, learn::FeatureSet::kProfile, 0));
   out.counters = changes(best, typical, importance);
   out.buffers = traffic_of(best.counters);
   add_sentences(out);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "feature/profile_schema.h"
+#include "feature/profile_schema_gpu.h"
 
 namespace tensorsmith::feature {
 namespace {
@@ -77,6 +78,34 @@ Result<std::vector<float>> cpu_profile_row(const std::map<std::string, double>& 
   std::vector<float> row;
   for (size_t i = 0; i < values.size(); ++i)
     row.push_back(static_cast<float>(scaled(kCpuProfileColumns[i], values[i])));
+  return row;
+}
+
+Schema gpu_profile_schema() {
+  return {"profile-gpu", "What Nsight Compute counts of a program's launches", kGpuProfileColumns};
+}
+
+Result<std::vector<float>> gpu_profile_row(const std::map<std::string, double>& counters, double operations) {
+  Counters of(counters);
+  double limit = of["launch__occupancy_limit_blocks"];
+  for (const char* name : {"registers", "shared_mem", "warps"})
+    limit = std::min(limit, of[std::string("launch__occupancy_limit_") + name]);
+  Quantities<kGpuProfileLaunch> launch;
+  launch.set("occupancy_limit", limit);
+  launch.set("blocks_per_multiprocessor",
+             share(of["launch__grid_size"], of["device__attribute_multiprocessor_count"]));
+  launch.set("block_share", of["launch__block_size"] / 256);
+  launch.set("launch__waves_per_multiprocessor", of["launch__waves_per_multiprocessor"]);
+  if (!of.missing().empty())
+    return Error{ErrorCode::kInvalidArgument, "profile", "has no counter \"" + of.missing() + "\""};
+  std::vector<float> row;
+  for (const Column& column : kGpuProfileCounts) {
+    const auto at = counters.find(column.name());
+    const double count = at == counters.end() ? 0 : at->second;
+    row.push_back(static_cast<float>(scaled(column, count / std::max(operations, 1.0) * kMillion)));
+  }
+  for (size_t i = 0; i < kGpuProfileLaunch.size(); ++i)
+    row.push_back(static_cast<float>(scaled(kGpuProfileLaunch[i], launch.values()[i])));
   return row;
 }
 

@@ -71,7 +71,7 @@ inline constexpr auto kCpuProfileRatios = std::to_array<Column>({
     Column::plain("l1.in_order_share", "ratio", "Misses of L1 that are in order."),
     Column::plain("l2.in_order_share", "ratio", "Misses of L2 that are in order."),
     Column::amount("hot_code", "instructions",
-                   "Instructions in the code that make up 95 % of those executed."),
+                   "Instructions in the code that make up 19 of 20 of those executed."),
     Column::amount("workspace_bytes", "bytes", "Memory for intermediate results."),
 });
 inline constexpr auto kCpuProfileColumns = concatenated(kCpuProfileCounts, kCpuProfileRatios);

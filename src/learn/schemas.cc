@@ -1,6 +1,6 @@
 #include "learn/schemas.h"
 
-#include "feature/profile_schema.h"
+#include "feature/profile_schema_gpu.h"
 #include "feature/program_summary.h"
 #include "learn/latency/device_columns.h"
 
@@ -15,6 +15,7 @@ std::vector<feature::Schema> feature_schemas() {
   }
   out.push_back(device_schema());
   out.push_back(feature::cpu_profile_schema());
+  out.push_back(feature::gpu_profile_schema());
   return out;
 }
 

@@ -270,9 +270,10 @@ Result<JsonLine> parse_json_line(std::string_view line) {
   const std::string type = fields.text("type");
   const int64_t version = fields.integer("v", 0, std::numeric_limits<int64_t>::max());
   if (!fields.problem().empty()) return corrupt(fields.problem());
-  if (version < 1 || version > kProfileLineVersion)
+  const int newest = type == "profile" ? kProfileLineVersion : kJsonVersion;
+  if (version < 1 || version > newest)
     return corrupt("line format version " + std::to_string(version) + ", this program reads versions up to " +
-                   std::to_string(kProfileLineVersion));
+                   std::to_string(newest));
   if (type == "task") {
     TS_ASSIGN_OR_RETURN(TaskInfo task, parse_task(json));
     return JsonLine(std::move(task));

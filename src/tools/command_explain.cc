@@ -19,7 +19,6 @@ namespace {
 struct ExplainCommand {
   std::string database, task, plot;
   std::string profiler = measure::kSimulation;
-  WorkingThreads threads;
   bool json = false, force = false;
 };
 
@@ -29,6 +28,7 @@ nlohmann::json to_json(const engine::Explanation& e) {
                         {"best_seconds", e.best_seconds},
                         {"typical_seconds", e.typical_seconds},
                         {"limit", e.best[e.limit].part},
+                        {"clock_ghz", e.clock_ghz},
                         {"sentences", e.sentences}};
   for (size_t d = 0; d < e.best.size(); ++d)
     out["demands"].push_back({{"part", e.best[d].part},
@@ -47,13 +47,14 @@ void print_explanation(const engine::Explanation& e) {
   print_out("{}: {} profiled programs, fastest {}, typical {}\n", e.task, e.programs,
             format_seconds(e.best_seconds), format_seconds(e.typical_seconds));
   for (const std::string& sentence : e.sentences) print_out("{}\n", sentence);
+  print_out("\nat {:.2f} GHz, the least clock that explains all of its programs:\n", e.clock_ghz);
   Table demands({"part of the core", "fastest", "% of its time", "typical", "% of its time"});
   for (size_t d = 0; d < e.best.size(); ++d)
     demands.add({e.best[d].part, format_seconds(e.best[d].seconds),
                  fmt::format("{:.0f}", 100 * e.best[d].seconds / e.best_seconds),
                  format_seconds(e.typical[d].seconds),
                  fmt::format("{:.0f}", 100 * e.typical[d].seconds / e.typical_seconds)});
-  print_lines("\n" + demands.text());
+  print_lines(demands.text());
   Table counters({"counter", "importance", "fastest", "typical"});
   for (const auto& c : e.counters)
     counters.add({c.name, fmt::format("{:.2f}", c.importance), fmt::format("{:.4g}", c.best),
@@ -73,8 +74,7 @@ Status explain(const ExplainCommand& command) {
   TS_ASSIGN_OR_RETURN(const learn::ProfiledPrograms data,
                       learn::read_profiled_programs({command.database}, command.profiler, measure::kTiming));
   for (const std::string& problem : data.problems) warn(problem);
-  TS_ASSIGN_OR_RETURN(const engine::Explanation e,
-                      engine::explain(data, command.task, command.threads.count()));
+  TS_ASSIGN_OR_RETURN(const engine::Explanation e, engine::explain(data, command.task));
   if (!command.plot.empty()) {
     TS_ASSIGN_OR_RETURN(auto file, record::AtomicFileWriter::open(command.plot));
     TS_RETURN_IF_ERROR(file->write(explain_plot(e)));
@@ -98,7 +98,6 @@ void add_explain_command(CLI::App& app, int& exit_code) {
   command->add_option("--task", o->task, "The task: its key, or how its name begins")->required();
   command->add_option("--profiler", o->profiler, "Whose counters")->capture_default_str();
   command->add_option("--plot", o->plot, "Also draw it as SVG");
-  o->threads.add_to(*command, "Threads that models are trained on");
   add_force(*command, o->force);
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return explain(*o); }); });

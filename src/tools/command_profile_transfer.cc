@@ -23,7 +23,6 @@ struct TransferCommand {
   std::string profiler = measure::kSimulation;
   int64_t draws = 20, seeds = 3;
   bool mlp = false, json = false, quiet = false;
-  WorkingThreads threads;
 };
 
 std::string_view to_string(learn::Learner learner) {
@@ -71,7 +70,6 @@ Status transfer(const TransferCommand& command) {
   learn::TransferOptions options;
   options.draws = static_cast<int>(command.draws);
   options.seeds = static_cast<int>(command.seeds);
-  options.threads = command.threads.count();
   if (command.mlp) options.learners = {learn::Learner::kMlp};
   const auto progress = [&](const learn::TransferRow& row) {
     if (!command.quiet)
@@ -135,7 +133,6 @@ void add_profile_transfer_command(CLI::App& profile, int& exit_code) {
   command->add_option("--profiler", o->profiler, "Whose counters")->capture_default_str();
   add_whole(*command, "--draws", o->draws, 1, kMaxCount, "Sets of 64 programs of each pair of tasks");
   add_whole(*command, "--seeds", o->seeds, 1, 1000, "Trainings of each pair of tasks");
-  o->threads.add_to(*command, "Threads that models are trained on");
   command->add_flag("--mlp", o->mlp, "A small neural net in place of XGBoost");
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->add_flag("--quiet", o->quiet, "No progress on standard error");

@@ -132,8 +132,8 @@ std::optional<uint64_t> file_number(const std::string& path) {
 Status train(TrainCommand& command) {
   if (command.features == "profile")
     return train_on_profiles({command.kind, command.databases, command.parameters, command.without,
-                              command.output, command_line(command), command.seed, command.threads.count(),
-                              command.force, command.json});
+                              command.output, command_line(command), command.seed, command.force,
+                              command.json});
   if (!command.without.empty())
     return Error{ErrorCode::kInvalidArgument, "--without",
                  "goes with --features profile; splits choose otherwise"};

@@ -29,7 +29,6 @@ Result<learn::TwoStepOptions> read_options(const ProfileTraining& training) {
   parameters.integer("folds", options.folds, 2, 100);
   TS_ASSIGN_OR_RETURN([[maybe_unused]] const auto all, parameters.finish());
   options.seed = training.seed;
-  options.threads = training.threads;
   options.command = training.command;
   return options;
 }

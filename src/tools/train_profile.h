@@ -14,7 +14,6 @@ struct ProfileTraining {
   std::vector<std::string> databases, parameters, without;
   std::string output, command;
   uint64_t seed = 0;
-  int threads = 1;
   bool force = false, json = false;
 };
 Status train_on_profiles(const ProfileTraining& training);

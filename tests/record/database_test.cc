@@ -308,8 +308,8 @@ TEST(DatabaseTest, ForeignDatabases) {
   run_sql(dir.file("id.db"), "PRAGMA application_id=77");
   expect_open_error(dir.file("id.db"), ErrorCode::kMismatch, "application id 77");
   must_open(dir.file("newer.db"));
-  run_sql(dir.file("newer.db"), "PRAGMA user_version=3");
-  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 3");
+  run_sql(dir.file("newer.db"), "PRAGMA user_version=4");
+  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 4");
   run_sql(dir.file("newer.db"), "PRAGMA user_version=-1");
   expect_open_error(dir.file("newer.db"), ErrorCode::kCorrupt, "schema version -1");
   // A foreign file is left exactly as it was.

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
-#include "feature/profile_schema.h"
+#include "feature/profile_schema_gpu.h"
 #include "ir/text.h"
 #include "learn/latency/tensorsmith_model.h"
 #include "learn/profile/static_row.h"
 #include "record/database.h"
+#include "record/ncu_csv.h"
 
 namespace tensorsmith::learn {
 namespace {
@@ -100,7 +101,9 @@ class Reader {
     out.seconds =
         timed != times_.end() ? timed->second : *std::ranges::min_element(found.record.result.seconds);
     out.counters = found.counters;
-    TS_ASSIGN_OR_RETURN(out.profile, feature::cpu_profile_row(found.counters, task.flops));
+    const bool gpu = profiler_ == record::kNcuProfiler;
+    TS_ASSIGN_OR_RETURN(out.profile, gpu ? feature::gpu_profile_row(found.counters, task.flops)
+                                         : feature::cpu_profile_row(found.counters, task.flops));
     TS_ASSIGN_OR_RETURN(const ir::Workload workload, ir::parse_workload(task.text));
     TS_ASSIGN_OR_RETURN(const sched::Trace trace, sched::parse_trace(found.record.trace));
     TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, trace));
@@ -108,7 +111,9 @@ class Reader {
                         feature::extract_leaves(schedule, {.cacheline_bytes = out_.device.cacheline_bytes}));
     out.per_store = leaves.per_store();
     const auto summary = feature::summarize_program(accesses.of(task), leaves, trace, out_.device);
-    TS_ASSIGN_OR_RETURN(out.summary, static_row(summary));
+    if (summary.kind == feature::ProgramKind::kCpuNests) {
+      TS_ASSIGN_OR_RETURN(out.summary, static_row(summary));
+    }
     return out;
   }
 

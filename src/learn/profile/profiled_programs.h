@@ -17,8 +17,8 @@ struct ProfiledProgram {
   std::string trace;
   double seconds = 0;  // measured again, or of the fastest repeat of the record
   std::map<std::string, double> counters;
-  std::vector<float> profile;  // feature::cpu_profile_row
-  std::vector<float> summary;  // learn::static_row
+  std::vector<float> profile;  // feature::cpu_profile_row, or gpu_profile_row of Nsight Compute's counters
+  std::vector<float> summary;  // learn::static_row; empty for GPUs
   feature::FeatureMatrix per_store;
 };
 

@@ -4,16 +4,14 @@
 #include <cmath>
 #include <map>
 
-#include "feature/profile_schema.h"
 #include "learn/gbt/pack_sum.h"
 #include "learn/profile/mlp.h"
-#include "learn/profile/static_row.h"
 
 namespace tensorsmith::learn {
 namespace {
 
 // As the original has them (depth, gamma, least weight, rate, patience).
-PackSumOptions tree_options(uint64_t seed, int threads) {
+PackSumOptions tree_options(uint64_t seed) {
   PackSumOptions options;
   options.max_depth = 10;
   options.gamma = 0.001;
@@ -23,7 +21,6 @@ PackSumOptions tree_options(uint64_t seed, int threads) {
   options.early_stop = 50;
   options.max_bins = 0;
   options.seed = seed;
-  options.threads = threads;
   return options;
 }
 
@@ -79,28 +76,15 @@ void ProgramRows::add(std::span<const float> rows) {
 
 ProgramRows rows_of(const ProfiledPrograms& data, std::span<const size_t> programs, FeatureSet features) {
   ProgramRows out;
-  out.width = features == FeatureSet::kPerStore  ? feature::kPerStoreColumns.size()
-              : features == FeatureSet::kSummary ? static_width()
-                                                 : feature::kCpuProfileColumns.size();
   for (const size_t i : programs) {
     const ProfiledProgram& program = data.programs[i];
-    out.add(features == FeatureSet::kPerStore  ? program.per_store.values
-            : features == FeatureSet::kSummary ? program.summary
-                                               : program.profile);
+    const std::vector<float>& rows = features == FeatureSet::kPerStore  ? program.per_store.values
+                                     : features == FeatureSet::kSummary ? program.summary
+                                                                        : program.profile;
+    out.width = features == FeatureSet::kPerStore ? feature::kPerStoreColumns.size() : rows.size();
+    out.add(rows);
   }
   return out;
-}
-
-std::string column_name(FeatureSet features, size_t column) {
-  switch (features) {
-    case FeatureSet::kPerStore:
-      return feature::kPerStoreColumns[column].name();
-    case FeatureSet::kSummary:
-      return static_column(column);
-    case FeatureSet::kProfile:
-      return feature::kCpuProfileColumns[column].name();
-  }
-  return "";
 }
 
 std::vector<double> speeds_of(const ProfiledPrograms& data, std::span<const size_t> programs) {
@@ -118,13 +102,12 @@ std::vector<double> speeds_of(const ProfiledPrograms& data, std::span<const size
 
 Result<std::unique_ptr<Ranker>> train_ranker(Learner learner, const ProgramRows& train,
                                              std::span<const double> labels, const ProgramRows& validation,
-                                             std::span<const double> validation_labels, uint64_t seed,
-                                             int threads) {
+                                             std::span<const double> validation_labels, uint64_t seed) {
   if (learner == Learner::kMlp)
     return std::unique_ptr<Ranker>(std::make_unique<Mlp>(train, labels, validation, validation_labels, seed));
   double mean = 0;
   for (const double label : labels) mean += label / static_cast<double>(labels.size());
-  PackSumOptions options = tree_options(seed, threads);
+  PackSumOptions options = tree_options(seed);
   if (validation.programs() == 0) options.early_stop = 0;
   TS_ASSIGN_OR_RETURN(PackSumFit fit,
                       fit_pack_sum(pack_sum_data(train, labels, mean),

@@ -27,7 +27,6 @@ struct ProgramRows {
   void add(std::span<const float> rows);
 };
 ProgramRows rows_of(const ProfiledPrograms& data, std::span<const size_t> programs, FeatureSet features);
-std::string column_name(FeatureSet features, size_t column);
 
 // The logarithm of the fastest program's seconds over the program's, of each task: 0 for the fastest.
 std::vector<double> speeds_of(const ProfiledPrograms& data, std::span<const size_t> programs);
@@ -42,10 +41,9 @@ class Ranker {
 enum class Learner : uint8_t { kXgboost, kMlp };
 
 // The validation part chooses the round or epoch that is kept; nothing else chooses anything. All statistics are those
-// of the training part.
+// of the training part. On this thread alone: threads would mostly wait for each other, there are few programs.
 Result<std::unique_ptr<Ranker>> train_ranker(Learner learner, const ProgramRows& train,
                                              std::span<const double> labels, const ProgramRows& validation,
-                                             std::span<const double> validation_labels, uint64_t seed,
-                                             int threads);
+                                             std::span<const double> validation_labels, uint64_t seed);
 
 }  // namespace tensorsmith::learn

@@ -44,7 +44,7 @@ void add(RankScores& sum, const RankScores& x, double weight) {
 }
 
 Result<std::unique_ptr<Ranker>> train_on(const ProfiledPrograms& data, std::span<const size_t> programs,
-                                         FeatureSet features, Learner learner, uint64_t seed, int threads) {
+                                         FeatureSet features, Learner learner, uint64_t seed) {
   Rng rng(seed);
   const std::vector<size_t> order = shuffled({programs.begin(), programs.end()}, rng);
   const size_t validating = order.size() / kFolds;
@@ -53,8 +53,7 @@ Result<std::unique_ptr<Ranker>> train_on(const ProfiledPrograms& data, std::span
   // Speeds are relative to the fastest of all: the two parts compare.
   const std::vector<double> labels = speeds_of(data, order);
   return train_ranker(learner, rows_of(data, train, features), std::span(labels).subspan(validating),
-                      rows_of(data, validation, features), std::span(labels).first(validating), seed,
-                      threads);
+                      rows_of(data, validation, features), std::span(labels).first(validating), seed);
 }
 
 class Pair {
@@ -77,8 +76,7 @@ class Pair {
     std::vector<double> by_seed;
     for (int s = 0; s < options_.seeds; ++s) {
       const auto seed = options_.seed + static_cast<uint64_t>(s);
-      TS_ASSIGN_OR_RETURN(const auto ranker,
-                          train_on(data_, data_.of_task(train_), features, learner, seed, options_.threads));
+      TS_ASSIGN_OR_RETURN(const auto ranker, train_on(data_, data_.of_task(train_), features, learner, seed));
       const std::vector<double> scores = ranker->scores(rows);
       RankScores mean;
       for (const auto& draw : draws_)
@@ -157,6 +155,7 @@ Result<std::vector<TransferRow>> compare_features(const ProfiledPrograms& data,
       const Pair pair(data, options, train, test);
       for (const Learner learner : options.learners) {
         for (const FeatureSet features : options.features) {
+          if (features == FeatureSet::kSummary && data.programs.front().summary.empty()) continue;
           TS_ASSIGN_OR_RETURN(out.emplace_back(), pair.run(features, learner));
           if (done) done(out.back());
         }
@@ -167,7 +166,7 @@ Result<std::vector<TransferRow>> compare_features(const ProfiledPrograms& data,
 }
 
 Result<std::vector<double>> importance(const ProfiledPrograms& data, std::span<const size_t> programs,
-                                       FeatureSet features, uint64_t seed, int threads) {
+                                       FeatureSet features, uint64_t seed) {
   Rng rng(seed);
   const std::vector<size_t> order = shuffled({programs.begin(), programs.end()}, rng);
   const std::vector<double> labels = speeds_of(data, order);
@@ -185,7 +184,7 @@ Result<std::vector<double>> importance(const ProfiledPrograms& data, std::span<c
     out.resize(rows.width, 0);
     TS_ASSIGN_OR_RETURN(const auto ranker,
                         train_ranker(Learner::kXgboost, rows_of(data, train, features), train_labels,
-                                     ProgramRows{rows.width, {}, {0}}, {}, seed, threads));
+                                     ProgramRows{rows.width, {}, {0}}, {}, seed));
     const double before = mean_squared(ranker->scores(rows), test_labels);
     std::vector<size_t> places(test.size());
     std::iota(places.begin(), places.end(), size_t{0});

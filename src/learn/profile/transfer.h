@@ -25,7 +25,6 @@ struct TransferOptions {
   int64_t set_size = 64;
   int draws = 20;  // of sets
   int seeds = 3;   // of trainings
-  int threads = 1;
   uint64_t seed = 0;
 };
 
@@ -47,6 +46,6 @@ Result<std::vector<TransferRow>> compare_features(const ProfiledPrograms& data,
 // are exchanged between them, as a share of the variance. Models are trained on the task's own programs, by fifths, and
 // asked about the others. In the order of the columns.
 Result<std::vector<double>> importance(const ProfiledPrograms& data, std::span<const size_t> programs,
-                                       FeatureSet features, uint64_t seed, int threads);
+                                       FeatureSet features, uint64_t seed);
 
 }  // namespace tensorsmith::learn

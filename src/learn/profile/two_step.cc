@@ -168,7 +168,6 @@ Result<Regression> fit(const Rows& rows, std::span<const double> labels, std::sp
   trees.rounds = rounds;
   trees.min_child_weight = 3;
   trees.seed = options.seed;
-  trees.threads = options.threads;
   TS_ASSIGN_OR_RETURN(PackSumFit fitted, fit_pack_sum(std::move(data), {}, trees));
   out.forest = std::move(fitted.forest);
   return out;

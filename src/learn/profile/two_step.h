@@ -20,7 +20,6 @@ struct TwoStepOptions {
   double eta = 0.1;
   int folds = 5;
   uint64_t seed = 0;
-  int threads = 1;
   std::string command;  // for the card
 };
 
