@@ -17,8 +17,6 @@ constexpr double kLeastImportance = 0.01;
 constexpr size_t kMostCounters = 10;
 // A part that is busy for this share of the time is what a program waits for.
 constexpr double kIsLimit = 0.6;
-// The only part whose rate the clock does not change.
-constexpr const char* kFromMemory = "reads from memory";
 // Of two programs, what counts as more.
 constexpr double kMuchMore = 1.15;
 
@@ -91,8 +89,8 @@ void add_limit_sentence(Explanation& out) {
   const double share = limit.seconds / out.best_seconds;
   if (share >= kIsLimit) {
     out.sentences.push_back(
-        fmt::format("The fastest program is limited by {}, which is busy for {:.0f} % of its time.",
-                    limit.part, 100 * std::min(share, 1.0)));
+        fmt::format("The fastest program is limited by {}: busy for {:.0f} % of its time.", limit.part,
+                    100 * std::min(share, 1.0)));
   } else {
     out.sentences.push_back(
         fmt::format("No part of the core is busy for most of the fastest program's time; {} is the busiest, "
@@ -114,7 +112,7 @@ void add_difference_sentence(Explanation& out) {
   if (most == nullptr) return;
   const auto at = static_cast<size_t>(most - out.typical.data());
   out.sentences.push_back(
-      fmt::format("It is {:.2g} times as fast as a typical one, which needs {:.2g} times as much {}.",
+      fmt::format("It is {:.2g} times as fast as a typical one, which spends {:.2g} times as much on {}.",
                   out.typical_seconds / out.best_seconds,
                   most->seconds / std::max(out.best[at].seconds, 1e-12), most->part));
 }
@@ -146,24 +144,24 @@ std::vector<Demand> demands_of(const std::map<std::string, double>& counters, co
   const double bandwidth =
       device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : target::kAssumedBandwidthGbs;
   return {
-      {"vector arithmetic",
-       (of("fma") + of("arithmetic") + of("scalar_float")) / device.fma_per_cycle * cycle},
+      {"multiply-adds", of("fma") / device.fma_per_cycle * cycle},
+      {"other vector arithmetic", (of("arithmetic") + of("scalar_float")) / device.fma_per_cycle * cycle},
       {"issue of instructions", of("instructions") / device.rates.issue_per_cycle * cycle},
       {"loads", (of("loads") + of("broadcasts") + of("reloads")) / device.rates.loads_per_cycle * cycle},
       {"reads from L2", of("l1.misses") * line / device.rates.l2_bytes_per_cycle * cycle},
       {"reads from L3", of("l2.misses") * line / device.rates.l3_bytes_per_cycle * cycle},
-      {kFromMemory, of("l3.misses") * line / (bandwidth * 1e9)},
+      {"reads from memory", of("l3.misses") * line / (bandwidth * 1e9)},
   };
 }
 
-target::Device with_fitting_clock(const learn::ProfiledPrograms& data, std::span<const size_t> programs) {
+target::Device with_fitting_clock(const learn::ProfiledPrograms& data) {
   target::Device device = target::with_assumed_rates(data.device);
-  double factor = 1;
-  for (const size_t i : programs) {
-    for (const Demand& demand : demands_of(data.programs[i].counters, device))
-      if (demand.part != kFromMemory) factor = std::max(factor, demand.seconds / data.programs[i].seconds);
+  double least = device.clock_ghz;
+  for (const learn::ProfiledProgram& program : data.programs) {
+    const double cycles = count_of(program.counters, "fma") / device.fma_per_cycle;
+    least = std::max(least, 1e-9 * cycles / program.seconds);
   }
-  device.clock_ghz *= factor;
+  device.clock_ghz = least;
   return device;
 }
 
@@ -186,7 +184,7 @@ Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::stri
   out.programs = programs.size();
   out.best_seconds = best.seconds;
   out.typical_seconds = typical.seconds;
-  const target::Device device = with_fitting_clock(data, programs);
+  const target::Device device = with_fitting_clock(data);
   out.clock_ghz = device.clock_ghz;
   out.best = demands_of(best.counters, device);
   out.typical = demands_of(typical.counters, device);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,14 +13,14 @@ namespace tensorsmith::engine {
 // The least time that a program keeps a part of a core busy, by its counters and the device's rates. Device files have
 // clocks that are sustained on all cores; one core is often faster.
 struct Demand {
-  std::string part;  // "vector arithmetic", "reads from L2"
+  std::string part;  // "multiply-adds", "reads from L2"
   double seconds = 0;
 };
 // In a fixed order. What the device file leaves out is assumed (target::with_assumed_rates).
 std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device);
 
-// The device with the clock at which these programs' demands fit their times.
-target::Device with_fitting_clock(const learn::ProfiledPrograms& data, std::span<const size_t> programs);
+// The device with the least clock at which no program does more multiply-adds a cycle than it can, or its own.
+target::Device with_fitting_clock(const learn::ProfiledPrograms& data);
 
 struct CounterChange {
   std::string name;              // of the profile's columns
@@ -39,16 +38,15 @@ struct Explanation {
   size_t programs = 0;
   double best_seconds = 0, typical_seconds = 0;  // the median program's
   std::vector<Demand> best, typical;
-  size_t limit = 0;  // of the best program, in `best`
-  // The least clock by which no program of the task is faster than its busiest part; not below the device's.
-  double clock_ghz = 0;
+  size_t limit = 0;                     // of the best program, in `best`
+  double clock_ghz = 0;                 // with_fitting_clock
   std::vector<CounterChange> counters;  // the most important first
   std::vector<BufferTraffic> buffers;   // of the best program, the most misses first
   std::vector<std::string> sentences;
 };
 
 // task: a key, or how its name begins. kNotFound where no task or several have it, kInvalidArgument with fewer than
-// kFewest profiled programs.
+// kFewestPrograms profiled programs.
 inline constexpr size_t kFewestPrograms = 20;
 Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::string& task);
 

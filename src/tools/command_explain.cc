@@ -47,7 +47,7 @@ void print_explanation(const engine::Explanation& e) {
   print_out("{}: {} profiled programs, fastest {}, typical {}\n", e.task, e.programs,
             format_seconds(e.best_seconds), format_seconds(e.typical_seconds));
   for (const std::string& sentence : e.sentences) print_out("{}\n", sentence);
-  print_out("\nat {:.2f} GHz, the least clock that explains all of its programs:\n", e.clock_ghz);
+  print_out("\nat {:.2f} GHz, the least clock for the multiply-adds of all programs:\n", e.clock_ghz);
   Table demands({"part of the core", "fastest", "% of its time", "typical", "% of its time"});
   for (size_t d = 0; d < e.best.size(); ++d)
     demands.add({e.best[d].part, format_seconds(e.best[d].seconds),

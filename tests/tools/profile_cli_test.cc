@@ -66,7 +66,7 @@ TEST_F(ProfileCli, ExplainsATask) {
   EXPECT_THAT(svg.str(), HasSubstr("softmax"));
   EXPECT_THAT(svg.str(), HasSubstr("</svg>"));
   const CliResult text = run_cli({"explain", database(), "--task", "softmax"});
-  EXPECT_THAT(text.out, HasSubstr("vector arithmetic"));
+  EXPECT_THAT(text.out, HasSubstr("multiply-adds"));
   const CliResult unknown = run_cli({"explain", database(), "--task", "nonsense"});
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_THAT(unknown.err, HasSubstr("there are: "));
