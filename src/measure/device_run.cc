@@ -240,6 +240,12 @@ MeasureResult run_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants
                             const RunRequest& request) {
   const double start = raw_seconds();
   if (request.launches.empty()) return failure(Outcome::kBuildError, "it launches nothing");
+  // Some drivers end the process where they get no memory.
+  if (request.shared_workspace_bytes > task.spec().memory_limit_bytes) {
+    return failure(Outcome::kMemoryLimit,
+                   "it asks for a workspace of " + std::to_string(request.shared_workspace_bytes) +
+                       " bytes; the limit is " + std::to_string(task.spec().memory_limit_bytes));
+  }
   constants.drop_if_large();
   auto result = run_candidate(gpu, task, constants, request);
   if (!result.ok()) return failure(result.error());

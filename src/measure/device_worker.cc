@@ -90,7 +90,7 @@ MeasureResult DeviceWorker::run(const std::vector<char>& payload) {
   if (!task_) return failure(Outcome::kWorkerLost, "a run without a task");
   auto request = decode_run(payload);
   if (!request.ok()) return failure(Outcome::kWorkerLost, request.error().message());
-  limit_memory(task_->spec().memory_limit_bytes);
+  limit_written_memory(task_->spec().memory_limit_bytes);
   return run_on_device(gpu_, *task_, *constants_, *request);
 }
 

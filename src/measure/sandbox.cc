@@ -22,13 +22,26 @@ std::atomic<int> statm{-1};
 // Of what the worker prints, which its parent keeps in memory.
 constexpr rlim_t kMaxPrintedBytes = 64 << 10;
 
-// Address space of this process in bytes, 0 if unknown. Only async-signal-safe calls.
-int64_t address_space_bytes() {
-  char text[64];
+// The field of /proc/self/statm with this number, in bytes; 0 if unknown. Only async-signal-safe calls.
+int64_t memory_field(int number) {
+  char text[128];
   const ssize_t got = ::pread(statm.load(std::memory_order_relaxed), text, sizeof text, 0);
+  ssize_t i = 0;
+  for (; i < got && number > 0; ++i) number -= text[i] == ' ' ? 1 : 0;
   int64_t pages = 0;
-  for (ssize_t i = 0; i < got && text[i] >= '0' && text[i] <= '9'; ++i) pages = pages * 10 + (text[i] - '0');
+  for (; i < got && text[i] >= '0' && text[i] <= '9'; ++i) pages = pages * 10 + (text[i] - '0');
   return pages * ::sysconf(_SC_PAGESIZE);
+}
+int64_t address_space_bytes() { return memory_field(0); }
+int64_t written_bytes() { return memory_field(5); }
+
+// From here on `resource` ends at this many bytes.
+void limit(__rlimit_resource resource, int64_t bytes) {
+  rlimit value{};
+  ::getrlimit(resource, &value);
+  const auto soft = static_cast<rlim_t>(bytes);
+  value.rlim_cur = value.rlim_max == RLIM_INFINITY ? soft : std::min(soft, value.rlim_max);
+  ::setrlimit(resource, &value);
 }
 
 // Tokens and paths of the user are nothing that candidates need to find in their memory.
@@ -92,13 +105,14 @@ void limit_memory(int64_t more_bytes) {
   if (kSanitized) return;
   const int64_t now = address_space_bytes();
   if (now == 0) return;
-  const int64_t limit = now + more_bytes;
-  rlimit value{};
-  ::getrlimit(RLIMIT_AS, &value);
-  const auto soft = static_cast<rlim_t>(limit);
-  value.rlim_cur = value.rlim_max == RLIM_INFINITY ? soft : std::min(soft, value.rlim_max);
-  ::setrlimit(RLIMIT_AS, &value);
-  limit_bytes = limit;
+  limit(RLIMIT_AS, now + more_bytes);
+  limit_bytes = now + more_bytes;
+}
+
+void limit_written_memory(int64_t more_bytes) {
+  if (kSanitized) return;
+  const int64_t now = written_bytes();
+  if (now > 0) limit(RLIMIT_DATA, now + more_bytes);
 }
 
 }  // namespace tensorsmith::measure

@@ -32,6 +32,10 @@ int enter_sandbox(bool for_driver = false);
 // with the address or thread sanitizer, whose shadow memory needs more than any limit.
 void limit_memory(int64_t more_bytes);
 
+// The same of memory that it can write. What a device's driver reserves of addresses, hundreds of gigabytes, is no
+// memory and does not count.
+void limit_written_memory(int64_t more_bytes);
+
 // Whether nearly all of the limit is used (async-signal-safe).
 bool memory_is_exhausted();
 

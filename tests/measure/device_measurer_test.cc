@@ -189,11 +189,13 @@ TEST_F(OpenClMeasurer, WhatTheDeviceDoesNotTake) {
   builder_->add("other_buffer", opencl_kernel("s"),
                 {{"k", {1, 1, 1}, {1, 1, 1}, 0, {{0, 0}, {1, 0}, {3, 0}}}});
   builder_->add("huge_workspace", opencl_kernel("s"), {}, int64_t{1} << 50);
+  builder_->add("large_workspace", opencl_kernel("s"), {}, int64_t{3} << 30);
   expect_failure("no_source", Outcome::kBuildError, "the driver does not build it");
   expect_failure("no_kernel", Outcome::kBuildError, "kernel other: the module has no such kernel");
   expect_failure("large_block", Outcome::kBuildError, "a block of 1048576 x 1 x 1 threads");
   expect_failure("other_buffer", Outcome::kBuildError, "takes buffer 3 of 3");
-  expect_failure("huge_workspace", Outcome::kMemoryLimit, "cannot allocate");
+  expect_failure("huge_workspace", Outcome::kMemoryLimit, "a workspace of 1125899906842624 bytes");
+  expect_failure("large_workspace", Outcome::kMemoryLimit, "a workspace of 3221225472 bytes");
 }
 
 // A kernel that takes the driver's process with it: the processor's driver runs it there.

@@ -232,8 +232,9 @@ Status OpenClSequence::add_one(const OpenClModule& module, const Launch& launch,
   for (const LaunchArgument& argument : launch.arguments) {
     TS_ASSIGN_OR_RETURN(const opencl::Memory memory,
                         sub_buffer(region(launch, argument, buffers, workspace, scale)));
-    TS_RETURN_IF_ERROR(check(shared_.api->set_argument(step.kernel.get(), index++, sizeof memory, &memory),
-                             place, "clSetKernelArg"));
+    TS_RETURN_IF_ERROR(
+        check(shared_.api->set_argument(step.kernel.get(), index++, sizeof(opencl::Memory), &memory), place,
+              "clSetKernelArg"));
   }
   if (launch.shared_bytes > 0) {
     TS_RETURN_IF_ERROR(check(shared_.api->set_argument(step.kernel.get(), index,
