@@ -31,11 +31,11 @@ enum class MachineCount : uint8_t {
   kSpills,           // registers stored on the stack, as there are too few
   kReloads,          // of these
   kArithmeticBytes,  // widths of the registers of kFma and kArithmetic
-  kChain,            // floating-point operations of which each waits for the one before it, on the longest path
+  kChain,  // floating-point operations of which each waits for the one before it, on the longest path
 };
 inline constexpr std::array<std::string_view, 19> kMachineCountNames = {
-    "instructions", "fma",     "arithmetic", "scalar_float", "divisions",  "shuffles", "moves",
-    "masks",        "integer", "branches",   "prefetches",   "loads",      "broadcasts", "gathers",
+    "instructions", "fma",     "arithmetic", "scalar_float",     "divisions", "shuffles",   "moves",
+    "masks",        "integer", "branches",   "prefetches",       "loads",     "broadcasts", "gathers",
     "stores",       "spills",  "reloads",    "arithmetic_bytes", "chain"};
 class MachineMix {
  public:

@@ -68,7 +68,8 @@ class SqliteDatabase final : public Database {
       for (const Profile& profile : profiles) {
         TS_ASSIGN_OR_RETURN(const bool there, has_record(profile.record_key));
         if (!there)
-          return Error{ErrorCode::kInvalidArgument, path_, "profile of record " + profile.record_key + ", which is not there"};
+          return Error{ErrorCode::kInvalidArgument, path_,
+                       "profile of record " + profile.record_key + ", which is not there"};
         TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert_profile(profile));
       }
       return {};
@@ -213,15 +214,15 @@ class SqliteDatabase final : public Database {
           const bool is_task = std::holds_alternative<TaskInfo>(item);
           const bool is_device = std::holds_alternative<DeviceInfo>(item);
           const bool is_profile = std::holds_alternative<Profile>(item);
-          TS_ASSIGN_OR_RETURN(const bool inserted, is_task     ? insert_task(std::get<TaskInfo>(item))
-                                                   : is_device ? insert_device(std::get<DeviceInfo>(item))
+          TS_ASSIGN_OR_RETURN(const bool inserted, is_task      ? insert_task(std::get<TaskInfo>(item))
+                                                   : is_device  ? insert_device(std::get<DeviceInfo>(item))
                                                    : is_profile ? insert_profile(std::get<Profile>(item))
-                                                               : insert_record(std::get<Record>(item)));
-          ++(!inserted   ? added.duplicates
-             : is_task   ? added.tasks
-             : is_device ? added.devices
+                                                                : insert_record(std::get<Record>(item)));
+          ++(!inserted    ? added.duplicates
+             : is_task    ? added.tasks
+             : is_device  ? added.devices
              : is_profile ? added.profiles
-                         : added.records);
+                          : added.records);
         }
         return {};
       }));
@@ -286,8 +287,9 @@ class SqliteDatabase final : public Database {
       if (!row) return {};
       auto counters = decode_counters(select.text(2));
       if (!counters.ok())
-        return Error{ErrorCode::kCorrupt, path_,
-                     "profile of record " + select.text(0) + ": " + counters.error().reason + "; restore a copy"};
+        return Error{
+            ErrorCode::kCorrupt, path_,
+            "profile of record " + select.text(0) + ": " + counters.error().reason + "; restore a copy"};
       TS_RETURN_IF_ERROR(fn({select.text(0), select.text(1), std::move(*counters)}));
     }
   }
@@ -420,9 +422,9 @@ class SqliteDatabase final : public Database {
       TS_ASSIGN_OR_RETURN(const Record record, read_record(records));
       if (only && only->count(record.task_key) == 0) continue;
       TS_RETURN_IF_ERROR(writer.write_line(to_json_line(record)));
-      TS_RETURN_IF_ERROR(read_profiles("WHERE record_key=?1 ORDER BY rowid", record.key(), [&](const Profile& profile) {
-        return writer.write_line(to_json_line(profile));
-      }));
+      TS_RETURN_IF_ERROR(
+          read_profiles("WHERE record_key=?1 ORDER BY rowid", record.key(),
+                        [&](const Profile& profile) { return writer.write_line(to_json_line(profile)); }));
     }
   }
 

@@ -10,7 +10,9 @@ namespace tensorsmith::record {
 using Json = nlohmann::json;
 
 Status check_profile(const Profile& profile) {
-  const auto bad = [](std::string reason) { return Error{ErrorCode::kInvalidArgument, "", std::move(reason)}; };
+  const auto bad = [](std::string reason) {
+    return Error{ErrorCode::kInvalidArgument, "", std::move(reason)};
+  };
   if (profile.record_key.empty()) return bad("profile without the key of its record");
   if (profile.profiler.empty()) return bad("profile without a profiler");
   for (const auto& [name, value] : profile.counters) {

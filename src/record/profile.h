@@ -10,7 +10,7 @@ namespace tensorsmith::record {
 
 struct Profile {
   std::string record_key;  // Record::key
-  std::string profiler;    // and its version, as counters of another one do not compare: "simulation-1", "ncu"
+  std::string profiler;  // and its version, as counters of another one do not compare: "simulation-1", "ncu"
   std::map<std::string, double> counters;
 };
 

@@ -11,11 +11,14 @@
 namespace tensorsmith::codegen {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 template <size_t N>
 bool begins_with_any(std::string_view text, const std::array<std::string_view, N>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.starts_with(part); });
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return text.starts_with(part); });
 }
 template <size_t N>
 bool contains_any(std::string_view text, const std::array<std::string_view, N>& parts) {
@@ -53,15 +56,19 @@ struct Line {
   bool is_instruction() const { return !mnemonic.empty() && mnemonic[0] != '.' && mnemonic.back() != ':'; }
   bool has_memory() const { return contains(operands, "("); }
   int vector_bytes() const {
-    return contains(operands, "%zmm") ? 64 : contains(operands, "%ymm") ? 32 : contains(operands, "%xmm") ? 16 : 0;
+    return contains(operands, "%zmm")   ? 64
+           : contains(operands, "%ymm") ? 32
+           : contains(operands, "%xmm") ? 16
+                                        : 0;
   }
 };
 
-constexpr std::array<std::string_view, 7> kFmaNames = {"fmadd", "fmsub", "fnmadd", "fnmsub", "dpb", "dpw", "pmadd"};
+constexpr std::array<std::string_view, 7> kFmaNames = {"fmadd", "fmsub", "fnmadd", "fnmsub",
+                                                       "dpb",   "dpw",   "pmadd"};
 constexpr std::array<std::string_view, 3> kDivisionNames = {"div", "sqrt", "idiv"};
 constexpr std::array<std::string_view, 20> kShuffleNames = {
-    "shuf",    "perm",    "unpck",   "pack",     "punpck",   "pshuf",     "insert", "pinsr",  "extract", "pextr",
-    "align",   "palignr", "blend",   "pblend",   "movddup",  "movsldup",  "movshdup", "movd", "compress", "expand"};
+    "shuf",  "perm",    "unpck", "pack",   "punpck",  "pshuf",    "insert",   "pinsr", "extract",  "pextr",
+    "align", "palignr", "blend", "pblend", "movddup", "movsldup", "movshdup", "movd",  "compress", "expand"};
 constexpr std::array<std::string_view, 3> kHalfMoveNames = {"movhl", "movlh", "movmsk"};
 
 bool is_scalar_float(std::string_view mnemonic) {
@@ -98,7 +105,8 @@ void count_memory(const Line& line, MachineMix& mix) {
   if (contains(m, "gather") || contains(m, "scatter")) return;
   if (contains(m, "broadcast") || contains(line.operands, "{1to")) return void(++mix[kBroadcasts]);
   const bool into = contains(line.last, "(");
-  const bool only_compares = m.starts_with("cmp") || m.starts_with("test") || m.starts_with("j") || m.starts_with("call");
+  const bool only_compares =
+      m.starts_with("cmp") || m.starts_with("test") || m.starts_with("j") || m.starts_with("call");
   if (!into || only_compares) return void(++mix[kLoads]);
   ++mix[kStores];
   const bool reads_too = line.vector_bytes() == 0 && !m.starts_with("mov") && !m.starts_with("set");
@@ -112,14 +120,17 @@ class Chain {
     const std::optional<size_t> destination = register_at(line.last, 0);
     if (!destination) return;
     double longest = 0;
-    for (size_t at = line.operands.find("mm"); at != std::string_view::npos; at = line.operands.find("mm", at + 1)) {
+    for (size_t at = line.operands.find("mm"); at != std::string_view::npos;
+         at = line.operands.find("mm", at + 1)) {
       const auto source = register_at(line.operands, at == 0 ? 0 : at - 1);
       const bool is_destination = line.operands.data() + at >= line.last.data();
-      if (source && (!is_destination || reads_destination(kind, line))) longest = std::max(longest, depth_[*source]);
+      if (source && (!is_destination || reads_destination(kind, line)))
+        longest = std::max(longest, depth_[*source]);
     }
     const bool computes = kind == MachineCount::kFma || kind == MachineCount::kArithmetic ||
                           kind == MachineCount::kScalarFloat || kind == MachineCount::kDivisions;
-    const bool clears = contains(line.mnemonic, "xor") && longest == depth_[*destination] && same_operands(line);
+    const bool clears =
+        contains(line.mnemonic, "xor") && longest == depth_[*destination] && same_operands(line);
     depth_[*destination] = clears ? 0 : longest + (computes ? 1 : 0);
   }
   double longest() const { return *std::max_element(depth_.begin(), depth_.end()); }

@@ -106,10 +106,9 @@ class Reporter {
     for (const Access& access : segment.accesses) {
       b_.SetInsertPoint(access.at);
       for (unsigned lane = 0; lane < access.lanes; ++lane) {
-        llvm::Value* address =
-            access.lanes == 1 && !access.address->getType()->isVectorTy()
-                ? access.address
-                : b_.CreateExtractElement(access.address, static_cast<uint64_t>(lane));
+        llvm::Value* address = access.lanes == 1 && !access.address->getType()->isVectorTy()
+                                   ? access.address
+                                   : b_.CreateExtractElement(access.address, static_cast<uint64_t>(lane));
         b_.CreateAlignedStore(b_.CreatePtrToInt(address, b_.getInt64Ty()), after(place, words++),
                               llvm::Align(kWord));
       }

@@ -112,14 +112,15 @@ Status Connection::execute(const std::string& sql) {
 
 // A view, a trigger or a computed column in the place of ours would run what the file's author wants.
 Status Connection::check_schema() {
-  for (const char* sql : {"SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND name "
-                          "IN ('task', 'record', "
-                          "'device', 'profile')) AND NOT (type='index' AND (name='record_by_task' OR name LIKE "
-                          "'sqlite_autoindex_%')) AND NOT "
-                          "(type='table' AND name LIKE 'sqlite_stat%') LIMIT 1",
-                          "SELECT 'computed column ' || x.name FROM sqlite_schema AS s, "
-                          "pragma_table_xinfo(s.name) AS x WHERE "
-                          "s.type='table' AND x.hidden<>0 LIMIT 1"}) {
+  for (const char* sql :
+       {"SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND name "
+        "IN ('task', 'record', "
+        "'device', 'profile')) AND NOT (type='index' AND (name='record_by_task' OR name LIKE "
+        "'sqlite_autoindex_%')) AND NOT "
+        "(type='table' AND name LIKE 'sqlite_stat%') LIMIT 1",
+        "SELECT 'computed column ' || x.name FROM sqlite_schema AS s, "
+        "pragma_table_xinfo(s.name) AS x WHERE "
+        "s.type='table' AND x.hidden<>0 LIMIT 1"}) {
     Statement select(db_, path_, sql);
     TS_ASSIGN_OR_RETURN(const bool row, select.step());
     if (row)

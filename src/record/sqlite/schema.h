@@ -27,7 +27,8 @@ inline constexpr const char* kDeviceSchema =
 
 // Made when the first profile is added, with schema version 3, which earlier versions of this program refuse.
 inline constexpr const char* kProfileSchema =
-    "CREATE TABLE IF NOT EXISTS profile(record_key TEXT NOT NULL, profiler TEXT NOT NULL, counters TEXT NOT NULL, "
+    "CREATE TABLE IF NOT EXISTS profile(record_key TEXT NOT NULL, profiler TEXT NOT NULL, counters TEXT NOT "
+    "NULL, "
     "PRIMARY KEY(record_key, profiler))";
 inline constexpr int kProfileSchemaVersion = 3;
 
