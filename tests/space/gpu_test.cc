@@ -116,6 +116,18 @@ void check_workload(const ir::Workload& workload, const target::Device& device, 
   }
 }
 
+// T[b, j, i] = 2 * X[b, i, j]
+ir::Workload transpose(int64_t batch, int64_t rows, int64_t columns) {
+  const auto input = ir::placeholder("X", ir::DType::kF32, {batch, rows, columns});
+  ir::Workload workload{{input}, {}};
+  const ir::Var b("b"), i("i"), j("j");
+  workload.operations.push_back(
+      ir::compute("T", {{b, batch}, {j, columns}, {i, rows}}, {}, ir::Combiner::kNone,
+                  {ir::load(input->output(), {b, i, j}) * ir::float_imm(ir::DType::kF32, 2)}));
+  workload.outputs = {workload.operations.back()->output()};
+  return workload;
+}
+
 std::vector<std::pair<std::string, ir::Workload>> workloads() {
   Conv2d conv;
   conv.h = 7;
@@ -156,6 +168,8 @@ std::vector<std::pair<std::string, ir::Workload>> workloads() {
           {"layernorm", layernorm(6, 40)},
           {"max_pool", max_pool(1, 3, 9, 9, 3, 2, 1)},
           {"max_pool of disjoint windows", max_pool(2, 3, 8, 12, 2, 2, 0)},
+          {"transpose", transpose(2, 16, 48)},
+          {"transpose with tails", transpose(3, 21, 37)},
           {"elementwise", elementwise_chain(100)}};
 }
 
@@ -244,6 +258,8 @@ TEST(GpuSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(build(conv2d_bias_relu(conv), device).describe(0), "tile SSSRRSRS conv into relu with pad");
   EXPECT_EQ(build(softmax(8, 100), device).describe(0), "row-wise div of sum exp max");
   EXPECT_EQ(build(elementwise_chain(100), device).describe(0), "threads out");
+  const auto transposed = build(transpose(1, 4096, 4096), device);
+  EXPECT_EQ(transposed.describe(transposed.default_candidate().sketch), "squares T");
   // Too few outputs for the device's multiprocessors.
   const auto few = build(matmul(16, 64, 4096), device);
   bool parts = false;

@@ -13,6 +13,7 @@
   KIND(gpu_tiled)                    \
   KIND(gpu_rows)                     \
   KIND(gpu_spatial)                  \
+  KIND(gpu_transpose)                \
   KIND(gpu_plain)
 
 namespace tensorsmith::space {
