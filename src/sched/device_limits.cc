@@ -1,8 +1,11 @@
 #include "sched/device_limits.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
+
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::sched {
 
@@ -50,6 +53,11 @@ bool is_block(Annotation a) {
   return a == Annotation::kBlockX || a == Annotation::kBlockY || a == Annotation::kBlockZ;
 }
 
+int64_t most_vthreads(const target::Device& device) {
+  const bool mma = has_mma(compute_capability(device), ir::DType::kF16, ir::DType::kF16);
+  return std::max<int64_t>(device.max_vthread_extent, mma ? kMostMmaPairs : 0);
+}
+
 // Some loop around the attached stage satisfies the predicate.
 template <class Predicate>
 bool around(const Schedule& schedule, const Stage& stage, const Predicate& predicate) {
@@ -83,10 +91,10 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
       kernel.bound = true;
       const int64_t extent = bounds.stages[s].extents[leaf];
       if (it.annotation == Annotation::kVThread) {
-        if (device.max_vthread_extent > 0 && extent > device.max_vthread_extent)
+        if (device.max_vthread_extent > 0 && extent > most_vthreads(device))
           return illegal(stage, "loop '" + it.name + "' is " + std::to_string(extent) +
                                     " virtual threads, device '" + device.name + "' allows " +
-                                    std::to_string(device.max_vthread_extent));
+                                    std::to_string(most_vthreads(device)));
         continue;
       }
       const auto axis = thread_dimension(it.annotation);

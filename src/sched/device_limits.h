@@ -10,7 +10,7 @@ namespace tensorsmith::sched {
 // For a GPU, each root stage with all stages attached below it is a kernel:
 //  - it has a loop bound to a block axis or a thread axis;
 //  - all its loops bound to the same thread axis have the same extent, the product over the three axes is at
-//    most max_threads_per_block, a virtual thread's extent at most max_vthread_extent;
+//    most max_threads_per_block, virtual threads at most max_vthread_extent or those of tensor cores;
 //  - the shared buffers' regions take at most shared_memory_per_block bytes;
 //  - stages in shared or thread-local memory are computed inside a loop bound to a block axis.
 // For a CPU: no loop is bound to a GPU axis. Limits of 0 are not checked. Errors: kIllegal, the place names

@@ -3,37 +3,49 @@
 //   fitted    to programs of NASNet on three GPUs (docs/decisions/045-the-estimate-of-gpus.md), coarsely: none is known to
 //             better than a factor of 1.5
 //   chosen    beside it, where the fit had nothing to say
+//   a name    a publication
 #pragma once
 
 // CONSTANT(name, value, unit, source, what it is)
-#define TENSORSMITH_GPU_CONSTANTS(CONSTANT)                                                                 \
-  /* Arithmetic */                                                                                          \
-  CONSTANT(product, 0.6, "times", "fitted", "cycles of products, over those at the device's rate")          \
-  CONSTANT(few_warps, 2, "warps", "fitted", "of a multiprocessor, whose products take twice as long")       \
-  CONSTANT(pressure, 0.3, "share", "fitted", "of a thread's registers that values can take at no cost")     \
-  CONSTANT(crowded, 0.6, "share", "fitted", "longer where they take more")                                  \
-  CONSTANT(crowded_more, 1.2, "share", "fitted", "longer where they take all registers more")               \
-  CONSTANT(most_crowded, 2, "times", "fitted", "all registers, beyond which nothing changes")               \
-  CONSTANT(value, 0.5, "cycles", "fitted", "of a warp, for an operand's value from shared memory")          \
-  CONSTANT(bank_wait, 0.1, "cycles", "fitted", "for each that a value waits for its bank")                  \
-  CONSTANT(step, 1, "cycles", "fitted", "of a warp, for a step of the reduction")                           \
-  /* Accesses */                                                                                            \
-  CONSTANT(access, 1.3, "cycles", "fitted", "of an access of a warp")                                       \
-  CONSTANT(sector, 0.15, "cycles", "fitted", "for each sector that it touches")                             \
-  CONSTANT(line, 1, "cycles", "fitted", "for each cache line of a block's tile")                            \
-  CONSTANT(moved, 1, "cycles", "fitted", "for an element of each lane that is copied")                      \
-  CONSTANT(guarded, 10, "cycles", "fitted", "the same where it may be padding")                             \
-  CONSTANT(few_accesses, 25, "warps", "fitted", "of a multiprocessor, whose accesses take twice as long")   \
-  CONSTANT(store_sector, 1, "cycles", "fitted", "for each sector that a warp's store touches")              \
-  CONSTANT(wait, 300, "cycles", "fitted", "of resident blocks, for device memory")                          \
-  CONSTANT(block_start, 400, "cycles", "fitted", "until resident blocks begin")                             \
-  CONSTANT(misses, 0.3, "share", "chosen", "of what a loop reads in place that L1 does not hold")           \
-  CONSTANT(meeting, 0.1, "waits", "chosen", "until all threads of a block have met")                        \
-  CONSTANT(scattered, 64, "bytes", "chosen", "from lane to lane where it is not known")                     \
-  /* Device memory */                                                                                       \
-  CONSTANT(memory, 1.15, "times", "fitted", "time of bytes, over that at the device's bandwidth")           \
-  CONSTANT(memory_again, 0.6, "times", "fitted", "the same of bytes that come again, some of them from L2") \
-  CONSTANT(warps_for_bandwidth, 16, "warps", "chosen", "of each multiprocessor, that reach the bandwidth")  \
+#define TENSORSMITH_GPU_CONSTANTS(CONSTANT)                                                                  \
+  /* Arithmetic */                                                                                           \
+  CONSTANT(product, 0.6, "times", "fitted", "cycles of products, over those at the device's rate")           \
+  CONSTANT(few_warps, 2, "warps", "fitted", "of a multiprocessor, whose products take twice as long")        \
+  CONSTANT(pressure, 0.3, "share", "fitted", "of a thread's registers that values can take at no cost")      \
+  CONSTANT(crowded, 0.6, "share", "fitted", "longer where they take more")                                   \
+  CONSTANT(crowded_more, 1.2, "share", "fitted", "longer where they take all registers more")                \
+  CONSTANT(most_crowded, 2, "times", "fitted", "all registers, beyond which nothing changes")                \
+  CONSTANT(value, 0.5, "cycles", "fitted", "of a warp, for an operand's value from shared memory")           \
+  CONSTANT(bank_wait, 0.1, "cycles", "fitted", "for each that a value waits for its bank")                   \
+  CONSTANT(step, 1, "cycles", "fitted", "of a warp, for a step of the reduction")                            \
+  /* Accesses */                                                                                             \
+  CONSTANT(access, 1.3, "cycles", "fitted", "of an access of a warp")                                        \
+  CONSTANT(sector, 0.15, "cycles", "fitted", "for each sector that it touches")                              \
+  CONSTANT(line, 1, "cycles", "fitted", "for each cache line of a block's tile")                             \
+  CONSTANT(moved, 1, "cycles", "fitted", "for an element of each lane that is copied")                       \
+  CONSTANT(guarded, 10, "cycles", "fitted", "the same where it may be padding")                              \
+  CONSTANT(few_accesses, 25, "warps", "fitted", "of a multiprocessor, whose accesses take twice as long")    \
+  CONSTANT(store_sector, 1, "cycles", "fitted", "for each sector that a warp's store touches")               \
+  CONSTANT(wait, 300, "cycles", "fitted", "of resident blocks, for device memory")                           \
+  CONSTANT(block_start, 400, "cycles", "fitted", "until resident blocks begin")                              \
+  CONSTANT(misses, 0.3, "share", "chosen", "of what a loop reads in place that L1 does not hold")            \
+  CONSTANT(meeting, 0.1, "waits", "chosen", "until all threads of a block have met")                         \
+  CONSTANT(scattered, 64, "bytes", "chosen", "from lane to lane where it is not known")                      \
+  /* Tensor cores: nothing of them is measured yet */                                                        \
+  CONSTANT(mma_cycles_turing, 4, "cycles", "512 FMAs of f16 a cycle: Turing architecture whitepaper",        \
+           "of a multiprocessor, a product of 16 x 8 x 16 elements of f16: sm_75")                           \
+  CONSTANT(mma_cycles_a100, 2, "cycles", "1024 FMAs a cycle: A100 architecture whitepaper",                  \
+           "the same: sm_80")                                                                                \
+  CONSTANT(mma_cycles_ampere, 4, "cycles", "512 FMAs a cycle: GA102 and Ada architecture whitepapers",       \
+           "the same: sm_86 to sm_89")                                                                       \
+  CONSTANT(mma_cycles_hopper, 1.6, "cycles",                                                                 \
+           "2048 FMAs a cycle, of which mma.sync reaches 62 %: Luo et al. (2024)", "the same: sm_90 and up") \
+  CONSTANT(fragment_loads, 2, "cycles", "512 bytes at 128 a cycle, half of it beside products",              \
+           "of a warp, for fragments that ldmatrix loads")                                                   \
+  /* Device memory */                                                                                        \
+  CONSTANT(memory, 1.15, "times", "fitted", "time of bytes, over that at the device's bandwidth")            \
+  CONSTANT(memory_again, 0.6, "times", "fitted", "the same of bytes that come again, some of them from L2")  \
+  CONSTANT(warps_for_bandwidth, 16, "warps", "chosen", "of each multiprocessor, that reach the bandwidth")   \
   CONSTANT(not_hidden, 0.1, "share", "fitted", "of the shorter of multiprocessors' and memory's time")
 
 namespace tensorsmith::space {

@@ -77,7 +77,7 @@ double gpu_seconds(const GpuMachine& m, const GpuKernel& kernel) {
                         most / together * (k.wait * kernel.waits + k.block_start);
   const double core = cycles * m.seconds_per_cycle;
   const double used = std::min(1.0, kernel.blocks / m.cores);
-  const double reach = std::min(1.0, std::max(1.0, used * warps) / k.warps_for_bandwidth);
+  const double reach = std::min(1.0, std::max(1.0, used * warps * kernel.words) / k.warps_for_bandwidth);
   const double memory = (k.memory * kernel.bytes_once + k.memory_again * kernel.bytes_again) /
                         (m.memory_bytes_per_second * reach);
   return m.launch_seconds + std::max(core, memory) + k.not_hidden * std::min(core, memory);

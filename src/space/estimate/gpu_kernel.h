@@ -38,6 +38,7 @@ struct GpuKernel {
   double live_values = 0;
   // Of the kernel: bytes of device memory, those that every program moves and those that come again.
   double bytes_once = 0, bytes_again = 0;
+  double words = 1;  // of 4 bytes that a lane's access of device memory has
 };
 
 double gpu_seconds(const GpuMachine& machine, const GpuKernel& kernel);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sched/tensor_cores.h"
+
 namespace tensorsmith::space {
 
 namespace {
@@ -34,6 +36,7 @@ GpuMachine GpuMachine::of(const target::Device& device) {
   take(m.core_shared_bytes, device.shared_memory_per_core);
   take(m.core_registers, device.registers_per_core);
   take(m.lanes, device.fma_per_cycle);
+  m.capability = sched::compute_capability(device);
   if (device.clock_ghz > 0) m.seconds_per_cycle = 1e-9 / device.clock_ghz;
   take(m.memory_bytes_per_second, 1e9 * device.memory_bandwidth_gbs);
   take(m.l2_bytes, device.l2_bytes);

@@ -30,7 +30,8 @@ struct GpuMachine {
   // Of a multiprocessor, which resident blocks share.
   double cores = 1;
   double core_threads = 1024, core_blocks = 16, core_shared_bytes = 32 << 10, core_registers = 16384;
-  double lanes = 64;  // FMAs a cycle
+  double lanes = 64;   // FMAs a cycle
+  int capability = 0;  // of NVIDIA's GPUs (sched/tensor_cores.h), 0: no tensor cores
   double seconds_per_cycle = 1e-9;
   // Of the device.
   double memory_bytes_per_second = 100e9, l2_bytes = 1 << 20, l1_bytes = 16 << 10;

@@ -1,0 +1,48 @@
+// Tensor cores of NVIDIA's GPUs: which products they compute, and how a warp's threads hold them. Plans lay out their
+// accumulators by this, code generation recognizes them by it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ir/dtype.h"
+#include "target/target.h"
+
+namespace tensorsmith::sched {
+
+// Rows and columns of a product (PTX ISA, "Matrix multiply-accumulate operation using mma instruction").
+inline constexpr int64_t kMmaRows = 16, kMmaColumns = 8;
+// Bytes of each row and column that a step along the reduction takes: 16 elements of f16, 32 of i8.
+inline constexpr int64_t kMmaStepBytes = 32;
+// A warp's lane is a group of rows and a place in it: lane = 4 * group + place. It holds the sums of row `group` and of
+// row `group` + 8, of columns 2 * place and 2 * place + 1.
+inline constexpr int64_t kMmaGroups = 8, kMmaPlaces = 4, kMmaHalves = 2, kMmaPairs = 2;
+// A program for them has as many virtual threads as a thread has pairs of sums.
+inline constexpr int64_t kMostMmaPairs = 128;
+
+// Compute capabilities from which on tensor cores can more.
+inline constexpr int kTuring = 75, kAmpere = 80, kHopper = 90;
+// 80 for an A100; 0 for devices that are no GPUs of NVIDIA.
+inline int compute_capability(const target::Device& device) {
+  std::string_view cpu = device.cpu;
+  if (device.arch != "nvptx" || !cpu.starts_with("sm_")) return 0;
+  int number = 0;
+  for (const char c : cpu.substr(3)) {
+    if (c < '0' || c > '9') break;
+    number = 10 * number + (c - '0');
+  }
+  return number;
+}
+
+// Whether products of these types are summed exactly as in scalar code but for the order: f16 and bf16 in f32, bytes in
+// i32.
+constexpr bool has_mma(int capability, ir::DType a, ir::DType b) {
+  const auto is_byte = [](ir::DType t) { return t == ir::DType::kI8 || t == ir::DType::kU8; };
+  if (a == ir::DType::kF16 && b == a) return capability >= kTuring;
+  if (a == ir::DType::kBF16 && b == a) return capability >= kAmpere;
+  return is_byte(a) && is_byte(b) && capability >= kAmpere;
+}
+// Whether threads copy from device memory to shared memory without waiting (cp.async).
+constexpr bool copies_asynchronously(int capability) { return capability >= kAmpere; }
+
+}  // namespace tensorsmith::sched

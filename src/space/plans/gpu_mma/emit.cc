@@ -1,0 +1,96 @@
+// Steps of products on tensor cores.
+#include "sched/tensor_cores.h"
+#include "space/gpu_steps.h"
+#include "space/plans/gpu_mma/gpu_mma_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr auto kPredicate = sched::TailPolicy::kPredicate;
+
+}  // namespace
+
+void GpuMmaPlan::emit(TraceMaker& maker, Decisions d) const {
+  const Choice c = decode(d);
+  const StageId anchor = self_ ? maker.cache_write(output_, ir::MemoryScope::kLocal)
+                               : move_to(maker, anchor_, ir::MemoryScope::kLocal);
+  std::vector<std::pair<StageId, Copy>> copies;
+  for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
+    const StageId made =
+        maker.cache_read(read->producer, ir::MemoryScope::kShared, {anchor}, read->indices.size());
+    copies.emplace_back(made, copy_of(c, *read, own));
+  }
+  const LoopId lane = emit_output(maker, c);
+  const LoopId chunk = emit_anchor(maker, c, anchor);
+  maker.compute_at(anchor, output_, lane);
+  for (const auto& [stage, copy] : copies) {
+    emit_copy(maker, c, copy, stage);
+    maker.compute_at(stage, anchor, chunk);
+  }
+}
+
+// Returns the loop over lanes.
+LoopId GpuMmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
+  const auto axes = maker.axis_loops(output_);
+  const AxisId rows = output_axis_[product_.rows], columns = output_axis_[product_.columns];
+  const auto i = maker.split(
+      output_, axes[rows],
+      {c.warps_down, c.warp_rows / sched::kMmaRows, sched::kMmaHalves, sched::kMmaGroups}, kPredicate);
+  const auto j = maker.split(
+      output_, axes[columns],
+      {c.warps_across, c.warp_columns / sched::kMmaColumns, sched::kMmaPlaces, sched::kMmaPairs}, kPredicate);
+  std::vector<LoopId> blocks;
+  for (const AxisId a : axes.ids())
+    if (a != rows && a != columns) blocks.push_back(axes[a]);
+  blocks.push_back(c.columns_outside ? j[0] : i[0]);
+  blocks.push_back(c.columns_outside ? i[0] : j[0]);
+  const std::vector<LoopId> fragments = {i[2], i[3], j[2]}, warps = {i[1], j[1]}, lanes = {i[4], j[3]};
+  std::vector<LoopId> order = blocks;
+  for (const auto* loops : {&fragments, &warps, &lanes})
+    order.insert(order.end(), loops->begin(), loops->end());
+  order.push_back(j[4]);
+  maker.reorder(output_, order);
+  maker.annotate(output_, maker.fuse(output_, blocks), sched::Annotation::kBlockX);
+  maker.annotate(output_, maker.fuse(output_, fragments), sched::Annotation::kVThread);
+  maker.annotate(output_, maker.fuse(output_, warps), sched::Annotation::kThreadY);
+  const LoopId lane = maker.fuse(output_, lanes);
+  maker.annotate(output_, lane, sched::Annotation::kThreadX);
+  maker.annotate(output_, j[4], sched::Annotation::kVectorize);
+  return lane;
+}
+
+// Returns the loop over chunks of the reduction.
+LoopId GpuMmaPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const {
+  const auto axes = maker.axis_loops(anchor);
+  const auto k = maker.split(anchor, axes[product_.sum], {c.chunk}, kPredicate);
+  std::vector<LoopId> order = {k[0], k[1]};
+  for (const AxisId a : info_.reduce_axes())
+    if (a != product_.sum) order.push_back(axes[a]);
+  for (const AxisId a : info_.spatial_axes()) order.push_back(axes[a]);
+  maker.reorder(anchor, order);
+  maker.annotate(anchor, axes[product_.columns], sched::Annotation::kUnroll);
+  // Of a nest for tensor cores: so many chunks are in shared memory at a time.
+  if (c.stages > 1) maker.auto_unroll(anchor, c.stages);
+  return k[0];
+}
+
+// All threads of the block together, a row of the tile after the other.
+void GpuMmaPlan::emit_copy(TraceMaker& maker, const Choice& c, const Copy& copy, StageId stage) const {
+  if (copy.aligned.valid()) {
+    const int64_t unit = 16 / product_.element_bytes;
+    maker.storage_align(stage, maker.axis_loops(stage)[copy.aligned], 2 * unit, unit);
+  }
+  const auto& leaves = maker.leaves(stage);
+  const std::vector<LoopId> spatial(leaves.begin(),
+                                    leaves.begin() + static_cast<std::ptrdiff_t>(maker.num_spatial(stage)));
+  const LoopId all = fuse_or_unit(maker, stage, spatial);
+  std::vector<int64_t> lengths = {c.warps(), 32};
+  if (copy.vector > 1) lengths.push_back(copy.vector);
+  const auto made = maker.split(stage, all, lengths, kPredicate);
+  maker.annotate(stage, made[1], sched::Annotation::kThreadY);
+  maker.annotate(stage, made[2], sched::Annotation::kThreadX);
+  if (copy.vector > 1) maker.annotate(stage, made[3], sched::Annotation::kVectorize);
+}
+
+}  // namespace tensorsmith::space

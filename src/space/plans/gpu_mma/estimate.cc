@@ -1,0 +1,102 @@
+// What products on tensor cores cost.
+#include <algorithm>
+#include <cmath>
+
+#include "sched/tensor_cores.h"
+#include "space/estimate/gpu_access.h"
+#include "space/estimate/gpu_constants.h"
+#include "space/plans/gpu_mma/gpu_mma_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+double as_double(int64_t n) { return static_cast<double>(n); }
+
+double tiles(int64_t length, int64_t tile) { return std::ceil(as_double(length) / as_double(tile)); }
+
+double mma_cycles(const GpuMachine& m) {
+  const GpuConstants& k = gpu_constants();
+  if (m.capability < sched::kAmpere) return k.mma_cycles_turing;
+  if (m.capability == sched::kAmpere) return k.mma_cycles_a100;
+  return m.capability < sched::kHopper ? k.mma_cycles_ampere : k.mma_cycles_hopper;
+}
+
+}  // namespace
+
+double GpuMmaPlan::estimate(Decisions d) const {
+  const Choice c = decode(d);
+  const auto& m = context_.machine.gpu;
+  const GpuConstants& k = gpu_constants();
+  const double bytes = product_.element_bytes;
+  GpuKernel kernel;
+  kernel.block = block(c);
+  kernel.blocks = tiles(extent(product_.rows), c.rows()) * tiles(extent(product_.columns), c.columns());
+  double batch = 1;
+  for (const AxisId a : product_.batch) batch *= as_double(extent(a));
+  kernel.blocks *= batch;
+  const double warps = as_double(c.warps()), chunks = as_double(extent(product_.sum)) / as_double(c.chunk);
+  const double steps = as_double(c.chunk) * bytes / as_double(sched::kMmaStepBytes);  // of a chunk
+  const double fragments_down = as_double(c.warp_rows / sched::kMmaRows);
+  const double fragments_across = as_double(c.warp_columns / sched::kMmaColumns);
+  // Instructions, as many as the arithmetic units would compute in the cycles that they take.
+  const double cycles = mma_cycles(m);
+  const double products = warps * fragments_down * fragments_across * steps;
+  const double per_product = cycles * m.lanes / as_double(m.warp);
+  kernel.fma_instructions = products * chunks * per_product;
+  kernel.independent = fragments_down * fragments_across * per_product / k.mma_depth;
+  // Loads of fragments: 512 bytes each, without bank conflicts.
+  const double loads = warps * (fragments_down + fragments_across / 2) * steps;
+  const double tile_bytes = as_double(c.chunk * (c.rows() + c.columns())) * bytes;
+  kernel.words = as_double(c.vector_bytes) / 4;
+  double copies = 0, other = 2 * loads;
+  for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
+    const Copy copy = copy_of(c, *read, own);
+    const double accesses =
+        std::ceil(copy.elements() / as_double(copy.vector) / as_double(kernel.block.threads));
+    copies += accesses * warps;
+    const double row = as_double(copy.row) * bytes;
+    kernel.l2_bytes += chunks * as_double(copy.rows) * std::ceil(row / kSectorBytes) * kSectorBytes;
+  }
+  other += copies * k.copy_instructions;
+  // Fragments leave shared memory where chunks come in.
+  const double shared = 4 * loads + tile_bytes / k.l2_bytes_per_cycle;
+  kernel.other_instructions =
+      chunks * (other - products * (per_product - 1)) + chunks * warps * k.mma_chunk_instructions;
+  kernel.other_instructions = std::max(kernel.other_instructions, 0.0);
+  kernel.shared_cycles = chunks * shared;
+  kernel.global_accesses = chunks * copies;
+  // A chunk has been on its way since so many chunks before it.
+  const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
+  const double chunk_cycles = resident * std::max(products * cycles, shared);
+  const double ahead = as_double(c.stages - 1) * chunk_cycles / k.memory_latency;
+  kernel.waits = 1 + chunks * std::max(0.0, 1 - ahead) + chunks * k.meeting_cycles / k.memory_latency;
+  const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;
+  kernel.global_accesses += warps * as_double(c.warp_rows * c.warp_columns) / (2 * as_double(m.warp));
+  kernel.l2_bytes += stored;
+  kernel.dram_bytes = dram_bytes(c, kernel.blocks) + kernel.blocks * stored;
+  return gpu_seconds(m, kernel);
+}
+
+// Bytes of the operands that come from device memory: what the blocks that run together read, once a wave where L2
+// does not hold them from one wave to the next.
+double GpuMmaPlan::dram_bytes(const Choice& c, double blocks) const {
+  const auto& m = context_.machine.gpu;
+  const double together = std::max(1.0, resident_blocks(m, block(c)) * m.cores);
+  const double down = tiles(extent(product_.rows), c.rows()),
+               across = tiles(extent(product_.columns), c.columns());
+  const double inner = c.columns_outside ? down : across, outer = c.columns_outside ? across : down;
+  const double in_wave = std::min(inner, together);
+  const double outer_in_wave = std::clamp(together / inner, 1.0, outer);
+  const double rows = c.columns_outside ? in_wave : outer_in_wave,
+               columns = c.columns_outside ? outer_in_wave : in_wave;
+  const double sum = as_double(extent(product_.sum)) * product_.element_bytes;
+  const double waves = std::ceil(blocks / together);
+  const double wave = sum * (rows * as_double(c.rows()) + columns * as_double(c.columns()));
+  double all = 0;
+  for (const Read* read : {&product_.a, &product_.b})
+    all += context_.stage(read->producer).spatial_points() * product_.element_bytes;
+  return all <= gpu_constants().l2_share * m.l2_bytes ? all : std::max(all, waves * wave);
+}
+
+}  // namespace tensorsmith::space

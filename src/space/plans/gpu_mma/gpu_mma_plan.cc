@@ -1,0 +1,158 @@
+#include "space/plans/gpu_mma/gpu_mma_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sched/tensor_cores.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr int64_t kTiles[] = {16, 32, 64, 128};  // of a warp, rows and columns
+constexpr int64_t kWarps[] = {1, 2, 4, 8};
+constexpr int64_t kChunkBytes[] = {32, 64, 128};
+constexpr int64_t kMostStages = 5;
+constexpr int64_t kVectors[] = {16, 8, 4};  // bytes
+// Registers of a thread beside its sums and fragments: addresses and counters.
+constexpr double kOtherRegisters = 56;
+constexpr int64_t kMostSums = 128;  // of a thread
+
+}  // namespace
+
+GpuMmaPlan::GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product)
+    : Plan(context),
+      output_(output),
+      anchor_(anchor),
+      self_(output == anchor),
+      info_(context.stage(anchor)),
+      output_axis_(axes_in(context, output, anchor)),
+      product_(std::move(product)) {
+  const std::string name = context_.op(anchor_).name + ".mma.";
+  warp_rows_ = add_category(name + "warp_rows", DecisionRole::kTile, {0.3, 1, 2, 0.5});
+  warp_columns_ = add_category(name + "warp_columns", DecisionRole::kTile, {0.3, 1, 2, 0.5});
+  warps_down_ = add_category(name + "warps_down", DecisionRole::kTile, {1, 2, 1, 0.3});
+  warps_across_ = add_category(name + "warps_across", DecisionRole::kTile, {1, 2, 1, 0.3});
+  chunk_ = add_category(name + "chunk", DecisionRole::kTile, {0.5, 1, 1});
+  const bool ahead = sched::copies_asynchronously(context_.machine.gpu.capability);
+  stages_ = add_category(name + "stages", DecisionRole::kUnroll,
+                         ahead ? std::vector<double>{0.3, 1, 2, 1, 0.5} : std::vector<double>{1});
+  layout_ = add_category(name + "padded", DecisionRole::kLayout, {1, 0.5});
+  order_ = add_category(name + "order", DecisionRole::kLocation, {1, 1});
+  vector_ = add_category(name + "vectorize", DecisionRole::kVectorize, {1, 0.1, 0.1});
+  static_assert(kMostStages == 5);
+}
+
+GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
+  Choice c;
+  c.warp_rows = kTiles[category(d, warp_rows_)];
+  c.warp_columns = kTiles[category(d, warp_columns_)];
+  c.warps_down = kWarps[category(d, warps_down_)];
+  c.warps_across = kWarps[category(d, warps_across_)];
+  c.chunk = kChunkBytes[category(d, chunk_)] / product_.element_bytes;
+  c.stages = static_cast<int64_t>(category(d, stages_)) + 1;
+  c.padded = category(d, layout_) == 1;
+  c.columns_outside = category(d, order_) == 1;
+  c.vector_bytes = kVectors[category(d, vector_)];
+  return c;
+}
+
+// own: rows or columns.
+GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId own) const {
+  const StageInfo& producer = context_.stage(read.producer);
+  const AxisId last = producer.contiguous_axis;
+  const int64_t tile = own == product_.rows ? c.rows() : c.columns();
+  Copy copy;
+  const bool along_sum = read.indices[last].single_axis() == product_.sum;
+  copy.row = along_sum ? c.chunk : tile;
+  copy.rows = along_sum ? tile : c.chunk;
+  copy.vector = c.vector_bytes / product_.element_bytes;
+  while (copy.vector > 1 && producer.extent(last) % copy.vector != 0) copy.vector /= 2;
+  copy.row_stride = copy.row;
+  if (c.padded) {
+    // Rows begin an odd number of 16 bytes apart, so that eight of them lie in different banks.
+    copy.row_stride += 16 / product_.element_bytes;
+    for (const AxisId d : read.indices.ids())
+      if (d < last && producer.extent(d) > 1) copy.aligned = d;
+    if (!copy.aligned.valid()) copy.row_stride = copy.row;
+  }
+  return copy;
+}
+
+GpuBlock GpuMmaPlan::block(const Choice& c) const {
+  GpuBlock block;
+  block.threads = c.warps() * 32;
+  const Copy a = copy_of(c, product_.a, product_.rows), b = copy_of(c, product_.b, product_.columns);
+  block.shared_bytes = c.stages * (a.rows * a.row_stride + b.rows * b.row_stride) * product_.element_bytes;
+  const auto sums = static_cast<double>(c.warp_rows * c.warp_columns / 32);
+  const auto fragments = static_cast<double>(c.warp_rows / 16 * 4 + c.warp_columns / 8 * 2);
+  block.registers = kOtherRegisters + sums + fragments;
+  return block;
+}
+
+Status GpuMmaPlan::check(Decisions d) const {
+  const Choice c = decode(d);
+  const std::string& name = context_.op(anchor_).name;
+  const auto refuse = [&](std::string reason) {
+    return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
+  };
+  const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
+  // Tails of rows and columns are zeros in shared memory; the reduction has none.
+  if (sum % c.chunk != 0) return refuse("chunks of the reduction do not divide it");
+  if (c.rows() > rows || c.columns() > columns) return refuse("a tile is larger than the output");
+  if (c.warp_rows * c.warp_columns / 32 > kMostSums) return refuse("a thread has more sums than registers");
+  if (c.stages > 1 && c.stages > sum / c.chunk) return refuse("more stages than chunks");
+  const auto padded = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile * tile; };
+  if (padded(rows, c.rows()) * padded(columns, c.columns()) > 2 * rows * columns)
+    return refuse("more than half of the tiles would be tail");
+  for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
+    const Copy copy = copy_of(c, *read, own);
+    if (copy.vector * product_.element_bytes < 4 && c.stages > 1)
+      return refuse("elements that are copied ahead come in words of 4 bytes");
+    if (copy.vector * product_.element_bytes < c.vector_bytes && c.vector_bytes > 4)
+      return refuse("rows of an operand hold no whole vectors");
+  }
+  return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
+}
+
+// One of the categories that are allowed, where there is one.
+template <class Allowed>
+void GpuMmaPlan::sample_where(Rng& rng, size_t slot, std::span<int64_t> d, const Allowed& allowed) const {
+  std::vector<double> weights = slots()[slot].weights;
+  double any = 0;
+  for (size_t c = 0; c < weights.size(); ++c) {
+    d[slots()[slot].offset] = static_cast<int64_t>(c);
+    if (!allowed(decode(d))) weights[c] = 0;
+    any += weights[c];
+  }
+  d[slots()[slot].offset] = any > 0 ? static_cast<int64_t>(rng.weighted(weights)) : 0;
+}
+
+// What must fit the shapes does, which few of all combinations would.
+void GpuMmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
+  Plan::sample(rng, d);
+  for (const size_t slot : {warps_down_, warps_across_}) d[slots()[slot].offset] = 0;
+  const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
+  const auto fits = [&](const Choice& c) { return c.rows() <= rows && c.columns() <= columns; };
+  sample_where(rng, warp_rows_, d, [&](const Choice& c) { return c.rows() <= rows; });
+  sample_where(rng, warp_columns_, d,
+               [&](const Choice& c) { return fits(c) && c.warp_rows * c.warp_columns / 32 <= kMostSums; });
+  sample_where(rng, warps_down_, d, fits);
+  sample_where(rng, warps_across_, d, fits);
+  sample_where(rng, chunk_, d, [&](const Choice& c) { return sum % c.chunk == 0; });
+  sample_where(rng, stages_, d,
+               [&](const Choice& c) { return c.stages <= std::max<int64_t>(1, sum / c.chunk); });
+  sample_where(rng, vector_, d, [&](const Choice& c) {
+    const int64_t a = copy_of(c, product_.a, product_.rows).vector,
+                  b = copy_of(c, product_.b, product_.columns).vector;
+    return c.vector_bytes == 4 || std::min(a, b) * product_.element_bytes == c.vector_bytes;
+  });
+}
+
+std::string GpuMmaPlan::describe() const {
+  std::string text = "tensor cores " + context_.op(anchor_).name;
+  if (!self_) text += " into " + context_.op(output_).name;
+  return text;
+}
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,80 @@
+// Products of matrices on the tensor cores of NVIDIA's GPUs (mma.sync), with the elementwise consumer that writes them:
+//
+//   blocks / fragments / warps / lanes / chunks of the reduction / pairs of columns
+//
+// A block computes a tile of the output, a warp its part of that in fragments of 16 x 8. Rows and columns are split so
+// that a lane has the sums that the instruction gives it (sched/tensor_cores.h); what it has of one fragment's half is two
+// neighbours of a row. The fragments are virtual threads, so all of a lane's sums are registers. Chunks of both operands
+// are copied into shared memory, several ahead of their use.
+#pragma once
+
+#include <vector>
+
+#include "space/estimate/gpu_kernel.h"
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+// What is multiplied: sum over k of A[.., i, k] * B[.., k, j], with these in any order of dimensions.
+struct MmaProduct {
+  AxisId rows, columns, sum;
+  std::vector<AxisId> batch;
+  Read a, b;
+  int element_bytes = 2;
+};
+
+class GpuMmaPlan final : public Plan {
+ public:
+  GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions decisions) const override;
+  Status check(Decisions decisions) const override;
+  double estimate(Decisions decisions) const override;
+  void sample(Rng& rng, std::span<int64_t> decisions) const override;
+
+ private:
+  struct Choice {
+    int64_t warp_rows = 16, warp_columns = 16;  // of a warp's tile
+    int64_t warps_down = 1, warps_across = 1;
+    int64_t chunk = 16;  // steps of the reduction
+    int64_t stages = 1;  // chunks in shared memory at a time
+    bool padded = false, columns_outside = false;
+    int64_t vector_bytes = 16;  // that a thread copies at once
+
+    int64_t rows() const { return warp_rows * warps_down; }
+    int64_t columns() const { return warp_columns * warps_across; }
+    int64_t warps() const { return warps_down * warps_across; }
+  };
+
+  // How a tile of an operand lies in shared memory.
+  struct Copy {
+    int64_t vector = 1;         // elements
+    int64_t rows = 1, row = 1;  // of elements along the contiguous axis
+    int64_t row_stride = 1;
+    AxisId aligned;  // whose stride is padded, or none
+    double elements() const { return static_cast<double>(rows * row); }
+  };
+
+  Choice decode(Decisions decisions) const;
+  template <class Allowed>
+  void sample_where(Rng& rng, size_t slot, std::span<int64_t> decisions, const Allowed& allowed) const;
+  int64_t extent(AxisId axis) const { return info_.extent(axis); }
+  Copy copy_of(const Choice& c, const Read& read, AxisId own) const;
+  GpuBlock block(const Choice& c) const;
+  double dram_bytes(const Choice& c, double blocks) const;
+
+  LoopId emit_output(TraceMaker& maker, const Choice& c) const;
+  LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
+  void emit_copy(TraceMaker& maker, const Choice& c, const Copy& copy, StageId stage) const;
+
+  StageId output_, anchor_;
+  bool self_;  // the anchor is the output
+  const StageInfo& info_;
+  AxisMap output_axis_;
+  MmaProduct product_;
+  size_t warp_rows_ = kNone, warp_columns_ = kNone, warps_down_ = kNone, warps_across_ = kNone,
+         chunk_ = kNone, stages_ = kNone, layout_ = kNone, order_ = kNone, vector_ = kNone;
+};
+
+}  // namespace tensorsmith::space

@@ -1,0 +1,114 @@
+// Groups of a product of two matrices that tensor cores take.
+#include <optional>
+#include <utility>
+
+#include "ir/expr.h"
+#include "sched/tensor_cores.h"
+#include "space/plans/gpu_mma/gpu_mma_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+// The load of a factor that is converted to the type of the sum, which its values fit.
+const ir::Load* factor(const ir::Expr& e, ir::DType sum) {
+  const auto* cast = ir::as<ir::Cast>(e);
+  return cast != nullptr && e.dtype() == sum ? ir::as<ir::Load>(cast->a) : nullptr;
+}
+
+bool is_product(const ir::Operation& op, int capability) {
+  if (op.combiner != ir::Combiner::kSum || op.bodies.size() != 1) return false;
+  const auto* product = ir::as<ir::Binary>(op.bodies.front());
+  if (product == nullptr || product->op != ir::BinaryOp::kMul) return false;
+  const ir::DType sum = op.output()->dtype;
+  const ir::Load *a = factor(product->a, sum), *b = factor(product->b, sum);
+  if (a == nullptr || b == nullptr || a->buffer == b->buffer) return false;
+  const ir::DType x = a->buffer->dtype;
+  const ir::DType wanted = ir::is_float(x) ? ir::DType::kF32 : ir::DType::kI32;
+  return sum == wanted && sched::has_mma(capability, x, b->buffer->dtype);
+}
+
+// Each dimension is one axis of the reader, or has one element.
+bool plain(const Read& read, const StageInfo& producer) {
+  if (!read.affine || read.indices.empty()) return false;
+  for (const AxisId d : read.indices.ids()) {
+    if (producer.extent(d) == 1) continue;
+    const ReadIndex& index = read.indices[d];
+    if (!index.single_axis().valid() || index.constant != 0) return false;
+  }
+  return true;
+}
+
+std::optional<MmaProduct> match(const PlanContext& context, StageId output, StageId anchor) {
+  const StageInfo& info = context.stage(anchor);
+  if (!is_product(context.op(anchor), context.machine.gpu.capability)) return std::nullopt;
+  auto reads = effective_reads(context, anchor);
+  if (reads.size() != 2 || reads[0].producer == reads[1].producer) return std::nullopt;
+  // What an inlined producer computes is in no memory.
+  for (const Read& read : info.reads)
+    if (context.inlined[read.producer]) return std::nullopt;
+  for (const Read& read : reads)
+    if (!plain(read, context.stage(read.producer))) return std::nullopt;
+  MmaProduct product;
+  for (const AxisId r : info.reduce_axes()) {
+    if (info.extent(r) == 1) continue;
+    if (product.sum.valid()) return std::nullopt;
+    product.sum = r;
+  }
+  if (!product.sum.valid()) return std::nullopt;
+  // Columns are what is contiguous in the output.
+  const AxisMap output_axis = axes_in(context, output, anchor);
+  for (const AxisId a : info.spatial_axes()) {
+    if (info.extent(a) == 1) continue;
+    const bool first = reads[0].depends_on(a), second = reads[1].depends_on(a);
+    if (!output_axis[a].valid()) return std::nullopt;
+    if (first && second) {
+      product.batch.push_back(a);
+    } else if (!first && !second) {
+      return std::nullopt;
+    } else if (output_axis[a] == context.stage(output).contiguous_axis) {
+      if (product.columns.valid()) return std::nullopt;
+      product.columns = a;
+      if (first) std::swap(reads[0], reads[1]);
+    } else {
+      if (product.rows.valid()) return std::nullopt;
+      product.rows = a;
+    }
+  }
+  if (!product.rows.valid() || !product.columns.valid()) return std::nullopt;
+  product.a = std::move(reads[0]);
+  product.b = std::move(reads[1]);
+  if (!product.a.depends_on(product.rows) || !product.b.depends_on(product.columns) ||
+      !product.a.depends_on(product.sum) || !product.b.depends_on(product.sum))
+    return std::nullopt;
+  product.element_bytes = context.stage(product.a.producer).element_bytes;
+  for (const Read* read : {&product.a, &product.b}) {
+    const StageInfo& producer = context.stage(read->producer);
+    if (!producer.contiguous_axis.valid()) return std::nullopt;
+    const AxisId along = read->indices[producer.contiguous_axis].single_axis();
+    // Bytes cannot be transposed on their way to the registers.
+    if (along != product.sum && product.element_bytes == 1) return std::nullopt;
+    if (along != product.sum && along != product.rows && along != product.columns) return std::nullopt;
+  }
+  return product;
+}
+
+void make(const PlanContext& context, const Group& group, Plans& plans) {
+  if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty() || !group.pads.empty())
+    return;
+  if (context.machine.gpu.warp != 32) return;
+  auto product = match(context, group.root, group.anchor);
+  if (!product) return;
+  auto plan = std::make_shared<GpuMmaPlan>(context, group.root, group.anchor, std::move(*product));
+  // The smallest tile, copied in the widest vectors that rows hold; the last decision is their width.
+  std::vector<int64_t> d(plan->width(), 0);
+  while (!plan->check(d).ok())
+    if (++d.back() == plan->slots().back().decision.categories) return;
+  plans.push_back(std::move(plan));
+}
+
+}  // namespace
+
+extern const PlanKind gpu_mma_kind{"gpu_mma", make, nullptr, target::DeviceKind::kGpu};
+
+}  // namespace tensorsmith::space

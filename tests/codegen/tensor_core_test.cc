@@ -1,0 +1,127 @@
+// Products on tensor cores: the loop programs of the design space compute what the workload says, on a device that runs
+// them as scalar code.
+#include <gtest/gtest.h>
+
+#include "codegen/gpu_runner.h"
+#include "codegen/matrix_products.h"
+#include "codegen/runner.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "runtime/device/test_device.h"
+#include "sched/device_limits.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::test {
+namespace {
+
+using ir::DType;
+using lower::Tensor;
+using space::Candidate;
+using space::DesignSpace;
+
+std::vector<std::pair<std::string, MatrixProduct>> products() {
+  return {{"f16", {.m = 64, .n = 64, .k = 64}},
+          {"tails of rows and columns", {.m = 72, .n = 40, .k = 48}},
+          {"bf16 with an epilogue",
+           {.a = DType::kBF16, .b = DType::kBF16, .m = 48, .n = 96, .k = 32, .epilogue = true}},
+          {"B transposed", {.m = 33, .n = 64, .k = 64, .b_transposed = true}},
+          {"A transposed", {.m = 64, .n = 32, .k = 64, .a_transposed = true, .epilogue = true}},
+          {"batch", {.m = 32, .n = 64, .k = 32, .batch = 3}},
+          {"odd rows of B", {.m = 32, .n = 34, .k = 32}},
+          {"bytes", {.a = DType::kU8, .b = DType::kI8, .m = 64, .n = 32, .k = 64, .b_transposed = true}}};
+}
+
+target::Device device(const char* name) {
+  auto found = target::find_device(name);
+  EXPECT_TRUE(found.ok());
+  return found.ok() ? *found : target::Device{};
+}
+
+DesignSpace space_of(const ir::Workload& workload, const target::Device& gpu) {
+  auto built = DesignSpace::build(workload, gpu, {});
+  EXPECT_TRUE(built.ok()) << built.error().message();
+  return *built;
+}
+
+bool uses_tensor_cores(const DesignSpace& space, const Candidate& c) {
+  return space.describe(c.sketch).find("tensor cores") != std::string::npos;
+}
+
+std::vector<Candidate> draw(const DesignSpace& space, uint64_t seed, size_t count) {
+  Rng rng(seed);
+  std::vector<Candidate> found;
+  for (int i = 0; i < 400 && found.size() < count; ++i) {
+    Candidate c = space.sample(rng);
+    if (uses_tensor_cores(space, c)) found.push_back(std::move(c));
+  }
+  return found;
+}
+
+ir::Program program_of(const DesignSpace& space, const Candidate& c, const target::Device& gpu) {
+  const auto trace = space.to_trace(c);
+  EXPECT_TRUE(trace.ok()) << trace.error().message();
+  const auto schedule = sched::replay(space.workload(), *trace);
+  EXPECT_TRUE(schedule.ok()) << schedule.error().message() << sched::print(*trace);
+  const auto bounds = sched::infer_bounds(*schedule);
+  EXPECT_TRUE(bounds.ok()) << bounds.error().message();
+  const Status limits = sched::check_device_limits(*schedule, *bounds, gpu);
+  EXPECT_TRUE(limits.ok()) << limits.error().message() << sched::print(*trace);
+  const auto lowered = lower::lower(*schedule);
+  EXPECT_TRUE(lowered.ok()) << lowered.error().message();
+  return lowered->program;
+}
+
+std::vector<Tensor> random_inputs(const ir::Workload& workload, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Tensor> inputs;
+  for (const ir::Buffer& b : workload.inputs())
+    inputs.push_back(lower::random_tensor(b->dtype, b->shape, rng, 4));
+  return inputs;
+}
+
+TEST(TensorCores, ScalarCodeComputesTheProduct) {
+  TS_OPENCL_OR_SKIP(opencl);
+  const target::Device gpu = device("a100");
+  uint64_t seed = 100;
+  for (const auto& [name, product] : products()) {
+    SCOPED_TRACE(name + ", seed " + std::to_string(++seed));
+    const ir::Workload workload = matrix_product(product);
+    const DesignSpace space = space_of(workload, gpu);
+    const std::vector<Tensor> inputs = random_inputs(workload, seed);
+    const auto expected = lower::evaluate(workload, inputs).value();
+    const auto candidates = draw(space, seed, 1);
+    ASSERT_FALSE(candidates.empty());
+    for (const Candidate& c : candidates) {
+      const ir::Program program = program_of(space, c, gpu);
+      const auto outputs = compile_and_run(*opencl, program, gpu_for(*opencl), inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.error().message() << ir::print(program);
+      ASSERT_EQ(compare((*outputs)[0], expected[0], 1e-2, 1e-3), "") << ir::print(program);
+    }
+  }
+}
+
+// f32 has no tensor cores that round as f32 does, V100 none of mma.sync's shapes.
+TEST(TensorCores, OnlyWhereTheyRoundAlike) {
+  const auto has_plan = [](const MatrixProduct& p, const char* name) {
+    const DesignSpace space = space_of(matrix_product(p), device(name));
+    for (size_t s = 0; s < space.num_sketches(); ++s)
+      if (space.describe(static_cast<int>(s)).find("tensor cores") != std::string::npos) return true;
+    return false;
+  };
+  const MatrixProduct f16, bf16{.a = DType::kBF16, .b = DType::kBF16};
+  EXPECT_TRUE(has_plan(f16, "t4"));
+  EXPECT_TRUE(has_plan(f16, "a100"));
+  EXPECT_TRUE(has_plan(f16, "h100"));
+  EXPECT_FALSE(has_plan(f16, "v100"));
+  EXPECT_FALSE(has_plan(f16, "mi100"));
+  EXPECT_TRUE(has_plan(bf16, "a100"));
+  EXPECT_FALSE(has_plan(bf16, "t4"));
+  EXPECT_FALSE(has_plan({.a = DType::kF32, .b = DType::kF32}, "a100"));
+  EXPECT_FALSE(has_plan({.k = 40}, "a100"));
+  // Bytes of B that are not contiguous along the reduction.
+  EXPECT_FALSE(has_plan({.a = DType::kI8, .b = DType::kI8}, "a100"));
+  EXPECT_TRUE(has_plan({.a = DType::kI8, .b = DType::kI8, .b_transposed = true}, "a100"));
+}
+
+}  // namespace
+}  // namespace tensorsmith::test
