@@ -1,7 +1,12 @@
 // Products on tensor cores: the loop programs of the design space compute what the workload says, on a device that runs
-// them as scalar code.
+// them as scalar code, and as the text for NVIDIA's GPUs, whose instructions are emulated.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "codegen/cuda/emulated.h"
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/gpu/emitter.h"
 #include "codegen/gpu_runner.h"
 #include "codegen/matrix_products.h"
 #include "codegen/runner.h"
@@ -96,6 +101,116 @@ TEST(TensorCores, ScalarCodeComputesTheProduct) {
       const auto outputs = compile_and_run(*opencl, program, gpu_for(*opencl), inputs);
       ASSERT_TRUE(outputs.ok()) << outputs.error().message() << ir::print(program);
       ASSERT_EQ(compare((*outputs)[0], expected[0], 1e-2, 1e-3), "") << ir::print(program);
+    }
+  }
+}
+
+codegen::GpuSource source_of(const ir::Program& program, const target::Device& gpu) {
+  auto source = codegen::emit_gpu(program, gpu, {}, codegen::cuda_c());
+  EXPECT_TRUE(source.ok()) << source.error().message();
+  return source.ok() ? std::move(source).value() : codegen::GpuSource{};
+}
+
+// An untuned product of large matrices runs as people write it.
+TEST(TensorCores, DefaultsAreLargeTiles) {
+  for (const char* name : {"t4", "a100", "h100"}) {
+    const target::Device gpu = device(name);
+    const MatrixProduct product{.m = 4096, .n = 4096, .k = 4096};
+    const DesignSpace space = space_of(matrix_product(product), gpu);
+    const Candidate best = space.default_candidate();
+    ASSERT_TRUE(uses_tensor_cores(space, best)) << space.describe(best.sketch);
+    const auto source = source_of(program_of(space, best, gpu), gpu);
+    const std::string text = name + ("\n" + sched::print(*space.to_trace(best)));
+    EXPECT_LE(source.launches[0].grid[0], 4096 * 4096 / (128 * 64)) << text;
+    EXPECT_GE(source.launches[0].block[1], 4) << text;
+    EXPECT_EQ(source.pipelines, name == std::string("t4") ? 0 : 1) << text;
+    EXPECT_NE(source.text.find("TS_COPY"), std::string::npos);
+  }
+}
+
+// No candidate is scalar code by mistake.
+TEST(TensorCores, AllCandidatesAreRecognized) {
+  uint64_t seed = 200;
+  size_t pipelines = 0, swizzled = 0;
+  for (const char* name : {"t4", "a100", "h100"}) {
+    const target::Device gpu = device(name);
+    for (auto [what, product] : products()) {
+      if (name == std::string("t4") && product.a != DType::kF16) continue;
+      product.k *= 3;
+      SCOPED_TRACE(what + " on " + name + ", seed " + std::to_string(++seed));
+      const DesignSpace space = space_of(matrix_product(product), gpu);
+      const auto candidates = draw(space, seed, 8);
+      ASSERT_FALSE(candidates.empty());
+      for (const Candidate& c : candidates) {
+        const ir::Program program = program_of(space, c, gpu);
+        const auto source = source_of(program, gpu);
+        ASSERT_TRUE(source.scalar_products.empty()) << source.scalar_products[0] << ir::print(program);
+        ASSERT_EQ(source.tensor_core_nests, 1) << ir::print(program);
+        const bool several = sched::print(*space.to_trace(c)).find("unroll stage=") != std::string::npos;
+        ASSERT_EQ(source.pipelines, several ? 1 : 0) << ir::print(program);
+        pipelines += static_cast<size_t>(source.pipelines);
+        swizzled += source.text.find("TS_SWIZZLE(") != std::string::npos ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(pipelines, 20U);
+  EXPECT_GT(swizzled, 20U);
+}
+
+TEST(TensorCores, EmulatedWarpsComputeTheProduct) {
+  const target::Device gpu = device("a100");
+  const EmulationOrder orders[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+  uint64_t seed = 300;
+  for (auto [name, product] : products()) {
+    product.k *= 3;
+    SCOPED_TRACE(name + ", seed " + std::to_string(++seed));
+    const ir::Workload workload = matrix_product(product);
+    const DesignSpace space = space_of(workload, gpu);
+    const std::vector<Tensor> inputs = random_inputs(workload, seed);
+    const auto expected = lower::evaluate(workload, inputs).value();
+    const auto candidates = draw(space, seed, 2);
+    ASSERT_FALSE(candidates.empty());
+    for (const Candidate& c : candidates) {
+      const ir::Program program = program_of(space, c, gpu);
+      const auto outputs = emulate(program, gpu, inputs, orders);
+      ASSERT_TRUE(outputs.ok()) << outputs.error().message();
+      for (const Emulated& run : *outputs) {
+        const std::string text = sched::print(*space.to_trace(c)) + source_of(program, gpu).text;
+        ASSERT_EQ(compare(run.outputs[0], expected[0], 1e-2, 1e-3), "") << text;
+        ASSERT_EQ(run.bank_conflicts, 0) << text;
+      }
+    }
+  }
+}
+
+// The plan's registers are those of the assembler: what is drawn first does not spill.
+TEST(TensorCores, AssembleWithoutSpills) {
+  const char* folder = std::getenv("TENSORSMITH_NVRTC");
+  const auto compiler = codegen::Nvrtc::open(std::vector<std::string>(folder ? 1 : 0, folder ? folder : ""));
+  if (!compiler.ok()) {
+    ASSERT_FALSE(std::getenv("TENSORSMITH_REQUIRE_NVRTC")) << compiler.error().message();
+    GTEST_SKIP() << compiler.error().message();
+  }
+  for (const char* name : {"t4", "a100", "h100"}) {
+    const target::Device gpu = device(name);
+    for (auto [what, product] : products()) {
+      if (name == std::string("t4") && product.a != DType::kF16) continue;
+      product.m *= 32;
+      product.n *= 32;
+      product.k *= 32;
+      SCOPED_TRACE(what + " on " + name);
+      const DesignSpace space = space_of(matrix_product(product), gpu);
+      const Candidate best = space.default_candidate();
+      EXPECT_TRUE(uses_tensor_cores(space, best));
+      const auto source = source_of(program_of(space, best, gpu), gpu);
+      const auto compiled =
+          (*compiler)->compile(codegen::gpu_prelude(codegen::cuda_c()) + source.text, gpu.cpu, {});
+      ASSERT_TRUE(compiled.ok()) << compiled.error().message() << source.text;
+      for (const auto& kernel : compiled->kernels) {
+        const std::string trace = sched::print(*space.to_trace(best));
+        EXPECT_EQ(kernel.spill_store_bytes, 0) << trace << source.text;
+        EXPECT_EQ(kernel.stack_bytes, 0) << trace << source.text;
+      }
     }
   }
 }

@@ -30,6 +30,7 @@ const GpuDialect& cuda_c() {
     d.unroll = "#pragma unroll";
     d.kernel_head = kernel_head;
     d.declared_shared_bytes = kDeclaredSharedBytes;
+    d.tensor_cores = true;
     d.launch_shared = "extern __shared__ __align__(64) char launch_shared[];";
     return d;
   }();

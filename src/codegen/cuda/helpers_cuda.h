@@ -53,3 +53,59 @@ TS_INLINE uint16_t ts_store_f16(float x) {
 #define TS_COPY_4(to, from) (*(unsigned int*)(to) = *(const unsigned int*)(from))
 #define TS_COPY_8(to, from) (*(uint2*)(to) = *(const uint2*)(from))
 #define TS_COPY_16(to, from) (*(uint4*)(to) = *(const uint4*)(from))
+
+/* Tensor cores: a lane's 16 bytes of shared memory are a line of a matrix of 8 x 8 elements of 16 bits. */
+TS_INLINE unsigned ts_shared(const void* place) { return (unsigned)__cvta_generic_to_shared(place); }
+TS_INLINE void ts_load_matrices(unsigned* r, unsigned line) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(line)
+               : "memory");
+}
+TS_INLINE void ts_load_transposed(unsigned* r, unsigned line) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(line)
+               : "memory");
+}
+#if __CUDA_ARCH__ >= 800
+#define TS_MMA(name, shape, sum, a_type, b_type, sum_type, constraint)                             \
+  TS_INLINE void name(sum& c0, sum& c1, sum& c2, sum& c3, const unsigned* a, const unsigned* b) {  \
+    asm volatile("mma.sync.aligned." shape ".row.col." sum_type "." a_type "." b_type "." sum_type \
+                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                \
+                 : constraint(c0), constraint(c1), constraint(c2), constraint(c3)                  \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));              \
+  }
+TS_MMA(ts_mma_f16, "m16n8k16", float, "f16", "f16", "f32", "+f")
+TS_MMA(ts_mma_bf16, "m16n8k16", float, "bf16", "bf16", "f32", "+f")
+TS_MMA(ts_mma_s8_s8, "m16n8k32", int, "s8", "s8", "s32", "+r")
+TS_MMA(ts_mma_s8_u8, "m16n8k32", int, "s8", "u8", "s32", "+r")
+TS_MMA(ts_mma_u8_s8, "m16n8k32", int, "u8", "s8", "s32", "+r")
+TS_MMA(ts_mma_u8_u8, "m16n8k32", int, "u8", "u8", "s32", "+r")
+
+/* Copies into shared memory that nothing waits for; beyond `count` bytes it is filled with zeros. */
+#define TS_COPY_AHEAD(bytes, to, from, count) TS_COPY_AHEAD_##bytes(to, from, count)
+#define TS_COPY_AHEAD_AS(how, bytes, to, from, count)                                                        \
+  asm volatile("cp.async." how ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(ts_shared(to)), "l"(from), \
+               "r"(count)                                                                                    \
+               : "memory")
+#define TS_COPY_AHEAD_4(to, from, count) TS_COPY_AHEAD_AS("ca", 4, to, from, count)
+#define TS_COPY_AHEAD_8(to, from, count) TS_COPY_AHEAD_AS("ca", 8, to, from, count)
+#define TS_COPY_AHEAD_16(to, from, count) TS_COPY_AHEAD_AS("cg", 16, to, from, count)
+TS_INLINE void ts_end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* Until only so many groups of copies are on their way. */
+#define TS_WAIT_FOR_COPIES(groups) asm volatile("cp.async.wait_group " #groups ";" ::: "memory")
+#elif __CUDA_ARCH__ >= 750
+TS_INLINE void ts_mma_half(float& c0, float& c1, float& c2, float& c3, unsigned a0, unsigned a1, unsigned b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
+      : "r"(a0), "r"(a1), "r"(b));
+}
+TS_INLINE void ts_mma_f16(float& c0, float& c1, float& c2, float& c3, const unsigned* a, const unsigned* b) {
+  ts_mma_half(c0, c1, c2, c3, a[0], a[1], b[0]);
+  ts_mma_half(c0, c1, c2, c3, a[2], a[3], b[1]);
+}
+#endif
+/* An element's place in a tile whose lines, so many elements apart, have their vectors exchanged. */
+#define TS_SWIZZLE(at, lines, mask, vector) ((at) ^ (int)((unsigned)(at) / (lines) & (mask)) * (vector))

@@ -22,6 +22,7 @@ struct GpuDialect {
   std::string (*kernel_head)(const GpuExtents& extents);
   // Arrays of a block beyond this come from the launch, as one array of bytes of this name; 0: never.
   int64_t declared_shared_bytes = 0;
+  bool tensor_cores = false;       // it has the ts_mma functions of helpers_cuda.h
   std::string_view launch_shared;  // its declaration
 };
 

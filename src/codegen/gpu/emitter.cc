@@ -14,6 +14,7 @@
 #include "ir/analysis.h"
 #include "ir/simplify.h"
 #include "ir/verify_program.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::codegen {
 
@@ -28,15 +29,23 @@ namespace {
 // Of a thread's arrays, in bytes: beyond this its local memory would be larger than a device's threads have together.
 constexpr int64_t kMaxPrivateBytes = 64 << 10;
 
-int64_t bytes_of_buffer(const Buffer& buffer) {
-  return std::max<int64_t>(buffer->allocation_elements(), 1) * ir::bytes_of(buffer->dtype);
+int64_t elements_of(const Buffer& buffer, const MmaKernel& mma) {
+  const auto copies = mma.copies.find(buffer.get());
+  return std::max<int64_t>(buffer->allocation_elements(), 1) *
+         (copies == mma.copies.end() ? 1 : copies->second);
+}
+
+int64_t bytes_of_buffer(const Buffer& buffer, const MmaKernel& mma) {
+  return elements_of(buffer, mma) * ir::bytes_of(buffer->dtype);
 }
 
 }  // namespace
 
-GpuKernelEmitter::GpuKernelEmitter(const GpuKernel& kernel, std::unordered_set<const ir::StmtNode*> barriers,
+GpuKernelEmitter::GpuKernelEmitter(const GpuKernel& kernel, const MmaKernel& mma,
+                                   std::unordered_set<const ir::StmtNode*> barriers,
                                    const CodegenOptions& options, const GpuDialect& dialect)
     : kernel_(kernel),
+      mma_(mma),
       barriers_(std::move(barriers)),
       dialect_(dialect),
       env_{dialect.c, options, {}, {}, {}, {}, {}, indices_fit_32_bits(kernel) ? "int" : "int64_t"} {}
@@ -76,7 +85,7 @@ std::string GpuKernelEmitter::run(const std::string& symbol, const std::vector<B
 
 void GpuKernelEmitter::declare_shared() {
   int64_t bytes = 0;
-  for (const Buffer& b : kernel_.shared) bytes += aligned_to_buffer(bytes_of_buffer(b));
+  for (const Buffer& b : kernel_.shared) bytes += aligned_to_buffer(bytes_of_buffer(b, mma_));
   const bool from_launch = dialect_.declared_shared_bytes > 0 && bytes > dialect_.declared_shared_bytes;
   if (from_launch) {
     launch_shared_bytes_ = bytes;
@@ -87,7 +96,7 @@ void GpuKernelEmitter::declare_shared() {
     const std::string name = env_.names.make(b->name);
     env_.buffers[b.get()] = name;
     const std::string type(dialect_.c.memory_type(b->dtype));
-    const int64_t elements = std::max<int64_t>(b->allocation_elements(), 1);
+    const int64_t elements = elements_of(b, mma_);
     if (from_launch) {
       out_->line(type + "* const " + name + " = (" + type + "*)(launch_shared + " + std::to_string(offset) +
                  ");");
@@ -95,13 +104,16 @@ void GpuKernelEmitter::declare_shared() {
       out_->line(std::string(dialect_.shared) + " " + type + " " + name + "[" + std::to_string(elements) +
                  "] " + std::string(dialect_.c.aligned) + ";");
     }
-    offset += aligned_to_buffer(bytes_of_buffer(b));
+    offset += aligned_to_buffer(bytes_of_buffer(b, mma_));
   }
 }
 
 void GpuKernelEmitter::emit(const Stmt& s) {
   if (s == nullptr) return;
-  if (barriers_.contains(s.get())) out_->line(std::string(dialect_.barrier));
+  meet_before(s);
+  if (const auto nest = mma_.nests.find(s.get()); nest != mma_.nests.end()) return emit_mma(nest->second);
+  if (const auto found = mma_.pipelines.find(s.get()); found != mma_.pipelines.end())
+    return emit_pipeline(*ir::as<For>(s), found->second);
   ir::visit(ir::overloaded{[&](const For& loop) { emit_for(s, loop); },
                            [&](const ir::Store& store) { emit_store(store); },
                            [&](const ir::IfThenElse& branch) { emit_if(branch); },
@@ -112,6 +124,10 @@ void GpuKernelEmitter::emit(const Stmt& s) {
             s);
 }
 
+void GpuKernelEmitter::meet_before(const Stmt& s) {
+  if (!in_pipeline_ && barriers_.contains(s.get())) out_->line(std::string(dialect_.barrier));
+}
+
 void GpuKernelEmitter::emit_store(const ir::Store& store) {
   Block inside;
   ScalarWriter writer(env_, inside);
@@ -119,7 +135,7 @@ void GpuKernelEmitter::emit_store(const ir::Store& store) {
   std::vector<Expr> indices;
   for (const Expr& i : store.indices) indices.push_back(writer.announce(i));
   const Text v = writer.to_memory(store.buffer->dtype, writer.value(value));
-  inside.line(writer.place(store.buffer, indices) + " = " + v.text + ";");
+  inside.line(place(writer, store.buffer, indices) + " = " + v.text + ";");
   out_->append(std::move(inside));
 }
 
@@ -279,6 +295,15 @@ void GpuKernelEmitter::emit_lane_values(const Expr& value, const ir::Var& lane, 
     out_->close();
     return;
   }
+  if (const auto* load = ir::as<ir::Load>(value);
+      load != nullptr && load->buffer->dtype == result->dtype && in_memory(load->buffer) &&
+      is_vector(load->buffer, load->indices, lane, lanes, env_.bounds)) {
+    ScalarWriter writer(env_, *out_);
+    std::vector<Expr> first;
+    for (const Expr& i : load->indices)
+      first.push_back(writer.announce(ir::substitute(i, {{lane.get(), Expr(0)}})));
+    return copy(result, lanes, env_.buffers.at(result.get()), "&" + writer.place(load->buffer, first));
+  }
   const Expr of_lanes = load_vectors(value, lane, lanes);
   for (int64_t k = 0; k < lanes; ++k) {
     env_.constants[lane.get()] = Expr(k);
@@ -296,7 +321,7 @@ void GpuKernelEmitter::emit_vector_store(const ir::Store& store, const ir::Var& 
   std::vector<Expr> first;
   for (const Expr& i : store.indices)
     first.push_back(writer.announce(ir::substitute(i, {{lane.get(), Expr(0)}})));
-  copy(store.buffer, lanes, "&" + writer.place(store.buffer, first), env_.buffers.at(result.get()));
+  copy(store.buffer, lanes, "&" + place(writer, store.buffer, first), env_.buffers.at(result.get()));
   out_->close();
 }
 
@@ -304,9 +329,9 @@ void GpuKernelEmitter::emit_vectorized(const For& loop, int64_t lanes) {
   const auto& store = *ir::as<ir::Store>(loop.body);
   std::vector<Expr> indices;
   for (const Expr& i : store.indices) indices.push_back(ir::substitute(i, env_.constants));
-  if (barriers_.contains(loop.body.get())) out_->line(std::string(dialect_.barrier));
+  meet_before(loop.body);
   if (in_memory(store.buffer) && is_vector(store.buffer, indices, loop.var, lanes, env_.bounds))
-    return emit_vector_store(store, loop.var, lanes);
+    return emit_asynchronous(store, loop.var, lanes) ? void() : emit_vector_store(store, loop.var, lanes);
   // Elements, with the vectors that are read.
   out_->open("");
   const Expr value = load_vectors(ir::substitute(store.value, env_.constants), loop.var, lanes);
@@ -322,16 +347,16 @@ void GpuKernelEmitter::emit_vectorized(const For& loop, int64_t lanes) {
 
 namespace {
 
-Status check_limits(const GpuKernel& kernel, const target::Device& device) {
+Status check_limits(const GpuKernel& kernel, const MmaKernel& mma, const target::Device& device) {
   const auto refuse = [](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, "kernel", std::move(reason)};
   };
   int64_t shared = 0, own = 0;
-  for (const Buffer& b : kernel.shared) shared += aligned_to_buffer(bytes_of_buffer(b));
+  for (const Buffer& b : kernel.shared) shared += aligned_to_buffer(bytes_of_buffer(b, mma));
   ir::for_each_stmt(kernel.body, [&](const Stmt& s) {
     const auto* allocate = ir::as<ir::Allocate>(s);
     if (allocate != nullptr && kernel.memory.at(allocate->buffer.get()) == GpuMemory::kPrivate)
-      own += bytes_of_buffer(allocate->buffer);
+      own += bytes_of_buffer(allocate->buffer, mma);
   });
   const int64_t threads = kernel.extents[kThreadX] * kernel.extents[kThreadY] * kernel.extents[kThreadZ];
   if (device.max_threads_per_block > 0 && threads > device.max_threads_per_block)
@@ -414,8 +439,12 @@ Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& dev
   GpuSource source;
   source.workspace_bytes = gpu.workspace_bytes;
   for (GpuKernel& kernel : gpu.kernels) {
-    TS_RETURN_IF_ERROR(check_limits(kernel, device));
     TS_RETURN_IF_ERROR(push_virtual_threads(kernel));
+    const MmaKernel mma = find_mma(kernel, dialect.tensor_cores ? sched::compute_capability(device) : 0);
+    TS_RETURN_IF_ERROR(check_limits(kernel, mma, device));
+    source.tensor_core_nests += static_cast<int>(mma.nests.size());
+    source.pipelines += static_cast<int>(mma.pipelines.size());
+    source.scalar_products.insert(source.scalar_products.end(), mma.refused.begin(), mma.refused.end());
     TS_ASSIGN_OR_RETURN(auto barriers, place_barriers(kernel));
     runtime::Launch launch;
     launch.symbol = options.symbol + "_" + std::to_string(source.launches.size());
@@ -425,7 +454,7 @@ Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& dev
     }
     const std::vector<Buffer> parameters = device_buffers(kernel);
     for (const Buffer& b : parameters) launch.arguments.push_back(argument_of(b, program, gpu));
-    GpuKernelEmitter emitter(kernel, std::move(barriers), options, dialect);
+    GpuKernelEmitter emitter(kernel, mma, std::move(barriers), options, dialect);
     source.text += emitter.run(launch.symbol, parameters, inputs) + "\n";
     launch.shared_bytes = emitter.launch_shared_bytes();
     source.launches.push_back(std::move(launch));

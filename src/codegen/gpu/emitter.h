@@ -5,11 +5,13 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "codegen/backend.h"
 #include "codegen/c/expr.h"
 #include "codegen/gpu/dialect.h"
+#include "codegen/gpu/tensor_core_nest.h"
 
 namespace tensorsmith::codegen {
 
@@ -17,6 +19,8 @@ struct GpuSource {
   std::string text;  // kernels NAME_0, NAME_1, ... without gpu_prelude()
   std::vector<runtime::Launch> launches;
   int64_t workspace_bytes = 0;
+  int tensor_core_nests = 0, pipelines = 0;
+  std::vector<std::string> scalar_products;  // why nests that tensor cores might compute are scalar code
 };
 
 // What every file of kernels begins with: the same for all of a dialect.
@@ -33,8 +37,9 @@ std::vector<char> join_modules(const std::vector<std::vector<char>>& modules);
 // The text of one kernel.
 class GpuKernelEmitter {
  public:
-  GpuKernelEmitter(const GpuKernel& kernel, std::unordered_set<const ir::StmtNode*> barriers,
-                   const CodegenOptions& options, const GpuDialect& dialect);
+  GpuKernelEmitter(const GpuKernel& kernel, const MmaKernel& mma,
+                   std::unordered_set<const ir::StmtNode*> barriers, const CodegenOptions& options,
+                   const GpuDialect& dialect);
 
   // parameters: what it gets, in order; of those in `read_only` nothing is written.
   std::string run(const std::string& symbol, const std::vector<ir::Buffer>& parameters,
@@ -49,6 +54,7 @@ class GpuKernelEmitter {
   void emit_store(const ir::Store& store);
   void emit_if(const ir::IfThenElse& branch);
   void emit_allocate(const ir::Allocate& allocate);
+  void meet_before(const ir::Stmt& s);
   // Whether the loop is written to be unrolled: it indexes private arrays, which are registers then, or is asked to.
   bool unrolls(const ir::Stmt& s, const ir::For& loop, int64_t extent);
   int64_t steps(const ir::Stmt& s);
@@ -60,14 +66,33 @@ class GpuKernelEmitter {
   ir::Buffer lane_array(const std::string& name, ir::DType dtype, int64_t lanes);
   bool in_memory(const ir::Buffer& buffer) const;
 
+  // Tensor cores (tensor_core_emit.cc). Names of where a lane's lines of a tile begin, and of how chunks are exchanged.
+  struct TileText {
+    std::string tile, chunk, swap;
+  };
+  TileText declare_tile(const MmaTile& tile, bool is_a);
+  void emit_fragment(const MmaTile& tile, const TileText& text, const std::string& registers, int64_t lines,
+                     int64_t chunks, const std::string& step);
+  void emit_mma(const MmaNest& nest);
+  void emit_pipeline(const ir::For& loop, const MmaPipeline& pipeline);
+  void emit_copies(const MmaPipeline& pipeline, const std::string& place);
+  bool emit_asynchronous(const ir::Store& store, const ir::Var& lane, int64_t lanes);
+  // Of the several tiles of both factors, that at this place is meant until leave_place; returns their own names.
+  std::pair<std::string, std::string> enter_place(const MmaNest& nest, const std::string& place);
+  void leave_place(const MmaNest& nest, const std::pair<std::string, std::string>& names);
+  std::string place(ScalarWriter& writer, const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
+
   const GpuKernel& kernel_;
+  const MmaKernel& mma_;
   const std::unordered_set<const ir::StmtNode*> barriers_;
   const GpuDialect& dialect_;
   Environment env_;
   Block* out_ = nullptr;
   int64_t unroll_limit_ = 0;  // steps up to which loops are unrolled here
   int64_t launch_shared_bytes_ = 0;
+  bool in_pipeline_ = false, asynchronous_ = false;
   std::vector<ir::Buffer> lane_arrays_;  // keeps them alive
+  std::vector<ir::Expr> kept_;           // the same
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
 };
 

@@ -95,7 +95,9 @@ class Pusher {
     return ir::visit(
         ir::overloaded{
             [&](const ir::For& loop) {
-              if (differs(loop.extent)) return repeat(s);
+              // Vectors stay whole.
+              const bool vector = loop.kind == ir::ForKind::kVectorized && differs(loop.body);
+              if (vector || differs(loop.extent)) return repeat(s);
               ir::For out = loop;
               out.body = push(loop.body);
               return ir::make_for(std::move(out));

@@ -1,0 +1,220 @@
+// Products on tensor cores, and the copies into shared memory that run ahead of them.
+#include <algorithm>
+
+#include "codegen/gpu/emitter.h"
+#include "codegen/gpu/vector_access.h"
+#include "ir/analysis.h"
+#include "ir/simplify.h"
+#include "sched/tensor_cores.h"
+
+namespace tensorsmith::codegen {
+
+using ir::Buffer;
+using ir::Expr;
+
+namespace {
+
+constexpr int64_t kChunkBytes = 16;
+
+std::string number(int64_t n) { return std::to_string(n); }
+
+std::string_view mma_type(ir::DType dtype) {
+  if (dtype == ir::DType::kI8) return "s8";
+  if (dtype == ir::DType::kU8) return "u8";
+  return dtype == ir::DType::kF16 ? "f16" : "bf16";
+}
+
+bool is_zero(const Expr& e) {
+  if (const auto* value = ir::as<ir::FloatImm>(e)) return value->value == 0;
+  return ir::is_int_value(e, 0);
+}
+
+}  // namespace
+
+// Declares where the lane's lines of the tile begin. Returns the text of an address, up to what steps and fragments add.
+GpuKernelEmitter::TileText GpuKernelEmitter::declare_tile(const MmaTile& tile, bool is_a) {
+  const int64_t bytes = ir::bytes_of(tile.buffer->dtype), line = tile.line * bytes;
+  const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
+  ScalarWriter writer(env_, *out_);
+  const std::string first = writer.value(writer.announce(tile.first)).at_least(Strength::kPrimary);
+  // Which of a fragment's matrices of 8 x 8 the lane reads a line of, and which line.
+  const bool down = is_a == tile.steps_contiguous;
+  std::string at_line = down ? "(" + lane + " & 15)" : "(" + lane + " & 7) + (" + lane + " >> 4 << 3)";
+  std::string at_chunk = down ? lane + " >> 4" : lane + " >> 3 & 1";
+  if (!ir::is_int_value(tile.first, 0)) {
+    if (tile.steps_contiguous)
+      at_line += " + (int)(" + first + " / " + number(tile.line) + ")";
+    else
+      at_chunk = "(" + at_chunk + ") + (int)(" + first + " / " + number(kChunkBytes / bytes) + ")";
+  }
+  TileText text{env_.names.make("tile"), env_.names.make("chunk"), env_.names.make("swap")};
+  const std::string line_name = env_.names.make("line");
+  out_->line("const int " + line_name + " = " + at_line + ", " + text.chunk + " = " + at_chunk + ";");
+  const MmaSwizzle swizzle = tile.swizzled ? mma_swizzle(line) : MmaSwizzle{};
+  out_->line("const int " + text.swap + " = " + line_name + " >> " + number(swizzle.shift) + " & " +
+             number(swizzle.mask) + ";");
+  out_->line("const unsigned " + text.tile + " = ts_shared(" + env_.buffers.at(tile.buffer.get()) + ") + " +
+             line_name + " * " + number(line) + ";");
+  return text;
+}
+
+// Four matrices of 8 x 8 of 16 bits (ldmatrix): those of a fragment of A, or of two of B.
+void GpuKernelEmitter::emit_fragment(const MmaTile& tile, const TileText& text, const std::string& registers,
+                                     int64_t lines, int64_t chunks, const std::string& step) {
+  const int64_t line = tile.line * ir::bytes_of(tile.buffer->dtype);
+  // A step is 16 lines, or two chunks of each.
+  const std::string at_lines =
+      tile.steps_contiguous ? number(lines * line) : step + " * " + number(sched::kMmaRows * line);
+  const std::string at_chunks = tile.steps_contiguous ? "2 * " + step : number(chunks);
+  out_->line((tile.steps_contiguous ? "ts_load_matrices(" : "ts_load_transposed(") + registers + ", " +
+             text.tile + " + " + at_lines + " + (((" + text.chunk + " + " + at_chunks + ") ^ " + text.swap +
+             ") << 4));");
+}
+
+void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
+  out_->open("");
+  const TileText a = declare_tile(nest.a, true), b = declare_tile(nest.b, false);
+  const std::string x = env_.names.make("a"), y = env_.names.make("b"), step = env_.names.make("step");
+  const int64_t steps = nest.steps * ir::bytes_of(nest.a.buffer->dtype) / sched::kMmaStepBytes;
+  out_->line(std::string(dialect_.unroll));
+  out_->open("for (int " + step + " = 0; " + step + " < " + number(steps) + "; ++" + step + ")");
+  out_->line("unsigned " + x + "[" + number(4 * nest.rows) + "], " + y + "[" + number(2 * nest.columns) +
+             "];");
+  for (int64_t r = 0; r < nest.rows; ++r)
+    emit_fragment(nest.a, a, x + " + " + number(4 * r), sched::kMmaRows * r, 2 * r, step);
+  for (int64_t c = 0; c < nest.columns; c += 2)
+    emit_fragment(nest.b, b, y + " + " + number(2 * c), sched::kMmaColumns * c, c, step);
+  std::string name = "ts_mma_" + std::string(mma_type(nest.a.buffer->dtype));
+  if (!ir::is_float(nest.a.buffer->dtype)) name += "_" + std::string(mma_type(nest.b.buffer->dtype));
+  const std::string sums = env_.buffers.at(nest.sums.get());
+  const auto sum = [&](int64_t half, int64_t column, int64_t pair) {
+    const int64_t at = nest.at[static_cast<size_t>(half * nest.columns + column)] + pair * nest.pair;
+    return sums + "[" + number(at) + "]";
+  };
+  for (int64_t r = 0; r < nest.rows; ++r) {
+    for (int64_t c = 0; c < nest.columns; ++c) {
+      out_->line(name + "(" + sum(2 * r, c, 0) + ", " + sum(2 * r, c, 1) + ", " + sum(2 * r + 1, c, 0) +
+                 ", " + sum(2 * r + 1, c, 1) + ", " + x + " + " + number(4 * r) + ", " + y + " + " +
+                 number(2 * c) + ");");
+    }
+  }
+  out_->close();
+  out_->close();
+}
+
+// The chunk's copies, into this place of the tiles.
+void GpuKernelEmitter::emit_copies(const MmaPipeline& pipeline, const std::string& place) {
+  const MmaNest& nest = mma_.nests.at(pipeline.nest.get());
+  out_->open("");
+  const auto names = enter_place(nest, place);
+  asynchronous_ = true;
+  for (const ir::Stmt& copy : pipeline.copies) emit(copy);
+  asynchronous_ = false;
+  leave_place(nest, names);
+  out_->close();
+}
+
+std::pair<std::string, std::string> GpuKernelEmitter::enter_place(const MmaNest& nest,
+                                                                  const std::string& place) {
+  const auto enter = [&](const Buffer& buffer) {
+    std::string& name = env_.buffers.at(buffer.get());
+    const std::string here = env_.names.make(buffer->name + "_at");
+    const std::string type(dialect_.c.memory_type(buffer->dtype));
+    out_->line(type + "* const " + here + " = " + name + " + " + place + " * " +
+               number(buffer->allocation_elements()) + ";");
+    return std::exchange(name, here);
+  };
+  std::string a = enter(nest.a.buffer);
+  return {std::move(a), enter(nest.b.buffer)};
+}
+
+void GpuKernelEmitter::leave_place(const MmaNest& nest, const std::pair<std::string, std::string>& names) {
+  env_.buffers.at(nest.a.buffer.get()) = names.first;
+  env_.buffers.at(nest.b.buffer.get()) = names.second;
+}
+
+// With s stages: s - 1 chunks are copied before the loop; each iteration waits for its own chunk, meets the other threads,
+// which are done with the chunk before it, has the place of that filled with the chunk s - 1 further, and computes.
+void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const MmaPipeline& pipeline) {
+  const ir::VarNode* var = loop.var.get();
+  const MmaNest& nest = mma_.nests.at(pipeline.nest.get());
+  const int64_t ahead = pipeline.stages - 1;
+  const bool outside = std::exchange(in_pipeline_, true);
+  out_->open("");
+  for (int64_t s = 0; s < ahead; ++s) {
+    env_.constants[var] = Expr(s);
+    emit_copies(pipeline, number(s));
+    out_->line("ts_end_of_copies();");
+  }
+  env_.constants.erase(var);
+  const std::string name = env_.names.make(loop.var.name()), next = env_.names.make("next"),
+                    full = env_.names.make("full"), free = env_.names.make("free");
+  out_->line("int " + full + " = 0, " + free + " = " + number(ahead) + ";");
+  out_->line(std::string(dialect_.unroll) + " 1");
+  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + number(pipeline.chunks) +
+             "; ++" + name + ")");
+  out_->line("TS_WAIT_FOR_COPIES(" + number(ahead - 1) + ");");
+  out_->line(std::string(dialect_.barrier));
+  out_->line("const " + env_.index_type + " " + next + " = " + name + " + " + number(ahead) + ";");
+  env_.vars[var] = next;
+  env_.bounds[var] = {0, pipeline.chunks - 1};
+  out_->open("if (" + next + " < " + number(pipeline.chunks) + ")");
+  emit_copies(pipeline, free);
+  out_->close();
+  out_->line("ts_end_of_copies();");
+  env_.vars[var] = name;
+  const auto names = enter_place(nest, full);
+  emit_mma(nest);
+  leave_place(nest, names);
+  for (const std::string& place : {full, free})
+    out_->line(place + " = " + place + " == " + number(ahead) + " ? 0 : " + place + " + 1;");
+  out_->close();
+  env_.vars.erase(var);
+  env_.bounds.erase(var);
+  out_->close();
+  in_pipeline_ = outside;
+}
+
+// A vector of device memory, or zeros, to shared memory.
+bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var& lane, int64_t lanes) {
+  const int64_t bytes = lanes * ir::bytes_of(store.buffer->dtype);
+  if (!asynchronous_ || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
+  const Expr value = ir::substitute(store.value, env_.constants);
+  const auto* select = ir::as<ir::Select>(value);
+  const auto* load = ir::as<ir::Load>(select != nullptr ? select->a : value);
+  if (load == nullptr || load->buffer->dtype != store.buffer->dtype ||
+      kernel_.memory.contains(load->buffer.get()) ||
+      !is_vector(load->buffer, load->indices, lane, lanes, env_.bounds))
+    return false;
+  if (select != nullptr && (ir::uses_var(select->condition, lane) || !is_zero(select->b))) return false;
+  out_->open("");
+  ScalarWriter writer(env_, *out_);
+  const auto first = [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> list;
+    for (const Expr& i : indices) list.push_back(writer.announce(ir::substitute(i, {{lane.get(), Expr(0)}})));
+    return list;
+  };
+  const std::string to = place(writer, store.buffer, first(store.indices));
+  const std::string from = writer.place(load->buffer, first(load->indices));
+  std::string count = number(bytes);
+  if (select != nullptr)
+    count = writer.value(writer.announce(select->condition)).at_least(Strength::kOr) + " ? " + count + " : 0";
+  out_->line("TS_COPY_AHEAD(" + number(bytes) + ", &" + to + ", &" + from + ", " + count + ");");
+  out_->close();
+  return true;
+}
+
+// The element, at the place that swizzling gives it.
+std::string GpuKernelEmitter::place(ScalarWriter& writer, const Buffer& buffer,
+                                    const std::vector<Expr>& indices) {
+  const auto line = mma_.swizzled_lines.find(buffer.get());
+  if (line == mma_.swizzled_lines.end()) return writer.place(buffer, indices);
+  kept_.push_back(flat_index(buffer, indices, env_.bounds));
+  const int64_t bytes = ir::bytes_of(buffer->dtype);
+  const MmaSwizzle swizzle = mma_swizzle(line->second * bytes);
+  return env_.buffers.at(buffer.get()) + "[TS_SWIZZLE(" + writer.value(kept_.back()).text + ", " +
+         number(line->second << swizzle.shift) + ", " + number(swizzle.mask) + ", " +
+         number(kChunkBytes / bytes) + ")]";
+}
+
+}  // namespace tensorsmith::codegen

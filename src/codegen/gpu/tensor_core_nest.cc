@@ -1,0 +1,442 @@
+#include "codegen/gpu/tensor_core_nest.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+#include <utility>
+
+#include "codegen/c/expr.h"
+#include "ir/analysis.h"
+#include "ir/linear.h"
+#include "ir/simplify.h"
+#include "ir/structural.h"
+#include "sched/tensor_cores.h"
+
+namespace tensorsmith::codegen {
+
+using ir::Expr;
+using ir::For;
+using ir::Stmt;
+
+namespace {
+
+constexpr int64_t kChunkBytes = 16;  // that a lane of ldmatrix reads, and a line of its matrices
+
+// A sum of functions of one variable each.
+class Separable {
+ public:
+  static std::optional<Separable> of(const Expr& e, const ir::VarBounds& bounds,
+                                     const std::vector<ir::Var>& vars) {
+    Separable out;
+    out.sum_ = ir::linearize(ir::simplify(e, bounds));
+    if (out.sum_.bad) return std::nullopt;
+    for (const auto& [atom, coefficient] : out.sum_.terms) {
+      std::optional<size_t> own;
+      for (size_t v = 0; v < vars.size(); ++v) {
+        if (!ir::uses_var(atom, vars[v])) continue;
+        if (own) return std::nullopt;
+        own = v;
+      }
+      if (!own || !ir::loads_of(atom).empty()) return std::nullopt;
+      out.owners_.push_back(*own);
+    }
+    out.vars_ = vars;
+    return out;
+  }
+
+  // What the value of this variable adds, beside what 0 adds.
+  std::optional<int64_t> moved(const ir::Var& var, int64_t value) const {
+    int64_t total = 0;
+    for (size_t t = 0; t < owners_.size(); ++t) {
+      if (!(vars_[owners_[t]] == var)) continue;
+      const auto& [atom, coefficient] = sum_.terms[t];
+      const auto here = at(atom, var, value), zero = at(atom, var, 0);
+      if (!here || !zero) return std::nullopt;
+      total += coefficient * (*here - *zero);
+    }
+    return total;
+  }
+
+ private:
+  static std::optional<int64_t> at(const Expr& atom, const ir::Var& var, int64_t value) {
+    return ir::as_int(ir::simplify(ir::substitute(atom, {{var.get(), Expr(value)}})));
+  }
+
+  ir::LinearSum sum_;
+  std::vector<size_t> owners_;
+  std::vector<ir::Var> vars_;
+};
+
+struct Factor {
+  const ir::Load* load = nullptr;
+  std::optional<Separable> place;
+};
+
+class NestMatcher {
+ public:
+  NestMatcher(const GpuKernel& kernel, int capability) : kernel_(kernel), capability_(capability) {}
+
+  // Whether the loop is a nest of one store that adds products of such types.
+  bool is_candidate(const Stmt& s) {
+    for (const auto* loop = ir::as<For>(s); loop != nullptr; loop = ir::as<For>(loop->body)) {
+      loops_.push_back(loop);
+      store_ = ir::as<ir::Store>(loop->body);
+    }
+    return store_ != nullptr && match_update();
+  }
+
+  // After is_candidate.
+  std::optional<MmaNest> match() {
+    if (!find_places() || !find_step() || !find_lanes() || !find_fragments() || !find_tiles())
+      return std::nullopt;
+    return std::move(nest_);
+  }
+  const std::string& why() const { return why_; }
+
+ private:
+  bool refuse(std::string reason) {
+    why_ = std::move(reason);
+    return false;
+  }
+
+  GpuMemory memory(const ir::Buffer& buffer) const {
+    const auto it = kernel_.memory.find(buffer.get());
+    return it == kernel_.memory.end() ? GpuMemory::kDevice : it->second;
+  }
+
+  bool match_factor(const Expr& e, Factor& factor) const {
+    const auto* cast = ir::as<ir::Cast>(e);
+    if (cast == nullptr || e.dtype() != store_->buffer->dtype) return false;
+    factor.load = ir::as<ir::Load>(cast->a);
+    return factor.load != nullptr && memory(factor.load->buffer) == GpuMemory::kShared;
+  }
+
+  bool match_update() {
+    const auto* sum = ir::as<ir::Binary>(store_->value);
+    if (sum == nullptr || sum->op != ir::BinaryOp::kAdd || memory(store_->buffer) != GpuMemory::kPrivate)
+      return false;
+    const auto* old = ir::as<ir::Load>(sum->a);
+    const auto* product = ir::as<ir::Binary>(sum->b);
+    if (old == nullptr || old->buffer != store_->buffer || product == nullptr ||
+        product->op != ir::BinaryOp::kMul)
+      return false;
+    if (!std::equal(old->indices.begin(), old->indices.end(), store_->indices.begin(), store_->indices.end(),
+                    [](const Expr& x, const Expr& y) { return ir::structural_equal(x, y); }))
+      return false;
+    if (!match_factor(product->a, x_) || !match_factor(product->b, y_)) return false;
+    const ir::DType a = x_.load->buffer->dtype, b = y_.load->buffer->dtype;
+    const ir::DType sums = ir::is_float(a) ? ir::DType::kF32 : ir::DType::kI32;
+    return x_.load->buffer != y_.load->buffer && store_->buffer->dtype == sums &&
+           sched::has_mma(capability_, a, b);
+  }
+
+  bool find_places() {
+    for (const For* loop : loops_) {
+      const auto extent = ir::as_int(loop->extent);
+      if (!extent || loop->kind == ir::ForKind::kParallel || loop->kind == ir::ForKind::kThread)
+        return refuse("a loop of the nest varies in length");
+      bounds_[loop->var.get()] = {0, *extent - 1};
+      vars_.push_back(loop->var);
+    }
+    for (const size_t axis : {kThreadX, kThreadY, kThreadZ}) {
+      bounds_[kernel_.index[axis].get()] = {0, kernel_.extents[axis] - 1};
+      vars_.push_back(kernel_.index[axis]);
+    }
+    x_.place = place_of(x_.load->buffer, x_.load->indices);
+    y_.place = place_of(y_.load->buffer, y_.load->indices);
+    sums_ = place_of(store_->buffer, store_->indices);
+    if (!x_.place || !y_.place || !sums_) return refuse("an index is no sum of functions of a loop each");
+    return true;
+  }
+
+  std::optional<Separable> place_of(const ir::Buffer& buffer, const std::vector<Expr>& indices) const {
+    return Separable::of(flat_index(buffer, indices, bounds_), bounds_, vars_);
+  }
+
+  int64_t extent(const For* loop) const { return *ir::as_int(loop->extent); }
+
+  // Whether the place moves by this for each step of the variable.
+  static bool moves_by(const Separable& place, const ir::Var& var, int64_t count, int64_t stride,
+                       int64_t every = 1, int64_t modulo = 0) {
+    for (int64_t v = 0; v < count; ++v) {
+      const int64_t steps = modulo > 0 ? v / every % modulo : v / every;
+      if (place.moved(var, v) != steps * stride) return false;
+    }
+    return true;
+  }
+
+  // The reduction, and which factor's elements are rows.
+  bool find_step() {
+    for (const For* loop : loops_) {
+      if (extent(loop) == 1) continue;
+      const bool in_sums = !moves_by(*sums_, loop->var, extent(loop), 0);
+      if (in_sums) {
+        fragments_.push_back(loop);
+      } else if (step_ != nullptr) {
+        return refuse("it has two loops of a reduction");
+      } else {
+        step_ = loop;
+      }
+    }
+    if (step_ == nullptr) return refuse("it has no loop of a reduction");
+    nest_.steps = extent(step_);
+    // Places of a group share the rows of A.
+    const ir::Var& lane = kernel_.index[kThreadX];
+    if (kernel_.extents[kThreadX] != sched::kMmaGroups * sched::kMmaPlaces)
+      return refuse("threadIdx.x is no warp");
+    if (x_.place->moved(lane, 1) != 0) std::swap(x_, y_);
+    return true;
+  }
+
+  bool find_tile(const Factor& factor, MmaTile& tile, int64_t every, int64_t modulo, int64_t step,
+                 const char* name) {
+    const ir::Var& lane = kernel_.index[kThreadX];
+    const int64_t lanes = kernel_.extents[kThreadX];
+    const auto k = factor.place->moved(step_->var, 1);
+    const auto next = factor.place->moved(lane, every);
+    if (!k || !next || *next % step != 0) return refuse(std::string(name) + " is no tile");
+    const int64_t own = *next / step;
+    tile.buffer = factor.load->buffer;
+    tile.steps_contiguous = *k == 1;
+    tile.line = tile.steps_contiguous ? own : *k;
+    if ((tile.steps_contiguous ? *k : own) != 1 || tile.line <= 1)
+      return refuse(std::string(name) + " has no lines");
+    unit(tile) = own;
+    if (!moves_by(*factor.place, step_->var, nest_.steps, *k) ||
+        !moves_by(*factor.place, lane, lanes, own * step, every, modulo))
+      return refuse("lanes do not have the rows and columns of an instruction");
+    return true;
+  }
+  // Elements from a row of A, or a column of B, to the next.
+  int64_t& unit(const MmaTile& tile) { return &tile == &nest_.a ? row_ : column_; }
+
+  bool find_lanes() {
+    const int64_t bytes = ir::bytes_of(x_.load->buffer->dtype);
+    if (nest_.steps * bytes % sched::kMmaStepBytes != 0) return refuse("steps do not fill an instruction");
+    if (!find_tile(x_, nest_.a, sched::kMmaPlaces, sched::kMmaGroups, 1, "the first factor")) return false;
+    if (!find_tile(y_, nest_.b, 1, sched::kMmaPlaces, sched::kMmaPairs, "the second factor")) return false;
+    if (bytes == 1 && (!nest_.a.steps_contiguous || !nest_.b.steps_contiguous))
+      return refuse("bytes are not contiguous along the reduction");
+    return moves_by(*sums_, kernel_.index[kThreadX], kernel_.extents[kThreadX], 0) ||
+           refuse("sums are not a lane's");
+  }
+
+  // Which sums each iteration of the loops over them has.
+  bool find_fragments() {
+    int64_t all = 1;
+    for (const For* loop : fragments_) all *= extent(loop);
+    struct Sum {
+      int64_t row, column, at;
+    };
+    std::vector<Sum> found;
+    for (int64_t n = 0; n < all; ++n) {
+      Sum sum{0, 0, 0};
+      int64_t rest = n;
+      for (const For* loop : fragments_) {
+        const int64_t value = rest % extent(loop);
+        rest /= extent(loop);
+        const auto a = x_.place->moved(loop->var, value), b = y_.place->moved(loop->var, value),
+                   c = sums_->moved(loop->var, value);
+        if (!a || !b || !c) return refuse("an index is not known");
+        sum.row += *a;
+        sum.column += *b;
+        sum.at += *c;
+      }
+      if (sum.row % row_ != 0 || sum.column % column_ != 0) return refuse("fragments lie between lines");
+      found.push_back({sum.row / row_, sum.column / column_, sum.at});
+    }
+    return order_fragments(all,
+                           [&](int64_t n) { return std::array{found[n].row, found[n].column, found[n].at}; });
+  }
+
+  template <class Get>
+  bool order_fragments(int64_t all, const Get& get) {
+    int64_t last_row = 0, last_column = 0;
+    for (int64_t n = 0; n < all; ++n) {
+      const auto [row, column, at] = get(n);
+      if (row < 0 || column < 0 || row % sched::kMmaGroups != 0) return refuse("rows are no fragments");
+      last_row = std::max(last_row, row / sched::kMmaGroups);
+      last_column = std::max(last_column, column / sched::kMmaColumns);
+    }
+    const int64_t halves = last_row + 1, columns = last_column + 1;
+    if (halves % sched::kMmaHalves != 0 || columns % 2 != 0 || halves * columns * sched::kMmaPairs != all)
+      return refuse("sums do not fill fragments");
+    nest_.rows = halves / sched::kMmaHalves;
+    nest_.columns = columns;
+    std::vector<std::array<int64_t, 2>> pairs(static_cast<size_t>(halves * columns), {-1, -1});
+    for (int64_t n = 0; n < all; ++n) {
+      const auto [row, column, at] = get(n);
+      const int64_t pair = column % sched::kMmaColumns;
+      if (pair >= sched::kMmaPairs) return refuse("columns are no pairs");
+      auto& place =
+          pairs[static_cast<size_t>(row / sched::kMmaGroups * columns + column / sched::kMmaColumns)];
+      if (place[static_cast<size_t>(pair)] >= 0) return refuse("a sum is computed twice");
+      place[static_cast<size_t>(pair)] = at;
+    }
+    nest_.pair = pairs.front()[1] - pairs.front()[0];
+    for (const auto& pair : pairs) {
+      if (pair[0] < 0 || pair[1] - pair[0] != nest_.pair) return refuse("pairs of sums lie differently");
+      nest_.at.push_back(pair[0]);
+    }
+    return true;
+  }
+
+  bool finish_tile(const Factor& factor, MmaTile& tile) {
+    const int64_t bytes = ir::bytes_of(tile.buffer->dtype);
+    if (tile.line * bytes % kChunkBytes != 0) return refuse("lines of a tile are not aligned");
+    ir::VarMap zero;
+    for (const For* loop : loops_) zero[loop->var.get()] = Expr(0);
+    zero[kernel_.index[kThreadX].get()] = Expr(0);
+    tile.first =
+        ir::simplify(ir::substitute(flat_index(tile.buffer, factor.load->indices, bounds_), zero), bounds_);
+    // Of each warp: whole groups of lines, or whole chunks.
+    const int64_t whole = tile.steps_contiguous ? sched::kMmaGroups * tile.line : kChunkBytes / bytes;
+    for (const size_t axis : {kThreadY, kThreadZ}) {
+      for (int64_t v = 0; v < kernel_.extents[axis]; ++v) {
+        const auto moved = factor.place->moved(kernel_.index[axis], v);
+        if (!moved || *moved % whole != 0) return refuse("tiles of warps are not aligned");
+      }
+    }
+    const auto first = ir::as_int(ir::simplify(ir::substitute(
+        tile.first, {{kernel_.index[kThreadY].get(), Expr(0)}, {kernel_.index[kThreadZ].get(), Expr(0)}})));
+    if (!first || *first != 0) return refuse("a tile does not begin with its buffer");
+    tile.swizzled = can_swizzle(tile.line * bytes) && tile.buffer->allocation_elements() % tile.line == 0;
+    return true;
+  }
+
+  bool find_tiles() {
+    nest_.sums = store_->buffer;
+    return finish_tile(x_, nest_.a) && finish_tile(y_, nest_.b);
+  }
+
+  const GpuKernel& kernel_;
+  const int capability_;
+  std::vector<const For*> loops_, fragments_;
+  const For* step_ = nullptr;
+  const ir::Store* store_ = nullptr;
+  Factor x_, y_;
+  std::optional<Separable> sums_;
+  std::vector<ir::Var> vars_;
+  ir::VarBounds bounds_;
+  int64_t row_ = 1, column_ = 1;
+  MmaNest nest_;
+  std::string why_;
+};
+
+using Buffers = std::unordered_map<const ir::BufferNode*, int>;
+
+// How often statements of the body read or write each buffer, by statement.
+void count_uses(const Stmt& s, Buffers& reads, Buffers& writes) {
+  ir::for_each_stmt(s, [&](const Stmt& inner) {
+    const auto use = [&](const Expr& e) {
+      for (const ir::Load* load : ir::loads_of(e)) ++reads[load->buffer.get()];
+    };
+    if (const auto* store = ir::as<ir::Store>(inner)) {
+      use(store->value);
+      for (const Expr& i : store->indices) use(i);
+      ++writes[store->buffer.get()];
+    } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
+      use(branch->condition);
+    } else if (const auto* loop = ir::as<For>(inner)) {
+      use(loop->extent);
+    }
+  });
+}
+
+// The loop's statements, without the allocations around them.
+void collect_statements(const Stmt& s, std::vector<Stmt>& out) {
+  if (const auto* allocate = ir::as<ir::Allocate>(s)) return collect_statements(allocate->body, out);
+  const auto* seq = ir::as<ir::Seq>(s);
+  if (seq == nullptr) return out.push_back(s);
+  for (const Stmt& part : seq->stmts) collect_statements(part, out);
+}
+
+std::optional<MmaPipeline> match_pipeline(const For& loop, const MmaKernel& found, const Buffers& writes) {
+  const auto extent = ir::as_int(loop.extent);
+  if (!extent || loop.kind != ir::ForKind::kSerial || loop.auto_unroll_max_step < 2) return std::nullopt;
+  std::vector<Stmt> parts;
+  collect_statements(loop.body, parts);
+  MmaPipeline out{*extent, std::min(loop.auto_unroll_max_step, *extent), {}, parts.back()};
+  const auto nest = found.nests.find(out.nest.get());
+  if (nest == found.nests.end() || out.stages < 2) return std::nullopt;
+  Buffers own_reads, own_writes;
+  for (const Stmt& s : parts) {
+    if (s == out.nest) continue;
+    count_uses(s, own_reads, own_writes);
+    out.copies.push_back(s);
+  }
+  const auto* a = nest->second.a.buffer.get();
+  const auto* b = nest->second.b.buffer.get();
+  if (own_writes.size() != 2 || own_reads.contains(a) || own_reads.contains(b)) return std::nullopt;
+  for (const auto* tile : {a, b})
+    if (!own_writes.contains(tile) || own_writes.at(tile) != writes.at(tile)) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+bool can_swizzle(int64_t line_bytes) {
+  return line_bytes >= 2 * kChunkBytes && std::has_single_bit(static_cast<uint64_t>(line_bytes));
+}
+
+MmaSwizzle mma_swizzle(int64_t line_bytes) {
+  // Lines of 128 bytes begin in the same bank, of 64 every other one.
+  const int chunks = static_cast<int>(std::min<int64_t>(line_bytes / kChunkBytes, 8));
+  return {std::countr_zero(8U / static_cast<unsigned>(chunks)), chunks - 1};
+}
+
+namespace {
+
+// Outermost loops first: what is inside of a nest, or of one that was refused, is not looked at.
+void find_nests(const GpuKernel& kernel, int capability, const Stmt& s, MmaKernel& out) {
+  if (s == nullptr) return;
+  const auto into = [&](const Stmt& part) { find_nests(kernel, capability, part, out); };
+  ir::visit(ir::overloaded{[&](const For& loop) {
+                             NestMatcher matcher(kernel, capability);
+                             if (!matcher.is_candidate(s)) return into(loop.body);
+                             if (auto nest = matcher.match())
+                               out.nests.emplace(s.get(), std::move(*nest));
+                             else
+                               out.refused.push_back(matcher.why());
+                           },
+                           [&](const ir::Store&) {},
+                           [&](const ir::IfThenElse& branch) {
+                             into(branch.then_body);
+                             into(branch.else_body);
+                           },
+                           [&](const ir::Seq& seq) {
+                             for (const Stmt& part : seq.stmts) into(part);
+                           },
+                           [&](const ir::Allocate& allocate) { into(allocate.body); }},
+            s);
+}
+
+}  // namespace
+
+MmaKernel find_mma(const GpuKernel& kernel, int capability) {
+  MmaKernel out;
+  if (!sched::has_mma(capability, ir::DType::kF16, ir::DType::kF16)) return out;
+  find_nests(kernel, capability, kernel.body, out);
+  if (out.nests.empty()) return out;
+  Buffers reads, writes;
+  count_uses(kernel.body, reads, writes);
+  for (auto& [loop, nest] : out.nests) {
+    for (MmaTile* tile : {&nest.a, &nest.b}) {
+      tile->swizzled = tile->swizzled && reads.at(tile->buffer.get()) == 1;
+      if (tile->swizzled) out.swizzled_lines[tile->buffer.get()] = tile->line;
+    }
+  }
+  if (!sched::copies_asynchronously(capability)) return out;
+  ir::for_each_stmt(kernel.body, [&](const Stmt& s) {
+    const auto* loop = ir::as<For>(s);
+    auto pipeline = loop == nullptr ? std::nullopt : match_pipeline(*loop, out, writes);
+    if (!pipeline) return;
+    const MmaNest& nest = out.nests.at(pipeline->nest.get());
+    for (const MmaTile* tile : {&nest.a, &nest.b}) out.copies[tile->buffer.get()] = pipeline->stages;
+    out.pipelines.emplace(s.get(), std::move(*pipeline));
+  });
+  return out;
+}
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,71 @@
+#include "codegen/cuda/emulated.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/scratch_directory.h"
+#include "codegen/c/header_text.h"
+#include "codegen/gpu/emitter.h"
+
+namespace tensorsmith::test {
+
+using lower::Tensor;
+
+namespace {
+
+Error failed(std::string reason) { return {ErrorCode::kMismatch, "emulation", std::move(reason)}; }
+
+std::string host_text(std::string text) {
+  const std::string declared(codegen::cuda_c().launch_shared);
+  if (const size_t at = text.find(declared); at != std::string::npos) text.erase(at, declared.size());
+  return "#include \"" TENSORSMITH_CUDA_EMULATOR "\"\n" + std::string(codegen::kHelpersText) + text +
+         "static void run_kernel(void** arguments) { call(&kernel_0, arguments); }\n";
+}
+
+}  // namespace
+
+Result<std::vector<Emulated>> emulate(const ir::Program& program, const target::Device& device,
+                                      std::span<const Tensor> inputs,
+                                      std::span<const EmulationOrder> orders) {
+  codegen::CodegenOptions options;
+  options.symbol = "kernel";
+  TS_ASSIGN_OR_RETURN(const auto source, codegen::emit_gpu(program, device, options, codegen::cuda_c()));
+  if (source.launches.size() != 1) return failed("not one kernel");
+  TS_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("cuda_emulation"));
+  std::ofstream(scratch.file("kernel.cc")) << host_text(source.text);
+  const std::string command = std::string(TENSORSMITH_CXX) + " -std=c++17 -O1 -w -shared -fPIC -o '" +
+                              scratch.file("kernel.so") + "' '" + scratch.file("kernel.cc") + "' 2> '" +
+                              scratch.file("errors") + "'";
+  if (std::system(command.c_str()) != 0) {
+    std::ifstream errors(scratch.file("errors"));
+    return failed(std::string(std::istreambuf_iterator<char>(errors), {}) + source.text);
+  }
+  void* library = dlopen(scratch.file("kernel.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return failed(dlerror());
+  using Emulate = long (*)(void**, const int*, const int*, int, int);
+  const auto run = reinterpret_cast<Emulate>(dlsym(library, "emulate"));
+  const auto& launch = source.launches.front();
+  std::vector<Emulated> results;
+  for (const EmulationOrder& order : orders) {
+    std::vector<Tensor> own(inputs.begin(), inputs.end());
+    for (const ir::Buffer& b : program.outputs) own.push_back(Tensor::zeros(b->dtype, b->shape));
+    std::vector<void*> arguments;
+    for (const auto& argument : launch.arguments)
+      arguments.push_back(own[static_cast<size_t>(argument.buffer)].data.data());
+    int grid[3], block[3];
+    for (size_t d = 0; d < 3; ++d) {
+      grid[d] = static_cast<int>(launch.grid[d]);
+      block[d] = static_cast<int>(launch.block[d]);
+    }
+    const long conflicts =
+        run(arguments.data(), grid, block, order.early_copies ? 1 : 0, order.last_first ? 1 : 0);
+    own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+    results.push_back({std::move(own), conflicts});
+  }
+  dlclose(library);
+  return results;
+}
+
+}  // namespace tensorsmith::test

@@ -1,0 +1,233 @@
+/* A block of CUDA threads on the host, for kernels as text: what stands in place of codegen/cuda/helpers_cuda.h. Threads
+   are fibers that run until they wait for others, the warps in a given order, so one warp is as far ahead of the next as
+   barriers allow. Instructions of a warp are written down after the PTX ISA: ldmatrix, mma ("Matrix Fragments for ..."),
+   cp.async. */
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __shared__ static
+#define __launch_bounds__(threads)
+#define TS_ALIGNED __attribute__((aligned(16)))
+#define TS_INLINE static inline
+#define TS_DOUBLE 1
+typedef double ts_wide;
+#define TS_F32(name) name##f
+#define TS_PRECISE_F32(name) name##f
+TS_INLINE float ts_fma_f32(float a, float b, float c) { return std::fmaf(a, b, c); }
+TS_INLINE double ts_fma_f64(double a, double b, double c) { return std::fma(a, b, c); }
+TS_INLINE uint32_t ts_bits_f32(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  return bits;
+}
+TS_INLINE float ts_f32_of_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+#define TS_COPY(elements, bytes, to, from) memcpy(to, from, bytes)
+#define TS_SWIZZLE(at, lines, mask, vector) ((at) ^ (int)((unsigned)(at) / (lines) & (mask)) * (vector))
+
+struct Index {
+  int x, y, z;
+};
+struct Copy {
+  char* to;
+  const char* from;
+  int bytes, count;
+};
+struct Fiber {
+  ucontext_t context;
+  std::vector<char> stack;
+  Index thread;
+  int warp = 0, lane = 0;
+  bool done = false;
+  long blocks = 0, warps = 0;                  // how often it has waited for its block, its warp
+  unsigned address = 0, a[4] = {}, b[2] = {};  // what the warp's others read
+  std::vector<std::vector<Copy>> groups = {{}};
+};
+static std::vector<std::unique_ptr<Fiber>> fibers;
+static Fiber* self;
+static ucontext_t scheduler;
+static Index blockIdx;
+static bool copies_are_early;
+static long bank_conflicts;
+static char launch_shared[1 << 18] __attribute__((aligned(64)));
+#define threadIdx (self->thread)
+
+static void yield() { swapcontext(&self->context, &scheduler); }
+/* Until all of the block, or of the warp, have come as far. */
+static void wait_for(bool block) {
+  const long mine = block ? ++self->blocks : ++self->warps;
+  for (;;) {
+    bool all = true;
+    for (const auto& f : fibers)
+      if ((block || f->warp == self->warp) && !f->done && (block ? f->blocks : f->warps) < mine) all = false;
+    if (all) return;
+    yield();
+  }
+}
+static void __syncthreads() { wait_for(true); }
+static Fiber& lane_of_warp(int lane) { return *fibers[self->warp * 32 + lane]; }
+
+static unsigned ts_shared(const void* place) { return (unsigned)((const char*)place - launch_shared); }
+static uint16_t element(unsigned line, int at) {
+  uint16_t value;
+  memcpy(&value, launch_shared + (int)line + 2 * at, 2);
+  return value;
+}
+/* Matrix m has its lines where lanes 8 m .. 8 m + 7 say. A lane gets two neighbours of row lane / 4. */
+static void load_matrices(unsigned* r, unsigned line, bool transposed) {
+  self->address = line;
+  wait_for(false);
+  for (int m = 0; m < 4; ++m) {
+    /* A matrix is read in one cycle if its lines lie in different banks. */
+    for (int l = 0; l < self->lane && self->lane < 8; ++l)
+      bank_conflicts +=
+          ((lane_of_warp(8 * m + l).address ^ lane_of_warp(8 * m + self->lane).address) >> 4 & 7) == 0;
+    uint16_t pair[2];
+    for (int e = 0; e < 2; ++e) {
+      const int row = self->lane / 4, column = 2 * (self->lane % 4) + e;
+      pair[e] = transposed ? element(lane_of_warp(8 * m + column).address, row)
+                           : element(lane_of_warp(8 * m + row).address, column);
+    }
+    r[m] = pair[0] | (unsigned)pair[1] << 16;
+  }
+  wait_for(false);
+}
+static void ts_load_matrices(unsigned* r, unsigned line) { load_matrices(r, line, false); }
+static void ts_load_transposed(unsigned* r, unsigned line) { load_matrices(r, line, true); }
+
+/* The value of A's row and step, B's step and column, in registers of 32 / bits elements. */
+template <int kBits, class Of>
+static auto a_value(int row, int step, Of of) {
+  const int in_register = 32 / kBits, half = step / (4 * in_register), rest = step % (4 * in_register);
+  const Fiber& f = lane_of_warp(row % 8 * 4 + rest / in_register);
+  return of(f.a[row / 8 + 2 * half] >> rest % in_register * kBits);
+}
+template <int kBits, class Of>
+static auto b_value(int step, int column, Of of) {
+  const int in_register = 32 / kBits, half = step / (4 * in_register), rest = step % (4 * in_register);
+  const Fiber& f = lane_of_warp(column * 4 + rest / in_register);
+  return of(f.b[half] >> rest % in_register * kBits);
+}
+template <int kBits, class Sum, class A, class B>
+static void multiply(Sum& c0, Sum& c1, Sum& c2, Sum& c3, const unsigned* a, const unsigned* b, A of_a,
+                     B of_b) {
+  memcpy(self->a, a, sizeof self->a);
+  memcpy(self->b, b, sizeof self->b);
+  wait_for(false);
+  Sum* sums[] = {&c0, &c1, &c2, &c3};
+  for (int s = 0; s < 4; ++s) {
+    const int row = self->lane / 4 + s / 2 * 8, column = self->lane % 4 * 2 + s % 2;
+    for (int k = 0; k < 256 / kBits; ++k)
+      *sums[s] += (Sum)a_value<kBits>(row, k, of_a) * (Sum)b_value<kBits>(k, column, of_b);
+  }
+  wait_for(false);
+}
+static float ts_load_f16(uint16_t stored);
+static float f16_of(unsigned bits) { return ts_load_f16((uint16_t)bits); }
+static float bf16_of(unsigned bits) { return ts_f32_of_bits(bits << 16); }
+static int s8_of(unsigned bits) { return (int8_t)bits; }
+static int u8_of(unsigned bits) { return (uint8_t)bits; }
+#define TS_MMA(name, bits, sum, a_of, b_of)                                                    \
+  static void name(sum& c0, sum& c1, sum& c2, sum& c3, const unsigned* a, const unsigned* b) { \
+    multiply<bits>(c0, c1, c2, c3, a, b, a_of, b_of);                                          \
+  }
+TS_MMA(ts_mma_f16, 16, float, f16_of, f16_of)
+TS_MMA(ts_mma_bf16, 16, float, bf16_of, bf16_of)
+TS_MMA(ts_mma_s8_s8, 8, int, s8_of, s8_of)
+TS_MMA(ts_mma_s8_u8, 8, int, s8_of, u8_of)
+TS_MMA(ts_mma_u8_s8, 8, int, u8_of, s8_of)
+TS_MMA(ts_mma_u8_u8, 8, int, u8_of, u8_of)
+
+/* Copies take place when they are begun, or not before they are waited for. */
+static void make(const Copy& copy) {
+  memset(copy.to, 0, copy.bytes);
+  memcpy(copy.to, copy.from, copy.count);
+}
+static void copy_ahead(int bytes, void* to, const void* from, int count) {
+  const Copy copy = {(char*)to, (const char*)from, bytes, count};
+  if (copies_are_early)
+    make(copy);
+  else
+    self->groups.back().push_back(copy);
+}
+#define TS_COPY_AHEAD(bytes, to, from, count) copy_ahead(bytes, to, from, count)
+static void ts_end_of_copies() { self->groups.emplace_back(); }
+static void TS_WAIT_FOR_COPIES(size_t most) {
+  for (size_t g = 0; g + 1 + most < self->groups.size(); ++g) {
+    for (const Copy& copy : self->groups[g]) make(copy);
+    self->groups[g].clear();
+  }
+}
+
+template <class... P, size_t... I>
+static void call(void (*kernel)(P*...), void** arguments, std::index_sequence<I...>) {
+  kernel(static_cast<P*>(arguments[I])...);
+}
+template <class... P>
+static void call(void (*kernel)(P*...), void** arguments) {
+  call(kernel, arguments, std::index_sequence_for<P...>());
+}
+
+static void run_kernel(void** arguments);  // the kernel under test
+static void** kernel_arguments;
+static void enter() {
+  run_kernel(kernel_arguments);
+  self->done = true;
+  swapcontext(&self->context, &scheduler);
+}
+
+/* last_first: warps run in the opposite order. Returns bank conflicts of loads of matrices. */
+extern "C" long emulate(void** arguments, const int* grid, const int* block, int early, int last_first) {
+  copies_are_early = early != 0;
+  bank_conflicts = 0;
+  kernel_arguments = arguments;
+  const int threads = block[0] * block[1] * block[2];
+  for (int at = 0; at < grid[0] * grid[1] * grid[2]; ++at) {
+    blockIdx = {at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]};
+    fibers.clear();
+    for (int t = 0; t < threads; ++t) {
+      auto f = std::make_unique<Fiber>();
+      f->thread = {t % block[0], t / block[0] % block[1], t / block[0] / block[1]};
+      f->warp = t / 32;
+      f->lane = t % 32;
+      f->stack.resize(1 << 17);
+      getcontext(&f->context);
+      f->context.uc_stack.ss_sp = f->stack.data();
+      f->context.uc_stack.ss_size = f->stack.size();
+      f->context.uc_link = nullptr;
+      makecontext(&f->context, enter, 0);
+      fibers.push_back(std::move(f));
+    }
+    const int warps = (threads + 31) / 32;
+    for (bool left = true; left;) {
+      left = false;
+      for (int w = 0; w < warps; ++w) {
+        const int warp = last_first ? warps - 1 - w : w;
+        /* As far as the warp comes alone. */
+        for (bool moved = true; moved;) {
+          moved = false;
+          for (int lane = 0; lane < 32 && warp * 32 + lane < threads; ++lane) {
+            Fiber& f = *fibers[warp * 32 + lane];
+            if (f.done) continue;
+            const long before = f.warps + f.blocks;
+            self = &f;
+            swapcontext(&scheduler, &f.context);
+            moved = moved || (!f.done && f.warps + f.blocks != before);
+            left = left || !f.done;
+          }
+        }
+      }
+    }
+  }
+  return bank_conflicts;
+}
