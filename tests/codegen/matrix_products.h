@@ -12,6 +12,7 @@ struct MatrixProduct {
   ir::DType a = ir::DType::kF16, b = ir::DType::kF16;
   int64_t m = 64, n = 64, k = 64;
   int64_t batch = 1;                                // of both; 1: no such axis
+  bool one_b = false;                               // B has no axis of the batch
   bool a_transposed = false, b_transposed = false;  // A: [k, m], B: [n, k]
   bool epilogue = false;                            // + 1 and rounded to A's type
 };

@@ -32,6 +32,7 @@ std::vector<std::pair<std::string, MatrixProduct>> products() {
           {"B transposed", {.m = 33, .n = 64, .k = 64, .b_transposed = true}},
           {"A transposed", {.m = 64, .n = 32, .k = 64, .a_transposed = true, .epilogue = true}},
           {"batch", {.m = 32, .n = 64, .k = 32, .batch = 3}},
+          {"batch of A", {.m = 32, .n = 64, .k = 32, .batch = 3, .one_b = true}},
           {"odd rows of B", {.m = 32, .n = 34, .k = 32}},
           {"bytes", {.a = DType::kU8, .b = DType::kI8, .m = 64, .n = 32, .k = 64, .b_transposed = true}}};
 }

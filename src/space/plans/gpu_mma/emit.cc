@@ -43,8 +43,16 @@ LoopId GpuMmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   std::vector<LoopId> blocks;
   for (const AxisId a : axes.ids())
     if (a != rows && a != columns) blocks.push_back(axes[a]);
-  blocks.push_back(c.columns_outside ? j[0] : i[0]);
-  blocks.push_back(c.columns_outside ? i[0] : j[0]);
+  LoopId outer = c.columns_outside ? j[0] : i[0], group;
+  const LoopId inner = c.columns_outside ? i[0] : j[0];
+  if (c.group > 1) {
+    const auto made = maker.split(output_, outer, {c.group}, kPredicate);
+    outer = made[0];
+    group = made[1];
+  }
+  blocks.push_back(outer);
+  blocks.push_back(inner);
+  if (group.valid()) blocks.push_back(group);
   const std::vector<LoopId> fragments = {i[2], i[3], j[2]}, warps = {i[1], j[1]}, lanes = {i[4], j[3]};
   std::vector<LoopId> order = blocks;
   for (const auto* loops : {&fragments, &warps, &lanes})

@@ -86,10 +86,11 @@ double GpuMmaPlan::dram_bytes(const Choice& c, double blocks) const {
   const double down = tiles(extent(product_.rows), c.rows()),
                across = tiles(extent(product_.columns), c.columns());
   const double inner = c.columns_outside ? down : across, outer = c.columns_outside ? across : down;
-  const double in_wave = std::min(inner, together);
-  const double outer_in_wave = std::clamp(together / inner, 1.0, outer);
-  const double rows = c.columns_outside ? in_wave : outer_in_wave,
-               columns = c.columns_outside ? outer_in_wave : in_wave;
+  const double group = as_double(c.group);
+  const double inner_in_wave = std::clamp(together / group, 1.0, inner);
+  const double outer_in_wave = std::clamp(together / inner_in_wave, 1.0, outer);
+  const double rows = c.columns_outside ? inner_in_wave : outer_in_wave;
+  const double columns = c.columns_outside ? outer_in_wave : inner_in_wave;
   const double sum = as_double(extent(product_.sum)) * product_.element_bytes;
   const double waves = std::ceil(blocks / together);
   const double wave = sum * (rows * as_double(c.rows()) + columns * as_double(c.columns()));

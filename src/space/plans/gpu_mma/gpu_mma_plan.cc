@@ -14,6 +14,7 @@ constexpr int64_t kWarps[] = {1, 2, 4, 8};
 constexpr int64_t kChunkBytes[] = {32, 64, 128};
 constexpr int64_t kMostStages = 5;
 constexpr int64_t kVectors[] = {16, 8, 4};  // bytes
+constexpr int64_t kGroups[] = {1, 2, 4, 8};
 // Registers of a thread beside its sums and fragments: addresses and counters.
 constexpr double kOtherRegisters = 56;
 constexpr int64_t kMostSums = 128;  // of a thread
@@ -39,6 +40,7 @@ GpuMmaPlan::GpuMmaPlan(const PlanContext& context, StageId output, StageId ancho
                          ahead ? std::vector<double>{0.3, 1, 2, 1, 0.5} : std::vector<double>{1});
   layout_ = add_category(name + "padded", DecisionRole::kLayout, {1, 0.5});
   order_ = add_category(name + "order", DecisionRole::kLocation, {1, 1});
+  group_ = add_category(name + "group", DecisionRole::kLocation, {1, 0.5, 1, 1});
   vector_ = add_category(name + "vectorize", DecisionRole::kVectorize, {1, 0.1, 0.1});
   static_assert(kMostStages == 5);
 }
@@ -53,6 +55,7 @@ GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
   c.stages = static_cast<int64_t>(category(d, stages_)) + 1;
   c.padded = category(d, layout_) == 1;
   c.columns_outside = category(d, order_) == 1;
+  c.group = kGroups[category(d, group_)];
   c.vector_bytes = kVectors[category(d, vector_)];
   return c;
 }
@@ -79,6 +82,12 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   return copy;
 }
 
+int64_t GpuMmaPlan::outer_tiles(const Choice& c) const {
+  const int64_t length = extent(c.columns_outside ? product_.columns : product_.rows);
+  const int64_t tile = c.columns_outside ? c.columns() : c.rows();
+  return (length + tile - 1) / tile;
+}
+
 GpuBlock GpuMmaPlan::block(const Choice& c) const {
   GpuBlock block;
   block.threads = c.warps() * 32;
@@ -102,6 +111,7 @@ Status GpuMmaPlan::check(Decisions d) const {
   if (c.rows() > rows || c.columns() > columns) return refuse("a tile is larger than the output");
   if (c.warp_rows * c.warp_columns / 32 > kMostSums) return refuse("a thread has more sums than registers");
   if (c.stages > 1 && c.stages > sum / c.chunk) return refuse("more stages than chunks");
+  if (outer_tiles(c) % c.group != 0) return refuse("groups of blocks do not divide the tiles");
   const auto padded = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile * tile; };
   if (padded(rows, c.rows()) * padded(columns, c.columns()) > 2 * rows * columns)
     return refuse("more than half of the tiles would be tail");
@@ -139,6 +149,7 @@ void GpuMmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
                [&](const Choice& c) { return fits(c) && c.warp_rows * c.warp_columns / 32 <= kMostSums; });
   sample_where(rng, warps_down_, d, fits);
   sample_where(rng, warps_across_, d, fits);
+  sample_where(rng, group_, d, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
   sample_where(rng, chunk_, d, [&](const Choice& c) { return sum % c.chunk == 0; });
   sample_where(rng, stages_, d,
                [&](const Choice& c) { return c.stages <= std::max<int64_t>(1, sum / c.chunk); });

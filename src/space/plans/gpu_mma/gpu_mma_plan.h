@@ -18,7 +18,7 @@ namespace tensorsmith::space {
 // What is multiplied: sum over k of A[.., i, k] * B[.., k, j], with these in any order of dimensions.
 struct MmaProduct {
   AxisId rows, columns, sum;
-  std::vector<AxisId> batch;
+  std::vector<AxisId> batch;  // all others: a block has one point of each
   Read a, b;
   int element_bytes = 2;
 };
@@ -40,6 +40,7 @@ class GpuMmaPlan final : public Plan {
     int64_t chunk = 16;  // steps of the reduction
     int64_t stages = 1;  // chunks in shared memory at a time
     bool padded = false, columns_outside = false;
+    int64_t group = 1;          // tiles of the outer axis whose blocks follow each other
     int64_t vector_bytes = 16;  // that a thread copies at once
 
     int64_t rows() const { return warp_rows * warps_down; }
@@ -63,6 +64,8 @@ class GpuMmaPlan final : public Plan {
   Copy copy_of(const Choice& c, const Read& read, AxisId own) const;
   GpuBlock block(const Choice& c) const;
   double dram_bytes(const Choice& c, double blocks) const;
+  // Of the axis outside, along which blocks are grouped.
+  int64_t outer_tiles(const Choice& c) const;
 
   LoopId emit_output(TraceMaker& maker, const Choice& c) const;
   LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
@@ -74,7 +77,7 @@ class GpuMmaPlan final : public Plan {
   AxisMap output_axis_;
   MmaProduct product_;
   size_t warp_rows_ = kNone, warp_columns_ = kNone, warps_down_ = kNone, warps_across_ = kNone,
-         chunk_ = kNone, stages_ = kNone, layout_ = kNone, order_ = kNone, vector_ = kNone;
+         chunk_ = kNone, stages_ = kNone, layout_ = kNone, order_ = kNone, group_ = kNone, vector_ = kNone;
 };
 
 }  // namespace tensorsmith::space

@@ -56,25 +56,23 @@ std::optional<MmaProduct> match(const PlanContext& context, StageId output, Stag
     product.sum = r;
   }
   if (!product.sum.valid()) return std::nullopt;
-  // Columns are what is contiguous in the output.
+  // Columns are what is contiguous in the output, rows the longest axis of the other factor alone.
   const AxisMap output_axis = axes_in(context, output, anchor);
   for (const AxisId a : info.spatial_axes()) {
     if (info.extent(a) == 1) continue;
-    const bool first = reads[0].depends_on(a), second = reads[1].depends_on(a);
     if (!output_axis[a].valid()) return std::nullopt;
-    if (first && second) {
-      product.batch.push_back(a);
-    } else if (!first && !second) {
-      return std::nullopt;
-    } else if (output_axis[a] == context.stage(output).contiguous_axis) {
-      if (product.columns.valid()) return std::nullopt;
-      product.columns = a;
-      if (first) std::swap(reads[0], reads[1]);
-    } else {
-      if (product.rows.valid()) return std::nullopt;
-      product.rows = a;
-    }
+    if (output_axis[a] == context.stage(output).contiguous_axis) product.columns = a;
   }
+  if (!product.columns.valid()) return std::nullopt;
+  if (reads[0].depends_on(product.columns)) std::swap(reads[0], reads[1]);
+  if (reads[0].depends_on(product.columns)) return std::nullopt;
+  for (const AxisId a : info.spatial_axes()) {
+    const bool rows = reads[0].depends_on(a) && !reads[1].depends_on(a);
+    if (rows && info.extent(a) > 1 && (!product.rows.valid() || info.extent(a) > info.extent(product.rows)))
+      product.rows = a;
+  }
+  for (const AxisId a : info.spatial_axes())
+    if (info.extent(a) > 1 && a != product.rows && a != product.columns) product.batch.push_back(a);
   if (!product.rows.valid() || !product.columns.valid()) return std::nullopt;
   product.a = std::move(reads[0]);
   product.b = std::move(reads[1]);
