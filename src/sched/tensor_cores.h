@@ -17,8 +17,8 @@ inline constexpr int64_t kMmaStepBytes = 32;
 // A warp's lane is a group of rows and a place in it: lane = 4 * group + place. It holds the sums of row `group` and of
 // row `group` + 8, of columns 2 * place and 2 * place + 1.
 inline constexpr int64_t kMmaGroups = 8, kMmaPlaces = 4, kMmaHalves = 2, kMmaPairs = 2;
-// A program for them has as many virtual threads as a thread has pairs of sums.
-inline constexpr int64_t kMostMmaPairs = 128;
+// A program for them has as many virtual threads as a thread has pairs of sums: half of its registers, at most.
+inline constexpr int64_t kMostMmaPairs = 64;
 
 // Compute capabilities from which on tensor cores can more.
 inline constexpr int kTuring = 75, kAmpere = 80, kHopper = 90;
@@ -34,8 +34,8 @@ inline int compute_capability(const target::Device& device) {
   return number;
 }
 
-// Whether products of these types are summed exactly as in scalar code but for the order: f16 and bf16 in f32, bytes in
-// i32.
+// Whether there are instructions for products of these types. These are exact and are added up as in scalar code but for
+// the order and the last bit: f16 and bf16 in f32, bytes in i32.
 constexpr bool has_mma(int capability, ir::DType a, ir::DType b) {
   const auto is_byte = [](ir::DType t) { return t == ir::DType::kI8 || t == ir::DType::kU8; };
   if (a == ir::DType::kF16 && b == a) return capability >= kTuring;

@@ -15,6 +15,7 @@
 #include "runtime/device/test_device.h"
 #include "sched/device_limits.h"
 #include "space/design_space.h"
+#include "space/gpu_program.h"
 
 namespace tensorsmith::test {
 namespace {
@@ -74,6 +75,7 @@ ir::Program program_of(const DesignSpace& space, const Candidate& c, const targe
   EXPECT_TRUE(limits.ok()) << limits.error().message() << sched::print(*trace);
   const auto lowered = lower::lower(*schedule);
   EXPECT_TRUE(lowered.ok()) << lowered.error().message();
+  EXPECT_EQ(broken_gpu_rule(lowered->program), "") << ir::print(lowered->program);
   return lowered->program;
 }
 
@@ -156,6 +158,24 @@ TEST(TensorCores, AllCandidatesAreRecognized) {
   }
   EXPECT_GT(pipelines, 20U);
   EXPECT_GT(swizzled, 20U);
+}
+
+// Tiles whose lanes do not have an instruction's rows and columns, as those of another plan.
+TEST(TensorCores, OtherTilesAreScalarCode) {
+  const target::Device gpu = device("a100");
+  const DesignSpace space = space_of(matrix_product({.m = 64, .n = 64, .k = 64}), gpu);
+  Rng rng(400);
+  int refused = 0;
+  for (int i = 0; i < 400 && refused < 5; ++i) {
+    const Candidate c = space.sample(rng);
+    if (uses_tensor_cores(space, c)) continue;
+    const auto source = source_of(program_of(space, c, gpu), gpu);
+    EXPECT_EQ(source.tensor_core_nests, 0);
+    EXPECT_EQ(source.text.find("ts_mma_f16("), std::string::npos);
+    refused += source.scalar_products.empty() ? 0 : 1;
+    for (const std::string& why : source.scalar_products) EXPECT_FALSE(why.empty());
+  }
+  EXPECT_EQ(refused, 5);
 }
 
 TEST(TensorCores, EmulatedWarpsComputeTheProduct) {

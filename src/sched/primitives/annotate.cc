@@ -14,7 +14,8 @@
 //
 // unroll(stage, auto_max_step)
 //   Arguments: a stage; how many copies of a body may be made, 0: as the code generator likes.
-//   Rewrite: lets it unroll the stage's inner loops whose extents multiply to at most auto_max_step.
+//   Rewrite: lets it unroll the stage's inner loops whose extents multiply to at most auto_max_step. Of a product that
+//     tensor cores compute (codegen/gpu/tensor_core_nest.h): so many chunks of it are in shared memory at a time.
 //   Checks: not negative.
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"

@@ -40,6 +40,7 @@
            "the same: sm_86 to sm_89")                                                                       \
   CONSTANT(mma_cycles_hopper, 1.6, "cycles",                                                                 \
            "2048 FMAs a cycle, of which mma.sync reaches 62 %: Luo et al. (2024)", "the same: sm_90 and up") \
+  CONSTANT(l2_share, 0.7, "share", "chosen", "of L2 that holds what blocks read again")                      \
   CONSTANT(fragment_loads, 2, "cycles", "512 bytes at 128 a cycle, half of it beside products",              \
            "of a warp, for fragments that ldmatrix loads")                                                   \
   /* Device memory */                                                                                        \

@@ -11,6 +11,8 @@ namespace tensorsmith::space {
 
 namespace {
 
+constexpr double kWordBytes = 4;  // of a lane's narrowest full access
+
 double as_double(int64_t n) { return static_cast<double>(n); }
 
 double tiles(int64_t length, int64_t tile) { return std::ceil(as_double(length) / as_double(tile)); }
@@ -39,42 +41,36 @@ double GpuMmaPlan::estimate(Decisions d) const {
   const double steps = as_double(c.chunk) * bytes / as_double(sched::kMmaStepBytes);  // of a chunk
   const double fragments_down = as_double(c.warp_rows / sched::kMmaRows);
   const double fragments_across = as_double(c.warp_columns / sched::kMmaColumns);
-  // Instructions, as many as the arithmetic units would compute in the cycles that they take.
+  // Instructions, as many as the arithmetic units would compute in the cycles that they take; the estimate's own factor of
+  // arithmetic is for those alone.
   const double cycles = mma_cycles(m);
   const double products = warps * fragments_down * fragments_across * steps;
-  const double per_product = cycles * m.lanes / as_double(m.warp);
-  kernel.fma_instructions = products * chunks * per_product;
-  kernel.independent = fragments_down * fragments_across * per_product / k.mma_depth;
+  kernel.products = chunks * products * cycles * m.lanes / as_double(m.warp) / k.product;
   // Loads of fragments: 512 bytes each, without bank conflicts.
   const double loads = warps * (fragments_down + fragments_across / 2) * steps;
-  const double tile_bytes = as_double(c.chunk * (c.rows() + c.columns())) * bytes;
-  kernel.words = as_double(c.vector_bytes) / 4;
-  double copies = 0, other = 2 * loads;
+  kernel.values = chunks * loads * k.fragment_loads / k.value;
+  kernel.steps = chunks * warps;
+  kernel.words = as_double(c.vector_bytes) / kWordBytes;
+  const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;
   for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
     const Copy copy = copy_of(c, *read, own);
     const double accesses =
         std::ceil(copy.elements() / as_double(copy.vector) / as_double(kernel.block.threads));
-    copies += accesses * warps;
-    const double row = as_double(copy.row) * bytes;
-    kernel.l2_bytes += chunks * as_double(copy.rows) * std::ceil(row / kSectorBytes) * kSectorBytes;
+    kernel.memory.instructions += chunks * accesses * warps;
+    kernel.memory.sectors +=
+        chunks * as_double(copy.rows) * std::ceil(as_double(copy.row) * bytes / kSectorBytes);
   }
-  other += copies * k.copy_instructions;
-  // Fragments leave shared memory where chunks come in.
-  const double shared = 4 * loads + tile_bytes / k.l2_bytes_per_cycle;
-  kernel.other_instructions =
-      chunks * (other - products * (per_product - 1)) + chunks * warps * k.mma_chunk_instructions;
-  kernel.other_instructions = std::max(kernel.other_instructions, 0.0);
-  kernel.shared_cycles = chunks * shared;
-  kernel.global_accesses = chunks * copies;
+  kernel.store_sectors = stored / kSectorBytes;
   // A chunk has been on its way since so many chunks before it.
   const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
-  const double chunk_cycles = resident * std::max(products * cycles, shared);
-  const double ahead = as_double(c.stages - 1) * chunk_cycles / k.memory_latency;
-  kernel.waits = 1 + chunks * std::max(0.0, 1 - ahead) + chunks * k.meeting_cycles / k.memory_latency;
-  const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;
-  kernel.global_accesses += warps * as_double(c.warp_rows * c.warp_columns) / (2 * as_double(m.warp));
-  kernel.l2_bytes += stored;
-  kernel.dram_bytes = dram_bytes(c, kernel.blocks) + kernel.blocks * stored;
+  const double chunk_cycles = resident * (products * cycles + loads * k.fragment_loads);
+  const double ahead = as_double(c.stages - 1) * chunk_cycles / k.wait;
+  kernel.waits = 1 + chunks * (std::max(0.0, 1 - ahead) + k.meeting / std::max(resident, 1.0));
+  double once = kernel.blocks * stored;
+  for (const Read* read : {&product_.a, &product_.b})
+    once += context_.stage(read->producer).spatial_points() * bytes;
+  kernel.bytes_once = once;
+  kernel.bytes_again = std::max(0.0, dram_bytes(c, kernel.blocks) + kernel.blocks * stored - once);
   return gpu_seconds(m, kernel);
 }
 

@@ -17,7 +17,7 @@ constexpr int64_t kVectors[] = {16, 8, 4};  // bytes
 constexpr int64_t kGroups[] = {1, 2, 4, 8};
 // Registers of a thread beside its sums and fragments: addresses and counters.
 constexpr double kOtherRegisters = 56;
-constexpr int64_t kMostSums = 128;  // of a thread
+constexpr int64_t kMostSums = sched::kMostMmaPairs * sched::kMmaPairs;  // of a thread
 
 }  // namespace
 
