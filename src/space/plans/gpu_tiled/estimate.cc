@@ -93,12 +93,18 @@ double GpuTiledPlan::run(const Operand& operand, const Copy& copy) const {
   return run;
 }
 
+// Operations of an element that is computed where it is read.
+double GpuTiledPlan::computed_by(const Operand& operand) const {
+  return operand.pad == kNone ? 0 : context_.stage(pads_[operand.pad]).flops_per_point;
+}
+
 // An operand that is read in place, in each step.
 void GpuTiledPlan::add_reads(const Operand& operand, const WarpAddresses& at, int64_t together, double reads,
                              GpuKernel& kernel) const {
   const GpuConstants& k = gpu_constants();
   const double sectors = distinct_sectors(at, together, context_.stage(operand.read.producer).element_bytes);
   kernel.memory.add({1, sectors, sectors * kSectorBytes / kLineBytes * k.misses}, reads);
+  kernel.products += reads * as_double(together) * computed_by(operand);
 }
 
 // An operand's tile in shared memory: the copy, chunk by chunk, and its values, step by step.
@@ -113,7 +119,8 @@ void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, double chu
       chunks);
   const double rounds = chunks * elements / as_double(kAccessLanes);
   kernel.moved += rounds;
-  if (operand.pad != kNone) kernel.guarded += rounds;
+  if (operand.pad != kNone && context_.stage(pads_[operand.pad]).has_select) kernel.guarded += rounds;
+  kernel.products += rounds * computed_by(operand);
 }
 
 double GpuTiledPlan::estimate(Decisions d) const {
@@ -157,15 +164,15 @@ double GpuTiledPlan::estimate(Decisions d) const {
   kernel.store_sectors =
       warps * products / as_double(vector) * distinct_sectors(output_lanes(c), vector, bytes);
   kernel.bytes_once = points * bytes;
-  add_bytes(d, c, kernel);
+  add_bytes(c, kernel);
   return gpu_seconds(m, kernel);
 }
 
 // Bytes of the operands that come from device memory: what the blocks that run together read, once a wave
 // where L2 does not hold the operand from one wave to the next.
-void GpuTiledPlan::add_bytes(Decisions d, const Choice& c, GpuKernel& kernel) const {
+void GpuTiledPlan::add_bytes(const Choice& c, GpuKernel& kernel) const {
   const auto& m = context_.machine.gpu;
-  const double together = std::max(1.0, resident_blocks(m, block(d, c)) * m.cores);
+  const double together = std::max(1.0, resident_blocks(m, kernel.block) * m.cores);
   AxisRanges wave(info_.num_axes(), 1);
   double left = std::min(together, kernel.blocks);
   for (size_t i = c.block_order.size(); i-- > 0;) {

@@ -84,7 +84,8 @@ class GpuTiledPlan final : public Plan {
   void add_reads(const Operand& operand, const WarpAddresses& at, int64_t together, double reads,
                  GpuKernel& kernel) const;
   void add_copy(const Operand& operand, const Copy& copy, double chunks, GpuKernel& kernel) const;
-  void add_bytes(Decisions decisions, const Choice& c, GpuKernel& kernel) const;
+  void add_bytes(const Choice& c, GpuKernel& kernel) const;
+  double computed_by(const Operand& operand) const;
   WarpAddresses lanes(const Choice& c, const Operand& operand, const Copy& copy) const;
   WarpAddresses output_lanes(const Choice& c) const;
   // The threads lie on the axes, the last one's next to each other.
