@@ -141,6 +141,8 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const MmaPipeline& pip
   const int64_t ahead = pipeline.stages - 1;
   const bool outside = std::exchange(in_pipeline_, true);
   out_->open("");
+  // A loop around this one has read the tiles.
+  out_->line(std::string(dialect_.barrier));
   for (int64_t s = 0; s < ahead; ++s) {
     env_.constants[var] = Expr(s);
     emit_copies(pipeline, number(s));
