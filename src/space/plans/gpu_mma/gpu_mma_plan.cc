@@ -12,7 +12,6 @@ namespace {
 constexpr int64_t kTiles[] = {16, 32, 64, 128};  // of a warp, rows and columns
 constexpr int64_t kWarps[] = {1, 2, 4, 8};
 constexpr int64_t kChunkBytes[] = {32, 64, 128};
-constexpr int64_t kMostStages = 5;
 constexpr int64_t kVectors[] = {16, 8, 4};  // bytes
 constexpr int64_t kGroups[] = {1, 2, 4, 8};
 // Registers of a thread beside its sums and fragments: addresses and counters.
@@ -42,7 +41,6 @@ GpuMmaPlan::GpuMmaPlan(const PlanContext& context, StageId output, StageId ancho
   order_ = add_category(name + "order", DecisionRole::kLocation, {1, 1});
   group_ = add_category(name + "group", DecisionRole::kLocation, {1, 0.5, 1, 1});
   vector_ = add_category(name + "vectorize", DecisionRole::kVectorize, {1, 0.1, 0.1});
-  static_assert(kMostStages == 5);
 }
 
 GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
