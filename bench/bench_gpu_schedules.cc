@@ -1,7 +1,10 @@
 // Schedules of GPUs' design spaces, sampled from the tasks of networks of the zoo, compiled to machine code for three
 // architectures of NVIDIA (Turing, Ampere, Hopper). No GPU is needed.
 //
-//   bench_gpu_schedules NVRTC_FOLDER PER_TASK SEED [NETWORK...]      all networks of the zoo where none is named
+//   bench_gpu_schedules compile NVRTC_FOLDER PER_TASK SEED [MODEL...]
+//                                                   all networks of the zoo where no model (zoo:NAME, file.onnx) is named
+//   bench_gpu_schedules estimate DEVICE MODEL...    what the estimate expects of each model's untuned kernels, in seconds:
+//                                                   written down before anything is measured
 //
 // PER_TASK schedules of each task on each architecture, the untuned one first. Prints a line for each schedule that is
 // not compiled, and the sums: how many the space refuses before a program is made, how many code generation refuses, and
@@ -84,14 +87,36 @@ void compile_one(const graph::Task& task, const space::DesignSpace& space, const
   }
 }
 
+std::vector<engine::ModelSource> sources(const std::vector<std::string>& names) {
+  std::vector<engine::ModelSource> models;
+  for (const std::string& name : names) models.push_back({name});
+  return models;
+}
+
+Status estimate(const std::string& name, const std::vector<std::string>& models) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, target::find_device(name));
+  for (const std::string& model : models) {
+    TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks(sources({model})));
+    double seconds = 0, flops = 0;
+    for (const engine::SharedTask& shared : tasks) {
+      TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(shared.task.workload, device, {}));
+      const int calls = shared.calls.front().second;
+      seconds += calls * space.estimate(space.default_candidate());
+      flops += calls * shared.task.flops;
+    }
+    constexpr double kMicro = 1e6, kTera = 1e-12;
+    std::printf("%s %s: %.1f us, %.2f TFLOP/s\n", device.name.c_str(), model.c_str(), seconds * kMicro,
+                flops / seconds * kTera);
+  }
+  return {};
+}
+
 Status run(const std::string& folder, int per_task, uint64_t seed, std::vector<std::string> networks) {
   const std::vector<std::string> folders = {folder};
   TS_ASSIGN_OR_RETURN(const auto nvrtc, codegen::Nvrtc::open(folders));
-  std::vector<engine::ModelSource> models;
   if (networks.empty())
-    for (const auto& network : graph::zoo::entries()) networks.emplace_back(network.name);
-  for (const std::string& name : networks) models.push_back({"zoo:" + name});
-  TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks(models));
+    for (const auto& network : graph::zoo::entries()) networks.push_back("zoo:" + std::string(network.name));
+  TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks(sources(networks)));
   std::map<std::string, Counts> by_architecture;
   Rng rng(seed);
   for (const char* name : {"t4", "a100", "h100"}) {
@@ -124,12 +149,19 @@ Status run(const std::string& folder, int per_task, uint64_t seed, std::vector<s
 }  // namespace tensorsmith
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    std::fprintf(stderr, "usage: bench_gpu_schedules NVRTC_FOLDER PER_TASK SEED [NETWORK...]\n");
+  const std::string mode = argc > 1 ? argv[1] : "";
+  tensorsmith::Status done;
+  if (mode == "compile" && argc > 4) {
+    done = tensorsmith::run(argv[2], std::atoi(argv[3]), std::strtoull(argv[4], nullptr, 10),
+                            {argv + 5, argv + argc});
+  } else if (mode == "estimate" && argc > 3) {
+    done = tensorsmith::estimate(argv[2], {argv + 3, argv + argc});
+  } else {
+    std::fprintf(stderr,
+                 "usage: bench_gpu_schedules compile NVRTC_FOLDER PER_TASK SEED [MODEL...]\n"
+                 "       bench_gpu_schedules estimate DEVICE MODEL...\n");
     return 2;
   }
-  const tensorsmith::Status done = tensorsmith::run(
-      argv[1], std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10), {argv + 4, argv + argc});
   if (done.ok()) return 0;
   std::fprintf(stderr, "bench_gpu_schedules: %s\n", done.error().message().c_str());
   return 1;

@@ -338,7 +338,8 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
                                                 const std::atomic<bool>& cancel) {
   if (!is_measurable(device)) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "this measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it (cuda, opencl)"};
+                 "this measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it "
+                 "(cuda, opencl)"};
   }
   TS_RETURN_IF_ERROR(check_models(options, device));
   measure::MeasureOptions measuring;

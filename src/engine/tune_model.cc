@@ -295,7 +295,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                                             TuneEvents& events, const std::atomic<bool>& cancel) {
   if (!is_measurable(device)) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "tuning measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it (cuda, opencl)"};
+                 "tuning measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of "
+                 "it (cuda, opencl)"};
   }
   const double start = clock.monotonic_seconds();
   TS_RETURN_IF_ERROR(register_device(device, database));

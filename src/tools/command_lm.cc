@@ -72,7 +72,8 @@ Status corpus(const CorpusCommand& command) {
   for (const std::string& spec : command.devices) {
     TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), engine::find_device(spec));
     if (options.devices.back().kind != target::DeviceKind::kCpu)
-      return Error{ErrorCode::kUnsupported, "--device " + spec, "the design space covers CPUs only"};
+      return Error{ErrorCode::kUnsupported, "--device " + spec,
+                   "language models write schedules of CPUs; name one"};
   }
   options.databases = command.databases;
   options.unmeasured = static_cast<size_t>(command.unmeasured);

@@ -105,6 +105,62 @@ TEST(Manifest, EveryBadValueIsFound) {
   }
 }
 
+// Of a model for a GPU: its first call is two launches, of which the second reads what the first left in the workspace.
+ModelDescription on_gpu() {
+  ModelDescription d = complete();
+  d.arch = "opencl";
+  d.cpu_features.clear();
+  d.calls[0].shared_workspace_bytes = 1024;
+  d.calls[0].module_begin = 64;
+  d.calls[0].module_bytes = 4096;
+  d.calls[0].launches = {{"matmul_0", {8, 2, 1}, {32, 4, 1}, 0, {{0, 0}, {1, 0}, {-1, 512}}},
+                         {"matmul_1", {1, 1, 1}, {64, 1, 1}, 49152, {{-1, 512}, {2, 0}}}};
+  return d;
+}
+
+TEST(Manifest, LaunchesParseToTheSame) {
+  const std::string text = print_manifest(on_gpu());
+  const auto parsed = parse_manifest(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(print_manifest(*parsed), text);
+  EXPECT_EQ(parsed->calls[0].launches, on_gpu().calls[0].launches);
+  EXPECT_EQ(parsed->calls[0].module_begin, 64);
+  EXPECT_EQ(parsed->calls[0].module_bytes, 4096);
+  EXPECT_TRUE(parsed->calls[1].launches.empty());
+  EXPECT_EQ(kernels_file(*parsed), "kernels.gpu");
+  EXPECT_EQ(kernels_file(complete()), "kernels.so");
+}
+
+TEST(Manifest, EveryBadLaunchIsFound) {
+  using D = ModelDescription;
+  const struct {
+    std::function<void(D&)> damage;
+    const char* message;
+  } cases[] = {
+      {[](D& d) { d.arch = "x86-64"; }, "calls[0].launches: a processor's kernel launches nothing"},
+      {[](D& d) { d.calls[0].launches[0].grid[1] = 0; },
+       "calls[0].launches[0]: a grid or block is out of range"},
+      {[](D& d) { d.calls[0].launches[1].block[0] = int64_t{1} << 40; },
+       "calls[0].launches[1]: a grid or block is out of range"},
+      {[](D& d) { d.calls[0].launches[1].shared_bytes = -1; },
+       "calls[0].launches[1].shared_bytes: size of -1"},
+      {[](D& d) { d.calls[0].launches[0].arguments[0].buffer = 3; },
+       "calls[0].launches[0].arguments: one is not there"},
+      {[](D& d) { d.calls[0].launches[0].arguments[2].workspace_offset = 1025; },
+       "calls[0].launches[0].arguments: one is not there"},
+      {[](D& d) { d.calls[0].module_begin = -1; }, "calls[0].module_begin: is out of range"},
+      {[](D& d) { d.calls[0].module_bytes = INT64_MAX; }, "calls[0].module_begin: is out of range"},
+  };
+  ASSERT_TRUE(validate(on_gpu()).ok());
+  for (const auto& c : cases) {
+    ModelDescription d = on_gpu();
+    c.damage(d);
+    const auto parsed = parse_manifest(print_manifest(d));
+    ASSERT_FALSE(parsed.ok()) << c.message;
+    EXPECT_THAT(parsed.error().message(), HasSubstr(c.message));
+  }
+}
+
 TEST(Manifest, WrongJsonTypesNameThePlace) {
   const std::string good = print_manifest(complete());
   const struct {
