@@ -40,7 +40,10 @@ TEST(Backends, AreFoundByTheirNames) {
     ASSERT_TRUE(found.ok());
     EXPECT_EQ(*found, backend);
   }
-  EXPECT_EQ(names.size(), 2u);
+  EXPECT_EQ(names.size(), 4u);
+  for (const auto& [device, backend] :
+       {std::pair("epyc-9654", "llvm"), {"a100", "cuda"}, {"h100", "cuda"}, {"mi50", "opencl"}})
+    EXPECT_EQ(codegen::backend_for(target::find_device(device).value()).name(), backend);
   const auto none = codegen::find_backend("fortran");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);

@@ -52,13 +52,19 @@ double GpuMmaPlan::estimate(Decisions d) const {
   kernel.steps = chunks * warps;
   kernel.words = as_double(c.vector_bytes) / kWordBytes;
   const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;
+  GpuAccess copies;
   for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
     const Copy copy = copy_of(c, *read, own);
     const double accesses =
         std::ceil(copy.elements() / as_double(copy.vector) / as_double(kernel.block.threads));
-    kernel.memory.instructions += chunks * accesses * warps;
-    kernel.memory.sectors +=
-        chunks * as_double(copy.rows) * std::ceil(as_double(copy.row) * bytes / kSectorBytes);
+    copies.instructions += accesses * warps;
+    copies.sectors += as_double(copy.rows) * std::ceil(as_double(copy.row) * bytes / kSectorBytes);
+  }
+  // Copies that run ahead take their cycles and wait for nothing; others are accesses like any.
+  if (c.stages > 1) {
+    kernel.values += chunks * (k.access * copies.instructions + k.sector * copies.sectors) / k.value;
+  } else {
+    kernel.memory.add(copies, chunks);
   }
   kernel.store_sectors = stored / kSectorBytes;
   // A chunk has been on its way since so many chunks before it.
