@@ -22,8 +22,7 @@ Result<target::Device> device_of(const PredictOptions& options) {
   }
   if (device.kind == target::DeviceKind::kGpu) {
     return Error{ErrorCode::kUnsupported, "--device " + options.device,
-                 "there is no design space for GPUs yet, so no schedule whose latency could be predicted; "
-                 "name a CPU"};
+                 "no cost model has seen our programs for GPUs, so nothing could predict them; name a CPU"};
   }
   return with_threads(std::move(device), options.threads);
 }

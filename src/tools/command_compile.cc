@@ -31,6 +31,8 @@ Status compile(const CompileCommandOptions& options) {
   const bool as_c = options.emit == "c";
   if (as_c) TS_RETURN_IF_ERROR(engine::check_c_prefix(options.prefix));
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
+  if (as_c && device.kind == target::DeviceKind::kGpu)
+    return Error{ErrorCode::kInvalidArgument, "--emit c", "C is written for CPUs, not for " + device.name};
   TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory}},
                                    {{"MODEL", options.model.path},
                                     {"--db", options.untuned ? "" : options.database.path},
