@@ -48,7 +48,8 @@ class CsvReader {
   Result<std::string> read_cell() {
     if (at_ >= text_.size() || text_[at_] != '"') {
       const size_t end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
-      return std::string(text_.substr(std::exchange(at_, end), end - at_));
+      const size_t begin = std::exchange(at_, end);
+      return std::string(text_.substr(begin, end - begin));
     }
     std::string out;
     for (++at_; at_ < text_.size(); ++at_) {
