@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Tensorsmith on a GPU beside the vendor's libraries: cuBLAS and cuDNN, by way of PyTorch where it is installed.
+"""Tensorsmith on a GPU: products of matrices beside cuBLAS, by way of PyTorch where it is installed, and networks alone.
 
     bench/peers/gpu.py --tensorsmith BINARY [--device cuda] [--seconds 240] [--sizes 1024,2048,4096,8192]
                        [--networks resnet50,bert_base] [--log FILE]
 
-Each case is an ONNX model that is tuned for its share of the seconds, checked against PyTorch (without it: against the
-reference interpreter), and timed in turns with the peer. Times are the device's own, medians of rounds; a ratio above 1
+Each case is an ONNX model that is tuned for its share of the seconds, checked against PyTorch where it has a peer, and timed in turns with the peer. Times are the device's own, medians of rounds; a ratio above 1
 means that Tensorsmith is faster. One JSON line a case goes to the log.
 """
 import argparse

@@ -103,7 +103,7 @@ int print_and_fail(const std::string& text) {
 
 std::vector<std::string> device_arguments(const DeviceArguments& device) {
   return {std::string(kDeviceArgument), std::string(runtime::to_string(device.api)),
-          std::to_string(device.index), device.library};
+          std::to_string(device.index), device.driver};
 }
 
 std::optional<DeviceArguments> parse_device_arguments(int argc, char** argv) {
@@ -113,7 +113,7 @@ std::optional<DeviceArguments> parse_device_arguments(int argc, char** argv) {
                                                                             : runtime::GpuApi::kOpenCl;
   const char* number = argv[argc - 2];
   std::from_chars(number, number + std::strlen(number), device.index);
-  device.library = argv[argc - 1];
+  device.driver = argv[argc - 1];
   return device;
 }
 
@@ -123,7 +123,7 @@ int serve_device(int socket, const DeviceArguments& device) {
   if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started by hand
   enter_sandbox(/*for_driver=*/true);
   try {
-    const auto gpu = runtime::open_gpu(device.api, device.index, device.library);
+    const auto gpu = runtime::open_gpu(device.api, device.index, device.driver);
     if (!gpu.ok()) return print_and_fail(gpu.error().message());
     const int code = DeviceWorker(socket, **gpu).serve();
     // Without taking the driver down: after a kernel that failed it may wait for ever.

@@ -14,7 +14,7 @@ namespace tensorsmith::measure {
 struct DeviceArguments {
   runtime::GpuApi api = runtime::GpuApi::kCuda;
   int index = 0;
-  std::string library;  // of the driver; empty: where the loader finds it
+  std::string driver;  // its file; empty: where the loader finds it
 };
 
 // The last arguments of a device's worker, and of a program that was started with them.

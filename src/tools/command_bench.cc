@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/processors.h"
 #include "base/scratch_directory.h"
 #include "engine/compile_model.h"
+#include "engine/gpu_device.h"
 #include "engine/model_timer.h"
 #include "engine/schedules.h"
 #include "tools/commands.h"
@@ -119,6 +121,7 @@ Status bench(const BenchOptions& options) {
   load_options.threads = device.cores;
   load_options.profile = options.profile;
   load_options.repeats_alone = options.profile ? 3 : 0;
+  if (const auto place = engine::gpu_place(device)) load_options.gpu = place->index;
   std::error_code ignored;
   if (fs::is_directory(options.model.path, ignored)) {
     TS_RETURN_IF_ERROR(check_compiled_options(options));
@@ -134,7 +137,8 @@ Status bench(const BenchOptions& options) {
       engine::CompileOptions compile_options;
       compile_options.directory = scratch->file(name);
       compile_options.model_name = name;
-      compile_options.jobs = std::max(1, device.cores);
+      const bool here = device.kind == target::DeviceKind::kCpu;  // else these are a GPU's multiprocessors
+      compile_options.jobs = std::max(1, here ? device.cores : processors().usable);
       TS_RETURN_IF_ERROR(engine::compile_model(loaded, device, schedules, compile_options));
       TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(compile_options.directory, load_options));
       contenders.push_back({name, std::move(model)});

@@ -25,7 +25,6 @@ class GpuModel {
   // The same, and for each call the seconds that it took on the device.
   Status run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::vector<double>& seconds);
-  const GpuProperties& properties() const { return gpu_->properties(); }
 
  private:
   GpuModel(std::unique_ptr<Gpu> gpu, const ModelDescription& description)
