@@ -42,6 +42,13 @@ void add_launch(WireWriter& w, const runtime::Launch& launch) {
   for (const auto& argument : launch.arguments) {
     w.add(argument.buffer);
     w.add(argument.workspace_offset);
+    w.add(argument.map.has_value());
+    if (!argument.map) continue;
+    w.add(argument.map->element_bytes);
+    w.add_list(argument.map->extents);
+    w.add_list(argument.map->strides);
+    w.add_list(argument.map->box);
+    w.add(argument.map->swizzle_bytes);
   }
 }
 
@@ -57,6 +64,13 @@ runtime::Launch get_launch(WireReader& r) {
     runtime::LaunchArgument& argument = launch.arguments.emplace_back();
     argument.buffer = r.get<int64_t>();
     argument.workspace_offset = r.get<int64_t>();
+    if (!r.get<bool>()) continue;
+    runtime::TensorMap& map = argument.map.emplace();
+    map.element_bytes = r.get<int64_t>();
+    map.extents = r.get_list<int64_t>();
+    map.strides = r.get_list<int64_t>();
+    map.box = r.get_list<int64_t>();
+    map.swizzle_bytes = r.get<int64_t>();
   }
   return launch;
 }

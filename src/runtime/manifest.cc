@@ -157,6 +157,25 @@ BufferRef read_buffer(const Json& element, const std::string& place, Status& sta
   return buffer;
 }
 
+Json print_map(const TensorMap& map) {
+  return {{"element_bytes", map.element_bytes},
+          {"extents", map.extents},
+          {"strides", map.strides},
+          {"box", map.box},
+          {"swizzle_bytes", map.swizzle_bytes}};
+}
+
+TensorMap read_map(const Json& element, const std::string& place, Status& status) {
+  ObjectReader reader(element, place, status);
+  TensorMap map;
+  map.element_bytes = reader.integer("element_bytes");
+  map.extents = reader.integers("extents");
+  map.strides = reader.integers("strides");
+  map.box = reader.integers("box");
+  map.swizzle_bytes = reader.integer("swizzle_bytes");
+  return map;
+}
+
 Json print_launches(const std::vector<Launch>& launches) {
   Json list = Json::array();
   for (const Launch& launch : launches) {
@@ -167,6 +186,7 @@ Json print_launches(const std::vector<Launch>& launches) {
       } else {
         arguments.push_back({{"workspace", argument.workspace_offset}});
       }
+      if (argument.map) arguments.back()["map"] = print_map(*argument.map);
     }
     list.push_back({{"symbol", launch.symbol},
                     {"grid", launch.grid},
@@ -199,6 +219,7 @@ Launch read_launch(const Json& element, const std::string& place, Status& status
       read.buffer = one.integer("buffer");
       if (read.buffer < 0) one.fail("buffer", "is negative");
     }
+    if (one.has("map")) read.map = read_map(argument["map"], argument_place + ".map", status);
     launch.arguments.push_back(read);
   });
   return launch;

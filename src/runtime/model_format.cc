@@ -159,6 +159,9 @@ Status check_launches(const std::string& place, const CallInfo& call, bool gpu) 
                                  : argument.workspace_offset >= 0 &&
                                        argument.workspace_offset <= call.shared_workspace_bytes;
       if (!there) return corrupt(here + ".arguments", "one is not there");
+      if (!argument.map) continue;
+      if (const std::string broken = broken_rule(*argument.map); !broken.empty())
+        return corrupt(here + ".arguments", broken);
     }
   }
   return {};

@@ -20,6 +20,8 @@ RunRequest sample_run() {
   request.symbol = "kernel";
   request.launches = {{"first", {4, 5, 6}, {7, 8, 9}, 1024, {{2, 0}, {-1, 64}}},
                       {"second", {1, 1, 1}, {32, 1, 1}, 0, {}}};
+  request.launches[0].arguments[1].map = runtime::TensorMap{
+      .element_bytes = 1, .extents = {64, 9}, .strides = {80}, .box = {32, 8}, .swizzle_bytes = 32};
   request.shared_workspace_bytes = 10;
   const sched::Layout layout = {{0, 16, 4}, {1, 1, 3}};
   const auto transform = std::make_shared<const ir::Workload>(test::standard::matmul(2, 3, 4));

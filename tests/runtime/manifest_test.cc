@@ -115,6 +115,11 @@ ModelDescription on_gpu() {
   d.calls[0].module_bytes = 4096;
   d.calls[0].launches = {{"matmul_0", {8, 2, 1}, {32, 4, 1}, 0, {{0, 0}, {1, 0}, {-1, 512}}},
                          {"matmul_1", {1, 1, 1}, {64, 1, 1}, 49152, {{-1, 512}, {2, 0}}}};
+  d.calls[0].launches[0].arguments[1].map = TensorMap{.element_bytes = 2,
+                                                      .extents = {128, 48, 3},
+                                                      .strides = {256, 12288},
+                                                      .box = {32, 16, 1},
+                                                      .swizzle_bytes = 64};
   return d;
 }
 
@@ -148,6 +153,12 @@ TEST(Manifest, EveryBadLaunchIsFound) {
        "calls[0].launches[0].arguments: one is not there"},
       {[](D& d) { d.calls[0].launches[0].arguments[2].workspace_offset = 1025; },
        "calls[0].launches[0].arguments: one is not there"},
+      {[](D& d) { d.calls[0].launches[0].arguments[1].map->box[1] = 257; },
+       "calls[0].launches[0].arguments: a box has 1 to 256 elements a dimension"},
+      {[](D& d) { d.calls[0].launches[0].arguments[1].map->strides[0] = 264; },
+       "calls[0].launches[0].arguments: strides of a map are multiples of 16 bytes"},
+      {[](D& d) { d.calls[0].launches[0].arguments[1].map->strides.pop_back(); },
+       "calls[0].launches[0].arguments: a map's lists differ in length"},
       {[](D& d) { d.calls[0].module_begin = -1; }, "calls[0].module_begin: is out of range"},
       {[](D& d) { d.calls[0].module_bytes = INT64_MAX; }, "calls[0].module_begin: is out of range"},
   };

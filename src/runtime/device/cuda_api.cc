@@ -88,6 +88,7 @@ Result<std::shared_ptr<const Api>> load_api(const std::string& library) {
   driver.find("cuGraphDestroy", api->destroy_graph);
   driver.find("cuGraphExecDestroy", api->destroy_graph_exec);
   TS_RETURN_IF_ERROR(driver.complete());
+  driver.find("cuTensorMapEncodeTiled", api->encode_tiled);
   TS_RETURN_IF_ERROR(initialize(*api, file));
   return std::shared_ptr<const Api>(api);
 }

@@ -127,6 +127,10 @@ struct Api {
   int (*launch_graph)(GraphExec, Stream);
   int (*destroy_graph)(Graph);
   int (*destroy_graph_exec)(GraphExec);
+  // Null where the driver is older than CUDA 12.
+  int (*encode_tiled)(void* map, int type, uint32_t rank, Address, const uint64_t* extents,
+                      const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
+                      int swizzle, int promotion, int fill);
 
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string error_text(int code) const;

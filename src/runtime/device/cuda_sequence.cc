@@ -1,7 +1,9 @@
 #include "runtime/device/cuda_sequence.h"
 
+#include <memory>
 #include <vector>
 
+#include "runtime/device/cuda_tensor_map.h"
 #include "runtime/device/launch_checks.h"
 #include "runtime/kernel_abi.h"
 
@@ -13,7 +15,9 @@ struct Step {
   Function function = nullptr;
   std::array<unsigned, 3> grid, block;
   unsigned shared_bytes = 0;
-  std::vector<Address> arguments;
+  std::vector<Address> arguments;  // where there is no map
+  std::vector<std::unique_ptr<const EncodedMap>> maps;
+  std::vector<void*> values;  // of both, in order
 };
 
 std::array<unsigned, 3> narrow(const std::array<int64_t, 3>& extents) {
@@ -111,23 +115,32 @@ Status CudaSequence::add_one(const CudaModule& module, const Launch& launch, std
   step.grid = narrow(launch.grid);
   step.block = narrow(launch.block);
   step.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
+  step.arguments.reserve(launch.arguments.size());
   for (const LaunchArgument& argument : launch.arguments) {
-    step.arguments.push_back(argument.buffer >= 0
-                                 ? address_of(buffers[static_cast<size_t>(argument.buffer)])
-                                 : address_of(workspace) + static_cast<Address>(argument.workspace_offset));
+    GpuSpan span = workspace;
+    if (argument.buffer >= 0) {
+      span = buffers[static_cast<size_t>(argument.buffer)];
+    } else {
+      span.offset += argument.workspace_offset;
+      span.bytes -= argument.workspace_offset;
+    }
+    if (argument.map) {
+      TS_ASSIGN_OR_RETURN(const EncodedMap map, encode(shared_, *argument.map, span));
+      step.maps.push_back(std::make_unique<const EncodedMap>(map));
+      step.values.push_back(const_cast<EncodedMap*>(step.maps.back().get()));
+    } else {
+      step.values.push_back(&step.arguments.emplace_back(address_of(span)));
+    }
   }
   steps_.push_back(std::move(step));
   return {};
 }
 
 Status CudaSequence::launch_all() {
-  std::vector<void*> pointers;
   for (Step& step : steps_) {
-    pointers.clear();
-    for (Address& address : step.arguments) pointers.push_back(&address);
     const int code =
         api().launch(step.function, step.grid[0], step.grid[1], step.grid[2], step.block[0], step.block[1],
-                     step.block[2], step.shared_bytes, shared_.stream, pointers.data(), nullptr);
+                     step.block[2], step.shared_bytes, shared_.stream, step.values.data(), nullptr);
     TS_RETURN_IF_ERROR(shared_.check(code, "cuLaunchKernel of " + step.symbol));
   }
   return {};

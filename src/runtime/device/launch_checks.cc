@@ -3,6 +3,8 @@
 namespace tensorsmith::runtime {
 namespace {
 
+constexpr int kFirstWithTensorMaps = 9;  // compute capability: Hopper
+
 std::string text(const std::array<int64_t, 3>& extents) {
   return std::to_string(extents[0]) + " x " + std::to_string(extents[1]) + " x " + std::to_string(extents[2]);
 }
@@ -44,8 +46,10 @@ Status check_extents(const GpuProperties& device, const Launch& launch) {
   return {};
 }
 
-Status check_argument(const Launch& launch, const LaunchArgument& argument, size_t buffers,
-                      const GpuSpan& workspace, int64_t scale) {
+Status check_argument(const GpuProperties& device, const Launch& launch, const LaunchArgument& argument,
+                      size_t buffers, const GpuSpan& workspace, int64_t scale) {
+  if (argument.map && (device.api != GpuApi::kCuda || device.compute_major < kFirstWithTensorMaps))
+    return error(ErrorCode::kUnsupported, launch, "takes a tensor map, which " + device.name + " has not");
   if (argument.buffer >= static_cast<int64_t>(buffers)) {
     return error(ErrorCode::kInvalidArgument, launch,
                  "takes buffer " + std::to_string(argument.buffer) + " of " + std::to_string(buffers));
@@ -86,7 +90,7 @@ Status check_launches(const GpuProperties& device, int64_t offset_alignment, std
   for (const Launch& launch : launches) {
     TS_RETURN_IF_ERROR(check_extents(device, launch));
     for (const LaunchArgument& argument : launch.arguments)
-      TS_RETURN_IF_ERROR(check_argument(launch, argument, buffers.size(), workspace, scale));
+      TS_RETURN_IF_ERROR(check_argument(device, launch, argument, buffers.size(), workspace, scale));
   }
   return {};
 }

@@ -129,6 +129,32 @@ TEST_F(Cuda, LaunchesWithArgumentsInOrder) {
   EXPECT_EQ(from_device(c->all()), (std::vector<float>{11, 12, 13, 14, 15, 16, 17, 18}));
 }
 
+TEST_F(Cuda, EncodesTensorMaps) {
+  const auto a = on_device(kEight), c = on_device(std::vector<float>(8)),
+             w = on_device(std::vector<float>(32));
+  const auto module = load("fake add");
+  Launch launch = launch_of("add", {{0, 0}, {-1, 64}, {1, 0}});
+  launch.arguments[1].map =
+      TensorMap{.element_bytes = 2, .extents = {16, 2}, .strides = {32}, .box = {16, 8}, .swizzle_bytes = 32};
+  const std::vector<GpuSpan> buffers = {a->all(), c->all()};
+  const auto run = sequence();
+  take_log_();
+  ASSERT_TRUE(run->add(*module, std::span(&launch, 1), buffers, w->all()).ok());
+  EXPECT_THAT(take_log_(), HasSubstr("cuTensorMapEncodeTiled type 1 extents 16 2 strides 32 box 16/1 8/1 "
+                                     "interleave 0 swizzle 1 promotion 3 fill 0\n"));
+  ASSERT_TRUE(run->run().ok());
+  EXPECT_EQ(from_device(c->all()), kEight);
+  // 2 lines are 64 bytes, which the last 32 of the workspace are not.
+  launch.arguments[1].workspace_offset = 96;
+  const Status large = sequence()->add(*module, std::span(&launch, 1), buffers, w->all());
+  ASSERT_FALSE(large.ok());
+  EXPECT_THAT(large.error().message(), HasSubstr("a map of 64 bytes does not fit a buffer of 32"));
+  launch.arguments[1].map->box[0] = 8;
+  const Status narrow = sequence()->add(*module, std::span(&launch, 1), buffers, w->all());
+  ASSERT_FALSE(narrow.ok());
+  EXPECT_THAT(narrow.error().message(), HasSubstr("lines of a box are as long as the swizzle"));
+}
+
 TEST_F(Cuda, RunsSeveralLaunchesAsOneGraph) {
   const auto a = on_device(kEight), c = on_device(std::vector<float>(8)),
              w = on_device(std::vector<float>(32));

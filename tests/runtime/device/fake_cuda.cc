@@ -271,6 +271,24 @@ int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigne
   }
   return 0;
 }
+// Of such a map a kernel here reads the address that it is of.
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, uint64_t address, const uint64_t* extents,
+                           const uint64_t* strides, const unsigned* box, const unsigned* steps,
+                           int interleave, int swizzle, int promotion, int fill) {
+  std::string line = "cuTensorMapEncodeTiled type " + std::to_string(type) + " extents";
+  for (unsigned d = 0; d < rank; ++d) line += " " + std::to_string(extents[d]);
+  line += " strides";
+  for (unsigned d = 0; d + 1 < rank; ++d) line += " " + std::to_string(strides[d]);
+  line += " box";
+  for (unsigned d = 0; d < rank; ++d) line += " " + std::to_string(box[d]) + "/" + std::to_string(steps[d]);
+  note(line + " interleave " + std::to_string(interleave) + " swizzle " + std::to_string(swizzle) +
+       " promotion " + std::to_string(promotion) + " fill " + std::to_string(fill));
+  BEGIN("cuTensorMapEncodeTiled");
+  if (reinterpret_cast<uintptr_t>(map) % 64 != 0 || address % 16 != 0) return kInvalidValue;
+  std::memset(map, 0, 128);
+  std::memcpy(map, &address, sizeof address);
+  return 0;
+}
 int cuEventCreate(int** event, unsigned flags) {
   BEGIN("cuEventCreate");
   ++alive;
