@@ -20,6 +20,9 @@ inline constexpr int64_t kMmaGroups = 8, kMmaPlaces = 4, kMmaHalves = 2, kMmaPai
 // A program for them has as many virtual threads as a thread has pairs of sums: half of its registers, at most.
 inline constexpr int64_t kMostMmaPairs = 64;
 
+// A product by four warps (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"): each has 16 of its rows, as above.
+inline constexpr int64_t kWarpgroupRows = 64, kWarpgroupWarps = 4;
+
 // Compute capabilities from which on tensor cores can more.
 inline constexpr int kTuring = 75, kAmpere = 80, kHopper = 90;
 // 80 for an A100; 0 for devices that are no GPUs of NVIDIA.

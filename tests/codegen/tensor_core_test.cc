@@ -116,7 +116,7 @@ codegen::GpuSource source_of(const ir::Program& program, const target::Device& g
 
 // An untuned product of large matrices runs as people write it.
 TEST(TensorCores, DefaultsAreLargeTiles) {
-  for (const char* name : {"t4", "a100", "h100"}) {
+  for (const char* name : {"t4", "a100"}) {
     const target::Device gpu = device(name);
     const MatrixProduct product{.m = 4096, .n = 4096, .k = 4096};
     const DesignSpace space = space_of(matrix_product(product), gpu);
@@ -215,7 +215,7 @@ TEST(TensorCores, AssembleWithoutSpills) {
     ASSERT_FALSE(std::getenv("TENSORSMITH_REQUIRE_NVRTC")) << compiler.error().message();
     GTEST_SKIP() << compiler.error().message();
   }
-  for (const char* name : {"t4", "a100", "h100"}) {
+  for (const char* name : {"t4", "a100"}) {
     const target::Device gpu = device(name);
     for (auto [what, product] : products()) {
       if (name == std::string("t4") && product.a != DType::kF16) continue;

@@ -10,5 +10,6 @@ extern const char* const kVectorsText;
 extern const char* const kVectorMathText;
 extern const char* const kOpenClText;
 extern const char* const kCudaText;
+extern const char* const kWarpgroupText;
 
 }  // namespace tensorsmith::codegen

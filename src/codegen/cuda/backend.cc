@@ -12,6 +12,11 @@ namespace {
 // Products are fused with sums where the text says so (ts_fma_f32), and nowhere else.
 const std::array<std::string, 1> kFlags = {"--fmad=false"};
 
+// Instructions of Hopper alone are not of the architecture that later devices run, too.
+std::string architecture_for(const GpuSource& source, const target::Device& device) {
+  return source.warpgroup_pipelines > 0 && device.cpu == "sm_90" ? "sm_90a" : device.cpu;
+}
+
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(bool text_only) : text_only_(text_only) {}
@@ -28,7 +33,7 @@ class CudaBackend final : public Backend {
                    "`tensorsmith devices list`"};
     }
     TS_ASSIGN_OR_RETURN(const GpuSource source, emit_gpu(program, device, options, cuda_c()));
-    const std::string text = gpu_prelude(cuda_c()) + source.text;
+    const std::string text = gpu_prelude(cuda_c()) + source.instructions + source.text;
     CompiledKernel kernel;
     kernel.symbol = options.symbol;
     kernel.launches = source.launches;
@@ -37,7 +42,8 @@ class CudaBackend final : public Backend {
       kernel.object.assign(text.begin(), text.end());
     } else {
       TS_ASSIGN_OR_RETURN(const auto compiler, this->compiler());
-      TS_ASSIGN_OR_RETURN(CudaModule module, compiler->compile(text, device.cpu, kFlags));
+      TS_ASSIGN_OR_RETURN(CudaModule module,
+                          compiler->compile(text, architecture_for(source, device), kFlags));
       kernel.object = std::move(module.cubin);
     }
     kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

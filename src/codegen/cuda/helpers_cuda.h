@@ -107,5 +107,8 @@ TS_INLINE void ts_mma_f16(float& c0, float& c1, float& c2, float& c3, const unsi
   ts_mma_half(c0, c1, c2, c3, a[2], a[3], b[1]);
 }
 #endif
+/* Of an element in panels of a tile (gpu/warpgroup_nest.h): `panel` elements of each line, line after line. */
+#define TS_PANELS(at, lines, line, panel) \
+  ((at) / (line) * (panel) + (at) % (line) / (panel) * ((lines) * (panel)) + (at) % (panel))
 /* An element's place in a tile whose lines, so many elements apart, have their vectors exchanged. */
 #define TS_SWIZZLE(at, lines, mask, vector) ((at) ^ (int)((unsigned)(at) / (lines) & (mask)) * (vector))

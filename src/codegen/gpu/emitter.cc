@@ -39,13 +39,20 @@ int64_t bytes_of_buffer(const Buffer& buffer, const MmaKernel& mma) {
   return elements_of(buffer, mma) * ir::bytes_of(buffer->dtype);
 }
 
+GpuExtents extents_with_producer(GpuExtents extents, const WarpgroupKernel& warpgroups) {
+  if (warpgroups.own_producer) extents[kThreadY] += sched::kWarpgroupWarps;
+  return extents;
+}
+
 }  // namespace
 
 GpuKernelEmitter::GpuKernelEmitter(const GpuKernel& kernel, const MmaKernel& mma,
+                                   const WarpgroupKernel& warpgroups,
                                    std::unordered_set<const ir::StmtNode*> barriers,
                                    const CodegenOptions& options, const GpuDialect& dialect)
     : kernel_(kernel),
       mma_(mma),
+      warpgroups_(warpgroups),
       barriers_(std::move(barriers)),
       dialect_(dialect),
       env_{dialect.c, options, {}, {}, {}, {}, {}, indices_fit_32_bits(kernel) ? "int" : "int64_t"} {}
@@ -62,8 +69,17 @@ std::string GpuKernelEmitter::run(const std::string& symbol, const std::vector<B
             (read_only.contains(b.get()) ? "const " : "") + std::string(dialect_.c.memory_type(b->dtype)) +
             "* " + std::string(dialect_.c.restrict_pointer) + " " + name;
   }
+  const WarpgroupPipeline* pipeline = warpgroups_.pipeline();
+  if (warpgroups_.uses_boxes) {
+    for (const WarpgroupTile* tile : {&pipeline->a, &pipeline->b}) {
+      const std::string name = env_.names.make(tile->buffer->name + "_map");
+      maps_[tile->buffer.get()] = name;
+      list += ", TS_MAP " + name;
+    }
+  }
   Block function;
-  function.open(dialect_.kernel_head(kernel_.extents) + "void " + symbol + "(" + list + ")");
+  function.open(dialect_.kernel_head(extents_with_producer(kernel_.extents, warpgroups_)) + "void " + symbol +
+                "(" + list + ")");
   out_ = &function;
   declare_shared();
   for (size_t axis = 0; axis < kGpuAxes; ++axis) {
@@ -78,12 +94,17 @@ std::string GpuKernelEmitter::run(const std::string& symbol, const std::vector<B
     function.line("const " + env_.index_type + " " + name + " = (" + env_.index_type + ")" +
                   std::string(dialect_.indices[axis]) + ";");
   }
-  emit(kernel_.body);
+  if (warpgroups_.uses_boxes) declare_ring(*pipeline);
+  if (warpgroups_.own_producer)
+    emit_in_roles(kernel_.body);
+  else
+    emit(kernel_.body);
   function.close();
   return function.str();
 }
 
 void GpuKernelEmitter::declare_shared() {
+  if (const WarpgroupPipeline* p = warpgroups_.pipeline(); p != nullptr) return declare_warpgroup_shared(*p);
   int64_t bytes = 0;
   for (const Buffer& b : kernel_.shared) bytes += aligned_to_buffer(bytes_of_buffer(b, mma_));
   const bool from_launch = dialect_.declared_shared_bytes > 0 && bytes > dialect_.declared_shared_bytes;
@@ -111,6 +132,8 @@ void GpuKernelEmitter::declare_shared() {
 void GpuKernelEmitter::emit(const Stmt& s) {
   if (s == nullptr) return;
   meet_before(s);
+  if (const auto found = warpgroups_.pipelines.find(s.get()); found != warpgroups_.pipelines.end())
+    return emit_warpgroup_loop(*ir::as<For>(s), found->second);
   if (const auto nest = mma_.nests.find(s.get()); nest != mma_.nests.end()) return emit_mma(nest->second);
   if (const auto found = mma_.pipelines.find(s.get()); found != mma_.pipelines.end())
     return emit_pipeline(*ir::as<For>(s), found->second);
@@ -125,6 +148,8 @@ void GpuKernelEmitter::emit(const Stmt& s) {
 }
 
 void GpuKernelEmitter::meet_before(const Stmt& s) {
+  // A ring of stages has its own way to wait, and nothing else is shared.
+  if (warpgroups_.uses_boxes) return;
   if (!in_pipeline_ && barriers_.contains(s.get())) out_->line(std::string(dialect_.barrier));
 }
 
@@ -152,6 +177,15 @@ void GpuKernelEmitter::emit_for(const Stmt& s, const For& loop) {
   }
   if (loop.kind == ForKind::kVectorized && extent && ir::as<ir::Store>(loop.body) != nullptr)
     return emit_vectorized(loop, *extent);
+  // A guard of a whole vector stands around it.
+  if (const auto* guard = ir::as<ir::IfThenElse>(loop.body);
+      guard != nullptr && loop.kind == ForKind::kVectorized && guard->else_body == nullptr &&
+      !ir::uses_var(guard->condition, loop.var)) {
+    meet_before(loop.body);
+    For inside = loop;
+    inside.body = guard->then_body;
+    return emit_if({guard->condition, ir::make_for(std::move(inside)), nullptr});
+  }
   const int64_t limit_outside = unroll_limit_;
   if (loop.auto_unroll_max_step > 0) unroll_limit_ = std::max(unroll_limit_, loop.auto_unroll_max_step);
   ScalarWriter writer(env_, *out_);
@@ -347,18 +381,21 @@ void GpuKernelEmitter::emit_vectorized(const For& loop, int64_t lanes) {
 
 namespace {
 
-Status check_limits(const GpuKernel& kernel, const MmaKernel& mma, const target::Device& device) {
+Status check_limits(const GpuKernel& kernel, const MmaKernel& mma, const WarpgroupKernel& warpgroups,
+                    const target::Device& device) {
   const auto refuse = [](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, "kernel", std::move(reason)};
   };
   int64_t shared = 0, own = 0;
   for (const Buffer& b : kernel.shared) shared += aligned_to_buffer(bytes_of_buffer(b, mma));
+  if (const WarpgroupPipeline* p = warpgroups.pipeline(); p != nullptr) shared = warpgroup_shared_bytes(*p);
   ir::for_each_stmt(kernel.body, [&](const Stmt& s) {
     const auto* allocate = ir::as<ir::Allocate>(s);
     if (allocate != nullptr && kernel.memory.at(allocate->buffer.get()) == GpuMemory::kPrivate)
       own += bytes_of_buffer(allocate->buffer, mma);
   });
-  const int64_t threads = kernel.extents[kThreadX] * kernel.extents[kThreadY] * kernel.extents[kThreadZ];
+  const GpuExtents extents = extents_with_producer(kernel.extents, warpgroups);
+  const int64_t threads = extents[kThreadX] * extents[kThreadY] * extents[kThreadZ];
   if (device.max_threads_per_block > 0 && threads > device.max_threads_per_block)
     return refuse("a block has " + std::to_string(threads) + " threads, " + device.name + " allows " +
                   std::to_string(device.max_threads_per_block));
@@ -437,11 +474,15 @@ Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& dev
   std::unordered_set<const ir::BufferNode*> inputs;
   for (const Buffer& b : program.inputs) inputs.insert(b.get());
   GpuSource source;
+  std::map<std::string, std::string> instructions;
   source.workspace_bytes = gpu.workspace_bytes;
   for (GpuKernel& kernel : gpu.kernels) {
     TS_RETURN_IF_ERROR(push_virtual_threads(kernel));
     const MmaKernel mma = find_mma(kernel, dialect.tensor_cores ? sched::compute_capability(device) : 0);
-    TS_RETURN_IF_ERROR(check_limits(kernel, mma, device));
+    const WarpgroupKernel warpgroups =
+        find_warpgroups(kernel, mma, dialect.tensor_cores ? sched::compute_capability(device) : 0);
+    TS_RETURN_IF_ERROR(check_limits(kernel, mma, warpgroups, device));
+    source.warpgroup_pipelines += static_cast<int>(warpgroups.pipelines.size());
     source.tensor_core_nests += static_cast<int>(mma.nests.size());
     source.pipelines += static_cast<int>(mma.pipelines.size());
     source.scalar_products.insert(source.scalar_products.end(), mma.refused.begin(), mma.refused.end());
@@ -450,15 +491,25 @@ Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& dev
     launch.symbol = options.symbol + "_" + std::to_string(source.launches.size());
     for (size_t d = 0; d < 3; ++d) {
       launch.grid[d] = kernel.extents[d];
-      launch.block[d] = kernel.extents[kThreadX + d];
+      launch.block[d] = extents_with_producer(kernel.extents, warpgroups)[kThreadX + d];
     }
     const std::vector<Buffer> parameters = device_buffers(kernel);
     for (const Buffer& b : parameters) launch.arguments.push_back(argument_of(b, program, gpu));
-    GpuKernelEmitter emitter(kernel, mma, std::move(barriers), options, dialect);
+    if (warpgroups.uses_boxes) {
+      const WarpgroupPipeline& p = *warpgroups.pipeline();
+      for (const TensorBox* box : {&*p.box_a, &*p.box_b}) {
+        launch.arguments.push_back(argument_of(box->from, program, gpu));
+        launch.arguments.back().map = box->map;
+      }
+    }
+    GpuKernelEmitter emitter(kernel, mma, warpgroups, std::move(barriers), options, dialect);
     source.text += emitter.run(launch.symbol, parameters, inputs) + "\n";
     launch.shared_bytes = emitter.launch_shared_bytes();
+    instructions.insert(emitter.instructions().begin(), emitter.instructions().end());
     source.launches.push_back(std::move(launch));
   }
+  if (!instructions.empty()) source.instructions = kWarpgroupText;
+  for (const auto& [name, text] : instructions) source.instructions += text;
   return source;
 }
 

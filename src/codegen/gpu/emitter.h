@@ -1,6 +1,7 @@
 // A loop program as the text of a GPU's kernels, in a language that is like C.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "codegen/c/expr.h"
 #include "codegen/gpu/dialect.h"
 #include "codegen/gpu/tensor_core_nest.h"
+#include "codegen/gpu/warpgroup_nest.h"
 
 namespace tensorsmith::codegen {
 
@@ -20,6 +22,9 @@ struct GpuSource {
   std::vector<runtime::Launch> launches;
   int64_t workspace_bytes = 0;
   int tensor_core_nests = 0, pipelines = 0;
+  int warpgroup_pipelines = 0;  // of these
+  // What stands between the prelude and the text: functions for instructions that few kernels use.
+  std::string instructions;
   std::vector<std::string> scalar_products;  // why nests that tensor cores might compute are scalar code
 };
 
@@ -37,7 +42,7 @@ std::vector<char> join_modules(const std::vector<std::vector<char>>& modules);
 // The text of one kernel.
 class GpuKernelEmitter {
  public:
-  GpuKernelEmitter(const GpuKernel& kernel, const MmaKernel& mma,
+  GpuKernelEmitter(const GpuKernel& kernel, const MmaKernel& mma, const WarpgroupKernel& warpgroups,
                    std::unordered_set<const ir::StmtNode*> barriers, const CodegenOptions& options,
                    const GpuDialect& dialect);
 
@@ -45,6 +50,8 @@ class GpuKernelEmitter {
   std::string run(const std::string& symbol, const std::vector<ir::Buffer>& parameters,
                   const std::unordered_set<const ir::BufferNode*>& read_only);
   int64_t launch_shared_bytes() const { return launch_shared_bytes_; }
+  // By name, their texts.
+  const std::map<std::string, std::string>& instructions() const { return instructions_; }
 
  private:
   void declare_shared();
@@ -82,8 +89,31 @@ class GpuKernelEmitter {
   void leave_place(const MmaNest& nest, const std::pair<std::string, std::string>& names);
   std::string place(ScalarWriter& writer, const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
 
+  // Warpgroups (warpgroup_emit.cc).
+  void declare_warpgroup_shared(const WarpgroupPipeline& p);
+  void declare_ring(const WarpgroupPipeline& p);
+  void emit_in_roles(const ir::Stmt& body);
+  void emit_warpgroup_loop(const ir::For& loop, const WarpgroupPipeline& p);
+  void emit_copying_loop(const ir::For& loop, const WarpgroupPipeline& p);
+  void emit_meeting_loop(const ir::For& loop, const WarpgroupPipeline& p);
+  void emit_waiting_loop(const ir::For& loop, const WarpgroupPipeline& p);
+  void emit_box_loop(const ir::For& loop, const WarpgroupPipeline& p);
+  void emit_products(const WarpgroupPipeline& p);
+  void emit_boxes(const WarpgroupPipeline& p, const std::string& stage);
+  void open_chunks(const ir::For& loop, const WarpgroupPipeline& p);
+  void close_chunks(const ir::For& loop);
+  void advance_ring(const WarpgroupPipeline& p);
+  std::string text_of(const ir::Expr& e);
+  std::string place_in_panels(ScalarWriter& writer, const WarpgroupTile& tile,
+                              const std::vector<ir::Expr>& indices);
+  // Names of the ring of stages: barriers, the next stage, and the parity of its phase.
+  struct RingText {
+    std::string full, empty, stage, parity;
+  };
+
   const GpuKernel& kernel_;
   const MmaKernel& mma_;
+  const WarpgroupKernel& warpgroups_;
   const std::unordered_set<const ir::StmtNode*> barriers_;
   const GpuDialect& dialect_;
   Environment env_;
@@ -94,6 +124,10 @@ class GpuKernelEmitter {
   std::vector<ir::Buffer> lane_arrays_;  // keeps them alive
   std::vector<ir::Expr> kept_;           // the same
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
+  std::map<std::string, std::string> instructions_;
+  RingText ring_;
+  std::unordered_map<const ir::BufferNode*, std::string> maps_;  // by tile, the parameter's name
+  bool copies_only_ = false;
 };
 
 }  // namespace tensorsmith::codegen

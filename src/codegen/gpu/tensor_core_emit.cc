@@ -209,6 +209,8 @@ bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var& 
 // The element, at the place that swizzling gives it.
 std::string GpuKernelEmitter::place(ScalarWriter& writer, const Buffer& buffer,
                                     const std::vector<Expr>& indices) {
+  if (const auto tile = warpgroups_.tiles.find(buffer.get()); tile != warpgroups_.tiles.end())
+    return place_in_panels(writer, *tile->second, indices);
   const auto line = mma_.swizzled_lines.find(buffer.get());
   if (line == mma_.swizzled_lines.end()) return writer.place(buffer, indices);
   kept_.push_back(flat_index(buffer, indices, env_.bounds));

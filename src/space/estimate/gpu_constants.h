@@ -40,6 +40,19 @@
            "the same: sm_86 to sm_89")                                                                       \
   CONSTANT(mma_cycles_hopper, 1.6, "cycles",                                                                 \
            "2048 FMAs a cycle, of which mma.sync reaches 62 %: Luo et al. (2024)", "the same: sm_90 and up") \
+  CONSTANT(                                                                                                  \
+      wgmma_cycles, 1.37, "cycles",                                                                          \
+      "the vendor's library at 8192: 798 TFLOP/s, .746 of 2048 FMAs a cycle at the boost clock, and 98 % "   \
+      "of that: public kernels of bf16 with raw mbarriers",                                                  \
+      "the same by warpgroups, whose operands a warp of its own brings: sm_90a")                             \
+  CONSTANT(wgmma_bytes, 128, "bytes", "a bank's word a cycle", "of operands, a cycle of a multiprocessor")   \
+  CONSTANT(wgmma_meeting, 1.3, "times",                                                                      \
+           "61 % with TMA, 80 % with producer and consumer warps: the same kernels",                         \
+           "longer where the threads that compute meet between chunks")                                      \
+  CONSTANT(wgmma_threads_copy, 1.6, "times", "about half the library's speed without TMA: the same",         \
+           "longer where these threads also copy")                                                           \
+  CONSTANT(wgmma_one_group, 1.25, "times", "chosen",                                                         \
+           "longer where one warpgroup computes, which also stores")                                         \
   CONSTANT(l2_share, 0.7, "share", "chosen", "of L2 that holds what blocks read again")                      \
   CONSTANT(fragment_loads, 2, "cycles", "512 bytes at 128 a cycle, half of it beside products",              \
            "of a warp, for fragments that ldmatrix loads")                                                   \

@@ -10,6 +10,7 @@
   KIND(rows)                         \
   KIND(spatial)                      \
   KIND(plain)                        \
+  KIND(gpu_wgmma)                    \
   KIND(gpu_mma)                      \
   KIND(gpu_tiled)                    \
   KIND(gpu_rows)                     \

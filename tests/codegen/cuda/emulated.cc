@@ -17,6 +17,29 @@ namespace {
 
 Error failed(std::string reason) { return {ErrorCode::kMismatch, "emulation", std::move(reason)}; }
 
+// ts_tensor_map of the emulator.
+struct HostMap {
+  const void* begin;
+  int dimensions, element_bytes, swizzle_bytes;
+  long extents[5], strides[5], box[5];
+};
+
+HostMap host_map(const runtime::TensorMap& map, const void* data) {
+  HostMap out{data,
+              static_cast<int>(map.extents.size()),
+              static_cast<int>(map.element_bytes),
+              static_cast<int>(map.swizzle_bytes),
+              {},
+              {},
+              {}};
+  for (size_t d = 0; d < map.extents.size(); ++d) {
+    out.extents[d] = map.extents[d];
+    out.strides[d] = d == 0 ? map.element_bytes : map.strides[d - 1];
+    out.box[d] = map.box[d];
+  }
+  return out;
+}
+
 std::string host_text(std::string text) {
   const std::string declared(codegen::cuda_c().launch_shared);
   if (const size_t at = text.find(declared); at != std::string::npos) text.erase(at, declared.size());
@@ -44,25 +67,32 @@ Result<std::vector<Emulated>> emulate(const ir::Program& program, const target::
   }
   void* library = dlopen(scratch.file("kernel.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return failed(dlerror());
-  using Emulate = long (*)(void**, const int*, const int*, int, int);
+  using Emulate = bool (*)(void**, const int*, const int*, int, int, long*, long*);
   const auto run = reinterpret_cast<Emulate>(dlsym(library, "emulate"));
   const auto& launch = source.launches.front();
   std::vector<Emulated> results;
+  std::vector<HostMap> maps(launch.arguments.size());
   for (const EmulationOrder& order : orders) {
     std::vector<Tensor> own(inputs.begin(), inputs.end());
     for (const ir::Buffer& b : program.outputs) own.push_back(Tensor::zeros(b->dtype, b->shape));
     std::vector<void*> arguments;
-    for (const auto& argument : launch.arguments)
-      arguments.push_back(own[static_cast<size_t>(argument.buffer)].data.data());
+    for (size_t a = 0; a < launch.arguments.size(); ++a) {
+      const auto& argument = launch.arguments[a];
+      void* data = own[static_cast<size_t>(argument.buffer)].data.data();
+      if (argument.map) maps[a] = host_map(*argument.map, data);
+      arguments.push_back(argument.map ? &maps[a] : data);
+    }
     int grid[3], block[3];
     for (size_t d = 0; d < 3; ++d) {
       grid[d] = static_cast<int>(launch.grid[d]);
       block[d] = static_cast<int>(launch.block[d]);
     }
-    const long conflicts =
-        run(arguments.data(), grid, block, order.early_copies ? 1 : 0, order.last_first ? 1 : 0);
+    long conflicts = 0, broken = 0;
+    if (!run(arguments.data(), grid, block, order.early_copies ? 1 : 0, order.last_first ? 1 : 0, &conflicts,
+             &broken))
+      return failed("threads wait for each other forever\n" + source.text);
     own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
-    results.push_back({std::move(own), conflicts});
+    results.push_back({std::move(own), conflicts, broken});
   }
   dlclose(library);
   return results;

@@ -17,6 +17,7 @@ struct EmulationOrder {
 struct Emulated {
   std::vector<lower::Tensor> outputs;
   long bank_conflicts = 0;  // of lines of matrices that are loaded together
+  long broken_rules = 0;    // of asynchronous instructions (warpgroup_emulator.h)
 };
 
 // For each order. The program is one kernel; the emitter's text for the device is compiled once.

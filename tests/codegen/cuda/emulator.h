@@ -7,7 +7,10 @@
 #include <ucontext.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,6 +37,11 @@ TS_INLINE float ts_f32_of_bits(uint32_t bits) {
 }
 #define TS_COPY(elements, bytes, to, from) memcpy(to, from, bytes)
 #define TS_SWIZZLE(at, lines, mask, vector) ((at) ^ (int)((unsigned)(at) / (lines) & (mask)) * (vector))
+/* An element's place in a tile of panels: so many elements of each line, line after line. */
+TS_INLINE int TS_PANELS(int at, int lines, int line, int panel) {
+  const int row = at / line, column = at % line;
+  return column / panel * (lines * panel) + row * panel + column % panel;
+}
 
 struct Index {
   int x, y, z;
@@ -52,6 +60,8 @@ struct Fiber {
   long blocks = 0, warps = 0;                  // how often it has waited for its block, its warp
   unsigned address = 0, a[4] = {}, b[2] = {};  // what the warp's others read
   std::vector<std::vector<Copy>> groups = {{}};
+  std::vector<std::vector<std::function<void()>>> products = {{}};  // of wgmma, by groups
+  bool began_products = false;
 };
 static std::vector<std::unique_ptr<Fiber>> fibers;
 static Fiber* self;
@@ -59,7 +69,9 @@ static ucontext_t scheduler;
 static Index blockIdx;
 static bool copies_are_early;
 static long bank_conflicts;
-static char launch_shared[1 << 18] __attribute__((aligned(64)));
+static long broken_rules;  // of instructions that are asynchronous
+static long progress;      // whatever a thread may wait for
+static char launch_shared[1 << 18] __attribute__((aligned(1024)));
 #define threadIdx (self->thread)
 
 static void yield() { swapcontext(&self->context, &scheduler); }
@@ -149,7 +161,9 @@ TS_MMA(ts_mma_u8_s8, 8, int, u8_of, s8_of)
 TS_MMA(ts_mma_u8_u8, 8, int, u8_of, u8_of)
 
 /* Copies take place when they are begun, or not before they are waited for. */
+static void note_write(const char* to, int bytes);
 static void make(const Copy& copy) {
+  note_write(copy.to, copy.bytes);
   memset(copy.to, 0, copy.bytes);
   memcpy(copy.to, copy.from, copy.count);
 }
@@ -169,12 +183,22 @@ static void TS_WAIT_FOR_COPIES(size_t most) {
   }
 }
 
+#include "warpgroup_emulator.h"
+
+/* Pointers are handed over, maps are where the argument points. */
+template <class P>
+static P argument(void* value) {
+  if constexpr (std::is_pointer_v<P>)
+    return static_cast<P>(value);
+  else
+    return *static_cast<P*>(value);
+}
 template <class... P, size_t... I>
-static void call(void (*kernel)(P*...), void** arguments, std::index_sequence<I...>) {
-  kernel(static_cast<P*>(arguments[I])...);
+static void call(void (*kernel)(P...), void** arguments, std::index_sequence<I...>) {
+  kernel(argument<P>(arguments[I])...);
 }
 template <class... P>
-static void call(void (*kernel)(P*...), void** arguments) {
+static void call(void (*kernel)(P...), void** arguments) {
   call(kernel, arguments, std::index_sequence_for<P...>());
 }
 
@@ -186,15 +210,20 @@ static void enter() {
   swapcontext(&self->context, &scheduler);
 }
 
-/* last_first: warps run in the opposite order. Returns bank conflicts of loads of matrices. */
-extern "C" long emulate(void** arguments, const int* grid, const int* block, int early, int last_first) {
+/* last_first: warps run in the opposite order. Sets bank conflicts of loads of matrices, and how often a rule of the
+   instructions was broken. Returns whether all threads came to the end. */
+extern "C" bool emulate(void** arguments, const int* grid, const int* block, int early, int last_first,
+                        long* conflicts, long* broken) {
   copies_are_early = early != 0;
-  bank_conflicts = 0;
+  bank_conflicts = broken_rules = 0;
   kernel_arguments = arguments;
   const int threads = block[0] * block[1] * block[2];
   for (int at = 0; at < grid[0] * grid[1] * grid[2]; ++at) {
     blockIdx = {at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]};
     fibers.clear();
+    barriers.clear();
+    written_by.assign(written_by.size(), -1);
+    memset(launch_shared, 0x7f, sizeof launch_shared);
     for (int t = 0; t < threads; ++t) {
       auto f = std::make_unique<Fiber>();
       f->thread = {t % block[0], t / block[0] % block[1], t / block[0] / block[1]};
@@ -211,6 +240,7 @@ extern "C" long emulate(void** arguments, const int* grid, const int* block, int
     const int warps = (threads + 31) / 32;
     for (bool left = true; left;) {
       left = false;
+      const long before_all = progress;
       for (int w = 0; w < warps; ++w) {
         const int warp = last_first ? warps - 1 - w : w;
         /* As far as the warp comes alone. */
@@ -224,10 +254,16 @@ extern "C" long emulate(void** arguments, const int* grid, const int* block, int
             swapcontext(&scheduler, &f.context);
             moved = moved || (!f.done && f.warps + f.blocks != before);
             left = left || !f.done;
+            progress += f.done || f.warps + f.blocks != before ? 1 : 0;
           }
         }
       }
+      if (left && progress == before_all) return false;
     }
+    for (const auto& f : fibers)
+      broken_rules += f->products.size() > 1 || !f->products.back().empty() ? 1 : 0;
   }
-  return bank_conflicts;
+  *conflicts = bank_conflicts;
+  *broken = broken_rules;
+  return true;
 }

@@ -11,17 +11,10 @@
 #include <vector>
 
 #include "space/estimate/gpu_kernel.h"
+#include "space/mma_product.h"
 #include "space/plan_kind.h"
 
 namespace tensorsmith::space {
-
-// What is multiplied: sum over k of A[.., i, k] * B[.., k, j], with these in any order of dimensions.
-struct MmaProduct {
-  AxisId rows, columns, sum;
-  std::vector<AxisId> batch;  // all others: a block has one point of each
-  Read a, b;
-  int element_bytes = 2;
-};
 
 class GpuMmaPlan final : public Plan {
  public:

@@ -39,7 +39,9 @@ bool plain(const Read& read, const StageInfo& producer) {
   return true;
 }
 
-std::optional<MmaProduct> match(const PlanContext& context, StageId output, StageId anchor) {
+}  // namespace
+
+std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, StageId anchor) {
   const StageInfo& info = context.stage(anchor);
   if (!is_product(context.op(anchor), context.machine.gpu.capability)) return std::nullopt;
   auto reads = effective_reads(context, anchor);
@@ -91,11 +93,13 @@ std::optional<MmaProduct> match(const PlanContext& context, StageId output, Stag
   return product;
 }
 
+namespace {
+
 void make(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty() || !group.pads.empty())
     return;
   if (context.machine.gpu.warp != 32) return;
-  auto product = match(context, group.root, group.anchor);
+  auto product = match_mma(context, group.root, group.anchor);
   if (!product) return;
   auto plan = std::make_shared<GpuMmaPlan>(context, group.root, group.anchor, std::move(*product));
   // The smallest tile, copied in the widest vectors that rows hold; the last decision is their width.

@@ -1,0 +1,78 @@
+/* Hopper's warpgroups, barriers in shared memory and copies of boxes, after the PTX ISA; only kernels that use them have
+   this text. The products themselves (ts_wgmma_TYPE_COLUMNS_AB) are written for each kernel. */
+#define TS_WGMMA(type, columns, a, b) ts_wgmma_##type##_##columns##_##a##b
+/* Of a tile in shared memory; layout: all but its address. */
+TS_INLINE uint64_t ts_descriptor(const void* tile, int offset, uint64_t layout) {
+  return layout | ((ts_shared(tile) + offset) & 0x3ffff) >> 4;
+}
+/* What this thread wrote in shared memory is there for products and copies of boxes, which go another way. */
+TS_INLINE void ts_fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+TS_INLINE void ts_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+TS_INLINE void ts_end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/* Until only so many groups of products are not done. */
+#define TS_WAIT_FOR_PRODUCTS(groups) asm volatile("wgmma.wait_group.sync.aligned " #groups ";" ::: "memory")
+/* The compiler does not move a use of the sums across this. */
+TS_INLINE void ts_hold(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
+TS_INLINE void ts_hold(int& sum) { asm volatile("" : "+r"(sum)::"memory"); }
+template <class T, int n>
+TS_INLINE void ts_hold_sums(T (&sums)[n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) ts_hold(sums[i]);
+}
+
+typedef struct __attribute__((aligned(64))) {
+  unsigned char bytes[128];
+} ts_tensor_map;
+#define TS_MAP const __grid_constant__ ts_tensor_map
+TS_INLINE void ts_make_barrier(uint64_t* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(ts_shared(barrier)), "r"(arrivals) : "memory");
+}
+TS_INLINE void ts_publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  ts_fence_async();
+}
+TS_INLINE void ts_arrive(uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(ts_shared(barrier)) : "memory");
+}
+/* Arrives; the phase does not end before so many bytes have come. */
+TS_INLINE void ts_expect(uint64_t* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(ts_shared(barrier)), "r"(bytes)
+               : "memory");
+}
+/* Until the phase of this parity has ended. */
+TS_INLINE void ts_wait_for(uint64_t* barrier, unsigned parity) {
+  unsigned done;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(ts_shared(barrier)), "r"(parity)
+        : "memory");
+  } while (!done);
+}
+#define TS_COPY_BOX(dimensions, at, ...)                                              \
+  asm volatile("cp.async.bulk.tensor." dimensions                                     \
+               ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" at \
+               "}], [%2];" ::"r"(ts_shared(to)),                                      \
+               "l"(&map), "r"(ts_shared(barrier)), __VA_ARGS__                        \
+               : "memory")
+TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x) {
+  TS_COPY_BOX("1d", "%3", "r"(x));
+}
+TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y) {
+  TS_COPY_BOX("2d", "%3, %4", "r"(x), "r"(y));
+}
+TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y, int z) {
+  TS_COPY_BOX("3d", "%3, %4, %5", "r"(x), "r"(y), "r"(z));
+}
+TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y, int z,
+                           int u) {
+  TS_COPY_BOX("4d", "%3, %4, %5, %6", "r"(x), "r"(y), "r"(z), "r"(u));
+}
+TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y, int z, int u,
+                           int v) {
+  TS_COPY_BOX("5d", "%3, %4, %5, %6, %7", "r"(x), "r"(y), "r"(z), "r"(u), "r"(v));
+}
+/* Registers that a warpgroup gives to the others of its block, or takes of theirs: so many are left to each thread. */
+#define TS_KEEP_REGISTERS(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 " #n ";")
+#define TS_TAKE_REGISTERS(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 " #n ";")

@@ -1,0 +1,387 @@
+// Products by warpgroups (wgmma): the loop over chunks of a reduction, and who copies the chunks.
+//
+// Threads copy (cp.async): as a pipeline of mma.sync, with what a warpgroup needs between copies and products.
+// One thread of the block copies boxes (TMA): a ring of stages, each with a barrier `full` that bytes arrive at; all
+// threads meet when they are done with a stage, and it is filled again.
+// A warp of its own copies boxes: the other warps arrive at the stage's barrier `empty`; nobody meets. The text of the
+// kernel stands twice then, for those warps and, without what is not the loop's copies, for that warp.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "codegen/c/header_text.h"
+#include "codegen/gpu/emitter.h"
+#include "codegen/gpu/warpgroup_nest.h"
+#include "ir/analysis.h"
+#include "ir/simplify.h"
+#include "sched/tensor_cores.h"
+
+namespace tensorsmith::codegen {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::For;
+using ir::Stmt;
+
+namespace {
+
+constexpr int64_t kBarrierBytes = 8;
+constexpr int64_t kEncodingUnit = 16;  // bytes, of addresses and offsets in a descriptor
+// Of threads, where there are two warpgroups beside the copying one: what a block has at its start are 168 each.
+constexpr const char* kRegistersOfCopies = "40";
+constexpr const char* kRegistersOfProducts = "232";
+constexpr int64_t kWarpgroupsThatTake = 2;
+constexpr int64_t kColumnsThatTake = 192;  // of an instruction; fewer sums fit what a thread has
+
+std::string number(int64_t n) { return std::to_string(n); }
+
+int64_t aligned_to_panel(int64_t bytes) {
+  return (bytes + kPanelAlignment - 1) / kPanelAlignment * kPanelAlignment;
+}
+
+// All of a matrix descriptor but the address (PTX ISA, "Matrix Descriptor Format").
+std::string layout_of(const WarpgroupTile& tile) {
+  constexpr int kLeadingBit = 16, kStrideBit = 32, kSwizzleBit = 62;
+  const int64_t line = tile.line_bytes();
+  // Eight lines on; where these are steps, the leading offset is from panel to panel.
+  const auto stride = static_cast<uint64_t>(8 * line / kEncodingUnit);
+  const auto leading =
+      tile.steps_contiguous ? uint64_t{1} : static_cast<uint64_t>(tile.panel_bytes() / kEncodingUnit);
+  const uint64_t swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
+  return std::to_string(leading << kLeadingBit | stride << kStrideBit | swizzle << kSwizzleBit) + "ull";
+}
+
+// From a chunk's first instruction to this one, in units of the descriptor.
+int64_t step_offset(const WarpgroupTile& tile, int64_t step) {
+  if (!tile.steps_contiguous) {
+    const int64_t lines = sched::kMmaStepBytes / ir::bytes_of(tile.buffer->dtype);
+    return step * lines * tile.line_bytes() / kEncodingUnit;
+  }
+  const int64_t at = step * sched::kMmaStepBytes;
+  return (at / tile.line_bytes() * tile.panel_bytes() + at % tile.line_bytes()) / kEncodingUnit;
+}
+
+std::string instruction_name(const WarpgroupPipeline& p) {
+  return p.type + ", " + number(p.columns) + ", " + (p.a.steps_contiguous ? "0" : "1") + ", " +
+         (p.b.steps_contiguous ? "0" : "1");
+}
+
+std::string instruction_text(const WarpgroupPipeline& p) {
+  const bool real = ir::is_float(p.a.buffer->dtype);
+  const std::string sum = real ? "float" : "int", constraint = real ? "\"+f\"" : "\"+r\"";
+  const int64_t sums = p.columns / 2;
+  std::string list, operands;
+  for (int64_t i = 0; i < sums; ++i) {
+    list += (i > 0 ? ", %" : "%") + number(i);
+    operands += (i > 0 ? ", " : "") + constraint + "(c[" + number(i) + "])";
+  }
+  const size_t split = p.type.find('_');
+  const std::string a = p.type.substr(0, split),
+                    b = split == std::string::npos ? a : p.type.substr(split + 1);
+  std::string text = "TS_INLINE void TS_WGMMA(" + instruction_name(p) + ")(" + sum +
+                     "* c, uint64_t a, uint64_t b) {\n  asm volatile(\"wgmma.mma_async.sync.aligned.m64n" +
+                     number(p.columns) + (real ? "k16.f32." : "k32.s32.") + a + "." + b + " {" + list +
+                     "}, %" + number(sums) + ", %" + number(sums + 1) + ", 1";
+  if (real)
+    text += std::string(", 1, 1, ") + (p.a.steps_contiguous ? "0" : "1") + ", " +
+            (p.b.steps_contiguous ? "0" : "1");
+  return text + ";\"\n               : " + operands +
+         "\n               : \"l\"(a), \"l\"(b)\n               : \"memory\");\n}\n";
+}
+
+// The statement without stores, but for the loop over chunks.
+Stmt only(const Stmt& s, const ir::StmtNode* chunks) {
+  if (s == nullptr || s.get() == chunks) return s;
+  return ir::visit(ir::overloaded{[&](const For& loop) -> Stmt {
+                                    For out = loop;
+                                    out.body = only(loop.body, chunks);
+                                    return out.body == nullptr ? nullptr : ir::make_for(std::move(out));
+                                  },
+                                  [&](const ir::Store&) -> Stmt { return nullptr; },
+                                  [&](const ir::IfThenElse& branch) -> Stmt {
+                                    Stmt a = only(branch.then_body, chunks),
+                                         b = only(branch.else_body, chunks);
+                                    if (a == nullptr && b == nullptr) return nullptr;
+                                    if (a == nullptr) return ir::make_if(!branch.condition, std::move(b));
+                                    return ir::make_if(branch.condition, std::move(a), std::move(b));
+                                  },
+                                  [&](const ir::Seq& seq) -> Stmt {
+                                    std::vector<Stmt> list;
+                                    for (const Stmt& part : seq.stmts)
+                                      if (Stmt kept = only(part, chunks)) list.push_back(std::move(kept));
+                                    return list.empty() ? nullptr : ir::make_seq(std::move(list));
+                                  },
+                                  [&](const ir::Allocate& allocate) { return only(allocate.body, chunks); }},
+                   s);
+}
+
+}  // namespace
+
+int64_t warpgroup_shared_bytes(const WarpgroupPipeline& p) {
+  int64_t bytes = kPanelAlignment;  // lost until the first tile
+  for (const WarpgroupTile* tile : {&p.a, &p.b}) bytes += aligned_to_panel(p.loop.stages * tile->bytes());
+  return bytes + 2 * kBarrierBytes * p.loop.stages;
+}
+
+// Tiles of a pipeline of warpgroups, aligned by hand: the launch's memory begins anywhere.
+void GpuKernelEmitter::declare_warpgroup_shared(const WarpgroupPipeline& p) {
+  instructions_[instruction_name(p)] = instruction_text(p);
+  out_->line(std::string(dialect_.launch_shared));
+  const std::string base = env_.names.make("panels");
+  out_->line("char* const " + base + " = launch_shared + (-ts_shared(launch_shared) & " +
+             number(kPanelAlignment - 1) + ");");
+  int64_t offset = 0;
+  for (const WarpgroupTile* tile : {&p.a, &p.b}) {
+    const std::string name = env_.names.make(tile->buffer->name);
+    env_.buffers[tile->buffer.get()] = name;
+    const std::string type(dialect_.c.memory_type(tile->buffer->dtype));
+    out_->line(type + "* const " + name + " = (" + type + "*)(" + base + " + " + number(offset) + ");");
+    offset += aligned_to_panel(p.loop.stages * tile->bytes());
+  }
+  launch_shared_bytes_ = warpgroup_shared_bytes(p);
+  if (!warpgroups_.uses_boxes) return;
+  ring_ = {env_.names.make("full"), env_.names.make("empty"), env_.names.make("stage"),
+           env_.names.make("parity")};
+  out_->line("uint64_t* const " + ring_.full + " = (uint64_t*)(" + base + " + " + number(offset) + ");");
+  if (warpgroups_.own_producer)
+    out_->line("uint64_t* const " + ring_.empty + " = " + ring_.full + " + " + number(p.loop.stages) + ";");
+}
+
+void GpuKernelEmitter::declare_ring(const WarpgroupPipeline& p) {
+  const std::string x = env_.vars.at(kernel_.index[kThreadX].get()),
+                    y = env_.vars.at(kernel_.index[kThreadY].get());
+  const std::string s = env_.names.make("s");
+  out_->open("if (" + x + " == 0 && " + y + " == 0)");
+  out_->open("for (int " + s + " = 0; " + s + " < " + number(p.loop.stages) + "; ++" + s + ")");
+  out_->line("ts_make_barrier(" + ring_.full + " + " + s + ", 1);");
+  if (warpgroups_.own_producer)
+    out_->line("ts_make_barrier(" + ring_.empty + " + " + s + ", " + number(kernel_.extents[kThreadY]) +
+               ");");
+  out_->close();
+  out_->line("ts_publish_barriers();");
+  out_->close();
+  out_->line(std::string(dialect_.barrier));
+  out_->line("int " + ring_.stage + " = 0;");
+  out_->line("unsigned " + ring_.parity + " = 0;");
+}
+
+// The kernel's text for the warps that compute, and for the one that copies.
+void GpuKernelEmitter::emit_in_roles(const Stmt& body) {
+  const int64_t warps = kernel_.extents[kThreadY];
+  const std::string x = env_.vars.at(kernel_.index[kThreadX].get()),
+                    y = env_.vars.at(kernel_.index[kThreadY].get());
+  const bool takes = warps == kWarpgroupsThatTake * sched::kWarpgroupWarps &&
+                     warpgroups_.pipeline()->columns >= kColumnsThatTake;
+  out_->open("if (" + y + " >= " + number(warps) + ")");
+  if (takes) out_->line("TS_KEEP_REGISTERS(" + std::string(kRegistersOfCopies) + ");");
+  out_->open("if (" + y + " == " + number(warps) + " && " + x + " == 0)");
+  copies_only_ = true;
+  emit(only(body, warpgroups_.pipelines.begin()->first));
+  copies_only_ = false;
+  out_->close();
+  out_->middle("} else {");
+  if (takes) out_->line("TS_TAKE_REGISTERS(" + std::string(kRegistersOfProducts) + ");");
+  emit(body);
+  out_->close();
+}
+
+std::string GpuKernelEmitter::text_of(const Expr& e) {
+  ScalarWriter writer(env_, *out_);
+  return writer.value(writer.announce(e)).at_least(Strength::kPrimary);
+}
+
+// Of the stage that enter_place has named.
+void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
+  std::array<std::string, 2> descriptors;
+  for (size_t f = 0; f < 2; ++f) {
+    const WarpgroupTile& tile = f == 0 ? p.a : p.b;
+    descriptors[f] = env_.names.make(f == 0 ? "rows" : "columns");
+    std::string offset = "0";
+    if (!ir::is_int_value(tile.first, 0)) {
+      const int64_t unit = tile.steps_contiguous ? tile.line : tile.panel;
+      const int64_t bytes = tile.steps_contiguous ? tile.line_bytes() : tile.panel_bytes();
+      offset = "(int)(" + text_of(tile.first) + " / " + number(unit) + ") * " + number(bytes);
+    }
+    out_->line("const uint64_t " + descriptors[f] + " = ts_descriptor(" + env_.buffers.at(tile.buffer.get()) +
+               ", " + offset + ", " + layout_of(tile) + ");");
+  }
+  out_->line("ts_begin_products();");
+  for (int64_t step = 0; step < p.steps; ++step) {
+    out_->line("TS_WGMMA(" + instruction_name(p) + ")(" + env_.buffers.at(p.sums.get()) + ", " +
+               descriptors[0] + " + " + number(step_offset(p.a, step)) + ", " + descriptors[1] + " + " +
+               number(step_offset(p.b, step)) + ");");
+  }
+  out_->line("ts_end_products();");
+}
+
+// The chunk into this stage: the variable of the loop over chunks has its text.
+void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string& stage) {
+  out_->line("ts_expect(" + ring_.full + " + " + stage + ", " + number(p.a.bytes() + p.b.bytes()) + ");");
+  for (const auto& [tile, box] : {std::pair(&p.a, &*p.box_a), {&p.b, &*p.box_b}}) {
+    std::vector<std::string> at;
+    for (const Expr& begin : box->begin) at.push_back("(int)" + text_of(begin));
+    for (int64_t panel = 0; panel < tile->panels(); ++panel) {
+      std::string list;
+      for (size_t d = 0; d < at.size(); ++d)
+        list += ", " + at[d] + (d == 0 && panel > 0 ? " + " + number(panel * tile->panel) : "");
+      out_->line("ts_copy_box(" + env_.buffers.at(tile->buffer.get()) + " + " + stage + " * " +
+                 number(tile->lines * tile->line) + " + " + number(panel * tile->lines * tile->panel) + ", " +
+                 maps_.at(tile->buffer.get()) + ", " + ring_.full + " + " + stage + list + ");");
+    }
+  }
+}
+
+void GpuKernelEmitter::advance_ring(const WarpgroupPipeline& p) {
+  out_->line("if (++" + ring_.stage + " == " + number(p.loop.stages) + ") " + ring_.stage + " = 0, " +
+             ring_.parity + " ^= 1;");
+}
+
+void GpuKernelEmitter::open_chunks(const For& loop, const WarpgroupPipeline& p) {
+  const std::string name = env_.names.make(loop.var.name());
+  env_.vars[loop.var.get()] = name;
+  env_.bounds[loop.var.get()] = {0, p.loop.chunks - 1};
+  out_->line(std::string(dialect_.unroll) + " 1");
+  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + number(p.loop.chunks) +
+             "; ++" + name + ")");
+}
+
+void GpuKernelEmitter::close_chunks(const For& loop) {
+  out_->close();
+  env_.vars.erase(loop.var.get());
+  env_.bounds.erase(loop.var.get());
+}
+
+void GpuKernelEmitter::emit_warpgroup_loop(const For& loop, const WarpgroupPipeline& p) {
+  if (copies_only_) return emit_box_loop(loop, p);
+  out_->open("");
+  const std::string sums = env_.buffers.at(p.sums.get());
+  out_->line("ts_hold_sums(" + sums + ");");
+  if (!warpgroups_.uses_boxes)
+    emit_copying_loop(loop, p);
+  else if (warpgroups_.own_producer)
+    emit_waiting_loop(loop, p);
+  else
+    emit_meeting_loop(loop, p);
+  out_->line("ts_hold_sums(" + sums + ");");
+  out_->close();
+}
+
+// The warp that copies: fills stages that are empty.
+void GpuKernelEmitter::emit_box_loop(const For& loop, const WarpgroupPipeline& p) {
+  open_chunks(loop, p);
+  out_->line("ts_wait_for(" + ring_.empty + " + " + ring_.stage + ", " + ring_.parity + " ^ 1);");
+  emit_boxes(p, ring_.stage);
+  advance_ring(p);
+  close_chunks(loop);
+}
+
+// Warps beside it: a chunk's products run on while the next chunk's begin, then its stage is empty.
+void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipeline& p) {
+  const MmaNest& nest = mma_.nests.at(p.loop.nest.get());
+  const std::string freed = env_.names.make("freed");
+  const std::string arrive = "if (" + env_.vars.at(kernel_.index[kThreadX].get()) + " == 0) ts_arrive(" +
+                             ring_.empty + " + " + freed + ");";
+  out_->line("int " + freed + " = -1;");
+  open_chunks(loop, p);
+  out_->line("ts_wait_for(" + ring_.full + " + " + ring_.stage + ", " + ring_.parity + ");");
+  const auto names = enter_place(nest, ring_.stage);
+  emit_products(p);
+  leave_place(nest, names);
+  out_->line("TS_WAIT_FOR_PRODUCTS(1);");
+  out_->open("if (" + freed + " >= 0)");
+  out_->line(arrive);
+  out_->close();
+  out_->line(freed + " = " + ring_.stage + ";");
+  advance_ring(p);
+  close_chunks(loop);
+  out_->line("TS_WAIT_FOR_PRODUCTS(0);");
+  out_->line(arrive);
+}
+
+// One of the threads that compute copies, too: all stages before the loop, then each when all are done with it.
+void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipeline& p) {
+  const MmaNest& nest = mma_.nests.at(p.loop.nest.get());
+  const std::string first = "if (" + env_.vars.at(kernel_.index[kThreadX].get()) + " == 0 && " +
+                            env_.vars.at(kernel_.index[kThreadY].get()) + " == 0";
+  const int64_t ahead = std::min(p.loop.stages, p.loop.chunks);
+  const std::string fill = env_.names.make("fill"), next = env_.names.make("next");
+  out_->open(first + ")");
+  out_->line("int " + fill + " = " + ring_.stage + ";");
+  for (int64_t s = 0; s < ahead; ++s) {
+    env_.constants[loop.var.get()] = Expr(s);
+    emit_boxes(p, fill);
+    if (s + 1 < ahead)
+      out_->line(fill + " = " + fill + " + 1 == " + number(p.loop.stages) + " ? 0 : " + fill + " + 1;");
+  }
+  env_.constants.erase(loop.var.get());
+  out_->close();
+  open_chunks(loop, p);
+  out_->line("ts_wait_for(" + ring_.full + " + " + ring_.stage + ", " + ring_.parity + ");");
+  const auto names = enter_place(nest, ring_.stage);
+  emit_products(p);
+  leave_place(nest, names);
+  out_->line("TS_WAIT_FOR_PRODUCTS(0);");
+  out_->line(std::string(dialect_.barrier));
+  const std::string chunk = env_.vars.at(loop.var.get());
+  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + number(p.loop.stages) + ";");
+  env_.vars[loop.var.get()] = next;
+  out_->open(first + " && " + next + " < " + number(p.loop.chunks) + ")");
+  emit_boxes(p, ring_.stage);
+  out_->close();
+  advance_ring(p);
+  close_chunks(loop);
+}
+
+// With s stages, s - 1 chunks are copied before the loop, as of mma.sync.
+void GpuKernelEmitter::emit_copying_loop(const For& loop, const WarpgroupPipeline& p) {
+  const MmaNest& nest = mma_.nests.at(p.loop.nest.get());
+  const int64_t ahead = p.loop.stages - 1;
+  const bool outside = std::exchange(in_pipeline_, true);
+  // A loop around this one has read the tiles.
+  out_->line(std::string(dialect_.barrier));
+  for (int64_t s = 0; s < ahead; ++s) {
+    env_.constants[loop.var.get()] = Expr(s);
+    emit_copies(p.loop, number(s));
+    out_->line("ts_end_of_copies();");
+  }
+  env_.constants.erase(loop.var.get());
+  const std::string next = env_.names.make("next"), full = env_.names.make("full"),
+                    free = env_.names.make("free");
+  out_->line("int " + full + " = 0, " + free + " = " + number(ahead) + ";");
+  open_chunks(loop, p);
+  const std::string chunk = env_.vars.at(loop.var.get());
+  out_->line("TS_WAIT_FOR_COPIES(" + number(ahead - 1) + ");");
+  out_->line("ts_fence_async();");
+  out_->line(std::string(dialect_.barrier));
+  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + number(ahead) + ";");
+  const auto names = enter_place(nest, full);
+  emit_products(p);
+  leave_place(nest, names);
+  env_.vars[loop.var.get()] = next;
+  out_->open("if (" + next + " < " + number(p.loop.chunks) + ")");
+  emit_copies(p.loop, free);
+  out_->close();
+  out_->line("ts_end_of_copies();");
+  out_->line("TS_WAIT_FOR_PRODUCTS(0);");
+  for (const std::string& place : {full, free})
+    out_->line(place + " = " + place + " == " + number(ahead) + " ? 0 : " + place + " + 1;");
+  close_chunks(loop);
+  in_pipeline_ = outside;
+}
+
+// The element of a tile in panels.
+std::string GpuKernelEmitter::place_in_panels(ScalarWriter& writer, const WarpgroupTile& tile,
+                                              const std::vector<Expr>& indices) {
+  const int64_t bytes = ir::bytes_of(tile.buffer->dtype);
+  kept_.push_back(flat_index(tile.buffer, indices, env_.bounds));
+  const MmaSwizzle swizzle = mma_swizzle(tile.line_bytes());
+  std::string at = writer.value(kept_.back()).text;
+  if (tile.panels() > 1)
+    at = "TS_PANELS(" + at + ", " + number(tile.lines) + ", " + number(tile.line) + ", " +
+         number(tile.panel) + ")";
+  return env_.buffers.at(tile.buffer.get()) + "[TS_SWIZZLE(" + at + ", " +
+         number(tile.panel << swizzle.shift) + ", " + number(swizzle.mask) + ", " +
+         number(kEncodingUnit / bytes) + ")]";
+}
+
+}  // namespace tensorsmith::codegen

@@ -1,0 +1,109 @@
+// Steps of products by warpgroups.
+#include "sched/tensor_cores.h"
+#include "space/gpu_steps.h"
+#include "space/plans/gpu_wgmma/gpu_wgmma_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr auto kPredicate = sched::TailPolicy::kPredicate;
+
+}  // namespace
+
+void GpuWgmmaPlan::emit(TraceMaker& maker, Decisions d) const {
+  const Choice c = decode(d);
+  const StageId anchor = self_ ? maker.cache_write(output_, ir::MemoryScope::kLocal)
+                               : move_to(maker, anchor_, ir::MemoryScope::kLocal);
+  std::vector<StageId> copies;
+  for (const Read* read : {&product_.a, &product_.b})
+    copies.push_back(
+        maker.cache_read(read->producer, ir::MemoryScope::kShared, {anchor}, read->indices.size()));
+  const LoopId lane = emit_output(maker, c);
+  const LoopId chunk = emit_anchor(maker, c, anchor);
+  maker.compute_at(anchor, output_, lane);
+  for (const StageId stage : copies) {
+    emit_copy(maker, c, stage);
+    maker.compute_at(stage, anchor, chunk);
+  }
+}
+
+// Returns the loop over lanes.
+LoopId GpuWgmmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
+  const auto axes = maker.axis_loops(output_);
+  const AxisId rows = output_axis_[product_.rows], columns = output_axis_[product_.columns];
+  const auto i =
+      maker.split(output_, axes[rows],
+                  {c.groups_down, sched::kWarpgroupWarps, sched::kMmaHalves, sched::kMmaGroups}, kPredicate);
+  const auto j = maker.split(
+      output_, axes[columns],
+      {c.groups_across, c.columns_of_group / sched::kMmaColumns, sched::kMmaPlaces, sched::kMmaPairs},
+      kPredicate);
+  std::vector<LoopId> blocks;
+  for (const AxisId a : axes.ids())
+    if (a != rows && a != columns) blocks.push_back(axes[a]);
+  LoopId outer = c.columns_outside ? j[0] : i[0], group;
+  const LoopId inner = c.columns_outside ? i[0] : j[0];
+  if (c.group > 1) {
+    const auto made = maker.split(output_, outer, {c.group}, kPredicate);
+    outer = made[0];
+    group = made[1];
+  }
+  blocks.push_back(outer);
+  blocks.push_back(inner);
+  if (group.valid()) blocks.push_back(group);
+  // Sums in the order of the instruction's: fragments of eight columns, halves of rows, pairs.
+  const std::vector<LoopId> fragments = {j[2], i[3]}, warps = {i[1], j[1], i[2]}, lanes = {i[4], j[3]};
+  std::vector<LoopId> order = blocks;
+  for (const auto* loops : {&fragments, &warps, &lanes})
+    order.insert(order.end(), loops->begin(), loops->end());
+  order.push_back(j[4]);
+  maker.reorder(output_, order);
+  LoopId block = maker.fuse(output_, blocks);
+  const LoopId fragment = maker.fuse(output_, fragments), warp = maker.fuse(output_, warps),
+               lane = maker.fuse(output_, lanes);
+  if (c.persistent) {
+    // Neighbouring blocks have neighbouring tiles at a time.
+    const auto made = maker.split(output_, block, {blocks_at_a_time(c)}, kPredicate);
+    block = made[1];
+    maker.reorder(output_, {block, made[0], fragment, warp, lane, j[4]});
+  }
+  maker.annotate(output_, block, sched::Annotation::kBlockX);
+  maker.annotate(output_, fragment, sched::Annotation::kVThread);
+  maker.annotate(output_, warp, sched::Annotation::kThreadY);
+  maker.annotate(output_, lane, sched::Annotation::kThreadX);
+  maker.annotate(output_, j[4], sched::Annotation::kVectorize);
+  return lane;
+}
+
+// Returns the loop over chunks of the reduction.
+LoopId GpuWgmmaPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const {
+  const auto axes = maker.axis_loops(anchor);
+  const auto k = maker.split(anchor, axes[product_.sum], {c.chunk}, kPredicate);
+  std::vector<LoopId> order = {k[0], k[1]};
+  for (const AxisId a : info_.reduce_axes())
+    if (a != product_.sum) order.push_back(axes[a]);
+  for (const AxisId a : info_.spatial_axes()) order.push_back(axes[a]);
+  maker.reorder(anchor, order);
+  maker.annotate(anchor, axes[product_.columns], sched::Annotation::kUnroll);
+  // Of a nest for tensor cores: so many chunks are in shared memory at a time.
+  maker.auto_unroll(anchor, c.stages);
+  return k[0];
+}
+
+void GpuWgmmaPlan::emit_copy(TraceMaker& maker, const Choice& c, StageId stage) const {
+  // Loops that no threads share out are a box, of which once is enough. `unroll` of the copy: a warp of its own does it.
+  if (c.copies == Copies::kOwnWarp) maker.auto_unroll(stage, 1);
+  if (c.copies != Copies::kThreads) return;
+  const auto& leaves = maker.leaves(stage);
+  const std::vector<LoopId> spatial(leaves.begin(),
+                                    leaves.begin() + static_cast<std::ptrdiff_t>(maker.num_spatial(stage)));
+  const LoopId all = fuse_or_unit(maker, stage, spatial);
+  const auto made = maker.split(
+      stage, all, {sched::kWarpgroupWarps * c.groups(), 32, 16 / product_.element_bytes}, kPredicate);
+  maker.annotate(stage, made[1], sched::Annotation::kThreadY);
+  maker.annotate(stage, made[2], sched::Annotation::kThreadX);
+  maker.annotate(stage, made[3], sched::Annotation::kVectorize);
+}
+
+}  // namespace tensorsmith::space

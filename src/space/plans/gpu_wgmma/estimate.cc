@@ -1,0 +1,95 @@
+// What products by warpgroups cost.
+#include <algorithm>
+#include <cmath>
+
+#include "sched/tensor_cores.h"
+#include "space/estimate/gpu_access.h"
+#include "space/estimate/gpu_constants.h"
+#include "space/plans/gpu_wgmma/gpu_wgmma_plan.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+double as_double(int64_t n) { return static_cast<double>(n); }
+
+double parts(int64_t length, int64_t tile) { return std::ceil(as_double(length) / as_double(tile)); }
+
+}  // namespace
+
+double GpuWgmmaPlan::estimate(Decisions d) const {
+  const Choice c = decode(d);
+  const auto& m = context_.machine.gpu;
+  const GpuConstants& k = gpu_constants();
+  const double bytes = product_.element_bytes;
+  GpuKernel kernel;
+  kernel.block = block(c);
+  kernel.blocks = as_double(tiles(c));
+  const double warps = as_double(sched::kWarpgroupWarps * c.groups()),
+               chunks = as_double(extent(product_.sum)) / as_double(c.chunk);
+  // Of 16 x 8 x 32 bytes: a chunk's, by the block.
+  const double products = as_double(c.rows() / sched::kMmaRows) *
+                          as_double(c.columns() / sched::kMmaColumns) * as_double(c.chunk) * bytes /
+                          as_double(sched::kMmaStepBytes);
+  const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
+  // An instruction reads its rows and columns in shared memory: narrow ones wait for that.
+  const double read = as_double(c.groups()) * as_double(sched::kWarpgroupRows + c.columns_of_group) *
+                      as_double(c.chunk) * bytes;
+  const double chunk_cycles = std::max(products * k.wgmma_cycles, read / k.wgmma_bytes);
+  // Who waits for whom between chunks; several resident blocks hide each other's.
+  double slower = 1;
+  if (c.copies == Copies::kThreads) slower = k.wgmma_threads_copy;
+  if (c.copies == Copies::kBoxes) slower = k.wgmma_meeting;
+  if (c.copies == Copies::kOwnWarp && c.groups() == 1) slower = k.wgmma_one_group;
+  slower = 1 + (slower - 1) / resident;
+  // The estimate's own factors of arithmetic are for the arithmetic units alone.
+  const double together = resident * m.warps(kernel.block.threads);
+  kernel.products = chunks * chunk_cycles * slower * m.lanes / as_double(m.warp) /
+                    (k.product * (1 + k.few_warps / together));
+  const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;
+  if (c.copies == Copies::kThreads) {
+    GpuAccess copies;
+    for (const auto& [read_of, own] : {std::pair(&product_.a, c.rows()), {&product_.b, c.columns()}}) {
+      const double tile = as_double(own * c.chunk) * bytes;
+      copies.instructions += tile / as_double(kMaxVectorBytes * m.warp);
+      copies.sectors += tile / kSectorBytes;
+    }
+    kernel.values = chunks * (k.access * copies.instructions + k.sector * copies.sectors) / k.value;
+  }
+  kernel.steps = chunks * warps;
+  kernel.store_sectors = stored / kSectorBytes;
+  // A chunk has been on its way since so many chunks before it. Blocks that have several tiles wait for the first alone.
+  const double ahead = as_double(c.stages - 1) * resident * chunk_cycles * slower / k.wait;
+  const double of_tiles =
+      c.persistent && c.copies == Copies::kOwnWarp ? kernel.blocks / as_double(blocks_at_a_time(c)) : 1;
+  kernel.waits = 1 / of_tiles + chunks * std::max(0.0, 1 - ahead);
+  double once = kernel.blocks * stored;
+  for (const Read* operand : {&product_.a, &product_.b})
+    once += context_.stage(operand->producer).spatial_points() * bytes;
+  kernel.bytes_once = once;
+  kernel.bytes_again = std::max(0.0, dram_bytes(c) + kernel.blocks * stored - once);
+  kernel.words = as_double(kMaxVectorBytes) / 4;
+  return gpu_seconds(m, kernel);
+}
+
+// As of mma.sync: what the blocks that run together read, once a wave where L2 does not hold it.
+double GpuWgmmaPlan::dram_bytes(const Choice& c) const {
+  const auto& m = context_.machine.gpu;
+  const double together = as_double(blocks_at_a_time(c));
+  const double down = parts(extent(product_.rows), c.rows()),
+               across = parts(extent(product_.columns), c.columns());
+  const double inner = c.columns_outside ? down : across, outer = c.columns_outside ? across : down;
+  const double inner_in_wave = std::clamp(together / as_double(c.group), 1.0, inner);
+  const double outer_in_wave = std::clamp(together / inner_in_wave, 1.0, outer);
+  const double rows = c.columns_outside ? inner_in_wave : outer_in_wave;
+  const double columns = c.columns_outside ? outer_in_wave : inner_in_wave;
+  const double sum = as_double(extent(product_.sum)) * product_.element_bytes;
+  const double wave = sum * (rows * as_double(c.rows()) + columns * as_double(c.columns()));
+  double all = 0;
+  for (const Read* read : {&product_.a, &product_.b})
+    all += context_.stage(read->producer).spatial_points() * product_.element_bytes;
+  const double waves = std::ceil(as_double(tiles(c)) / together);
+  return all <= gpu_constants().l2_share * m.l2_bytes ? all : std::max(all, waves * wave);
+}
+
+}  // namespace tensorsmith::space

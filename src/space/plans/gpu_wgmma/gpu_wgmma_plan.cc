@@ -1,0 +1,178 @@
+#include "space/plans/gpu_wgmma/gpu_wgmma_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sched/tensor_cores.h"
+
+namespace tensorsmith::space {
+
+namespace {
+
+constexpr int64_t kColumns[] = {32, 64, 96, 128, 192, 256};
+constexpr int64_t kGroupsOfWarps[] = {1, 2, 4};
+constexpr int64_t kChunkBytes[] = {64, 128};
+constexpr int64_t kFewestStages = 2;
+constexpr int64_t kGroups[] = {1, 2, 4, 8, 16};
+constexpr int64_t kThreads = 32 * sched::kWarpgroupWarps;
+// Registers of a thread beside its sums: addresses, descriptors and counters.
+constexpr double kOtherRegisters = 40;
+// A warp beside those that compute leaves registers to two warpgroups at most.
+constexpr int64_t kMostGroupsWithOwnWarp = 2;
+constexpr int64_t kMostLines = 256;   // of a box
+constexpr int64_t kVectorBytes = 16;  // that a thread copies at once, and strides of a box are multiples of
+constexpr int64_t kPanelAlignment = 1024;  // bytes
+
+}  // namespace
+
+GpuWgmmaPlan::GpuWgmmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product)
+    : Plan(context),
+      output_(output),
+      anchor_(anchor),
+      self_(output == anchor),
+      info_(context.stage(anchor)),
+      output_axis_(axes_in(context, output, anchor)),
+      product_(std::move(product)) {
+  const std::string name = context_.op(anchor_).name + ".wgmma.";
+  columns_ = add_category(name + "columns", DecisionRole::kTile, {0.3, 0.7, 0.5, 2, 1, 2});
+  down_ = add_category(name + "groups_down", DecisionRole::kTile, {1, 2, 0.3});
+  across_ = add_category(name + "groups_across", DecisionRole::kTile, {2, 1, 0.3});
+  chunk_ = add_category(name + "chunk", DecisionRole::kTile, {0.5, 2});
+  stages_ = add_category(name + "stages", DecisionRole::kUnroll, {0.5, 1, 2, 1, 1});
+  copies_ = add_category(name + "copies", DecisionRole::kLocation, {0.5, 1, 3});
+  order_ = add_category(name + "order", DecisionRole::kLocation, {1, 1});
+  group_ = add_category(name + "group", DecisionRole::kLocation, {1, 0.5, 1, 1, 1});
+  persistent_ = add_category(name + "persistent", DecisionRole::kLocation, {1, 1});
+}
+
+GpuWgmmaPlan::Choice GpuWgmmaPlan::decode(Decisions d) const {
+  Choice c;
+  c.columns_of_group = kColumns[category(d, columns_)];
+  c.groups_down = kGroupsOfWarps[category(d, down_)];
+  c.groups_across = kGroupsOfWarps[category(d, across_)];
+  c.chunk = kChunkBytes[category(d, chunk_)] / product_.element_bytes;
+  c.stages = static_cast<int64_t>(category(d, stages_)) + kFewestStages;
+  c.copies = static_cast<Copies>(category(d, copies_));
+  c.columns_outside = category(d, order_) == 1;
+  c.group = kGroups[category(d, group_)];
+  c.persistent = category(d, persistent_) == 1;
+  return c;
+}
+
+int64_t GpuWgmmaPlan::outer_tiles(const Choice& c) const {
+  const int64_t length = extent(c.columns_outside ? product_.columns : product_.rows);
+  const int64_t tile = c.columns_outside ? c.columns() : c.rows();
+  return (length + tile - 1) / tile;
+}
+
+int64_t GpuWgmmaPlan::tiles(const Choice& c) const {
+  int64_t all = (extent(product_.rows) + c.rows() - 1) / c.rows() *
+                ((extent(product_.columns) + c.columns() - 1) / c.columns());
+  for (const AxisId a : product_.batch) all *= extent(a);
+  return all;
+}
+
+int64_t GpuWgmmaPlan::blocks_at_a_time(const Choice& c) const {
+  const auto& m = context_.machine.gpu;
+  return std::min(tiles(c), static_cast<int64_t>(m.cores * resident_blocks(m, block(c))));
+}
+
+GpuBlock GpuWgmmaPlan::block(const Choice& c) const {
+  GpuBlock block;
+  const bool own = c.copies == Copies::kOwnWarp;
+  block.threads = kThreads * (c.groups() + (own ? 1 : 0));
+  const auto aligned = [](int64_t bytes) {
+    return (bytes + kPanelAlignment - 1) / kPanelAlignment * kPanelAlignment;
+  };
+  const int64_t chunk = c.chunk * product_.element_bytes * c.stages;
+  block.shared_bytes =
+      kPanelAlignment + aligned(chunk * c.rows()) + aligned(chunk * c.columns()) + 16 * c.stages;
+  const double sums = static_cast<double>(c.columns_of_group) / 2;
+  block.registers = kOtherRegisters + sums;
+  return block;
+}
+
+Status GpuWgmmaPlan::check(Decisions d) const {
+  const Choice c = decode(d);
+  const std::string& name = context_.op(anchor_).name;
+  const auto refuse = [&](std::string reason) {
+    return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
+  };
+  const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
+  if (sum % c.chunk != 0) return refuse("chunks of the reduction do not divide it");
+  if (c.stages > sum / c.chunk) return refuse("more stages than chunks");
+  if (c.rows() > rows || c.columns() > columns) return refuse("a tile is larger than the output");
+  if (outer_tiles(c) % c.group != 0) return refuse("groups of blocks do not divide the tiles");
+  const auto padded = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile * tile; };
+  if (padded(rows, c.rows()) * padded(columns, c.columns()) > 2 * rows * columns)
+    return refuse("more than half of the tiles would be tail");
+  if (c.copies == Copies::kOwnWarp && c.groups() > kMostGroupsWithOwnWarp)
+    return refuse("a warp that copies has two warpgroups beside it at most");
+  if (std::max(c.rows(), c.columns()) > kMostLines && c.copies != Copies::kThreads)
+    return refuse("a box has 256 lines at most");
+  if (c.persistent && tiles(c) <= blocks_at_a_time(c)) return refuse("each block has one tile");
+  for (const Read* read : {&product_.a, &product_.b}) {
+    const StageInfo& producer = context_.stage(read->producer);
+    if (producer.extent(producer.contiguous_axis) * product_.element_bytes % kVectorBytes != 0)
+      return refuse("rows of an operand are no multiples of 16 bytes");
+  }
+  return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
+}
+
+// One of the categories that are allowed, where there is one.
+template <class Allowed>
+void GpuWgmmaPlan::sample_where(Rng& rng, size_t slot, std::span<int64_t> d, const Allowed& allowed) const {
+  std::vector<double> weights = slots()[slot].weights;
+  double any = 0;
+  for (size_t c = 0; c < weights.size(); ++c) {
+    d[slots()[slot].offset] = static_cast<int64_t>(c);
+    if (!allowed(decode(d))) weights[c] = 0;
+    any += weights[c];
+  }
+  d[slots()[slot].offset] = any > 0 ? static_cast<int64_t>(rng.weighted(weights)) : 0;
+}
+
+// What must fit the shapes does, which few of all combinations would.
+void GpuWgmmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
+  Plan::sample(rng, d);
+  const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
+  for (const size_t slot : {down_, across_}) d[slots()[slot].offset] = 0;
+  const auto fits = [&](const Choice& c) {
+    return c.rows() <= rows && c.columns() <= columns &&
+           (c.copies != Copies::kOwnWarp || c.groups() <= kMostGroupsWithOwnWarp);
+  };
+  for (const size_t slot : {columns_, down_, across_}) sample_where(rng, slot, d, fits);
+  sample_where(rng, chunk_, d, [&](const Choice& c) { return sum % c.chunk == 0 && sum >= 2 * c.chunk; });
+  sample_where(rng, stages_, d, [&](const Choice& c) {
+    return c.stages <= sum / c.chunk && block(c).shared_bytes <= context_.machine.gpu.shared_bytes;
+  });
+  sample_where(rng, group_, d, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
+  sample_where(rng, persistent_, d,
+               [&](const Choice& c) { return !c.persistent || tiles(c) > blocks_at_a_time(c); });
+}
+
+std::string GpuWgmmaPlan::describe() const {
+  std::string text = "warpgroups " + context_.op(anchor_).name;
+  if (!self_) text += " into " + context_.op(output_).name;
+  return text;
+}
+
+namespace {
+
+void make(const PlanContext& context, const Group& group, Plans& plans) {
+  if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty() || !group.pads.empty())
+    return;
+  if (context.machine.gpu.warp != 32 || context.machine.gpu.capability != sched::kHopper) return;
+  auto product = match_mma(context, group.root, group.anchor);
+  if (!product) return;
+  auto plan = std::make_shared<GpuWgmmaPlan>(context, group.root, group.anchor, std::move(*product));
+  // The smallest tile and chunk.
+  if (plan->check(std::vector<int64_t>(plan->width(), 0)).ok()) plans.push_back(std::move(plan));
+}
+
+}  // namespace
+
+extern const PlanKind gpu_wgmma_kind{"gpu_wgmma", make, nullptr, target::DeviceKind::kGpu};
+
+}  // namespace tensorsmith::space

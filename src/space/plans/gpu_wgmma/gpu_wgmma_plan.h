@@ -1,0 +1,70 @@
+// Products of matrices by the warpgroups of Hopper (wgmma), with the elementwise consumer that writes them:
+//
+//   (tiles of a block /) blocks / fragments / warps / lanes / chunks of the reduction / pairs of columns
+//
+// As the plan of mma.sync (gpu_mma), with four warps of 16 rows and all columns of one instruction in place of a warp with
+// several fragments. Who copies the chunks is a decision: all threads (cp.async), one of them (boxes, by the tensor memory
+// accelerator), or a warp beside those that compute. A block computes one tile, or as many as come to it where only as many
+// blocks are started as run at a time.
+#pragma once
+
+#include "sched/tensor_cores.h"
+#include "space/estimate/gpu_kernel.h"
+#include "space/mma_product.h"
+#include "space/plan_kind.h"
+
+namespace tensorsmith::space {
+
+class GpuWgmmaPlan final : public Plan {
+ public:
+  GpuWgmmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product);
+
+  std::string describe() const override;
+  void emit(TraceMaker& maker, Decisions decisions) const override;
+  Status check(Decisions decisions) const override;
+  double estimate(Decisions decisions) const override;
+  void sample(Rng& rng, std::span<int64_t> decisions) const override;
+
+ private:
+  enum class Copies : uint8_t { kThreads, kBoxes, kOwnWarp };
+
+  struct Choice {
+    int64_t columns_of_group = 32;               // of a warpgroup, which has 64 rows
+    int64_t groups_down = 1, groups_across = 1;  // warpgroups of a block
+    int64_t chunk = 32;                          // steps of the reduction
+    int64_t stages = 2;                          // chunks in shared memory at a time
+    Copies copies = Copies::kThreads;
+    bool columns_outside = false;
+    int64_t group = 1;  // tiles of the outer axis whose blocks follow each other
+    bool persistent = false;
+
+    int64_t groups() const { return groups_down * groups_across; }
+    int64_t rows() const { return sched::kWarpgroupRows * groups_down; }
+    int64_t columns() const { return columns_of_group * groups_across; }
+  };
+
+  Choice decode(Decisions decisions) const;
+  template <class Allowed>
+  void sample_where(Rng& rng, size_t slot, std::span<int64_t> decisions, const Allowed& allowed) const;
+  int64_t extent(AxisId axis) const { return info_.extent(axis); }
+  GpuBlock block(const Choice& c) const;
+  int64_t tiles(const Choice& c) const;  // of all blocks together
+  int64_t outer_tiles(const Choice& c) const;
+  // Blocks that run at a time, at most as many as there are tiles.
+  int64_t blocks_at_a_time(const Choice& c) const;
+  double dram_bytes(const Choice& c) const;
+
+  LoopId emit_output(TraceMaker& maker, const Choice& c) const;
+  LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
+  void emit_copy(TraceMaker& maker, const Choice& c, StageId stage) const;
+
+  StageId output_, anchor_;
+  bool self_;  // the anchor is the output
+  const StageInfo& info_;
+  AxisMap output_axis_;
+  MmaProduct product_;
+  size_t columns_ = kNone, down_ = kNone, across_ = kNone, chunk_ = kNone, stages_ = kNone, copies_ = kNone,
+         order_ = kNone, group_ = kNone, persistent_ = kNone;
+};
+
+}  // namespace tensorsmith::space
