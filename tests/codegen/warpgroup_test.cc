@@ -6,6 +6,7 @@
 #include <map>
 #include <regex>
 
+#include "codegen/cuda/codegen.h"
 #include "codegen/cuda/emulated.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/gpu/emitter.h"
@@ -25,8 +26,14 @@ using lower::Tensor;
 using space::Candidate;
 using space::DesignSpace;
 
-constexpr const char* kKinds[] = {"threads",  "threads, several tiles", "boxes", "boxes, several tiles",
-                                  "own warp", "own warp, several tiles"};
+constexpr const char* kKinds[] = {"threads",
+                                  "threads, several tiles",
+                                  "boxes",
+                                  "boxes, several tiles",
+                                  "own warp",
+                                  "own warp, several tiles",
+                                  "own warp, clusters",
+                                  "own warp, clusters, several tiles"};
 constexpr const char* kDescription = "warpgroups ";
 
 std::vector<std::pair<std::string, MatrixProduct>> products() {
@@ -98,10 +105,13 @@ codegen::GpuSource source_of(const ir::Program& program, const target::Device& g
 
 std::string kind_of(const codegen::GpuSource& source) {
   const bool boxes = source.text.find("ts_copy_box(") != std::string::npos;
-  const bool own = source.text.find("ts_arrive(") != std::string::npos;
+  const bool own = source.text.find("ts_arrive") != std::string::npos;
   // A loop over tiles, around that over chunks.
   const bool persistent = std::regex_search(source.text, std::regex("for .int \\w*j_0\\w*fused_0 "));
-  return std::string(own ? "own warp" : boxes ? "boxes" : "threads") + (persistent ? ", several tiles" : "");
+  const bool clusters = source.text.find("__cluster_dims__") != std::string::npos;
+  std::string kind = own ? "own warp" : boxes ? "boxes" : "threads";
+  if (clusters) kind += ", clusters";
+  return persistent ? kind + ", several tiles" : kind;
 }
 
 std::vector<Tensor> random_inputs(const ir::Workload& workload, uint64_t seed) {
@@ -235,6 +245,19 @@ TEST(Warpgroups, AssembleWithoutSpills) {
       }
     }
   }
+}
+
+// A device says sm_90; the module is for sm_90a, which these instructions are of.
+TEST(Warpgroups, BackendCompilesForTheDevice) {
+  const target::Device gpu = hopper(0);
+  ASSERT_EQ(gpu.cpu, "sm_90");
+  const DesignSpace space = space_of(matrix_product({.m = 512, .n = 512, .k = 512}), gpu);
+  const auto candidates = draw(space, seed_of(500), 1);
+  ASSERT_FALSE(candidates.empty());
+  const auto kernel = codegen::cuda_backend().compile(program_of(space, candidates[0], gpu), gpu, {});
+  if (!kernel.ok() && kernel.error().code == ErrorCode::kNotFound) GTEST_SKIP() << kernel.error().message();
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  EXPECT_FALSE(kernel->object.empty());
 }
 
 TEST(Warpgroups, OnlyOnHopper) {

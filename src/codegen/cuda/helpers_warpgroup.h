@@ -50,28 +50,35 @@ TS_INLINE void ts_wait_for(uint64_t* barrier, unsigned parity) {
         : "memory");
   } while (!done);
 }
-#define TS_COPY_BOX(dimensions, at, ...)                                              \
-  asm volatile("cp.async.bulk.tensor." dimensions                                     \
-               ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" at \
-               "}], [%2];" ::"r"(ts_shared(to)),                                      \
-               "l"(&map), "r"(ts_shared(barrier)), __VA_ARGS__                        \
-               : "memory")
-TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x) {
-  TS_COPY_BOX("1d", "%3", "r"(x));
+#define TS_UNPACK(...) __VA_ARGS__
+#define TS_COPY_BOX(name, dimensions, how, mask, parameters, at, ...)                                \
+  TS_INLINE void name(void* to, const ts_tensor_map& map, uint64_t* barrier, TS_UNPACK parameters) { \
+    asm volatile("{\n.reg .b16 both;\nmov.b16 both, 3;\ncp.async.bulk.tensor." dimensions            \
+                 ".shared::cluster.global.mbarrier::complete_tx::bytes" how " [%0], [%1, {" at       \
+                 "}], [%2]" mask ";\n}" ::"r"(ts_shared(to)),                                        \
+                 "l"(&map), "r"(ts_shared(barrier)), __VA_ARGS__                                     \
+                 : "memory");                                                                        \
+  }
+#define TS_COPY_BOXES(name, how, mask)                                                                       \
+  TS_COPY_BOX(name, "1d", how, mask, (int x), "%3", "r"(x))                                                  \
+  TS_COPY_BOX(name, "2d", how, mask, (int x, int y), "%3, %4", "r"(x), "r"(y))                               \
+  TS_COPY_BOX(name, "3d", how, mask, (int x, int y, int z), "%3, %4, %5", "r"(x), "r"(y), "r"(z))            \
+  TS_COPY_BOX(name, "4d", how, mask, (int x, int y, int z, int u), "%3, %4, %5, %6", "r"(x), "r"(y), "r"(z), \
+              "r"(u))                                                                                        \
+  TS_COPY_BOX(name, "5d", how, mask, (int x, int y, int z, int u, int v), "%3, %4, %5, %6, %7", "r"(x),      \
+              "r"(y), "r"(z), "r"(u), "r"(v))
+TS_COPY_BOXES(ts_copy_box, "", "")
+/* To this place of both blocks of a cluster; each block's barrier of that place counts the bytes. */
+TS_COPY_BOXES(ts_copy_box_for_cluster, ".multicast::cluster", ", both")
+TS_INLINE void ts_arrive_at(uint64_t* barrier, int block) {
+  asm volatile(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(ts_shared(barrier)),
+      "r"(block)
+      : "memory");
 }
-TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y) {
-  TS_COPY_BOX("2d", "%3, %4", "r"(x), "r"(y));
-}
-TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y, int z) {
-  TS_COPY_BOX("3d", "%3, %4, %5", "r"(x), "r"(y), "r"(z));
-}
-TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y, int z,
-                           int u) {
-  TS_COPY_BOX("4d", "%3, %4, %5, %6", "r"(x), "r"(y), "r"(z), "r"(u));
-}
-TS_INLINE void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, int x, int y, int z, int u,
-                           int v) {
-  TS_COPY_BOX("5d", "%3, %4, %5, %6, %7", "r"(x), "r"(y), "r"(z), "r"(u), "r"(v));
+TS_INLINE void ts_meet_in_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 /* Registers that a warpgroup gives to the others of its block, or takes of theirs: so many are left to each thread. */
 #define TS_KEEP_REGISTERS(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 " #n ";")

@@ -78,8 +78,9 @@ std::string GpuKernelEmitter::run(const std::string& symbol, const std::vector<B
     }
   }
   Block function;
-  function.open(dialect_.kernel_head(extents_with_producer(kernel_.extents, warpgroups_)) + "void " + symbol +
-                "(" + list + ")");
+  function.open(dialect_.kernel_head(extents_with_producer(kernel_.extents, warpgroups_)) +
+                (warpgroups_.in_clusters ? "__cluster_dims__(2, 1, 1) " : "") + "void " + symbol + "(" +
+                list + ")");
   out_ = &function;
   declare_shared();
   for (size_t axis = 0; axis < kGpuAxes; ++axis) {

@@ -133,6 +133,7 @@ class BoxMatcher {
       const bool innermost = box_.map.extents.empty();
       if (innermost && (strides[d] != 1 || own == nullptr || own->extent != tile_.line)) return false;
       if (!innermost) box_.map.strides.push_back(strides[d] * bytes);
+      if (!innermost && own != nullptr && own->extent == tile_.lines) box_.lines_at = box_.map.extents.size();
       box_.map.extents.push_back(from->shape[d]);
       box_.map.box.push_back(innermost ? tile_.panel : own == nullptr ? 1 : own->extent);
       box_.begin.push_back(begin);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "codegen/c/header_text.h"
+#include "codegen/gpu/block_cluster.h"
 #include "codegen/gpu/emitter.h"
 #include "codegen/gpu/warpgroup_nest.h"
 #include "ir/analysis.h"
@@ -155,12 +156,12 @@ void GpuKernelEmitter::declare_ring(const WarpgroupPipeline& p) {
   out_->open("for (int " + s + " = 0; " + s + " < " + number(p.loop.stages) + "; ++" + s + ")");
   out_->line("ts_make_barrier(" + ring_.full + " + " + s + ", 1);");
   if (warpgroups_.own_producer)
-    out_->line("ts_make_barrier(" + ring_.empty + " + " + s + ", " + number(kernel_.extents[kThreadY]) +
-               ");");
+    out_->line("ts_make_barrier(" + ring_.empty + " + " + s + ", " +
+               number(kernel_.extents[kThreadY] * (warpgroups_.in_clusters ? kBlocksOfCluster : 1)) + ");");
   out_->close();
   out_->line("ts_publish_barriers();");
   out_->close();
-  out_->line(std::string(dialect_.barrier));
+  out_->line(warpgroups_.in_clusters ? "ts_meet_in_cluster();" : std::string(dialect_.barrier));
   out_->line("int " + ring_.stage + " = 0;");
   out_->line("unsigned " + ring_.parity + " = 0;");
 }
@@ -183,6 +184,8 @@ void GpuKernelEmitter::emit_in_roles(const Stmt& body) {
   if (takes) out_->line("TS_TAKE_REGISTERS(" + std::string(kRegistersOfProducts) + ");");
   emit(body);
   out_->close();
+  // Until then, the other block may arrive here.
+  if (warpgroups_.in_clusters) out_->line("ts_meet_in_cluster();");
 }
 
 std::string GpuKernelEmitter::text_of(const Expr& e) {
@@ -220,13 +223,22 @@ void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string&
   for (const auto& [tile, box] : {std::pair(&p.a, &*p.box_a), {&p.b, &*p.box_b}}) {
     std::vector<std::string> at;
     for (const Expr& begin : box->begin) at.push_back("(int)" + text_of(begin));
+    // Of a tile for the cluster, this block's half.
+    const int64_t lines = box->for_cluster ? tile->lines / kBlocksOfCluster : tile->lines;
+    std::string half;
+    if (box->for_cluster) {
+      const std::string rank = " + (" + env_.vars.at(kernel_.index[kBlockX].get()) + " & 1) * ";
+      at[*box->lines_at] += rank + number(lines);
+      half = rank + number(lines * tile->panel);
+    }
     for (int64_t panel = 0; panel < tile->panels(); ++panel) {
       std::string list;
       for (size_t d = 0; d < at.size(); ++d)
         list += ", " + at[d] + (d == 0 && panel > 0 ? " + " + number(panel * tile->panel) : "");
-      out_->line("ts_copy_box(" + env_.buffers.at(tile->buffer.get()) + " + " + stage + " * " +
-                 number(tile->lines * tile->line) + " + " + number(panel * tile->lines * tile->panel) + ", " +
-                 maps_.at(tile->buffer.get()) + ", " + ring_.full + " + " + stage + list + ");");
+      out_->line(std::string(box->for_cluster ? "ts_copy_box_for_cluster(" : "ts_copy_box(") +
+                 env_.buffers.at(tile->buffer.get()) + " + " + stage + " * " +
+                 number(tile->lines * tile->line) + " + " + number(panel * tile->lines * tile->panel) + half +
+                 ", " + maps_.at(tile->buffer.get()) + ", " + ring_.full + " + " + stage + list + ");");
     }
   }
 }
@@ -279,8 +291,11 @@ void GpuKernelEmitter::emit_box_loop(const For& loop, const WarpgroupPipeline& p
 void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipeline& p) {
   const MmaNest& nest = mma_.nests.at(p.loop.nest.get());
   const std::string freed = env_.names.make("freed");
-  const std::string arrive = "if (" + env_.vars.at(kernel_.index[kThreadX].get()) + " == 0) ts_arrive(" +
-                             ring_.empty + " + " + freed + ");";
+  const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
+  const std::string arrive = warpgroups_.in_clusters
+                                 ? "if (" + lane + " < " + number(kBlocksOfCluster) + ") ts_arrive_at(" +
+                                       ring_.empty + " + " + freed + ", " + lane + ");"
+                                 : "if (" + lane + " == 0) ts_arrive(" + ring_.empty + " + " + freed + ");";
   out_->line("int " + freed + " = -1;");
   open_chunks(loop, p);
   out_->line("ts_wait_for(" + ring_.full + " + " + ring_.stage + ", " + ring_.parity + ");");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/c/expr.h"
+#include "codegen/gpu/block_cluster.h"
 #include "codegen/gpu/tensor_box.h"
 #include "ir/analysis.h"
 #include "ir/simplify.h"
@@ -114,22 +115,40 @@ class PipelineMatcher {
   std::string why_;
 };
 
-// Both tiles as boxes, where nothing else is in shared memory and one thread copies.
-void find_boxes(const GpuKernel& kernel, WarpgroupPipeline& pipeline, WarpgroupKernel& out) {
+// `unroll` of a copy that is a box: by a warp of its own, and by two blocks together.
+constexpr int64_t kByOwnWarp = 1, kByCluster = 2;
+
+int64_t unroll_of(const ir::Stmt& copy) {
+  const auto* loop = ir::as<For>(copy);
+  return loop == nullptr ? 0 : loop->auto_unroll_max_step;
+}
+
+// Both tiles as boxes, where nothing else is in shared memory.
+void find_boxes(const GpuKernel& kernel, const ir::StmtNode* chunks, WarpgroupPipeline& pipeline,
+                WarpgroupKernel& out) {
   if (kernel.shared.size() != 2 || pipeline.loop.copies.size() != 2) return;
-  bool own = true;
+  out.own_producer = true;
   for (const ir::Stmt& copy : pipeline.loop.copies) {
+    out.own_producer = out.own_producer && unroll_of(copy) >= kByOwnWarp;
     for (const WarpgroupTile* tile : {&pipeline.a, &pipeline.b}) {
       auto box = match_box(kernel, copy, *tile);
       if (!box) continue;
+      box->for_cluster = unroll_of(copy) == kByCluster && box->lines_at &&
+                         tile->lines % (kBlocksOfCluster * kLinesOfPattern) == 0 &&
+                         neighbours_share(kernel, chunks, *box);
       (tile == &pipeline.a ? pipeline.box_a : pipeline.box_b) = std::move(box);
-      const auto* loop = ir::as<For>(copy);
-      own = own && loop != nullptr && loop->auto_unroll_max_step > 0;
     }
   }
   out.uses_boxes = pipeline.box_a && pipeline.box_b;
+  out.own_producer = out.own_producer && out.uses_boxes;
   if (!out.uses_boxes) pipeline.box_a = pipeline.box_b = std::nullopt;
-  out.own_producer = out.uses_boxes && own;
+  for (auto* box : {&pipeline.box_a, &pipeline.box_b}) {
+    if (!*box) continue;
+    (*box)->for_cluster = (*box)->for_cluster && out.own_producer;
+    if (!(*box)->for_cluster) continue;
+    (*box)->map.box[*(*box)->lines_at] /= kBlocksOfCluster;
+    out.in_clusters = true;
+  }
 }
 
 }  // namespace
@@ -144,7 +163,7 @@ WarpgroupKernel find_warpgroups(const GpuKernel& kernel, const MmaKernel& mma, i
     out.refused.push_back(matcher.why());
     return out;
   }
-  find_boxes(kernel, *pipeline, out);
+  find_boxes(kernel, statement, *pipeline, out);
   const WarpgroupPipeline& kept = out.pipelines.emplace(statement, std::move(*pipeline)).first->second;
   for (const WarpgroupTile* tile : {&kept.a, &kept.b}) out.tiles[tile->buffer.get()] = tile;
   return out;

@@ -37,6 +37,10 @@ struct TensorBox {
   ir::Buffer from;
   runtime::TensorMap map;
   std::vector<ir::Expr> begin;  // of the first panel; as the map's dimensions, the innermost first
+  // The dimension of the tile's lines, if it is one.
+  std::optional<size_t> lines_at;
+  // Each block of a cluster copies half of these lines, for both (block_cluster.h).
+  bool for_cluster = false;
 };
 
 struct WarpgroupPipeline {
@@ -57,6 +61,7 @@ struct WarpgroupKernel {
   bool uses_boxes = false;
   // Four warps more than the loops have threads for, of which one thread has the boxes copied.
   bool own_producer = false;
+  bool in_clusters = false;  // of two blocks
 
   const WarpgroupPipeline* pipeline() const {
     return pipelines.empty() ? nullptr : &pipelines.begin()->second;

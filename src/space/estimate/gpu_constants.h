@@ -40,11 +40,12 @@
            "the same: sm_86 to sm_89")                                                                       \
   CONSTANT(mma_cycles_hopper, 1.6, "cycles",                                                                 \
            "2048 FMAs a cycle, of which mma.sync reaches 62 %: Luo et al. (2024)", "the same: sm_90 and up") \
-  CONSTANT(                                                                                                  \
-      wgmma_cycles, 1.37, "cycles",                                                                          \
-      "the vendor's library at 8192: 798 TFLOP/s, .746 of 2048 FMAs a cycle at the boost clock, and 98 % "   \
-      "of that: public kernels of bf16 with raw mbarriers",                                                  \
-      "the same by warpgroups, whose operands a warp of its own brings: sm_90a")                             \
+  CONSTANT(wgmma_cycles, 1.38, "cycles",                                                                     \
+           "97 % of the vendor's library: public kernels of bf16 at 8192 with raw mbarriers; .746 of 2048 "  \
+           "FMAs a cycle: the library's 798 TFLOP/s",                                                        \
+           "the same by warpgroups, whose operands a warp of its own brings: sm_90a")                        \
+  CONSTANT(wgmma_cluster, 0.97, "times", "100 % with clusters, 97 % without: the same kernels",              \
+           "of these in clusters")                                                                           \
   CONSTANT(wgmma_bytes, 128, "bytes", "a bank's word a cycle", "of operands, a cycle of a multiprocessor")   \
   CONSTANT(wgmma_meeting, 1.3, "times",                                                                      \
            "61 % with TMA, 80 % with producer and consumer warps: the same kernels",                         \

@@ -67,10 +67,11 @@ Result<std::vector<Emulated>> emulate(const ir::Program& program, const target::
   }
   void* library = dlopen(scratch.file("kernel.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return failed(dlerror());
-  using Emulate = bool (*)(void**, const int*, const int*, int, int, long*, long*);
+  using Emulate = bool (*)(void**, const int*, const int*, int, int, int, long*, long*);
   const auto run = reinterpret_cast<Emulate>(dlsym(library, "emulate"));
   const auto& launch = source.launches.front();
   std::vector<Emulated> results;
+  const int cluster = source.text.find("__cluster_dims__(2, 1, 1)") == std::string::npos ? 1 : 2;
   std::vector<HostMap> maps(launch.arguments.size());
   for (const EmulationOrder& order : orders) {
     std::vector<Tensor> own(inputs.begin(), inputs.end());
@@ -88,8 +89,8 @@ Result<std::vector<Emulated>> emulate(const ir::Program& program, const target::
       block[d] = static_cast<int>(launch.block[d]);
     }
     long conflicts = 0, broken = 0;
-    if (!run(arguments.data(), grid, block, order.early_copies ? 1 : 0, order.last_first ? 1 : 0, &conflicts,
-             &broken))
+    if (!run(arguments.data(), grid, block, cluster, order.early_copies ? 1 : 0, order.last_first ? 1 : 0,
+             &conflicts, &broken))
       return failed("threads wait for each other forever\n" + source.text);
     own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
     results.push_back({std::move(own), conflicts, broken});

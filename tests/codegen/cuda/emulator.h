@@ -54,10 +54,11 @@ struct Copy {
 struct Fiber {
   ucontext_t context;
   std::vector<char> stack;
-  Index thread;
+  Index thread, block;
+  int rank = 0;  // of its block in the cluster
   int warp = 0, lane = 0;
   bool done = false;
-  long blocks = 0, warps = 0;                  // how often it has waited for its block, its warp
+  long clusters = 0, blocks = 0, warps = 0;    // how often it has waited for its cluster, its block, its warp
   unsigned address = 0, a[4] = {}, b[2] = {};  // what the warp's others read
   std::vector<std::vector<Copy>> groups = {{}};
   std::vector<std::vector<std::function<void()>>> products = {{}};  // of wgmma, by groups
@@ -66,28 +67,44 @@ struct Fiber {
 static std::vector<std::unique_ptr<Fiber>> fibers;
 static Fiber* self;
 static ucontext_t scheduler;
-static Index blockIdx;
 static bool copies_are_early;
 static long bank_conflicts;
-static long broken_rules;  // of instructions that are asynchronous
-static long progress;      // whatever a thread may wait for
-static char launch_shared[1 << 18] __attribute__((aligned(1024)));
+static long broken_rules;         // of instructions that are asynchronous
+static long progress;             // whatever a thread may wait for
+static const int kMostBlocks = 2; /* of a cluster, which run at the same time */
+static char shared_memory[kMostBlocks][1 << 18] __attribute__((aligned(1024)));
+#define launch_shared (shared_memory[self->rank])
 #define threadIdx (self->thread)
+#define blockIdx (self->block)
+#define __cluster_dims__(x, y, z)
 
 static void yield() { swapcontext(&self->context, &scheduler); }
-/* Until all of the block, or of the warp, have come as far. */
-static void wait_for(bool block) {
-  const long mine = block ? ++self->blocks : ++self->warps;
+/* Until all others that are meant have come as far. */
+template <class Meant>
+static void wait_for(long Fiber::* count, Meant meant) {
+  const long mine = ++(self->*count);
   for (;;) {
     bool all = true;
     for (const auto& f : fibers)
-      if ((block || f->warp == self->warp) && !f->done && (block ? f->blocks : f->warps) < mine) all = false;
+      if (meant(*f) && !f->done && (*f).*count < mine) all = false;
     if (all) return;
     yield();
   }
 }
+static void wait_for(bool block) {
+  if (block)
+    wait_for(&Fiber::blocks, [](const Fiber& f) { return f.rank == self->rank; });
+  else
+    wait_for(&Fiber::warps, [](const Fiber& f) { return f.rank == self->rank && f.warp == self->warp; });
+}
 static void __syncthreads() { wait_for(true); }
-static Fiber& lane_of_warp(int lane) { return *fibers[self->warp * 32 + lane]; }
+static void ts_meet_in_cluster() {
+  wait_for(&Fiber::clusters, [](const Fiber&) { return true; });
+}
+static int threads_of_block;
+static Fiber& lane_of_warp(int lane) {
+  return *fibers[self->rank * threads_of_block + self->warp * 32 + lane];
+}
 
 static unsigned ts_shared(const void* place) { return (unsigned)((const char*)place - launch_shared); }
 static uint16_t element(unsigned line, int at) {
@@ -210,23 +227,26 @@ static void enter() {
   swapcontext(&self->context, &scheduler);
 }
 
-/* last_first: warps run in the opposite order. Sets bank conflicts of loads of matrices, and how often a rule of the
-   instructions was broken. Returns whether all threads came to the end. */
-extern "C" bool emulate(void** arguments, const int* grid, const int* block, int early, int last_first,
-                        long* conflicts, long* broken) {
+/* cluster: blocks that run at the same time. last_first: warps run in the opposite order. Sets bank conflicts of loads of
+   matrices, and how often a rule of the instructions was broken. Returns whether all threads came to the end. */
+extern "C" bool emulate(void** arguments, const int* grid, const int* block, int cluster, int early,
+                        int last_first, long* conflicts, long* broken) {
   copies_are_early = early != 0;
   bank_conflicts = broken_rules = 0;
   kernel_arguments = arguments;
-  const int threads = block[0] * block[1] * block[2];
-  for (int at = 0; at < grid[0] * grid[1] * grid[2]; ++at) {
-    blockIdx = {at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]};
+  threads_of_block = block[0] * block[1] * block[2];
+  const int warps = (threads_of_block + 31) / 32;
+  for (int first = 0; first < grid[0] * grid[1] * grid[2]; first += cluster) {
     fibers.clear();
     barriers.clear();
     written_by.assign(written_by.size(), -1);
-    memset(launch_shared, 0x7f, sizeof launch_shared);
-    for (int t = 0; t < threads; ++t) {
+    memset(shared_memory, 0x7f, sizeof shared_memory);
+    for (int i = 0; i < cluster * threads_of_block; ++i) {
+      const int t = i % threads_of_block, at = first + i / threads_of_block;
       auto f = std::make_unique<Fiber>();
       f->thread = {t % block[0], t / block[0] % block[1], t / block[0] / block[1]};
+      f->block = {at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]};
+      f->rank = at - first;
       f->warp = t / 32;
       f->lane = t % 32;
       f->stack.resize(1 << 17);
@@ -237,24 +257,25 @@ extern "C" bool emulate(void** arguments, const int* grid, const int* block, int
       makecontext(&f->context, enter, 0);
       fibers.push_back(std::move(f));
     }
-    const int warps = (threads + 31) / 32;
+    const int all = cluster * warps;
     for (bool left = true; left;) {
       left = false;
       const long before_all = progress;
-      for (int w = 0; w < warps; ++w) {
-        const int warp = last_first ? warps - 1 - w : w;
+      for (int w = 0; w < all; ++w) {
+        const int turn = last_first ? all - 1 - w : w, rank = turn / warps, warp = turn % warps;
         /* As far as the warp comes alone. */
         for (bool moved = true; moved;) {
           moved = false;
-          for (int lane = 0; lane < 32 && warp * 32 + lane < threads; ++lane) {
-            Fiber& f = *fibers[warp * 32 + lane];
+          for (int lane = 0; lane < 32 && warp * 32 + lane < threads_of_block; ++lane) {
+            Fiber& f = *fibers[rank * threads_of_block + warp * 32 + lane];
             if (f.done) continue;
-            const long before = f.warps + f.blocks;
+            const long before = f.warps + f.blocks + f.clusters;
             self = &f;
             swapcontext(&scheduler, &f.context);
-            moved = moved || (!f.done && f.warps + f.blocks != before);
+            const bool came = f.warps + f.blocks + f.clusters != before;
+            moved = moved || (!f.done && came);
             left = left || !f.done;
-            progress += f.done || f.warps + f.blocks != before ? 1 : 0;
+            progress += f.done || came ? 1 : 0;
           }
         }
       }

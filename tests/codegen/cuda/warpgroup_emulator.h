@@ -5,8 +5,9 @@
 
 /* --- who wrote what, for the proxy fence */
 
-/* By 16 bytes of shared memory: the thread whose write the asynchronous proxy does not see yet, or -1. */
-static std::vector<int> written_by(sizeof launch_shared / 16, -1);
+/* By 16 bytes of shared memory, of one block after the other: the thread whose write the asynchronous proxy does not see yet, or -1. */
+static const long kGranules = sizeof shared_memory[0] / 16;
+static std::vector<int> written_by(kMostBlocks* kGranules, -1);
 static int own_index() {
   for (size_t t = 0; t < fibers.size(); ++t)
     if (fibers[t].get() == self) return (int)t;
@@ -15,7 +16,8 @@ static int own_index() {
 static void note_write(const char* to, int bytes) {
   const long begin = to - launch_shared;
   if (begin < 0 || begin >= (long)sizeof launch_shared) return;
-  for (long at = begin / 16; at <= (begin + bytes - 1) / 16; ++at) written_by[at] = own_index();
+  for (long at = begin / 16; at <= (begin + bytes - 1) / 16; ++at)
+    written_by[self->rank * kGranules + at] = own_index();
 }
 static void ts_fence_async() {
   const int own = own_index();
@@ -55,7 +57,8 @@ static auto shared_element(unsigned at, int bytes, Of of) {
     ++broken_rules;
     return of(0u);
   }
-  if (written_by[at / 16] >= 0) ++broken_rules; /* no fence between a thread's write and this */
+  if (written_by[self->rank * kGranules + at / 16] >= 0)
+    ++broken_rules; /* no fence between a thread's write and this */
   unsigned value = 0;
   memcpy(&value, launch_shared + at, bytes);
   return of(value);
@@ -171,7 +174,9 @@ struct ts_tensor_map {
   long extents[5], strides[5], box[5]; /* elements, bytes, elements; innermost first */
 };
 #define TS_MAP const ts_tensor_map
-static void copy_box(char* to, const ts_tensor_map& map, Barrier& barrier, std::vector<int> at) {
+/* block: the shared memory, `to`: a place in it. */
+static void copy_box(char* block, unsigned to, const ts_tensor_map& map, Barrier& barrier,
+                     const std::vector<int>& at) {
   const int bits = map.swizzle_bytes == 128 ? 3 : map.swizzle_bytes == 64 ? 2 : 1;
   long elements = 1;
   for (int d = 0; d < map.dimensions; ++d) elements *= map.box[d];
@@ -186,26 +191,40 @@ static void copy_box(char* to, const ts_tensor_map& map, Barrier& barrier, std::
       from += index * (d == 0 ? map.element_bytes : map.strides[d]);
     }
     /* Lines of the box lie one after the other; the swizzle is one of addresses. */
-    unsigned place = ts_shared(to) + (unsigned)(e * map.element_bytes);
+    unsigned place = to + (unsigned)(e * map.element_bytes);
     place ^= (place >> 7 & ((1u << bits) - 1)) << 4;
     if (inside)
-      memcpy(launch_shared + place, from, map.element_bytes);
+      memcpy(block + place, from, map.element_bytes);
     else
-      memset(launch_shared + place, 0, map.element_bytes);
+      memset(block + place, 0, map.element_bytes);
   }
   barrier.bytes -= elements * map.element_bytes;
   end_phase(barrier);
 }
-template <class... At>
-static void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* place, At... at) {
-  Barrier& barrier = barrier_at(place);
-  if (sizeof...(at) != (size_t)map.dimensions || ts_shared(to) % 128 != 0) ++broken_rules;
+static void copy_boxes(unsigned blocks, void* to, const ts_tensor_map& map, uint64_t* barrier,
+                       std::vector<int> at) {
+  if (at.size() != (size_t)map.dimensions || ts_shared(to) % 128 != 0) ++broken_rules;
   if (map.box[0] * map.element_bytes > map.swizzle_bytes) ++broken_rules;
-  const std::vector<int> list = {at...};
-  const auto copy = [=, &map, &barrier] { copy_box((char*)to, map, barrier, list); };
   ++progress;
-  if (copies_are_early)
-    copy();
-  else
-    barrier.copies.push_back(copy);
+  const unsigned place = ts_shared(to), barrier_place = ts_shared(barrier);
+  for (int rank = 0; rank < kMostBlocks; ++rank) {
+    if ((blocks >> rank & 1) == 0) continue;
+    Barrier& own = barrier_at(shared_memory[rank] + barrier_place);
+    const auto copy = [=, &map, &own] { copy_box(shared_memory[rank], place, map, own, at); };
+    if (copies_are_early)
+      copy();
+    else
+      own.copies.push_back(copy);
+  }
+}
+template <class... At>
+static void ts_copy_box(void* to, const ts_tensor_map& map, uint64_t* barrier, At... at) {
+  copy_boxes(1u << self->rank, to, map, barrier, {at...});
+}
+template <class... At>
+static void ts_copy_box_for_cluster(void* to, const ts_tensor_map& map, uint64_t* barrier, At... at) {
+  copy_boxes(3, to, map, barrier, {at...});
+}
+static void ts_arrive_at(uint64_t* barrier, int block) {
+  ts_arrive((uint64_t*)(shared_memory[block] + ts_shared(barrier)));
 }

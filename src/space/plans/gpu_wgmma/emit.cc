@@ -22,9 +22,10 @@ void GpuWgmmaPlan::emit(TraceMaker& maker, Decisions d) const {
   const LoopId lane = emit_output(maker, c);
   const LoopId chunk = emit_anchor(maker, c, anchor);
   maker.compute_at(anchor, output_, lane);
-  for (const StageId stage : copies) {
-    emit_copy(maker, c, stage);
-    maker.compute_at(stage, anchor, chunk);
+  for (const size_t f : {0, 1}) {
+    // Neighbours in columns have the same rows, which the first factor has.
+    emit_copy(maker, c, copies[f], c.cluster && (f == 0) == neighbours_in_columns(c));
+    maker.compute_at(copies[f], anchor, chunk);
   }
 }
 
@@ -91,9 +92,10 @@ LoopId GpuWgmmaPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anc
   return k[0];
 }
 
-void GpuWgmmaPlan::emit_copy(TraceMaker& maker, const Choice& c, StageId stage) const {
-  // Loops that no threads share out are a box, of which once is enough. `unroll` of the copy: a warp of its own does it.
-  if (c.copies == Copies::kOwnWarp) maker.auto_unroll(stage, 1);
+void GpuWgmmaPlan::emit_copy(TraceMaker& maker, const Choice& c, StageId stage, bool for_cluster) const {
+  // Loops that no threads share out are a box, of which once is enough. `unroll` of the copy: 1, a warp of its own does
+  // it; 2, of two blocks together.
+  if (c.copies == Copies::kOwnWarp) maker.auto_unroll(stage, for_cluster ? 2 : 1);
   if (c.copies != Copies::kThreads) return;
   const auto& leaves = maker.leaves(stage);
   const std::vector<LoopId> spatial(leaves.begin(),

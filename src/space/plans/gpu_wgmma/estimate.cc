@@ -42,6 +42,7 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
   if (c.copies == Copies::kBoxes) slower = k.wgmma_meeting;
   if (c.copies == Copies::kOwnWarp && c.groups() == 1) slower = k.wgmma_one_group;
   slower = 1 + (slower - 1) / resident;
+  if (c.cluster) slower *= k.wgmma_cluster;
   // The estimate's own factors of arithmetic are for the arithmetic units alone.
   const double together = resident * m.warps(kernel.block.threads);
   kernel.products = chunks * chunk_cycles * slower * m.lanes / as_double(m.warp) /

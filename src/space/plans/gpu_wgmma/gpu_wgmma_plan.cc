@@ -20,6 +20,9 @@ constexpr int64_t kThreads = 32 * sched::kWarpgroupWarps;
 constexpr double kOtherRegisters = 40;
 // A warp beside those that compute leaves registers to two warpgroups at most.
 constexpr int64_t kMostGroupsWithOwnWarp = 2;
+constexpr int64_t kCluster = 2;  // blocks
+// Code generation tries all pairs (codegen/gpu/block_cluster.h).
+constexpr int64_t kMostTilesOfClusters = 1 << 14;
 constexpr int64_t kMostLines = 256;   // of a box
 constexpr int64_t kVectorBytes = 16;  // that a thread copies at once, and strides of a box are multiples of
 constexpr int64_t kPanelAlignment = 1024;  // bytes
@@ -44,6 +47,7 @@ GpuWgmmaPlan::GpuWgmmaPlan(const PlanContext& context, StageId output, StageId a
   order_ = add_category(name + "order", DecisionRole::kLocation, {1, 1});
   group_ = add_category(name + "group", DecisionRole::kLocation, {1, 0.5, 1, 1, 1});
   persistent_ = add_category(name + "persistent", DecisionRole::kLocation, {1, 1});
+  cluster_ = add_category(name + "cluster", DecisionRole::kLocation, {1, 1});
 }
 
 GpuWgmmaPlan::Choice GpuWgmmaPlan::decode(Decisions d) const {
@@ -57,6 +61,7 @@ GpuWgmmaPlan::Choice GpuWgmmaPlan::decode(Decisions d) const {
   c.columns_outside = category(d, order_) == 1;
   c.group = kGroups[category(d, group_)];
   c.persistent = category(d, persistent_) == 1;
+  c.cluster = category(d, cluster_) == 1;
   return c;
 }
 
@@ -75,7 +80,14 @@ int64_t GpuWgmmaPlan::tiles(const Choice& c) const {
 
 int64_t GpuWgmmaPlan::blocks_at_a_time(const Choice& c) const {
   const auto& m = context_.machine.gpu;
-  return std::min(tiles(c), static_cast<int64_t>(m.cores * resident_blocks(m, block(c))));
+  const int64_t all = std::min(tiles(c), static_cast<int64_t>(m.cores * resident_blocks(m, block(c))));
+  return c.cluster ? std::max(all / kCluster * kCluster, kCluster) : all;
+}
+
+int64_t GpuWgmmaPlan::run(const Choice& c) const {
+  if (c.group > 1) return c.group;
+  const int64_t tile = neighbours_in_columns(c) ? c.columns() : c.rows();
+  return (extent(neighbours_in_columns(c) ? product_.columns : product_.rows) + tile - 1) / tile;
 }
 
 GpuBlock GpuWgmmaPlan::block(const Choice& c) const {
@@ -111,6 +123,9 @@ Status GpuWgmmaPlan::check(Decisions d) const {
     return refuse("a warp that copies has two warpgroups beside it at most");
   if (std::max(c.rows(), c.columns()) > kMostLines && c.copies != Copies::kThreads)
     return refuse("a box has 256 lines at most");
+  if (c.cluster &&
+      (c.copies != Copies::kOwnWarp || run(c) % kCluster != 0 || tiles(c) > kMostTilesOfClusters))
+    return refuse("no two neighbouring blocks copy the same with a warp of their own");
   if (c.persistent && tiles(c) <= blocks_at_a_time(c)) return refuse("each block has one tile");
   for (const Read* read : {&product_.a, &product_.b}) {
     const StageInfo& producer = context_.stage(read->producer);
@@ -150,6 +165,10 @@ void GpuWgmmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
   sample_where(rng, group_, d, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
   sample_where(rng, persistent_, d,
                [&](const Choice& c) { return !c.persistent || tiles(c) > blocks_at_a_time(c); });
+  sample_where(rng, cluster_, d, [&](const Choice& c) {
+    return !c.cluster ||
+           (c.copies == Copies::kOwnWarp && run(c) % kCluster == 0 && tiles(c) <= kMostTilesOfClusters);
+  });
 }
 
 std::string GpuWgmmaPlan::describe() const {

@@ -5,7 +5,7 @@
 // As the plan of mma.sync (gpu_mma), with four warps of 16 rows and all columns of one instruction in place of a warp with
 // several fragments. Who copies the chunks is a decision: all threads (cp.async), one of them (boxes, by the tensor memory
 // accelerator), or a warp beside those that compute. A block computes one tile, or as many as come to it where only as many
-// blocks are started as run at a time.
+// blocks are started as run at a time. Two neighbouring blocks may be a cluster, whose warps that copy bring what both need once.
 #pragma once
 
 #include "sched/tensor_cores.h"
@@ -37,6 +37,7 @@ class GpuWgmmaPlan final : public Plan {
     bool columns_outside = false;
     int64_t group = 1;  // tiles of the outer axis whose blocks follow each other
     bool persistent = false;
+    bool cluster = false;  // two neighbouring blocks copy what both need together
 
     int64_t groups() const { return groups_down * groups_across; }
     int64_t rows() const { return sched::kWarpgroupRows * groups_down; }
@@ -53,10 +54,13 @@ class GpuWgmmaPlan final : public Plan {
   // Blocks that run at a time, at most as many as there are tiles.
   int64_t blocks_at_a_time(const Choice& c) const;
   double dram_bytes(const Choice& c) const;
+  // Along which neighbouring blocks differ, and tiles that follow each other along it.
+  bool neighbours_in_columns(const Choice& c) const { return c.columns_outside == (c.group > 1); }
+  int64_t run(const Choice& c) const;
 
   LoopId emit_output(TraceMaker& maker, const Choice& c) const;
   LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
-  void emit_copy(TraceMaker& maker, const Choice& c, StageId stage) const;
+  void emit_copy(TraceMaker& maker, const Choice& c, StageId stage, bool for_cluster) const;
 
   StageId output_, anchor_;
   bool self_;  // the anchor is the output
@@ -64,7 +68,7 @@ class GpuWgmmaPlan final : public Plan {
   AxisMap output_axis_;
   MmaProduct product_;
   size_t columns_ = kNone, down_ = kNone, across_ = kNone, chunk_ = kNone, stages_ = kNone, copies_ = kNone,
-         order_ = kNone, group_ = kNone, persistent_ = kNone;
+         order_ = kNone, group_ = kNone, persistent_ = kNone, cluster_ = kNone;
 };
 
 }  // namespace tensorsmith::space
