@@ -10,10 +10,12 @@
 #include "codegen/cuda/emulated.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/gpu/emitter.h"
+#include "codegen/gpu_runner.h"
 #include "codegen/matrix_products.h"
 #include "codegen/runner.h"
 #include "ir/text.h"
 #include "lower/lower.h"
+#include "runtime/device/test_device.h"
 #include "sched/device_limits.h"
 #include "space/design_space.h"
 #include "space/gpu_program.h"
@@ -198,6 +200,34 @@ TEST(Warpgroups, EmulatedWarpgroupsComputeTheProduct) {
     }
   }
   for (const char* kind : kKinds) EXPECT_GT(kinds[kind], 2) << kind;
+}
+
+// With a Hopper at hand (TENSORSMITH_TEST_GPU=cuda), all kinds of all products run on it.
+TEST(Warpgroups, TheDeviceComputesTheProduct) {
+  const char* api = std::getenv("TENSORSMITH_TEST_GPU");
+  if (api == nullptr || std::string(api) != "cuda") GTEST_SKIP() << "TENSORSMITH_TEST_GPU is not cuda";
+  TS_OPENCL_OR_SKIP(device);
+  if (device->properties().compute_major != 9) GTEST_SKIP() << "no Hopper";
+  const target::Device gpu = hopper();
+  uint64_t seed = seed_of(600);
+  for (auto [name, product] : products()) {
+    product.k *= 4;
+    SCOPED_TRACE(name + ", seed " + std::to_string(++seed));
+    const ir::Workload workload = matrix_product(product);
+    const DesignSpace space = space_of(workload, gpu);
+    const std::vector<Tensor> inputs = random_inputs(workload, seed);
+    const auto expected = lower::evaluate(workload, inputs).value();
+    std::map<std::string, int> done;
+    for (const Candidate& c : draw(space, seed, 60)) {
+      const ir::Program program = program_of(space, c, gpu);
+      const auto source = source_of(program, gpu);
+      if (done[kind_of(source)]++ > 0) continue;
+      const std::string text = kind_of(source) + "\n" + sched::print(*space.to_trace(c)) + source.text;
+      const auto outputs = compile_and_run(*device, program, gpu, inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.error().message() << text;
+      EXPECT_EQ(compare((*outputs)[0], expected[0], 1e-2, 1e-3), "") << text;
+    }
+  }
 }
 
 // An untuned product of large matrices: a warp that copies, two warpgroups that compute.

@@ -185,7 +185,8 @@ void GpuKernelEmitter::emit_for(const Stmt& s, const For& loop) {
     meet_before(loop.body);
     For inside = loop;
     inside.body = guard->then_body;
-    return emit_if({guard->condition, ir::make_for(std::move(inside)), nullptr});
+    kept_statements_.push_back(ir::make_for(std::move(inside)));
+    return emit_if({guard->condition, kept_statements_.back(), nullptr});
   }
   const int64_t limit_outside = unroll_limit_;
   if (loop.auto_unroll_max_step > 0) unroll_limit_ = std::max(unroll_limit_, loop.auto_unroll_max_step);

@@ -121,8 +121,9 @@ class GpuKernelEmitter {
   int64_t unroll_limit_ = 0;  // steps up to which loops are unrolled here
   int64_t launch_shared_bytes_ = 0;
   bool in_pipeline_ = false, asynchronous_ = false;
-  std::vector<ir::Buffer> lane_arrays_;  // keeps them alive
-  std::vector<ir::Expr> kept_;           // the same
+  std::vector<ir::Buffer> lane_arrays_;    // keeps them alive
+  std::vector<ir::Expr> kept_;             // the same
+  std::vector<ir::Stmt> kept_statements_;  // the same, so that none is mistaken for another in steps_
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
   std::map<std::string, std::string> instructions_;
   RingText ring_;

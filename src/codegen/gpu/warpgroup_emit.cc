@@ -177,7 +177,9 @@ void GpuKernelEmitter::emit_in_roles(const Stmt& body) {
   if (takes) out_->line("TS_KEEP_REGISTERS(" + std::string(kRegistersOfCopies) + ");");
   out_->open("if (" + y + " == " + number(warps) + " && " + x + " == 0)");
   copies_only_ = true;
-  emit(only(body, warpgroups_.pipelines.begin()->first));
+  const Stmt copies = only(body, warpgroups_.pipelines.begin()->first);
+  kept_statements_.push_back(copies);
+  emit(copies);
   copies_only_ = false;
   out_->close();
   out_->middle("} else {");
