@@ -14,8 +14,6 @@ using runtime::GpuApi;
 using runtime::GpuProperties;
 using target::Device;
 
-constexpr GpuApi kApis[] = {GpuApi::kCuda, GpuApi::kOpenCl};
-
 // How far a driver's figures of a board are from those of its data sheet.
 constexpr double kBandwidthTolerance = 0.02;
 constexpr double kMemoryTolerance = 0.1;  // a part is set aside
@@ -144,23 +142,6 @@ Device opencl_device(const GpuProperties& p) {
 
 }  // namespace
 
-Result<std::optional<GpuPlace>> parse_gpu_place(std::string_view spec) {
-  const size_t colon = spec.find(':');
-  for (const GpuApi api : kApis) {
-    if (spec.substr(0, colon) != runtime::to_string(api)) continue;
-    if (colon == std::string_view::npos) return std::optional(GpuPlace{api, 0});
-    const std::string_view number = spec.substr(colon + 1);
-    int index = -1;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-    if (error == std::errc() && end == number.data() + number.size() && index >= 0)
-      return std::optional(GpuPlace{api, index});
-    return Error{ErrorCode::kInvalidArgument, "device '" + std::string(spec) + "'",
-                 "after '" + std::string(runtime::to_string(api)) +
-                     ":' comes the number of the device, from 0; nothing follows it"};
-  }
-  return std::optional<GpuPlace>();
-}
-
 std::optional<GpuPlace> gpu_place(const Device& device) {
   auto place = parse_gpu_place(device.name);
   return place.ok() ? *place : std::nullopt;
@@ -205,7 +186,7 @@ Device with_gpu_measurements(Device device) {
 
 FoundGpus find_gpus() {
   FoundGpus found;
-  for (const GpuApi api : kApis) {
+  for (const GpuApi api : runtime::kGpuApis) {
     const auto gpus = runtime::list_gpus(api);
     if (!gpus.ok()) {
       found.missing.push_back(std::string(runtime::to_string(api)) + ": " + gpus.error().message());

@@ -9,19 +9,14 @@
 
 #include "base/result.h"
 #include "runtime/device/gpu.h"
+#include "runtime/device/gpu_place.h"
 #include "target/target.h"
 
 namespace tensorsmith::engine {
 
-struct GpuPlace {
-  runtime::GpuApi api = runtime::GpuApi::kCuda;
-  int index = 0;  // among the devices of the interface
-  friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
-};
+using runtime::GpuPlace;
+using runtime::parse_gpu_place;
 
-// Of a name as --device takes it, and as the device then has it. Nothing: it names no GPU of a machine.
-// kInvalidArgument: it begins as one and goes on wrongly.
-Result<std::optional<GpuPlace>> parse_gpu_place(std::string_view spec);
 // Of a device that find_device() made.
 std::optional<GpuPlace> gpu_place(const target::Device& device);
 

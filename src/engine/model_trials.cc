@@ -32,7 +32,7 @@ Status ModelTrials::add(std::vector<TaskSchedule> schedules) {
   options.jobs = jobs_;
   options.cache = &cache_;
   runtime::LoadOptions load_options;
-  if (const auto place = gpu_place(device_)) load_options.gpu = place->index;
+  load_options.gpu = gpu_place(device_);
   load_options.threads = device_.cores;
   load_options.profile = true;
   Variant variant;

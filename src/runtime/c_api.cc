@@ -8,9 +8,11 @@
 
 using tensorsmith::Error;
 using tensorsmith::ErrorCode;
+using tensorsmith::Status;
 using tensorsmith::runtime::DType;
 using tensorsmith::runtime::LoadOptions;
 using tensorsmith::runtime::Model;
+using tensorsmith::runtime::require_gpu_place;
 using tensorsmith::runtime::TensorInfo;
 
 struct ts_model {
@@ -74,6 +76,24 @@ ts_status guarded(const Fn& fn) {
   }
 }
 
+// set_options: of LoadOptions, what the caller asked for.
+template <class Fn>
+ts_status load(const char* directory, ts_model** model, const Fn& set_options) {
+  if (!model) return fail(TS_INVALID_ARGUMENT, "the place for the model is a null pointer");
+  *model = nullptr;
+  if (!directory) return fail(TS_INVALID_ARGUMENT, "the directory is a null pointer");
+  return guarded([&]() -> ts_status {
+    LoadOptions options;
+    if (const Status set = set_options(options); !set.ok()) return fail(set.error());
+    auto loaded = Model::load(directory, options);
+    if (!loaded.ok()) return fail(loaded.error());
+    auto owner = std::make_unique<ts_model>();
+    owner->model = std::move(loaded).value();
+    *model = owner.release();
+    return TS_OK;
+  });
+}
+
 enum class Side { kInput, kOutput };
 
 const TensorInfo* tensor(const ts_model* model, Side side, size_t index) {
@@ -103,18 +123,17 @@ const char* ts_version(void) { return TENSORSMITH_VERSION; }
 const char* ts_last_error(void) { return last_error.c_str(); }
 
 ts_status ts_model_load(const char* directory, int num_threads, ts_model** model) {
-  if (!model) return fail(TS_INVALID_ARGUMENT, "the place for the model is a null pointer");
-  *model = nullptr;
-  if (!directory) return fail(TS_INVALID_ARGUMENT, "the directory is a null pointer");
-  return guarded([&]() -> ts_status {
-    LoadOptions options;
+  return load(directory, model, [&](LoadOptions& options) -> Status {
     options.threads = num_threads;
-    auto loaded = Model::load(directory, options);
-    if (!loaded.ok()) return fail(loaded.error());
-    auto owner = std::make_unique<ts_model>();
-    owner->model = std::move(loaded).value();
-    *model = owner.release();
-    return TS_OK;
+    return {};
+  });
+}
+
+ts_status ts_model_load_on(const char* directory, const char* device, ts_model** model) {
+  return load(directory, model, [&](LoadOptions& options) -> Status {
+    if (!device) return Error{ErrorCode::kInvalidArgument, "", "the device is a null pointer"};
+    TS_ASSIGN_OR_RETURN(options.gpu, require_gpu_place(device));
+    return {};
   });
 }
 

@@ -88,6 +88,26 @@ Status check_options(const LoadOptions& options) {
                std::to_string(options.threads) + " is not between 0 and " + std::to_string(kMaxThreads)};
 }
 
+GpuApi gpu_api(const ModelDescription& description) {
+  return description.arch == "nvptx" ? GpuApi::kCuda : GpuApi::kOpenCl;
+}
+
+// The device that was asked for is one that the model was compiled for.
+Status check_place(const ModelDescription& description, const LoadOptions& options) {
+  if (!options.gpu) return {};
+  const std::string asked =
+      std::string(to_string(options.gpu->api)) + ":" + std::to_string(options.gpu->index);
+  if (!is_gpu_arch(description.arch))
+    return Error{
+        ErrorCode::kUnsupported, "device '" + asked + "'",
+        "the model was compiled for processors; name no device, or compile it with --device " + asked};
+  const std::string own(to_string(gpu_api(description)));
+  if (options.gpu->api == gpu_api(description)) return {};
+  return Error{
+      ErrorCode::kUnsupported, "device '" + asked + "'",
+      "the model was compiled for " + own + "; name " + own + "[:N], or compile it with --device " + asked};
+}
+
 // An entry of the argument table that run() fills in.
 struct Patch {
   size_t argument = 0;
@@ -144,8 +164,7 @@ Status Model::Impl::load_modules(const fs::path& base) {
 }
 
 Status Model::Impl::place_on_gpu(std::span<const char> modules) {
-  const GpuApi api = description.arch == "nvptx" ? GpuApi::kCuda : GpuApi::kOpenCl;
-  TS_ASSIGN_OR_RETURN(auto device, open_gpu(api, options.gpu));
+  TS_ASSIGN_OR_RETURN(auto device, open_gpu(gpu_api(description), options.gpu ? options.gpu->index : 0));
   TS_ASSIGN_OR_RETURN(gpu, GpuModel::create(std::move(device), description, modules, weight_addresses));
   if (options.profile) times.resize(description.calls.size());
   return {};
@@ -293,6 +312,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
   }
   const ModelDescription& d = impl->description;
   const bool on_gpu = is_gpu_arch(d.arch);
+  if (auto place = check_place(d, options); !place.ok()) return in_file(base, place.error());
   if (!on_gpu)
     if (auto cpu = check_cpu(d); !cpu.ok()) return in_file(base, cpu.error());
 
@@ -337,6 +357,7 @@ Result<std::unique_ptr<Model>> Model::from_modules(ModelDescription description,
   TS_RETURN_IF_ERROR(check_options(options));
   place_weights(description, weights);
   TS_RETURN_IF_ERROR(validate(description));
+  TS_RETURN_IF_ERROR(check_place(description, options));
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->description = std::move(description);
@@ -352,6 +373,7 @@ Result<std::unique_ptr<Model>> Model::from_memory(ModelDescription description,
   TS_RETURN_IF_ERROR(check_options(options));
   place_weights(description, weights);
   TS_RETURN_IF_ERROR(validate(description));
+  TS_RETURN_IF_ERROR(check_place(description, options));
   TS_RETURN_IF_ERROR(check_cpu(description));
   if (kernels.size() != description.calls.size())
     return Error{ErrorCode::kInvalidArgument, description.name, "needs one kernel a call"};

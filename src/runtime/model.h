@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "runtime/device/gpu_place.h"
 #include "runtime/model_format.h"
 
 namespace tensorsmith::runtime {
@@ -17,7 +19,9 @@ struct LoadOptions {
   // With profile: so many times each call runs again at once, for CallTime::min_seconds_alone. A run of the
   // model takes as much longer.
   int repeats_alone = 0;
-  int gpu = 0;  // of a model for a GPU: which one, among those of its interface
+  // Where a model for a GPU runs; nothing = the first device of the interface that it was compiled for. kUnsupported:
+  // the model was compiled for another interface, or for processors.
+  std::optional<GpuPlace> gpu = std::nullopt;
   // Compare weights.bin with its hash (reads it all once). kernels.so is always compared.
   bool verify_weights = true;
 };

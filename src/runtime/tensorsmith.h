@@ -30,7 +30,7 @@ typedef enum ts_status {
   TS_OK = 0,
   TS_INVALID_ARGUMENT = 1, /* a null pointer, an index out of range */
   TS_NOT_FOUND = 2,        /* no such directory or file */
-  TS_UNSUPPORTED = 3,      /* compiled for another CPU */
+  TS_UNSUPPORTED = 3,      /* compiled for another CPU, or for another interface of GPUs */
   TS_CORRUPT = 4,          /* damaged, incomplete, or of another format version */
   TS_IO_ERROR = 5,         /* the operating system refused */
   TS_OUT_OF_RESOURCES = 6,
@@ -67,6 +67,11 @@ TS_API const char* ts_last_error(void);
  * its caller included; 0 = one for each core this process may use, fewer where a cgroup limits its time. On
  * success *model is to be freed with ts_model_free; on failure it is set to NULL. */
 TS_API ts_status ts_model_load(const char* directory, int num_threads, ts_model** model);
+
+/* The same for a model compiled for GPUs, on the one that `device` names: "cuda:1", "opencl:0"; without a number
+ * it is the first, which ts_model_load takes. TS_UNSUPPORTED: the model was compiled for the other interface, or for
+ * CPUs. TS_NOT_FOUND: no such device here. */
+TS_API ts_status ts_model_load_on(const char* directory, const char* device, ts_model** model);
 
 /* Frees the model and its threads; NULL is allowed. No run may be in progress. */
 TS_API void ts_model_free(ts_model* model);

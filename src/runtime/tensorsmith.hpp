@@ -39,17 +39,15 @@ class Model {
   explicit Model(const std::string& directory, int num_threads = 0) {
     ts_model* model = nullptr;
     check(ts_model_load(directory.c_str(), num_threads, &model));
-    model_.reset(model);
-    for (size_t i = 0; i < ts_model_num_inputs(model); ++i) {
-      inputs_.push_back(describe(ts_model_input_name(model, i), ts_model_input_dtype(model, i),
-                                 ts_model_input_dims(model, i), ts_model_input_rank(model, i),
-                                 ts_model_input_bytes(model, i)));
-    }
-    for (size_t i = 0; i < ts_model_num_outputs(model); ++i) {
-      outputs_.push_back(describe(ts_model_output_name(model, i), ts_model_output_dtype(model, i),
-                                  ts_model_output_dims(model, i), ts_model_output_rank(model, i),
-                                  ts_model_output_bytes(model, i)));
-    }
+    take(model);
+  }
+  // A model compiled for GPUs on the one that is named, see ts_model_load_on.
+  static Model on(const std::string& directory, const std::string& device) {
+    ts_model* model = nullptr;
+    check(ts_model_load_on(directory.c_str(), device.c_str(), &model));
+    Model made;
+    made.take(model);
+    return made;
   }
 
   std::string name() const { return ts_model_name(model_.get()); }
@@ -67,11 +65,25 @@ class Model {
   }
 
  private:
+  Model() = default;
   struct Free {
     void operator()(ts_model* model) const { ts_model_free(model); }
   };
   static void check(ts_status status) {
     if (status != TS_OK) throw Error(status);
+  }
+  void take(ts_model* model) {
+    model_.reset(model);
+    for (size_t i = 0; i < ts_model_num_inputs(model); ++i) {
+      inputs_.push_back(describe(ts_model_input_name(model, i), ts_model_input_dtype(model, i),
+                                 ts_model_input_dims(model, i), ts_model_input_rank(model, i),
+                                 ts_model_input_bytes(model, i)));
+    }
+    for (size_t i = 0; i < ts_model_num_outputs(model); ++i) {
+      outputs_.push_back(describe(ts_model_output_name(model, i), ts_model_output_dtype(model, i),
+                                  ts_model_output_dims(model, i), ts_model_output_rank(model, i),
+                                  ts_model_output_bytes(model, i)));
+    }
   }
   static Tensor describe(const char* name, ts_dtype dtype, const int64_t* dims, int rank, size_t bytes) {
     return {name, dtype, std::vector<int64_t>(dims, dims + rank), bytes};

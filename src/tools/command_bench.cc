@@ -100,6 +100,11 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
 Status check_compiled_options(const BenchOptions& options) {
   for (const CLI::Option* option : options.for_compiling) {
     if (option->count() == 0) continue;
+    // A GPU of this machine says where a compiled model runs.
+    if (option->get_name() == "--device") {
+      TS_ASSIGN_OR_RETURN(const auto place, engine::parse_gpu_place(options.device.device));
+      if (place) continue;
+    }
     const bool flag = option->get_expected_max() == 0;
     const std::string given = option->get_name() + (flag ? "" : " " + option->results().front());
     return Error{
@@ -121,7 +126,7 @@ Status bench(const BenchOptions& options) {
   load_options.threads = device.cores;
   load_options.profile = options.profile;
   load_options.repeats_alone = options.profile ? 3 : 0;
-  if (const auto place = engine::gpu_place(device)) load_options.gpu = place->index;
+  load_options.gpu = engine::gpu_place(device);
   std::error_code ignored;
   if (fs::is_directory(options.model.path, ignored)) {
     TS_RETURN_IF_ERROR(check_compiled_options(options));

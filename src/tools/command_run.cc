@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 struct RunOptions {
   std::string directory;
   int threads = 0;
+  std::string device;               // empty: what the model was compiled for, the first of it
   std::vector<std::string> inputs;  // NAME=FILE
   std::string output;               // directory for output_I.pb
   std::string check;                // test data directory
@@ -212,6 +213,9 @@ Status prepare_outputs(const RunOptions& options, size_t count) {
 Status run(const RunOptions& options) {
   runtime::LoadOptions load_options;
   load_options.threads = options.threads;
+  if (!options.device.empty()) {
+    TS_ASSIGN_OR_RETURN(load_options.gpu, runtime::require_gpu_place(options.device));
+  }
   TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.directory, load_options));
   if (!options.check.empty()) return check_data_sets(*model, options);
   if (!options.reference.empty()) return check_reference(*model, options);
@@ -245,6 +249,9 @@ void add_run_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a compiled model and check its outputs");
   command->add_option("directory", options->directory, "Compiled model")->required();
   add_whole(*command, "--threads", options->threads, 0, 1024, "Threads (0 = all cores)");
+  command->add_option(
+      "--device", options->device,
+      "GPU that a model compiled for GPUs runs on: cuda:1, opencl:0 (without it the first one)");
   auto* input =
       command->add_option("--input", options->inputs,
                           "Input from a file, NAME=FILE (repeatable): .npy, .npz, .raw or .bin "

@@ -32,6 +32,18 @@ int main(int argc, char** argv) {
   EXPECT(ts_model_load(argv[1], 1, NULL) == TS_INVALID_ARGUMENT);
   EXPECT(ts_model_load(argv[1], -3, &model) == TS_INVALID_ARGUMENT);
 
+  /* The model is one for processors. */
+  model = (ts_model*)1;
+  EXPECT(ts_model_load_on(argv[1], "cuda:1", &model) == TS_UNSUPPORTED);
+  EXPECT(model == NULL);
+  EXPECT(strstr(ts_last_error(), "cuda:1") != NULL && strstr(ts_last_error(), "for processors") != NULL);
+  EXPECT(ts_model_load_on(argv[1], "opencl:one", &model) == TS_INVALID_ARGUMENT);
+  EXPECT(ts_model_load_on(argv[1], "local", &model) == TS_INVALID_ARGUMENT);
+  EXPECT(strstr(ts_last_error(), "'local'") != NULL);
+  EXPECT(ts_model_load_on(argv[1], NULL, &model) == TS_INVALID_ARGUMENT);
+  EXPECT(ts_model_load_on(NULL, "cuda", &model) == TS_INVALID_ARGUMENT);
+  EXPECT(ts_model_load_on(argv[1], "cuda", NULL) == TS_INVALID_ARGUMENT);
+
   EXPECT(ts_model_load(argv[1], 2, &model) == TS_OK);
   EXPECT(strcmp(ts_model_name(model), "tiny") == 0);
   EXPECT(ts_model_num_threads(model) == 2);

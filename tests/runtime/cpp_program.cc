@@ -13,6 +13,12 @@ int main(int argc, char** argv) {
     if (e.status() != TS_NOT_FOUND || !std::strstr(e.what(), "/nonexistent")) return 4;
   }
   try {
+    tensorsmith_runtime::Model::on(argv[1], "opencl:0");
+    return 8;
+  } catch (const tensorsmith_runtime::Error& e) {
+    if (e.status() != TS_UNSUPPORTED || !std::strstr(e.what(), "opencl:0")) return 9;
+  }
+  try {
     tensorsmith_runtime::Model model(argv[1], 1);
     if (model.inputs().size() != 1 || model.input(0).shape != std::vector<int64_t>{4, 8}) return 5;
     std::vector<float> x(model.input(0).bytes / sizeof(float), 0.0F),

@@ -292,8 +292,8 @@ TEST_F(Console, DevicesSayWhatTheyAreFor) {
 TEST_F(Console, OptionsOfCompilingAreRefusedForCompiledModels) {
   write_model("x");
   ASSERT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
-  for (const Words& option :
-       std::vector<Words>{{"--untuned"}, {"--no-winograd"}, {"--db", "x.db"}, {"--shape", "x=2x3"}}) {
+  for (const Words& option : std::vector<Words>{
+           {"--untuned"}, {"--no-winograd"}, {"--db", "x.db"}, {"--shape", "x=2x3"}, {"--device", "local"}}) {
     Words words = {"bench", "out", "--seconds", "0.05"};
     words.insert(words.end(), option.begin(), option.end());
     const CliResult result = cli(words);

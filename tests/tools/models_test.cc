@@ -1,5 +1,6 @@
 // The small models of tests/data/models: import, compile untuned, tune shortly; outputs match both ways
 // at 1 and 2 threads. The large ones are checked by scripts/check_models.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli_support.h"
@@ -57,6 +58,36 @@ TEST_P(SmallModel, MatchesOnOpenCl) {
   EXPECT_TRUE(fs::exists(directory.path() / "out/kernels.gpu"));
   const CliResult check = run_cli({"run", "out", "--check", model.string()}, options);
   EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+}
+
+TEST(DeviceOfACompiledModel, IsChosenAmongThoseOfItsInterface) {
+  TS_OPENCL_OR_SKIP(gpu);
+  const fs::path model = fs::path(TENSORSMITH_TEST_MODELS) / "light_squeezenet";
+  TemporaryDirectory directory;
+  CliOptions options;
+  options.directory = directory.path();
+  const CliResult compiled = run_cli(
+      {"compile", (model / "model.onnx").string(), "-o", "out", "--device", "opencl", "--untuned"}, options);
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  const auto run_on = [&](const std::string& device) {
+    return run_cli({"run", "out", "--check", model.string(), "--device", device}, options);
+  };
+  const auto bench_on = [&](const std::string& device) {
+    return run_cli({"bench", "out", "--runs", "1", "--seconds", "0.01", "--device", device}, options);
+  };
+  EXPECT_EQ(run_on("opencl:0").exit_code, 0);
+  EXPECT_EQ(bench_on("opencl:0").exit_code, 0);
+  // That the number arrives: another device than the first, which would run it.
+  for (const CliResult& none : {run_on("opencl:99"), bench_on("opencl:99")}) {
+    EXPECT_NE(none.exit_code, 0);
+    EXPECT_THAT(none.err, ::testing::HasSubstr("99"));
+  }
+  const CliResult other = run_on("cuda:1");
+  EXPECT_NE(other.exit_code, 0);
+  EXPECT_THAT(other.err, ::testing::HasSubstr("compiled for opencl"));
+  const CliResult none = run_on("a100");
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, ::testing::HasSubstr("cuda[:N] or opencl[:N]"));
 }
 
 // The authors' model is fixed at a batch of 1; the expected outputs of a batch are theirs, one behind the other.
