@@ -61,6 +61,7 @@ ts_status to_status(ErrorCode code) {
 }
 
 ts_status fail(const Error& error) { return fail(to_status(error.code), error.message().c_str()); }
+ts_status status_of(const Status& status) { return status.ok() ? TS_OK : fail(status.error()); }
 
 // No exception may pass into C.
 template <class Fn>
@@ -168,9 +169,22 @@ ts_status ts_model_run(ts_model* model, const void* const* inputs, void* const* 
   if ((!inputs && !m.inputs().empty()) || (!outputs && !m.outputs().empty()))
     return fail(TS_INVALID_ARGUMENT, "the list of inputs or outputs is a null pointer");
   return guarded([&]() -> ts_status {
-    const auto status = m.run({inputs, m.inputs().size()}, {outputs, m.outputs().size()});
-    return status.ok() ? TS_OK : fail(status.error());
+    return status_of(m.run({inputs, m.inputs().size()}, {outputs, m.outputs().size()}));
   });
+}
+
+ts_status ts_model_bind_input(ts_model* model, size_t index, void* memory) {
+  if (!model) return fail(TS_INVALID_ARGUMENT, "the model is a null pointer");
+  return guarded([&] { return status_of(model->model->bind_input(index, memory)); });
+}
+
+ts_status ts_model_bind_output(ts_model* model, size_t index, void* memory) {
+  if (!model) return fail(TS_INVALID_ARGUMENT, "the model is a null pointer");
+  return guarded([&] { return status_of(model->model->bind_output(index, memory)); });
+}
+
+void* ts_model_device_context(const ts_model* model) {
+  return model ? model->model->device_context() : nullptr;
 }
 
 }  // extern "C"

@@ -411,16 +411,18 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
   const auto missing = [](const TensorInfo& tensor, const void* pointer) {
     return !pointer && tensor.bytes() > 0;
   };
+  std::lock_guard lock(m.mutex);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (m.gpu && m.gpu->input_bound(i)) continue;
     if (missing(d.inputs[i], inputs[i]))
       return Error{ErrorCode::kInvalidArgument, "input '" + d.inputs[i].name + "'", "is a null pointer"};
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (m.gpu && m.gpu->output_bound(i)) continue;
     if (missing(d.outputs[i], outputs[i]))
       return Error{ErrorCode::kInvalidArgument, "output '" + d.outputs[i].name + "'", "is a null pointer"};
   }
 
-  std::lock_guard lock(m.mutex);
   if (m.gpu) return m.run_on_gpu(inputs, outputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (is_aligned(inputs[i])) {
@@ -443,6 +445,33 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
   }
   return {};
 }
+
+namespace {
+
+Status check_tensor(const char* kind, size_t index, std::span<const TensorInfo> tensors, bool on_gpu) {
+  const std::string place = std::string(kind) + " " + std::to_string(index);
+  if (!on_gpu)
+    return Error{ErrorCode::kUnsupported, place,
+                 "the model runs on processors, which read and write the caller's memory without a copy"};
+  if (index < tensors.size()) return {};
+  return Error{ErrorCode::kInvalidArgument, place, "the model has " + std::to_string(tensors.size())};
+}
+
+}  // namespace
+
+Status Model::bind_input(size_t index, void* handle) {
+  TS_RETURN_IF_ERROR(check_tensor("input", index, inputs(), impl_->gpu != nullptr));
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->gpu->bind_input(index, handle);
+}
+
+Status Model::bind_output(size_t index, void* handle) {
+  TS_RETURN_IF_ERROR(check_tensor("output", index, outputs(), impl_->gpu != nullptr));
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->gpu->bind_output(index, handle);
+}
+
+void* Model::device_context() const { return impl_->gpu ? impl_->gpu->context() : nullptr; }
 
 std::vector<CallTime> Model::profile() const {
   std::lock_guard lock(impl_->mutex);

@@ -65,6 +65,17 @@ class Model {
   // aligned cost a copy. Calls from several threads run one after the other.
   Status run(std::span<const void* const> inputs, std::span<void* const> outputs);
 
+  // Of a model for a GPU: the tensor is in the device's memory from now on, where run() reads or writes it without a copy
+  // and does not look at its pointer. handle: an address of the device (CUdeviceptr) or a buffer (cl_mem) of
+  // device_context(), of at least the tensor's bytes, that the caller keeps until it is bound anew (null: copied again) or
+  // the model is gone. What others do with the memory is over before run() is called, and run() returns when it is done.
+  // The next run prepares the launches anew (milliseconds). kUnsupported: the model runs on processors;
+  // kInvalidArgument: no such tensor, or memory that does not suit.
+  Status bind_input(size_t index, void* handle);
+  Status bind_output(size_t index, void* handle);
+  // CUcontext (the device's primary context) or cl_context; null on processors.
+  void* device_context() const;
+
   // Of the last run() of a model for a GPU: from its first launch to the end of its last, without the copies of inputs and
   // outputs; with LoadOptions::profile the sum over the calls. 0 on processors.
   double device_seconds() const;

@@ -101,6 +101,17 @@ TS_API size_t ts_model_output_bytes(const ts_model* model, size_t index);
  * model once for each thread to run in parallel. */
 TS_API ts_status ts_model_run(ts_model* model, const void* const* inputs, void* const* outputs);
 
+/* Inputs and outputs in the memory of the GPU. A bound tensor is read or written there without a copy, and its
+ * pointer in ts_model_run may be NULL. `memory` is an address of the device (a CUdeviceptr, cast; a multiple of 64) or a
+ * cl_mem of ts_model_device_context, holds at least the tensor's bytes, and is the caller's to keep until the tensor is
+ * bound anew or the model is freed; NULL: the tensor is copied again, as at first. Work of others on the memory is to be
+ * over before ts_model_run, which returns when its own is. The run after a bind prepares the launches anew
+ * (milliseconds): bind once, run often. TS_UNSUPPORTED: the model was compiled for CPUs. */
+TS_API ts_status ts_model_bind_input(ts_model* model, size_t index, void* memory);
+TS_API ts_status ts_model_bind_output(ts_model* model, size_t index, void* memory);
+/* The CUcontext (the device's primary context) or cl_context of the model, as long as it lives; NULL on CPUs. */
+TS_API void* ts_model_device_context(const ts_model* model);
+
 #ifdef __cplusplus
 }
 #endif

@@ -64,6 +64,11 @@ class Model {
     check(ts_model_run(model_.get(), inputs.data(), outputs.data()));
   }
 
+  // Tensors in the memory of the GPU, see ts_model_bind_input; nullptr: copied again.
+  void bind_input(size_t i, void* memory) { check(ts_model_bind_input(model_.get(), i, memory)); }
+  void bind_output(size_t i, void* memory) { check(ts_model_bind_output(model_.get(), i, memory)); }
+  void* device_context() const { return ts_model_device_context(model_.get()); }
+
  private:
   Model() = default;
   struct Free {

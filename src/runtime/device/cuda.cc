@@ -26,6 +26,8 @@ class CudaGpu final : public Gpu {
   bool lost() const override { return shared_->lost; }
 
   Result<std::unique_ptr<GpuMemory>> allocate(int64_t bytes) override;
+  Result<std::unique_ptr<GpuMemory>> borrow(void* handle, int64_t bytes) override;
+  void* context() const override { return shared_->context; }
   Status copy_in(GpuSpan to, const void* from) override;
   Status copy_out(GpuSpan from, void* to) override;
   Status fill(GpuSpan span, unsigned char value) override;
@@ -53,6 +55,35 @@ Result<std::unique_ptr<GpuMemory>> CudaGpu::allocate(int64_t bytes) {
   }
   TS_RETURN_IF_ERROR(shared_->check(code, "cuMemAlloc"));
   return std::unique_ptr<GpuMemory>(std::make_unique<CudaMemory>(*shared_, address, bytes));
+}
+
+Result<std::unique_ptr<GpuMemory>> CudaGpu::borrow(void* handle, int64_t bytes) {
+  const GpuProperties& p = shared_->properties;
+  const auto refuse = [&](const std::string& reason) {
+    return Error{ErrorCode::kInvalidArgument, p.name, reason};
+  };
+  TS_RETURN_IF_ERROR(shared_->enter());
+  const auto address = reinterpret_cast<cuda::Address>(handle);
+  int ordinal = -1;
+  cuda::Address start = 0;
+  size_t size = 0;
+  const auto ask = [&](void* value, cuda::PointerAttribute attribute) {
+    return api().get_pointer_attribute(value, attribute, address) == cuda::kSuccess;
+  };
+  if (!ask(&ordinal, cuda::kPointerDeviceOrdinal) || !ask(&start, cuda::kPointerRangeStart) ||
+      !ask(&size, cuda::kPointerRangeBytes))
+    return refuse("the address is none that the driver gave out");
+  if (ordinal != p.index)
+    return refuse("the memory is on device " + std::to_string(ordinal) + ", the model on " +
+                  std::to_string(p.index));
+  const auto available = static_cast<int64_t>(start + size - address);
+  if (available < bytes)
+    return refuse("the memory holds " + std::to_string(available) +
+                  " bytes from the address on; the tensor has " + std::to_string(bytes));
+  if (address % TENSORSMITH_BUFFER_ALIGNMENT != 0)
+    return refuse("the address is no multiple of " + std::to_string(TENSORSMITH_BUFFER_ALIGNMENT));
+  return std::unique_ptr<GpuMemory>(
+      std::make_unique<CudaMemory>(*shared_, address, bytes, CudaMemory::Owner::kCaller));
 }
 
 Status CudaGpu::copy_in(GpuSpan to, const void* from) {

@@ -87,6 +87,7 @@ Result<std::shared_ptr<const Api>> load_api(const std::string& library) {
   driver.find("cuGraphLaunch", api->launch_graph);
   driver.find("cuGraphDestroy", api->destroy_graph);
   driver.find("cuGraphExecDestroy", api->destroy_graph_exec);
+  driver.find("cuPointerGetAttribute", api->get_pointer_attribute);
   TS_RETURN_IF_ERROR(driver.complete());
   driver.find("cuTensorMapEncodeTiled", api->encode_tiled);
   TS_RETURN_IF_ERROR(initialize(*api, file));

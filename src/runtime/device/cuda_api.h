@@ -82,6 +82,7 @@ enum FunctionAttribute : int {
   kFunctionSharedBytes = 1,
   kFunctionMaxDynamicShared = 8
 };
+enum PointerAttribute : int { kPointerDeviceOrdinal = 9, kPointerRangeStart = 11, kPointerRangeBytes = 12 };
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
 // Nothing is forbidden while it captures: the driver may load a kernel when it is first launched.
@@ -127,6 +128,7 @@ struct Api {
   int (*launch_graph)(GraphExec, Stream);
   int (*destroy_graph)(Graph);
   int (*destroy_graph_exec)(GraphExec);
+  int (*get_pointer_attribute)(void*, int attribute, Address);
   // Null where the driver is older than CUDA 12.
   int (*encode_tiled)(void* map, int type, uint32_t rank, Address, const uint64_t* extents,
                       const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,

@@ -30,10 +30,11 @@ struct CudaShared {
 
 class CudaMemory final : public GpuMemory {
  public:
-  CudaMemory(CudaShared& shared, Address address, int64_t bytes)
-      : shared_(shared), address_(address), bytes_(bytes) {}
+  enum class Owner : uint8_t { kThis, kCaller };
+  CudaMemory(CudaShared& shared, Address address, int64_t bytes, Owner owner = Owner::kThis)
+      : shared_(shared), address_(address), bytes_(bytes), owner_(owner) {}
   ~CudaMemory() override {
-    if (shared_.enter().ok()) shared_.api->free(address_);
+    if (owner_ == Owner::kThis && shared_.enter().ok()) shared_.api->free(address_);
   }
   int64_t bytes() const override { return bytes_; }
   Address address() const { return address_; }
@@ -42,6 +43,7 @@ class CudaMemory final : public GpuMemory {
   CudaShared& shared_;
   Address address_;
   int64_t bytes_;
+  Owner owner_;
 };
 
 Address address_of(const GpuSpan& span);

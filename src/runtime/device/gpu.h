@@ -106,6 +106,12 @@ class Gpu {
 
   // kResourceExhausted: the device has not so much. bytes >= 0.
   virtual Result<std::unique_ptr<GpuMemory>> allocate(int64_t bytes) = 0;
+  // Memory that somebody else owns, who keeps it as long as what is returned is used. handle: an address of the device
+  // (CUdeviceptr) or a cl_mem of context(). kInvalidArgument: it is not of this device's context, is smaller than
+  // `bytes`, or begins where kernels do not take a buffer.
+  virtual Result<std::unique_ptr<GpuMemory>> borrow(void* handle, int64_t bytes) = 0;
+  // The driver's: CUcontext (the device's primary context) or cl_context. Lives as long as this object.
+  virtual void* context() const = 0;
   // span.bytes bytes. copy_out waits for all that was started before; copy_in returns when `from` may change.
   virtual Status copy_in(GpuSpan to, const void* from) = 0;
   virtual Status copy_out(GpuSpan from, void* to) = 0;

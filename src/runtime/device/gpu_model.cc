@@ -23,6 +23,7 @@ Result<std::unique_ptr<GpuModel>> GpuModel::create(std::unique_ptr<Gpu> gpu,
   std::unique_ptr<GpuModel> model(new GpuModel(std::move(gpu), description));
   TS_RETURN_IF_ERROR(model->place(weights));
   TS_RETURN_IF_ERROR(model->load(kernels));
+  TS_RETURN_IF_ERROR(model->make_sequences());
   return model;
 }
 
@@ -33,11 +34,11 @@ Status GpuModel::place(std::span<const std::byte* const> weights) {
   TS_ASSIGN_OR_RETURN(arena_, allocate(d.arena_bytes));
   for (const TensorInfo& tensor : d.inputs) {
     TS_ASSIGN_OR_RETURN(auto memory, allocate(tensor.bytes()));
-    inputs_.push_back(std::move(memory));
+    inputs_.push_back({std::move(memory)});
   }
   for (const TensorInfo& tensor : d.outputs) {
     TS_ASSIGN_OR_RETURN(auto memory, allocate(tensor.bytes()));
-    outputs_.push_back(std::move(memory));
+    outputs_.push_back({std::move(memory)});
   }
   int64_t workspace = 0;
   for (const CallInfo& call : d.calls)
@@ -62,10 +63,10 @@ Result<GpuSpan> GpuModel::span_of(const BufferRef& buffer) const {
   GpuSpan span;
   switch (buffer.kind) {
     case BufferKind::kInput:
-      span = {inputs_[index].get(), buffer.begin, buffer.bytes};
+      span = {inputs_[index].memory.get(), buffer.begin, buffer.bytes};
       break;
     case BufferKind::kOutput:
-      span = {outputs_[index].get(), buffer.begin, buffer.bytes};
+      span = {outputs_[index].memory.get(), buffer.begin, buffer.bytes};
       break;
     case BufferKind::kArena:
       span = {arena_.get(), buffer.index, buffer.bytes};
@@ -82,9 +83,9 @@ Result<GpuSpan> GpuModel::span_of(const BufferRef& buffer) const {
 }
 
 Status GpuModel::load(std::span<const char> kernels) {
-  TS_ASSIGN_OR_RETURN(all_, gpu_->make_sequence());
   std::map<int64_t, GpuModule*> loaded;  // by place: calls of one task share a module
   for (const CallInfo& call : description_.calls) {
+    module_of_.push_back(nullptr);
     if (call.launches.empty()) continue;
     if (call.module_begin + call.module_bytes > static_cast<int64_t>(kernels.size()))
       return in_call(call, {ErrorCode::kCorrupt, "", "its module is beyond the end of the file of kernels"});
@@ -96,6 +97,18 @@ Status GpuModel::load(std::span<const char> kernels) {
       modules_.push_back(std::move(made).value());
       module = modules_.back().get();
     }
+    module_of_.back() = module;
+  }
+  return {};
+}
+
+// Launches name the memory of inputs and outputs, so that other memory takes other launches.
+Status GpuModel::make_sequences() {
+  calls_.clear();
+  TS_ASSIGN_OR_RETURN(auto all, gpu_->make_sequence());
+  for (size_t c = 0; c < description_.calls.size(); ++c) {
+    const CallInfo& call = description_.calls[c];
+    if (module_of_[c] == nullptr) continue;
     std::vector<GpuSpan> buffers;
     for (const BufferRef& buffer : call.buffers) {
       auto span = span_of(buffer);
@@ -103,19 +116,37 @@ Status GpuModel::load(std::span<const char> kernels) {
       buffers.push_back(*span);
     }
     TS_ASSIGN_OR_RETURN(auto alone, gpu_->make_sequence());
-    for (GpuSequence* sequence : {all_.get(), alone.get()}) {
-      const Status added = sequence->add(*module, call.launches, buffers, workspace_->all());
+    for (GpuSequence* sequence : {all.get(), alone.get()}) {
+      const Status added = sequence->add(*module_of_[c], call.launches, buffers, workspace_->all());
       if (!added.ok()) return in_call(call, added.error());
     }
     calls_.push_back(std::move(alone));
   }
+  all_ = std::move(all);
+  return {};
+}
+
+Status GpuModel::bind(Tensor& tensor, const TensorInfo& info, void* handle) {
+  if (handle == nullptr && !tensor.borrowed) return {};
+  auto memory = handle != nullptr ? gpu_->borrow(handle, info.bytes())
+                                  : gpu_->allocate(std::max<int64_t>(info.bytes(), 1));
+  if (!memory.ok()) {
+    Error error = memory.error();
+    error.place = "tensor '" + info.name + "', " + error.place;
+    return error;
+  }
+  TS_RETURN_IF_ERROR(gpu_->synchronize());
+  all_ = nullptr;
+  calls_.clear();
+  tensor = {std::move(memory).value(), handle != nullptr};
   return {};
 }
 
 Status GpuModel::copy_in(std::span<const void* const> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int64_t bytes = description_.inputs[i].bytes();
-    if (bytes > 0) TS_RETURN_IF_ERROR(gpu_->copy_in({inputs_[i].get(), 0, bytes}, inputs[i]));
+    if (bytes == 0 || inputs_[i].borrowed) continue;
+    TS_RETURN_IF_ERROR(gpu_->copy_in({inputs_[i].memory.get(), 0, bytes}, inputs[i]));
   }
   return {};
 }
@@ -123,13 +154,15 @@ Status GpuModel::copy_in(std::span<const void* const> inputs) {
 Status GpuModel::copy_out(std::span<void* const> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int64_t bytes = description_.outputs[i].bytes();
-    if (bytes > 0) TS_RETURN_IF_ERROR(gpu_->copy_out({outputs_[i].get(), 0, bytes}, outputs[i]));
+    if (bytes == 0 || outputs_[i].borrowed) continue;
+    TS_RETURN_IF_ERROR(gpu_->copy_out({outputs_[i].memory.get(), 0, bytes}, outputs[i]));
   }
   return gpu_->synchronize();
 }
 
 Status GpuModel::run(std::span<const void* const> inputs, std::span<void* const> outputs,
                      double& device_seconds) {
+  TS_RETURN_IF_ERROR(prepare());
   TS_RETURN_IF_ERROR(copy_in(inputs));
   if (!calls_.empty()) {
     TS_ASSIGN_OR_RETURN(device_seconds, all_->time());
@@ -139,6 +172,7 @@ Status GpuModel::run(std::span<const void* const> inputs, std::span<void* const>
 
 Status GpuModel::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                            std::vector<double>& seconds) {
+  TS_RETURN_IF_ERROR(prepare());
   TS_RETURN_IF_ERROR(copy_in(inputs));
   seconds.clear();
   size_t next = 0;

@@ -275,6 +275,8 @@ class OpenClGpu final : public Gpu {
   bool lost() const override { return shared_->lost; }
 
   Result<std::unique_ptr<GpuMemory>> allocate(int64_t bytes) override;
+  Result<std::unique_ptr<GpuMemory>> borrow(void* handle, int64_t bytes) override;
+  void* context() const override { return shared_->context.get(); }
   Status copy_in(GpuSpan to, const void* from) override;
   Status copy_out(GpuSpan from, void* to) override;
   Status fill(GpuSpan span, unsigned char value) override;
@@ -306,6 +308,31 @@ Result<std::unique_ptr<GpuMemory>> OpenClGpu::allocate(int64_t bytes) {
       api().release_memory);
   TS_RETURN_IF_ERROR(check(code, p.name, "clCreateBuffer"));
   return std::unique_ptr<GpuMemory>(std::make_unique<OpenClMemory>(std::move(memory), bytes));
+}
+
+Result<std::unique_ptr<GpuMemory>> OpenClGpu::borrow(void* handle, int64_t bytes) {
+  const std::string& name = shared_->properties.name;
+  const auto refuse = [&](const std::string& reason) {
+    return Error{ErrorCode::kInvalidArgument, name, reason};
+  };
+  auto* const memory = static_cast<opencl::Memory>(handle);
+  const auto ask = [&](uint32_t what, auto& value) {
+    return api().get_memory_info(memory, what, sizeof value, &value, nullptr) == opencl::kSuccess;
+  };
+  uint32_t type = 0;
+  size_t size = 0;
+  opencl::Context context = nullptr;
+  if (!ask(opencl::kMemoryType, type) || !ask(opencl::kMemorySize, size) ||
+      !ask(opencl::kMemoryContext, context) || type != opencl::kMemoryIsBuffer)
+    return refuse("the memory is no buffer of OpenCL (cl_mem)");
+  if (context != shared_->context.get())
+    return refuse("the buffer is of another context than the model's; make it in that");
+  if (static_cast<int64_t>(size) < bytes)
+    return refuse("the buffer holds " + std::to_string(size) + " bytes; the tensor has " +
+                  std::to_string(bytes));
+  TS_RETURN_IF_ERROR(check(api().retain_memory(memory), name, "clRetainMemObject"));
+  return std::unique_ptr<GpuMemory>(
+      std::make_unique<OpenClMemory>(Owned<opencl::Memory>(memory, api().release_memory), bytes));
 }
 
 Status OpenClGpu::copy_in(GpuSpan to, const void* from) {

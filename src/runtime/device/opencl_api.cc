@@ -52,6 +52,8 @@ Result<std::shared_ptr<const Api>> load_api(const std::string& library) {
   driver.find("clReleaseCommandQueue", api->release_queue);
   driver.find("clCreateBuffer", api->create_buffer);
   driver.find("clCreateSubBuffer", api->create_sub_buffer);
+  driver.find("clGetMemObjectInfo", api->get_memory_info);
+  driver.find("clRetainMemObject", api->retain_memory);
   driver.find("clReleaseMemObject", api->release_memory);
   driver.find("clCreateProgramWithSource", api->create_program);
   driver.find("clBuildProgram", api->build_program);

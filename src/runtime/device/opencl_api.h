@@ -38,6 +38,8 @@ inline constexpr uint64_t kTypeCpu = 2, kTypeGpu = 4, kTypeAll = 0xFFFFFFFF;
 inline constexpr uint64_t kQueueProfiling = 2;
 inline constexpr uint64_t kMemoryReadWrite = 1;
 inline constexpr uint32_t kCreateRegion = 0x1220;
+inline constexpr uint32_t kMemoryType = 0x1100, kMemorySize = 0x1102, kMemoryContext = 0x1106;
+inline constexpr uint32_t kMemoryIsBuffer = 0x10F0;
 struct Region {
   size_t origin, size;
 };
@@ -87,6 +89,8 @@ struct Api {
   int32_t (*release_queue)(Queue);
   Memory (*create_buffer)(Context, uint64_t flags, size_t, void*, int32_t*);
   Memory (*create_sub_buffer)(Memory, uint64_t flags, uint32_t type, const void*, int32_t*);
+  int32_t (*get_memory_info)(Memory, uint32_t, size_t, void*, size_t*);
+  int32_t (*retain_memory)(Memory);
   int32_t (*release_memory)(Memory);
   Program (*create_program)(Context, uint32_t, const char**, const size_t*, int32_t*);
   int32_t (*build_program)(Program, uint32_t, const Device*, const char* options, void (*)(Program, void*),

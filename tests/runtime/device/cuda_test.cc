@@ -26,6 +26,7 @@ class Cuda : public ::testing::Test {
     find("fake_cuda_take_log", take_log_);
     find("fake_cuda_fail", fail_);
     find("fake_cuda_alive", alive_);
+    find("fake_cuda_first_address", first_address_);
     fail_(nullptr, 0);
     auto gpu = open_gpu(GpuApi::kCuda, 0, FAKE_CUDA);
     ASSERT_TRUE(gpu.ok()) << gpu.error().message();
@@ -64,6 +65,7 @@ class Cuda : public ::testing::Test {
   const char* (*take_log_)() = nullptr;
   void (*fail_)(const char*, int) = nullptr;
   int (*alive_)() = nullptr;
+  unsigned long long (*first_address_)() = nullptr;
   std::unique_ptr<Gpu> gpu_;
 
  private:
@@ -127,6 +129,25 @@ TEST_F(Cuda, LaunchesWithArgumentsInOrder) {
   ASSERT_TRUE(run->run().ok());
   EXPECT_THAT(take_log_(), HasSubstr("cuLaunchKernel add grid 1 2 1 block 2 2 1 shared 0\n"));
   EXPECT_EQ(from_device(c->all()), (std::vector<float>{11, 12, 13, 14, 15, 16, 17, 18}));
+}
+
+TEST_F(Cuda, BorrowsMemoryOfOthers) {
+  const auto own = gpu_->allocate(1024);
+  ASSERT_TRUE(own.ok());
+  const std::vector<float> zeros(256);
+  ASSERT_TRUE(gpu_->copy_in((*own)->all(), zeros.data()).ok());
+  const unsigned long long address = first_address_();
+  const auto part = gpu_->borrow(reinterpret_cast<void*>(address + 64), 32);
+  ASSERT_TRUE(part.ok()) << part.error().message();
+  ASSERT_TRUE(gpu_->copy_in((*part)->all(), kEight.data()).ok());
+  EXPECT_EQ(from_device({own->get(), 64, 32}), kEight);
+  const auto refused = [&](unsigned long long at, int64_t bytes) {
+    const auto memory = gpu_->borrow(reinterpret_cast<void*>(at), bytes);
+    return memory.ok() ? "" : memory.error().message();
+  };
+  EXPECT_THAT(refused(address + 1024, 4), HasSubstr("none that the driver gave out"));
+  EXPECT_THAT(refused(address + 960, 65), HasSubstr("holds 64 bytes"));
+  EXPECT_THAT(refused(address + 4, 4), HasSubstr("no multiple of 64"));
 }
 
 TEST_F(Cuda, EncodesTensorMaps) {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,7 +40,7 @@ int failing_code = 0, alive = 0;
 int broken = 0;  // the code of the kernel that broke the context
 thread_local void* current = nullptr;
 int the_context = 0;
-std::set<uint64_t> memory;
+std::map<uint64_t, size_t> memory;  // bytes by address
 
 void note(const std::string& line) { log_text += line + "\n"; }
 
@@ -104,6 +103,7 @@ void fake_cuda_fail(const char* call, int code) {
   failing_code = code;
 }
 int fake_cuda_alive() { return alive; }
+unsigned long long fake_cuda_first_address() { return memory.begin()->first; }
 
 int cuInit(unsigned flags) {
   const int code = told("cuInit");
@@ -183,7 +183,7 @@ int cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
   if (bytes > kMemoryBytes) return kOutOfMemory;
   ++alive;
   *address = reinterpret_cast<unsigned long long>(new (std::align_val_t{512}) char[bytes]);
-  memory.insert(*address);
+  memory[*address] = bytes;
   return 0;
 }
 int cuMemFree_v2(unsigned long long address) {
@@ -192,6 +192,26 @@ int cuMemFree_v2(unsigned long long address) {
   --alive;
   ::operator delete[](reinterpret_cast<char*>(address), std::align_val_t{512});
   return 0;
+}
+int cuPointerGetAttribute(void* value, int attribute, unsigned long long address) {
+  BEGIN("cuPointerGetAttribute");
+  auto found = memory.upper_bound(address);
+  if (found == memory.begin()) return kInvalidValue;
+  --found;
+  if (address >= found->first + found->second) return kInvalidValue;
+  switch (attribute) {
+    case 9:  // the device's number
+      *static_cast<int*>(value) = 0;
+      return 0;
+    case 11:
+      *static_cast<unsigned long long*>(value) = found->first;
+      return 0;
+    case 12:
+      *static_cast<size_t*>(value) = found->second;
+      return 0;
+    default:
+      return kInvalidValue;
+  }
 }
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, Stream*) {
   BEGIN("cuMemcpyHtoDAsync");

@@ -9,4 +9,6 @@ const char* fake_cuda_take_log();
 void fake_cuda_fail(const char* call, int code);
 // Objects and memory that were made and not destroyed.
 int fake_cuda_alive();
+// Of the memory that is allocated.
+unsigned long long fake_cuda_first_address();
 }
