@@ -1,0 +1,93 @@
+"""ONNX models that are timed on a GPU: products of matrices, and the convolutions of a network side by side."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+KINDS = {"f32": (TensorProto.FLOAT, np.float32), "f16": (TensorProto.FLOAT16, np.float16)}
+
+
+def save(path, nodes, inputs, outputs, initializers):
+    graph = helper.make_graph(nodes, "case", inputs, outputs, initializers)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def matmul(path, m, n, k, dtype, epilogue):
+    """y = x w of [m, k] and [k, n], or GELU(x w + b) by the error function. Returns the constants by name."""
+    kind, element = KINDS[dtype]
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.standard_normal((k, n)) / np.sqrt(k)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["product"])]
+    out = "product"
+    if epilogue:
+        weights |= {"b": rng.standard_normal(n), "half": np.array(0.5), "one": np.array(1.0), "root": np.array(2 ** 0.5)}
+        nodes += [helper.make_node("Add", ["product", "b"], ["sum"]), helper.make_node("Div", ["sum", "root"], ["scaled"]),
+                  helper.make_node("Erf", ["scaled"], ["erf"]), helper.make_node("Add", ["erf", "one"], ["shifted"]),
+                  helper.make_node("Mul", ["sum", "shifted"], ["twice"]), helper.make_node("Mul", ["twice", "half"], ["y"])]
+        out = "y"
+    weights = {name: value.astype(element) for name, value in weights.items()}
+    save(path, nodes, [helper.make_tensor_value_info("x", kind, [m, k])], [helper.make_tensor_value_info(out, kind, [m, n])],
+         [numpy_helper.from_array(value, name) for name, value in weights.items()])
+    return weights
+
+
+class Convolution:
+    """Of a network: the shapes of its input and weights, and what the node says."""
+
+    def __init__(self, input_shape, weight_shape, attributes):
+        self.input_shape, self.weight_shape = tuple(input_shape), tuple(weight_shape)
+        self.stride = tuple(attributes.get("strides", (1, 1)))
+        pads = attributes.get("pads", (0, 0, 0, 0))
+        self.padding = tuple(pads[:2])
+        self.symmetric = tuple(pads[:2]) == tuple(pads[2:])
+        self.groups = attributes.get("group", 1)
+
+    def key(self):
+        return self.input_shape, self.weight_shape, self.stride, self.padding, self.groups
+
+    def output_shape(self):
+        size = [(n + 2 * p - k) // s + 1
+                for n, p, k, s in zip(self.input_shape[2:], self.padding, self.weight_shape[2:], self.stride)]
+        return (self.input_shape[0], self.weight_shape[0], *size)
+
+    def flops(self):
+        return 2.0 * np.prod(self.output_shape()) * np.prod(self.weight_shape[1:])
+
+    def text(self):
+        _, c, h, w = self.input_shape
+        out, _, ky, kx = self.weight_shape
+        return f"{c}x{h}x{w}->{out} {ky}x{kx}/{self.stride[0]}"
+
+
+def convolutions_of(onnx_file):
+    """The different two-dimensional convolutions of a model with fixed shapes, in its order."""
+    model = shape_inference.infer_shapes(onnx.load(onnx_file))
+    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim]
+              for v in [*model.graph.input, *model.graph.value_info]}
+    shapes |= {i.name: list(i.dims) for i in model.graph.initializer}
+    found = {}
+    for node in model.graph.node:
+        if node.op_type != "Conv" or len(shapes[node.input[0]]) != 4:
+            continue
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        conv = Convolution(shapes[node.input[0]], shapes[node.input[1]], attributes)
+        if conv.symmetric:
+            found.setdefault(conv.key(), conv)
+    return list(found.values())
+
+
+def side_by_side(path, convolutions, dtype):
+    """One model whose input x_i goes through the i-th convolution to y_i. Returns inputs and weights, each by number."""
+    kind, element = KINDS[dtype]
+    rng = np.random.default_rng(0)
+    nodes, inputs, outputs, initializers, arrays, weights = [], [], [], [], [], []
+    for i, conv in enumerate(convolutions):
+        arrays.append(rng.standard_normal(conv.input_shape).astype(element))
+        fan_in = np.prod(conv.weight_shape[1:])
+        weights.append((rng.standard_normal(conv.weight_shape) / np.sqrt(fan_in)).astype(element))
+        nodes.append(helper.make_node("Conv", [f"x_{i}", f"w_{i}"], [f"y_{i}"], name=f"conv_{i}", strides=conv.stride,
+                                      pads=[*conv.padding, *conv.padding], group=conv.groups))
+        inputs.append(helper.make_tensor_value_info(f"x_{i}", kind, conv.input_shape))
+        outputs.append(helper.make_tensor_value_info(f"y_{i}", kind, conv.output_shape()))
+        initializers.append(numpy_helper.from_array(weights[-1], f"w_{i}"))
+    save(path, nodes, inputs, outputs, initializers)
+    return arrays, weights

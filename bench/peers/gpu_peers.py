@@ -1,0 +1,201 @@
+"""Other engines on a GPU, timed as Tensorsmith's kernels are: by the device's events, on data that its caches do not hold.
+
+PyTorch calls cuBLAS and cuDNN, in f32 without TF32; networks run in PyTorch and in ONNX Runtime, both as one CUDA graph.
+Without a GPU (device "cpu") the same code runs by the clock, to try it out: its times say nothing.
+"""
+import time
+
+import numpy as np
+
+from engines import EngineCannot, first_line
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+RUNS = 20
+MOST_COPIES = 16
+
+
+def torch_device():
+    """Where PyTorch computes: "cuda", "cpu", or None without PyTorch."""
+    if torch is None:
+        return None
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def prepare_torch():
+    if torch is not None:
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True  # measures its algorithms, as tuning does
+
+
+def call_seconds(call, device):
+    """One call, in seconds: events on a GPU, the clock elsewhere."""
+    if device != "cuda":
+        before = time.perf_counter()
+        call()
+        return time.perf_counter() - before
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    call()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+def seconds_of(call, copies, device):
+    """All runs of call(0), call(1), ... after a warm-up. Runs that follow each other use other copies."""
+    for i in range(3):
+        call(i % copies)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return [call_seconds(lambda i=i: call(i % copies), device) for i in range(RUNS)]
+
+
+def copies_for(bytes_touched, device):
+    """So many copies of the data are more than twice the second cache."""
+    if device != "cuda":
+        return 1
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
+    return max(1, min(MOST_COPIES, int(2 * cache / max(bytes_touched, 1)) + 1))
+
+
+class TorchCall:
+    """A function of arrays on the device. make(arrays as tensors) computes it."""
+
+    def __init__(self, arrays, compute, output_bytes):
+        self.device = torch_device()
+        copies = copies_for(sum(a.nbytes for a in arrays) + output_bytes, self.device)
+        self.copies = [[torch.from_numpy(a).to(self.device) for a in arrays] for _ in range(copies)]
+        self.compute = compute
+
+    def call(self, i):
+        with torch.no_grad():
+            return self.compute(*self.copies[i])
+
+    def seconds(self):
+        return seconds_of(self.call, len(self.copies), self.device)
+
+    def result(self):
+        return self.call(0).float().cpu().numpy()
+
+
+def matmul(x, w, bias=None):
+    """bias: with it GELU(x w + bias), by the error function."""
+    if bias is None:
+        return TorchCall([x, w], lambda x, w: x @ w, x.shape[0] * w.shape[1] * x.itemsize)
+    fused = lambda x, w, b: torch.nn.functional.gelu(torch.addmm(b, x, w))
+    return TorchCall([x, w, bias], fused, x.shape[0] * w.shape[1] * x.itemsize)
+
+
+def convolution(x, w, stride, padding, groups):
+    conv = lambda x, w: torch.nn.functional.conv2d(x, w, None, stride, padding, 1, groups)
+    return TorchCall([x, w], conv, x.nbytes)
+
+
+class TorchNetwork:
+    """A network in PyTorch, on a GPU replayed as one CUDA graph."""
+
+    name = "pytorch"
+
+    def __init__(self, onnx_file, inputs):
+        if torch is None:
+            raise EngineCannot("PyTorch is not installed")
+        self.device = torch_device()
+        try:
+            from torch_module import torch_module
+            host = [torch.from_numpy(a) for a in inputs.values()]
+            module = torch_module(onnx_file, host).to(self.device)
+            self.tensors = [t.to(self.device) for t in host]
+            with torch.no_grad():
+                self.capture(module)
+        except Exception as error:
+            raise EngineCannot(first_line(error)) from error
+
+    def capture(self, module):
+        self.replay = lambda: module(*self.tensors)
+        if self.device != "cuda":
+            return
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                module(*self.tensors)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs = module(*self.tensors)
+
+        def replay():
+            graph.replay()
+            return outputs
+
+        self.replay = replay
+
+    def seconds(self):
+        with torch.no_grad():
+            return seconds_of(lambda i: self.replay(), 1, self.device)
+
+    def results(self):
+        with torch.no_grad():
+            outputs = self.replay()
+        outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+        return [o.float().cpu().numpy() for o in outputs]
+
+
+class OnnxRuntimeNetwork:
+    """A session of ONNX Runtime with its CUDA provider and one CUDA graph, inputs and outputs on the device."""
+
+    name = "onnxruntime"
+
+    def __init__(self, onnx_file, inputs):
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise EngineCannot("ONNX Runtime is not installed") from error
+        on_gpu = "CUDAExecutionProvider" in onnxruntime.get_available_providers() and torch_device() != "cpu"
+        if torch_device() == "cuda" and not on_gpu:
+            raise EngineCannot("this ONNX Runtime has no CUDA provider; onnxruntime-gpu has")
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        cuda = ("CUDAExecutionProvider", {"enable_cuda_graph": "1", "use_tf32": "0",
+                                          "cudnn_conv_algo_search": "EXHAUSTIVE"})
+        try:
+            self.session = onnxruntime.InferenceSession(onnx_file, options,
+                                                        providers=[cuda] if on_gpu else ["CPUExecutionProvider"])
+            place = "cuda" if on_gpu else "cpu"
+            self.binding = self.session.io_binding()
+            for name, array in inputs.items():
+                self.binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, place, 0))
+            for output in self.session.get_outputs():
+                shape = [int(d) for d in output.shape]
+                element = {"tensor(float)": np.float32, "tensor(float16)": np.float16}[output.type]
+                self.binding.bind_ortvalue_output(
+                    output.name, onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, element, place, 0))
+            for _ in range(3):
+                self.run()
+        except Exception as error:
+            raise EngineCannot(first_line(error)) from error
+
+    def run(self):
+        self.session.run_with_iobinding(self.binding)
+        self.binding.synchronize_outputs()
+
+    def seconds(self):
+        """By the clock: a session has no events. The launch of its graph, some 10 us, is part of it."""
+        times = []
+        for _ in range(RUNS):
+            before = time.perf_counter()
+            self.run()
+            times.append(time.perf_counter() - before)
+        return times
+
+    def results(self):
+        self.run()
+        return [np.asarray(o, dtype=np.float32) for o in self.binding.copy_outputs_to_cpu()]
+
+
+NETWORK_PEERS = (TorchNetwork, OnnxRuntimeNetwork)
