@@ -8,15 +8,20 @@
 
 namespace tensorsmith::space {
 
-// What is multiplied: sum over k of A[.., i, k] * B[.., k, j], with these in any order of dimensions.
+// What is multiplied: sum over k of A[.., i, k] * B[.., k, j], with these in any order of dimensions. A convolution is such
+// a product for each place in its window: rows or columns are points of a row of the output, k are input channels.
 struct MmaProduct {
   AxisId rows, columns, sum;
-  std::vector<AxisId> batch;  // all others: a block has one point of each
+  std::vector<AxisId> batch;   // all other spatial axes: a block has one point of each
+  std::vector<AxisId> window;  // all other axes of the reduction: a chunk has one point of each
   Read a, b;
   int element_bytes = 2;
 };
 
 // The product that the anchor computes and the output's stage writes, if tensor cores have instructions for it.
 std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, StageId anchor);
+
+// One product of matrices that lie in memory with rows, columns or the sum contiguous: no window, no steps between points.
+bool multiplies_matrices(const PlanContext& context, const MmaProduct& product);
 
 }  // namespace tensorsmith::space

@@ -10,12 +10,11 @@
 #include "codegen/gpu_runner.h"
 #include "codegen/matrix_products.h"
 #include "codegen/runner.h"
+#include "codegen/tensor_core_testing.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "runtime/device/test_device.h"
-#include "sched/device_limits.h"
 #include "space/design_space.h"
-#include "space/gpu_program.h"
 
 namespace tensorsmith::test {
 namespace {
@@ -38,55 +37,6 @@ std::vector<std::pair<std::string, MatrixProduct>> products() {
           {"bytes", {.a = DType::kU8, .b = DType::kI8, .m = 64, .n = 32, .k = 64, .b_transposed = true}}};
 }
 
-target::Device device(const char* name) {
-  auto found = target::find_device(name);
-  EXPECT_TRUE(found.ok());
-  return found.ok() ? *found : target::Device{};
-}
-
-DesignSpace space_of(const ir::Workload& workload, const target::Device& gpu) {
-  auto built = DesignSpace::build(workload, gpu, {});
-  EXPECT_TRUE(built.ok()) << built.error().message();
-  return *built;
-}
-
-bool uses_tensor_cores(const DesignSpace& space, const Candidate& c) {
-  return space.describe(c.sketch).find("tensor cores") != std::string::npos;
-}
-
-std::vector<Candidate> draw(const DesignSpace& space, uint64_t seed, size_t count) {
-  Rng rng(seed);
-  std::vector<Candidate> found;
-  for (int i = 0; i < 400 && found.size() < count; ++i) {
-    Candidate c = space.sample(rng);
-    if (uses_tensor_cores(space, c)) found.push_back(std::move(c));
-  }
-  return found;
-}
-
-ir::Program program_of(const DesignSpace& space, const Candidate& c, const target::Device& gpu) {
-  const auto trace = space.to_trace(c);
-  EXPECT_TRUE(trace.ok()) << trace.error().message();
-  const auto schedule = sched::replay(space.workload(), *trace);
-  EXPECT_TRUE(schedule.ok()) << schedule.error().message() << sched::print(*trace);
-  const auto bounds = sched::infer_bounds(*schedule);
-  EXPECT_TRUE(bounds.ok()) << bounds.error().message();
-  const Status limits = sched::check_device_limits(*schedule, *bounds, gpu);
-  EXPECT_TRUE(limits.ok()) << limits.error().message() << sched::print(*trace);
-  const auto lowered = lower::lower(*schedule);
-  EXPECT_TRUE(lowered.ok()) << lowered.error().message();
-  EXPECT_EQ(broken_gpu_rule(lowered->program), "") << ir::print(lowered->program);
-  return lowered->program;
-}
-
-std::vector<Tensor> random_inputs(const ir::Workload& workload, uint64_t seed) {
-  Rng rng(seed);
-  std::vector<Tensor> inputs;
-  for (const ir::Buffer& b : workload.inputs())
-    inputs.push_back(lower::random_tensor(b->dtype, b->shape, rng, 4));
-  return inputs;
-}
-
 TEST(TensorCores, ScalarCodeComputesTheProduct) {
   TS_OPENCL_OR_SKIP(opencl);
   const target::Device gpu = device("a100");
@@ -106,12 +56,6 @@ TEST(TensorCores, ScalarCodeComputesTheProduct) {
       ASSERT_EQ(compare((*outputs)[0], expected[0], 1e-2, 1e-3), "") << ir::print(program);
     }
   }
-}
-
-codegen::GpuSource source_of(const ir::Program& program, const target::Device& gpu) {
-  auto source = codegen::emit_gpu(program, gpu, {}, codegen::cuda_c());
-  EXPECT_TRUE(source.ok()) << source.error().message();
-  return source.ok() ? std::move(source).value() : codegen::GpuSource{};
 }
 
 // An untuned product of large matrices runs as people write it.

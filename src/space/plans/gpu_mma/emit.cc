@@ -21,6 +21,8 @@ void GpuMmaPlan::emit(TraceMaker& maker, Decisions d) const {
         maker.cache_read(read->producer, ir::MemoryScope::kShared, {anchor}, read->indices.size());
     copies.emplace_back(made, copy_of(c, *read, own));
   }
+  // Into the copies.
+  for (const StageId pad : pads_) maker.compute_inline(pad);
   const LoopId lane = emit_output(maker, c);
   const LoopId chunk = emit_anchor(maker, c, anchor);
   maker.compute_at(anchor, output_, lane);
@@ -72,15 +74,20 @@ LoopId GpuMmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
 LoopId GpuMmaPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const {
   const auto axes = maker.axis_loops(anchor);
   const auto k = maker.split(anchor, axes[product_.sum], {c.chunk}, kPredicate);
-  std::vector<LoopId> order = {k[0], k[1]};
+  std::vector<LoopId> chunks, order;
+  for (const AxisId a : product_.window) chunks.push_back(axes[a]);
+  chunks.push_back(k[0]);
+  order = chunks;
+  order.push_back(k[1]);
   for (const AxisId a : info_.reduce_axes())
-    if (a != product_.sum) order.push_back(axes[a]);
+    if (a != product_.sum && extent(a) == 1) order.push_back(axes[a]);
   for (const AxisId a : info_.spatial_axes()) order.push_back(axes[a]);
   maker.reorder(anchor, order);
   maker.annotate(anchor, axes[product_.columns], sched::Annotation::kUnroll);
   // Of a nest for tensor cores: so many chunks are in shared memory at a time.
   if (c.stages > 1) maker.auto_unroll(anchor, c.stages);
-  return k[0];
+  // One loop, so that copies run ahead from a place in the window to the next.
+  return chunks.size() > 1 ? maker.fuse(anchor, chunks) : k[0];
 }
 
 // All threads of the block together, a row of the tile after the other.

@@ -37,7 +37,7 @@ double GpuMmaPlan::estimate(Decisions d) const {
   double batch = 1;
   for (const AxisId a : product_.batch) batch *= as_double(extent(a));
   kernel.blocks *= batch;
-  const double warps = as_double(c.warps()), chunks = as_double(extent(product_.sum)) / as_double(c.chunk);
+  const double warps = as_double(c.warps()), chunks = as_double(this->chunks(c));
   const double steps = as_double(c.chunk) * bytes / as_double(sched::kMmaStepBytes);  // of a chunk
   const double fragments_down = as_double(c.warp_rows / sched::kMmaRows);
   const double fragments_across = as_double(c.warp_columns / sched::kMmaColumns);
@@ -58,7 +58,11 @@ double GpuMmaPlan::estimate(Decisions d) const {
     const double accesses =
         std::ceil(copy.elements() / as_double(copy.vector) / as_double(kernel.block.threads));
     copies.instructions += accesses * warps;
-    copies.sectors += as_double(copy.rows) * std::ceil(as_double(copy.row) * bytes / kSectorBytes);
+    copies.sectors += copy.contiguous
+                          ? as_double(copy.rows) * std::ceil(as_double(copy.row) * bytes / kSectorBytes)
+                          : copy.elements();
+    if (context_.stage(read->producer).has_select)
+      kernel.guarded += chunks * copy.elements() / as_double(copy.vector) / as_double(m.warp);
   }
   // Copies that run ahead take their cycles and wait for nothing; others are accesses like any.
   if (c.stages > 1) {
@@ -93,9 +97,9 @@ double GpuMmaPlan::dram_bytes(const Choice& c, double blocks) const {
   const double outer_in_wave = std::clamp(together / inner_in_wave, 1.0, outer);
   const double rows = c.columns_outside ? inner_in_wave : outer_in_wave;
   const double columns = c.columns_outside ? outer_in_wave : inner_in_wave;
-  const double sum = as_double(extent(product_.sum)) * product_.element_bytes;
   const double waves = std::ceil(blocks / together);
-  const double wave = sum * (rows * as_double(c.rows()) + columns * as_double(c.columns()));
+  const double wave = product_.element_bytes * (sum_elements(product_.a) * rows * as_double(c.rows()) +
+                                                sum_elements(product_.b) * columns * as_double(c.columns()));
   double all = 0;
   for (const Read* read : {&product_.a, &product_.b})
     all += context_.stage(read->producer).spatial_points() * product_.element_bytes;

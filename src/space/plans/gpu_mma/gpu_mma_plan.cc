@@ -18,16 +18,36 @@ constexpr int64_t kGroups[] = {1, 2, 4, 8};
 constexpr double kOtherRegisters = 56;
 constexpr int64_t kMostSums = sched::kMostMmaPairs * sched::kMmaPairs;  // of a thread
 
+bool depends_on(const ReadIndex& index, AxisId a, AxisId b) {
+  return index.coefficients[a] != 0 || index.coefficients[b] != 0;
+}
+
+// The dimension that is contiguous in a tile, of those along which the tile has more than one element.
+AxisId line_of(const Read& read, AxisId own, AxisId sum) {
+  AxisId line;
+  for (const AxisId d : read.indices.ids())
+    if (depends_on(read.indices[d], own, sum)) line = d;
+  return line;
+}
+
+int64_t step_of(const Read& read, AxisId axis) {
+  for (const ReadIndex& index : read.indices)
+    if (index.coefficients[axis] != 0) return index.coefficients[axis];
+  return 1;
+}
+
 }  // namespace
 
-GpuMmaPlan::GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product)
+GpuMmaPlan::GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product,
+                       std::vector<StageId> pads)
     : Plan(context),
       output_(output),
       anchor_(anchor),
       self_(output == anchor),
       info_(context.stage(anchor)),
       output_axis_(axes_in(context, output, anchor)),
-      product_(std::move(product)) {
+      product_(std::move(product)),
+      pads_(std::move(pads)) {
   const std::string name = context_.op(anchor_).name + ".mma.";
   warp_rows_ = add_category(name + "warp_rows", DecisionRole::kTile, {0.3, 1, 2, 0.5});
   warp_columns_ = add_category(name + "warp_columns", DecisionRole::kTile, {0.3, 1, 2, 0.5});
@@ -61,20 +81,26 @@ GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
 // own: rows or columns.
 GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId own) const {
   const StageInfo& producer = context_.stage(read.producer);
-  const AxisId last = producer.contiguous_axis;
+  const AxisId last = producer.contiguous_axis, line = line_of(read, own, product_.sum);
+  const ReadIndex& index = read.indices[line];
   const int64_t tile = own == product_.rows ? c.rows() : c.columns();
   Copy copy;
-  const bool along_sum = read.indices[last].single_axis() == product_.sum;
+  const bool along_sum = index.single_axis() == product_.sum;
+  // Of strided windows, what lies between the points is copied too.
+  const int64_t lines = along_sum ? (tile - 1) * step_of(read, own) + 1 : c.chunk;
   copy.row = along_sum ? c.chunk : tile;
-  copy.rows = along_sum ? tile : c.chunk;
+  copy.rows = lines;
+  copy.contiguous = line == last;
   copy.vector = c.vector_bytes / product_.element_bytes;
+  // Where rows are shifted by a place in the window, vectors would not be aligned.
+  if (!copy.contiguous || !index.single_axis().valid() || index.constant != 0) copy.vector = 1;
   while (copy.vector > 1 && producer.extent(last) % copy.vector != 0) copy.vector /= 2;
   copy.row_stride = copy.row;
   if (c.padded) {
     // Rows begin an odd number of 16 bytes apart, so that eight of them lie in different banks.
     copy.row_stride += 16 / product_.element_bytes;
     for (const AxisId d : read.indices.ids())
-      if (d < last && producer.extent(d) > 1) copy.aligned = d;
+      if (d < line && depends_on(read.indices[d], own, product_.sum)) copy.aligned = d;
     if (!copy.aligned.valid()) copy.row_stride = copy.row;
   }
   return copy;
@@ -97,6 +123,20 @@ GpuBlock GpuMmaPlan::block(const Choice& c) const {
   return block;
 }
 
+int64_t GpuMmaPlan::chunks(const Choice& c) const {
+  int64_t chunks = extent(product_.sum) / c.chunk;
+  for (const AxisId r : product_.window) chunks *= extent(r);
+  return chunks;
+}
+
+double GpuMmaPlan::sum_elements(const Read& read) const {
+  auto elements = static_cast<double>(extent(product_.sum));
+  for (const AxisId r : product_.window)
+    for (const ReadIndex& index : read.indices)
+      if (index.single_axis() == r) elements *= static_cast<double>(extent(r));
+  return elements;
+}
+
 Status GpuMmaPlan::check(Decisions d) const {
   const Choice c = decode(d);
   const std::string& name = context_.op(anchor_).name;
@@ -108,7 +148,7 @@ Status GpuMmaPlan::check(Decisions d) const {
   if (sum % c.chunk != 0) return refuse("chunks of the reduction do not divide it");
   if (c.rows() > rows || c.columns() > columns) return refuse("a tile is larger than the output");
   if (c.warp_rows * c.warp_columns / 32 > kMostSums) return refuse("a thread has more sums than registers");
-  if (c.stages > 1 && c.stages > sum / c.chunk) return refuse("more stages than chunks");
+  if (c.stages > 1 && c.stages > chunks(c)) return refuse("more stages than chunks");
   if (outer_tiles(c) % c.group != 0) return refuse("groups of blocks do not divide the tiles");
   const auto padded = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile * tile; };
   if (padded(rows, c.rows()) * padded(columns, c.columns()) > 2 * rows * columns)
@@ -149,8 +189,7 @@ void GpuMmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
   sample_where(rng, warps_across_, d, fits);
   sample_where(rng, group_, d, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
   sample_where(rng, chunk_, d, [&](const Choice& c) { return sum % c.chunk == 0; });
-  sample_where(rng, stages_, d,
-               [&](const Choice& c) { return c.stages <= std::max<int64_t>(1, sum / c.chunk); });
+  sample_where(rng, stages_, d, [&](const Choice& c) { return c.stages <= std::max<int64_t>(1, chunks(c)); });
   sample_where(rng, vector_, d, [&](const Choice& c) {
     const int64_t a = copy_of(c, product_.a, product_.rows).vector,
                   b = copy_of(c, product_.b, product_.columns).vector;

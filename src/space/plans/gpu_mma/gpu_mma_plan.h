@@ -18,7 +18,9 @@ namespace tensorsmith::space {
 
 class GpuMmaPlan final : public Plan {
  public:
-  GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product);
+  // pads: stages that are computed where an operand is copied.
+  GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product,
+             std::vector<StageId> pads);
 
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
@@ -44,7 +46,8 @@ class GpuMmaPlan final : public Plan {
   // How a tile of an operand lies in shared memory.
   struct Copy {
     int64_t vector = 1;         // elements
-    int64_t rows = 1, row = 1;  // of elements along the contiguous axis
+    int64_t rows = 1, row = 1;  // of elements along the axis that is contiguous in the tile
+    bool contiguous = true;     // a row of the tile is contiguous in the tensor too
     int64_t row_stride = 1;
     AxisId aligned;  // whose stride is padded, or none
     double elements() const { return static_cast<double>(rows * row); }
@@ -56,6 +59,11 @@ class GpuMmaPlan final : public Plan {
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
   Copy copy_of(const Choice& c, const Read& read, AxisId own) const;
   GpuBlock block(const Choice& c) const;
+  // Chunks of the whole reduction.
+  int64_t chunks(const Choice& c) const;
+  // Elements of the reduction that the operand has for each of its rows or columns; those that overlapping windows share
+  // count for one of these.
+  double sum_elements(const Read& read) const;
   double dram_bytes(const Choice& c, double blocks) const;
   // Of the axis outside, along which blocks are grouped.
   int64_t outer_tiles(const Choice& c) const;
@@ -69,6 +77,7 @@ class GpuMmaPlan final : public Plan {
   const StageInfo& info_;
   AxisMap output_axis_;
   MmaProduct product_;
+  std::vector<StageId> pads_;
   size_t warp_rows_ = kNone, warp_columns_ = kNone, warps_down_ = kNone, warps_across_ = kNone,
          chunk_ = kNone, stages_ = kNone, layout_ = kNone, order_ = kNone, group_ = kNone, vector_ = kNone;
 };

@@ -28,15 +28,33 @@ bool is_product(const ir::Operation& op, int capability) {
   return sum == wanted && sched::has_mma(capability, x, b->buffer->dtype);
 }
 
-// Each dimension is one axis of the reader, or has one element.
-bool plain(const Read& read, const StageInfo& producer) {
+// Each axis stands in one dimension.
+bool plain(const Read& read, const StageInfo& info) {
   if (!read.affine || read.indices.empty()) return false;
-  for (const AxisId d : read.indices.ids()) {
-    if (producer.extent(d) == 1) continue;
-    const ReadIndex& index = read.indices[d];
-    if (!index.single_axis().valid() || index.constant != 0) return false;
+  for (const AxisId a : info.axes()) {
+    int dimensions = 0;
+    for (const ReadIndex& index : read.indices) dimensions += index.coefficients[a] != 0 ? 1 : 0;
+    if (info.extent(a) > 1 && dimensions > 1) return false;
   }
   return true;
+}
+
+bool stands_alone(const Read& read, AxisId axis) {
+  for (const ReadIndex& index : read.indices)
+    if (index.single_axis() == axis) return index.constant == 0;
+  return false;
+}
+
+// Elements of a tile that an instruction takes together lie side by side: its own axis and the sum have a dimension each,
+// and the last of these takes steps of one.
+bool has_lines(const Read& read, AxisId own, AxisId sum) {
+  int64_t step = 0;
+  for (const ReadIndex& index : read.indices) {
+    const int64_t o = index.coefficients[own], s = index.coefficients[sum];
+    if (o < 0 || s < 0 || (o != 0 && s != 0)) return false;
+    if (o + s != 0) step = o + s;
+  }
+  return step == 1;
 }
 
 }  // namespace
@@ -50,14 +68,15 @@ std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, 
   for (const Read& read : info.reads)
     if (context.inlined[read.producer]) return std::nullopt;
   for (const Read& read : reads)
-    if (!plain(read, context.stage(read.producer))) return std::nullopt;
+    if (!plain(read, info)) return std::nullopt;
   MmaProduct product;
   for (const AxisId r : info.reduce_axes()) {
-    if (info.extent(r) == 1) continue;
-    if (product.sum.valid()) return std::nullopt;
-    product.sum = r;
+    if (info.extent(r) == 1 || !stands_alone(reads[0], r) || !stands_alone(reads[1], r)) continue;
+    if (!product.sum.valid() || info.extent(r) > info.extent(product.sum)) product.sum = r;
   }
   if (!product.sum.valid()) return std::nullopt;
+  for (const AxisId r : info.reduce_axes())
+    if (info.extent(r) > 1 && r != product.sum) product.window.push_back(r);
   // Columns are what is contiguous in the output, rows the longest axis of the other factor alone.
   const AxisMap output_axis = axes_in(context, output, anchor);
   for (const AxisId a : info.spatial_axes()) {
@@ -82,26 +101,43 @@ std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, 
       !product.a.depends_on(product.sum) || !product.b.depends_on(product.sum))
     return std::nullopt;
   product.element_bytes = context.stage(product.a.producer).element_bytes;
-  for (const Read* read : {&product.a, &product.b}) {
-    const StageInfo& producer = context.stage(read->producer);
-    if (!producer.contiguous_axis.valid()) return std::nullopt;
-    const AxisId along = read->indices[producer.contiguous_axis].single_axis();
+  for (const auto& [read, own] : {std::pair(&product.a, product.rows), {&product.b, product.columns}}) {
+    if (!context.stage(read->producer).contiguous_axis.valid()) return std::nullopt;
+    if (!has_lines(*read, own, product.sum)) return std::nullopt;
+    AxisId last;
+    for (const ReadIndex& index : read->indices) {
+      if (index.coefficients[own] != 0) last = own;
+      if (index.coefficients[product.sum] != 0) last = product.sum;
+    }
     // Bytes cannot be transposed on their way to the registers.
-    if (along != product.sum && product.element_bytes == 1) return std::nullopt;
-    if (along != product.sum && along != product.rows && along != product.columns) return std::nullopt;
+    if (last != product.sum && product.element_bytes == 1) return std::nullopt;
   }
   return product;
+}
+
+bool multiplies_matrices(const PlanContext& context, const MmaProduct& product) {
+  if (!product.window.empty()) return false;
+  for (const auto& [read, own] : {std::pair(&product.a, product.rows), {&product.b, product.columns}}) {
+    const StageInfo& producer = context.stage(read->producer);
+    for (const AxisId d : read->indices.ids()) {
+      const ReadIndex& index = read->indices[d];
+      if (producer.extent(d) > 1 && (!index.single_axis().valid() || index.constant != 0)) return false;
+    }
+    const AxisId along = read->indices[producer.contiguous_axis].single_axis();
+    if (along != own && along != product.sum) return false;
+  }
+  return true;
 }
 
 namespace {
 
 void make(const PlanContext& context, const Group& group, Plans& plans) {
-  if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty() || !group.pads.empty())
-    return;
+  if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   if (context.machine.gpu.warp != 32) return;
   auto product = match_mma(context, group.root, group.anchor);
   if (!product) return;
-  auto plan = std::make_shared<GpuMmaPlan>(context, group.root, group.anchor, std::move(*product));
+  auto plan =
+      std::make_shared<GpuMmaPlan>(context, group.root, group.anchor, std::move(*product), group.pads);
   // The smallest tile, copied in the widest vectors that rows hold; the last decision is their width.
   std::vector<int64_t> d(plan->width(), 0);
   while (!plan->check(d).ok())

@@ -184,7 +184,7 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
     return;
   if (context.machine.gpu.warp != 32 || context.machine.gpu.capability != sched::kHopper) return;
   auto product = match_mma(context, group.root, group.anchor);
-  if (!product) return;
+  if (!product || !multiplies_matrices(context, *product)) return;
   auto plan = std::make_shared<GpuWgmmaPlan>(context, group.root, group.anchor, std::move(*product));
   // The smallest tile and chunk.
   if (plan->check(std::vector<int64_t>(plan->width(), 0)).ok()) plans.push_back(std::move(plan));
