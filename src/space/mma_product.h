@@ -9,7 +9,7 @@
 namespace tensorsmith::space {
 
 // What is multiplied: sum over k of A[.., i, k] * B[.., k, j], with these in any order of dimensions. A convolution is such
-// a product for each place in its window: rows or columns are points of a row of the output, k are input channels.
+// a product for each place in its window: rows or columns are points along an axis of the output, k are input channels.
 struct MmaProduct {
   AxisId rows, columns, sum;
   std::vector<AxisId> batch;   // all other spatial axes: a block has one point of each

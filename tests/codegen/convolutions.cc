@@ -5,6 +5,7 @@
 namespace tensorsmith::test {
 
 using ir::Axis;
+using ir::DType;
 using ir::Expr;
 
 namespace {
@@ -23,10 +24,13 @@ ir::Workload convolution(const Convolution& c) {
   const int64_t wide = c.width + 2 * c.pad, high = c.height + 2 * c.pad;
   const int64_t out_y = (high - c.kernel) / c.stride + 1, out_x = (wide - c.kernel) / c.stride + 1;
   const auto data = ir::placeholder("X", c.dtype, ordered<int64_t>(last, c.n, c.channels, c.height, c.width));
-  const auto weights = ir::placeholder("W", c.dtype,
-                                       last ? std::vector<int64_t>{c.kernel, c.kernel, c.channels, c.outputs}
-                                            : std::vector<int64_t>{c.outputs, c.channels, c.kernel, c.kernel},
-                                       true);
+  const bool bytes = !ir::is_float(c.dtype);
+  std::vector<int64_t> shape = {c.outputs, c.channels, c.kernel, c.kernel};
+  if (bytes)
+    shape = {c.outputs, c.kernel, c.kernel, c.channels};
+  else if (last)
+    shape = {c.kernel, c.kernel, c.channels, c.outputs};
+  const auto weights = ir::placeholder("W", c.dtype, shape, true);
   ir::Workload workload;
   workload.operations = {data, weights};
   auto source = data;
@@ -36,8 +40,9 @@ ir::Workload convolution(const Convolution& c) {
     const Expr v = Expr(y.var) - Expr(c.pad), h = Expr(x.var) - Expr(c.pad);
     const Expr inside = v >= 0 && v < Expr(c.height) && h >= 0 && h < Expr(c.width);
     const Expr element = ir::load(data->output(), ordered<Expr>(last, n.var, k.var, v, h));
-    source = ir::compute("pad", ordered<Axis>(last, n, k, y, x), {}, ir::Combiner::kNone,
-                         {ir::select(inside, element, ir::float_imm(c.dtype, 0))});
+    source = ir::compute(
+        "pad", ordered<Axis>(last, n, k, y, x), {}, ir::Combiner::kNone,
+        {ir::select(inside, element, bytes ? ir::int_imm(c.dtype, 0) : ir::float_imm(c.dtype, 0))});
     workload.operations.push_back(source);
   }
   const auto axes = [&] {
@@ -50,19 +55,24 @@ ir::Workload convolution(const Convolution& c) {
   const Axis k{ir::Var("k"), c.channels}, ky{ir::Var("ky"), c.kernel}, kx{ir::Var("kx"), c.kernel};
   const Expr at_y = y * Expr(c.stride) + Expr(ky.var), at_x = x * Expr(c.stride) + Expr(kx.var);
   const Expr a = ir::load(source->output(), ordered<Expr>(last, n, k.var, at_y, at_x));
-  const Expr b = ir::load(weights->output(), last ? std::vector<Expr>{ky.var, kx.var, k.var, o}
-                                                  : std::vector<Expr>{o, k.var, ky.var, kx.var});
-  const auto sums = ir::compute("C", spatial, {k, ky, kx}, ir::Combiner::kSum,
-                                {ir::cast(ir::DType::kF32, a) * ir::cast(ir::DType::kF32, b)});
+  std::vector<Expr> weight = {o, k.var, ky.var, kx.var};
+  if (bytes)
+    weight = {o, ky.var, kx.var, k.var};
+  else if (last)
+    weight = {ky.var, kx.var, k.var, o};
+  const Expr b = ir::load(weights->output(), weight);
+  const DType sum = bytes ? DType::kI32 : DType::kF32;
+  const auto sums =
+      ir::compute("C", spatial, {k, ky, kx}, ir::Combiner::kSum, {ir::cast(sum, a) * ir::cast(sum, b)});
   workload.operations.push_back(sums);
   workload.outputs = {sums->output()};
   if (!c.epilogue) return workload;
   const auto own = axes();
   std::vector<Expr> place;
   for (const Axis& axis : own) place.emplace_back(axis.var);
-  const Expr more = ir::load(sums->output(), place) + ir::float_imm(ir::DType::kF32, 1);
+  const Expr more = ir::load(sums->output(), place) + ir::float_imm(DType::kF32, 1);
   const auto result = ir::compute("R", own, {}, ir::Combiner::kNone,
-                                  {ir::cast(c.dtype, ir::max(more, ir::float_imm(ir::DType::kF32, 0)))});
+                                  {ir::cast(c.dtype, ir::max(more, ir::float_imm(DType::kF32, 0)))});
   workload.operations.push_back(result);
   workload.outputs = {result->output()};
   return workload;

@@ -28,6 +28,7 @@ std::vector<std::pair<std::string, Convolution>> convolutions() {
           {"strided window", {.width = 33, .stride = 2, .channels_last = true, .epilogue = true}},
           {"tails", {.outputs = 40, .height = 9, .width = 20, .channels_last = true}},
           {"bf16", {.dtype = DType::kBF16, .kernel = 5, .pad = 2, .channels_last = true}},
+          {"bytes", {.dtype = DType::kI8, .channels = 64, .channels_last = true}},
           {"channels first", {.epilogue = true}},
           {"channels first, 1x1", {.n = 2, .width = 24, .kernel = 1, .pad = 0}}};
 }
