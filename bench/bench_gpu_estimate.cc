@@ -6,7 +6,7 @@
 //
 // Prints by task and by network how many of the programs the space refuses, the rank correlation of the estimate with
 // the time of the others, how many pairs of them it orders as they were measured, and the time of the one that it thinks
-// fastest over the best time of all.
+// fastest over the best time of all, and how far the estimate of that one is off its time (log of measured / estimated).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -124,15 +124,19 @@ class Task {
   }
   double rank_correlation() const { return correlation(ranks(estimates_), ranks(seconds_)); }
   // Of the program that the estimate thinks fastest.
-  double top() const {
-    const auto first = std::min_element(estimates_.begin(), estimates_.end()) - estimates_.begin();
-    return seconds_.empty() ? 1 : seconds_[static_cast<size_t>(first)] / best_;
+  double top() const { return seconds_.empty() ? 1 : seconds_[thought_fastest()] / best_; }
+  // log(measured / estimated) of that program, which is what a prediction by the estimate has wrong.
+  double log_error() const {
+    return seconds_.empty() ? 0 : std::log(seconds_[thought_fastest()] / estimates_[thought_fastest()]);
   }
   double best_allowed() const {
     return seconds_.empty() ? 1 : *std::min_element(seconds_.begin(), seconds_.end()) / best_;
   }
 
  private:
+  size_t thought_fastest() const {
+    return static_cast<size_t>(std::min_element(estimates_.begin(), estimates_.end()) - estimates_.begin());
+  }
   space::Candidate candidate(const sched::Trace& trace,
                              const std::vector<std::vector<int64_t>>& lengths) const {
     const size_t rank = op_->spatial.size();
@@ -193,6 +197,7 @@ std::string network_of(const std::string& key) {
 
 struct Mean {
   double tasks = 0, programs = 0, refused = 0, ranks = 0, pairs = 0, log_top = 0, log_allowed = 0;
+  std::vector<double> errors;
   void add(const Task& task) {
     tasks += 1;
     programs += static_cast<double>(task.programs());
@@ -201,6 +206,7 @@ struct Mean {
     pairs += task.pairs();
     log_top += std::log(task.top());
     log_allowed += std::log(task.best_allowed());
+    if (task.programs() > task.refused()) errors.push_back(task.log_error());
   }
   void print(const std::string& name) const {
     std::printf(
@@ -208,6 +214,20 @@ struct Mean {
         "best allowed/best %.2f\n",
         name.c_str(), tasks, programs, refused / programs, ranks / tasks, pairs / tasks,
         std::exp(log_top / tasks), std::exp(log_allowed / tasks));
+    if (errors.empty()) return;
+    std::vector<double> sizes;
+    double sum = 0, squares = 0;
+    for (const double error : errors) {
+      sum += error;
+      squares += error * error;
+      sizes.push_back(std::abs(error));
+    }
+    std::sort(sizes.begin(), sizes.end());
+    const auto n = static_cast<double>(errors.size());
+    const auto most = static_cast<size_t>(std::ceil(.9 * n)) - 1;
+    std::printf(
+        "%-10s log(measured / estimated) of what it thinks fastest: mean %.3f, rms %.3f, 90 %% within %.3f\n",
+        name.c_str(), sum / n, std::sqrt(squares / n), sizes[most]);
   }
 };
 
@@ -240,16 +260,19 @@ int run(const std::string& device_name, const std::string& workloads_path, const
     if (task->usable()) task->add(record);
   }
   std::map<std::string, Mean> networks;
+  Mean all;
   for (const auto& [key, task] : tasks) {
     if (!task->usable() || task->programs() == 0) continue;
     networks[network_of(key)].add(*task);
+    all.add(*task);
     std::printf(
         "%zu programs, %zu refused, rank correlation %.3f, pairs %.3f, chosen/best %.2f, best allowed/best "
-        "%.2f  %s\n",
+        "%.2f, log error %.3f  %s\n",
         task->programs(), task->refused(), task->rank_correlation(), task->pairs(), task->top(),
-        task->best_allowed(), key.c_str());
+        task->best_allowed(), task->log_error(), key.c_str());
   }
   for (const auto& [name, mean] : networks) mean.print(name);
+  all.print("all");
   return 0;
 }
 

@@ -15,16 +15,30 @@ namespace {
 
 Result<target::Device> device_of(const PredictOptions& options) {
   TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(options.device));
-  if (device.kind == target::DeviceKind::kCpu && options.threads > device.cores) {
+  const std::string threads = "--threads " + std::to_string(options.threads);
+  if (device.kind == target::DeviceKind::kGpu) {
+    if (options.threads > 0)
+      return Error{ErrorCode::kInvalidArgument, threads,
+                   device.name + " is a GPU, whose threads each kernel chooses; leave it out"};
+    return device;
+  }
+  if (options.threads > device.cores) {
     return Error{
-        ErrorCode::kInvalidArgument, "--threads " + std::to_string(options.threads),
+        ErrorCode::kInvalidArgument, threads,
         device.name + " has " + std::to_string(device.cores) + (device.cores == 1 ? " core" : " cores")};
   }
-  if (device.kind == target::DeviceKind::kGpu) {
-    return Error{ErrorCode::kUnsupported, "--device " + options.device,
-                 "no cost model has seen our programs for GPUs, so nothing could predict them; name a CPU"};
-  }
   return with_threads(std::move(device), options.threads);
+}
+
+// Nothing is known of how far a model of CPUs is off there.
+Status check_knows_device(const learn::ModelCard& card, const std::string& file,
+                          const target::Device& device) {
+  if (device.kind == target::DeviceKind::kGpu && !learn::knows_kind(card, device.kind)) {
+    return Error{ErrorCode::kMismatch, file,
+                 "was trained on CPUs only and says nothing of programs on " + device.name +
+                     ", a GPU; name a model that knows GPUs, or none, or leave --model out for the estimate"};
+  }
+  return learn::check_knows(card, file, device);
 }
 
 std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* model) {
@@ -41,38 +55,43 @@ std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* m
   const auto raised = std::count_if(tasks.begin(), tasks.end(), [](const auto& t) { return t.raised; });
   if (raised > 0)
     out.push_back(
-        fmt::format("{} of {} tasks: the model said less than the device's peak and bandwidths allow; "
+        fmt::format("{} of {} tasks: the {} said less than the device's peak and bandwidths allow; "
                     "they take the least time that these allow",
-                    raised, tasks.size()));
+                    raised, tasks.size(), p.by_estimate ? "estimate" : "model"));
+  if (p.by_estimate)
+    out.emplace_back(
+        "nothing was measured: the design space's estimate is there to rank schedules; the interval is that "
+        "of its errors "
+        "for f32 programs that Ansor made for four other GPUs, ours and tensor cores' may be further off");
   return out;
 }
 
 }  // namespace
 
 Result<Prediction> predict(const ModelSource& source, const PredictOptions& options, LogSink& log) {
-  std::unique_ptr<learn::CostModel> latency_model;
   Prediction out;
-  out.predictor = "the uncalibrated roofline, the least time that the device allows";
-  if (const std::string& file = options.latency_model; !file.empty()) {
+  TS_ASSIGN_OR_RETURN(out.device, device_of(options));
+  const bool gpu = out.device.kind == target::DeviceKind::kGpu;
+  out.by_estimate = gpu && options.latency_model.empty() && !options.roofline;
+  std::string file = options.latency_model;
+  if (file.empty() && !gpu) file = options.cpu_model;
+  if (options.roofline) file.clear();
+  out.predictor = out.by_estimate ? "the estimate of the design space for GPUs"
+                                  : "the uncalibrated roofline, the least time that the device allows";
+  std::unique_ptr<learn::CostModel> latency_model;
+  if (!file.empty()) {
     TS_ASSIGN_OR_RETURN(latency_model, learn::load_cost_model(file));
     if (latency_model->ranks_only()) {
       return Error{ErrorCode::kInvalidArgument, file,
                    "is a model that only ranks the programs of a task; predicting seconds needs another"};
     }
     out.predictor = file + " (" + latency_model->card().kind + ")";
+    TS_RETURN_IF_ERROR(check_knows_device(latency_model->card(), file, out.device));
   }
-  TS_ASSIGN_OR_RETURN(out.device, device_of(options));
   TS_ASSIGN_OR_RETURN(out.model, load_model(source, out.device));
   const graph::Partition& partition = out.model.partition;
-  TS_ASSIGN_OR_RETURN(out.schedules, default_schedules(partition, out.device, options.schedules));
-  out.tuned.assign(out.schedules.size(), 0);
+  const target::Device named = out.device;  // as `compile` has it
   if (!options.database.empty()) {
-    if (!options.untuned) {
-      TS_ASSIGN_OR_RETURN(
-          [[maybe_unused]] const size_t found,
-          apply_best_records(partition, out.device, options.database, options.schedules, out.schedules, log));
-      for (size_t t = 0; t < out.tuned.size(); ++t) out.tuned[t] = out.schedules[t].measured_seconds > 0;
-    }
     TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(options.database));
     TS_ASSIGN_OR_RETURN(out.device, described_device(out.device, *database));
   } else {
@@ -80,12 +99,22 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
   }
   TS_ASSIGN_OR_RETURN(out.assumed, target::assumed_attributes(options.device, out.device));
   out.device = target::with_assumed_figures(std::move(out.device));
-  if (latency_model)
-    TS_RETURN_IF_ERROR(learn::check_knows(latency_model->card(), options.latency_model, out.device));
+  // What is estimated counts on measured figures.
+  TS_ASSIGN_OR_RETURN(out.schedules,
+                      default_schedules(partition, out.by_estimate ? out.device : named, options.schedules));
+  if (!options.database.empty() && !options.untuned && !out.by_estimate) {
+    TS_ASSIGN_OR_RETURN(
+        [[maybe_unused]] const size_t found,
+        apply_best_records(partition, named, options.database, options.schedules, out.schedules, log));
+  }
+  for (const TaskSchedule& schedule : out.schedules) out.tuned.push_back(schedule.measured_seconds > 0);
   if (is_local(out.device)) out.cache_retention = target::measure_cache_retention(out.device);
-  TS_ASSIGN_OR_RETURN(out.latency, predict_model(out.model, out.device, out.schedules, latency_model.get(),
-                                                 out.cache_retention));
+  TS_ASSIGN_OR_RETURN(out.latency, out.by_estimate ? predict_by_estimate(out.model, out.device, out.schedules)
+                                                   : predict_model(out.model, out.device, out.schedules,
+                                                                   latency_model.get(), out.cache_retention));
   out.notes = notes_on(out, latency_model.get());
+  if (out.by_estimate && !options.database.empty() && !options.untuned)
+    out.notes.emplace_back("the estimate knows untuned schedules only; those of --db are not looked at");
   return out;
 }
 

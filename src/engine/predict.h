@@ -14,7 +14,9 @@
 namespace tensorsmith::engine {
 
 struct PredictOptions {
-  std::string latency_model;     // a model file; empty = the roofline
+  std::string latency_model;     // a model file; empty = cpu_model or, on GPUs, their space's estimate
+  std::string cpu_model;         // a model file for CPUs; empty = the roofline
+  bool roofline = false;         // whatever the models
   std::string device = "local";  // target::find_device
   int threads = 0;               // 0 = all cores of the device
   std::string database;          // schedules of tuned tasks, measured attributes of the device; empty = none
@@ -28,14 +30,16 @@ struct Prediction {
   std::vector<target::AssumedAttribute> assumed;  // what the device does not say
   std::vector<TaskSchedule> schedules;            // by task
   std::vector<char> tuned;                        // by task: whether the schedule is of a record
+  bool by_estimate = false;                       // by the space's estimate, of a GPU
   double cache_retention = 1;                     // target::measure_cache_retention
   LoadedModel model;
   ModelPrediction latency;
   std::vector<std::string> notes;  // what whoever reads the prediction has to know of it, a line each
 };
 
-// Errors: kInvalidArgument for more threads than cores and for a model that only ranks, kUnsupported for a
-// GPU, kMismatch for a model that knows nothing of such devices.
+// By the estimate a GPU's schedules are the untuned ones whatever the database holds: there is none of a recorded trace.
+// Errors: kInvalidArgument for more threads than cores, threads of a GPU and a model that only ranks, kMismatch for
+// a model that knows nothing of such devices.
 Result<Prediction> predict(const ModelSource& source, const PredictOptions& options, LogSink& log);
 
 }  // namespace tensorsmith::engine

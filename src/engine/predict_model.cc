@@ -9,45 +9,79 @@
 #include "learn/dataset/import.h"
 #include "learn/latency/least_time.h"
 #include "search/pipeline.h"
+#include "space/estimate/gpu_constants.h"
 
 namespace tensorsmith::engine {
 namespace {
 
-Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
-                                    const target::Device& device, const learn::CostModel* latency_model) {
+// What a schedule is predicted from.
+struct TaskProgram {
+  sched::Schedule schedule;
+  feature::LeafFeatures leaves;
+  double least_seconds = 0;
+};
+
+Result<TaskProgram> program_of(const graph::Task& task, const sched::Trace& trace,
+                               const target::Device& device) {
   const auto in_task = [&](const Error& error) {
     return Error{error.code, "task " + task.name, error.message()};
   };
-  const auto schedule = sched::replay(task.workload, trace);
+  auto schedule = sched::replay(task.workload, trace);
   if (!schedule.ok()) return in_task(schedule.error());
-  const auto leaves = feature::extract_leaves(*schedule, search::feature_options(device));
+  auto leaves = feature::extract_leaves(*schedule, search::feature_options(device));
   if (!leaves.ok()) return in_task(leaves.error());
-  TaskPrediction prediction;
-  prediction.least_seconds = learn::least_seconds(task.workload, *schedule, *leaves, device);
-  if (latency_model != nullptr) {
-    const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
-    // Models know devices by the names of stores.
-    target::Device named = device;
-    named.name = learn::stored_device_name(device);
-    const learn::ProgramQuery query{&workload, &*leaves, &trace, &named};
-    const auto predicted = latency_model->predict(std::span(&query, 1));
-    if (!predicted.ok()) {
-      prediction.roofline_because = predicted.error().message();
-    } else if (!std::isfinite(predicted->front().seconds) || predicted->front().seconds <= 0) {
-      prediction.roofline_because = "the model says that it cannot run";
-    } else {
-      const learn::Prediction& p = predicted->front();
-      const double seconds = p.mean_seconds > 0 ? p.mean_seconds : p.seconds;
-      prediction.raised = seconds < prediction.least_seconds;
-      prediction.seconds = std::max(seconds, prediction.least_seconds);
-      prediction.log_sigma = p.log_sigma;
-      prediction.log_90 = p.half90();
-      prediction.unseen = p.unseen;
-      return prediction;
-    }
-  }
+  const double least = learn::least_seconds(task.workload, *schedule, *leaves, device);
   // An elementwise kernel of a few bytes takes some time, too.
-  prediction.seconds = prediction.least_seconds = std::max(prediction.least_seconds, 1e-9);
+  constexpr double kNanosecond = 1e-9;
+  return TaskProgram{std::move(schedule).value(), std::move(leaves).value(), std::max(least, kNanosecond)};
+}
+
+// Not less than the device allows.
+void set_seconds(double seconds, TaskPrediction& prediction) {
+  prediction.raised = seconds < prediction.least_seconds;
+  prediction.seconds = std::max(seconds, prediction.least_seconds);
+}
+
+Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
+                                    const target::Device& device, const learn::CostModel* latency_model) {
+  TS_ASSIGN_OR_RETURN(const TaskProgram program, program_of(task, trace, device));
+  TaskPrediction prediction;
+  prediction.seconds = prediction.least_seconds = program.least_seconds;
+  if (latency_model == nullptr) return prediction;
+  const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
+  // Models know devices by the names of stores.
+  target::Device named = device;
+  named.name = learn::stored_device_name(device);
+  const learn::ProgramQuery query{&workload, &program.leaves, &trace, &named};
+  const auto predicted = latency_model->predict(std::span(&query, 1));
+  if (!predicted.ok()) {
+    prediction.roofline_because = predicted.error().message();
+    return prediction;
+  }
+  const learn::Prediction& p = predicted->front();
+  if (!std::isfinite(p.seconds) || p.seconds <= 0) {
+    prediction.roofline_because = "the model says that it cannot run";
+    return prediction;
+  }
+  set_seconds(p.mean_seconds > 0 ? p.mean_seconds : p.seconds, prediction);
+  prediction.log_sigma = p.log_sigma;
+  prediction.log_90 = p.half90();
+  prediction.unseen = p.unseen;
+  return prediction;
+}
+
+Result<TaskPrediction> estimate_task(const graph::Task& task, const TaskSchedule& schedule,
+                                     const target::Device& device) {
+  TS_ASSIGN_OR_RETURN(const TaskProgram program, program_of(task, schedule.trace, device));
+  TaskPrediction prediction;
+  prediction.seconds = prediction.least_seconds = program.least_seconds;
+  if (!std::isfinite(schedule.estimated_seconds) || schedule.estimated_seconds <= 0) {
+    prediction.roofline_because = "its schedule is none that the design space estimates";
+    return prediction;
+  }
+  set_seconds(schedule.estimated_seconds, prediction);
+  prediction.log_sigma = space::gpu_constants().error_sigma;
+  prediction.log_90 = space::gpu_constants().error_90;
   return prediction;
 }
 
@@ -74,7 +108,8 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
                             double cache_retention) {
   const auto& calls = model.partition.calls;
   std::vector<double> seconds(calls.size(), 0);
-  if (device.memory_bandwidth_gbs <= 0) return seconds;
+  // Measured on CPUs.
+  if (device.kind != target::DeviceKind::kCpu || device.memory_bandwidth_gbs <= 0) return seconds;
   const auto cache = static_cast<double>(std::max(device.l3_bytes, device.l2_bytes));
   std::vector<int> reads(model.graph.values.size(), 0);  // of constants
   auto footprint = static_cast<double>(model.memory.arena_bytes);
@@ -139,23 +174,12 @@ double bytes_of_run(const LoadedModel& model) {
   return bytes;
 }
 
-}  // namespace
-
-double ModelPrediction::low_seconds() const { return std::max(least_seconds, seconds * std::exp(-log_90)); }
-double ModelPrediction::high_seconds() const { return seconds * std::exp(log_90); }
-
-Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
-                                      const std::vector<TaskSchedule>& schedules,
-                                      const learn::CostModel* latency_model, double cache_retention) {
+// Runs the calls one after the other, from what is predicted of the tasks.
+void replay_calls(const LoadedModel& model, const target::Device& device, double cache_retention,
+                  ModelPrediction& out) {
   const auto& partition = model.partition;
-  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
-  ModelPrediction out;
-  for (size_t t = 0; t < partition.tasks.size(); ++t) {
-    TS_ASSIGN_OR_RETURN(TaskPrediction task,
-                        predict_task(partition.tasks[t], schedules[t].trace, device, latency_model));
-    out.tasks.push_back(std::move(task));
-  }
-  const double launch = 1e-6 * device.launch_overhead_us;
+  const bool cpu = device.kind == target::DeviceKind::kCpu;
+  const double launch = cpu ? 1e-6 * device.launch_overhead_us : 0;
   double alone = 0;
   for (const auto& call : partition.calls) alone += out.tasks[call.task].seconds;
   const std::vector<double> refill = refills(model, device, alone, cache_retention);
@@ -190,9 +214,43 @@ Result<ModelPrediction> predict_model(const LoadedModel& model, const target::De
     out.unseen.kind |= task.unseen.kind;
   }
   if (known && out.seconds > 0) {
-    out.log_sigma = std::hypot(sigma / out.seconds, kContextLogSigma);
-    out.log_90 = std::hypot(half90 / out.seconds, kNinetyPercent * kContextLogSigma);
+    const double context = cpu ? kContextLogSigma : 0;
+    out.log_sigma = std::hypot(sigma / out.seconds, context);
+    out.log_90 = std::hypot(half90 / out.seconds, kNinetyPercent * context);
   }
+}
+
+}  // namespace
+
+double ModelPrediction::low_seconds() const { return std::max(least_seconds, seconds * std::exp(-log_90)); }
+double ModelPrediction::high_seconds() const { return seconds * std::exp(log_90); }
+
+Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
+                                      const std::vector<TaskSchedule>& schedules,
+                                      const learn::CostModel* latency_model, double cache_retention) {
+  const auto& tasks = model.partition.tasks;
+  TS_CHECK(schedules.size() == tasks.size(), "one schedule a task");
+  ModelPrediction out;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    TS_ASSIGN_OR_RETURN(TaskPrediction task,
+                        predict_task(tasks[t], schedules[t].trace, device, latency_model));
+    out.tasks.push_back(std::move(task));
+  }
+  replay_calls(model, device, cache_retention, out);
+  return out;
+}
+
+Result<ModelPrediction> predict_by_estimate(const LoadedModel& model, const target::Device& device,
+                                            const std::vector<TaskSchedule>& schedules) {
+  const auto& tasks = model.partition.tasks;
+  TS_CHECK(schedules.size() == tasks.size(), "one schedule a task");
+  TS_CHECK(device.kind == target::DeviceKind::kGpu, "the errors are those of GPUs");
+  ModelPrediction out;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    TS_ASSIGN_OR_RETURN(TaskPrediction task, estimate_task(tasks[t], schedules[t], device));
+    out.tasks.push_back(std::move(task));
+  }
+  replay_calls(model, device, 1, out);
   return out;
 }
 

@@ -46,8 +46,8 @@ struct ModelPrediction {
 // its outputs where the caches cannot hold them. schedules: by task. The run is replayed call by call in the
 // order of the partition, one kernel at a time, as the runtime does:
 //   call   = task + refill,  run = sum over calls of (launch + call)
-//   launch = device.launch_overhead_us; on CPUs the time of a kernel contains starting its threads
-//   refill = what a measurement of the task alone finds in the caches and the run does not, in bytes that
+//   launch = device.launch_overhead_us of a CPU; the time of a GPU's task contains its launches
+//   refill = on CPUs, what a measurement of the task alone finds in the caches and the run does not, in bytes that
 //            memory streams at its bandwidth: the call's weights; its share of the model's inputs, 8 times
 //            (they are read in rows that lie apart); its other values, a quarter of them (from the last
 //            cache). Weights and other values only where all data of the call take a quarter of the last
@@ -57,12 +57,18 @@ struct ModelPrediction {
 //            target::measure_cache_retention.
 //   sigma  = sum over tasks of calls * seconds * log_sigma / run: tasks share the model's errors for the
 //            device and for a structure of computation, so their errors count as one (delta method); and,
-//            independent of it, .07 for what refill does not explain. Half widths of 90 % intervals the same.
+//            independent of it, on CPUs .07 for what refill does not explain. Half widths of 90 % intervals the same.
 //            Not known where a task's is not
 // Every task counts: where the model fails or gives no finite time, the roofline stands in and is named.
 // Errors: a schedule that does not replay on its task.
 Result<ModelPrediction> predict_model(const LoadedModel& model, const target::Device& device,
                                       const std::vector<TaskSchedule>& schedules,
                                       const learn::CostModel* latency_model, double cache_retention = 1);
+
+// The same for a GPU by its design space's estimate of the untuned schedules (TaskSchedule::estimated_seconds), or the
+// roofline where that is longer. Errors are those that the estimate has for programs of Ansor
+// (space/estimate/gpu_constants.h), whatever the device and the task.
+Result<ModelPrediction> predict_by_estimate(const LoadedModel& model, const target::Device& device,
+                                            const std::vector<TaskSchedule>& schedules);
 
 }  // namespace tensorsmith::engine

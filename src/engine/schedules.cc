@@ -85,7 +85,10 @@ Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& part
     auto plain = space->to_trace(space->plain_candidate());
     for (const auto& made : {trace, plain})
       if (!made.ok()) return Error{made.error().code, "task " + task.name, made.error().message()};
-    out.push_back({std::move(trace).value(), 0, {{std::move(plain).value()}}});
+    out.push_back({std::move(trace).value(),
+                   0,
+                   {{std::move(plain).value()}},
+                   space->estimate(space->default_candidate())});
   }
   return out;
 }

@@ -22,6 +22,8 @@ struct TaskSchedule {
   double measured_seconds = 0;  // 0 = not measured
   // What takes its place where it cannot be built, the first that can.
   std::vector<TaskSchedule> otherwise = {};
+  // space::DesignSpace::estimate of an untuned schedule; 0 = not of the space. On GPUs the launches are in it.
+  double estimated_seconds = 0;
 };
 
 // The untuned schedule of every task, with plain loops behind it.

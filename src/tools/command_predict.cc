@@ -15,7 +15,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-// The model that is shipped for schedules of our design space, which has CPUs only.
+// The model that is shipped for schedules of our design space for CPUs.
 constexpr const char* kLatencyModelFile = "cpu.safetensors";
 
 struct PredictOptions {
@@ -97,8 +97,10 @@ void print(const engine::Prediction& prediction) {
     if (!p.tasks[t].roofline_because.empty())
       print_out("{} (roofline): {}\n", partition.tasks[t].name, p.tasks[t].roofline_because);
   }
-  print_out("{} kernel calls one after the other; refilling caches {}, launches {}\n", p.calls.size(),
-            format_seconds(p.refill_seconds), format_seconds(p.launch_seconds));
+  const bool gpu = prediction.device.kind == target::DeviceKind::kGpu;
+  print_out("{} kernel calls one after the other; refilling caches {}, {}\n", p.calls.size(),
+            format_seconds(p.refill_seconds),
+            gpu ? "launches are in the tasks' times" : "launches " + format_seconds(p.launch_seconds));
   for (const std::string& note : prediction.notes) print_out("note: {}\n", note);
   const std::string range = p.log_90 > 0 ? fmt::format(" (90 %: {} to {})", format_seconds(p.low_seconds()),
                                                        format_seconds(p.high_seconds()))
@@ -109,9 +111,9 @@ void print(const engine::Prediction& prediction) {
 
 Status predict(const PredictOptions& options) {
   engine::PredictOptions predict_options;
-  predict_options.latency_model = options.latency_model.empty()     ? shipped_file(kLatencyModelFile)
-                                  : options.latency_model == "none" ? ""
-                                                                    : options.latency_model;
+  predict_options.cpu_model = shipped_file(kLatencyModelFile);
+  predict_options.roofline = options.latency_model == "none";
+  if (!predict_options.roofline) predict_options.latency_model = options.latency_model;
   predict_options.device = options.device.device;
   predict_options.threads = options.device.threads;
   if (options.database.is_there()) predict_options.database = options.database.path;
@@ -137,11 +139,13 @@ void add_predict_command(CLI::App& app, int& exit_code) {
       "predict", "Predict a model's latency on a device, by task and as a whole, without running it");
   options->model.add_to(*command);
   options->device.add_to(*command);
-  command->add_option("--model", options->latency_model,
-                      "Cost model to predict with (a file of `train`; by default the one that is shipped), "
-                      "or none: the device's roofline");
-  options->database.add_to(
-      *command, "Record database: schedules of tuned tasks, and measured attributes of the device");
+  command->add_option(
+      "--model", options->latency_model,
+      "Cost model to predict with (a file of `train`; by default the one that is shipped for "
+      "CPUs, and on GPUs the estimate of their design space), or none: the device's roofline");
+  options->database.add_to(*command,
+                           "Record database: schedules of tuned tasks (not by the estimate), and measured "
+                           "attributes of the device");
   command->add_flag("--untuned", options->untuned, "Predict the untuned default schedules");
   add_schedule_options(*command, options->schedules);
   command->add_flag("--json", options->json, "Machine-readable output, with the start of each call");

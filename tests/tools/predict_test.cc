@@ -301,6 +301,17 @@ TEST(PredictCommand, DeviceFilesThatLeaveFiguresOut) {
   }
 }
 
+// A GPU that is not there (tests/engine/predict_gpu_test.cc holds the numbers).
+TEST(PredictCommand, GpusByTheEstimate) {
+  const auto table = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--device", "v100"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("by the estimate of the design space for GPUs"));
+  EXPECT_THAT(table.out, HasSubstr("note: nothing was measured"));
+  const auto least = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--device", "v100", "--model", "none"});
+  ASSERT_EQ(least.exit_code, 0) << least.err;
+  EXPECT_THAT(least.out, HasSubstr("by the uncalibrated roofline"));
+}
+
 TEST(PredictCommand, WhatCannotBePredicted) {
   const auto expect_error = [](const std::vector<std::string>& arguments, const std::string& what) {
     const auto result = run_cli(arguments);
@@ -308,7 +319,13 @@ TEST(PredictCommand, WhatCannotBePredicted) {
     EXPECT_THAT(result.err, HasSubstr(what));
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   };
-  expect_error({"predict", "zoo:resnet18:size=64", "--device", "v100"}, "--device v100");
+  expect_error({"predict", "zoo:resnet18:size=64", "--device", "v101"}, "device 'v101'");
+  expect_error({"predict", "zoo:resnet18:size=64", "--device", "cuda:x"}, "device 'cuda:x'");
+  expect_error({"predict", "zoo:resnet18:size=64", "--device", "v100", "--threads", "4"},
+               "--threads 4: v100 is a GPU");
+  const std::string cpus = TENSORSMITH_SOURCE_DIR "/models/cpu.safetensors";
+  expect_error({"predict", "zoo:resnet18:size=64", "--device", "v100", "--model", cpus},
+               "cpu.safetensors: was trained on CPUs only and says nothing of programs on v100, a GPU");
   expect_error({"predict", "zoo:resnet18:size=64", "--model", "none.model"}, "none.model");
   expect_error({"predict", "none.onnx"}, "none.onnx");
   expect_error({"predict", "zoo:resnet18:size=64", "--device", "xeon-8358", "--threads", "1000"},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/analysis.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::learn {
 namespace {
@@ -22,8 +23,23 @@ double bytes_of(const ir::Buffer& buffer) {
   return out;
 }
 
+// Bytes of operands that tensor cores multiply in a cycle for each FMA of the lanes beside them, of all generations the
+// most: 1024 products of f16 beside 64 lanes (A100 architecture whitepaper), 2048 beside 128 (H100), bytes twice as many.
+constexpr double kTensorCoreBytes = 32;
+
+// Products of these operands that take a lane's cycle on tensor cores; 0: there are none for them.
+double tensor_core_products(const ir::Expr& body, const target::Device& device) {
+  const int capability = sched::compute_capability(device);
+  double most = 0;
+  for (const ir::Load* load : ir::loads_of(body)) {
+    const ir::DType type = load->buffer->dtype;
+    if (sched::has_mma(capability, type, type)) most = std::max(most, kTensorCoreBytes / ir::bytes_of(type));
+  }
+  return most;
+}
+
 // Operations of 4-byte lanes that a reduction takes at the least.
-double lane_operations(const ir::Operation& op) {
+double lane_operations(const ir::Operation& op, const target::Device& device) {
   if (op.is_placeholder() || !op.has_reduction()) return 0;
   const ir::Expr& body = op.bodies.front();
   bool product = false;
@@ -34,7 +50,8 @@ double lane_operations(const ir::Operation& op) {
     product |= std::holds_alternative<ir::Call>(e->kind);
   });
   // Short integers may be multiplied in pairs or fours; short floats are two to a lane at the best.
-  const double of_a_lane = ir::is_float(body.dtype()) ? std::max(4.0 / ir::bytes_of(body.dtype()), 1.0) : 4.0;
+  double of_a_lane = ir::is_float(body.dtype()) ? std::max(4.0 / ir::bytes_of(body.dtype()), 1.0) : 4.0;
+  if (product) of_a_lane = std::max(of_a_lane, tensor_core_products(body, device));
   const double operations = product && op.combiner == ir::Combiner::kSum ? 2 : 1;
   return extent_of(op.spatial) * extent_of(op.reduce) * operations / of_a_lane;
 }
@@ -82,9 +99,9 @@ double least_seconds(const ir::Workload& workload, const sched::Schedule& schedu
   double seconds = device.kind == target::DeviceKind::kGpu ? device.launch_overhead_us * 1e-6 : 0;
   if (device.peak_f32_gflops > 0) {
     double defined = 0, scheduled = 0;
-    for (const ir::OperationRef& op : workload.operations) defined += lane_operations(*op);
+    for (const ir::OperationRef& op : workload.operations) defined += lane_operations(*op, device);
     for (const sched::Stage& stage : schedule.stages)
-      scheduled += stage.attach == sched::AttachKind::kInlined ? 0 : lane_operations(*stage.op);
+      scheduled += stage.attach == sched::AttachKind::kInlined ? 0 : lane_operations(*stage.op, device);
     seconds = std::max(seconds, std::min(defined, scheduled) / (device.peak_f32_gflops * 1e9 * busy));
   }
   double read = 0, written = 0;

@@ -14,7 +14,7 @@ namespace tensorsmith::learn {
 // Seconds, the longest of
 //   arithmetic: reductions of the workload, or of the schedule's own stages where these need fewer
 //     (Winograd's filtering, dot4), at two operations a lane and multiply-add; integers may be multiplied
-//     four to a lane;
+//     four to a lane, and what tensor cores take 16 (f16) or 32 (bytes) to a lane of a GPU that has them;
 //   loads and stores: every input that is read and every output once, two vectors loaded and one stored a
 //     cycle and core;
 //   memory: the same bytes at its bandwidth, where they are more than the caches hold. Fewer may stay there
