@@ -183,12 +183,12 @@ TEST(Warpgroups, EmulatedWarpgroupsComputeTheProduct) {
     const DesignSpace space = space_of(workload, gpu);
     const std::vector<Tensor> inputs = random_inputs(workload, seed);
     const auto expected = lower::evaluate(workload, inputs).value();
-    // Each kind once, and five times in all.
+    // Each kind once, and three times in all: the time is the compiler's.
     std::map<std::string, int> done;
     for (const Candidate& c : draw(space, seed, 24)) {
       const ir::Program program = program_of(space, c, gpu);
       const auto source = source_of(program, gpu);
-      if (done[kind_of(source)]++ > 0 || kinds[kind_of(source)] >= 5) continue;
+      if (done[kind_of(source)]++ > 0 || kinds[kind_of(source)] >= 3) continue;
       ++kinds[kind_of(source)];
       const std::string text = sched::print(*space.to_trace(c)) + source.text;
       const auto outputs = emulate(program, gpu, inputs, orders);
