@@ -316,14 +316,14 @@ Result<std::unique_ptr<GpuMemory>> OpenClGpu::borrow(void* handle, int64_t bytes
     return Error{ErrorCode::kInvalidArgument, name, reason};
   };
   auto* const memory = static_cast<opencl::Memory>(handle);
-  const auto ask = [&](uint32_t what, auto& value) {
-    return api().get_memory_info(memory, what, sizeof value, &value, nullptr) == opencl::kSuccess;
+  const auto ask = [&](uint32_t what, size_t bytes_of_it, void* value) {
+    return api().get_memory_info(memory, what, bytes_of_it, value, nullptr) == opencl::kSuccess;
   };
   uint32_t type = 0;
   size_t size = 0;
   opencl::Context context = nullptr;
-  if (!ask(opencl::kMemoryType, type) || !ask(opencl::kMemorySize, size) ||
-      !ask(opencl::kMemoryContext, context) || type != opencl::kMemoryIsBuffer)
+  if (!ask(opencl::kMemoryType, sizeof type, &type) || !ask(opencl::kMemorySize, sizeof size, &size) ||
+      !ask(opencl::kMemoryContext, sizeof(void*), &context) || type != opencl::kMemoryIsBuffer)
     return refuse("the memory is no buffer of OpenCL (cl_mem)");
   if (context != shared_->context.get())
     return refuse("the buffer is of another context than the model's; make it in that");
