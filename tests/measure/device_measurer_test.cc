@@ -156,8 +156,8 @@ TEST_F(OpenClMeasurer, WrongOutputs) {
   add("wrong_element", "at == 37 ? s + 1 : s");
   add("unwritten", "s", "  if (at == 255) return;\n");
   add("accumulates", "c[at] + s");
-  // Sees that it ran before.
-  add("wrong_later", "c[at] == s ? s + 1 : s");
+  // Sees that it ran before, and stays wrong however often that was.
+  add("wrong_later", "c[at] == s || c[at] == s + 1 ? s + 1 : s");
   add("writes_before", "s", "  if (at == 0) c[-1] = 0;\n");
   add("writes_behind", "s", "  if (at == 0) c[256] = 0;\n");
   add("writes_input", "s", "  if (at == 0) a[5] = 0;\n");
