@@ -88,7 +88,7 @@ class Ours:
 
 
 def timed_row(name, ours, peers, flops=0.0):
-    """peers: seconds of the fastest one of these is the ratio's. In turns."""
+    """Times ours and all peers in turns; the ratio is that to the fastest peer."""
     own, theirs = [], {peer_name: [] for peer_name in peers}
     for _ in range(ROUNDS):
         own.append(ours.seconds())
@@ -162,8 +162,8 @@ def network_case(args, scratch, seconds, network):
             peers[kind.name] = kind(path, inputs)
         except EngineCannot as error:
             missing[kind.name] = str(error)
-    apart = [difference(f"{network} and {name}", ours.outputs(inputs), peer.results(), TOLERANCE["f32"])
-             for name, peer in peers.items()]
+    outputs = ours.outputs(inputs) if peers else []
+    apart = [difference(f"{network} and {name}", outputs, peer.results(), TOLERANCE["f32"]) for name, peer in peers.items()]
     row = timed_row(f"network_{network}", ours, peers)
     return [row | ({"difference": max(apart)} if apart else {}) | ({"peers_missing": missing} if missing else {})]
 

@@ -65,7 +65,7 @@ TEST(TensorCores, DefaultsAreLargeTiles) {
     const MatrixProduct product{.m = 4096, .n = 4096, .k = 4096};
     const DesignSpace space = space_of(matrix_product(product), gpu);
     const Candidate best = space.default_candidate();
-    ASSERT_TRUE(uses_tensor_cores(space, best)) << space.describe(best.sketch);
+    ASSERT_TRUE(is_kind(space, best.sketch, kTensorCores)) << space.describe(best.sketch);
     const auto source = source_of(program_of(space, best, gpu), gpu);
     const std::string text = name + ("\n" + sched::print(*space.to_trace(best)));
     EXPECT_LE(source.launches[0].grid[0], 4096 * 4096 / (128 * 64)) << text;
@@ -112,7 +112,7 @@ TEST(TensorCores, OtherTilesAreScalarCode) {
   int refused = 0;
   for (int i = 0; i < 400 && refused < 5; ++i) {
     const Candidate c = space.sample(rng);
-    if (uses_tensor_cores(space, c)) continue;
+    if (is_kind(space, c.sketch, kTensorCores)) continue;
     const auto source = source_of(program_of(space, c, gpu), gpu);
     EXPECT_EQ(source.tensor_core_nests, 0);
     EXPECT_EQ(source.text.find("ts_mma_f16("), std::string::npos);
@@ -169,7 +169,7 @@ TEST(TensorCores, AssembleWithoutSpills) {
       SCOPED_TRACE(what + " on " + name);
       const DesignSpace space = space_of(matrix_product(product), gpu);
       const Candidate best = space.default_candidate();
-      EXPECT_TRUE(uses_tensor_cores(space, best));
+      EXPECT_TRUE(is_kind(space, best.sketch, kTensorCores));
       const auto source = source_of(program_of(space, best, gpu), gpu);
       const auto compiled =
           (*compiler)->compile(codegen::gpu_prelude(codegen::cuda_c()) + source.text, gpu.cpu, {});

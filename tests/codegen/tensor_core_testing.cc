@@ -25,16 +25,22 @@ DesignSpace space_of(const ir::Workload& workload, const target::Device& gpu) {
   return *built;
 }
 
-bool uses_tensor_cores(const DesignSpace& space, const Candidate& c) {
-  return space.describe(c.sketch).find("tensor cores") != std::string::npos;
+bool is_kind(const DesignSpace& space, int sketch, const char* plan) {
+  return space.describe(sketch).find(plan) != std::string::npos;
 }
 
-std::vector<Candidate> draw(const DesignSpace& space, uint64_t seed, size_t count) {
+bool has_kind(const DesignSpace& space, const char* plan) {
+  for (size_t s = 0; s < space.num_sketches(); ++s)
+    if (is_kind(space, static_cast<int>(s), plan)) return true;
+  return false;
+}
+
+std::vector<Candidate> draw(const DesignSpace& space, uint64_t seed, size_t count, const char* plan) {
   Rng rng(seed);
   std::vector<Candidate> found;
-  for (int i = 0; i < 400 && found.size() < count; ++i) {
+  for (int i = 0; i < 600 && found.size() < count; ++i) {
     Candidate c = space.sample(rng);
-    if (uses_tensor_cores(space, c)) found.push_back(std::move(c));
+    if (is_kind(space, c.sketch, plan)) found.push_back(std::move(c));
   }
   return found;
 }

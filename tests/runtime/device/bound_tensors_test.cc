@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/device/opencl_api.h"
+#include "runtime/device/opencl_devices.h"
 #include "runtime/device/test_device.h"
 #include "runtime/model.h"
 
@@ -52,7 +53,8 @@ class BoundTensors : public ::testing::Test {
  protected:
   void SetUp() override {
     TS_OPENCL_OR_SKIP(gpu);
-    if (gpu->properties().api != GpuApi::kOpenCl) GTEST_SKIP() << "OpenCL's calls make the buffers";
+    if (gpu->properties().api != GpuApi::kOpenCl)
+      GTEST_SKIP() << "the device is CUDA's; buffers are made by OpenCL's calls here";
     auto api = opencl::load_api("");
     ASSERT_TRUE(api.ok());
     api_ = *api;
@@ -68,13 +70,15 @@ class BoundTensors : public ::testing::Test {
     if (queue_) api_->release_queue(queue_);
   }
 
+  // The one that models run on: the first that is listed.
+  opencl::Device device() {
+    const auto found = opencl::find_devices(*api_);
+    EXPECT_TRUE(found.ok());
+    return found->front().device;
+  }
   opencl::Queue queue_of(opencl::Context context) {
-    opencl::Platform platform = nullptr;
-    opencl::Device device = nullptr;
-    EXPECT_EQ(api_->get_platforms(1, &platform, nullptr), 0);
-    EXPECT_EQ(api_->get_devices(platform, opencl::kTypeAll, 1, &device, nullptr), 0);
     int32_t code = 0;
-    const opencl::Queue queue = api_->create_queue(context, device, 0, &code);
+    const opencl::Queue queue = api_->create_queue(context, device(), 0, &code);
     EXPECT_EQ(code, 0);
     return queue;
   }
@@ -154,12 +158,9 @@ TEST_F(BoundTensors, ThatDoNotSuitAreRefused) {
   EXPECT_THAT(model_->bind_input(0, small).error().message(),
               HasSubstr("holds 1020 bytes; the tensor has 1024"));
   EXPECT_THAT(model_->bind_output(2, small).error().message(), HasSubstr("output 2: the model has 2"));
-  opencl::Platform platform = nullptr;
-  opencl::Device device = nullptr;
-  ASSERT_EQ(api_->get_platforms(1, &platform, nullptr), 0);
-  ASSERT_EQ(api_->get_devices(platform, opencl::kTypeAll, 1, &device, nullptr), 0);
+  const opencl::Device first = device();
   int32_t code = 0;
-  const opencl::Context other = api_->create_context(nullptr, 1, &device, nullptr, nullptr, &code);
+  const opencl::Context other = api_->create_context(nullptr, 1, &first, nullptr, nullptr, &code);
   ASSERT_EQ(code, 0);
   const opencl::Memory foreign = api_->create_buffer(other, opencl::kMemoryReadWrite, kBytes, nullptr, &code);
   EXPECT_THAT(model_->bind_input(0, foreign).error().message(), HasSubstr("of another context"));
