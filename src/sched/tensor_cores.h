@@ -22,6 +22,10 @@ inline constexpr int64_t kMostMmaPairs = 64;
 
 // A product by four warps (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"): each has 16 of its rows, as above.
 inline constexpr int64_t kWarpgroupRows = 64, kWarpgroupWarps = 4;
+// Bytes of which addresses of their tiles in shared memory are multiples: what a swizzle of 128 bytes repeats after (same place).
+inline constexpr int64_t kWarpgroupTileAlignment = 1024;
+// Blocks of a cluster that copy together. Ours: the instructions allow eight.
+inline constexpr int64_t kClusterBlocks = 2;
 
 // Compute capabilities from which on tensor cores can more.
 inline constexpr int kTuring = 75, kAmpere = 80, kHopper = 90;

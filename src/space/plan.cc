@@ -37,6 +37,19 @@ void Plan::sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) cons
   }
 }
 
+void Plan::sample_allowed(Rng& rng, size_t slot, std::span<int64_t> decisions,
+                          const std::function<bool()>& allowed) const {
+  const Slot& s = slots_[slot];
+  std::vector<double> weights = s.weights;
+  double any = 0;
+  for (size_t c = 0; c < weights.size(); ++c) {
+    decisions[s.offset] = static_cast<int64_t>(c);
+    if (!allowed()) weights[c] = 0;
+    any += weights[c];
+  }
+  decisions[s.offset] = any > 0 ? static_cast<int64_t>(rng.weighted(weights)) : 0;
+}
+
 void Plan::sample(Rng& rng, std::span<int64_t> decisions) const {
   for (size_t s = 0; s < slots_.size(); ++s) sample_slot(rng, s, decisions);
 }

@@ -2,6 +2,7 @@
 // for each group of the workload.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +59,9 @@ class Plan {
     return d.subspan(slots_[slot].offset, slots_[slot].width());
   }
   void sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) const;
+  // One of the categories with which `allowed`, asked with each of them in place, is true; the first where none is.
+  void sample_allowed(Rng& rng, size_t slot, std::span<int64_t> decisions,
+                      const std::function<bool()>& allowed) const;
   // Elements of each dimension of a read that are touched while the reader's axes cover `ranges`.
   AxisRanges footprint(const Read& read, const AxisRanges& ranges) const;
 

@@ -8,6 +8,7 @@
 #include "ir/analysis.h"
 #include "ir/linear.h"
 #include "ir/simplify.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::codegen {
 
@@ -68,7 +69,7 @@ class Trials {
 
  private:
   bool blocks_alike() {
-    for (int64_t b = 0; b < blocks_; b += kBlocksOfCluster) {
+    for (int64_t b = 0; b < blocks_; b += sched::kClusterBlocks) {
       if (++trials_ > kMostTrials) return false;
       for (const Expr& place : places_) {
         const auto one = at(place, b), other = at(place, b + 1);
@@ -92,7 +93,7 @@ class Trials {
 }  // namespace
 
 bool neighbours_share(const GpuKernel& kernel, const ir::StmtNode* chunks, const TensorBox& box) {
-  if (kernel.extents[kBlockX] % kBlocksOfCluster != 0 || kernel.extents[kBlockY] != 1 ||
+  if (kernel.extents[kBlockX] % sched::kClusterBlocks != 0 || kernel.extents[kBlockY] != 1 ||
       kernel.extents[kBlockZ] != 1)
     return false;
   Around around;

@@ -5,8 +5,6 @@
 
 namespace tensorsmith::codegen {
 
-inline constexpr int64_t kBlocksOfCluster = 2;
-
 // Whether blocks 2 n and 2 n + 1 come to the same chunks, and copy the same box for each: shown by trying all blocks and
 // all iterations around the loop over chunks.
 bool neighbours_share(const GpuKernel& kernel, const ir::StmtNode* chunks, const TensorBox& box);

@@ -37,7 +37,8 @@ constexpr int64_t kColumnsThatTake = 192;  // of an instruction; fewer sums fit 
 std::string number(int64_t n) { return std::to_string(n); }
 
 int64_t aligned_to_panel(int64_t bytes) {
-  return (bytes + kPanelAlignment - 1) / kPanelAlignment * kPanelAlignment;
+  return (bytes + sched::kWarpgroupTileAlignment - 1) / sched::kWarpgroupTileAlignment *
+         sched::kWarpgroupTileAlignment;
 }
 
 // All of a matrix descriptor but the address (PTX ISA, "Matrix Descriptor Format").
@@ -119,7 +120,7 @@ Stmt only(const Stmt& s, const ir::StmtNode* chunks) {
 }  // namespace
 
 int64_t warpgroup_shared_bytes(const WarpgroupPipeline& p) {
-  int64_t bytes = kPanelAlignment;  // lost until the first tile
+  int64_t bytes = sched::kWarpgroupTileAlignment;  // lost until the first tile
   for (const WarpgroupTile* tile : {&p.a, &p.b}) bytes += aligned_to_panel(p.loop.stages * tile->bytes());
   return bytes + 2 * kBarrierBytes * p.loop.stages;
 }
@@ -130,7 +131,7 @@ void GpuKernelEmitter::declare_warpgroup_shared(const WarpgroupPipeline& p) {
   out_->line(std::string(dialect_.launch_shared));
   const std::string base = env_.names.make("panels");
   out_->line("char* const " + base + " = launch_shared + (-ts_shared(launch_shared) & " +
-             number(kPanelAlignment - 1) + ");");
+             number(sched::kWarpgroupTileAlignment - 1) + ");");
   int64_t offset = 0;
   for (const WarpgroupTile* tile : {&p.a, &p.b}) {
     const std::string name = env_.names.make(tile->buffer->name);
@@ -157,7 +158,8 @@ void GpuKernelEmitter::declare_ring(const WarpgroupPipeline& p) {
   out_->line("ts_make_barrier(" + ring_.full + " + " + s + ", 1);");
   if (warpgroups_.own_producer)
     out_->line("ts_make_barrier(" + ring_.empty + " + " + s + ", " +
-               number(kernel_.extents[kThreadY] * (warpgroups_.in_clusters ? kBlocksOfCluster : 1)) + ");");
+               number(kernel_.extents[kThreadY] * (warpgroups_.in_clusters ? sched::kClusterBlocks : 1)) +
+               ");");
   out_->close();
   out_->line("ts_publish_barriers();");
   out_->close();
@@ -226,7 +228,7 @@ void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string&
     std::vector<std::string> at;
     for (const Expr& begin : box->begin) at.push_back("(int)" + text_of(begin));
     // Of a tile for the cluster, this block's half.
-    const int64_t lines = box->for_cluster ? tile->lines / kBlocksOfCluster : tile->lines;
+    const int64_t lines = box->for_cluster ? tile->lines / sched::kClusterBlocks : tile->lines;
     std::string half;
     if (box->for_cluster) {
       const std::string rank = " + (" + env_.vars.at(kernel_.index[kBlockX].get()) + " & 1) * ";
@@ -295,7 +297,7 @@ void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipelin
   const std::string freed = env_.names.make("freed");
   const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
   const std::string arrive = warpgroups_.in_clusters
-                                 ? "if (" + lane + " < " + number(kBlocksOfCluster) + ") ts_arrive_at(" +
+                                 ? "if (" + lane + " < " + number(sched::kClusterBlocks) + ") ts_arrive_at(" +
                                        ring_.empty + " + " + freed + ", " + lane + ");"
                                  : "if (" + lane + " == 0) ts_arrive(" + ring_.empty + " + " + freed + ");";
   out_->line("int " + freed + " = -1;");

@@ -134,7 +134,7 @@ void find_boxes(const GpuKernel& kernel, const ir::StmtNode* chunks, WarpgroupPi
       auto box = match_box(kernel, copy, *tile);
       if (!box) continue;
       box->for_cluster = unroll_of(copy) == kByCluster && box->lines_at &&
-                         tile->lines % (kBlocksOfCluster * kLinesOfPattern) == 0 &&
+                         tile->lines % (sched::kClusterBlocks * kLinesOfPattern) == 0 &&
                          neighbours_share(kernel, chunks, *box);
       (tile == &pipeline.a ? pipeline.box_a : pipeline.box_b) = std::move(box);
     }
@@ -146,7 +146,7 @@ void find_boxes(const GpuKernel& kernel, const ir::StmtNode* chunks, WarpgroupPi
     if (!*box) continue;
     (*box)->for_cluster = (*box)->for_cluster && out.own_producer;
     if (!(*box)->for_cluster) continue;
-    (*box)->map.box[*(*box)->lines_at] /= kBlocksOfCluster;
+    (*box)->map.box[*(*box)->lines_at] /= sched::kClusterBlocks;
     out.in_clusters = true;
   }
 }

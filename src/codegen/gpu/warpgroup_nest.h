@@ -17,9 +17,6 @@
 
 namespace tensorsmith::codegen {
 
-// Where panels must begin, whatever they are.
-inline constexpr int64_t kPanelAlignment = 1024;
-
 struct WarpgroupTile {
   ir::Buffer buffer;
   bool steps_contiguous = true;

@@ -5,6 +5,7 @@
 #include "sched/tensor_cores.h"
 #include "space/estimate/gpu_access.h"
 #include "space/estimate/gpu_constants.h"
+#include "space/estimate/mma_traffic.h"
 #include "space/plans/gpu_mma/gpu_mma_plan.h"
 
 namespace tensorsmith::space {
@@ -84,26 +85,11 @@ double GpuMmaPlan::estimate(Decisions d) const {
   return gpu_seconds(m, kernel);
 }
 
-// Bytes of the operands that come from device memory: what the blocks that run together read, once a wave where L2
-// does not hold them from one wave to the next.
 double GpuMmaPlan::dram_bytes(const Choice& c, double blocks) const {
   const auto& m = context_.machine.gpu;
   const double together = std::max(1.0, resident_blocks(m, block(c)) * m.cores);
-  const double down = tiles(extent(product_.rows), c.rows()),
-               across = tiles(extent(product_.columns), c.columns());
-  const double inner = c.columns_outside ? down : across, outer = c.columns_outside ? across : down;
-  const double group = as_double(c.group);
-  const double inner_in_wave = std::clamp(together / group, 1.0, inner);
-  const double outer_in_wave = std::clamp(together / inner_in_wave, 1.0, outer);
-  const double rows = c.columns_outside ? inner_in_wave : outer_in_wave;
-  const double columns = c.columns_outside ? outer_in_wave : inner_in_wave;
-  const double waves = std::ceil(blocks / together);
-  const double wave = product_.element_bytes * (sum_elements(product_.a) * rows * as_double(c.rows()) +
-                                                sum_elements(product_.b) * columns * as_double(c.columns()));
-  double all = 0;
-  for (const Read* read : {&product_.a, &product_.b})
-    all += context_.stage(read->producer).spatial_points() * product_.element_bytes;
-  return all <= gpu_constants().l2_share * m.l2_bytes ? all : std::max(all, waves * wave);
+  return operand_bytes(context_, anchor_, product_,
+                       {c.rows(), c.columns(), c.columns_outside, c.group, blocks, together});
 }
 
 }  // namespace tensorsmith::space

@@ -129,14 +129,6 @@ int64_t GpuMmaPlan::chunks(const Choice& c) const {
   return chunks;
 }
 
-double GpuMmaPlan::sum_elements(const Read& read) const {
-  auto elements = static_cast<double>(extent(product_.sum));
-  for (const AxisId r : product_.window)
-    for (const ReadIndex& index : read.indices)
-      if (index.single_axis() == r) elements *= static_cast<double>(extent(r));
-  return elements;
-}
-
 Status GpuMmaPlan::check(Decisions d) const {
   const Choice c = decode(d);
   const std::string& name = context_.op(anchor_).name;
@@ -163,34 +155,24 @@ Status GpuMmaPlan::check(Decisions d) const {
   return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
 }
 
-// One of the categories that are allowed, where there is one.
-template <class Allowed>
-void GpuMmaPlan::sample_where(Rng& rng, size_t slot, std::span<int64_t> d, const Allowed& allowed) const {
-  std::vector<double> weights = slots()[slot].weights;
-  double any = 0;
-  for (size_t c = 0; c < weights.size(); ++c) {
-    d[slots()[slot].offset] = static_cast<int64_t>(c);
-    if (!allowed(decode(d))) weights[c] = 0;
-    any += weights[c];
-  }
-  d[slots()[slot].offset] = any > 0 ? static_cast<int64_t>(rng.weighted(weights)) : 0;
-}
-
 // What must fit the shapes does, which few of all combinations would.
 void GpuMmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
   Plan::sample(rng, d);
+  const auto sample_where = [&](size_t slot, const auto& allowed) {
+    sample_allowed(rng, slot, d, [&] { return allowed(decode(d)); });
+  };
   for (const size_t slot : {warps_down_, warps_across_}) d[slots()[slot].offset] = 0;
   const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
   const auto fits = [&](const Choice& c) { return c.rows() <= rows && c.columns() <= columns; };
-  sample_where(rng, warp_rows_, d, [&](const Choice& c) { return c.rows() <= rows; });
-  sample_where(rng, warp_columns_, d,
+  sample_where(warp_rows_, [&](const Choice& c) { return c.rows() <= rows; });
+  sample_where(warp_columns_,
                [&](const Choice& c) { return fits(c) && c.warp_rows * c.warp_columns / 32 <= kMostSums; });
-  sample_where(rng, warps_down_, d, fits);
-  sample_where(rng, warps_across_, d, fits);
-  sample_where(rng, group_, d, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
-  sample_where(rng, chunk_, d, [&](const Choice& c) { return sum % c.chunk == 0; });
-  sample_where(rng, stages_, d, [&](const Choice& c) { return c.stages <= std::max<int64_t>(1, chunks(c)); });
-  sample_where(rng, vector_, d, [&](const Choice& c) {
+  sample_where(warps_down_, fits);
+  sample_where(warps_across_, fits);
+  sample_where(group_, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
+  sample_where(chunk_, [&](const Choice& c) { return sum % c.chunk == 0; });
+  sample_where(stages_, [&](const Choice& c) { return c.stages <= std::max<int64_t>(1, chunks(c)); });
+  sample_where(vector_, [&](const Choice& c) {
     const int64_t a = copy_of(c, product_.a, product_.rows).vector,
                   b = copy_of(c, product_.b, product_.columns).vector;
     return c.vector_bytes == 4 || std::min(a, b) * product_.element_bytes == c.vector_bytes;

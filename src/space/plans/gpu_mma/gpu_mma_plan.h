@@ -54,16 +54,11 @@ class GpuMmaPlan final : public Plan {
   };
 
   Choice decode(Decisions decisions) const;
-  template <class Allowed>
-  void sample_where(Rng& rng, size_t slot, std::span<int64_t> decisions, const Allowed& allowed) const;
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
   Copy copy_of(const Choice& c, const Read& read, AxisId own) const;
   GpuBlock block(const Choice& c) const;
   // Chunks of the whole reduction.
   int64_t chunks(const Choice& c) const;
-  // Elements of the reduction that the operand has for each of its rows or columns; those that overlapping windows share
-  // count for one of these.
-  double sum_elements(const Read& read) const;
   double dram_bytes(const Choice& c, double blocks) const;
   // Of the axis outside, along which blocks are grouped.
   int64_t outer_tiles(const Choice& c) const;

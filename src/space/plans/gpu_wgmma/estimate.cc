@@ -5,6 +5,7 @@
 #include "sched/tensor_cores.h"
 #include "space/estimate/gpu_access.h"
 #include "space/estimate/gpu_constants.h"
+#include "space/estimate/mma_traffic.h"
 #include "space/plans/gpu_wgmma/gpu_wgmma_plan.h"
 
 namespace tensorsmith::space {
@@ -12,8 +13,6 @@ namespace tensorsmith::space {
 namespace {
 
 double as_double(int64_t n) { return static_cast<double>(n); }
-
-double parts(int64_t length, int64_t tile) { return std::ceil(as_double(length) / as_double(tile)); }
 
 }  // namespace
 
@@ -73,24 +72,10 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
   return gpu_seconds(m, kernel);
 }
 
-// As of mma.sync: what the blocks that run together read, once a wave where L2 does not hold it.
 double GpuWgmmaPlan::dram_bytes(const Choice& c) const {
-  const auto& m = context_.machine.gpu;
-  const double together = as_double(blocks_at_a_time(c));
-  const double down = parts(extent(product_.rows), c.rows()),
-               across = parts(extent(product_.columns), c.columns());
-  const double inner = c.columns_outside ? down : across, outer = c.columns_outside ? across : down;
-  const double inner_in_wave = std::clamp(together / as_double(c.group), 1.0, inner);
-  const double outer_in_wave = std::clamp(together / inner_in_wave, 1.0, outer);
-  const double rows = c.columns_outside ? inner_in_wave : outer_in_wave;
-  const double columns = c.columns_outside ? outer_in_wave : inner_in_wave;
-  const double sum = as_double(extent(product_.sum)) * product_.element_bytes;
-  const double wave = sum * (rows * as_double(c.rows()) + columns * as_double(c.columns()));
-  double all = 0;
-  for (const Read* read : {&product_.a, &product_.b})
-    all += context_.stage(read->producer).spatial_points() * product_.element_bytes;
-  const double waves = std::ceil(as_double(tiles(c)) / together);
-  return all <= gpu_constants().l2_share * m.l2_bytes ? all : std::max(all, waves * wave);
+  return operand_bytes(context_, anchor_, product_,
+                       {c.rows(), c.columns(), c.columns_outside, c.group, as_double(tiles(c)),
+                        as_double(blocks_at_a_time(c))});
 }
 
 }  // namespace tensorsmith::space

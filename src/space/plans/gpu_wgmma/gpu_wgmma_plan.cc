@@ -20,12 +20,10 @@ constexpr int64_t kThreads = 32 * sched::kWarpgroupWarps;
 constexpr double kOtherRegisters = 40;
 // A warp beside those that compute leaves registers to two warpgroups at most.
 constexpr int64_t kMostGroupsWithOwnWarp = 2;
-constexpr int64_t kCluster = 2;  // blocks
 // Code generation tries all pairs (codegen/gpu/block_cluster.h).
 constexpr int64_t kMostTilesOfClusters = 1 << 14;
 constexpr int64_t kMostLines = 256;   // of a box
 constexpr int64_t kVectorBytes = 16;  // that a thread copies at once, and strides of a box are multiples of
-constexpr int64_t kPanelAlignment = 1024;  // bytes
 
 }  // namespace
 
@@ -81,7 +79,8 @@ int64_t GpuWgmmaPlan::tiles(const Choice& c) const {
 int64_t GpuWgmmaPlan::blocks_at_a_time(const Choice& c) const {
   const auto& m = context_.machine.gpu;
   const int64_t all = std::min(tiles(c), static_cast<int64_t>(m.cores * resident_blocks(m, block(c))));
-  return c.cluster ? std::max(all / kCluster * kCluster, kCluster) : all;
+  return c.cluster ? std::max(all / sched::kClusterBlocks * sched::kClusterBlocks, sched::kClusterBlocks)
+                   : all;
 }
 
 int64_t GpuWgmmaPlan::run(const Choice& c) const {
@@ -95,11 +94,12 @@ GpuBlock GpuWgmmaPlan::block(const Choice& c) const {
   const bool own = c.copies == Copies::kOwnWarp;
   block.threads = kThreads * (c.groups() + (own ? 1 : 0));
   const auto aligned = [](int64_t bytes) {
-    return (bytes + kPanelAlignment - 1) / kPanelAlignment * kPanelAlignment;
+    return (bytes + sched::kWarpgroupTileAlignment - 1) / sched::kWarpgroupTileAlignment *
+           sched::kWarpgroupTileAlignment;
   };
   const int64_t chunk = c.chunk * product_.element_bytes * c.stages;
-  block.shared_bytes =
-      kPanelAlignment + aligned(chunk * c.rows()) + aligned(chunk * c.columns()) + 16 * c.stages;
+  block.shared_bytes = sched::kWarpgroupTileAlignment + aligned(chunk * c.rows()) +
+                       aligned(chunk * c.columns()) + 16 * c.stages;
   const double sums = static_cast<double>(c.columns_of_group) / 2;
   block.registers = kOtherRegisters + sums;
   return block;
@@ -123,8 +123,8 @@ Status GpuWgmmaPlan::check(Decisions d) const {
     return refuse("a warp that copies has two warpgroups beside it at most");
   if (std::max(c.rows(), c.columns()) > kMostLines && c.copies != Copies::kThreads)
     return refuse("a box has 256 lines at most");
-  if (c.cluster &&
-      (c.copies != Copies::kOwnWarp || run(c) % kCluster != 0 || tiles(c) > kMostTilesOfClusters))
+  if (c.cluster && (c.copies != Copies::kOwnWarp || run(c) % sched::kClusterBlocks != 0 ||
+                    tiles(c) > kMostTilesOfClusters))
     return refuse("no two neighbouring blocks copy the same with a warp of their own");
   if (c.persistent && tiles(c) <= blocks_at_a_time(c)) return refuse("each block has one tile");
   for (const Read* read : {&product_.a, &product_.b}) {
@@ -135,39 +135,28 @@ Status GpuWgmmaPlan::check(Decisions d) const {
   return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
 }
 
-// One of the categories that are allowed, where there is one.
-template <class Allowed>
-void GpuWgmmaPlan::sample_where(Rng& rng, size_t slot, std::span<int64_t> d, const Allowed& allowed) const {
-  std::vector<double> weights = slots()[slot].weights;
-  double any = 0;
-  for (size_t c = 0; c < weights.size(); ++c) {
-    d[slots()[slot].offset] = static_cast<int64_t>(c);
-    if (!allowed(decode(d))) weights[c] = 0;
-    any += weights[c];
-  }
-  d[slots()[slot].offset] = any > 0 ? static_cast<int64_t>(rng.weighted(weights)) : 0;
-}
-
 // What must fit the shapes does, which few of all combinations would.
 void GpuWgmmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
   Plan::sample(rng, d);
+  const auto sample_where = [&](size_t slot, const auto& allowed) {
+    sample_allowed(rng, slot, d, [&] { return allowed(decode(d)); });
+  };
   const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
   for (const size_t slot : {down_, across_}) d[slots()[slot].offset] = 0;
   const auto fits = [&](const Choice& c) {
     return c.rows() <= rows && c.columns() <= columns &&
            (c.copies != Copies::kOwnWarp || c.groups() <= kMostGroupsWithOwnWarp);
   };
-  for (const size_t slot : {columns_, down_, across_}) sample_where(rng, slot, d, fits);
-  sample_where(rng, chunk_, d, [&](const Choice& c) { return sum % c.chunk == 0 && sum >= 2 * c.chunk; });
-  sample_where(rng, stages_, d, [&](const Choice& c) {
+  for (const size_t slot : {columns_, down_, across_}) sample_where(slot, fits);
+  sample_where(chunk_, [&](const Choice& c) { return sum % c.chunk == 0 && sum >= 2 * c.chunk; });
+  sample_where(stages_, [&](const Choice& c) {
     return c.stages <= sum / c.chunk && block(c).shared_bytes <= context_.machine.gpu.shared_bytes;
   });
-  sample_where(rng, group_, d, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
-  sample_where(rng, persistent_, d,
-               [&](const Choice& c) { return !c.persistent || tiles(c) > blocks_at_a_time(c); });
-  sample_where(rng, cluster_, d, [&](const Choice& c) {
-    return !c.cluster ||
-           (c.copies == Copies::kOwnWarp && run(c) % kCluster == 0 && tiles(c) <= kMostTilesOfClusters);
+  sample_where(group_, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
+  sample_where(persistent_, [&](const Choice& c) { return !c.persistent || tiles(c) > blocks_at_a_time(c); });
+  sample_where(cluster_, [&](const Choice& c) {
+    return !c.cluster || (c.copies == Copies::kOwnWarp && run(c) % sched::kClusterBlocks == 0 &&
+                          tiles(c) <= kMostTilesOfClusters);
   });
 }
 

@@ -45,8 +45,6 @@ class GpuWgmmaPlan final : public Plan {
   };
 
   Choice decode(Decisions decisions) const;
-  template <class Allowed>
-  void sample_where(Rng& rng, size_t slot, std::span<int64_t> decisions, const Allowed& allowed) const;
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
   GpuBlock block(const Choice& c) const;
   int64_t tiles(const Choice& c) const;  // of all blocks together
