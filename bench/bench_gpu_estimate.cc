@@ -1,12 +1,15 @@
 // The estimate of GPUs beside programs that others measured: Ansor's records of tiles in shared memory, which have the
 // decisions of our gpu_tiled plans.
 //
-//   bench_gpu_estimate DEVICE WORKLOADS RECORDS      WORKLOADS: the computations by key (JSON); RECORDS: lines, or - for
+//   bench_gpu_estimate DEVICE WORKLOADS RECORDS [DEVICE WORKLOADS RECORDS ...]
+//                                                    WORKLOADS: the computations by key (JSON); RECORDS: lines, or - for
 //                                                    standard input
 //
 // Prints by task and by network how many of the programs the space refuses, the rank correlation of the estimate with
 // the time of the others, how many pairs of them it orders as they were measured, and the time of the one that it thinks
 // fastest over the best time of all, and how far the estimate of that one is off its time (log of measured / estimated).
+// At the end the same of all devices together, with NASNet, to which constants were fitted, and without it: error_sigma and
+// error_90 of space/estimate/gpu_constants.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -178,8 +181,9 @@ class Task {
 };
 
 // The networks of Roller's artifact. NASNet's channels are multiples of 42, or 96; depthwise convolutions are its.
+constexpr const char* kFitted = "NASNet";
 std::string network_of(const std::string& key) {
-  if (key.find("depthwise") != std::string::npos) return "NASNet";
+  if (key.find("depthwise") != std::string::npos) return kFitted;
   std::vector<int64_t> numbers;
   for (size_t i = 0; i < key.size(); ++i) {
     if (std::isdigit(static_cast<unsigned char>(key[i])) == 0) continue;
@@ -187,12 +191,12 @@ std::string network_of(const std::string& key) {
     numbers.push_back(std::atoll(key.c_str() + i));
   }
   if (key.find("matmul") != std::string::npos)
-    return numbers.size() > 1 && numbers[1] == 4032 ? "NASNet"
+    return numbers.size() > 1 && numbers[1] == 4032 ? kFitted
            : numbers.front() == 65536               ? "BERT"
                                                     : "ResNet-50";
   if (key.find("conv2d_layer") == std::string::npos || numbers.size() < 3) return "ResNet-50";
   const bool first = numbers[1] == 3 && numbers[2] == 331;
-  return numbers[1] % 42 == 0 || numbers[1] == 96 || first ? "NASNet" : "ResNet-50";
+  return numbers[1] % 42 == 0 || numbers[1] == 96 || first ? kFitted : "ResNet-50";
 }
 
 struct Mean {
@@ -231,7 +235,13 @@ struct Mean {
   }
 };
 
-int run(const std::string& device_name, const std::string& workloads_path, const std::string& records_path) {
+// Of all devices.
+struct Pool {
+  Mean all, not_fitted;
+};
+
+int run(const std::string& device_name, const std::string& workloads_path, const std::string& records_path,
+        Pool& pool) {
   const auto fail = [](const Error& error) {
     std::fprintf(stderr, "bench_gpu_estimate: %s\n", error.message().c_str());
     return 1;
@@ -260,11 +270,12 @@ int run(const std::string& device_name, const std::string& workloads_path, const
     if (task->usable()) task->add(record);
   }
   std::map<std::string, Mean> networks;
-  Mean all;
   for (const auto& [key, task] : tasks) {
     if (!task->usable() || task->programs() == 0) continue;
-    networks[network_of(key)].add(*task);
-    all.add(*task);
+    const std::string network = network_of(key);
+    networks[network].add(*task);
+    pool.all.add(*task);
+    if (network != kFitted) pool.not_fitted.add(*task);
     std::printf(
         "%zu programs, %zu refused, rank correlation %.3f, pairs %.3f, chosen/best %.2f, best allowed/best "
         "%.2f, log error %.3f  %s\n",
@@ -272,7 +283,6 @@ int run(const std::string& device_name, const std::string& workloads_path, const
         task->best_allowed(), task->log_error(), key.c_str());
   }
   for (const auto& [name, mean] : networks) mean.print(name);
-  all.print("all");
   return 0;
 }
 
@@ -280,9 +290,14 @@ int run(const std::string& device_name, const std::string& workloads_path, const
 }  // namespace tensorsmith
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: bench_gpu_estimate DEVICE WORKLOADS RECORDS\n");
+  if (argc < 4 || argc % 3 != 1) {
+    std::fprintf(stderr,
+                 "usage: bench_gpu_estimate DEVICE WORKLOADS RECORDS [DEVICE WORKLOADS RECORDS ...]\n");
     return 2;
   }
-  return tensorsmith::run(argv[1], argv[2], argv[3]);
+  tensorsmith::Pool pool;
+  for (int i = 1; i < argc; i += 3)
+    if (const int code = tensorsmith::run(argv[i], argv[i + 1], argv[i + 2], pool); code != 0) return code;
+  pool.all.print("all");
+  pool.not_fitted.print("not fitted");
 }

@@ -25,7 +25,7 @@
 namespace tensorsmith::runtime {
 
 // Bumped when a manifest written by one version cannot be run by the other.
-inline constexpr int kModelFormatVersion = 3;
+inline constexpr int kModelFormatVersion = 4;
 // What is read of a compiled model's files at most.
 inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;

@@ -47,6 +47,12 @@ int main(int argc, char** argv) {
   EXPECT(ts_model_load(argv[1], 2, &model) == TS_OK);
   EXPECT(strcmp(ts_model_name(model), "tiny") == 0);
   EXPECT(ts_model_num_threads(model) == 2);
+  EXPECT(ts_model_device_context(model) == NULL && ts_model_device_context(NULL) == NULL);
+  EXPECT(ts_model_bind_input(model, 0, x) == TS_UNSUPPORTED);
+  EXPECT(strstr(ts_last_error(), "runs on processors") != NULL);
+  EXPECT(ts_model_bind_output(model, 0, y) == TS_UNSUPPORTED);
+  EXPECT(ts_model_bind_input(NULL, 0, x) == TS_INVALID_ARGUMENT);
+  EXPECT(ts_model_bind_output(NULL, 0, y) == TS_INVALID_ARGUMENT);
   EXPECT(ts_model_num_inputs(model) == 1);
   EXPECT(ts_model_num_outputs(model) == 2);
   EXPECT(strcmp(ts_model_input_name(model, 0), "x") == 0);

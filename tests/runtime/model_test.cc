@@ -240,8 +240,8 @@ TEST(Model, DamagedModelsGiveErrors) {
   expect_load_error([](S s) { write_text(s / "m/manifest.json", "{\"format\": 3}"); }, ErrorCode::kCorrupt,
                     "not the manifest");
   expect_load_error(
-      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 3", "\"format_version\": 4"); },
-      ErrorCode::kMismatch, "the model has format 4, this runtime reads format 3");
+      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 4", "\"format_version\": 5"); },
+      ErrorCode::kMismatch, "the model has format 5, this runtime reads format 4");
   expect_load_error([](S s) { replace_in(s / "m/manifest.json", "\"index\": 1", "\"index\": 0"); },
                     ErrorCode::kCorrupt, "do not have the hash");
   expect_load_error([](S s) { fs::remove(s / "m/weights.bin"); }, ErrorCode::kNotFound, "weights.bin");
