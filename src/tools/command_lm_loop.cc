@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/processors.h"
 #include "engine/language_loop.h"
+#include "engine/shipped_file.h"
 #include "engine/usable_threads.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
@@ -20,7 +21,6 @@
 #include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
-#include "tools/shipped_file.h"
 
 namespace tensorsmith::tools {
 namespace {

@@ -5,18 +5,16 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/predict.h"
+#include "engine/report_json.h"
+#include "engine/shipped_file.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/log_sink.h"
 #include "tools/options.h"
 #include "tools/report.h"
-#include "tools/shipped_file.h"
 
 namespace tensorsmith::tools {
 namespace {
-
-// The model that is shipped for schedules of our design space for CPUs.
-constexpr const char* kLatencyModelFile = "cpu.safetensors";
 
 struct PredictOptions {
   ModelOptions model;
@@ -30,50 +28,6 @@ struct PredictOptions {
 
 std::string format_error(double log_sigma) {
   return log_sigma > 0 ? fmt::format("{:.0f} %", 100 * std::expm1(log_sigma)) : "-";
-}
-
-nlohmann::json as_json(const engine::Prediction& prediction) {
-  const engine::ModelPrediction& p = prediction.latency;
-  const graph::Partition& partition = prediction.model.partition;
-  nlohmann::json tasks = nlohmann::json::array();
-  for (size_t t = 0; t < p.tasks.size(); ++t) {
-    const auto& task = partition.tasks[t];
-    nlohmann::json entry = {{"name", task.name},
-                            {"key", task.key},
-                            {"calls", task.calls},
-                            {"schedule", prediction.tuned[t] ? "tuned" : "untuned"},
-                            {"seconds", p.tasks[t].seconds},
-                            {"least_seconds", p.tasks[t].least_seconds},
-                            {"log_sigma", p.tasks[t].log_sigma}};
-    if (prediction.tuned[t]) entry["measured_seconds"] = prediction.schedules[t].measured_seconds;
-    if (!p.tasks[t].roofline_because.empty()) entry["roofline_because"] = p.tasks[t].roofline_because;
-    tasks.push_back(std::move(entry));
-  }
-  nlohmann::json calls = nlohmann::json::array();
-  for (size_t c = 0; c < p.calls.size(); ++c)
-    calls.push_back({{"task", partition.calls[c].task},
-                     {"start_seconds", p.calls[c].start_seconds},
-                     {"seconds", p.calls[c].seconds},
-                     {"refill_seconds", p.calls[c].refill_seconds}});
-  nlohmann::json assumed = nlohmann::json::object();
-  for (const auto& attribute : prediction.assumed) assumed[attribute.name] = attribute.value;
-  const nlohmann::json unknown;
-  return {{"model", prediction.model.graph.name},
-          {"device", nlohmann::json::parse(target::to_json(prediction.device))},
-          {"predictor", prediction.predictor},
-          {"seconds", p.seconds},
-          {"log_sigma", p.log_sigma},
-          {"least_seconds", p.least_seconds},
-          {"low_seconds", p.log_90 > 0 ? nlohmann::json(p.low_seconds()) : unknown},
-          {"high_seconds", p.log_90 > 0 ? nlohmann::json(p.high_seconds()) : unknown},
-          {"unseen", {{"device", p.unseen.device}, {"threads", p.unseen.threads}, {"kind", p.unseen.kind}}},
-          {"assumed", assumed},
-          {"notes", prediction.notes},
-          {"refill_seconds", p.refill_seconds},
-          {"cache_retention", prediction.cache_retention},
-          {"launch_seconds", p.launch_seconds},
-          {"tasks", tasks},
-          {"calls", calls}};
 }
 
 void print(const engine::Prediction& prediction) {
@@ -111,7 +65,7 @@ void print(const engine::Prediction& prediction) {
 
 Status predict(const PredictOptions& options) {
   engine::PredictOptions predict_options;
-  predict_options.cpu_model = shipped_file(kLatencyModelFile);
+  predict_options.cpu_model = engine::shipped_file(engine::kCostModelFile);
   predict_options.roofline = options.latency_model == "none";
   if (!predict_options.roofline) predict_options.latency_model = options.latency_model;
   predict_options.device = options.device.device;
@@ -124,7 +78,7 @@ Status predict(const PredictOptions& options) {
   TS_ASSIGN_OR_RETURN(const engine::Prediction prediction, engine::predict(source, predict_options, log));
   if (options.json) {
     print_notes(prediction.notes);
-    print_json(as_json(prediction), 2);
+    print_json(engine::to_json(prediction), 2);
   } else {
     print(prediction);
   }

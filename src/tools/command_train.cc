@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "engine/evaluation_run.h"
 #include "engine/model_data.h"
+#include "engine/shipped_file.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
@@ -21,7 +22,6 @@
 #include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
-#include "tools/shipped_file.h"
 #include "tools/train_profile.h"
 #include "tools/training_display.h"
 
@@ -96,7 +96,7 @@ Result<learn::Scores> test_scores(const engine::ModelData& data, const learn::Sp
 Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& split,
                              const learn::CostModel& model, const TrainCommand& command) {
   std::vector<std::pair<std::string, std::unique_ptr<learn::CostModel>>> others;
-  if (const std::string shipped = shipped_file(kCostModelFile); !shipped.empty()) {
+  if (const std::string shipped = engine::shipped_file(engine::kCostModelFile); !shipped.empty()) {
     TS_ASSIGN_OR_RETURN(auto other, learn::load_cost_model(shipped));
     others.emplace_back("shipped", std::move(other));
   }

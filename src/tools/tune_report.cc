@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "tools/console.h"
@@ -15,10 +14,6 @@ namespace {
 
 // Runs of one model whose quartiles are further apart than this were disturbed by other programs.
 constexpr double kBusySpread = 0.10;
-
-nlohmann::json number_or_null(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-}
 
 std::string speedup(double before, double after) {
   return std::isfinite(before) && std::isfinite(after) && after > 0 ? fmt::format("{:.2f}x", before / after)
@@ -34,18 +29,6 @@ TaskSeconds seconds_of(const engine::TunedModel& tuned, size_t task) {
   if (tuned.in_model) return {tuned.in_model->task_untuned[task], tuned.in_model->task_tuned[task]};
   const auto& progress = tuned.report.final.tasks[task];
   return {progress.weight * progress.default_seconds, progress.weight * progress.best_seconds};
-}
-
-const char* end_text(search::SearchEnd end) {
-  switch (end) {
-    case search::SearchEnd::kLimit:
-      return "limit";
-    case search::SearchEnd::kExhausted:
-      return "exhausted";
-    case search::SearchEnd::kGain:
-      return "gain";
-  }
-  return "";
 }
 
 // Over the tasks of which both are known.
@@ -125,55 +108,6 @@ void print_sources(const std::vector<engine::SourceScore>& scores) {
 
 std::string source_text(const engine::ProgramSource& source) {
   return fmt::format("{}, {}", source.same_task ? "the same task" : source.task, source.device);
-}
-
-nlohmann::json source_json(const engine::ProgramSource& source) {
-  return {{"task", source.task},        {"device", source.device},       {"file", source.file},
-          {"seconds", source.seconds},  {"same_task", source.same_task}, {"speedup", source.speedup},
-          {"distance", source.distance}};
-}
-
-nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::string& directory,
-                                const std::string& database) {
-  const search::TuneProgress& p = tuned.report.final;
-  nlohmann::json tasks = nlohmann::json::array();
-  for (size_t t = 0; t < p.tasks.size(); ++t) {
-    const auto& task = p.tasks[t];
-    tasks.push_back({{"name", task.name},
-                     {"weight", task.weight},
-                     {"trials", task.trials},
-                     {"failures", task.failures},
-                     {"kept", tuned.kept[t] != 0},
-                     {"default_seconds", number_or_null(task.default_seconds)},
-                     {"best_seconds", number_or_null(task.best_seconds)}});
-    if (tuned.sources[t]) tasks.back()["source"] = source_json(*tuned.sources[t]);
-    if (!tuned.in_model) continue;
-    if (tuned.alone[t] > 0) tasks.back()["alone_seconds"] = tuned.alone[t];
-    tasks.back()["in_model_untuned_seconds"] = tuned.in_model->task_untuned[t];
-    tasks.back()["in_model_tuned_seconds"] = tuned.in_model->task_tuned[t];
-  }
-  nlohmann::json out = {{"directory", directory},
-                        {"database", database},
-                        {"elapsed_seconds", p.elapsed_seconds},
-                        {"trials", p.trials},
-                        {"resumed", p.resumed},
-                        {"model_default_seconds", number_or_null(p.model_default_seconds())},
-                        {"model_best_seconds", number_or_null(p.model_best_seconds())},
-                        {"ended_by", end_text(tuned.report.end)},
-                        {"tasks", tasks}};
-  for (const engine::SourceScore& score : tuned.source_scores)
-    out["source_models"].push_back({{"name", score.name},
-                                    {"tasks", score.tasks},
-                                    {"covered", score.covered},
-                                    {"heuristic", score.heuristic},
-                                    {"gain", score.gain}});
-  if (tuned.in_model) {
-    out["end_to_end"] = {{"untuned_seconds", tuned.in_model->untuned},
-                         {"tuned_seconds", tuned.in_model->tuned},
-                         {"spread", tuned.in_model->spread},
-                         {"speedup", tuned.in_model->untuned / tuned.in_model->tuned}};
-  }
-  return out;
 }
 
 void print_tune_report(const engine::TunedModel& tuned, const std::string& directory,

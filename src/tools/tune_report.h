@@ -1,7 +1,6 @@
 // What `tune` says at its end.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "engine/tune_model.h"
@@ -10,10 +9,6 @@ namespace tensorsmith::tools {
 
 // "conv2d_relu_1x64x56x56, local": whose schedule a task runs.
 std::string source_text(const engine::ProgramSource& source);
-nlohmann::json source_json(const engine::ProgramSource& source);
-
-nlohmann::json tune_report_json(const engine::TunedModel& tuned, const std::string& directory,
-                                const std::string& database);
 
 // A table of the tasks, those with the largest share of the time first, and the whole model's latencies.
 // elapsed: seconds of the whole command.

@@ -11,6 +11,9 @@
 
 #include "engine/compile_model.h"
 #include "engine/measured_device.h"
+#include "engine/report_json.h"
+#include "engine/shipped_file.h"
+#include "engine/tune_sources.h"
 #include "engine/unmeasured.h"
 #include "record/database.h"
 #include "search/strategy.h"
@@ -22,7 +25,6 @@
 #include "tools/output_files.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
-#include "tools/shipped_file.h"
 #include "tools/ticker.h"
 #include "tools/tune_report.h"
 
@@ -30,9 +32,6 @@ namespace tensorsmith::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Records of fast programs, which are shipped.
-constexpr const char* kStarterFile = "starter.jsonl.zst";
 
 // Programs of other tasks that are weighed where nothing is measured.
 constexpr size_t kUnmeasuredSources = 3;
@@ -53,52 +52,6 @@ class LogApart final : public LogSink {
   LogLevel threshold_;
   StderrLogSink sink_;
 };
-
-// The entries of --from: files of records, and models.
-struct Sources {
-  std::vector<std::string> files;
-  std::vector<engine::SourceModel> models;
-};
-
-Result<Sources> read_sources(const TuneRunOptions& options) {
-  Sources sources;
-  if (options.warm_start && options.from.empty())
-    if (auto shipped = shipped_file(kStarterFile); !shipped.empty())
-      sources.files.push_back(std::move(shipped));
-  for (const std::string& entry : options.from) {
-    const bool is_model = entry.starts_with("zoo:") || entry.ends_with(".onnx");
-    if (!is_model) {
-      sources.files.push_back(entry);
-      continue;
-    }
-    TS_ASSIGN_OR_RETURN(const auto tasks, engine::load_tasks({{entry}}));
-    engine::SourceModel model;
-    model.name = entry;
-    for (const auto& shared : tasks) model.tasks.insert(shared.task.key);
-    sources.models.push_back(std::move(model));
-  }
-  return sources;
-}
-
-// The file of the language model that the strategy asks; empty: none.
-Result<std::string> language_model_of(const TuneRunOptions& options) {
-  using Writer = search::StrategyKind::Writer;
-  TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(options.strategy));
-  const bool given = !options.language_model.empty() && options.language_model != "none";
-  if (kind->writer == Writer::kNone) {
-    if (!given) return std::string();
-    return Error{ErrorCode::kInvalidArgument, "--lm",
-                 "the strategy '" + options.strategy + "' asks no language model: use evolutionary or lm"};
-  }
-  if (given) return options.language_model;
-  // By trials the evolutionary search is ahead with one, by seconds behind (docs/results/language_search.json).
-  if (kind->writer == Writer::kAsked) return std::string();
-  std::string file = options.language_model == "none" ? std::string() : shipped_file(kLanguageModelFile);
-  if (file.empty())
-    return Error{ErrorCode::kInvalidArgument, "--strategy " + options.strategy,
-                 "measures what a language model writes: name its file (--lm)"};
-  return file;
-}
 
 // The models with the places of their folders, once nothing stands in their way.
 Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& options) {
@@ -176,7 +129,7 @@ nlohmann::json choices_json(const engine::LoadedModel& model, const std::string&
                      {"calls", model.partition.tasks[t].calls},
                      {"chosen", reason_text(choices[t].reason)},
                      {"expected_gain", choices[t].gain}});
-    if (choices[t].source) tasks.back()["source"] = source_json(*choices[t].source);
+    if (choices[t].source) tasks.back()["source"] = engine::to_json(*choices[t].source);
   }
   return {{"directory", directory}, {"tasks", tasks}};
 }
@@ -189,15 +142,16 @@ Status run_unmeasured(const TuneRunOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
   engine::WarmStart known;
-  TS_ASSIGN_OR_RETURN(const Sources sources, read_sources(options));
+  TS_ASSIGN_OR_RETURN(const engine::TuneSources sources,
+                      engine::read_tune_sources(options.from, options.warm_start));
   for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
   std::error_code ignored;
   const bool has_database = fs::exists(options.database, ignored);
   if (has_database && options.warm_start) TS_RETURN_IF_ERROR(known.add_file(options.database));
   learn::SearchModelOptions model_options = options.cost_model;
-  if (!options.cost_model_given) model_options.model = shipped_file(kCostModelFile);
+  if (!options.cost_model_given) model_options.model = engine::shipped_file(engine::kCostModelFile);
   if (model_options.model.empty()) {
-    log.log(LogLevel::kWarning, std::string("the cost model that is shipped, ") + kCostModelFile +
+    log.log(LogLevel::kWarning, std::string("the cost model that is shipped, ") + engine::kCostModelFile +
                                     ", is not there: the estimate alone judges");
     model_options.model = "none";
   }
@@ -282,13 +236,15 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   tune_options.cost_model = options.cost_model;
   tune_options.worker = measure::this_program_as_worker();
   tune_options.warm_start = options.warm_start;
-  TS_ASSIGN_OR_RETURN(Sources sources, read_sources(options));
+  TS_ASSIGN_OR_RETURN(engine::TuneSources sources,
+                      engine::read_tune_sources(options.from, options.warm_start));
   tune_options.sources = std::move(sources.files);
   tune_options.source_models = std::move(sources.models);
   tune_options.source_ranking = options.source_ranking;
   tune_options.pool_sources = options.pool_sources;
   tune_options.seeds = options.seeds;
-  TS_ASSIGN_OR_RETURN(tune_options.language_model, language_model_of(options));
+  TS_ASSIGN_OR_RETURN(tune_options.language_model,
+                      engine::language_model_for(options.strategy, options.language_model));
   LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
@@ -301,7 +257,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   if (options.json) {
     nlohmann::json reports = nlohmann::json::array();
     for (size_t m = 0; m < models.size(); ++m)
-      reports.push_back(tune_report_json(tuned[m], models[m].directory, options.database));
+      reports.push_back(engine::to_json(tuned[m], models[m].directory, options.database));
     print_json(models.size() == 1 ? reports.front() : nlohmann::json{{"models", reports}}, 2);
   } else {
     for (size_t m = 0; m < models.size(); ++m) {
