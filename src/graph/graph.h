@@ -76,9 +76,6 @@ Result<Graph> import_onnx(const std::string& path, const ImportOptions& options)
 Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,
                                 const std::string& display_name);
 
-// Names of the model's run-time inputs in the file's order (initializers excluded), without importing it.
-Result<std::vector<std::string>> onnx_input_names(const std::string& path);
-
 // A TensorProto file (ONNX test data).
 Result<lower::Tensor> read_tensor_proto(const std::string& path);
 Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor);

@@ -65,6 +65,8 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
 
 // Of programs whose main() begins with `if (is_worker(argc, argv)) return worker_main(argc, argv);`.
 std::vector<std::string> this_program_as_worker();
+// The same of another program with such a main().
+std::vector<std::string> as_worker(const std::string& program);
 bool is_worker(int argc, char** argv);
 
 // The worker's main loop on the inherited descriptor; the last argument names the backend that loads kernels. Returns

@@ -388,7 +388,9 @@ int serve_worker(int socket, const KernelLoader& loader) {
   }
 }
 
-std::vector<std::string> this_program_as_worker() { return {"/proc/self/exe", kWorkerArgument}; }
+std::vector<std::string> this_program_as_worker() { return as_worker("/proc/self/exe"); }
+
+std::vector<std::string> as_worker(const std::string& program) { return {program, kWorkerArgument}; }
 
 bool is_worker(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == kWorkerArgument; }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/onnx/declared.h"
 #include "onnx_testdata.h"
 
 namespace tensorsmith::graph {
@@ -18,10 +19,11 @@ TEST_P(Models, Imports) {
   const auto folder = kModels / GetParam();
   const auto data = testing::read_data_set(folder / "test_data_set_0", folder / "model.onnx");
   ASSERT_TRUE(data.ok()) << data.error().message();
-  const auto names = onnx_input_names((folder / "model.onnx").string());
+  const auto names = onnx_declared((folder / "model.onnx").string());
   ASSERT_TRUE(names.ok()) << names.error().message();
   ImportOptions options;
-  for (size_t i = 0; i < data->inputs.size(); ++i) options.shapes[(*names)[i]] = data->inputs[i].shape;
+  for (size_t i = 0; i < data->inputs.size(); ++i)
+    options.shapes[names->inputs[i].name] = data->inputs[i].shape;
   const auto graph = import_onnx((folder / "model.onnx").string(), options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   ASSERT_EQ(graph->inputs.size(), data->inputs.size());
@@ -78,10 +80,11 @@ TEST_P(ModelPoints, Match) {
   const auto folder = kModels / GetParam();
   const auto data = testing::read_data_set(folder / "test_data_set_0", folder / "model.onnx");
   ASSERT_TRUE(data.ok()) << data.error().message();
-  const auto names = onnx_input_names((folder / "model.onnx").string());
+  const auto names = onnx_declared((folder / "model.onnx").string());
   ASSERT_TRUE(names.ok());
   ImportOptions options;
-  for (size_t i = 0; i < data->inputs.size(); ++i) options.shapes[(*names)[i]] = data->inputs[i].shape;
+  for (size_t i = 0; i < data->inputs.size(); ++i)
+    options.shapes[names->inputs[i].name] = data->inputs[i].shape;
   auto graph = import_onnx((folder / "model.onnx").string(), options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   for (const bool optimized : {false, true}) {

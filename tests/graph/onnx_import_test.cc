@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "graph/evaluate.h"
+#include "graph/onnx/declared.h"
 #include "onnx_model_builder.h"
 
 namespace tensorsmith::graph {
@@ -53,7 +54,31 @@ TEST(Import, ReadsAFile) {
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   EXPECT_EQ(graph->nodes.size(), 1u);
   EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_THAT(*onnx_input_names((folder / "model.onnx").string()), ::testing::ElementsAre("x"));
+}
+
+TEST(Import, TellsWhatAFileDeclares) {
+  const TemporaryFolder folder;
+  ModelBuilder model;
+  model.input("x", {2, 3}).input("tokens", {-1, 7, -2}, onnx::TensorProto::INT64, "batch").input("bias", {3});
+  model.initializer("bias", {3}, {1, 2, 3}).output("y").node("Add", {"x", "bias"}, {"y"});
+  write(folder / "model.onnx", model.bytes());
+  const auto declared = onnx_declared((folder / "model.onnx").string());
+  ASSERT_TRUE(declared.ok()) << declared.error().message();
+  ASSERT_EQ(declared->inputs.size(), 2u);
+  EXPECT_EQ(declared->inputs[0].name, "x");
+  EXPECT_EQ(declared->inputs[0].dtype, ir::DType::kF32);
+  EXPECT_EQ((*declared->inputs[0].shape)[1].length, 3);
+  const DeclaredTensor& tokens = declared->inputs[1];
+  EXPECT_EQ(tokens.dtype, ir::DType::kI64);
+  EXPECT_EQ((*tokens.shape)[0].length, -1);
+  EXPECT_EQ((*tokens.shape)[0].name, "batch");
+  EXPECT_EQ((*tokens.shape)[1].length, 7);
+  EXPECT_EQ((*tokens.shape)[2].length, -1);
+  ASSERT_EQ(declared->outputs.size(), 1u);
+  EXPECT_EQ(declared->outputs[0].name, "y");
+  const auto missing = onnx_declared("/nowhere/model.onnx");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
 }
 
 TEST(Import, MissingFile) {

@@ -479,8 +479,6 @@ Result<Graph> Importer::run() {
   return std::move(graph_);
 }
 
-namespace {
-
 Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place) {
   // Protobuf must not write its own complaints to the standard error stream.
   const google::protobuf::LogSilencer silencer;
@@ -493,6 +491,8 @@ Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& 
   }
   return model;
 }
+
+namespace {
 
 Result<Graph> import_message(std::string_view bytes, const ImportOptions& options, const std::string& place,
                              TensorSource source) {
@@ -513,18 +513,6 @@ Result<Graph> import_onnx(const std::string& path, const ImportOptions& options)
   if (!unknown && std::filesystem::is_symlink(path, unknown))
     source.real_directory = real.parent_path().string();
   return import_message(bytes, options, path, std::move(source));
-}
-
-Result<std::vector<std::string>> onnx_input_names(const std::string& path) {
-  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, std::numeric_limits<int>::max()));
-  TS_ASSIGN_OR_RETURN(const onnx::ModelProto model, parse_model(bytes, path));
-  std::set<std::string> initializers;
-  for (const auto& initializer : model.graph().initializer()) initializers.insert(initializer.name());
-  std::vector<std::string> names;
-  for (const auto& input : model.graph().input()) {
-    if (!initializers.contains(input.name())) names.push_back(input.name());
-  }
-  return names;
 }
 
 Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,

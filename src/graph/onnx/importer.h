@@ -64,6 +64,9 @@ struct Scope {
   }
 };
 
+// place: the file, for errors (kCorrupt).
+Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place);
+
 class Importer final : public NodeSink {
  public:
   Importer(const onnx::ModelProto& model, const ImportOptions& options, std::string place,

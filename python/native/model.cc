@@ -1,0 +1,149 @@
+#include "runtime/model.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "errors.h"
+#include "runtime/device/gpu_place.h"
+
+namespace tensorsmith::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+using Tensor = nb::ndarray<nb::ro, nb::c_contig>;
+using OutTensor = nb::ndarray<nb::c_contig>;
+
+nb::dlpack::dtype dlpack_dtype(runtime::DType dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const auto bits = static_cast<uint8_t>(8 * runtime::bytes_of(dtype));
+  const auto make = [&](Code code) { return nb::dlpack::dtype{static_cast<uint8_t>(code), bits, 1}; };
+  switch (dtype) {
+    case runtime::DType::kBool:
+      return make(Code::Bool);
+    case runtime::DType::kI8:
+    case runtime::DType::kI16:
+    case runtime::DType::kI32:
+    case runtime::DType::kI64:
+      return make(Code::Int);
+    case runtime::DType::kU8:
+    case runtime::DType::kU16:
+    case runtime::DType::kU32:
+    case runtime::DType::kU64:
+      return make(Code::UInt);
+    case runtime::DType::kBF16:
+      return make(Code::Bfloat);
+    default:
+      return make(Code::Float);
+  }
+}
+
+std::string text(nb::dlpack::dtype dtype) {
+  static constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  const std::string name = dtype.code < std::size(kNames) ? kNames[dtype.code] : "type";
+  return name == "bool" ? name : name + std::to_string(dtype.bits);
+}
+
+std::string text(const std::vector<int64_t>& shape) {
+  std::string out = "(";
+  for (size_t d = 0; d < shape.size(); ++d) out += (d == 0 ? "" : ", ") + std::to_string(shape[d]);
+  return out + ")";
+}
+
+// The array's data, if it is what the model says of the tensor.
+template <typename Array>
+auto data_of(nb::handle object, const runtime::TensorInfo& info, const char* role) {
+  const std::string place = std::string(role) + " '" + info.name + "'";
+  Array array;
+  // An output that had to be converted would be a copy, and the results would be lost.
+  constexpr bool kMayCopy = std::is_same_v<Array, Tensor>;
+  if (!nb::try_cast(object, array, kMayCopy))
+    raise({ErrorCode::kInvalidArgument, place,
+           "is no array that the processor can read in place: give a NumPy array, or an object with DLPack "
+           "(__dlpack__)" +
+               std::string(kMayCopy ? "" : " that is contiguous and may be written")});
+  if (array.device_type() != nb::device::cpu::value && array.device_type() != 3 /* pinned, of CUDA */)
+    raise({ErrorCode::kInvalidArgument, place, "is in the memory of a device; copy it to the processor's"});
+  const nb::dlpack::dtype wanted = dlpack_dtype(info.dtype);
+  // NumPy has no bfloat16: its bits come as uint16.
+  const bool bits =
+      info.dtype == runtime::DType::kBF16 && array.dtype() == dlpack_dtype(runtime::DType::kU16);
+  if (array.dtype() != wanted && !bits)
+    raise({ErrorCode::kInvalidArgument, place,
+           "has elements of " + text(array.dtype()) + ", the model takes " + text(wanted)});
+  std::vector<int64_t> shape;
+  for (size_t d = 0; d < array.ndim(); ++d) shape.push_back(static_cast<int64_t>(array.shape(d)));
+  if (shape != info.shape)
+    raise({ErrorCode::kInvalidArgument, place,
+           "has the shape " + text(shape) + ", the model takes " + text(info.shape)});
+  return array;
+}
+
+class Model {
+ public:
+  Model(const std::string& directory, int threads, const std::string& device) {
+    runtime::LoadOptions options;
+    options.threads = threads;
+    if (!device.empty()) options.gpu = value_or_raise(runtime::require_gpu_place(device));
+    model_ = value_or_raise(without_lock([&] { return runtime::Model::load(directory, options); }));
+  }
+
+  const runtime::Model& model() const { return *model_; }
+
+  void run(const nb::list& inputs, const nb::list& outputs) {
+    if (inputs.size() != model_->inputs().size() || outputs.size() != model_->outputs().size())
+      raise({ErrorCode::kInvalidArgument, "run",
+             "the model has " + std::to_string(model_->inputs().size()) + " inputs and " +
+                 std::to_string(model_->outputs().size()) + " outputs"});
+    std::vector<Tensor> held_inputs;
+    std::vector<OutTensor> held_outputs;
+    std::vector<const void*> input_data;
+    std::vector<void*> output_data;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      held_inputs.push_back(data_of<Tensor>(inputs[i], model_->inputs()[i], "input"));
+      input_data.push_back(held_inputs.back().data());
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      held_outputs.push_back(data_of<OutTensor>(outputs[i], model_->outputs()[i], "output"));
+      output_data.push_back(held_outputs.back().data());
+    }
+    check(without_lock([&] { return model_->run(input_data, output_data); }));
+  }
+
+ private:
+  std::unique_ptr<runtime::Model> model_;
+};
+
+nb::list tensors(std::span<const runtime::TensorInfo> infos) {
+  nb::list list;
+  for (const auto& info : infos)
+    list.append(nb::make_tuple(info.name, std::string(runtime::to_string(info.dtype)),
+                               nb::tuple(nb::cast(info.shape))));
+  return list;
+}
+
+}  // namespace
+
+void bind_model(nb::module_& module) {
+  nb::class_<Model>(module, "Model", "A compiled model, loaded.")
+      .def(nb::init<const std::string&, int, const std::string&>(), nb::arg("directory"), nb::arg("threads"),
+           nb::arg("device"))
+      .def_prop_ro("name", [](const Model& m) { return m.model().description().name; })
+      .def_prop_ro("num_threads", [](const Model& m) { return m.model().num_threads(); })
+      .def_prop_ro(
+          "inputs", [](const Model& m) { return tensors(m.model().inputs()); },
+          "(name, dtype, shape) of each.")
+      .def_prop_ro(
+          "outputs", [](const Model& m) { return tensors(m.model().outputs()); },
+          "(name, dtype, shape) of each.")
+      .def("run", &Model::run, nb::arg("inputs"), nb::arg("outputs"),
+           "Reads the inputs, writes the outputs; arrays in the model's order.");
+}
+
+}  // namespace tensorsmith::python

@@ -1,0 +1,330 @@
+// What takes long: thin over `engine`, results as the JSON text of engine/report_json.h.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "bindings.h"
+#include "engine/compile_model.h"
+#include "engine/gpu_device.h"
+#include "engine/measured_device.h"
+#include "engine/predict.h"
+#include "engine/report_json.h"
+#include "engine/shipped_file.h"
+#include "engine/tune_model.h"
+#include "engine/tune_sources.h"
+#include "errors.h"
+#include "graph/onnx/declared.h"
+#include "long_call.h"
+#include "measure/measurer.h"
+#include "record/database.h"
+
+namespace tensorsmith::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+using Json = nlohmann::json;
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+// How a model is read.
+struct Import {
+  Shapes shapes;
+  std::vector<std::string> absent;
+  bool bounded = false;
+
+  engine::ModelSource source(const std::string& path) const {
+    engine::ModelSource source;
+    source.path = path;
+    source.import.shapes = shapes;
+    source.import.absent = {absent.begin(), absent.end()};
+    source.import.bounded = bounded;
+    return source;
+  }
+};
+
+Result<target::Device> device_of(const std::string& name, int threads) {
+  TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(name));
+  if (threads > 0 && device.kind == target::DeviceKind::kGpu)
+    return Error{ErrorCode::kInvalidArgument, "threads", "applies to CPUs only, not to " + device.name};
+  return engine::with_threads(std::move(device), threads);
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+const char* text(engine::TunePhase phase) {
+  switch (phase) {
+    case engine::TunePhase::kUntuned:
+      return "untuned";
+    case engine::TunePhase::kSearch:
+      return "search";
+    case engine::TunePhase::kCompare:
+      return "compare";
+    case engine::TunePhase::kWrite:
+      return "write";
+  }
+  return "";
+}
+
+// Tells the Python function of each phase and measurement, as JSON text.
+class PythonEvents final : public engine::TuneEvents {
+ public:
+  PythonEvents(LongCall& call, const nb::object& told) : call_(call), told_(told) {}
+
+  void begins(engine::TunePhase phase, const engine::PhasePlan& plan) override {
+    phase_ = text(phase);
+    tell({{"phase", phase_}, {"planned_seconds", plan.seconds}, {"later_seconds", plan.later_seconds}});
+  }
+  void progress(const search::TuneProgress& p) override {
+    tell({{"phase", phase_},
+          {"elapsed_seconds", p.elapsed_seconds},
+          {"trials", p.trials},
+          {"failures", p.failures},
+          {"resumed", p.resumed},
+          {"task", p.current_task < p.tasks.size() ? p.tasks[p.current_task].name : ""},
+          {"untuned_seconds", number(p.model_default_seconds())},
+          {"best_seconds", number(p.model_best_seconds())}});
+  }
+
+ private:
+  void tell(const Json& event) {
+    if (!told_.is_none()) call_.tell([this, event = event.dump()] { told_(event); });
+  }
+
+  LongCall& call_;
+  const nb::object& told_;  // called and counted by the thread that has Python's lock
+  std::string phase_;
+};
+
+struct TuneRequest {
+  std::vector<std::string> models, directories, names;
+  Import import;
+  std::string device, database;
+  int threads = 0;
+  std::vector<std::string> sources;
+  bool warm_start = true;
+  std::string language_model, worker;
+  engine::TuneModelOptions options;
+};
+
+Result<std::vector<Json>> tune(TuneRequest& r, LongCall& call, PythonEvents& events) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, device_of(r.device, r.threads));
+  if (!engine::is_measurable(device))
+    return Error{ErrorCode::kUnsupported, "device " + r.device,
+                 "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
+  for (const std::string& directory : r.directories)
+    TS_RETURN_IF_ERROR(engine::check_output_directory(directory));
+  const SystemClock clock;
+  const double start = clock.monotonic_seconds();
+  std::vector<engine::LoadedModel> loaded;
+  loaded.reserve(r.models.size());
+  std::vector<engine::ModelToTune> models;
+  for (size_t m = 0; m < r.models.size(); ++m) {
+    TS_ASSIGN_OR_RETURN(auto model, engine::load_model(r.import.source(r.models[m]), device));
+    loaded.push_back(std::move(model));
+    models.push_back({&loaded.back(), r.directories[m], r.names[m]});
+  }
+  TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(r.database));
+  TS_ASSIGN_OR_RETURN(engine::TuneSources sources, engine::read_tune_sources(r.sources, r.warm_start));
+  r.options.warm_start = r.warm_start;
+  r.options.sources = std::move(sources.files);
+  r.options.source_models = std::move(sources.models);
+  TS_ASSIGN_OR_RETURN(r.options.language_model,
+                      engine::language_model_for(r.options.strategy, r.language_model));
+  r.options.worker = measure::as_worker(r.worker);
+  if (r.options.seconds > 0)
+    r.options.seconds = std::max(r.options.seconds - (clock.monotonic_seconds() - start), 1e-3);
+  PythonLog log(call);
+  TS_ASSIGN_OR_RETURN(const auto tuned, engine::tune_models(models, device, r.options, *database, clock, log,
+                                                            events, call.cancelled()));
+  std::vector<Json> reports;
+  for (size_t m = 0; m < models.size(); ++m) {
+    reports.push_back(engine::to_json(tuned[m], r.directories[m], r.database));
+    reports.back()["notes"] = loaded[m].graph.notes;
+    reports.back()["interrupted"] = tuned[m].interrupted;
+  }
+  return reports;
+}
+
+struct CompileRequest {
+  std::string model, directory, name;
+  Import import;
+  std::string device, database;  // empty: untuned
+  int threads = 0;
+  engine::ScheduleOptions schedules;
+};
+
+Result<Json> compile(const CompileRequest& r, LongCall& call) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, device_of(r.device, r.threads));
+  TS_RETURN_IF_ERROR(engine::check_output_directory(r.directory));
+  TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(r.import.source(r.model), device));
+  TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
+  TS_ASSIGN_OR_RETURN(auto schedules, engine::default_schedules(model.partition, device, r.schedules));
+  PythonLog log(call);
+  engine::CompileOptions options;
+  options.directory = r.directory;
+  options.model_name = r.name;
+  options.jobs = local.cores;
+  options.log = &log;
+  options.cancelled = &call.cancelled();
+  size_t found = 0;
+  if (!r.database.empty()) {
+    TS_ASSIGN_OR_RETURN(
+        found, engine::apply_best_records(model.partition, device, r.database, r.schedules, schedules, log));
+    options.tuned = found > 0;
+  }
+  TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, options));
+  return Json{{"directory", r.directory},
+              {"kernels", model.partition.calls.size()},
+              {"tasks", model.partition.tasks.size()},
+              {"tuned_tasks", found},
+              {"notes", model.graph.notes}};
+}
+
+Json task_json(const graph::Task& task) {
+  return {{"name", task.name}, {"key", task.key}, {"calls", task.calls}};
+}
+
+Json declared_json(const std::vector<graph::DeclaredTensor>& tensors) {
+  Json out = Json::array();
+  for (const auto& tensor : tensors) {
+    Json shape;
+    if (tensor.shape) {
+      shape = Json::array();
+      for (const auto& dim : *tensor.shape)
+        shape.push_back(dim.length >= 0    ? Json(dim.length)
+                        : dim.name.empty() ? Json(nullptr)
+                                           : Json(dim.name));
+    }
+    out.push_back({{"name", tensor.name},
+                   {"dtype", tensor.dtype ? Json(ir::to_string(*tensor.dtype)) : Json(nullptr)},
+                   {"shape", shape}});
+  }
+  return out;
+}
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+void bind_work(nb::module_& module) {
+  module.def(
+      "tune",
+      [](std::vector<std::string> models, std::vector<std::string> directories,
+         std::vector<std::string> names, Shapes shapes, std::vector<std::string> absent, bool bounded,
+         std::string device, int threads, std::string database, double seconds, int64_t trials,
+         double until_gain, std::string strategy, int batch, uint64_t seed, bool flush_cache, bool end_to_end,
+         bool winograd, std::string cost_model, bool frozen, std::vector<std::string> sources,
+         bool warm_start, std::string language_model, std::string worker, const nb::object& progress) {
+        TuneRequest r;
+        r.models = std::move(models);
+        r.directories = std::move(directories);
+        r.names = std::move(names);
+        r.import = {std::move(shapes), std::move(absent), bounded};
+        r.device = std::move(device);
+        r.database = std::move(database);
+        r.threads = threads;
+        r.sources = std::move(sources);
+        r.warm_start = warm_start;
+        r.language_model = std::move(language_model);
+        r.worker = std::move(worker);
+        r.options.trials = trials;
+        r.options.seconds = seconds;
+        r.options.until_gain = until_gain;
+        if (!strategy.empty()) r.options.strategy = std::move(strategy);
+        r.options.batch = batch;
+        r.options.seed = seed;
+        r.options.flush_cache = flush_cache;
+        r.options.end_to_end = end_to_end;
+        r.options.schedules.winograd = winograd;
+        if (!cost_model.empty()) r.options.cost_model.model = std::move(cost_model);
+        r.options.cost_model.frozen = frozen;
+        LongCall call;
+        PythonEvents events(call, progress);
+        return dump(value_or_raise(call.run([&] { return tune(r, call, events); })));
+      },
+      nb::arg("models"), nb::arg("directories"), nb::arg("names"), nb::kw_only(), nb::arg("shapes"),
+      nb::arg("absent"), nb::arg("bounded"), nb::arg("device"), nb::arg("threads"), nb::arg("database"),
+      nb::arg("seconds"), nb::arg("trials"), nb::arg("until_gain"), nb::arg("strategy"), nb::arg("batch"),
+      nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"), nb::arg("winograd"),
+      nb::arg("cost_model"), nb::arg("frozen"), nb::arg("sources"), nb::arg("warm_start"),
+      nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(),
+      "Reports of the models, a JSON array.");
+  module.def(
+      "compile",
+      [](std::string model, std::string directory, std::string name, Shapes shapes,
+         std::vector<std::string> absent, bool bounded, std::string device, int threads, std::string database,
+         bool winograd) {
+        CompileRequest r{std::move(model),  std::move(directory),
+                         std::move(name),   {std::move(shapes), std::move(absent), bounded},
+                         std::move(device), std::move(database),
+                         threads,           {.winograd = winograd}};
+        LongCall call;
+        return dump(value_or_raise(call.run([&] { return compile(r, call); })));
+      },
+      nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
+      nb::arg("absent"), nb::arg("bounded"), nb::arg("device"), nb::arg("threads"), nb::arg("database"),
+      nb::arg("winograd"), "What was compiled, JSON.");
+  module.def(
+      "predict",
+      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded,
+         std::string device, int threads, std::string latency_model, bool roofline, std::string database,
+         bool untuned, bool winograd) {
+        const Import import{std::move(shapes), std::move(absent), bounded};
+        engine::PredictOptions options;
+        options.cpu_model = engine::shipped_file(engine::kCostModelFile);
+        options.latency_model = std::move(latency_model);
+        options.roofline = roofline;
+        options.device = std::move(device);
+        options.threads = threads;
+        options.database = std::move(database);
+        options.untuned = untuned;
+        options.schedules.winograd = winograd;
+        LongCall call;
+        PythonLog log(call);
+        return dump(engine::to_json(
+            value_or_raise(call.run([&] { return engine::predict(import.source(model), options, log); }))));
+      },
+      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
+      nb::arg("device"), nb::arg("threads"), nb::arg("latency_model"), nb::arg("roofline"),
+      nb::arg("database"), nb::arg("untuned"), nb::arg("winograd"), "The prediction, JSON.");
+  module.def(
+      "tasks",
+      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded,
+         const std::string& device) {
+        const Import import{std::move(shapes), std::move(absent), bounded};
+        LongCall call;
+        const auto loaded = value_or_raise(call.run([&]() -> Result<engine::LoadedModel> {
+          TS_ASSIGN_OR_RETURN(const target::Device found, device_of(device, 0));
+          return engine::load_model(import.source(model), found);
+        }));
+        Json out = Json::array();
+        for (const auto& task : loaded.partition.tasks) out.push_back(task_json(task));
+        return dump(out);
+      },
+      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
+      nb::arg("device"), "The tensor programs of the model, a JSON array.");
+  module.def(
+      "declared",
+      [](const std::string& path) {
+        const auto declared = value_or_raise(graph::onnx_declared(path));
+        return dump(
+            {{"inputs", declared_json(declared.inputs)}, {"outputs", declared_json(declared.outputs)}});
+      },
+      nb::arg("path"), "What the ONNX file says of its inputs and outputs, JSON.");
+  module.def(
+      "device",
+      [](const std::string& name, int threads) {
+        return target::to_json(value_or_raise(device_of(name, threads)));
+      },
+      nb::arg("name"), nb::arg("threads"), "The device, JSON.");
+}
+
+}  // namespace tensorsmith::python

@@ -1,0 +1,62 @@
+"""Tensorsmith: trained neural networks, faster on the machine you have.
+
+    import tensorsmith
+    tuned = tensorsmith.tune("model.onnx", seconds=60, progress=True)
+    print(f"{tuned.speedup:.2f} times as fast as untuned")
+    outputs = tuned.load().run({"x": image})
+
+`tune` searches fast schedules by measuring, `compile` takes what is known without measuring, `load` runs what they
+wrote, `predict` says how fast a model would be on another device. `InferenceSession` has the common calls of ONNX
+Runtime's. `torch.compile(model, backend="tensorsmith")` works where torch and onnxscript are installed.
+"""
+
+from . import errors
+from ._native import __version__
+from .commands import command_path, evaluate, run_command, train
+from .database import Database
+from .errors import Error
+from .model import Model, load
+from .session import InferenceSession, IOBinding, NodeArg, OrtValue, SessionOptions, get_available_providers
+from .torch_export import from_torch
+from .work import (
+    CompiledModel,
+    Prediction,
+    TaskPrediction,
+    TaskReport,
+    TuneResult,
+    compile,
+    device,
+    predict,
+    tasks,
+    tune,
+)
+
+__all__ = [
+    "CompiledModel",
+    "Database",
+    "Error",
+    "IOBinding",
+    "InferenceSession",
+    "Model",
+    "NodeArg",
+    "OrtValue",
+    "Prediction",
+    "SessionOptions",
+    "TaskPrediction",
+    "TaskReport",
+    "TuneResult",
+    "__version__",
+    "command_path",
+    "compile",
+    "device",
+    "errors",
+    "evaluate",
+    "from_torch",
+    "get_available_providers",
+    "load",
+    "predict",
+    "run_command",
+    "tasks",
+    "train",
+    "tune",
+]

@@ -1,0 +1,159 @@
+"""The command `tensorsmith` that comes with the package, and what Python takes from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import errors
+
+PathLike = str | os.PathLike[str]
+
+
+def command_path() -> str:
+    """The program `tensorsmith` of this package."""
+    return str(Path(__file__).parent / "bin" / "tensorsmith")
+
+
+def run_command(*arguments: PathLike | int | float, quiet: bool = False) -> str:
+    """Runs `tensorsmith ARGUMENTS...` and returns its standard output. Its progress and notes go to standard error,
+    unless `quiet`.
+
+    Raises:
+        errors.CommandFailed: with the command's own line.
+    """
+    words = [command_path(), *(os.fspath(a) if isinstance(a, os.PathLike) else str(a) for a in arguments)]
+    process = subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    lines: list[str] = []
+    try:
+        # Its standard output is short, and fits the pipe until the end.
+        output, _ = _read(process, lines, quiet)
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if process.returncode != 0:
+        prefix = "tensorsmith: error: "
+        said = [line[len(prefix) :] for line in lines if line.startswith(prefix)] or lines[-1:] or ["failed"]
+        raise errors.CommandFailed(said[-1], returncode=process.returncode)
+    return output
+
+
+def _read(process: subprocess.Popen[str], lines: list[str], quiet: bool) -> tuple[str, None]:
+    import threading
+
+    def forward() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            lines.append(line.rstrip("\n"))
+            if not quiet and not line.startswith("tensorsmith: error: "):
+                sys.stderr.write(line)
+
+    reader = threading.Thread(target=forward, daemon=True)
+    reader.start()
+    assert process.stdout is not None
+    output = process.stdout.read()
+    process.wait()
+    reader.join()
+    return output, None
+
+
+def _flags(options: dict[str, Any]) -> list[str]:
+    words: list[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, (list, tuple)):
+            for one in value:
+                words += [flag, os.fspath(one) if isinstance(one, os.PathLike) else str(one)]
+        else:
+            words += [flag, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+    return words
+
+
+def train(
+    output: PathLike,
+    *,
+    from_db: PathLike | Sequence[PathLike] = (),
+    store: PathLike | None = None,
+    split: PathLike | None = None,
+    model: str | None = None,
+    parameters: dict[str, Any] | None = None,
+    seed: int = 0,
+    quiet: bool = True,
+    **options: Any,
+) -> dict[str, Any]:
+    """Trains a cost model on measured programs and writes it to `output`: `tensorsmith train` in a process of its own.
+
+    Args:
+        output: the model's file.
+        from_db: databases whose records train; or
+        store, split: a store of programs and which of them train (see `tensorsmith dataset`).
+        model: its kind; by default "tensorsmith".
+        parameters: hyper-parameters by name.
+        seed: the same seed, data and parameters make the same model.
+        quiet: no progress on standard error.
+        options: further options of the command by their names (`max_tasks=50`, `init="base.model"`).
+
+    Returns:
+        model, records, workloads, devices, seconds, bytes, validation and test scores.
+
+    Raises:
+        errors.CommandFailed: with the command's own line.
+    """
+    databases = [from_db] if isinstance(from_db, (str, os.PathLike)) else list(from_db)
+    flags = _flags(
+        {
+            "output": output,
+            "from_db": databases,
+            "store": store,
+            "split": split,
+            "model": model,
+            "param": [f"{name}={_value(value)}" for name, value in (parameters or {}).items()],
+            "seed": seed,
+            "quiet": quiet,
+            **options,
+        }
+    )
+    return json.loads(run_command("train", *flags, "--json", quiet=quiet))
+
+
+def evaluate(
+    model: PathLike, store: PathLike, split: PathLike, *, part: str = "test", quiet: bool = True, **options: Any
+) -> dict[str, Any]:
+    """How well a cost model predicts what was measured: `tensorsmith eval` in a process of its own.
+
+    Args:
+        model: a file of `train`.
+        store, split, part: the programs; by default those of the split's test part.
+        options: further options of the command by their names.
+
+    Returns:
+        Scores, over all and by device.
+
+    Raises:
+        errors.CommandFailed: with the command's own line.
+    """
+    flags = _flags({"model": model, "store": store, "split": split, "part": part, **options})
+    output = run_command("eval", *flags, "--json", quiet=quiet)
+    return json.loads(output.strip().splitlines()[-1])
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def main() -> None:
+    """Takes the place of this process with the command."""
+    program = command_path()
+    os.execv(program, [program, *sys.argv[1:]])

@@ -1,0 +1,355 @@
+"""Tuning, compiling and predicting."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _native, errors
+from .commands import command_path
+from .model import Model, load
+from .progress import TuneProgressBar
+from .sources import ModelSource, model_file, model_name
+
+PathLike = str | os.PathLike[str]
+Shapes = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What became of one tensor program. Seconds are those of one call; None: not known."""
+
+    name: str
+    calls: float
+    trials: int
+    failures: int
+    kept: bool  #: it runs the untuned schedule
+    untuned_seconds: float | None
+    tuned_seconds: float | None
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What `tune` did."""
+
+    directory: str  #: the compiled model
+    database: str  #: the records
+    untuned_seconds: float | None  #: a run of the whole model, by default measured end to end
+    tuned_seconds: float | None
+    end_to_end: bool  #: whether these are of the whole model, or sums over its kernels
+    trials: int  #: measurements of this run
+    resumed: int  #: records that were there already
+    elapsed_seconds: float
+    tasks: tuple[TaskReport, ...]
+    notes: tuple[str, ...]
+    report: dict[str, Any] = field(repr=False)  #: all that `tensorsmith tune --json` tells
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times as fast as the untuned model."""
+        if not self.untuned_seconds or not self.tuned_seconds:
+            return None
+        return self.untuned_seconds / self.tuned_seconds
+
+    def load(self, threads: int = 0) -> Model:
+        """The compiled model, ready to run."""
+        return load(self.directory, threads)
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """What `compile` did."""
+
+    directory: str
+    kernels: int
+    tasks: int
+    tuned_tasks: int  #: those with schedules of the database
+    notes: tuple[str, ...]
+
+    def load(self, threads: int = 0, device: str = "") -> Model:
+        """The compiled model, ready to run."""
+        return load(self.directory, threads, device)
+
+
+@dataclass(frozen=True)
+class TaskPrediction:
+    """What one tensor program is predicted to take; seconds of one call."""
+
+    name: str
+    calls: int
+    seconds: float
+    least_seconds: float  #: the device's figures allow no less
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A latency that nobody measured."""
+
+    seconds: float
+    low_seconds: float | None  #: of the interval that holds 90 %; None: not known
+    high_seconds: float | None
+    least_seconds: float  #: the device's figures allow no less
+    predictor: str  #: what said so
+    tasks: tuple[TaskPrediction, ...]
+    notes: tuple[str, ...]
+    report: dict[str, Any] = field(repr=False)  #: all that `tensorsmith predict --json` tells
+
+
+def tune(
+    model: ModelSource | Sequence[ModelSource],
+    output: PathLike | None = None,
+    *,
+    seconds: float = 0,
+    trials: int = 0,
+    until_gain: float = 0,
+    progress: bool | Callable[[dict[str, Any]], None] = False,
+    shapes: Shapes | None = None,
+    absent: Sequence[str] = (),
+    bounded: bool = False,
+    device: str = "local",
+    threads: int = 0,
+    database: PathLike = "tensorsmith.db",
+    sources: Sequence[PathLike] = (),
+    warm_start: bool = True,
+    cost_model: PathLike = "",
+    frozen: bool = False,
+    strategy: str = "",
+    language_model: PathLike = "",
+    batch: int = 16,
+    seed: int = 0,
+    flush_cache: bool = False,
+    end_to_end: bool = True,
+    winograd: bool = True,
+) -> TuneResult:
+    """Searches fast schedules for a model on this machine by measuring, and compiles it with them.
+
+    Measurements are kept in the database: a run goes on where an earlier one was, and Ctrl-C loses nothing. It ends the
+    search, the best so far is compiled, then KeyboardInterrupt is raised.
+
+    Args:
+        model: an ONNX file, "zoo:NAME", an onnx.ModelProto or its bytes, or what `from_torch` makes.
+        output: the folder of the compiled model; by default the model's name with ".tensorsmith", here. A compiled
+            model that is there is replaced, anything else stays and is an error.
+        seconds: for everything until the model is written. Give it, or `trials` (measurements), or `until_gain` (stop
+            where going on as long again is expected to gain less than this share).
+        progress: True shows a bar; a function is called with each event, a dict: phase, and after each measurement
+            elapsed_seconds, trials, failures, resumed, task, untuned_seconds, best_seconds.
+        shapes: of inputs by name, for symbolic dimensions or in place of fixed ones.
+        absent: optional inputs that are not given.
+        bounded: results whose number of rows depends on the data have their largest shape, padded.
+        device: "local", a variant as "local:isa=avx2", or a GPU: "cuda", "opencl:1".
+        threads: that kernels run on; 0: all cores.
+        sources: databases or exports of records to begin with, and models whose tasks' records are meant; by default
+            the records that come with the package.
+        warm_start: False begins from nothing.
+        cost_model: a file of `train`, or the name of a kind that learns as it goes.
+        frozen: the cost model does not learn from this run.
+        strategy, language_model, batch, seed: see `tensorsmith tune --help`.
+        flush_cache: measure with cold caches.
+        end_to_end: False chooses by the kernels' own times, without running the whole model.
+        winograd: False: no Winograd filtering of 3x3 convolutions.
+
+    Raises:
+        errors.Error: what is wrong and what to do; nothing is written then.
+    """
+    if not (seconds or trials or until_gain):
+        raise errors.InvalidArgument("say how long to search: seconds=60, trials=1000 or until_gain=0.01", "tune")
+    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, threads=threads)
+    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
+    bar = TuneProgressBar(seconds, trials) if progress is True else None
+    told = bar or (progress if callable(progress) else None)
+    try:
+        with model_file(model) as path:
+            text = _native.tune(
+                [path],
+                [directory],
+                [os.path.basename(path) if isinstance(model, (str, os.PathLike)) else model_name(model)],
+                **_import_options(shapes, absent, bounded),
+                device=device,
+                threads=threads,
+                database=os.fspath(database),
+                seconds=seconds,
+                trials=trials,
+                until_gain=until_gain,
+                strategy=strategy,
+                batch=batch,
+                seed=seed,
+                flush_cache=flush_cache,
+                end_to_end=end_to_end,
+                winograd=winograd,
+                cost_model=os.fspath(cost_model),
+                frozen=frozen,
+                sources=[os.fspath(source) for source in sources],
+                warm_start=warm_start,
+                language_model=os.fspath(language_model),
+                worker=command_path(),
+                progress=None if told is None else lambda event: told(json.loads(event)),
+            )
+    finally:
+        if bar is not None:
+            bar.close()
+    return _tune_result(json.loads(text)[0])
+
+
+def _tune_result(report: dict[str, Any]) -> TuneResult:
+    whole = report.get("end_to_end")
+    return TuneResult(
+        directory=report["directory"],
+        database=report["database"],
+        untuned_seconds=whole["untuned_seconds"] if whole else report["model_default_seconds"],
+        tuned_seconds=whole["tuned_seconds"] if whole else report["model_best_seconds"],
+        end_to_end=whole is not None,
+        trials=report["trials"],
+        resumed=report["resumed"],
+        elapsed_seconds=report["elapsed_seconds"],
+        tasks=tuple(
+            TaskReport(
+                name=task["name"],
+                calls=task["weight"],
+                trials=task["trials"],
+                failures=task["failures"],
+                kept=task["kept"],
+                untuned_seconds=task["default_seconds"],
+                tuned_seconds=task["best_seconds"],
+            )
+            for task in report["tasks"]
+        ),
+        notes=tuple(report["notes"]),
+        report=report,
+    )
+
+
+def compile(
+    model: ModelSource,
+    output: PathLike | None = None,
+    *,
+    untuned: bool = False,
+    database: PathLike = "tensorsmith.db",
+    shapes: Shapes | None = None,
+    absent: Sequence[str] = (),
+    bounded: bool = False,
+    device: str = "local",
+    threads: int = 0,
+    winograd: bool = True,
+) -> CompiledModel:
+    """Compiles a model with the best schedules that the database knows, without measuring; untuned ones where it knows
+    none, or where there is no database.
+
+    Args: as of `tune`; `untuned` looks into no database.
+
+    Raises:
+        errors.Error: what is wrong and what to do; nothing is written then.
+    """
+    _not_negative(threads=threads)
+    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
+    # A database by another name than the default one is meant to be there.
+    known = os.fspath(database)
+    if untuned or (known == "tensorsmith.db" and not os.path.exists(known)):
+        known = ""
+    with model_file(model) as path:
+        report = json.loads(
+            _native.compile(
+                path,
+                directory,
+                os.path.basename(path) if isinstance(model, (str, os.PathLike)) else model_name(model),
+                **_import_options(shapes, absent, bounded),
+                device=device,
+                threads=threads,
+                database=known,
+                winograd=winograd,
+            )
+        )
+    report["notes"] = tuple(report["notes"])
+    return CompiledModel(**report)
+
+
+def predict(
+    model: ModelSource,
+    device: str = "local",
+    *,
+    cost_model: PathLike = "",
+    roofline: bool = False,
+    untuned: bool = False,
+    database: PathLike = "tensorsmith.db",
+    shapes: Shapes | None = None,
+    absent: Sequence[str] = (),
+    bounded: bool = False,
+    threads: int = 0,
+    winograd: bool = True,
+) -> Prediction:
+    """How long a run of the model takes on a device, without running or having it.
+
+    Args:
+        device: "local", a known device (`tensorsmith devices list`) or a device file.
+        cost_model: a file of `train`; by default the one that comes with the package.
+        roofline: the least time that the device allows, instead.
+        untuned: of untuned schedules; else those of the database, where there is one.
+        others: as of `tune`.
+    """
+    _not_negative(threads=threads)
+    known = os.fspath(database)
+    if untuned or (known == "tensorsmith.db" and not os.path.exists(known)):
+        known = ""
+    with model_file(model) as path:
+        report = json.loads(
+            _native.predict(
+                path,
+                **_import_options(shapes, absent, bounded),
+                device=device,
+                threads=threads,
+                latency_model=os.fspath(cost_model),
+                roofline=roofline,
+                database=known,
+                untuned=untuned,
+                winograd=winograd,
+            )
+        )
+    return Prediction(
+        seconds=report["seconds"],
+        low_seconds=report["low_seconds"],
+        high_seconds=report["high_seconds"],
+        least_seconds=report["least_seconds"],
+        predictor=report["predictor"],
+        tasks=tuple(
+            TaskPrediction(task["name"], task["calls"], task["seconds"], task["least_seconds"])
+            for task in report["tasks"]
+        ),
+        notes=tuple(report["notes"]),
+        report=report,
+    )
+
+
+def tasks(
+    model: ModelSource,
+    *,
+    device: str = "local",
+    shapes: Shapes | None = None,
+    absent: Sequence[str] = (),
+    bounded: bool = False,
+) -> list[dict[str, Any]]:
+    """The tensor programs that the model is made of, each once: name, key, calls (of a run)."""
+    with model_file(model) as path:
+        return json.loads(_native.tasks(path, **_import_options(shapes, absent, bounded), device=device))
+
+
+def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
+    """What is known of a device."""
+    _not_negative(threads=threads)
+    return json.loads(_native.device(name, threads))
+
+
+def _import_options(shapes: Shapes | None, absent: Sequence[str], bounded: bool) -> dict[str, Any]:
+    given = {name: [int(length) for length in shape] for name, shape in (shapes or {}).items()}
+    for name, shape in given.items():
+        if any(length <= 0 for length in shape):
+            raise errors.InvalidArgument(f"{tuple(shape)} is no shape: lengths are at least 1", f"shapes['{name}']")
+    return {"shapes": given, "absent": list(absent), "bounded": bounded}
+
+
+def _not_negative(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if number < 0:
+            raise errors.InvalidArgument(f"{number} is less than 0", name)

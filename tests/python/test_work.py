@@ -1,0 +1,147 @@
+"""tune, compile, predict, the database, and training from Python."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorsmith
+from conftest import data_set
+
+
+def test_tunes_and_goes_on(mnist):
+    events = []
+    first = tensorsmith.tune(mnist, trials=12, threads=1, seed=1, progress=events.append)
+    assert first.directory == "mnist_8.tensorsmith"
+    assert first.trials == 12
+    assert first.speedup > 0
+    assert {e["phase"] for e in events} >= {"untuned", "search", "write"}
+    measured = [e["trials"] for e in events if "trials" in e]
+    assert measured == sorted(measured)
+    assert measured[-1] == 12
+    inputs, outputs = data_set(mnist)
+    np.testing.assert_allclose(first.load().run(inputs)["Plus214_Output_0"], *outputs.values(), rtol=1e-3, atol=1e-3)
+    with sqlite3.connect("tensorsmith.db") as connection:
+        (count,) = connection.execute("select count(*) from record").fetchone()
+    with tensorsmith.Database() as database:
+        assert len(database) == count
+        assert count >= 12
+        records = database.records()
+        assert len(records) == count
+        task = database.tasks()[0]["key"]
+        of_task = database.records(task=task)
+        assert of_task == [r for r in records if r["task"] == task]
+        fastest = min((r for r in of_task if r["outcome"] == "ok"), key=lambda r: r["best_estimate"])
+        assert database.best(task, fastest["device"], threads=1) == fastest
+        assert database.devices()[0]["key"] == fastest["device"]
+        database.check()
+        database.export_jsonl("records.jsonl")
+    with tensorsmith.Database("copy.db") as copy:
+        assert copy.import_jsonl("records.jsonl")["records"] == count
+        assert len(copy) == count
+    again = tensorsmith.tune(mnist, trials=4, threads=1, seed=1)
+    assert again.resumed == count
+    known = tensorsmith.compile(mnist, "compiled", threads=1)
+    assert known.tuned_tasks > 0
+
+
+def test_a_bar_shows_progress(mnist, capsys):
+    tensorsmith.tune(mnist, trials=3, threads=1, progress=True)
+    assert "3/3" in capsys.readouterr().err
+
+
+def test_ctrl_c_keeps_the_best_so_far(mnist):
+    program = (
+        "import tensorsmith\n"
+        "def told(event):\n"
+        "    if event.get('trials') == 3: print('measured', flush=True)\n"
+        f"try:\n    tensorsmith.tune({str(mnist)!r}, 'tuned', seconds=120, threads=1, progress=told)\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "measured\n"
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.read() == "interrupted\n"
+    assert process.wait() == 0
+    assert time.monotonic() - start < 60
+    inputs, outputs = data_set(mnist)
+    np.testing.assert_allclose(
+        tensorsmith.load("tuned").run(inputs)["Plus214_Output_0"], *outputs.values(), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_an_error_of_the_callback_ends_the_search(mnist):
+    def told(event):
+        if event.get("trials") == 2:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        tensorsmith.tune(mnist, seconds=120, threads=1, progress=told)
+
+
+def test_says_what_is_wrong(mnist):
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="say how long"):
+        tensorsmith.tune(mnist)
+    with pytest.raises(tensorsmith.errors.NotFound, match="nowhere.onnx"):
+        tensorsmith.tune("nowhere.onnx", seconds=1)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="less than 0"):
+        tensorsmith.compile(mnist, threads=-1)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match=r"shapes\['x'\]"):
+        tensorsmith.compile(mnist, shapes={"x": (0, 3)})
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="strategy|annealing"):
+        tensorsmith.tune(mnist, seconds=1, strategy="nonsense")
+    with pytest.raises(tensorsmith.Error, match="nothing"):
+        tensorsmith.predict(mnist, "nothing")
+    # Each is one line, and one of Python's own exceptions too.
+    with pytest.raises(ValueError, match="^[^\n]*$"):
+        tensorsmith.tune(mnist)
+
+
+def test_a_folder_with_other_things_stays(mnist):
+    folder = Path("mine")
+    folder.mkdir()
+    (folder / "letter.txt").write_text("dear reader")
+    with pytest.raises(tensorsmith.Error, match="mine"):
+        tensorsmith.tune(mnist, folder, trials=1)
+    with pytest.raises(tensorsmith.Error, match="mine"):
+        tensorsmith.compile(mnist, folder)
+    assert (folder / "letter.txt").read_text() == "dear reader"
+
+
+def test_predicts(mnist):
+    here = tensorsmith.predict(mnist, "local", threads=1)
+    assert here.least_seconds <= here.seconds
+    assert here.low_seconds < here.seconds < here.high_seconds
+    assert here.seconds == pytest.approx(here.report["seconds"])
+    assert {t.name for t in here.tasks} == {t["name"] for t in tensorsmith.tasks(mnist)}
+    elsewhere = tensorsmith.predict(mnist, "epyc-7452", threads=4)
+    roofline = tensorsmith.predict(mnist, "epyc-7452", threads=4, roofline=True)
+    assert roofline.seconds == pytest.approx(elsewhere.least_seconds, rel=1e-6)
+
+
+def test_says_the_same_as_the_command(mnist):
+    told = json.loads(tensorsmith.run_command("predict", mnist, "--untuned", "--threads", 1, "--json", quiet=True))
+    ours = tensorsmith.predict(mnist, untuned=True, threads=1)
+    assert ours.seconds == pytest.approx(told["seconds"], rel=0.05)  # what the machine measures of itself differs
+    with pytest.raises(tensorsmith.errors.CommandFailed, match="nowhere") as caught:
+        tensorsmith.run_command("predict", "nowhere.onnx", quiet=True)
+    assert caught.value.returncode == 1
+    assert tensorsmith.__version__ in tensorsmith.run_command("--version")
+
+
+def test_trains_and_evaluates(mnist):
+    tensorsmith.tune(mnist, trials=40, threads=1, seed=2, end_to_end=False)
+    report = tensorsmith.train("own.model", from_db="tensorsmith.db", model="xgboost", parameters={"rounds": 20})
+    assert report["records"] > 0
+    assert Path("own.model").stat().st_size == report["bytes"]
+    scores = tensorsmith.evaluate("own.model", "own.model.store", "own.model.split")
+    assert scores
+    with pytest.raises(tensorsmith.errors.CommandFailed, match="nonsense"):
+        tensorsmith.train("other.model", from_db="tensorsmith.db", parameters={"nonsense": 1})
