@@ -320,6 +320,16 @@ void bind_work(nb::module_& module) {
       },
       nb::arg("path"), "What the ONNX file says of its inputs and outputs, JSON.");
   module.def(
+      "check_import",
+      [](const nb::bytes& model) {
+        const std::string_view bytes(model.c_str(), model.size());
+        check(without_lock([&]() -> Status {
+          auto graph = graph::import_onnx_bytes(bytes, {}, "model");
+          return graph.ok() ? Status() : Status(graph.error());
+        }));
+      },
+      nb::arg("model"), "Raises what the import of the ONNX file with these bytes says.");
+  module.def(
       "device",
       [](const std::string& name, int threads) {
         return target::to_json(value_or_raise(device_of(name, threads)));

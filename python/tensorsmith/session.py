@@ -22,6 +22,7 @@ import numpy as np
 from . import _native, errors
 from .dtypes import onnx_runtime_type
 from .model import Model, load
+from .partition import PartitionedModel
 from .sources import ModelSource, model_file, model_name
 from .work import compile as compile_model
 
@@ -147,7 +148,8 @@ class InferenceSession:
     """Runs a compiled model, or compiles an ONNX model when it is made.
 
     An ONNX model is compiled with the schedules that the database knows (see `tensorsmith.tune`), else untuned. Where
-    it has dimensions that are chosen, it is compiled by the first run with each choice, in seconds.
+    it has dimensions that are chosen, it is compiled by the first run with each choice, in seconds. Operators
+    that cannot be compiled run by ONNX Runtime, where that and onnx are installed; the logger "tensorsmith" says which.
 
     Args:
         path_or_bytes: a folder of `tune` or `compile`, an ONNX file, its bytes, or an onnx.ModelProto.
@@ -168,14 +170,14 @@ class InferenceSession:
         self._threads = int(getattr(self._options, "intra_op_num_threads", 0))
         self._providers, self._device = _choose(providers, provider_options)
         self._source = path_or_bytes
-        self._compiled: dict[tuple[tuple[int, ...], ...], Model] = {}
+        self._compiled: dict[tuple[tuple[int, ...], ...], Model | PartitionedModel] = {}
         is_path = isinstance(path_or_bytes, (str, os.PathLike))
         if is_path and os.path.isdir(path_or_bytes):
             self._take(load(path_or_bytes, self._threads, "" if self._device == "local" else self._device))
             return
         self._name = model_name(path_or_bytes)
         if is_path and os.fspath(path_or_bytes).startswith("zoo:"):
-            self._take(self._compile(None))
+            self._take(self._compiled_whole(self._source, None))
             return
         with model_file(path_or_bytes) as path:
             declared = json.loads(_native.declared(path))
@@ -183,7 +185,11 @@ class InferenceSession:
         self._outputs = [_node_arg(tensor) for tensor in declared["outputs"]]
         self._chosen = any(not isinstance(d, int) for arg in self._inputs for d in arg.shape)
         if not self._chosen:
-            self._take(self._compile(None))
+            model = self._compile(None)
+            if isinstance(model, Model):
+                self._take(model)
+            else:
+                self._compiled[()] = model
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs in the model's order."""
@@ -245,7 +251,7 @@ class InferenceSession:
         self._outputs = [NodeArg(o.name, onnx_runtime_type(o.dtype), list(o.shape)) for o in model.outputs]
         self._compiled[()] = model
 
-    def _for(self, feed: Mapping[str, Any]) -> Model:
+    def _for(self, feed: Mapping[str, Any]) -> Model | PartitionedModel:
         """The model compiled for the shapes of the inputs."""
         if not self._chosen:
             return self._compiled[()]
@@ -264,11 +270,29 @@ class InferenceSession:
             self._compiled[key] = self._compiled.pop(key)
         return self._compiled[key]
 
-    def _compile(self, shapes: Mapping[str, Sequence[int]] | None) -> Model:
+    def _compile(self, shapes: Mapping[str, Sequence[int]] | None) -> Model | PartitionedModel:
+        try:
+            return self._compiled_whole(self._source, shapes)
+        except errors.Unsupported as error:
+            if self._device != "local":
+                raise
+            with model_file(self._source) as path:
+                try:
+                    import onnx
+                except ImportError:
+                    raise error from None
+                proto = onnx.load(path)
+            given = {arg.name: tuple(arg.shape) for arg in self._inputs}
+            given.update({name: tuple(shape) for name, shape in (shapes or {}).items()})
+            return PartitionedModel(
+                proto, given, lambda part: self._compiled_whole(part, None), self._threads, because=error
+            )
+
+    def _compiled_whole(self, model: ModelSource, shapes: Mapping[str, Sequence[int]] | None) -> Model:
         # Loaded, a model needs its folder no more.
         with tempfile.TemporaryDirectory(prefix="tensorsmith-") as folder:
             compiled = compile_model(
-                self._source,
+                model,
                 Path(folder) / "model",
                 shapes=shapes,
                 device=self._device,

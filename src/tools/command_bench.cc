@@ -12,11 +12,14 @@
 #include "engine/gpu_device.h"
 #include "engine/model_timer.h"
 #include "engine/schedules.h"
+#include "record/jsonl.h"
+#include "tools/chrome_trace.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/log_sink.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
+#include "tools/output_files.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -34,7 +37,8 @@ struct BenchOptions {
   int runs = 10;
   uint64_t seed = 0;
   bool profile = false;
-  bool json = false;
+  std::string trace;
+  bool json = false, force = false;
   std::vector<const CLI::Option*> for_compiling;
 };
 
@@ -116,15 +120,29 @@ Status check_compiled_options(const BenchOptions& options) {
   return {};
 }
 
+Status write_trace(runtime::Model& model, const BenchOptions& options) {
+  TS_ASSIGN_OR_RETURN(const std::string text, chrome_trace(model, options.runs, options.seed));
+  TS_ASSIGN_OR_RETURN(const auto file, record::AtomicFileWriter::open(options.trace));
+  TS_RETURN_IF_ERROR(file->write(text));
+  TS_RETURN_IF_ERROR(file->commit());
+  print_error("{}: {} runs; open it in chrome://tracing or ui.perfetto.dev\n", options.trace, options.runs);
+  return {};
+}
+
 Status bench(const BenchOptions& options) {
   const SystemClock clock;
+  if (!options.trace.empty()) {
+    TS_RETURN_IF_ERROR(check_outputs({{"--trace", options.trace, OutputKind::kTrace}},
+                                     {{"MODEL", options.model.path}, {"--db", options.database.path}},
+                                     options.force));
+  }
   std::vector<Contender> contenders;
   // Of compiled models that are made for this call only.
   std::optional<ScratchDirectory> scratch;
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   runtime::LoadOptions load_options;
   load_options.threads = device.cores;
-  load_options.profile = options.profile;
+  load_options.profile = options.profile || !options.trace.empty();
   load_options.repeats_alone = options.profile ? 3 : 0;
   load_options.gpu = engine::gpu_place(device);
   std::error_code ignored;
@@ -162,6 +180,7 @@ Status bench(const BenchOptions& options) {
   print_notes(options.device.notes(device));
   std::vector<runtime::Model*> models;
   for (const auto& contender : contenders) models.push_back(contender.model.get());
+  if (!options.trace.empty()) return write_trace(*models.front(), options);
   if (options.profile) return print_profile(*models.front(), options.seed, options.json);
   TS_ASSIGN_OR_RETURN(const auto timings,
                       engine::time_interleaved(models, {options.seconds, options.runs}, options.seed, clock));
@@ -205,7 +224,13 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure");
   add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Measured runs at least");
   add_seed(*command, options->seed, "Seed of the random inputs");
-  command->add_flag("--profile", options->profile, "Show the time of each task");
+  auto* profile = command->add_flag("--profile", options->profile, "Show the time of each task");
+  command
+      ->add_option(
+          "--trace", options->trace,
+          "Write the kernels of --runs runs as a timeline instead: JSON for chrome://tracing, Perfetto")
+      ->excludes(profile);
+  add_force(*command, options->force);
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return bench(*options); }); });
 }

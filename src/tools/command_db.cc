@@ -46,7 +46,10 @@ Status check(const DbOptions& options) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
   TS_RETURN_IF_ERROR(db->check_integrity());
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
-  print_out("{}: sound, {} records\n", options.database, count);
+  if (options.json)
+    print_json(nlohmann::json{{"database", options.database}, {"sound", true}, {"records", count}});
+  else
+    print_out("{}: sound, {} records\n", options.database, count);
   return {};
 }
 
@@ -89,7 +92,10 @@ Status export_jsonl(const DbOptions& options) {
              (options.without.size() == 1 ? " model" : " models");
   }
   TS_RETURN_IF_ERROR(db->export_jsonl(options.file, what));
-  print_out("wrote {} to {}\n", which, options.file);
+  if (options.json)
+    print_json(nlohmann::json{{"database", options.database}, {"file", options.file}});
+  else
+    print_out("wrote {} to {}\n", which, options.file);
   return {};
 }
 

@@ -17,6 +17,7 @@
 #include "learn/latency/queries.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/event_file.h"
 #include "tools/interrupt.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
@@ -33,7 +34,7 @@ using Json = nlohmann::json;
 struct TrainCommand {
   std::string kind, store, split, init, checkpoint, output;
   std::vector<std::string> databases, devices, parameters, without;
-  std::string features = "static";
+  std::string features = "static", tensorboard;
   uint64_t seed = 0;
   WorkingThreads threads;
   int max_tasks = 0, max_records = 0;
@@ -187,8 +188,19 @@ Status train(TrainCommand& command) {
   if (found && !command.quiet) print_error("going on from {}\n", checkpoint);
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
   TrainingDisplay display(clock, static_cast<int64_t>(records.train.size()));
-  if (!command.quiet) {
-    control.progress = [&](const learn::TrainingProgress& progress) { display.update(progress); };
+  std::unique_ptr<EventFile> curves;
+  if (!command.tensorboard.empty()) {
+    TS_ASSIGN_OR_RETURN(curves, EventFile::create(command.tensorboard, clock));
+  }
+  if (!command.quiet || curves != nullptr) {
+    control.progress = [&](const learn::TrainingProgress& progress) {
+      if (!command.quiet) display.update(progress);
+      if (curves == nullptr) return;
+      curves->scalar("loss/train", progress.step, progress.train_loss);
+      curves->scalar("loss/validation", progress.step, progress.validation_loss);
+      if (progress.samples_per_second > 0)
+        curves->scalar("samples_per_second", progress.step, progress.samples_per_second);
+    };
   }
   auto model = base ? trainer->fine_tune(*base, records, control) : trainer->train(records, control);
   if (!model.ok()) {
@@ -198,6 +210,7 @@ Status train(TrainCommand& command) {
         model.error().reason +
             (file_number(checkpoint) ? "; the same command goes on from " + checkpoint : std::string())};
   }
+  if (curves != nullptr) TS_RETURN_IF_ERROR(curves->finish());
   TS_RETURN_IF_ERROR((*model)->save(command.output));
   // Kinds of models without checkpoints look at no file that has the name.
   std::error_code ignored;
@@ -276,6 +289,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
   sub->add_option("--checkpoint", o->checkpoint,
                   "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
   sub->add_option("-o,--output", o->output, "The model's file; replaced if it exists")->required();
+  sub->add_option("--tensorboard", o->tensorboard, "Folder for event files of TensorBoard: losses by step");
   add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "No progress");
   sub->add_flag("--json", o->json, "Machine-readable output");

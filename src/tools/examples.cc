@@ -52,6 +52,7 @@ const std::map<std::string, std::string>& examples() {
       {"bench",
        "  tensorsmith bench compiled --threads 1\n"
        "  tensorsmith bench compiled --profile\n"
+       "  tensorsmith bench compiled --trace runs.json --runs 5\n"
        "  tensorsmith bench model.onnx --untuned --shape x=1x3x48x320"},
       {"db",
        "  tensorsmith db info tensorsmith.db\n"

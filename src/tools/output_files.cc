@@ -152,6 +152,11 @@ KindTraits traits(OutputKind kind) {
                 const std::string begin = begin_of(path, 1024);
                 return begin.starts_with("<svg ") && begin.find(kPlotMark) != std::string::npos;
               }};
+    case OutputKind::kTrace:
+      return {"trace of `bench --trace`", [](const std::string& path) {
+                constexpr std::string_view kBegin = R"({"displayTimeUnit":"ms","otherData":{"device":)";
+                return begin_of(path, kBegin.size()) == kBegin;
+              }};
     case OutputKind::kOnnxModel:
       // The first two fields of a ModelProto: the IR's version in one byte, then the producer.
       return {"network of `zoo export`", [](const std::string& path) {

@@ -26,6 +26,7 @@ enum class OutputKind {
   kTrialLog,       // the same of a search for hyper-parameters
   kPredictions,    // `eval --predictions`
   kPlot,           // `eval --plot`
+  kTrace,          // `bench --trace`
   kOnnxModel,      // `zoo export`
   kTensor,         // `run --output`: output_I.pb
 };

@@ -19,6 +19,7 @@
 #include "search/strategy.h"
 #include "search/tuner.h"
 #include "tools/console.h"
+#include "tools/event_file.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
 #include "tools/numbers.h"
@@ -245,14 +246,22 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   tune_options.seeds = options.seeds;
   TS_ASSIGN_OR_RETURN(tune_options.language_model,
                       engine::language_model_for(options.strategy, options.language_model));
+  std::unique_ptr<EventFile> curves_file;
+  std::optional<TuneCurves> curves;
+  if (!options.tensorboard.empty()) {
+    TS_ASSIGN_OR_RETURN(curves_file, EventFile::create(options.tensorboard, clock));
+    curves.emplace(*curves_file, display);
+  }
+  engine::TuneEvents& events = curves ? static_cast<engine::TuneEvents&>(*curves) : display;
   LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   TS_ASSIGN_OR_RETURN(
       const std::vector<engine::TunedModel> tuned,
-      engine::tune_models(models, device, tune_options, *database, clock, log, display, cancel_requested));
+      engine::tune_models(models, device, tune_options, *database, clock, log, events, cancel_requested));
   ticker.reset();
   display.finish();
+  if (curves_file != nullptr) TS_RETURN_IF_ERROR(curves_file->finish());
   const double elapsed = clock.monotonic_seconds() - start;
   if (options.json) {
     nlohmann::json reports = nlohmann::json::array();
@@ -318,6 +327,8 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
   command.add_flag("--flush-cache", options.flush_cache, "Measure with cold caches");
   command.add_flag("--skip-end-to-end", options.skip_end_to_end,
                    "Choose by the tasks' own times; do not run the whole model, untuned and tuned");
+  command.add_option("--tensorboard", options.tensorboard,
+                     "Folder for event files of TensorBoard: the curves of the search");
   command.add_flag("--json", options.json, "Machine-readable report on standard output");
   command.add_flag("--quiet", options.quiet, "No progress on standard error");
 }

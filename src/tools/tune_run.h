@@ -36,6 +36,7 @@ struct TuneRunOptions {
   engine::SeedOptions seeds;
   engine::SourceRanking source_ranking = engine::SourceRanking::kGain;
   bool pool_sources = false;
+  std::string tensorboard;  // folder for event files; empty: none
   bool json = false;
   bool quiet = false;
 };

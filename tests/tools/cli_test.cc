@@ -111,6 +111,37 @@ TEST_F(Cli, TuneCompileRunCheck) {
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"again", "out", "tensorsmith.db"}));
 }
 
+// A timeline: an event a run and, inside of it, one for each call of the manifest.
+TEST_F(Cli, TracesRuns) {
+  ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);
+  const CliResult traced = cli({"bench", "out", "--trace", "runs.json", "--runs", "3", "--threads", "1"});
+  ASSERT_EQ(traced.exit_code, 0) << traced.err;
+  std::ifstream manifest("out/manifest.json"), trace("runs.json");
+  const size_t calls = nlohmann::json::parse(manifest)["calls"].size();
+  std::vector<std::pair<double, double>> runs, kernels;
+  for (const auto& event : nlohmann::json::parse(trace)["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double begin = event["ts"], end = begin + event["dur"].get<double>();
+    (event["cat"] == "run" ? runs : kernels).emplace_back(begin, end);
+  }
+  ASSERT_EQ(runs.size(), 3u);
+  ASSERT_EQ(kernels.size(), 3 * calls);
+  double last = 0;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const auto& [begin, end] = kernels[k];
+    EXPECT_GE(begin, last - 1e-3);
+    EXPECT_GE(begin, runs[k / calls].first - 1e-3);
+    EXPECT_LE(end, runs[k / calls].second + 1e-3);
+    last = end;
+  }
+  EXPECT_EQ(cli({"bench", "out", "--trace", "runs.json", "--runs", "1"}).exit_code,
+            0);  // its own may be replaced
+  std::ofstream("letter.json") << "dear reader";
+  const CliResult refused = cli({"bench", "out", "--trace", "letter.json"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("letter.json"), std::string::npos) << refused.err;
+}
+
 // Several models in one run, schedules of one for the other, and none measured at all: all compute what they should.
 TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
   const fs::path other = onnx_test_data() / "pytorch-converted/test_Conv2d";
