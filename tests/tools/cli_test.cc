@@ -116,7 +116,7 @@ TEST_F(Cli, TracesRuns) {
   ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);
   const CliResult traced = cli({"bench", "out", "--trace", "runs.json", "--runs", "3", "--threads", "1"});
   ASSERT_EQ(traced.exit_code, 0) << traced.err;
-  std::ifstream manifest("out/manifest.json"), trace("runs.json");
+  std::ifstream manifest(directory_.path() / "out/manifest.json"), trace(directory_.path() / "runs.json");
   const size_t calls = nlohmann::json::parse(manifest)["calls"].size();
   std::vector<std::pair<double, double>> runs, kernels;
   for (const auto& event : nlohmann::json::parse(trace)["traceEvents"]) {
@@ -136,7 +136,7 @@ TEST_F(Cli, TracesRuns) {
   }
   EXPECT_EQ(cli({"bench", "out", "--trace", "runs.json", "--runs", "1"}).exit_code,
             0);  // its own may be replaced
-  std::ofstream("letter.json") << "dear reader";
+  std::ofstream(directory_.path() / "letter.json") << "dear reader";
   const CliResult refused = cli({"bench", "out", "--trace", "letter.json"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("letter.json"), std::string::npos) << refused.err;
