@@ -119,7 +119,8 @@ TEST_F(Cli, TracesRuns) {
   std::ifstream manifest(directory_.path() / "out/manifest.json"), trace(directory_.path() / "runs.json");
   const size_t calls = nlohmann::json::parse(manifest)["calls"].size();
   std::vector<std::pair<double, double>> runs, kernels;
-  for (const auto& event : nlohmann::json::parse(trace)["traceEvents"]) {
+  const nlohmann::json document = nlohmann::json::parse(trace);
+  for (const auto& event : document["traceEvents"]) {
     if (event["ph"] != "X") continue;
     const double begin = event["ts"], end = begin + event["dur"].get<double>();
     (event["cat"] == "run" ? runs : kernels).emplace_back(begin, end);
