@@ -1,0 +1,37 @@
+"""The Python snippets of the pages run as they stand, but for the time that they tune."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import tensorsmith
+from conftest import random_graph_model
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+PAGES = ["README.md", "docs/python.md", "docs/first_steps.md", "docs/cookbook.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_run(page, capsys):
+    model = random_graph_model()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
+    onnx.save(model, "model.onnx")
+    tensorsmith.compile("model.onnx", "tuned", untuned=True)
+    blocks = BLOCK.findall((ROOT / page).read_text())
+    assert blocks
+    names = {"image": np.ones((3, 8), np.float32)}
+    ran = 0
+    for block in blocks:
+        if "import torch" in block:  # tests/python/test_torch.py
+            continue
+        exec(compile(re.sub(r"seconds=\d+", "seconds=2", block), page, "exec"), names)
+        ran += 1
+    if "outputs" in names:
+        assert names["outputs"]["y"].shape == (3, 4)
+    if "tuned" in names:
+        assert "times as fast as untuned" in capsys.readouterr().out
+    assert ran > 0 or page == "docs/cookbook.md"
