@@ -15,7 +15,8 @@ namespace {
 #if TENSORSMITH_TORCH
 Result<const Module*> load() {
   // Found by the program's run path: the build folder, or lib/tensorsmith beside the installed bin.
-  void* handle = dlopen(kModuleFile, RTLD_LAZY | RTLD_LOCAL);
+  // A libtorch of another version in this process is told here, not by a crash later.
+  void* handle = dlopen(kModuleFile, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
     return Error{
