@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_map>
 
 #include "graph/ops/registry.h"
 #include "ir/analysis.h"
+#include "ir/scalar.h"
 
 namespace tensorsmith::graph {
 
@@ -15,6 +17,7 @@ bool is_short(ir::DType dtype) { return dtype == ir::DType::kF16 || dtype == ir:
 // Lets an operator compute on f32 where its inputs are f16 or bf16, and rounds its results.
 //   y = exp(x)                        =>    y = bf16(exp(f32(x)))
 //   y = sum_k a[i, k] * b[k, j]       =>    s = sum_k f32(a[i, k]) * f32(b[k, j]); y = bf16(s)
+// Stages that only move elements stay short.
 class ShortFloats {
  public:
   ShortFloats(const OpEntry& entry, std::span<const ir::Buffer> inputs, WorkloadBuilder& builder)
@@ -35,12 +38,14 @@ class ShortFloats {
   // keep: results, from this one on, are not rounded.
   void finish(Buffers& results, size_t keep) {
     if (!any_) return;
-    for (size_t i = first_; i < builder_.operations().size(); ++i) read_given(i);
-    for (size_t r = 0; r < results.size(); ++r) {
-      const auto alias = std::find(seen_.begin(), seen_.end(), results[r]);
-      if (results[r] != nullptr && alias != seen_.end())
-        results[r] = given_[static_cast<size_t>(alias - seen_.begin())];
+    for (size_t s = 0; s < seen_.size(); ++s)
+      if (seen_[s] != given_[s]) short_of_.emplace(seen_[s], given_[s]);
+    for (ir::Buffer& result : results) {
+      const auto alias = result == nullptr ? short_of_.end() : short_of_.find(result);
+      if (alias != short_of_.end()) result = alias->second;
     }
+    for (size_t i = first_; i < builder_.operations().size(); ++i)
+      if (!move(i, results)) read_short(i);
     if (!is_short(given_[0]->dtype)) return;
     for (size_t r = 0; r < std::min(keep, results.size()); ++r) {
       const ir::Buffer result = results[r];
@@ -50,15 +55,62 @@ class ShortFloats {
   }
 
  private:
-  void read_given(size_t i) {
+  // The short buffer that a load of f32 stands for, or null.
+  ir::Buffer short_of(const ir::Expr& e) const {
+    const auto* load = ir::as<ir::Load>(e);
+    const auto found = load == nullptr ? short_of_.end() : short_of_.find(load->buffer);
+    return found == short_of_.end() ? nullptr : found->second;
+  }
+
+  // A stage that only moves elements, as a border of zeros does, stays short: its readers convert.
+  //   p[i] = select(i < n, f32(x[i]), 0)    =>    p[i] = select(i < n, x[i], 0)
+  bool move(size_t i, const Buffers& results) {
+    const ir::OperationRef op = builder_.operations()[i];
+    if (op->is_placeholder() || op->has_reduction() || op->bodies.size() != 1) return false;
+    if (std::find(results.begin(), results.end(), op->output()) != results.end()) return false;
+    const ir::Buffer source = moved_from(op->bodies.front());
+    const ir::Expr body = source == nullptr ? ir::Expr() : moved(op->bodies.front(), source->dtype);
+    if (!body.defined()) return false;
+    const ir::OperationRef made = ir::compute(op->name, op->spatial, {}, ir::Combiner::kNone, {body});
+    short_of_.emplace(op->output(), made->output());
+    builder_.replace(i, made);
+    return true;
+  }
+
+  // The first short buffer that elements are chosen from, or null.
+  ir::Buffer moved_from(const ir::Expr& e) const {
+    const auto* select = ir::as<ir::Select>(e);
+    if (select == nullptr) return short_of(e);
+    const ir::Buffer a = moved_from(select->a);
+    return a != nullptr ? a : moved_from(select->b);
+  }
+
+  // The expression in this type; undefined where it computes, or where a constant is none of that type.
+  ir::Expr moved(const ir::Expr& e, ir::DType dtype) const {
+    if (const auto* imm = ir::as<ir::FloatImm>(e)) {
+      const bool exact = ir::scalar_float(dtype, imm->value).f == imm->value;
+      return exact ? ir::float_imm(dtype, imm->value) : ir::Expr();
+    }
+    if (const auto* select = ir::as<ir::Select>(e)) {
+      if (!ir::loads_of(select->condition).empty()) return {};
+      const ir::Expr a = moved(select->a, dtype), b = moved(select->b, dtype);
+      return a.defined() && b.defined() ? ir::select(select->condition, a, b) : ir::Expr();
+    }
+    const ir::Buffer buffer = short_of(e);
+    if (buffer == nullptr || buffer->dtype != dtype) return {};
+    const ir::Load& load = *ir::as<ir::Load>(e);
+    for (const ir::Expr& index : load.indices)
+      if (!ir::loads_of(index).empty()) return {};
+    return ir::load(buffer, load.indices);
+  }
+
+  void read_short(size_t i) {
     auto operation = std::make_shared<ir::Operation>(*builder_.operations()[i]);
     for (ir::Expr& body : operation->bodies) {
       body = ir::rewrite(body, [&](const ir::Expr& e) {
-        const auto* load = ir::as<ir::Load>(e);
-        const auto seen = load == nullptr ? seen_.end() : std::find(seen_.begin(), seen_.end(), load->buffer);
-        if (seen == seen_.end()) return e;
-        const ir::Buffer& given = given_[static_cast<size_t>(seen - seen_.begin())];
-        return given == load->buffer ? e : ir::cast(ir::DType::kF32, ir::load(given, load->indices));
+        const ir::Buffer buffer = short_of(e);
+        return buffer == nullptr ? e
+                                 : ir::cast(ir::DType::kF32, ir::load(buffer, ir::as<ir::Load>(e)->indices));
       });
     }
     builder_.replace(i, std::move(operation));
@@ -94,6 +146,7 @@ class ShortFloats {
   std::span<const ir::Buffer> given_;
   std::vector<ir::Buffer> seen_;
   WorkloadBuilder& builder_;
+  std::unordered_map<ir::Buffer, ir::Buffer> short_of_;  // by the f32 that the emitter sees
   size_t first_ = 0;
   bool any_ = false;
 };

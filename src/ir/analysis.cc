@@ -224,6 +224,16 @@ int64_t written_size(const Expr& e, const LoadSize& extra) {
   return written_size(e, extra, memo);
 }
 
+bool only_moves(const Expr& e) {
+  if (const Select* select = as<Select>(e)) return only_moves(select->a) && only_moves(select->b);
+  return as<Load>(e) != nullptr || as<FloatImm>(e) != nullptr || as<IntImm>(e) != nullptr;
+}
+
+const Load* converted_load(const Expr& e, DType dtype) {
+  const Cast* cast = as<Cast>(e);
+  return cast != nullptr && e.dtype() == dtype ? as<Load>(cast->a) : nullptr;
+}
+
 std::vector<const Load*> loads_of(const Expr& e) {
   std::vector<const Load*> out;
   for_each_expr(e, [&](const Expr& sub) {

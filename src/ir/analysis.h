@@ -33,6 +33,11 @@ bool uses_var(const Expr& e, const Var& var);
 // Every load in the expression, in pre-order; equal ones that are nodes of their own are all there.
 std::vector<const Load*> loads_of(const Expr& e);
 
+// Whether the value is an element as it was loaded, or a constant: nothing is computed of elements.
+bool only_moves(const Expr& e);
+// The load that e converts to this type, or null.
+const Load* converted_load(const Expr& e, DType dtype);
+
 // Nodes of the expression as it is written out, where what is shared stands once for each use, and
 // extra(load) more for each load; saturates at INT64_MAX.
 int64_t written_size(const Expr& e, const std::function<int64_t(const Load&)>& extra = nullptr);

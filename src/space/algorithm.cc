@@ -185,7 +185,7 @@ ir::Workload definitions(const sched::Schedule& schedule) {
 Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const Machine& machine, int threads)
     : workload(definitions(made_by.schedule())),
       steps(made_by.trace().steps),
-      analysis(workload),
+      analysis(workload, machine.kind != target::DeviceKind::kGpu),
       start(made_by.schedule()) {
   for (PlanContext* both : {&context, &plain}) {
     both->workload = &workload;

@@ -214,6 +214,23 @@ bool windows_overlap(const StageInfo& info, const Read& read) {
   return false;
 }
 
+bool stays_short(const ir::Workload& workload, const StageInfo& info, const ir::Operation& op) {
+  if (info.output || info.reduction || op.bodies.size() != 1 || !ir::only_moves(op.bodies.front()))
+    return true;
+  const ir::Buffer& made = op.output();
+  for (const StageId c : info.consumers) {
+    for (const ir::Expr& body : workload.operations[c.place()]->bodies) {
+      const Expr rest = ir::rewrite(body, [&](const Expr& e) {
+        const ir::Load* load = ir::converted_load(e, ir::DType::kF32);
+        return load != nullptr && load->buffer == made ? ir::float_imm(ir::DType::kF32, 0) : e;
+      });
+      for (const ir::Load* load : ir::loads_of(rest))
+        if (load->buffer == made) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void ReadIndex::add(const ReadIndex& other, int64_t factor) {
@@ -297,7 +314,8 @@ double StageInfo::reduce_points() const {
   return points;
 }
 
-WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(workload.operations.size()) {
+WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload, bool widens)
+    : stages(workload.operations.size()) {
   for (const StageId s : stages.ids()) {
     const auto& op = *workload.operations[s.place()];
     auto& info = stages[s];
@@ -322,6 +340,14 @@ WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload) : stages(worklo
       if (info.reduction && (misses_a_spatial_axis(info, read) || windows_overlap(info, read)))
         info.data_reuse = true;
     }
+  }
+  if (!widens) return;
+  for (const StageId s : stages.ids()) {
+    const auto& op = *workload.operations[s.place()];
+    const ir::DType dtype = op.output()->dtype;
+    const bool is_short = dtype == ir::DType::kF16 || dtype == ir::DType::kBF16;
+    if (is_short && !op.is_placeholder() && !stays_short(workload, stages[s], op))
+      stages[s].element_bytes = ir::bytes_of(ir::DType::kF32);
   }
 }
 

@@ -65,7 +65,7 @@ struct StageInfo {
   // A reduction one of whose reads misses a spatial axis of extent > 1, or whose windows overlap.
   bool data_reuse = false;
   double flops_per_point = 0;  // rough operation count of the body, transcendental ones weighted
-  int element_bytes = 4;
+  int element_bytes = 4;       // of its output as it is stored
   // The last spatial axis of extent > 1 (contiguous in the output), none for a scalar.
   AxisId contiguous_axis;
 
@@ -87,7 +87,8 @@ using AxisMap = IdVector<AxisId, AxisId>;
 struct WorkloadAnalysis {
   IdVector<StageId, StageInfo> stages;
 
-  explicit WorkloadAnalysis(const ir::Workload& workload);
+  // widens: copies of short floats that all readers convert are stored as f32 (codegen/widen.h).
+  explicit WorkloadAnalysis(const ir::Workload& workload, bool widens = false);
 
   // Axis map of a read of producer p by consumer c: for each of p's spatial axes the axis of c that indexes
   // it alone with coefficient 1 and constant 0 (none otherwise).

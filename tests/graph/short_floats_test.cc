@@ -159,7 +159,7 @@ TEST(ShortFloats, Stages) {
   for (const auto& op : work->workload.operations)
     if (!op->is_placeholder())
       stages.push_back(op->name + ": " + std::string(ir::to_string(op->output()->dtype)));
-  EXPECT_EQ(stages, (std::vector<std::string>{"pad: f32", "conv2d: f32", "bias_add: bf16"}));
+  EXPECT_EQ(stages, (std::vector<std::string>{"pad: bf16", "conv2d: f32", "bias_add: bf16"}));
 }
 
 }  // namespace

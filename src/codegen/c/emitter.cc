@@ -6,6 +6,7 @@
 #include "codegen/captures.h"
 #include "codegen/launch.h"
 #include "codegen/promote.h"
+#include "codegen/widen.h"
 #include "ir/simplify.h"
 
 namespace tensorsmith::codegen {
@@ -25,7 +26,7 @@ constexpr int64_t kMinLanes = 4;
 
 CEmitter::CEmitter(const ir::Program& program, const target::Device& device, const CodegenOptions& options,
                    const Dialect& dialect)
-    : program_(promote_accumulators(program, device.vector_registers, device.vector_bytes)),
+    : program_(promote_accumulators(widen_copies(program), device.vector_registers, device.vector_bytes)),
       vector_bytes_(device.vector_bytes),
       options_(options),
       dialect_(dialect),

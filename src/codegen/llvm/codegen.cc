@@ -17,6 +17,7 @@
 #include "codegen/llvm/trace_accesses.h"
 #include "codegen/promote.h"
 #include "codegen/traced.h"
+#include "codegen/widen.h"
 
 namespace tensorsmith::codegen {
 namespace {
@@ -57,8 +58,8 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   }
   traits.mask_registers = device.has_feature("avx512f");
   traits.matrix = sched::MatrixUnits::of(device);
-  const ir::Program prepared = combine_extrema(
-      promote_accumulators(program, device.vector_registers, device.vector_bytes, traits.matrix));
+  const ir::Program prepared = combine_extrema(promote_accumulators(
+      widen_copies(program), device.vector_registers, device.vector_bytes, traits.matrix));
   StatementEmitter emitter(prepared, traits, options, *built.module);
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();
