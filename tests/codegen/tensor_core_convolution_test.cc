@@ -22,15 +22,21 @@ using space::Candidate;
 using space::DesignSpace;
 
 std::vector<std::pair<std::string, Convolution>> convolutions() {
-  return {{"3x3", {.channels_last = true}},
-          {"3x3 with an epilogue", {.n = 2, .channels_last = true, .epilogue = true}},
-          {"1x1 with stride 2", {.width = 40, .kernel = 1, .stride = 2, .pad = 0, .channels_last = true}},
-          {"strided window", {.width = 33, .stride = 2, .channels_last = true, .epilogue = true}},
-          {"tails", {.outputs = 40, .height = 9, .width = 20, .channels_last = true}},
-          {"bf16", {.dtype = DType::kBF16, .kernel = 5, .pad = 2, .channels_last = true}},
-          {"bytes", {.dtype = DType::kI8, .channels = 64, .channels_last = true}},
-          {"channels first", {.epilogue = true}},
-          {"channels first, 1x1", {.n = 2, .width = 24, .kernel = 1, .pad = 0}}};
+  return {
+      {"3x3", {.channels_last = true}},
+      {"3x3 with an epilogue", {.n = 2, .channels_last = true, .epilogue = true}},
+      {"1x1 with stride 2", {.width = 40, .kernel = 1, .stride = 2, .pad = 0, .channels_last = true}},
+      {"strided window", {.width = 33, .stride = 2, .channels_last = true, .epilogue = true}},
+      {"tails", {.outputs = 40, .height = 9, .width = 20, .channels_last = true}},
+      {"bf16", {.dtype = DType::kBF16, .kernel = 5, .pad = 2, .channels_last = true}},
+      {"bytes", {.dtype = DType::kI8, .channels = 64, .channels_last = true}},
+      {"channels first", {.epilogue = true}},
+      {"14 x 14", {.height = 14, .width = 14, .channels_last = true, .epilogue = true}},
+      {"7 x 7", {.n = 2, .channels = 64, .height = 7, .width = 7, .channels_last = true}},
+      {"14 x 14, channels first", {.dtype = DType::kBF16, .height = 14, .width = 14}},
+      {"7 x 7, channels first", {.n = 2, .outputs = 40, .height = 7, .width = 7, .epilogue = true}},
+      {"7 x 7, bytes", {.dtype = DType::kI8, .channels = 64, .height = 7, .width = 7, .channels_last = true}},
+      {"channels first, 1x1", {.n = 2, .width = 24, .kernel = 1, .pad = 0}}};
 }
 
 // Tiles of 16 x 16 are at most half tail.
@@ -47,6 +53,11 @@ Convolution random_convolution(Rng& rng) {
   c.stride = c.channels_last ? rng.uniform_int(1, 2) : 1;
   c.height = rng.uniform_int(3, 6) * c.stride;
   c.width = rng.uniform_int(24, 34) * c.stride;
+  if (c.stride > 1 || c.kernel < 2 || rng.bernoulli(0.3)) return c;
+  // As narrow as the later layers of a network: tiles are eight points wide.
+  c.pad = c.kernel / 2;
+  c.width = rng.bernoulli(0.5) ? rng.uniform_int(7, 8) : rng.uniform_int(12, 15);
+  c.height = rng.uniform_int(6, 15);
   return c;
 }
 
@@ -117,14 +128,15 @@ TEST(TensorCoreConvolutions, Assemble) {
   }
   for (const char* name : {"t4", "a100", "h100"}) {
     const target::Device gpu = device(name);
-    for (const bool channels_last : {true, false}) {
+    for (const auto& [channels_last, side] : {std::pair(true, 32), {false, 32}, {true, 14}, {false, 7}}) {
       const Convolution shape{.channels = 64,
                               .outputs = 128,
-                              .height = 32,
-                              .width = 32,
+                              .height = side,
+                              .width = side,
                               .channels_last = channels_last,
                               .epilogue = true};
-      SCOPED_TRACE(std::string(name) + (channels_last ? ", channels last, seed 900" : ", seed 900"));
+      SCOPED_TRACE(name + (channels_last ? std::string(", channels last, ") : ", ") + std::to_string(side) +
+                   " points, seed 900");
       const DesignSpace space = space_of(convolution(shape), gpu);
       const auto candidates = draw(space, 900, 2);
       ASSERT_FALSE(candidates.empty());
@@ -149,12 +161,19 @@ TEST(TensorCoreConvolutions, OnePipelineOverTheWindow) {
   EXPECT_GT(pipelines, 4);
 }
 
-TEST(TensorCoreConvolutions, NotWhereRowsAreShort) {
-  const auto has_plan = [](const Convolution& c) {
-    return has_kind(space_of(convolution(c), device("a100")), kTensorCores);
+TEST(TensorCoreConvolutions, WhereTilesFillRows) {
+  const auto has_plan = [](const Convolution& c, const char* kind = kTensorCores) {
+    return has_kind(space_of(convolution(c), device("a100")), kind);
   };
+  constexpr const char* kTwoAxes = "tiles along two axes";
   EXPECT_TRUE(has_plan({.channels_last = true}));
-  EXPECT_FALSE(has_plan({.height = 7, .width = 7, .channels_last = true}));
+  EXPECT_TRUE(has_plan({.channels_last = true}, kTwoAxes));
+  EXPECT_TRUE(has_plan({.height = 7, .width = 7, .channels_last = true}, kTwoAxes));
+  EXPECT_TRUE(has_plan({.height = 7, .width = 7}, kTwoAxes));
+  // Too narrow, or points that are two apart: lines of eight would not follow each other.
+  EXPECT_FALSE(has_plan({.height = 5, .width = 5, .channels_last = true}));
+  EXPECT_FALSE(has_plan({.height = 14, .width = 14, .stride = 2, .channels_last = true}));
+  EXPECT_FALSE(has_plan({.width = 64, .stride = 2, .channels_last = true}, kTwoAxes));
   EXPECT_FALSE(has_plan({.channels = 3, .kernel = 7, .stride = 2, .pad = 3, .channels_last = true}));
   // Columns are points of a row of the output: strided ones are not side by side in a tile.
   EXPECT_FALSE(has_plan({.width = 64, .stride = 2}));

@@ -11,8 +11,6 @@ namespace {
 
 double as_double(int64_t n) { return static_cast<double>(n); }
 
-double tiles_along(double length, int64_t tile) { return std::ceil(length / as_double(tile)); }
-
 // Elements of the reduction that the operand has for each of its rows or columns; those that overlapping windows share
 // count for one of these.
 double sum_elements(const StageInfo& anchor, const MmaProduct& product, const Read& read) {
@@ -28,8 +26,7 @@ double sum_elements(const StageInfo& anchor, const MmaProduct& product, const Re
 double operand_bytes(const PlanContext& context, StageId anchor, const MmaProduct& product,
                      const MmaBlocks& blocks) {
   const StageInfo& info = context.stage(anchor);
-  const double down = tiles_along(info.extent(product.rows), blocks.rows),
-               across = tiles_along(info.extent(product.columns), blocks.columns);
+  const double down = as_double(blocks.down), across = as_double(blocks.across);
   const double inner = blocks.columns_outside ? down : across, outer = blocks.columns_outside ? across : down;
   const double inner_in_wave = std::clamp(blocks.together / as_double(blocks.group), 1.0, inner);
   const double outer_in_wave = std::clamp(blocks.together / inner_in_wave, 1.0, outer);

@@ -11,6 +11,7 @@ namespace tensorsmith::space {
 // The blocks of a product, and the order that they run in.
 struct MmaBlocks {
   int64_t rows = 1, columns = 1;  // of a block's tile
+  int64_t down = 1, across = 1;   // tiles along the rows and along the columns
   bool columns_outside = false;   // tiles along the columns are the outer loop
   int64_t group = 1;              // tiles of the outer axis whose blocks follow each other
   double tiles = 1;               // of all, batches included

@@ -36,15 +36,29 @@ void GpuMmaPlan::emit(TraceMaker& maker, Decisions d) const {
 LoopId GpuMmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   const auto axes = maker.axis_loops(output_);
   const AxisId rows = output_axis_[product_.rows], columns = output_axis_[product_.columns];
-  const auto i = maker.split(
-      output_, axes[rows],
-      {c.warps_down, c.warp_rows / sched::kMmaRows, sched::kMmaHalves, sched::kMmaGroups}, kPredicate);
-  const auto j = maker.split(
-      output_, axes[columns],
-      {c.warps_across, c.warp_columns / sched::kMmaColumns, sched::kMmaPlaces, sched::kMmaPairs}, kPredicate);
+  // Tiles, warps, fragments, halves and groups of rows; tiles, warps, fragments, places and pairs of columns.
   std::vector<LoopId> blocks;
+  const auto in_output = [this](AxisId a) { return a.valid() ? output_axis_[a] : AxisId(); };
+  const AxisId outer_rows = in_output(product_.folded_rows),
+               outer_columns = in_output(product_.folded_columns);
   for (const AxisId a : axes.ids())
-    if (a != rows && a != columns) blocks.push_back(axes[a]);
+    if (a != rows && a != columns && a != outer_rows && a != outer_columns) blocks.push_back(axes[a]);
+  const std::vector<int64_t> of_rows = {c.warps_down, c.warp_rows / sched::kMmaRows, sched::kMmaHalves},
+                             of_columns = {c.warps_across, c.warp_columns / sched::kMmaColumns};
+  const auto split = [&](AxisId own, AxisId outer, std::vector<int64_t> many,
+                         const std::vector<int64_t>& few) {
+    if (outer.valid()) {
+      auto loops = maker.split(output_, axes[outer], many, kPredicate);
+      const auto line = maker.split(output_, axes[own], few, kPredicate);
+      blocks.push_back(line[0]);
+      loops.insert(loops.end(), line.begin() + 1, line.end());
+      return loops;
+    }
+    many.insert(many.end(), few.begin(), few.end());
+    return maker.split(output_, axes[own], many, kPredicate);
+  };
+  const auto i = split(rows, outer_rows, of_rows, {sched::kMmaGroups});
+  const auto j = split(columns, outer_columns, of_columns, {sched::kMmaPlaces, sched::kMmaPairs});
   LoopId outer = c.columns_outside ? j[0] : i[0], group;
   const LoopId inner = c.columns_outside ? i[0] : j[0];
   if (c.group > 1) {

@@ -16,8 +16,6 @@ constexpr double kWordBytes = 4;  // of a lane's narrowest full access
 
 double as_double(int64_t n) { return static_cast<double>(n); }
 
-double tiles(int64_t length, int64_t tile) { return std::ceil(as_double(length) / as_double(tile)); }
-
 double mma_cycles(const GpuMachine& m) {
   const GpuConstants& k = gpu_constants();
   if (m.capability < sched::kAmpere) return k.mma_cycles_turing;
@@ -34,7 +32,8 @@ double GpuMmaPlan::estimate(Decisions d) const {
   const double bytes = product_.element_bytes;
   GpuKernel kernel;
   kernel.block = block(c);
-  kernel.blocks = tiles(extent(product_.rows), c.rows()) * tiles(extent(product_.columns), c.columns());
+  kernel.blocks = as_double(covered(product_.rows, c.rows()) / c.rows()) *
+                  as_double(covered(product_.columns, c.columns()) / c.columns());
   double batch = 1;
   for (const AxisId a : product_.batch) batch *= as_double(extent(a));
   kernel.blocks *= batch;
@@ -59,9 +58,9 @@ double GpuMmaPlan::estimate(Decisions d) const {
     const double accesses =
         std::ceil(copy.elements() / as_double(copy.vector) / as_double(kernel.block.threads));
     copies.instructions += accesses * warps;
-    copies.sectors += copy.contiguous
-                          ? as_double(copy.rows) * std::ceil(as_double(copy.row) * bytes / kSectorBytes)
-                          : copy.elements();
+    copies.sectors += copy.contiguous ? copy.elements() / as_double(copy.run) *
+                                            std::ceil(as_double(copy.run) * bytes / kSectorBytes)
+                                      : copy.elements();
     if (context_.stage(read->producer).has_select)
       kernel.guarded += chunks * copy.elements() / as_double(copy.vector) / as_double(m.warp);
   }
@@ -88,8 +87,10 @@ double GpuMmaPlan::estimate(Decisions d) const {
 double GpuMmaPlan::dram_bytes(const Choice& c, double blocks) const {
   const auto& m = context_.machine.gpu;
   const double together = std::max(1.0, resident_blocks(m, block(c)) * m.cores);
-  return operand_bytes(context_, anchor_, product_,
-                       {c.rows(), c.columns(), c.columns_outside, c.group, blocks, together});
+  return operand_bytes(
+      context_, anchor_, product_,
+      {c.rows(), c.columns(), tiles_along(product_.rows, c.rows()),
+       tiles_along(product_.columns, c.columns()), c.columns_outside, c.group, blocks, together});
 }
 
 }  // namespace tensorsmith::space

@@ -30,6 +30,8 @@ AxisId line_of(const Read& read, AxisId own, AxisId sum) {
   return line;
 }
 
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 int64_t step_of(const Read& read, AxisId axis) {
   for (const ReadIndex& index : read.indices)
     if (index.coefficients[axis] != 0) return index.coefficients[axis];
@@ -91,6 +93,7 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   copy.row = along_sum ? c.chunk : tile;
   copy.rows = lines;
   copy.contiguous = line == last;
+  copy.run = !along_sum && folded(own).valid() ? kFoldedPoints : copy.row;
   copy.vector = c.vector_bytes / product_.element_bytes;
   // Where rows are shifted by a place in the window, vectors would not be aligned.
   if (!copy.contiguous || !index.single_axis().valid() || index.constant != 0) copy.vector = 1;
@@ -106,10 +109,33 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   return copy;
 }
 
+int64_t GpuMmaPlan::tiles_along(AxisId own, int64_t tile) const {
+  const AxisId outer = folded(own);
+  return outer.valid() ? ceil_div(extent(outer), tile / kFoldedPoints) : ceil_div(extent(own), tile);
+}
+
+int64_t GpuMmaPlan::points(AxisId own) const {
+  return extent(own) * (folded(own).valid() ? extent(folded(own)) : 1);
+}
+
+int64_t GpuMmaPlan::covered(AxisId own, int64_t tile) const {
+  const int64_t strips = folded(own).valid() ? ceil_div(extent(own), kFoldedPoints) : 1;
+  return strips * tiles_along(own, tile) * tile;
+}
+
+// Whether the operand is as long as the tile, which is cut short otherwise.
+bool GpuMmaPlan::fits(const Read& read, AxisId own, int64_t tile) const {
+  const AxisId outer = folded(own);
+  if (!outer.valid()) return tile <= extent(own);
+  for (const AxisId d : read.indices.ids())
+    if (read.indices[d].coefficients[outer] != 0)
+      return tile / kFoldedPoints <= context_.stage(read.producer).extent(d);
+  return false;
+}
+
 int64_t GpuMmaPlan::outer_tiles(const Choice& c) const {
-  const int64_t length = extent(c.columns_outside ? product_.columns : product_.rows);
-  const int64_t tile = c.columns_outside ? c.columns() : c.rows();
-  return (length + tile - 1) / tile;
+  return c.columns_outside ? tiles_along(product_.columns, c.columns())
+                           : tiles_along(product_.rows, c.rows());
 }
 
 GpuBlock GpuMmaPlan::block(const Choice& c) const {
@@ -135,15 +161,16 @@ Status GpuMmaPlan::check(Decisions d) const {
   const auto refuse = [&](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
   };
-  const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
+  const int64_t sum = extent(product_.sum);
   // Tails of rows and columns are zeros in shared memory; the reduction has none.
   if (sum % c.chunk != 0) return refuse("chunks of the reduction do not divide it");
-  if (c.rows() > rows || c.columns() > columns) return refuse("a tile is larger than the output");
+  if (!fits(product_.a, product_.rows, c.rows()) || !fits(product_.b, product_.columns, c.columns()))
+    return refuse("a tile is larger than the output");
   if (c.warp_rows * c.warp_columns / 32 > kMostSums) return refuse("a thread has more sums than registers");
   if (c.stages > 1 && c.stages > chunks(c)) return refuse("more stages than chunks");
   if (outer_tiles(c) % c.group != 0) return refuse("groups of blocks do not divide the tiles");
-  const auto padded = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile * tile; };
-  if (padded(rows, c.rows()) * padded(columns, c.columns()) > 2 * rows * columns)
+  if (covered(product_.rows, c.rows()) * covered(product_.columns, c.columns()) >
+      2 * points(product_.rows) * points(product_.columns))
     return refuse("more than half of the tiles would be tail");
   for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
     const Copy copy = copy_of(c, *read, own);
@@ -162,13 +189,17 @@ void GpuMmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
     sample_allowed(rng, slot, d, [&] { return allowed(decode(d)); });
   };
   for (const size_t slot : {warps_down_, warps_across_}) d[slots()[slot].offset] = 0;
-  const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
-  const auto fits = [&](const Choice& c) { return c.rows() <= rows && c.columns() <= columns; };
-  sample_where(warp_rows_, [&](const Choice& c) { return c.rows() <= rows; });
-  sample_where(warp_columns_,
-               [&](const Choice& c) { return fits(c) && c.warp_rows * c.warp_columns / 32 <= kMostSums; });
-  sample_where(warps_down_, fits);
-  sample_where(warps_across_, fits);
+  const int64_t sum = extent(product_.sum);
+  const auto rows_fit = [&](const Choice& c) { return fits(product_.a, product_.rows, c.rows()); };
+  const auto both_fit = [&](const Choice& c) {
+    return rows_fit(c) && fits(product_.b, product_.columns, c.columns());
+  };
+  sample_where(warp_rows_, rows_fit);
+  sample_where(warp_columns_, [&](const Choice& c) {
+    return both_fit(c) && c.warp_rows * c.warp_columns / 32 <= kMostSums;
+  });
+  sample_where(warps_down_, both_fit);
+  sample_where(warps_across_, both_fit);
   sample_where(group_, [&](const Choice& c) { return outer_tiles(c) % c.group == 0; });
   sample_where(chunk_, [&](const Choice& c) { return sum % c.chunk == 0; });
   sample_where(stages_, [&](const Choice& c) { return c.stages <= std::max<int64_t>(1, chunks(c)); });
@@ -182,6 +213,8 @@ void GpuMmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
 std::string GpuMmaPlan::describe() const {
   std::string text = "tensor cores " + context_.op(anchor_).name;
   if (!self_) text += " into " + context_.op(output_).name;
+  for (const AxisId own : {product_.rows, product_.columns})
+    if (folded(own).valid()) text += ", tiles along two axes";
   return text;
 }
 

@@ -48,6 +48,7 @@ class GpuMmaPlan final : public Plan {
     int64_t vector = 1;         // elements
     int64_t rows = 1, row = 1;  // of elements along the axis that is contiguous in the tile
     bool contiguous = true;     // a row of the tile is contiguous in the tensor too
+    int64_t run = 1;            // elements of a row that are, then
     int64_t row_stride = 1;
     AxisId aligned;  // whose stride is padded, or none
     double elements() const { return static_cast<double>(rows * row); }
@@ -60,6 +61,16 @@ class GpuMmaPlan final : public Plan {
   // Chunks of the whole reduction.
   int64_t chunks(const Choice& c) const;
   double dram_bytes(const Choice& c, double blocks) const;
+  // The axis along which a tile has lines of kFoldedPoints rows or columns, or none.
+  AxisId folded(AxisId own) const {
+    return own == product_.rows ? product_.folded_rows : product_.folded_columns;
+  }
+  // Of so many rows or columns, along their axis, or along the folded one.
+  int64_t tiles_along(AxisId own, int64_t tile) const;
+  // Rows or columns of the output, and those of all tiles.
+  int64_t points(AxisId own) const;
+  int64_t covered(AxisId own, int64_t tile) const;
+  bool fits(const Read& read, AxisId own, int64_t tile) const;
   // Of the axis outside, along which blocks are grouped.
   int64_t outer_tiles(const Choice& c) const;
 

@@ -115,6 +115,60 @@ std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, 
   return product;
 }
 
+namespace {
+
+// The dimension of the operand that the axis alone indexes beside the places in a window, in steps of one.
+AxisId dimension_of(const Read& read, const StageInfo& info, AxisId axis) {
+  for (const AxisId d : read.indices.ids()) {
+    if (read.indices[d].coefficients[axis] != 1) continue;
+    for (const AxisId other : info.spatial_axes())
+      if (other != axis && info.extent(other) > 1 && read.indices[d].coefficients[other] != 0) return {};
+    return d;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<MmaProduct> fold_tiles(const PlanContext& context, StageId anchor, const MmaProduct& product) {
+  if (product.window.empty()) return std::nullopt;
+  const StageInfo& info = context.stage(anchor);
+  for (const bool columns : {false, true}) {
+    const Read &read = columns ? product.b : product.a, &other = columns ? product.a : product.b;
+    // The two last dimensions of the operand that are the tile's own.
+    AxisId own, outer, own_dimension, outer_dimension;
+    for (const AxisId a : info.spatial_axes()) {
+      if (info.extent(a) == 1 || other.depends_on(a)) continue;
+      const AxisId d = dimension_of(read, info, a);
+      if (!d.valid()) continue;
+      if (!own_dimension.valid() || own_dimension < d) {
+        outer = std::exchange(own, a);
+        outer_dimension = std::exchange(own_dimension, d);
+      } else if (!outer_dimension.valid() || outer_dimension < d) {
+        outer = a;
+        outer_dimension = d;
+      }
+    }
+    if (!own.valid() || !outer.valid() || (columns && own != product.columns)) continue;
+    // Neither dimension is shorter than a tile, and no steps of the reduction lie between the two.
+    if (context.stage(read.producer).extent(own_dimension) < kFoldedPoints) continue;
+    bool between = false;
+    for (const AxisId d : read.indices.ids())
+      between = between ||
+                (outer_dimension < d && d < own_dimension && read.indices[d].coefficients[product.sum] != 0);
+    if (between || !has_lines(read, own, product.sum)) continue;
+    MmaProduct folded = product;
+    (columns ? folded.folded_columns : folded.folded_rows) = outer;
+    if (!columns) folded.rows = own;
+    folded.batch.clear();
+    for (const AxisId a : info.spatial_axes())
+      if (info.extent(a) > 1 && a != folded.rows && a != folded.columns && a != outer)
+        folded.batch.push_back(a);
+    return folded;
+  }
+  return std::nullopt;
+}
+
 bool multiplies_matrices(const PlanContext& context, const MmaProduct& product) {
   if (!product.window.empty()) return false;
   for (const auto& [read, own] : {std::pair(&product.a, product.rows), {&product.b, product.columns}}) {
@@ -134,15 +188,17 @@ namespace {
 void make(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   if (context.machine.gpu.warp != 32) return;
-  auto product = match_mma(context, group.root, group.anchor);
+  const auto product = match_mma(context, group.root, group.anchor);
   if (!product) return;
-  auto plan =
-      std::make_shared<GpuMmaPlan>(context, group.root, group.anchor, std::move(*product), group.pads);
-  // The smallest tile, copied in the widest vectors that rows hold; the last decision is their width.
-  std::vector<int64_t> d(plan->width(), 0);
-  while (!plan->check(d).ok())
-    if (++d.back() == plan->slots().back().decision.categories) return;
-  plans.push_back(std::move(plan));
+  for (auto& made : {product, fold_tiles(context, group.anchor, *product)}) {
+    if (!made) continue;
+    auto plan = std::make_shared<GpuMmaPlan>(context, group.root, group.anchor, *made, group.pads);
+    // The smallest tile, copied in the widest vectors that rows hold; the last decision is their width.
+    std::vector<int64_t> d(plan->width(), 0);
+    bool fits = plan->check(d).ok();
+    while (!fits && ++d.back() < plan->slots().back().decision.categories) fits = plan->check(d).ok();
+    if (fits) plans.push_back(std::move(plan));
+  }
 }
 
 }  // namespace

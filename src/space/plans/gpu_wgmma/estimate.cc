@@ -74,8 +74,9 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
 
 double GpuWgmmaPlan::dram_bytes(const Choice& c) const {
   return operand_bytes(context_, anchor_, product_,
-                       {c.rows(), c.columns(), c.columns_outside, c.group, as_double(tiles(c)),
-                        as_double(blocks_at_a_time(c))});
+                       {c.rows(), c.columns(), (extent(product_.rows) + c.rows() - 1) / c.rows(),
+                        (extent(product_.columns) + c.columns() - 1) / c.columns(), c.columns_outside,
+                        c.group, as_double(tiles(c)), as_double(blocks_at_a_time(c))});
 }
 
 }  // namespace tensorsmith::space
