@@ -26,11 +26,13 @@ struct ProgramQuery {
   const sched::Trace* trace = nullptr;
   const target::Device* device = nullptr;
   const feature::FeatureMatrix* rows = nullptr;  // feature::extract_per_store
+  const std::vector<float>* profile = nullptr;   // feature::cpu_profile_row, of a program that ran
 };
 
 // What a model reads of a query beside its workload and device; the rest may be null.
 struct ModelInputs {
   bool rows = false, leaves = false, trace = false;
+  bool profile = false;  // what a profiler counted: such a model says nothing of programs that never ran
 };
 
 // What a model is asked about and has not been trained on.
@@ -139,7 +141,12 @@ struct UntrainedOptions {
 std::vector<std::string> untrained_kinds();
 // A model of one of them; kUnsupported for other kinds.
 Result<std::unique_ptr<CostModel>> make_untrained(const std::string& kind, const UntrainedOptions& options);
-// kCorrupt for a damaged file, kMismatch for one of another schema or version.
-Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path);
+
+// Whether the queries of load_cost_model's caller have profiles.
+enum class QueryProfiles : uint8_t { kNone, kGiven };
+// kCorrupt for a damaged file, kMismatch for one of another schema or version; kUnsupported for a model that reads
+// profiles where there are none.
+Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path,
+                                                   QueryProfiles profiles = QueryProfiles::kNone);
 
 }  // namespace tensorsmith::learn

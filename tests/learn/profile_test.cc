@@ -5,9 +5,14 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
 
 #include "base/rng.h"
 #include "feature/profile_schema_gpu.h"
+#include "learn/latency/model_file.h"
+#include "learn/profile/profile_model.h"
 #include "learn/profile/static_row.h"
 #include "learn/profile/transfer.h"
 #include "learn/profile/two_step.h"
@@ -122,7 +127,7 @@ TEST(Transfer, CountersThatMakeTheTimeRankOtherTasks) {
     TransferOptions options;
     options.learners = {learner};
     options.features = {FeatureSet::kSummary, FeatureSet::kProfile};
-    options.draws = 10;
+    options.sets.draws = 10;
     options.seeds = 1;
     const auto rows = compare_features(data, options, nullptr);
     ASSERT_TRUE(rows.ok());
@@ -180,6 +185,159 @@ TEST(TwoStep, AFileGivesTheSameModel) {
     EXPECT_EQ(std::filesystem::file_size(path), std::filesystem::file_size(path + "_again"));
     for (const char* end : {"", "_again"}) std::filesystem::remove(path + end);
   }
+}
+
+// A model of one task's programs, as `train --features profile --model profile --task` makes it.
+Result<std::unique_ptr<CostModel>> trained_on(ProfiledPrograms data, size_t task, Learner learner) {
+  const std::string key = data.tasks[task].key;
+  data.profiler = "made up";
+  data.keep([&](const StoredWorkload& one) { return one.key == key; });
+  return train_profile_model(data, {.learner = learner, .seed = 0, .command = "test"});
+}
+
+std::vector<double> seconds_of(const CostModel& model, const ProfiledPrograms& data) {
+  std::vector<ProgramQuery> queries;
+  for (size_t i = 0; i < data.programs.size(); ++i) queries.push_back(data.query(i));
+  const auto predictions = model.predict(queries);
+  EXPECT_TRUE(predictions.ok());
+  std::vector<double> out;
+  for (const Prediction& prediction : *predictions) out.push_back(prediction.seconds);
+  return out;
+}
+
+class ProfileModelFile : public ::testing::TestWithParam<Learner> {
+ protected:
+  std::string path_ = ::testing::TempDir() + "/profile_model_" + std::to_string(::getpid());
+  void TearDown() override { std::filesystem::remove(path_); }
+};
+
+TEST_P(ProfileModelFile, PredictsAsTheModelThatWasSaved) {
+  const ProfiledPrograms data = made_up(5, 2, 100);
+  const auto model = trained_on(data, 0, GetParam());
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  ASSERT_TRUE((*model)->save(path_).ok());
+  const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(seconds_of(**read, data), seconds_of(**model, data));
+  EXPECT_TRUE((*read)->ranks_only());
+  EXPECT_EQ((*read)->card().kind, "profile");
+  EXPECT_EQ((*read)->card().workloads, std::vector<std::string>{"key0"});
+  EXPECT_EQ((*read)->card().records, 100);
+  EXPECT_EQ((*read)->card().command, "test");
+  EXPECT_NE((*read)->card().parameters.find("made up"), std::string::npos);
+  // Where programs have not run there are no counters.
+  const auto refused = load_cost_model(path_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refused.error().reason.find("two-step"), std::string::npos);
+  ProgramQuery query = data.query(0);
+  query.profile = nullptr;
+  EXPECT_FALSE((*read)->predict({&query, 1}).ok());
+}
+
+TEST_P(ProfileModelFile, DamageIsAnError) {
+  const auto model = trained_on(made_up(6, 1, 70), 0, GetParam());
+  ASSERT_TRUE(model.ok());
+  ASSERT_TRUE((*model)->save(path_).ok());
+  std::stringstream whole;
+  whole << std::ifstream(path_, std::ios::binary).rdbuf();
+  const std::string bytes = whole.str();
+  Rng rng(7);
+  for (int i = 0; i < 60; ++i) {
+    std::string damaged = bytes;
+    const size_t at = rng.below(bytes.size());
+    if (i % 2 == 0) {
+      damaged.resize(at);
+    } else {
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << rng.below(8)));
+    }
+    std::ofstream(path_, std::ios::binary) << damaged;
+    const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+    ASSERT_FALSE(read.ok()) << (i % 2 == 0 ? "cut at " : "changed at ") << at;
+    EXPECT_EQ(read.error().place, path_);
+  }
+  // A file that is whole and lacks what the model needs.
+  const auto file = parse_model_file(bytes);
+  ASSERT_TRUE(file.ok());
+  for (size_t left_out = 0; left_out < file->tensors.size(); ++left_out) {
+    ModelFile other = *file;
+    other.tensors.erase(other.tensors.begin() + static_cast<std::ptrdiff_t>(left_out));
+    ASSERT_TRUE(write_model_file(other, path_).ok());
+    const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+    ASSERT_FALSE(read.ok()) << file->tensors[left_out].name;
+    EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
+  }
+}
+
+// The two ways that a user has to the same figures.
+TEST_P(ProfileModelFile, RanksAsTransferSays) {
+  const ProfiledPrograms data = made_up(8, 3, 90);
+  TransferOptions options;
+  options.learners = {GetParam()};
+  options.features = {FeatureSet::kProfile};
+  options.seeds = 1;
+  const auto rows = compare_features(data, options, nullptr);
+  ASSERT_TRUE(rows.ok());
+  ASSERT_EQ(rows->size(), 6U);
+  for (size_t task = 0; task < 3; ++task) {
+    const auto model = trained_on(data, task, GetParam());
+    ASSERT_TRUE(model.ok());
+    ASSERT_TRUE((*model)->save(path_).ok());
+    const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+    ASSERT_TRUE(read.ok());
+    const auto rankings = rank_tasks(data, **read, options.sets);
+    ASSERT_TRUE(rankings.ok());
+    for (const TransferRow& row : *rows) {
+      if (row.train != task) continue;
+      const RankScores& scores = (*rankings)[row.test].scores;
+      EXPECT_NEAR(scores.top_half, row.mean.top_half, 1e-12);
+      EXPECT_NEAR(scores.misranked, row.mean.misranked, 1e-12);
+      EXPECT_NEAR(scores.top1_gap, row.mean.top1_gap, 1e-12);
+      EXPECT_NEAR(scores.rmse, row.mean.rmse, 1e-9);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Learners, ProfileModelFile, ::testing::Values(Learner::kXgboost, Learner::kMlp),
+                         [](const auto& one) { return std::string(to_string(one.param)); });
+
+TEST(ProfileModel, ItsScaleIsThatOfTheTrainingPart) {
+  ProfiledPrograms data = made_up(9, 1, 50);
+  // The first fifth of the order that the seed draws validates.
+  std::vector<size_t> order(50);
+  std::iota(order.begin(), order.end(), size_t{0});
+  Rng rng(0);
+  order = shuffled(order, rng);
+  data.programs[order[3]].profile[0] = -1e6;
+  float least = data.programs[order[10]].profile[0];
+  for (size_t i = 10; i < 50; ++i) least = std::min(least, data.programs[order[i]].profile[0]);
+  const auto model = trained_on(data, 0, Learner::kMlp);
+  ASSERT_TRUE(model.ok());
+  const std::string path = ::testing::TempDir() + "/profile_scale_" + std::to_string(::getpid());
+  ASSERT_TRUE((*model)->save(path).ok());
+  const auto file = read_model_file(path);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(file.ok());
+  const auto low = file->values<double>("low", {-1});
+  ASSERT_TRUE(low.ok());
+  EXPECT_EQ((*low)[0], static_cast<double>(least));
+}
+
+TEST(ProfileModel, OtherCountersAreRefused) {
+  const ProfiledPrograms data = made_up(10, 1, 64);
+  const auto model = trained_on(data, 0, Learner::kXgboost);
+  ASSERT_TRUE(model.ok());
+  const std::vector<float> of_gpu(26);
+  ProgramQuery query = data.query(0);
+  query.profile = &of_gpu;
+  const auto predicted = (*model)->predict({&query, 1});
+  ASSERT_FALSE(predicted.ok());
+  EXPECT_EQ(predicted.error().code, ErrorCode::kMismatch);
+  ProfiledPrograms gpu = data;
+  for (auto& program : gpu.programs) program.summary.clear();
+  const auto two_step = train_two_step(gpu, {});
+  ASSERT_FALSE(two_step.ok());
+  EXPECT_NE(two_step.error().reason.find("--model profile"), std::string::npos);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ const CostModelKind& roofline_kind();
 const CostModelKind& xgboost_kind();
 const CostModelKind& tensorsmith_kind();
 const CostModelKind& two_step_kind();  // learn/profile/two_step.h
+const CostModelKind& profile_kind();   // learn/profile/profile_model.h
 // The nets of learn/net/nets.h. kUnsupported and kNotFound where libtorch is missing (learn/net/module.h).
 const std::vector<CostModelKind>& net_kinds();
 

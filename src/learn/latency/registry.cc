@@ -11,7 +11,8 @@ namespace {
 
 std::vector<const CostModelKind*> kinds() {
   std::vector<const CostModelKind*> out = {&random_kind(),  &draft_kind(),       &roofline_kind(),
-                                           &xgboost_kind(), &tensorsmith_kind(), &two_step_kind()};
+                                           &xgboost_kind(), &tensorsmith_kind(), &two_step_kind(),
+                                           &profile_kind()};
   for (const CostModelKind& kind : net_kinds()) out.push_back(&kind);
   return out;
 }
@@ -53,7 +54,7 @@ Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
   return Error{ErrorCode::kNotFound, "model '" + kind + "'", "no such kind; known are " + names};
 }
 
-Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path) {
+Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path, QueryProfiles profiles) {
   TS_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
   const CostModelKind* kind = find_kind(file.card.kind);
   if (kind == nullptr)
@@ -62,6 +63,12 @@ Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path) {
         "is a model of kind '" + file.card.kind + "', which this build of Tensorsmith does not have"};
   auto model = kind->from_file(std::move(file));
   if (!model.ok()) return Error{model.error().code, path, model.error().reason};
+  if ((*model)->inputs().profile && profiles == QueryProfiles::kNone)
+    return Error{
+        ErrorCode::kUnsupported, path,
+        "is a model of kind '" + (*model)->card().kind +
+            "', which reads counters of programs that have run, and here there are none: `eval --from-db` "
+            "takes it; `train --features profile --model two-step` makes one that predicts the counters"};
   return model;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "ir/text.h"
+#include "learn/gbt/forest_file.h"
 #include "learn/latency/held_out.h"
 
 namespace tensorsmith::learn {
@@ -25,24 +26,6 @@ Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what};
 std::string member_name(int kind, const char* sort, size_t member) {
   return std::string(feature::to_string(static_cast<ProgramKind>(kind))) + "." + sort +
          std::to_string(member);
-}
-
-void add_forest(ModelFile& file, const std::string& name, const Forest& forest) {
-  const Forest::Arrays arrays = forest.to_arrays();
-  const auto nodes = static_cast<int64_t>(arrays.number.size());
-  file.add<int32_t>(name + ".sizes", {static_cast<int64_t>(arrays.sizes.size())}, arrays.sizes);
-  file.add<float>(name + ".number", {nodes}, arrays.number);
-  file.add<uint16_t>(name + ".feature", {nodes}, arrays.feature);
-  file.add<uint16_t>(name + ".left", {nodes}, arrays.left);
-}
-
-Result<Forest> read_forest(ModelFile& file, const std::string& name, int width) {
-  Forest::Arrays arrays;
-  TS_ASSIGN_OR_RETURN(arrays.sizes, file.values<int32_t>(name + ".sizes", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.number, file.values<float>(name + ".number", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.feature, file.values<uint16_t>(name + ".feature", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.left, file.values<uint16_t>(name + ".left", {-1}));
-  return Forest::from_arrays(arrays, width);
 }
 
 // Finite numbers of a JSON array.

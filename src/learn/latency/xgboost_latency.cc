@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "learn/gbt/forest_file.h"
 #include "learn/gbt/gbt_fit.h"
 #include "learn/gbt/pack_sum.h"
 #include "learn/latency/device_columns.h"
@@ -130,33 +131,23 @@ class XgboostModel final : public CostModel {
   Status save(const std::string& path) const override {
     ModelFile file;
     file.card = model_card;
-    const Forest::Arrays arrays = forest.to_arrays();
-    const auto nodes = static_cast<int64_t>(arrays.number.size());
     const double numbers[] = {bias, log_sigma};
     const uint8_t kind[] = {static_cast<uint8_t>(label)};
     file.add<double>("bias_and_log_sigma", {2}, numbers);
     file.add<uint8_t>("label", {1}, kind);
-    file.add<int32_t>("trees.sizes", {static_cast<int64_t>(arrays.sizes.size())}, arrays.sizes);
-    file.add<float>("trees.number", {nodes}, arrays.number);
-    file.add<uint16_t>("trees.feature", {nodes}, arrays.feature);
-    file.add<uint16_t>("trees.left", {nodes}, arrays.left);
+    add_forest(file, "trees", forest);
     return write_model_file(file, path);
   }
 };
 
 Result<std::unique_ptr<CostModel>> from_file(ModelFile file) {
   auto model = std::make_unique<XgboostModel>();
-  Forest::Arrays arrays;
   TS_ASSIGN_OR_RETURN(const auto numbers, file.values<double>("bias_and_log_sigma", {2}));
   TS_ASSIGN_OR_RETURN(const auto label, file.values<uint8_t>("label", {1}));
-  TS_ASSIGN_OR_RETURN(arrays.sizes, file.values<int32_t>("trees.sizes", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.number, file.values<float>("trees.number", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.feature, file.values<uint16_t>("trees.feature", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.left, file.values<uint16_t>("trees.left", {-1}));
   if (label[0] > static_cast<uint8_t>(Label::kSpeed) || !(std::abs(numbers[0]) < 1e3) ||
       !(numbers[1] >= 0 && numbers[1] < 1e3))
     return Error{ErrorCode::kCorrupt, "", "the model's numbers are out of range"};
-  TS_ASSIGN_OR_RETURN(model->forest, Forest::from_arrays(arrays, kWidth));
+  TS_ASSIGN_OR_RETURN(model->forest, read_forest(file, "trees", kWidth));
   model->model_card = std::move(file.card);
   model->label = static_cast<Label>(label[0]);
   model->bias = numbers[0];

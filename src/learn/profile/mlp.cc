@@ -17,13 +17,22 @@ constexpr double kMeanDecay = 0.9, kSquareDecay = 0.999, kTiny = 1e-8;
 // Beyond the training part's range a value says little more than that it is beyond.
 constexpr double kFarthest = 2;
 
+std::string layer_name(size_t layer) { return "layer" + std::to_string(layer); }
+
 }  // namespace
 
-Mlp::Layer::Layer(size_t in, size_t out, Rng& rng) : inputs(in), outputs(out) {
+Mlp::Layer::Layer(size_t in, size_t out) : inputs(in), outputs(out) {
   weights.resize(out * in + out, 0);
-  for (size_t i = 0; i < out * in; ++i) weights[i] = rng.normal() * std::sqrt(2.0 / static_cast<double>(in));
-  gradient.resize(weights.size(), 0);
-  mean = square = gradient;
+  mean = square = gradient = weights;
+}
+
+void Mlp::Layer::draw_weights(Rng& rng) {
+  for (size_t i = 0; i < outputs * inputs; ++i)
+    weights[i] = rng.normal() * std::sqrt(2.0 / static_cast<double>(inputs));
+}
+
+std::vector<Mlp::Layer> Mlp::make_layers(size_t width) {
+  return {Layer(width, kHidden), Layer(kHidden, kHidden), Layer(kHidden, 1)};
 }
 
 Mlp::Mlp(const ProgramRows& train, std::span<const double> labels, const ProgramRows& validation,
@@ -31,9 +40,8 @@ Mlp::Mlp(const ProgramRows& train, std::span<const double> labels, const Program
   Rng rng(seed);
   fit_scale(train);
   for (const double label : labels) mean_label_ += label / static_cast<double>(labels.size());
-  layers_.emplace_back(train.width, kHidden, rng);
-  layers_.emplace_back(kHidden, kHidden, rng);
-  layers_.emplace_back(kHidden, 1, rng);
+  layers_ = make_layers(train.width);
+  for (Layer& layer : layers_) layer.draw_weights(rng);
   std::vector<size_t> order(train.programs());
   std::iota(order.begin(), order.end(), size_t{0});
   std::vector<Layer> best = layers_;
@@ -149,6 +157,35 @@ std::vector<double> Mlp::scores(const ProgramRows& rows) const {
       score += activations.back()[0];
     }
     out.push_back(score);
+  }
+  return out;
+}
+
+void Mlp::add_to(TensorFile& file) const {
+  const auto width = static_cast<int64_t>(low_.size());
+  const double mean[] = {mean_label_};
+  file.add<double>("low", {width}, low_);
+  file.add<double>("scale", {width}, scale_);
+  file.add<double>("mean_label", {1}, mean);
+  for (size_t l = 0; l < layers_.size(); ++l)
+    file.add<double>(layer_name(l), {static_cast<int64_t>(layers_[l].weights.size())}, layers_[l].weights);
+}
+
+Result<std::unique_ptr<Mlp>> Mlp::read(const TensorFile& file, size_t width) {
+  std::unique_ptr<Mlp> out(new Mlp);
+  const auto read = [&](const std::string& name, size_t size) -> Result<std::vector<double>> {
+    TS_ASSIGN_OR_RETURN(auto values, file.values<double>(name, {static_cast<int64_t>(size)}));
+    if (!std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); }))
+      return Error{ErrorCode::kCorrupt, "", "the model's numbers are out of range"};
+    return values;
+  };
+  TS_ASSIGN_OR_RETURN(out->low_, read("low", width));
+  TS_ASSIGN_OR_RETURN(out->scale_, read("scale", width));
+  TS_ASSIGN_OR_RETURN(const auto mean, read("mean_label", 1));
+  out->mean_label_ = mean[0];
+  out->layers_ = make_layers(width);
+  for (size_t l = 0; l < out->layers_.size(); ++l) {
+    TS_ASSIGN_OR_RETURN(out->layers_[l].weights, read(layer_name(l), out->layers_[l].weights.size()));
   }
   return out;
 }

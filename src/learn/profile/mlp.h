@@ -15,14 +15,20 @@ class Mlp final : public Ranker {
   Mlp(const ProgramRows& train, std::span<const double> labels, const ProgramRows& validation,
       std::span<const double> validation_labels, uint64_t seed);
   std::vector<double> scores(const ProgramRows& rows) const override;
+  void add_to(TensorFile& file) const override;
+  static Result<std::unique_ptr<Mlp>> read(const TensorFile& file, size_t width);
 
  private:
+  Mlp() = default;
   struct Layer {
     size_t inputs = 0, outputs = 0;
     std::vector<double> weights;                 // row-major [outputs][inputs], then the outputs' biases
     std::vector<double> gradient, mean, square;  // of the same size, for Adam
-    Layer(size_t in, size_t out, Rng& rng);
+    Layer(size_t in, size_t out);
+    void draw_weights(Rng& rng);
   };
+  // Of the hidden layers and the last one.
+  static std::vector<Layer> make_layers(size_t width);
   void fit_scale(const ProgramRows& train);
   // Activations of all layers of one row; the last holds the score.
   void forward(std::span<const float> row, std::vector<std::vector<double>>& activations) const;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "feature/profile_schema_gpu.h"
 #include "ir/text.h"
+#include "learn/latency/held_out.h"
+#include "learn/latency/kinds.h"
 #include "learn/latency/tensorsmith_model.h"
 #include "learn/profile/static_row.h"
 #include "record/database.h"
@@ -22,7 +25,9 @@ struct Found {
 class Reader {
  public:
   Reader(std::string profiler, std::string timing)
-      : profiler_(std::move(profiler)), timing_(std::move(timing)) {}
+      : profiler_(std::move(profiler)), timing_(std::move(timing)) {
+    out_.profiler = profiler_;
+  }
 
   Status read(const std::string& path) {
     TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(path));
@@ -96,7 +101,6 @@ class Reader {
     ProfiledProgram out;
     out.task = number->second;
     out.record = found.record.key();
-    out.trace = found.record.trace;
     const auto timed = times_.find(out.record);
     out.seconds =
         timed != times_.end() ? timed->second : *std::ranges::min_element(found.record.result.seconds);
@@ -105,12 +109,12 @@ class Reader {
     TS_ASSIGN_OR_RETURN(out.profile, gpu ? feature::gpu_profile_row(found.counters, task.flops)
                                          : feature::cpu_profile_row(found.counters, task.flops));
     TS_ASSIGN_OR_RETURN(const ir::Workload workload, ir::parse_workload(task.text));
-    TS_ASSIGN_OR_RETURN(const sched::Trace trace, sched::parse_trace(found.record.trace));
-    TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, trace));
-    TS_ASSIGN_OR_RETURN(const auto leaves,
+    TS_ASSIGN_OR_RETURN(out.trace, sched::parse_trace(found.record.trace));
+    TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, out.trace));
+    TS_ASSIGN_OR_RETURN(out.leaves,
                         feature::extract_leaves(schedule, {.cacheline_bytes = out_.device.cacheline_bytes}));
-    out.per_store = leaves.per_store();
-    const auto summary = feature::summarize_program(accesses.of(task), leaves, trace, out_.device);
+    out.per_store = out.leaves.per_store();
+    const auto summary = feature::summarize_program(accesses.of(task), out.leaves, out.trace, out_.device);
     if (summary.kind == feature::ProgramKind::kCpuNests) {
       TS_ASSIGN_OR_RETURN(out.summary, static_row(summary));
     }
@@ -134,6 +138,43 @@ std::vector<size_t> ProfiledPrograms::of_task(size_t task) const {
     if (programs[i].task == task) out.push_back(i);
   }
   return out;
+}
+
+ProgramQuery ProfiledPrograms::query(size_t program) const {
+  const ProfiledProgram& p = programs[program];
+  return {&tasks[p.task], &p.leaves, &p.trace, &device, &p.per_store, &p.profile};
+}
+
+void ProfiledPrograms::keep(const std::function<bool(const StoredWorkload&)>& wanted) {
+  std::vector<StoredWorkload> kept;
+  std::vector<size_t> numbers(tasks.size(), tasks.size());
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    if (!wanted(tasks[t])) continue;
+    numbers[t] = kept.size();
+    kept.push_back(std::move(tasks[t]));
+  }
+  std::erase_if(programs, [&](const auto& program) { return numbers[program.task] == tasks.size(); });
+  for (ProfiledProgram& program : programs) program.task = numbers[program.task];
+  tasks = std::move(kept);
+}
+
+ModelCard card_of_profiles(const ProfiledPrograms& data, const std::string& kind, uint64_t seed) {
+  ModelCard card = untrained_card(kind, seed);
+  card.devices = {data.device.name};
+  card.seen = {seen_device(data.device)};
+  for (const StoredWorkload& task : data.tasks) card.workloads.push_back(task.key);
+  std::sort(card.workloads.begin(), card.workloads.end());
+  Hasher hash;
+  for (const ProfiledProgram& program : data.programs) hash.add(program.record);
+  card.store_hash = hash.hex128();
+  card.records = static_cast<int64_t>(data.programs.size());
+  card.metrics = "{}";
+  return card;
+}
+
+Error needs_profiles(const std::string& kind) {
+  return {ErrorCode::kInvalidArgument, "model '" + kind + "'",
+          "learns from profiles, which stores do not have: train it with --features profile --from-db"};
 }
 
 Result<ProfiledPrograms> read_profiled_programs(const std::vector<std::string>& databases,

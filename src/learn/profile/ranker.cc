@@ -4,11 +4,15 @@
 #include <cmath>
 #include <map>
 
+#include "learn/gbt/forest_file.h"
 #include "learn/gbt/pack_sum.h"
 #include "learn/profile/mlp.h"
 
 namespace tensorsmith::learn {
 namespace {
+
+constexpr size_t kValidationPart = 5;  // one of so many programs
+constexpr const char* kTrees = "trees";
 
 // As the original has them (depth, gamma, least weight, rate, patience).
 PackSumOptions tree_options(uint64_t seed) {
@@ -38,6 +42,7 @@ class TreeRanker final : public Ranker {
     }
     return out;
   }
+  void add_to(TensorFile& file) const override { add_forest(file, kTrees, forest_); }
 
  private:
   Forest forest_;
@@ -68,6 +73,8 @@ std::string_view to_string(FeatureSet features) {
   }
   return "";
 }
+
+std::string_view to_string(Learner learner) { return learner == Learner::kMlp ? "mlp" : "xgboost"; }
 
 void ProgramRows::add(std::span<const float> rows) {
   values.insert(values.end(), rows.begin(), rows.end());
@@ -100,6 +107,11 @@ std::vector<double> speeds_of(const ProfiledPrograms& data, std::span<const size
   return out;
 }
 
+std::vector<size_t> shuffled(std::vector<size_t> items, Rng& rng) {
+  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
+  return items;
+}
+
 Result<std::unique_ptr<Ranker>> train_ranker(Learner learner, const ProgramRows& train,
                                              std::span<const double> labels, const ProgramRows& validation,
                                              std::span<const double> validation_labels, uint64_t seed) {
@@ -113,6 +125,29 @@ Result<std::unique_ptr<Ranker>> train_ranker(Learner learner, const ProgramRows&
                       fit_pack_sum(pack_sum_data(train, labels, mean),
                                    pack_sum_data(validation, validation_labels, mean), options));
   return std::unique_ptr<Ranker>(std::make_unique<TreeRanker>(std::move(fit.forest)));
+}
+
+Result<std::unique_ptr<Ranker>> train_on_programs(const ProfiledPrograms& data,
+                                                  std::span<const size_t> programs, FeatureSet features,
+                                                  Learner learner, uint64_t seed) {
+  Rng rng(seed);
+  const std::vector<size_t> order = shuffled({programs.begin(), programs.end()}, rng);
+  const size_t validating = order.size() / kValidationPart;
+  const std::span<const size_t> validation(order.data(), validating);
+  const std::span<const size_t> train(order.data() + validating, order.size() - validating);
+  // Speeds are relative to the fastest of all: the two parts compare.
+  const std::vector<double> labels = speeds_of(data, order);
+  return train_ranker(learner, rows_of(data, train, features), std::span(labels).subspan(validating),
+                      rows_of(data, validation, features), std::span(labels).first(validating), seed);
+}
+
+Result<std::unique_ptr<Ranker>> read_ranker(Learner learner, const TensorFile& file, size_t width) {
+  if (learner == Learner::kMlp) {
+    TS_ASSIGN_OR_RETURN(auto net, Mlp::read(file, width));
+    return std::unique_ptr<Ranker>(std::move(net));
+  }
+  TS_ASSIGN_OR_RETURN(Forest forest, read_forest(file, kTrees, static_cast<int>(width)));
+  return std::unique_ptr<Ranker>(std::make_unique<TreeRanker>(std::move(forest)));
 }
 
 }  // namespace tensorsmith::learn

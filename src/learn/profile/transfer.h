@@ -5,27 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "learn/profile/rank_sets.h"
 #include "learn/profile/ranker.h"
 
 namespace tensorsmith::learn {
 
-// Of sets of programs of one workload.
-struct RankScores {
-  double top_half = 0;   // share of the faster half that is among the half with the best scores
-  double misranked = 0;  // share of pairs in the wrong order
-  double top1_gap = 0;   // seconds of the program with the best score over those of the fastest, minus 1
-  double rmse = 0;       // of the logarithms of relative speeds, each set's mean taken off
-};
-// labels, scores: by program, higher is faster.
-RankScores rank_scores(std::span<const double> labels, std::span<const double> scores);
-
 struct TransferOptions {
   std::vector<FeatureSet> features = {FeatureSet::kPerStore, FeatureSet::kSummary, FeatureSet::kProfile};
   std::vector<Learner> learners = {Learner::kXgboost};
-  int64_t set_size = 64;
-  int draws = 20;  // of sets
-  int seeds = 3;   // of trainings
-  uint64_t seed = 0;
+  RankSetOptions sets;  // its seed is that of the first training, too
+  int seeds = 3;        // of trainings
 };
 
 struct TransferRow {
@@ -36,8 +25,8 @@ struct TransferRow {
   double top_half_sd = 0;  // over seeds, each the mean over the draws
 };
 
-// Each pair of tasks with at least set_size programs. A fifth of the training task's programs, drawn by the seed,
-// validates. The sets of a pair are the same for all features and learners.
+// Each pair of tasks with at least set_size programs; train_on_programs on the one, RankSets of the other, which are the
+// same for all features and learners.
 Result<std::vector<TransferRow>> compare_features(const ProfiledPrograms& data,
                                                   const TransferOptions& options,
                                                   const std::function<void(const TransferRow&)>& done);

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/hash.h"
 #include "base/statistics.h"
 #include "feature/profile_schema.h"
 #include "feature/summary_schema.h"
+#include "learn/gbt/forest_file.h"
 #include "learn/gbt/pack_sum.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
@@ -44,29 +44,19 @@ std::vector<double> predict_rows(const Regression& regression, const Rows& rows)
   return out;
 }
 
-void add_forest(ModelFile& file, const std::string& name, const Regression& regression) {
-  const Forest::Arrays arrays = regression.forest.to_arrays();
-  const auto nodes = static_cast<int64_t>(arrays.number.size());
+void add_regression(ModelFile& file, const std::string& name, const Regression& regression) {
   const double bias[] = {regression.bias};
   file.add<double>(name + ".bias", {1}, bias);
-  file.add<int32_t>(name + ".sizes", {static_cast<int64_t>(arrays.sizes.size())}, arrays.sizes);
-  file.add<float>(name + ".number", {nodes}, arrays.number);
-  file.add<uint16_t>(name + ".feature", {nodes}, arrays.feature);
-  file.add<uint16_t>(name + ".left", {nodes}, arrays.left);
+  add_forest(file, name, regression.forest);
 }
 
-Result<Regression> read_forest(const ModelFile& file, const std::string& name, size_t width) {
+Result<Regression> read_regression(const ModelFile& file, const std::string& name, size_t width) {
   Regression out;
-  Forest::Arrays arrays;
   TS_ASSIGN_OR_RETURN(const auto bias, file.values<double>(name + ".bias", {1}));
-  TS_ASSIGN_OR_RETURN(arrays.sizes, file.values<int32_t>(name + ".sizes", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.number, file.values<float>(name + ".number", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.feature, file.values<uint16_t>(name + ".feature", {-1}));
-  TS_ASSIGN_OR_RETURN(arrays.left, file.values<uint16_t>(name + ".left", {-1}));
   if (!(std::abs(bias[0]) < 1e3))
     return Error{ErrorCode::kCorrupt, "", "the model's numbers are out of range"};
   out.bias = bias[0];
-  TS_ASSIGN_OR_RETURN(out.forest, Forest::from_arrays(arrays, static_cast<int>(width)));
+  TS_ASSIGN_OR_RETURN(out.forest, read_forest(file, name, static_cast<int>(width)));
   return out;
 }
 
@@ -127,8 +117,8 @@ class TwoStepModel final : public CostModel {
     file.add<double>("log_sigma", {1}, sigma);
     file.add<uint8_t>("version", {2}, version);
     for (size_t c = 0; c < counters.size(); ++c)
-      add_forest(file, "counter." + feature::kCpuProfileColumns[c].name(), counters[c]);
-    add_forest(file, "latency", latency);
+      add_regression(file, "counter." + feature::kCpuProfileColumns[c].name(), counters[c]);
+    add_regression(file, "latency", latency);
     return write_model_file(file, path);
   }
 };
@@ -145,11 +135,11 @@ Result<std::unique_ptr<CostModel>> from_file(ModelFile file) {
   for (size_t c = 0; version[1] != 0 && c < kCounters; ++c) {
     TS_ASSIGN_OR_RETURN(
         Regression counter,
-        read_forest(file, "counter." + feature::kCpuProfileColumns[c].name(), static_width()));
+        read_regression(file, "counter." + feature::kCpuProfileColumns[c].name(), static_width()));
     model->counters.push_back(std::move(counter));
   }
   TS_ASSIGN_OR_RETURN(model->latency,
-                      read_forest(file, "latency", version[1] != 0 ? kCounters : static_width()));
+                      read_regression(file, "latency", version[1] != 0 ? kCounters : static_width()));
   model->model_card = std::move(file.card);
   return std::unique_ptr<CostModel>(std::move(model));
 }
@@ -264,15 +254,7 @@ class Training {
   }
 
   ModelCard card() const {
-    ModelCard card = untrained_card(kKind, options_.seed);
-    card.devices = {data_.device.name};
-    card.seen = {seen_device(data_.device)};
-    for (const StoredWorkload& task : data_.tasks) card.workloads.push_back(task.key);
-    std::sort(card.workloads.begin(), card.workloads.end());
-    Hasher hash;
-    for (const ProfiledProgram& program : data_.programs) hash.add(program.record);
-    card.store_hash = hash.hex128();
-    card.records = static_cast<int64_t>(data_.programs.size());
+    ModelCard card = card_of_profiles(data_, kKind, options_.seed);
     card.command = options_.command;
     card.parameters = nlohmann::json{{"counters", options_.counters},
                                      {"rounds", options_.rounds},
@@ -281,7 +263,6 @@ class Training {
                                      {"eta", options_.eta},
                                      {"folds", options_.folds}}
                           .dump();
-    card.metrics = "{}";
     return card;
   }
 
@@ -299,18 +280,19 @@ Result<std::unique_ptr<CostModel>> train_two_step(const ProfiledPrograms& data,
                                                   const TwoStepOptions& options) {
   if (data.programs.empty())
     return Error{ErrorCode::kInvalidArgument, "profiles", "there are no profiled programs to train on"};
+  if (data.programs.front().profile.size() != kCounters || data.programs.front().summary.empty())
+    return Error{ErrorCode::kUnsupported, "model 'two-step'",
+                 "predicts the counters of programs of this compiler for CPUs, and these are others; "
+                 "--model profile learns from them"};
   return Training(data, options).run();
 }
 
 const CostModelKind& two_step_kind() {
-  static const CostModelKind kind = {
-      kKind,
-      [](const nlohmann::json&) -> Result<std::unique_ptr<CostModelTrainer>> {
-        return Error{
-            ErrorCode::kInvalidArgument, "model 'two-step'",
-            "learns from profiles, which stores do not have: train it with --features profile --from-db"};
-      },
-      nullptr, from_file};
+  static const CostModelKind kind = {kKind,
+                                     [](const nlohmann::json&) -> Result<std::unique_ptr<CostModelTrainer>> {
+                                       return needs_profiles(kKind);
+                                     },
+                                     nullptr, from_file};
   return kind;
 }
 

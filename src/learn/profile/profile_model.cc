@@ -1,0 +1,121 @@
+#include "learn/profile/profile_model.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/json_text.h"
+#include "feature/profile_schema_gpu.h"
+#include "learn/latency/kinds.h"
+
+namespace tensorsmith::learn {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kKind = "profile";
+constexpr const char* kReads = "profile.json";  // what the rows are
+
+template <class Columns>
+Json names_of(const Columns& columns) {
+  Json out = Json::array();
+  for (const auto& column : columns) out.push_back(column.name());
+  return out;
+}
+
+// Of profiles of CPUs or of GPUs: what the model reads, by name.
+Json columns_of(size_t width) {
+  return width == feature::kCpuProfileColumns.size() ? names_of(feature::kCpuProfileColumns)
+                                                     : names_of(feature::kGpuProfileColumns);
+}
+
+class ProfileModel final : public CostModel {
+ public:
+  ModelCard model_card;
+  Learner learner = Learner::kXgboost;
+  size_t width = 0;
+  std::unique_ptr<Ranker> ranker;
+
+  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
+    ProgramRows rows;
+    rows.width = width;
+    for (const ProgramQuery& query : queries) {
+      if (query.profile == nullptr)
+        return Error{ErrorCode::kInvalidArgument, "model 'profile'",
+                     "was asked about a program without a profile"};
+      if (query.profile->size() != width)
+        return Error{ErrorCode::kMismatch, "model 'profile'",
+                     "was trained on counters of another kind of device"};
+      rows.add(*query.profile);
+    }
+    std::vector<Prediction> out;
+    for (const double score : ranker->scores(rows)) out.push_back({.seconds = std::exp(-score)});
+    return out;
+  }
+  ModelInputs inputs() const override { return {.profile = true}; }
+  bool ranks_only() const override { return true; }
+  const ModelCard& card() const override { return model_card; }
+
+  Status save(const std::string& path) const override {
+    ModelFile file;
+    file.card = model_card;
+    const std::string reads = Json{
+        {"version", feature::kProfileVersion},
+        {"learner", to_string(learner)},
+        {"columns",
+         columns_of(width)}}.dump();
+    file.add<uint8_t>(kReads, {static_cast<int64_t>(reads.size())},
+                      {reinterpret_cast<const uint8_t*>(reads.data()), reads.size()});
+    ranker->add_to(file);
+    return write_model_file(file, path);
+  }
+};
+
+Result<std::unique_ptr<CostModel>> from_file(ModelFile file) {
+  TS_ASSIGN_OR_RETURN(const auto text, file.values<uint8_t>(kReads, {-1}));
+  const Json reads =
+      parse_json<Json>(std::string_view(reinterpret_cast<const char*>(text.data()), text.size()));
+  if (!reads.is_object() || !reads.contains("version") || !reads.contains("columns") ||
+      !reads.contains("learner"))
+    return Error{ErrorCode::kCorrupt, "", "the model does not say what it reads"};
+  auto model = std::make_unique<ProfileModel>();
+  model->width = reads["columns"].size();
+  if (reads["version"] != feature::kProfileVersion || reads["columns"] != columns_of(model->width))
+    return Error{ErrorCode::kMismatch, "", "was trained on counters of another version; train it again"};
+  const Json& learner = reads["learner"];
+  if (learner != to_string(Learner::kXgboost) && learner != to_string(Learner::kMlp))
+    return Error{ErrorCode::kCorrupt, "", "the model's learner is none that there is"};
+  model->learner = learner == to_string(Learner::kMlp) ? Learner::kMlp : Learner::kXgboost;
+  TS_ASSIGN_OR_RETURN(model->ranker, read_ranker(model->learner, file, model->width));
+  model->model_card = std::move(file.card);
+  return std::unique_ptr<CostModel>(std::move(model));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CostModel>> train_profile_model(const ProfiledPrograms& data,
+                                                       const ProfileModelOptions& options) {
+  if (data.programs.empty())
+    return Error{ErrorCode::kInvalidArgument, "profiles", "there are no profiled programs to train on"};
+  auto model = std::make_unique<ProfileModel>();
+  model->learner = options.learner;
+  model->width = data.programs.front().profile.size();
+  std::vector<size_t> programs(data.programs.size());
+  std::iota(programs.begin(), programs.end(), size_t{0});
+  TS_ASSIGN_OR_RETURN(model->ranker,
+                      train_on_programs(data, programs, FeatureSet::kProfile, options.learner, options.seed));
+  model->model_card = card_of_profiles(data, kKind, options.seed);
+  model->model_card.command = options.command;
+  model->model_card.parameters =
+      Json{{"learner", to_string(options.learner)}, {"profiler", data.profiler}}.dump();
+  return std::unique_ptr<CostModel>(std::move(model));
+}
+
+const CostModelKind& profile_kind() {
+  static const CostModelKind kind = {
+      kKind, [](const Json&) -> Result<std::unique_ptr<CostModelTrainer>> { return needs_profiles(kKind); },
+      nullptr, from_file};
+  return kind;
+}
+
+}  // namespace tensorsmith::learn
