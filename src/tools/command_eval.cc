@@ -12,9 +12,12 @@
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/eval_profiled.h"
 #include "tools/evaluation_table.h"
+#include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
+#include "tools/profiled_data.h"
 #include "tools/report.h"
 #include "tools/scatter_plot.h"
 
@@ -24,9 +27,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct EvalCommand {
-  std::vector<std::string> models, records, splits, devices;
+  std::vector<std::string> models, records, splits, devices, databases, tasks;
   std::string workloads, device, store, part = "test", predictions, plot;
   WorkingThreads threads;
+  learn::RankSetOptions sets;
   bool table = false, json = false, force = false;
 };
 
@@ -192,11 +196,15 @@ Status check_places(const EvalCommand& command) {
   for (const std::string& path : command.models) inputs.push_back({"--model", path});
   for (const std::string& path : command.records) inputs.push_back({"--records", path});
   for (const std::string& path : command.splits) inputs.push_back({"--split", path});
+  for (const std::string& path : command.databases) inputs.push_back({"--from-db", path});
   return check_outputs(outputs, inputs, command.force);
 }
 
 Status eval(const EvalCommand& command) {
   TS_RETURN_IF_ERROR(check_places(command));
+  if (!command.databases.empty())
+    return evaluate_profiled(
+        {command.models.front(), command.databases, command.tasks, command.sets, command.json});
   if (command.table) {
     TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const auto text,
@@ -226,6 +234,16 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   sub->add_option("--part", o->part, "Part of the split: train, validation, test or unused")
       ->capture_default_str();
   sub->add_option("--devices", o->devices, "Of the store, the records of these devices only")->delimiter(',');
+  auto* databases = sub->add_option(
+      "--from-db", o->databases,
+      "Instead, how well the model ranks the profiled programs of this record database, in sets of a task's "
+      "(repeatable)");
+  databases->allow_extra_args(false);
+  auto* tasks =
+      sub->add_option("--task", o->tasks, "Of databases, only tasks whose name begins so (repeatable)");
+  tasks->allow_extra_args(false)->needs(databases);
+  for (CLI::Option* option : add_set_options(*sub, o->sets)) option->needs(databases);
+  add_seed(*sub, o->sets.seed, "What draws the sets")->needs(databases);
   auto* predictions = sub->add_option("--predictions", o->predictions,
                                       "Write measured and predicted seconds of each program, JSON lines");
   auto* plot = sub->add_option("--plot", o->plot, "Draw predicted against measured seconds, SVG");
@@ -238,9 +256,11 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   auto* json = sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
   records->needs(workloads)->needs(device)->excludes(store);
   store->needs(split);
+  databases->excludes(records)->excludes(store)->excludes(predictions)->excludes(plot)->excludes(table);
   table->needs(store)->excludes(predictions)->excludes(plot)->excludes(json);
-  sub->callback([o, records, store, &exit_code] {
-    if (records->count() == 0 && store->count() == 0) throw CLI::RequiredError("--records or --store");
+  sub->callback([o, records, store, databases, &exit_code] {
+    if (records->count() == 0 && store->count() == 0 && databases->count() == 0)
+      throw CLI::RequiredError("--records, --store or --from-db");
     if (!o->table && (o->models.size() > 1 || o->splits.size() > 1))
       throw CLI::ValidationError("several models or splits", "need --table");
     exit_code = run_command([&] { return eval(*o); });

@@ -15,6 +15,7 @@
 #include "learn/dataset/import.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
+#include "measure/profile/simulate.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/event_file.h"
@@ -33,8 +34,8 @@ using Json = nlohmann::json;
 
 struct TrainCommand {
   std::string kind, store, split, init, checkpoint, output;
-  std::vector<std::string> databases, devices, parameters, without;
-  std::string features = "static", tensorboard;
+  std::vector<std::string> databases, devices, parameters, tasks, without;
+  std::string features = "static", profiler = measure::kSimulation, tensorboard;
   uint64_t seed = 0;
   WorkingThreads threads;
   int max_tasks = 0, max_records = 0;
@@ -55,6 +56,8 @@ std::string command_line(const TrainCommand& c) {
   if (c.max_records > 0) out += " --max-records " + std::to_string(c.max_records);
   if (c.adapt) out += " --adapt";
   if (c.features != "static") out += " --features " + c.features;
+  if (c.profiler != measure::kSimulation) out += " --profiler " + c.profiler;
+  for (const std::string& task : c.tasks) out += " --task " + task;
   for (const std::string& model : c.without) out += " --without " + model;
   return out;
 }
@@ -132,11 +135,11 @@ std::optional<uint64_t> file_number(const std::string& path) {
 
 Status train(TrainCommand& command) {
   if (command.features == "profile")
-    return train_on_profiles({command.kind, command.databases, command.parameters, command.without,
-                              command.output, command_line(command), command.seed, command.force,
-                              command.json});
-  if (!command.without.empty())
-    return Error{ErrorCode::kInvalidArgument, "--without",
+    return train_on_profiles({command.kind, command.databases, command.parameters, command.tasks,
+                              command.without, command.profiler, command.output, command_line(command),
+                              command.seed, command.force, command.json});
+  if (!command.without.empty() || !command.tasks.empty())
+    return Error{ErrorCode::kInvalidArgument, command.tasks.empty() ? "--without" : "--task",
                  "goes with --features profile; splits choose otherwise"};
   const bool from_databases = !command.databases.empty();
   if (from_databases) {
@@ -267,9 +270,13 @@ void add_train_command(CLI::App& app, int& exit_code) {
   databases->allow_extra_args(false)->excludes(store);
   sub->add_option(
          "--features", o->features,
-         "static: of the program as it is written; profile: predict what `profile` counted, and the time "
-         "from that (two-step)")
+         "static: of the program as it is written; profile: of what `profile` counted, by --model two-step, "
+         "which predicts the counters and the time from them, or profile, which reads them")
       ->check(CLI::IsMember({"static", "profile"}))
+      ->capture_default_str();
+  sub->add_option("--task", o->tasks, "Only tasks whose name begins so (repeatable); with --features profile")
+      ->allow_extra_args(false);
+  sub->add_option("--profiler", o->profiler, "Whose counters; with --features profile")
       ->capture_default_str();
   sub->add_option("--without", o->without,
                   "No tasks of this model (repeatable), so that they test; with --features profile")

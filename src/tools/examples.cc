@@ -96,12 +96,14 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith train --model xgboost --store records.store --split by_task.split -o latency.model\n"
        "  tensorsmith train --init latency.model --store more.store --split more.split -o tuned.model\n"
        "  tensorsmith train --from-db tensorsmith.db -o mine.model\n"
-       "  tensorsmith train --features profile --from-db tensorsmith.db -o two_step.model"},
+       "  tensorsmith train --features profile --from-db tensorsmith.db -o two_step.model\n"
+       "  tensorsmith train --features profile --model profile --from-db tensorsmith.db -o profile.model"},
       {"eval",
        "  tensorsmith eval --model latency.model --store records.store --split by_task.split --plot "
        "latency.svg\n"
        "  tensorsmith eval --model latency.model --records v100.jsonl.zst --workloads workloads.json "
-       "--device v100"},
+       "--device v100\n"
+       "  tensorsmith eval --model profile.model --from-db tensorsmith.db"},
       {"calibrate",
        "  tensorsmith calibrate --model latency.model --store records.store -o calibrated.model"},
       {"search-hyperparameters",

@@ -1,4 +1,4 @@
-// `train --features profile`: the two-step model of profiled programs.
+// `train --features profile`: models that learn from profiled programs.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 namespace tensorsmith::tools {
 
 struct ProfileTraining {
-  std::string kind;  // "" or "two-step"
-  std::vector<std::string> databases, parameters, without;
+  std::string kind;  // "two-step", which is that of "", or "profile"
+  std::vector<std::string> databases, parameters, tasks, without;
+  std::string profiler;  // whose counters
   std::string output, command;
   uint64_t seed = 0;
   bool force = false, json = false;

@@ -1,6 +1,7 @@
 // Profiles as a user makes and reads them.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -89,6 +90,59 @@ TEST_F(ProfileCli, ATwoStepModelRanksASearch) {
       run_cli({"train", "--features", "profile", "--from-db", database(), "-o", model, "--model", "xgboost"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("does not learn from profiles"));
+}
+
+TEST_F(ProfileCli, AModelOfCountersIsEvaluatedOnProfiledPrograms) {
+  const std::vector<std::string> tasks = {"matmul_add_1x128x128_r128", "softmax_1x2x128x128_r128"};
+  const CliResult transfer =
+      run_cli({"profile", "transfer", database(), "--task", tasks[0], "--task", tasks[1], "--seeds", "1",
+               "--draws", "5", "--set-size", "16", "--json", "--quiet"});
+  ASSERT_EQ(transfer.exit_code, 0) << transfer.err;
+  const Json transferred = Json::parse(transfer.out);
+  const std::string model = folder_->file("direct.model");
+  int compared = 0;
+  for (const std::string& task : tasks) {
+    const CliResult trained =
+        run_cli({"train", "--features", "profile", "--model", "profile", "--param", "learner=xgboost",
+                 "--from-db", database(), "--task", task, "-o", model, "--json"});
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    EXPECT_EQ(Json::parse(trained.out)["model"], "profile");
+    const CliResult evaluated = run_cli(
+        {"eval", "--model", model, "--from-db", database(), "--draws", "5", "--set-size", "16", "--json"});
+    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+    const Json report = Json::parse(evaluated.out);
+    EXPECT_THAT(evaluated.err, HasSubstr("trained on"));
+    for (const Json& pair : transferred["pairs"]) {
+      if (pair["features"] != "profile" || pair["train"] != task) continue;
+      for (const Json& one : report["tasks"]) {
+        if (one["task"] != pair["test"]) continue;
+        EXPECT_FALSE(one["seen"]);
+        for (const char* score : {"top_half", "misranked", "top1_gap", "rmse"})
+          EXPECT_NEAR(one[score].get<double>(), pair[score].get<double>(), 1e-9) << score;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 2);
+  // Other kinds rank the same programs.
+  const CliResult shipped = run_cli({"eval", "--model", TENSORSMITH_SOURCE_DIR "/models/cpu.safetensors",
+                                     "--from-db", database(), "--task", tasks[0], "--set-size", "16"});
+  EXPECT_EQ(shipped.exit_code, 0) << shipped.err;
+  EXPECT_THAT(shipped.out, HasSubstr("top 8 of 16 %"));
+  const CliResult none = run_cli({"eval", "--model", model, "--from-db", database(), "--task", "nonsense"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("no profiled task's name begins so"));
+
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"predict", "zoo:bert_tiny", "--device", "local", "--model", model},
+        {"tune", "zoo:bert_tiny", "-o", folder_->file("tuned"), "--seconds", "1", "--cost-model", model,
+         "--db", folder_->file("tune.db")}}) {
+    const CliResult refused = run_cli(command);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr("counters of programs that have run"));
+    EXPECT_THAT(refused.err, HasSubstr("--model two-step"));
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  }
 }
 
 TEST_F(ProfileCli, ImportsNsightCompute) {
