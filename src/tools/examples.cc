@@ -124,6 +124,12 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith zoo list\n"
        "  tensorsmith zoo export resnet50 --batch 4 -o resnet50.onnx"},
       {"zoo list", "  tensorsmith zoo list --json"},
+      {"completion",
+       "  source <(tensorsmith completion bash)\n"
+       "  tensorsmith completion zsh > ~/.zfunc/_tensorsmith"},
+      {"man",
+       "  tensorsmith man db export | man -l -\n"
+       "  tensorsmith man --all share/man/man1"},
       {"zoo export", "  tensorsmith zoo export bert_base --sequence 128 -o bert.onnx"},
   };
   return all;

@@ -14,6 +14,7 @@
 #include "tools/commands.h"
 #include "tools/commit.h"
 #include "tools/console.h"
+#include "tools/install_commands.h"
 #include "tools/suggest.h"
 
 namespace {
@@ -52,6 +53,8 @@ int run(int argc, char** argv) {
   tools::add_predict_command(app, exit_code);
   tools::add_lm_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);
+  tools::add_completion_command(app, exit_code);
+  tools::add_man_command(app, TENSORSMITH_VERSION, TENSORSMITH_DATE, exit_code);
   tools::add_examples(app);
   const auto explain = [&](const CLI::ParseError& error) {
     std::ostringstream out, err;

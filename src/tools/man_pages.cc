@@ -1,0 +1,142 @@
+#include "tools/man_pages.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace tensorsmith::tools {
+namespace {
+
+// As roff's text: every character stands for itself, in whatever place of a line.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool first = out.empty() || out.back() == '\n';
+    switch (c) {
+      case '\\':
+        out += "\\e";
+        break;
+      case '-':
+        out += "\\-";
+        break;
+      case '~':
+        out += "\\(ti";
+        break;
+      case '^':
+        out += "\\(ha";
+        break;
+      case '`':
+        out += "\\(ga";
+        break;
+      case '\'':
+        out += "\\(aq";
+        break;
+      case '.':
+        out += first ? "\\&." : ".";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string bold(std::string_view text) { return "\\fB" + escaped(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + escaped(text) + "\\fR"; }
+
+std::string joined(const std::vector<std::string>& parts, const std::string& between) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : between) + part;
+  return out;
+}
+
+std::string bold_list(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + bold(name);
+  return out;
+}
+
+std::string positional_text(const CommandOption& option) {
+  const std::string text = italic(option.names.front()) + (option.repeatable ? "..." : "");
+  return option.required ? text : "[" + text + "]";
+}
+
+// What --help says behind the option's names.
+std::string properties(const CommandOption& option) {
+  std::string out;
+  const auto add = [&](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
+  if (!option.choices.empty()) add("one of " + bold_list(option.choices));
+  if (!option.default_text.empty()) add("default " + bold(option.default_text));
+  if (option.required && option.names.front().front() == '-') add("required");
+  if (!option.needs.empty()) add("needs " + bold_list(option.needs));
+  if (!option.excludes.empty()) add("not with " + bold_list(option.excludes));
+  return out;
+}
+
+void add_option(const CommandOption& option, std::string& out) {
+  std::string value;
+  if (option.value != ValueKind::kNone && option.names.front().front() == '-')
+    value = " " + italic(option.placeholder);
+  out += ".TP\n";
+  out += option.names.front().front() == '-' ? bold_list(option.names) + value : positional_text(option);
+  out += "\n" + escaped(option.help);
+  const std::string more = properties(option);
+  if (!more.empty()) out += "\n(" + more + ")";
+  out += "\n";
+}
+
+std::string synopsis(const Command& command) {
+  const std::string start = ".B " + escaped(command.name(' ')) + "\n";
+  std::string out;
+  if (!command.positionals.empty() || command.commands.empty()) {
+    out += start + "[" + italic("options") + "]";
+    for (const CommandOption& positional : command.positionals) out += " " + positional_text(positional);
+    out += "\n";
+  }
+  if (!command.commands.empty()) out += (out.empty() ? "" : ".br\n") + start + italic("command") + " ...\n";
+  return out;
+}
+
+std::string reference(const Command& command) { return ".BR " + escaped(command.name('-')) + " (1)"; }
+
+}  // namespace
+
+std::string man_page(const Command& program, const Command& command, const ProgramVersion& version) {
+  std::string title = command.name('-');
+  std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::string out = ".TH " + escaped(title) + " 1 " + version.date + " \"" +
+                    escaped(program.words.front() + " " + version.version) + "\" \"User Commands\"\n";
+  const bool is_program = &command == &program;
+  out += ".SH NAME\n" + escaped(command.name('-')) + " \\- " +
+         escaped(is_program ? std::string("tunes, compiles and runs neural networks") : command.summary) +
+         "\n";
+  out += ".SH SYNOPSIS\n" + synopsis(command);
+  out += ".SH DESCRIPTION\n" + escaped(command.summary) + (command.summary.ends_with('.') ? "\n" : ".\n");
+  if (!command.positionals.empty()) {
+    out += ".SH ARGUMENTS\n";
+    for (const CommandOption& positional : command.positionals) add_option(positional, out);
+  }
+  if (!command.commands.empty()) {
+    out += ".SH COMMANDS\n";
+    for (const Command& below : command.commands)
+      out += ".TP\n" + reference(below) + "\n" + escaped(below.summary) + "\n";
+  }
+  out += ".SH OPTIONS\n";
+  for (const CommandOption& option : command.options) add_option(option, out);
+  if (!command.examples.empty()) out += ".SH EXAMPLES\n.EX\n" + escaped(command.examples) + "\n.EE\n";
+  out +=
+      ".SH EXIT STATUS\n"
+      "0 where all was done; 1 where the request failed, and a line on standard error says why; 2 for wrong "
+      "usage; 3 for a bug in Tensorsmith; 130 where it was interrupted.\n";
+  if (!is_program) {
+    out += ".SH SEE ALSO\n";
+    std::vector<std::string> others = {reference(program)};
+    for (const Command* other : all_commands(program))
+      if (other != &program && other->words.size() < command.words.size() &&
+          std::equal(other->words.begin(), other->words.end(), command.words.begin()))
+        others.push_back(reference(*other));
+    out += joined(others, " ,\n") + "\n";
+  }
+  return out;
+}
+
+}  // namespace tensorsmith::tools
