@@ -9,6 +9,9 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
 cmake --install "$build" --component runtime --prefix "$scratch/first" > install.log
+[ "$(find first -type f)" = "$(find first -type f -name 'libtensorsmith_runtime.so.*')" ] ||
+  { echo "the component runtime is more than its library:"; find first; exit 1; }
+cmake --install "$build" --component development --prefix "$scratch/first" >> install.log
 mv first prefix  # an installation may be moved
 [ -f prefix/include/tensorsmith.h ] || { echo "tensorsmith.h is not in the prefix's include folder"; exit 1; }
 

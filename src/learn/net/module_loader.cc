@@ -19,9 +19,10 @@ Result<const Module*> load() {
   void* handle = dlopen(kModuleFile, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
-    return Error{
-        ErrorCode::kNotFound, kModuleFile,
-        std::string("the module of the neural models cannot be loaded: ") + (why != nullptr ? why : "")};
+    return Error{ErrorCode::kNotFound, kModuleFile,
+                 std::string("the module of the neural models cannot be loaded; it comes with the package "
+                             "tensorsmith-neural and needs libtorch: ") +
+                     (why != nullptr ? why : "")};
   }
   const auto entry = reinterpret_cast<ModuleEntry>(dlsym(handle, kModuleEntry));
   const Module* module = entry == nullptr ? nullptr : entry();
