@@ -1,9 +1,10 @@
-// The record database: one SQLite file, safe against kill -9 and against several writers (processes and
-// threads).
+// The record database: one SQLite file, or a team's PostgreSQL server. Safe against kill -9 and against several writers
+// (processes, threads, and of a server machines).
 //
-// Every change is one transaction, on disk when the call returns. Errors (place = the file): kCorrupt damaged
-// or no SQLite file, kMismatch a foreign database or a newer schema, kNotFound, kIo disk full or not
-// writable, kTimeout another process kept it locked.
+// Every change is one transaction, on disk when the call returns. Errors (place = the file, or the address without its
+// password): kCorrupt damaged or no SQLite file, kMismatch a foreign database or a newer schema, kNotFound, kIo disk full,
+// not writable, or a server that is not there, kTimeout another process kept it locked. A connection that is lost is made
+// anew, and what was asked for is asked again, for two minutes; then it is an error.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "record/profile.h"
@@ -35,7 +38,11 @@ struct DeviceInfo {
 
 class Database {
  public:
-  // Opens, or creates the file (not its folder). A file that is no Tensorsmith database, a newer schema
+  // path: a file, or the address of a server, postgresql://USER@HOST:PORT/NAME?sslmode=verify-full, as PostgreSQL's library
+  // takes it; of what the address does not say, PGPASSWORD, ~/.pgpass and PostgreSQL's other variables count. On a server
+  // the tables are made in a schema of their own, "tensorsmith".
+  //
+  // Opens, or creates the file (not its folder) or the tables. A file that is no Tensorsmith database, a newer schema
   // version or a damaged file is an error that says which. path ":memory:" for tests. An empty file is an
   // empty database. A file of an earlier schema version is brought to the present one and keeps its records;
   // opened for reading only, it stays as it is and is read as a copy in memory.
@@ -70,13 +77,10 @@ class Database {
   // All of the profiler in the order of insertion. fn must not use the database.
   virtual Status for_each_profile(const std::string& profiler,
                                   const std::function<Status(const Profile&)>& fn) = 0;
-  // Reads the whole file: page structure, index agreement, and every row against its content key.
+  // Reads all of it: every record against its content key, and of a file page structure and agreement of the indices.
   virtual Status check_integrity() = 0;
 
-  // JSON lines, one task, device, record or profile a line. Import skips keys already there; a corrupt line is counted
-  // and named; lines are limited to kMaxJsonLine bytes. The export replaces the file at once or not at all,
-  // and holds records of all code versions unless only the fastest are asked for.
-  static constexpr size_t kMaxJsonLine = size_t{16} << 20;
+  using Item = std::variant<TaskInfo, DeviceInfo, Record, Profile>;
   struct ImportReport {
     int64_t tasks = 0, devices = 0, records = 0, profiles = 0, duplicates = 0, corrupt = 0;
     std::vector<std::string> problems;  // "line 17: ...", at most 20
@@ -86,13 +90,31 @@ class Database {
         0;  // successful records of the current code version, of each task, device and settings; 0 = all
     std::optional<std::set<std::string>> tasks = {};  // by key: only these
   };
-  virtual Status export_jsonl(const std::string& path, const ExportOptions& options) = 0;
+  // All that is there, as it was at one moment: tasks, devices, then records, each with its profiles behind it, in the order
+  // of insertion; records of all code versions unless only the fastest are asked for. fn must not use the database.
+  virtual Status for_each_item(const ExportOptions& options,
+                               const std::function<Status(const Item&)>& fn) = 0;
+  // Adds what is not there yet, in one transaction. kInvalidArgument as of add(), but a profile's record may be missing.
+  virtual Result<ImportReport> add_items(const std::vector<Item>& items) = 0;
+
+  // JSON lines, one task, device, record or profile a line. Import skips keys already there; a corrupt line is counted
+  // and named; lines are limited to kMaxJsonLine bytes. The export replaces the file at once or not at all.
+  static constexpr size_t kMaxJsonLine = size_t{16} << 20;
+  Status export_jsonl(const std::string& path, const ExportOptions& options);
   Status export_jsonl(const std::string& path) { return export_jsonl(path, {}); }
   // Commits in batches; a repeated import only adds what is missing.
-  virtual Result<ImportReport> import_jsonl(const std::string& path) = 0;
+  Result<ImportReport> import_jsonl(const std::string& path);
+  // Adds what `from` holds and this database does not, in batches; a repeated call goes on where a killed one was.
+  // progress: called after each batch.
+  Result<ImportReport> copy_from(Database& from,
+                                 const std::function<void(const ImportReport&)>& progress = {});
 };
 
-// Whether the file is there and begins as every database does, whatever its version.
+// Whether it is the address of a server rather than a file.
+bool is_database_address(std::string_view path);
+// For people, reports and logs: the path; of an address all but the password.
+std::string shown_database(const std::string& path);
+// Whether it is an address, or a file that is there and begins as every database does, whatever its version.
 bool is_database_file(const std::string& path);
 
 }  // namespace tensorsmith::record

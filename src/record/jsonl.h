@@ -19,7 +19,7 @@ std::string to_json_line(const DeviceInfo& device);
 std::string to_json_line(const Record& record);
 std::string to_json_line(const Profile& profile);  // after the line of its record
 
-using JsonLine = std::variant<TaskInfo, DeviceInfo, Record, Profile>;
+using JsonLine = Database::Item;
 
 // Strict: every field present, of the right type and in range, "key" equal to the content key. kCorrupt, the
 // reason names the field.

@@ -45,10 +45,10 @@ Status Connection::prepare(bool writable) {
                  "is an SQLite database of another program (application id " + std::to_string(application) +
                      "), not Tensorsmith's; name another file"};
   TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
-  if (version > kProfileSchemaVersion)
+  if (version > kNewestSchemaVersion)
     return Error{ErrorCode::kMismatch, path_,
                  "has schema version " + std::to_string(version) + ", this program knows up to " +
-                     std::to_string(kProfileSchemaVersion) + "; use a newer Tensorsmith, or another file"};
+                     std::to_string(kNewestSchemaVersion) + "; use a newer Tensorsmith, or another file"};
   if (version < 1)
     return Error{ErrorCode::kCorrupt, path_,
                  "has schema version " + std::to_string(version) +

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "record/candidate.h"
-#include "record/sqlite/candidate_columns.h"
+#include "record/sql/columns.h"
 #include "record/sqlite/schema.h"
 #include "record/sqlite/statement.h"
 
@@ -27,7 +27,7 @@ Status migrate_from_1(sqlite3* db, const std::string& path) {
     if (!row) return {};
     id = select.integer(0);
     update.reset();
-    bind_candidate(update, parse_origin(select.text(1)));
+    for (const SqlValue& value : candidate_values(parse_origin(select.text(1)))) update.bind_value(value);
     update.bind(id);
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool none, update.step());
   }

@@ -31,6 +31,7 @@ inline constexpr const char* kProfileSchema =
     "NULL, "
     "PRIMARY KEY(record_key, profiler))";
 inline constexpr int kProfileSchemaVersion = 3;
+inline constexpr int kNewestSchemaVersion = kProfileSchemaVersion;
 
 // Schema 1 had a column origin instead of the candidate's columns, whose text is to be parsed after this.
 inline constexpr const char* kFrom1To2 = R"sql(
@@ -40,10 +41,5 @@ ALTER TABLE record ADD COLUMN strategy TEXT NOT NULL DEFAULT '';
 ALTER TABLE record ADD COLUMN sketch INTEGER;
 ALTER TABLE record ADD COLUMN decisions TEXT NOT NULL DEFAULT '';
 )sql";
-
-inline constexpr const char* kColumns =
-    "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
-    "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, note, why, "
-    "strategy, sketch, decisions";
 
 }  // namespace tensorsmith::record

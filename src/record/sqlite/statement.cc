@@ -55,28 +55,4 @@ Error sqlite_error(sqlite3* db, int code, const std::string& path) {
   }
 }
 
-std::string encode_doubles(const std::vector<double>& values) {
-  std::string out;
-  out.reserve(values.size() * 8);
-  for (double value : values) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &value, 8);
-    for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>((bits >> (8 * i)) & 0xff));
-  }
-  return out;
-}
-
-std::vector<double> decode_doubles(std::string_view bytes) {
-  std::vector<double> out;
-  for (size_t begin = 0; begin + 8 <= bytes.size(); begin += 8) {
-    uint64_t bits = 0;
-    for (size_t i = 0; i < 8; ++i)
-      bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[begin + i])) << (8 * i);
-    double value = 0;
-    std::memcpy(&value, &bits, 8);
-    out.push_back(value);
-  }
-  return out;
-}
-
 }  // namespace tensorsmith::record

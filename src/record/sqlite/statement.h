@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "record/sql/session.h"
 
 namespace tensorsmith::record {
 
@@ -17,10 +18,6 @@ inline constexpr int kBusyTimeoutMs = 60'000;
 
 // The error for a failed SQLite call on the file; says what the user can do.
 Error sqlite_error(sqlite3* db, int code, const std::string& path);
-
-// Doubles as little-endian IEEE 754, whatever the machine.
-std::string encode_doubles(const std::vector<double>& values);
-std::vector<double> decode_doubles(std::string_view bytes);
 
 // A prepared statement; column access after step() returned true.
 class Statement {
@@ -44,6 +41,13 @@ class Statement {
   Statement& bind(double value) {
     keep(sqlite3_bind_double(statement_, ++bound_, value));
     return *this;
+  }
+  Statement& bind_value(const SqlValue& value) {
+    if (const auto* text = std::get_if<std::string>(&value)) return bind(std::string_view(*text));
+    if (const auto* blob = std::get_if<Blob>(&value)) return bind_blob(blob->bytes.data(), blob->bytes.size());
+    if (const auto* integer = std::get_if<int64_t>(&value)) return bind(*integer);
+    if (const auto* real = std::get_if<double>(&value)) return bind(*real);
+    return bind_null();
   }
   Statement& bind_null() {
     keep(sqlite3_bind_null(statement_, ++bound_));

@@ -1,0 +1,14 @@
+// A PostgreSQL server as a session. For use inside the room.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "record/sql/session.h"
+
+namespace tensorsmith::record {
+
+// As of Database::open() and open_read_only().
+Result<std::unique_ptr<SqlSession>> open_postgresql(const std::string& address, bool read_only);
+
+}  // namespace tensorsmith::record

@@ -1,0 +1,16 @@
+// An SQLite file as a session. For use inside the room.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "record/sql/session.h"
+
+namespace tensorsmith::record {
+
+enum class OpenMode : uint8_t { kCreate, kRead };
+
+// As of Database::open() and open_read_only().
+Result<std::unique_ptr<SqlSession>> open_sqlite(const std::string& path, OpenMode mode);
+
+}  // namespace tensorsmith::record
