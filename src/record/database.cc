@@ -8,6 +8,7 @@
 #include "record/postgresql/address.h"
 #include "record/postgresql/session.h"
 #include "record/sql/sql_database.h"
+#include "record/sql/sql_fleet.h"
 #include "record/sqlite/session.h"
 
 namespace tensorsmith::record {
@@ -55,9 +56,12 @@ size_t bytes_of(const Database::Item& item) {
   return 1024;
 }
 
+Result<std::unique_ptr<SqlSession>> open_session(const std::string& path, OpenMode mode) {
+  return is_database_address(path) ? open_postgresql(path, mode == OpenMode::kRead) : open_sqlite(path, mode);
+}
+
 Result<std::unique_ptr<Database>> open_as(const std::string& path, OpenMode mode) {
-  TS_ASSIGN_OR_RETURN(auto session, is_database_address(path) ? open_postgresql(path, mode == OpenMode::kRead)
-                                                              : open_sqlite(path, mode));
+  TS_ASSIGN_OR_RETURN(auto session, open_session(path, mode));
   return std::unique_ptr<Database>(std::make_unique<SqlDatabase>(std::move(session)));
 }
 
@@ -85,6 +89,13 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
 
 Result<std::unique_ptr<Database>> Database::open_read_only(const std::string& path) {
   return open_as(path, OpenMode::kRead);
+}
+
+Result<std::unique_ptr<Fleet>> Fleet::open(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(auto session, open_session(path, OpenMode::kCreate));
+  auto fleet = std::make_unique<SqlFleet>(std::move(session));
+  TS_RETURN_IF_ERROR(fleet->prepare());
+  return std::unique_ptr<Fleet>(std::move(fleet));
 }
 
 Status Database::export_jsonl(const std::string& path, const ExportOptions& options) {

@@ -115,6 +115,7 @@ TEST_F(IncludeTable, KeepsHeavyHeadersInTheirRooms) {
   const std::map<std::string, std::string> homes = {
       {"llvm/", "codegen/llvm/"}, {"llvm-c/", "codegen/llvm/"},       {"lld/", "codegen/llvm/"},
       {"xgboost/", "learn/gbt/"}, {"sqlite3.h", "record/"},           {"seccomp.h", "measure/"},
+      {"libpq", "record/"},
       {"onnx/", "graph/onnx/"},   {"google/protobuf", "graph/onnx/"}, {"torch/", "learn/net/"},
       {"ATen/", "learn/net/"},    {"CL/", "runtime/device/"},         {"cuda", "runtime/device/"}};
   for_each_include([&](const fs::path& file, const std::string& included) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "postgresql_server.h"
 #include "record_testing.h"
 
 namespace tensorsmith::record {
@@ -16,6 +17,8 @@ using ::testing::HasSubstr;
 using testing::make_record;
 using testing::random_record;
 using testing::TempDir;
+
+using tensorsmith::testing::PostgresqlServer;
 
 std::unique_ptr<Database> must_open(const std::string& path) {
   auto opened = Database::open(path);
@@ -40,6 +43,36 @@ void expect_open_error(const std::string& path, ErrorCode code, const std::strin
     EXPECT_EQ(opened.error().reason.find('\n'), std::string::npos);
   }
 }
+
+// What holds wherever the records are: in a file or on a server.
+class AnyDatabase : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (on_server() && PostgresqlServer::get() == nullptr) GTEST_SKIP() << PostgresqlServer::why_not();
+  }
+  static bool on_server() { return GetParam(); }
+  // Where the database of this name is.
+  std::string place(const std::string& name) {
+    if (!on_server()) return dir_.file(name);
+    auto [at, fresh] = addresses_.emplace(name, "");
+    if (fresh) at->second = PostgresqlServer::get()->new_database();
+    return at->second;
+  }
+  void run_on(const std::string& name, const std::string& sql) {
+    if (on_server()) {
+      PostgresqlServer::run(place(name), "SET search_path=tensorsmith; " + sql);
+    } else {
+      run_sql(place(name), sql);
+    }
+  }
+  const TempDir dir_;
+
+ private:
+  std::map<std::string, std::string> addresses_;
+};
+INSTANTIATE_TEST_SUITE_P(, AnyDatabase, ::testing::Bool(), [](const auto& kind) {
+  return kind.param ? "PostgreSQL" : "SQLite";
+});
 
 TEST(RecordTest, BestEstimateIsTheMedian) {
   MeasureResult result;
@@ -90,12 +123,11 @@ TEST(RecordTest, KeyDependsOnExactlyTheContent) {
   EXPECT_EQ(same_content.key(), base.key());
 }
 
-TEST(DatabaseTest, RoundTripsArbitraryRecords) {
-  const TempDir dir;
+TEST_P(AnyDatabase, RoundTripsArbitraryRecords) {
   Rng rng(1);
   std::map<std::string, Record> expected;
   {
-    auto db = must_open(dir.file("a.db"));
+    auto db = must_open(place("a.db"));
     for (int i = 0; i < 30; ++i) {
       std::vector<Record> batch;
       for (int k = 0; k < 10; ++k) batch.push_back(random_record(rng));
@@ -103,9 +135,11 @@ TEST(DatabaseTest, RoundTripsArbitraryRecords) {
       for (const Record& record : batch) expected.emplace(record.key(), record);
     }
   }
-  EXPECT_THAT(dir.names(), ::testing::ElementsAre("a.db"));
+  if (!on_server()) {
+    EXPECT_THAT(dir_.names(), ::testing::ElementsAre("a.db"));
+  }
   for (const bool read_only : {false, true}) {
-    auto opened = read_only ? Database::open_read_only(dir.file("a.db")) : Database::open(dir.file("a.db"));
+    auto opened = read_only ? Database::open_read_only(place("a.db")) : Database::open(place("a.db"));
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     auto& db = *opened.value();
     EXPECT_EQ(db.record_count().value(), static_cast<int64_t>(expected.size()));
@@ -118,7 +152,7 @@ TEST(DatabaseTest, RoundTripsArbitraryRecords) {
     EXPECT_FALSE(db.find("no such key")->has_value());
   }
   // records_of and best, by brute force.
-  auto db = must_open(dir.file("a.db"));
+  auto db = must_open(place("a.db"));
   for (int task = 0; task < 3; ++task) {
     for (int threads = 1; threads <= 4; ++threads) {
       for (const bool flush : {false, true}) {
@@ -146,16 +180,16 @@ TEST(DatabaseTest, RoundTripsArbitraryRecords) {
   }
 }
 
-TEST(DatabaseTest, AddingTwiceKeepsTheFirst) {
-  auto db = must_open(":memory:");
+TEST_P(AnyDatabase, AddingTwiceKeepsTheFirst) {
+  auto db = must_open(place("a.db"));
   ASSERT_TRUE(db->add({make_record(1, "t", 1.0), make_record(1, "t", 2.0)}).ok());
   ASSERT_TRUE(db->add({make_record(1, "t", 3.0), make_record(2, "t", 4.0)}).ok());
   EXPECT_EQ(db->record_count().value(), 2);
   EXPECT_EQ(db->find(make_record(1, "t").key()).value()->result.seconds[0], 1.0);
 }
 
-TEST(DatabaseTest, RecordsComeInTheOrderOfInsertion) {
-  auto db = must_open(":memory:");
+TEST_P(AnyDatabase, RecordsComeInTheOrderOfInsertion) {
+  auto db = must_open(place("a.db"));
   for (const int i : {5, 3, 9, 1}) ASSERT_TRUE(db->add({make_record(i)}).ok());
   auto records = db->records_of("task0", "device0", {2, true});
   ASSERT_EQ(records->size(), 4U);
@@ -163,8 +197,8 @@ TEST(DatabaseTest, RecordsComeInTheOrderOfInsertion) {
   EXPECT_EQ((*records)[3].trace, make_record(1).trace);
 }
 
-TEST(DatabaseTest, InvalidRecordAddsNothing) {
-  auto db = must_open(":memory:");
+TEST_P(AnyDatabase, InvalidRecordAddsNothing) {
+  auto db = must_open(place("a.db"));
   Record bad = make_record(2);
   bad.result.seconds = {NAN};
   auto status = db->add({make_record(1), bad});
@@ -178,13 +212,12 @@ TEST(DatabaseTest, InvalidRecordAddsNothing) {
   EXPECT_TRUE(db->add({bad}).ok());
 }
 
-TEST(DatabaseTest, TasksAreIdempotent) {
-  const TempDir dir;
-  auto db = must_open(dir.file("a.db"));
+TEST_P(AnyDatabase, TasksAreIdempotent) {
+  auto db = must_open(place("a.db"));
   ASSERT_TRUE(db->add_task({"k1", "workload text", "conv2d", 1e9}).ok());
   ASSERT_TRUE(db->add_task({"k0", "", "", 0}).ok());
   ASSERT_TRUE(db->add_task({"k1", "changed", "changed", 2}).ok());
-  auto tasks = must_open(dir.file("a.db"))->tasks();
+  auto tasks = must_open(place("a.db"))->tasks();
   ASSERT_EQ(tasks->size(), 2U);
   EXPECT_EQ((*tasks)[0].key, "k1");
   EXPECT_EQ((*tasks)[0].text, "workload text");
@@ -192,10 +225,9 @@ TEST(DatabaseTest, TasksAreIdempotent) {
   EXPECT_EQ((*tasks)[0].flops, 1e9);
 }
 
-TEST(DatabaseTest, ReadOnlyRefusesWrites) {
-  const TempDir dir;
-  must_open(dir.file("a.db"));
-  auto db = std::move(Database::open_read_only(dir.file("a.db"))).value();
+TEST_P(AnyDatabase, ReadOnlyRefusesWrites) {
+  must_open(place("a.db"));
+  auto db = std::move(Database::open_read_only(place("a.db"))).value();
   auto status = db->add({make_record(1)});
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kIo);
@@ -217,9 +249,8 @@ TEST(DatabaseTest, MissingFilesAndFolders) {
   EXPECT_EQ(folder.error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(DatabaseTest, DevicesAreKeptWithTheirMeasuredAttributes) {
-  const TempDir dir;
-  auto db = must_open(dir.file("a.db"));
+TEST_P(AnyDatabase, DevicesAreKeptWithTheirMeasuredAttributes) {
+  auto db = must_open(place("a.db"));
   // Databases of before have no such table.
   ASSERT_TRUE(db->devices().ok());
   EXPECT_TRUE(db->devices()->empty());
@@ -230,7 +261,7 @@ TEST(DatabaseTest, DevicesAreKeptWithTheirMeasuredAttributes) {
   device.memory_bandwidth_gbs = 99;
   ASSERT_TRUE(db->add_device({key, device}).ok());
   ASSERT_TRUE(db->add_device({"other", device}).ok());
-  auto read_only = Database::open_read_only(dir.file("a.db"));
+  auto read_only = Database::open_read_only(place("a.db"));
   ASSERT_TRUE(read_only.ok());
   const auto devices = (*read_only)->devices();
   ASSERT_TRUE(devices.ok()) << devices.error().message();
@@ -241,24 +272,23 @@ TEST(DatabaseTest, DevicesAreKeptWithTheirMeasuredAttributes) {
   EXPECT_EQ(target::to_json(devices->front().device), target::to_json(device));
 
   // They travel with an export.
-  ASSERT_TRUE(db->export_jsonl(dir.file("a.jsonl")).ok());
-  auto copy = must_open(dir.file("copy.db"));
-  const auto report = copy->import_jsonl(dir.file("a.jsonl"));
+  ASSERT_TRUE(db->export_jsonl(dir_.file("a.jsonl")).ok());
+  auto copy = must_open(place("copy.db"));
+  const auto report = copy->import_jsonl(dir_.file("a.jsonl"));
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->devices, 2);
   EXPECT_EQ(report->corrupt, 0);
-  EXPECT_EQ(copy->import_jsonl(dir.file("a.jsonl"))->duplicates, 2);
+  EXPECT_EQ(copy->import_jsonl(dir_.file("a.jsonl"))->duplicates, 2);
   EXPECT_EQ(copy->devices()->back().key, "other");
 
-  run_sql(dir.file("a.db"), "UPDATE device SET json='{\"name\": 3}'");
+  run_on("a.db", "UPDATE device SET json='{\"name\": 3}'");
   const auto damaged = db->devices();
   ASSERT_FALSE(damaged.ok());
   EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
 }
 
-TEST(DatabaseTest, ExportOfTheFastest) {
-  const TempDir dir;
-  auto db = must_open(dir.file("a.db"));
+TEST_P(AnyDatabase, ExportOfTheFastest) {
+  auto db = must_open(place("a.db"));
   Record failed = make_record(50);
   failed.result = {};
   failed.result.outcome = Outcome::kCrash;
@@ -270,9 +300,9 @@ TEST(DatabaseTest, ExportOfTheFastest) {
   Record other = make_record(7, "task0", 1);
   other.device_key = "device1";
   ASSERT_TRUE(db->add({other}).ok());
-  ASSERT_TRUE(db->export_jsonl(dir.file("fast.jsonl"), {.fastest = 2}).ok());
-  auto copy = must_open(dir.file("copy.db"));
-  const auto report = copy->import_jsonl(dir.file("fast.jsonl"));
+  ASSERT_TRUE(db->export_jsonl(dir_.file("fast.jsonl"), {.fastest = 2}).ok());
+  auto copy = must_open(place("copy.db"));
+  const auto report = copy->import_jsonl(dir_.file("fast.jsonl"));
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->records, 5);
   for (int i : {2, 3, 4, 5})
@@ -280,9 +310,8 @@ TEST(DatabaseTest, ExportOfTheFastest) {
   EXPECT_TRUE(copy->find(other.key())->has_value());
 }
 
-TEST(DatabaseTest, ForEachGivesTheRecordsOfThisVersionInOrder) {
-  const TempDir dir;
-  auto db = must_open(dir.file("a.db"));
+TEST_P(AnyDatabase, ForEachGivesTheRecordsOfThisVersionInOrder) {
+  auto db = must_open(place("a.db"));
   for (int i = 0; i < 5; ++i) {
     Record record = make_record(i, "task" + std::to_string(i % 2));
     if (i == 3) record.code_version += 1;
@@ -308,8 +337,8 @@ TEST(DatabaseTest, ForeignDatabases) {
   run_sql(dir.file("id.db"), "PRAGMA application_id=77");
   expect_open_error(dir.file("id.db"), ErrorCode::kMismatch, "application id 77");
   must_open(dir.file("newer.db"));
-  run_sql(dir.file("newer.db"), "PRAGMA user_version=4");
-  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 4");
+  run_sql(dir.file("newer.db"), "PRAGMA user_version=5");
+  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 5");
   run_sql(dir.file("newer.db"), "PRAGMA user_version=-1");
   expect_open_error(dir.file("newer.db"), ErrorCode::kCorrupt, "schema version -1");
   // A foreign file is left exactly as it was.
@@ -412,16 +441,15 @@ TEST(DatabaseTest, DamagedBytesNeverCrash) {
   EXPECT_GT(refused, 10);
 }
 
-TEST(DatabaseTest, IntegrityCheckNoticesAChangedTrace) {
-  const TempDir dir;
-  ASSERT_TRUE(must_open(dir.file("a.db"))->add({make_record(1)}).ok());
-  run_sql(dir.file("a.db"), "UPDATE record SET trace='changed'");
-  auto status = must_open(dir.file("a.db"))->check_integrity();
+TEST_P(AnyDatabase, IntegrityCheckNoticesAChangedTrace) {
+  ASSERT_TRUE(must_open(place("a.db"))->add({make_record(1)}).ok());
+  run_on("a.db", "UPDATE record SET trace='changed'");
+  auto status = must_open(place("a.db"))->check_integrity();
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(status.error().message(), HasSubstr("content key"));
-  run_sql(dir.file("a.db"), "UPDATE record SET outcome='nonsense'");
-  auto found = must_open(dir.file("a.db"))->find(make_record(1).key());
+  run_on("a.db", "UPDATE record SET outcome='nonsense'");
+  auto found = must_open(place("a.db"))->find(make_record(1).key());
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.error().code, ErrorCode::kCorrupt);
 }

@@ -25,7 +25,7 @@ constexpr std::array<std::array<const char*, 2>, 6> kDefaults = {{{"connect_time
 // as the client gives up the server.
 constexpr const char* kSession =
     "SET search_path=tensorsmith, pg_catalog, pg_temp; SET bytea_output=hex; SET extra_float_digits=1; "
-    "SET client_min_messages=warning; SET standard_conforming_strings=on; SET lc_messages='C'; "
+    "SET client_min_messages=warning; SET standard_conforming_strings=on; "
     "SET tcp_keepalives_idle=10; SET tcp_keepalives_interval=5; SET tcp_keepalives_count=3; "
     "SET tcp_user_timeout=25000";
 
@@ -139,7 +139,8 @@ Error PostgresqlConnection::connect_error() {
 Error PostgresqlConnection::answer_error(const PGresult* answer) {
   const char* field = answer != nullptr ? PQresultErrorField(answer, PG_DIAG_SQLSTATE) : nullptr;
   const std::string state = field != nullptr ? field : "";
-  const bool lost = PQstatus(connection_.get()) != CONNECTION_OK;
+  // An error without a state is of the library, which got no answer.
+  const bool lost = PQstatus(connection_.get()) != CONNECTION_OK || state.empty();
   const char* primary = answer != nullptr ? PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
   const std::string detail = without_passwords_of(
       address_, one_line(primary != nullptr ? primary : PQerrorMessage(connection_.get())));
@@ -163,7 +164,7 @@ Error PostgresqlConnection::answer_error(const PGresult* answer) {
             "the server has no room for it, nothing of this change was written: " + detail};
   if (state == "54000")
     return {ErrorCode::kInvalidArgument, place_, "a value is too large for the database: " + detail};
-  return {ErrorCode::kIo, place_, "database error: " + detail + (state.empty() ? "" : " (" + state + ")")};
+  return {ErrorCode::kIo, place_, "database error: " + detail + " (" + state + ")"};
 }
 
 Result<Answer> PostgresqlConnection::ask(const std::string& sql, const SqlValues& values) {
@@ -201,11 +202,13 @@ Status PostgresqlConnection::execute(const std::string& sql) {
 
 namespace {
 
-// 0: there are no tables.
+// 0: there are no tables. The catalogue is read as a table: to_regclass() may answer from before the transaction began.
 Result<int> schema_version(PostgresqlConnection& connection) {
   TS_ASSIGN_OR_RETURN(const Answer there,
-                      connection.ask("SELECT to_regclass('tensorsmith.meta') IS NOT NULL", {}));
-  if (std::string_view(PQgetvalue(there.get(), 0, 0)) != "t") return 0;
+                      connection.ask("SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON "
+                                     "n.oid=c.relnamespace WHERE n.nspname='tensorsmith' AND c.relname='meta'",
+                                     {}));
+  if (PQntuples(there.get()) == 0) return 0;
   TS_ASSIGN_OR_RETURN(const Answer version, connection.ask("SELECT schema_version FROM tensorsmith.meta", {}));
   if (PQntuples(version.get()) != 1)
     return Error{ErrorCode::kCorrupt, connection.place(),
@@ -221,8 +224,8 @@ Status migrate(PostgresqlConnection& connection) {
   if (version == 0) {
     // Without rights to make one, an existing schema will do.
     TS_ASSIGN_OR_RETURN(const Answer there,
-                        connection.ask("SELECT to_regnamespace('tensorsmith') IS NOT NULL", {}));
-    if (std::string_view(PQgetvalue(there.get(), 0, 0)) != "t")
+                        connection.ask("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname='tensorsmith'", {}));
+    if (PQntuples(there.get()) == 0)
       TS_RETURN_IF_ERROR(connection.execute("CREATE SCHEMA tensorsmith"));
     TS_RETURN_IF_ERROR(connection.execute("CREATE TABLE meta(schema_version INTEGER NOT NULL)"));
     TS_RETURN_IF_ERROR(connection.execute("INSERT INTO meta VALUES(0)"));

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <iterator>
 
+#include "record/sql/fleet_schema.h"
+
 namespace tensorsmith::record {
 
 // The i-th brings a database from schema version i to i + 1; a row is never changed once a release has it. Columns are
@@ -26,7 +28,9 @@ CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache
 CREATE TABLE profile(
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, record_key TEXT NOT NULL, profiler TEXT NOT NULL,
   counters TEXT NOT NULL, UNIQUE(record_key, profiler));
-)sql"};
+)sql",
+    "CREATE TABLE job(id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, " TENSORSMITH_JOB_COLUMNS
+    ");" TENSORSMITH_FLEET_TABLES};
 inline constexpr int kPostgresqlVersion = static_cast<int>(std::size(kMigrations));
 
 }  // namespace tensorsmith::record

@@ -40,7 +40,7 @@ class SqlSession {
   virtual ~SqlSession() = default;
   virtual const std::string& place() const = 0;  // for errors
 
-  // Parameters are $1, $2, ..., numbered in the order in which they first appear.
+  // Parameters are $1, $2, ...; no other dollar stands in the text.
   virtual Result<std::unique_ptr<SqlRows>> query(const std::string& sql, const SqlValues& values) = 0;
   // Within snapshot() only: rows come as they are asked for, and other queries may run between them.
   virtual Result<std::unique_ptr<SqlRows>> stream(const std::string& sql, const SqlValues& values) = 0;

@@ -115,7 +115,8 @@ Status Connection::check_schema() {
   for (const char* sql :
        {"SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND name "
         "IN ('task', 'record', "
-        "'device', 'profile')) AND NOT (type='index' AND (name='record_by_task' OR name LIKE "
+        "'device', 'profile', 'job', 'worker')) AND NOT (type='index' AND (name IN ('record_by_task', "
+        "'job_by_device') OR name LIKE "
         "'sqlite_autoindex_%')) AND NOT "
         "(type='table' AND name LIKE 'sqlite_stat%') LIMIT 1",
         "SELECT 'computed column ' || x.name FROM sqlite_schema AS s, "

@@ -1,6 +1,8 @@
 // The tables of a record database.
 #pragma once
 
+#include "record/sql/fleet_schema.h"
+
 namespace tensorsmith::record {
 
 // Rollback journal (SQLite's default) rather than WAL: the database stays one file that can be copied, works
@@ -31,7 +33,12 @@ inline constexpr const char* kProfileSchema =
     "NULL, "
     "PRIMARY KEY(record_key, profiler))";
 inline constexpr int kProfileSchemaVersion = 3;
-inline constexpr int kNewestSchemaVersion = kProfileSchemaVersion;
+
+// Made when the first job is posted or worker comes, with schema version 4.
+inline constexpr const char* kFleetSchema =
+    "CREATE TABLE job(id INTEGER PRIMARY KEY, " TENSORSMITH_JOB_COLUMNS ");" TENSORSMITH_FLEET_TABLES;
+inline constexpr int kFleetSchemaVersion = 4;
+inline constexpr int kNewestSchemaVersion = kFleetSchemaVersion;
 
 // Schema 1 had a column origin instead of the candidate's columns, whose text is to be parsed after this.
 inline constexpr const char* kFrom1To2 = R"sql(

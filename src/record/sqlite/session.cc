@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -16,10 +17,16 @@ namespace tensorsmith::record {
 
 namespace {
 
+// SQLite numbers parameters by ?1, ?2; what begins with a dollar is a name for it.
+std::string numbered(std::string sql) {
+  std::replace(sql.begin(), sql.end(), '$', '?');
+  return sql;
+}
+
 class SqliteRows final : public SqlRows {
  public:
-  SqliteRows(Connection& connection, const std::string& sql, const SqlValues& values)
-      : statement_(connection.statement(sql)) {
+  SqliteRows(Connection& connection, std::string sql, const SqlValues& values)
+      : statement_(connection.statement(numbered(std::move(sql)))) {
     for (const SqlValue& value : values) statement_.bind_value(value);
   }
   Result<bool> step() override { return statement_.step(); }
@@ -78,8 +85,12 @@ class SqliteSession final : public SqlSession {
       case SqlTable::kProfile:
         TS_RETURN_IF_ERROR(connection_.execute(kProfileSchema));
         return raise_version(kProfileSchemaVersion);
-      case SqlTable::kFleet:
-        return {};
+      case SqlTable::kFleet: {
+        TS_ASSIGN_OR_RETURN(const bool there, has(table));
+        if (there) return {};
+        TS_RETURN_IF_ERROR(connection_.execute(kFleetSchema));
+        return raise_version(kFleetSchemaVersion);
+      }
     }
     return {};
   }

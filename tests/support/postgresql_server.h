@@ -1,0 +1,47 @@
+// A PostgreSQL server of a test's own, in a temporary folder.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tensorsmith::testing {
+
+class PostgresqlServer {
+ public:
+  // The server of this process, started when it is first asked for; null where PostgreSQL is not installed or may not run,
+  // and the test is to be skipped then. With TENSORSMITH_REQUIRE_POSTGRESQL set that is a failure, as in scripts/test.
+  static PostgresqlServer* get();
+  static const std::string& why_not();
+  ~PostgresqlServer();
+  PostgresqlServer(const PostgresqlServer&) = delete;
+  PostgresqlServer& operator=(const PostgresqlServer&) = delete;
+
+  // Of a new, empty database: through a Unix socket, as the server's owner, without a password.
+  std::string new_database();
+  // The same database through TCP, where a password is asked for.
+  std::string by_tcp(const std::string& address, const std::string& user, const std::string& password) const;
+  int port() const { return port_; }
+  // Runs statements and returns the first column of the last one's first row.
+  static std::string run(const std::string& address, const std::string& sql);
+
+  void stop(int signal);  // SIGINT: quickly, SIGQUIT: as after a crash
+  void start();
+
+ private:
+  PostgresqlServer() = default;
+  bool create();
+  pid_t spawn(const std::vector<std::string>& command) const;
+  std::string name_of(const std::string& address) const;
+
+  std::filesystem::path folder_;
+  std::string programs_;
+  int port_ = 0;
+  pid_t server_ = 0;
+  int databases_ = 0;
+};
+
+}  // namespace tensorsmith::testing
