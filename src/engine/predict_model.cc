@@ -42,34 +42,6 @@ void set_seconds(double seconds, TaskPrediction& prediction) {
   prediction.seconds = std::max(seconds, prediction.least_seconds);
 }
 
-Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
-                                    const target::Device& device, const learn::CostModel* latency_model) {
-  TS_ASSIGN_OR_RETURN(const TaskProgram program, program_of(task, trace, device));
-  TaskPrediction prediction;
-  prediction.seconds = prediction.least_seconds = program.least_seconds;
-  if (latency_model == nullptr) return prediction;
-  const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
-  // Models know devices by the names of stores.
-  target::Device named = device;
-  named.name = learn::stored_device_name(device);
-  const learn::ProgramQuery query{&workload, &program.leaves, &trace, &named};
-  const auto predicted = latency_model->predict(std::span(&query, 1));
-  if (!predicted.ok()) {
-    prediction.roofline_because = predicted.error().message();
-    return prediction;
-  }
-  const learn::Prediction& p = predicted->front();
-  if (!std::isfinite(p.seconds) || p.seconds <= 0) {
-    prediction.roofline_because = "the model says that it cannot run";
-    return prediction;
-  }
-  set_seconds(p.mean_seconds > 0 ? p.mean_seconds : p.seconds, prediction);
-  prediction.log_sigma = p.log_sigma;
-  prediction.log_90 = p.half90();
-  prediction.unseen = p.unseen;
-  return prediction;
-}
-
 Result<TaskPrediction> estimate_task(const graph::Task& task, const TaskSchedule& schedule,
                                      const target::Device& device) {
   TS_ASSIGN_OR_RETURN(const TaskProgram program, program_of(task, schedule.trace, device));
@@ -221,6 +193,34 @@ void replay_calls(const LoadedModel& model, const target::Device& device, double
 }
 
 }  // namespace
+
+Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
+                                    const target::Device& device, const learn::CostModel* latency_model) {
+  TS_ASSIGN_OR_RETURN(const TaskProgram program, program_of(task, trace, device));
+  TaskPrediction prediction;
+  prediction.seconds = prediction.least_seconds = program.least_seconds;
+  if (latency_model == nullptr) return prediction;
+  const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
+  // Models know devices by the names of stores.
+  target::Device named = device;
+  named.name = learn::stored_device_name(device);
+  const learn::ProgramQuery query{&workload, &program.leaves, &trace, &named};
+  const auto predicted = latency_model->predict(std::span(&query, 1));
+  if (!predicted.ok()) {
+    prediction.roofline_because = predicted.error().message();
+    return prediction;
+  }
+  const learn::Prediction& p = predicted->front();
+  if (!std::isfinite(p.seconds) || p.seconds <= 0) {
+    prediction.roofline_because = "the model says that it cannot run";
+    return prediction;
+  }
+  set_seconds(p.mean_seconds > 0 ? p.mean_seconds : p.seconds, prediction);
+  prediction.log_sigma = p.log_sigma;
+  prediction.log_90 = p.half90();
+  prediction.unseen = p.unseen;
+  return prediction;
+}
 
 double ModelPrediction::low_seconds() const { return std::max(least_seconds, seconds * std::exp(-log_90)); }
 double ModelPrediction::high_seconds() const { return seconds * std::exp(log_90); }

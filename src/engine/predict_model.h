@@ -41,6 +41,10 @@ struct ModelPrediction {
   double high_seconds() const;
 };
 
+// One task with one schedule, as predict_model() says of its tasks. Errors: a schedule that does not replay.
+Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
+                                    const target::Device& device, const learn::CostModel* latency_model);
+
 // model: null stands for the roofline, the least time that the device allows (learn/latency/least_time.h),
 // which no prediction is below: neither a task's nor the run's, which reads its weights and inputs and writes
 // its outputs where the caches cannot hold them. schedules: by task. The run is replayed call by call in the

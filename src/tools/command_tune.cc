@@ -43,7 +43,9 @@ void add_tune_command(CLI::App& app, int& exit_code) {
           "any device")
       ->excludes("--seconds")
       ->excludes("--trials")
-      ->excludes("--until-gain");
+      ->excludes("--until-gain")
+      ->excludes("--report")
+      ->excludes("--serve");
   command->callback([=, &exit_code] {
     exit_code = run_command([&]() -> Status {
       options->warm_start = !*no_warm_start;

@@ -26,6 +26,7 @@ void add_profile_command(CLI::App& app, int& exit_code);
 void add_profile_import_command(CLI::App& profile, int& exit_code);    // of the profile command
 void add_profile_transfer_command(CLI::App& profile, int& exit_code);  // too
 void add_explain_command(CLI::App& app, int& exit_code);
+void add_report_command(CLI::App& app, int& exit_code);
 void add_train_command(CLI::App& app, int& exit_code);
 void add_eval_command(CLI::App& app, int& exit_code);
 void add_calibrate_command(CLI::App& app, int& exit_code);

@@ -23,7 +23,8 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith tune model.onnx -o tuned --seconds 600     # goes on from tensorsmith.db\n"
        "  tensorsmith tune a.onnx b.onnx -o tuned --until-gain 1%\n"
        "  tensorsmith tune model.onnx -o tuned --no-measure --device epyc-7763\n"
-       "  tensorsmith tune zoo:resnet50:batch=4 -o tuned --threads 1 --trials 500 --db resnet.db"},
+       "  tensorsmith tune zoo:resnet50:batch=4 -o tuned --threads 1 --trials 500 --db resnet.db\n"
+       "  tensorsmith tune model.onnx -o tuned --seconds 600 --report report.html --serve 8080"},
       {"transfer",
        "  tensorsmith transfer model.onnx -o fast --from tensorsmith.db\n"
        "  tensorsmith transfer zoo:resnet18 -o fast --from zoo:resnet50 --from zoo:vgg16 --db records.db\n"
@@ -91,6 +92,11 @@ const std::map<std::string, std::string>& examples() {
       {"profile import", "  tensorsmith profile import gpu.db launches.csv"},
       {"profile transfer",
        "  tensorsmith profile transfer bert.db --task matmul_add --task softmax --json transfer.json"},
+      {"report",
+       "  tensorsmith report tensorsmith.db tuned -o report.html\n"
+       "  tensorsmith report tensorsmith.db -o records.html\n"
+       "  tensorsmith report tuned -o report.html --peers peers.json\n"
+       "  tensorsmith report tensorsmith.db tuned --json"},
       {"explain", "  tensorsmith explain bert.db --task softmax --plot softmax.svg"},
       {"train",
        "  tensorsmith train --model xgboost --store records.store --split by_task.split -o latency.model\n"

@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   tools::add_dataset_command(app, exit_code);
   tools::add_profile_command(app, exit_code);
   tools::add_explain_command(app, exit_code);
+  tools::add_report_command(app, exit_code);
   tools::add_train_command(app, exit_code);
   tools::add_eval_command(app, exit_code);
   tools::add_calibrate_command(app, exit_code);

@@ -19,6 +19,7 @@
 #include "learn/lm/language_model.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"
+#include "tools/report_page.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -167,6 +168,11 @@ KindTraits traits(OutputKind kind) {
       return {"tensor of `run --output`", [](const std::string& path) {
                 const std::string mark = graph::kTensorMark;
                 return end_of(path, mark.size()) == mark;
+              }};
+    case OutputKind::kReport:
+      return {"report page", [](const std::string& path) {
+                const std::string begin = begin_of(path, 1024);
+                return begin.starts_with("<!doctype html>") && begin.find(kReportMark) != std::string::npos;
               }};
   }
   return {"", nullptr};

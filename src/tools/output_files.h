@@ -29,6 +29,7 @@ enum class OutputKind {
   kTrace,          // `bench --trace`
   kOnnxModel,      // `zoo export`
   kTensor,         // `run --output`: output_I.pb
+  kReport,         // `report`, `tune --report`
 };
 
 // option: "--store", or an argument's name as in the help.

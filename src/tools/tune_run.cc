@@ -12,6 +12,7 @@
 #include "engine/compile_model.h"
 #include "engine/measured_device.h"
 #include "engine/report_json.h"
+#include "engine/report_of_run.h"
 #include "engine/shipped_file.h"
 #include "engine/tune_sources.h"
 #include "engine/unmeasured.h"
@@ -21,11 +22,13 @@
 #include "tools/console.h"
 #include "tools/event_file.h"
 #include "tools/interrupt.h"
+#include "tools/live_report.h"
 #include "tools/log_sink.h"
 #include "tools/numbers.h"
 #include "tools/output_files.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
+#include "tools/report_run.h"
 #include "tools/ticker.h"
 #include "tools/tune_report.h"
 
@@ -70,9 +73,10 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
     models.push_back({nullptr, directory, fs::path(options.models[m]).filename().string()});
   }
   outputs.push_back({"--db", options.database, OutputKind::kDatabase});
+  if (!options.report.empty()) outputs.push_back({"--report", options.report, OutputKind::kReport});
   for (const std::string& entry : options.from)
     if (entry != options.database) inputs.push_back({"--from", entry});
-  TS_RETURN_IF_ERROR(check_outputs(outputs, inputs));
+  TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, options.force));
   return models;
 }
 
@@ -133,6 +137,37 @@ nlohmann::json choices_json(const engine::LoadedModel& model, const std::string&
     if (choices[t].source) tasks.back()["source"] = engine::to_json(*choices[t].source);
   }
   return {{"directory", directory}, {"tasks", tasks}};
+}
+
+// What reproduces the run, for its report.
+ReportSettings run_settings(const TuneRunOptions& options) {
+  ReportSettings settings = common_settings(options.version);
+  const auto add = [&](const char* name, std::string value) {
+    settings.emplace_back(name, std::move(value));
+  };
+  add("seed", std::to_string(options.seed));
+  add("strategy", options.strategy);
+  add("cost model", options.cost_model.model);
+  if (!options.language_model.empty()) add("language model", options.language_model);
+  if (options.seconds > 0) add("seconds", fmt::format("{}", options.seconds));
+  if (options.trials > 0 && options.trials < kMaxCount) add("trials", std::to_string(options.trials));
+  if (options.until_gain > 0) add("until gain", fmt::format("{}", options.until_gain));
+  add("measurements a round", std::to_string(options.batch));
+  add("share of random candidates", fmt::format("{}", options.epsilon));
+  add("records of other tasks and devices", !options.warm_start ? "not used"
+                                            : options.from.empty()
+                                                ? "those that are shipped"
+                                                : fmt::format("{}", fmt::join(options.from, ", ")));
+  add("database", options.database);
+  return settings;
+}
+
+// The cost model that the report asks: the run's, if it is a file; empty: the one that is shipped.
+std::string predictor_of(const TuneRunOptions& options) {
+  std::error_code ignored;
+  return options.cost_model_given && fs::is_regular_file(options.cost_model.model, ignored)
+             ? options.cost_model.model
+             : std::string();
 }
 
 }  // namespace
@@ -213,12 +248,20 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   }
   TS_ASSIGN_OR_RETURN(std::vector<engine::ModelToTune> models, plan_outputs(options));
   const SystemClock clock;
+  const record::MeasureSettings settings{device.cores, options.flush_cache};
   const int64_t shown_trials = options.trials == kMaxCount ? 0 : options.trials;
   ProgressDisplay display(clock, {shown_trials, options.seconds}, standard_error_display(options.quiet));
   std::optional<Ticker> ticker;
   if (display.redraws()) ticker.emplace(kTickSeconds, [&display] { display.tick(); });
   const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const auto loaded, load_models(options, device, [&](const graph::Graph& graph) {
+  std::deque<engine::LoadedModel> loaded;
+  std::unique_ptr<LiveReport> live;  // reads what is above
+  if (options.serve >= 0) {
+    TS_ASSIGN_OR_RETURN(live,
+                        LiveReport::serve(options.serve, clock, {shown_trials, options.seconds}, display));
+    display.print_apart([&] { print_notes({"the run's report: " + live->url()}); });
+  }
+  TS_ASSIGN_OR_RETURN(loaded, load_models(options, device, [&](const graph::Graph& graph) {
                         display.print_apart([&] { print_notes(graph.notes); });
                       }));
   for (size_t m = 0; m < models.size(); ++m) models[m].model = &loaded[m];
@@ -248,12 +291,14 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
                       engine::language_model_for(options.strategy, options.language_model));
   std::unique_ptr<EventFile> curves_file;
   std::optional<TuneCurves> curves;
+  engine::TuneEvents& shown = live ? static_cast<engine::TuneEvents&>(*live) : display;
   if (!options.tensorboard.empty()) {
     TS_ASSIGN_OR_RETURN(curves_file, EventFile::create(options.tensorboard, clock));
-    curves.emplace(*curves_file, display);
+    curves.emplace(*curves_file, shown);
   }
-  engine::TuneEvents& events = curves ? static_cast<engine::TuneEvents&>(*curves) : display;
+  engine::TuneEvents& events = curves ? *curves : shown;
   LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
+  if (live) live->follow({models, device, settings, options.database, run_settings(options)});
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   TS_ASSIGN_OR_RETURN(
@@ -277,6 +322,14 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
       if (only_seeds && std::none_of(tasks.begin(), tasks.end(), [](const auto& t) { return t.trials > 1; }))
         print_out("no schedule of other models suits any of its tasks, so it stays untuned\n");
     }
+  }
+  if (!options.report.empty()) {
+    TS_ASSIGN_OR_RETURN(engine::Report report,
+                        engine::report_of_run(models, tuned, device, settings, *database, nullptr, clock));
+    report.settings = run_settings(options);
+    TS_RETURN_IF_ERROR(add_predictions(predictor_of(options), report));
+    TS_RETURN_IF_ERROR(write_report(report, options.report));
+    if (!options.json) print_out("report: {}\n", options.report);
   }
   if (tuned.front().interrupted) {
     return Error{ErrorCode::kCancelled, command,
@@ -329,6 +382,11 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
                    "Choose by the tasks' own times; do not run the whole model, untuned and tuned");
   command.add_option("--tensorboard", options.tensorboard,
                      "Folder for event files of TensorBoard: the curves of the search");
+  command.add_option("--report", options.report, "Also write what was found as an HTML page");
+  add_whole(command, "--serve", options.serve, 0, 65535,
+            "Show that page on this port of 127.0.0.1 while the run goes on (0 = any that is free)");
+  add_force(command, options.force);
+  options.version = command.get_parent()->version();
   command.add_flag("--json", options.json, "Machine-readable report on standard output");
   command.add_flag("--quiet", options.quiet, "No progress on standard error");
 }

@@ -1,0 +1,44 @@
+#include "tools/command_line.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+namespace tensorsmith::tools {
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain = "_-+=:,./@%";
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           kPlain.find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      out += R"('\'')";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string out;
+  for (size_t begin = 0; begin < words.size();) {
+    const size_t end = std::min(words.find('\0', begin), words.size());
+    std::string word = words.substr(begin, end - begin);
+    if (begin == 0) word = std::filesystem::path(word).filename().string();
+    if (!out.empty()) out += ' ';
+    out += shell_word(word);
+    begin = end + 1;
+  }
+  return out;
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,14 @@
+// The command that runs, as a shell takes it.
+#pragma once
+
+#include <string>
+
+namespace tensorsmith::tools {
+
+// "tensorsmith tune 'my model.onnx' -o tuned"; empty if the system does not tell. The program goes by its file's name.
+std::string command_line();
+
+// The word as a shell reads it back: in quotes where it has to be.
+std::string shell_word(const std::string& word);
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,133 @@
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/gpu_device.h"
+#include "engine/report_model.h"
+#include "engine/report_peers.h"
+#include "engine/report_records.h"
+#include "record/database.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+#include "tools/report_page.h"
+#include "tools/report_run.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportCommand {
+  std::vector<std::string> inputs;  // databases and directories
+  std::string output, peers, cost_model, title, version;
+  std::string gpu;  // where a compiled model runs
+  int threads = 0;
+  uint64_t seed = 0;
+  bool no_run = false, json = false, force = false;
+};
+
+Status check(const ReportCommand& command) {
+  if (command.output.empty() && !command.json)
+    return Error{ErrorCode::kInvalidArgument, "report",
+                 "say where the page goes (-o FILE), or ask for --json"};
+  if (command.output.empty()) return {};
+  std::vector<InputPath> inputs{{"--peers", command.peers}, {"--cost-model", command.cost_model}};
+  for (const std::string& input : command.inputs) inputs.push_back({"INPUT", input});
+  return check_outputs({{"-o", command.output, OutputKind::kReport}}, inputs, command.force);
+}
+
+std::string title_of(const ReportCommand& command) {
+  if (!command.title.empty()) return command.title;
+  std::string names;
+  for (const std::string& input : command.inputs) {
+    const fs::path path = fs::path(input).lexically_normal();
+    const fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+    names += (names.empty() ? "" : ", ") + name.string();
+  }
+  return "Tensorsmith: " + names;
+}
+
+Status make_report(const ReportCommand& command) {
+  TS_RETURN_IF_ERROR(check(command));
+  engine::Report report;
+  report.title = title_of(command);
+  report.settings = common_settings(command.version);
+  if (!command.peers.empty()) {
+    TS_ASSIGN_OR_RETURN(report.peers, engine::read_peers(command.peers));
+  }
+  engine::ReportModelOptions model_options;
+  model_options.run = !command.no_run;
+  model_options.threads = command.threads;
+  model_options.seed = command.seed;
+  if (!command.gpu.empty()) {
+    TS_ASSIGN_OR_RETURN(model_options.gpu, engine::parse_gpu_place(command.gpu));
+    if (!model_options.gpu)
+      return Error{ErrorCode::kInvalidArgument, "--gpu " + command.gpu,
+                   "is no GPU; name cuda[:N] or opencl[:N]"};
+  }
+  std::error_code ignored;
+  std::string database;
+  for (const std::string& input : command.inputs) {
+    if (fs::is_directory(input, ignored)) continue;
+    if (!database.empty())
+      return Error{
+          ErrorCode::kInvalidArgument, input,
+          "is a second database beside " + database + "; put both in one with `db export` and `db import`"};
+    database = input;
+    TS_ASSIGN_OR_RETURN(auto records, record::Database::open_read_only(input));
+    TS_RETURN_IF_ERROR(engine::add_records(*records, {}, nullptr, report));
+    report.settings.emplace_back("database", input);
+  }
+  const SystemClock clock;
+  for (const std::string& input : command.inputs) {
+    if (!fs::is_directory(input, ignored)) continue;
+    TS_ASSIGN_OR_RETURN(auto model, engine::read_report_model(input, model_options, clock));
+    engine::connect_records(report, model);
+    report.models.push_back(std::move(model));
+  }
+  TS_RETURN_IF_ERROR(add_predictions(command.cost_model, report));
+  if (!command.output.empty()) TS_RETURN_IF_ERROR(write_report(report, command.output));
+  if (command.json) {
+    print_json(report_json(report), 2);
+  } else {
+    print_out("report: {}\n", command.output);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<ReportCommand>();
+  CLI::App* command = app.add_subcommand(
+      "report", "One HTML page of what tuning found: latency, search, kernels, schedules, failures");
+  command
+      ->add_option("input", o->inputs,
+                   "A record database, directories of compiled models, or both: then the page knows what of "
+                   "the records the models run")
+      ->required();
+  command->add_option("-o,--output", o->output, "The page");
+  command->add_option("--peers", o->peers,
+                      "Timings of other engines, as `bench/peers/models.py --json` prints them");
+  command->add_option(
+      "--cost-model", o->cost_model,
+      "A cost model that predicts latency, to compare with what was measured (default: the one "
+      "that is shipped; none: no predictions)");
+  command->add_option("--title", o->title, "Title of the page (default: the names of the inputs)");
+  add_whole(*command, "--threads", o->threads, 0, 4096,
+            "Threads that models run on (0 = as many as they were tuned for)");
+  command->add_option("--gpu", o->gpu, "The GPU that models for one run on: cuda[:N], opencl[:N]");
+  command->add_flag("--no-run", o->no_run, "Do not run the models: take the times in their manifests");
+  add_seed(*command, o->seed, "Seed of the random inputs that models run on");
+  add_force(*command, o->force);
+  command->add_flag("--json", o->json, "Print the page's data on standard output");
+  command->callback([o, &app, &exit_code] {
+    o->version = app.version();
+    exit_code = run_command([&] { return make_report(*o); });
+  });
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,228 @@
+#include "tools/report_page.h"
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/console.h"
+#include "tools/report_assets.h"
+#include "tools/svg.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+Json number_if(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(); }
+
+Json roofs_json(const std::vector<engine::ReportRoof>& roofs) {
+  Json list = Json::array();
+  for (const engine::ReportRoof& roof : roofs)
+    list.push_back({{"name", roof.name},
+                    {"flops_per_second", number_if(roof.flops_per_second)},
+                    {"bytes_per_second", number_if(roof.bytes_per_second)},
+                    {"assumed", roof.assumed}});
+  return list;
+}
+
+Json points_json(const std::vector<engine::ReportPoint>& points) {
+  Json at = Json::array(), seconds = Json::array();
+  for (const engine::ReportPoint& point : points) {
+    at.push_back(point.at_seconds);
+    seconds.push_back(number(point.seconds));
+  }
+  return {{"at", at}, {"seconds", seconds}};
+}
+
+Json setup_json(const engine::ReportSetup& setup) {
+  const std::string name = setup.device ? setup.device->name : "not described";
+  return {{"device", name},
+          {"description", setup.device ? setup.device->description : ""},
+          {"device_key", setup.device_key},
+          {"threads", setup.settings.threads},
+          {"cold_caches", setup.settings.flush_cache},
+          {"roofs", roofs_json(setup.roofs)}};
+}
+
+// Places of names, each once.
+class Names {
+ public:
+  size_t place(std::string_view name) {
+    const auto [at, fresh] = places_.emplace(std::string(name), places_.size());
+    if (fresh) list_.push_back(std::string(name));
+    return at->second;
+  }
+  const Json& list() const { return list_; }
+
+ private:
+  std::map<std::string, size_t> places_;
+  Json list_ = Json::array();
+};
+
+// Records by column: a page of 10,000 is to stay small.
+Json records_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) {
+  Json at = Json::array(), seconds = Json::array(), outcome = Json::array(), reason = Json::array(),
+       implausible = Json::array();
+  for (size_t r = 0; r < task.records.size(); ++r) {
+    const engine::ReportRecord& record = task.records[r];
+    at.push_back(record.at_seconds);
+    seconds.push_back(number(record.seconds));
+    outcome.push_back(outcomes.place(record::to_string(record.outcome)));
+    reason.push_back(reasons.place(record::to_string(record.reason)));
+    if (!record.plausible) implausible.push_back(r);
+  }
+  return {{"at", at},
+          {"seconds", seconds},
+          {"outcome", outcome},
+          {"reason", reason},
+          {"implausible", implausible}};
+}
+
+Json task_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) {
+  Json failures = Json::array();
+  for (const engine::ReportFailure& failure : task.failures)
+    failures.push_back({{"outcome", record::to_string(failure.outcome)},
+                        {"reason", failure.reason},
+                        {"count", failure.count}});
+  Json out = {{"key", task.key},
+              {"name", task.name},
+              {"setup", task.setup},
+              {"flops", number_if(task.flops)},
+              {"bytes", number_if(task.bytes)},
+              {"untuned_seconds", number(task.untuned_seconds)},
+              {"best_seconds", number(task.best_seconds)},
+              {"best", task.best ? Json(*task.best) : Json()},
+              {"strategy", task.strategy},
+              {"trace", task.best ? task.records[*task.best].trace : ""},
+              {"loops", task.loops},
+              {"no_loops_because", task.no_loops_because},
+              {"failures", failures}};
+  out["records"] = records_json(task, outcomes, reasons);
+  return out;
+}
+
+Json kernels_json(const engine::ReportModel& model) {
+  Json list = Json::array();
+  for (const engine::ReportKernel& kernel : model.kernels)
+    list.push_back({{"task", kernel.task},
+                    {"place", kernel.place ? Json(*kernel.place) : Json()},
+                    {"begin_seconds", kernel.begin_seconds},
+                    {"seconds", kernel.seconds},
+                    {"flops", number_if(kernel.flops)},
+                    {"bytes", number_if(kernel.bytes)}});
+  return list;
+}
+
+Json model_json(const engine::ReportModel& model) {
+  Json tasks = Json::array();
+  for (const engine::ReportModelTask& task : model.tasks)
+    tasks.push_back({{"task", task.task},
+                     {"calls", task.calls},
+                     {"untuned_in_model", number(task.untuned_in_model)},
+                     {"tuned_in_model", number(task.tuned_in_model)},
+                     {"kept_untuned", task.kept_untuned}});
+  return {{"name", model.name},
+          {"directory", model.directory},
+          {"device", model.device},
+          {"tool_version", model.tool_version},
+          {"threads", model.threads},
+          {"tasks", tasks},
+          {"untuned_seconds", number(model.untuned_seconds)},
+          {"tuned_seconds", number(model.tuned_seconds)},
+          {"end_to_end", model.end_to_end},
+          {"spread", model.spread},
+          {"best_so_far", points_json(model.best_so_far)},
+          {"run_seconds", model.run_seconds},
+          {"not_run_because", model.not_run_because},
+          {"kernels", kernels_json(model)},
+          {"kernels_run_seconds", number_if(model.kernels_run_seconds)},
+          {"roofs", roofs_json(model.roofs)}};
+}
+
+// JSON in a <script>: an end tag or a comment in a string would end it or change how it is read.
+std::string in_script(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    switch (c) {
+      case '<':
+        out += "\\u003c";
+        break;
+      case '>':
+        out += "\\u003e";
+        break;
+      case '&':
+        out += "\\u0026";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+nlohmann::json report_json(const engine::Report& report) {
+  Names outcomes, reasons;
+  Json out = {{"version", 1}, {"title", report.title}, {"predictor", report.predictor}};
+  for (const char* list : {"setups", "tasks", "best_so_far", "models", "peers", "predictions", "settings"})
+    out[list] = Json::array();
+  for (const auto& setup : report.setups) out["setups"].push_back(setup_json(setup));
+  for (const auto& task : report.tasks) out["tasks"].push_back(task_json(task, outcomes, reasons));
+  for (const auto& points : report.best_so_far) out["best_so_far"].push_back(points_json(points));
+  for (const auto& model : report.models) out["models"].push_back(model_json(model));
+  for (const engine::ReportPeer& peer : report.peers)
+    out["peers"].push_back({{"model", peer.model},
+                            {"peer", peer.peer},
+                            {"threads", peer.threads},
+                            {"seconds", peer.seconds},
+                            {"peer_seconds", peer.peer_seconds},
+                            {"ratio", peer.ratio},
+                            {"low", peer.low},
+                            {"high", peer.high}});
+  for (const engine::ReportPrediction& p : report.predictions)
+    out["predictions"].push_back({{"task", p.task},
+                                  {"record", p.record},
+                                  {"seconds", p.seconds},
+                                  {"low_seconds", number_if(p.low_seconds)},
+                                  {"high_seconds", number_if(p.high_seconds)}});
+  for (const auto& [name, value] : report.settings) out["settings"].push_back({name, value});
+  out["notes"] = report.notes;
+  out["outcomes"] = outcomes.list();
+  out["reasons"] = reasons.list();
+  return out;
+}
+
+nlohmann::json report_json(const engine::Report& report, const ReportLive& live) {
+  Json out = report_json(report);
+  out["live"] = {{"running", live.running}, {"state", live.state}, {"url", live.url}};
+  return out;
+}
+
+std::string report_page(const nlohmann::json& data) {
+  const ReportAssets& assets = report_assets();
+  const std::map<std::string_view, std::string> parts = {
+      {"MARK", kReportMark},
+      {"TITLE", svg_text(data.value("title", ""))},
+      {"CONNECT", data.contains("live") ? "'self'" : "'none'"},
+      {"CSS", std::string(assets.css)},
+      {"DATA", in_script(json_text(data))},
+      {"LIBRARY", std::string(assets.library)},
+      {"JS", std::string(assets.js)}};
+  std::string out;
+  for (std::string_view rest = assets.html; !rest.empty();) {
+    const size_t at = rest.find('@');
+    const size_t end = at == std::string_view::npos ? at : rest.find('@', at + 1);
+    if (end == std::string_view::npos) return out.append(rest);
+    const auto part = parts.find(rest.substr(at + 1, end - at - 1));
+    TS_CHECK(part != parts.end(), "the report page has a place without a part");
+    out.append(rest.substr(0, at)).append(part->second);
+    rest.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,31 @@
+// The report page: one HTML file with its data, its own scripts and styles and a plotting library, which asks nothing of
+// any network.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "engine/report_data.h"
+
+namespace tensorsmith::tools {
+
+// The comment by which a page of ours is known.
+inline constexpr const char* kReportMark = "<!-- tensorsmith report -->";
+
+// Shown by a page that changes while a run goes on.
+struct ReportLive {
+  bool running = true;
+  std::string state;  // for people: "measuring  12 s / 1:00 ..."
+  std::string url;    // where the page asks for newer data, on its own host
+};
+
+// What the page reads; docs/report.md lists the members. Numbers that are not known are null.
+nlohmann::json report_json(const engine::Report& report);
+// With a member "live", as of a page that is served while a run goes on.
+nlohmann::json report_json(const engine::Report& report, const ReportLive& live);
+
+// The page of report_json(). Whatever text the data hold, none of it becomes markup or script.
+std::string report_page(const nlohmann::json& data);
+
+}  // namespace tensorsmith::tools

@@ -1,0 +1,97 @@
+// The page: sections of the data, drawn again in other colours, for print, and when a run goes on.
+const kSections = [
+  ["summary", "Summary", summarySection],
+  ["latency", "Latency", latencySection],
+  ["search", "Search", searchSection],
+  ["run", "One run", runSection],
+  ["roofline", "Roofline", rooflineSection],
+  ["predictions", "Predictions", predictionSection],
+  ["tasks", "Tasks and schedules", tasksSection],
+  ["failures", "Failures", failureSection],
+  ["settings", "Settings", settingsSection],
+];
+const kPollMilliseconds = 2000;
+
+function summarySection(data) {
+  const pairs = [];
+  for (const gain of gains(data)) {
+    if (isKnown(gain.before) && isKnown(gain.after))
+      pairs.push([gain.name, `${seconds(gain.before)} → ${seconds(gain.after)}`], ["speed-up", times(gain.before, gain.after)]);
+    else if (isKnown(gain.now)) pairs.push([gain.name, seconds(gain.now)]);
+  }
+  const measured = data.tasks.reduce((sum, task) => sum + task.records.at.length, 0);
+  const failed = data.tasks.reduce((sum, task) => sum + failuresOf(task), 0);
+  if (data.tasks.length > 0)
+    pairs.push(["tasks", String(data.tasks.length)], ["programs measured", String(measured)], ["failed", String(failed)],
+               ["time of the search", duration(lastMoment(data))]);
+  return [pairs.length > 0 ? figures(pairs) : paragraph("Nothing was measured yet.")];
+}
+
+const state = {};  // what the reader chose, kept while the page is drawn again
+
+function showLive(live) {
+  const line = document.getElementById("live");
+  line.hidden = !live;
+  if (live && line.textContent !== live.state) line.textContent = live.state;
+}
+
+function render(data) {
+  const main = document.getElementById("main");
+  const open = new Set([...main.querySelectorAll("details[open]")].map((details) => details.id));
+  const focused = document.activeElement ? document.activeElement.id : "";
+  document.title = data.title;
+  document.getElementById("title").textContent = data.title;
+  document.getElementById("contents").replaceChildren(
+    ...kSections.map(([id, title]) => element("li", {}, element("a", { href: "#" + id }, title))));
+  unopened.clear();
+  const sections = kSections.map(([id, title, make]) =>
+    element("section", { id, "aria-labelledby": "heading-" + id }, element("h2", { id: "heading-" + id }, title),
+            ...make(data, state)));
+  main.replaceChildren(...sections);
+  drawAll();
+  for (const details of main.querySelectorAll("details"))
+    if (open.has(details.id)) {
+      fill(details);
+      details.open = true;
+    }
+  if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
+  showLive(data.live);
+}
+
+function follow(data) {
+  if (!data.live || !data.live.running) return;
+  const again = (then) => setTimeout(() => follow(then), kPollMilliseconds);
+  fetch(data.live.url, { cache: "no-store" })
+    .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText))))
+    .then((newer) => {
+      const changed = JSON.stringify({ ...newer, live: null }) !== JSON.stringify({ ...data, live: null });
+      if (changed) render(newer);
+      showLive(newer.live);
+      again(newer);
+    })
+    .catch(() => showLive({ state: "The run has ended, or its page is no longer served." }));
+}
+
+// On paper: dark on white, and the numbers behind each plot.
+function print(on) {
+  const root = document.documentElement;
+  if (on) {
+    root.dataset.print = "";
+    for (const details of document.querySelectorAll("details.behind")) {
+      fill(details);
+      details.dataset.was = details.open ? "open" : "";
+      details.open = true;
+    }
+  } else {
+    delete root.dataset.print;
+    for (const details of document.querySelectorAll("details.behind")) details.open = details.dataset.was === "open";
+  }
+  drawAll();
+}
+
+const data = JSON.parse(document.getElementById("data").textContent);
+render(data);
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+follow(data);

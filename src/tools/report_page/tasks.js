@@ -1,0 +1,114 @@
+// Predictions, tasks with their schedules, failures, and how to do it again.
+function predictionSection(data) {
+  if (data.predictions.length === 0)
+    return [paragraph(data.predictor ? `${data.predictor} said nothing of these programs.`
+                                     : "No cost model was asked. tensorsmith report --cost-model FILE shows what one says.", true)];
+  const points = data.predictions.map((p) => ({
+    x: data.tasks[p.task].records.seconds[p.record], y: p.seconds, low: p.low_seconds, high: p.high_seconds, task: p.task,
+  }));
+  const inside = points.filter((p) => isKnown(p.low) && p.x >= p.low && p.x <= p.high).length;
+  const withInterval = points.filter((p) => isKnown(p.low)).length;
+  const errors = points.map((p) => Math.abs(p.y / p.x - 1));
+  const all = points.flatMap((p) => [p.x, p.y]);
+  const ends = [Math.min(...all) / 1.5, Math.max(...all) * 1.5];
+  const bars = points.flatMap((p) => (isKnown(p.low) ? [{ x: p.x, y: p.low }, { x: p.x, y: p.high }, { x: p.x, y: NaN }] : []));
+  const summary = `${points.length} programs; the median error is ${percent(quantile(errors, .5))}` +
+    (withInterval > 0 ? `; ${percent(inside / withInterval)} of what was measured lies in the interval that is to hold 90 %` : "") + ".";
+  return [
+    paragraph(`Predicted by ${data.predictor}. ${summary}`),
+    plot("plot-predictions", "Predicted against measured", summary, 360, (colours) => ({
+      type: "scatter",
+      datasets: [dots("programs", colours.lines[0], points, { pointRadius: 3 }),
+                 line("interval of 90 %", colours.lines[5], bars, { borderWidth: 1, spanGaps: false, pointHitRadius: 0 }),
+                 line("as measured", colours.lines[1], ends.map((v) => ({ x: v, y: v })), { borderDash: [6, 3], pointHitRadius: 0 })],
+      scales: { x: latencyAxis("measured"), y: latencyAxis("predicted") },
+      tooltip: (item) => item.raw.task === undefined ? item.dataset.label
+                 : `${data.tasks[item.raw.task].name}: ${seconds(item.raw.y)}, measured ${seconds(item.raw.x)}`,
+    })),
+    tableBehind("table-predictions", "predicted against measured",
+                [["task", false], ["measured", true], ["predicted", true], ["interval of 90 %", true]],
+                () => points.map((p) => [taskLabel(data, p.task), seconds(p.x), seconds(p.y),
+                                         isKnown(p.low) ? `${seconds(p.low)} to ${seconds(p.high)}` : "not known"])),
+  ];
+}
+
+const chosenBecause = (data, task) => {
+  if (task.best === null) return "no program ran";
+  const why = data.reasons[task.records.reason[task.best]];
+  return task.strategy ? `${why} (${task.strategy})` : why;
+};
+
+const failuresOf = (task) => task.failures.reduce((sum, failure) => sum + failure.count, 0);
+
+function tasksSection(data) {
+  if (data.tasks.length === 0) return [paragraph("No records are part of this report.", true)];
+  const order = heaviestFirst(data);
+  const part = new Map();
+  if (data.models.length === 1) for (const of of data.models[0].tasks) part.set(of.task, of);
+  const calls = (t) => (part.has(t) ? part.get(t).calls : 1);
+  const total = order.reduce((sum, t) => sum + calls(t) * (isKnown(data.tasks[t].best_seconds) ? data.tasks[t].best_seconds : 0), 0);
+  const rows = order.map((t) => {
+    const task = data.tasks[t];
+    return [taskLabel(data, t), part.size > 0 ? String(calls(t)) : "1", percent(calls(t) * task.best_seconds / total),
+            seconds(task.untuned_seconds), seconds(task.best_seconds), times(task.untuned_seconds, task.best_seconds),
+            String(task.records.at.length), String(failuresOf(task)), chosenBecause(data, task)];
+  });
+  const out = [table("Tasks, those that take longest first; times of one call, measured by itself",
+                     [["task", false], ["calls", true], ["share", true], ["untuned", true], ["best", true], ["speed-up", true],
+                      ["measured", true], ["failed", true], ["the best was measured because", false]], rows)];
+  const placed = [...part.values()].filter((of) => isKnown(of.tuned_in_model));
+  if (placed.length > 0)
+    out.push(tableBehind("table-in-model", "tasks in their places in the model",
+                         [["task", false], ["calls", true], ["untuned", true], ["tuned", true], ["speed-up", true]],
+                         () => placed.map((of) => [taskLabel(data, of.task), String(of.calls), seconds(of.untuned_in_model),
+                                                   seconds(of.tuned_in_model),
+                                                   of.kept_untuned ? "runs untuned" : times(of.untuned_in_model, of.tuned_in_model)])));
+  out.push(element("h3", {}, "Winning schedules"));
+  for (const t of order) {
+    const task = data.tasks[t];
+    if (task.best === null) continue;
+    out.push(foldedOut("schedule-" + t, `${taskLabel(data, t)}: ${seconds(task.best_seconds)}`, () => {
+      const label = "Loops of " + taskLabel(data, t);
+      return task.loops ? element("pre", { tabindex: "0", role: "region", "aria-label": label }, task.loops)
+                        : paragraph("Its loops cannot be shown: " + task.no_loops_because);
+    }));
+  }
+  return out;
+}
+
+function failureSection(data) {
+  const rows = [];
+  data.tasks.forEach((task, t) => task.failures.forEach((failure) => rows.push({ t, ...failure })));
+  const measured = data.tasks.reduce((sum, task) => sum + task.records.at.length, 0);
+  if (rows.length === 0) return [paragraph(`None of ${measured} measured programs failed.`)];
+  rows.sort((a, b) => b.count - a.count);
+  const outcomes = new Map();
+  for (const row of rows) outcomes.set(row.outcome, (outcomes.get(row.outcome) || 0) + row.count);
+  const kinds = [...outcomes].sort((a, b) => b[1] - a[1]);
+  const failed = kinds.reduce((sum, kind) => sum + kind[1], 0);
+  return [
+    paragraph(`${failed} of ${measured} measured programs failed (${percent(failed / measured)}). A failure costs its candidate only.`),
+    plot("plot-failures", "Failures by kind", kinds.map(([name, count]) => `${name}: ${count}`).join("; ") + ".", 60 + kinds.length * 28,
+         (colours) => ({
+           type: "bar", indexAxis: "y", labels: kinds.map(([name]) => name),
+           datasets: [{ label: "programs", data: kinds.map(([, count]) => count), backgroundColor: colours.lines[6],
+                        borderColor: colours.lines[6] }],
+           scales: { x: axis("programs", { beginAtZero: true, ticks: { precision: 0 } }), y: axis("") },
+           tooltip: (item) => `${kinds[item.dataIndex][0]}: ${item.raw}`,
+         })),
+    table("Failures by reason", [["reason", false], ["kind", false], ["programs", true], ["task", false]],
+          rows.map((row) => [row.reason || "none given", row.outcome, String(row.count), taskLabel(data, row.t)])),
+  ];
+}
+
+function settingsSection(data) {
+  const rows = [...data.settings];
+  data.setups.forEach((setup, s) => rows.push(["measured on", `${setupName(data, s)} (key ${setup.device_key})`]));
+  data.models.forEach((model) => rows.push([
+    "compiled model", `${model.directory}: for ${model.device}, by Tensorsmith ${model.tool_version}` +
+      (model.threads > 0 ? `, tuned for ${model.threads} thread${model.threads === 1 ? "" : "s"}` : ""),
+  ]));
+  const out = [table("What reproduces it", [["what", false], ["value", false]], rows)];
+  if (data.notes.length > 0) out.push(element("ul", {}, ...data.notes.map((note) => element("li", {}, note))));
+  return out;
+}

@@ -1,0 +1,25 @@
+// What `report` and `tune --report` have in common.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/report_data.h"
+
+namespace tensorsmith::tools {
+
+// "command", "seed", ... in the order in which they are shown.
+using ReportSettings = std::vector<std::pair<std::string, std::string>>;
+
+// What every report says of how it was made. version: as `tensorsmith --version` prints it.
+ReportSettings common_settings(const std::string& version);
+
+// Asks a cost model: the file that is given, or where that is empty the one that is shipped, for records of CPUs; "none":
+// nobody. Only the file that is given may fail.
+Status add_predictions(const std::string& given, engine::Report& report);
+
+// Writes the page, at once or not at all.
+Status write_report(const engine::Report& report, const std::string& path);
+
+}  // namespace tensorsmith::tools
