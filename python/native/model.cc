@@ -87,14 +87,16 @@ auto data_of(nb::handle object, const runtime::TensorInfo& info, const char* rol
 
 class Model {
  public:
-  Model(const std::string& directory, int threads, const std::string& device) {
+  Model(const std::string& directory, int threads, const std::string& device, bool profile) {
     runtime::LoadOptions options;
     options.threads = threads;
+    options.profile = profile;
     if (!device.empty()) options.gpu = value_or_raise(runtime::require_gpu_place(device));
     model_ = value_or_raise(without_lock([&] { return runtime::Model::load(directory, options); }));
   }
 
   const runtime::Model& model() const { return *model_; }
+  void reset_profile() { model_->reset_profile(); }
 
   void run(const nb::list& inputs, const nb::list& outputs) {
     if (inputs.size() != model_->inputs().size() || outputs.size() != model_->outputs().size())
@@ -120,6 +122,17 @@ class Model {
   std::unique_ptr<runtime::Model> model_;
 };
 
+// (task, mean seconds of a run) of each call.
+nb::list calls(const runtime::Model& model) {
+  nb::list list;
+  const std::vector<runtime::CallTime> times = model.profile();
+  for (size_t c = 0; c < times.size(); ++c)
+    list.append(nb::make_tuple(
+        model.description().calls[c].task,
+        times[c].runs > 0 ? times[c].total_seconds / static_cast<double>(times[c].runs) : 0.0));
+  return list;
+}
+
 nb::list tensors(std::span<const runtime::TensorInfo> infos) {
   nb::list list;
   for (const auto& info : infos)
@@ -132,8 +145,8 @@ nb::list tensors(std::span<const runtime::TensorInfo> infos) {
 
 void bind_model(nb::module_& module) {
   nb::class_<Model>(module, "Model", "A compiled model, loaded.")
-      .def(nb::init<const std::string&, int, const std::string&>(), nb::arg("directory"), nb::arg("threads"),
-           nb::arg("device"))
+      .def(nb::init<const std::string&, int, const std::string&, bool>(), nb::arg("directory"),
+           nb::arg("threads"), nb::arg("device"), nb::arg("profile"))
       .def_prop_ro("name", [](const Model& m) { return m.model().description().name; })
       .def_prop_ro("num_threads", [](const Model& m) { return m.model().num_threads(); })
       .def_prop_ro(
@@ -142,6 +155,10 @@ void bind_model(nb::module_& module) {
       .def_prop_ro(
           "outputs", [](const Model& m) { return tensors(m.model().outputs()); },
           "(name, dtype, shape) of each.")
+      .def("reset_profile", &Model::reset_profile, "Forgets the times of the runs before.")
+      .def(
+          "calls", [](const Model& m) { return calls(m.model()); },
+          "(task, mean seconds of the runs) of each kernel call; empty unless loaded with profile.")
       .def("run", &Model::run, nb::arg("inputs"), nb::arg("outputs"),
            "Reads the inputs, writes the outputs; arrays in the model's order.");
 }

@@ -192,6 +192,19 @@ Json task_json(const graph::Task& task) {
   return {{"name", task.name}, {"key", task.key}, {"calls", task.calls}};
 }
 
+// Values' names, in the graph's words.
+Json call_json(const engine::LoadedModel& model, const graph::Call& call) {
+  const auto names = [&](const std::vector<graph::ValueId>& values) {
+    Json list = Json::array();
+    for (const graph::ValueId value : values)
+      if (value != graph::kNoValue) list.push_back(model.graph.values[static_cast<size_t>(value)].name);
+    return list;
+  };
+  return {{"task", model.partition.tasks[call.task].name},
+          {"inputs", names(call.inputs)},
+          {"outputs", names(call.outputs)}};
+}
+
 Json declared_json(const std::vector<graph::DeclaredTensor>& tensors) {
   Json out = Json::array();
   for (const auto& tensor : tensors) {
@@ -305,12 +318,13 @@ void bind_work(nb::module_& module) {
           TS_ASSIGN_OR_RETURN(const target::Device found, device_of(device, 0));
           return engine::load_model(import.source(model), found);
         }));
-        Json out = Json::array();
-        for (const auto& task : loaded.partition.tasks) out.push_back(task_json(task));
-        return dump(out);
+        Json tasks = Json::array(), calls = Json::array();
+        for (const auto& task : loaded.partition.tasks) tasks.push_back(task_json(task));
+        for (const auto& call : loaded.partition.calls) calls.push_back(call_json(loaded, call));
+        return dump({{"tasks", tasks}, {"calls", calls}});
       },
       nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
-      nb::arg("device"), "The tensor programs of the model, a JSON array.");
+      nb::arg("device"), "The tensor programs of the model and their calls in the order of a run, JSON.");
   module.def(
       "declared",
       [](const std::string& path) {

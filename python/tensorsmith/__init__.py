@@ -12,6 +12,7 @@ Runtime's. `torch.compile(model, backend="tensorsmith")` works where torch and o
 
 from . import errors
 from ._native import __version__
+from .annotation import KernelTime, annotate
 from .commands import command_path, evaluate, run_command, train
 from .database import Database
 from .errors import Error
@@ -37,6 +38,7 @@ __all__ = [
     "Error",
     "IOBinding",
     "InferenceSession",
+    "KernelTime",
     "Model",
     "NodeArg",
     "OrtValue",
@@ -46,6 +48,7 @@ __all__ = [
     "TaskReport",
     "TuneResult",
     "__version__",
+    "annotate",
     "command_path",
     "compile",
     "device",

@@ -41,7 +41,7 @@ class Model:
     """
 
     def __init__(self, directory: str | os.PathLike[str], threads: int = 0, device: str = "") -> None:
-        self._native = _native.Model(os.fspath(directory), threads, device)
+        self._native = _native.Model(os.fspath(directory), threads, device, False)
         self.inputs = tuple(TensorInfo(*info) for info in self._native.inputs)
         self.outputs = tuple(TensorInfo(*info) for info in self._native.outputs)
 

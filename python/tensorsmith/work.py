@@ -332,7 +332,7 @@ def tasks(
 ) -> list[dict[str, Any]]:
     """The tensor programs that the model is made of, each once: name, key, calls (of a run)."""
     with model_file(model) as path:
-        return json.loads(_native.tasks(path, **_import_options(shapes, absent, bounded), device=device))
+        return json.loads(_native.tasks(path, **_import_options(shapes, absent, bounded), device=device))["tasks"]
 
 
 def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
