@@ -1,6 +1,7 @@
 """Other engines that run ONNX models on the processor, each prepared for the shapes of given inputs.
 
-A class is made from the model's file, a number of threads and the inputs, arrays by name. `run` takes such inputs and gives the outputs.
+A class is made from the model's file, a number of threads and the inputs, arrays by name. `run` takes such inputs and gives the outputs;
+`load_library` does beforehand what takes the same time for all models.
 """
 import contextlib
 import os
@@ -39,6 +40,10 @@ class OnnxRuntime:
 
     name = "onnxruntime"
 
+    @staticmethod
+    def load_library():
+        import onnxruntime  # noqa: F401
+
     def __init__(self, onnx_file, threads, inputs):
         import onnxruntime
         self.version = f"ONNX Runtime {onnxruntime.__version__}"
@@ -70,6 +75,10 @@ class OpenVino:
 
     name = "openvino"
 
+    @staticmethod
+    def load_library():
+        import openvino  # noqa: F401
+
     def __init__(self, onnx_file, threads, inputs):
         import openvino
         self.version = f"OpenVINO {openvino.__version__.split('-')[0]}"
@@ -88,6 +97,10 @@ class Inductor:
     """A PyTorch module compiled by Inductor, with frozen weights: PyTorch's fastest way on a processor."""
 
     name = "inductor"
+
+    @staticmethod
+    def load_library():
+        import torch._inductor.config  # noqa: F401
 
     def __init__(self, onnx_file, threads, inputs):
         import torch
@@ -120,6 +133,11 @@ class LiteRt:
     """A model converted for LiteRT, whose delegate XNNPACK runs it in f32."""
 
     name = "litert"
+
+    @staticmethod
+    def load_library():
+        with silenced():
+            import litert_torch  # noqa: F401
 
     def __init__(self, onnx_file, threads, inputs):
         import importlib.metadata

@@ -7,7 +7,8 @@
 a round's ratio is the quotient of two median latencies. Printed: medians over the rounds, the median ratio (> 1: Tensorsmith is
 faster) and the 10th and 90th percentile of the rounds' ratios. Outputs are compared first (rtol 1e-3, atol 1e-4 by default); where
 they differ the two are not compared, and the exit code is 1. All engines prepare for the shapes that the model was compiled for and compute in the
-model's own types (OpenVINO's bf16 for f32 models is off). A peer that cannot take a model says so and is left out.
+model's own types (OpenVINO's bf16 for f32 models is off). A peer that cannot take a model says so and is left out. --footprint adds the
+seconds to the first output and the memory (footprint.py).
 
   models.py --print-shapes MODEL.onnx [--dim NAME=EXTENT ...]
 
@@ -25,6 +26,7 @@ import time
 import numpy as np
 
 from engines import PEERS, EngineCannot, OnnxRuntime
+from footprint import footprint
 
 DTYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16, None,
           np.float32, np.float64]
@@ -163,6 +165,29 @@ def compare(library, name, onnx_file, directory, threads, args):
     return rows
 
 
+def print_footprints(name, onnx_file, directory, threads, args):
+    """Of all engines, interleaved; medians of three processes each."""
+    engines = ["tensorsmith", *args.peers]
+    found = {engine: [] for engine in engines}
+    for _ in range(3):
+        for engine in engines:
+            one = footprint(engine, args.runtime, onnx_file, directory, threads)
+            if one is not None:
+                found[engine].append(one)
+    rows = []
+    for engine, ones in found.items():
+        if not ones:
+            continue
+        row = {"model": name, "threads": threads, "engine": engine}
+        for key in ("start_seconds", "peak_mb"):
+            row[key] = statistics.median(one[key] for one in ones)
+        rows.append(row)
+        if not args.json:
+            print(f"{name:<22} {threads:>7} {engine:<12} first output after {1e3 * row['start_seconds']:.0f} ms, "
+                  f"{row['peak_mb']:.0f} MB", flush=True)
+    return rows
+
+
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "")
@@ -192,6 +217,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--atol", type=float, default=1e-4)
+    parser.add_argument("--footprint", action="store_true", help="also the time to the first output, and the memory")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.print_shapes:
@@ -205,7 +231,7 @@ def main():
         if peer not in PEERS:
             sys.exit(f"error: --peers '{peer}' is not one of {', '.join(PEERS)}")
     library = load_library(args.runtime)
-    results = []
+    results, footprints = [], []
     if not args.json:
         print("ratio > 1: Tensorsmith is faster")
         print(f"{'model':<22} {'threads':>7} {'tensorsmith ms':>15} {'peer ms':>11} {'ratio':>7}   p10 .. p90   peer")
@@ -217,6 +243,8 @@ def main():
                 sys.exit(f"error: '{spec}' is not NAME=MODEL.onnx:COMPILED_DIR")
             rows = compare(library, name, onnx_file, directory.replace("{threads}", str(threads)), threads, args)
             results += rows
+            if args.footprint:
+                footprints += print_footprints(name, onnx_file, directory.replace("{threads}", str(threads)), threads, args)
             for r in [] if args.json else rows:
                 print(f"{r['model']:<22} {threads:>7} {r['tensorsmith_ms']:>15.3f} {r['peer_ms']:>11.3f} "
                       f"{r['ratio']:>7.3f}   {r['ratio_p10']:.3f} .. {r['ratio_p90']:.3f}   {r['peer']}",
@@ -232,7 +260,7 @@ def main():
         if not args.json:
             print(f"{peer}: geometric mean {means[peer]:.3f}, worst {min(ratios):.3f}")
     if args.json:
-        print(json.dumps({"processor": processor(), "results": results, "geometric_means": means}))
+        print(json.dumps({"processor": processor(), "results": results, "geometric_means": means, "footprints": footprints}))
     sys.exit(1 if args.failed else 0)
 
 
