@@ -20,7 +20,7 @@ struct Emulated {
   long broken_rules = 0;    // of asynchronous instructions (warpgroup_emulator.h)
 };
 
-// For each order. The program is one kernel; the emitter's text for the device is compiled once.
+// For each order, the program's kernels one after the other. The emitter's text for the device is compiled once.
 Result<std::vector<Emulated>> emulate(const ir::Program& program, const target::Device& device,
                                       std::span<const lower::Tensor> inputs,
                                       std::span<const EmulationOrder> orders);

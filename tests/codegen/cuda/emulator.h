@@ -51,9 +51,10 @@ struct Copy {
   const char* from;
   int bytes, count;
 };
+constexpr size_t kStackBytes = 1 << 17;  // of a thread, few of which are touched
 struct Fiber {
   ucontext_t context;
-  std::vector<char> stack;
+  std::unique_ptr<char[]> stack;
   Index thread, block;
   int rank = 0;  // of its block in the cluster
   int warp = 0, lane = 0;
@@ -249,10 +250,10 @@ extern "C" bool emulate(void** arguments, const int* grid, const int* block, int
       f->rank = at - first;
       f->warp = t / 32;
       f->lane = t % 32;
-      f->stack.resize(1 << 17);
+      f->stack.reset(new char[kStackBytes]);
       getcontext(&f->context);
-      f->context.uc_stack.ss_sp = f->stack.data();
-      f->context.uc_stack.ss_size = f->stack.size();
+      f->context.uc_stack.ss_sp = f->stack.get();
+      f->context.uc_stack.ss_size = kStackBytes;
       f->context.uc_link = nullptr;
       makecontext(&f->context, enter, 0);
       fibers.push_back(std::move(f));

@@ -80,6 +80,13 @@ GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
   return c;
 }
 
+// Not where rows are shifted by a place in the window: whether vectors of the dimension begin at multiples of their length, in a tensor with lines of this length.
+bool GpuMmaPlan::is_aligned(const ReadIndex& index, AxisId own, int64_t line, int64_t vector) const {
+  for (const AxisId a : info_.axes())
+    if (a != own && a != product_.sum && extent(a) > 1 && index.coefficients[a] % vector != 0) return false;
+  return index.constant % vector == 0 && line % vector == 0;
+}
+
 // own: rows or columns.
 GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId own) const {
   const StageInfo& producer = context_.stage(read.producer);
@@ -87,7 +94,7 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   const ReadIndex& index = read.indices[line];
   const int64_t tile = own == product_.rows ? c.rows() : c.columns();
   Copy copy;
-  const bool along_sum = index.single_axis() == product_.sum;
+  const bool along_sum = index.coefficients[product_.sum] != 0;
   // Of strided windows, what lies between the points is copied too.
   const int64_t lines = along_sum ? (tile - 1) * step_of(read, own) + 1 : c.chunk;
   copy.row = along_sum ? c.chunk : tile;
@@ -95,9 +102,8 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   copy.contiguous = line == last;
   copy.run = !along_sum && folded(own).valid() ? kFoldedPoints : copy.row;
   copy.vector = c.vector_bytes / product_.element_bytes;
-  // Where rows are shifted by a place in the window, vectors would not be aligned.
-  if (!copy.contiguous || !index.single_axis().valid() || index.constant != 0) copy.vector = 1;
-  while (copy.vector > 1 && producer.extent(last) % copy.vector != 0) copy.vector /= 2;
+  if (!copy.contiguous) copy.vector = 1;
+  while (copy.vector > 1 && !is_aligned(index, own, producer.extent(last), copy.vector)) copy.vector /= 2;
   copy.row_stride = copy.row;
   if (c.padded) {
     // Rows begin an odd number of 16 bytes apart, so that eight of them lie in different banks.

@@ -56,6 +56,7 @@ class GpuMmaPlan final : public Plan {
 
   Choice decode(Decisions decisions) const;
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
+  bool is_aligned(const ReadIndex& index, AxisId own, int64_t line, int64_t vector) const;
   Copy copy_of(const Choice& c, const Read& read, AxisId own) const;
   GpuBlock block(const Choice& c) const;
   // Chunks of the whole reduction.

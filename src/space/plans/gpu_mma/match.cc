@@ -39,9 +39,15 @@ bool plain(const Read& read, const StageInfo& info) {
   return true;
 }
 
-bool stands_alone(const Read& read, AxisId axis) {
-  for (const ReadIndex& index : read.indices)
-    if (index.single_axis() == axis) return index.constant == 0;
+// Whether steps of the reduction are steps of one dimension. The part of a reduction that was cut ("split-K") may say where
+// they begin.
+bool steps_along(const Read& read, const StageInfo& info, AxisId sum) {
+  for (const ReadIndex& index : read.indices) {
+    if (index.coefficients[sum] != 1) continue;
+    for (const AxisId a : info.axes())
+      if (a != sum && index.coefficients[a] != 0 && index.coefficients[a] != info.extent(sum)) return false;
+    return index.constant == 0;
+  }
   return false;
 }
 
@@ -71,7 +77,7 @@ std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, 
     if (!plain(read, info)) return std::nullopt;
   MmaProduct product;
   for (const AxisId r : info.reduce_axes()) {
-    if (info.extent(r) == 1 || !stands_alone(reads[0], r) || !stands_alone(reads[1], r)) continue;
+    if (info.extent(r) == 1 || !steps_along(reads[0], info, r) || !steps_along(reads[1], info, r)) continue;
     if (!product.sum.valid() || info.extent(r) > info.extent(product.sum)) product.sum = r;
   }
   if (!product.sum.valid()) return std::nullopt;
