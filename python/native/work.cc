@@ -133,6 +133,7 @@ Result<std::vector<Json>> tune(TuneRequest& r, LongCall& call, PythonEvents& eve
   }
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(r.database));
   TS_ASSIGN_OR_RETURN(engine::TuneSources sources, engine::read_tune_sources(r.sources, r.warm_start));
+  r.options.database_path = r.database;
   r.options.warm_start = r.warm_start;
   r.options.sources = std::move(sources.files);
   r.options.source_models = std::move(sources.models);
@@ -146,7 +147,7 @@ Result<std::vector<Json>> tune(TuneRequest& r, LongCall& call, PythonEvents& eve
                                                             events, call.cancelled()));
   std::vector<Json> reports;
   for (size_t m = 0; m < models.size(); ++m) {
-    reports.push_back(engine::to_json(tuned[m], r.directories[m], r.database));
+    reports.push_back(engine::to_json(tuned[m], r.directories[m], record::shown_database(r.database)));
     reports.back()["notes"] = loaded[m].graph.notes;
     reports.back()["interrupted"] = tuned[m].interrupted;
   }

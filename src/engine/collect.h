@@ -26,6 +26,9 @@ struct CollectOptions {
   learn::SearchModelOptions cost_model;  // its seed and threads follow from the other options
   int threads = 1;                       // of the search
   std::vector<std::string> worker;       // the command line of measure's worker processes
+  // The database's address or path, and whether its workers measure, not this machine (engine/fleet_measurer.h).
+  std::string database_path;
+  bool fleet = false;
 };
 
 struct CollectReport {

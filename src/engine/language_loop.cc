@@ -10,10 +10,10 @@
 
 #include "base/input_file.h"
 #include "base/thread_pool.h"
+#include "engine/fleet_measurer.h"
 #include "engine/language_corpus.h"
 #include "engine/language_writer.h"
 #include "engine/measured_device.h"
-#include "engine/watched_machine.h"
 #include "record/jsonl.h"
 
 namespace tensorsmith::engine {
@@ -138,7 +138,7 @@ class LanguageLoop {
     TS_ASSIGN_OR_RETURN(const LanguageModel model, learn::lm::read_language_model(writer_file(round)));
     TS_ASSIGN_OR_RETURN(const auto writer, LanguageWriter::create(model, options_.threads));
     WarmStart similar;
-    TS_RETURN_IF_ERROR(similar.add_database(*database_, options_.database));
+    TS_RETURN_IF_ERROR(similar.add_database(*database_, record::shown_database(options_.database)));
     for (const std::string& path : options_.more_databases) TS_RETURN_IF_ERROR(similar.add_file(path));
     std::vector<search::TuneTask> tasks;
     for (const SharedTask& shared : tasks_) {
@@ -151,7 +151,8 @@ class LanguageLoop {
     measure::MeasureOptions measuring;
     measuring.settings.threads = device_.cores;
     TS_ASSIGN_OR_RETURN(const auto measurer,
-                        make_watched_measurer(device_, measuring, options_.worker, clock_, log_, cancel_));
+                        make_run_measurer({options_.database, options_.fleet, options_.worker}, *database_, device_,
+                                        measuring, clock_, log_, cancel_));
     learn::SearchModelOptions model_options = options_.cost_model;
     model_options.seed = options_.seed;
     model_options.threads = 1;

@@ -8,11 +8,11 @@
 
 #include "base/thread_pool.h"
 #include "engine/compile_model.h"
+#include "engine/fleet_measurer.h"
 #include "engine/language_writer.h"
 #include "engine/measured_device.h"
 #include "engine/model_trials.h"
 #include "engine/usable_threads.h"
-#include "engine/watched_machine.h"
 #include "learn/search_model.h"
 
 namespace tensorsmith::engine {
@@ -356,7 +356,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   measure::MeasureOptions measure_options;
   measure_options.settings = tune_options.settings;
   TS_ASSIGN_OR_RETURN(auto measurer,
-                      make_watched_measurer(device, measure_options, options.worker, clock, log, cancel));
+                      make_run_measurer({options.database_path, options.fleet, options.worker}, database, device,
+                                        measure_options, clock, log, cancel));
   SeedOptions seed_options = options.seeds;
   std::vector<SourceScore> source_scores;
   if (!options.source_models.empty()) {

@@ -74,6 +74,9 @@ struct TuneModelOptions {
   bool pool_sources = false;
   ScheduleOptions schedules;
   std::vector<std::string> worker;  // the command line of measure's worker processes
+  // The database's address or path, and whether its workers measure, not this machine (engine/fleet_measurer.h).
+  std::string database_path;
+  bool fleet = false;
 };
 
 // What the whole model says about the schedules: latencies end to end, and each task's time in its place.

@@ -30,7 +30,7 @@ double device_distance(const target::Device& from, const target::Device& to) {
 Status WarmStart::add_file(const std::string& path) {
   if (record::is_database_file(path)) {
     TS_ASSIGN_OR_RETURN(const auto database, record::Database::open_read_only(path));
-    return add_database(*database, path);
+    return add_database(*database, record::shown_database(path));
   }
   TS_RETURN_IF_ERROR(record::check_jsonl_file(path));
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(":memory:"));

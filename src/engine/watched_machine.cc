@@ -6,7 +6,6 @@
 #include "engine/gpu_device.h"
 #include "ir/expr.h"
 #include "measure/device_measurer.h"
-#include "measure/watched_measurer.h"
 #include "space/design_space.h"
 
 namespace tensorsmith::engine {
@@ -39,22 +38,27 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
     return measure::make_device_measurer(device, {place->api, place->index, ""}, on_device, worker, log);
   }
   TS_ASSIGN_OR_RETURN(auto measurer, measure::make_local_measurer(device, options, worker, log));
+  TS_ASSIGN_OR_RETURN(auto canary, make_machine_canary(device, options, worker, log));
+  const auto sleep = [](double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  };
+  return std::unique_ptr<measure::Measurer>(std::make_unique<measure::WatchedMeasurer>(
+      std::move(measurer), std::move(canary), measure::WatchOptions(), clock, sleep, log, cancel));
+}
+
+Result<measure::Canary> make_machine_canary(const target::Device& device, const measure::MeasureOptions& options,
+                                            const std::vector<std::string>& worker, LogSink& log) {
+  if (gpu_place(device)) return measure::Canary();
   measure::MeasureOptions canary_options = options;
   canary_options.build_threads = 1;
   canary_options.settings.flush_cache = false;
-  TS_ASSIGN_OR_RETURN(std::shared_ptr<measure::Measurer> canary_measurer,
+  TS_ASSIGN_OR_RETURN(std::shared_ptr<measure::Measurer> measurer,
                       measure::make_local_measurer(device, canary_options, worker, log));
   ir::Workload workload = canary_workload();
   TS_ASSIGN_OR_RETURN(const auto space,
                       space::DesignSpace::build(workload, device, {.threads = options.settings.threads}));
   TS_ASSIGN_OR_RETURN(sched::Trace trace, space.to_trace(space.default_candidate()));
-  const auto sleep = [](double seconds) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  };
-  return std::unique_ptr<measure::Measurer>(std::make_unique<measure::WatchedMeasurer>(
-      std::move(measurer),
-      measure::make_canary(std::move(canary_measurer), std::move(workload), std::move(trace)),
-      measure::WatchOptions(), clock, sleep, log, cancel));
+  return measure::make_canary(std::move(measurer), std::move(workload), std::move(trace));
 }
 
 }  // namespace tensorsmith::engine

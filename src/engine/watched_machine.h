@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "measure/measurer.h"
+#include "measure/watched_measurer.h"
 
 namespace tensorsmith::engine {
 
@@ -18,5 +19,9 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
                                                                  const std::vector<std::string>& worker,
                                                                  const Clock& clock, LogSink& log,
                                                                  const std::atomic<bool>& cancel);
+
+// The canary alone. Empty for GPUs, whose worker processes have one of their own.
+Result<measure::Canary> make_machine_canary(const target::Device& device, const measure::MeasureOptions& options,
+                                            const std::vector<std::string>& worker, LogSink& log);
 
 }  // namespace tensorsmith::engine

@@ -59,7 +59,7 @@ Status compile(const CompileCommandOptions& options) {
     compile_options.tuned = found > 0;
   } else if (!options.untuned) {
     print_error("tensorsmith: note: no {} here: untuned schedules; `tensorsmith tune` finds faster ones\n",
-                options.database.path);
+                record::shown_database(options.database.path));
   }
   TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, compile_options));
   print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", options.directory,

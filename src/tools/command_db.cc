@@ -38,7 +38,7 @@ Status info(const DbOptions& options) {
   Table table({"task", "work", "key"});
   for (const auto& task : tasks) table.add({task.name, format_flops(task.flops), task.key});
   print_lines(table.text());
-  print_out("{} records of {} tasks in {}\n", count, tasks.size(), options.database);
+  print_out("{} records of {} tasks in {}\n", count, tasks.size(), record::shown_database(options.database));
   return {};
 }
 
@@ -46,10 +46,11 @@ Status check(const DbOptions& options) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
   TS_RETURN_IF_ERROR(db->check_integrity());
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
+  const std::string shown = record::shown_database(options.database);
   if (options.json)
-    print_json(nlohmann::json{{"database", options.database}, {"sound", true}, {"records", count}});
+    print_json(nlohmann::json{{"database", shown}, {"sound", true}, {"records", count}});
   else
-    print_out("{}: sound, {} records\n", options.database, count);
+    print_out("{}: sound, {} records\n", shown, count);
   return {};
 }
 
@@ -93,7 +94,7 @@ Status export_jsonl(const DbOptions& options) {
   }
   TS_RETURN_IF_ERROR(db->export_jsonl(options.file, what));
   if (options.json)
-    print_json(nlohmann::json{{"database", options.database}, {"file", options.file}});
+    print_json(nlohmann::json{{"database", record::shown_database(options.database)}, {"file", options.file}});
   else
     print_out("wrote {} to {}\n", which, options.file);
   return {};
@@ -120,15 +121,40 @@ Status import_jsonl(const DbOptions& options) {
   return {};
 }
 
+Status copy(const DbOptions& options) {
+  if (options.database == options.file)
+    return Error{ErrorCode::kInvalidArgument, "TO", "is the database that is copied; name another one"};
+  TS_RETURN_IF_ERROR(
+      check_outputs({{"TO", options.file, OutputKind::kDatabase}}, {{"FROM", options.database}}));
+  TS_ASSIGN_OR_RETURN(const auto from, record::Database::open_read_only(options.database));
+  TS_ASSIGN_OR_RETURN(const auto to, record::Database::open(options.file));
+  TS_ASSIGN_OR_RETURN(const auto report, to->copy_from(*from));
+  if (options.json) {
+    print_json(nlohmann::json{{"tasks", report.tasks},
+                              {"devices", report.devices},
+                              {"records", report.records},
+                              {"profiles", report.profiles},
+                              {"duplicates", report.duplicates}});
+    return {};
+  }
+  print_out("{} tasks, {} devices, {} records and {} profiles copied to {}, {} already there\n", report.tasks,
+            report.devices, report.records, report.profiles, record::shown_database(options.file),
+            report.duplicates);
+  return {};
+}
+
 }  // namespace
 
 void add_db_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("db", "Look into a record database, export and import it");
   command->require_subcommand(1);
   auto add = [&](const char* name, const char* help, bool needs_file, auto function) {
+    const bool copies = std::string_view(name) == "copy";
     auto options = std::make_shared<DbOptions>();
     CLI::App* sub = command->add_subcommand(name, help);
-    sub->add_option("database", options->database, "Record database (SQLite file)")->required();
+    constexpr const char* kDatabase = "Record database: an SQLite file, or postgresql://USER@HOST/NAME";
+    sub->add_option(copies ? "from" : "database", options->database, kDatabase)->required();
+    if (copies) sub->add_option("to", options->file, "Record database that what is missing there is added to")->required();
     if (needs_file) sub->add_option("file", options->file, "JSON lines file")->required();
     sub->add_flag("--json", options->json, "Machine-readable output");
     sub->callback(
@@ -152,6 +178,8 @@ void add_db_command(CLI::App& app, int& exit_code) {
   add_force(*export_command, export_options->force);
   add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
       import_jsonl);
+  add("copy", "Add all that one database holds to another one, file or server; run again, it goes on where it was", false,
+      copy);
 }
 
 }  // namespace tensorsmith::tools

@@ -154,6 +154,7 @@ void add_language_loop(CLI::App& lm, int& exit_code) {
   add_cost_model_options(*sub, o->loop.cost_model);
   add_seed(*sub, o->loop.seed, "Of what is written and of the trainings");
   o->device.add_to(*sub);
+  sub->add_flag("--fleet", o->loop.fleet, kFleetHelp);
   sub->add_option(
          "-o,--output", o->output,
          "The last model; OUTPUT.rounds has those of each round, and an interrupted loop goes on there")

@@ -50,7 +50,7 @@ Status import_profiles(const ImportCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto keys, record_keys(*database));
   if (!command.record.empty() && keys.count(command.record) == 0)
     return Error{ErrorCode::kNotFound, "--record " + command.record,
-                 "is the key of no record in " + command.database};
+                 "is the key of no record in " + record::shown_database(command.database)};
   std::map<std::string, std::vector<record::NcuLaunch>> by_record;
   int64_t unknown = 0;
   for (record::NcuLaunch& launch : *launches) {

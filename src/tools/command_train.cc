@@ -16,6 +16,7 @@
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
 #include "measure/profile/simulate.h"
+#include "record/database.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/event_file.h"
@@ -46,7 +47,7 @@ struct TrainCommand {
 std::string command_line(const TrainCommand& c) {
   std::string out = "tensorsmith train";
   if (c.databases.empty()) out += " --store " + c.store + " --split " + c.split;
-  for (const std::string& database : c.databases) out += " --from-db " + database;
+  for (const std::string& database : c.databases) out += " --from-db " + record::shown_database(database);
   out += " --seed " + std::to_string(c.seed);
   if (!c.kind.empty()) out += " --model " + c.kind;
   if (!c.init.empty()) out += " --init " + c.init;

@@ -35,6 +35,7 @@ void add_search_hyperparameters_command(CLI::App& app, int& exit_code);
 void add_devices_command(CLI::App& app, int& exit_code);
 void add_predict_command(CLI::App& app, int& exit_code);
 void add_lm_command(CLI::App& app, int& exit_code);
+void add_worker_command(CLI::App& app, int& exit_code);
 void add_zoo_command(CLI::App& app, int& exit_code);
 // Ends the help of each command with examples of its own; after all commands were added.
 void add_examples(CLI::App& app);

@@ -36,7 +36,7 @@ struct CollectCommand {
   double slowest_ms = 50;
   uint64_t seed = 0;
   learn::SearchModelOptions cost_model;
-  bool json = false, quiet = false, force = false;
+  bool fleet = false, json = false, quiet = false, force = false;
 };
 
 // "zoo" is every network of it; a name without '/' and '.' is one of the zoo.
@@ -133,6 +133,8 @@ Status collect(const CollectCommand& command) {
   options.threads = engine::usable_threads(machine.cores, log);
   options.cost_model = command.cost_model;
   options.worker = measure::this_program_as_worker();
+  options.database_path = command.database;
+  options.fleet = command.fleet;
   engine::CollectReport totals;
   {
     Progress progress(clock, command.devices, command.quiet);
@@ -148,7 +150,7 @@ Status collect(const CollectCommand& command) {
   } else {
     print_out("{} programs of {} tasks measured in {}, {:.1f} a second; {} holds {} records\n", totals.trials,
               tasks.size(), format_duration(totals.elapsed_seconds),
-              static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3), command.database,
+              static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3), record::shown_database(command.database),
               count);
   }
   if (!command.store.empty()) {
@@ -194,6 +196,7 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
            "Milliseconds; tasks whose untuned schedule takes longer get no further measurements");
   add_cost_model_options(*command, o->cost_model);
   add_seed(*command, o->seed, "Seed of every random choice");
+  command->add_flag("--fleet", o->fleet, kFleetHelp);
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->add_flag("--quiet", o->quiet, "No progress on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return collect(*o); }); });

@@ -42,6 +42,9 @@ const std::map<std::string, std::string>& examples() {
       {"lm pretrain", "  tensorsmith lm pretrain programs.corpus -o base.lm"},
       {"lm finetune", "  tensorsmith lm finetune base.lm programs.corpus --within 0.05 -o writer.lm"},
       {"lm generate", "  tensorsmith lm generate model.onnx --lm writer.lm --count 10"},
+      {"worker",
+       "  tensorsmith worker --db postgresql://tuner@server/records\n"
+       "  tensorsmith worker --db postgresql://tuner@server/records --threads 1 --idle 600"},
       {"compile",
        "  tensorsmith compile model.onnx -o compiled --untuned\n"
        "  tensorsmith compile model.onnx -o compiled --db tensorsmith.db --shape x=1x3x48x320\n"
@@ -60,6 +63,9 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith db export tensorsmith.db records.jsonl --fastest 1\n"
        "  tensorsmith db import other.db records.jsonl"},
       {"db info", "  tensorsmith db info tensorsmith.db"},
+      {"db copy",
+       "  tensorsmith db copy tensorsmith.db postgresql://tuner@server/records\n"
+       "  tensorsmith db copy postgresql://tuner@server/records own.db"},
       {"db check", "  tensorsmith db check tensorsmith.db"},
       {"db export",
        "  tensorsmith db export tensorsmith.db records.jsonl --fastest 1\n"

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   tools::add_devices_command(app, exit_code);
   tools::add_predict_command(app, exit_code);
   tools::add_lm_command(app, exit_code);
+  tools::add_worker_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);
   tools::add_completion_command(app, exit_code);
   tools::add_man_command(app, TENSORSMITH_VERSION, TENSORSMITH_DATE, exit_code);

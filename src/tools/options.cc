@@ -6,6 +6,7 @@
 #include "base/processors.h"
 #include "engine/gpu_device.h"
 #include "engine/measured_device.h"
+#include "record/database.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/numbers.h"
@@ -143,7 +144,7 @@ void DatabaseOption::add_to(CLI::App& command, const std::string& description) {
 
 bool DatabaseOption::is_there() const {
   std::error_code ignored;
-  return option_->count() > 0 || std::filesystem::exists(path, ignored);
+  return option_->count() > 0 || record::is_database_address(path) || std::filesystem::exists(path, ignored);
 }
 
 void add_force(CLI::App& command, bool& force) {

@@ -223,9 +223,10 @@ Status check_file(const OutputPath& output, bool force) {
 }  // namespace
 
 Status check_apart(const OutputPath& output, const std::vector<InputPath>& inputs) {
+  if (record::is_database_address(output.path)) return {};  // no file
   const std::string path = without_slashes(output.path);
   for (const InputPath& input : inputs) {
-    if (input.path.empty()) continue;
+    if (input.path.empty() || record::is_database_address(input.path)) continue;
     const std::string in = without_slashes(input.path);
     const auto what = [&] {
       return fmt::format("{}{}", input.option, in == path ? "" : " (" + input.path + ")");
@@ -263,6 +264,11 @@ Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<I
       if (o != i) others.push_back({outputs[o].option, outputs[o].path});
     }
     TS_RETURN_IF_ERROR(check_apart(output, others));
+    if (record::is_database_address(output.path)) {
+      if (output.kind == OutputKind::kDatabase) continue;
+      return Error{ErrorCode::kInvalidArgument, record::shown_database(output.path),
+                   "is the address of a database; give " + output.option + " the name of a file"};
+    }
     TS_RETURN_IF_ERROR(output.kind == OutputKind::kModelDirectory
                            ? engine::check_output_directory(output.path)
                            : check_file(output, force));

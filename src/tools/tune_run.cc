@@ -158,7 +158,7 @@ ReportSettings run_settings(const TuneRunOptions& options) {
                                             : options.from.empty()
                                                 ? "those that are shipped"
                                                 : fmt::format("{}", fmt::join(options.from, ", ")));
-  add("database", options.database);
+  add("database", record::shown_database(options.database));
   return settings;
 }
 
@@ -182,7 +182,7 @@ Status run_unmeasured(const TuneRunOptions& options) {
                       engine::read_tune_sources(options.from, options.warm_start));
   for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
   std::error_code ignored;
-  const bool has_database = fs::exists(options.database, ignored);
+  const bool has_database = record::is_database_address(options.database) || fs::exists(options.database, ignored);
   if (has_database && options.warm_start) TS_RETURN_IF_ERROR(known.add_file(options.database));
   learn::SearchModelOptions model_options = options.cost_model;
   if (!options.cost_model_given) model_options.model = engine::shipped_file(engine::kCostModelFile);
@@ -279,6 +279,8 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   tune_options.schedules = options.schedules;
   tune_options.cost_model = options.cost_model;
   tune_options.worker = measure::this_program_as_worker();
+  tune_options.database_path = options.database;
+  tune_options.fleet = options.fleet;
   tune_options.warm_start = options.warm_start;
   TS_ASSIGN_OR_RETURN(engine::TuneSources sources,
                       engine::read_tune_sources(options.from, options.warm_start));
@@ -311,12 +313,13 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   if (options.json) {
     nlohmann::json reports = nlohmann::json::array();
     for (size_t m = 0; m < models.size(); ++m)
-      reports.push_back(engine::to_json(tuned[m], models[m].directory, options.database));
+      reports.push_back(
+          engine::to_json(tuned[m], models[m].directory, record::shown_database(options.database)));
     print_json(models.size() == 1 ? reports.front() : nlohmann::json{{"models", reports}}, 2);
   } else {
     for (size_t m = 0; m < models.size(); ++m) {
       if (models.size() > 1) print_model(m, options.models[m]);
-      print_tune_report(tuned[m], models[m].directory, options.database, elapsed);
+      print_tune_report(tuned[m], models[m].directory, record::shown_database(options.database), elapsed);
       const auto& tasks = tuned[m].report.final.tasks;
       const bool only_seeds = search::find_strategy(options.strategy).value()->only_seeds;
       if (only_seeds && std::none_of(tasks.begin(), tasks.end(), [](const auto& t) { return t.trials > 1; }))
@@ -387,6 +390,7 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
             "Show that page on this port of 127.0.0.1 while the run goes on (0 = any that is free)");
   add_force(command, options.force);
   options.version = command.get_parent()->version();
+  command.add_flag("--fleet", options.fleet, kFleetHelp);
   command.add_flag("--json", options.json, "Machine-readable report on standard output");
   command.add_flag("--quiet", options.quiet, "No progress on standard error");
 }

@@ -26,6 +26,7 @@ struct TuneRunOptions {
   uint64_t seed = 0;
   bool flush_cache = false;
   bool skip_end_to_end = false;
+  bool fleet = false;
   learn::SearchModelOptions cost_model;
   bool cost_model_given = false;
   // Databases, exports of records, and models whose tasks' records are taken; none: the records that are shipped.

@@ -156,6 +156,9 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
   EXPECT_THAT(refused.error().message(), HasSubstr("permission denied"));
   EXPECT_THAT(refused.error().place, HasSubstr("member@127.0.0.1"));
   EXPECT_THAT(refused.error().message(), Not(HasSubstr("s3cret")));
+  PostgresqlServer::run(address_, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tensorsmith TO member");
+  const Status added = (*database)->add({make_record(1)});
+  EXPECT_TRUE(added.ok()) << added.error().message();
 }
 
 TEST(PostgresqlAddress, ShowsNoPassword) {

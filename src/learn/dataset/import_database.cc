@@ -46,7 +46,7 @@ class DatabaseImport {
       : options_(options), writer_(writer), pool_(std::max(1, options.threads - 1)) {}
 
   Status add(const std::string& path) {
-    path_ = path;
+    path_ = record::shown_database(path);
     tasks_.clear();
     devices_.clear();
     TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(path));

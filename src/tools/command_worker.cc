@@ -1,0 +1,85 @@
+// `worker`: measures on this machine what `tune --fleet` and others ask for through a record database.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/fleet_worker.h"
+#include "engine/measured_device.h"
+#include "measure/measurer.h"
+#include "record/database.h"
+#include "record/fleet.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/interrupt.h"
+#include "tools/log_sink.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct WorkerCommand {
+  std::string database;
+  DeviceOptions device;
+  engine::WorkerOptions worker;
+  bool json = false, quiet = false;
+};
+
+Status work(const WorkerCommand& command) {
+  TS_RETURN_IF_ERROR(check_outputs({{"--db", command.database, OutputKind::kDatabase}}, {}));
+  TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
+  if (!engine::is_measurable(device))
+    return Error{ErrorCode::kUnsupported, "--device " + command.device.device,
+                 "a worker measures on its own machine; use local, a variant of it (local:isa=avx2), or a GPU of it"};
+  TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(command.database));
+  const SystemClock clock;
+  StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
+  const std::atomic<bool>& cancel = catch_interrupts();
+  engine::WorkerOptions options = command.worker;
+  options.host = engine::host_name();
+  options.threads = device.cores;
+  const auto worker = measure::this_program_as_worker();
+  TS_ASSIGN_OR_RETURN(const engine::WorkerTools tools,
+                      engine::make_worker_tools(device, worker, clock, log, cancel));
+  if (!command.quiet) {
+    print_notes(command.device.notes(device));
+    print_error("measuring for {} on {} ({} threads, device {})\n", record::shown_database(command.database),
+                options.host, options.threads, device.key());
+  }
+  TS_ASSIGN_OR_RETURN(const engine::WorkerReport report,
+                      engine::run_worker(
+                          device, options, tools, *database,
+                          [&] { return record::Fleet::open(command.database); }, clock, log, cancel));
+  if (command.json) {
+    print_json(nlohmann::json{
+        {"measured", report.measured}, {"late", report.late}, {"interrupted", report.interrupted}});
+  } else {
+    print_out("{} programs measured{}\n", report.measured,
+              report.late > 0 ? fmt::format(", {} too late to count", report.late) : "");
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_worker_command(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<WorkerCommand>();
+  CLI::App* command = app.add_subcommand(
+      "worker", "Measure on this machine what `tune --fleet` and others ask for through a record database");
+  command
+      ->add_option("--db", o->database,
+                   "Record database of the fleet: postgresql://USER@HOST/NAME, or an SQLite file of this machine")
+      ->required();
+  o->device.add_to(*command);
+  add_real(*command, "--lease", o->worker.lease_seconds, 1, 3600,
+           "Seconds after which others take what this worker had taken when it gives no more sign of life");
+  add_real(*command, "--idle", o->worker.idle_seconds, 0, kMaxSeconds,
+           "Ends after so many seconds without anything to measure (0 = never)");
+  command->add_flag("--release", o->worker.release,
+                    "This device of this machine is repaired: lift the quarantine that a failed check brought");
+  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--quiet", o->quiet, "No messages on standard error but errors");
+  command->callback([o, &exit_code] { exit_code = run_command([&] { return work(*o); }); });
+}
+
+}  // namespace tensorsmith::tools
