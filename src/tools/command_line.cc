@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "record/database.h"
+
 namespace tensorsmith::tools {
 
 std::string shell_word(const std::string& word) {
@@ -26,19 +28,26 @@ std::string shell_word(const std::string& word) {
   return out + "'";
 }
 
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+std::string command_line(const std::string& words) {
   std::string out;
   for (size_t begin = 0; begin < words.size();) {
     const size_t end = std::min(words.find('\0', begin), words.size());
     std::string word = words.substr(begin, end - begin);
     if (begin == 0) word = std::filesystem::path(word).filename().string();
     if (!out.empty()) out += ' ';
+    // An address of a database, also behind "--db=", without its password.
+    const size_t address = word.find("postgres");
+    if (address != std::string::npos && record::is_database_address(word.substr(address)))
+      word = word.substr(0, address) + record::shown_database(word.substr(address));
     out += shell_word(word);
     begin = end + 1;
   }
   return out;
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  return command_line({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
 }
 
 }  // namespace tensorsmith::tools

@@ -5,8 +5,11 @@
 
 namespace tensorsmith::tools {
 
-// "tensorsmith tune 'my model.onnx' -o tuned"; empty if the system does not tell. The program goes by its file's name.
+// "tensorsmith tune 'my model.onnx' -o tuned"; empty if the system does not tell. The program goes by its file's name,
+// addresses of databases have no password.
 std::string command_line();
+// The same of words that each end with a zero.
+std::string command_line(const std::string& words);
 
 // The word as a shell reads it back: in quotes where it has to be.
 std::string shell_word(const std::string& word);

@@ -43,6 +43,10 @@ std::string title_of(const ReportCommand& command) {
   if (!command.title.empty()) return command.title;
   std::string names;
   for (const std::string& input : command.inputs) {
+    if (record::is_database_address(input)) {
+      names += (names.empty() ? "" : ", ") + record::shown_database(input);
+      continue;
+    }
     const fs::path path = fs::path(input).lexically_normal();
     const fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
     names += (names.empty() ? "" : ", ") + name.string();
@@ -73,13 +77,13 @@ Status make_report(const ReportCommand& command) {
   for (const std::string& input : command.inputs) {
     if (fs::is_directory(input, ignored)) continue;
     if (!database.empty())
-      return Error{
-          ErrorCode::kInvalidArgument, input,
-          "is a second database beside " + database + "; put both in one with `db export` and `db import`"};
+      return Error{ErrorCode::kInvalidArgument, record::shown_database(input),
+                   "is a second database beside " + record::shown_database(database) +
+                       "; put both in one with `db export` and `db import`"};
     database = input;
     TS_ASSIGN_OR_RETURN(auto records, record::Database::open_read_only(input));
     TS_RETURN_IF_ERROR(engine::add_records(*records, {}, nullptr, report));
-    report.settings.emplace_back("database", input);
+    report.settings.emplace_back("database", record::shown_database(input));
   }
   const SystemClock clock;
   for (const std::string& input : command.inputs) {

@@ -154,10 +154,11 @@ ReportSettings run_settings(const TuneRunOptions& options) {
   if (options.until_gain > 0) add("until gain", fmt::format("{}", options.until_gain));
   add("measurements a round", std::to_string(options.batch));
   add("share of random candidates", fmt::format("{}", options.epsilon));
+  std::vector<std::string> from;
+  for (const std::string& source : options.from) from.push_back(record::shown_database(source));
   add("records of other tasks and devices", !options.warm_start ? "not used"
-                                            : options.from.empty()
-                                                ? "those that are shipped"
-                                                : fmt::format("{}", fmt::join(options.from, ", ")));
+                                            : from.empty()      ? "those that are shipped"
+                                                                : fmt::format("{}", fmt::join(from, ", ")));
   add("database", record::shown_database(options.database));
   return settings;
 }
@@ -182,7 +183,8 @@ Status run_unmeasured(const TuneRunOptions& options) {
                       engine::read_tune_sources(options.from, options.warm_start));
   for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
   std::error_code ignored;
-  const bool has_database = record::is_database_address(options.database) || fs::exists(options.database, ignored);
+  const bool has_database =
+      record::is_database_address(options.database) || fs::exists(options.database, ignored);
   if (has_database && options.warm_start) TS_RETURN_IF_ERROR(known.add_file(options.database));
   learn::SearchModelOptions model_options = options.cost_model;
   if (!options.cost_model_given) model_options.model = engine::shipped_file(engine::kCostModelFile);

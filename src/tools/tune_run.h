@@ -38,9 +38,9 @@ struct TuneRunOptions {
   engine::SourceRanking source_ranking = engine::SourceRanking::kGain;
   bool pool_sources = false;
   std::string tensorboard;  // folder for event files; empty: none
-  std::string report;   // the page that is written at the end; empty: none
-  int serve = -1;       // the port where it is shown meanwhile, 0 = any that is free; -1: nowhere
-  std::string version;  // of the program, for the page
+  std::string report;       // the page that is written at the end; empty: none
+  int serve = -1;           // the port where it is shown meanwhile, 0 = any that is free; -1: nowhere
+  std::string version;      // of the program, for the page
   bool force = false;
   bool json = false;
   bool quiet = false;

@@ -126,5 +126,15 @@ TEST(CommandLine, WordsAreReadBackByAShell) {
   EXPECT_THAT(command_line(), HasSubstr("tools_report_page_test"));
 }
 
+TEST(CommandLine, HasNoPasswords) {
+  using std::string_literals::operator""s;
+  const std::string line = command_line(
+      "/usr/bin/tensorsmith\0tune\0--db=postgresql://me:s3cret@host/team\0--from\0postgres://me:s3cret@host/x\0"s);
+  EXPECT_THAT(line, testing::Not(HasSubstr("s3cret")));
+  EXPECT_THAT(line, testing::StartsWith("tensorsmith tune --db="));
+  EXPECT_THAT(line, HasSubstr("host/team"));
+  EXPECT_THAT(line, HasSubstr("host/x"));
+}
+
 }  // namespace
 }  // namespace tensorsmith::tools
