@@ -18,13 +18,17 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(package_version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libtensorsmith-runtime)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+# Debian wants a trigger beside the scripts that CPack makes.
+set(control ${PROJECT_BINARY_DIR}/generated/packages)
+file(WRITE ${control}/triggers "activate-noawait ldconfig\n")
+file(WRITE ${control}/shlibs "libtensorsmith_runtime ${PROJECT_VERSION_MAJOR} libtensorsmith-runtime (>= ${PROJECT_VERSION})\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA "${control}/triggers;${control}/shlibs")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "runs models that Tensorsmith has compiled
 The library that programs with compiled neural networks load. It needs
 neither the tuner nor LLVM.")

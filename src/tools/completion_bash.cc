@@ -12,13 +12,14 @@ _%_files() {
 }
 
 _%() {
-  local command=% current=${COMP_WORDS[COMP_CWORD]} option= word i
+  local command=% current=${COMP_WORDS[COMP_CWORD]} option='' word i
   local commands options valued positional choices
   COMPREPLY=()
   [[ $current != '=' ]] || current=
   _%_words "$command"
   for ((i = 1; i < COMP_CWORD; ++i)); do
     word=${COMP_WORDS[i]}
+    [[ $word ]] || continue
     if [[ " $valued " == *" $word "* ]]; then
       [[ ${COMP_WORDS[i + 1]} != '=' || $((i + 1)) -ge $COMP_CWORD ]] || ((++i))
       ((++i < COMP_CWORD)) || option=$word

@@ -123,7 +123,7 @@ TEST_F(ProfileCli, AModelOfCountersIsEvaluatedOnProfiledPrograms) {
       }
     }
   }
-  EXPECT_EQ(compared, 2);
+  EXPECT_EQ(compared, 2) << transfer.out;
   // Other kinds rank the same programs.
   const CliResult shipped = run_cli({"eval", "--model", TENSORSMITH_SOURCE_DIR "/models/cpu.safetensors",
                                      "--from-db", database(), "--task", tasks[0], "--set-size", "16"});
