@@ -72,8 +72,8 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       const target::Device& device = options.devices[d];
       const measure::MeasureOptions measuring = measure_options(device);
       TS_ASSIGN_OR_RETURN(auto measurer,
-                          make_run_measurer({options.database_path, options.fleet, options.worker}, database, device,
-                                            measuring, clock, log, cancel));
+                          make_run_measurer({options.database_path, options.fleet, options.worker}, database,
+                                            device, measuring, clock, log, cancel));
       TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
       search::TuneOptions tuning;
       tuning.survey = search::Survey{per_task, options.slowest_seconds};

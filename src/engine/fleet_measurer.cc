@@ -27,9 +27,10 @@ constexpr double kCancelledSeconds = 20;  // for which a cancelled run waits for
 
 class FleetMeasurer final : public measure::Measurer {
  public:
-  FleetMeasurer(std::unique_ptr<record::Fleet> fleet, record::Database& database, const target::Device& device,
-                const measure::MeasureOptions& options, const FleetPatience& patience, Help help,
-                const Clock& clock, LogSink& log, const std::atomic<bool>& cancel)
+  FleetMeasurer(std::unique_ptr<record::Fleet> fleet, record::Database& database,
+                const target::Device& device, const measure::MeasureOptions& options,
+                const FleetPatience& patience, Help help, const Clock& clock, LogSink& log,
+                const std::atomic<bool>& cancel)
       : fleet_(std::move(fleet)),
         database_(database),
         device_key_(device.key()),
@@ -41,7 +42,8 @@ class FleetMeasurer final : public measure::Measurer {
         log_(log),
         cancel_(cancel) {}
 
-  Result<std::vector<MeasureResult>> measure(const ir::Workload& workload, std::span<const Candidate> candidates,
+  Result<std::vector<MeasureResult>> measure(const ir::Workload& workload,
+                                             std::span<const Candidate> candidates,
                                              double best_seconds_so_far, const Done& done) override {
     std::vector<MeasureResult> results;
     if (candidates.empty()) return results;
@@ -79,8 +81,8 @@ class FleetMeasurer final : public measure::Measurer {
   double waited_seconds() const override { return waited_; }
 
  private:
-  Result<std::vector<record::Job>> jobs_of(const ir::Workload& workload, std::span<const Candidate> candidates,
-                                           double best_seconds) {
+  Result<std::vector<record::Job>> jobs_of(const ir::Workload& workload,
+                                           std::span<const Candidate> candidates, double best_seconds) {
     record::Record record;
     record.task_key = ir::structural_key(workload);
     record.device_key = device_key_;
@@ -142,7 +144,8 @@ class FleetMeasurer final : public measure::Measurer {
   }
 
   // True: some answers came.
-  Result<bool> ask(const std::vector<record::Job>& jobs, size_t first, std::map<std::string, MeasureResult>& known) {
+  Result<bool> ask(const std::vector<record::Job>& jobs, size_t first,
+                   std::map<std::string, MeasureResult>& known) {
     std::vector<std::string> keys;
     for (size_t i = first; i < jobs.size(); ++i)
       if (known.count(jobs[i].key) == 0) keys.push_back(jobs[i].key);
@@ -188,10 +191,11 @@ class FleetMeasurer final : public measure::Measurer {
       }
       waited_ += now - looked_;
       if (now - alone_since_ > patience_.without_workers_s)
-        return Error{ErrorCode::kTimeout, "fleet",
-                     "no worker came for this device within " +
-                         std::to_string(static_cast<int>(patience_.without_workers_s)) +
-                         " s; start `tensorsmith worker --db ...` and run it again: what was measured is kept"};
+        return Error{
+            ErrorCode::kTimeout, "fleet",
+            "no worker came for this device within " +
+                std::to_string(static_cast<int>(patience_.without_workers_s)) +
+                " s; start `tensorsmith worker --db ...` and run it again: what was measured is kept"};
     }
     looked_ = now;
     return {};
@@ -217,14 +221,15 @@ class Helper {
   Helper(const target::Device& device, std::vector<std::string> worker)
       : device_(device), worker_(std::move(worker)) {}
 
-  Status start(const std::string& address, const Clock& clock, LogSink& log, const std::atomic<bool>& cancel) {
+  Status start(const std::string& address, const Clock& clock, LogSink& log,
+               const std::atomic<bool>& cancel) {
     TS_ASSIGN_OR_RETURN(tools_, make_worker_tools(device_, worker_, clock, log, cancel));
     WorkerOptions options;
     options.host = host_name();
     options.threads = device_.cores;
-    TS_ASSIGN_OR_RETURN(member_,
-                        FleetMember::join(device_, options, tools_, [&] { return record::Fleet::open(address); },
-                                          clock, log, cancel));
+    TS_ASSIGN_OR_RETURN(member_, FleetMember::join(
+                                     device_, options, tools_, [&] { return record::Fleet::open(address); },
+                                     clock, log, cancel));
     return {};
   }
   Result<bool> help() { return member_->measure_some(); }
@@ -238,14 +243,12 @@ class Helper {
 
 }  // namespace
 
-std::unique_ptr<measure::Measurer> make_fleet_measurer(std::unique_ptr<record::Fleet> fleet,
-                                                       record::Database& database, const target::Device& device,
-                                                       const measure::MeasureOptions& options,
-                                                       const FleetPatience& patience, Help help,
-                                                       const Clock& clock, LogSink& log,
-                                                       const std::atomic<bool>& cancel) {
-  return std::make_unique<FleetMeasurer>(std::move(fleet), database, device, options, patience, std::move(help), clock,
-                                         log, cancel);
+std::unique_ptr<measure::Measurer> make_fleet_measurer(
+    std::unique_ptr<record::Fleet> fleet, record::Database& database, const target::Device& device,
+    const measure::MeasureOptions& options, const FleetPatience& patience, Help help, const Clock& clock,
+    LogSink& log, const std::atomic<bool>& cancel) {
+  return std::make_unique<FleetMeasurer>(std::move(fleet), database, device, options, patience,
+                                         std::move(help), clock, log, cancel);
 }
 
 Result<std::unique_ptr<measure::Measurer>> make_run_measurer(const Where& where, record::Database& database,
@@ -262,8 +265,8 @@ Result<std::unique_ptr<measure::Measurer>> make_run_measurer(const Where& where,
     TS_RETURN_IF_ERROR(helper->start(where.database, clock, log, cancel));
     help = [helper] { return helper->help(); };
   }
-  return make_fleet_measurer(std::move(fleet), database, device, options, FleetPatience(), std::move(help), clock, log,
-                             cancel);
+  return make_fleet_measurer(std::move(fleet), database, device, options, FleetPatience(), std::move(help),
+                             clock, log, cancel);
 }
 
 }  // namespace tensorsmith::engine

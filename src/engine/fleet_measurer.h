@@ -29,17 +29,15 @@ using Help = std::function<Result<bool>()>;
 // Posts what it is asked to measure and waits for the answers; a candidate that becomes a record has it in `database` when
 // its result comes. Time without any worker for the device is waited_seconds(). kTimeout where that lasts. All but
 // `options`, `patience` and `help` outlive the measurer. help: called instead of waiting, where this machine measures, too.
-std::unique_ptr<measure::Measurer> make_fleet_measurer(std::unique_ptr<record::Fleet> fleet,
-                                                       record::Database& database, const target::Device& device,
-                                                       const measure::MeasureOptions& options,
-                                                       const FleetPatience& patience, Help help,
-                                                       const Clock& clock, LogSink& log,
-                                                       const std::atomic<bool>& cancel);
+std::unique_ptr<measure::Measurer> make_fleet_measurer(
+    std::unique_ptr<record::Fleet> fleet, record::Database& database, const target::Device& device,
+    const measure::MeasureOptions& options, const FleetPatience& patience, Help help, const Clock& clock,
+    LogSink& log, const std::atomic<bool>& cancel);
 
 // Where a run measures.
 struct Where {
-  std::string database;  // address or path; of a server, whoever measures for it shares the work
-  bool fleet = false;    // only on its workers, not here
+  std::string database;             // address or path; of a server, whoever measures for it shares the work
+  bool fleet = false;               // only on its workers, not here
   std::vector<std::string> worker;  // the command line of measure's worker processes
 };
 

@@ -57,7 +57,8 @@ class Heart {
  private:
   void beat() {
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::duration<double>(lease_seconds_ / 3), [&] { return stopping_; })) {
+    while (!changed_.wait_for(lock, std::chrono::duration<double>(lease_seconds_ / 3),
+                              [&] { return stopping_; })) {
       lock.unlock();
       const double asked = clock_.monotonic_seconds();
       const Status status = fleet_.beat(worker_, lease_seconds_);
@@ -105,7 +106,8 @@ class Member final : public FleetMember {
   ~Member() override {
     if (heart_ == nullptr) return;
     heart_.reset();
-    if (const Status left = fleet_->leave(self_); !left.ok()) log_.log(LogLevel::kWarning, left.error().message());
+    if (const Status left = fleet_->leave(self_); !left.ok())
+      log_.log(LogLevel::kWarning, left.error().message());
   }
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
@@ -195,8 +197,9 @@ class Member final : public FleetMember {
     TS_RETURN_IF_ERROR(stored);
     if (!results.ok()) return failed(results.error());
     if (lost && ++lost_ >= kMaxLostWorkers)
-      return Error{ErrorCode::kIo, "measuring",
-                   "the last " + std::to_string(lost_) + " measurements got no process; see the log for the reason"};
+      return Error{
+          ErrorCode::kIo, "measuring",
+          "the last " + std::to_string(lost_) + " measurements got no process; see the log for the reason"};
     // What was not measured waits for the next one who takes it.
     return results->size() < candidates.size() || lost ? fleet_->give_back(self_, !lost) : Status();
   }
@@ -214,9 +217,11 @@ class Member final : public FleetMember {
                 "); once that is repaired, start the worker with --release"};
   }
 
-  Result<measure::Measurer*> measurer_of(const std::string& protocol, const measure::MeasureOptions& options) {
+  Result<measure::Measurer*> measurer_of(const std::string& protocol,
+                                         const measure::MeasureOptions& options) {
     const std::string key = protocol + (options.settings.flush_cache ? " cold" : "");
-    auto at = std::find_if(measurers_.begin(), measurers_.end(), [&](const auto& m) { return m.first == key; });
+    auto at =
+        std::find_if(measurers_.begin(), measurers_.end(), [&](const auto& m) { return m.first == key; });
     if (at == measurers_.end()) {
       TS_ASSIGN_OR_RETURN(auto made, tools_.measurer(options));
       if (measurers_.size() >= kKeptMeasurers) measurers_.erase(measurers_.begin());
@@ -257,21 +262,22 @@ Result<WorkerTools> make_worker_tools(const target::Device& device, const std::v
   return tools;
 }
 
-Result<std::unique_ptr<FleetMember>> FleetMember::join(const target::Device& device, const WorkerOptions& options,
-                                                       const WorkerTools& tools, const OpenFleet& open_fleet,
-                                                       const Clock& clock, LogSink& log,
-                                                       const std::atomic<bool>& cancel) {
+Result<std::unique_ptr<FleetMember>> FleetMember::join(const target::Device& device,
+                                                       const WorkerOptions& options, const WorkerTools& tools,
+                                                       const OpenFleet& open_fleet, const Clock& clock,
+                                                       LogSink& log, const std::atomic<bool>& cancel) {
   TS_ASSIGN_OR_RETURN(auto fleet, open_fleet());
   TS_ASSIGN_OR_RETURN(auto heart_fleet, open_fleet());
-  auto member =
-      std::make_unique<Member>(device, options, tools, std::move(fleet), std::move(heart_fleet), clock, log, cancel);
+  auto member = std::make_unique<Member>(device, options, tools, std::move(fleet), std::move(heart_fleet),
+                                         clock, log, cancel);
   TS_RETURN_IF_ERROR(member->begin());
   return std::unique_ptr<FleetMember>(std::move(member));
 }
 
 Result<WorkerReport> run_worker(const target::Device& device, const WorkerOptions& options,
-                                const WorkerTools& tools, record::Database& database, const OpenFleet& open_fleet,
-                                const Clock& clock, LogSink& log, const std::atomic<bool>& cancel) {
+                                const WorkerTools& tools, record::Database& database,
+                                const OpenFleet& open_fleet, const Clock& clock, LogSink& log,
+                                const std::atomic<bool>& cancel) {
   TS_RETURN_IF_ERROR(register_device(device, database));
   TS_ASSIGN_OR_RETURN(const auto member,
                       FleetMember::join(device, options, tools, open_fleet, clock, log, cancel));

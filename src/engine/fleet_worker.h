@@ -30,16 +30,16 @@ std::string host_name();
 
 struct WorkerOptions {
   std::string host;
-  int threads = 1;             // that programs run on
-  double lease_seconds = 30;   // for which jobs are taken; a third of it lies between signs of life
-  double idle_seconds = 0;     // ends after so long without a job; 0 = never
-  size_t at_once = 4;          // jobs that are taken together, so that one builds while another runs
-  bool release = false;        // lifts a quarantine first
+  int threads = 1;            // that programs run on
+  double lease_seconds = 30;  // for which jobs are taken; a third of it lies between signs of life
+  double idle_seconds = 0;    // ends after so long without a job; 0 = never
+  size_t at_once = 4;         // jobs that are taken together, so that one builds while another runs
+  bool release = false;       // lifts a quarantine first
 };
 
 struct WorkerReport {
-  int64_t measured = 0;   // results that counted
-  int64_t late = 0;       // results that came after another worker had the job
+  int64_t measured = 0;  // results that counted
+  int64_t late = 0;      // results that came after another worker had the job
   bool interrupted = false;
 };
 
@@ -65,7 +65,8 @@ class FleetMember {
 
 // A member that measures until `cancel`, or until idle.
 Result<WorkerReport> run_worker(const target::Device& device, const WorkerOptions& options,
-                                const WorkerTools& tools, record::Database& database, const OpenFleet& open_fleet,
-                                const Clock& clock, LogSink& log, const std::atomic<bool>& cancel);
+                                const WorkerTools& tools, record::Database& database,
+                                const OpenFleet& open_fleet, const Clock& clock, LogSink& log,
+                                const std::atomic<bool>& cancel);
 
 }  // namespace tensorsmith::engine

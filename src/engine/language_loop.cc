@@ -151,8 +151,8 @@ class LanguageLoop {
     measure::MeasureOptions measuring;
     measuring.settings.threads = device_.cores;
     TS_ASSIGN_OR_RETURN(const auto measurer,
-                        make_run_measurer({options_.database, options_.fleet, options_.worker}, *database_, device_,
-                                        measuring, clock_, log_, cancel_));
+                        make_run_measurer({options_.database, options_.fleet, options_.worker}, *database_,
+                                          device_, measuring, clock_, log_, cancel_));
     learn::SearchModelOptions model_options = options_.cost_model;
     model_options.seed = options_.seed;
     model_options.threads = 1;

@@ -33,7 +33,7 @@ struct LanguageLoopOptions {
   uint64_t seed = 0;
   int threads = 1, training_threads = 1;
   std::vector<std::string> worker;  // the command line of measure's worker processes
-  bool fleet = false;               // workers of the database measure (engine/fleet_measurer.h), not this machine
+  bool fleet = false;  // workers of the database measure (engine/fleet_measurer.h), not this machine
 };
 
 // A round that is over.

@@ -47,7 +47,8 @@ Result<measure::MeasureOptions> parse_protocol(const std::string& text) {
       return;
     }
     const auto number = at->template get<double>();
-    if (!std::isfinite(number) || number < least || number > most) problem = std::string(name) + " is out of range";
+    if (!std::isfinite(number) || number < least || number > most)
+      problem = std::string(name) + " is out of range";
     if (problem.empty()) value = static_cast<std::remove_reference_t<decltype(value)>>(number);
   });
   if (!problem.empty()) return Error{ErrorCode::kCorrupt, "protocol", problem};

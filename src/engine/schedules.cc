@@ -128,7 +128,8 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
         LogLevel::kWarning,
         fmt::format("{}: {} of {} tasks have a fastest record that is not usable; {} of them take the next "
                     "best one, {} keep their untuned schedule (tune again); the first is {}",
-                    record::shown_database(database), skipped, partition.tasks.size(), skipped - untuned, untuned, first_skipped));
+                    record::shown_database(database), skipped, partition.tasks.size(), skipped - untuned,
+                    untuned, first_skipped));
   }
   return found;
 }

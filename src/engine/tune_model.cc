@@ -356,8 +356,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   measure::MeasureOptions measure_options;
   measure_options.settings = tune_options.settings;
   TS_ASSIGN_OR_RETURN(auto measurer,
-                      make_run_measurer({options.database_path, options.fleet, options.worker}, database, device,
-                                        measure_options, clock, log, cancel));
+                      make_run_measurer({options.database_path, options.fleet, options.worker}, database,
+                                        device, measure_options, clock, log, cancel));
   SeedOptions seed_options = options.seeds;
   std::vector<SourceScore> source_scores;
   if (!options.source_models.empty()) {

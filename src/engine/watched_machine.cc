@@ -46,7 +46,8 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
       std::move(measurer), std::move(canary), measure::WatchOptions(), clock, sleep, log, cancel));
 }
 
-Result<measure::Canary> make_machine_canary(const target::Device& device, const measure::MeasureOptions& options,
+Result<measure::Canary> make_machine_canary(const target::Device& device,
+                                            const measure::MeasureOptions& options,
                                             const std::vector<std::string>& worker, LogSink& log) {
   if (gpu_place(device)) return measure::Canary();
   measure::MeasureOptions canary_options = options;

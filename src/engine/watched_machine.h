@@ -21,7 +21,8 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
                                                                  const std::atomic<bool>& cancel);
 
 // The canary alone. Empty for GPUs, whose worker processes have one of their own.
-Result<measure::Canary> make_machine_canary(const target::Device& device, const measure::MeasureOptions& options,
+Result<measure::Canary> make_machine_canary(const target::Device& device,
+                                            const measure::MeasureOptions& options,
                                             const std::vector<std::string>& worker, LogSink& log);
 
 }  // namespace tensorsmith::engine

@@ -18,8 +18,8 @@ namespace tensorsmith::record {
 inline constexpr int kMaxJobAttempts = 6;
 
 struct Job {
-  int64_t id = 0;        // given by the database
-  std::string key;       // names the job: posted twice it is one. Of a job that becomes a record, the record's key
+  int64_t id = 0;   // given by the database
+  std::string key;  // names the job: posted twice it is one. Of a job that becomes a record, the record's key
   bool recorded = true;  // its result becomes a record
   std::string task_key, device_key;
   MeasureSettings settings;
@@ -74,7 +74,8 @@ class Fleet {
   virtual Result<std::vector<Job>> take(const FleetWorker& worker, size_t count, double lease_seconds) = 0;
   // The job's result, and if it says so its record. next: the job that the worker begins with now, 0 = none. False: the
   // worker's time was over and another one has the job, or nobody wants it any more; nothing is kept.
-  virtual Result<bool> finish(const FleetWorker& worker, const Job& job, const Record& record, int64_t next) = 0;
+  virtual Result<bool> finish(const FleetWorker& worker, const Job& job, const Record& record,
+                              int64_t next) = 0;
   // A sign of life: what the worker has taken stays its own for lease_seconds from now on.
   virtual Status beat(const FleetWorker& worker, double lease_seconds) = 0;
   // All that the worker has taken is free again. blameless: none of it is to blame.

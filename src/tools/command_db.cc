@@ -154,7 +154,9 @@ void add_db_command(CLI::App& app, int& exit_code) {
     CLI::App* sub = command->add_subcommand(name, help);
     constexpr const char* kDatabase = "Record database: an SQLite file, or postgresql://USER@HOST/NAME";
     sub->add_option(copies ? "from" : "database", options->database, kDatabase)->required();
-    if (copies) sub->add_option("to", options->file, "Record database that what is missing there is added to")->required();
+    if (copies)
+      sub->add_option("to", options->file, "Record database that what is missing there is added to")
+          ->required();
     if (needs_file) sub->add_option("file", options->file, "JSON lines file")->required();
     sub->add_flag("--json", options->json, "Machine-readable output");
     sub->callback(
@@ -178,8 +180,9 @@ void add_db_command(CLI::App& app, int& exit_code) {
   add_force(*export_command, export_options->force);
   add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
       import_jsonl);
-  add("copy", "Add all that one database holds to another one, file or server; run again, it goes on where it was", false,
-      copy);
+  add("copy",
+      "Add all that one database holds to another one, file or server; run again, it goes on where it was",
+      false, copy);
 }
 
 }  // namespace tensorsmith::tools

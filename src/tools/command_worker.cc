@@ -1,5 +1,6 @@
 // `worker`: measures on this machine what `tune --fleet` and others ask for through a record database.
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/fleet_worker.h"
@@ -29,8 +30,9 @@ Status work(const WorkerCommand& command) {
   TS_RETURN_IF_ERROR(check_outputs({{"--db", command.database, OutputKind::kDatabase}}, {}));
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   if (!engine::is_measurable(device))
-    return Error{ErrorCode::kUnsupported, "--device " + command.device.device,
-                 "a worker measures on its own machine; use local, a variant of it (local:isa=avx2), or a GPU of it"};
+    return Error{
+        ErrorCode::kUnsupported, "--device " + command.device.device,
+        "a worker measures on its own machine; use local, a variant of it (local:isa=avx2), or a GPU of it"};
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(command.database));
   const SystemClock clock;
   StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
@@ -67,16 +69,18 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "worker", "Measure on this machine what `tune --fleet` and others ask for through a record database");
   command
-      ->add_option("--db", o->database,
-                   "Record database of the fleet: postgresql://USER@HOST/NAME, or an SQLite file of this machine")
+      ->add_option(
+          "--db", o->database,
+          "Record database of the fleet: postgresql://USER@HOST/NAME, or an SQLite file of this machine")
       ->required();
   o->device.add_to(*command);
   add_real(*command, "--lease", o->worker.lease_seconds, 1, 3600,
            "Seconds after which others take what this worker had taken when it gives no more sign of life");
   add_real(*command, "--idle", o->worker.idle_seconds, 0, kMaxSeconds,
            "Ends after so many seconds without anything to measure (0 = never)");
-  command->add_flag("--release", o->worker.release,
-                    "This device of this machine is repaired: lift the quarantine that a failed check brought");
+  command->add_flag(
+      "--release", o->worker.release,
+      "This device of this machine is repaired: lift the quarantine that a failed check brought");
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->add_flag("--quiet", o->quiet, "No messages on standard error but errors");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return work(*o); }); });

@@ -150,8 +150,8 @@ Status collect(const CollectCommand& command) {
   } else {
     print_out("{} programs of {} tasks measured in {}, {:.1f} a second; {} holds {} records\n", totals.trials,
               tasks.size(), format_duration(totals.elapsed_seconds),
-              static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3), record::shown_database(command.database),
-              count);
+              static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3),
+              record::shown_database(command.database), count);
   }
   if (!command.store.empty()) {
     learn::ImportOptions import;

@@ -64,7 +64,8 @@ void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model)
 
 // Of --fleet.
 inline constexpr const char* kFleetHelp =
-    "Measure on the workers of the database (`tensorsmith worker`), which are of this machine's kind, and not here";
+    "Measure on the workers of the database (`tensorsmith worker`), which are of this machine's kind, and "
+    "not here";
 
 // --no-winograd.
 void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules);

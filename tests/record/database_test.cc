@@ -70,9 +70,8 @@ class AnyDatabase : public ::testing::TestWithParam<bool> {
  private:
   std::map<std::string, std::string> addresses_;
 };
-INSTANTIATE_TEST_SUITE_P(, AnyDatabase, ::testing::Bool(), [](const auto& kind) {
-  return kind.param ? "PostgreSQL" : "SQLite";
-});
+INSTANTIATE_TEST_SUITE_P(, AnyDatabase, ::testing::Bool(),
+                         [](const auto& kind) { return kind.param ? "PostgreSQL" : "SQLite"; });
 
 TEST(RecordTest, BestEstimateIsTheMedian) {
   MeasureResult result;

@@ -15,8 +15,8 @@
 namespace tensorsmith::record {
 namespace {
 
-using ::testing::HasSubstr;
 using tensorsmith::testing::PostgresqlServer;
+using ::testing::HasSubstr;
 using testing::make_record;
 using testing::TempDir;
 
@@ -117,7 +117,8 @@ TEST_P(FleetTest, AJobBecomesOneRecord) {
 }
 
 TEST_P(FleetTest, OtherDevicesThreadsAndTasksWait) {
-  Job other_device = job_of(make_record(1)), other_threads = job_of(make_record(2)), other_task = job_of(make_record(3));
+  Job other_device = job_of(make_record(1)), other_threads = job_of(make_record(2)),
+      other_task = job_of(make_record(3));
   other_device.device_key = "device1";
   other_threads.settings.threads = 1;
   other_task.task_key = "task1";
@@ -223,9 +224,11 @@ TEST_P(FleetTest, KilledWorkersLoseNothingAndDoubleNothing) {
       if (jobs->empty() && (*fleet)->counts()->done == kJobs) _exit(0);
       for (size_t i = 0; i < jobs->size(); ++i) {
         sleep_ms(4);
-        const auto record = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k == (*jobs)[i].key; });
+        const auto record =
+            std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k == (*jobs)[i].key; });
         const int job = static_cast<int>(record - keys.begin());
-        const auto kept = (*fleet)->finish(worker, (*jobs)[i], make_record(job), i + 1 < jobs->size() ? (*jobs)[i + 1].id : 0);
+        const auto kept = (*fleet)->finish(worker, (*jobs)[i], make_record(job),
+                                           i + 1 < jobs->size() ? (*jobs)[i + 1].id : 0);
         if (!kept.ok()) _exit(3);
         if (*kept && write(ends[1], &job, sizeof job) != sizeof job) _exit(4);
       }

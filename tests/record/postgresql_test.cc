@@ -15,10 +15,10 @@
 namespace tensorsmith::record {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using tensorsmith::testing::PostgresqlServer;
+using ::testing::HasSubstr;
 using testing::make_record;
+using ::testing::Not;
 using testing::random_record;
 using testing::same;
 using testing::TempDir;
@@ -92,11 +92,12 @@ TEST_F(PostgresqlTest, ClientsRaceToMakeTheTables) {
 }
 
 TEST_F(PostgresqlTest, MigratesADatabaseOfVersion1) {
-  PostgresqlServer::run(address_, std::string("CREATE SCHEMA tensorsmith; SET search_path=tensorsmith; CREATE "
-                                              "TABLE meta(schema_version INTEGER NOT NULL); INSERT INTO meta "
-                                              "VALUES(1);") +
-                                      kMigrations[0] +
-                                      "INSERT INTO task(key, text, name, flops) VALUES('k', 'text', 'name', 3)");
+  PostgresqlServer::run(address_,
+                        std::string("CREATE SCHEMA tensorsmith; SET search_path=tensorsmith; CREATE "
+                                    "TABLE meta(schema_version INTEGER NOT NULL); INSERT INTO meta "
+                                    "VALUES(1);") +
+                            kMigrations[0] +
+                            "INSERT INTO task(key, text, name, flops) VALUES('k', 'text', 'name', 3)");
   // A reader changes nothing.
   ASSERT_TRUE(Database::open_read_only(address_).ok());
   EXPECT_EQ(PostgresqlServer::run(address_, "SELECT schema_version FROM tensorsmith.meta"), "1");
@@ -124,7 +125,8 @@ TEST_F(PostgresqlTest, RefusesOtherVersions) {
 
 TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
   const std::string secret = "s3cret%2Fword";
-  PostgresqlServer::run(address_, "DROP ROLE IF EXISTS member; CREATE ROLE member LOGIN PASSWORD 's3cret/word'");
+  PostgresqlServer::run(address_,
+                        "DROP ROLE IF EXISTS member; CREATE ROLE member LOGIN PASSWORD 's3cret/word'");
   const auto expect = [&](const std::string& address, ErrorCode code, const std::string& what) {
     const Error error = error_of(address);
     EXPECT_EQ(error.code, code) << error.message();
@@ -145,8 +147,9 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
 
   // With rights to read, but not to write.
   open();
-  PostgresqlServer::run(address_, "GRANT USAGE ON SCHEMA tensorsmith TO member; GRANT SELECT ON ALL TABLES IN SCHEMA "
-                                  "tensorsmith TO member");
+  PostgresqlServer::run(address_,
+                        "GRANT USAGE ON SCHEMA tensorsmith TO member; GRANT SELECT ON ALL TABLES IN SCHEMA "
+                        "tensorsmith TO member");
   const auto database = Database::open(right);
   ASSERT_TRUE(database.ok()) << database.error().message();
   EXPECT_EQ((*database)->record_count().value(), 0);
@@ -156,7 +159,8 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
   EXPECT_THAT(refused.error().message(), HasSubstr("permission denied"));
   EXPECT_THAT(refused.error().place, HasSubstr("member@127.0.0.1"));
   EXPECT_THAT(refused.error().message(), Not(HasSubstr("s3cret")));
-  PostgresqlServer::run(address_, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tensorsmith TO member");
+  PostgresqlServer::run(address_,
+                        "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tensorsmith TO member");
   const Status added = (*database)->add({make_record(1)});
   EXPECT_TRUE(added.ok()) << added.error().message();
 }
@@ -203,8 +207,8 @@ TEST_F(PostgresqlTest, RowsBecomeVisibleInTheOrderOfTheirNumbers) {
       if (!fine(database)) return 1;
       for (int i = 0; i < kBatches; ++i) {
         // The same keys in another order: such writers could wait for each other.
-        std::vector<Record> batch{make_record(1000 * w + 2 * i), make_record(1000 * w + 2 * i + 1), make_record(90000 + i),
-                                  make_record(90000 + (i * 7) % kBatches)};
+        std::vector<Record> batch{make_record(1000 * w + 2 * i), make_record(1000 * w + 2 * i + 1),
+                                  make_record(90000 + i), make_record(90000 + (i * 7) % kBatches)};
         if (w % 2 == 0) std::reverse(batch.begin(), batch.end());
         if (!fine((*database)->add(batch))) return 2;
       }
@@ -217,7 +221,8 @@ TEST_F(PostgresqlTest, RowsBecomeVisibleInTheOrderOfTheirNumbers) {
     while (running > 0 && waitpid(-1, nullptr, WNOHANG) > 0) --running;
     const bool finished = running == 0;
     const std::string rows = PostgresqlServer::run(
-        address_, "SELECT count(*) || ' ' || coalesce(max(id), 0) FROM tensorsmith.record WHERE id>" + std::to_string(last));
+        address_, "SELECT count(*) || ' ' || coalesce(max(id), 0) FROM tensorsmith.record WHERE id>" +
+                      std::to_string(last));
     const size_t space = rows.find(' ');
     seen += std::stoll(rows.substr(0, space));
     last = std::max<int64_t>(last, std::stoll(rows.substr(space)));
@@ -298,8 +303,9 @@ TEST_F(PostgresqlTest, AWalkGoesOnWhereTheConnectionWasLost) {
   const Status walked = database->for_each([&](const Record& record) -> Status {
     EXPECT_EQ(record.trace, records[next].trace);
     if (++next == 700)
-      PostgresqlServer::run(address_, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE "
-                                      "application_name='tensorsmith' AND datname=current_database()");
+      PostgresqlServer::run(address_,
+                            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE "
+                            "application_name='tensorsmith' AND datname=current_database()");
     return {};
   });
   EXPECT_TRUE(walked.ok()) << walked.error().message();
@@ -312,13 +318,16 @@ TEST_F(PostgresqlTest, CopiesHoldTheSame) {
   const std::string file = dir.file("a.db"), back = dir.file("back.db");
   Rng rng(5);
   auto first = std::move(Database::open(file)).value();
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(first->add_task({"task" + std::to_string(i), "text", "name", 1.5 * i}).ok());
+  for (int i = 0; i < 4; ++i)
+    ASSERT_TRUE(first->add_task({"task" + std::to_string(i), "text", "name", 1.5 * i}).ok());
   ASSERT_TRUE(first->add_device({"device0", target::registry().front()}).ok());
   std::vector<Record> records;
   for (int i = 0; i < 3000; ++i) records.push_back(random_record(rng));
   ASSERT_TRUE(first->add(records).ok());
   for (int i = 0; i < 10; ++i)
-    ASSERT_TRUE(first->add(std::vector<Profile>{{records[static_cast<size_t>(7 * i)].key(), "p", {{"x", 0.1 * i}}}}).ok());
+    ASSERT_TRUE(
+        first->add(std::vector<Profile>{{records[static_cast<size_t>(7 * i)].key(), "p", {{"x", 0.1 * i}}}})
+            .ok());
   const auto expected = items_of(*first);
 
   int kills = 0;
@@ -366,10 +375,13 @@ TEST_F(PostgresqlTest, ProfilesAreReplaced) {
     ASSERT_TRUE(report.ok());
   }
   std::vector<double> values;
-  ASSERT_TRUE(database->for_each_profile("p", [&](const Profile& p) -> Status {
-                values.push_back(p.counters.at("x"));
-                return {};
-              }).ok());
+  ASSERT_TRUE(database
+                  ->for_each_profile("p",
+                                     [&](const Profile& p) -> Status {
+                                       values.push_back(p.counters.at("x"));
+                                       return {};
+                                     })
+                  .ok());
   EXPECT_EQ(values, std::vector<double>{2.5});
 }
 

@@ -30,7 +30,8 @@ std::string find_programs() {
   std::error_code ignored;
   std::string found;
   for (const auto& entry : fs::directory_iterator("/usr/lib/postgresql", ignored))
-    if (fs::exists(entry.path() / "bin/initdb", ignored)) found = std::max(found, (entry.path() / "bin").string());
+    if (fs::exists(entry.path() / "bin/initdb", ignored))
+      found = std::max(found, (entry.path() / "bin").string());
   return found;
 }
 
@@ -93,7 +94,8 @@ pid_t PostgresqlServer::spawn(const std::vector<std::string>& command) const {
   const std::string log = (folder_ / "log").string();
   const pid_t child = fork();
   if (child != 0) return child;
-  if (user != nullptr && (setgroups(0, nullptr) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0))
+  if (user != nullptr &&
+      (setgroups(0, nullptr) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0))
     _exit(126);
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGQUIT);  // ends with the test, however that ends
@@ -110,8 +112,8 @@ void PostgresqlServer::start() {
   server_ = spawn({programs_ + "/postgres", "-D", (folder_ / "data").string(), "-k", folder_.string(), "-p",
                    std::to_string(port_), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c",
                    "shared_buffers=16MB", "-c", "max_connections=60"});
-  const std::string address = "postgresql:///postgres?host=" + folder_.string() +
-                              "&port=" + std::to_string(port_) + "&user=owner";
+  const std::string address =
+      "postgresql:///postgres?host=" + folder_.string() + "&port=" + std::to_string(port_) + "&user=owner";
   for (int i = 0; i < 600 && PQping(address.c_str()) != PQPING_OK; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
@@ -141,8 +143,8 @@ std::string PostgresqlServer::name_of(const std::string& address) const {
 
 std::string PostgresqlServer::by_tcp(const std::string& address, const std::string& user,
                                      const std::string& password) const {
-  return "postgresql://" + user + (password.empty() ? "" : ":" + password) + "@127.0.0.1:" + std::to_string(port_) +
-         "/" + name_of(address);
+  return "postgresql://" + user + (password.empty() ? "" : ":" + password) +
+         "@127.0.0.1:" + std::to_string(port_) + "/" + name_of(address);
 }
 
 std::string PostgresqlServer::run(const std::string& address, const std::string& sql) {
@@ -150,7 +152,8 @@ std::string PostgresqlServer::run(const std::string& address, const std::string&
   EXPECT_EQ(PQstatus(connection), CONNECTION_OK) << PQerrorMessage(connection);
   PGresult* result = PQexec(connection, sql.c_str());
   const ExecStatusType status = PQresultStatus(result);
-  EXPECT_TRUE(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) << sql << ": " << PQerrorMessage(connection);
+  EXPECT_TRUE(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
+      << sql << ": " << PQerrorMessage(connection);
   std::string out;
   if (status == PGRES_TUPLES_OK && PQntuples(result) > 0) out = PQgetvalue(result, 0, 0);
   PQclear(result);

@@ -14,12 +14,13 @@ namespace tensorsmith::record {
 namespace {
 
 // Where neither the address nor PostgreSQL's variables say otherwise: a peer that is silent is given up after some 25 s.
-constexpr std::array<std::array<const char*, 2>, 6> kDefaults = {{{"connect_timeout", "10"},
-                                                                   {"keepalives_idle", "10"},
-                                                                   {"keepalives_interval", "5"},
-                                                                   {"keepalives_count", "3"},
-                                                                   {"tcp_user_timeout", "25000"},
-                                                                   {"fallback_application_name", "tensorsmith"}}};
+constexpr std::array<std::array<const char*, 2>, 6> kDefaults = {
+    {{"connect_timeout", "10"},
+     {"keepalives_idle", "10"},
+     {"keepalives_interval", "5"},
+     {"keepalives_count", "3"},
+     {"tcp_user_timeout", "25000"},
+     {"fallback_application_name", "tensorsmith"}}};
 
 // Of each session. Nothing in another schema can take the place of our tables. The server gives up a client that is silent
 // as the client gives up the server.
@@ -49,7 +50,11 @@ std::string valid_text(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    size_t length = byte < 0x80 ? 1 : byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
+    size_t length = byte < 0x80                   ? 1
+                    : byte >= 0xc2 && byte < 0xe0 ? 2
+                    : byte >= 0xe0 && byte < 0xf0 ? 3
+                    : byte >= 0xf0 && byte < 0xf5 ? 4
+                                                  : 0;
     if (byte == 0 || i + length > text.size()) length = 0;
     for (size_t k = 1; k < length; ++k)
       if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) length = 0;
@@ -109,16 +114,16 @@ Status PostgresqlConnection::connect() {
 }
 
 Error PostgresqlConnection::connect_error() {
-  const std::string detail =
-      without_passwords_of(address_, one_line(PQerrorMessage(connection_.get())));
+  const std::string detail = without_passwords_of(address_, one_line(PQerrorMessage(connection_.get())));
   const auto error = [&](ErrorCode code, const std::string& remedy) {
     return Error{code, place_, detail + "; " + remedy};
   };
   if (has(detail, "password authentication failed") || has(detail, "no password supplied") ||
       has(detail, "authentication failed") || has(detail, "no pg_hba.conf entry"))
-    return error(ErrorCode::kIo,
-                 "the server does not let this user in: check user and password (PGPASSWORD or ~/.pgpass), and "
-                 "the server's pg_hba.conf");
+    return error(
+        ErrorCode::kIo,
+        "the server does not let this user in: check user and password (PGPASSWORD or ~/.pgpass), and "
+        "the server's pg_hba.conf");
   if (has(detail, "role \"") && has(detail, "does not exist"))
     return error(ErrorCode::kNotFound, "name another user, or have it made with createuser");
   if (has(detail, "database \"") && has(detail, "does not exist"))
@@ -149,10 +154,10 @@ Error PostgresqlConnection::answer_error(const PGresult* answer) {
   transient_ = lost || kind == "08" || state == "40001" || state == "40P01" || state.starts_with("57P");
   if (transient_)
     return {ErrorCode::kIo, place_,
-            "the connection was lost (" + detail + "); see that the server runs and run it again: what was "
-            "added before is kept"};
-  if (state == "25006")
-    return {ErrorCode::kIo, place_, "the database is not writable (" + detail + ")"};
+            "the connection was lost (" + detail +
+                "); see that the server runs and run it again: what was "
+                "added before is kept"};
+  if (state == "25006") return {ErrorCode::kIo, place_, "the database is not writable (" + detail + ")"};
   if (state == "42501" || state == "28000")
     return {ErrorCode::kIo, place_,
             detail + "; ask the owner of the database for the rights that docs/fleets.md lists"};
@@ -204,12 +209,14 @@ namespace {
 
 // 0: there are no tables. The catalogue is read as a table: to_regclass() may answer from before the transaction began.
 Result<int> schema_version(PostgresqlConnection& connection) {
-  TS_ASSIGN_OR_RETURN(const Answer there,
-                      connection.ask("SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON "
-                                     "n.oid=c.relnamespace WHERE n.nspname='tensorsmith' AND c.relname='meta'",
-                                     {}));
+  TS_ASSIGN_OR_RETURN(
+      const Answer there,
+      connection.ask("SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON "
+                     "n.oid=c.relnamespace WHERE n.nspname='tensorsmith' AND c.relname='meta'",
+                     {}));
   if (PQntuples(there.get()) == 0) return 0;
-  TS_ASSIGN_OR_RETURN(const Answer version, connection.ask("SELECT schema_version FROM tensorsmith.meta", {}));
+  TS_ASSIGN_OR_RETURN(const Answer version,
+                      connection.ask("SELECT schema_version FROM tensorsmith.meta", {}));
   if (PQntuples(version.get()) != 1)
     return Error{ErrorCode::kCorrupt, connection.place(),
                  "its table tensorsmith.meta does not say the schema version; restore a copy"};
@@ -223,10 +230,10 @@ Status migrate(PostgresqlConnection& connection) {
   if (version >= kPostgresqlVersion) return {};
   if (version == 0) {
     // Without rights to make one, an existing schema will do.
-    TS_ASSIGN_OR_RETURN(const Answer there,
-                        connection.ask("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname='tensorsmith'", {}));
-    if (PQntuples(there.get()) == 0)
-      TS_RETURN_IF_ERROR(connection.execute("CREATE SCHEMA tensorsmith"));
+    TS_ASSIGN_OR_RETURN(
+        const Answer there,
+        connection.ask("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname='tensorsmith'", {}));
+    if (PQntuples(there.get()) == 0) TS_RETURN_IF_ERROR(connection.execute("CREATE SCHEMA tensorsmith"));
     TS_RETURN_IF_ERROR(connection.execute("CREATE TABLE meta(schema_version INTEGER NOT NULL)"));
     TS_RETURN_IF_ERROR(connection.execute("INSERT INTO meta VALUES(0)"));
   }
@@ -247,15 +254,17 @@ Status prepare_schema(PostgresqlConnection& connection, bool read_only) {
     return Error{ErrorCode::kCorrupt, connection.place(),
                  "has schema version " + std::to_string(version) + ", which never existed; restore a copy"};
   if (version == 0 && read_only)
-    return Error{ErrorCode::kMismatch, connection.place(),
-                 "holds no Tensorsmith database; one is made where records are written, as by `tune --db` and "
-                 "`db copy`"};
+    return Error{
+        ErrorCode::kMismatch, connection.place(),
+        "holds no Tensorsmith database; one is made where records are written, as by `tune --db` and "
+        "`db copy`"};
   if (version == kPostgresqlVersion || read_only) return {};
   TS_RETURN_IF_ERROR(connection.execute("BEGIN"));
   Status status = migrate(connection);
   if (status.ok()) return connection.execute("COMMIT");
   const bool transient = connection.is_transient();
-  if (!transient) [[maybe_unused]] const Status rolled_back = connection.execute("ROLLBACK");
+  if (!transient) [[maybe_unused]]
+    const Status rolled_back = connection.execute("ROLLBACK");
   return status;
 }
 

@@ -16,7 +16,7 @@ namespace {
 // How long a lost connection is tried again, and the pauses between.
 constexpr double kRetrySeconds = 120;
 constexpr double kFirstPause = 0.05, kLongestPause = 5;
-// Of a server that is about to start, when a database is opened.
+// Of a server that is about to be there, when a database is opened.
 constexpr double kStartSeconds = 20;
 constexpr int kRowsOfFetch = 256;
 
@@ -27,6 +27,12 @@ constexpr const char* kBeginWriting =
     "BEGIN; SET LOCAL lock_timeout='60s'; SET LOCAL idle_in_transaction_session_timeout='30s'; "
     "SELECT pg_advisory_xact_lock(32199693894251635)";
 
+// A server that starts, stops or is cut off says so; one that is not there at all does not.
+bool is_about_to_be_there(const std::string& reason) {
+  return reason.find("the database system is") != std::string::npos ||
+         reason.find("closed the connection unexpectedly") != std::string::npos;
+}
+
 int hex_digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
 
 class PostgresqlRows : public SqlRows {
@@ -34,7 +40,8 @@ class PostgresqlRows : public SqlRows {
   explicit PostgresqlRows(Answer answer) : answer_(std::move(answer)) {}
   Result<bool> step() override { return ++row_ < PQntuples(answer_.get()); }
   std::string text(int column) const override {
-    return {PQgetvalue(answer_.get(), row_, column), static_cast<size_t>(PQgetlength(answer_.get(), row_, column))};
+    return {PQgetvalue(answer_.get(), row_, column),
+            static_cast<size_t>(PQgetlength(answer_.get(), row_, column))};
   }
   std::string blob(int column) const override {
     const std::string hex = text(column);  // "\x0a1b"
@@ -62,7 +69,8 @@ class CursorRows final : public PostgresqlRows {
   CursorRows(PostgresqlConnection& connection, std::string cursor)
       : PostgresqlRows(Answer(nullptr, &PQclear)), connection_(connection), cursor_(std::move(cursor)) {}
   ~CursorRows() override {
-    if (open_) [[maybe_unused]] const Status closed = connection_.execute("CLOSE " + cursor_);
+    if (open_) [[maybe_unused]]
+      const Status closed = connection_.execute("CLOSE " + cursor_);
   }
   CursorRows(const CursorRows&) = delete;
   CursorRows& operator=(const CursorRows&) = delete;
@@ -97,7 +105,7 @@ class PostgresqlSession final : public SqlSession {
     const double start = clock_.monotonic_seconds();
     for (double pause = kFirstPause;; pause = std::min(2 * pause, 1.0)) {
       Status status = connection_.connect();
-      const bool starting = !status.ok() && status.error().reason.find("starting up") != std::string::npos;
+      const bool starting = !status.ok() && is_about_to_be_there(status.error().reason);
       if (status.ok()) status = prepare_schema(connection_, read_only_);
       if (status.ok() || !starting || clock_.monotonic_seconds() - start > kStartSeconds) return status;
       sleep(pause);
@@ -141,7 +149,9 @@ class PostgresqlSession final : public SqlSession {
   Result<bool> has(SqlTable /*table*/) override { return true; }
   Status check_structure() override { return {}; }  // pages are the server's business
   const char* row_number() const override { return "id"; }
-  const char* now_ms() const override { return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"; }
+  const char* now_ms() const override {
+    return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+  }
 
  private:
   static void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -176,8 +186,9 @@ class PostgresqlSession final : public SqlSession {
     }
   }
   static Error gave_up(const Status& last) {
-    return {last.error().code, last.error().place,
-            "tried again for " + std::to_string(static_cast<int>(kRetrySeconds)) + " s: " + last.error().reason};
+    return {
+        last.error().code, last.error().place,
+        "tried again for " + std::to_string(static_cast<int>(kRetrySeconds)) + " s: " + last.error().reason};
   }
 
   SystemClock clock_;

@@ -117,9 +117,9 @@ Result<std::vector<Record>> SqlDatabase::records_of(const std::string& task_key,
 Result<std::optional<Record>> SqlDatabase::best(const std::string& task_key, const std::string& device_key,
                                                 const MeasureSettings& settings) {
   const std::lock_guard lock(mutex_);
-  return first_of(select_records() + kOfTask +
-                      " AND best_seconds IS NOT NULL ORDER BY best_seconds, id LIMIT 1",
-                  task_values(task_key, device_key, settings));
+  return first_of(
+      select_records() + kOfTask + " AND best_seconds IS NOT NULL ORDER BY best_seconds, id LIMIT 1",
+      task_values(task_key, device_key, settings));
 }
 
 Result<std::vector<TaskInfo>> SqlDatabase::tasks() {
@@ -161,12 +161,12 @@ Result<int64_t> SqlDatabase::record_count() {
 Status SqlDatabase::walk(Walk walk, int64_t& last, const std::function<Status(const SqlRows&)>& fn) {
   walk.values.emplace_back(last);
   const std::string beyond = walk.number + ">$" + std::to_string(walk.values.size());
-  TS_ASSIGN_OR_RETURN(const auto rows,
-                      session_->stream("SELECT " + walk.columns + ", " + walk.number + " FROM " +
-                                           walk.source + " WHERE " + walk.condition +
-                                           (walk.condition.empty() ? "" : " AND ") + beyond + " ORDER BY " +
-                                           walk.number,
-                                       walk.values));
+  TS_ASSIGN_OR_RETURN(
+      const auto rows,
+      session_->stream("SELECT " + walk.columns + ", " + walk.number + " FROM " + walk.source + " WHERE " +
+                           walk.condition + (walk.condition.empty() ? "" : " AND ") + beyond + " ORDER BY " +
+                           walk.number,
+                       walk.values));
   while (true) {
     TS_ASSIGN_OR_RETURN(const bool row, rows->step());
     if (!row) return {};
@@ -184,7 +184,8 @@ SqlDatabase::Walk SqlDatabase::all_devices() const {
 }
 
 SqlDatabase::Walk SqlDatabase::records_where(std::string source, std::string condition, SqlValues values) {
-  return {kRecordColumns, kRecordColumnCount, std::move(source), "id", std::move(condition), std::move(values)};
+  return {kRecordColumns, kRecordColumnCount,   std::move(source),
+          "id",           std::move(condition), std::move(values)};
 }
 
 Status SqlDatabase::for_each(const std::function<Status(const Record&)>& fn) {
@@ -217,12 +218,12 @@ Status SqlDatabase::check_integrity() {
   int64_t last = kBeforeAll;
   return session_->snapshot([&]() -> Status {
     return walk(records_where("record", "", {}), last, [&](const SqlRows& row) -> Status {
-                  TS_ASSIGN_OR_RETURN(const Record record, read_record(row, session_->place()));
-                  if (record.key() != row.text(0))
-                    return Error{ErrorCode::kCorrupt, session_->place(),
-                                 "record " + row.text(0) + " does not match its content key; restore a copy"};
-                  return {};
-                });
+      TS_ASSIGN_OR_RETURN(const Record record, read_record(row, session_->place()));
+      if (record.key() != row.text(0))
+        return Error{ErrorCode::kCorrupt, session_->place(),
+                     "record " + row.text(0) + " does not match its content key; restore a copy"};
+      return {};
+    });
   });
 }
 
@@ -230,7 +231,9 @@ Status SqlDatabase::for_each_item(const ExportOptions& options,
                                   const std::function<Status(const Item&)>& fn) {
   const std::lock_guard lock(mutex_);
   const std::string& place = session_->place();
-  const auto wanted = [&](const std::string& task) { return !options.tasks || options.tasks->count(task) > 0; };
+  const auto wanted = [&](const std::string& task) {
+    return !options.tasks || options.tasks->count(task) > 0;
+  };
   std::string source = "record";
   if (options.fastest > 0)
     source =
@@ -248,27 +251,24 @@ Status SqlDatabase::for_each_item(const ExportOptions& options,
     }));
     TS_ASSIGN_OR_RETURN(const bool devices, session_->has(SqlTable::kDevice));
     if (devices)
-      TS_RETURN_IF_ERROR(
-          walk(all_devices(), last_device, [&](const SqlRows& row) -> Status {
-            TS_ASSIGN_OR_RETURN(DeviceInfo device, read_device(row, place));
-            return fn(Item(std::move(device)));
-          }));
+      TS_RETURN_IF_ERROR(walk(all_devices(), last_device, [&](const SqlRows& row) -> Status {
+        TS_ASSIGN_OR_RETURN(DeviceInfo device, read_device(row, place));
+        return fn(Item(std::move(device)));
+      }));
     TS_ASSIGN_OR_RETURN(bool profiles, session_->has(SqlTable::kProfile));
     if (profiles) {
       TS_ASSIGN_OR_RETURN(const auto any, session_->query("SELECT 1 FROM profile LIMIT 1", {}));
       TS_ASSIGN_OR_RETURN(profiles, any->step());
     }
-    return walk(records_where(source, condition, {}), last_record,
-                [&](const SqlRows& row) -> Status {
-                  TS_ASSIGN_OR_RETURN(Record record, read_record(row, place));
-                  if (!wanted(record.task_key)) return {};
-                  const std::string key = row.text(0);
-                  TS_RETURN_IF_ERROR(fn(Item(std::move(record))));
-                  if (!profiles) return {};
-                  return read_profiles(
-                      std::string("WHERE record_key=$1 ORDER BY ") + session_->row_number(), key,
-                      [&](const Profile& profile) { return fn(Item(profile)); });
-                });
+    return walk(records_where(source, condition, {}), last_record, [&](const SqlRows& row) -> Status {
+      TS_ASSIGN_OR_RETURN(Record record, read_record(row, place));
+      if (!wanted(record.task_key)) return {};
+      const std::string key = row.text(0);
+      TS_RETURN_IF_ERROR(fn(Item(std::move(record))));
+      if (!profiles) return {};
+      return read_profiles(std::string("WHERE record_key=$1 ORDER BY ") + session_->row_number(), key,
+                           [&](const Profile& profile) { return fn(Item(profile)); });
+    });
   });
 }
 
@@ -297,8 +297,8 @@ Result<Database::ImportReport> SqlDatabase::add_items(const std::vector<Item>& i
         report.profiles += inserted ? 1 : 0;
       }
     }
-    report.duplicates = static_cast<int64_t>(items.size()) - report.records - report.tasks - report.devices -
-                        report.profiles;
+    report.duplicates =
+        static_cast<int64_t>(items.size()) - report.records - report.tasks - report.devices - report.profiles;
     return {};
   }));
   return report;
@@ -314,10 +314,9 @@ Result<bool> SqlDatabase::insert(const TaskInfo& task) {
 
 Result<bool> SqlDatabase::insert(const DeviceInfo& device) {
   TS_RETURN_IF_ERROR(session_->ensure(SqlTable::kDevice));
-  TS_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      session_->change("INSERT INTO device(key, json) VALUES($1, $2) ON CONFLICT DO NOTHING",
-                       {device.key, target::to_json(device.device)}));
+  TS_ASSIGN_OR_RETURN(const int64_t changed,
+                      session_->change("INSERT INTO device(key, json) VALUES($1, $2) ON CONFLICT DO NOTHING",
+                                       {device.key, target::to_json(device.device)}));
   return changed > 0;
 }
 
@@ -339,11 +338,11 @@ Result<int64_t> SqlDatabase::insert_records(const std::vector<const Record*>& re
     SqlValues values;
     for (size_t i = 0; i < rows; ++i)
       for (SqlValue& value : record_values(*records[begin + i])) values.push_back(std::move(value));
-    TS_ASSIGN_OR_RETURN(const int64_t changed,
-                        session_->change(std::string("INSERT INTO record(") + kRecordColumns + ") VALUES" +
-                                             placeholders(rows, kRecordColumnCount) +
-                                             " ON CONFLICT DO NOTHING",
-                                         values));
+    TS_ASSIGN_OR_RETURN(
+        const int64_t changed,
+        session_->change(std::string("INSERT INTO record(") + kRecordColumns + ") VALUES" +
+                             placeholders(rows, kRecordColumnCount) + " ON CONFLICT DO NOTHING",
+                         values));
     inserted += changed;
   }
   return inserted;

@@ -15,7 +15,8 @@ constexpr int64_t kDayMs = 24 * 3600 * 1000;
 constexpr size_t kRowsAtOnce = 32;
 constexpr size_t kJobColumnCount = 15;
 constexpr const char* kJobColumns =
-    "key, recorded, task_key, device_key, threads, flush_cache, code_version, trace, note, why, strategy, sketch, "
+    "key, recorded, task_key, device_key, threads, flush_cache, code_version, trace, note, why, strategy, "
+    "sketch, "
     "decisions, protocol, best_seconds";
 
 SqlValues job_values(const Job& job) {
@@ -75,11 +76,11 @@ Status SqlFleet::post(const std::vector<Job>& jobs) {
       SqlValues values;
       for (size_t i = 0; i < rows; ++i)
         for (SqlValue& value : job_values(jobs[begin + i])) values.push_back(std::move(value));
-      TS_RETURN_IF_ERROR(change(std::string("INSERT INTO job(") + kJobColumns + ") VALUES" +
-                                    placeholders(rows, kJobColumnCount) +
-                                    " ON CONFLICT (key) DO UPDATE SET state='waiting', attempts=0, owner='' WHERE "
-                                    "job.state='failed'",
-                                values));
+      TS_RETURN_IF_ERROR(change(
+          std::string("INSERT INTO job(") + kJobColumns + ") VALUES" + placeholders(rows, kJobColumnCount) +
+              " ON CONFLICT (key) DO UPDATE SET state='waiting', attempts=0, owner='' WHERE "
+              "job.state='failed'",
+          values));
     }
     return {};
   });
@@ -92,11 +93,12 @@ Result<std::vector<JobAnswer>> SqlFleet::answers(const std::vector<std::string>&
   const std::lock_guard lock(mutex_);
   SqlValues values;
   const std::string in = list(keys, values);
-  TS_ASSIGN_OR_RETURN(const auto rows,
-                      session_->query("SELECT key, state, CASE WHEN state IN ('done', 'failed') THEN result ELSE "
-                                      "'' END FROM job WHERE key IN " +
-                                          in,
-                                      values));
+  TS_ASSIGN_OR_RETURN(
+      const auto rows,
+      session_->query("SELECT key, state, CASE WHEN state IN ('done', 'failed') THEN result ELSE "
+                      "'' END FROM job WHERE key IN " +
+                          in,
+                      values));
   std::set<std::string> found;
   while (true) {
     TS_ASSIGN_OR_RETURN(const bool row, rows->step());
@@ -107,7 +109,8 @@ Result<std::vector<JobAnswer>> SqlFleet::answers(const std::vector<std::string>&
     if (state != "done") continue;
     auto line = parse_json_line(rows->text(2));
     if (!line.ok() || !std::holds_alternative<Record>(*line))
-      return Error{ErrorCode::kCorrupt, session_->place(), "the result of job " + rows->text(0) + " is no record"};
+      return Error{ErrorCode::kCorrupt, session_->place(),
+                   "the result of job " + rows->text(0) + " is no record"};
     out.push_back({rows->text(0), std::get<Record>(std::move(line).value()), ""});
   }
   missing = static_cast<int64_t>(std::set<std::string>(keys.begin(), keys.end()).size() - found.size());
@@ -152,18 +155,20 @@ Status SqlFleet::join(const FleetWorker& worker) {
   const std::lock_guard lock(mutex_);
   TS_ASSIGN_OR_RETURN(
       const auto rows,
-      session_->query("SELECT reason FROM worker WHERE host=$1 AND device_key=$2 AND state='quarantined' LIMIT 1",
-                      {worker.host, worker.device_key}));
+      session_->query(
+          "SELECT reason FROM worker WHERE host=$1 AND device_key=$2 AND state='quarantined' LIMIT 1",
+          {worker.host, worker.device_key}));
   TS_ASSIGN_OR_RETURN(const bool row, rows->step());
   if (row)
     return Error{ErrorCode::kMismatch, session_->place(),
                  "this device of " + worker.host + " is in quarantine (" + rows->text(0) +
                      "); once that is repaired, start the worker with --release"};
   return session_->transaction([&] {
-    return change(std::string("INSERT INTO worker(owner, host, device_key, threads, started_ms, seen_ms, state, "
-                              "reason) VALUES($1, $2, $3, $4, ") +
-                      session_->now_ms() + ", " + session_->now_ms() + ", 'active', '') ON CONFLICT DO NOTHING",
-                  {worker.owner, worker.host, worker.device_key, static_cast<int64_t>(worker.threads)});
+    return change(
+        std::string("INSERT INTO worker(owner, host, device_key, threads, started_ms, seen_ms, state, "
+                    "reason) VALUES($1, $2, $3, $4, ") +
+            session_->now_ms() + ", " + session_->now_ms() + ", 'active', '') ON CONFLICT DO NOTHING",
+        {worker.owner, worker.host, worker.device_key, static_cast<int64_t>(worker.threads)});
   });
 }
 
@@ -176,22 +181,24 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
                          static_cast<int64_t>(kCodeVersion)};
   std::vector<Job> jobs;
   // Whoever only looks takes no lock.
-  TS_ASSIGN_OR_RETURN(const bool some, any("SELECT 1 FROM job WHERE " + mine + " AND (state='waiting' OR " +
-                                               expired + ") LIMIT 1",
-                                           device));
+  TS_ASSIGN_OR_RETURN(
+      const bool some,
+      any("SELECT 1 FROM job WHERE " + mine + " AND (state='waiting' OR " + expired + ") LIMIT 1", device));
   if (!some) return jobs;
   Status taken = session_->transaction([&]() -> Status {
     jobs.clear();
-    TS_RETURN_IF_ERROR(change("UPDATE job SET state='waiting', owner='' WHERE owner=$1 AND state='taken'",
-                              {worker.owner}));
+    TS_RETURN_IF_ERROR(
+        change("UPDATE job SET state='waiting', owner='' WHERE owner=$1 AND state='taken'", {worker.owner}));
     SqlValues given_up = device;
     given_up.emplace_back(static_cast<int64_t>(kMaxJobAttempts));
     given_up.emplace_back("given up: " + std::to_string(kMaxJobAttempts) +
                           " workers were lost while they measured it");
-    TS_RETURN_IF_ERROR(change("UPDATE job SET state='failed', owner='', ended_ms=" + now + ", result=$5 WHERE " +
-                                  mine + " AND attempts>=$4 AND (state='waiting' OR " + expired + ")",
+    TS_RETURN_IF_ERROR(change("UPDATE job SET state='failed', owner='', ended_ms=" + now +
+                                  ", result=$5 WHERE " + mine + " AND attempts>=$4 AND (state='waiting' OR " +
+                                  expired + ")",
                               given_up));
-    TS_RETURN_IF_ERROR(change("UPDATE job SET state='waiting', owner='' WHERE " + mine + " AND " + expired, device));
+    TS_RETURN_IF_ERROR(
+        change("UPDATE job SET state='waiting', owner='' WHERE " + mine + " AND " + expired, device));
     // One task, one protocol: that of the job that waits longest.
     TS_ASSIGN_OR_RETURN(const auto first,
                         session_->query("SELECT task_key, protocol, flush_cache FROM job WHERE " + mine +
@@ -206,12 +213,13 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
     values.emplace_back(static_cast<int64_t>(count));
     TS_ASSIGN_OR_RETURN(
         const auto rows,
-        session_->query("SELECT id, key, recorded, trace, best_seconds, note, why, strategy, sketch, decisions, "
-                        "(SELECT text FROM task WHERE task.key=job.task_key) FROM job WHERE " +
-                            mine +
-                            " AND task_key=$4 AND protocol=$5 AND flush_cache=$6 AND state='waiting' ORDER BY id "
-                            "LIMIT $7",
-                        values));
+        session_->query(
+            "SELECT id, key, recorded, trace, best_seconds, note, why, strategy, sketch, decisions, "
+            "(SELECT text FROM task WHERE task.key=job.task_key) FROM job WHERE " +
+                mine +
+                " AND task_key=$4 AND protocol=$5 AND flush_cache=$6 AND state='waiting' ORDER BY id "
+                "LIMIT $7",
+            values));
     while (true) {
       TS_ASSIGN_OR_RETURN(const bool more, rows->step());
       if (!more) break;
@@ -230,9 +238,10 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
       jobs.push_back(std::move(job));
     }
     for (size_t i = 0; i < jobs.size(); ++i)
-      TS_RETURN_IF_ERROR(change("UPDATE job SET state='taken', owner=$1, expires_ms=" + now +
-                                    " + $2, attempts=attempts + $3 WHERE id=$4",
-                                {worker.owner, milliseconds(lease_seconds), int64_t{i == 0 ? 1 : 0}, jobs[i].id}));
+      TS_RETURN_IF_ERROR(
+          change("UPDATE job SET state='taken', owner=$1, expires_ms=" + now +
+                     " + $2, attempts=attempts + $3 WHERE id=$4",
+                 {worker.owner, milliseconds(lease_seconds), int64_t{i == 0 ? 1 : 0}, jobs[i].id}));
     return {};
   });
   TS_RETURN_IF_ERROR(std::move(taken));
@@ -245,15 +254,15 @@ Result<bool> SqlFleet::finish(const FleetWorker& worker, const Job& job, const R
   const std::lock_guard lock(mutex_);
   bool kept = false;
   Status finished = session_->transaction([&]() -> Status {
-    TS_ASSIGN_OR_RETURN(const int64_t rows,
-                        session_->change(std::string("UPDATE job SET state='done', ended_ms=") +
-                                             session_->now_ms() +
-                                             ", result=$1 WHERE id=$2 AND owner=$3 AND state='taken'",
-                                         {to_json_line(record), job.id, worker.owner}));
+    TS_ASSIGN_OR_RETURN(
+        const int64_t rows,
+        session_->change(std::string("UPDATE job SET state='done', ended_ms=") + session_->now_ms() +
+                             ", result=$1 WHERE id=$2 AND owner=$3 AND state='taken'",
+                         {to_json_line(record), job.id, worker.owner}));
     if (rows == 0) {
       // Done already, by an attempt whose answer was lost with the connection.
-      TS_ASSIGN_OR_RETURN(kept, any("SELECT 1 FROM job WHERE id=$1 AND owner=$2 AND state='done'",
-                                    {job.id, worker.owner}));
+      TS_ASSIGN_OR_RETURN(
+          kept, any("SELECT 1 FROM job WHERE id=$1 AND owner=$2 AND state='done'", {job.id, worker.owner}));
       return {};
     }
     kept = true;
@@ -271,8 +280,8 @@ Result<bool> SqlFleet::finish(const FleetWorker& worker, const Job& job, const R
 Status SqlFleet::beat(const FleetWorker& worker, double lease_seconds) {
   const std::lock_guard lock(mutex_);
   return session_->transaction([&]() -> Status {
-    TS_RETURN_IF_ERROR(change(std::string("UPDATE worker SET seen_ms=") + session_->now_ms() + " WHERE owner=$1",
-                              {worker.owner}));
+    TS_RETURN_IF_ERROR(change(
+        std::string("UPDATE worker SET seen_ms=") + session_->now_ms() + " WHERE owner=$1", {worker.owner}));
     return change(std::string("UPDATE job SET expires_ms=") + session_->now_ms() +
                       " + $1 WHERE owner=$2 AND state='taken'",
                   {milliseconds(lease_seconds), worker.owner});
@@ -309,8 +318,9 @@ Status SqlFleet::quarantine(const FleetWorker& worker, const std::string& reason
 }
 
 Status SqlFleet::release(const FleetWorker& worker) {
-  return change_alone("UPDATE worker SET state='ended' WHERE host=$1 AND device_key=$2 AND state='quarantined'",
-                      {worker.host, worker.device_key});
+  return change_alone(
+      "UPDATE worker SET state='ended' WHERE host=$1 AND device_key=$2 AND state='quarantined'",
+      {worker.host, worker.device_key});
 }
 
 }  // namespace tensorsmith::record

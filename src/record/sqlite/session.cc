@@ -104,12 +104,15 @@ class SqliteSession final : public SqlSession {
   Status check_structure() override { return connection_.check("PRAGMA integrity_check(1)"); }
   const char* row_number() const override { return "rowid"; }
   // julianday('now') counts days, with the fraction in milliseconds; 2440587.5 is 1970.
-  const char* now_ms() const override { return "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"; }
+  const char* now_ms() const override {
+    return "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
+  }
 
  private:
   Status raise_version(int version) {
     TS_ASSIGN_OR_RETURN(const int64_t present, connection_.scalar("PRAGMA user_version"));
-    return present >= version ? Status() : connection_.execute("PRAGMA user_version=" + std::to_string(version));
+    return present >= version ? Status()
+                              : connection_.execute("PRAGMA user_version=" + std::to_string(version));
   }
 
   Connection connection_;

@@ -44,7 +44,8 @@ class Statement {
   }
   Statement& bind_value(const SqlValue& value) {
     if (const auto* text = std::get_if<std::string>(&value)) return bind(std::string_view(*text));
-    if (const auto* blob = std::get_if<Blob>(&value)) return bind_blob(blob->bytes.data(), blob->bytes.size());
+    if (const auto* blob = std::get_if<Blob>(&value))
+      return bind_blob(blob->bytes.data(), blob->bytes.size());
     if (const auto* integer = std::get_if<int64_t>(&value)) return bind(*integer);
     if (const auto* real = std::get_if<double>(&value)) return bind(*real);
     return bind_null();
