@@ -94,7 +94,8 @@ Status export_jsonl(const DbOptions& options) {
   }
   TS_RETURN_IF_ERROR(db->export_jsonl(options.file, what));
   if (options.json)
-    print_json(nlohmann::json{{"database", record::shown_database(options.database)}, {"file", options.file}});
+    print_json(
+        nlohmann::json{{"database", record::shown_database(options.database)}, {"file", options.file}});
   else
     print_out("wrote {} to {}\n", which, options.file);
   return {};

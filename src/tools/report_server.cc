@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string_view>
@@ -67,7 +69,12 @@ class HttpReportServer final : public ReportServer {
           ErrorCode::kIo, fmt::format("--serve {}", port),
           "the port cannot be had, most likely another program has it; name another one, or 0 for any "
           "that is free"};
-    listener_ = std::thread([this] { server_.listen_after_bind(); });
+    listener_ = std::thread([this] {
+      server_.listen_after_bind();
+      ended_ = true;
+    });
+    // Before it runs, stop() would do nothing, and the thread would never end.
+    while (!server_.is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return {};
   }
 
@@ -111,6 +118,7 @@ class HttpReportServer final : public ReportServer {
   httplib::Server server_;
   std::mutex mutex_;  // of report_ and its calls
   ServedReport report_;
+  std::atomic<bool> ended_ = false;  // the listener
   std::thread listener_;
 };
 
