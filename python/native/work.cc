@@ -321,7 +321,7 @@ void bind_work(nb::module_& module) {
         }));
         Json tasks = Json::array(), calls = Json::array();
         for (const auto& task : loaded.partition.tasks) tasks.push_back(task_json(task));
-        for (const auto& call : loaded.partition.calls) calls.push_back(call_json(loaded, call));
+        for (const auto& one : loaded.partition.calls) calls.push_back(call_json(loaded, one));
         return dump({{"tasks", tasks}, {"calls", calls}});
       },
       nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
