@@ -103,6 +103,15 @@ class Reader:
                               for node in violation["nodes"][:3])
             check(False, f"{self.name}: axe: {violation['id']}: {nodes}")
 
+    def wait_for(self, script, seconds):
+        """Until the expression is true. (Playwright's own way evaluates text in the page, which the page forbids.)"""
+        end = time.monotonic() + seconds
+        while not self.evaluate(script):
+            if time.monotonic() > end:
+                check(False, f"{self.name}: not within {seconds} s: {script}")
+                return
+            self.page.wait_for_timeout(200)
+
     def open_all(self):
         self.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
         self.page.wait_for_timeout(200)
@@ -233,10 +242,10 @@ def check_live(browser, tensorsmith, model, folder):
     reader = Reader(browser, url)
     measured = "[...document.querySelectorAll('.figures div')].find((d) => d.textContent.startsWith('programs measured'))"
     try:
-        reader.page.wait_for_function(f"{measured} && parseInt({measured}.lastChild.textContent) > 0", timeout=120_000)
+        reader.wait_for(f"{measured} && parseInt({measured}.lastChild.textContent) > 0", 200)
         first = int(reader.evaluate(f"{measured}.lastChild.textContent"))
         reader.page.focus("#choose-task")
-        reader.page.wait_for_function(f"parseInt({measured}.lastChild.textContent) > {first}", timeout=120_000)
+        reader.wait_for(f"parseInt({measured}.lastChild.textContent) > {first}", 200)
         check(reader.evaluate("document.activeElement.id") == "choose-task", "newer data take the focus away")
         check("trials" in reader.page.text_content("#live"), f"state: {reader.page.text_content('#live')}")
         check(all(asked.startswith(url.split("?")[0]) for asked in reader.requests), f"asked for {set(reader.requests)}")
@@ -246,7 +255,7 @@ def check_live(browser, tensorsmith, model, folder):
         run.terminate()
         run.stderr.read()
         check(run.wait() == 130, f"the run ended with {run.returncode}")
-    reader.page.wait_for_function("document.getElementById('live').textContent.includes('ended')", timeout=30_000)
+    reader.wait_for("document.getElementById('live').textContent.includes('ended')", 30)
     reader.errors = [e for e in reader.errors if "ERR_CONNECTION_REFUSED" not in e and "ERR_EMPTY_RESPONSE" not in e]
     reader.close()
 
