@@ -11,7 +11,7 @@
 #include "engine/fleet_worker.h"
 #include "engine/measure_protocol.h"
 #include "ir/structural.h"
-#include "small_workloads.h"
+#include "support/small_workloads.h"
 
 namespace tensorsmith::engine {
 namespace {
