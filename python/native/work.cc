@@ -57,6 +57,9 @@ Result<target::Device> device_of(const std::string& name, int threads) {
   return engine::with_threads(std::move(device), threads);
 }
 
+// Names of tasks come from files: what is no UTF-8 in them is replaced.
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 const char* text(engine::TunePhase phase) {
@@ -95,7 +98,7 @@ class PythonEvents final : public engine::TuneEvents {
 
  private:
   void tell(const Json& event) {
-    if (!told_.is_none()) call_.tell([this, event = event.dump()] { told_(event); });
+    if (!told_.is_none()) call_.tell([this, event = dump(event)] { told_(event); });
   }
 
   LongCall& call_;
@@ -223,8 +226,6 @@ Json declared_json(const std::vector<graph::DeclaredTensor>& tensors) {
   }
   return out;
 }
-
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
 

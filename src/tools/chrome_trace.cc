@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/model_timer.h"
+#include "tools/console.h"
 
 namespace tensorsmith::tools {
 
@@ -61,7 +62,7 @@ Result<std::string> chrome_trace(runtime::Model& model, int runs, uint64_t seed)
                                   {"threads", model.num_threads()},
                                   {"tensorsmith", description.tool_version}}},
                                 {"traceEvents", events}};
-  return trace.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(trace) + "\n";
 }
 
 }  // namespace tensorsmith::tools
