@@ -29,13 +29,14 @@ class TuneProgressBar:
             done = event["elapsed_seconds"] if self._by_time else event["trials"]
             if self._bar.total is not None:
                 done = min(done, self._bar.total)
-            self._bar.n = done
             untuned, best = event["untuned_seconds"], event["best_seconds"]
             if untuned and best:
                 self._bar.set_postfix_str(
                     f"{event['trials']} trials, {1e3 * best:.3g} ms ({untuned / best:.2f}x)", refresh=False
                 )
-        self._bar.refresh()
+            self._bar.update(done - self._bar.n)  # draws a few times a second
+        else:
+            self._bar.refresh()
 
     def close(self) -> None:
         if self._by_time and self._bar.total is not None:
