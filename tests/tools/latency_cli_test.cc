@@ -340,7 +340,7 @@ TEST_F(LatencyCli, ErrorsAreOneLine) {
   fails({"eval", "--model", store_, "--store", store_, "--split", within_}, "store: ");
   fails({"eval", "--model", model, "--store", store_, "--split", within_, "--part", "tests"}, "'tests'");
   fails({"eval", "--model", model, "--store", store_}, "--split", 2);
-  fails({"eval", "--model", model}, "--records or --store", 2);
+  fails({"eval", "--model", model}, "--records, --store or --from-db", 2);
   fails({"eval", "--model", model, "--records", model, "--workloads", model, "--device", "v100"}, "model");
   fails({"eval", "--model", model, "--model", model, "--store", store_, "--split", within_}, "--table", 2);
   // A model whose bytes have changed.
