@@ -154,6 +154,7 @@ function rooflineSection(data) {
   const list = rooflines(data);
   if (list.length === 0) return [paragraph("No kernel with known operations, bytes and time.", true)];
   return [...list.flatMap(rooflineOf),
-          paragraph("Bytes: each tensor of a kernel once. The peak is that of f32 vectors: bytes and short floats can be above it, " +
-                    "and kernels whose data are in caches above the line of the memory.", true)];
+          paragraph("Bytes: each tensor of a kernel once. The peak is that of f32 vectors at the device's base clock: " +
+                    "faster clocks, bytes, short floats and Winograd's sums can be above it, and kernels whose data " +
+                    "are in caches above the line of the memory.", true)];
 }
