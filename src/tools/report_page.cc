@@ -210,7 +210,7 @@ std::string report_page(const nlohmann::json& data) {
       {"CONNECT", data.contains("live") ? "'self'" : "'none'"},
       {"CSS", std::string(assets.css)},
       {"DATA", in_script(json_text(data))},
-      {"LIBRARY", std::string(assets.library)},
+      {"LIBRARY", std::string(assets.plotting)},
       {"JS", std::string(assets.js)}};
   std::string out;
   for (std::string_view rest = assets.html; !rest.empty();) {
