@@ -99,7 +99,7 @@ class Prediction:
 
 
 def tune(
-    model: ModelSource | Sequence[ModelSource],
+    model: ModelSource,
     output: PathLike | None = None,
     *,
     seconds: float = 0,
@@ -157,7 +157,7 @@ def tune(
     """
     if not (seconds or trials or until_gain):
         raise errors.InvalidArgument("say how long to search: seconds=60, trials=1000 or until_gain=0.01", "tune")
-    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, threads=threads)
+    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, threads=threads, seed=seed)
     directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
     bar = TuneProgressBar(seconds, trials) if progress is True else None
     told = bar or (progress if callable(progress) else None)

@@ -93,6 +93,10 @@ def test_says_what_is_wrong(mnist):
         tensorsmith.tune("nowhere.onnx", seconds=1)
     with pytest.raises(tensorsmith.errors.InvalidArgument, match="less than 0"):
         tensorsmith.compile(mnist, threads=-1)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="seed: -1 is less than 0"):
+        tensorsmith.tune(mnist, seconds=1, seed=-1)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="list is no model"):
+        tensorsmith.tune([mnist], seconds=1)
     with pytest.raises(tensorsmith.errors.InvalidArgument, match=r"shapes\['x'\]"):
         tensorsmith.compile(mnist, shapes={"x": (0, 3)})
     with pytest.raises(tensorsmith.errors.InvalidArgument, match="strategy|annealing"):
