@@ -107,7 +107,7 @@ class PythonEvents final : public engine::TuneEvents {
 };
 
 struct TuneRequest {
-  std::vector<std::string> models, directories, names;
+  std::string model, directory, name;
   Import import;
   std::string device, database;
   int threads = 0;
@@ -117,23 +117,15 @@ struct TuneRequest {
   engine::TuneModelOptions options;
 };
 
-Result<std::vector<Json>> tune(TuneRequest& r, LongCall& call, PythonEvents& events) {
+Result<Json> tune(TuneRequest& r, LongCall& call, PythonEvents& events) {
   TS_ASSIGN_OR_RETURN(const target::Device device, device_of(r.device, r.threads));
   if (!engine::is_measurable(device))
     return Error{ErrorCode::kUnsupported, "device " + r.device,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
-  for (const std::string& directory : r.directories)
-    TS_RETURN_IF_ERROR(engine::check_output_directory(directory));
+  TS_RETURN_IF_ERROR(engine::check_output_directory(r.directory));
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
-  std::vector<engine::LoadedModel> loaded;
-  loaded.reserve(r.models.size());
-  std::vector<engine::ModelToTune> models;
-  for (size_t m = 0; m < r.models.size(); ++m) {
-    TS_ASSIGN_OR_RETURN(auto model, engine::load_model(r.import.source(r.models[m]), device));
-    loaded.push_back(std::move(model));
-    models.push_back({&loaded.back(), r.directories[m], r.names[m]});
-  }
+  TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(r.import.source(r.model), device));
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(r.database));
   TS_ASSIGN_OR_RETURN(engine::TuneSources sources, engine::read_tune_sources(r.sources, r.warm_start));
   r.options.database_path = r.database;
@@ -146,15 +138,13 @@ Result<std::vector<Json>> tune(TuneRequest& r, LongCall& call, PythonEvents& eve
   if (r.options.seconds > 0)
     r.options.seconds = std::max(r.options.seconds - (clock.monotonic_seconds() - start), 1e-3);
   PythonLog log(call);
-  TS_ASSIGN_OR_RETURN(const auto tuned, engine::tune_models(models, device, r.options, *database, clock, log,
-                                                            events, call.cancelled()));
-  std::vector<Json> reports;
-  for (size_t m = 0; m < models.size(); ++m) {
-    reports.push_back(engine::to_json(tuned[m], r.directories[m], record::shown_database(r.database)));
-    reports.back()["notes"] = loaded[m].graph.notes;
-    reports.back()["interrupted"] = tuned[m].interrupted;
-  }
-  return reports;
+  TS_ASSIGN_OR_RETURN(const auto tuned,
+                      engine::tune_models({{&model, r.directory, r.name}}, device, r.options, *database,
+                                          clock, log, events, call.cancelled()));
+  Json report = engine::to_json(tuned.front(), r.directory, record::shown_database(r.database));
+  report["notes"] = model.graph.notes;
+  report["interrupted"] = tuned.front().interrupted;
+  return report;
 }
 
 struct CompileRequest {
@@ -232,16 +222,16 @@ Json declared_json(const std::vector<graph::DeclaredTensor>& tensors) {
 void bind_work(nb::module_& module) {
   module.def(
       "tune",
-      [](std::vector<std::string> models, std::vector<std::string> directories,
-         std::vector<std::string> names, Shapes shapes, std::vector<std::string> absent, bool bounded,
-         std::string device, int threads, std::string database, double seconds, int64_t trials,
-         double until_gain, std::string strategy, int batch, uint64_t seed, bool flush_cache, bool end_to_end,
-         bool winograd, std::string cost_model, bool frozen, std::vector<std::string> sources,
-         bool warm_start, std::string language_model, std::string worker, const nb::object& progress) {
+      [](std::string model, std::string directory, std::string name, Shapes shapes,
+         std::vector<std::string> absent, bool bounded, std::string device, int threads, std::string database,
+         double seconds, int64_t trials, double until_gain, std::string strategy, int batch, uint64_t seed,
+         bool flush_cache, bool end_to_end, bool winograd, std::string cost_model, bool frozen,
+         std::vector<std::string> sources, bool warm_start, std::string language_model, std::string worker,
+         const nb::object& progress) {
         TuneRequest r;
-        r.models = std::move(models);
-        r.directories = std::move(directories);
-        r.names = std::move(names);
+        r.model = std::move(model);
+        r.directory = std::move(directory);
+        r.name = std::move(name);
         r.import = {std::move(shapes), std::move(absent), bounded};
         r.device = std::move(device);
         r.database = std::move(database);
@@ -265,13 +255,12 @@ void bind_work(nb::module_& module) {
         PythonEvents events(call, progress);
         return dump(value_or_raise(call.run([&] { return tune(r, call, events); })));
       },
-      nb::arg("models"), nb::arg("directories"), nb::arg("names"), nb::kw_only(), nb::arg("shapes"),
+      nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
       nb::arg("absent"), nb::arg("bounded"), nb::arg("device"), nb::arg("threads"), nb::arg("database"),
       nb::arg("seconds"), nb::arg("trials"), nb::arg("until_gain"), nb::arg("strategy"), nb::arg("batch"),
       nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"), nb::arg("winograd"),
       nb::arg("cost_model"), nb::arg("frozen"), nb::arg("sources"), nb::arg("warm_start"),
-      nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(),
-      "Reports of the models, a JSON array.");
+      nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(), "The report, JSON.");
   module.def(
       "compile",
       [](std::string model, std::string directory, std::string name, Shapes shapes,

@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from . import _native, errors
-from .dtypes import aligned_empty, numpy_dtype
+from .dtypes import aligned_empty, numpy_dtype, random_array
 from .sources import ModelSource, model_file
 
 _RUNS = 20
@@ -84,12 +82,7 @@ def annotate(
 
 def _measured(directory: str, threads: int) -> list[tuple[str, float]]:
     native = _native.Model(directory, threads, "", True)
-    random = np.random.default_rng(0)
-    arrays = []
-    for _, dtype, shape in native.inputs:
-        array = aligned_empty(shape, numpy_dtype(dtype))
-        array[...] = random.standard_normal(shape) if dtype in ("f16", "f32", "f64") else 0
-        arrays.append(array)
+    arrays = [random_array(shape, dtype) for _, dtype, shape in native.inputs]
     outputs = [aligned_empty(shape, numpy_dtype(dtype)) for _, dtype, shape in native.outputs]
     native.run(arrays, outputs)
     native.reset_profile()

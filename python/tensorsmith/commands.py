@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def run_command(*arguments: PathLike | int | float, quiet: bool = False) -> str:
     lines: list[str] = []
     try:
         # Its standard output is short, and fits the pipe until the end.
-        output, _ = _read(process, lines, quiet)
+        output = _read(process, lines, quiet)
     except BaseException:
         process.terminate()
         process.wait()
@@ -46,9 +47,7 @@ def run_command(*arguments: PathLike | int | float, quiet: bool = False) -> str:
     return output
 
 
-def _read(process: subprocess.Popen[str], lines: list[str], quiet: bool) -> tuple[str, None]:
-    import threading
-
+def _read(process: subprocess.Popen[str], lines: list[str], quiet: bool) -> str:
     def forward() -> None:
         assert process.stderr is not None
         for line in process.stderr:
@@ -62,7 +61,7 @@ def _read(process: subprocess.Popen[str], lines: list[str], quiet: bool) -> tupl
     output = process.stdout.read()
     process.wait()
     reader.join()
-    return output, None
+    return output
 
 
 def _flags(options: dict[str, Any]) -> list[str]:

@@ -52,6 +52,13 @@ def onnx_runtime_type(name: str | None) -> str:
     return _ONNX_RUNTIME.get(name or "", "")
 
 
+def random_array(shape: tuple[int, ...], name: str) -> np.ndarray:
+    """An input to time a model with: normally distributed, always the same; integers are 0, which is a valid index."""
+    array = aligned_empty(shape, numpy_dtype(name))
+    array[...] = np.random.default_rng(0).standard_normal(shape) if name in ("f16", "f32", "f64") else 0
+    return array
+
+
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array without contents that the model writes in place."""
     size = math.prod(shape) * dtype.itemsize

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, errors
-from .dtypes import aligned_empty, numpy_dtype
+from .dtypes import aligned_empty, numpy_dtype, random_array
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,7 @@ class Model:
     def benchmark(self, seconds: float = 1.0, inputs: Mapping[str, Any] | None = None) -> float:
         """The median latency of a run, in seconds: repeated for about so long, after a run that does not count. Inputs
         that are not given are normally distributed, integers 0."""
-        random = np.random.default_rng(0)
-        arrays = dict(inputs or {})
-        for info in self.inputs:
-            if info.name in arrays:
-                continue
-            array = aligned_empty(info.shape, info.numpy_dtype)
-            array[...] = random.standard_normal(info.shape) if info.dtype in ("f16", "f32", "f64") else 0
-            arrays[info.name] = array
+        arrays = {info.name: random_array(info.shape, info.dtype) for info in self.inputs} | dict(inputs or {})
         outputs = self.run(arrays)
         times: list[float] = []
         end = time.perf_counter() + seconds

@@ -10,6 +10,7 @@ A model with dimensions that are chosen when it is used is compiled for each cho
 from __future__ import annotations
 
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ from .model import Model, load
 from .partition import PartitionedModel
 from .sources import ModelSource, model_file, model_name
 from .work import compile as compile_model
+
+_log = logging.getLogger("tensorsmith")
 
 _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
@@ -323,9 +326,12 @@ def _choose(
             place = f"cuda:{int({**given, **more}.get('device_id', 0))}"
             try:
                 _native.device(place, 0)
-            except errors.Error:
+            except errors.Error as error:
+                _log.warning("%s cannot be had: %s", name, error)
                 continue
             found.append((name, place))
+        else:
+            _log.warning("%s is not known here", name)
     if not found:
         raise errors.InvalidArgument(
             f"none of them is here; there are {', '.join(get_available_providers())}", "providers"

@@ -164,9 +164,9 @@ def tune(
     try:
         with model_file(model) as path:
             text = _native.tune(
-                [path],
-                [directory],
-                [os.path.basename(path) if isinstance(model, (str, os.PathLike)) else model_name(model)],
+                path,
+                directory,
+                _file_name(model, path),
                 **_import_options(shapes, absent, bounded),
                 device=device,
                 threads=threads,
@@ -191,7 +191,7 @@ def tune(
     finally:
         if bar is not None:
             bar.close()
-    return _tune_result(json.loads(text)[0])
+    return _tune_result(json.loads(text))
 
 
 def _tune_result(report: dict[str, Any]) -> TuneResult:
@@ -245,20 +245,16 @@ def compile(
     """
     _not_negative(threads=threads)
     directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
-    # A database by another name than the default one is meant to be there.
-    known = os.fspath(database)
-    if untuned or (known == "tensorsmith.db" and not os.path.exists(known)):
-        known = ""
     with model_file(model) as path:
         report = json.loads(
             _native.compile(
                 path,
                 directory,
-                os.path.basename(path) if isinstance(model, (str, os.PathLike)) else model_name(model),
+                _file_name(model, path),
                 **_import_options(shapes, absent, bounded),
                 device=device,
                 threads=threads,
-                database=known,
+                database="" if untuned else _known(database),
                 winograd=winograd,
             )
         )
@@ -290,9 +286,6 @@ def predict(
         others: as of `tune`.
     """
     _not_negative(threads=threads)
-    known = os.fspath(database)
-    if untuned or (known == "tensorsmith.db" and not os.path.exists(known)):
-        known = ""
     with model_file(model) as path:
         report = json.loads(
             _native.predict(
@@ -302,7 +295,7 @@ def predict(
                 threads=threads,
                 latency_model=os.fspath(cost_model),
                 roofline=roofline,
-                database=known,
+                database="" if untuned else _known(database),
                 untuned=untuned,
                 winograd=winograd,
             )
@@ -339,6 +332,20 @@ def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
     """What is known of a device."""
     _not_negative(threads=threads)
     return json.loads(_native.device(name, threads))
+
+
+def _file_name(model: ModelSource, path: str) -> str:
+    """The compiled model's own name: that of its file; of a model in memory the graph's."""
+    return os.path.basename(path) if isinstance(model, (str, os.PathLike)) else model_name(model)
+
+
+_DATABASE = "tensorsmith.db"
+
+
+def _known(database: PathLike) -> str:
+    """The database to read, or "": the default one need not be there, one that was named must."""
+    path = os.fspath(database)
+    return "" if path == _DATABASE and not os.path.exists(path) else path
 
 
 def _import_options(shapes: Shapes | None, absent: Sequence[str], bounded: bool) -> dict[str, Any]:

@@ -73,6 +73,26 @@ constexpr double kLongRound = 0.125;
 
 }  // namespace
 
+Result<std::vector<ProfiledRun>> profile_runs(runtime::Model& model, int runs, uint64_t seed,
+                                              const Clock& clock, double most_seconds) {
+  ModelBuffers buffers(model, seed);
+  const auto inputs = buffers.inputs();
+  const auto outputs = buffers.outputs();
+  TS_RETURN_IF_ERROR(model.run(inputs, outputs));
+  std::vector<ProfiledRun> all;
+  const double begin = clock.monotonic_seconds();
+  do {
+    model.reset_profile();
+    const double start = clock.monotonic_seconds();
+    TS_RETURN_IF_ERROR(model.run(inputs, outputs));
+    ProfiledRun& run = all.emplace_back();
+    run.start_seconds = start - begin;
+    run.seconds = clock.monotonic_seconds() - start;
+    for (const runtime::CallTime& call : model.profile()) run.calls.push_back(call.total_seconds);
+  } while (static_cast<int>(all.size()) < runs && clock.monotonic_seconds() - begin < most_seconds);
+  return all;
+}
+
 Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models,
                                              const TimingLimits& limits, uint64_t seed, const Clock& clock) {
   std::vector<ModelBuffers> buffers;

@@ -43,6 +43,19 @@ struct TimingLimits {
   double most_seconds = std::numeric_limits<double>::infinity();  // then a few runs do
 };
 
+// One run of a model that was loaded with profile; seconds.
+struct ProfiledRun {
+  double start_seconds = 0;  // after the first run began
+  double seconds = 0;
+  std::vector<double> calls;  // of each call of the description
+};
+
+// Runs the model so many times, and no more once `most_seconds` are over (one run at least), after a warm-up. Errors: those
+// of Model::run.
+Result<std::vector<ProfiledRun>> profile_runs(runtime::Model& model, int runs, uint64_t seed,
+                                              const Clock& clock,
+                                              double most_seconds = std::numeric_limits<double>::infinity());
+
 // Runs the models in turn (A B A B ...) after a warm-up.
 Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models,
                                              const TimingLimits& limits, uint64_t seed, const Clock& clock);

@@ -38,29 +38,6 @@ ReportModel described(const runtime::ModelDescription& description, const std::s
   return model;
 }
 
-struct Run {
-  double seconds = 0;
-  std::vector<double> calls;
-};
-
-Result<std::vector<Run>> run_model(runtime::Model& model, uint64_t seed, const Clock& clock) {
-  ModelBuffers buffers(model, seed);
-  const auto inputs = buffers.inputs();
-  const auto outputs = buffers.outputs();
-  const double start = clock.monotonic_seconds();
-  TS_RETURN_IF_ERROR(model.run(inputs, outputs));  // warms up
-  std::vector<Run> runs;
-  do {
-    model.reset_profile();
-    const double before = clock.monotonic_seconds();
-    TS_RETURN_IF_ERROR(model.run(inputs, outputs));
-    Run& run = runs.emplace_back();
-    run.seconds = clock.monotonic_seconds() - before;
-    for (const runtime::CallTime& call : model.profile()) run.calls.push_back(call.total_seconds);
-  } while (static_cast<int>(runs.size()) < kRuns && clock.monotonic_seconds() - start < kMostSeconds);
-  return runs;
-}
-
 }  // namespace
 
 Result<ReportModel> read_report_model(const std::string& directory, const ReportModelOptions& options,
@@ -84,13 +61,14 @@ Result<ReportModel> read_report_model(const std::string& directory, const Report
     report.not_run_because = model.error().message();
     return report;
   }
-  TS_ASSIGN_OR_RETURN(const std::vector<Run> runs, run_model(**model, options.seed, clock));
+  TS_ASSIGN_OR_RETURN(const std::vector<ProfiledRun> runs,
+                      profile_runs(**model, kRuns, options.seed, clock, kMostSeconds));
   std::vector<size_t> order(runs.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return runs[a].seconds < runs[b].seconds; });
   // What disturbs a run only makes it slower.
-  const Run& typical = runs[order[order.size() / 4]];
+  const ProfiledRun& typical = runs[order[order.size() / 4]];
   double begin = 0;
   for (size_t c = 0; c < report.kernels.size(); ++c) {
     report.kernels[c].begin_seconds = begin;
@@ -98,7 +76,7 @@ Result<ReportModel> read_report_model(const std::string& directory, const Report
     begin += typical.calls[c];
   }
   report.kernels_run_seconds = typical.seconds;
-  for (const Run& run : runs) report.run_seconds.push_back(run.seconds);
+  for (const ProfiledRun& run : runs) report.run_seconds.push_back(run.seconds);
   if (runtime::is_gpu_arch(description->arch)) return report;
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const target::Device ran_on = with_threads(machine, (*model)->num_threads());

@@ -30,29 +30,21 @@ nlohmann::json row_name(int row, const char* name) {
 }  // namespace
 
 Result<std::string> chrome_trace(runtime::Model& model, int runs, uint64_t seed) {
-  const SystemClock clock;
-  engine::ModelBuffers buffers(model, seed);
-  const std::vector<const void*> inputs = buffers.inputs();
-  const std::vector<void*> outputs = buffers.outputs();
-  TS_RETURN_IF_ERROR(model.run(inputs, outputs));
+  TS_ASSIGN_OR_RETURN(const std::vector<engine::ProfiledRun> all,
+                      engine::profile_runs(model, runs, seed, SystemClock()));
   const runtime::ModelDescription& description = model.description();
   nlohmann::json events = {row_name(kRunsRow, "runs"), row_name(kKernelsRow, "kernels")};
-  const double begin = clock.monotonic_seconds();
-  for (int run = 0; run < runs; ++run) {
-    model.reset_profile();
-    const double start = clock.monotonic_seconds() - begin;
-    TS_RETURN_IF_ERROR(model.run(inputs, outputs));
-    const double seconds = clock.monotonic_seconds() - begin - start;
-    events.push_back(event("run " + std::to_string(run), "run", kRunsRow, start, seconds));
-    double at = start;
-    const std::vector<runtime::CallTime> times = model.profile();
-    for (size_t c = 0; c < times.size(); ++c) {
+  for (const engine::ProfiledRun& run : all) {
+    const auto number = static_cast<size_t>(&run - all.data());
+    events.push_back(event("run " + std::to_string(number), "run", kRunsRow, run.start_seconds, run.seconds));
+    double at = run.start_seconds;
+    for (size_t c = 0; c < run.calls.size(); ++c) {
       const runtime::CallInfo& call = description.calls[c];
-      nlohmann::json one = event(call.task, "kernel", kKernelsRow, at, times[c].total_seconds);
+      nlohmann::json one = event(call.task, "kernel", kKernelsRow, at, run.calls[c]);
       one["args"] = {{"call", c}, {"symbol", call.symbol}, {"flops", call.flops}};
-      if (times[c].total_seconds > 0) one["args"]["GFLOP/s"] = call.flops / times[c].total_seconds / 1e9;
+      if (run.calls[c] > 0) one["args"]["GFLOP/s"] = call.flops / run.calls[c] / 1e9;
       events.push_back(std::move(one));
-      at += times[c].total_seconds;
+      at += run.calls[c];
     }
   }
   const nlohmann::json trace = {{"displayTimeUnit", "ms"},

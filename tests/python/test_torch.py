@@ -3,6 +3,8 @@
 import copy
 import logging
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,6 +116,17 @@ def test_parameters_are_compiled_in_until_they_change(caplog):
     said = [r.getMessage() for r in caplog.records if r.name == "tensorsmith"]
     assert len(said) == 1
     assert "changed" in said[0]
+
+
+def test_the_cookbook_s_snippet():
+    text = (Path(__file__).parents[2] / "docs" / "cookbook.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    model, x = torch.nn.Linear(8, 3).eval(), torch.randn(2, 8)
+    names = {"model": model, "x": x, "BACKEND": BACKEND}
+    assert 'backend="tensorsmith"' in block
+    block = block.replace('"tensorsmith"', "BACKEND").replace('"seconds": 30', '"seconds": 2')
+    exec(compile(block, "cookbook.md", "exec"), names)
+    close([names["y"]], [model(x)])
 
 
 def test_from_torch():

@@ -116,6 +116,16 @@ TEST_P(FleetTest, AJobBecomesOneRecord) {
   EXPECT_EQ(fleet_->workers("device0", 2, 60).value(), 0);
 }
 
+TEST_P(FleetTest, ADamagedJobIsAnError) {
+  if (!GetParam()) GTEST_SKIP() << "the statement runs on a server";
+  post(0, 1);
+  PostgresqlServer::run(place_, "UPDATE tensorsmith.job SET sketch=-1");
+  const auto jobs = fleet_->take(a_, 1, 60);
+  ASSERT_FALSE(jobs.ok());
+  EXPECT_EQ(jobs.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(jobs.error().message(), HasSubstr("is damaged"));
+}
+
 TEST_P(FleetTest, OtherDevicesThreadsAndTasksWait) {
   Job other_device = job_of(make_record(1)), other_threads = job_of(make_record(2)),
       other_task = job_of(make_record(3));

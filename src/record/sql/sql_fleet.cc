@@ -232,7 +232,11 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
       job.settings = {worker.threads, first->integer(2) != 0};
       job.trace = rows->text(3);
       job.best_seconds = rows->real(4);
-      job.candidate = read_candidate(*rows, 5).value_or(Candidate());
+      auto candidate = read_candidate(*rows, 5);
+      if (!candidate)
+        return Error{ErrorCode::kCorrupt, session_->place(),
+                     "job " + job.key + " is damaged (its point of the design space); delete its row"};
+      job.candidate = *std::move(candidate);
       job.task_text = rows->text(10);
       job.protocol = first->text(1);
       jobs.push_back(std::move(job));

@@ -80,7 +80,8 @@ GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
   return c;
 }
 
-// Not where rows are shifted by a place in the window: whether vectors of the dimension begin at multiples of their length, in a tensor with lines of this length.
+// Whether vectors along the dimension begin at multiples of their length, in a tensor with lines of this length. Places in a
+// window that shift them by less do not allow it.
 bool GpuMmaPlan::is_aligned(const ReadIndex& index, AxisId own, int64_t line, int64_t vector) const {
   for (const AxisId a : info_.axes())
     if (a != own && a != product_.sum && extent(a) > 1 && index.coefficients[a] % vector != 0) return false;
