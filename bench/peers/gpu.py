@@ -3,11 +3,12 @@
 by way of PyTorch, and networks beside PyTorch and ONNX Runtime, where these are installed.
 
     bench/peers/gpu.py --tensorsmith BINARY [--device cuda] [--seconds 240] [--sizes 1024,2048,4096,8192]
-                       [--convolutions resnet50] [--networks resnet50,bert_base] [--log FILE]
+                       [--convolutions resnet50] [--convolution-types f32,f16] [--networks resnet50,bert_base] [--log FILE] [--db FILE]
 
-Each case is an ONNX model that is tuned for its share of the seconds, checked against the peer and timed in turns with it.
-Times are the device's own, medians of rounds; a ratio above 1 means that Tensorsmith is faster. One JSON line a case goes to
-the log. Without a GPU (--device opencl, PoCL) peers compute on the processor: that tries the script out, its ratios are void.
+Each case is an ONNX model that is tuned for its share of the seconds, checked against the peer and timed in turns with it;
+products of one size are one model, and the convolutions. Times are the device's own, medians of rounds; a ratio above 1 means that Tensorsmith
+is faster. One JSON line a case goes to the log; --db keeps all measured programs. Without a GPU (--device opencl, PoCL) peers
+compute on the processor: that tries the script out, its ratios are void.
 """
 import argparse
 import json
@@ -34,8 +35,11 @@ class CaseFailed(Exception):
     """In one line."""
 
 
-def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
+def run(command, seconds=300):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise CaseFailed(f"{' '.join(command[:3])}: not done after {seconds:.0f} s") from error
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or [f"ended with {done.returncode}"]
         raise CaseFailed(f"{' '.join(command[:3])}: {said[-1]}")
@@ -60,7 +64,7 @@ class Ours:
         self.compiled = str(scratch / "out")
         before = time.monotonic()
         run([args.tensorsmith, "tune", model, "--device", args.device, "--seconds", str(max(2, int(seconds))), "--quiet",
-             "--db", str(scratch / "gpu.db"), "-o", self.compiled])
+             "--skip-end-to-end", "--db", args.db or str(scratch / "gpu.db"), "-o", self.compiled], 60 + 3 * seconds)
         self.tuning_seconds = round(time.monotonic() - before, 1)
 
     def outputs(self, inputs):
@@ -105,17 +109,38 @@ def timed_row(name, ours, peers, flops=0.0):
     return row
 
 
-def product_case(args, scratch, seconds, size, dtype, epilogue=False):
-    name = f"gemm_{dtype}_{size}" + ("_bias_gelu" if epilogue else "")
-    path = str(scratch / f"{name}.onnx")
-    weights = gpu_models.matmul(path, size, size, size, dtype, epilogue)
-    x = np.random.default_rng(1).standard_normal((size, size)).astype(weights["w"].dtype)
+def rows_by_task(ours, prefix, node, cases, peers, apart):
+    """A row for each case, whose node in the model is node_i: times of kernels, beside those of its peer."""
+    tasks = ours.tasks_of_nodes()
+    own, theirs = [[] for _ in cases], [[] for _ in cases]
+    for _ in range(ROUNDS):
+        by_task = ours.seconds_by_task()
+        for i in range(len(cases)):
+            own[i].append(by_task[tasks[f"{node}_{i}"]])
+            if peers:
+                theirs[i].append(float(np.min(peers[i].seconds())))  # as `bench --profile` takes the least of its runs
+    rows = []
+    for i, case in enumerate(cases):
+        row = {"case": prefix + case.text(), "tuning_seconds": ours.tuning_seconds, "seconds": float(np.median(own[i])),
+               "seconds_of_rounds": own[i]}
+        row["tflops"] = case.flops() / row["seconds"] / 1e12
+        if peers:
+            row |= {"peer": "pytorch", "peer_seconds": float(np.median(theirs[i])), "peers_of_rounds": theirs[i],
+                    "difference": apart[i]}
+            row["ratio"] = row["peer_seconds"] / row["seconds"]
+        rows.append(row)
+    return rows
+
+
+def products_case(args, scratch, seconds, products):
+    path = str(scratch / "products.onnx")
+    gpu_models.products_side_by_side(path, products)
     ours = Ours(args, scratch, path, seconds)
-    if gpu_peers.torch_device() is None:
-        return [timed_row(name, ours, {}, 2.0 * size ** 3)]
-    peer = gpu_peers.matmul(x, weights["w"], weights.get("b") if epilogue else None)
-    apart = difference(name, ours.outputs({"x": x}), [peer.result()], TOLERANCE[dtype])
-    return [timed_row(name, ours, {"pytorch": peer}, 2.0 * size ** 3) | {"difference": apart}]
+    peers = [gpu_peers.matmul(p.x, p.w, p.b) for p in products] if gpu_peers.torch_device() else []
+    outputs = ours.outputs({f"x_{i}": p.x for i, p in enumerate(products)}) if peers else []
+    apart = [difference(p.text(), [ours_out], [peer.result()], TOLERANCE[p.dtype])
+             for p, ours_out, peer in zip(products, outputs, peers)]
+    return rows_by_task(ours, "", "gemm", products, peers, apart)
 
 
 def convolutions_case(args, scratch, seconds, network, dtype):
@@ -128,27 +153,10 @@ def convolutions_case(args, scratch, seconds, network, dtype):
     ours = Ours(args, scratch, path, seconds)
     peers = [gpu_peers.convolution(x, w, c.stride, c.padding, c.groups)
              for c, x, w in zip(convolutions, inputs, weights)] if gpu_peers.torch_device() else []
-    apart = difference(path, ours.outputs({f"x_{i}": x for i, x in enumerate(inputs)}), [p.result() for p in peers],
-                       TOLERANCE[dtype]) if peers else None
-    tasks = ours.tasks_of_nodes()
-    own, theirs = [[] for _ in convolutions], [[] for _ in convolutions]
-    for _ in range(ROUNDS):
-        by_task = ours.seconds_by_task()
-        for i in range(len(convolutions)):
-            own[i].append(by_task[tasks[f"conv_{i}"]])
-            if peers:
-                theirs[i].append(float(np.min(peers[i].seconds())))  # as `bench --profile` takes the least of its runs
-    rows = []
-    for i, conv in enumerate(convolutions):
-        row = {"case": f"conv_{dtype}_{conv.text()}", "tuning_seconds": ours.tuning_seconds, "seconds": float(np.median(own[i])),
-               "seconds_of_rounds": own[i]}
-        row["tflops"] = conv.flops() / row["seconds"] / 1e12
-        if peers:
-            row |= {"peer": "pytorch", "peer_seconds": float(np.median(theirs[i])), "peers_of_rounds": theirs[i],
-                    "difference": apart}
-            row["ratio"] = row["peer_seconds"] / row["seconds"]
-        rows.append(row)
-    return rows
+    outputs = ours.outputs({f"x_{i}": x for i, x in enumerate(inputs)}) if peers else []
+    apart = [difference(c.text(), [ours_out], [peer.result()], TOLERANCE[dtype])
+             for c, ours_out, peer in zip(convolutions, outputs, peers)]
+    return rows_by_task(ours, f"conv_{dtype}_", "conv", convolutions, peers, apart)
 
 
 def network_case(args, scratch, seconds, network):
@@ -184,13 +192,14 @@ def all_cases(args):
     """(kind, name, function of args, scratch and seconds that gives rows)."""
     split = lambda text: [part for part in text.split(",") if part]
     sizes = [int(size) for size in split(args.sizes)]
-    cases = [("product", f"{dtype} {size}", lambda *a, s=size, d=dtype: product_case(*a, s, d))
-             for dtype in ("f16", "f32") for size in sizes]
-    if sizes:
-        middle = sizes[len(sizes) // 2]
-        cases.append(("product", f"f16 {middle} fused", lambda *a: product_case(*a, middle, "f16", True)))
+    cases = []
+    # The smallest first: what is learned of them is tried on the larger ones.
+    for size in sorted(sizes):
+        products = [(size, "f16"), (size, "f32")] + ([(size, "f16", True)] if size == sizes[len(sizes) // 2] else [])
+        cases.append(("product", f"products of {size}",
+                      lambda *a, products=products: products_case(*a, [gpu_models.Product(*p) for p in products])))
     cases += [("convolution", f"{network} {dtype}", lambda *a, n=network, d=dtype: convolutions_case(*a, n, d))
-              for network in split(args.convolutions) for dtype in ("f32", "f16")]
+              for network in split(args.convolutions) for dtype in split(args.convolution_types)]
     cases += [("network", network, lambda *a, n=network: network_case(*a, n)) for network in split(args.networks)]
     return cases
 
@@ -198,6 +207,7 @@ def all_cases(args):
 def group_of(row):
     """What rows are summed up with."""
     kind, dtype = row["case"].split("_")[:2]
+    kind = {"gemm": "product", "conv": "convolution"}.get(kind, kind)
     return "network" if kind == "network" else f"{kind} {dtype}" + (" fused" if row["case"].endswith("gelu") else "")
 
 
@@ -213,8 +223,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=240, help="for all tuning together")
     parser.add_argument("--sizes", default="1024,2048,4096,8192")
     parser.add_argument("--convolutions", default="resnet50", help="networks of the zoo, whose convolutions are timed one by one")
+    parser.add_argument("--convolution-types", default="f32,f16")
     parser.add_argument("--networks", default="resnet50,bert_base")
     parser.add_argument("--log")
+    parser.add_argument("--db", help="of all measured programs, which is kept")
     args = parser.parse_args()
     gpu_peers.prepare_torch()
     place = gpu_peers.torch_device()

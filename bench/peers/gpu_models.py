@@ -11,23 +11,52 @@ def save(path, nodes, inputs, outputs, initializers):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
-def matmul(path, m, n, k, dtype, epilogue):
-    """y = x w of [m, k] and [k, n], or GELU(x w + b) by the error function. Returns the constants by name."""
-    kind, element = KINDS[dtype]
-    rng = np.random.default_rng(0)
-    weights = {"w": rng.standard_normal((k, n)) / np.sqrt(k)}
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["product"])]
-    out = "product"
-    if epilogue:
-        weights |= {"b": rng.standard_normal(n), "half": np.array(0.5), "one": np.array(1.0), "root": np.array(2 ** 0.5)}
-        nodes += [helper.make_node("Add", ["product", "b"], ["sum"]), helper.make_node("Div", ["sum", "root"], ["scaled"]),
-                  helper.make_node("Erf", ["scaled"], ["erf"]), helper.make_node("Add", ["erf", "one"], ["shifted"]),
-                  helper.make_node("Mul", ["sum", "shifted"], ["twice"]), helper.make_node("Mul", ["twice", "half"], ["y"])]
-        out = "y"
-    weights = {name: value.astype(element) for name, value in weights.items()}
-    save(path, nodes, [helper.make_tensor_value_info("x", kind, [m, k])], [helper.make_tensor_value_info(out, kind, [m, n])],
-         [numpy_helper.from_array(value, name) for name, value in weights.items()])
-    return weights
+class Product:
+    """y = x w of square matrices, or GELU(x w + b) by the error function."""
+
+    def __init__(self, size, dtype, epilogue=False):
+        self.size, self.dtype, self.epilogue = size, dtype, epilogue
+        self.kind, self.element = KINDS[dtype]
+        rng = np.random.default_rng(size + epilogue)
+        draw = lambda *shape: rng.standard_normal(shape, dtype=np.float32)
+        self.x = draw(size, size).astype(self.element)
+        self.w = (draw(size, size) / np.float32(np.sqrt(size))).astype(self.element)
+        self.b = draw(size).astype(self.element) if epilogue else None
+
+    def text(self):
+        return f"gemm_{self.dtype}_{self.size}" + ("_bias_gelu" if self.epilogue else "")
+
+    def flops(self):
+        return 2.0 * self.size ** 3
+
+    def nodes(self, i):
+        """From x_i to y_i, and the initializers."""
+        name = lambda part: f"{part}_{i}"
+        constants = [numpy_helper.from_array(self.w, name("w"))]
+        nodes = [helper.make_node("MatMul", [name("x"), name("w")], [name("product" if self.epilogue else "y")],
+                                  name=name("gemm"))]
+        if not self.epilogue:
+            return nodes, constants
+        constants += [numpy_helper.from_array(self.b, name("b"))]
+        constants += [numpy_helper.from_array(np.array(value, self.element), name(part))
+                      for part, value in (("half", 0.5), ("one", 1.0), ("root", 2 ** 0.5))]
+        step = lambda op, *names: helper.make_node(op, [name(n) for n in names[:-1]], [name(names[-1])])
+        return nodes + [step("Add", "product", "b", "sum"), step("Div", "sum", "root", "scaled"),
+                        step("Erf", "scaled", "erf"), step("Add", "erf", "one", "shifted"),
+                        step("Mul", "sum", "shifted", "twice"), step("Mul", "twice", "half", "y")], constants
+
+
+def products_side_by_side(path, products):
+    """One model whose input x_i goes through the i-th product to y_i."""
+    nodes, inputs, outputs, initializers = [], [], [], []
+    for i, product in enumerate(products):
+        own, constants = product.nodes(i)
+        nodes += own
+        initializers += constants
+        shape = [product.size, product.size]
+        inputs.append(helper.make_tensor_value_info(f"x_{i}", product.kind, shape))
+        outputs.append(helper.make_tensor_value_info(f"y_{i}", product.kind, shape))
+    save(path, nodes, inputs, outputs, initializers)
 
 
 class Convolution:

@@ -1,4 +1,5 @@
-"""Other engines on a GPU, timed as Tensorsmith's kernels are: by the device's events, on data that its caches do not hold.
+"""Other engines on a GPU, timed as `tensorsmith bench` times a model: one CUDA graph between two of the device's events,
+behind a kernel that keeps the device busy until all is launched, so that no time of a launch is counted.
 
 PyTorch calls cuBLAS and cuDNN, in f32 without TF32; networks run in PyTorch and in ONNX Runtime, both as one CUDA graph.
 Without a GPU (device "cpu") the same code runs by the clock, to try it out: its times say nothing.
@@ -15,7 +16,7 @@ except ImportError:
     torch = None
 
 RUNS = 20
-MOST_COPIES = 16
+HOLD_CYCLES = 80_000  # some 40 us, as long as the runtime holds the device
 
 
 def torch_device():
@@ -39,6 +40,7 @@ def call_seconds(call, device):
         call()
         return time.perf_counter() - before
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda._sleep(HOLD_CYCLES)
     start.record()
     call()
     end.record()
@@ -46,54 +48,65 @@ def call_seconds(call, device):
     return start.elapsed_time(end) / 1e3
 
 
-def seconds_of(call, copies, device):
-    """All runs of call(0), call(1), ... after a warm-up. Runs that follow each other use other copies."""
-    for i in range(3):
-        call(i % copies)
+def seconds_of(call, device):
+    """All runs after a warm-up."""
+    for _ in range(3):
+        call()
     if device == "cuda":
         torch.cuda.synchronize()
-    return [call_seconds(lambda i=i: call(i % copies), device) for i in range(RUNS)]
+    return [call_seconds(call, device) for _ in range(RUNS)]
 
 
-def copies_for(bytes_touched, device):
-    """So many copies of the data are more than twice the second cache."""
+def replay_of(compute, device):
+    """compute() as a CUDA graph: a function that runs it and gives its outputs. Elsewhere compute itself."""
     if device != "cuda":
-        return 1
-    cache = torch.cuda.get_device_properties(0).L2_cache_size
-    return max(1, min(MOST_COPIES, int(2 * cache / max(bytes_touched, 1)) + 1))
+        return compute
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):  # libraries choose their algorithms here, which a capture does not allow
+            compute()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        outputs = compute()
+
+    def replay():
+        graph.replay()
+        return outputs
+
+    return replay
 
 
 class TorchCall:
-    """A function of arrays on the device. make(arrays as tensors) computes it."""
+    """A function of arrays on the device."""
 
-    def __init__(self, arrays, compute, output_bytes):
+    def __init__(self, arrays, compute):
         self.device = torch_device()
-        copies = copies_for(sum(a.nbytes for a in arrays) + output_bytes, self.device)
-        self.copies = [[torch.from_numpy(a).to(self.device) for a in arrays] for _ in range(copies)]
-        self.compute = compute
-
-    def call(self, i):
+        tensors = [torch.from_numpy(a).to(self.device) for a in arrays]
         with torch.no_grad():
-            return self.compute(*self.copies[i])
+            self.replay = replay_of(lambda: compute(*tensors), self.device)
 
     def seconds(self):
-        return seconds_of(self.call, len(self.copies), self.device)
+        with torch.no_grad():
+            return seconds_of(self.replay, self.device)
 
     def result(self):
-        return self.call(0).float().cpu().numpy()
+        with torch.no_grad():
+            return self.replay().float().cpu().numpy()
 
 
 def matmul(x, w, bias=None):
     """bias: with it GELU(x w + bias), by the error function."""
     if bias is None:
-        return TorchCall([x, w], lambda x, w: x @ w, x.shape[0] * w.shape[1] * x.itemsize)
+        return TorchCall([x, w], lambda x, w: x @ w)
     fused = lambda x, w, b: torch.nn.functional.gelu(torch.addmm(b, x, w))
-    return TorchCall([x, w, bias], fused, x.shape[0] * w.shape[1] * x.itemsize)
+    return TorchCall([x, w, bias], fused)
 
 
 def convolution(x, w, stride, padding, groups):
     conv = lambda x, w: torch.nn.functional.conv2d(x, w, None, stride, padding, 1, groups)
-    return TorchCall([x, w], conv, x.nbytes)
+    return TorchCall([x, w], conv)
 
 
 class TorchNetwork:
@@ -109,35 +122,15 @@ class TorchNetwork:
             from torch_module import torch_module
             host = [torch.from_numpy(a) for a in inputs.values()]
             module = torch_module(onnx_file, host).to(self.device)
-            self.tensors = [t.to(self.device) for t in host]
+            tensors = [t.to(self.device) for t in host]
             with torch.no_grad():
-                self.capture(module)
+                self.replay = replay_of(lambda: module(*tensors), self.device)
         except Exception as error:
             raise EngineCannot(first_line(error)) from error
 
-    def capture(self, module):
-        self.replay = lambda: module(*self.tensors)
-        if self.device != "cuda":
-            return
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                module(*self.tensors)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            outputs = module(*self.tensors)
-
-        def replay():
-            graph.replay()
-            return outputs
-
-        self.replay = replay
-
     def seconds(self):
         with torch.no_grad():
-            return seconds_of(lambda i: self.replay(), 1, self.device)
+            return seconds_of(self.replay, self.device)
 
     def results(self):
         with torch.no_grad():

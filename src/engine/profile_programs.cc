@@ -5,9 +5,11 @@
 
 #include "codegen/backend.h"
 #include "engine/measured_device.h"
+#include "engine/nsight_compute.h"
 #include "ir/text.h"
 #include "measure/profile/perf_events.h"
 #include "measure/profile/time_kernel.h"
+#include "record/ncu_csv.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -35,6 +37,33 @@ Result<std::map<std::string, std::vector<record::Record>>> chosen_records(record
       records.resize(static_cast<size_t>(options.per_task));
   }
   return out;
+}
+
+// Programs that Nsight Compute runs at a time: what it counted is stored after each.
+constexpr size_t kNsightComputeBatch = 16;
+
+Status profile_by_nsight_compute(record::Database& database, const ProfileOptions& options,
+                                 const std::vector<std::string>& keys, ProfileReport& report,
+                                 const ProfileProgress& progress, int64_t programs,
+                                 const std::atomic<bool>& cancel) {
+  TS_ASSIGN_OR_RETURN(const std::string ncu, find_nsight_compute());
+  for (size_t begin = 0; begin < keys.size() && !cancel; begin += kNsightComputeBatch) {
+    const std::vector<std::string> batch(
+        keys.begin() + static_cast<std::ptrdiff_t>(begin),
+        keys.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kNsightComputeBatch, keys.size())));
+    TS_ASSIGN_OR_RETURN(const NsightComputeRun run,
+                        run_nsight_compute(ncu, options.database_path, options.device, batch));
+    std::vector<record::Profile> profiles;
+    for (const auto& [key, counters] : run.counters)
+      profiles.push_back({key, record::kNcuProfiler, counters});
+    TS_RETURN_IF_ERROR(database.add(profiles));
+    report.profiled += static_cast<int64_t>(profiles.size());
+    report.failed += static_cast<int64_t>(batch.size() - profiles.size());
+    for (const std::string& problem : run.problems)
+      if (report.problems.size() < kMostProblems) report.problems.push_back(problem);
+    if (progress) progress(report, programs);
+  }
+  return {};
 }
 
 class Profiling {
@@ -67,6 +96,15 @@ class Profiling {
       (*counters)["seconds"] = std::min((*counters)["seconds"], known->second["seconds"]);
     profiles_.push_back({record.key(), options_.profiler, std::move(*counters)});
     return profiles_.size() < kBatch ? Status() : flush();
+  }
+  // The keys of records that have no such profile yet.
+  void add_unknown(const std::vector<record::Record>& records, std::vector<std::string>& keys) {
+    for (const record::Record& record : records) {
+      if (known_.contains(record.key()) && !options_.again)
+        ++report.known;
+      else
+        keys.push_back(record.key());
+    }
   }
   Status flush() {
     Status status = profiles_.empty() ? Status() : database_.add(profiles_);
@@ -101,9 +139,11 @@ class Profiling {
 Result<ProfileReport> profile_programs(record::Database& database, const ProfileOptions& options,
                                        const Clock& clock, const ProfileProgress& progress,
                                        const std::atomic<bool>& cancel) {
-  if (!is_local(options.device))
-    return Error{ErrorCode::kUnsupported, "device " + options.device.name,
-                 "programs run while they are profiled; use local or a variant of it (local:isa=avx2)"};
+  const bool on_gpu = options.profiler == record::kNcuProfiler;
+  if (!on_gpu && !is_local(options.device))
+    return Error{
+        ErrorCode::kUnsupported, "device " + options.device.name,
+        "programs run while they are profiled; use local, a variant of it (local:isa=avx2), or cuda"};
   if (options.profiler == measure::kPerfEvents) TS_RETURN_IF_ERROR(measure::check_perf_events());
   const double start = clock.monotonic_seconds();
   TS_ASSIGN_OR_RETURN(const auto chosen, chosen_records(database, options));
@@ -112,9 +152,14 @@ Result<ProfileReport> profile_programs(record::Database& database, const Profile
   TS_ASSIGN_OR_RETURN(const auto tasks, database.tasks());
   Profiling profiling(database, options);
   TS_RETURN_IF_ERROR(profiling.read_known());
+  std::vector<std::string> of_gpu;
   for (const record::TaskInfo& task : tasks) {
     const auto records = chosen.find(task.key);
     if (records == chosen.end()) continue;
+    if (on_gpu) {
+      profiling.add_unknown(records->second, of_gpu);
+      continue;
+    }
     TS_ASSIGN_OR_RETURN(const ir::Workload workload, ir::parse_workload(task.text));
     for (const record::Record& record : records->second) {
       if (cancel) break;
@@ -123,6 +168,9 @@ Result<ProfileReport> profile_programs(record::Database& database, const Profile
     }
   }
   TS_RETURN_IF_ERROR(profiling.flush());
+  if (!of_gpu.empty())
+    TS_RETURN_IF_ERROR(
+        profile_by_nsight_compute(database, options, of_gpu, profiling.report, progress, programs, cancel));
   profiling.report.seconds = clock.monotonic_seconds() - start;
   return profiling.report;
 }

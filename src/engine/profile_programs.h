@@ -16,8 +16,10 @@
 namespace tensorsmith::engine {
 
 struct ProfileOptions {
-  target::Device device;  // this machine or a weaker variant of it: the programs' code runs here
-  std::string profiler;   // measure::kSimulation, kPerfEvents or kTiming
+  target::Device device;  // this machine, a weaker variant of it or its GPU: the programs' code runs here
+  std::string
+      profiler;  // measure::kSimulation, kPerfEvents or kTiming; of NVIDIA's GPUs record::kNcuProfiler
+  std::string database_path;                   // of the database, which Nsight Compute's child opens again
   std::optional<std::set<std::string>> tasks;  // by key; none: all
   int64_t per_task = 0;                        // programs of a task, the fastest first; 0: all
   bool again = false;  // those too that have such a profile; of times the least is kept

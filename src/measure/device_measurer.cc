@@ -1,5 +1,7 @@
 #include "measure/device_measurer.h"
 
+#include <algorithm>
+
 #include "base/processors.h"
 #include "measure/process_measurer.h"
 
@@ -20,7 +22,8 @@ Result<std::unique_ptr<Measurer>> make_device_measurer(const DeviceArguments& wh
   how.keep_spare = true;
   how.values = InputValues::kNormal;
   how.task_threads = host.cores;  // of reference programs
-  how.build_threads = options.build_threads;
+  // The device's times do not feel what this machine's cores do.
+  how.build_threads = std::max(options.build_threads, host.cores);
   auto measurer = std::make_unique<ProcessMeasurer>(options, std::move(how), std::move(builder), log);
   TS_RETURN_IF_ERROR(measurer->ensure_ready());
   return std::unique_ptr<Measurer>(std::move(measurer));

@@ -110,15 +110,22 @@ Result<std::optional<std::string>> DeviceCandidate::check(int set) {
   return task_.check(set);
 }
 
+struct TimedRuns {
+  Timing timing;
+  bool ran = false;  // at least once
+};
+
 // Timed runs, in units of a sequence of `runs`.
-Result<Timing> time_runs(runtime::Gpu& gpu, const DeviceCandidate& candidate, const TimingOptions& options,
-                         int64_t runs, double run_seconds) {
+Result<TimedRuns> time_runs(runtime::Gpu& gpu, const DeviceCandidate& candidate, const TimingOptions& options,
+                            int64_t runs, double run_seconds) {
   TS_ASSIGN_OR_RETURN(const auto sequence, candidate.sequence(runs));
   Status status;
   double device_seconds = 0;
+  bool ran = false;
   TimingHooks hooks;
   hooks.run = [&] {
     if (!status.ok()) return;
+    ran = true;
     const auto seconds = sequence->time();
     if (seconds.ok()) {
       device_seconds += *seconds;
@@ -142,7 +149,7 @@ Result<Timing> time_runs(runtime::Gpu& gpu, const DeviceCandidate& candidate, co
   if (!status.ok()) return std::move(status).error();
   for (double& seconds : timing.seconds) seconds /= static_cast<double>(runs);
   timing.runs_per_repeat *= static_cast<int>(runs);
-  return timing;
+  return TimedRuns{std::move(timing), ran};
 }
 
 // As many as fill a repeat and go through all sets.
@@ -182,7 +189,11 @@ Result<MeasureResult> run_candidate(runtime::Gpu& gpu, DeviceTask& task, DeviceC
   int64_t runs = 1;
   if (!is_hopeless(request.timing, run_seconds)) {
     runs = runs_of_sequence(request, task.sets(), run_seconds);
-    TS_ASSIGN_OR_RETURN(timing, time_runs(gpu, candidate, request.timing, runs, run_seconds));
+    task.run_begins();
+    TS_ASSIGN_OR_RETURN(TimedRuns timed, time_runs(gpu, candidate, request.timing, runs, run_seconds));
+    timing = std::move(timed.timing);
+    // Given up by its first run: the other sets are unwritten.
+    if (!timed.ran) runs = 1;
   }
   for (const int set : {0, last}) {
     if (set >= runs) continue;

@@ -1,11 +1,15 @@
 // A task's tensors in a device's memory, several times, with fences.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/processors.h"
+#include "base/thread_pool.h"
+#include "measure/compare.h"
 #include "measure/protocol.h"
 #include "runtime/device/gpu.h"
 
@@ -27,16 +31,24 @@ class DeviceTask {
   const std::byte* input(size_t i) const { return data_ + spec_.inputs[i].offset; }
   // Inputs, then outputs.
   std::vector<runtime::GpuSpan> buffers(int set) const;
-  // Inputs and fences as they were, and in the outputs what no right result contains.
+  // Inputs and fences as they were, and in the outputs what no right result contains. After a check that found nothing
+  // wrong only outputs are copied.
   Status reset(int set);
+  // Runs begin that no check has seen.
+  void run_begins() { std::fill(inputs_hold_.begin(), inputs_hold_.end(), 0); }
   // Nothing if the set is as a right run leaves it, else what is wrong.
   Result<std::optional<std::string>> check(int set);
 
  private:
+  static constexpr int kMostThreads = 8;  // that compare
   DeviceTask(runtime::Gpu& gpu, TaskSpec spec, const std::byte* data)
-      : gpu_(gpu), spec_(std::move(spec)), data_(data) {}
+      : gpu_(gpu),
+        spec_(std::move(spec)),
+        data_(data),
+        threads_(std::min(processors().at_once, kMostThreads)) {}
   void make_image();
-  std::optional<std::string> compare_with_image(const std::vector<std::byte>& got) const;
+  std::optional<std::string> compare_with_image();
+  std::optional<Mismatch> compare_output(const TensorSpec& tensor, const std::byte* got);
 
   runtime::Gpu& gpu_;
   TaskSpec spec_;
@@ -44,6 +56,10 @@ class DeviceTask {
   std::vector<int64_t> offsets_;  // in a set, by buffer
   std::vector<std::byte> image_;  // of a set
   std::vector<std::unique_ptr<runtime::GpuMemory>> sets_;
+  std::vector<std::byte> got_;  // of the set that is checked
+  std::vector<char>
+      inputs_hold_;  // by set: inputs and fences were seen to be as they were, and nothing ran since
+  ThreadPool threads_;
 };
 
 }  // namespace tensorsmith::measure

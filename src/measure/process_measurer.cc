@@ -10,7 +10,7 @@ namespace {
 
 using record::MeasureResult;
 
-// How many candidates may be built ahead of the one that runs.
+// How many candidates may be built ahead of the one that runs, at least.
 constexpr size_t kBuildAhead = 4;
 constexpr size_t kExclusiveChunk = 8;
 
@@ -50,6 +50,7 @@ Result<std::vector<MeasureResult>> ProcessMeasurer::measure(const ir::Workload& 
   pipeline_.start(workload, std::move(traces));
 
   double best = best_seconds_so_far > 0 ? best_seconds_so_far : std::numeric_limits<double>::infinity();
+  const size_t ahead = std::max(kBuildAhead, 2 * static_cast<size_t>(pipeline_.threads()));
   size_t allowed = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (how_.exclusive) {
@@ -58,7 +59,7 @@ Result<std::vector<MeasureResult>> ProcessMeasurer::measure(const ir::Workload& 
         pipeline_.wait_allowed();
       }
     } else {
-      pipeline_.allow(i + 1 + kBuildAhead);
+      pipeline_.allow(i + 1 + ahead);
     }
     TimedBuild build = pipeline_.take(i);
     MeasureResult result;

@@ -1,9 +1,11 @@
 #include <nlohmann/json.hpp>
 
+#include "engine/gpu_device.h"
 #include "engine/load_model.h"
 #include "engine/profile_programs.h"
 #include "measure/profile/perf_events.h"
 #include "measure/profile/time_kernel.h"
+#include "record/ncu_csv.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
@@ -35,6 +37,23 @@ std::string chosen_profiler(const ProfileCommand& command) {
   if (!command.quiet)
     print_notes({"no hardware counters, so programs are simulated: " + counters.error().message()});
   return measure::kSimulation;
+}
+
+// GPUs have Nsight Compute's counters alone.
+Result<std::string> profiler_of(const ProfileCommand& command, const target::Device& device) {
+  const bool nsight = command.profiler == "ncu";
+  if (device.kind != target::DeviceKind::kGpu && !nsight) return chosen_profiler(command);
+  if (device.kind != target::DeviceKind::kGpu)
+    return Error{ErrorCode::kInvalidArgument, "--profiler ncu",
+                 "counts on NVIDIA's GPUs; name one with --device cuda"};
+  if (!nsight && command.profiler != "auto")
+    return Error{ErrorCode::kInvalidArgument, "--profiler " + command.profiler,
+                 "is of processors; a GPU's programs are profiled by Nsight Compute (ncu)"};
+  const auto place = engine::gpu_place(device);
+  if (!place || place->api != runtime::GpuApi::kCuda)
+    return Error{ErrorCode::kUnsupported, "device " + device.name,
+                 "programs run while they are profiled; of GPUs only NVIDIA's here can be, as cuda"};
+  return std::string(record::kNcuProfiler);
 }
 
 Result<std::set<std::string>> tasks_of(const std::string& model) {
@@ -72,7 +91,8 @@ Status profile(const ProfileCommand& command) {
         "is no record database; name one with --db, programs are profiled that `tune` or `dataset collect` "
         "measured"};
   TS_ASSIGN_OR_RETURN(options.device, command.device.resolve());
-  options.profiler = chosen_profiler(command);
+  TS_ASSIGN_OR_RETURN(options.profiler, profiler_of(command, options.device));
+  options.database_path = path;
   options.per_task = command.per_task;
   options.again = command.again;
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(path));
@@ -122,11 +142,12 @@ void add_profile_command(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   o->device.add_to(*command);
   command
-      ->add_option("--profiler", o->profiler,
-                   "perf: the processor's counters; simulation: a model of its caches; auto: the first that "
-                   "works; timing: "
-                   "no counters, measure the time again, --again keeps the least")
-      ->check(CLI::IsMember({"auto", "perf", "simulation", "timing"}))
+      ->add_option(
+          "--profiler", o->profiler,
+          "perf: the processor's counters; simulation: a model of its caches; ncu: a GPU's counters, by "
+          "NVIDIA Nsight Compute; auto: the first that works; timing: "
+          "no counters, measure the time again, --again keeps the least")
+      ->check(CLI::IsMember({"auto", "perf", "simulation", "ncu", "timing"}))
       ->capture_default_str();
   add_whole(*command, "--per-task", o->per_task, 0, kMaxCount,
             "Programs of a task, the fastest first (0 = all)");

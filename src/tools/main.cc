@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "codegen/backend.h"
+#include "engine/nsight_compute.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
 #include "tools/commit.h"
@@ -23,6 +24,7 @@ int run(int argc, char** argv) {
   using namespace tensorsmith;
   // Workers are this program started again; they speak a private protocol and take no options.
   if (measure::is_worker(argc, argv)) return measure::worker_main(argc, argv);
+  if (engine::is_launcher(argc, argv)) return engine::launcher_main(argc, argv);
   CLI::App app{
       "Tensorsmith makes neural networks faster on this machine: it searches schedules by measuring "
       "candidates\n"

@@ -203,6 +203,12 @@ Text ScalarWriter::node(const Expr& e) {
                        [&](const ir::Binary& op) { return binary(e, op); },
                        [&](const ir::Select& s) { return select(dtype, s); },
                        [&](const ir::Cast& cast) {
+                         const auto* quotient = ir::as<ir::Binary>(cast.a);
+                         if (quotient != nullptr && quotient->op == BinaryOp::kDiv &&
+                             is_storage_float(dtype) && cast.a.dtype() == DType::kF32) {
+                           const Text a = value(quotient->a), b = value(quotient->b);
+                           return convert(DType::kF32, dtype, call_text("ts_short_quotient", {a, b}));
+                         }
                          const Text v = convert(cast.a.dtype(), dtype, value(cast.a));
                          // A name of its own keeps a product from being contracted with what it is added to.
                          return cast.a.dtype() == dtype && ir::is_float(dtype)
@@ -297,6 +303,8 @@ Text ScalarWriter::arithmetic(BinaryOp op, DType dtype, const Text& a, const Tex
     case BinaryOp::kSub:
     case BinaryOp::kMul:
     case BinaryOp::kDiv:
+      if (op == BinaryOp::kDiv && is_storage_float(dtype))
+        return rounded(call_text("ts_short_quotient", {a, b}));
       if (ir::is_float(dtype)) return rounded(sum_or_product(op, a, b));
       return call_text(suffixed(helper_name(op), dtype), {a, b});
     case BinaryOp::kFloorDiv:

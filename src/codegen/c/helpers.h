@@ -118,6 +118,9 @@ TS_INLINE uint16_t ts_store_bf16(float x) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40u);
   return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+#ifndef TS_OWN_SHORT_QUOTIENT
+TS_INLINE float ts_short_quotient(float a, float b) { return a / b; } /* which is rounded to 16 bits then */
+#endif
 TS_INLINE float ts_round_f16(float x) { return ts_load_f16(ts_store_f16(x)); }
 TS_INLINE float ts_round_bf16(float x) { return ts_load_bf16(ts_store_bf16(x)); }
 

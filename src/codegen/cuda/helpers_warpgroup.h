@@ -70,10 +70,12 @@ TS_INLINE void ts_wait_for(uint64_t* barrier, unsigned parity) {
 TS_COPY_BOXES(ts_copy_box, "", "")
 /* To this place of both blocks of a cluster; each block's barrier of that place counts the bytes. */
 TS_COPY_BOXES(ts_copy_box_for_cluster, ".multicast::cluster", ", both")
+/* Without the scope of the cluster, for which the compiler waits for all of the thread's memory (MEMBAR.ALL.GPU): what the
+   barrier guards was read by products, which are done. */
 TS_INLINE void ts_arrive_at(uint64_t* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(ts_shared(barrier)),
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(ts_shared(barrier)),
       "r"(block)
       : "memory");
 }

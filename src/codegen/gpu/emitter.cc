@@ -155,6 +155,7 @@ void GpuKernelEmitter::meet_before(const Stmt& s) {
 }
 
 void GpuKernelEmitter::emit_store(const ir::Store& store) {
+  if (emit_asynchronous(store, nullptr, 1)) return;
   Block inside;
   ScalarWriter writer(env_, inside);
   const Expr value = writer.announce(store.value);
@@ -367,7 +368,7 @@ void GpuKernelEmitter::emit_vectorized(const For& loop, int64_t lanes) {
   for (const Expr& i : store.indices) indices.push_back(ir::substitute(i, env_.constants));
   meet_before(loop.body);
   if (in_memory(store.buffer) && is_vector(store.buffer, indices, loop.var, lanes, env_.bounds))
-    return emit_asynchronous(store, loop.var, lanes) ? void() : emit_vector_store(store, loop.var, lanes);
+    return emit_asynchronous(store, &loop.var, lanes) ? void() : emit_vector_store(store, loop.var, lanes);
   // Elements, with the vectors that are read.
   out_->open("");
   const Expr value = load_vectors(ir::substitute(store.value, env_.constants), loop.var, lanes);

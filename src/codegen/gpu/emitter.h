@@ -81,12 +81,13 @@ class GpuKernelEmitter {
   void emit_fragment(const MmaTile& tile, const TileText& text, const std::string& registers, int64_t lines,
                      int64_t chunks, const std::string& step);
   void emit_mma(const MmaNest& nest);
-  void emit_pipeline(const ir::For& loop, const MmaPipeline& pipeline);
-  void emit_copies(const MmaPipeline& pipeline, const std::string& place);
-  bool emit_asynchronous(const ir::Store& store, const ir::Var& lane, int64_t lanes);
-  // Of the several tiles of both factors, that at this place is meant until leave_place; returns their own names.
-  std::pair<std::string, std::string> enter_place(const MmaNest& nest, const std::string& place);
-  void leave_place(const MmaNest& nest, const std::pair<std::string, std::string>& names);
+  void emit_pipeline(const ir::For& loop, const CopyPipeline& pipeline);
+  void emit_copies(const CopyPipeline& pipeline, const std::string& place);
+  // lane: of the elements that are copied at once; null: the store is of one.
+  bool emit_asynchronous(const ir::Store& store, const ir::Var* lane, int64_t lanes);
+  // Of the stages of each tile, that at this place is meant until leave_place; returns the tiles' own names.
+  std::vector<std::string> enter_place(const CopyPipeline& pipeline, const std::string& place);
+  void leave_place(const CopyPipeline& pipeline, const std::vector<std::string>& names);
   std::string place(ScalarWriter& writer, const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
 
   // Warpgroups (warpgroup_emit.cc).

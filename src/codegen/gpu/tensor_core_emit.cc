@@ -103,41 +103,38 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
 }
 
 // The chunk's copies, into this place of the tiles.
-void GpuKernelEmitter::emit_copies(const MmaPipeline& pipeline, const std::string& place) {
-  const MmaNest& nest = mma_.nests.at(pipeline.nest.get());
+void GpuKernelEmitter::emit_copies(const CopyPipeline& pipeline, const std::string& place) {
   out_->open("");
-  const auto names = enter_place(nest, place);
+  const auto names = enter_place(pipeline, place);
   asynchronous_ = true;
   for (const ir::Stmt& copy : pipeline.copies) emit(copy);
   asynchronous_ = false;
-  leave_place(nest, names);
+  leave_place(pipeline, names);
   out_->close();
 }
 
-std::pair<std::string, std::string> GpuKernelEmitter::enter_place(const MmaNest& nest,
-                                                                  const std::string& place) {
-  const auto enter = [&](const Buffer& buffer) {
+std::vector<std::string> GpuKernelEmitter::enter_place(const CopyPipeline& pipeline,
+                                                       const std::string& place) {
+  std::vector<std::string> names;
+  for (const Buffer& buffer : pipeline.tiles) {
     std::string& name = env_.buffers.at(buffer.get());
     const std::string here = env_.names.make(buffer->name + "_at");
     const std::string type(dialect_.c.memory_type(buffer->dtype));
     out_->line(type + "* const " + here + " = " + name + " + " + place + " * " +
                number(buffer->allocation_elements()) + ";");
-    return std::exchange(name, here);
-  };
-  std::string a = enter(nest.a.buffer);
-  return {std::move(a), enter(nest.b.buffer)};
+    names.push_back(std::exchange(name, here));
+  }
+  return names;
 }
 
-void GpuKernelEmitter::leave_place(const MmaNest& nest, const std::pair<std::string, std::string>& names) {
-  env_.buffers.at(nest.a.buffer.get()) = names.first;
-  env_.buffers.at(nest.b.buffer.get()) = names.second;
+void GpuKernelEmitter::leave_place(const CopyPipeline& pipeline, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) env_.buffers.at(pipeline.tiles[i].get()) = names[i];
 }
 
 // With s stages: s - 1 chunks are copied before the loop; each iteration waits for its own chunk, meets the other threads,
 // which are done with the chunk before it, has the place of that filled with the chunk s - 1 further, and computes.
-void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const MmaPipeline& pipeline) {
+void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pipeline) {
   const ir::VarNode* var = loop.var.get();
-  const MmaNest& nest = mma_.nests.at(pipeline.nest.get());
   const int64_t ahead = pipeline.stages - 1;
   const bool outside = std::exchange(in_pipeline_, true);
   out_->open("");
@@ -165,9 +162,9 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const MmaPipeline& pip
   out_->close();
   out_->line("ts_end_of_copies();");
   env_.vars[var] = name;
-  const auto names = enter_place(nest, full);
-  emit_mma(nest);
-  leave_place(nest, names);
+  const auto names = enter_place(pipeline, full);
+  emit(pipeline.nest);
+  leave_place(pipeline, names);
   for (const std::string& place : {full, free})
     out_->line(place + " = " + place + " == " + number(ahead) + " ? 0 : " + place + " + 1;");
   out_->close();
@@ -177,23 +174,29 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const MmaPipeline& pip
   in_pipeline_ = outside;
 }
 
-// A vector of device memory, or zeros, to shared memory.
-bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var& lane, int64_t lanes) {
+// Elements of device memory, or zeros, to shared memory.
+bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var* lane, int64_t lanes) {
   const int64_t bytes = lanes * ir::bytes_of(store.buffer->dtype);
   if (!asynchronous_ || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
+  const auto target = kernel_.memory.find(store.buffer.get());
+  if (target == kernel_.memory.end() || target->second != GpuMemory::kShared) return false;
   const Expr value = ir::substitute(store.value, env_.constants);
   const auto* select = ir::as<ir::Select>(value);
   const auto* load = ir::as<ir::Load>(select != nullptr ? select->a : value);
   if (load == nullptr || load->buffer->dtype != store.buffer->dtype ||
-      kernel_.memory.contains(load->buffer.get()) ||
-      !is_vector(load->buffer, load->indices, lane, lanes, env_.bounds))
+      kernel_.memory.contains(load->buffer.get()))
     return false;
-  if (select != nullptr && (ir::uses_var(select->condition, lane) || !is_zero(select->b))) return false;
+  if (lane != nullptr && !is_vector(load->buffer, load->indices, *lane, lanes, env_.bounds)) return false;
+  if (select != nullptr &&
+      (!is_zero(select->b) || (lane != nullptr && ir::uses_var(select->condition, *lane))))
+    return false;
   out_->open("");
   ScalarWriter writer(env_, *out_);
   const auto first = [&](const std::vector<Expr>& indices) {
     std::vector<Expr> list;
-    for (const Expr& i : indices) list.push_back(writer.announce(ir::substitute(i, {{lane.get(), Expr(0)}})));
+    for (const Expr& i : indices)
+      list.push_back(writer.announce(lane != nullptr ? ir::substitute(i, {{lane->get(), Expr(0)}})
+                                                     : ir::substitute(i, env_.constants)));
     return list;
   };
   const std::string to = place(writer, store.buffer, first(store.indices));

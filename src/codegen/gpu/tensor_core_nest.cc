@@ -326,8 +326,8 @@ class NestMatcher {
 
 using Buffers = std::unordered_map<const ir::BufferNode*, int>;
 
-// How often statements of the body read or write each buffer, by statement.
-void count_uses(const Stmt& s, Buffers& reads, Buffers& writes) {
+// How often statements of the body read each buffer.
+void count_reads(const Stmt& s, Buffers& reads) {
   ir::for_each_stmt(s, [&](const Stmt& inner) {
     const auto use = [&](const Expr& e) {
       for (const ir::Load* load : ir::loads_of(e)) ++reads[load->buffer.get()];
@@ -335,43 +335,12 @@ void count_uses(const Stmt& s, Buffers& reads, Buffers& writes) {
     if (const auto* store = ir::as<ir::Store>(inner)) {
       use(store->value);
       for (const Expr& i : store->indices) use(i);
-      ++writes[store->buffer.get()];
     } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
       use(branch->condition);
     } else if (const auto* loop = ir::as<For>(inner)) {
       use(loop->extent);
     }
   });
-}
-
-// The loop's statements, without the allocations around them.
-void collect_statements(const Stmt& s, std::vector<Stmt>& out) {
-  if (const auto* allocate = ir::as<ir::Allocate>(s)) return collect_statements(allocate->body, out);
-  const auto* seq = ir::as<ir::Seq>(s);
-  if (seq == nullptr) return out.push_back(s);
-  for (const Stmt& part : seq->stmts) collect_statements(part, out);
-}
-
-std::optional<MmaPipeline> match_pipeline(const For& loop, const MmaKernel& found, const Buffers& writes) {
-  const auto extent = ir::as_int(loop.extent);
-  if (!extent || loop.kind != ir::ForKind::kSerial || loop.auto_unroll_max_step < 2) return std::nullopt;
-  std::vector<Stmt> parts;
-  collect_statements(loop.body, parts);
-  MmaPipeline out{*extent, std::min(loop.auto_unroll_max_step, *extent), {}, parts.back()};
-  const auto nest = found.nests.find(out.nest.get());
-  if (nest == found.nests.end() || out.stages < 2) return std::nullopt;
-  Buffers own_reads, own_writes;
-  for (const Stmt& s : parts) {
-    if (s == out.nest) continue;
-    count_uses(s, own_reads, own_writes);
-    out.copies.push_back(s);
-  }
-  const auto* a = nest->second.a.buffer.get();
-  const auto* b = nest->second.b.buffer.get();
-  if (own_writes.size() != 2 || own_reads.contains(a) || own_reads.contains(b)) return std::nullopt;
-  for (const auto* tile : {a, b})
-    if (!own_writes.contains(tile) || own_writes.at(tile) != writes.at(tile)) return std::nullopt;
-  return out;
 }
 
 }  // namespace
@@ -418,9 +387,8 @@ MmaKernel find_mma(const GpuKernel& kernel, int capability) {
   MmaKernel out;
   if (!sched::has_mma(capability, ir::DType::kF16, ir::DType::kF16)) return out;
   find_nests(kernel, capability, kernel.body, out);
-  if (out.nests.empty()) return out;
-  Buffers reads, writes;
-  count_uses(kernel.body, reads, writes);
+  Buffers reads;
+  count_reads(kernel.body, reads);
   for (auto& [loop, nest] : out.nests) {
     for (MmaTile* tile : {&nest.a, &nest.b}) {
       tile->swizzled = tile->swizzled && reads.at(tile->buffer.get()) == 1;
@@ -428,14 +396,9 @@ MmaKernel find_mma(const GpuKernel& kernel, int capability) {
     }
   }
   if (!sched::copies_asynchronously(capability)) return out;
-  ir::for_each_stmt(kernel.body, [&](const Stmt& s) {
-    const auto* loop = ir::as<For>(s);
-    auto pipeline = loop == nullptr ? std::nullopt : match_pipeline(*loop, out, writes);
-    if (!pipeline) return;
-    const MmaNest& nest = out.nests.at(pipeline->nest.get());
-    for (const MmaTile* tile : {&nest.a, &nest.b}) out.copies[tile->buffer.get()] = pipeline->stages;
-    out.pipelines.emplace(s.get(), std::move(*pipeline));
-  });
+  out.pipelines = find_copy_pipelines(kernel);
+  for (const auto& [loop, pipeline] : out.pipelines)
+    for (const ir::Buffer& tile : pipeline.tiles) out.copies[tile.get()] = pipeline.stages;
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/gpu/copy_pipeline.h"
 #include "codegen/gpu/kernels.h"
 
 namespace tensorsmith::codegen {
@@ -33,17 +34,10 @@ struct MmaNest {
       at;  // by half of 8 rows, then by column of fragments: a lane's first element of `sums`
 };
 
-// A loop over chunks of a reduction, whose copies into shared memory run ahead of the nest.
-struct MmaPipeline {
-  int64_t chunks = 0, stages = 1;
-  std::vector<ir::Stmt> copies;
-  ir::Stmt nest;
-};
-
-// What a kernel has for tensor cores.
+// What a kernel has for tensor cores, and loops whose copies run ahead, of scalar code, too.
 struct MmaKernel {
-  std::unordered_map<const ir::StmtNode*, MmaNest> nests;          // by their outermost loop
-  std::unordered_map<const ir::StmtNode*, MmaPipeline> pipelines;  // by their loop
+  std::unordered_map<const ir::StmtNode*, MmaNest> nests;           // by their outermost loop
+  std::unordered_map<const ir::StmtNode*, CopyPipeline> pipelines;  // by their loop
   // By tile: how often it is in shared memory; elements of a line where it is swizzled, else 0.
   std::unordered_map<const ir::BufferNode*, int64_t> copies, swizzled_lines;
   // Why sums of products of such types in shared memory are scalar code.

@@ -293,7 +293,6 @@ void GpuKernelEmitter::emit_box_loop(const For& loop, const WarpgroupPipeline& p
 
 // Warps beside it: a chunk's products run on while the next chunk's begin, then its stage is empty.
 void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipeline& p) {
-  const MmaNest& nest = mma_.nests.at(p.loop.nest.get());
   const std::string freed = env_.names.make("freed");
   const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
   const std::string arrive = warpgroups_.in_clusters
@@ -303,9 +302,9 @@ void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipelin
   out_->line("int " + freed + " = -1;");
   open_chunks(loop, p);
   out_->line("ts_wait_for(" + ring_.full + " + " + ring_.stage + ", " + ring_.parity + ");");
-  const auto names = enter_place(nest, ring_.stage);
+  const auto names = enter_place(p.loop, ring_.stage);
   emit_products(p);
-  leave_place(nest, names);
+  leave_place(p.loop, names);
   out_->line("TS_WAIT_FOR_PRODUCTS(1);");
   out_->open("if (" + freed + " >= 0)");
   out_->line(arrive);
@@ -319,7 +318,6 @@ void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipelin
 
 // One of the threads that compute copies, too: all stages before the loop, then each when all are done with it.
 void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipeline& p) {
-  const MmaNest& nest = mma_.nests.at(p.loop.nest.get());
   const std::string first = "if (" + env_.vars.at(kernel_.index[kThreadX].get()) + " == 0 && " +
                             env_.vars.at(kernel_.index[kThreadY].get()) + " == 0";
   const int64_t ahead = std::min(p.loop.stages, p.loop.chunks);
@@ -336,9 +334,9 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
   out_->close();
   open_chunks(loop, p);
   out_->line("ts_wait_for(" + ring_.full + " + " + ring_.stage + ", " + ring_.parity + ");");
-  const auto names = enter_place(nest, ring_.stage);
+  const auto names = enter_place(p.loop, ring_.stage);
   emit_products(p);
-  leave_place(nest, names);
+  leave_place(p.loop, names);
   out_->line("TS_WAIT_FOR_PRODUCTS(0);");
   out_->line(std::string(dialect_.barrier));
   const std::string chunk = env_.vars.at(loop.var.get());
@@ -353,7 +351,6 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
 
 // With s stages, s - 1 chunks are copied before the loop, as of mma.sync.
 void GpuKernelEmitter::emit_copying_loop(const For& loop, const WarpgroupPipeline& p) {
-  const MmaNest& nest = mma_.nests.at(p.loop.nest.get());
   const int64_t ahead = p.loop.stages - 1;
   const bool outside = std::exchange(in_pipeline_, true);
   // A loop around this one has read the tiles.
@@ -373,9 +370,9 @@ void GpuKernelEmitter::emit_copying_loop(const For& loop, const WarpgroupPipelin
   out_->line("ts_fence_async();");
   out_->line(std::string(dialect_.barrier));
   out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + number(ahead) + ";");
-  const auto names = enter_place(nest, full);
+  const auto names = enter_place(p.loop, full);
   emit_products(p);
-  leave_place(nest, names);
+  leave_place(p.loop, names);
   env_.vars[loop.var.get()] = next;
   out_->open("if (" + next + " < " + number(p.loop.chunks) + ")");
   emit_copies(p.loop, free);

@@ -27,7 +27,7 @@ class PipelineMatcher {
       bounds_[kernel.index[axis].get()] = {0, kernel.extents[axis] - 1};
   }
 
-  std::optional<WarpgroupPipeline> match(const MmaPipeline& loop) {
+  std::optional<WarpgroupPipeline> match(const CopyPipeline& loop) {
     const int64_t bytes = ir::bytes_of(nest_.a.buffer->dtype);
     out_.loop = loop;
     out_.sums = nest_.sums;
@@ -157,7 +157,9 @@ WarpgroupKernel find_warpgroups(const GpuKernel& kernel, const MmaKernel& mma, i
   WarpgroupKernel out;
   if (capability != sched::kHopper || mma.pipelines.size() != 1) return out;
   const auto& [statement, loop] = *mma.pipelines.begin();
-  PipelineMatcher matcher(kernel, mma.nests.at(loop.nest.get()));
+  const auto nest = mma.nests.find(loop.nest.get());
+  if (nest == mma.nests.end()) return out;
+  PipelineMatcher matcher(kernel, nest->second);
   auto pipeline = matcher.match(loop);
   if (!pipeline) {
     out.refused.push_back(matcher.why());

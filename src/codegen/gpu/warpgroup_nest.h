@@ -41,7 +41,7 @@ struct TensorBox {
 };
 
 struct WarpgroupPipeline {
-  MmaPipeline loop;
+  CopyPipeline loop;
   WarpgroupTile a, b;
   ir::Buffer sums;      // of a lane, in the order of the instruction
   int64_t columns = 0;  // of an instruction

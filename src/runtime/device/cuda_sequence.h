@@ -15,6 +15,8 @@ struct CudaShared {
   Device device = 0;
   Context context = nullptr;
   Stream stream = nullptr;
+  Module hold_module = nullptr;
+  Function hold = nullptr;  // see start_timing()
   bool lost = false;
 
   CudaShared() = default;
@@ -25,6 +27,9 @@ struct CudaShared {
   // Makes the context the calling thread's, which every call of the driver needs.
   Status enter();
   Status check(int code, const std::string& call);
+  // Launches a kernel that keeps the device busy for some microseconds and records the event behind it. What is
+  // launched next waits in the stream then: an event on an idle device would be early by the time of a launch.
+  Status start_timing(Event begin);
   Status wait() { return check(api->synchronize_stream(stream), "cuStreamSynchronize"); }
 };
 

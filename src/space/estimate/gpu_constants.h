@@ -13,6 +13,7 @@
   CONSTANT(product, 0.6, "times", "fitted", "cycles of products, over those at the device's rate")           \
   CONSTANT(few_warps, 2, "warps", "fitted", "of a multiprocessor, whose products take twice as long")        \
   CONSTANT(pressure, 0.3, "share", "fitted", "of a thread's registers that values can take at no cost")      \
+  CONSTANT(pressure_ahead, 0.4, "share", "chosen", "the same where copies run ahead, which take none")       \
   CONSTANT(crowded, 0.6, "share", "fitted", "longer where they take more")                                   \
   CONSTANT(crowded_more, 1.2, "share", "fitted", "longer where they take all registers more")                \
   CONSTANT(most_crowded, 2, "times", "fitted", "all registers, beyond which nothing changes")                \

@@ -51,8 +51,8 @@ double product_cycles(const GpuMachine& m, const GpuKernel& kernel, double warps
   const GpuConstants& k = gpu_constants();
   const double pressure = kernel.live_values / static_cast<double>(m.register_limit(kernel.block.threads));
   double factor = k.product * (1 + k.few_warps / warps);
-  if (pressure > k.pressure)
-    factor *= 1 + k.crowded + k.crowded_more * std::min(pressure - k.pressure, k.most_crowded);
+  const double free = kernel.copies_ahead ? k.pressure_ahead : k.pressure;
+  if (pressure > free) factor *= 1 + k.crowded + k.crowded_more * std::min(pressure - free, k.most_crowded);
   return kernel.products * factor * static_cast<double>(m.warp) / m.lanes + k.value * kernel.values +
          k.bank_wait * kernel.bank_waits + k.step * kernel.steps;
 }

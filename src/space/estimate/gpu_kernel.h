@@ -36,6 +36,7 @@ struct GpuKernel {
   double waits = 0;          // times that a block waits for device memory with nothing else to do
   // Values of a thread that are needed at the same time, where products are not waited for.
   double live_values = 0;
+  bool copies_ahead = false;  // into shared memory, by no register
   // Of the kernel: bytes of device memory, those that every program moves and those that come again.
   double bytes_once = 0, bytes_again = 0;
   double words = 1;  // of 4 bytes that a lane's access of device memory has

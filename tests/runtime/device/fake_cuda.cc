@@ -232,7 +232,8 @@ int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, St
 int cuModuleLoadData(Module** module, const void* image) {
   BEGIN("cuModuleLoadData");
   std::string text = static_cast<const char*>(image);
-  // PTX, of the one kernel that is known.
+  // PTX, of the kernels that are known.
+  if (text.find(".visible .entry hold()") != std::string::npos) text = "fake hold";
   if (text.find(".visible .entry canary(.param .u64 canary_out)") != std::string::npos) text = "fake canary";
   if (text.rfind("fake ", 0) != 0) return kInvalidImage;
   text += " ";
@@ -280,6 +281,7 @@ int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigne
   for (const unsigned extent : {block_x, block_y, block_z}) line += " " + std::to_string(extent);
   note(line + " shared " + std::to_string(shared));
   BEGIN("cuLaunchKernel");
+  if (function->name == "hold") return 0;
   if (extra || !parameters || static_cast<int>(shared) > function->dynamic_shared) return kInvalidValue;
   Launch launch{function, int64_t{grid_x} * grid_y * grid_z * block_x * block_y * block_z, {}};
   const size_t arguments = function->name == "more" || function->name == "canary" ? 1 : 3;

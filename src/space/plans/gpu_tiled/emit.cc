@@ -99,11 +99,11 @@ std::vector<LoopId> GpuTiledPlan::emit_output(TraceMaker& maker, const Choice& c
 // Returns the loop over chunks of the reduction.
 LoopId GpuTiledPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const {
   const auto axes = maker.axis_loops(anchor);
-  std::vector<LoopId> order, outer, inner, chunks, steps, points;
+  std::vector<LoopId> order, units, outer, inner, chunks, steps, points;
   std::vector<int64_t> step_lengths, point_lengths;
   for (const AxisId a : info_.spatial_axes()) {
     if (extent(a) <= 1) {
-      order.push_back(axes[a]);
+      units.push_back(axes[a]);
       continue;
     }
     const auto made = maker.split(anchor, axes[a], {c.inner[a]}, kPredicate);
@@ -118,7 +118,7 @@ LoopId GpuTiledPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anc
     step_lengths.push_back(c.chunk[r]);
     point_lengths.push_back(c.step[r]);
   }
-  for (const auto* loops : {&chunks, &steps, &outer, &points, &inner}) append(order, *loops);
+  for (const auto* loops : {&chunks, &units, &steps, &outer, &points, &inner}) append(order, *loops);
   maker.reorder(anchor, order);
   for (const auto* loops : {&outer, &inner})
     for (const LoopId loop : *loops) maker.annotate(anchor, loop, sched::Annotation::kUnroll);
@@ -133,7 +133,10 @@ LoopId GpuTiledPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anc
   };
   unroll(points, point_lengths);
   unroll(steps, step_lengths);
-  return chunks.back();
+  if (c.stages == 1) return chunks.back();
+  // One loop, so that copies run ahead from a chunk of one axis to the next: so many are in shared memory at a time.
+  maker.auto_unroll(anchor, c.stages);
+  return chunks.size() > 1 ? maker.fuse(anchor, chunks) : chunks.back();
 }
 
 }  // namespace tensorsmith::space

@@ -108,19 +108,39 @@ void GpuTiledPlan::add_reads(const Operand& operand, const WarpAddresses& at, in
 }
 
 // An operand's tile in shared memory: the copy, chunk by chunk, and its values, step by step.
-void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, double chunks,
+void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, const Choice& c,
                             GpuKernel& kernel) const {
   const auto& m = context_.machine.gpu;
+  const GpuConstants& k = gpu_constants();
+  const double chunks = this->chunks(c);
   const auto& producer = context_.stage(operand.read.producer);
   double elements = 1;
   for (const int64_t e : copy.extents) elements *= as_double(e);
-  kernel.memory.add(
-      copy_access(m, kernel.block.threads, elements, run(operand, copy), copy.vector, producer.element_bytes),
-      chunks);
-  const double rounds = chunks * elements / as_double(kAccessLanes);
+  const GpuAccess access =
+      copy_access(m, kernel.block.threads, elements, run(operand, copy), copy.vector, producer.element_bytes);
+  double rounds = chunks * elements / as_double(kAccessLanes);
+  if (c.stages > 1) {
+    // Copies that run ahead take their cycles and wait for nothing; no register holds what they move.
+    kernel.values += chunks * (k.access * access.instructions + k.sector * access.sectors) / k.value;
+    rounds /= as_double(copy.vector);
+  } else {
+    kernel.memory.add(access, chunks);
+  }
   kernel.moved += rounds;
   if (operand.pad != kNone && context_.stage(pads_[operand.pad]).has_select) kernel.guarded += rounds;
   kernel.products += rounds * computed_by(operand);
+}
+
+// Of a block for device memory: each chunk, or, where copies run ahead, what the products of the chunks before do not hide.
+double GpuTiledPlan::waits(const Choice& c, const GpuKernel& kernel) const {
+  const auto& m = context_.machine.gpu;
+  const GpuConstants& k = gpu_constants();
+  const double chunks = this->chunks(c);
+  if (c.stages == 1) return chunks;
+  const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
+  const double chunk_cycles = resident * k.product * kernel.products / chunks * as_double(m.warp) / m.lanes;
+  const double ahead = as_double(c.stages - 1) * chunk_cycles / k.wait;
+  return 1 + chunks * (std::max(0.0, 1 - ahead) + k.meeting / resident);
 }
 
 double GpuTiledPlan::estimate(Decisions d) const {
@@ -128,23 +148,23 @@ double GpuTiledPlan::estimate(Decisions d) const {
   const auto& m = context_.machine.gpu;
   GpuKernel kernel;
   kernel.block = block(d, c);
-  double products = 1, points = 1, chunks = 1, steps = 1;
+  double products = 1, points = 1, steps = 1;
   for (const AxisId a : live_) {
     products *= as_double(c.thread_tile(a));
     kernel.blocks *= std::ceil(as_double(extent(a)) / as_double(c.tile(a)));
     points *= as_double(extent(a));
   }
   for (const AxisId r : live_reduce_) {
-    const double length = as_double(c.chunk[r] * c.step[r]), all = std::ceil(as_double(extent(r)) / length);
-    chunks *= all;
-    steps *= all * length;
+    const double length = as_double(c.chunk[r] * c.step[r]);
+    steps *= std::ceil(as_double(extent(r)) / length) * length;
   }
   const double warps = m.warps(kernel.block.threads);
   // A multiplication and an addition are one instruction.
   kernel.products = warps * products * steps * std::max(1.0, info_.flops_per_point / 2);
   kernel.steps = warps * steps;
   kernel.live_values = live_values(c);
-  kernel.waits = chunks;
+  kernel.copies_ahead = c.stages > 1;
+  kernel.waits = waits(c, kernel);
   for (const auto& operand : operands_) {
     const Copy copy = copy_of(d, c, operand);
     const int64_t together = loaded_together(c, operand, copy);
@@ -154,7 +174,7 @@ double GpuTiledPlan::estimate(Decisions d) const {
       add_reads(operand, at, together, reads, kernel);
       continue;
     }
-    add_copy(operand, copy, chunks, kernel);
+    add_copy(operand, copy, c, kernel);
     kernel.values += needed;
     const double cycles = bank_cycles(at, together, context_.stage(operand.read.producer).element_bytes);
     kernel.bank_waits += reads * std::max(0.0, cycles - as_double(together));

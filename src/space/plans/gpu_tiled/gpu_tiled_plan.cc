@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sched/tensor_cores.h"
 #include "space/plan_steps.h"
 
 namespace tensorsmith::space {
@@ -17,6 +18,8 @@ constexpr double kOtherRegisters = 24;
 constexpr double kLiveAddresses = 12;
 constexpr double kMostValues = 64;
 constexpr int64_t kMostUnrolled = 4096;  // products without a loop
+// Of copies that run ahead: 1 is none.
+constexpr double kStageWeights[] = {1, 1, 1, 0.7};
 
 // Whether an index is a multiple of this where its axis of neighbours is: the others take whole steps.
 bool begins_at(const ReadIndex& index, int64_t multiple) {
@@ -135,6 +138,11 @@ void GpuTiledPlan::make_slots() {
   }
   if (!live_reduce_.empty())
     unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {0.3, 1, 1, 1});
+  const bool copies = std::any_of(operands_.begin(), operands_.end(),
+                                  [](const Operand& operand) { return operand.cache_slot != kNone; });
+  if (copies && !live_reduce_.empty() && sched::copies_asynchronously(context_.machine.gpu.capability))
+    stages_slot_ = add_category(name + ".stages", DecisionRole::kUnroll,
+                                {std::begin(kStageWeights), std::end(kStageWeights)});
 }
 
 GpuTiledPlan::Choice GpuTiledPlan::decode(Decisions d) const {
@@ -160,6 +168,7 @@ GpuTiledPlan::Choice GpuTiledPlan::decode(Decisions d) const {
     std::rotate(last.begin(), last.begin() + 1, last.end());
   }
   if (unroll_slot_ != kNone) c.unroll = kUnrollLimits[category(d, unroll_slot_)];
+  if (stages_slot_ != kNone) c.stages = static_cast<int64_t>(category(d, stages_slot_)) + 1;
   return c;
 }
 
@@ -258,12 +267,19 @@ GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
   }
   double operands = 0;
   for (const auto& operand : operands_) {
-    block.shared_bytes += copy_of(d, c, operand).bytes;
+    block.shared_bytes += c.stages * copy_of(d, c, operand).bytes;
     operands += values(c, operand, true);
   }
   // Half of the values of a step wait while the others are used.
   block.registers = kOtherRegisters + accumulators + 0.5 * std::min(operands, kMostValues);
   return block;
+}
+
+double GpuTiledPlan::chunks(const Choice& c) const {
+  double chunks = 1;
+  for (const AxisId r : live_reduce_)
+    chunks *= std::ceil(static_cast<double>(extent(r)) / static_cast<double>(c.chunk[r] * c.step[r]));
+  return chunks;
 }
 
 int64_t GpuTiledPlan::unrolled_points(const Choice& c) const {
@@ -327,6 +343,12 @@ Status GpuTiledPlan::check(Decisions d) const {
   if (guards_products(d, c))
     return refuse("an operand that is read in place ends inside a tile of another one");
   if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
+  const auto made = [&](const Operand& operand) {
+    return operand.cache_slot != kNone && category(d, operand.cache_slot) == 1;
+  };
+  if (c.stages > 1 && std::none_of(operands_.begin(), operands_.end(), made))
+    return refuse("stages of nothing that is copied");
+  if (c.stages > 1 && static_cast<double>(c.stages) > chunks(c)) return refuse("more stages than chunks");
   if (unrolled(c) > kMostUnrolled) return refuse("too much unrolled code");
   return check_block(context_.machine.gpu, block(d, c), name, info_.spatial_points());
 }

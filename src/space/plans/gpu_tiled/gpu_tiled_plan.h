@@ -36,6 +36,7 @@ class GpuTiledPlan final : public Plan {
     Lengths chunk, step;              // of reduce axes: steps of a chunk, and the points of each
     std::vector<AxisId> block_order;  // spatial axes, the last one's blocks follow each other
     int64_t unroll = 1;               // reduction points without a loop
+    int64_t stages = 1;               // chunks of the operands in shared memory at a time
 
     int64_t registers(AxisId a) const { return outer[a] * inner[a]; }
     int64_t thread_tile(AxisId a) const { return vthreads[a] * registers(a); }
@@ -78,12 +79,14 @@ class GpuTiledPlan final : public Plan {
   // Points of an operand that a thread's register tiles need for a point of the reduction.
   double values(const Choice& c, const Operand& operand, bool vthreads) const;
   int64_t store_vector(const Choice& c) const;
+  double chunks(const Choice& c) const;  // of the whole reduction
   // Values of a thread that products of the unrolled steps need at the same time.
   double live_values(const Choice& c) const;
   double run(const Operand& operand, const Copy& copy) const;
   void add_reads(const Operand& operand, const WarpAddresses& at, int64_t together, double reads,
                  GpuKernel& kernel) const;
-  void add_copy(const Operand& operand, const Copy& copy, double chunks, GpuKernel& kernel) const;
+  void add_copy(const Operand& operand, const Copy& copy, const Choice& c, GpuKernel& kernel) const;
+  double waits(const Choice& c, const GpuKernel& kernel) const;
   void add_bytes(const Choice& c, GpuKernel& kernel) const;
   double computed_by(const Operand& operand) const;
   WarpAddresses lanes(const Choice& c, const Operand& operand, const Copy& copy) const;
@@ -108,7 +111,7 @@ class GpuTiledPlan final : public Plan {
   std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
 
   IdVector<AxisId, size_t> tile_slot_;
-  size_t order_slot_ = kNone, unroll_slot_ = kNone;
+  size_t order_slot_ = kNone, unroll_slot_ = kNone, stages_slot_ = kNone;
 };
 
 }  // namespace tensorsmith::space

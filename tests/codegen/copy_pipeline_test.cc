@@ -1,0 +1,77 @@
+// Tiles of scalar code whose copies run ahead: the text for NVIDIA's GPUs, whose asynchronous copies are emulated, computes
+// what the workload says.
+#include <gtest/gtest.h>
+
+#include "codegen/convolutions.h"
+#include "codegen/cuda/emulated.h"
+#include "codegen/matrix_products.h"
+#include "codegen/runner.h"
+#include "codegen/tensor_core_testing.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+
+namespace tensorsmith::test {
+namespace {
+
+using ir::DType;
+using lower::Tensor;
+using space::Candidate;
+using space::DesignSpace;
+
+constexpr const char* kTiles = "SSSRRSRS";
+constexpr DType kF32 = DType::kF32;
+
+std::vector<std::pair<std::string, ir::Workload>> workloads() {
+  return {
+      {"product", matrix_product({.a = kF32, .b = kF32, .m = 96, .n = 64, .k = 64})},
+      {"tails", matrix_product({.a = kF32, .b = kF32, .m = 50, .n = 36, .k = 60})},
+      {"batch of A transposed",
+       matrix_product({.a = kF32, .b = kF32, .m = 32, .n = 48, .k = 40, .batch = 3, .a_transposed = true})},
+      {"3x3 with padding",
+       convolution(
+           {.dtype = kF32, .channels = 12, .outputs = 16, .height = 9, .width = 14, .epilogue = true})},
+      {"3x3 with stride", convolution({.dtype = kF32, .channels = 6, .outputs = 16, .stride = 2})},
+      {"1x1, channels last", convolution({.dtype = kF32, .kernel = 1, .pad = 0, .channels_last = true})}};
+}
+
+bool has_stages(const DesignSpace& space, const Candidate& c) {
+  return sched::print(*space.to_trace(c)).find("unroll stage=") != std::string::npos;
+}
+
+TEST(CopyPipelines, EmulatedCopiesAheadComputeTheSame) {
+  const target::Device gpu = device("h100");
+  const EmulationOrder orders[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+  uint64_t seed = 100;
+  int ahead = 0;
+  for (const auto& [name, workload] : workloads()) {
+    SCOPED_TRACE(name + ", seed " + std::to_string(++seed));
+    const DesignSpace space = space_of(workload, gpu);
+    const std::vector<Tensor> inputs = random_inputs(workload, seed);
+    const auto expected = lower::evaluate(workload, inputs).value();
+    int tried = 0;
+    for (const Candidate& c : draw(space, seed, 60, kTiles)) {
+      if (!has_stages(space, c)) continue;
+      if (++tried > 4) break;
+      const ir::Program program = program_of(space, c, gpu);
+      const auto source = source_of(program, gpu);
+      const std::string text = sched::print(*space.to_trace(c)) + ir::print(program) + source.text;
+      ASSERT_EQ(source.pipelines, 1) << text;
+      ahead += source.text.find("TS_COPY_AHEAD") != std::string::npos ? 1 : 0;
+      const auto outputs = emulate(program, gpu, inputs, orders);
+      ASSERT_TRUE(outputs.ok()) << outputs.error().message() << text;
+      for (const Emulated& run : *outputs)
+        ASSERT_EQ(compare(run.outputs[0], expected[0], 1e-4, 1e-4), "") << text;
+    }
+    EXPECT_GT(tried, 2);
+  }
+  EXPECT_GT(ahead, 10);
+}
+
+// On devices without such copies there is no such decision.
+TEST(CopyPipelines, OlderDevicesHaveNone) {
+  const DesignSpace space = space_of(workloads()[0].second, device("t4"));
+  for (const Candidate& c : draw(space, 200, 40, kTiles)) EXPECT_FALSE(has_stages(space, c));
+}
+
+}  // namespace
+}  // namespace tensorsmith::test
