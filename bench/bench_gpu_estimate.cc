@@ -4,6 +4,7 @@
 //   bench_gpu_estimate DEVICE WORKLOADS RECORDS [DEVICE WORKLOADS RECORDS ...]
 //                                                    WORKLOADS: the computations by key (JSON); RECORDS: lines, or - for
 //                                                    standard input
+//   bench_gpu_estimate records DEVICE DATABASE       programs of ours that `tune` or `dataset collect` measured
 //
 // Prints by task and by network how many of the programs the space refuses, the rank correlation of the estimate with
 // the time of the others, how many pairs of them it orders as they were measured, and the time of the one that it thinks
@@ -20,7 +21,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/text.h"
 #include "record/ansor/workloads.h"
+#include "record/database.h"
 #include "space/design_space.h"
 
 namespace tensorsmith {
@@ -84,27 +87,10 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return variance > 0 ? (ab - sum_a * sum_b / n) / std::sqrt(variance) : 0;
 }
 
-class Task {
+// Programs of one task: what the estimate says and what was measured.
+class Measured {
  public:
-  Task(const record::AnsorWorkloads::Task& task, space::DesignSpace space)
-      : name_(task.key), space_(std::move(space)) {
-    for (const auto& op : task.workload.operations)
-      if (op->has_reduction()) op_ = op.get();
-    for (size_t k = 0; k < space_.num_sketches(); ++k)
-      if (space_.describe(static_cast<int>(k)).starts_with("tile SSSRRSRS")) {
-        sketch_ = static_cast<int>(k);
-        break;
-      }
-  }
-
-  const std::string& name() const { return name_; }
-  bool usable() const { return op_ != nullptr && sketch_ >= 0; }
-
-  void add(const record::AnsorRecord& record) {
-    const auto lengths = tile_lengths(record.trace, *op_);
-    if (lengths.empty()) return;
-    const double estimate = space_.estimate(candidate(record.trace, lengths));
-    const double seconds = record.mean_seconds();
+  void add(double estimate, double seconds) {
     best_ = std::min(best_, seconds);
     if (std::isfinite(estimate)) {
       estimates_.push_back(estimate);
@@ -140,6 +126,35 @@ class Task {
   size_t thought_fastest() const {
     return static_cast<size_t>(std::min_element(estimates_.begin(), estimates_.end()) - estimates_.begin());
   }
+
+  std::vector<double> estimates_, seconds_;  // of the programs that the space allows
+  size_t refused_ = 0;
+  double best_ = INFINITY;
+};
+
+class Task : public Measured {
+ public:
+  Task(const record::AnsorWorkloads::Task& task, space::DesignSpace space)
+      : name_(task.key), space_(std::move(space)) {
+    for (const auto& op : task.workload.operations)
+      if (op->has_reduction()) op_ = op.get();
+    for (size_t k = 0; k < space_.num_sketches(); ++k)
+      if (space_.describe(static_cast<int>(k)).starts_with("tile SSSRRSRS")) {
+        sketch_ = static_cast<int>(k);
+        break;
+      }
+  }
+
+  const std::string& name() const { return name_; }
+  bool usable() const { return op_ != nullptr && sketch_ >= 0; }
+
+  void add(const record::AnsorRecord& record) {
+    const auto lengths = tile_lengths(record.trace, *op_);
+    if (lengths.empty()) return;
+    Measured::add(space_.estimate(candidate(record.trace, lengths)), record.mean_seconds());
+  }
+
+ private:
   space::Candidate candidate(const sched::Trace& trace,
                              const std::vector<std::vector<int64_t>>& lengths) const {
     const size_t rank = op_->spatial.size();
@@ -175,9 +190,6 @@ class Task {
   space::DesignSpace space_;
   const ir::Operation* op_ = nullptr;
   int sketch_ = -1;
-  std::vector<double> estimates_, seconds_;  // of the programs that the space allows
-  size_t refused_ = 0;
-  double best_ = INFINITY;
 };
 
 // The networks of Roller's artifact. NASNet's channels are multiples of 42, or 96; depthwise convolutions are its.
@@ -202,7 +214,7 @@ std::string network_of(const std::string& key) {
 struct Mean {
   double tasks = 0, programs = 0, refused = 0, ranks = 0, pairs = 0, log_top = 0, log_allowed = 0;
   std::vector<double> errors;
-  void add(const Task& task) {
+  void add(const Measured& task) {
     tasks += 1;
     programs += static_cast<double>(task.programs());
     refused += static_cast<double>(task.refused());
@@ -235,17 +247,59 @@ struct Mean {
   }
 };
 
+void print_task(const Measured& task, const std::string& name) {
+  std::printf(
+      "%zu programs, %zu refused, rank correlation %.3f, pairs %.3f, chosen/best %.2f, best allowed/best "
+      "%.2f, log error %.3f  %s\n",
+      task.programs(), task.refused(), task.rank_correlation(), task.pairs(), task.top(), task.best_allowed(),
+      task.log_error(), name.c_str());
+}
+
 // Of all devices.
 struct Pool {
   Mean all, not_fitted;
 };
 
+int fail(const Error& error) {
+  std::fprintf(stderr, "bench_gpu_estimate: %s\n", error.message().c_str());
+  return 1;
+}
+
+// Records whose decisions are of this version's space.
+int run_records(const std::string& device_name, const std::string& path) {
+  const auto device = target::find_device(device_name);
+  if (!device.ok()) return fail(device.error());
+  const auto database = record::Database::open_read_only(path);
+  if (!database.ok()) return fail(database.error());
+  const auto tasks = (*database)->tasks();
+  if (!tasks.ok()) return fail(tasks.error());
+  Mean all;
+  for (const record::TaskInfo& task : *tasks) {
+    const auto workload = ir::parse_workload(task.text);
+    if (!workload.ok()) return fail(workload.error());
+    const auto space = space::DesignSpace::build(*workload, *device, {});
+    if (!space.ok()) return fail(space.error());
+    Measured measured;
+    const Status read = (*database)->for_each([&](const record::Record& record) -> Status {
+      const auto& point = record.candidate.point;
+      if (record.task_key != task.key || !record.result.ok() || !point) return {};
+      const space::Candidate candidate{point->sketch, point->decisions};
+      const auto trace = space->to_trace(candidate);
+      if (trace.ok() && sched::print(*trace) == record.trace)
+        measured.add(space->estimate(candidate), record.result.best_estimate());
+      return {};
+    });
+    if (!read.ok()) return fail(read.error());
+    if (measured.programs() == 0) continue;
+    all.add(measured);
+    print_task(measured, task.name);
+  }
+  all.print("all");
+  return 0;
+}
+
 int run(const std::string& device_name, const std::string& workloads_path, const std::string& records_path,
         Pool& pool) {
-  const auto fail = [](const Error& error) {
-    std::fprintf(stderr, "bench_gpu_estimate: %s\n", error.message().c_str());
-    return 1;
-  };
   const auto device = target::find_device(device_name);
   if (!device.ok()) return fail(device.error());
   const auto workloads = record::AnsorWorkloads::load(workloads_path);
@@ -276,11 +330,7 @@ int run(const std::string& device_name, const std::string& workloads_path, const
     networks[network].add(*task);
     pool.all.add(*task);
     if (network != kFitted) pool.not_fitted.add(*task);
-    std::printf(
-        "%zu programs, %zu refused, rank correlation %.3f, pairs %.3f, chosen/best %.2f, best allowed/best "
-        "%.2f, log error %.3f  %s\n",
-        task->programs(), task->refused(), task->rank_correlation(), task->pairs(), task->top(),
-        task->best_allowed(), task->log_error(), key.c_str());
+    print_task(*task, key);
   }
   for (const auto& [name, mean] : networks) mean.print(name);
   return 0;
@@ -290,9 +340,11 @@ int run(const std::string& device_name, const std::string& workloads_path, const
 }  // namespace tensorsmith
 
 int main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == "records") return tensorsmith::run_records(argv[2], argv[3]);
   if (argc < 4 || argc % 3 != 1) {
     std::fprintf(stderr,
-                 "usage: bench_gpu_estimate DEVICE WORKLOADS RECORDS [DEVICE WORKLOADS RECORDS ...]\n");
+                 "usage: bench_gpu_estimate DEVICE WORKLOADS RECORDS [DEVICE WORKLOADS RECORDS ...]\n"
+                 "       bench_gpu_estimate records DEVICE DATABASE\n");
     return 2;
   }
   tensorsmith::Pool pool;

@@ -244,9 +244,9 @@ def main():
             of_kind = sum(other == kind for other, _, _ in cases)
             try:
                 made = measure(args, pathlib.Path(folder), args.seconds * SHARES[kind] / present / of_kind)
-            except CaseFailed as error:
+            except (CaseFailed, RuntimeError) as error:  # PyTorch's are the latter
                 failed = 1
-                made = [{"case": f"{kind} {name}", "error": str(error)}]
+                made = [{"case": f"{kind} {name}", "error": str(error).splitlines()[0]}]
             for row in made:
                 print_row(row)
                 if args.log:

@@ -75,6 +75,7 @@ def replay_of(compute, device):
         graph.replay()
         return outputs
 
+    replay.compute = compute  # holds the tensors that the graph reads
     return replay
 
 

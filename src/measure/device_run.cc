@@ -247,6 +247,24 @@ Result<std::vector<GpuSpan>> DeviceConstants::get(const lower::PreparedConstant&
   return spans;
 }
 
+MeasureResult run_reference_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants& constants,
+                                      const RunRequest& request) {
+  const auto run = [&]() -> Result<double> {
+    DeviceCandidate candidate(gpu, task, request);
+    TS_RETURN_IF_ERROR(candidate.prepare(constants));
+    TS_ASSIGN_OR_RETURN(const auto once, candidate.sequence(1));
+    return once->time();
+  };
+  const double start = raw_seconds();
+  const auto seconds = run();
+  if (!seconds.ok()) return failure(seconds.error());
+  MeasureResult result;
+  result.seconds = {*seconds};
+  result.runs_per_repeat = 1;
+  result.measure_seconds = raw_seconds() - start;
+  return result;
+}
+
 MeasureResult run_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants& constants,
                             const RunRequest& request) {
   const double start = raw_seconds();

@@ -37,4 +37,8 @@ class DeviceConstants {
 record::MeasureResult run_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants& constants,
                                     const RunRequest& request);
 
+// The same of a reference program, which is run once and not checked: the task's outputs are its own.
+record::MeasureResult run_reference_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants& constants,
+                                              const RunRequest& request);
+
 }  // namespace tensorsmith::measure

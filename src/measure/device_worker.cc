@@ -40,6 +40,7 @@ class DeviceWorker {
  private:
   Status set_task(const Message& message);
   MeasureResult run(const std::vector<char>& payload);
+  MeasureResult make_reference(const RunRequest& request);
 
   int socket_;
   runtime::Gpu& gpu_;
@@ -91,7 +92,26 @@ MeasureResult DeviceWorker::run(const std::vector<char>& payload) {
   auto request = decode_run(payload);
   if (!request.ok()) return failure(Outcome::kWorkerLost, request.error().message());
   limit_written_memory(task_->spec().memory_limit_bytes);
+  if (request->make_reference) return make_reference(*request);
   return run_on_device(gpu_, *task_, *constants_, *request);
+}
+
+MeasureResult DeviceWorker::make_reference(const RunRequest& request) {
+  MeasureResult result = run_reference_on_device(gpu_, *task_, *constants_, request);
+  if (!result.ok()) return result;
+  const auto keep = [&]() -> Status {
+    TS_RETURN_IF_ERROR(memory_->make_writable(true));
+    std::vector<std::byte> output;
+    for (size_t i = 0; i < task_->spec().outputs.size(); ++i) {
+      const TensorSpec& tensor = task_->spec().outputs[i];
+      output.resize(static_cast<size_t>(tensor.bytes()));
+      if (!output.empty()) TS_RETURN_IF_ERROR(task_->copy_output(i, output.data()));
+      memory_->write(tensor.offset, output.data(), tensor.bytes());
+    }
+    return memory_->make_writable(false);
+  };
+  const Status kept = keep();
+  return kept.ok() ? result : failure(Outcome::kWorkerLost, kept.error().message());
 }
 
 int print_and_fail(const std::string& text) {

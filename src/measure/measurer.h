@@ -32,6 +32,9 @@ struct MeasureOptions {
   // Of this process: while it takes more, one candidate is built at a time; 0 = half of what the machine or its
   // cgroup has.
   int64_t build_memory_bytes = 0;
+  // Expected outputs that take this machine more operations are computed on the GPU that is measured, if one is: seconds
+  // would pass here. Their points are checked all the same.
+  double most_host_flops = 2e10;
   const codegen::Backend* backend =
       &codegen::default_backend();  // never null; its kernels are self-contained
 };

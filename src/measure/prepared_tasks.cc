@@ -49,8 +49,9 @@ RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& buil
 }
 
 Status PreparedTasks::expected_by_program(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
-                                          const sched::Trace& trace, PreparedTask& task) {
-  BuildResult build = builder_.build(workload, trace);
+                                          const Reference& reference, const sched::Trace& trace,
+                                          PreparedTask& task) {
+  BuildResult build = reference.builder.build(workload, trace);
   if (const auto* failed = std::get_if<BuildFailure>(&build))
     return Error{ErrorCode::kUnsupported, "reference program", failed->reason};
   task.reference_timeout_s =
@@ -58,7 +59,7 @@ Status PreparedTasks::expected_by_program(const ir::Workload& workload, std::spa
   RunRequest request = run_request(options_, std::get<BuiltCandidate>(build), 0, 0);
   request.make_reference = true;
   TS_ASSIGN_OR_RETURN(const MeasureResult result,
-                      worker_.run(task, encode(request), task.reference_timeout_s));
+                      reference.worker.run(task, encode(request), task.reference_timeout_s));
   if (!result.ok()) {
     return Error{ErrorCode::kMismatch, "reference program",
                  std::string(record::to_string(result.outcome)) + ": " + result.reason};
@@ -72,11 +73,15 @@ Status PreparedTasks::make_expected(const ir::Workload& workload, std::span<cons
   const double flops = ir::flop_count(workload);
   if (flops > kEvaluateFlops) {
     Status status;
-    for (const auto& trace : {reference_trace(workload), sched::Trace{}}) {
-      status = expected_by_program(workload, inputs, trace, task);
-      if (status.ok()) return {};
-      log_.log(LogLevel::kWarning, "task " + task.key + ": " + status.error().message());
-    }
+    const auto try_program = [&](const Reference& reference, const sched::Trace& trace) {
+      status = expected_by_program(workload, inputs, reference, trace, task);
+      if (!status.ok()) log_.log(LogLevel::kWarning, "task " + task.key + ": " + status.error().message());
+      return status.ok();
+    };
+    if (gpu_ && flops > options_.most_host_flops && try_program(*gpu_, gpu_reference_trace(workload)))
+      return {};
+    for (const auto& trace : {reference_trace(workload), sched::Trace{}})
+      if (try_program(reference_, trace)) return {};
     if (flops > kMaxEvaluateFlops) return status;
   }
   TS_ASSIGN_OR_RETURN(const auto outputs, lower::evaluate(workload, inputs));
@@ -103,7 +108,8 @@ Result<const PreparedTask*> PreparedTasks::prepare(const ir::Workload& workload)
   TS_RETURN_IF_ERROR(make_expected(workload, inputs, task));
   task.data->seal();
   // The worker's copy has the final tolerances and the seal only if it gets the task again.
-  worker_.forget_task();
+  reference_.worker.forget_task();
+  if (gpu_) gpu_->worker.forget_task();
   tasks_.push_front(std::move(task));
   int64_t bytes = 0;
   for (auto it = tasks_.begin(); it != tasks_.end();) {

@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "measure/builder.h"
@@ -19,16 +20,16 @@ RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& buil
 // in a worker; sampled points of them are checked against the definition.
 class PreparedTasks {
  public:
-  // threads: of the reference programs. builder, worker: of the reference programs; they outlive this object, as options
-  // and log do.
-  PreparedTasks(const MeasureOptions& options, int threads, InputValues values, const Builder& builder,
-                WorkerHost& worker, LogSink& log)
-      : options_(options),
-        threads_(threads),
-        values_(values),
-        builder_(builder),
-        worker_(worker),
-        log_(log) {}
+  // Who computes reference programs: they outlive this object, as options and log do.
+  struct Reference {
+    const Builder& builder;
+    WorkerHost& worker;
+  };
+  // threads: of the reference programs. gpu: computes those that would take this machine long; their points are checked all
+  // the same.
+  PreparedTasks(const MeasureOptions& options, int threads, InputValues values, Reference reference,
+                std::optional<Reference> gpu, LogSink& log)
+      : options_(options), threads_(threads), values_(values), reference_(reference), gpu_(gpu), log_(log) {}
 
   // Valid until the next call.
   Result<const PreparedTask*> prepare(const ir::Workload& workload);
@@ -37,13 +38,13 @@ class PreparedTasks {
   Status make_expected(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
                        PreparedTask& task);
   Status expected_by_program(const ir::Workload& workload, std::span<const lower::Tensor> inputs,
-                             const sched::Trace& trace, PreparedTask& task);
+                             const Reference& reference, const sched::Trace& trace, PreparedTask& task);
 
   const MeasureOptions& options_;
   int threads_;
   InputValues values_;
-  const Builder& builder_;
-  WorkerHost& worker_;
+  Reference reference_;
+  std::optional<Reference> gpu_;
   LogSink& log_;
   std::list<PreparedTask> tasks_;  // most recently used first
 };

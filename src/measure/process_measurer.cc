@@ -24,9 +24,13 @@ ProcessMeasurer::ProcessMeasurer(const MeasureOptions& options, ProcessMeasurerO
       reference_worker_(how_.reference_worker.empty()
                             ? nullptr
                             : std::make_unique<WorkerHost>(how_.reference_worker, false, log)),
-      tasks_(options_, how_.task_threads, how_.values,
-             how_.reference_builder ? *how_.reference_builder : *builder,
-             reference_worker_ ? *reference_worker_ : worker_, log),
+      device_builder_(reference_worker_ ? builder : nullptr),
+      tasks_(
+          options_, how_.task_threads, how_.values,
+          {how_.reference_builder ? *how_.reference_builder : *builder,
+           reference_worker_ ? *reference_worker_ : worker_},
+          device_builder_ ? std::optional(PreparedTasks::Reference{*device_builder_, worker_}) : std::nullopt,
+          log),
       pipeline_(builder, how_.build_threads, options.build_timeout_s,
                 options.build_memory_bytes > 0 ? options.build_memory_bytes : memory_limit() / 2) {}
 

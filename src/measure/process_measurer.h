@@ -39,7 +39,8 @@ class ProcessMeasurer final : public Measurer {
   MeasureOptions options_;
   ProcessMeasurerOptions how_;
   WorkerHost worker_;
-  std::unique_ptr<WorkerHost> reference_worker_;  // null: worker_
+  std::unique_ptr<WorkerHost> reference_worker_;   // null: worker_
+  std::shared_ptr<const Builder> device_builder_;  // where the two differ, that of candidates
   PreparedTasks tasks_;
   BuildPipeline pipeline_;
 };

@@ -1,5 +1,8 @@
 #include "measure/reference_program.h"
 
+#include <numeric>
+#include <vector>
+
 #include "ir/expr.h"
 
 namespace tensorsmith::measure {
@@ -50,6 +53,27 @@ sched::Trace reference_trace(const ir::Workload& workload) {
   for (const auto& op : workload.operations) {
     ++stage;
     if (!op->is_placeholder() && !op->spatial.empty()) add_reference_loops(*op, stage, trace);
+  }
+  return trace;
+}
+
+sched::Trace gpu_reference_trace(const ir::Workload& workload) {
+  constexpr int64_t kThreads = 128;
+  sched::Trace trace;
+  int stage = -1;
+  for (const auto& op : workload.operations) {
+    ++stage;
+    if (op->is_placeholder() || op->spatial.empty()) continue;
+    std::vector<int> axes(op->spatial.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    if (axes.size() > 1) trace.steps.emplace_back(sched::Fuse{stage, axes});
+    sched::Split split;
+    split.stage = stage;
+    split.lengths = {kThreads};
+    split.tail = sched::TailPolicy::kPredicate;
+    trace.steps.emplace_back(split);
+    trace.steps.emplace_back(sched::Annotate{stage, 0, sched::Annotation::kBlockX});
+    trace.steps.emplace_back(sched::Annotate{stage, 1, sched::Annotation::kThreadX});
   }
   return trace;
 }

@@ -10,5 +10,7 @@ namespace tensorsmith::measure {
 // the reduction, the outermost parallel.
 // Simple, so that its output can stand for the expected one after a check of sampled points.
 sched::Trace reference_trace(const ir::Workload& workload);
+// The same for GPUs: a thread for each element.
+sched::Trace gpu_reference_trace(const ir::Workload& workload);
 
 }  // namespace tensorsmith::measure

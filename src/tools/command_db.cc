@@ -1,7 +1,9 @@
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/load_model.h"
+#include "record/ansor/export.h"
 #include "record/database.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
@@ -20,6 +22,8 @@ struct DbOptions {
   int64_t fastest = 0;
   std::vector<std::string> models;   // only of their tasks
   std::vector<std::string> without;  // none of their tasks
+  std::string format = "tensorsmith";
+  std::string workloads;  // file, for TVM's format
   bool force = false;
   bool json = false;
 };
@@ -63,9 +67,56 @@ Result<std::set<std::string>> task_keys(const std::vector<std::string>& paths) {
   return keys;
 }
 
+struct TvmCounts {
+  int64_t records = 0, tasks = 0;
+  int64_t other_tasks = 0, other_records = 0;  // that have no form in TVM's format
+};
+
+// Both files are there at the end, or neither is.
+Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
+                             const record::Database::ExportOptions& what) {
+  TS_ASSIGN_OR_RETURN(const auto lines, record::AtomicFileWriter::open(options.file));
+  TS_ASSIGN_OR_RETURN(const auto workloads, record::AtomicFileWriter::open(options.workloads));
+  record::AnsorExporter exporter;
+  std::map<std::string, target::Device> devices;
+  TvmCounts counts;
+  TS_RETURN_IF_ERROR(db.for_each_item(what, [&](const record::Database::Item& item) -> Status {
+    if (const auto* task = std::get_if<record::TaskInfo>(&item)) {
+      const Status added = exporter.add(*task);
+      if (!added.ok() && added.error().code != ErrorCode::kUnsupported) return added;
+      if (!added.ok()) ++counts.other_tasks;
+    } else if (const auto* device = std::get_if<record::DeviceInfo>(&item)) {
+      devices[device->key] = device->device;
+    } else if (const auto* record = std::get_if<record::Record>(&item)) {
+      const auto device_of = devices.find(record->device_key);
+      const auto line =
+          exporter.line(*record, device_of == devices.end() ? target::Device{} : device_of->second);
+      if (!line.ok()) {
+        ++counts.other_records;
+        return {};
+      }
+      ++counts.records;
+      return lines->write_line(*line);
+    }
+    return {};
+  }));
+  counts.tasks = static_cast<int64_t>(exporter.tasks());
+  TS_RETURN_IF_ERROR(workloads->write_line(exporter.workloads()));
+  TS_RETURN_IF_ERROR(lines->commit());
+  TS_RETURN_IF_ERROR(workloads->commit());
+  return counts;
+}
+
 Status export_jsonl(const DbOptions& options) {
-  const OutputPath output{"FILE", options.file, OutputKind::kRecordLines};
-  TS_RETURN_IF_ERROR(check_outputs({output}, {{"DATABASE", options.database}}, options.force));
+  const bool tvm = options.format == "tvm";
+  if (tvm != !options.workloads.empty())
+    return Error{ErrorCode::kInvalidArgument, "--workloads",
+                 tvm ? "names the file of what TVM's records compute, which they need"
+                     : "is a file of TVM's format; add --format tvm"};
+  const OutputPath output{"FILE", options.file, tvm ? OutputKind::kAnsorLines : OutputKind::kRecordLines};
+  std::vector<OutputPath> outputs = {output};
+  if (tvm) outputs.push_back({"--workloads", options.workloads, OutputKind::kWorkloads});
+  TS_RETURN_IF_ERROR(check_outputs(outputs, {{"DATABASE", options.database}}, options.force));
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
   if (count == 0) TS_RETURN_IF_ERROR(check_not_emptied(output, options.force));
@@ -91,6 +142,24 @@ Status export_jsonl(const DbOptions& options) {
     for (const std::string& key : left_out) what.tasks->erase(key);
     which += ", without the tasks of " + std::to_string(options.without.size()) +
              (options.without.size() == 1 ? " model" : " models");
+  }
+  if (tvm) {
+    TS_ASSIGN_OR_RETURN(const TvmCounts counts, export_tvm(*db, options, what));
+    if (options.json) {
+      print_json(nlohmann::json{{"database", record::shown_database(options.database)},
+                                {"file", options.file},
+                                {"workloads", options.workloads},
+                                {"records", counts.records},
+                                {"tasks", counts.tasks},
+                                {"records_left_out", counts.other_records},
+                                {"tasks_left_out", counts.other_tasks}});
+    } else {
+      print_out(
+          "wrote {} records of {} tasks to {}; {} records have no form in TVM's format, with {} whole "
+          "tasks\n",
+          counts.records, counts.tasks, options.file, counts.other_records, counts.other_tasks);
+    }
+    return {};
   }
   TS_RETURN_IF_ERROR(db->export_jsonl(options.file, what));
   if (options.json)
@@ -178,6 +247,14 @@ void add_db_command(CLI::App& app, int& exit_code) {
       ->add_option("--without", export_options->without,
                    "No tasks of this model (repeatable): what is trained on the rest has not seen it")
       ->allow_extra_args(false);
+  export_command
+      ->add_option(
+          "--format", export_options->format,
+          "tensorsmith: tasks, devices and records, for `db import`; tvm: records of TVM's auto-scheduler")
+      ->check(CLI::IsMember({"tensorsmith", "tvm"}))
+      ->capture_default_str();
+  export_command->add_option("--workloads", export_options->workloads,
+                             "With --format tvm: JSON file of the compute DAGs that the records are of");
   add_force(*export_command, export_options->force);
   add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
       import_jsonl);

@@ -130,8 +130,13 @@ KindTraits traits(OutputKind kind) {
       return {"file of `dataset features`",
               [](const std::string& path) { return begin_of(path, 13) == "{\"features\":["; }};
     case OutputKind::kAnsorLines:
-      return {"file of `lm generate --records`",
+      return {"file of `lm generate --records` or `db export --format tvm`",
               [](const std::string& path) { return begin_of(path, 6) == "{\"i\":["; }};
+    case OutputKind::kWorkloads:
+      return {"file of `db export --workloads`", [](const std::string& path) {
+                const Json json = first_line(path);
+                return json.is_object() && !json.empty() && has(json.front(), {"compute_dag", "flops"});
+              }};
     case OutputKind::kSplit:
       return {"split", [](const std::string& path) { return is_type(first_line(path), {"split"}); }};
     case OutputKind::kLatencyModel:

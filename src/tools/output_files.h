@@ -17,7 +17,8 @@ enum class OutputKind {
   kRecordLines,     // `db export`
   kStoreLines,      // `dataset export`
   kFeatureLines,    // `dataset features`
-  kAnsorLines,      // `lm generate --records`
+  kAnsorLines,      // `lm generate --records`, `db export --format tvm`
+  kWorkloads,       // `db export --workloads`
   kSplit,
   kLatencyModel,
   kCorpus,         // `lm corpus`

@@ -261,5 +261,33 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   EXPECT_NE(foreign.err.find("--device v100"), std::string::npos) << foreign.err;
 }
 
+// What is exported in TVM's format is imported as records of TVM are.
+TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
+  const std::string database = folder_.file("own.db"), lines = folder_.file("own.jsonl"),
+                    computes = folder_.file("own_workloads.json");
+  const CliResult collected =
+      run_cli({"dataset", "collect", "--networks", "bert_tiny", "--per-task", "6", "--batch", "6", "--device",
+               "local:threads=1", "-o", database, "--quiet"});
+  ASSERT_EQ(collected.exit_code, 0) << collected.err;
+  const CliResult alone = run_cli({"db", "export", database, lines, "--format", "tvm"});
+  EXPECT_EQ(alone.exit_code, 1);
+  EXPECT_NE(alone.err.find("--workloads: names the file"), std::string::npos) << alone.err;
+  const CliResult exported =
+      run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", computes, "--json"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const Json report = Json::parse(exported.out);
+  EXPECT_GT(report["records"], 10) << report;
+  EXPECT_EQ(read_lines(lines).size(), report["records"].get<size_t>());
+  const CliResult imported =
+      run_cli({"dataset", "import", "own=" + lines, "--workloads", computes, "-o", store_, "--json"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_EQ(Json::parse(imported.out)["records"], report["records"]) << imported.err;
+  EXPECT_EQ(Json::parse(imported.out)["corrupt"], 0) << imported.err;
+  // Files of its own are replaced, others are not.
+  EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", computes}).exit_code,
+            0);
+  EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", cpu_}).exit_code, 1);
+}
+
 }  // namespace
 }  // namespace tensorsmith::testing

@@ -177,6 +177,17 @@ TEST_F(ProfileCli, MistakesAreOneLine) {
   const CliResult elsewhere = run_cli({"profile", database(), "--device", "epyc-7763"});
   EXPECT_EQ(elsewhere.exit_code, 1);
   EXPECT_THAT(elsewhere.err, HasSubstr("programs run while they are profiled"));
+  const CliResult no_gpu =
+      run_cli({"profile", database(), "--device", "local:threads=1", "--profiler", "ncu"});
+  EXPECT_EQ(no_gpu.exit_code, 1);
+  EXPECT_THAT(no_gpu.err, HasSubstr("counts on NVIDIA's GPUs; name one with --device cuda"));
+  const CliResult not_here = run_cli({"profile", database(), "--device", "h100"});
+  EXPECT_EQ(not_here.exit_code, 1);
+  EXPECT_THAT(not_here.err, HasSubstr("only NVIDIA's here can be, as cuda"));
+  const CliResult of_processors =
+      run_cli({"profile", database(), "--device", "h100", "--profiler", "simulation"});
+  EXPECT_EQ(of_processors.exit_code, 1);
+  EXPECT_THAT(of_processors.err, HasSubstr("is of processors"));
   const CliResult few = run_cli({"profile", "transfer", database()});
   EXPECT_EQ(few.exit_code, 1);
   EXPECT_THAT(few.err, HasSubstr("64 profiled programs"));

@@ -380,6 +380,16 @@ Status parse_ansor_record(std::string_view line, AnsorRecord& out) { return Reco
 
 namespace {
 
+bool is_step_of_ansor(const Step& step) {
+  return std::visit(
+      []<class S>(const S&) {
+        return !std::is_same_v<S, ReverseComputeAt> && !std::is_same_v<S, DecomposeReduction> &&
+               !std::is_same_v<S, PackLayout> && !std::is_same_v<S, Winograd> && !std::is_same_v<S, Dot> &&
+               !std::is_same_v<S, Dot16>;
+      },
+      step);
+}
+
 // The extent of a root axis of a stage that is computed in full; 0 for other loops.
 int64_t axis_extent(const Schedule& schedule, const Split& split) {
   if (split.stage < 0 || std::cmp_greater_equal(split.stage, schedule.stages.size()) || split.iterator < 0)
@@ -394,6 +404,20 @@ int64_t axis_extent(const Schedule& schedule, const Split& split) {
 }
 
 }  // namespace
+
+Result<std::vector<int64_t>> split_extents(Schedule fresh, const Trace& trace) {
+  std::vector<int64_t> extents;
+  ScheduleBuilder builder(std::move(fresh));
+  for (size_t i = 0; i < trace.steps.size(); ++i) {
+    const Step& step = trace.steps[i];
+    if (!is_step_of_ansor(step))
+      return Error{ErrorCode::kUnsupported, "step " + std::to_string(i), "is one that TVM does not have"};
+    const auto* split = std::get_if<Split>(&step);
+    extents.push_back(split != nullptr ? axis_extent(builder.schedule(), *split) : 0);
+    TS_RETURN_IF_ERROR(builder.apply(step));
+  }
+  return extents;
+}
 
 Result<Schedule> replay(Schedule fresh, const AnsorRecord& record) {
   const std::vector<Step>& steps = record.trace.steps;

@@ -44,4 +44,8 @@ std::string to_ansor_line(const AnsorRecord& record);
 // unnoticed.
 Result<sched::Schedule> replay(sched::Schedule fresh, const AnsorRecord& record);
 
+// What records name of a trace's splits: by step, the extent of a root axis of a stage that is computed in full, 0 for other
+// loops and steps. kUnsupported: a step that TVM does not have, by its place; else what the steps' checks refuse.
+Result<std::vector<int64_t>> split_extents(sched::Schedule fresh, const sched::Trace& trace);
+
 }  // namespace tensorsmith::record
