@@ -112,7 +112,7 @@ TEST(Warpgroups, AllCandidatesAreRecognized) {
   for (const auto& [what, product] : products()) {
     SCOPED_TRACE(what + ", seed " + std::to_string(++seed));
     const DesignSpace space = space_of(matrix_product(product), gpu);
-    const auto candidates = draw_warpgroups(space, seed, 12);
+    const auto candidates = draw_warpgroups(space, seed, 30);
     ASSERT_FALSE(candidates.empty());
     for (const Candidate& c : candidates) {
       const ir::Program program = program_of(space, c, gpu);

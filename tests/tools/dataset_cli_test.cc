@@ -210,7 +210,13 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
                                     "--store",    store_};
   };
   const pid_t pid = start_cli(collect("1000000"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+  // Enough for all parts of a split, however busy the machine is.
+  constexpr int64_t kEnough = 16;
+  for (int look = 0, records = 0; look < 120 && records < kEnough; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const CliResult info = run_cli({"db", "info", database, "--json"});
+    if (info.exit_code == 0) records = Json::parse(info.out)["records"];
+  }
   kill(pid, SIGKILL);
   int status = 0;
   waitpid(pid, &status, 0);
