@@ -1,6 +1,7 @@
 #include "measure/device_measurer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/processors.h"
 #include "measure/process_measurer.h"
@@ -34,7 +35,10 @@ Result<std::unique_ptr<Measurer>> make_device_measurer(const target::Device& dev
                                                        const MeasureOptions& options,
                                                        std::vector<std::string> worker_command,
                                                        LogSink& log) {
-  return make_device_measurer(where, options, std::move(worker_command), log,
+  MeasureOptions own = options;
+  // What OpenCL calls a device may be this machine's processor, on which a thread for each element takes long.
+  if (where.api == runtime::GpuApi::kOpenCl) own.most_host_flops = std::numeric_limits<double>::infinity();
+  return make_device_measurer(where, own, std::move(worker_command), log,
                               make_builder(device, *options.backend));
 }
 
