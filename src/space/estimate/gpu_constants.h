@@ -18,6 +18,8 @@
   CONSTANT(crowded_more, 1.2, "share", "fitted", "longer where they take all registers more")                \
   CONSTANT(most_crowded, 2, "times", "fitted", "all registers, beyond which nothing changes")                \
   CONSTANT(value, 0.5, "cycles", "fitted", "of a warp, for an operand's value from shared memory")           \
+  CONSTANT(value_ahead, 0.1, "cycles", "50 f32 products on an H100", "the same where copies run ahead")      \
+  CONSTANT(load_ahead, 2, "cycles", "the same", "and for each load of such values, one or several at once")  \
   CONSTANT(bank_wait, 0.1, "cycles", "fitted", "for each that a value waits for its bank")                   \
   CONSTANT(step, 1, "cycles", "fitted", "of a warp, for a step of the reduction")                            \
   /* Accesses */                                                                                             \

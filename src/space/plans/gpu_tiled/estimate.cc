@@ -175,7 +175,11 @@ double GpuTiledPlan::estimate(Decisions d) const {
       continue;
     }
     add_copy(operand, copy, c, kernel);
-    kernel.values += needed;
+    if (c.stages > 1)
+      kernel.values +=
+          (gpu_constants().value_ahead * needed + gpu_constants().load_ahead * reads) / gpu_constants().value;
+    else
+      kernel.values += needed;
     const double cycles = bank_cycles(at, together, context_.stage(operand.read.producer).element_bytes);
     kernel.bank_waits += reads * std::max(0.0, cycles - as_double(together));
   }
