@@ -30,7 +30,8 @@ constexpr const char* kBeginWriting =
 // A server that starts, stops or is cut off says so; one that is not there at all does not.
 bool is_about_to_be_there(const std::string& reason) {
   return reason.find("the database system is") != std::string::npos ||
-         reason.find("closed the connection unexpectedly") != std::string::npos;
+         reason.find("closed the connection unexpectedly") != std::string::npos ||
+         reason.find("Connection reset by peer") != std::string::npos;
 }
 
 int hex_digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
@@ -105,8 +106,11 @@ class PostgresqlSession final : public SqlSession {
     const double start = clock_.monotonic_seconds();
     for (double pause = kFirstPause;; pause = std::min(2 * pause, 1.0)) {
       Status status = connection_.connect();
-      const bool starting = !status.ok() && is_about_to_be_there(status.error().reason);
-      if (status.ok()) status = prepare_schema(connection_, read_only_);
+      bool starting = !status.ok() && is_about_to_be_there(status.error().reason);
+      if (status.ok()) {
+        status = prepare_schema(connection_, read_only_);
+        starting = !status.ok() && connection_.is_transient();  // cut off meanwhile
+      }
       if (status.ok() || !starting || clock_.monotonic_seconds() - start > kStartSeconds) return status;
       sleep(pause);
     }
