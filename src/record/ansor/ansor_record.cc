@@ -380,14 +380,13 @@ Status parse_ansor_record(std::string_view line, AnsorRecord& out) { return Reco
 
 namespace {
 
+template <class... Steps>
+bool is_one_of(const Step& step) {
+  return (std::holds_alternative<Steps>(step) || ...);
+}
 bool is_step_of_ansor(const Step& step) {
-  return std::visit(
-      []<class S>(const S&) {
-        return !std::is_same_v<S, ReverseComputeAt> && !std::is_same_v<S, DecomposeReduction> &&
-               !std::is_same_v<S, PackLayout> && !std::is_same_v<S, Winograd> && !std::is_same_v<S, Dot> &&
-               !std::is_same_v<S, Dot16>;
-      },
-      step);
+  return is_one_of<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,
+                   ComputeInline, ComputeRoot, CacheRead, CacheWrite, Rfactor, StorageAlign>(step);
 }
 
 // The extent of a root axis of a stage that is computed in full; 0 for other loops.
