@@ -91,7 +91,7 @@ class Ours:
         return {node: task["name"] for task in tasks for node in task["nodes"]}
 
 
-def timed_row(name, ours, peers, flops=0.0):
+def timed_row(name, ours, peers):
     """Times ours and all peers in turns; the ratio is that to the fastest peer."""
     own, theirs = [], {peer_name: [] for peer_name in peers}
     for _ in range(ROUNDS):
@@ -99,8 +99,6 @@ def timed_row(name, ours, peers, flops=0.0):
         for peer_name, peer in peers.items():
             theirs[peer_name].append(float(np.median(peer.seconds())))
     row = {"case": name, "tuning_seconds": ours.tuning_seconds, "seconds": float(np.median(own)), "seconds_of_rounds": own}
-    if flops:
-        row["tflops"] = flops / row["seconds"] / 1e12
     if theirs:
         medians = {peer_name: float(np.median(times)) for peer_name, times in theirs.items()}
         fastest = min(medians, key=medians.get)

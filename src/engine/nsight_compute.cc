@@ -34,13 +34,6 @@ constexpr uint64_t kInputSeed = 1;
 
 std::string symbol_of(const std::string& record_key) { return kSymbolPrefix + record_key; }
 
-// The record whose key the kernel's name holds ("record_KEY_0(...)"); empty: none.
-std::string record_of(const std::string& kernel, const std::set<std::string>& keys) {
-  for (const std::string& key : keys)
-    if (kernel.find(symbol_of(key)) != std::string::npos) return key;
-  return "";
-}
-
 // What the program ncu printed: errors of its own, else the last line.
 std::string reason_in(const std::string& file) {
   std::ifstream text(file);
@@ -231,7 +224,7 @@ Result<NsightComputeRun> run_nsight_compute(const std::string& ncu, const std::s
   const std::set<std::string> keys(record_keys.begin(), record_keys.end());
   std::map<std::string, std::vector<record::NcuLaunch>> by_record;
   for (const record::NcuLaunch& launch : *launches)
-    if (const std::string key = record_of(launch.kernel, keys); !key.empty())
+    if (const std::string key = record::record_in(launch.kernel, keys); !key.empty())
       by_record[key].push_back(launch);
   for (const auto& [key, of_record] : by_record) run.counters[key] = record::merge_launches(of_record);
   return run;

@@ -162,4 +162,13 @@ std::map<std::string, double> merge_launches(const std::vector<NcuLaunch>& launc
   return sums;
 }
 
+std::string record_in(const std::string& kernel, const std::set<std::string>& record_keys) {
+  constexpr size_t kKeyLength = 32;
+  for (size_t at = 0; at + kKeyLength <= kernel.size(); ++at) {
+    const auto found = record_keys.find(kernel.substr(at, kKeyLength));
+    if (found != record_keys.end()) return *found;
+  }
+  return "";
+}
+
 }  // namespace tensorsmith::record

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,5 +28,8 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text);
 // Several launches that are one program: sums add up, everything else is a mean by duration (gpu__time_duration.sum, or
 // evenly without it).
 std::map<std::string, double> merge_launches(const std::vector<NcuLaunch>& launches);
+
+// The record whose key stands in the kernel's name; empty: none of these.
+std::string record_in(const std::string& kernel, const std::set<std::string>& record_keys);
 
 }  // namespace tensorsmith::record

@@ -30,16 +30,6 @@ Result<std::set<std::string>> record_keys(record::Database& database) {
   return keys;
 }
 
-// The key of a record that stands in a kernel's name; empty: none.
-std::string record_in(const std::string& kernel, const std::set<std::string>& keys) {
-  constexpr size_t kKeyLength = 32;
-  for (size_t at = 0; at + kKeyLength <= kernel.size(); ++at) {
-    const auto found = keys.find(kernel.substr(at, kKeyLength));
-    if (found != keys.end()) return *found;
-  }
-  return "";
-}
-
 Status import_profiles(const ImportCommand& command) {
   TS_RETURN_IF_ERROR(
       check_outputs({{"DATABASE", command.database, OutputKind::kDatabase}}, {{"FILE", command.file}}));
@@ -54,7 +44,7 @@ Status import_profiles(const ImportCommand& command) {
   std::map<std::string, std::vector<record::NcuLaunch>> by_record;
   int64_t unknown = 0;
   for (record::NcuLaunch& launch : *launches) {
-    const std::string key = command.record.empty() ? record_in(launch.kernel, keys) : command.record;
+    const std::string key = command.record.empty() ? record::record_in(launch.kernel, keys) : command.record;
     if (key.empty()) {
       ++unknown;
     } else {
