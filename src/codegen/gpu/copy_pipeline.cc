@@ -11,31 +11,24 @@ namespace tensorsmith::codegen {
 using ir::For;
 using ir::Stmt;
 
+void BufferUses::add(const Stmt& s) {
+  ir::for_each_stmt(s, [&](const Stmt& inner) {
+    const auto read = [&](const ir::Expr& e) {
+      for (const ir::Load* load : ir::loads_of(e)) ++reads[load->buffer.get()];
+    };
+    if (const auto* store = ir::as<ir::Store>(inner)) {
+      read(store->value);
+      for (const ir::Expr& i : store->indices) read(i);
+      ++writes[store->buffer.get()];
+    } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
+      read(branch->condition);
+    } else if (const auto* loop = ir::as<For>(inner)) {
+      read(loop->extent);
+    }
+  });
+}
+
 namespace {
-
-using Buffers = std::unordered_map<const ir::BufferNode*, int>;
-
-// How often statements read or write each buffer.
-struct Uses {
-  Buffers reads, writes;
-
-  void add(const Stmt& s) {
-    ir::for_each_stmt(s, [&](const Stmt& inner) {
-      const auto read = [&](const ir::Expr& e) {
-        for (const ir::Load* load : ir::loads_of(e)) ++reads[load->buffer.get()];
-      };
-      if (const auto* store = ir::as<ir::Store>(inner)) {
-        read(store->value);
-        for (const ir::Expr& i : store->indices) read(i);
-        ++writes[store->buffer.get()];
-      } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
-        read(branch->condition);
-      } else if (const auto* loop = ir::as<For>(inner)) {
-        read(loop->extent);
-      }
-    });
-  }
-};
 
 // The loop's statements, without the allocations around them.
 void collect_statements(const Stmt& s, std::vector<Stmt>& out) {
@@ -47,7 +40,7 @@ void collect_statements(const Stmt& s, std::vector<Stmt>& out) {
 
 class Matcher {
  public:
-  Matcher(const GpuKernel& kernel, const Uses& all) : kernel_(kernel), all_(all) {}
+  Matcher(const GpuKernel& kernel, const BufferUses& all) : kernel_(kernel), all_(all) {}
 
   std::optional<CopyPipeline> match(const For& loop) const {
     const auto extent = ir::as_int(loop.extent);
@@ -56,7 +49,7 @@ class Matcher {
     if (out.stages < 2 || loop.auto_unroll_max_step > kMostStages) return std::nullopt;
     std::vector<Stmt> parts, rest;
     collect_statements(loop.body, parts);
-    Uses copied, computed;
+    BufferUses copied, computed;
     for (const Stmt& s : parts) {
       const bool copies = writes_only(s, GpuMemory::kShared);
       if (!copies && !writes_only(s, GpuMemory::kPrivate)) return std::nullopt;
@@ -80,7 +73,7 @@ class Matcher {
 
  private:
   bool writes_only(const Stmt& s, GpuMemory memory) const {
-    Uses own;
+    BufferUses own;
     own.add(s);
     return std::all_of(own.writes.begin(), own.writes.end(), [&](const auto& write) {
       const auto it = kernel_.memory.find(write.first);
@@ -89,14 +82,14 @@ class Matcher {
   }
 
   const GpuKernel& kernel_;
-  const Uses& all_;
+  const BufferUses& all_;
 };
 
 }  // namespace
 
 std::unordered_map<const ir::StmtNode*, CopyPipeline> find_copy_pipelines(const GpuKernel& kernel) {
   std::unordered_map<const ir::StmtNode*, CopyPipeline> found;
-  Uses all;
+  BufferUses all;
   all.add(kernel.body);
   const Matcher matcher(kernel, all);
   ir::for_each_stmt(kernel.body, [&](const Stmt& s) {

@@ -9,6 +9,12 @@
 
 namespace tensorsmith::codegen {
 
+// How often statements read and write each buffer.
+struct BufferUses {
+  std::unordered_map<const ir::BufferNode*, int> reads, writes;
+  void add(const ir::Stmt& s);
+};
+
 struct CopyPipeline {
   int64_t chunks = 0, stages = 1;
   std::vector<ir::Stmt> copies;

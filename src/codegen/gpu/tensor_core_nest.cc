@@ -324,25 +324,6 @@ class NestMatcher {
   std::string why_;
 };
 
-using Buffers = std::unordered_map<const ir::BufferNode*, int>;
-
-// How often statements of the body read each buffer.
-void count_reads(const Stmt& s, Buffers& reads) {
-  ir::for_each_stmt(s, [&](const Stmt& inner) {
-    const auto use = [&](const Expr& e) {
-      for (const ir::Load* load : ir::loads_of(e)) ++reads[load->buffer.get()];
-    };
-    if (const auto* store = ir::as<ir::Store>(inner)) {
-      use(store->value);
-      for (const Expr& i : store->indices) use(i);
-    } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
-      use(branch->condition);
-    } else if (const auto* loop = ir::as<For>(inner)) {
-      use(loop->extent);
-    }
-  });
-}
-
 }  // namespace
 
 bool can_swizzle(int64_t line_bytes) {
@@ -387,11 +368,11 @@ MmaKernel find_mma(const GpuKernel& kernel, int capability) {
   MmaKernel out;
   if (!sched::has_mma(capability, ir::DType::kF16, ir::DType::kF16)) return out;
   find_nests(kernel, capability, kernel.body, out);
-  Buffers reads;
-  count_reads(kernel.body, reads);
+  BufferUses uses;
+  uses.add(kernel.body);
   for (auto& [loop, nest] : out.nests) {
     for (MmaTile* tile : {&nest.a, &nest.b}) {
-      tile->swizzled = tile->swizzled && reads.at(tile->buffer.get()) == 1;
+      tile->swizzled = tile->swizzled && uses.reads.at(tile->buffer.get()) == 1;
       if (tile->swizzled) out.swizzled_lines[tile->buffer.get()] = tile->line;
     }
   }

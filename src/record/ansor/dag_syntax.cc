@@ -44,21 +44,23 @@ std::optional<BinaryOp> function_operator(std::string_view name) {
   return std::nullopt;
 }
 
+// TVM's names; of several for one the first is written.
+constexpr std::pair<std::string_view, Intrinsic> kIntrinsics[] = {
+    {"fabs", Intrinsic::kAbs},    {"abs", Intrinsic::kAbs},     {"sqrt", Intrinsic::kSqrt},
+    {"exp", Intrinsic::kExp},     {"log", Intrinsic::kLog},     {"sin", Intrinsic::kSin},
+    {"cos", Intrinsic::kCos},     {"tan", Intrinsic::kTan},     {"asin", Intrinsic::kAsin},
+    {"acos", Intrinsic::kAcos},   {"atan", Intrinsic::kAtan},   {"sinh", Intrinsic::kSinh},
+    {"cosh", Intrinsic::kCosh},   {"tanh", Intrinsic::kTanh},   {"asinh", Intrinsic::kAsinh},
+    {"acosh", Intrinsic::kAcosh}, {"atanh", Intrinsic::kAtanh}, {"erf", Intrinsic::kErf},
+    {"floor", Intrinsic::kFloor}, {"ceil", Intrinsic::kCeil},   {"nearbyint", Intrinsic::kRound},
+    {"round", Intrinsic::kRound}, {"trunc", Intrinsic::kTrunc}, {"isnan", Intrinsic::kIsNan},
+    {"isinf", Intrinsic::kIsInf}, {"pow", Intrinsic::kPow},     {"fmod", Intrinsic::kFmod},
+};
+
 std::optional<Intrinsic> intrinsic_named(std::string_view name) {
-  static const std::unordered_map<std::string_view, Intrinsic> kTable = {
-      {"abs", Intrinsic::kAbs},         {"fabs", Intrinsic::kAbs},    {"sqrt", Intrinsic::kSqrt},
-      {"exp", Intrinsic::kExp},         {"log", Intrinsic::kLog},     {"sin", Intrinsic::kSin},
-      {"cos", Intrinsic::kCos},         {"tan", Intrinsic::kTan},     {"asin", Intrinsic::kAsin},
-      {"acos", Intrinsic::kAcos},       {"atan", Intrinsic::kAtan},   {"sinh", Intrinsic::kSinh},
-      {"cosh", Intrinsic::kCosh},       {"tanh", Intrinsic::kTanh},   {"asinh", Intrinsic::kAsinh},
-      {"acosh", Intrinsic::kAcosh},     {"atanh", Intrinsic::kAtanh}, {"erf", Intrinsic::kErf},
-      {"floor", Intrinsic::kFloor},     {"ceil", Intrinsic::kCeil},   {"round", Intrinsic::kRound},
-      {"nearbyint", Intrinsic::kRound}, {"trunc", Intrinsic::kTrunc}, {"isnan", Intrinsic::kIsNan},
-      {"isinf", Intrinsic::kIsInf},     {"pow", Intrinsic::kPow},     {"fmod", Intrinsic::kFmod},
-  };
-  const auto it = kTable.find(name);
-  if (it == kTable.end()) return std::nullopt;
-  return it->second;
+  for (const auto& [known, intrinsic] : kIntrinsics)
+    if (known == name) return intrinsic;
+  return std::nullopt;
 }
 
 std::optional<ir::DType> dtype_named(std::string_view name) {
@@ -433,6 +435,12 @@ class DagParser {
 };
 
 }  // namespace
+
+std::string_view tvm_name(ir::Intrinsic intrinsic) {
+  for (const auto& [name, known] : kIntrinsics)
+    if (known == intrinsic) return name;
+  return "";
+}
 
 Result<DagSyntax> parse_dag_syntax(std::string_view text) { return DagParser(text).run(); }
 

@@ -61,4 +61,7 @@ using DagSyntax = std::vector<DagOperation>;
 // and size are limited.
 Result<DagSyntax> parse_dag_syntax(std::string_view text);
 
+// The intrinsic's name there, without "tir."; empty: there is none.
+std::string_view tvm_name(ir::Intrinsic intrinsic);
+
 }  // namespace tensorsmith::record

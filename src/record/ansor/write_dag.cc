@@ -6,7 +6,9 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
+
+#include "record/ansor/dag_syntax.h"
 
 namespace tensorsmith::record {
 
@@ -15,70 +17,6 @@ namespace {
 using ir::BinaryOp;
 using ir::DType;
 using ir::Expr;
-using ir::Intrinsic;
-
-std::string_view function_of(Intrinsic intrinsic) {
-  switch (intrinsic) {
-    case Intrinsic::kAbs:
-      return "tir.fabs";
-    case Intrinsic::kSqrt:
-      return "tir.sqrt";
-    case Intrinsic::kExp:
-      return "tir.exp";
-    case Intrinsic::kLog:
-      return "tir.log";
-    case Intrinsic::kSin:
-      return "tir.sin";
-    case Intrinsic::kCos:
-      return "tir.cos";
-    case Intrinsic::kTan:
-      return "tir.tan";
-    case Intrinsic::kAsin:
-      return "tir.asin";
-    case Intrinsic::kAcos:
-      return "tir.acos";
-    case Intrinsic::kAtan:
-      return "tir.atan";
-    case Intrinsic::kSinh:
-      return "tir.sinh";
-    case Intrinsic::kCosh:
-      return "tir.cosh";
-    case Intrinsic::kTanh:
-      return "tir.tanh";
-    case Intrinsic::kAsinh:
-      return "tir.asinh";
-    case Intrinsic::kAcosh:
-      return "tir.acosh";
-    case Intrinsic::kAtanh:
-      return "tir.atanh";
-    case Intrinsic::kErf:
-      return "tir.erf";
-    case Intrinsic::kFloor:
-      return "tir.floor";
-    case Intrinsic::kCeil:
-      return "tir.ceil";
-    case Intrinsic::kRound:
-      return "tir.nearbyint";
-    case Intrinsic::kTrunc:
-      return "tir.trunc";
-    case Intrinsic::kIsNan:
-      return "tir.isnan";
-    case Intrinsic::kIsInf:
-      return "tir.isinf";
-    case Intrinsic::kPow:
-      return "tir.pow";
-    case Intrinsic::kFmod:
-      return "tir.fmod";
-    case Intrinsic::kSign:
-    case Intrinsic::kDot4:
-    case Intrinsic::kDot2:
-    case Intrinsic::kPair:
-    case Intrinsic::kDot2I16:
-    case Intrinsic::kDot4Narrow:
-      break;
-  }
-  return "";
-}
 
 class DagWriter {
  public:
@@ -168,13 +106,13 @@ class DagWriter {
                                     },
                                     [&](const ir::Cast& cast) { return this->cast(cast, dtype); },
                                     [&](const ir::Call& call) {
-                                      const std::string_view function = function_of(call.intrinsic);
+                                      const std::string_view function = tvm_name(call.intrinsic);
                                       if (function.empty())
                                         return fail("an intrinsic of it has no form in TVM's text");
                                       std::string list;
                                       for (const Expr& argument : call.args)
                                         list += (list.empty() ? "" : ", ") + text(argument);
-                                      return std::string(function) + "(" + list + ")";
+                                      return "tir." + std::string(function) + "(" + list + ")";
                                     },
                                     [&](const ir::Load& load) {
                                       std::string list;
