@@ -190,15 +190,14 @@ def all_cases(args):
     """(kind, name, function of args, scratch and seconds that gives rows)."""
     split = lambda text: [part for part in text.split(",") if part]
     sizes = [int(size) for size in split(args.sizes)]
-    cases = []
-    # The smallest first: what is learned of them is tried on the larger ones.
+    cases = [("convolution", f"{network} {dtype}", lambda *a, n=network, d=dtype: convolutions_case(*a, n, d))
+             for network in split(args.convolutions) for dtype in split(args.convolution_types)]
+    cases += [("network", network, lambda *a, n=network: network_case(*a, n)) for network in split(args.networks)]
+    # The smallest first: what is learned of them is tried on the larger ones, which take longest.
     for size in sorted(sizes):
         products = [(size, "f16"), (size, "f32")] + ([(size, "f16", True)] if size == sizes[len(sizes) // 2] else [])
         cases.append(("product", f"products of {size}",
                       lambda *a, products=products: products_case(*a, [gpu_models.Product(*p) for p in products])))
-    cases += [("convolution", f"{network} {dtype}", lambda *a, n=network, d=dtype: convolutions_case(*a, n, d))
-              for network in split(args.convolutions) for dtype in split(args.convolution_types)]
-    cases += [("network", network, lambda *a, n=network: network_case(*a, n)) for network in split(args.networks)]
     return cases
 
 

@@ -1,5 +1,7 @@
 #include "measure/prepared_tasks.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,10 +21,18 @@ constexpr double kEvaluateFlops = 2e6;
 constexpr double kMaxEvaluateFlops = 5e9;
 // Operations spent on the sampled check of a compiled reference.
 constexpr double kVerifyFlops = 4e6;
-constexpr int64_t kTaskCacheBytes = int64_t{1} << 30;
+// Of the tasks' data: as much as this share of the machine's memory, and at least so much. The largest of a model that are
+// measured in turns should all fit, since making one anew takes seconds.
+constexpr int64_t kLeastTaskCacheBytes = int64_t{1} << 30;
+constexpr int64_t kTaskCacheShare = 16;
 // The reference program is simple, so large tasks take it long: it reaches at least half a GFLOP/s even where
 // every element of an operand comes from memory.
 constexpr double kReferenceSecondsPerFlop = 2e-9;
+
+int64_t task_cache_bytes() {
+  const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  return std::max(memory / kTaskCacheShare, kLeastTaskCacheBytes);
+}
 
 }  // namespace
 
@@ -111,10 +121,11 @@ Result<const PreparedTask*> PreparedTasks::prepare(const ir::Workload& workload)
   reference_.worker.forget_task();
   if (gpu_) gpu_->worker.forget_task();
   tasks_.push_front(std::move(task));
+  const int64_t most = task_cache_bytes();
   int64_t bytes = 0;
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     bytes += it->data->spec().memory_bytes;
-    it = it != tasks_.begin() && bytes > kTaskCacheBytes ? tasks_.erase(it) : std::next(it);
+    it = it != tasks_.begin() && bytes > most ? tasks_.erase(it) : std::next(it);
   }
   return &tasks_.front();
 }

@@ -10,7 +10,9 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/processors.h"
 #include "base/rng.h"
+#include "base/thread_pool.h"
 #include "ir/analysis.h"
 
 namespace tensorsmith::measure {
@@ -32,10 +34,25 @@ void limit_loads(Limits& limits, const ir::Expr& e, int64_t limit) {
   for (const ir::Load* load : ir::loads_of(e)) lower_limit(limits, load->buffer, limit);
 }
 
+// Each block by a generator of its own: some hundred million values take seconds of one thread, and are the same by how many
+// threads they are made.
 lower::Tensor normal_tensor(const ir::BufferNode& buffer, Rng& rng) {
+  constexpr int64_t kBlock = int64_t{1} << 18;
   lower::Tensor tensor = lower::Tensor::zeros(buffer.dtype, buffer.shape);
-  const int64_t n = tensor.num_elements();
-  for (int64_t i = 0; i < n; ++i) tensor.set(i, ir::scalar_float(buffer.dtype, rng.normal()));
+  const int64_t n = tensor.num_elements(), blocks = (n + kBlock - 1) / kBlock;
+  std::vector<Rng> rngs;
+  for (int64_t b = 0; b < blocks; ++b) rngs.push_back(rng.fork());
+  const auto fill = [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      for (int64_t i = b * kBlock; i < std::min(n, (b + 1) * kBlock); ++i)
+        tensor.set(i, ir::scalar_float(buffer.dtype, rngs[static_cast<size_t>(b)].normal()));
+    }
+  };
+  if (blocks <= 1)
+    fill(0, blocks);
+  else
+    ThreadPool(static_cast<int>(std::min<int64_t>(processors().at_once, blocks)))
+        .parallel_for(blocks, 1, fill);
   return tensor;
 }
 

@@ -13,15 +13,23 @@
   CONSTANT(product, 0.6, "times", "fitted", "cycles of products, over those at the device's rate")           \
   CONSTANT(few_warps, 2, "warps", "fitted", "of a multiprocessor, whose products take twice as long")        \
   CONSTANT(pressure, 0.3, "share", "fitted", "of a thread's registers that values can take at no cost")      \
-  CONSTANT(pressure_ahead, 0.4, "share", "chosen", "the same where copies run ahead, which take none")       \
   CONSTANT(crowded, 0.6, "share", "fitted", "longer where they take more")                                   \
   CONSTANT(crowded_more, 1.2, "share", "fitted", "longer where they take all registers more")                \
   CONSTANT(most_crowded, 2, "times", "fitted", "all registers, beyond which nothing changes")                \
   CONSTANT(value, 0.5, "cycles", "fitted", "of a warp, for an operand's value from shared memory")           \
-  CONSTANT(value_ahead, 0.1, "cycles", "50 f32 products on an H100", "the same where copies run ahead")      \
-  CONSTANT(load_ahead, 2, "cycles", "the same", "and for each load of such values, one or several at once")  \
   CONSTANT(bank_wait, 0.1, "cycles", "fitted", "for each that a value waits for its bank")                   \
   CONSTANT(step, 1, "cycles", "fitted", "of a warp, for a step of the reduction")                            \
+  /* The same where copies into shared memory run ahead */                                                   \
+  CONSTANT(product_ahead, 1.26, "times", "173 f32 products on an H100",                                      \
+           "cycles of products and loads, over those at the device's rate")                                  \
+  CONSTANT(alone_ahead, 0.32, "share", "the same", "longer for products of the only warp of a scheduler")    \
+  CONSTANT(pressure_ahead, 0.8, "share", "the same",                                                         \
+           "of a thread's registers that values can take at no cost")                                        \
+  CONSTANT(fetch, 12, "cycles", "the same", "of a warp, by warps, for a product of a body that is long")     \
+  CONSTANT(iteration_ahead, 200, "products", "the same", "of a warp, for an iteration of a loop, by warps")  \
+  CONSTANT(meeting_ahead, 1.2, "waits", "the same", "of the only block, until all of its threads have met")  \
+  CONSTANT(padded_copy, 4, "cycles", "the same", "longer for a warp's access that fills padded rows")        \
+  CONSTANT(odd_copy, 15, "cycles", "chosen", "the same of threads whose number is not a power of two")       \
   /* Accesses */                                                                                             \
   CONSTANT(access, 1.3, "cycles", "fitted", "of an access of a warp")                                        \
   CONSTANT(sector, 0.15, "cycles", "fitted", "for each sector that it touches")                              \

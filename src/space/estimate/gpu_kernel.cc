@@ -45,14 +45,36 @@ double resident_blocks(const GpuMachine& m, const GpuBlock& block) {
 
 namespace {
 
-// Cycles of a block's arithmetic. Values that are needed at the same time compete for registers long before
-// they are all in use: the compiler loads early, and spills.
-double product_cycles(const GpuMachine& m, const GpuKernel& kernel, double warps) {
+// Longer where values that are needed at the same time are more than this share of a thread's registers. They compete long
+// before registers are all in use: the compiler loads early, and spills.
+double crowding(const GpuMachine& m, const GpuKernel& kernel, double free) {
   const GpuConstants& k = gpu_constants();
   const double pressure = kernel.live_values / static_cast<double>(m.register_limit(kernel.block.threads));
-  double factor = k.product * (1 + k.few_warps / warps);
-  const double free = kernel.copies_ahead ? k.pressure_ahead : k.pressure;
-  if (pressure > free) factor *= 1 + k.crowded + k.crowded_more * std::min(pressure - free, k.most_crowded);
+  return pressure > free ? 1 + k.crowded + k.crowded_more * std::min(pressure - free, k.most_crowded) : 1;
+}
+
+// Of a block's arithmetic, its operands in shared memory before they are needed: its units work, or its banks, or the
+// instructions of a long body are fetched for all warps, whichever takes longest. With few warps each waits for its own products.
+double cycles_ahead(const GpuMachine& m, const GpuKernel& kernel, double warps) {
+  const GpuConstants& k = gpu_constants();
+  constexpr double kSchedulers = 4, kUsualProducts = 64, kLongBody = 1024;
+  const auto& ahead = kernel.ahead;
+  // A scheduler has no other warp to go on with, or no warp at all.
+  const double alone = k.alone_ahead * std::min(1.0, std::pow(kSchedulers / warps, 4)) * kUsualProducts /
+                       ahead.thread_products;
+  const double idle = std::max(1.0, kSchedulers / warps);
+  const double issued = kernel.products * idle * (1 + alone) * crowding(m, kernel, k.pressure_ahead) +
+                        ahead.loads + ahead.iterations * k.iteration_ahead / std::max(warps, kSchedulers);
+  const double fetched = ahead.body_products > kLongBody ? kernel.products * k.fetch / warps : 0;
+  const double a_warp = static_cast<double>(m.warp) / m.lanes;
+  return std::max({issued * k.product_ahead * a_warp, fetched * a_warp, ahead.load_cycles});
+}
+
+// Of a block's arithmetic.
+double product_cycles(const GpuMachine& m, const GpuKernel& kernel, double warps) {
+  const GpuConstants& k = gpu_constants();
+  if (kernel.ahead.used) return cycles_ahead(m, kernel, warps) + k.value * kernel.values;
+  const double factor = k.product * (1 + k.few_warps / warps) * crowding(m, kernel, k.pressure);
   return kernel.products * factor * static_cast<double>(m.warp) / m.lanes + k.value * kernel.values +
          k.bank_wait * kernel.bank_waits + k.step * kernel.steps;
 }

@@ -36,7 +36,15 @@ struct GpuKernel {
   double waits = 0;          // times that a block waits for device memory with nothing else to do
   // Values of a thread that are needed at the same time, where products are not waited for.
   double live_values = 0;
-  bool copies_ahead = false;  // into shared memory, by no register
+  // Where copies into shared memory run ahead, by no register, and products wait for nothing but what these say.
+  struct Ahead {
+    bool used = false;
+    double loads = 0, load_cycles = 0;  // of values from shared memory, and the cycles of its banks
+    double iterations = 0;              // of loops, warp by warp
+    double thread_products = 1;         // of a thread, which need not wait for each other
+    double body_products = 1;           // of a thread, without a loop
+  };
+  Ahead ahead;
   // Of the kernel: bytes of device memory, those that every program moves and those that come again.
   double bytes_once = 0, bytes_again = 0;
   double words = 1;  // of 4 bytes that a lane's access of device memory has

@@ -1,4 +1,5 @@
 // What tiles on a GPU cost.
+#include <bit>
 #include <cmath>
 
 #include "space/estimate/gpu_access.h"
@@ -121,7 +122,11 @@ void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, const Choi
   double rounds = chunks * elements / as_double(kAccessLanes);
   if (c.stages > 1) {
     // Copies that run ahead take their cycles and wait for nothing; no register holds what they move.
-    kernel.values += chunks * (k.access * access.instructions + k.sector * access.sectors) / k.value;
+    double cycles = k.access * access.instructions + k.sector * access.sectors;
+    if (copy.aligned.valid()) cycles += k.padded_copy * access.instructions;
+    if (!std::has_single_bit(static_cast<uint64_t>(kernel.block.threads)))
+      cycles += k.odd_copy * access.instructions;
+    kernel.values += chunks * cycles / k.value;
     rounds /= as_double(copy.vector);
   } else {
     kernel.memory.add(access, chunks);
@@ -138,9 +143,10 @@ double GpuTiledPlan::waits(const Choice& c, const GpuKernel& kernel) const {
   const double chunks = this->chunks(c);
   if (c.stages == 1) return chunks;
   const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
-  const double chunk_cycles = resident * k.product * kernel.products / chunks * as_double(m.warp) / m.lanes;
+  const double chunk_cycles =
+      resident * k.product_ahead * kernel.products / chunks * as_double(m.warp) / m.lanes;
   const double ahead = as_double(c.stages - 1) * chunk_cycles / k.wait;
-  return 1 + chunks * (std::max(0.0, 1 - ahead) + k.meeting / resident);
+  return 1 + chunks * (std::max(0.0, 1 - ahead) + k.meeting_ahead / resident);
 }
 
 double GpuTiledPlan::estimate(Decisions d) const {
@@ -163,7 +169,14 @@ double GpuTiledPlan::estimate(Decisions d) const {
   kernel.products = warps * products * steps * std::max(1.0, info_.flops_per_point / 2);
   kernel.steps = warps * steps;
   kernel.live_values = live_values(c);
-  kernel.copies_ahead = c.stages > 1;
+  kernel.ahead.used = c.stages > 1;
+  kernel.ahead.thread_products = products;
+  // Short loops are unrolled by the compiler, too.
+  constexpr double kCompilersProducts = 256;
+  const double body =
+      std::max(as_double(unrolled_points(c)), std::max(1.0, std::floor(kCompilersProducts / products)));
+  kernel.ahead.iterations = kernel.steps / body;
+  kernel.ahead.body_products = products * body;
   kernel.waits = waits(c, kernel);
   for (const auto& operand : operands_) {
     const Copy copy = copy_of(d, c, operand);
@@ -175,12 +188,10 @@ double GpuTiledPlan::estimate(Decisions d) const {
       continue;
     }
     add_copy(operand, copy, c, kernel);
-    if (c.stages > 1)
-      kernel.values +=
-          (gpu_constants().value_ahead * needed + gpu_constants().load_ahead * reads) / gpu_constants().value;
-    else
-      kernel.values += needed;
+    kernel.values += c.stages > 1 ? 0 : needed;
     const double cycles = bank_cycles(at, together, context_.stage(operand.read.producer).element_bytes);
+    kernel.ahead.loads += reads;
+    kernel.ahead.load_cycles += reads * cycles;
     kernel.bank_waits += reads * std::max(0.0, cycles - as_double(together));
   }
   const int64_t vector = store_vector(c);

@@ -296,6 +296,8 @@ double GpuTiledPlan::live_values(const Choice& c) const {
   double accumulators = 1, operands = 0;
   for (const AxisId a : live_) accumulators *= static_cast<double>(c.thread_tile(a));
   for (const auto& operand : operands_) operands += values(c, operand, true);
+  // Of copies that run ahead the next point's operands are enough.
+  if (c.stages > 1) return kLiveAddresses + accumulators + operands;
   int64_t step = 1;
   for (const AxisId r : live_reduce_) step *= c.step[r];
   const double together = static_cast<double>(std::min(step, unrolled_points(c)));
