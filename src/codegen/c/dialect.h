@@ -19,6 +19,12 @@ struct Dialect {
   // Names of a dtype: as a value (f16 and bf16 are held as float) and as an element in memory.
   std::string_view (*value_type)(ir::DType);
   std::string_view (*memory_type)(ir::DType);
+  // A class for values of f16 (C++), whose operations are an instruction each: ts_add_f16 and the like. Empty: float.
+  std::string_view f16_class = "";
+
+  std::string_view type_of(ir::DType dtype) const {
+    return dtype == ir::DType::kF16 && !f16_class.empty() ? f16_class : value_type(dtype);
+  }
 };
 
 const Dialect& c99();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/scalar.h"
 #include "ir/simplify.h"
 
 namespace tensorsmith::codegen {
@@ -98,6 +99,15 @@ Text sum_or_product(BinaryOp op, const Text& a, const Text& b) {
   }
 }
 
+// The expression of f16 that has the value of this one of f32, if there is one.
+Expr as_f16(const Expr& e) {
+  if (const auto* cast = ir::as<ir::Cast>(e)) return cast->a.dtype() == DType::kF16 ? cast->a : Expr();
+  const auto* imm = ir::as<ir::FloatImm>(e);
+  if (imm == nullptr) return {};
+  const double rounded = ir::f16_to_f32(ir::f32_to_f16(static_cast<float>(imm->value)));
+  return rounded == imm->value ? ir::float_imm(DType::kF16, rounded) : Expr();
+}
+
 }  // namespace
 
 std::string literal(DType dtype, double value) {
@@ -169,7 +179,7 @@ Text ScalarWriter::value(const Expr& e) {
   const auto uses = uses_.find(e.get());
   const bool shared = uses != uses_.end() && uses->second > 1;
   if (shared || text.text.size() > kMaxText)
-    text = named(is_plain_index(e) ? std::string_view(env_.index_type) : env_.dialect.value_type(e.dtype()),
+    text = named(is_plain_index(e) ? std::string_view(env_.index_type) : env_.dialect.type_of(e.dtype()),
                  text);
   if (shared) {
     known_.emplace(e.get(), text);
@@ -192,6 +202,10 @@ Text ScalarWriter::node(const Expr& e) {
                          return {text, text.starts_with('-') ? Strength::kUnary : Strength::kPrimary};
                        },
                        [&](const ir::FloatImm& imm) -> Text {
+                         if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {
+                           const uint16_t bits = ir::f32_to_f16(static_cast<float>(imm.value));
+                           return call_text("ts_load_f16", {Text{std::to_string(bits)}});
+                         }
                          const std::string text = literal(dtype, imm.value);
                          return {text, text.starts_with('-') || text.starts_with('(') ? Strength::kUnary
                                                                                       : Strength::kPrimary};
@@ -203,16 +217,13 @@ Text ScalarWriter::node(const Expr& e) {
                        [&](const ir::Binary& op) { return binary(e, op); },
                        [&](const ir::Select& s) { return select(dtype, s); },
                        [&](const ir::Cast& cast) {
-                         const auto* quotient = ir::as<ir::Binary>(cast.a);
-                         if (quotient != nullptr && quotient->op == BinaryOp::kDiv &&
-                             is_storage_float(dtype) && cast.a.dtype() == DType::kF32) {
-                           const Text a = value(quotient->a), b = value(quotient->b);
-                           return convert(DType::kF32, dtype, call_text("ts_short_quotient", {a, b}));
+                         if (is_storage_float(dtype) && cast.a.dtype() == DType::kF32) {
+                           if (auto text = short_float(dtype, cast.a)) return *text;
                          }
                          const Text v = convert(cast.a.dtype(), dtype, value(cast.a));
                          // A name of its own keeps a product from being contracted with what it is added to.
                          return cast.a.dtype() == dtype && ir::is_float(dtype)
-                                    ? named(env_.dialect.value_type(dtype), v)
+                                    ? named(env_.dialect.type_of(dtype), v)
                                     : v;
                        },
                        [&](const ir::Call& c) { return call(dtype, c); },
@@ -225,6 +236,25 @@ Text ScalarWriter::node(const Expr& e) {
                        },
                    },
                    e);
+}
+
+// e has f32, and is rounded to this type of 16 bits: where that has a shorter way.
+std::optional<Text> ScalarWriter::short_float(DType dtype, const Expr& e) {
+  if (const auto* op = ir::as<ir::Binary>(e)) {
+    if (op->op == BinaryOp::kDiv) {
+      const Text a = value(op->a), b = value(op->b);
+      return convert(DType::kF32, dtype, call_text("ts_short_quotient", {a, b}));
+    }
+    if (dtype != DType::kF16 || env_.dialect.f16_class.empty()) return std::nullopt;
+    if (op->op != BinaryOp::kAdd && op->op != BinaryOp::kSub && op->op != BinaryOp::kMul) return std::nullopt;
+    const Expr a = as_f16(op->a), b = as_f16(op->b);
+    if (!a.defined() || !b.defined()) return std::nullopt;
+    const Text left = value(a), right = value(b);
+    return call_text("ts_" + std::string(helper_name(op->op)) + "_f16", {left, right});
+  }
+  const auto* call = ir::as<ir::Call>(e);
+  if (call == nullptr || call->intrinsic != ir::Intrinsic::kErf) return std::nullopt;
+  return convert(DType::kF32, dtype, call_text("ts_short_erf", {value(call->args[0])}));
 }
 
 std::string ScalarWriter::place(const ir::Buffer& buffer, const std::vector<Expr>& indices) {
@@ -255,7 +285,7 @@ Text ScalarWriter::unary(DType dtype, ir::UnaryOp op, const Expr& a) {
     case ir::UnaryOp::kNot:
       return {"!" + v.at_least(Strength::kPrimary), Strength::kUnary};
     case ir::UnaryOp::kBitNot:
-      return {"(" + std::string(env_.dialect.value_type(dtype)) + ")~" + v.at_least(Strength::kPrimary),
+      return {"(" + std::string(env_.dialect.type_of(dtype)) + ")~" + v.at_least(Strength::kPrimary),
               Strength::kUnary};
   }
   throw_internal_error(__FILE__, __LINE__, "unknown unary operator");
@@ -305,6 +335,8 @@ Text ScalarWriter::arithmetic(BinaryOp op, DType dtype, const Text& a, const Tex
     case BinaryOp::kDiv:
       if (op == BinaryOp::kDiv && is_storage_float(dtype))
         return rounded(call_text("ts_short_quotient", {a, b}));
+      if (dtype == DType::kF16 && !env_.dialect.f16_class.empty())
+        return call_text("ts_" + std::string(helper_name(op)) + "_f16", {a, b});
       if (ir::is_float(dtype)) return rounded(sum_or_product(op, a, b));
       return call_text(suffixed(helper_name(op), dtype), {a, b});
     case BinaryOp::kFloorDiv:
@@ -322,7 +354,7 @@ Text ScalarWriter::arithmetic(BinaryOp op, DType dtype, const Text& a, const Tex
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor: {
       const char* text = op == BinaryOp::kBitAnd ? " & " : op == BinaryOp::kBitOr ? " | " : " ^ ";
-      return {"(" + std::string(env_.dialect.value_type(dtype)) + ")(" + a.at_least(Strength::kUnary) + text +
+      return {"(" + std::string(env_.dialect.type_of(dtype)) + ")(" + a.at_least(Strength::kUnary) + text +
                   b.at_least(Strength::kUnary) + ")",
               Strength::kUnary};
     }
@@ -343,13 +375,16 @@ Text ScalarWriter::select(DType dtype, const ir::Select& select) {
   Text a, b;
   Block first = nested([&] { a = value(select.a); });
   Block second = nested([&] { b = value(select.b); });
+  if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {  // C++ has to know which of both types it is
+    for (Text* side : {&a, &b}) *side = call_text(std::string(env_.dialect.f16_class), {*side});
+  }
   if (first.empty() && second.empty() && a.text.size() + b.text.size() < kMaxText) {
     return {condition.at_least(Strength::kOr) + " ? " + a.at_least(Strength::kOr) + " : " +
                 b.at_least(Strength::kOr),
             Strength::kConditional};
   }
   const std::string name = env_.names.make("t");
-  out_->line(std::string(env_.dialect.value_type(dtype)) + " " + name + ";");
+  out_->line(std::string(env_.dialect.type_of(dtype)) + " " + name + ";");
   out_->open("if (" + condition.text + ")");
   out_->append(std::move(first));
   out_->line(name + " = " + a.text + ";");
@@ -363,7 +398,7 @@ Text ScalarWriter::select(DType dtype, const ir::Select& select) {
 Text ScalarWriter::convert(DType from, DType to, Text v) const {
   if (from == to) return v;
   const auto cast = [&](DType t, const Text& x) {
-    return Text{"(" + std::string(env_.dialect.value_type(t)) + ")" + x.at_least(Strength::kUnary),
+    return Text{"(" + std::string(env_.dialect.type_of(t)) + ")" + x.at_least(Strength::kUnary),
                 Strength::kUnary};
   };
   const auto rounded = [&](const Text& x) {
@@ -376,6 +411,7 @@ Text ScalarWriter::convert(DType from, DType to, Text v) const {
   }
   if (to == DType::kF64) return cast(to, v);
   // f16 and bf16 are held as float.
+  if (from == DType::kF16 && !env_.dialect.f16_class.empty()) v = cast(DType::kF32, v);
   if (ir::is_float(from) && from != DType::kF64) return rounded(v);
   return rounded(cast(DType::kF32, v));
 }
@@ -386,6 +422,8 @@ Text ScalarWriter::call(DType dtype, const ir::Call& call) {
   const std::string name(ir::to_string(call.intrinsic));
   if (ir::is_dot(call.intrinsic) || call.intrinsic == ir::Intrinsic::kPair)
     return call_text("ts_" + name, arguments);
+  if (call.intrinsic == ir::Intrinsic::kErf && is_storage_float(dtype))
+    return call_text("ts_round_" + std::string(ir::to_string(dtype)), {call_text("ts_short_erf", arguments)});
   const Text result = call_text(suffixed(name, call.args[0].dtype()), arguments);
   return is_storage_float(dtype) ? call_text("ts_round_" + std::string(ir::to_string(dtype)), {result})
                                  : result;

@@ -2,6 +2,7 @@
 // graph; a select whose sides need such constants, or that is long, becomes a branch.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -78,6 +79,7 @@ class ScalarWriter {
   Text arithmetic(ir::BinaryOp op, ir::DType dtype, const Text& a, const Text& b) const;
   Text select(ir::DType dtype, const ir::Select& select);
   Text call(ir::DType dtype, const ir::Call& call);
+  std::optional<Text> short_float(ir::DType dtype, const ir::Expr& e);
   bool is_plain_index(const ir::Expr& e) const;
 
   Environment& env_;

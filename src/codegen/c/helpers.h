@@ -121,7 +121,13 @@ TS_INLINE uint16_t ts_store_bf16(float x) {
 #ifndef TS_OWN_SHORT_QUOTIENT
 TS_INLINE float ts_short_quotient(float a, float b) { return a / b; } /* which is rounded to 16 bits then */
 #endif
+#ifndef TS_OWN_F16
+typedef float ts_f16;
 TS_INLINE float ts_round_f16(float x) { return ts_load_f16(ts_store_f16(x)); }
+TS_INLINE float ts_add_f16(float a, float b) { return ts_round_f16(a + b); }
+TS_INLINE float ts_sub_f16(float a, float b) { return ts_round_f16(a - b); }
+TS_INLINE float ts_mul_f16(float a, float b) { return ts_round_f16(a * b); }
+#endif
 TS_INLINE float ts_round_bf16(float x) { return ts_load_bf16(ts_store_bf16(x)); }
 
 TS_INLINE float ts_abs_f32(float x) { return TS_F32(fabs)(x); }
@@ -142,6 +148,28 @@ TS_INLINE float ts_asinh_f32(float x) { return TS_PRECISE_F32(asinh)(x); }
 TS_INLINE float ts_acosh_f32(float x) { return TS_PRECISE_F32(acosh)(x); }
 TS_INLINE float ts_atanh_f32(float x) { return TS_PRECISE_F32(atanh)(x); }
 TS_INLINE float ts_erf_f32(float x) { return TS_F32(erf)(x); }
+/* erf that is rounded to 16 bits then. */
+#if TS_SHORT_ERF
+#ifndef TS_OWN_LIMITED
+TS_INLINE float ts_limited(float x, float most) { return x > most ? most : x < -most ? -most : x; } /* or NaN */
+#endif
+/* x P(x^2), fitted on [0, 2.7], behind which erf is 1 in f16: to 3.6e-5 of the value, so that one in 40 values of f16 is off
+   by a unit in the last place and none by more. It has no branch. */
+TS_INLINE float ts_short_erf(float x) {
+  const float c = ts_limited(x, 2.7f), t = c * c;
+  float p = -8.149480663632858e-07f;
+  p = ts_fma_f32(p, t, 2.8565105822053738e-05f);
+  p = ts_fma_f32(p, t, -0.0004414406430441886f);
+  p = ts_fma_f32(p, t, 0.004035281017422676f);
+  p = ts_fma_f32(p, t, -0.02484665997326374f);
+  p = ts_fma_f32(p, t, 0.11105064302682877f);
+  p = ts_fma_f32(p, t, -0.37549102306365967f);
+  p = ts_fma_f32(p, t, 1.1283395290374756f);
+  return c * p;
+}
+#else
+TS_INLINE float ts_short_erf(float x) { return ts_erf_f32(x); }
+#endif
 TS_INLINE float ts_floor_f32(float x) { return TS_F32(floor)(x); }
 TS_INLINE float ts_ceil_f32(float x) { return TS_F32(ceil)(x); }
 TS_INLINE float ts_round_f32(float x) { return TS_F32(rint)(x); }

@@ -24,6 +24,7 @@ const GpuDialect& cuda_c() {
     d.c.prologue = kCudaText;
     d.c.restrict_pointer = "__restrict__";
     d.c.vectors = "";
+    d.c.f16_class = "ts_f16";
     d.shared = "__shared__";
     d.barrier = "__syncthreads();";
     d.indices = {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"};

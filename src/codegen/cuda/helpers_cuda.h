@@ -34,18 +34,40 @@ TS_INLINE double ts_fma_f64(double a, double b, double c) { return __fma_rn(a, b
 TS_INLINE uint32_t ts_bits_f32(float x) { return __float_as_uint(x); }
 TS_INLINE float ts_f32_of_bits(uint32_t bits) { return __uint_as_float(bits); }
 
-/* An instruction each. */
+/* Values of f16. Their sums and products are an instruction each, which rounds them as the float that holds both would be. */
 #define TS_OWN_F16 1
-TS_INLINE float ts_load_f16(uint16_t stored) {
-  float x;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(stored));
-  return x;
-}
 TS_INLINE uint16_t ts_store_f16(float x) {
   uint16_t stored;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(stored) : "f"(x));
   return stored;
 }
+struct ts_f16 {
+  uint16_t stored;
+  __device__ __forceinline__ ts_f16() {}
+  __device__ __forceinline__ ts_f16(float x) : stored(ts_store_f16(x)) {}
+  __device__ __forceinline__ operator float() const {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(stored));
+    return x;
+  }
+};
+TS_INLINE ts_f16 ts_load_f16(uint16_t stored) {
+  ts_f16 x;
+  x.stored = stored;
+  return x;
+}
+TS_INLINE uint16_t ts_store_f16(ts_f16 x) { return x.stored; }
+TS_INLINE ts_f16 ts_round_f16(float x) { return ts_f16(x); }
+TS_INLINE ts_f16 ts_round_f16(ts_f16 x) { return x; }
+#define TS_BINARY_F16(name)                                                                            \
+  TS_INLINE ts_f16 ts_##name##_f16(ts_f16 a, ts_f16 b) {                                               \
+    ts_f16 x;                                                                                          \
+    asm(#name ".rn.f16 %0, %1, %2;" : "=h"(x.stored) : "h"(a.stored), "h"(b.stored));                  \
+    return x;                                                                                          \
+  }
+TS_BINARY_F16(add)
+TS_BINARY_F16(sub)
+TS_BINARY_F16(mul)
 
 /* To 2 units in the last place of f32, without the branches that an exact one takes: it is rounded to 16 bits then. */
 #define TS_OWN_SHORT_QUOTIENT 1
@@ -54,6 +76,16 @@ TS_INLINE float ts_short_quotient(float a, float b) {
   asm("div.full.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
   return x;
 }
+
+#define TS_SHORT_ERF 1
+#if __CUDA_ARCH__ >= 800
+#define TS_OWN_LIMITED 1
+TS_INLINE float ts_limited(float x, float most) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;\n\tmax.NaN.f32 %0, %0, %3;" : "=&f"(y) : "f"(x), "f"(most), "f"(-most));
+  return y;
+}
+#endif
 
 /* So many elements, which take so many bytes, at once; the places are aligned to that. */
 #define TS_COPY(elements, bytes, to, from) TS_COPY_##bytes(to, from)

@@ -9,6 +9,8 @@ typedef double ts_wide; /* which conversions to integers go through */
 typedef float ts_wide;
 #endif
 
+#define TS_SHORT_ERF 1
+
 typedef char int8_t;
 typedef uchar uint8_t;
 typedef short int16_t;

@@ -20,6 +20,7 @@
 #define TS_ALIGNED __attribute__((aligned(16)))
 #define TS_INLINE static inline
 #define TS_DOUBLE 1
+#define TS_SHORT_ERF 1
 typedef double ts_wide;
 #define TS_F32(name) name##f
 #define TS_PRECISE_F32(name) name##f
