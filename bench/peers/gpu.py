@@ -28,7 +28,7 @@ from engines import EngineCannot
 ROUNDS = 3
 TOLERANCE = {"f32": 1e-3, "f16": 2e-2}  # of the largest value of an output
 # Of the seconds of all tuning: products, convolutions, networks. Kinds without a case leave theirs to the others.
-SHARES = {"product": 0.4, "convolution": 0.25, "network": 0.35}
+SHARES = {"product": 0.55, "convolution": 0.2, "network": 0.25}
 
 
 class CaseFailed(Exception):
@@ -187,16 +187,16 @@ def network_inputs(path):
 
 
 def all_cases(args):
-    """(kind, name, function of args, scratch and seconds that gives rows)."""
+    """(kind, name, share within the kind, function of args, scratch and seconds that gives rows)."""
     split = lambda text: [part for part in text.split(",") if part]
     sizes = [int(size) for size in split(args.sizes)]
-    cases = [("convolution", f"{network} {dtype}", lambda *a, n=network, d=dtype: convolutions_case(*a, n, d))
+    cases = [("convolution", f"{network} {dtype}", 1, lambda *a, n=network, d=dtype: convolutions_case(*a, n, d))
              for network in split(args.convolutions) for dtype in split(args.convolution_types)]
-    cases += [("network", network, lambda *a, n=network: network_case(*a, n)) for network in split(args.networks)]
+    cases += [("network", network, 1, lambda *a, n=network: network_case(*a, n)) for network in split(args.networks)]
     # The smallest first: what is learned of them is tried on the larger ones, which take longest.
     for size in sorted(sizes):
         products = [(size, "f16"), (size, "f32")] + ([(size, "f16", True)] if size == sizes[len(sizes) // 2] else [])
-        cases.append(("product", f"products of {size}",
+        cases.append(("product", f"products of {size}", 1 + size / 4096,
                       lambda *a, products=products: products_case(*a, [gpu_models.Product(*p) for p in products])))
     return cases
 
@@ -234,11 +234,11 @@ def main():
         print(f"peers: PyTorch {torch.__version__},",
               torch.cuda.get_device_name(0) if place == "cuda" else "on the processor: ratios are void")
     cases = all_cases(args)
-    present = sum(SHARES[kind] for kind in {kind for kind, _, _ in cases})
+    present = sum(SHARES[kind] for kind in {kind for kind, *_ in cases})
     rows, failed = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        for kind, name, measure in cases:
-            of_kind = sum(other == kind for other, _, _ in cases)
+        for kind, name, share, measure in cases:
+            of_kind = sum(others for other, _, others, _ in cases if other == kind) / share
             try:
                 made = measure(args, pathlib.Path(folder), args.seconds * SHARES[kind] / present / of_kind)
             except (CaseFailed, RuntimeError) as error:  # PyTorch's are the latter

@@ -179,8 +179,8 @@ Text ScalarWriter::value(const Expr& e) {
   const auto uses = uses_.find(e.get());
   const bool shared = uses != uses_.end() && uses->second > 1;
   if (shared || text.text.size() > kMaxText)
-    text = named(is_plain_index(e) ? std::string_view(env_.index_type) : env_.dialect.type_of(e.dtype()),
-                 text);
+    text =
+        named(is_plain_index(e) ? std::string_view(env_.index_type) : env_.dialect.type_of(e.dtype()), text);
   if (shared) {
     known_.emplace(e.get(), text);
     order_.push_back(e.get());
@@ -196,46 +196,45 @@ Text ScalarWriter::named(std::string_view type, const Text& value) {
 
 Text ScalarWriter::node(const Expr& e) {
   const DType dtype = e.dtype();
-  return ir::visit(ir::overloaded{
-                       [&](const ir::IntImm& imm) -> Text {
-                         const std::string text = literal(dtype, imm.value);
-                         return {text, text.starts_with('-') ? Strength::kUnary : Strength::kPrimary};
-                       },
-                       [&](const ir::FloatImm& imm) -> Text {
-                         if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {
-                           const uint16_t bits = ir::f32_to_f16(static_cast<float>(imm.value));
-                           return call_text("ts_load_f16", {Text{std::to_string(bits)}});
-                         }
-                         const std::string text = literal(dtype, imm.value);
-                         return {text, text.starts_with('-') || text.starts_with('(') ? Strength::kUnary
-                                                                                      : Strength::kPrimary};
-                       },
-                       [&](const ir::VarRef& ref) -> Text {
-                         return convert(DType::kI64, dtype, {env_.vars.at(ref.var.get())});
-                       },
-                       [&](const ir::Unary& op) { return unary(dtype, op.op, op.a); },
-                       [&](const ir::Binary& op) { return binary(e, op); },
-                       [&](const ir::Select& s) { return select(dtype, s); },
-                       [&](const ir::Cast& cast) {
-                         if (is_storage_float(dtype) && cast.a.dtype() == DType::kF32) {
-                           if (auto text = short_float(dtype, cast.a)) return *text;
-                         }
-                         const Text v = convert(cast.a.dtype(), dtype, value(cast.a));
-                         // A name of its own keeps a product from being contracted with what it is added to.
-                         return cast.a.dtype() == dtype && ir::is_float(dtype)
-                                    ? named(env_.dialect.type_of(dtype), v)
-                                    : v;
-                       },
-                       [&](const ir::Call& c) { return call(dtype, c); },
-                       [&](const ir::Load& l) -> Text {
-                         const std::string element = place(l.buffer, l.indices);
-                         if (dtype == DType::kBool) return {element + " != 0", Strength::kComparison};
-                         if (is_storage_float(dtype))
-                           return {"ts_load_" + std::string(ir::to_string(dtype)) + "(" + element + ")"};
-                         return {element};
-                       },
-                   },
-                   e);
+  return ir::visit(
+      ir::overloaded{
+          [&](const ir::IntImm& imm) -> Text {
+            const std::string text = literal(dtype, imm.value);
+            return {text, text.starts_with('-') ? Strength::kUnary : Strength::kPrimary};
+          },
+          [&](const ir::FloatImm& imm) -> Text {
+            if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {
+              const uint16_t bits = ir::f32_to_f16(static_cast<float>(imm.value));
+              return call_text("ts_load_f16", {Text{std::to_string(bits)}});
+            }
+            const std::string text = literal(dtype, imm.value);
+            return {text,
+                    text.starts_with('-') || text.starts_with('(') ? Strength::kUnary : Strength::kPrimary};
+          },
+          [&](const ir::VarRef& ref) -> Text {
+            return convert(DType::kI64, dtype, {env_.vars.at(ref.var.get())});
+          },
+          [&](const ir::Unary& op) { return unary(dtype, op.op, op.a); },
+          [&](const ir::Binary& op) { return binary(e, op); },
+          [&](const ir::Select& s) { return select(dtype, s); },
+          [&](const ir::Cast& cast) {
+            if (is_storage_float(dtype) && cast.a.dtype() == DType::kF32) {
+              if (auto text = short_float(dtype, cast.a)) return *text;
+            }
+            const Text v = convert(cast.a.dtype(), dtype, value(cast.a));
+            // A name of its own keeps a product from being contracted with what it is added to.
+            return cast.a.dtype() == dtype && ir::is_float(dtype) ? named(env_.dialect.type_of(dtype), v) : v;
+          },
+          [&](const ir::Call& c) { return call(dtype, c); },
+          [&](const ir::Load& l) -> Text {
+            const std::string element = place(l.buffer, l.indices);
+            if (dtype == DType::kBool) return {element + " != 0", Strength::kComparison};
+            if (is_storage_float(dtype))
+              return {"ts_load_" + std::string(ir::to_string(dtype)) + "(" + element + ")"};
+            return {element};
+          },
+      },
+      e);
 }
 
 // e has f32, and is rounded to this type of 16 bits: where that has a shorter way.

@@ -94,6 +94,21 @@ TS_INLINE float ts_limited(float x, float most) {
 #define TS_COPY_8(to, from) (*(uint2*)(to) = *(const uint2*)(from))
 #define TS_COPY_16(to, from) (*(uint4*)(to) = *(const uint4*)(from))
 
+/* Of four neighbouring lanes: the i-th gets the i-th word of each, in their order. */
+TS_INLINE void ts_exchange(unsigned& a, unsigned& b, bool second, int apart) {
+  const unsigned got = __shfl_xor_sync(0xffffffffu, second ? a : b, apart);
+  if (second)
+    a = got;
+  else
+    b = got;
+}
+TS_INLINE void ts_transpose_quad(unsigned* w, int lane) {
+  ts_exchange(w[0], w[1], lane & 1, 1);
+  ts_exchange(w[2], w[3], lane & 1, 1);
+  ts_exchange(w[0], w[2], lane & 2, 2);
+  ts_exchange(w[1], w[3], lane & 2, 2);
+}
+
 /* Tensor cores: a lane's 16 bytes of shared memory are a line of a matrix of 8 x 8 elements of 16 bits. */
 TS_INLINE unsigned ts_shared(const void* place) { return (unsigned)__cvta_generic_to_shared(place); }
 TS_INLINE void ts_load_matrices(unsigned* r, unsigned line) {

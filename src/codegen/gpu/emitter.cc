@@ -189,7 +189,12 @@ void GpuKernelEmitter::emit_for(const Stmt& s, const For& loop) {
     kept_statements_.push_back(ir::make_for(std::move(inside)));
     return emit_if({guard->condition, kept_statements_.back(), nullptr});
   }
+  if (extent && loop.kind != ForKind::kVectorized && unrolls(s, loop, *extent) &&
+      emit_quad_store(loop, *extent))
+    return;
   const int64_t limit_outside = unroll_limit_;
+  const bool agreed = lanes_agree_;
+  if (!extent && differs_by_lane(loop.extent)) lanes_agree_ = false;
   if (loop.auto_unroll_max_step > 0) unroll_limit_ = std::max(unroll_limit_, loop.auto_unroll_max_step);
   ScalarWriter writer(env_, *out_);
   const Expr length = writer.announce(loop.extent);
@@ -206,6 +211,11 @@ void GpuKernelEmitter::emit_for(const Stmt& s, const For& loop) {
   env_.bounds.erase(node);
   env_.vars.erase(node);
   unroll_limit_ = limit_outside;
+  lanes_agree_ = agreed;
+}
+
+bool GpuKernelEmitter::differs_by_lane(const Expr& e) const {
+  return ir::uses_var(e, kernel_.index[kThreadX]) || !ir::loads_of(e).empty();
 }
 
 int64_t GpuKernelEmitter::steps(const Stmt& s) {
@@ -255,6 +265,8 @@ void GpuKernelEmitter::emit_if(const ir::IfThenElse& branch) {
   const Expr condition = ir::simplify(writer.announce(branch.condition), env_.bounds);
   if (const auto known = ir::as_int(condition))
     return emit(*known != 0 ? branch.then_body : branch.else_body);
+  const bool agreed = lanes_agree_;
+  if (differs_by_lane(condition)) lanes_agree_ = false;
   out_->open("if (" + writer.value(condition).text + ")");
   emit(branch.then_body);
   if (branch.else_body) {
@@ -262,6 +274,7 @@ void GpuKernelEmitter::emit_if(const ir::IfThenElse& branch) {
     emit(branch.else_body);
   }
   out_->close();
+  lanes_agree_ = agreed;
 }
 
 void GpuKernelEmitter::emit_allocate(const ir::Allocate& allocate) {

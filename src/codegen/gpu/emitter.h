@@ -61,12 +61,16 @@ class GpuKernelEmitter {
   void emit_store(const ir::Store& store);
   void emit_if(const ir::IfThenElse& branch);
   void emit_allocate(const ir::Allocate& allocate);
+  // Whether lanes of a warp can differ in it.
+  bool differs_by_lane(const ir::Expr& e) const;
   void meet_before(const ir::Stmt& s);
   // Whether the loop is written to be unrolled: it indexes private arrays, which are registers then, or is asked to.
   bool unrolls(const ir::Stmt& s, const ir::For& loop, int64_t extent);
   int64_t steps(const ir::Stmt& s);
   // A vector of a buffer's elements (vector_access.h).
   void emit_vector_store(const ir::Store& store, const ir::Var& lane, int64_t lanes);
+  // In place of the loop, where lanes can exchange what they store (quad_store.h); says whether.
+  bool emit_quad_store(const ir::For& loop, int64_t steps);
   void emit_lane_values(const ir::Expr& value, const ir::Var& lane, int64_t lanes, const ir::Buffer& result);
   ir::Expr load_vectors(const ir::Expr& value, const ir::Var& lane, int64_t lanes);
   void copy(const ir::Buffer& buffer, int64_t lanes, const std::string& to, const std::string& from);
@@ -122,6 +126,7 @@ class GpuKernelEmitter {
   int64_t unroll_limit_ = 0;  // steps up to which loops are unrolled here
   int64_t launch_shared_bytes_ = 0;
   bool in_pipeline_ = false, asynchronous_ = false;
+  bool lanes_agree_ = true;  // a warp's threads all come here, or none
   std::vector<ir::Buffer> lane_arrays_;    // keeps them alive
   std::vector<ir::Expr> kept_;             // the same
   std::vector<ir::Stmt> kept_statements_;  // the same, so that none is mistaken for another in steps_

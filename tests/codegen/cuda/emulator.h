@@ -133,6 +133,13 @@ static void load_matrices(unsigned* r, unsigned line, bool transposed) {
   }
   wait_for(false);
 }
+/* Of four neighbouring lanes: the i-th gets the i-th word of each, in their order. */
+static void ts_transpose_quad(unsigned* w, int lane) {
+  memcpy(self->a, w, sizeof self->a);
+  wait_for(false);
+  for (int q = 0; q < 4; ++q) w[q] = lane_of_warp(self->lane / 4 * 4 + q).a[lane % 4];
+  wait_for(false);
+}
 static void ts_load_matrices(unsigned* r, unsigned line) { load_matrices(r, line, false); }
 static void ts_load_transposed(unsigned* r, unsigned line) { load_matrices(r, line, true); }
 
