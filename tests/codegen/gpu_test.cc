@@ -1,10 +1,14 @@
 // Schedules for GPUs, compiled as OpenCL C and run by the OpenCL device of this machine, compute what the workload says.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+
 #include "codegen/gpu/emitter.h"
 #include "codegen/gpu_runner.h"
 #include "codegen/opencl/codegen.h"
 #include "codegen/runner.h"
+#include "ir/scalar.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "runtime/device/test_device.h"
@@ -287,6 +291,47 @@ TEST(Gpu, OneThreadDoesWhatIsInNoLoopOverThreads) {
     for (int64_t j = 0; j < 40; ++j) sum += 2 * inputs[0].at(i * 40 + j).f;
     EXPECT_NEAR((*outputs)[0].at(i).f, sum, 1e-4);
   }
+}
+
+// All of them: what they are rounded to is at most a neighbour of what libm's rounds to.
+TEST(Gpu, ErfOfF16HasNoBranchAndIsRight) {
+  TS_OPENCL_OR_SKIP(gpu);
+  const auto parsed = ir::parse_program(R"(program kernel {
+  input A: f16[256, 256]
+  output B: f16[256, 256]
+  block_x i in 256 {
+    thread_x j in 256 {
+      B[i, j] = f16(erf(f32(A[i, j])))
+    }
+  }
+})");
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  constexpr int kValues = 1 << 16;
+  Tensor all = Tensor::zeros(ir::DType::kF16, {256, 256});
+  const auto bits_of = [](const Tensor& t, int i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, t.data.data() + 2 * static_cast<size_t>(i), 2);
+    return bits;
+  };
+  for (int i = 0; i < kValues; ++i) {
+    const auto bits = static_cast<uint16_t>(i);
+    std::memcpy(all.data.data() + 2 * static_cast<size_t>(i), &bits, 2);
+  }
+  const auto outputs = test::compile_and_run(*gpu, *parsed, test::gpu_for(*gpu), std::span(&all, 1));
+  ASSERT_TRUE(outputs.ok()) << outputs.error().message();
+  int off = 0;
+  for (int i = 0; i < kValues; ++i) {
+    const float x = ir::f16_to_f32(bits_of(all, i));
+    const uint16_t got = bits_of((*outputs)[0], i);
+    if (std::isnan(x)) {
+      EXPECT_TRUE(std::isnan(ir::f16_to_f32(got))) << i;
+      continue;
+    }
+    const int distance = got - ir::f32_to_f16(static_cast<float>(std::erf(static_cast<double>(x))));
+    EXPECT_LE(std::abs(distance), 1) << x;
+    off += distance != 0 ? 1 : 0;
+  }
+  EXPECT_LT(off, kValues / 20);  // 2.3 %
 }
 
 }  // namespace

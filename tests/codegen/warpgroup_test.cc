@@ -196,6 +196,25 @@ TEST(Warpgroups, DefaultsAreLargeTiles) {
   EXPECT_EQ(kind_of(source).substr(0, 8), "own warp") << text;
 }
 
+// Values of 16 bits are stored 16 bytes at a time (quad_store.h), but where a tile leaves the output, whose stores are guarded.
+TEST(Warpgroups, QuadsStoreWholeSectors) {
+  const target::Device gpu = hopper(0);
+  for (const bool whole : {true, false}) {
+    int drawn = 0, quads = 0;
+    // Tiles of 64 rows or more leave the second; most divide the first.
+    const MatrixProduct product = {.m = whole ? 3072 : 3000, .n = 3072, .k = 1024, .epilogue = true};
+    const DesignSpace space = space_of(matrix_product(product), gpu);
+    for (const Candidate& c : draw_warpgroups(space, seed_of(700), 12)) {
+      const auto source = source_of(program_of(space, c, gpu), gpu);
+      ++drawn;
+      quads += source.text.find("ts_transpose_quad") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_GT(drawn, 5);
+    EXPECT_EQ(quads > 0, whole);
+    EXPECT_TRUE(!whole || 2 * quads > drawn) << quads << " of " << drawn;
+  }
+}
+
 // What is drawn does not spill, and the compiler has no products wait for each other.
 TEST(Warpgroups, AssembleWithoutSpills) {
   const char* folder = std::getenv("TENSORSMITH_NVRTC");
