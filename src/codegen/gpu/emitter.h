@@ -126,7 +126,7 @@ class GpuKernelEmitter {
   int64_t unroll_limit_ = 0;  // steps up to which loops are unrolled here
   int64_t launch_shared_bytes_ = 0;
   bool in_pipeline_ = false, asynchronous_ = false;
-  bool lanes_agree_ = true;  // a warp's threads all come here, or none
+  bool lanes_agree_ = true;                // a warp's threads all come here, or none
   std::vector<ir::Buffer> lane_arrays_;    // keeps them alive
   std::vector<ir::Expr> kept_;             // the same
   std::vector<ir::Stmt> kept_statements_;  // the same, so that none is mistaken for another in steps_
