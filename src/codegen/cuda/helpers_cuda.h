@@ -59,11 +59,11 @@ TS_INLINE ts_f16 ts_load_f16(uint16_t stored) {
 TS_INLINE uint16_t ts_store_f16(ts_f16 x) { return x.stored; }
 TS_INLINE ts_f16 ts_round_f16(float x) { return ts_f16(x); }
 TS_INLINE ts_f16 ts_round_f16(ts_f16 x) { return x; }
-#define TS_BINARY_F16(name)                                                                            \
-  TS_INLINE ts_f16 ts_##name##_f16(ts_f16 a, ts_f16 b) {                                               \
-    ts_f16 x;                                                                                          \
-    asm(#name ".rn.f16 %0, %1, %2;" : "=h"(x.stored) : "h"(a.stored), "h"(b.stored));                  \
-    return x;                                                                                          \
+#define TS_BINARY_F16(name)                                                           \
+  TS_INLINE ts_f16 ts_##name##_f16(ts_f16 a, ts_f16 b) {                              \
+    ts_f16 x;                                                                         \
+    asm(#name ".rn.f16 %0, %1, %2;" : "=h"(x.stored) : "h"(a.stored), "h"(b.stored)); \
+    return x;                                                                         \
   }
 TS_BINARY_F16(add)
 TS_BINARY_F16(sub)
