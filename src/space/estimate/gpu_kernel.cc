@@ -57,15 +57,15 @@ double crowding(const GpuMachine& m, const GpuKernel& kernel, double free) {
 // instructions of a long body are fetched for all warps, whichever takes longest. With few warps each waits for its own products.
 double cycles_ahead(const GpuMachine& m, const GpuKernel& kernel, double warps) {
   const GpuConstants& k = gpu_constants();
-  constexpr double kSchedulers = 4, kUsualProducts = 64, kLongBody = 1024;
+  constexpr double kSchedulers = 4;
   const auto& ahead = kernel.ahead;
   // A scheduler has no other warp to go on with, or no warp at all.
-  const double alone = k.alone_ahead * std::min(1.0, std::pow(kSchedulers / warps, 4)) * kUsualProducts /
+  const double alone = k.alone_ahead * std::min(1.0, std::pow(kSchedulers / warps, 4)) * k.usual_products /
                        ahead.thread_products;
   const double idle = std::max(1.0, kSchedulers / warps);
   const double issued = kernel.products * idle * (1 + alone) * crowding(m, kernel, k.pressure_ahead) +
                         ahead.loads + ahead.iterations * k.iteration_ahead / std::max(warps, kSchedulers);
-  const double fetched = ahead.body_products > kLongBody ? kernel.products * k.fetch / warps : 0;
+  const double fetched = ahead.body_products > k.long_body ? kernel.products * k.fetch / warps : 0;
   const double a_warp = static_cast<double>(m.warp) / m.lanes;
   return std::max({issued * k.product_ahead * a_warp, fetched * a_warp, ahead.load_cycles});
 }

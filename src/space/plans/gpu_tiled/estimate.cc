@@ -172,9 +172,8 @@ double GpuTiledPlan::estimate(Decisions d) const {
   kernel.ahead.used = c.stages > 1;
   kernel.ahead.thread_products = products;
   // Short loops are unrolled by the compiler, too.
-  constexpr double kCompilersProducts = 256;
-  const double body =
-      std::max(as_double(unrolled_points(c)), std::max(1.0, std::floor(kCompilersProducts / products)));
+  const double body = std::max(as_double(unrolled_points(c)),
+                               std::max(1.0, std::floor(gpu_constants().compilers_body / products)));
   kernel.ahead.iterations = kernel.steps / body;
   kernel.ahead.body_products = products * body;
   kernel.waits = waits(c, kernel);
