@@ -51,5 +51,29 @@ TEST(RandomInputs, FloatsAreAsAsked) {
   }
 }
 
+// Of more values than one thread makes: all are drawn, no two blocks alike, and again the same.
+TEST(RandomInputs, ManyNormalValues) {
+  constexpr int64_t kValues = (int64_t{3} << 18) + 5;
+  const auto data = ir::placeholder("D", ir::DType::kF32, {kValues});
+  const ir::Axis i{ir::Var("i"), kValues};
+  const auto out = ir::compute("O", {i}, {}, ir::Combiner::kNone, {ir::load(data->output(), {i.var})});
+  const ir::Workload workload = {{data, out}, {out->output()}};
+  const auto inputs = random_inputs(workload, 5, InputValues::kNormal);
+  const auto values = floats(inputs.at(0));
+  double sum = 0, squares = 0;
+  for (const float v : values) {
+    sum += v;
+    squares += static_cast<double>(v) * v;
+  }
+  const auto n = static_cast<double>(kValues);
+  EXPECT_NEAR(sum / n, 0, 5 / std::sqrt(n)) << "seed 5";
+  EXPECT_NEAR(squares / n, 1, 0.01) << "seed 5";
+  for (size_t v = static_cast<size_t>(kValues) - 5; v < values.size(); ++v) EXPECT_NE(values[v], 0);
+  for (int a = 0; a < 3; ++a)
+    for (int b = 0; b < a; ++b)
+      EXPECT_NE(values[static_cast<size_t>(a) << 18], values[static_cast<size_t>(b) << 18]);
+  EXPECT_EQ(random_inputs(workload, 5, InputValues::kNormal)[0].data, inputs[0].data);
+}
+
 }  // namespace
 }  // namespace tensorsmith::measure
