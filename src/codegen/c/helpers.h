@@ -151,9 +151,8 @@ TS_INLINE float ts_erf_f32(float x) { return TS_F32(erf)(x); }
 /* erf that is rounded to 16 bits then. */
 #if TS_SHORT_ERF
 #ifndef TS_OWN_LIMITED
-TS_INLINE float ts_limited(float x, float most) {
-  return x > most ? most : x < -most ? -most : x;
-} /* or NaN */
+/* NaN stays. */
+TS_INLINE float ts_limited(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 #endif
 /* x P(x^2), fitted on [0, 2.7], behind which erf is 1 in f16: to 3.6e-5 of the value, so that one in 40 values of f16 is off
    by a unit in the last place and none by more. It has no branch. */
