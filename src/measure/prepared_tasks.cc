@@ -1,12 +1,11 @@
 #include "measure/prepared_tasks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "ir/structural.h"
 #include "measure/reference_program.h"
 
@@ -21,7 +20,7 @@ constexpr double kEvaluateFlops = 2e6;
 constexpr double kMaxEvaluateFlops = 5e9;
 // Operations spent on the sampled check of a compiled reference.
 constexpr double kVerifyFlops = 4e6;
-// Of the tasks' data: as much as this share of the machine's memory, and at least so much. The largest of a model that are
+// Of the tasks' data: as much as this share of the memory that there is, and at least so much. The largest of a model that are
 // measured in turns should all fit, since making one anew takes seconds.
 constexpr int64_t kLeastTaskCacheBytes = int64_t{1} << 30;
 constexpr int64_t kTaskCacheShare = 16;
@@ -29,10 +28,7 @@ constexpr int64_t kTaskCacheShare = 16;
 // every element of an operand comes from memory.
 constexpr double kReferenceSecondsPerFlop = 2e-9;
 
-int64_t task_cache_bytes() {
-  const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-  return std::max(memory / kTaskCacheShare, kLeastTaskCacheBytes);
-}
+int64_t task_cache_bytes() { return std::max(memory_limit() / kTaskCacheShare, kLeastTaskCacheBytes); }
 
 }  // namespace
 

@@ -294,7 +294,7 @@ TEST(Gpu, OneThreadDoesWhatIsInNoLoopOverThreads) {
 }
 
 // All of them: what they are rounded to is at most a neighbour of what libm's rounds to.
-TEST(Gpu, ErfOfF16HasNoBranchAndIsRight) {
+TEST(Gpu, ErfOfF16IsOffByAUnitAtMost) {
   TS_OPENCL_OR_SKIP(gpu);
   const auto parsed = ir::parse_program(R"(program kernel {
   input A: f16[256, 256]

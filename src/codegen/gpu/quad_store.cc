@@ -6,6 +6,7 @@
 #include "codegen/gpu/vector_access.h"
 #include "ir/analysis.h"
 #include "ir/simplify.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::codegen {
 
@@ -19,25 +20,25 @@ constexpr int64_t kWarpLanes = 32;
 bool fits(const ir::Store& store, const ir::Var& step, int64_t steps, const ir::Var& lane,
           const ir::Var& thread, ir::VarBounds bounds, int64_t apart) {
   const ir::Var group("group"), quad("quad");
-  bounds[group.get()] = {0, steps / (kQuad * apart) - 1};
-  bounds[quad.get()] = {0, kWarpLanes / kQuad - 1};
+  bounds[group.get()] = {0, steps / (sched::kMmaPlaces * apart) - 1};
+  bounds[quad.get()] = {0, kWarpLanes / sched::kMmaPlaces - 1};
   const auto at = [&](int64_t rest, int64_t which, int64_t own) {
     std::vector<Expr> indices;
     for (const Expr& i : store.indices)
       indices.push_back(
-          ir::substitute(i, {{step.get(), Expr(group) * (kQuad * apart) + (which * apart + rest)},
-                             {thread.get(), Expr(quad) * kQuad + own},
+          ir::substitute(i, {{step.get(), Expr(group) * (sched::kMmaPlaces * apart) + (which * apart + rest)},
+                             {thread.get(), Expr(quad) * sched::kMmaPlaces + own},
                              {lane.get(), Expr(0)}}));
     return flat_index(store.buffer, indices, bounds);
   };
   for (int64_t rest = 0; rest < apart; ++rest) {
     const Expr first = at(rest, 0, 0);
-    const auto begins = ir::as_int(ir::simplify(ir::floormod(first, Expr(kQuadColumns)), bounds));
+    const auto begins = ir::as_int(ir::simplify(ir::floormod(first, Expr(sched::kMmaColumns)), bounds));
     if (!begins || *begins != 0) return false;
-    for (int64_t which = 0; which < kQuad; ++which) {
-      for (int64_t own = 0; own < kQuad; ++own) {
+    for (int64_t which = 0; which < sched::kMmaPlaces; ++which) {
+      for (int64_t own = 0; own < sched::kMmaPlaces; ++own) {
         const auto distance = ir::as_int(ir::simplify(at(rest, which, own) - first, bounds));
-        if (!distance || *distance != kQuadColumns * which + kQuadPair * own) return false;
+        if (!distance || *distance != sched::kMmaColumns * which + sched::kMmaPairs * own) return false;
       }
     }
   }
@@ -46,15 +47,15 @@ bool fits(const ir::Store& store, const ir::Var& step, int64_t steps, const ir::
 
 }  // namespace
 
-std::optional<QuadStore> find_quad_store(const ir::Store& store, const ir::Var& step, int64_t steps,
-                                         const ir::Var& lane, const ir::Var& thread,
-                                         const ir::VarBounds& bounds) {
-  if (kQuadColumns * ir::bytes_of(store.buffer->dtype) != kMaxVectorBytes) return std::nullopt;
+std::optional<int64_t> find_quad_store(const ir::Store& store, const ir::Var& step, int64_t steps,
+                                       const ir::Var& lane, const ir::Var& thread,
+                                       const ir::VarBounds& bounds) {
+  if (sched::kMmaColumns * ir::bytes_of(store.buffer->dtype) != kMaxVectorBytes) return std::nullopt;
   for (const Expr& i : store.indices)
     if (!ir::loads_of(i).empty()) return std::nullopt;
   for (const int64_t apart : {1, 2, 4})
-    if (steps % (kQuad * apart) == 0 && fits(store, step, steps, lane, thread, bounds, apart))
-      return QuadStore{apart};
+    if (steps % (sched::kMmaPlaces * apart) == 0 && fits(store, step, steps, lane, thread, bounds, apart))
+      return apart;
   return std::nullopt;
 }
 
@@ -65,7 +66,7 @@ bool GpuKernelEmitter::emit_quad_store(const ir::For& loop, int64_t steps) {
   if (vector == nullptr || vector->kind != ir::ForKind::kVectorized) return false;
   const auto* store = ir::as<ir::Store>(vector->body);
   const auto pair = ir::as_int(vector->extent);
-  if (store == nullptr || !pair || *pair != kQuadPair || !in_memory(store->buffer) || in_pipeline_)
+  if (store == nullptr || !pair || *pair != sched::kMmaPairs || !in_memory(store->buffer) || in_pipeline_)
     return false;
   if (kernel_.memory.contains(store->buffer.get()) &&
       kernel_.memory.at(store->buffer.get()) == GpuMemory::kShared)
@@ -77,7 +78,7 @@ bool GpuKernelEmitter::emit_quad_store(const ir::For& loop, int64_t steps) {
   if (!quads) return false;
   meet_before(loop.body);
   meet_before(vector->body);
-  const int64_t apart = quads->apart, groups = steps / (kQuad * apart);
+  const int64_t apart = *quads, groups = steps / (sched::kMmaPlaces * apart);
   const ir::Var group(loop.var.name() + "_quads");
   const std::string name = env_.names.make(group.name()), words = env_.names.make("w");
   env_.vars[group.get()] = name;
@@ -85,16 +86,19 @@ bool GpuKernelEmitter::emit_quad_store(const ir::For& loop, int64_t steps) {
   out_->line(std::string(dialect_.unroll));
   out_->open("for (int " + name + " = 0; " + name + " < " + std::to_string(groups) + "; ++" + name + ")");
   for (int64_t rest = 0; rest < apart; ++rest) {
-    const auto step = [&](const Expr& which) { return Expr(group) * (kQuad * apart) + which * apart + rest; };
+    const auto step = [&](const Expr& which) {
+      return Expr(group) * (sched::kMmaPlaces * apart) + which * apart + rest;
+    };
     out_->open("");
-    out_->line("unsigned " + words + "[" + std::to_string(kQuad) + "] " + std::string(dialect_.c.aligned) +
-               ";");
-    for (int64_t which = 0; which < kQuad; ++which) {
+    out_->line("unsigned " + words + "[" + std::to_string(sched::kMmaPlaces) + "] " +
+               std::string(dialect_.c.aligned) + ";");
+    for (int64_t which = 0; which < sched::kMmaPlaces; ++which) {
       out_->open("");
-      const ir::Buffer result = lane_array("r", store->buffer->dtype, kQuadPair);
+      const ir::Buffer result = lane_array("r", store->buffer->dtype, sched::kMmaPairs);
       kept_.push_back(ir::substitute(plain.value, {{loop.var.get(), step(Expr(which))}}));
-      emit_lane_values(kept_.back(), vector->var, kQuadPair, result);
-      copy(store->buffer, kQuadPair, words + " + " + std::to_string(which), env_.buffers.at(result.get()));
+      emit_lane_values(kept_.back(), vector->var, sched::kMmaPairs, result);
+      copy(store->buffer, sched::kMmaPairs, words + " + " + std::to_string(which),
+           env_.buffers.at(result.get()));
       out_->close();
     }
     const std::string own = env_.vars.at(thread.get());
@@ -102,11 +106,11 @@ bool GpuKernelEmitter::emit_quad_store(const ir::For& loop, int64_t steps) {
     ScalarWriter writer(env_, *out_);
     std::vector<Expr> first;
     for (const Expr& i : plain.indices)
-      first.push_back(
-          writer.announce(ir::substitute(i, {{loop.var.get(), step(ir::floormod(Expr(thread), Expr(kQuad)))},
-                                             {thread.get(), ir::floordiv(Expr(thread), Expr(kQuad)) * kQuad},
-                                             {vector->var.get(), Expr(0)}})));
-    copy(store->buffer, kQuadColumns, "&" + place(writer, store->buffer, first), words);
+      first.push_back(writer.announce(ir::substitute(
+          i, {{loop.var.get(), step(ir::floormod(Expr(thread), Expr(sched::kMmaPlaces)))},
+              {thread.get(), ir::floordiv(Expr(thread), Expr(sched::kMmaPlaces)) * sched::kMmaPlaces},
+              {vector->var.get(), Expr(0)}})));
+    copy(store->buffer, sched::kMmaColumns, "&" + place(writer, store->buffer, first), words);
     out_->close();
   }
   out_->close();

@@ -11,17 +11,11 @@
 
 namespace tensorsmith::codegen {
 
-inline constexpr int64_t kQuad = 4, kQuadPair = 2, kQuadColumns = kQuad * kQuadPair;
-
-// Of a loop's steps, 4 * apart * group + apart * which + rest with rest < apart are `which` of the four.
-struct QuadStore {
-  int64_t apart = 1;
-};
-
+// How many steps the four are apart: of a loop's, 4 * apart * group + apart * which + rest with rest < apart are `which` of four.
 // step: of a loop of so many steps around the vectorized loop over `lane`, which has two iterations of the store; thread: the
 // index of a thread in its warp. None: stores of other shapes.
-std::optional<QuadStore> find_quad_store(const ir::Store& store, const ir::Var& step, int64_t steps,
-                                         const ir::Var& lane, const ir::Var& thread,
-                                         const ir::VarBounds& bounds);
+std::optional<int64_t> find_quad_store(const ir::Store& store, const ir::Var& step, int64_t steps,
+                                       const ir::Var& lane, const ir::Var& thread,
+                                       const ir::VarBounds& bounds);
 
 }  // namespace tensorsmith::codegen

@@ -27,11 +27,13 @@
            "of a thread for which alone_ahead is; it is less with more of them")                             \
   CONSTANT(pressure_ahead, 0.8, "share", "the same",                                                         \
            "of a thread's registers that values can take at no cost")                                        \
-  CONSTANT(fetch, 12, "cycles", "the same", "of a warp, by warps, for a product of a body that is long")     \
-  CONSTANT(long_body, 1024, "products", "chosen", "of a thread without a loop, from which on that is so")    \
+  CONSTANT(fetch, 12, "cycles", "the same",                                                                  \
+           "for a product of a long body, over the warps that share its fetch")                              \
+  CONSTANT(long_body, 1024, "products", "chosen", "of a thread without a loop: a body with more is long")    \
   CONSTANT(compilers_body, 256, "products", "chosen",                                                        \
            "of a thread: up to so many the compiler unrolls a loop itself")                                  \
-  CONSTANT(iteration_ahead, 200, "products", "the same", "of a warp, for an iteration of a loop, by warps")  \
+  CONSTANT(iteration_ahead, 200, "products", "the same",                                                     \
+           "for an iteration of a loop, over the warps that hide it")                                        \
   CONSTANT(meeting_ahead, 1.2, "waits", "the same", "of the only block, until all of its threads have met")  \
   CONSTANT(padded_copy, 4, "cycles", "the same", "longer for a warp's access that fills padded rows")        \
   CONSTANT(odd_copy, 15, "cycles", "chosen", "the same of threads whose number is not a power of two")       \
