@@ -20,21 +20,27 @@ ModelBuffers::Block ModelBuffers::allocate(int64_t bytes) {
   return Block(memory);
 }
 
+namespace {
+
+template <class Element, class Of>
+void fill(std::byte* memory, int64_t bytes, Rng& rng, Of of) {
+  auto* values = reinterpret_cast<Element*>(memory);
+  const int64_t count = bytes / static_cast<int64_t>(sizeof(Element));
+  for (int64_t i = 0; i < count; ++i) values[i] = of(static_cast<float>(rng.uniform() * 2 - 1));
+}
+
+}  // namespace
+
 ModelBuffers::ModelBuffers(const runtime::Model& model, uint64_t seed) {
   Rng rng(seed);
   for (const auto& info : model.inputs()) {
     inputs_.push_back(allocate(info.bytes()));
-    if (info.dtype == runtime::DType::kF32) {
-      auto* values = reinterpret_cast<float*>(inputs_.back().get());
-      const int64_t n = info.bytes() / static_cast<int64_t>(sizeof(float));
-      for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(rng.uniform() * 2 - 1);
-    } else if (info.dtype == runtime::DType::kBF16) {
-      auto* values = reinterpret_cast<uint16_t*>(inputs_.back().get());
-      const int64_t n = info.bytes() / static_cast<int64_t>(sizeof(uint16_t));
-      for (int64_t i = 0; i < n; ++i) {
-        values[i] = ir::f32_to_bf16(static_cast<float>(rng.uniform() * 2 - 1));
-      }
-    }
+    std::byte* memory = inputs_.back().get();
+    if (info.dtype == runtime::DType::kF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_f16);
+    if (info.dtype == runtime::DType::kBF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_bf16);
+    if (info.dtype == runtime::DType::kF32) fill<float>(memory, info.bytes(), rng, [](float x) { return x; });
+    if (info.dtype == runtime::DType::kF64)
+      fill<double>(memory, info.bytes(), rng, [](float x) { return x; });
   }
   for (const auto& info : model.outputs()) outputs_.push_back(allocate(info.bytes()));
 }

@@ -15,7 +15,7 @@ namespace tensorsmith::engine {
 // Inputs and outputs of one model in aligned memory.
 class ModelBuffers {
  public:
-  // Floats random in [-1, 1), integers 0 (always a valid index).
+  // Floats of all types random in [-1, 1), integers 0 (always a valid index).
   ModelBuffers(const runtime::Model& model, uint64_t seed);
   std::vector<const void*> inputs() const;
   std::vector<void*> outputs();

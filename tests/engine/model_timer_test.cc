@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <set>
+
+#include "../graph/graph_builder.h"
 #include "base/clock.h"
 #include "engine/compile_model.h"
 
@@ -55,6 +59,35 @@ TEST_F(ModelTimer, RunsAsOftenAndAsLongAsAsked) {
   EXPECT_EQ(runs(1e-6, {.seconds = 0, .runs = 8}), 8U);
   // Two models: five looks at the clock a round.
   EXPECT_NEAR(static_cast<double>(runs(1e-3, {.seconds = 1, .runs = 8})), 1 / 5e-3, 4);
+}
+
+// Zeros of one type would be less work than data: a GPU draws less power, a processor may be faster or slower.
+TEST(ModelBuffers, FloatsOfAllTypesAreRandom) {
+  const auto device = target::find_device("local:threads=1").value();
+  for (const ir::DType type : {ir::DType::kF16, ir::DType::kBF16, ir::DType::kF32, ir::DType::kF64}) {
+    SCOPED_TRACE(ir::to_string(type));
+    graph::testing::GraphBuilder b;
+    const graph::ValueId x = b.input({256}, type);
+    auto loaded = prepare_model(b.finish({b.node("Neg", {x})}));
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+    const auto schedules = default_schedules(loaded->partition, device);
+    ASSERT_TRUE(schedules.ok());
+    BuildCache cache;
+    CompileOptions options;
+    options.cache = &cache;
+    const auto made = compile_in_memory(*loaded, device, *schedules, options, {.threads = 1});
+    ASSERT_TRUE(made.ok()) << made.error().message();
+    const ModelBuffers buffers(*made->model, 5);
+    lower::Tensor tensor = lower::Tensor::zeros(type, {256});
+    std::memcpy(tensor.data.data(), buffers.inputs()[0], tensor.data.size());
+    std::set<double> values;
+    for (int64_t i = 0; i < 256; ++i) values.insert(tensor.at(i).f);
+    EXPECT_GT(values.size(), 100U);
+    EXPECT_GE(*values.begin(), -1);
+    EXPECT_LE(*values.rbegin(), 1);
+    EXPECT_LT(*values.begin(), -0.9);
+    EXPECT_GT(*values.rbegin(), 0.9);
+  }
 }
 
 TEST_F(ModelTimer, SlowModelsRunAFewTimes) {
