@@ -3,10 +3,12 @@
 by way of PyTorch, and networks beside PyTorch and ONNX Runtime, where these are installed.
 
     bench/peers/gpu.py --tensorsmith BINARY [--device cuda] [--seconds 240] [--sizes 1024,2048,4096,8192]
-                       [--convolutions resnet50] [--convolution-types f32,f16] [--networks resnet50,bert_base] [--log FILE] [--db FILE]
+                       [--product-types f16,f32] [--convolutions resnet50] [--convolution-types f32,f16]
+                       [--networks resnet50,bert_base] [--log FILE] [--db FILE]
 
 Each case is an ONNX model that is tuned for its share of the seconds, checked against the peer and timed in turns with it;
-products of one size are one model, and the convolutions. Times are the device's own, medians of rounds; a ratio above 1 means that Tensorsmith
+products of one size are one model, and the convolutions: their kernels run one after the other, those of the peers too, on
+uniform data. The type tf32 is f32 whose factors are rounded to TF32, here and by the peer. Times are the device's own, medians of rounds; a ratio above 1 means that Tensorsmith
 is faster. One JSON line a case goes to the log; --db keeps all measured programs. Without a GPU (--device opencl, PoCL) peers
 compute on the processor: that tries the script out, its ratios are void.
 """
@@ -26,7 +28,7 @@ import gpu_peers
 from engines import EngineCannot
 
 ROUNDS = 3
-TOLERANCE = {"f32": 1e-3, "f16": 2e-2}  # of the largest value of an output
+TOLERANCE = {"f32": 1e-3, "f16": 2e-2, "tf32": 5e-3}  # of the largest value of an output
 # Of the seconds of all tuning: products, convolutions, networks. Kinds without a case leave theirs to the others.
 SHARES = {"product": 0.55, "convolution": 0.2, "network": 0.25}
 
@@ -59,11 +61,12 @@ def difference(name, ours, theirs, tolerance):
 class Ours:
     """A model that is tuned and run by Tensorsmith."""
 
-    def __init__(self, args, scratch, model, seconds):
+    def __init__(self, args, scratch, model, seconds, dtype="f32"):
         self.args, self.scratch, self.model = args, scratch, model
+        self.reading = ["--tf32"] if dtype == "tf32" else []
         self.compiled = str(scratch / "out")
         before = time.monotonic()
-        run([args.tensorsmith, "tune", model, "--device", args.device, "--seconds", str(max(2, int(seconds))), "--quiet",
+        run([args.tensorsmith, "tune", model, *self.reading, "--device", args.device, "--seconds", str(max(2, int(seconds))), "--quiet",
              "--skip-end-to-end", "--db", args.db or str(scratch / "gpu.db"), "-o", self.compiled], 60 + 3 * seconds)
         self.tuning_seconds = round(time.monotonic() - before, 1)
 
@@ -87,7 +90,7 @@ class Ours:
 
     def tasks_of_nodes(self):
         """The task of each node of the model, by the node's name."""
-        tasks = json.loads(run([self.args.tensorsmith, "tasks", self.model, "--json"]))["tasks"]
+        tasks = json.loads(run([self.args.tensorsmith, "tasks", self.model, *self.reading, "--json"]))["tasks"]
         return {node: task["name"] for task in tasks for node in task["nodes"]}
 
 
@@ -113,10 +116,11 @@ def rows_by_task(ours, prefix, node, cases, peers, apart):
     own, theirs = [[] for _ in cases], [[] for _ in cases]
     for _ in range(ROUNDS):
         by_task = ours.seconds_by_task()
+        of_peers = gpu_peers.calls_in_turns(peers) if peers else []
         for i in range(len(cases)):
             own[i].append(by_task[tasks[f"{node}_{i}"]])
             if peers:
-                theirs[i].append(float(np.min(peers[i].seconds())))  # as `bench --profile` takes the least of its runs
+                theirs[i].append(of_peers[i])
     rows = []
     for i, case in enumerate(cases):
         row = {"case": prefix + case.text(), "tuning_seconds": ours.tuning_seconds, "seconds": float(np.median(own[i])),
@@ -130,11 +134,12 @@ def rows_by_task(ours, prefix, node, cases, peers, apart):
     return rows
 
 
-def products_case(args, scratch, seconds, products):
+def products_case(args, scratch, seconds, products, dtype="f32"):
+    """dtype: tf32 for products of it, which are a model of their own."""
     path = str(scratch / "products.onnx")
     gpu_models.products_side_by_side(path, products)
-    ours = Ours(args, scratch, path, seconds)
-    peers = [gpu_peers.matmul(p.x, p.w, p.b) for p in products] if gpu_peers.torch_device() else []
+    ours = Ours(args, scratch, path, seconds, dtype)
+    peers = [gpu_peers.matmul(p.x, p.w, p.b, dtype == "tf32") for p in products] if gpu_peers.torch_device() else []
     outputs = ours.outputs({f"x_{i}": p.x for i, p in enumerate(products)}) if peers else []
     apart = [difference(p.text(), [ours_out], [peer.result()], TOLERANCE[p.dtype])
              for p, ours_out, peer in zip(products, outputs, peers)]
@@ -148,8 +153,8 @@ def convolutions_case(args, scratch, seconds, network, dtype):
     convolutions = gpu_models.convolutions_of(source)
     path = str(scratch / f"{network}_convolutions_{dtype}.onnx")
     inputs, weights = gpu_models.side_by_side(path, convolutions, dtype)
-    ours = Ours(args, scratch, path, seconds)
-    peers = [gpu_peers.convolution(x, w, c.stride, c.padding, c.groups)
+    ours = Ours(args, scratch, path, seconds, dtype)
+    peers = [gpu_peers.convolution(x, w, c.stride, c.padding, c.groups, dtype == "tf32")
              for c, x, w in zip(convolutions, inputs, weights)] if gpu_peers.torch_device() else []
     outputs = ours.outputs({f"x_{i}": x for i, x in enumerate(inputs)}) if peers else []
     apart = [difference(c.text(), [ours_out], [peer.result()], TOLERANCE[dtype])
@@ -194,10 +199,17 @@ def all_cases(args):
              for network in split(args.convolutions) for dtype in split(args.convolution_types)]
     cases += [("network", network, 1, lambda *a, n=network: network_case(*a, n)) for network in split(args.networks)]
     # The smallest first: what is learned of them is tried on the larger ones, which take longest.
+    types = split(args.product_types)
     for size in sorted(sizes):
-        products = [(size, "f16"), (size, "f32")] + ([(size, "f16", True)] if size == sizes[len(sizes) // 2] else [])
-        cases.append(("product", f"products of {size}", 1 + size / 4096,
-                      lambda *a, products=products: products_case(*a, [gpu_models.Product(*p) for p in products])))
+        products = [(size, dtype) for dtype in types if dtype != "tf32"]
+        if "f16" in types and size == sizes[len(sizes) // 2]:
+            products.append((size, "f16", True))
+        if products:
+            cases.append(("product", f"products of {size}", 1 + size / 4096,
+                          lambda *a, products=products: products_case(*a, [gpu_models.Product(*p) for p in products])))
+        if "tf32" in types:
+            cases.append(("product", f"products of {size} tf32", (1 + size / 4096) / 3,
+                          lambda *a, size=size: products_case(*a, [gpu_models.Product(size, "tf32")], "tf32")))
     return cases
 
 
@@ -219,6 +231,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=240, help="for all tuning together")
     parser.add_argument("--sizes", default="1024,2048,4096,8192")
+    parser.add_argument("--product-types", default="f16,f32")
     parser.add_argument("--convolutions", default="resnet50", help="networks of the zoo, whose convolutions are timed one by one")
     parser.add_argument("--convolution-types", default="f32,f16")
     parser.add_argument("--networks", default="resnet50,bert_base")

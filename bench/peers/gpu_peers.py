@@ -1,7 +1,7 @@
 """Other engines on a GPU, timed as `tensorsmith bench` times a model: one CUDA graph between two of the device's events,
 behind a kernel that keeps the device busy until all is launched, so that no time of a launch is counted.
 
-PyTorch calls cuBLAS and cuDNN, in f32 without TF32; networks run in PyTorch and in ONNX Runtime, both as one CUDA graph.
+PyTorch calls cuBLAS and cuDNN, in f32 without TF32 unless that is asked for; networks run in PyTorch and in ONNX Runtime, both as one CUDA graph.
 Without a GPU (device "cpu") the same code runs by the clock, to try it out: its times say nothing.
 """
 import time
@@ -16,6 +16,7 @@ except ImportError:
     torch = None
 
 RUNS = 20
+TURNS = 7  # as often `bench --profile` runs a model
 HOLD_CYCLES = 80_000  # some 40 us, as long as the runtime holds the device
 
 
@@ -26,10 +27,14 @@ def torch_device():
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def allow_tf32(allowed):
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
+
+
 def prepare_torch():
     if torch is not None:
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
+        allow_tf32(False)
         torch.backends.cudnn.benchmark = True  # measures its algorithms, as tuning does
 
 
@@ -57,6 +62,17 @@ def seconds_of(call, device):
     return [call_seconds(call, device) for _ in range(RUNS)]
 
 
+def seconds_in_turns(calls, device):
+    """The least time of each call, one after the other as `bench --profile` runs the kernels of a model."""
+    least = [float("inf")] * len(calls)
+    for turn in range(TURNS + 1):
+        for i, call in enumerate(calls):
+            seconds = call_seconds(call, device)
+            if turn > 0:  # the first warms up
+                least[i] = min(least[i], seconds)
+    return least
+
+
 def replay_of(compute, device):
     """compute() as a CUDA graph: a function that runs it and gives its outputs. Elsewhere compute itself."""
     if device != "cuda":
@@ -80,34 +96,38 @@ def replay_of(compute, device):
 
 
 class TorchCall:
-    """A function of arrays on the device."""
+    """A function of arrays on the device. tf32: products may round to it."""
 
-    def __init__(self, arrays, compute):
+    def __init__(self, arrays, compute, tf32=False):
         self.device = torch_device()
         tensors = [torch.from_numpy(a).to(self.device) for a in arrays]
+        allow_tf32(tf32)
         with torch.no_grad():
             self.replay = replay_of(lambda: compute(*tensors), self.device)
-
-    def seconds(self):
-        with torch.no_grad():
-            return seconds_of(self.replay, self.device)
+        allow_tf32(False)
 
     def result(self):
         with torch.no_grad():
             return self.replay().float().cpu().numpy()
 
 
-def matmul(x, w, bias=None):
+def calls_in_turns(calls):
+    """The least time of each TorchCall, in turns."""
+    with torch.no_grad():
+        return seconds_in_turns([call.replay for call in calls], torch_device())
+
+
+def matmul(x, w, bias=None, tf32=False):
     """bias: with it GELU(x w + bias), by the error function."""
     if bias is None:
-        return TorchCall([x, w], lambda x, w: x @ w)
+        return TorchCall([x, w], lambda x, w: x @ w, tf32)
     fused = lambda x, w, b: torch.nn.functional.gelu(torch.addmm(b, x, w))
-    return TorchCall([x, w, bias], fused)
+    return TorchCall([x, w, bias], fused, tf32)
 
 
-def convolution(x, w, stride, padding, groups):
+def convolution(x, w, stride, padding, groups, tf32=False):
     conv = lambda x, w: torch.nn.functional.conv2d(x, w, None, stride, padding, 1, groups)
-    return TorchCall([x, w], conv)
+    return TorchCall([x, w], conv, tf32)
 
 
 class TorchNetwork:
