@@ -2,7 +2,8 @@
 // architectures of NVIDIA (Turing, Ampere, Hopper). No GPU is needed.
 //
 //   bench_gpu_schedules compile NVRTC_FOLDER PER_TASK SEED [MODEL...]
-//                                                   all networks of the zoo where no model (zoo:NAME, file.onnx) is named
+//                                                   all networks of the zoo where no model (zoo:NAME, file.onnx) is named;
+//                                                   tf32:MODEL is one whose products are rounded to TF32
 //   bench_gpu_schedules estimate DEVICE MODEL...    what the estimate expects of each model's untuned kernels, in seconds:
 //                                                   written down before anything is measured
 //
@@ -14,6 +15,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/build.h"
@@ -87,9 +90,16 @@ void compile_one(const graph::Task& task, const space::DesignSpace& space, const
   }
 }
 
+constexpr std::string_view kTf32 = "tf32:";
+
 std::vector<engine::ModelSource> sources(const std::vector<std::string>& names) {
   std::vector<engine::ModelSource> models;
-  for (const std::string& name : names) models.push_back({name});
+  for (const std::string& name : names) {
+    engine::ModelSource source;
+    source.tf32 = name.starts_with(kTf32);
+    source.path = source.tf32 ? name.substr(kTf32.size()) : name;
+    models.push_back(std::move(source));
+  }
   return models;
 }
 

@@ -38,7 +38,7 @@ using Shapes = std::map<std::string, std::vector<int64_t>>;
 struct Import {
   Shapes shapes;
   std::vector<std::string> absent;
-  bool bounded = false;
+  bool bounded = false, tf32 = false;
 
   engine::ModelSource source(const std::string& path) const {
     engine::ModelSource source;
@@ -46,6 +46,7 @@ struct Import {
     source.import.shapes = shapes;
     source.import.absent = {absent.begin(), absent.end()};
     source.import.bounded = bounded;
+    source.tf32 = tf32;
     return source;
   }
 };
@@ -223,16 +224,16 @@ void bind_work(nb::module_& module) {
   module.def(
       "tune",
       [](std::string model, std::string directory, std::string name, Shapes shapes,
-         std::vector<std::string> absent, bool bounded, std::string device, int threads, std::string database,
-         double seconds, int64_t trials, double until_gain, std::string strategy, int batch, uint64_t seed,
-         bool flush_cache, bool end_to_end, bool winograd, std::string cost_model, bool frozen,
-         std::vector<std::string> sources, bool warm_start, std::string language_model, std::string worker,
-         const nb::object& progress) {
+         std::vector<std::string> absent, bool bounded, bool tf32, std::string device, int threads,
+         std::string database, double seconds, int64_t trials, double until_gain, std::string strategy,
+         int batch, uint64_t seed, bool flush_cache, bool end_to_end, bool winograd, std::string cost_model,
+         bool frozen, std::vector<std::string> sources, bool warm_start, std::string language_model,
+         std::string worker, const nb::object& progress) {
         TuneRequest r;
         r.model = std::move(model);
         r.directory = std::move(directory);
         r.name = std::move(name);
-        r.import = {std::move(shapes), std::move(absent), bounded};
+        r.import = {std::move(shapes), std::move(absent), bounded, tf32};
         r.device = std::move(device);
         r.database = std::move(database);
         r.threads = threads;
@@ -256,32 +257,32 @@ void bind_work(nb::module_& module) {
         return dump(value_or_raise(call.run([&] { return tune(r, call, events); })));
       },
       nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
-      nb::arg("absent"), nb::arg("bounded"), nb::arg("device"), nb::arg("threads"), nb::arg("database"),
-      nb::arg("seconds"), nb::arg("trials"), nb::arg("until_gain"), nb::arg("strategy"), nb::arg("batch"),
-      nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"), nb::arg("winograd"),
+      nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"),
+      nb::arg("database"), nb::arg("seconds"), nb::arg("trials"), nb::arg("until_gain"), nb::arg("strategy"),
+      nb::arg("batch"), nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"), nb::arg("winograd"),
       nb::arg("cost_model"), nb::arg("frozen"), nb::arg("sources"), nb::arg("warm_start"),
       nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(), "The report, JSON.");
   module.def(
       "compile",
       [](std::string model, std::string directory, std::string name, Shapes shapes,
-         std::vector<std::string> absent, bool bounded, std::string device, int threads, std::string database,
-         bool winograd) {
+         std::vector<std::string> absent, bool bounded, bool tf32, std::string device, int threads,
+         std::string database, bool winograd) {
         CompileRequest r{std::move(model),  std::move(directory),
-                         std::move(name),   {std::move(shapes), std::move(absent), bounded},
+                         std::move(name),   {std::move(shapes), std::move(absent), bounded, tf32},
                          std::move(device), std::move(database),
                          threads,           {.winograd = winograd}};
         LongCall call;
         return dump(value_or_raise(call.run([&] { return compile(r, call); })));
       },
       nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
-      nb::arg("absent"), nb::arg("bounded"), nb::arg("device"), nb::arg("threads"), nb::arg("database"),
-      nb::arg("winograd"), "What was compiled, JSON.");
+      nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"),
+      nb::arg("database"), nb::arg("winograd"), "What was compiled, JSON.");
   module.def(
       "predict",
-      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded,
+      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded, bool tf32,
          std::string device, int threads, std::string latency_model, bool roofline, std::string database,
          bool untuned, bool winograd) {
-        const Import import{std::move(shapes), std::move(absent), bounded};
+        const Import import{std::move(shapes), std::move(absent), bounded, tf32};
         engine::PredictOptions options;
         options.cpu_model = engine::shipped_file(engine::kCostModelFile);
         options.latency_model = std::move(latency_model);
@@ -297,13 +298,13 @@ void bind_work(nb::module_& module) {
             value_or_raise(call.run([&] { return engine::predict(import.source(model), options, log); }))));
       },
       nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
-      nb::arg("device"), nb::arg("threads"), nb::arg("latency_model"), nb::arg("roofline"),
+      nb::arg("tf32"), nb::arg("device"), nb::arg("threads"), nb::arg("latency_model"), nb::arg("roofline"),
       nb::arg("database"), nb::arg("untuned"), nb::arg("winograd"), "The prediction, JSON.");
   module.def(
       "tasks",
-      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded,
+      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded, bool tf32,
          const std::string& device) {
-        const Import import{std::move(shapes), std::move(absent), bounded};
+        const Import import{std::move(shapes), std::move(absent), bounded, tf32};
         LongCall call;
         const auto loaded = value_or_raise(call.run([&]() -> Result<engine::LoadedModel> {
           TS_ASSIGN_OR_RETURN(const target::Device found, device_of(device, 0));
@@ -315,7 +316,8 @@ void bind_work(nb::module_& module) {
         return dump({{"tasks", tasks}, {"calls", calls}});
       },
       nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
-      nb::arg("device"), "The tensor programs of the model and their calls in the order of a run, JSON.");
+      nb::arg("tf32"), nb::arg("device"),
+      "The tensor programs of the model and their calls in the order of a run, JSON.");
   module.def(
       "declared",
       [](const std::string& path) {

@@ -55,7 +55,7 @@ def annotate(
         raise errors.Unsupported("onnx is not installed: pip install onnx", "annotate") from error
     given = {name: list(shape) for name, shape in (shapes or {}).items()}
     with model_file(model) as path:
-        text = _native.tasks(path, shapes=given, absent=[], bounded=False, device=device)
+        text = _native.tasks(path, shapes=given, absent=[], bounded=False, tf32=False, device=device)
         proto = onnx.load(path)
     calls = json.loads(text)["calls"]
     times = _measured(os.fspath(directory), threads)

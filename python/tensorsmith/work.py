@@ -109,6 +109,7 @@ def tune(
     shapes: Shapes | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
+    tf32: bool = False,
     device: str = "local",
     threads: int = 0,
     database: PathLike = "tensorsmith.db",
@@ -140,6 +141,7 @@ def tune(
         shapes: of inputs by name, for symbolic dimensions or in place of fixed ones.
         absent: optional inputs that are not given.
         bounded: results whose number of rows depends on the data have their largest shape, padded.
+        tf32: products of f32 on tensor cores, of factors that are rounded to TF32 (10 bits of fraction instead of 23).
         device: "local", a variant as "local:isa=avx2", or a GPU: "cuda", "opencl:1".
         threads: that kernels run on; 0: all cores.
         sources: databases or exports of records to begin with, and models whose tasks' records are meant; by default
@@ -167,7 +169,7 @@ def tune(
                 path,
                 directory,
                 _file_name(model, path),
-                **_import_options(shapes, absent, bounded),
+                **_import_options(shapes, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 database=os.fspath(database),
@@ -231,6 +233,7 @@ def compile(
     shapes: Shapes | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
+    tf32: bool = False,
     device: str = "local",
     threads: int = 0,
     winograd: bool = True,
@@ -251,7 +254,7 @@ def compile(
                 path,
                 directory,
                 _file_name(model, path),
-                **_import_options(shapes, absent, bounded),
+                **_import_options(shapes, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 database="" if untuned else _known(database),
@@ -273,6 +276,7 @@ def predict(
     shapes: Shapes | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
+    tf32: bool = False,
     threads: int = 0,
     winograd: bool = True,
 ) -> Prediction:
@@ -290,7 +294,7 @@ def predict(
         report = json.loads(
             _native.predict(
                 path,
-                **_import_options(shapes, absent, bounded),
+                **_import_options(shapes, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 latency_model=os.fspath(cost_model),
@@ -322,10 +326,11 @@ def tasks(
     shapes: Shapes | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
+    tf32: bool = False,
 ) -> list[dict[str, Any]]:
     """The tensor programs that the model is made of, each once: name, key, calls (of a run)."""
     with model_file(model) as path:
-        return json.loads(_native.tasks(path, **_import_options(shapes, absent, bounded), device=device))["tasks"]
+        return json.loads(_native.tasks(path, **_import_options(shapes, absent, bounded, tf32), device=device))["tasks"]
 
 
 def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
@@ -348,12 +353,12 @@ def _known(database: PathLike) -> str:
     return "" if path == _DATABASE and not os.path.exists(path) else path
 
 
-def _import_options(shapes: Shapes | None, absent: Sequence[str], bounded: bool) -> dict[str, Any]:
+def _import_options(shapes: Shapes | None, absent: Sequence[str], bounded: bool, tf32: bool) -> dict[str, Any]:
     given = {name: [int(length) for length in shape] for name, shape in (shapes or {}).items()}
     for name, shape in given.items():
         if any(length <= 0 for length in shape):
             raise errors.InvalidArgument(f"{tuple(shape)} is no shape: lengths are at least 1", f"shapes['{name}']")
-    return {"shapes": given, "absent": list(absent), "bounded": bounded}
+    return {"shapes": given, "absent": list(absent), "bounded": bounded, "tf32": tf32}
 
 
 def _not_negative(**numbers: float) -> None:

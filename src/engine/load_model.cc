@@ -6,6 +6,7 @@
 #include "engine/quantization_step.h"
 #include "graph/zoo/zoo.h"
 #include "runtime/device/gpu.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::engine {
 
@@ -27,26 +28,37 @@ Result<graph::Graph> import_model(const ModelSource& source) {
   return graph::zoo::import(request);
 }
 
-Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment) {
+Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment,
+                                  const graph::OptimizeOptions& options) {
   LoadedModel model;
   model.graph = std::move(graph);
   model.quantization_steps = quantization_steps(model.graph);
-  TS_RETURN_IF_ERROR(graph::optimize(model.graph));
+  TS_RETURN_IF_ERROR(graph::optimize(model.graph, options));
   TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph, alignment));
   model.memory = graph::plan_memory(model.graph, model.partition, alignment);
   return model;
 }
 
-Result<LoadedModel> load_model(const ModelSource& source) {
+namespace {
+
+Result<LoadedModel> load_aligned(const ModelSource& source, int64_t alignment) {
   TS_ASSIGN_OR_RETURN(auto graph, import_model(source));
-  return prepare_model(std::move(graph));
+  graph::OptimizeOptions options;
+  options.tf32 = source.tf32;
+  return prepare_model(std::move(graph), alignment, options);
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const ModelSource& source) {
+  return load_aligned(source, runtime::kBufferAlignment);
 }
 
 Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
-  if (device.kind == target::DeviceKind::kGpu) {
-    TS_ASSIGN_OR_RETURN(auto graph, import_model(source));
-    return prepare_model(std::move(graph), runtime::kGpuOffsetAlignment);
-  }
+  if (source.tf32 && !sched::has_mma(sched::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
+    return Error{ErrorCode::kInvalidArgument, "--tf32",
+                 device.name + " does not multiply TF32; NVIDIA's GPUs from sm_80 on do"};
+  if (device.kind == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
   TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
   // What a core finds again of what it wrote: docs/decisions/042.
   constexpr int64_t kBytesACore = int64_t{16} << 20;

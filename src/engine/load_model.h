@@ -14,6 +14,7 @@ namespace tensorsmith::engine {
 struct ModelSource {
   std::string path;
   graph::ImportOptions import = {};  // networks of the zoo take none
+  bool tf32 = false;                 // graph::OptimizeOptions
 };
 
 struct LoadedModel {
@@ -26,10 +27,12 @@ struct LoadedModel {
 
 Result<graph::Graph> import_model(const ModelSource& options);
 // Optimizes, partitions, plans the memory. alignment: of values in it, bytes.
-Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment = runtime::kBufferAlignment);
+Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment = runtime::kBufferAlignment,
+                                  const graph::OptimizeOptions& options = {});
 // Imports, then prepare_model().
 Result<LoadedModel> load_model(const ModelSource& options);
 // As it runs on the device: a large batch in parts that fit a CPU's caches; on a GPU values where its kernels can get them.
+// kInvalidArgument: TF32 is asked for, which it does not multiply.
 Result<LoadedModel> load_model(const ModelSource& options, const target::Device& device);
 
 // A task that several models may have.

@@ -85,11 +85,13 @@ struct OptimizeOptions {
   double max_fold_cost = 1 << 26;
   // ... and all folded results together take at most this much memory.
   int64_t max_constant_bytes = int64_t{4} << 30;
+  // Products of f32 round their factors to TF32, which tensor cores multiply: 10 bits of fraction instead of 23.
+  bool tf32 = false;
 };
 // Graph passes, in order: fusion of quantized operators, constant folding, elimination of identities and of
 // dead nodes, folding of batch normalization and of channel scales into weights, splitting of transposed
-// convolutions, folding of pads, merging of data movement. Each keeps the graph's meaning; values are
-// renumbered.
+// convolutions, folding of pads, merging of data movement, rounding of products where that is asked for, which alone
+// changes the graph's meaning; values are renumbered.
 Status optimize(Graph& graph, const OptimizeOptions& options = {});
 
 }  // namespace tensorsmith::graph

@@ -267,6 +267,8 @@ std::string_view to_string(Intrinsic intrinsic) {
       return "dot2i16";
     case Intrinsic::kDot4Narrow:
       return "dot4narrow";
+    case Intrinsic::kRoundTf32:
+      return "round_tf32";
   }
   return "?";
 }

@@ -22,8 +22,8 @@
 //    arithmetic on them is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may
 //    be rounded to a zero of bf16.
 //  - Intrinsics round the real result to the dtype (f64: as good as libm); kAbs, kSign and kPow take integers
-//    too, those of is_dot() i32 only, kPair bf16 only, all others floats only. kPow of integers is the exact
-//    power, wrapped; a negative exponent truncates it (0 to a negative power gives 0).
+//    too, those of is_dot() i32 only, kPair bf16 only, kRoundTf32 f32 only, all others floats only. kPow of
+//    integers is the exact power, wrapped; a negative exponent truncates it (0 to a negative power gives 0).
 #pragma once
 
 #include <cstdint>
@@ -169,8 +169,11 @@ enum class Intrinsic : uint8_t {
   // kDot4 of which the sums of the first two and of the last two products fit in i16, where pmaddubsw is exact. Others
   // are undefined.
   kDot4Narrow,
+  // To 10 bits of fraction, half away from zero, as cvt.rna.tf32.f32 does (PTX ISA); what is too large becomes infinite. The
+  // product of two such is exact in f32 but for its exponent, and tensor cores multiply them.
+  kRoundTf32,
 };
-inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kDot4Narrow;
+inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kRoundTf32;
 // Of two packed elements: kDot4, kDot4Narrow, kDot2 and kDot2I16.
 bool is_dot(Intrinsic intrinsic);
 int arity(Intrinsic intrinsic);

@@ -66,9 +66,10 @@ std::optional<std::string> type_error(Intrinsic intrinsic, DType a, DType b) {
   const bool words = is_dot(intrinsic);
   const bool integers =
       intrinsic == Intrinsic::kAbs || intrinsic == Intrinsic::kSign || intrinsic == Intrinsic::kPow;
-  const bool defined = words                           ? a == DType::kI32
-                       : intrinsic == Intrinsic::kPair ? a == DType::kBF16
-                                                       : is_float(a) || (integers && is_int(a));
+  const bool defined = words                                ? a == DType::kI32
+                       : intrinsic == Intrinsic::kPair      ? a == DType::kBF16
+                       : intrinsic == Intrinsic::kRoundTf32 ? a == DType::kF32
+                                                            : is_float(a) || (integers && is_int(a));
   if (defined) return std::nullopt;
   return quoted(to_string(intrinsic)) + " is not defined for " + name(a);
 }

@@ -198,6 +198,13 @@ int64_t saturate_to_int(DType t, double v) {
   return static_cast<int64_t>(v);
 }
 
+// 13 of 23 bits of the fraction are left out.
+float round_tf32(float x) {
+  if (!std::isfinite(x)) return x;
+  constexpr uint32_t kLeftOut = (1U << 13) - 1;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + kLeftOut / 2 + 1) & ~kLeftOut);
+}
+
 double eval_math(Intrinsic intrinsic, double x, double y) {
   switch (intrinsic) {
     case Intrinsic::kAbs:
@@ -255,6 +262,8 @@ double eval_math(Intrinsic intrinsic, double x, double y) {
       return std::pow(x, y);
     case Intrinsic::kFmod:
       return std::fmod(x, y);
+    case Intrinsic::kRoundTf32:
+      return round_tf32(static_cast<float>(x));
     case Intrinsic::kIsNan:
     case Intrinsic::kIsInf:
     case Intrinsic::kDot4:

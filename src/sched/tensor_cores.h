@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ir/dtype.h"
+#include "ir/expr.h"
 #include "target/target.h"
 
 namespace tensorsmith::sched {
 
 // Rows and columns of a product (PTX ISA, "Matrix multiply-accumulate operation using mma instruction").
 inline constexpr int64_t kMmaRows = 16, kMmaColumns = 8;
-// Bytes of each row and column that a step along the reduction takes: 16 elements of f16, 32 of i8.
+// Bytes of each row and column that a step along the reduction takes: 16 elements of f16, 32 of i8, 8 of TF32.
 inline constexpr int64_t kMmaStepBytes = 32;
 // A warp's lane is a group of rows and a place in it: lane = 4 * group + place. It holds the sums of row `group` and of
 // row `group` + 8, of columns 2 * place and 2 * place + 1.
@@ -42,12 +42,23 @@ inline int compute_capability(const target::Device& device) {
 }
 
 // Whether there are instructions for products of these types. These are exact and are added up as in scalar code but for
-// the order and the last bit: f16 and bf16 in f32, bytes in i32.
+// the order and the last bit: f16, bf16, and f32 that were rounded to TF32, in f32; bytes in i32.
 constexpr bool has_mma(int capability, ir::DType a, ir::DType b) {
   const auto is_byte = [](ir::DType t) { return t == ir::DType::kI8 || t == ir::DType::kU8; };
   if (a == ir::DType::kF16 && b == a) return capability >= kTuring;
-  if (a == ir::DType::kBF16 && b == a) return capability >= kAmpere;
+  if ((a == ir::DType::kBF16 || a == ir::DType::kF32) && b == a) return capability >= kAmpere;
   return is_byte(a) && is_byte(b) && capability >= kAmpere;
+}
+// What a factor of such a product reads: it is converted to the type of the sum, or rounded to TF32. Null: it is another.
+inline const ir::Load* mma_factor(const ir::Expr& e, ir::DType sum) {
+  if (e.dtype() != sum) return nullptr;
+  if (const auto* cast = ir::as<ir::Cast>(e)) {
+    const auto* load = ir::as<ir::Load>(cast->a);
+    return load != nullptr && load->buffer->dtype != sum ? load : nullptr;
+  }
+  const auto* call = ir::as<ir::Call>(e);
+  const bool rounded = call != nullptr && call->intrinsic == ir::Intrinsic::kRoundTf32;
+  return rounded ? ir::as<ir::Load>(call->args[0]) : nullptr;
 }
 // Whether threads copy from device memory to shared memory without waiting (cp.async).
 constexpr bool copies_asynchronously(int capability) { return capability >= kAmpere; }

@@ -28,6 +28,7 @@ double cost_of(ir::Intrinsic intrinsic) {
     case ir::Intrinsic::kDot2I16:
     case ir::Intrinsic::kDot4Narrow:
     case ir::Intrinsic::kPair:
+    case ir::Intrinsic::kRoundTf32:
       return 1;
     case ir::Intrinsic::kSqrt:
       return 6;

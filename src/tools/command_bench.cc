@@ -219,7 +219,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
   add_schedule_options(*command, options->schedules);
   for (const char* name :
-       {"--shape", "--absent", "--bounded", "--device", "--db", "--untuned", "--no-winograd"})
+       {"--shape", "--absent", "--bounded", "--tf32", "--device", "--db", "--untuned", "--no-winograd"})
     options->for_compiling.push_back(command->get_option(name));
   add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure");
   add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Measured runs at least");

@@ -269,12 +269,20 @@ void add_run_command(CLI::App& app, int& exit_code) {
   reference->excludes(input)->excludes(output);
   // As the model was compiled with.
   for (CLI::Option* option : options->import.add_import_options(*command)) option->needs(reference);
+  // Of products whose factors have 10 bits of fraction.
+  constexpr double kTf32Relative = 1e-2, kTf32Absolute = 1e-3;
   constexpr double kMaxTolerance = 1e6;
-  add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance, "Relative tolerance");
-  add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance, "Absolute tolerance");
+  auto* relative =
+      add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance, "Relative tolerance");
+  auto* absolute =
+      add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance, "Absolute tolerance");
   add_seed(*command, options->seed, "Seed of the random inputs");
   command->add_flag("--json", options->json, "Machine-readable output");
-  command->callback([options, &exit_code] { exit_code = run_command([&] { return run(*options); }); });
+  command->callback([options, relative, absolute, &exit_code] {
+    if (options->import.tf32 && relative->empty()) options->tolerance.rtol = kTf32Relative;
+    if (options->import.tf32 && absolute->empty()) options->tolerance.atol = kTf32Absolute;
+    exit_code = run_command([&] { return run(*options); });
+  });
 }
 
 }  // namespace tensorsmith::tools

@@ -64,6 +64,10 @@ std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
           "--bounded", bounded,
           "Results whose number of rows depends on the data (NonMaxSuppression, NonZero, ...) have "
           "their largest shape, padded; an output NAME.count tells the number of rows"),
+      command.add_flag(
+          "--tf32", tf32,
+          "Products of f32 on tensor cores: their factors are rounded to TF32, 10 bits of fraction "
+          "instead of 23 (NVIDIA's GPUs from sm_80 on)"),
   };
 }
 
@@ -72,6 +76,7 @@ Result<engine::ModelSource> ModelOptions::source() const {
   out.path = path;
   out.import.absent = {absent.begin(), absent.end()};
   out.import.bounded = bounded;
+  out.tf32 = tf32;
   for (const auto& text : shapes) {
     TS_ASSIGN_OR_RETURN(auto entry, parse_shape_option(text));
     if (!out.import.shapes.emplace(entry.first, entry.second).second) {

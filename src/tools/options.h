@@ -24,6 +24,7 @@ struct ModelOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> absent;
   bool bounded = false;
+  bool tf32 = false;
   void add_to(CLI::App& command);
   std::vector<CLI::Option*> add_import_options(CLI::App& command);  // all but the path
   // kInvalidArgument for a shape that is none or is given twice.

@@ -62,8 +62,10 @@ ir::Workload convolution(const Convolution& c) {
     weight = {ky.var, kx.var, k.var, o};
   const Expr b = ir::load(weights->output(), weight);
   const DType sum = bytes ? DType::kI32 : DType::kF32;
-  const auto sums =
-      ir::compute("C", spatial, {k, ky, kx}, ir::Combiner::kSum, {ir::cast(sum, a) * ir::cast(sum, b)});
+  const auto factor = [&](const Expr& e) {
+    return c.dtype == DType::kF32 ? ir::call(ir::Intrinsic::kRoundTf32, {e}) : ir::cast(sum, e);
+  };
+  const auto sums = ir::compute("C", spatial, {k, ky, kx}, ir::Combiner::kSum, {factor(a) * factor(b)});
   workload.operations.push_back(sums);
   workload.outputs = {sums->output()};
   if (!c.epilogue) return workload;

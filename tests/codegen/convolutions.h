@@ -1,4 +1,4 @@
-// Convolutions of short types, as graphs of such models give them to tensor cores.
+// Convolutions of short types, or of f32 that is rounded to TF32, as graphs of such models give them to tensor cores.
 #pragma once
 
 #include <cstdint>

@@ -247,6 +247,12 @@ TEST(Pairs, HoldTheBitsOfBothElements) {
         [](ir::Scalar a, ir::Scalar b) { return ir::eval_call(ir::Intrinsic::kPair, a, b); }}});
 }
 
+TEST(RoundTf32, IsThatOfTheScalars) {
+  run(DType::kF32, DType::kF32,
+      {{"round_tf32", [](Expr a, Expr) { return ir::call(ir::Intrinsic::kRoundTf32, {a}); },
+        [](ir::Scalar a, ir::Scalar) { return ir::eval_call(ir::Intrinsic::kRoundTf32, a); }}});
+}
+
 TEST_P(Operators, Casts) {
   const DType from = GetParam();
   std::vector<Check> checks;

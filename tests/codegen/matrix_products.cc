@@ -28,8 +28,10 @@ ir::Workload matrix_product(const MatrixProduct& p) {
              j = spatial.back().var, k = reduce.var;
   const Expr x = ir::load(a->output(), p.a_transposed ? at(batched, g, k, i) : at(batched, g, i, k));
   const Expr y = ir::load(b->output(), p.b_transposed ? at(of_b, g, j, k) : at(of_b, g, k, j));
-  const auto c =
-      ir::compute("C", spatial, {reduce}, ir::Combiner::kSum, {ir::cast(sums, x) * ir::cast(sums, y)});
+  const auto factor = [&](const Expr& e) {
+    return p.tf32 ? ir::call(ir::Intrinsic::kRoundTf32, {e}) : ir::cast(sums, e);
+  };
+  const auto c = ir::compute("C", spatial, {reduce}, ir::Combiner::kSum, {factor(x) * factor(y)});
   ir::Workload workload;
   workload.operations = {a, b, c};
   workload.outputs = {c->output()};

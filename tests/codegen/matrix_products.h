@@ -14,6 +14,7 @@ struct MatrixProduct {
   int64_t batch = 1;                                // of both; 1: no such axis
   bool one_b = false;                               // B has no axis of the batch
   bool a_transposed = false, b_transposed = false;  // A: [k, m], B: [n, k]
+  bool tf32 = false;                                // values of f32, rounded to TF32
   bool epilogue = false;                            // + 1 and rounded to A's type
 };
 

@@ -1,9 +1,10 @@
-// Convolutions of ONNX models of f16 and bf16 come to tensor cores: from the file through the graph to the design space,
+// Convolutions of ONNX models of f16, bf16 and, where that is asked for, f32 come to tensor cores: from the file through the graph to the design space,
 // whose schedules are run by emulated instructions and compiled by NVRTC.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 #include "../graph/onnx_model_builder.h"
 #include "base/scratch_directory.h"
@@ -21,11 +22,13 @@ using graph::testing::ModelBuilder;
 using lower::Tensor;
 using space::DesignSpace;
 
-constexpr int kF16 = 10, kBF16 = 16;  // ONNX data types
+constexpr int kF32 = 1, kF16 = 10, kBF16 = 16;  // ONNX data types
 
 std::string random_bytes(int64_t elements, int data_type, Rng& rng) {
   std::string bytes;
-  const ir::DType dtype = data_type == kF16 ? ir::DType::kF16 : ir::DType::kBF16;
+  const ir::DType dtype = data_type == kF32   ? ir::DType::kF32
+                          : data_type == kF16 ? ir::DType::kF16
+                                              : ir::DType::kBF16;
   const Tensor values = lower::random_tensor(dtype, {elements}, rng);
   bytes.assign(reinterpret_cast<const char*>(values.data.data()), values.data.size());
   return bytes;
@@ -47,11 +50,11 @@ ModelBuilder residual_block(int data_type, int64_t channels, int64_t height, int
 }
 
 // The tasks of the model that have a plan for tensor cores on the device.
-std::vector<graph::Task> tensor_core_tasks(const ModelBuilder& model, const target::Device& gpu) {
+std::vector<graph::Task> tensor_core_tasks(const ModelBuilder& model, const target::Device& gpu, bool tf32) {
   const auto scratch = ScratchDirectory::create("tensor_core_models").value();
   const std::string path = scratch.file("model.onnx");
   std::ofstream(path, std::ios::binary) << model.bytes();
-  auto loaded = engine::load_model({.path = path}, gpu);
+  auto loaded = engine::load_model({.path = path, .tf32 = tf32}, gpu);
   EXPECT_TRUE(loaded.ok()) << loaded.error().message();
   std::vector<graph::Task> found;
   if (!loaded.ok()) return found;
@@ -64,12 +67,13 @@ TEST(TensorCoreModels, EmulatedWarpsComputeThem) {
   const EmulationOrder orders[] = {{false, false}, {true, true}};
   uint64_t seed = 40;
   for (const char* name : {"a100", "h100"}) {
-    for (const int data_type : {kF16, kBF16}) {
-      SCOPED_TRACE(std::string(name) + (data_type == kF16 ? ", f16" : ", bf16") + ", seed " +
+    for (const int data_type : {kF16, kBF16, kF32}) {
+      SCOPED_TRACE(std::string(name) + ", type " + std::to_string(data_type) + ", seed " +
                    std::to_string(++seed));
       const target::Device gpu = device(name);
       Rng rng(seed);
-      const auto tasks = tensor_core_tasks(residual_block(data_type, 32, 16, 20, rng), gpu);
+      const auto tasks =
+          tensor_core_tasks(residual_block(data_type, 32, 16, 20, rng), gpu, data_type == kF32);
       ASSERT_EQ(tasks.size(), 2U);
       for (const graph::Task& task : tasks) {
         SCOPED_TRACE(task.name);
@@ -84,11 +88,21 @@ TEST(TensorCoreModels, EmulatedWarpsComputeThem) {
         const auto outputs = emulate(program, gpu, inputs, orders);
         ASSERT_TRUE(outputs.ok()) << outputs.error().message();
         for (const Emulated& run : *outputs)
-          ASSERT_EQ(compare(run.outputs[0], expected[0], 1e-2, 1e-3), "")
+          ASSERT_EQ(compare(run.outputs[0], expected[0], data_type == kF32 ? 1e-5 : 1e-2,
+                            data_type == kF32 ? 1e-4 : 1e-3),
+                    "")
               << sched::print(*space.to_trace(candidates[0])) << source.text;
       }
     }
   }
+}
+
+// f32 is f32 unless that is asked for.
+TEST(TensorCoreModels, Tf32IsAskedFor) {
+  Rng rng(60);
+  const ModelBuilder model = residual_block(kF32, 32, 16, 20, rng);
+  EXPECT_EQ(tensor_core_tasks(model, device("a100"), false).size(), 0U);
+  EXPECT_EQ(tensor_core_tasks(model, device("a100"), true).size(), 2U);
 }
 
 TEST(TensorCoreModels, Assemble) {
@@ -98,12 +112,14 @@ TEST(TensorCoreModels, Assemble) {
     ASSERT_FALSE(std::getenv("TENSORSMITH_REQUIRE_NVRTC")) << compiler.error().message();
     GTEST_SKIP() << compiler.error().message();
   }
-  Rng rng(70);
-  const ModelBuilder model = residual_block(kF16, 64, 56, 56, rng);
-  for (const char* name : {"t4", "a100", "h100"}) {
-    SCOPED_TRACE(name);
+  const std::pair<const char*, int> cases[] = {
+      {"t4", kF16}, {"a100", kF16}, {"h100", kF16}, {"a100", kF32}, {"h100", kF32}};
+  for (const auto& [name, data_type] : cases) {
+    SCOPED_TRACE(name + (", type " + std::to_string(data_type)));
     const target::Device gpu = device(name);
-    const auto tasks = tensor_core_tasks(model, gpu);
+    Rng rng(70);
+    const ModelBuilder model = residual_block(data_type, 64, 56, 56, rng);
+    const auto tasks = tensor_core_tasks(model, gpu, data_type == kF32);
     ASSERT_EQ(tasks.size(), 2U);
     for (const graph::Task& task : tasks) {
       SCOPED_TRACE(task.name + ", seed 70");

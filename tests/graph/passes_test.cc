@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "graph/ops/move.h"
+#include "graph/ops/op_context.h"
 #include "graph_builder.h"
 #include "onnx_testdata.h"
 
@@ -52,6 +54,62 @@ ValueId batch_norm(GraphBuilder& b, ValueId x, int64_t channels, Rng& rng) {
   for (int64_t c = 0; c < channels; ++c) variance.push_back(0.5 + 0.25 * static_cast<double>(c));
   return b.node("BatchNormalization", {x, scale, bias, mean, b.floats({channels}, variance)},
                 {{"epsilon", 1e-3}});
+}
+
+// Factors with 11 bits, sums in double.
+TEST(RoundProducts, SumsAreThoseOfRoundedFactors) {
+  Rng rng(21);
+  GraphBuilder b;
+  const ValueId x = b.input({3, 16});
+  const ValueId w = random_constant(b, {16, 5}, rng);
+  Graph graph = b.finish({b.node("MatMul", {x, w})});
+  round_products(graph);
+  const lower::Tensor input = lower::random_tensor(ir::DType::kF32, {3, 16}, rng);
+  const auto got = evaluate(graph, std::span(&input, 1));
+  ASSERT_TRUE(got.ok()) << got.error().message();
+  const auto rounded = [](double v) {
+    int exponent = 0;
+    std::frexp(v, &exponent);
+    return std::ldexp(std::round(std::ldexp(v, 11 - exponent)), exponent - 11);
+  };
+  const lower::Tensor& weights = *graph.values[static_cast<size_t>(w)].constant;
+  double apart = 0;
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t j = 0; j < 5; ++j) {
+      double sum = 0, exact = 0, size = 0;
+      for (int64_t k = 0; k < 16; ++k) {
+        const double u = input.at(i * 16 + k).f, v = weights.at(k * 5 + j).f;
+        sum += rounded(u) * rounded(v);
+        exact += u * v;
+        size += std::abs(u * v);
+      }
+      EXPECT_NEAR((*got)[0].at(i * 5 + j).f, sum, 1e-6 * size);
+      apart = std::max(apart, std::abs(sum - exact) / size);
+    }
+  }
+  EXPECT_GT(apart, 1e-5);
+}
+
+// Tensor cores take 8 elements of a sum at a time.
+TEST(RoundProducts, OnlyWhatTensorCoresMultiply) {
+  Rng rng(22);
+  GraphBuilder b;
+  const ValueId image = b.input({1, 16, 5, 5});
+  const auto conv = [&](int64_t channels, int64_t groups) {
+    return b.node("Conv", {image, random_constant(b, {16, channels, 1, 1}, rng)}, {{"group", groups}});
+  };
+  for (const int64_t groups : {1, 2, 16}) conv(16 / groups, groups);
+  const ValueId matrix = b.input({12, 8});
+  b.node("Gemm", {matrix, random_constant(b, {8, 4}, rng)});
+  b.node("Gemm", {matrix, random_constant(b, {12, 4}, rng)}, {{"transA", int64_t{1}}});
+  const ValueId half = b.input({8, 8}, ir::DType::kF16);
+  b.node("MatMul", {half, half});
+  b.node("Add", {matrix, matrix});
+  Graph graph = b.graph();
+  round_products(graph);
+  std::vector<bool> rounds;
+  for (const Node& node : graph.nodes) rounds.push_back(node.attributes.contains(kRoundFactors));
+  EXPECT_THAT(rounds, ElementsAre(true, true, false, true, false, false, false));
 }
 
 TEST(FoldChannelScales, ConvBatchNorm) {

@@ -223,6 +223,30 @@ TEST(Scalar, PairsOfShortFloats) {
   EXPECT_EQ(eval_call(Intrinsic::kDot2, c, c).f, 0x1.fep0 * 0x1.fep0);
 }
 
+// The nearest number with 11 bits, by arithmetic of doubles; C's round() goes away from zero in the middle.
+TEST(Scalar, Tf32HasTenBitsOfFraction) {
+  const auto rounded = [](double x) {
+    return eval_call(Intrinsic::kRoundTf32, scalar_float(DType::kF32, x)).f;
+  };
+  Rng rng(8);
+  for (int n = 0; n < 10000; ++n) {
+    const int exponent = static_cast<int>(rng.uniform_int(-126, 127));
+    // Some in the middle between two.
+    const double fraction = n % 3 == 0 ? (2048 + static_cast<double>(rng.below(1024)) * 2 + 1) / 4096
+                                       : 0.5 + static_cast<double>(rng.below(1 << 23)) * 0x1p-24;
+    const double x = std::ldexp(n % 2 == 0 ? fraction : -fraction, exponent + 1);
+    EXPECT_EQ(rounded(x), std::ldexp(std::round(std::ldexp(x, 10 - exponent)), exponent - 10)) << x;
+  }
+  EXPECT_EQ(rounded(0x1.002p0), 0x1.004p0);
+  EXPECT_EQ(rounded(0x1.001ffep0), 0x1p0);
+  EXPECT_EQ(rounded(-0x1.fffp5), -0x1p6);
+  EXPECT_EQ(rounded(0x1.fffffep127), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(rounded(-std::numeric_limits<double>::infinity()), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(rounded(std::numeric_limits<double>::quiet_NaN())));
+  EXPECT_EQ(rounded(0x1p-149), 0);
+  EXPECT_TRUE(std::signbit(rounded(-0.0)));
+}
+
 TEST(Scalar, IntegerIntrinsics) {
   EXPECT_EQ(eval_call(Intrinsic::kAbs, scalar_int(DType::kI8, -128)).i, -128);
   EXPECT_EQ(eval_call(Intrinsic::kAbs, scalar_int(DType::kI8, -5)).i, 5);

@@ -128,6 +128,12 @@ TS_INLINE float ts_add_f16(float a, float b) { return ts_round_f16(a + b); }
 TS_INLINE float ts_sub_f16(float a, float b) { return ts_round_f16(a - b); }
 TS_INLINE float ts_mul_f16(float a, float b) { return ts_round_f16(a * b); }
 #endif
+/* To 10 bits of fraction. */
+TS_INLINE float ts_round_tf32_f32(float x) {
+  const uint32_t bits = ts_bits_f32(x);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return x;
+  return ts_f32_of_bits((bits + 0x1000u) & 0xffffe000u);
+}
 TS_INLINE float ts_round_bf16(float x) { return ts_load_bf16(ts_store_bf16(x)); }
 
 TS_INLINE float ts_abs_f32(float x) { return TS_F32(fabs)(x); }

@@ -123,7 +123,15 @@ TS_INLINE void ts_load_transposed(unsigned* r, unsigned line) {
                : "r"(line)
                : "memory");
 }
+TS_INLINE void ts_load_element(unsigned& r, unsigned place) {
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(place) : "memory");
+}
 #if __CUDA_ARCH__ >= 800
+/* Four registers of f32, to TF32. */
+TS_INLINE void ts_round_fragment(unsigned* r) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r[i]) : "f"(__uint_as_float(r[i])));
+}
 #define TS_MMA(name, shape, sum, a_type, b_type, sum_type, constraint)                             \
   TS_INLINE void name(sum& c0, sum& c1, sum& c2, sum& c3, const unsigned* a, const unsigned* b) {  \
     asm volatile("mma.sync.aligned." shape ".row.col." sum_type "." a_type "." b_type "." sum_type \
@@ -133,6 +141,7 @@ TS_INLINE void ts_load_transposed(unsigned* r, unsigned line) {
   }
 TS_MMA(ts_mma_f16, "m16n8k16", float, "f16", "f16", "f32", "+f")
 TS_MMA(ts_mma_bf16, "m16n8k16", float, "bf16", "bf16", "f32", "+f")
+TS_MMA(ts_mma_tf32, "m16n8k8", float, "tf32", "tf32", "f32", "+f")
 TS_MMA(ts_mma_s8_s8, "m16n8k32", int, "s8", "s8", "s32", "+r")
 TS_MMA(ts_mma_s8_u8, "m16n8k32", int, "s8", "u8", "s32", "+r")
 TS_MMA(ts_mma_u8_s8, "m16n8k32", int, "u8", "s8", "s32", "+r")

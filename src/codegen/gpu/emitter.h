@@ -83,7 +83,9 @@ class GpuKernelEmitter {
   };
   TileText declare_tile(const MmaTile& tile, bool is_a);
   void emit_fragment(const MmaTile& tile, const TileText& text, const std::string& registers, int64_t lines,
-                     int64_t chunks, const std::string& step);
+                     int64_t units, const std::string& step);
+  void emit_elements(const MmaTile& tile, const TileText& text, const std::string& registers, int64_t units,
+                     const std::string& step, bool is_a);
   void emit_mma(const MmaNest& nest);
   void emit_pipeline(const ir::For& loop, const CopyPipeline& pipeline);
   void emit_copies(const CopyPipeline& pipeline, const std::string& place);

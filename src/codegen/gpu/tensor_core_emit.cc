@@ -14,13 +14,12 @@ using ir::Expr;
 
 namespace {
 
-constexpr int64_t kChunkBytes = 16;
-
 std::string number(int64_t n) { return std::to_string(n); }
 
 std::string_view mma_type(ir::DType dtype) {
   if (dtype == ir::DType::kI8) return "s8";
   if (dtype == ir::DType::kU8) return "u8";
+  if (dtype == ir::DType::kF32) return "tf32";
   return dtype == ir::DType::kF16 ? "f16" : "bf16";
 }
 
@@ -37,38 +36,60 @@ GpuKernelEmitter::TileText GpuKernelEmitter::declare_tile(const MmaTile& tile, b
   const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
   ScalarWriter writer(env_, *out_);
   const std::string first = writer.value(writer.announce(tile.first)).at_least(Strength::kPrimary);
-  // Which of a fragment's matrices of 8 x 8 the lane reads a line of, and which line.
-  const bool down = is_a == tile.steps_contiguous;
-  std::string at_line = down ? "(" + lane + " & 15)" : "(" + lane + " & 7) + (" + lane + " >> 4 << 3)";
-  std::string at_chunk = down ? lane + " >> 4" : lane + " >> 3 & 1";
+  std::string at_line, at_unit = "0", within;
+  if (tile.single_elements()) {
+    at_line = "(" + lane + " & " + number(sched::kMmaPlaces - 1) + ")";
+    within = " + " + number(bytes) + " * (" + lane + " / " + number(sched::kMmaPlaces) + ")";
+  } else {
+    // Which of a fragment's matrices of 8 x 8 the lane reads a line of, and which line.
+    const bool down = is_a == tile.steps_contiguous;
+    at_line = down ? "(" + lane + " & 15)" : "(" + lane + " & 7) + (" + lane + " >> 4 << 3)";
+    at_unit = down ? lane + " >> 4" : lane + " >> 3 & 1";
+  }
   if (!ir::is_int_value(tile.first, 0)) {
     if (tile.steps_contiguous)
       at_line += " + (int)(" + first + " / " + number(tile.line) + ")";
     else
-      at_chunk = "(" + at_chunk + ") + (int)(" + first + " / " + number(kChunkBytes / bytes) + ")";
+      at_unit = "(" + at_unit + ") + (int)(" + first + " / " + number(tile.swizzle.unit / bytes) + ")";
   }
   TileText text{env_.names.make("tile"), env_.names.make("chunk"), env_.names.make("swap")};
   const std::string line_name = env_.names.make("line");
-  out_->line("const int " + line_name + " = " + at_line + ", " + text.chunk + " = " + at_chunk + ";");
-  const MmaSwizzle swizzle = tile.swizzled ? mma_swizzle(line) : MmaSwizzle{};
-  out_->line("const int " + text.swap + " = " + line_name + " >> " + number(swizzle.shift) + " & " +
-             number(swizzle.mask) + ";");
+  out_->line("const int " + line_name + " = " + at_line + ", " + text.chunk + " = " + at_unit + ";");
+  out_->line("const int " + text.swap + " = " + line_name + " >> " + number(tile.swizzle.shift) + " & " +
+             number(tile.swizzle.mask) + ";");
   out_->line("const unsigned " + text.tile + " = ts_shared(" + env_.buffers.at(tile.buffer.get()) + ") + " +
-             line_name + " * " + number(line) + ";");
+             line_name + " * " + number(line) + within + ";");
   return text;
 }
 
-// Four matrices of 8 x 8 of 16 bits (ldmatrix): those of a fragment of A, or of two of B.
+// The registers of a fragment of A, or of two of B. lines, units: where it begins, from the lane's own.
 void GpuKernelEmitter::emit_fragment(const MmaTile& tile, const TileText& text, const std::string& registers,
-                                     int64_t lines, int64_t chunks, const std::string& step) {
+                                     int64_t lines, int64_t units, const std::string& step) {
   const int64_t line = tile.line * ir::bytes_of(tile.buffer->dtype);
-  // A step is 16 lines, or two chunks of each.
-  const std::string at_lines =
-      tile.steps_contiguous ? number(lines * line) : step + " * " + number(sched::kMmaRows * line);
-  const std::string at_chunks = tile.steps_contiguous ? "2 * " + step : number(chunks);
-  out_->line((tile.steps_contiguous ? "ts_load_matrices(" : "ts_load_transposed(") + registers + ", " +
-             text.tile + " + " + at_lines + " + (((" + text.chunk + " + " + at_chunks + ") ^ " + text.swap +
-             ") << 4));");
+  const auto address = [&](const std::string& at_lines, const std::string& at_units) {
+    return text.tile + " + " + at_lines + " + (((" + text.chunk + " + " + at_units + ") ^ " + text.swap +
+           ") * " + number(tile.swizzle.unit) + ")";
+  };
+  // Four matrices of 8 x 8 elements of 16 bits (ldmatrix). A step is 16 lines, or two chunks of each.
+  if (tile.steps_contiguous) {
+    out_->line("ts_load_matrices(" + registers + ", " + address(number(lines * line), "2 * " + step) + ");");
+  } else {
+    out_->line("ts_load_transposed(" + registers + ", " +
+               address(step + " * " + number(sched::kMmaRows * line), number(units)) + ");");
+  }
+}
+
+// The same of elements of 4 bytes, one by one. A step is 8 lines: a lane has one of the first four and one of the others.
+void GpuKernelEmitter::emit_elements(const MmaTile& tile, const TileText& text, const std::string& registers,
+                                     int64_t units, const std::string& step, bool is_a) {
+  const int64_t line = tile.line * ir::bytes_of(tile.buffer->dtype);
+  for (int64_t r = 0; r < 4; ++r) {
+    // Registers of A change their row first, those of B their step.
+    const int64_t half = is_a ? r / 2 : r % 2, unit = units + (is_a ? r % 2 : r / 2);
+    out_->line("ts_load_element(" + registers + "[" + number(r) + "], " + text.tile + " + (2 * " + step +
+               " + " + number(half) + ") * " + number(sched::kMmaPlaces * line) + " + (((" + text.chunk +
+               " + " + number(unit) + ") ^ " + text.swap + ") * " + number(tile.swizzle.unit) + "));");
+  }
 }
 
 void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
@@ -80,10 +101,19 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
   out_->open("for (int " + step + " = 0; " + step + " < " + number(steps) + "; ++" + step + ")");
   out_->line("unsigned " + x + "[" + number(4 * nest.rows) + "], " + y + "[" + number(2 * nest.columns) +
              "];");
+  const auto fragment = [&](const MmaTile& tile, const TileText& text, const std::string& registers,
+                            int64_t lines, int64_t units) {
+    if (tile.single_elements())
+      emit_elements(tile, text, "(" + registers + ")", units, step, &tile == &nest.a);
+    else
+      emit_fragment(tile, text, registers, lines, units, step);
+    if (tile.buffer->dtype == ir::DType::kF32) out_->line("ts_round_fragment(" + registers + ");");
+  };
+  // Of 8 rows or columns, which are a chunk of 16 bits each or a unit of 32.
   for (int64_t r = 0; r < nest.rows; ++r)
-    emit_fragment(nest.a, a, x + " + " + number(4 * r), sched::kMmaRows * r, 2 * r, step);
+    fragment(nest.a, a, x + " + " + number(4 * r), sched::kMmaRows * r, 2 * r);
   for (int64_t c = 0; c < nest.columns; c += 2)
-    emit_fragment(nest.b, b, y + " + " + number(2 * c), sched::kMmaColumns * c, c, step);
+    fragment(nest.b, b, y + " + " + number(2 * c), sched::kMmaColumns * c, c);
   std::string name = "ts_mma_" + std::string(mma_type(nest.a.buffer->dtype));
   if (!ir::is_float(nest.a.buffer->dtype)) name += "_" + std::string(mma_type(nest.b.buffer->dtype));
   const std::string sums = env_.buffers.at(nest.sums.get());
@@ -214,14 +244,13 @@ std::string GpuKernelEmitter::place(ScalarWriter& writer, const Buffer& buffer,
                                     const std::vector<Expr>& indices) {
   if (const auto tile = warpgroups_.tiles.find(buffer.get()); tile != warpgroups_.tiles.end())
     return place_in_panels(writer, *tile->second, indices);
-  const auto line = mma_.swizzled_lines.find(buffer.get());
-  if (line == mma_.swizzled_lines.end()) return writer.place(buffer, indices);
+  const auto tile = mma_.swizzled.find(buffer.get());
+  if (tile == mma_.swizzled.end()) return writer.place(buffer, indices);
   kept_.push_back(flat_index(buffer, indices, env_.bounds));
-  const int64_t bytes = ir::bytes_of(buffer->dtype);
-  const MmaSwizzle swizzle = mma_swizzle(line->second * bytes);
+  const MmaSwizzle& swizzle = tile->second.swizzle;
   return env_.buffers.at(buffer.get()) + "[TS_SWIZZLE(" + writer.value(kept_.back()).text + ", " +
-         number(line->second << swizzle.shift) + ", " + number(swizzle.mask) + ", " +
-         number(kChunkBytes / bytes) + ")]";
+         number(tile->second.line << swizzle.shift) + ", " + number(swizzle.mask) + ", " +
+         number(swizzle.unit / ir::bytes_of(buffer->dtype)) + ")]";
 }
 
 }  // namespace tensorsmith::codegen

@@ -21,7 +21,9 @@ using ir::Stmt;
 
 namespace {
 
-constexpr int64_t kChunkBytes = 16;  // that a lane of ldmatrix reads, and a line of its matrices
+constexpr int64_t kChunkBytes = 16;         // that a lane of ldmatrix reads, and a line of its matrices
+constexpr int64_t kElementsUnitBytes = 32;  // that eight lanes read of a line where they read single elements
+constexpr int64_t kBankLineBytes = 128;     // of all banks
 
 // A sum of functions of one variable each.
 class Separable {
@@ -106,9 +108,7 @@ class NestMatcher {
   }
 
   bool match_factor(const Expr& e, Factor& factor) const {
-    const auto* cast = ir::as<ir::Cast>(e);
-    if (cast == nullptr || e.dtype() != store_->buffer->dtype) return false;
-    factor.load = ir::as<ir::Load>(cast->a);
+    factor.load = sched::mma_factor(e, store_->buffer->dtype);
     return factor.load != nullptr && memory(factor.load->buffer) == GpuMemory::kShared;
   }
 
@@ -291,7 +291,8 @@ class NestMatcher {
     tile.first =
         ir::simplify(ir::substitute(flat_index(tile.buffer, factor.load->indices, bounds_), zero), bounds_);
     // Of each warp: whole groups of lines, or whole chunks.
-    const int64_t whole = tile.steps_contiguous ? sched::kMmaGroups * tile.line : kChunkBytes / bytes;
+    const int64_t unit = tile.single_elements() ? kElementsUnitBytes : kChunkBytes;
+    const int64_t whole = tile.steps_contiguous ? sched::kMmaGroups * tile.line : unit / bytes;
     for (const size_t axis : {kThreadY, kThreadZ}) {
       for (int64_t v = 0; v < kernel_.extents[axis]; ++v) {
         const auto moved = factor.place->moved(kernel_.index[axis], v);
@@ -301,7 +302,8 @@ class NestMatcher {
     const auto first = ir::as_int(ir::simplify(ir::substitute(
         tile.first, {{kernel_.index[kThreadY].get(), Expr(0)}, {kernel_.index[kThreadZ].get(), Expr(0)}})));
     if (!first || *first != 0) return refuse("a tile does not begin with its buffer");
-    tile.swizzled = can_swizzle(tile.line * bytes) && tile.buffer->allocation_elements() % tile.line == 0;
+    tile.swizzle = tile.buffer->allocation_elements() % tile.line == 0 ? mma_swizzle(tile.line * bytes, unit)
+                                                                       : MmaSwizzle{unit};
     return true;
   }
 
@@ -326,14 +328,12 @@ class NestMatcher {
 
 }  // namespace
 
-bool can_swizzle(int64_t line_bytes) {
-  return line_bytes >= 2 * kChunkBytes && std::has_single_bit(static_cast<uint64_t>(line_bytes));
-}
-
-MmaSwizzle mma_swizzle(int64_t line_bytes) {
-  // Lines of 128 bytes begin in the same bank, of 64 every other one.
-  const int chunks = static_cast<int>(std::min<int64_t>(line_bytes / kChunkBytes, 8));
-  return {std::countr_zero(8U / static_cast<unsigned>(chunks)), chunks - 1};
+MmaSwizzle mma_swizzle(int64_t line_bytes, int64_t unit) {
+  if (line_bytes < 2 * unit || !std::has_single_bit(static_cast<uint64_t>(line_bytes))) return {unit};
+  // Lines of all banks begin in the same one, of half of them every other one.
+  const int most = static_cast<int>(kBankLineBytes / unit);
+  const int units = static_cast<int>(std::min<int64_t>(line_bytes / unit, most));
+  return {unit, std::countr_zero(static_cast<unsigned>(most / units)), units - 1};
 }
 
 namespace {
@@ -372,8 +372,8 @@ MmaKernel find_mma(const GpuKernel& kernel, int capability) {
   uses.add(kernel.body);
   for (auto& [loop, nest] : out.nests) {
     for (MmaTile* tile : {&nest.a, &nest.b}) {
-      tile->swizzled = tile->swizzled && uses.reads.at(tile->buffer.get()) == 1;
-      if (tile->swizzled) out.swizzled_lines[tile->buffer.get()] = tile->line;
+      if (uses.reads.at(tile->buffer.get()) != 1) tile->swizzle.mask = 0;
+      if (tile->swizzle.mask != 0) out.swizzled[tile->buffer.get()] = *tile;
     }
   }
   if (!sched::copies_asynchronously(capability)) return out;

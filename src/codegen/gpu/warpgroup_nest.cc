@@ -33,6 +33,7 @@ class PipelineMatcher {
     out_.sums = nest_.sums;
     out_.columns = nest_.columns * sched::kMmaColumns;
     out_.steps = nest_.steps * bytes / sched::kMmaStepBytes;
+    if (nest_.a.buffer->dtype == ir::DType::kF32) return refuse("factors are rounded in registers");
     if (kernel_.extents[kThreadY] % sched::kWarpgroupWarps != 0 || kernel_.extents[kThreadZ] != 1)
       return refuse("warps are no warpgroups");
     if (nest_.rows != 1) return refuse("a warp has several fragments of rows");

@@ -82,6 +82,8 @@ V MathEmitter::intrinsic(Intrinsic intrinsic, V x, V y) {
     case Intrinsic::kFmod:
       if (is_f32(x)) return narrow(fmod(widen(x), widen(y)), x);
       return fmod(x, y);
+    case Intrinsic::kRoundTf32:
+      return round_tf32(x);
     case Intrinsic::kDot4:
     case Intrinsic::kDot2:
     case Intrinsic::kPair:
@@ -96,6 +98,14 @@ V MathEmitter::intrinsic(Intrinsic intrinsic, V x, V y) {
 V MathEmitter::sign(V x) {
   V unit = copysign(f(x, 1), x);
   return b_.CreateSelect(b_.CreateFCmpONE(x, f(x, 0)), unit, x);
+}
+
+// 13 of 23 bits of the fraction are left out. NaN and infinities stay.
+V MathEmitter::round_tf32(V x) {
+  V bits = to_bits(x);
+  V rounded = b_.CreateAnd(b_.CreateAdd(bits, i(x, 0x1000)), i(x, 0xffffe000));
+  V finite = b_.CreateFCmpOLT(abs(x), f(x, kInfinity));
+  return b_.CreateSelect(finite, from_bits(rounded, x), x);
 }
 
 V MathEmitter::call_by_lane(llvm::Function* function, V x, V y) {

@@ -34,6 +34,7 @@ class MathEmitter {
   // --- intrinsic.cc
   V sign(V x);
   V fmod(V x, V y);
+  V round_tf32(V x);  // f32
   llvm::Function* fmod_function();
   // Calls a function of scalars once a lane.
   V call_by_lane(llvm::Function* function, V x, V y);

@@ -38,7 +38,8 @@ Result<Buffers> emit_gemm(OpContext& ctx) {
   const Expr k = reduce[0].var;
   const Expr a = trans_a ? ir::load(ctx.in(0), {k, i}) : ir::load(ctx.in(0), {i, k});
   const Expr b = trans_b ? ir::load(ctx.in(1), {j, k}) : ir::load(ctx.in(1), {k, j});
-  const ir::Buffer sum = ctx.reduce("gemm", std::move(axes), std::move(reduce), ir::Combiner::kSum, a * b);
+  const ir::Buffer sum =
+      ctx.reduce("gemm", std::move(axes), std::move(reduce), ir::Combiner::kSum, ctx.product(a, b));
   const bool add_c = ctx.has(2) && beta != 0.0;
   if (alpha == 1.0 && !add_c) return Buffers{sum};
 
@@ -97,7 +98,7 @@ Result<Buffers> emit_matmul(OpContext& ctx) {
     indices.push_back(column);
     return ir::load(buffer, indices);
   };
-  Expr body = read(ctx.in(0), a, vector_a, i, k) * read(ctx.in(1), b, vector_b, k, j);
+  Expr body = ctx.product(read(ctx.in(0), a, vector_a, i, k), read(ctx.in(1), b, vector_b, k, j));
   const std::string name = batch->empty() ? "matmul" : "batch_matmul";
   return Buffers{ctx.reduce(name, std::move(axes), std::move(reduce), ir::Combiner::kSum, std::move(body))};
 }

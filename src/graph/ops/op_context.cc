@@ -65,6 +65,12 @@ int64_t product(std::span<const int64_t> extents) {
   return total;
 }
 
+ir::Expr OpContext::product(const ir::Expr& a, const ir::Expr& b) const {
+  if (!has_attr(kRoundFactors)) return a * b;
+  const auto rounded = [](const ir::Expr& e) { return ir::call(ir::Intrinsic::kRoundTf32, {e}); };
+  return rounded(a) * rounded(b);
+}
+
 Error OpContext::invalid(std::string reason) const {
   return Error{ErrorCode::kInvalidArgument, node_.name, node_.op + ": " + std::move(reason)};
 }

@@ -32,6 +32,9 @@ std::string describe(ir::DType dtype, const Shape& shape);
 bool is_reasonable(std::span<const int64_t> shape);
 int64_t product(std::span<const int64_t> extents);  // of a reasonable shape
 
+// Attribute of a product whose factors are rounded to TF32 (round_products). No operator of ONNX has it.
+inline constexpr const char* kRoundFactors = "tensorsmith.round_tf32";
+
 class OpContext {
  public:
   OpContext(const Graph& graph, const Node& node, std::span<const ir::Buffer> inputs,
@@ -82,6 +85,8 @@ class OpContext {
   ir::Buffer compute(const std::string& name, std::vector<ir::Axis> spatial, ir::Expr body);
   ir::Buffer reduce(const std::string& name, std::vector<ir::Axis> spatial, std::vector<ir::Axis> reduce_axes,
                     ir::Combiner combiner, ir::Expr body);
+  // a * b, of factors as kRoundFactors says.
+  ir::Expr product(const ir::Expr& a, const ir::Expr& b) const;
   // Best value and its index.
   Buffers reduce_arg(const std::string& name, std::vector<ir::Axis> spatial,
                      std::vector<ir::Axis> reduce_axes, ir::Combiner combiner, ir::Expr value,

@@ -167,7 +167,8 @@ ir::Buffer convolve(OpContext& ctx, const std::string& name, const ir::Buffer& d
   }
   Exprs weight_index = {k, rc};
   weight_index.insert(weight_index.end(), r.begin(), r.end());
-  Expr body = ir::load(data, window_indices(window, n, channel, out, r)) * ir::load(weights, weight_index);
+  Expr body = ctx.product(ir::load(data, window_indices(window, n, channel, out, r)),
+                          ir::load(weights, weight_index));
   const ir::Combiner combiner = reduce.empty() ? ir::Combiner::kNone : ir::Combiner::kSum;
   return ctx.reduce(name, std::move(spatial), std::move(reduce), combiner, std::move(body));
 }

@@ -15,6 +15,8 @@ Status optimize(Graph& graph, const OptimizeOptions& options) {
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
   merge_moves(graph);
   eliminate_dead_nodes(graph);
+  // Last: what was folded is exact.
+  if (options.tf32) round_products(graph);
   return verify_graph(graph);
 }
 

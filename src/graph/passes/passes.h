@@ -57,6 +57,10 @@ void split_conv_transpose(Graph& graph);
 //   Reshape -> Transpose -> Reshape  =>  Move(step_0 = ..., step_1 = ..., step_2 = ...)
 void merge_moves(Graph& graph);
 
+// The factors of MatMul, Gemm and Conv of f32 are rounded to TF32, where sums are so long that tensor cores compute them.
+//   MatMul(a, b)  =>  MatMul(round_tf32(a), round_tf32(b)), within the operator
+void round_products(Graph& graph);
+
 // Ids in range, each value defined once and before its use, outputs defined.
 Status verify_graph(const Graph& graph);
 

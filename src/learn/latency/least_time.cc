@@ -27,12 +27,22 @@ double bytes_of(const ir::Buffer& buffer) {
 // most: 1024 products of f16 beside 64 lanes (A100 architecture whitepaper), 2048 beside 128 (H100), bytes twice as many.
 constexpr double kTensorCoreBytes = 32;
 
+bool rounds_to_tf32(const ir::Expr& body) {
+  bool found = false;
+  ir::for_each_expr(body, [&](const ir::Expr& e) {
+    const auto* call = ir::as<ir::Call>(e);
+    found |= call != nullptr && call->intrinsic == ir::Intrinsic::kRoundTf32;
+  });
+  return found;
+}
+
 // Products of these operands that take a lane's cycle on tensor cores; 0: there are none for them.
 double tensor_core_products(const ir::Expr& body, const target::Device& device) {
   const int capability = sched::compute_capability(device);
   double most = 0;
   for (const ir::Load* load : ir::loads_of(body)) {
     const ir::DType type = load->buffer->dtype;
+    if (type == ir::DType::kF32 && !rounds_to_tf32(body)) continue;
     if (sched::has_mma(capability, type, type)) most = std::max(most, kTensorCoreBytes / ir::bytes_of(type));
   }
   return most;

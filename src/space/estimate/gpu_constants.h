@@ -75,6 +75,8 @@
   CONSTANT(l2_share, 0.7, "share", "chosen", "of L2 that holds what blocks read again")                      \
   CONSTANT(fragment_loads, 2, "cycles", "512 bytes at 128 a cycle, half of it beside products",              \
            "of a warp, for fragments that ldmatrix loads")                                                   \
+  CONSTANT(tf32_rounding, 0.5, "cycles", "64 conversions a cycle: CUDA C++ Programming Guide, arithmetic",   \
+           "of a warp's 32 values")                                                                          \
   /* Device memory */                                                                                        \
   CONSTANT(memory, 1.15, "times", "fitted", "time of bytes, over that at the device's bandwidth")            \
   CONSTANT(memory_again, 0.6, "times", "fitted", "the same of bytes that come again, some of them from L2")  \

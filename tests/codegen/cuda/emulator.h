@@ -114,6 +114,14 @@ static uint16_t element(unsigned line, int at) {
   memcpy(&value, launch_shared + (int)line + 2 * at, 2);
   return value;
 }
+/* Of a warp that reads an element each, in one cycle if these lie in different banks. */
+static void ts_load_element(unsigned& r, unsigned place) {
+  self->address = place;
+  wait_for(false);
+  for (int l = 0; l < self->lane; ++l) bank_conflicts += ((lane_of_warp(l).address ^ place) >> 2 & 31) == 0;
+  memcpy(&r, launch_shared + (int)place, sizeof r);
+  wait_for(false);
+}
 /* Matrix m has its lines where lanes 8 m .. 8 m + 7 say. A lane gets two neighbours of row lane / 4. */
 static void load_matrices(unsigned* r, unsigned line, bool transposed) {
   self->address = line;
@@ -173,6 +181,22 @@ static void multiply(Sum& c0, Sum& c1, Sum& c2, Sum& c3, const unsigned* a, cons
 static float ts_load_f16(uint16_t stored);
 static float f16_of(unsigned bits) { return ts_load_f16((uint16_t)bits); }
 static float bf16_of(unsigned bits) { return ts_f32_of_bits(bits << 16); }
+/* cvt.rna.tf32.f32: the nearest value of 11 bits, ties away from zero. */
+static void ts_round_fragment(unsigned* r) {
+  for (int i = 0; i < 4; ++i) {
+    const float x = ts_f32_of_bits(r[i]);
+    int exponent;
+    if (!std::isfinite(x)) continue;
+    std::frexp(x, &exponent);
+    const double unit = std::ldexp(1.0, exponent - 11);
+    r[i] = ts_bits_f32((float)(std::round(x / unit) * unit));
+  }
+}
+/* Of other bits it is not said what happens to them. */
+static float tf32_of(unsigned bits) {
+  broken_rules += (bits & 0x1fff) != 0 ? 1 : 0;
+  return ts_f32_of_bits(bits);
+}
 static int s8_of(unsigned bits) { return (int8_t)bits; }
 static int u8_of(unsigned bits) { return (uint8_t)bits; }
 #define TS_MMA(name, bits, sum, a_of, b_of)                                                    \
@@ -181,6 +205,7 @@ static int u8_of(unsigned bits) { return (uint8_t)bits; }
   }
 TS_MMA(ts_mma_f16, 16, float, f16_of, f16_of)
 TS_MMA(ts_mma_bf16, 16, float, bf16_of, bf16_of)
+TS_MMA(ts_mma_tf32, 32, float, tf32_of, tf32_of)
 TS_MMA(ts_mma_s8_s8, 8, int, s8_of, s8_of)
 TS_MMA(ts_mma_s8_u8, 8, int, s8_of, u8_of)
 TS_MMA(ts_mma_u8_s8, 8, int, u8_of, s8_of)

@@ -107,8 +107,7 @@ LoopId GpuMmaPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId ancho
 // All threads of the block together, a row of the tile after the other.
 void GpuMmaPlan::emit_copy(TraceMaker& maker, const Choice& c, const Copy& copy, StageId stage) const {
   if (copy.aligned.valid()) {
-    const int64_t unit = 16 / product_.element_bytes;
-    maker.storage_align(stage, maker.axis_loops(stage)[copy.aligned], 2 * unit, unit);
+    maker.storage_align(stage, maker.axis_loops(stage)[copy.aligned], copy.factor, copy.offset);
   }
   const auto& leaves = maker.leaves(stage);
   const std::vector<LoopId> spatial(leaves.begin(),

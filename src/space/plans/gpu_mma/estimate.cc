@@ -49,6 +49,7 @@ double GpuMmaPlan::estimate(Decisions d) const {
   // Loads of fragments: 512 bytes each, without bank conflicts.
   const double loads = warps * (fragments_down + fragments_across / 2) * steps;
   kernel.values = chunks * loads * k.fragment_loads / k.value;
+  if (product_.element_bytes == 4) kernel.values += chunks * loads * 4 * k.tf32_rounding / k.value;
   kernel.steps = chunks * warps;
   kernel.words = as_double(c.vector_bytes) / kWordBytes;
   const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;

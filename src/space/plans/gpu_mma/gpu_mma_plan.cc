@@ -107,8 +107,12 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   while (copy.vector > 1 && !is_aligned(index, own, producer.extent(last), copy.vector)) copy.vector /= 2;
   copy.row_stride = copy.row;
   if (c.padded) {
-    // Rows begin an odd number of 16 bytes apart, so that eight of them lie in different banks.
-    copy.row_stride += 16 / product_.element_bytes;
+    // Rows begin an odd number of 16 bytes apart, so that eight of them lie in different banks. Of elements that lanes read
+    // one by one four rows do, of 32 bytes each.
+    const bool single_elements = !along_sum && product_.element_bytes == 4;
+    copy.offset = (single_elements ? 32 : 16) / product_.element_bytes;
+    copy.factor = (single_elements ? kBanks * kBankBytes : 32) / product_.element_bytes;
+    copy.row_stride += (copy.offset - copy.row % copy.factor + copy.factor) % copy.factor;
     for (const AxisId d : read.indices.ids())
       if (d < line && depends_on(read.indices[d], own, product_.sum)) copy.aligned = d;
     if (!copy.aligned.valid()) copy.row_stride = copy.row;

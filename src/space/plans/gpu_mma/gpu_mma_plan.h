@@ -50,7 +50,8 @@ class GpuMmaPlan final : public Plan {
     bool contiguous = true;     // a row of the tile is contiguous in the tensor too
     int64_t run = 1;            // elements of a row that are, then
     int64_t row_stride = 1;
-    AxisId aligned;  // whose stride is padded, or none
+    AxisId aligned;                  // whose stride is padded, or none
+    int64_t factor = 1, offset = 0;  // to which multiple, and by how much it is more: elements
     double elements() const { return static_cast<double>(rows * row); }
   };
 

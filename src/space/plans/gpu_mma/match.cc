@@ -10,18 +10,12 @@ namespace tensorsmith::space {
 
 namespace {
 
-// The load of a factor that is converted to the type of the sum, which its values fit.
-const ir::Load* factor(const ir::Expr& e, ir::DType sum) {
-  const auto* cast = ir::as<ir::Cast>(e);
-  return cast != nullptr && e.dtype() == sum ? ir::as<ir::Load>(cast->a) : nullptr;
-}
-
 bool is_product(const ir::Operation& op, int capability) {
   if (op.combiner != ir::Combiner::kSum || op.bodies.size() != 1) return false;
   const auto* product = ir::as<ir::Binary>(op.bodies.front());
   if (product == nullptr || product->op != ir::BinaryOp::kMul) return false;
   const ir::DType sum = op.output()->dtype;
-  const ir::Load *a = factor(product->a, sum), *b = factor(product->b, sum);
+  const ir::Load *a = sched::mma_factor(product->a, sum), *b = sched::mma_factor(product->b, sum);
   if (a == nullptr || b == nullptr || a->buffer == b->buffer) return false;
   const ir::DType x = a->buffer->dtype;
   const ir::DType wanted = ir::is_float(x) ? ir::DType::kF32 : ir::DType::kI32;

@@ -173,7 +173,8 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
     return;
   if (context.machine.gpu.warp != 32 || context.machine.gpu.capability != sched::kHopper) return;
   auto product = match_mma(context, group.root, group.anchor);
-  if (!product || !multiplies_matrices(context, *product)) return;
+  // Factors are rounded to TF32 in registers, and these products read shared memory.
+  if (!product || product->element_bytes == 4 || !multiplies_matrices(context, *product)) return;
   auto plan = std::make_shared<GpuWgmmaPlan>(context, group.root, group.anchor, std::move(*product));
   // The smallest tile and chunk.
   if (plan->check(std::vector<int64_t>(plan->width(), 0)).ok()) plans.push_back(std::move(plan));

@@ -1,0 +1,41 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "graph/ops/op_context.h"
+#include "graph/passes/passes.h"
+#include "sched/tensor_cores.h"
+
+namespace tensorsmith::graph {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kProducts = {"Conv", "Gemm", "MatMul"};
+
+// The length of a Gemm's or MatMul's sums, a convolution's input channels of a group.
+int64_t summed_elements(const Graph& graph, const Node& node) {
+  const auto& left = graph.values[static_cast<size_t>(node.inputs[0])].shape;
+  if (node.op == "Conv") return graph.values[static_cast<size_t>(node.inputs[1])].shape.at(1);
+  if (left.empty()) return 0;
+  const auto found = node.attributes.find("transA");
+  const auto* transposed = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  const bool first = node.op == "Gemm" && transposed != nullptr && *transposed != 0;
+  return first ? left.front() : left.back();
+}
+
+}  // namespace
+
+void round_products(Graph& graph) {
+  constexpr int64_t kStep = sched::kMmaStepBytes / ir::bytes_of(ir::DType::kF32);
+  for (Node& node : graph.nodes) {
+    if (std::find(kProducts.begin(), kProducts.end(), node.op) == kProducts.end()) continue;
+    const auto is_f32 = [&](ValueId id) {
+      return id != kNoValue && graph.values[static_cast<size_t>(id)].dtype == ir::DType::kF32;
+    };
+    if (node.inputs.size() < 2 || !is_f32(node.inputs[0]) || !is_f32(node.inputs[1])) continue;
+    const int64_t summed = summed_elements(graph, node);
+    if (summed > 0 && summed % kStep == 0) node.attributes[kRoundFactors] = int64_t{1};
+  }
+}
+
+}  // namespace tensorsmith::graph
