@@ -29,6 +29,14 @@ struct TrainingProgress {
   double samples_per_second = 0;  // 0: not known
 };
 
+// Processes that train one model together, as torch.distributed counts them: on this machine or on several. They have the
+// same data, parameters and seed; the model is that of all.
+struct Processes {
+  std::string host;  // of process 0, and
+  int port = 0;      // where it waits for the others
+  int rank = 0, count = 1;
+};
+
 struct TrainingControl {
   uint64_t seed = 0;
   std::string command, split;  // for the card
@@ -40,11 +48,15 @@ struct TrainingControl {
   std::function<void(const TrainingProgress&)> progress;
   // Asked between steps: true ends training with kCancelled, after a checkpoint.
   std::function<bool()> stop;
+  // Of a trainer that several_processes(). Only process 0 reports progress and keeps checkpoints.
+  Processes processes;
 };
 
 class CostModelTrainer {
  public:
   virtual ~CostModelTrainer() = default;
+  // Whether the model is trained by TrainingControl::processes together; else by each process alone.
+  virtual bool several_processes() const { return false; }
   // The validation part chooses the checkpoint; without one the last is taken. Nothing else of the store is
   // looked at.
   virtual Result<std::unique_ptr<CostModel>> train(const TrainingData& data,

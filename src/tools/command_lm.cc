@@ -131,6 +131,7 @@ struct TrainCommand {
   double worst = 1;                    // of the measured sentences, how much slower than the best
   uint64_t seed = 0;
   WorkingThreads threads;
+  ProcessesOptions processes;
   bool quiet = false, json = false, force = false;
 };
 
@@ -150,9 +151,13 @@ std::string command_line(const TrainCommand& c) {
 Status train(TrainCommand& command) {
   const std::string checkpoint =
       command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
-  TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kLanguageModel},
-                                    {"--checkpoint", checkpoint, OutputKind::kCheckpoint}},
-                                   {{"corpus", command.corpus}, {"model", command.base}}, command.force));
+  TS_ASSIGN_OR_RETURN(const learn::Processes processes, command.processes.get());
+  if (processes.rank > 0) command.quiet = true;
+  // Only process 0 writes.
+  if (processes.rank == 0)
+    TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kLanguageModel},
+                                      {"--checkpoint", checkpoint, OutputKind::kCheckpoint}},
+                                     {{"corpus", command.corpus}, {"model", command.base}}, command.force));
   TS_ASSIGN_OR_RETURN(auto read, learn::lm::read_corpus(command.corpus));
   std::optional<LanguageModel> base;
   if (!command.base.empty()) {
@@ -177,7 +182,9 @@ Status train(TrainCommand& command) {
   control.seed = command.seed;
   control.threads = command.threads.count();
   control.command = command_line(command);
-  control.checkpoint = checkpoint;
+  if (processes.count > 1) control.command += " --ranks " + std::to_string(processes.count);
+  control.processes = processes;
+  if (processes.rank == 0) control.checkpoint = checkpoint;
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
   TrainingDisplay display(clock, int64_t{command.training.prompts} * command.training.answers);
   if (!command.quiet) {
@@ -187,6 +194,7 @@ Status train(TrainCommand& command) {
   TS_ASSIGN_OR_RETURN(
       const LanguageModel model,
       learn::lm::train_language_model(*sentences, command.training, base ? &*base : nullptr, control));
+  if (processes.rank > 0) return {};
   TS_RETURN_IF_ERROR(learn::lm::write_language_model(model, command.output));
   std::error_code ignored;
   std::filesystem::remove(checkpoint, ignored);
@@ -318,6 +326,7 @@ void add_training_options(CLI::App& sub, TrainCommand& o) {
                "Multiply matrices as bfloat16: faster for wide layers where the processor or GPU has it");
   add_seed(sub, o.seed, "The same seed, corpus and options make the same model");
   o.threads.add_to(sub, "Threads to train on");
+  o.processes.add_to(sub);
   sub.add_option("--checkpoint", o.checkpoint,
                  "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
   sub.add_option("-o,--output", o.output, "The model's file; replaced if it exists")->required();

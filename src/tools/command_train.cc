@@ -39,6 +39,7 @@ struct TrainCommand {
   std::string features = "static", profiler = measure::kSimulation, tensorboard;
   uint64_t seed = 0;
   WorkingThreads threads;
+  ProcessesOptions processes;
   int max_tasks = 0, max_records = 0;
   bool adapt = false, quiet = false, json = false, force = false;
 };
@@ -142,7 +143,12 @@ Status train(TrainCommand& command) {
   if (!command.without.empty() || !command.tasks.empty())
     return Error{ErrorCode::kInvalidArgument, command.tasks.empty() ? "--without" : "--task",
                  "goes with --features profile; splits choose otherwise"};
+  TS_ASSIGN_OR_RETURN(const learn::Processes processes, command.processes.get());
   const bool from_databases = !command.databases.empty();
+  if (from_databases && processes.count > 1)
+    return Error{ErrorCode::kInvalidArgument, "--ranks",
+                 "needs --store and --split, the same for all processes"};
+  if (processes.rank > 0) command.quiet = true;
   if (from_databases) {
     command.store = command.output + ".store";
     command.split = command.output + ".split";
@@ -161,7 +167,8 @@ Status train(TrainCommand& command) {
     inputs.push_back({"--store", command.store});
     inputs.push_back({"--split", command.split});
   }
-  TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
+  // Only process 0 writes.
+  if (processes.rank == 0) TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
   if (from_databases) TS_RETURN_IF_ERROR(make_data(command));
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
@@ -173,6 +180,9 @@ Status train(TrainCommand& command) {
     if (kind.empty()) kind = base->card().kind;
   }
   TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(kind, parameters));
+  if (processes.count > 1 && !trainer->several_processes())
+    return Error{ErrorCode::kInvalidArgument, "--ranks",
+                 kind + " is trained by one process; neural models are by several"};
 
   TS_ASSIGN_OR_RETURN(learn::TrainingData records, data.training_data(split, command.devices, command.adapt));
   if (command.max_tasks > 0 || command.max_records > 0)
@@ -184,16 +194,18 @@ Status train(TrainCommand& command) {
   control.seed = command.seed;
   control.threads = command.threads.count();
   control.command = command_line(command);
+  if (processes.count > 1) control.command += " --ranks " + std::to_string(processes.count);
   control.split = split.content_hash();
-  control.checkpoint = checkpoint;
+  control.processes = processes;
+  if (processes.rank == 0) control.checkpoint = checkpoint;
   bool owns_checkpoint = false;
   control.owns_checkpoint = [&] { owns_checkpoint = true; };
-  const std::optional<uint64_t> found = file_number(checkpoint);
+  const std::optional<uint64_t> found = file_number(control.checkpoint);
   if (found && !command.quiet) print_error("going on from {}\n", checkpoint);
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
   TrainingDisplay display(clock, static_cast<int64_t>(records.train.size()));
   std::unique_ptr<EventFile> curves;
-  if (!command.tensorboard.empty()) {
+  if (!command.tensorboard.empty() && processes.rank == 0) {
     TS_ASSIGN_OR_RETURN(curves, EventFile::create(command.tensorboard, clock));
   }
   if (!command.quiet || curves != nullptr) {
@@ -209,11 +221,12 @@ Status train(TrainCommand& command) {
   auto model = base ? trainer->fine_tune(*base, records, control) : trainer->train(records, control);
   if (!model.ok()) {
     if (model.error().code != ErrorCode::kCancelled) return model.error();
-    return Error{
-        ErrorCode::kCancelled, "",
-        model.error().reason +
-            (file_number(checkpoint) ? "; the same command goes on from " + checkpoint : std::string())};
+    return Error{ErrorCode::kCancelled, "",
+                 model.error().reason + (file_number(control.checkpoint)
+                                             ? "; the same command goes on from " + checkpoint
+                                             : std::string())};
   }
+  if (processes.rank > 0) return {};
   if (curves != nullptr) TS_RETURN_IF_ERROR(curves->finish());
   TS_RETURN_IF_ERROR((*model)->save(command.output));
   // Kinds of models without checkpoints look at no file that has the name.
@@ -294,6 +307,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
             "Train on this many programs of each task, drawn by the seed (0 = all)");
   add_seed(*sub, o->seed, "The same seed, data and parameters make the same model");
   o->threads.add_to(*sub, "Threads to train on");
+  o->processes.add_to(*sub);
   sub->add_option("--checkpoint", o->checkpoint,
                   "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
   sub->add_option("-o,--output", o->output, "The model's file; replaced if it exists")->required();

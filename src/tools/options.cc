@@ -95,6 +95,36 @@ Result<engine::LoadedModel> ModelOptions::load(const target::Device* device) con
   return model;
 }
 
+void ProcessesOptions::add_to(CLI::App& command) {
+  constexpr int kMostProcesses = 4096;
+  auto* ranks =
+      add_whole(command, "--ranks", ranks_, 1, kMostProcesses,
+                "Processes that train the model together, each on its share of the data; neural models only");
+  add_whole(command, "--rank", rank_, 0, kMostProcesses - 1, "Which of them this is; 0 writes the model")
+      ->needs(ranks);
+  command.add_option("--master", master_, "HOST:PORT of process 0, as the others reach it")->needs(ranks);
+}
+
+Result<learn::Processes> ProcessesOptions::get() const {
+  learn::Processes out;
+  out.count = ranks_;
+  out.rank = rank_;
+  if (rank_ >= ranks_)
+    return Error{ErrorCode::kInvalidArgument, "--rank", "is less than --ranks, " + std::to_string(ranks_)};
+  if (ranks_ == 1) return out;
+  const size_t colon = master_.rfind(':');
+  const std::string_view port =
+      colon == std::string::npos ? std::string_view() : std::string_view(master_).substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
+  constexpr int kLastPort = 65535;
+  if (colon == std::string::npos || colon == 0 || error != std::errc() || end != port.data() + port.size() ||
+      out.port < 1 || out.port > kLastPort)
+    return Error{ErrorCode::kInvalidArgument, "--master" + (master_.empty() ? "" : " " + master_),
+                 "is not HOST:PORT, where process 0 waits for the others"};
+  out.host = master_.substr(0, colon);
+  return out;
+}
+
 void DeviceOptions::add_to(CLI::App& command) {
   command
       .add_option("--device", device,

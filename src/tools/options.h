@@ -11,6 +11,7 @@
 #include "engine/schedules.h"
 #include "learn/dataset/import.h"
 #include "learn/search_model.h"
+#include "learn/training.h"
 #include "record/record.h"
 #include "target/target.h"
 
@@ -55,6 +56,18 @@ class WorkingThreads {
 
  private:
   int given_ = 0;
+};
+
+// --ranks, --rank and --master: a training by several processes.
+class ProcessesOptions {
+ public:
+  void add_to(CLI::App& command);
+  // kInvalidArgument where they do not fit together.
+  Result<learn::Processes> get() const;
+
+ private:
+  std::string master_;
+  int rank_ = 0, ranks_ = 1;
 };
 
 // "[DEVICE=]FILE", records of Ansor; without a device it is the file's name up to its first dot.

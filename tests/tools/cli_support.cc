@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <future>
 #include <stdexcept>
 
 namespace tensorsmith::testing {
@@ -112,6 +115,39 @@ pid_t start_cli(const std::vector<std::string>& arguments, const CliOptions& opt
   const pid_t pid = spawn(arguments, options, null, null);
   close(null);
   return pid;
+}
+
+int free_port() {
+  const int number = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  const bool got = number >= 0 && bind(number, any, size) == 0 && getsockname(number, any, &size) == 0;
+  close(number);
+  if (!got) throw std::runtime_error("no free port");
+  return ntohs(address.sin_port);
+}
+
+std::vector<std::string> as_rank(std::vector<std::string> arguments, int rank, int ranks, int port) {
+  arguments.insert(arguments.end(), {"--ranks", std::to_string(ranks), "--rank", std::to_string(rank),
+                                     "--master", "127.0.0.1:" + std::to_string(port)});
+  return arguments;
+}
+
+std::vector<CliResult> run_ranks(const std::vector<std::vector<std::string>>& commands,
+                                 const CliOptions& options) {
+  const int port = free_port(), ranks = static_cast<int>(commands.size());
+  std::vector<std::future<CliResult>> running;
+  for (int r = 0; r < ranks; ++r)
+    running.push_back(std::async(std::launch::async, [&commands, &options, r, ranks, port] {
+      return run_cli(as_rank(commands[static_cast<size_t>(r)], r, ranks, port), options);
+    }));
+  std::vector<CliResult> out;
+  out.reserve(running.size());
+  for (auto& one : running) out.push_back(one.get());
+  return out;
 }
 
 TemporaryDirectory::TemporaryDirectory() {

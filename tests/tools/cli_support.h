@@ -37,6 +37,14 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& o
 // Starts the program with its output discarded and returns at once.
 pid_t start_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});
 
+// A port of this machine that nobody has at this moment.
+int free_port();
+// With --rank RANK --ranks RANKS --master, on this machine.
+std::vector<std::string> as_rank(std::vector<std::string> arguments, int rank, int ranks, int port);
+// All ranks of a training at the same time.
+std::vector<CliResult> run_ranks(const std::vector<std::vector<std::string>>& commands,
+                                 const CliOptions& options);
+
 // A fresh directory that is removed with everything in it.
 class TemporaryDirectory {
  public:

@@ -63,6 +63,19 @@ std::unique_ptr<TemporaryDirectory> LanguageCli::directory_;
 CliOptions LanguageCli::options_;
 bool LanguageCli::ready_ = true;
 
+// Each reads its own sentences; only the first writes.
+TEST_F(LanguageCli, ProcessesTrainOneModel) {
+  const std::vector<std::string> command = {"lm",      "finetune",  "base.lm", "a.corpus", "-o",
+                                            "two.lm",  "--within",  "1",       "--epochs", "4",
+                                            "--quiet", "--threads", "1"};
+  for (const CliResult& result : run_ranks({command, command}, options_))
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(directory_->path() / "two.lm"));
+  const CliResult written =
+      cli({"lm", "generate", "zoo:squeezenet1_1:size=32", "--lm", "two.lm", "--count", "1", "--json"});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+}
+
 TEST_F(LanguageCli, TuneMeasuresWhatItWrites) {
   const CliResult alone =
       cli({"tune", kNetwork, "-o", "alone", "--strategy", "lm", "--lm", "a.lm", "--trials", "60", "--db",

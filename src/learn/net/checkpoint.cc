@@ -50,12 +50,19 @@ Status save_checkpoint(const std::string& path, const std::string& training, con
   return writer->commit();
 }
 
-Result<bool> load_checkpoint(const std::string& path, const std::string& training, TrainState& state,
-                             torch::nn::Module& net, torch::optim::Optimizer& optimizer) {
+namespace {
+
+// Nothing where there is no file.
+Result<std::string> read_checkpoint(const std::string& path) {
+  if (path.empty()) return std::string();
   auto bytes = read_input(path, kMaxFileBytes);
-  if (!bytes.ok() && bytes.error().code == ErrorCode::kNotFound) return false;
-  if (!bytes.ok()) return std::move(bytes).error();
-  std::istringstream file(std::move(bytes).value());
+  if (!bytes.ok() && bytes.error().code == ErrorCode::kNotFound) return std::string();
+  return bytes;
+}
+
+Status restore(std::string bytes, const std::string& path, const std::string& training, TrainState& state,
+               torch::nn::Module& net, torch::optim::Optimizer& optimizer) {
+  std::istringstream file(std::move(bytes));
   const torch::NoGradGuard no_gradients;
   try {
     InputArchive archive;
@@ -93,7 +100,23 @@ Result<bool> load_checkpoint(const std::string& path, const std::string& trainin
   } catch (const c10::Error&) {
     return Error{ErrorCode::kCorrupt, path, "is a damaged checkpoint; remove it to train from the start"};
   }
-  return true;
+  return {};
+}
+
+}  // namespace
+
+Status resume(const std::string& path, const std::string& training, ProcessGroup* group, TrainState& state,
+              torch::nn::Module& net, torch::optim::Optimizer& optimizer) {
+  std::string bytes;
+  if (group == nullptr || group->rank() == 0) {
+    TS_ASSIGN_OR_RETURN(bytes, read_checkpoint(path));
+  }
+  if (group != nullptr) {
+    TS_RETURN_IF_ERROR(group->check_same(training, "trains with other data or parameters"));
+    TS_ASSIGN_OR_RETURN(bytes, group->broadcast(std::move(bytes)));
+  }
+  if (!bytes.empty()) TS_RETURN_IF_ERROR(restore(std::move(bytes), path, training, state, net, optimizer));
+  return group != nullptr ? group->broadcast(state_of(net)) : Status();
 }
 
 }  // namespace tensorsmith::learn::net

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "learn/net/net.h"
+#include "learn/net/process_group.h"
 
 namespace tensorsmith::learn::net {
 
@@ -26,8 +27,9 @@ std::vector<std::pair<std::string, Tensor>> state_of(const torch::nn::Module& mo
 // Replaces the file at once or not at all. training: training_hash(); another run's file is refused.
 Status save_checkpoint(const std::string& path, const std::string& training, const TrainState& state,
                        const torch::nn::Module& net, const torch::optim::Optimizer& optimizer);
-// False: there is no file. kCorrupt for a damaged one, kMismatch for another run's.
-Result<bool> load_checkpoint(const std::string& path, const std::string& training, TrainState& state,
-                             torch::nn::Module& net, torch::optim::Optimizer& optimizer);
+// Goes on from the file if there is one. kCorrupt for a damaged one, kMismatch for another run's. Processes of a group
+// (null: this one is alone) go on from that of process 0 and have its weights then.
+Status resume(const std::string& path, const std::string& training, ProcessGroup* group, TrainState& state,
+              torch::nn::Module& net, torch::optim::Optimizer& optimizer);
 
 }  // namespace tensorsmith::learn::net

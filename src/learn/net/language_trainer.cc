@@ -62,55 +62,68 @@ class LanguageTrainer {
   }
 
   Result<LanguageModel> run() {
+    TS_ASSIGN_OR_RETURN(const auto group, ProcessGroup::join(control_.processes));
+    const int64_t processes = control_.processes.count, rank = control_.processes.rank;
     TS_RETURN_IF_ERROR(start());
     torch::optim::AdamW optimizer(
         net_->parameters(),
         torch::optim::AdamWOptions(training_.learning_rate).weight_decay(training_.weight_decay));
-    const int64_t batch = reader_.batch_size();
+    const int64_t batch = reader_.batch_size() * processes;
     const auto steps = std::max<int64_t>(
         1, static_cast<int64_t>(training_.epochs * static_cast<double>(reader_.sentences()) /
                                 static_cast<double>(batch)));
     TrainOptions rate;
     rate.learning_rate = training_.learning_rate;
     const std::string name = training_name();
-    if (!control_.checkpoint.empty()) {
-      TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool found,
-                          load_checkpoint(control_.checkpoint, name, state_, *net_, optimizer));
-      if (control_.owns_checkpoint) control_.owns_checkpoint();
-    }
+    TS_RETURN_IF_ERROR(resume(control_.checkpoint, name, group.get(), state_, *net_, optimizer));
+    if (!control_.checkpoint.empty() && control_.owns_checkpoint) control_.owns_checkpoint();
+    const auto save = [&](const TrainState& state) {
+      if (control_.checkpoint.empty() || rank > 0) return Status();
+      return save_checkpoint(control_.checkpoint, name, state, *net_, optimizer);
+    };
     const double begin = steady_seconds();
     int64_t done = 0;
     for (; state_.step < steps; ++state_.step) {
-      if (control_.stop && control_.stop()) {
-        if (!control_.checkpoint.empty())
-          TS_RETURN_IF_ERROR(save_checkpoint(control_.checkpoint, name, state_, *net_, optimizer));
+      bool stop = control_.stop && control_.stop();
+      if (group != nullptr) {
+        TS_ASSIGN_OR_RETURN(stop, group->any(stop));
+      }
+      if (stop) {
+        TS_RETURN_IF_ERROR(save(state_));
         return Error{ErrorCode::kCancelled, "",
                      control_.checkpoint.empty()
                          ? "training was stopped"
                          : "training was stopped; it goes on from " + control_.checkpoint};
       }
       net_->train();
-      const Tensor loss = loss_of(reader_.batch(state_.step));
-      const auto value = loss.item<double>();
+      optimizer.zero_grad();
+      const Tensor loss = loss_of(reader_.batch(state_.step * processes + rank));
+      auto value = loss.item<double>();
+      if (std::isfinite(value)) loss.backward();
+      if (group != nullptr) {
+        value /= static_cast<double>(processes);
+        TS_RETURN_IF_ERROR(
+            group->sum_gradients(net_->parameters(), 1 / static_cast<double>(processes), value));
+      }
       if (!std::isfinite(value))
         return Error{ErrorCode::kInvalidArgument, "step " + std::to_string(state_.step),
                      "the training loss is no longer finite; lower the learning rate"};
-      optimizer.zero_grad();
-      loss.backward();
       torch::nn::utils::clip_grad_norm_(net_->parameters(), 1.0);
-      for (auto& group : optimizer.param_groups())
-        group.options().set_lr(learning_rate_at(rate, state_.step, steps));
+      for (auto& parameters : optimizer.param_groups())
+        parameters.options().set_lr(learning_rate_at(rate, state_.step, steps));
       optimizer.step();
       state_.loss_sum += value;
       state_.programs += 1;
       done += batch;
-      if ((state_.step + 1) % kStepsAReport == 0 || state_.step + 1 == steps) report(steps, done, begin);
+      if (rank == 0 && ((state_.step + 1) % kStepsAReport == 0 || state_.step + 1 == steps))
+        report(steps, done, begin);
       // None after the last step: what it reports would be lost with it.
-      if (!control_.checkpoint.empty() && (state_.step + 1) % kStepsACheckpoint == 0 &&
-          state_.step + 1 < steps) {
+      if ((state_.step + 1) % kStepsACheckpoint == 0 && state_.step + 1 < steps) {
+        // Processors may round the optimizer's steps differently.
+        if (group != nullptr) TS_RETURN_IF_ERROR(group->broadcast(state_of(*net_)));
         TrainState next = state_;
         ++next.step;
-        TS_RETURN_IF_ERROR(save_checkpoint(control_.checkpoint, name, next, *net_, optimizer));
+        TS_RETURN_IF_ERROR(save(next));
       }
     }
     return model();

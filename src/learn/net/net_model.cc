@@ -155,6 +155,7 @@ class NetTrainer final : public CostModelTrainer {
   NetTrainer(const NetKind& kind, NetDesign design, Json parameters)
       : kind_(kind), design_(std::move(design)), parameters_(std::move(parameters)) {}
 
+  bool several_processes() const override { return true; }
   Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
                                            const TrainingControl& control) const override {
     return guarded([&] { return train_unguarded(data, control); });
@@ -167,6 +168,7 @@ class NetTrainer final : public CostModelTrainer {
  private:
   Result<std::unique_ptr<CostModel>> train_unguarded(const TrainingData& data,
                                                      const TrainingControl& control) const {
+    TS_ASSIGN_OR_RETURN(const auto group, ProcessGroup::join(control.processes));
     ModelCard card = make_card(kind_.name, data, control, parameters_);
     NetDesign design = design_;
     design.batch.devices = card.devices;
@@ -176,7 +178,7 @@ class NetTrainer final : public CostModelTrainer {
     const std::shared_ptr<Net> net = design.make_net(static_cast<int64_t>(card.devices.size()));
     initialize(*net, control.seed);
     net->set_scaling(fit.rows, fit.steps);
-    return finish(design, net, fit.labels, 0, std::move(card), *records, data, control, nullptr);
+    return finish(design, net, fit.labels, 0, std::move(card), *records, data, control, nullptr, group.get());
   }
 
   Result<std::unique_ptr<CostModel>> fine_tune_unguarded(const CostModel& model, const TrainingData& data,
@@ -185,6 +187,7 @@ class NetTrainer final : public CostModelTrainer {
     if (from == nullptr || &from->kind() != &kind_)
       return Error{ErrorCode::kInvalidArgument, "",
                    "a model of kind " + model.card().kind + " cannot be fine-tuned as " + kind_.name};
+    TS_ASSIGN_OR_RETURN(const auto group, ProcessGroup::join(control.processes));
     NetDesign design = from->design();  // its structure, this trainer's way of training
     design.training = design_.training;
     Json parameters = Json::parse(from->card().parameters);
@@ -208,7 +211,7 @@ class NetTrainer final : public CostModelTrainer {
     TS_ASSIGN_OR_RETURN(const auto records,
                         Records::create(data, design.batch, design.training.loss.ranks()));
     return finish(design, net, from->transform(), from->sigma(), std::move(card), *records, data, control,
-                  &model);
+                  &model, group.get());
   }
 
   static void copy_state(const Net& from, Net& to) {
@@ -250,13 +253,14 @@ class NetTrainer final : public CostModelTrainer {
   Result<std::unique_ptr<CostModel>> finish(const NetDesign& design, std::shared_ptr<Net> net,
                                             const LabelTransform& transform, double sigma, ModelCard card,
                                             Records& records, const TrainingData& data,
-                                            const TrainingControl& control, const CostModel* base) const {
+                                            const TrainingControl& control, const CostModel* base,
+                                            ProcessGroup* group) const {
     keep_freed_memory();
     const torch::Device device = compute_device();
     net->to(device);
     const std::string training = training_hash(kind_.name, data, control, Json::parse(card.parameters), base);
-    TS_ASSIGN_OR_RETURN(const TrainOutcome outcome,
-                        train_net(*net, records, transform, design.training, control, training, device));
+    TS_ASSIGN_OR_RETURN(const TrainOutcome outcome, train_net(*net, records, transform, design.training,
+                                                              control, training, device, group));
     TS_ASSIGN_OR_RETURN(const double calibrated, calibrate(*net, records, transform));
     if (calibrated > 0) sigma = calibrated;
     auto model = std::make_unique<NetModel>(kind_, design, std::move(net), transform, sigma, std::move(card));

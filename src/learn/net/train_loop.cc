@@ -135,7 +135,8 @@ namespace {
 class Training {
  public:
   Training(Net& net, Records& records, const LabelTransform& transform, const TrainOptions& options,
-           const TrainingControl& control, const std::string& training, torch::Device device)
+           const TrainingControl& control, const std::string& training, torch::Device device,
+           ProcessGroup* group)
       : net_(net),
         records_(records),
         transform_(transform),
@@ -143,6 +144,7 @@ class Training {
         control_(control),
         training_(training),
         device_(device),
+        group_(group),
         optimizer_(make_optimizer(net, options)) {
     steps_ = (records.train_size() + options.batch - 1) / options.batch;
     for (const int64_t i : records.validation()) {
@@ -153,12 +155,8 @@ class Training {
   }
 
   Result<TrainOutcome> run() {
-    if (!control_.checkpoint.empty()) {
-      TS_ASSIGN_OR_RETURN(const bool found,
-                          load_checkpoint(control_.checkpoint, training_, state_, net_, *optimizer_));
-      (void)found;
-      if (control_.owns_checkpoint) control_.owns_checkpoint();
-    }
+    TS_RETURN_IF_ERROR(resume(control_.checkpoint, training_, group_, state_, net_, *optimizer_));
+    if (!control_.checkpoint.empty() && control_.owns_checkpoint) control_.owns_checkpoint();
     while (state_.epoch < options_.epochs && !out_of_patience()) TS_RETURN_IF_ERROR(run_epoch());
     if (!state_.best.empty()) copy_best_to_net();
     TrainOutcome out;
@@ -169,6 +167,8 @@ class Training {
   }
 
  private:
+  bool is_first() const { return group_ == nullptr || group_->rank() == 0; }
+
   bool out_of_patience() const {
     return options_.patience > 0 && state_.best_epoch >= 0 &&
            state_.epoch - 1 - state_.best_epoch >= options_.patience;
@@ -181,7 +181,11 @@ class Training {
     const int64_t done = state_.programs;
     net_.train();
     for (; state_.step < steps_; ++state_.step) {
-      if (control_.stop && control_.stop()) {
+      bool stop = control_.stop && control_.stop();
+      if (group_ != nullptr) {
+        TS_ASSIGN_OR_RETURN(stop, group_->any(stop));
+      }
+      if (stop) {
         TS_RETURN_IF_ERROR(save());
         return Error{ErrorCode::kCancelled, "",
                      control_.checkpoint.empty()
@@ -198,35 +202,38 @@ class Training {
     progress.steps = options_.epochs;
     progress.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.programs));
     progress.samples_per_second = seconds > 0 ? static_cast<double>(state_.programs - done) / seconds : 0;
+    // Processors may round the optimizer's steps differently.
+    if (group_ != nullptr) TS_RETURN_IF_ERROR(group_->broadcast(state_of(net_)));
     TS_RETURN_IF_ERROR(validate(progress));
     ++state_.epoch;
     state_.step = 0;
     state_.loss_sum = 0;
     state_.programs = 0;
-    if (control_.progress) control_.progress(progress);
+    if (control_.progress && is_first()) control_.progress(progress);
     return save();
   }
 
   Status train_step(std::span<const int64_t> numbers) {
-    TS_RETURN_IF_ERROR(records_.read(numbers, batch_));
-    const NetOutput output = net_.forward(NetInput::create(batch_, records_.options(), device_));
-    const Targets targets = Targets::create(batch_, transform_, device_);
-    Tensor loss = total_loss(output, targets, transform_, options_.loss);
     const int64_t global_step = int64_t{state_.epoch} * steps_ + state_.step;
-    if (options_.cmd > 0 && !records_.unlabelled().empty()) {
-      TS_RETURN_IF_ERROR(draw_unlabelled(numbers.size(), global_step));
-      const NetOutput other = net_.forward(NetInput::create(batch_, records_.options(), device_));
-      loss = loss + options_.cmd * central_moment_discrepancy(torch::sigmoid(output.hidden),
-                                                              torch::sigmoid(other.hidden));
+    optimizer_->zero_grad();
+    double value = 0;
+    if (group_ == nullptr) {
+      TS_ASSIGN_OR_RETURN(value, add_gradients(numbers, global_step));
+    } else {
+      const size_t unit = options_.loss.ranks() ? static_cast<size_t>(options_.list) : 1;
+      const auto [begin, end] = share_of(numbers.size(), unit, group_->rank(), group_->count());
+      const double weight = static_cast<double>(end - begin) / static_cast<double>(numbers.size());
+      if (end > begin) {
+        TS_ASSIGN_OR_RETURN(value, add_gradients(numbers.subspan(begin, end - begin), global_step));
+      }
+      value *= weight;
+      TS_RETURN_IF_ERROR(group_->sum_gradients(net_.parameters(), weight, value));
     }
-    const auto value = loss.item<double>();
     if (!std::isfinite(value))
       return Error{ErrorCode::kInvalidArgument, "epoch " + std::to_string(state_.epoch + 1),
                    "the training loss is no longer finite; lower learning_rate"};
     state_.loss_sum += value * static_cast<double>(numbers.size());
     state_.programs += static_cast<int64_t>(numbers.size());
-    optimizer_->zero_grad();
-    loss.backward();
     if (options_.clip > 0) torch::nn::utils::clip_grad_norm_(net_.parameters(), options_.clip);
     for (auto& group : optimizer_->param_groups())
       group.options().set_lr(learning_rate_at(options_, global_step, steps_ * options_.epochs));
@@ -234,29 +241,59 @@ class Training {
     return {};
   }
 
+  // Returns the loss of the programs.
+  Result<double> add_gradients(std::span<const int64_t> numbers, int64_t global_step) {
+    TS_RETURN_IF_ERROR(records_.read(numbers, batch_));
+    const NetOutput output = net_.forward(NetInput::create(batch_, records_.options(), device_));
+    const Targets targets = Targets::create(batch_, transform_, device_);
+    Tensor loss = total_loss(output, targets, transform_, options_.loss);
+    if (options_.cmd > 0 && !records_.unlabelled().empty()) {
+      TS_RETURN_IF_ERROR(draw_unlabelled(numbers.size(), global_step));
+      const NetOutput other = net_.forward(NetInput::create(batch_, records_.options(), device_));
+      loss = loss + options_.cmd * central_moment_discrepancy(torch::sigmoid(output.hidden),
+                                                              torch::sigmoid(other.hidden));
+    }
+    const auto value = loss.item<double>();
+    if (std::isfinite(value)) loss.backward();
+    return value;
+  }
+
   Status draw_unlabelled(size_t count, int64_t step) {
-    Rng rng(Hasher().add(control_.seed).add(static_cast<uint64_t>(step)).add("unlabelled").digest64());
+    Hasher hasher;
+    hasher.add(control_.seed).add(static_cast<uint64_t>(step)).add("unlabelled");
+    if (!is_first()) hasher.add(static_cast<uint64_t>(group_->rank()));
+    Rng rng(hasher.digest64());
     std::vector<int64_t> drawn;
     const std::vector<int64_t>& from = records_.unlabelled();
     for (size_t i = 0; i < count; ++i) drawn.push_back(from[rng.below(from.size())]);
     return records_.read_unlabelled(drawn, batch_);
   }
 
-  Status validate(TrainingProgress& progress) {
-    progress.validation_loss = std::nan("");
-    if (truth_.empty()) return {};
+  // Of the validation records.
+  Result<double> validation_error() {
     net_.eval();
     TS_ASSIGN_OR_RETURN(const std::vector<double> predicted,
                         predict_records(net_, records_, transform_, records_.validation(), device_));
+    if (options_.loss.ranks_only()) return wrong_pairs(truth_, predicted, task_);
     double error = 0;
-    if (options_.loss.ranks_only()) {
-      error = wrong_pairs(truth_, predicted, task_);
-    } else {
-      for (size_t i = 0; i < truth_.size(); ++i) {
-        const double relative = std::abs(std::expm1(predicted[i] - truth_[i]));
-        error += std::isfinite(relative) ? std::min(relative, kMostError) : kMostError;
-      }
-      error /= static_cast<double>(truth_.size());
+    for (size_t i = 0; i < truth_.size(); ++i) {
+      const double relative = std::abs(std::expm1(predicted[i] - truth_[i]));
+      error += std::isfinite(relative) ? std::min(relative, kMostError) : kMostError;
+    }
+    return error / static_cast<double>(truth_.size());
+  }
+
+  Status validate(TrainingProgress& progress) {
+    progress.validation_loss = std::nan("");
+    if (truth_.empty()) return {};
+    double error = 0;
+    if (is_first()) {
+      TS_ASSIGN_OR_RETURN(error, validation_error());
+    }
+    if (group_ != nullptr) {
+      Tensor value = torch::full({1}, error, torch::kFloat64);
+      TS_RETURN_IF_ERROR(group_->broadcast(value));
+      error = value.item<double>();
     }
     progress.validation_loss = error;
     if (state_.best_epoch < 0 || error < state_.best_error) {
@@ -277,7 +314,7 @@ class Training {
   }
 
   Status save() const {
-    if (control_.checkpoint.empty()) return {};
+    if (control_.checkpoint.empty() || !is_first()) return {};
     return save_checkpoint(control_.checkpoint, training_, state_, net_, *optimizer_);
   }
 
@@ -288,6 +325,7 @@ class Training {
   const TrainingControl& control_;
   const std::string& training_;
   torch::Device device_;
+  ProcessGroup* group_;  // null: this process is alone
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   int64_t steps_ = 0;          // an epoch
   std::vector<double> truth_;  // log(seconds) of the validation records
@@ -300,9 +338,9 @@ class Training {
 
 Result<TrainOutcome> train_net(Net& net, Records& records, const LabelTransform& transform,
                                const TrainOptions& options, const TrainingControl& control,
-                               const std::string& training, torch::Device device) {
+                               const std::string& training, torch::Device device, ProcessGroup* group) {
   const Threads threads(std::max(1, control.threads));
-  auto outcome = Training(net, records, transform, options, control, training, device).run();
+  auto outcome = Training(net, records, transform, options, control, training, device, group).run();
   net.eval();
   return outcome;
 }

@@ -7,6 +7,7 @@
 
 #include "learn/latency/parameters.h"
 #include "learn/net/losses.h"
+#include "learn/net/process_group.h"
 #include "learn/net/records.h"
 
 namespace tensorsmith::learn::net {
@@ -85,9 +86,11 @@ Result<std::vector<double>> predict_records(Net& net, Records& records, const La
 // Trains the net, which is on the device. The same data, options, seed and number of threads give the same
 // weights, also if training is stopped (kCancelled) and goes on from its checkpoint. Losses that are not
 // finite end it with kInvalidArgument. training: training_hash(); a checkpoint of another training is
-// refused.
+// refused. group: each of its processes has a share of each batch, whose loss is its own; gradients are added up by the sizes
+// of the shares. Process 0 validates, writes checkpoints and reports.
 Result<TrainOutcome> train_net(Net& net, Records& records, const LabelTransform& transform,
                                const TrainOptions& options, const TrainingControl& control,
-                               const std::string& training, torch::Device device);
+                               const std::string& training, torch::Device device,
+                               ProcessGroup* group = nullptr);
 
 }  // namespace tensorsmith::learn::net
