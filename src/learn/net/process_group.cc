@@ -151,10 +151,9 @@ Status ProcessGroup::sum_gradients(const std::vector<Tensor>& parameters, double
   TS_RETURN_IF_ERROR(sum(all));
   int64_t at = 0;
   for (const Tensor& p : parameters) {
-    Tensor parameter = p;
     // A tensor of its own: optimizers detach gradients, which views refuse.
     const Tensor part = all.narrow(0, at, p.numel()).view(p.sizes());
-    parameter.mutable_grad() = part.clone().to(p.device(), p.scalar_type());
+    p.mutable_grad() = part.clone().to(p.device(), p.scalar_type());
     at += p.numel();
   }
   Tensor value = torch::full({1}, number, torch::kFloat64);
