@@ -63,6 +63,7 @@ std::unique_ptr<TemporaryDirectory> LanguageCli::directory_;
 CliOptions LanguageCli::options_;
 bool LanguageCli::ready_ = true;
 
+#ifdef TENSORSMITH_GLOO
 // Each reads its own sentences; only the first writes.
 TEST_F(LanguageCli, ProcessesTrainOneModel) {
   const std::vector<std::string> command = {"lm",      "finetune",  "base.lm", "a.corpus", "-o",
@@ -75,6 +76,7 @@ TEST_F(LanguageCli, ProcessesTrainOneModel) {
       cli({"lm", "generate", "zoo:squeezenet1_1:size=32", "--lm", "two.lm", "--count", "1", "--json"});
   EXPECT_EQ(written.exit_code, 0) << written.err;
 }
+#endif
 
 TEST_F(LanguageCli, TuneMeasuresWhatItWrites) {
   const CliResult alone =

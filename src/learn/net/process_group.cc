@@ -107,7 +107,7 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::join(const Processes& proces
                                      : "no training with this many processes begins there"};
   }
 #else
-  return Error{ErrorCode::kUnsupported, "--processes",
+  return Error{ErrorCode::kUnsupported, "--ranks",
                "this build has no Gloo; install libgloo-dev and build it again"};
 #endif
 }
