@@ -149,7 +149,7 @@ class ProgramBuilder {
         }
         // What all loop nests of the program see is no thread's own.
         const ir::MemoryScope scope =
-            stage.attach == AttachKind::kRoot ? ir::MemoryScope::kGlobal : stage.scope;
+            stage.attach == AttachKind::kRoot ? ir::MemoryScope::kGlobal : sched::memory_scope(schedule_, s);
         p.buffer =
             ir::make_buffer(logical->name, logical->dtype, std::move(shape), scope, std::move(strides));
       }

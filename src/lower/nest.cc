@@ -141,7 +141,7 @@ Stmt NestBuilder::stage(StageId s, int peels) {
   info(s);
   for (size_t a = 0; a < stage.num_roots(); ++a) {
     root_min_[s][a] = region_min(s, a);
-    if (b.root_may_leave[a] != 0 && !sched::fills_region(stage) && root_min_[s][a].is_constant() &&
+    if (b.root_may_leave[a] != 0 && !sched::fills_region(schedule_, s) && root_min_[s][a].is_constant() &&
         root_min_[s][a].constant >= axis_extent(s, a))
       return nullptr;
   }
@@ -449,7 +449,7 @@ Stmt NestBuilder::innermost(StageId s, bool init) {
   writing_ = s;
   Rewriter rewriter(arena_, bindings, load_writer_);
   const Expr next =
-      rewriter.value(sched::fills_region(schedule_.stages[s]) ? filled(s, op.bodies[0]) : op.bodies[0]);
+      rewriter.value(sched::fills_region(schedule_, s) ? filled(s, op.bodies[0]) : op.bodies[0]);
   if (!op.has_reduction()) return store(op.output(), point, next);
   const auto current = [&](const ir::Buffer& logical) {
     const StoragePlan& plan = storage_.at(logical.get());

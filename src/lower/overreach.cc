@@ -39,7 +39,7 @@ int64_t NestBuilder::round_to_lanes(StageId s, size_t axis, int64_t needed) cons
 }
 
 bool NestBuilder::contains_shared(StageId s) const {
-  if (schedule_.stages[s].scope == ir::MemoryScope::kShared) return true;
+  if (sched::memory_scope(schedule_, s) == ir::MemoryScope::kShared) return true;
   for (const StageId other : schedule_.stages.ids())
     if (schedule_.stages[other].is_attached_at(s) && contains_shared(other)) return true;
   return false;
@@ -63,7 +63,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
   const sched::Stage& stage = schedule_.stages[s];
   std::vector<char> axes(stage.op->spatial.size(), 0);
   if (stage.attach != sched::AttachKind::kAt) return axes;
-  if (sched::fills_region(stage)) {
+  if (sched::fills_region(schedule_, s)) {
     const std::vector<uint8_t>& may_leave = bounds_.stages[s].root_may_leave;
     axes.assign(may_leave.begin(), may_leave.begin() + static_cast<std::ptrdiff_t>(axes.size()));
     return axes;
@@ -86,7 +86,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
 
 void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
                                   const std::vector<Index>& logical) {
-  if (sched::fills_region(schedule_.stages[writing_])) return;  // reads in range alone
+  if (sched::fills_region(schedule_, writing_)) return;  // reads in range alone
   Overreach& over = overreach_[writing_];
   const std::vector<ir::Axis>& axes = schedule_.stages[writing_].op->spatial;
   for (size_t a = 0; a < over.axes.size(); ++a) {

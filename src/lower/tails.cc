@@ -58,7 +58,7 @@ NestBuilder::State NestBuilder::initial_state(StageId s, int peels) {
   state.peels = peels;
   state.limits = b.extents;
   for (size_t a = 0; a < stage.num_roots(); ++a) {
-    if (b.root_may_leave[a] == 0 || sched::fills_region(stage)) continue;
+    if (b.root_may_leave[a] == 0 || sched::fills_region(schedule_, s)) continue;
     const IteratorId axis = stage.root(a);
     const int64_t extent = axis_extent(s, a);
     const Index& min = root_min_[s][a];

@@ -11,14 +11,6 @@ namespace tensorsmith::sched {
 
 namespace {
 
-bool is_block(Annotation a) {
-  return a == Annotation::kBlockX || a == Annotation::kBlockY || a == Annotation::kBlockZ;
-}
-bool is_thread(Annotation a) {
-  return a == Annotation::kThreadX || a == Annotation::kThreadY || a == Annotation::kThreadZ ||
-         a == Annotation::kVThread;
-}
-
 // Whether a stage's memory is shared by the iterations of an enclosing loop with this annotation, so that one
 // copy must serve them all.
 bool shared_by(Annotation annotation, ir::MemoryScope scope) {
@@ -78,6 +70,7 @@ Status RegionInference::infer_region(StageId s) {
   TS_RETURN_IF_ERROR(mark_inside(s));
 
   const size_t rank = stage.op->spatial.size();
+  fills_region_ = fills_region(*schedule_, s);
   region_.assign(rank, SymRange{SymArena::constant(0), 0});
   seen_.assign(rank, 0);
   bool read = false;
@@ -122,7 +115,7 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
   // A tile that is filled keeps what sticks out of the tensor, unless that is more than the tensor: then it comes from
   // threads that have nothing to do.
   const auto needed = [&](const SymRange& value) {
-    return fills_region(stage) && value.width < 2 * extent ? value : clip(value, extent);
+    return fills_region_ && value.width < 2 * extent ? value : clip(value, extent);
   };
   if (SymRange value; eval(reader, index, &value) && !arena_.overflowed()) range = needed(value);
   region_[d] = seen_[d] != 0 ? needed(arena_.unite(region_[d], range)) : range;
@@ -134,6 +127,7 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
 // point, and of these the ones whose iterations share its memory.
 Status RegionInference::mark_inside(StageId s) {
   const Stage& stage = schedule_->stages[s];
+  const ir::MemoryScope scope = memory_scope(*schedule_, s);
   inside_.assign(arena_.loops().size(), 1);
   StageId at = stage.attach_stage;
   IteratorId iterator = stage.attach_iterator;
@@ -146,7 +140,7 @@ Status RegionInference::mark_inside(StageId s) {
       return error(s, "is attached to a loop that does not exist");
     for (const IteratorId leaf : std::span(target.leaves).first(*position + 1)) {
       const SymLoopId loop = loops_[at][leaf].id;
-      if (loop.valid() && !shared_by(target.iterators[leaf].annotation, stage.scope)) inside_[loop] = 0;
+      if (loop.valid() && !shared_by(target.iterators[leaf].annotation, scope)) inside_[loop] = 0;
     }
     if (target.attach != AttachKind::kAt) break;
     iterator = target.attach_iterator;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sched/relations.h"
 #include "sched/tensor_cores.h"
 
 namespace tensorsmith::sched {
@@ -47,10 +48,6 @@ struct Kernel {
 StageId root_of(const Schedule& schedule, StageId s) {
   while (schedule.stages[s].attach == AttachKind::kAt) s = schedule.stages[s].attach_stage;
   return s;
-}
-
-bool is_block(Annotation a) {
-  return a == Annotation::kBlockX || a == Annotation::kBlockY || a == Annotation::kBlockZ;
 }
 
 int64_t most_vthreads(const target::Device& device) {
@@ -107,11 +104,12 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
       threads = extent;
     }
     if (!gpu) continue;
-    if (stage.scope == ir::MemoryScope::kGlobal) continue;
+    const ir::MemoryScope scope = memory_scope(schedule, s);
+    if (scope == ir::MemoryScope::kGlobal) continue;
     if (stage.attach != AttachKind::kAt || !around(schedule, stage, is_block))
-      return illegal(stage, "lives in " + std::string(ir::to_string(stage.scope)) +
+      return illegal(stage, "lives in " + std::string(ir::to_string(scope)) +
                                 " memory, but is not computed inside a loop bound to a block axis");
-    if (stage.scope == ir::MemoryScope::kShared) {
+    if (scope == ir::MemoryScope::kShared) {
       for (const ir::Buffer& buffer : stage.op->outputs) {
         int64_t bytes = ir::bytes_of(buffer->dtype);
         for (size_t a = 0; a < stage.op->spatial.size(); ++a) bytes *= bounds.stages[s].root_extent[a];

@@ -51,6 +51,7 @@ class RegionInference {
   // Scratch.
   IdVector<SymLoopId, char> inside_;
   IdVector<IteratorId, SymRange> axes_;
+  bool fills_region_ = false;  // of the stage whose region is inferred
   std::vector<SymRange> region_;
   std::vector<char> seen_;  // by dimension: region_ holds a read
 };

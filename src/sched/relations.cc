@@ -134,9 +134,29 @@ bool may_overrun(const Stage& stage, const SplitRelation& split, const IdVector<
   return extents[split.parent] % tile_length(split, extents) != 0;
 }
 
-bool fills_region(const Stage& stage) {
-  return stage.attach == AttachKind::kAt && stage.scope == ir::MemoryScope::kShared &&
-         !stage.op->has_reduction();
+ir::MemoryScope memory_scope(const Schedule& schedule, StageId s) {
+  const Stage& stage = schedule.stages[s];
+  if (stage.scope != ir::MemoryScope::kGlobal || stage.attach != AttachKind::kAt) return stage.scope;
+  const bool shares_work = std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](IteratorId leaf) {
+    return is_block_thread(stage.iterators[leaf].annotation);
+  });
+  ir::MemoryScope out = ir::MemoryScope::kGlobal;
+  for (const Stage* at = &stage; at->attach == AttachKind::kAt; at = &schedule.stages[at->attach_stage]) {
+    const Stage& target = schedule.stages[at->attach_stage];
+    for (const IteratorId leaf : target.leaves) {
+      const Annotation annotation = target.iterators[leaf].annotation;
+      if (is_thread(annotation)) return shares_work ? ir::MemoryScope::kShared : ir::MemoryScope::kLocal;
+      if (is_block(annotation)) out = ir::MemoryScope::kShared;
+      if (leaf == at->attach_iterator) break;
+    }
+  }
+  return out;
+}
+
+bool fills_region(const Schedule& schedule, StageId s) {
+  const Stage& stage = schedule.stages[s];
+  return stage.attach == AttachKind::kAt && !stage.op->has_reduction() &&
+         memory_scope(schedule, s) == ir::MemoryScope::kShared;
 }
 
 std::vector<IteratorId> overshooting(const Stage& stage, const IdVector<IteratorId, int64_t>& extents) {

@@ -8,6 +8,15 @@
 
 namespace tensorsmith::sched {
 
+inline bool is_block(Annotation a) {
+  return a == Annotation::kBlockX || a == Annotation::kBlockY || a == Annotation::kBlockZ;
+}
+inline bool is_block_thread(Annotation a) {
+  return a == Annotation::kThreadX || a == Annotation::kThreadY || a == Annotation::kThreadZ;
+}
+// A block's, or a virtual one.
+inline bool is_thread(Annotation a) { return is_block_thread(a) || a == Annotation::kVThread; }
+
 // On entry extents[i] of the root axes; on return of every iterator, as Bounds defines them.
 void pass_down_extents(const Stage& stage, IdVector<IteratorId, int64_t>& extents);
 // Extents of all iterators if the stage is computed in full.
@@ -33,9 +42,14 @@ bool shifts_last_tile(const Stage& stage, const SplitRelation& split,
 bool may_overrun(const Stage& stage, const SplitRelation& split, const IdVector<IteratorId, int64_t>& extents,
                  const std::vector<uint8_t>& may_leave);
 
+// Where the stage's tensor lives: where the schedule says, and else where the loops around it have it (TVM's bound
+// inference): what is computed inside a loop over threads is each thread's own, unless its own loops share the work among
+// threads; what is computed inside a loop over blocks is the block's.
+ir::MemoryScope memory_scope(const Schedule& schedule, StageId s);
+
 // Whether the stage is a tile that a GPU block's threads share: it holds its whole region, with zeros where that leaves the
 // tensor, so that those who read it need no guards, around which threads could not wait for each other.
-bool fills_region(const Stage& stage);
+bool fills_region(const Schedule& schedule, StageId s);
 
 // The parents of splits whose children enumerate more than the parent's extent: their values need a guard.
 std::vector<IteratorId> overshooting(const Stage& stage, const IdVector<IteratorId, int64_t>& extents);

@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include "feature/per_store.h"
+#include "ir/analysis.h"
 #include "record/ansor/ansor_record.h"
 #include "record/ansor/dag.h"
+#include "record/ansor/workloads.h"
 #include "record/line_reader.h"
 
 namespace tensorsmith::feature {
@@ -186,6 +188,44 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
     // not known.
     EXPECT_GE(tally.wide * 10, tally.refused * 8) << device;
   }
+}
+
+// However a product is tiled and fused, its multiply-adds are those of the workload: nothing is computed twice but at the tails of
+// tiles. The definition of the workload says how many, whatever our replay makes of the steps.
+TEST(ReplayedRecords, ProductsAreComputedOnce) {
+  int products = 0;
+  for (const std::string device : {"v100", "k80", "mi50", "xeon8358", "rtx2080ti"}) {
+    const auto workloads = record::AnsorWorkloads::load(
+        kData + (device == "rtx2080ti" ? "workloads.rtx2080ti.json" : "workloads.json"));
+    ASSERT_TRUE(workloads.ok()) << workloads.error().message();
+    auto reader = record::LineReader::open(kData + device + ".jsonl.zst", size_t{1} << 24);
+    ASSERT_TRUE(reader.ok()) << reader.error().message();
+    record::LineReader::Line line;
+    while (*(*reader)->next(line)) {
+      record::AnsorRecord record;
+      ASSERT_TRUE(record::parse_ansor_record(line.text, record).ok());
+      const auto replayed = workloads->replay(record);
+      ASSERT_TRUE(replayed.ok()) << device << " " << record.workload_key << ": "
+                                 << replayed.error().message();
+      const auto features = extract_per_store(replayed->schedule, {});
+      ASSERT_TRUE(features.ok()) << features.error().message();
+      double expected = 0;
+      for (const ir::OperationRef& op : replayed->schedule.workload().operations) {
+        if (op->is_placeholder() || op->reduce.empty() || ir::loads_of(op->bodies[0]).size() != 2) continue;
+        double points = 1;
+        for (const auto* axes : {&op->spatial, &op->reduce})
+          for (const ir::Axis& axis : *axes) points *= static_cast<double>(axis.extent);
+        expected += points;
+      }
+      if (expected == 0) continue;
+      double most = 0;
+      for (int r = 0; r < features->rows; ++r)
+        most = std::max(most, PerStoreRow(features->row(r)).quantity("float_mul"));
+      EXPECT_NEAR(most / expected, 1, 1e-3) << device << " " << record.workload_key;
+      ++products;
+    }
+  }
+  EXPECT_GT(products, 1000);
 }
 
 }  // namespace

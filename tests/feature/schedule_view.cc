@@ -12,7 +12,7 @@ using sched::Annotation;
 using sched::IteratorId;
 using sched::StageId;
 
-bool is_thread(Annotation a) { return a >= Annotation::kVThread; }
+bool bound_to_gpu(Annotation a) { return a >= Annotation::kVThread; }
 
 std::pair<ir::ForKind, ir::ThreadAxis> kind_of(Annotation annotation) {
   switch (annotation) {
@@ -89,7 +89,7 @@ class Viewer {
   // Leaf variables of the stage as loops, 0 for loops that run once.
   ir::Expr leaf_value(StageId s, IteratorId leaf) const {
     const bool once = bounds_.stages[s].extents[leaf] == 1;
-    if (once && !is_thread(schedule_.stages[s].iterators[leaf].annotation)) return ir::Expr(0);
+    if (once && !bound_to_gpu(schedule_.stages[s].iterators[leaf].annotation)) return ir::Expr(0);
     return bounds_.loop_vars[s][leaf];
   }
 
@@ -97,7 +97,7 @@ class Viewer {
     const sched::Stage& stage = schedule_.stages[s];
     const int64_t extent = bounds_.stages[s].extents[leaf];
     const Annotation annotation = stage.iterators[leaf].annotation;
-    if (extent == 1 && !is_thread(annotation)) return body;
+    if (extent == 1 && !bound_to_gpu(annotation)) return body;
     const auto [kind, thread] = kind_of(annotation);
     return ir::make_for(
         {var, ir::Expr(extent), kind, thread, outermost ? stage.auto_unroll_max_step : 0, std::move(body)});
@@ -121,7 +121,7 @@ class Viewer {
     IteratorId outermost;  // the outermost loop that is there
     for (size_t p = leaves.size(); p-- > 0;) {
       const IteratorId id = leaves[p];
-      if (stage_bounds.extents[id] > 1 || is_thread(stage.iterators[id].annotation)) outermost = leaves[p];
+      if (stage_bounds.extents[id] > 1 || bound_to_gpu(stage.iterators[id].annotation)) outermost = leaves[p];
     }
 
     // Variables in scope: those of the stages around, then ours.

@@ -336,5 +336,27 @@ TEST(Bounds, SharedMemoryRangesOverThreads) {
   }
 }
 
+// A stage that says nothing of its memory, as those that Ansor fuses with what reads them: each thread computes what it reads itself,
+// one that is computed in the block, or whose own loops share the work among threads, is the block's.
+TEST(Bounds, MemoryFollowsFromTheLoopsAround) {
+  using Steps = std::vector<Step>;
+  const auto with = [&](int leaf, const Steps& more) {
+    // C = A x B, R = max(C + bias, 0): 8 blocks of 8 threads of one row.
+    Steps steps = {ComputeInline{4}, Split{5, 0, {8}, true, TailPolicy::kPredicate},
+                   Annotate{5, 0, Annotation::kBlockX}, Annotate{5, 1, Annotation::kThreadX}};
+    steps.insert(steps.end(), more.begin(), more.end());
+    steps.push_back(ComputeAt{2, 5, leaf});
+    return (apply)(test::small::matmul(64, 64, 16, true),
+                   steps);  // not std::apply, which vectors of std bring along
+  };
+  const auto expect = [&](const Schedule& schedule, ir::MemoryScope scope, const Extents& region) {
+    EXPECT_EQ(memory_scope(schedule, StageId(2)), scope);
+    EXPECT_EQ(bounds_of(schedule, "C").root_extent, region);
+  };
+  expect(with(1, {}), ir::MemoryScope::kLocal, {1, 64, 16});
+  expect(with(0, {}), ir::MemoryScope::kShared, {8, 64, 16});
+  expect(with(1, {Annotate{2, 1, Annotation::kThreadX}}), ir::MemoryScope::kShared, {8, 64, 16});
+}
+
 }  // namespace
 }  // namespace tensorsmith::sched

@@ -5,15 +5,13 @@
 #include <span>
 #include <utility>
 
+#include "sched/relations.h"
+
 namespace tensorsmith::sched::primitives {
 
 namespace {
 
 std::string quoted(const Stage& stage) { return "'" + stage.op->name + "'"; }
-
-bool is_block(Annotation a) {
-  return a == Annotation::kBlockX || a == Annotation::kBlockY || a == Annotation::kBlockZ;
-}
 
 // One of the stage's first `count` leaves has the annotation.
 bool has_annotation(const Stage& stage, Annotation annotation, size_t count) {
