@@ -184,6 +184,7 @@ void replay_calls(const LoadedModel& model, const target::Device& device, double
     out.unseen.device |= task.unseen.device;
     out.unseen.threads |= task.unseen.threads;
     out.unseen.kind |= task.unseen.kind;
+    out.unseen.size |= task.unseen.size;
   }
   if (known && out.seconds > 0) {
     const double context = cpu ? kContextLogSigma : 0;

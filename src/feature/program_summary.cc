@@ -40,12 +40,11 @@ ProgramKind summarize(const WorkloadAccess& access, const LeafFeatures& leaves, 
     summarize_cpu(access, tiles, steps, leaves, device, out);
     return tiles != nullptr ? ProgramKind::kCpuTiled : ProgramKind::kCpuOther;
   }
-  const LeafTotals totals = total_leaves(leaves);
   if (tiles == nullptr) {
-    summarize_flat_gpu(access, steps, totals, device, out);
+    summarize_flat_gpu(access, steps, total_leaves(leaves), device, out);
     return ProgramKind::kGpuFlat;
   }
-  summarize_tiled_gpu(access, *tiles, steps, totals, device, out);
+  summarize_tiled_gpu(access, *tiles, steps, device, out);
   return ProgramKind::kGpuTiled;
 }
 
@@ -93,8 +92,11 @@ LeafTotals total_leaves(const LeafFeatures& leaves) {
       out.bytes += row.buffer(b).quantity("bytes");
       out.lines += row.buffer(b).quantity("lines");
     }
-    out.grid = std::max(out.grid, std::round(row.quantity("blockIdx_x_len")));
-    out.threads = std::max(out.threads, std::round(row.quantity("threadIdx_x_len")));
+    const std::pair grid = {std::round(row.quantity("blockIdx_x_len")),
+                            std::round(row.quantity("threadIdx_x_len"))};
+    if (std::find(out.grids.begin(), out.grids.end(), grid) == out.grids.end()) out.grids.push_back(grid);
+    out.grid = std::max(out.grid, grid.first);
+    out.threads = std::max(out.threads, grid.second);
   }
   return out;
 }

@@ -31,6 +31,7 @@ struct Column {
   std::string_view sentence;  // "%" stands for the subject
   std::string_view subject;   // what the columns of the group are about: "floating-point"
   bool of_device = false;     // the same for all programs of a device
+  bool of_size = false;       // says how large the workload is, which programs to come may surpass
 
   static constexpr Column plain(std::string_view name, std::string_view unit, std::string_view sentence) {
     return {"", name, unit, Scale::kPlain, sentence, ""};
@@ -47,6 +48,10 @@ struct Column {
   }
   static constexpr Column device(Column column) {
     column.of_device = true;
+    return column;
+  }
+  static constexpr Column size(Column column) {
+    column.of_size = true;
     return column;
   }
   static constexpr Column amount(std::string_view name, std::string_view unit, std::string_view sentence,

@@ -1,9 +1,14 @@
 // GPU programs without a tiled product: occupancy, waves, what all statements do together.
 #include "feature/summary_parts.h"
 #include "feature/summary_schema_gpu.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::feature {
 
+// Rates and latencies of a multiprocessor by generation. NVIDIA: Jia et al., "Dissecting the NVIDIA Volta GPU architecture via
+// microbenchmarking" (2018) and "... Turing T4 ..." (2019), which also have Kepler; AMD: "Vega" ISA and the latencies that users have
+// measured of its HBM. Kepler's four schedulers start a second instruction of a warp only where it depends on none, so a multiply-add
+// of 32 lanes each is what they keep up; Turing's load and store units are half of Volta's.
 GpuFigures::GpuFigures(const target::Device& device) {
   const auto or_else = [](double value, double usual) { return value > 0 ? value : usual; };
   cores = or_else(device.cores, 1);
@@ -19,53 +24,95 @@ GpuFigures::GpuFigures(const target::Device& device) {
   registers_per_thread = or_else(device.vector_registers, 255);
   registers_per_block = or_else(device.registers_per_block, 65536);
   threads_per_block = or_else(device.max_threads_per_block, 1024);
-  compiles_for_largest_block = device.arch == "amdgcn";
+  const bool amd = device.arch == "amdgcn";
+  compiles_for_largest_block = amd;
+  const int capability = sched::compute_capability(device);
+  constexpr int kMaxwell = 50;
+  const bool kepler = capability > 0 && capability < kMaxwell;
+  sector_bytes = amd ? 64 : 32;
+  schedulers = 4;
+  fma_lanes = std::min(or_else(device.fma_per_cycle, 64), kepler ? schedulers * 32 : 1e9);
+  shared_lanes = capability == sched::kTuring ? 16 : 32;
+  l2_per_second = 32 * cores * clock_hz;
+  shared_latency = (amd ? 64 : kepler ? 40 : 24) * cycle();
+  memory_latency = (amd ? 800 : 440) * cycle();
 }
+
+Rounds::Rounds(double blocks, double room, double warps, const GpuFigures& gpu)
+    : of_core(std::ceil(blocks / gpu.cores)),
+      resident(std::min(room, of_core)),
+      count(std::ceil(of_core / room)),
+      tail(of_core * gpu.cores / blocks),
+      room_(room),
+      full_(std::floor(of_core / room)),
+      last_(of_core - full_ * room),
+      warps_(warps),
+      schedulers_(gpu.schedulers) {}
+
+namespace {
+
+constexpr double kSharpness = 4;  // of the norm that stands for the maximum
+
+// Blocks of all kernels of the program. The leaves of a kernel have its grid.
+double blocks_of(const LeafTotals& totals, const TraceSummary& trace) {
+  double out = 0;
+  for (const auto& [grid, threads] : totals.grids) out += grid;
+  const auto known = static_cast<double>(std::max<size_t>(totals.grids.size(), 1));
+  return std::max(out * std::max(trace.kernels / known, 1.0), 1.0);
+}
+
+}  // namespace
 
 void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace, const LeafTotals& totals,
                         const target::Device& device, ProgramSummary& out) {
   const GpuFigures gpu(device);
   const double threads = std::max(totals.threads, 1.0), blocks = std::max(totals.grid, 1.0);
   const double warps = std::ceil(threads / gpu.warp), warp_threads = warps * gpu.warp;
-  const double resident = std::max(1.0, std::min(gpu.blocks, std::floor(gpu.threads / warp_threads)));
-  const double waves = blocks / (resident * gpu.cores), tail = std::ceil(waves) / waves;
-  const double cycle = 1 / (gpu.cores * gpu.clock_hz);
+  const double room = std::max(1.0, std::min(gpu.blocks, std::floor(gpu.threads / warp_threads)));
+  const Rounds rounds(blocks, room, warps, gpu);
   const double compute = access.flops / gpu.flops_per_second;
   const double bytes = access.input_bytes + access.output_bytes;
   const double window = totals.most_runs * 4 / std::max(access.output_bytes, 1.0);
   // Instructions of a warp that some count of all threads together makes; idle lanes run along.
-  const double per_warp = warps / threads * cycle * tail;
-  out.roofline_seconds = std::max({compute, bytes / gpu.bytes_per_second, 1e-7});
+  const double issue =
+      warps / threads * rounds.tail * gpu.warp / 32 * gpu.cycle() / (gpu.cores * gpu.schedulers);
+  // A thread waits for its loads in batches of what is unrolled.
+  const double loads = trace.cross_thread_reduction ? window / threads : window;
+  const double batch = std::clamp(trace.unroll + 1, 1.0, std::min(16.0, std::max(loads, 1.0)));
+  const double latency = rounds.count * std::ceil(loads / batch) * gpu.memory_latency;
+  const double dram = bytes / gpu.bytes_per_second;
+  // Little's law: what is under way at a time, a word a thread, over the latency.
+  const double under_way = 4 * std::min(blocks * threads, gpu.cores * rounds.resident * threads);
+  const double started = std::max(dram, bytes / under_way * gpu.memory_latency);
+  const double dispatch = blocks_of(totals, trace) * kBlockStartCycles * gpu.cycle();
+  const double statements = totals.runs * issue;
+  double bound = 0;
+  for (const double seconds : {dispatch, dram, started, latency, 2 * statements})
+    bound += std::pow(seconds, kSharpness);
+  out.roofline_seconds = std::max({compute, dram, 1e-7});
 
   Quantities<kFlatGpuResources> seconds;
-  seconds.set("compute", compute);
-  seconds.set("dram", bytes / gpu.bytes_per_second);
-  seconds.set("dram_out", access.output_bytes / gpu.bytes_per_second);
-  seconds.set("dram_in", access.input_bytes / gpu.bytes_per_second);
-  seconds.set("threads", blocks * warps * cycle * tail);
-  seconds.set("blocks", blocks / gpu.cores * 1e-7);
-  seconds.set("statements", totals.runs * per_warp);
-  seconds.set("integer", totals.int_ops * per_warp);
-  seconds.set("divisions", totals.int_divisions * per_warp);
-  seconds.set("guards", (totals.int_compares + totals.selects) * per_warp);
-  seconds.set("floats", totals.float_ops * per_warp);
-  seconds.set("launch", 5e-6);
-  seconds.set("launches", 5e-6 * trace.kernels);
-  seconds.set("touched", totals.bytes / gpu.bytes_per_second);
-  seconds.set("waves", std::ceil(waves) * 1e-6);
-  seconds.set("waves_window", std::ceil(waves) * 1e-6 * window);
-  seconds.set("reduce_threads", trace.cross_thread_reduction ? blocks * warps * cycle * tail : 0);
-  seconds.set("strided", trace.cross_thread_reduction ? 0 : totals.bytes / gpu.bytes_per_second);
+  seconds.set("bound", std::pow(bound, 1 / kSharpness));
+  seconds.set("dispatch", dispatch);
+  seconds.set("dram", dram);
+  seconds.set("guards", (totals.int_compares + totals.selects) * issue);
+  seconds.set("launch", 5e-6 * std::max(trace.kernels, 1));
+  seconds.set("reduce_threads",
+              trace.cross_thread_reduction ? blocks * warps * rounds.tail * gpu.cycle() / gpu.cores : 0);
+  seconds.set("strided", trace.cross_thread_reduction || access.structure != WorkloadStructure::kReduction
+                             ? 0
+                             : totals.bytes / gpu.bytes_per_second);
+  seconds.set("l2", totals.bytes / gpu.l2_per_second);
   seconds.set("lines", totals.lines * 64 / gpu.bytes_per_second);
 
   add_resources(seconds, out);
   Quantities<kFlatGpuColumns> columns;
   columns.set("threads", threads);
   columns.set("blocks", blocks);
-  columns.set("resident_blocks", resident);
-  columns.set("occupancy", resident * warp_threads / gpu.threads);
-  columns.set("waves", waves);
-  columns.set("tail", tail);
+  columns.set("resident_blocks", rounds.resident);
+  columns.set("occupancy", rounds.resident * warp_threads / gpu.threads);
+  columns.set("rounds", rounds.count);
+  columns.set("tail", rounds.tail);
   columns.set("warp_use", threads / warp_threads);
   columns.set("warps", warps);
   columns.set("kernels", trace.kernels);
@@ -77,6 +124,9 @@ void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace,
   columns.set("window", window);
   columns.set("inputs_per_output", access.input_bytes / std::max(access.output_bytes, 1.0));
   columns.set("threads_total", blocks * threads);
+  columns.set("integer", totals.int_ops / std::max(totals.runs, 1.0));
+  columns.set("divisions", totals.int_divisions / std::max(totals.runs, 1.0));
+  columns.set("floats", totals.float_ops / std::max(totals.runs, 1.0));
   add_columns(columns, out);
 }
 

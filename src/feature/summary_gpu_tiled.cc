@@ -8,8 +8,7 @@ namespace tensorsmith::feature {
 
 namespace {
 
-constexpr int kSectorElements = 8;  // 32 bytes: what memory and L2 hand over at least
-constexpr int kLineElements = 32;   // 128 bytes
+constexpr int kLineElements = 32;  // 128 bytes
 constexpr int kBanks = 32;
 
 double product_of(std::span<const double> values) {
@@ -86,6 +85,7 @@ struct Kernel {
   double blocks, threads, vthreads, inner, inner2, accumulators, reduce_tile, reduce2;
   double warps, warp_threads;
   size_t lanes;
+  int64_t sector_elements;
 
   Kernel(const WorkloadAccess& access_in, const Tiles& tiles, const TraceSummary& trace_in,
          const target::Device& device)
@@ -104,7 +104,8 @@ struct Kernel {
         reduce2(product_of(t.reduce2)),
         warps(std::ceil(threads / gpu.warp)),
         warp_threads(warps * gpu.warp),
-        lanes(gpu.warp) {}
+        lanes(gpu.warp),
+        sector_elements(static_cast<int64_t>(gpu.sector_bytes) / 4) {}
 };
 
 // Both reads of the product: elements of a block's tile in shared memory, and along the axes of a thread's
@@ -147,9 +148,9 @@ Operands operands_of(const Kernel& k) {
 
 struct Residency {
   double register_limit = 0;  // that the compiler may give a thread
-  double resident = 0;        // blocks of a multiprocessor
-  double concurrent = 0;      // blocks of the device
-  double waves = 0, tail = 0, occupancy = 0;
+  double room = 0;            // blocks that a multiprocessor can hold
+  double concurrent = 0;      // blocks that the device can hold
+  double waves = 0;           // of these
 };
 
 Residency residency_of(const Kernel& k, const Operands& operands) {
@@ -163,14 +164,12 @@ Residency residency_of(const Kernel& k, const Operands& operands) {
   // Occupancy: registers are the accumulators, one operand's values and addresses.
   const double registers =
       std::min(k.accumulators + std::min(operands.tile[0], 64.0) + 24, out.register_limit);
-  out.resident =
+  out.room =
       std::max(1.0, std::min({gpu.blocks, std::floor(gpu.threads / k.warp_threads),
                               std::floor(gpu.shared_bytes / std::max(operands.shared_bytes, 1.0)),
                               std::floor(gpu.registers / (std::ceil(registers / 8) * 8 * k.warp_threads))}));
-  out.concurrent = out.resident * gpu.cores;
+  out.concurrent = out.room * gpu.cores;
   out.waves = k.blocks / out.concurrent;
-  out.tail = std::ceil(out.waves) / out.waves;
-  out.occupancy = out.resident * k.warp_threads / gpu.threads;
   return out;
 }
 
@@ -201,7 +200,9 @@ std::span<const int64_t> of_lanes(const Kernel& k, const Addresses& addresses) {
 // thread fetches, the share of them that is needed, bytes side by side.
 struct Fetches {
   std::array<double, 2> sectors{}, lines{}, fills{}, fill_use{}, runs{};
-  double bytes = 0, instructions = 0, all_sectors = 0;  // of the program
+  double bytes = 0;  // of the program
+  // Of a block's warps in one step: words of all lanes, instructions, sectors. Of a thread: fetches.
+  double words = 0, instructions = 0, step_sectors = 0, batches = 0;
 };
 
 Fetches fetches_of(const Kernel& k, const Operands& operands) {
@@ -225,15 +226,17 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
     }
     const auto used = of_lanes(k, addresses);
     const double lanes = k.lanes, active = std::min({k.threads, lanes, std::ceil(shared / vector)});
-    const double sector_count = distinct(used, kSectorElements);
+    const double sector_count = distinct(used, k.sector_elements);
     out.sectors[q] = sector_count / active;
     out.lines[q] = distinct(used, kLineElements) / active;
     out.fills[q] = std::ceil(shared / vector / k.threads) * vector;
     out.fill_use[q] = shared / (out.fills[q] * k.threads);
     out.runs[q] = 4 * contiguous_elements(extent, read.shape);
-    const double instructions = k.blocks * k.t.reduce_steps * k.warps * out.fills[q];
-    out.instructions += instructions;
-    out.all_sectors += instructions * sector_count;
+    const double warp_words = k.warps * out.fills[q];
+    out.words += warp_words;
+    out.instructions += warp_words / vector;
+    out.batches += std::ceil(out.fills[q] / vector);
+    out.step_sectors += warp_words * sector_count;
     out.bytes += k.blocks * k.t.reduce_steps * shared * 4;
   }
   return out;
@@ -299,7 +302,7 @@ double store_sectors_of(const Kernel& k, const Coordinates& lane) {
     }
     addresses[l] = static_cast<int64_t>(address);
   }
-  return distinct(of_lanes(k, addresses), kSectorElements);
+  return distinct(of_lanes(k, addresses), k.sector_elements);
 }
 
 // Of the loops around the multiply-add, innermost first, inside the outermost reduce level.
@@ -321,18 +324,22 @@ struct Figures {
   Kernel k;
   Operands operands;
   Residency residency;
+  Rounds rounds;
   Fetches fetches;
   SharedReads reads;
   double store_sectors, store_lanes;
   Unrolling unrolling;
   double copies_tile, body;  // multiply-adds of the innermost reduction, and of a step
-  double fmas, warp_fmas, all_warps, cycle, compute, dram;
+  double fmas, compute, dram, all_sectors;
+  double warp_steps;  // steps of a block's warps on the busiest multiprocessor, of all its blocks
+  double warp_fmas;   // seconds of all its multiply-adds, shared evenly by the schedulers
 
   Figures(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
           const target::Device& device)
       : k(access, tiles, trace, device),
         operands(operands_of(k)),
         residency(residency_of(k, operands)),
+        rounds(k.blocks, residency.room, k.warps, k.gpu),
         fetches(fetches_of(k, operands)) {
     const Coordinates lane = coordinates_of(k);
     reads = shared_reads_of(k, operands, lane);
@@ -342,10 +349,10 @@ struct Figures {
     copies_tile = k.vthreads * k.inner * k.reduce2;
     body = k.accumulators * k.reduce_tile;
     fmas = access.flops / 2;
-    warp_fmas = fmas / k.gpu.warp;
-    all_warps = k.blocks * k.warps;
-    cycle = 1 / (k.gpu.cores * k.gpu.clock_hz);
     compute = access.flops / k.gpu.flops_per_second;
+    warp_steps = rounds.of_core * k.t.reduce_steps * k.warps;
+    warp_fmas = warp_steps * body * static_cast<double>(k.lanes) / k.gpu.fma_lanes * k.gpu.cycle();
+    all_sectors = k.blocks * k.t.reduce_steps * fetches.step_sectors;
     const double wave_bytes = bytes_of_wave(k, residency.concurrent);
     dram = std::max(std::max(residency.waves, 1.0) * wave_bytes, operands.input_bytes);
     if (wave_bytes < k.gpu.l2_bytes) dram = std::min(dram, fetches.bytes);
@@ -358,67 +365,60 @@ using Columns = Quantities<kTiledGpuColumns>;
 
 void set_memory(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
-  const double tail = f.residency.tail, cycle = f.cycle, bytes_per_second = k.gpu.bytes_per_second;
-  // By the footprints of waves, each byte once, each fetched byte, each fetched sector.
+  const double bytes_per_second = k.gpu.bytes_per_second, cycle = k.gpu.cycle();
+  const double lanes = static_cast<double>(k.lanes), word = lanes / k.gpu.shared_lanes * cycle;
+  // By the footprints of waves, each byte once, each fetched sector.
   seconds.set("dram", f.dram / bytes_per_second);
   seconds.set("dram_once", (f.operands.input_bytes + f.operands.output_bytes) / bytes_per_second);
-  seconds.set("fetched", f.fetches.bytes / bytes_per_second);
-  seconds.set("fetched_sectors", f.fetches.all_sectors * 32 / bytes_per_second);
-  seconds.set("fetch_instructions", f.fetches.instructions * cycle * tail);
-  seconds.set("fetch_transactions", f.fetches.all_sectors * cycle * tail);
-  seconds.set("guarded_fetches", k.access.reads[0].windowed() ? f.fetches.instructions * cycle * tail : 0.0);
-  // Shared memory: reads without reuse over windows, with conflicts, with all reuse.
-  const double steps = f.all_warps * k.t.reduce_steps;
-  seconds.set("shared_reads", f.warp_fmas * f.reads.full * cycle * tail);
-  seconds.set("shared_conflicts", f.warp_fmas * f.reads.conflicts * cycle * tail);
-  seconds.set("shared_distinct", steps * k.vthreads * f.reads.distinct_tile * cycle * tail);
-  seconds.set("shared_distinct_thread", steps * f.reads.distinct_thread * cycle * tail);
-  seconds.set("stores", f.all_warps * k.accumulators * cycle * tail);
-  seconds.set("store_sectors", f.all_warps * k.accumulators * f.store_sectors * cycle * tail);
-  seconds.set("store_bytes",
-              f.operands.output_bytes * f.store_sectors * kSectorElements / f.store_lanes / bytes_per_second);
+  seconds.set("l2", f.all_sectors * k.gpu.sector_bytes / k.gpu.l2_per_second);
+  const double steps = f.rounds.of_core * k.t.reduce_steps;
+  seconds.set("fetch_instructions", steps * f.fetches.instructions * lanes / 32 * cycle);
+  seconds.set("fetch_words", steps * f.fetches.words * word);
+  seconds.set("fetch_transactions", steps * f.fetches.step_sectors / 2 * cycle);
+  seconds.set("guarded_fetches", k.access.reads[0].windowed() ? steps * f.fetches.words * word : 0.0);
+  // Shared memory: reads without reuse over windows, what the banks make of them, with all reuse.
+  seconds.set("shared_reads", f.warp_steps * f.body * f.reads.tile * word);
+  seconds.set("shared_conflicts", f.warp_steps * f.body * (f.reads.conflicts - f.reads.tile) * word);
+  seconds.set("shared_distinct", f.warp_steps * k.vthreads * f.reads.distinct_tile * word);
+  seconds.set("shared_distinct_thread", f.warp_steps * f.reads.distinct_thread * word);
+  const double stores = f.rounds.of_core * k.warps * k.accumulators;
+  seconds.set("stores", stores * lanes / 32 * cycle);
+  seconds.set("store_sectors", stores * f.store_sectors / 2 * cycle);
+  seconds.set("store_bytes", f.operands.output_bytes * f.store_sectors * k.gpu.sector_bytes / 4 /
+                                 f.store_lanes / bytes_per_second);
 }
 
-// Arithmetic; with the tail of the last wave, with idle lanes. Latencies: a microsecond each, per step of a
-// wave; also times the loads that a thread waits for.
-void set_arithmetic(const Figures& f, const LeafTotals& totals, Resources& seconds) {
+void set_arithmetic(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
-  const auto& [register_limit, resident, concurrent, waves, tail, occupancy] = f.residency;
-  seconds.set("compute", f.compute);
-  seconds.set("compute_tail", f.compute * tail * k.warp_threads / k.threads);
-  seconds.set("multiply_adds", f.warp_fmas * f.cycle * tail * k.warp_threads / k.threads);
-  seconds.set("steps", std::ceil(waves) * k.t.reduce_steps * 1e-6);
-  seconds.set("waves", std::ceil(waves) * 1e-6);
-  seconds.set(
-      "fetch_latency",
-      std::ceil(waves) * k.t.reduce_steps * 1e-6 *
-          (std::ceil(f.operands.shared[0] / k.threads) + std::ceil(f.operands.shared[1] / k.threads)) / 4);
-  seconds.set("few_warps", f.warp_fmas * f.cycle * tail * std::max(1.0, 8 / (resident * k.warps)));
-  seconds.set("low_occupancy", f.compute * tail * std::clamp(0.25 / occupancy, 1.0, 8.0));
-  seconds.set("loop_control", f.warp_fmas * f.cycle / f.unrolling.copies);
-  seconds.set("integer", totals.int_ops / k.gpu.warp * f.cycle * tail);
+  const double cycle = k.gpu.cycle(), steps = f.rounds.count * k.t.reduce_steps;
+  // What one warp keeps its scheduler busy in a step.
+  const double issue = f.body * static_cast<double>(k.lanes) * k.gpu.schedulers / k.gpu.fma_lanes * cycle;
+  const auto busy = [&](double blocks) { return f.rounds.scheduler_warps(blocks) * issue; };
+  const double multiply_adds = k.t.reduce_steps * f.rounds.sum(busy);
+  seconds.set("multiply_adds", multiply_adds);
+  seconds.set("fetch_latency", steps * k.gpu.memory_latency);
+  seconds.set("fetch_latencies", steps * k.gpu.memory_latency * f.fetches.batches);
+  seconds.set("shared_latency", steps * k.reduce_tile * k.gpu.shared_latency);
+  seconds.set("loop_control", f.warp_steps * f.body / f.unrolling.copies * static_cast<double>(k.lanes) / 32 /
+                                  k.gpu.schedulers * cycle);
   seconds.set("launch", 5e-6);
-}
-
-// Accumulators beyond the registers, and those that a loop indexes: local memory.
-void set_spills(const Figures& f, Resources& seconds) {
-  const Kernel& k = f.k;
+  seconds.set("dispatch", k.blocks * kBlockStartCycles * cycle);
+  // Accumulators beyond the registers, and those that a loop indexes: local memory.
   const double limit = f.residency.register_limit;
-  const double issue = f.warp_fmas * f.cycle, issue_tail = issue * f.residency.tail;
   // Accumulators that addresses and operands leave no register for.
   const double spilled = std::max(0.0, k.accumulators + 20 - limit) / k.accumulators;
-  seconds.set("spill_issue", issue_tail * spilled);
+  seconds.set("spill_issue", f.warp_fmas * spilled);
   seconds.set("spill_bytes", f.fmas * 8 / k.gpu.bytes_per_second * spilled);
   // Operands that fill 0.6 of the registers can be loaded piecemeal; thresholds from the MI50's records.
   const double pressure = (k.accumulators + std::min(f.operands.values, 0.6 * limit)) / limit;
-  seconds.set("operand_spills", pressure > 1.13 ? issue_tail * 8 : 0);
-  seconds.set("operand_spill_share", issue_tail * 16 * std::clamp(pressure - 1.05, 0.0, 0.5));
-  seconds.set("accumulator_spills", k.accumulators > 0.8 * limit ? issue_tail * 8 : 0);
-  seconds.set("spills", spilled > 0 ? issue_tail * 8 : 0);
+  seconds.set("operand_spills", pressure > 1.13 ? multiply_adds * 8 : 0);
+  seconds.set("operand_spill_share", multiply_adds * 16 * std::clamp(pressure - 1.05, 0.0, 0.5));
+  seconds.set("accumulator_spills", k.accumulators > 0.8 * limit ? multiply_adds * 8 : 0);
+  seconds.set("spills", spilled > 0 ? multiply_adds * 8 : 0);
   const bool indexed = f.unrolling.rest_spatial > 1;
-  seconds.set("indexed_registers", indexed && f.body > 1024 ? issue * 8 : 0);
-  seconds.set("indexed_registers_large", indexed && f.body > 4096 ? issue * 8 : 0);
-  seconds.set("large_body", f.copies_tile > 1024 ? issue * 8 : 0);
+  seconds.set("indexed_registers", indexed && f.body > 1024 ? multiply_adds * 8 : 0);
+  seconds.set("indexed_registers_large", indexed && f.body > 4096 ? multiply_adds * 8 : 0);
+  seconds.set("large_body", f.copies_tile > 1024 ? multiply_adds * 8 : 0);
 }
 
 void set_tile(const Figures& f, Columns& columns) {
@@ -457,10 +457,10 @@ void set_occupancy(const Figures& f, Columns& columns) {
   const Kernel& k = f.k;
   const double limit = f.residency.register_limit;
   const double registers = k.accumulators + f.operands.tile[0] + f.operands.tile[1] + 24;
-  columns.set("resident_blocks", f.residency.resident);
-  columns.set("occupancy", f.residency.occupancy);
-  columns.set("waves", f.residency.waves);
-  columns.set("tail", f.residency.tail);
+  columns.set("resident_blocks", f.rounds.resident);
+  columns.set("occupancy", f.rounds.resident * k.warp_threads / k.gpu.threads);
+  columns.set("rounds", f.rounds.count);
+  columns.set("tail", f.rounds.tail);
   columns.set("warp_use", k.threads / k.warp_threads);
   columns.set("warps", k.warps);
   columns.set("registers", registers);
@@ -493,13 +493,12 @@ void set_unrolling(const Figures& f, Columns& columns) {
 }  // namespace
 
 void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
-                         const LeafTotals& totals, const target::Device& device, ProgramSummary& out) {
+                         const target::Device& device, ProgramSummary& out) {
   const Figures f(access, tiles, trace, device);
   out.roofline_seconds = std::max({f.compute, f.dram / f.k.gpu.bytes_per_second, 1e-7});
   Resources seconds;
   set_memory(f, seconds);
-  set_arithmetic(f, totals, seconds);
-  set_spills(f, seconds);
+  set_arithmetic(f, seconds);
   add_resources(seconds, out);
   Columns columns;
   set_tile(f, columns);

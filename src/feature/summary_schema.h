@@ -11,13 +11,14 @@ namespace tensorsmith::feature {
 
 // Of every program.
 inline constexpr auto kCommonColumns = std::to_array<Column>({
-    Column::log2("flops", "operations", "Operations of the workload, as its records count them."),
-    Column::log2("input_bytes", "bytes", "Bytes of the workload's inputs."),
-    Column::log2("output_bytes", "bytes", "Bytes of the workload's outputs."),
+    Column::size(
+        Column::log2("flops", "operations", "Operations of the workload, as its records count them.")),
+    Column::size(Column::log2("input_bytes", "bytes", "Bytes of the workload's inputs.")),
+    Column::size(Column::log2("output_bytes", "bytes", "Bytes of the workload's outputs.")),
     Column::log2("intensity", "operations/byte", "Operations over the bytes of inputs and outputs."),
-    Column::log2("compute_seconds", "seconds", "Time of the operations at the device's peak."),
-    Column::log2("roofline_seconds", "seconds",
-                 "The longer of the times of operations and memory, at peak rates."),
+    Column::size(Column::log2("compute_seconds", "seconds", "Time of the operations at the device's peak.")),
+    Column::size(Column::log2("roofline_seconds", "seconds",
+                              "The longer of the times of operations and memory, at peak rates.")),
 });
 
 inline constexpr auto kGpuTiledColumns = concatenated(kTiledGpuColumns, kCommonColumns, kGpuDeviceColumns);

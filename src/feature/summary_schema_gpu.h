@@ -1,5 +1,4 @@
-// Columns of programs on GPUs. A wave is as many blocks as the multiprocessors hold at a time; the tail is what
-// the last, partly filled wave costs, as a factor. Operands A and B are the first and second read of the
+// Columns of programs on GPUs. A wave is as many blocks as the multiprocessors can hold at a time. Operands A and B are the first and second read of the
 // product.
 #pragma once
 
@@ -7,32 +6,31 @@
 
 namespace tensorsmith::feature {
 
-// Tiles of a product in shared memory, accumulators in registers.
+// Tiles of a product in shared memory, accumulators in registers. Where nothing else is said, of the busiest multiprocessor, with its
+// idle lanes.
 inline constexpr auto kTiledGpuResources = std::to_array<Column>({
-    Column::resource("compute", "Operations at the device's peak."),
-    Column::resource("compute_tail", "Operations at the peak, with the tail and idle lanes."),
-    Column::resource("multiply_adds", "One multiply-add of a warp a cycle, with the tail and idle lanes."),
+    Column::resource("multiply_adds", "Multiply-adds of the busiest scheduler, which a warp has for itself."),
     Column::resource("dram", "What the waves read together, and the output, at memory bandwidth."),
     Column::resource("dram_once", "Inputs and output once, at memory bandwidth."),
-    Column::resource("fetched", "All that blocks fetch into shared memory, at memory bandwidth."),
-    Column::resource("fetched_sectors",
-                     "The sectors of 32 bytes that these fetches touch, at memory bandwidth."),
-    Column::resource("fetch_instructions", "One instruction of these fetches a cycle."),
-    Column::resource("fetch_transactions", "One sector of these fetches a cycle."),
-    Column::resource("shared_reads", "Reads of shared memory without reuse of what slides over a window."),
-    Column::resource("shared_conflicts", "Reads of shared memory with the rounds of bank conflicts."),
-    Column::resource("shared_distinct", "Reads of the different values of each tile of a thread."),
-    Column::resource("shared_distinct_thread", "Reads of the different values of all tiles of a thread."),
-    Column::resource("stores", "One store of a warp's outputs a cycle."),
-    Column::resource("store_sectors", "One sector of these stores a cycle."),
+    Column::resource("l2", "The sectors that fetches into shared memory touch, at the bandwidth of L2."),
+    Column::resource("fetch_instructions", "A cycle for each fetch of 32 lanes."),
+    Column::resource("fetch_words", "The words of these fetches on their way into shared memory."),
+    Column::resource("fetch_transactions", "Half a cycle for each sector of these fetches."),
+    Column::resource("guarded_fetches",
+                     "The words of these fetches where operand A is read through windows."),
+    Column::resource("shared_reads",
+                     "Words that the tiles read from shared memory, all reads of a tile's product."),
+    Column::resource("shared_conflicts", "Further rounds of these reads in the banks."),
+    Column::resource("shared_distinct", "Words of each tile of a thread, what slides over a window once."),
+    Column::resource("shared_distinct_thread",
+                     "Words of all tiles of a thread, what slides over a window once."),
+    Column::resource("stores", "A cycle for each store of 32 lanes."),
+    Column::resource("store_sectors", "Half a cycle for each sector of these stores."),
     Column::resource("store_bytes", "The sectors of these stores at memory bandwidth."),
-    Column::resource("steps", "A microsecond for each reduce step of each wave."),
-    Column::resource("waves", "A microsecond for each wave."),
-    Column::resource("fetch_latency",
-                     "A quarter microsecond for each fetch of a thread in each step of each wave."),
-    Column::resource("guarded_fetches", "Fetch instructions where operand A is read through windows."),
-    Column::resource("few_warps", "Multiply-adds where fewer than 8 warps hide their latency."),
-    Column::resource("low_occupancy", "Operations where less than a quarter of the threads is resident."),
+    Column::resource("fetch_latency", "The latency of memory for each step of each round of blocks."),
+    Column::resource("fetch_latencies", "The latency of memory for each fetch of a thread in these steps."),
+    Column::resource("shared_latency",
+                     "The latency of shared memory for each step of the reduction in each round."),
     Column::resource("spill_issue", "Multiply-adds whose accumulators have no register."),
     Column::resource("spill_bytes", "Bytes of the accumulators without a register, at memory bandwidth."),
     Column::resource("operand_spills", "Multiply-adds where accumulators and operands exceed the registers."),
@@ -43,16 +41,17 @@ inline constexpr auto kTiledGpuResources = std::to_array<Column>({
                      "Multiply-adds where a loop of more than 1024 copies indexes accumulators."),
     Column::resource("indexed_registers_large", "The same from 4096 copies on."),
     Column::resource("large_body", "Multiply-adds where more than 1024 copies of them are unrolled."),
-    Column::resource("loop_control", "One step of the loop around the unrolled copies a cycle."),
-    Column::resource("integer", "One integer operation of a warp a cycle."),
+    Column::resource("loop_control",
+                     "A scheduler's cycle for each step of the loop around the unrolled copies."),
     Column::resource("launch", "Five microseconds for the kernel."),
+    Column::resource("dispatch", "Three cycles of the device for each block."),
 });
 
 // Of one operand of the product.
 inline constexpr auto kTiledGpuOperandFields = std::to_array<Column>({
     Column::log2("shared", "elements", "Elements of the block's tile of % in shared memory."),
     Column::log2("vector", "elements", "Vector length of the fetches of %."),
-    Column::log2("sectors", "sectors", "Sectors of 32 bytes a lane that a fetch of % touches."),
+    Column::log2("sectors", "sectors", "Sectors a lane that a fetch of % touches."),
     Column::log2("lines", "cache lines", "Lines of 128 bytes a lane that a fetch of % touches."),
     Column::log2("run", "bytes", "Bytes side by side in memory in the block's tile of %."),
     Column::log2("fill", "elements", "Elements of % that a thread fetches in a step."),
@@ -74,12 +73,12 @@ inline constexpr auto kTiledGpuColumns = concatenated(
     grouped_behind("_a", "operand A", kTiledGpuOperandFields),
     grouped_behind("_b", "operand B", kTiledGpuOperandFields),
     std::to_array<Column>({
-        Column::log2("store_sectors_lane", "sectors", "Sectors of 32 bytes a lane that a store touches."),
+        Column::log2("store_sectors_lane", "sectors", "Sectors a lane that a store touches."),
         Column::log2("shared_bytes", "bytes", "Shared memory of a block."),
-        Column::log2("resident_blocks", "blocks", "Blocks that a multiprocessor holds."),
+        Column::log2("resident_blocks", "blocks", "Blocks of a multiprocessor at a time."),
         Column::log2("occupancy", "ratio", "Resident threads over those that fit."),
-        Column::log2("waves", "waves", "Waves of blocks, with the fraction of the last."),
-        Column::log2("tail", "ratio", "Whole waves over that."),
+        Column::log2("rounds", "rounds", "Times that the busiest multiprocessor is filled with blocks."),
+        Column::log2("tail", "ratio", "Its blocks over a fair share."),
         Column::log2("warp_use", "ratio", "Threads of a block over the lanes of its warps."),
         Column::log2("warps", "warps", "Warps of a block."),
         Column::log2("registers", "registers",
@@ -114,33 +113,23 @@ inline constexpr auto kTiledGpuColumns = concatenated(
 
 // A thread an output or less.
 inline constexpr auto kFlatGpuResources = std::to_array<Column>({
-    Column::resource("compute", "Operations at the device's peak."),
+    Column::resource("bound", "The longest of dispatch, memory, latency and instructions, as a norm."),
+    Column::resource("dispatch", "Three cycles of the device for each block of each kernel."),
     Column::resource("dram", "Inputs and outputs once, at memory bandwidth."),
-    Column::resource("dram_out", "Outputs once, at memory bandwidth."),
-    Column::resource("dram_in", "Inputs once, at memory bandwidth."),
-    Column::resource("threads", "One instruction of each warp a cycle, with the tail."),
-    Column::resource("blocks", "A tenth of a microsecond for each block of a multiprocessor."),
-    Column::resource("statements", "One statement of a warp a cycle, with the tail."),
-    Column::resource("integer", "One integer operation of a warp a cycle, with the tail."),
-    Column::resource("divisions", "One integer division of a warp a cycle, with the tail."),
-    Column::resource("guards", "One integer comparison or select of a warp a cycle, with the tail."),
-    Column::resource("floats", "One floating-point operation of a warp a cycle, with the tail."),
-    Column::resource("launch", "Five microseconds."),
-    Column::resource("launches", "Five microseconds for each kernel."),
-    Column::resource("touched", "All accessed bytes at memory bandwidth."),
-    Column::resource("waves", "A microsecond for each wave."),
-    Column::resource("waves_window", "A microsecond for each wave and run of a statement an output."),
+    Column::resource("guards", "One integer comparison or select of a warp a scheduler and cycle."),
+    Column::resource("launch", "Five microseconds for each kernel."),
     Column::resource("reduce_threads", "One instruction of each warp a cycle where threads reduce together."),
-    Column::resource("strided", "All accessed bytes at memory bandwidth where they do not."),
+    Column::resource("strided", "All accessed bytes at memory bandwidth where a thread reduces alone."),
+    Column::resource("l2", "All accessed bytes at the bandwidth of L2."),
     Column::resource("lines", "All accessed cache lines at memory bandwidth."),
 });
 inline constexpr auto kFlatGpuColumns = std::to_array<Column>({
     Column::log2("threads", "threads", "Threads of a block."),
     Column::log2("blocks", "blocks", "Blocks of the grid."),
-    Column::log2("resident_blocks", "blocks", "Blocks that a multiprocessor holds."),
+    Column::log2("resident_blocks", "blocks", "Blocks of a multiprocessor at a time."),
     Column::log2("occupancy", "ratio", "Resident threads over those that fit."),
-    Column::log2("waves", "waves", "Waves of blocks, with the fraction of the last."),
-    Column::log2("tail", "ratio", "Whole waves over that."),
+    Column::log2("rounds", "rounds", "Times that the busiest multiprocessor is filled with blocks."),
+    Column::log2("tail", "ratio", "Its blocks over a fair share."),
     Column::log2("warp_use", "ratio", "Threads of a block over the lanes of its warps."),
     Column::log2("warps", "warps", "Warps of a block."),
     Column::plain("kernels", "kernels", "Kernels of the program."),
@@ -152,6 +141,9 @@ inline constexpr auto kFlatGpuColumns = std::to_array<Column>({
     Column::log2("window", "runs", "Runs of the most frequent statement an output of four bytes."),
     Column::log2("inputs_per_output", "ratio", "Bytes of inputs over bytes of outputs."),
     Column::log2("threads_total", "threads", "Threads of the grid."),
+    Column::log2("integer", "ratio", "Integer operations a statement that runs."),
+    Column::log2("divisions", "ratio", "Integer divisions a statement that runs."),
+    Column::log2("floats", "ratio", "Floating-point operations a statement that runs."),
 });
 
 // Of every program on a GPU.

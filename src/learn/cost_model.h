@@ -40,6 +40,7 @@ struct Unseen {
   bool device = false;
   bool threads = false;  // as many CPU cores
   bool kind = false;     // programs of this kind of device or structure: a physical estimate stands in
+  bool size = false;     // workloads as small or large; matters on devices that are not known
   bool any() const { return device || threads || kind; }
   friend bool operator==(const Unseen&, const Unseen&) = default;
 };
@@ -66,7 +67,7 @@ struct Prediction {
 struct SeenDevice {
   std::string name;
   target::DeviceKind kind = target::DeviceKind::kCpu;
-  std::string cpu;
+  std::string cpu, arch;
   int cores = 0, vector_bytes = 0;
   double clock_ghz = 0, memory_bandwidth_gbs = 0;
   friend bool operator==(const SeenDevice&, const SeenDevice&) = default;
@@ -77,7 +78,9 @@ struct SeenDevice {
 struct HeldOutError {
   double shift = 0;                              // their median
   double log_sigma = 0, log_90 = 0, log_95 = 0;  // half widths around the shift (Prediction)
-  int devices = 0;                               // that were left out
+  double other_sizes =
+      1;            // for workloads of sizes that training did not have the widths are so many times as large
+  int devices = 0;  // that were left out
   int64_t records = 0;
   std::string source;  // what was left out and measured, for people
   bool known() const { return log_sigma > 0; }

@@ -1,11 +1,10 @@
 // Summaries of programs against counts by hand.
-#include "feature/program_summary.h"
-
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <set>
 
+#include "feature/summary_parts.h"
 #include "ir/text.h"
 
 namespace tensorsmith::feature {
@@ -101,18 +100,49 @@ TEST(ProgramSummary, TiledGpuByHand) {
   expect_log(s, "bank_rounds_a", 2);
   expect_log(s, "bank_rounds_b", 1);
   expect_log(s, "store_sectors_lane", 4.0 / 32);
-  expect_log(s, "resident_blocks", 32);
-  expect_log(s, "waves", 16.0 / (32 * 80));
+  // 16 blocks for 80 multiprocessors: none has more than one.
+  expect_log(s, "resident_blocks", 1);
+  expect_log(s, "rounds", 1);
+  expect_log(s, "tail", 80.0 / 16);
+  expect_log(s, "occupancy", 32.0 / 2048);
   // Per multiply-add of a thread's 2 x 1 tile: 2 of A and 1 of B for 2.
   expect_log(s, "reads_per_fma", 1.5);
   // Copies: 2 virtual threads x 2 rows x 2 of the reduction = 8; the other 4 would be 32 > 16.
   expect_log(s, "unrolled", 8);
   expect_log(s, "rest_reduce", 4);
   expect_log(s, "rest_spatial", 1);
-  EXPECT_NEAR(resource(s, "compute"), 65536 / 15667.2e9, 1e-12);
-  // Every block fetches its tiles twice.
-  EXPECT_NEAR(resource(s, "fetched"), 16 * 2 * 192 * 4 / 900e9, 1e-12);
+  // The one warp of a multiprocessor has a scheduler, with 16 of the 64 lanes, for itself: 2 steps of 4 x 8 multiply-adds in 2 cycles
+  // each. Its words of shared memory are 1.5 a multiply-add.
+  constexpr double kCycle = 1 / 1.53e9;
+  EXPECT_NEAR(resource(s, "multiply_adds"), 2 * 32 * 2 * kCycle, 1e-14);
+  EXPECT_NEAR(resource(s, "shared_reads"), 2 * 32 * 1.5 * kCycle, 1e-14);
+  EXPECT_NEAR(resource(s, "shared_conflicts"), 2 * 32 * 1.0 * kCycle, 1e-14);  // A's second round
+  // In a step 4 words of A, one fetch, and 2 of B, two fetches, for each lane.
+  EXPECT_NEAR(resource(s, "fetch_words"), 2 * 6 * kCycle, 1e-14);
+  EXPECT_NEAR(resource(s, "fetch_instructions"), 2 * 3 * kCycle, 1e-14);
+  EXPECT_NEAR(resource(s, "fetch_latencies"), 2 * 3 * 440 * kCycle, 1e-12);
+  EXPECT_NEAR(resource(s, "dispatch"), 16 * 3 * kCycle, 1e-14);
   EXPECT_NEAR(resource(s, "dram_once"), 4.0 * (64 * 16 + 16 * 32 + 64 * 32) / 900e9, 1e-14);
+}
+
+// More blocks than fit come in rounds; the busiest multiprocessor decides, and its warps share four schedulers.
+TEST(ProgramSummary, RoundsOfBlocks) {
+  const target::Device v100 = target::find_device("v100").value();
+  const GpuFigures gpu(v100);
+  const auto warps = [](const Rounds& r) {
+    return r.sum([&](double blocks) { return r.scheduler_warps(blocks); });
+  };
+  const Rounds few(28, 8, 3, gpu);  // one block of 3 warps: each has a scheduler
+  EXPECT_EQ(few.of_core, 1);
+  EXPECT_EQ(few.resident, 1);
+  EXPECT_EQ(few.count, 1);
+  EXPECT_DOUBLE_EQ(few.tail, 80.0 / 28);
+  EXPECT_EQ(warps(few), 1);
+  const Rounds many(80 * 18 + 1, 8, 3, gpu);  // 19 blocks: 8, 8 and 3
+  EXPECT_EQ(many.of_core, 19);
+  EXPECT_EQ(many.resident, 8);
+  EXPECT_EQ(many.count, 3);
+  EXPECT_EQ(warps(many), 6 + 6 + 3);
 }
 
 // A compiler for NVIDIA knows the block's threads, one for AMD must fit the largest block: 65536 registers

@@ -262,6 +262,41 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
   EXPECT_EQ(base(WorkloadStructure::kReduction, "k80"), 1e-3);
 }
 
+// What was learned of a device holds on another one as far as they are alike: little of another architecture, most of the same
+// generation, and no more than a part in all.
+TEST(TensorsmithModel, NewDevicesResembleKnownOnes) {
+  const auto traits = [](const char* name) { return traits_of(target::find_device(name).value()); };
+  const std::vector<DeviceTraits> known = {traits("v100"), traits("k80"), traits("mi50")};
+  const std::vector<double> turing = similarity_weights(traits("rtx2080ti"), known);
+  EXPECT_NEAR(turing[0] + turing[1] + turing[2], 1, 1e-12);
+  EXPECT_GT(turing[0], 2 * turing[1]);
+  EXPECT_LT(turing[2], 0.1);
+  const std::vector<double> mi60 = similarity_weights(traits("mi60"), known);
+  EXPECT_GT(mi60[2], 0.9);
+  EXPECT_TRUE(similarity_weights(traits("mi60"), {}).empty());
+}
+
+// Trained on two devices, a model predicts a third one by the factors of both, whatever its name, and a known one by its own.
+TEST(TensorsmithModel, PredictsADeviceThatNobodyMeasured) {
+  MadeStoreOptions options;
+  options.devices = {"v100", "k80"};
+  const MadeStore made(options);
+  const auto model = train(made.data(), quick());
+  ASSERT_TRUE(model.ok()) << model.error().message();
+  const auto* ours = dynamic_cast<const TensorsmithModel*>(model->get());
+  ASSERT_NE(ours, nullptr);
+  bool any = false;
+  for (int k = 0; k < feature::kProgramKinds; ++k) {
+    const auto& kind = ours->kinds[static_cast<size_t>(k)];
+    if (kind.factors.entries.empty()) continue;
+    any = true;
+    EXPECT_EQ(kind.devices.size(), 2u);
+    EXPECT_TRUE(ours->is_new_device(static_cast<feature::ProgramKind>(k), "rtx2080ti"));
+    EXPECT_FALSE(ours->is_new_device(static_cast<feature::ProgramKind>(k), "v100"));
+  }
+  EXPECT_TRUE(any);
+}
+
 // No fold leaves out all workloads of a structure that has several, and none is without a workload.
 TEST(TensorsmithModel, FoldsShareOutEachStructure) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -350,7 +385,7 @@ TEST(TensorsmithModel, OtherColumnsAreRefused) {
   auto model = train(made.data(), quick({{"rounds", 5}}));
   ASSERT_TRUE(model.ok()) << model.error().message();
   ASSERT_TRUE((*model)->save(path).ok());
-  for (const std::string name : {"\"waves_window\"", "\"threads_second\""}) {
+  for (const std::string name : {"\"strided\"", "\"threads_second\""}) {
     auto file = read_model_file(path);
     ASSERT_TRUE(file.ok()) << file.error().message();
     for (ModelTensor& tensor : file->tensors) {

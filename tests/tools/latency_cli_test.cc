@@ -108,6 +108,40 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
   EXPECT_THAT(other.err, HasSubstr("another split"));
 }
 
+// Somebody else's predictions have the scores that a model's equal ones have, and see no times.
+TEST_F(LatencyCli, ScoresWhatAnotherProgramPredicts) {
+  const std::string model = folder_.file("model"), predictions = folder_.file("predictions.jsonl");
+  ASSERT_EQ(train("xgboost", within_, model, {"--param", "rounds=20"}).exit_code, 0);
+  const CliResult ours = run_cli({"eval", "--model", model, "--store", store_, "--split", within_, "--json",
+                                  "--predictions", predictions});
+  ASSERT_EQ(ours.exit_code, 0) << ours.err;
+  const std::string rows = folder_.file("test.jsonl"), seconds = folder_.file("seconds");
+  const CliResult exported = run_cli({"dataset", "export", store_, "--split", within_, "--part", "test",
+                                      "--features", "--without-times", "-o", rows});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_THAT(content(rows), HasSubstr("\"features\""));
+  EXPECT_THAT(content(rows), Not(HasSubstr("\"seconds\"")));
+  EXPECT_THAT(content(rows), Not(HasSubstr("error_no")));
+  std::ifstream in(predictions);
+  std::string text;
+  for (std::string line; std::getline(in, line);) text += Json::parse(line)["predicted"].dump() + "\n";
+  const auto eval = [&](const std::string& lines) {
+    std::ofstream(seconds, std::ios::trunc) << lines;
+    return run_cli({"eval", "--predicted", seconds, "--store", store_, "--split", within_, "--json"});
+  };
+  const CliResult theirs = eval(text);
+  ASSERT_EQ(theirs.exit_code, 0) << theirs.err;
+  for (const char* name : {"mape", "rmse_log", "top1", "pairwise", "records", "failed", "tasks"})
+    EXPECT_EQ(last_line(theirs.out)[name], last_line(ours.out)[name]) << name;
+  for (const auto& [lines, reason] : {std::pair<std::string, const char*>{text + "1\n", "the part has"},
+                                      {"0.5\nfast\n", ":2: is no positive number of seconds"},
+                                      {"-1\n", ":1: is no positive number"}}) {
+    const CliResult refused = eval(lines);
+    EXPECT_NE(refused.exit_code, 0);
+    EXPECT_THAT(refused.err, HasSubstr(reason));
+  }
+}
+
 TEST_F(LatencyCli, EvaluatesFilesOfRecords) {
   const std::string model = folder_.file("model"), workloads = folder_.file("workloads.json"),
                     records = folder_.file("records.jsonl");

@@ -55,12 +55,13 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, c
                                                        std::span<const int64_t> records, int max_programs,
                                                        uint64_t seed, bool own_loops);
 
-// Leaves each device of the training part out in turn (devices with one processor's name together: variants
-// of a machine know each other's error) and fills the card's new_device, and new_kind where the others have
-// no device of its kind. train: makes a model of the records that are given. At most kHeldOutRecords programs
-// of a task are predicted; they stand for all that the training part has of it. Leaves the card as it is
-// where there are fewer than two devices.
+// Leaves each device of the training part out in turn (devices with one processor's name together: variants of a machine know each
+// other's error) and fills the card's new_device, and new_kind where the others have no device of its kind; then again with the small,
+// the middle or the large workloads left out as well, which says how much wider intervals are at sizes that the training part does not
+// have. train: makes a model of the records that are given. At most kHeldOutRecords programs of a task are predicted; they stand for
+// all that the training part has of it. Leaves the card as it is where there are fewer than two devices.
 inline constexpr int kHeldOutRecords = 60;
+inline constexpr int kHeldOutFolds = 3;
 Status hold_out_devices(const TrainingData& data, uint64_t seed,
                         const std::function<Result<std::unique_ptr<CostModel>>(const TrainingData&)>& train,
                         ModelCard& card);

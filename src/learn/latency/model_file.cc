@@ -35,6 +35,7 @@ Json held_out_json(const std::array<HeldOutError, 2>& errors) {
     out[kDeviceKinds[k]] = {{"shift", e.shift},   {"log_sigma", e.log_sigma}, {"log_90", e.log_90},
                             {"log_95", e.log_95}, {"devices", e.devices},     {"records", e.records},
                             {"source", e.source}};
+    if (e.other_sizes > 1) out[kDeviceKinds[k]]["other_sizes"] = e.other_sizes;
   }
   return out;
 }
@@ -45,6 +46,7 @@ Json seen_json(const std::vector<SeenDevice>& seen) {
     out.push_back({{"name", d.name},
                    {"kind", kDeviceKinds[static_cast<size_t>(d.kind)]},
                    {"cpu", d.cpu},
+                   {"arch", d.arch},
                    {"cores", d.cores},
                    {"vector_bytes", d.vector_bytes},
                    {"clock_ghz", d.clock_ghz},
@@ -129,6 +131,7 @@ Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
       d.kind = kind == kDeviceKinds[0] ? target::DeviceKind::kCpu : target::DeviceKind::kGpu;
       d.name = item.at("name");
       d.cpu = item.at("cpu");
+      d.arch = item.value("arch", "");  // files of before do not say it
       d.cores = item.at("cores");
       d.vector_bytes = item.at("vector_bytes");
       d.clock_ghz = item.at("clock_ghz");
@@ -159,6 +162,8 @@ Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOut
       e.devices = item.at("devices");
       e.records = item.at("records");
       e.source = item.at("source");
+      e.other_sizes = item.value("other_sizes", 1.0);
+      if (!(e.other_sizes >= 1 && e.other_sizes < 100)) return bad;
       if (!(std::abs(e.shift) < 100) || !(e.log_sigma >= 0 && e.log_sigma <= e.log_90) ||
           !(e.log_90 <= e.log_95 && e.log_95 < 100))
         return bad;

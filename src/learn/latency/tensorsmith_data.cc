@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "base/rng.h"
@@ -18,16 +19,51 @@ using feature::WorkloadStructure;
 // Factors are few; more records of a structure and device than this change nothing.
 constexpr size_t kFactorRecords = 6000;
 constexpr size_t kLeastFactorRecords = 20;
+// The ridge of the factors of all devices: on few devices much that is different on the next one looks alike.
+constexpr double kCommonRidge = 0.03;
 // The ridge towards a prior, times the number of tasks. Chosen on other draws of 20 tasks than those
 // reported.
 constexpr double kPriorTasks = 10;
 
-// Of the device itself, or the mean of the others; empty where no device knows the structure.
+// Of the device itself, or of all devices; empty where no device knows the structure.
 std::vector<double> factors_before(const ResourceFactors& factors, WorkloadStructure structure,
                                    const std::string& device) {
   std::vector<double> scratch;
   const auto* found = factors.find(structure, device, scratch);
   return found != nullptr ? *found : std::vector<double>();
+}
+
+// Rows of resources over the measured seconds.
+std::vector<double> relative_rows(const KindData& data, std::span<const size_t> chosen) {
+  std::vector<double> out;
+  for (const size_t i : chosen) {
+    const float* from = data.values.data() + i * static_cast<size_t>(data.resources + data.columns);
+    for (int j = 0; j < data.resources; ++j) out.push_back(static_cast<double>(from[j]) / data.seconds[i]);
+  }
+  return out;
+}
+
+using Groups = std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>>;  // by structure and device
+
+// One set of factors a structure for all devices, which have equal weights.
+void fit_common(ResourceFactors& factors, const KindData& data, const Groups& groups) {
+  for (int s = 0; s < feature::kWorkloadStructures; ++s) {
+    std::vector<size_t> chosen;
+    std::vector<double> weights;
+    for (const auto& [key, members] : groups) {
+      if (key.first != s) continue;
+      chosen.insert(chosen.end(), members.begin(), members.end());
+      for (const double w : task_weights(data, members))
+        weights.push_back(w / static_cast<double>(members.size()));
+    }
+    if (chosen.empty()) continue;
+    const double mean =
+        std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
+    for (double& w : weights) w /= mean;
+    factors.entries.push_back(
+        {static_cast<WorkloadStructure>(s), "",
+         fit_factors(relative_rows(data, chosen), weights, data.resources, {}, kCommonRidge)});
+  }
 }
 
 }  // namespace
@@ -100,22 +136,22 @@ std::vector<int> fold_numbers(const KindData& data, int folds, uint64_t seed) {
 DeviceScales fit_resources(TensorsmithModel& model, ProgramKind kind, const KindData& data,
                            std::span<const size_t> chosen, const TrainingData& source, uint64_t seed,
                            bool goes_on) {
-  std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>> groups;
+  Groups groups;
   for (const size_t i : chosen) groups[{data.structure[i], data.device[i]}].push_back(i);
   DeviceScales scales;
   Rng rng(seed);
   ResourceFactors& factors = model.kinds[static_cast<size_t>(kind)].factors;
+  std::map<std::pair<uint8_t, uint32_t>, std::set<uint32_t>> all_tasks;
+  std::erase_if(groups, [](const auto& group) { return group.second.size() < kLeastFactorRecords; });
   for (auto& [key, members] : groups) {
-    if (members.size() < kLeastFactorRecords) continue;
-    std::set<uint32_t> tasks;
-    for (const size_t i : members) tasks.insert(data.workload[i]);
+    for (const size_t i : members) all_tasks[key].insert(data.workload[i]);
     shuffle(members, rng);
     members.resize(std::min(members.size(), kFactorRecords));
-    std::vector<double> rows;
-    for (const size_t i : members) {
-      const float* from = data.values.data() + i * static_cast<size_t>(data.resources + data.columns);
-      for (int j = 0; j < data.resources; ++j) rows.push_back(static_cast<double>(from[j]) / data.seconds[i]);
-    }
+  }
+  if (!goes_on) fit_common(factors, data, groups);
+  for (const auto& [key, members] : groups) {
+    const std::set<uint32_t>& tasks = all_tasks[key];
+    const std::vector<double> rows = relative_rows(data, members);
     const std::string& device = source.devices[key.second]->name;
     const auto structure = static_cast<WorkloadStructure>(key.first);
     std::vector<double> prior;

@@ -20,6 +20,9 @@ using Json = nlohmann::json;
 
 constexpr double kLeastBase = 1e-7;   // seconds
 constexpr double kLeastShare = 1e-6;  // of a resource in the base
+constexpr double kLeastGeneralShare = 1e-4;
+// What holds elsewhere of a device's correction; chosen by leaving each of three GPUs out.
+constexpr double kTransferred = 0.7;
 
 Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
@@ -44,6 +47,8 @@ Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
 // JSON exceptions are the caller's. width: of the trees' rows.
 Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width, TensorsmithKind& out) {
   const feature::SummarySchema& schema = feature::summary_schema(kind);
+  // A kind that no training program was of has nothing that other columns could spoil.
+  if (item.at("factors").empty() && item.at("members") == 0 && item.at("rank_members") == 0) return {};
   if (item.at("resources") != schema.resources.names() || item.at("columns") != schema.columns.names())
     return Error{ErrorCode::kMismatch, "",
                  "was trained on program summaries with other columns; train it again"};
@@ -65,7 +70,18 @@ Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width,
     return {};
   };
   TS_RETURN_IF_ERROR(read_members("members", "", out.members));
-  return read_members("rank_members", "rank", out.rank_members);
+  TS_RETURN_IF_ERROR(read_members("rank_members", "rank", out.rank_members));
+  // Files of before have none.
+  const Json devices = item.value("devices", Json::array());
+  for (size_t d = 0; d < devices.size(); ++d) {
+    DeviceForest device{devices[d].at("device"), {devices[d].at("arch"), {}}, {}};
+    TS_ASSIGN_OR_RETURN(device.traits.values,
+                        finite_numbers(devices[d].at("traits"), traits_of({}).values.size()));
+    TS_ASSIGN_OR_RETURN(device.forest,
+                        read_forest(file, member_name(static_cast<int>(kind), "device", d), width));
+    out.devices.push_back(std::move(device));
+  }
+  return {};
 }
 
 // Likewise.
@@ -108,6 +124,9 @@ const std::vector<double>* ResourceFactors::find(WorkloadStructure structure, co
   for (const Entry& entry : entries) {
     if (entry.structure == structure && entry.device == device) return &entry.factors;
   }
+  for (const Entry& entry : entries) {
+    if (entry.structure == structure && entry.device.empty()) return &entry.factors;
+  }
   // Factors of another structure say little, and a sum of them can be wrong by any factor: where no device
   // knows the structure, the roofline is nearer.
   double count = 0;
@@ -120,6 +139,16 @@ const std::vector<double>* ResourceFactors::find(WorkloadStructure structure, co
   if (count == 0) return nullptr;
   for (double& x : scratch) x /= count;
   return &scratch;
+}
+
+bool ResourceFactors::knows_device(const std::string& device) const {
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const Entry& entry) { return entry.device == device; });
+}
+
+bool TensorsmithModel::is_new_device(ProgramKind kind, const std::string& device) const {
+  const TensorsmithKind& known = kinds[static_cast<size_t>(kind)];
+  return base == TensorsmithBase::kResources && !known.devices.empty() && !known.factors.knows_device(device);
 }
 
 bool TensorsmithModel::knows(ProgramKind kind, WorkloadStructure structure) const {
@@ -169,6 +198,31 @@ void TensorsmithModel::append_row(const SummarizedProgram& program, std::vector<
   out.push_back(static_cast<float>(std::log2(program.base)));
 }
 
+void TensorsmithModel::append_general_row(const SummarizedProgram& program, std::vector<float>& out) const {
+  const feature::ProgramSummary& summary = program.summary;
+  for (const double seconds : summary.resources)
+    out.push_back(static_cast<float>(std::log2(std::max(seconds / program.base, kLeastGeneralShare))));
+  const auto columns = feature::summary_schema(summary.kind).columns.columns;
+  for (size_t c = 0; c < summary.columns.size(); ++c)
+    out.push_back(columns[c].of_device || columns[c].of_size ? 0 : summary.columns[c]);
+  out.push_back(static_cast<float>(std::log2(program.base / summary.roofline_seconds)));
+  out.push_back(0);
+}
+
+void TensorsmithModel::add_device_trees(ProgramKind kind, const target::Device& device,
+                                        std::span<const float> rows, std::span<double> out) const {
+  const std::vector<DeviceForest>& known = kinds[static_cast<size_t>(kind)].devices;
+  std::vector<DeviceTraits> traits;
+  for (const DeviceForest& other : known) traits.push_back(other.traits);
+  const std::vector<double> weights = similarity_weights(traits_of(device), traits);
+  std::vector<float> values(out.size());
+  for (size_t d = 0; d < known.size(); ++d) {
+    known[d].forest.predict(rows, values);
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] += kTransferred * weights[d] * static_cast<double>(values[i]);
+  }
+}
+
 void TensorsmithModel::add_trees(ProgramKind kind, std::span<const float> rows, std::span<double> out) const {
   const TensorsmithKind& forests = kinds[static_cast<size_t>(kind)];
   const double rank_share = forests.rank_members.empty() ? 0 : forests.members.empty() ? 1 : rank_weight;
@@ -199,8 +253,12 @@ Calibration TensorsmithModel::calibration_of(ProgramKind kind, WorkloadStructure
 
 Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const ProgramQuery> queries) const {
   AccessCache accesses;
-  std::array<std::vector<float>, feature::kProgramKinds> rows;
-  std::array<std::vector<size_t>, feature::kProgramKinds> places;
+  // By kind, and by new device, which is nullptr for those that are known.
+  struct Part {
+    std::vector<float> rows;
+    std::vector<size_t> places;
+  };
+  std::map<std::pair<ProgramKind, const target::Device*>, Part> parts;
   std::vector<Prediction> out(queries.size());
   std::vector<WorkloadStructure> structures(queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -217,20 +275,31 @@ Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const Progra
       out[i].unseen.kind = true;
       continue;
     }
+    if (const auto range = sizes.find({program.summary.kind, access.structure}); range != sizes.end())
+      out[i].unseen.size = access.flops < range->second.first || access.flops > range->second.second;
     program.base = base_seconds(program.summary, access.structure, query.device->name);
-    const auto kind = static_cast<size_t>(program.summary.kind);
-    append_row(program, rows[kind]);
-    places[kind].push_back(i);
+    const bool is_new = is_new_device(program.summary.kind, query.device->name);
+    Part& part = parts[{program.summary.kind, is_new ? query.device : nullptr}];
+    if (is_new) {
+      append_general_row(program, part.rows);
+    } else {
+      append_row(program, part.rows);
+    }
+    part.places.push_back(i);
     out[i].seconds = std::log(program.base);
   }
-  for (size_t kind = 0; kind < rows.size(); ++kind) {
-    std::vector<double> sums(places[kind].size(), 0);
-    add_trees(static_cast<ProgramKind>(kind), rows[kind], sums);
+  for (const auto& [key, part] : parts) {
+    const auto& [kind, new_device] = key;
+    std::vector<double> sums(part.places.size(), 0);
+    if (new_device != nullptr) {
+      add_device_trees(kind, *new_device, part.rows, sums);
+    } else {
+      add_trees(kind, part.rows, sums);
+    }
     for (size_t j = 0; j < sums.size(); ++j) {
-      const size_t place = places[kind][j];
+      const size_t place = part.places[j];
       Prediction& predicted = out[place];
-      const Calibration calibration =
-          calibration_of(static_cast<ProgramKind>(kind), structures[place], queries[place].device->name);
+      const Calibration calibration = calibration_of(kind, structures[place], queries[place].device->name);
       const double log_seconds = predicted.seconds + sums[j];
       predicted.seconds = std::exp(log_seconds - calibration.shift);
       predicted.mean_seconds = std::exp(log_seconds - calibration.mean_shift);
@@ -251,6 +320,7 @@ Status TensorsmithModel::save(const std::string& path) const {
                   {"device_columns", device_columns},
                   {"rank_weight", rank_weight},
                   {"kinds", Json::array()},
+                  {"sizes", Json::array()},
                   {"calibration", Json::array()}};
   for (int k = 0; k < feature::kProgramKinds; ++k) {
     const TensorsmithKind& kind = kinds[static_cast<size_t>(k)];
@@ -260,17 +330,30 @@ Status TensorsmithModel::save(const std::string& path) const {
                          {"device", entry.device},
                          {"factors", entry.factors}});
     }
+    Json devices = Json::array();
+    for (size_t d = 0; d < kind.devices.size(); ++d) {
+      devices.push_back({{"device", kind.devices[d].device},
+                         {"arch", kind.devices[d].traits.arch},
+                         {"traits", kind.devices[d].traits.values}});
+      add_forest(file, member_name(k, "device", d), kind.devices[d].forest);
+    }
     const auto program_kind = static_cast<ProgramKind>(k);
     physics["kinds"].push_back({{"name", feature::to_string(program_kind)},
                                 {"resources", feature::summary_schema(program_kind).resources.names()},
                                 {"columns", feature::summary_schema(program_kind).columns.names()},
                                 {"factors", std::move(factors)},
                                 {"members", kind.members.size()},
-                                {"rank_members", kind.rank_members.size()}});
+                                {"rank_members", kind.rank_members.size()},
+                                {"devices", std::move(devices)}});
     for (size_t m = 0; m < kind.members.size(); ++m) add_forest(file, member_name(k, "", m), kind.members[m]);
     for (size_t m = 0; m < kind.rank_members.size(); ++m)
       add_forest(file, member_name(k, "rank", m), kind.rank_members[m]);
   }
+  for (const auto& [key, range] : sizes)
+    physics["sizes"].push_back({{"kind", static_cast<int>(key.first)},
+                                {"structure", static_cast<int>(key.second)},
+                                {"low", range.first},
+                                {"high", range.second}});
   for (const auto& [key, value] : calibrations)
     physics["calibration"].push_back({{"kind", static_cast<int>(key.kind)},
                                       {"structure", static_cast<int>(key.structure)},
@@ -310,6 +393,14 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
                                    model->width(static_cast<ProgramKind>(k)), model->kinds[place]));
     }
     TS_RETURN_IF_ERROR(read_calibrations(physics.at("calibration"), model->calibrations));
+    for (const Json& item : physics.value("sizes", Json::array())) {  // files of before have none
+      const int kind = item.at("kind"), structure = item.at("structure");
+      if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
+          structure >= feature::kWorkloadStructures)
+        return corrupt("the model's sizes are of no kind or structure");
+      model->sizes[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure)}] = {
+          item.at("low"), item.at("high")};
+    }
   } catch (const nlohmann::json::exception&) {
     return corrupt("the model's physics lacks an entry or has one of another type");
   }

@@ -4,6 +4,10 @@
 // So every prediction scales with the device's clocks and bandwidths, and the trees, which learn from all
 // devices together, correct it.
 //
+// A device that was not seen has the factors that were fitted to all devices of the kind together, and a part of what small forests,
+// one a known device, learned of these factors' errors there: the more, the more alike the devices are
+// (learn/latency/device_similarity.h).
+//
 //   log seconds = log base + (1 - w) mean over the members of (sum of trees)
 //                          + w mean over the rank members of (sum of trees) - shift
 //
@@ -23,6 +27,7 @@
 
 #include "feature/program_summary.h"
 #include "learn/gbt/forest.h"
+#include "learn/latency/device_similarity.h"
 #include "learn/latency/kinds.h"
 
 namespace tensorsmith::learn {
@@ -37,19 +42,29 @@ enum class TensorsmithBase : uint8_t {
 struct ResourceFactors {
   struct Entry {
     feature::WorkloadStructure structure{};
-    std::string device;
+    std::string device;           // empty: of all devices together
     std::vector<double> factors;  // by the resources of feature::summary_schema
   };
   std::vector<Entry> entries;
 
-  // Of this device; else the mean of the devices that know the structure; else nullptr. scratch holds a mean.
+  // Of this device; else those of all together; else (files of before) the mean of the devices that know the structure; else
+  // nullptr. scratch holds a mean.
   const std::vector<double>* find(feature::WorkloadStructure structure, const std::string& device,
                                   std::vector<double>& scratch) const;
+  bool knows_device(const std::string& device) const;
+};
+
+// What the factors of all devices miss on one of them.
+struct DeviceForest {
+  std::string device;
+  DeviceTraits traits;
+  Forest forest;
 };
 
 struct TensorsmithKind {
   ResourceFactors factors;
   std::vector<Forest> members, rank_members;
+  std::vector<DeviceForest> devices;  // for devices that are not among them
 };
 
 struct Calibration {
@@ -87,10 +102,17 @@ class TensorsmithModel final : public CostModel {
   // The trees' columns: logarithms of the resources' shares of the base, the summary's columns, the base over
   // the roofline, the base. width of them.
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
+  // The same without what tells devices or sizes of workloads apart, for the forests of TensorsmithKind::devices.
+  void append_general_row(const SummarizedProgram& program, std::vector<float>& out) const;
+  // Whether these forests speak for programs of this kind on the device.
+  bool is_new_device(feature::ProgramKind kind, const std::string& device) const;
   static int width(feature::ProgramKind kind);
   static std::string column_name(feature::ProgramKind kind, size_t column);
   // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base.
   void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out) const;
+  // Likewise for a new device, whose rows append_general_row has made.
+  void add_device_trees(feature::ProgramKind kind, const target::Device& device, std::span<const float> rows,
+                        std::span<double> out) const;
   Calibration calibration_of(feature::ProgramKind kind, feature::WorkloadStructure structure,
                              const std::string& device) const;
 
@@ -100,6 +122,8 @@ class TensorsmithModel final : public CostModel {
   double rank_weight = 0;  // w, of 0 .. 1; used where there are members of both sorts
   std::array<TensorsmithKind, feature::kProgramKinds> kinds;
   std::map<CalibrationKey, Calibration> calibrations;
+  // Operations of the smallest and the largest workload of the training part (StoredWorkload::flops).
+  std::map<std::pair<feature::ProgramKind, feature::WorkloadStructure>, std::pair<double, double>> sizes;
 };
 
 // Accesses of the workloads of queries, each analyzed once. A workload whose text cannot be read is known by

@@ -29,6 +29,10 @@ constexpr double kShiftTasks = 4;
 // What is further than this factor from the median is taken for a disturbed measurement, or for an error that
 // no factor mends.
 constexpr double kOutlier = 2;
+// Of the small forests that speak for devices that are not known: deeper or longer ones learn what is a device's own.
+constexpr int kDeviceRounds = 100, kDeviceDepth = 4;
+// Times the least weight of a leaf where training goes on: the programs of few tasks are alike.
+constexpr double kFewTasksWeight = 3;
 
 struct Options {
   std::string base = "resources";
@@ -39,8 +43,9 @@ struct Options {
   int members = 3;  // 0: the base alone
   int rank_members = 1;
   double rank_weight = 0.25;
-  int folds = 4;        // for calibration on workloads that were not seen
-  int new_rounds = 60;  // of trees, when training goes on from a model
+  int folds = 4;              // for calibration on workloads that were not seen
+  int new_rounds = 120;       // of trees, when training goes on from a model
+  bool known_devices = true;  // false: only what is needed for devices that are not known
   PackSumOptions fit;
 
   Options() {
@@ -137,10 +142,11 @@ class TensorsmithTrainer final : public CostModelTrainer {
     const bool shared = share_workloads(train, validation);
     const bool strict = before != nullptr || !shared;
     const int calibration_folds = options_.calibrate && strict ? options_.folds : 0;
-    const int forests = options_.members > 0 ? options_.members + options_.rank_members : 0;
+    const int forests =
+        options_.members > 0 && options_.known_devices ? options_.members + options_.rank_members : 0;
     const int fold_forests = options_.members > 0 ? 1 + std::min(options_.rank_members, 1) : 0;
     for (const KindData& kind : train) {
-      if (kind.size() > 0) run.steps += forests + calibration_folds * fold_forests;
+      if (kind.size() > 0) run.steps += forests + calibration_folds * fold_forests + device_forests(kind);
     }
     TS_RETURN_IF_ERROR(read_checkpoint(run));
 
@@ -156,6 +162,13 @@ class TensorsmithTrainer final : public CostModelTrainer {
       if (programs.size() == 0) continue;
       std::vector<size_t> all(programs.size());
       std::iota(all.begin(), all.end(), size_t{0});
+      for (const size_t i : all) {
+        const double flops = data.store->workloads()[programs.workload[i]].flops;
+        const auto structure = static_cast<feature::WorkloadStructure>(programs.structure[i]);
+        auto& [low, high] = model->sizes.try_emplace({kind, structure}, flops, flops).first->second;
+        low = std::min(low, flops);
+        high = std::max(high, flops);
+      }
       TS_ASSIGN_OR_RETURN(scales[static_cast<size_t>(k)], fit_kind(*model, before, kind, programs, all, run));
       if (!options_.calibrate) continue;
       Errors errors;
@@ -208,6 +221,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     // Smaller models of the same recipe: what differs between devices shows in these as well.
     Options smaller = options_;
     smaller.hold_out = smaller.calibrate = false;
+    smaller.known_devices = options_.base_kind() != TensorsmithBase::kResources;
     smaller.members = std::min(smaller.members, 1);
     smaller.rank_members = std::min(smaller.rank_members, 1);
     TrainingControl quiet = control;
@@ -234,7 +248,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
     const auto wanted = [&](int members) {
       return static_cast<size_t>(fold ? std::min(members, 1) : members);
     };
-    if (options_.members == 0 || rounds == 0) return scales;
+    if (!fold) TS_RETURN_IF_ERROR(fit_devices(model, kind, data, chosen, run));
+    if (options_.members == 0 || rounds == 0 || !options_.known_devices) return scales;
 
     PackSumData rows;
     rows.width = TensorsmithModel::width(kind);
@@ -261,7 +276,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     const auto add = [&](std::vector<Forest>& list, size_t count, PackSumLoss of) -> Status {
       if (goes_on) list.resize(std::min(list.size(), count));
       for (size_t m = 0; m < (goes_on ? list.size() : count); ++m) {
-        TS_ASSIGN_OR_RETURN(Forest forest, next_forest(rows, kind, of, rounds, run));
+        TS_ASSIGN_OR_RETURN(Forest forest, next_forest(rows, kind, of, rounds, run, goes_on));
         if (goes_on) {
           list[m].append(forest);
         } else {
@@ -275,9 +290,44 @@ class TensorsmithTrainer final : public CostModelTrainer {
     return scales;
   }
 
-  // The run's next forest: fitted, or from the checkpoint.
+  // What the factors of all devices miss on each of the chosen programs' devices.
+  Status fit_devices(TensorsmithModel& model, ProgramKind kind, const KindData& data,
+                     std::span<const size_t> chosen, Run& run) const {
+    if (device_forests(data) == 0) return {};
+    std::map<uint32_t, std::vector<size_t>> by_device;
+    for (const size_t i : chosen) by_device[data.device[i]].push_back(i);
+    std::vector<DeviceForest>& known = model.kinds[static_cast<size_t>(kind)].devices;
+    for (const auto& [number, members] : by_device) {
+      const target::Device& device = *run.data.devices[number];
+      PackSumData rows;
+      rows.width = TensorsmithModel::width(kind);
+      rows.column_name = [kind](size_t column) { return TensorsmithModel::column_name(kind, column); };
+      const std::vector<double> weights = task_weights(data, members);
+      std::vector<float> row;
+      for (size_t j = 0; j < members.size(); ++j) {
+        SummarizedProgram program = data.program(kind, members[j]);
+        program.base = model.base_seconds(program.summary, program.structure, "");
+        row.clear();
+        model.append_general_row(program, row);
+        rows.add(row, static_cast<float>(std::log(data.seconds[members[j]] / program.base)),
+                 static_cast<float>(weights[j]));
+      }
+      const PackSumLoss loss = options_.loss == "relative" ? PackSumLoss::kRelative : PackSumLoss::kSquared;
+      TS_ASSIGN_OR_RETURN(Forest forest,
+                          next_forest(rows, kind, loss, kDeviceRounds, run, false, kDeviceDepth));
+      std::erase_if(known, [&](const DeviceForest& other) { return other.device == device.name; });
+      known.push_back({device.name, traits_of(device), std::move(forest)});
+    }
+    return {};
+  }
+  int device_forests(const KindData& data) const {
+    if (options_.base_kind() != TensorsmithBase::kResources || options_.members == 0) return 0;
+    return static_cast<int>(std::set<uint32_t>(data.device.begin(), data.device.end()).size());
+  }
+
+  // The run's next forest: fitted, or from the checkpoint. depth: at most.
   Result<Forest> next_forest(const PackSumData& rows, ProgramKind kind, PackSumLoss minimized, int rounds,
-                             Run& run) const {
+                             Run& run, bool goes_on, int depth = 100) const {
     const auto at = static_cast<size_t>(run.done++);
     if (at < run.forests.size()) return Forest::from_arrays(run.forests[at], rows.width);
     PackSumOptions fit = options_.fit;
@@ -285,6 +335,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
     // Fewer programs of simpler structure need smaller trees.
     if (kind == ProgramKind::kGpuFlat || kind == ProgramKind::kCpuOther)
       fit.max_depth = std::max(1, fit.max_depth - 2);
+    fit.max_depth = std::min(fit.max_depth, depth);
+    if (goes_on) fit.min_child_weight *= kFewTasksWeight;
     fit.loss = minimized;
     fit.threads = run.control.threads;
     fit.seed = run.control.seed + at;
