@@ -256,7 +256,7 @@ Status split(const SplitCommand& command) {
 
 struct ExportCommand {
   std::string store, output, split, part;
-  bool features = false, steps = false, force = false;
+  bool features = false, steps = false, without_times = false, force = false;
 };
 
 Status export_jsonl(const ExportCommand& command) {
@@ -280,12 +280,13 @@ Status export_jsonl(const ExportCommand& command) {
   for (int64_t i : chosen) {
     const auto entry = store->entry(i);
     const auto& workload = store->workloads()[entry.workload];
-    Json json = {{"workload", workload.key},
-                 {"name", workload.name},
-                 {"device", store->devices()[entry.device]},
-                 {"error_no", entry.error_no},
-                 {"seconds", std::vector<double>(entry.seconds.begin(), entry.seconds.end())},
-                 {"time", entry.unix_seconds}};
+    Json json = {
+        {"workload", workload.key}, {"name", workload.name}, {"device", store->devices()[entry.device]}};
+    if (!command.without_times) {
+      json["error_no"] = entry.error_no;
+      json["seconds"] = std::vector<double>(entry.seconds.begin(), entry.seconds.end());
+      json["time"] = entry.unix_seconds;
+    }
     if (command.steps) {
       TS_ASSIGN_OR_RETURN(const auto trace, store->trace(i));
       json["steps"] = sched::print(trace);
@@ -371,6 +372,8 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
     sub->add_option("--split", o->split, "A split's file");
     sub->add_option("--part", o->part, "train, validation, test or unused");
     sub->add_flag("--features", o->features, "With the per-store features");
+    sub->add_flag("--without-times", o->without_times,
+                  "Without what was measured: for a program that predicts it (`eval --predicted`)");
     sub->add_flag("--steps", o->steps, "With the schedule's steps");
   }
   {

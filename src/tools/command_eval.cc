@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include "learn/dataset/import.h"
 #include "learn/latency/queries.h"
 #include "record/jsonl.h"
+#include "record/line_reader.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/eval_profiled.h"
@@ -28,7 +30,7 @@ using Json = nlohmann::ordered_json;
 
 struct EvalCommand {
   std::vector<std::string> models, records, splits, devices, databases, tasks;
-  std::string workloads, device, store, part = "test", predictions, plot;
+  std::string workloads, device, store, part = "test", predictions, plot, predicted;
   WorkingThreads threads;
   learn::RankSetOptions sets;
   bool table = false, json = false, force = false;
@@ -94,8 +96,7 @@ std::string percent(double share, bool ranks_only) {
   return ranks_only ? "-" : fmt::format("{:.1f}", 100 * share);
 }
 
-void print_people(const engine::EvaluationRun& run, bool ranks_only) {
-  const learn::Evaluation& e = run.evaluation();
+void print_people(const learn::Evaluation& e, bool ranks_only) {
   Table table(
       {"", "tasks", "records", "failed", "MAPE %", "median %", "RMSE of log", "top-1", "top-5", "pairwise"});
   const auto row = [&](const std::string& name, const learn::Scores& s) {
@@ -116,7 +117,68 @@ void print_people(const engine::EvaluationRun& run, bool ranks_only) {
     if (e.without_interval() > 0)
       print_out("{} of {} predictions claim no interval\n", e.without_interval(), e.total().records);
   }
-  print_out("{:.0f} programs a second\n", run.programs_per_second());
+}
+
+// The records of the part, of the devices that were named.
+Result<std::vector<int64_t>> chosen_records(const EvalCommand& command, const engine::ModelData& data,
+                                            const learn::Split& split) {
+  TS_ASSIGN_OR_RETURN(const learn::Part part, engine::parse_part(command.part));
+  std::vector<int64_t> records = split.records_of(part);
+  if (command.devices.empty()) return records;
+  TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.devices));
+  return learn::records_of_devices(data.store(), records, names);
+}
+
+// Seconds that another program has written, a line for each record.
+Result<std::vector<double>> read_seconds(const std::string& path, size_t count) {
+  TS_ASSIGN_OR_RETURN(const auto reader, record::LineReader::open(path, size_t{1} << 10));
+  std::vector<double> out;
+  record::LineReader::Line line;
+  while (true) {
+    TS_ASSIGN_OR_RETURN(const bool more, reader->next(line));
+    if (!more) break;
+    double number = 0;
+    const char* end = line.text.data() + line.text.size();
+    const auto [stop, error] = std::from_chars(line.text.data(), end, number);
+    if (error != std::errc() || stop != end || !std::isfinite(number) || number <= 0)
+      return Error{ErrorCode::kCorrupt, path + ":" + std::to_string(out.size() + 1),
+                   "is no positive number of seconds"};
+    out.push_back(number);
+  }
+  if (out.size() != count)
+    return Error{
+        ErrorCode::kMismatch, path,
+        fmt::format("has {} lines; the part has {} records (`dataset export --part`)", out.size(), count)};
+  return out;
+}
+
+// What others predict, by the same scores.
+Status eval_predicted(const EvalCommand& command) {
+  TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
+  TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.splits.front()));
+  TS_ASSIGN_OR_RETURN(const auto records, chosen_records(command, data, split));
+  TS_ASSIGN_OR_RETURN(const auto seconds, read_seconds(command.predicted, records.size()));
+  learn::Evaluation e;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const learn::Store::Entry entry = data.store().entry(records[i]);
+    // As for models: programs that could not be made have no features and no prediction.
+    if (entry.leaves == 0) continue;
+    learn::Prediction prediction;
+    prediction.seconds = seconds[i];
+    e.add(data.store().workloads()[entry.workload], data.devices()[entry.device]->name,
+          entry.failed() ? INFINITY : entry.mean_seconds, prediction);
+  }
+  if (e.total().records == 0)
+    return Error{ErrorCode::kInvalidArgument, "", "there are no measured programs to evaluate on"};
+  if (!command.json) {
+    print_people(e, false);
+    return {};
+  }
+  Json out = learn::to_json(e.total(), false);
+  out["by_operator"] = groups(e.by_operator(), false);
+  out["by_device"] = groups(e.by_device(), false);
+  print_json(out);
+  return {};
 }
 
 Status eval_one(const EvalCommand& command) {
@@ -135,14 +197,9 @@ Status eval_one(const EvalCommand& command) {
   if (!command.store.empty()) {
     TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.splits.front()));
-    TS_ASSIGN_OR_RETURN(const learn::Part part, engine::parse_part(command.part));
     if (card.store_hash == data.store().content_hash() && card.split != split.content_hash())
       warn("the model was trained by another split of this store; it may have seen these records");
-    std::vector<int64_t> records = split.records_of(part);
-    if (!command.devices.empty()) {
-      TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.devices));
-      records = learn::records_of_devices(data.store(), records, names);
-    }
+    TS_ASSIGN_OR_RETURN(const auto records, chosen_records(command, data, split));
     TS_RETURN_IF_ERROR(
         engine::evaluate_store(data.store(), data.devices(), records, model->inputs().trace, run));
   } else {
@@ -167,7 +224,8 @@ Status eval_one(const EvalCommand& command) {
     warn(fmt::format("{} of {} workloads were among those that the model was trained on", seen,
                      e.workloads()));
   if (!command.json) {
-    print_people(run, model->ranks_only());
+    print_people(e, model->ranks_only());
+    print_out("{:.0f} programs a second\n", run.programs_per_second());
     return {};
   }
   Json out = learn::to_json(total, model->ranks_only());
@@ -192,6 +250,7 @@ Status check_places(const EvalCommand& command) {
   if (!command.plot.empty()) outputs.push_back({"--plot", command.plot, OutputKind::kPlot});
   std::vector<InputPath> inputs = {{"--workloads", command.workloads},
                                    {"--store", command.store},
+                                   {"--predicted", command.predicted},
                                    {"--device", device_file(command.device)}};
   for (const std::string& path : command.models) inputs.push_back({"--model", path});
   for (const std::string& path : command.records) inputs.push_back({"--records", path});
@@ -202,6 +261,7 @@ Status check_places(const EvalCommand& command) {
 
 Status eval(const EvalCommand& command) {
   TS_RETURN_IF_ERROR(check_places(command));
+  if (!command.predicted.empty()) return eval_predicted(command);
   if (!command.databases.empty())
     return evaluate_profiled(
         {command.models.front(), command.databases, command.tasks, command.sets, command.json});
@@ -221,7 +281,7 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<EvalCommand>();
   CLI::App* sub = app.add_subcommand("eval", "How well a cost model predicts what was measured");
   auto* model = sub->add_option("--model", o->models, "File of a model; for a table [NAME=]FILE, several");
-  model->required()->allow_extra_args(false);
+  model->allow_extra_args(false);
   auto* records = sub->add_option("--records", o->records, "Files of Ansor or TenSet records, plain or zstd");
   auto* workloads =
       sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG of the records");
@@ -246,6 +306,11 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   add_seed(*sub, o->sets.seed, "What draws the sets")->needs(databases);
   auto* predictions = sub->add_option("--predictions", o->predictions,
                                       "Write measured and predicted seconds of each program, JSON lines");
+  auto* predicted =
+      sub->add_option("--predicted", o->predicted,
+                      "Instead of a model's, the seconds in this file: a number a line for each record of "
+                      "the part, as another program has "
+                      "predicted them (`dataset export --without-times` writes what it may read)");
   auto* plot = sub->add_option("--plot", o->plot, "Draw predicted against measured seconds, SVG");
   auto* table = sub->add_flag(
       "--table", o->table,
@@ -257,8 +322,10 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   records->needs(workloads)->needs(device)->excludes(store);
   store->needs(split);
   databases->excludes(records)->excludes(store)->excludes(predictions)->excludes(plot)->excludes(table);
+  predicted->needs(store)->excludes(model)->excludes(predictions)->excludes(plot)->excludes(table);
   table->needs(store)->excludes(predictions)->excludes(plot)->excludes(json);
-  sub->callback([o, records, store, databases, &exit_code] {
+  sub->callback([o, model, records, store, databases, predicted, &exit_code] {
+    if (model->count() == 0 && predicted->count() == 0) throw CLI::RequiredError("--model or --predicted");
     if (records->count() == 0 && store->count() == 0 && databases->count() == 0)
       throw CLI::RequiredError("--records, --store or --from-db");
     if (!o->table && (o->models.size() > 1 || o->splits.size() > 1))
