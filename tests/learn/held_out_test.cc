@@ -138,6 +138,38 @@ TEST(HeldOut, IntervalsHoldWhatTheyClaimOnADeviceLeftOut) {
   test::expect_below("95-is", std::abs(two / count - 0.9545), 0.08);   // .013 +- .011
 }
 
+// A device of an architecture that no known one has may be further off, and so may sizes of workloads that training did not have; a
+// device that is known has its own widths.
+TEST(HeldOut, WiderForOtherArchitecturesAndSizes) {
+  const auto device = [](const char* name) { return target::find_device(name).value(); };
+  ModelCard card;
+  card.devices = {"v100"};
+  card.seen = {seen_device(device("v100"))};
+  HeldOutError& error = card.new_device[static_cast<size_t>(target::DeviceKind::kGpu)];
+  error.log_sigma = 0.1;
+  error.log_90 = 0.2;
+  error.log_95 = 0.3;
+  error.other_sizes = 2;
+  const auto widths = [&](const char* name, bool other_size) {
+    Prediction out;
+    out.seconds = 1;
+    out.log_sigma = 0.01;
+    out.unseen.size = other_size;
+    apply_unseen(card, device(name), out);
+    EXPECT_EQ(out.seconds, 1);
+    return std::pair(out.log_sigma, out.log_90);
+  };
+  EXPECT_EQ(widths("v100", true).first, 0.01);
+  EXPECT_EQ(widths("t4", false), std::pair(0.1, 0.2));
+  EXPECT_EQ(widths("t4", true), std::pair(0.2, 0.4));
+  EXPECT_NEAR(widths("mi50", false).first, 0.15, 1e-12);
+  EXPECT_NEAR(widths("mi50", true).second, 0.6, 1e-12);
+  Unseen unseen{.device = true};
+  unseen.size = true;
+  EXPECT_THAT(describe_unseen(card, unseen, device("t4")),
+              ::testing::Contains(HasSubstr("not seen workloads of this size")));
+}
+
 // Our own model and boosted trees find the widths as well, and files keep them.
 TEST(HeldOut, EveryKindFindsItsWidths) {
   const MadeStore made(
