@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""scripts/benchmark_models with one of our kinds and somebody else's program, on the records of tests/data; run again, it keeps what is there.
+
+    benchmark_models_test.py SOURCE_DIR TENSORSMITH
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+THEIRS = """
+import json, statistics, sys
+train, test, output = sys.argv[1:]
+seconds = [row["seconds"][0] for row in map(json.loads, open(train)) if row["error_no"] == 0]
+with open(output, "w") as out:
+    for row in map(json.loads, open(test)):
+        assert "seconds" not in row and "error_no" not in row and row["features"] and row["steps"], row.keys()
+        print(statistics.median(seconds), file=out)
+"""
+
+
+def main():
+    source, tensorsmith = sys.argv[1:]
+    data = os.path.join(source, "tests", "data", "ansor")
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "theirs.py")
+        with open(program, "w", encoding="utf-8") as out:
+            out.write(THEIRS)
+        command = [os.path.join(source, "scripts", "benchmark_models"), os.path.join(folder, "work"), os.path.join(data, "workloads.json"),
+                   *(os.path.join(data, f"{device}.jsonl.zst") for device in ("v100", "k80", "mi50")), "--tables", "by-task,device", "--seeds", "0",
+                   "--threads", "1", "--tensorsmith", tensorsmith, "--entry", "ours=roofline", "--entry",
+                   f"theirs=command:{sys.executable} {program}"]
+        first = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert first.returncode == 0, first.stderr
+        # By workload: the devices, their mean, ranks; a device left out: an error each, and intervals of those that claim any.
+        for entry in ("ours", "theirs"):
+            assert re.search(rf"^\| {entry} (?:\| [\d.]+ \([\d.]+\) ){{3}}\| [\d.]+ \| ", first.stdout, re.M), first.stdout
+        assert re.search(r"^\| ours \| k80 \| [\d.]+ \([\d.]+\) \| .* \| \d+, \d+, \d+ \|$", first.stdout, re.M), first.stdout
+        assert re.search(r"^\| theirs \| v100 \| [\d.]+ \([\d.]+\) \| .* \|  \|$", first.stdout, re.M), first.stdout
+        os.remove(program)  # its predictions are there
+        again = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert again.returncode == 0, again.stderr
+        assert again.stdout == first.stdout, again.stdout
+        refused = subprocess.run([*command, "--tables", "unseen"], capture_output=True, text=True, check=False)
+        assert refused.returncode != 0 and "needs --unseen" in refused.stderr, refused.stderr
+
+
+if __name__ == "__main__":
+    main()
