@@ -187,7 +187,7 @@ std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& un
             : std::string("the model has not seen programs of ") + kind_name(device.kind) +
                   "; a physical estimate stands in");
   }
-  if (unseen.size && unseen.device)
+  if (unseen.size && unseen.device && !unseen.kind)
     out.push_back("the model has not seen workloads of this size, so the interval is wider");
   const HeldOutError& error = !unseen.kind                 ? card.new_device[own]
                               : card.new_kind[own].known() ? card.new_kind[own]
