@@ -5,10 +5,10 @@
 
 namespace tensorsmith::feature {
 
-// Rates and latencies of a multiprocessor by generation. NVIDIA: Jia et al., "Dissecting the NVIDIA Volta GPU architecture via
-// microbenchmarking" (2018) and "... Turing T4 ..." (2019), which also have Kepler; AMD: "Vega" ISA and the latencies that users have
-// measured of its HBM. Kepler's four schedulers start a second instruction of a warp only where it depends on none, so a multiply-add
-// of 32 lanes each is what they keep up; Turing's load and store units are half of Volta's.
+// Rates and latencies of a multiprocessor by generation: round figures, near what microbenchmarks print (shared memory of a Turing
+// takes 23 cycles) and not looked up for each device; fitted factors take up what all of them are off by. Kepler's four schedulers start
+// a second instruction of a warp only where it does not depend on the first, so a multiply-add of 32 lanes each is what they keep up.
+// Turing's load and store units are half of Volta's.
 GpuFigures::GpuFigures(const target::Device& device) {
   const auto or_else = [](double value, double usual) { return value > 0 ? value : usual; };
   cores = or_else(device.cores, 1);
