@@ -7,6 +7,7 @@
 #include "feature/store_collector.h"
 #include "feature/store_values.h"
 #include "sched/regions.h"
+#include "sched/relations.h"
 
 namespace tensorsmith::feature {
 
@@ -15,8 +16,6 @@ namespace {
 using sched::Annotation;
 using sched::IteratorId;
 using sched::StageId;
-
-bool is_thread(Annotation a) { return a >= Annotation::kVThread; }
 
 }  // namespace
 
@@ -86,7 +85,7 @@ class ScheduleFeatures::Walker {
     // The pragma stands at the first loop, even if that runs once; TVM drops it where the loop is bound to
     // threads.
     const bool pragma = leaves > 0 && stage.auto_unroll_max_step != 0 &&
-                        !is_thread(stage.iterators[stage.leaves[0]].annotation);
+                        !sched::bound_to_gpu(stage.iterators[stage.leaves[0]].annotation);
     const int64_t outside = collector_.unroll_step();
     if (pragma) collector_.set_unroll_step(stage.auto_unroll_max_step);
     if (reduces_across_threads(stage)) {
@@ -105,7 +104,7 @@ class ScheduleFeatures::Walker {
   }
   static bool reduces_across_threads(const sched::Stage& stage) {
     return std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](IteratorId leaf) {
-      return is_reduce(stage, leaf) && is_thread(stage.iterators[leaf].annotation);
+      return is_reduce(stage, leaf) && sched::bound_to_gpu(stage.iterators[leaf].annotation);
     });
   }
 
@@ -118,7 +117,7 @@ class ScheduleFeatures::Walker {
       return;
     }
     const IteratorId leaf = stage.leaves[position];
-    if (is_reduce(stage, leaf) && !is_thread(stage.iterators[leaf].annotation)) {
+    if (is_reduce(stage, leaf) && !sched::bound_to_gpu(stage.iterators[leaf].annotation)) {
       cross_thread(s, position + 1);
       return;
     }
@@ -132,7 +131,7 @@ class ScheduleFeatures::Walker {
   void combine_threads(StageId s) {
     const sched::Stage& stage = schedule_->stages[s];
     const bool parts = std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](IteratorId leaf) {
-      return is_reduce(stage, leaf) && !is_thread(stage.iterators[leaf].annotation);
+      return is_reduce(stage, leaf) && !sched::bound_to_gpu(stage.iterators[leaf].annotation);
     });
     const auto temporary = [&](const ir::Buffer& output) {
       temporaries_.push_back(ir::make_buffer("temporary", output->dtype, {1}, ir::MemoryScope::kLocal));
@@ -176,7 +175,7 @@ class ScheduleFeatures::Walker {
       return;
     }
     const IteratorId leaf = stage.leaves[position];
-    if (!is_reduce(stage, leaf) || is_thread(stage.iterators[leaf].annotation)) {
+    if (!is_reduce(stage, leaf) || sched::bound_to_gpu(stage.iterators[leaf].annotation)) {
       reduce_part(s, position + 1, part);
       return;
     }
@@ -199,7 +198,7 @@ class ScheduleFeatures::Walker {
     const sched::Stage& stage = schedule_->stages[s];
     const int64_t extent = regions_.stage(s).extents[leaf];
     const Annotation annotation = stage.iterators[leaf].annotation;
-    if (extent == 1 && !is_thread(annotation)) {
+    if (extent == 1 && !sched::bound_to_gpu(annotation)) {
       *value = FormArena::constant(0);
       return false;
     }

@@ -257,11 +257,11 @@ Coordinates coordinates_of(const Kernel& k) {
   return out;
 }
 
-// Reads of shared memory a multiply-add: without reuse over windows, of a tile, with bank conflicts. Different
+// Reads of shared memory a multiply-add of a tile, and with bank conflicts. Different
 // values that a thread reads, with what slides over a window counted once: of its tile, of all its tiles.
 struct SharedReads {
   std::array<double, 2> rounds{};  // that the banks need
-  double full = 0, tile = 0, conflicts = 0;
+  double tile = 0, conflicts = 0;
   double distinct_tile = 0, distinct_thread = 0;
 };
 
@@ -282,7 +282,6 @@ SharedReads shared_reads_of(const Kernel& k, const Operands& operands, const Coo
       addresses[l] = static_cast<int64_t>(std::abs(address));
     }
     out.rounds[q] = bank_rounds(of_lanes(k, addresses));
-    out.full += operands.full[q] / k.accumulators;
     out.tile += operands.tile[q] / k.inner;
     out.conflicts += operands.tile[q] / k.inner * out.rounds[q];
     out.distinct_tile += touched_elements(read, k.t.inner, k.t.reduce_tile);

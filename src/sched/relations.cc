@@ -6,8 +6,6 @@ namespace tensorsmith::sched {
 
 namespace {
 
-bool bound_to_gpu(Annotation a) { return a >= Annotation::kVThread; }
-
 // Absurd thread counts must not overflow: a product saturates far above any tensor.
 int64_t saturating_product(int64_t a, int64_t b) {
   constexpr int64_t kLimit = int64_t{1} << 60;

@@ -14,6 +14,8 @@ inline bool is_block(Annotation a) {
 inline bool is_block_thread(Annotation a) {
   return a == Annotation::kThreadX || a == Annotation::kThreadY || a == Annotation::kThreadZ;
 }
+// To a thread axis, to virtual threads or to a block axis.
+inline bool bound_to_gpu(Annotation a) { return a >= Annotation::kVThread; }
 // A block's, or a virtual one.
 inline bool is_thread(Annotation a) { return is_block_thread(a) || a == Annotation::kVThread; }
 

@@ -12,8 +12,6 @@ using sched::Annotation;
 using sched::IteratorId;
 using sched::StageId;
 
-bool bound_to_gpu(Annotation a) { return a >= Annotation::kVThread; }
-
 std::pair<ir::ForKind, ir::ThreadAxis> kind_of(Annotation annotation) {
   switch (annotation) {
     case Annotation::kNone:

@@ -1,5 +1,6 @@
 #include "learn/latency/device_similarity.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tensorsmith::learn {

@@ -75,12 +75,12 @@ std::map<uint32_t, int> workload_folds(const Store& store, std::span<const int64
 
 // How much wider errors are on a device of an architecture that none of the others has: its compiler is another one, and what a
 // compiler makes of a program is most of what a physical estimate misses. From three GPUs, each predicted from the others.
-constexpr double kOtherArchitecture = 1.5;
+constexpr double kOtherArchitectureSpread = 1.5;
 double spread_on(std::span<const SeenDevice> others, const target::Device& device) {
   const bool known = std::any_of(others.begin(), others.end(), [&](const SeenDevice& other) {
     return other.kind == device.kind && (other.arch.empty() || other.arch == device.arch);
   });
-  return known ? 1 : kOtherArchitecture;
+  return known ? 1 : kOtherArchitectureSpread;
 }
 
 const char* kind_name(target::DeviceKind kind) { return kind == target::DeviceKind::kGpu ? "GPUs" : "CPUs"; }

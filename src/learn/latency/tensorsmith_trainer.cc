@@ -145,8 +145,10 @@ class TensorsmithTrainer final : public CostModelTrainer {
     const int forests =
         options_.members > 0 && options_.known_devices ? options_.members + options_.rank_members : 0;
     const int fold_forests = options_.members > 0 ? 1 + std::min(options_.rank_members, 1) : 0;
-    for (const KindData& kind : train) {
-      if (kind.size() > 0) run.steps += forests + calibration_folds * fold_forests + device_forests(kind);
+    for (size_t k = 0; k < train.size(); ++k) {
+      if (train[k].size() == 0) continue;
+      run.steps += forests + calibration_folds * fold_forests;
+      if (speaks_for_new_devices(before, static_cast<ProgramKind>(k))) run.steps += device_forests(train[k]);
     }
     TS_RETURN_IF_ERROR(read_checkpoint(run));
 
@@ -248,7 +250,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
     const auto wanted = [&](int members) {
       return static_cast<size_t>(fold ? std::min(members, 1) : members);
     };
-    if (!fold) TS_RETURN_IF_ERROR(fit_devices(model, kind, data, chosen, run));
+    if (!fold && speaks_for_new_devices(before, kind))
+      TS_RETURN_IF_ERROR(fit_devices(model, kind, data, chosen, run));
     if (options_.members == 0 || rounds == 0 || !options_.known_devices) return scales;
 
     PackSumData rows;
@@ -319,6 +322,12 @@ class TensorsmithTrainer final : public CostModelTrainer {
       known.push_back({device.name, traits_of(device), std::move(forest)});
     }
     return {};
+  }
+  // A model of before has no such forests: one of the further records' devices alone would speak for all.
+  static bool speaks_for_new_devices(const TensorsmithModel* before, ProgramKind kind) {
+    if (before == nullptr) return true;
+    const TensorsmithKind& known = before->kinds[static_cast<size_t>(kind)];
+    return known.members.empty() || !known.devices.empty();
   }
   int device_forests(const KindData& data) const {
     if (options_.base_kind() != TensorsmithBase::kResources || options_.members == 0) return 0;
