@@ -101,15 +101,16 @@ LeafTotals total_leaves(const LeafFeatures& leaves) {
   return out;
 }
 
-void touched_extents(const WorkloadAccess::Read& read, std::span<const double> spatial,
-                     std::span<const double> reduce, std::vector<double>& out) {
-  out.assign(read.dims.size(), 1);
+ByAxis<double> touched_extents(const WorkloadAccess::Read& read, std::span<const double> spatial,
+                               std::span<const double> reduce) {
+  ByAxis<double> out(read.dims.size(), 1);
   for (size_t d = 0; d < read.dims.size(); ++d) {
     for (const auto& term : read.dims[d]) {
       const double size = (term.reduce ? reduce : spatial)[term.axis];
       out[d] += std::abs(term.coefficient) * (size - 1);
     }
   }
+  return out;
 }
 
 double touched_elements(const WorkloadAccess::Read& read, std::span<const double> spatial,
@@ -126,7 +127,7 @@ double touched_elements(const WorkloadAccess::Read& read, std::span<const double
   return out;
 }
 
-double contiguous_elements(const std::vector<double>& extents, const std::vector<int64_t>& shape) {
+double contiguous_elements(std::span<const double> extents, std::span<const int64_t> shape) {
   double out = 1;
   for (size_t d = extents.size(); d-- > 0;) {
     out *= extents[d];

@@ -146,8 +146,7 @@ Quantities<kTileColumns> tile_columns(const TiledProduct& p, const Chunk& chunk)
   for (size_t a = p.t.reduce_inner.size(); a-- > 0;) loops.push_back({p.t.reduce_inner[a], true});
   for (size_t a = p.t.middle.size(); a-- > 0;) loops.push_back({p.t.middle[a], false});
   const double copies = p.inner * p.reduce_inner * p.middle_loops;
-  std::vector<double> extents;
-  touched_extents(p.access.reads[1], p.t.inner, p.t.reduce_inner, extents);
+  const ByAxis<double> extents = touched_extents(p.access.reads[1], p.t.inner, p.t.reduce_inner);
   Quantities<kTileColumns> columns;
   columns.set("deep_tile", p.deep_tile);
   columns.set("step_tile", p.step_tile);

@@ -1,5 +1,6 @@
 // GPU programs with a tiled product: occupancy, waves, memory transactions, bank conflicts, register blocking.
 #include <array>
+#include <bit>
 
 #include "feature/summary_parts.h"
 #include "feature/summary_schema_gpu.h"
@@ -8,7 +9,7 @@ namespace tensorsmith::feature {
 
 namespace {
 
-constexpr int kLineElements = 32;  // 128 bytes
+constexpr int kLineBits = 5;  // of elements: 128 bytes
 constexpr int kBanks = 32;
 
 double product_of(std::span<const double> values) {
@@ -17,20 +18,28 @@ double product_of(std::span<const double> values) {
   return out;
 }
 
-size_t distinct(std::span<const int64_t> addresses, int64_t unit) {
+// The lanes' addresses come in ascending order more often than not.
+std::span<int64_t> in_order(std::span<const int64_t> addresses, std::array<int64_t, kMaxLanes>& storage) {
+  const auto out = std::span(storage).first(addresses.size());
+  std::ranges::copy(addresses, out.begin());
+  if (!std::ranges::is_sorted(out)) std::ranges::sort(out);
+  return out;
+}
+
+// Different blocks of 2^unit_bits elements.
+size_t distinct(std::span<const int64_t> addresses, int unit_bits) {
   std::array<int64_t, kMaxLanes> storage;
-  const auto sorted = std::span(storage).first(addresses.size());
-  for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = addresses[i] / unit;
-  std::ranges::sort(sorted);
-  return sorted.size() - std::ranges::unique(sorted).size();
+  const auto sorted = in_order(addresses, storage);
+  size_t out = sorted.empty() ? 0 : 1;
+  for (size_t i = 1; i < sorted.size(); ++i)
+    out += sorted[i] >> unit_bits != sorted[i - 1] >> unit_bits ? 1 : 0;
+  return out;
 }
 
 // Rounds that the banks of shared memory need: different addresses in a bank wait for each other.
 int bank_rounds(std::span<const int64_t> addresses) {
   std::array<int64_t, kMaxLanes> storage;
-  const auto sorted = std::span(storage).first(std::min<size_t>(addresses.size(), kBanks));
-  std::copy_n(addresses.begin(), sorted.size(), sorted.begin());
-  std::ranges::sort(sorted);
+  const auto sorted = in_order(addresses.first(std::min<size_t>(addresses.size(), kBanks)), storage);
   std::array<int, kBanks> count{};
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (i == 0 || sorted[i] != sorted[i - 1]) ++count[static_cast<size_t>(sorted[i] % kBanks)];
@@ -40,8 +49,8 @@ int bank_rounds(std::span<const int64_t> addresses) {
 
 // Quantities of the tiling by axis.
 struct Levels {
-  std::vector<double> blocks, vthreads, threads, inner, inner2, block_tile, thread_tile;
-  std::vector<double> reduce_tile, reduce2;  // reduce_tile: both inner levels
+  ByAxis<double> blocks, vthreads, threads, inner, inner2, block_tile, thread_tile;
+  ByAxis<double> reduce_tile, reduce2;  // reduce_tile: both inner levels
   double reduce_steps = 1;
 
   explicit Levels(const Tiles& tiles) {
@@ -85,7 +94,7 @@ struct Kernel {
   double blocks, threads, vthreads, inner, inner2, accumulators, reduce_tile, reduce2;
   double warps, warp_threads;
   size_t lanes;
-  int64_t sector_elements;
+  int sector_bits;  // of elements
 
   Kernel(const WorkloadAccess& access_in, const Tiles& tiles, const TraceSummary& trace_in,
          const target::Device& device)
@@ -105,13 +114,13 @@ struct Kernel {
         warps(std::ceil(threads / gpu.warp)),
         warp_threads(warps * gpu.warp),
         lanes(gpu.warp),
-        sector_elements(static_cast<int64_t>(gpu.sector_bytes) / 4) {}
+        sector_bits(std::countr_zero(static_cast<uint64_t>(gpu.sector_bytes) / 4)) {}
 };
 
 // Both reads of the product: elements of a block's tile in shared memory, and along the axes of a thread's
 // tiles: all of them, one, the innermost.
 struct Operands {
-  std::array<std::vector<double>, 2> extents;
+  std::array<ByAxis<double>, 2> extents;
   std::array<double, 2> shared{}, full{}, tile{};
   double input_bytes = 0, output_bytes = 4, shared_bytes = 0;
   // Values that a thread holds if the compiler loads all operands of the innermost reduce level at once: of
@@ -129,11 +138,11 @@ double elements_of(const WorkloadAccess::Read& read) {
 
 Operands operands_of(const Kernel& k) {
   Operands out;
-  std::vector<double> innermost(k.axes);
+  ByAxis<double> innermost(k.axes, 1);
   for (size_t a = 0; a < k.axes; ++a) innermost[a] = k.t.vthreads[a] * k.t.inner2[a];
   for (size_t q = 0; q < 2; ++q) {
     const auto& read = k.access.reads[q];
-    touched_extents(read, k.t.block_tile, k.t.reduce_tile, out.extents[q]);
+    out.extents[q] = touched_extents(read, k.t.block_tile, k.t.reduce_tile);
     out.shared[q] = product_of(out.extents[q]);
     out.full[q] = product_along(read, k.t.thread_tile);
     out.tile[q] = product_along(read, k.t.inner);
@@ -175,7 +184,7 @@ Residency residency_of(const Kernel& k, const Operands& operands) {
 
 // What the blocks of a wave read together; blocks are numbered with the last axis fastest.
 double bytes_of_wave(const Kernel& k, double concurrent) {
-  std::vector<double> wave_tile(k.axes);
+  ByAxis<double> wave_tile(k.axes, 1);
   double left = std::min(concurrent, k.blocks);
   for (size_t a = k.axes; a-- > 0;) {
     const double together = std::min(k.t.blocks[a], std::max(1.0, std::ceil(left)));
@@ -183,7 +192,8 @@ double bytes_of_wave(const Kernel& k, double concurrent) {
     const double extent = k.access.spatial[a];
     wave_tile[a] = std::min(k.t.block_tile[a] * together, extent);
   }
-  const std::vector<double> whole_reduce(k.access.reduce.begin(), k.access.reduce.end());
+  ByAxis<double> whole_reduce;
+  for (const int64_t extent : k.access.reduce) whole_reduce.push_back(extent);
   double out = 0;
   for (const auto& read : k.access.reads)
     out += 4 * std::min(touched_elements(read, wave_tile, whole_reduce), elements_of(read));
@@ -213,22 +223,30 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
     const auto& extent = operands.extents[q];
     const double shared = operands.shared[q];
     const double vector = std::max(k.trace.fetch_vector[q], 1.0);
+    // Where each lane's fetch lies in the tile, counted up with a carry: dividing by the extents for each lane took a third of a summary.
+    ByAxis<int64_t> at(extent.size(), 0), stride(extent.size(), 1);
+    for (size_t d = extent.size(); d-- > 1;) stride[d - 1] = stride[d] * read.shape[d];
+    int64_t address = 0;
+    double position = 0;
     for (size_t l = 0; l < k.lanes; ++l) {
-      auto rest = static_cast<int64_t>(std::min(l * vector, shared - 1));
-      int64_t address = 0, stride = 1;
-      for (size_t d = extent.size(); d-- > 0;) {
+      const double next = std::min(l * vector, shared - 1);
+      auto carry = static_cast<int64_t>(next) - static_cast<int64_t>(position);
+      position = next;
+      for (size_t d = extent.size(); d-- > 0 && carry > 0;) {
         const auto n = static_cast<int64_t>(extent[d]);
-        address += (rest % n) * stride;
-        rest /= n;
-        stride *= read.shape[d];
+        int64_t moved = at[d] + carry;
+        carry = moved < n ? 0 : moved / n;
+        if (carry > 0) moved %= n;
+        address += (moved - at[d]) * stride[d];
+        at[d] = moved;
       }
       addresses[l] = address;
     }
     const auto used = of_lanes(k, addresses);
     const double lanes = k.lanes, active = std::min({k.threads, lanes, std::ceil(shared / vector)});
-    const double sector_count = distinct(used, k.sector_elements);
+    const double sector_count = distinct(used, k.sector_bits);
     out.sectors[q] = sector_count / active;
-    out.lines[q] = distinct(used, kLineElements) / active;
+    out.lines[q] = distinct(used, kLineBits) / active;
     out.fills[q] = std::ceil(shared / vector / k.threads) * vector;
     out.fill_use[q] = shared / (out.fills[q] * k.threads);
     out.runs[q] = 4 * contiguous_elements(extent, read.shape);
@@ -246,12 +264,12 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
 using Coordinates = std::array<std::array<double, kMaxAxes>, kMaxLanes>;
 Coordinates coordinates_of(const Kernel& k) {
   Coordinates out{};
+  ByAxis<double> at(k.axes, 0);
   for (size_t l = 0; l < k.lanes; ++l) {
-    int64_t rest = l;
+    for (size_t a = 0; a < k.axes; ++a) out[l][a] = at[a] * k.t.inner[a];
     for (size_t a = k.axes; a-- > 0;) {
-      const auto n = static_cast<int64_t>(k.t.threads[a]);
-      out[l][a] = (rest % n) * k.t.inner[a];
-      rest /= n;
+      if (++at[a] < k.t.threads[a]) break;
+      at[a] = 0;
     }
   }
   return out;
@@ -271,14 +289,17 @@ SharedReads shared_reads_of(const Kernel& k, const Operands& operands, const Coo
   for (size_t q = 0; q < 2; ++q) {
     const auto& read = k.access.reads[q];
     const auto& extent = operands.extents[q];
-    for (size_t l = 0; l < k.lanes; ++l) {
-      double address = 0, stride = 1;
-      for (size_t d = extent.size(); d-- > 0;) {
-        for (const auto& term : read.dims[d]) {
-          if (!term.reduce) address += lane[l][term.axis] * term.coefficient * stride;
-        }
-        stride *= extent[d];
+    ByAxis<double> step(k.axes, 0);  // of the address, by axis
+    double stride = 1;
+    for (size_t d = extent.size(); d-- > 0;) {
+      for (const auto& term : read.dims[d]) {
+        if (!term.reduce) step[term.axis] += term.coefficient * stride;
       }
+      stride *= extent[d];
+    }
+    for (size_t l = 0; l < k.lanes; ++l) {
+      double address = 0;
+      for (size_t a = 0; a < k.axes; ++a) address += lane[l][a] * step[a];
       addresses[l] = static_cast<int64_t>(std::abs(address));
     }
     out.rounds[q] = bank_rounds(of_lanes(k, addresses));
@@ -301,7 +322,7 @@ double store_sectors_of(const Kernel& k, const Coordinates& lane) {
     }
     addresses[l] = static_cast<int64_t>(address);
   }
-  return distinct(of_lanes(k, addresses), k.sector_elements);
+  return distinct(of_lanes(k, addresses), k.sector_bits);
 }
 
 // Of the loops around the multiply-add, innermost first, inside the outermost reduce level.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "feature/program_summary.h"
@@ -39,6 +40,26 @@ struct LeafTotals {
 };
 LeafTotals total_leaves(const LeafFeatures& leaves);
 inline constexpr int kMaxLanes = 64;  // of a warp
+
+// A number for each axis or dimension, at most kMaxAxes of them. Summaries are made by the hundred thousand, so it takes no memory
+// from the heap.
+template <class T>
+class ByAxis {
+ public:
+  ByAxis() = default;
+  ByAxis(size_t size, T value) : size_(size) { std::fill_n(values_.begin(), size, value); }
+  void push_back(T value) { values_[size_++] = value; }
+  size_t size() const { return size_; }
+  T& operator[](size_t i) { return values_[i]; }
+  const T& operator[](size_t i) const { return values_[i]; }
+  const T* begin() const { return values_.data(); }
+  const T* end() const { return values_.data() + size_; }
+  operator std::span<const T>() const { return {values_.data(), size_}; }  // NOLINT: it is one
+
+ private:
+  std::array<T, kMaxAxes> values_;
+  size_t size_ = 0;
+};
 
 // What both kinds of GPU programs need of a device, with usual values for what a device file leaves out.
 struct GpuFigures {
@@ -82,12 +103,12 @@ struct Rounds {
   double room_, full_, last_, warps_, schedulers_;
 };
 // Extent of the region that a tile touches, by dimension. sizes: of the tile, by axis.
-void touched_extents(const WorkloadAccess::Read& read, std::span<const double> spatial,
-                     std::span<const double> reduce, std::vector<double>& out);
+ByAxis<double> touched_extents(const WorkloadAccess::Read& read, std::span<const double> spatial,
+                               std::span<const double> reduce);
 double touched_elements(const WorkloadAccess::Read& read, std::span<const double> spatial,
                         std::span<const double> reduce);
 // Elements that lie side by side in memory: the innermost dimensions as far as they are touched whole.
-double contiguous_elements(const std::vector<double>& extents, const std::vector<int64_t>& shape);
+double contiguous_elements(std::span<const double> extents, std::span<const int64_t> shape);
 
 // What is unrolled of the innermost statement when loops are unrolled from the inside while the copies stay
 // within `limit` (TVM's UnrollLoop with auto_max_step).

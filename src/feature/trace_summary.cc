@@ -71,8 +71,9 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
   const size_t parts = gpu ? 4 : 3;
   const auto main = std::find_if(splits.begin(), splits.end(),
                                  [&](const sched::Split* split) { return split->lengths.size() == parts; });
-  if (main != splits.end() && access.has_product() && access.spatial.size() <= kMaxAxes &&
-      access.reduce.size() <= kMaxAxes)
+  const auto fits = [](const auto& list) { return list.size() <= kMaxAxes; };
+  if (main != splits.end() && access.has_product() && fits(access.spatial) && fits(access.reduce) &&
+      fits(access.reads[0].dims) && fits(access.reads[1].dims))
     out.tiles = tiles_of(splits, (*main)->stage, parts, access);
   // Of the stages that have one split each: the fetches (the second operand's comes first), or flat kernels.
   std::vector<double> others;

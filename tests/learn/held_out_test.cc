@@ -155,7 +155,7 @@ TEST(HeldOut, WiderForOtherArchitecturesAndSizes) {
     out.seconds = 1;
     out.log_sigma = 0.01;
     out.unseen.size = other_size;
-    apply_unseen(card, device(name), out);
+    UnseenEffects(card).apply(device(name), out);
     EXPECT_EQ(out.seconds, 1);
     return std::pair(out.log_sigma, out.log_90);
   };

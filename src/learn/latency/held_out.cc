@@ -137,20 +137,26 @@ Status check_knows(const ModelCard& card, const std::string& file, const target:
                    ", a CPU; name a model that knows CPUs, or none"};
 }
 
-void apply_unseen(const ModelCard& card, const target::Device& device, Prediction& prediction) {
-  const Unseen found = unseen_by(card, device);
-  prediction.unseen.device |= found.device;
-  prediction.unseen.threads |= found.threads;
-  prediction.unseen.kind |= !knows_kind(card, device.kind);
+void UnseenEffects::apply(const target::Device& device, Prediction& prediction) {
+  const auto [it, is_new] = devices_.try_emplace(&device);
+  OfDevice& found = it->second;
+  if (is_new) {
+    found.unseen = unseen_by(card_, device);
+    found.unseen.kind = !knows_kind(card_, device.kind);
+    found.spread = spread_on(seen_devices(card_), device);
+  }
+  prediction.unseen.device |= found.unseen.device;
+  prediction.unseen.threads |= found.unseen.threads;
+  prediction.unseen.kind |= found.unseen.kind;
   if (!prediction.unseen.any()) return;
   const auto own = static_cast<size_t>(device.kind);
   // Errors of the other kind of device are better than none.
-  const HeldOutError& error = !prediction.unseen.kind      ? card.new_device[own]
-                              : card.new_kind[own].known() ? card.new_kind[own]
-                                                           : card.new_kind[1 - own];
+  const HeldOutError& error = !prediction.unseen.kind       ? card_.new_device[own]
+                              : card_.new_kind[own].known() ? card_.new_kind[own]
+                                                            : card_.new_kind[1 - own];
   if (error.known() || prediction.unseen.device || prediction.unseen.kind) {
-    const double spread = (prediction.unseen.kind ? 1 : spread_on(seen_devices(card), device)) *
-                          (prediction.unseen.size ? error.other_sizes : 1);
+    const double spread =
+        (prediction.unseen.kind ? 1 : found.spread) * (prediction.unseen.size ? error.other_sizes : 1);
     prediction.log_sigma = spread * error.log_sigma;
     prediction.log_90 = spread * error.log_90;
     prediction.log_95 = spread * error.log_95;

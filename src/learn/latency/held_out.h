@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,10 +27,23 @@ bool knows_kind(const ModelCard& card, target::DeviceKind kind);
 // nothing tells how far its physical part is off there. file: named in the error.
 Status check_knows(const ModelCard& card, const std::string& file, const target::Device& device);
 
-// Sets `unseen` (keeping what the model has set) and, where there is something unseen, the widths: those of
-// the card's held-out errors, or 0 (not known) where there are none. The error of an unseen kind of program
-// also shifts the prediction, since what stands in is off by a common factor.
-void apply_unseen(const ModelCard& card, const target::Device& device, Prediction& prediction);
+// What a model has not seen of the devices that it is asked about; looks each device up once.
+class UnseenEffects {
+ public:
+  explicit UnseenEffects(const ModelCard& card) : card_(card) {}
+  // Sets `unseen` (keeping what the model has set) and, where there is something unseen, the widths: those of
+  // the card's held-out errors, or 0 (not known) where there are none. The error of an unseen kind of program
+  // also shifts the prediction, since what stands in is off by a common factor.
+  void apply(const target::Device& device, Prediction& prediction);
+
+ private:
+  struct OfDevice {
+    Unseen unseen;
+    double spread = 1;
+  };
+  const ModelCard& card_;
+  std::map<const target::Device*, OfDevice> devices_;
+};
 
 // One sentence for each thing that is unseen, and what the widths come from; empty: nothing is unseen.
 std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,

@@ -88,10 +88,11 @@ class RooflineModel final : public CostModel {
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     std::vector<Prediction> out;
     out.reserve(queries.size());
+    UnseenEffects unseen(card_);
     for (const ProgramQuery& query : queries) {
       const Calibration& c = calibration_[static_cast<size_t>(query.device->kind)];
       out.push_back({std::exp(c.log_scale) * roofline_seconds(*query.leaves, *query.device), c.log_sigma});
-      apply_unseen(card_, *query.device, out.back());
+      unseen.apply(*query.device, out.back());
     }
     return out;
   }

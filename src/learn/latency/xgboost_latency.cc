@@ -117,11 +117,12 @@ class XgboostModel final : public CostModel {
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     const std::vector<double> sums = raw(queries);
     std::vector<Prediction> out;
+    UnseenEffects unseen(model_card);
     for (size_t i = 0; i < sums.size(); ++i) {
       double logarithm = label == Label::kSpeed ? -sums[i] : sums[i];
       if (label == Label::kSecondsPerOp) logarithm += std::log(std::max(queries[i].workload->flops, 1.0));
       out.push_back({std::exp(logarithm), log_sigma});
-      if (label != Label::kSpeed) apply_unseen(model_card, *queries[i].device, out.back());
+      if (label != Label::kSpeed) unseen.apply(*queries[i].device, out.back());
     }
     return out;
   }

@@ -97,6 +97,7 @@ class NetModel final : public CostModel {
     };
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size(a) < size(b); });
     std::vector<Prediction> out(queries.size());
+    UnseenEffects unseen(card_);
     Batch batch;
     for (size_t at = 0; at < order.size(); at += kPredictBatch) {
       const auto chunk = std::span(order).subspan(at, std::min(kPredictBatch, order.size() - at));
@@ -111,7 +112,7 @@ class NetModel final : public CostModel {
         one.seconds = to_seconds(predicted[i]);
         if (ranks_only()) continue;  // how far scores are from seconds says nothing
         one.log_sigma = sigma_;
-        apply_unseen(card_, *queries[chunk[i]].device, one);
+        unseen.apply(*queries[chunk[i]].device, one);
       }
     }
     return out;

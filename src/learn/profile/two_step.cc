@@ -99,9 +99,10 @@ class TwoStepModel final : public CostModel {
     std::vector<Prediction> out;
     if (queries.empty()) return out;
     const std::vector<double> logs = predict_rows(latency, second(first));
+    UnseenEffects unseen(model_card);
     for (size_t i = 0; i < logs.size(); ++i) {
       out.push_back({compute[i] * std::exp(logs[i]), log_sigma});
-      apply_unseen(model_card, *queries[i].device, out.back());
+      unseen.apply(*queries[i].device, out.back());
     }
     return out;
   }
