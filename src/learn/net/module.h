@@ -10,10 +10,21 @@
 
 namespace tensorsmith::learn::net {
 
-// What the module exports, under the name kModuleEntry. Program and module are built together: `version`
-// differs where they were not.
+// Sizes of what the program and the module hand to each other: those of two builds of one version may differ.
+constexpr uint64_t layout_of_interface() {
+  uint64_t out = 0;
+  for (const size_t size :
+       {sizeof(Prediction), sizeof(ProgramQuery), sizeof(ModelCard), sizeof(MeasuredProgram),
+        sizeof(ModelFile), sizeof(TrainingData), sizeof(TrainingControl), sizeof(lm::LanguageTraining)})
+    out = out * 1099511628211ULL + size;
+  return out;
+}
+
+// What the module exports, under the name kModuleEntry. Program and module are built together: `version` or
+// `layout` differs where they were not.
 struct Module {
   const char* version;
+  uint64_t layout;  // layout_of_interface()
   Result<std::unique_ptr<CostModelTrainer>> (*make_trainer)(const std::string& kind,
                                                             const nlohmann::json& parameters);
   Result<std::unique_ptr<CostModel>> (*from_file)(const ModelFile& file);

@@ -26,9 +26,10 @@ Result<const Module*> load() {
   }
   const auto entry = reinterpret_cast<ModuleEntry>(dlsym(handle, kModuleEntry));
   const Module* module = entry == nullptr ? nullptr : entry();
-  if (module == nullptr || std::string_view(module->version) != TENSORSMITH_VERSION)
+  if (module == nullptr || std::string_view(module->version) != TENSORSMITH_VERSION ||
+      module->layout != layout_of_interface())
     return Error{ErrorCode::kMismatch, kModuleFile,
-                 "the module of the neural models is of another version of Tensorsmith; install both again"};
+                 "the module of the neural models is of another build of Tensorsmith; install both again"};
   return module;
 }
 #else
