@@ -57,6 +57,9 @@ struct Prediction {
   // Half the width of the intervals of log(seconds) that hold 90 and 95.45 %; 0: as of a normal distribution
   // with log_sigma. Measured errors have longer tails.
   double log_90 = 0, log_95 = 0;
+  // Standard deviation of log(seconds) among the members of the model, which have learned the same from other draws; 0: it has none.
+  // Says which tasks the model errs on (`dataset next`), not by how much.
+  double disagreement = 0;
   Unseen unseen;
 
   double half90() const { return log_90 > 0 ? log_90 : 1.6449 * log_sigma; }

@@ -321,6 +321,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("dataset", "Measured programs to train cost models on");
   command->require_subcommand(1);
   add_dataset_collect_command(*command, exit_code);
+  add_dataset_next_command(*command, exit_code);
   add_dataset_schema_command(*command, exit_code);
   {
     auto [sub, o] = add<ImportCommand>(*command, "import",
@@ -359,6 +360,8 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
               "few-tasks: tasks of each test device that train too");
     sub->add_option("--choose", o->choice, "few-tasks: how they are chosen: medoids, kmeans or random")
         ->capture_default_str();
+    sub->add_option("--profile-task", o->options.profiled,
+                    "few-tasks: this one, by its key (see `dataset next`), instead; may be given again");
     add_seed(*sub, o->options.seed, "Another seed, another split");
     add_whole(*sub, "--min-records", o->options.min_records, 0, 1000000,
               "Leave out tasks with fewer measured programs");

@@ -9,7 +9,6 @@
 #include "engine/gpu_device.h"
 #include "engine/measured_device.h"
 #include "engine/usable_threads.h"
-#include "graph/zoo/zoo.h"
 #include "learn/dataset/import.h"
 #include "measure/measurer.h"
 #include "search/tuner.h"
@@ -27,7 +26,7 @@ namespace {
 
 struct CollectCommand {
   std::vector<std::string> networks;
-  std::vector<std::string> devices;
+  std::vector<std::string> devices, tasks;
   std::string database, store;
   int64_t records = 0;
   double seconds = 0;
@@ -38,22 +37,6 @@ struct CollectCommand {
   learn::SearchModelOptions cost_model;
   bool fleet = false, json = false, quiet = false, force = false;
 };
-
-// "zoo" is every network of it; a name without '/' and '.' is one of the zoo.
-std::vector<ModelOptions> models_of(const std::vector<std::string>& networks) {
-  std::vector<ModelOptions> models;
-  const auto add = [&](std::string path) { models.emplace_back().path = std::move(path); };
-  for (const std::string& network : networks) {
-    if (network == "zoo") {
-      for (const auto& entry : graph::zoo::entries()) add("zoo:" + std::string(entry.name));
-    } else if (network.starts_with("zoo:") || network.find_first_of("/.") != std::string::npos) {
-      add(network);
-    } else {
-      add("zoo:" + network);
-    }
-  }
-  return models;
-}
 
 class Progress final : public engine::CollectEvents {
  public:
@@ -104,21 +87,35 @@ Result<std::vector<target::Device>> resolve_devices(const std::vector<std::strin
   return devices;
 }
 
+// kNotFound for a key that none of the tasks has.
+Status keep_named(const std::vector<std::string>& keys, std::vector<search::TuneTask>& tasks) {
+  for (const std::string& key : keys) {
+    if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& task) { return task.key == key; }))
+      return Error{ErrorCode::kNotFound, "--task " + key,
+                   "is none of the networks' tasks (see `tensorsmith tasks MODEL --json`)"};
+  }
+  std::erase_if(
+      tasks, [&](const auto& task) { return std::find(keys.begin(), keys.end(), task.key) == keys.end(); });
+  return {};
+}
+
 Status collect(const CollectCommand& command) {
   std::vector<OutputPath> outputs = {{"-o", command.database, OutputKind::kDatabase}};
   const OutputPath store{"--store", command.store, OutputKind::kStore};
   if (!command.store.empty()) outputs.push_back(store);
   std::vector<InputPath> inputs = {{"--cost-model", command.cost_model.model}};
-  for (const ModelOptions& model : models_of(command.networks)) inputs.push_back({"--networks", model.path});
+  for (const ModelOptions& model : models_of_networks(command.networks))
+    inputs.push_back({"--networks", model.path});
   for (const std::string& device : command.devices) inputs.push_back({"--device", device_file(device)});
   TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
   engine::CollectOptions options;
   TS_ASSIGN_OR_RETURN(options.devices, resolve_devices(command.devices));
   std::vector<engine::ModelSource> networks;
-  for (const ModelOptions& model : models_of(command.networks)) {
+  for (const ModelOptions& model : models_of_networks(command.networks)) {
     TS_ASSIGN_OR_RETURN(networks.emplace_back(), model.source());
   }
-  TS_ASSIGN_OR_RETURN(const auto tasks, engine::collection_tasks(networks));
+  TS_ASSIGN_OR_RETURN(auto tasks, engine::collection_tasks(networks));
+  if (!command.tasks.empty()) TS_RETURN_IF_ERROR(keep_named(command.tasks, tasks));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(command.database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const SystemClock clock;
@@ -177,6 +174,9 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
       ->add_option("--networks", o->networks,
                    "Networks of the zoo (resnet50, zoo:bert_base:batch=4; zoo = all of them) and ONNX files")
       ->required();
+  command->add_option(
+      "--task", o->tasks,
+      "Only this one of the networks' tasks, by its key (see `dataset next`); may be given again");
   command
       ->add_option("--device", o->devices,
                    "local[:isa=avx2|sse4.2][:threads=N], each a device of its own; may be given again")

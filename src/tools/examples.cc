@@ -82,6 +82,10 @@ const std::map<std::string, std::string>& examples() {
       {"dataset import",
        "  tensorsmith dataset import tensorsmith.db -o own.store\n"
        "  tensorsmith dataset import v100.jsonl.zst k80.jsonl.zst --workloads workloads.json -o gpus.store"},
+      {"dataset next",
+       "  tensorsmith dataset next --model models/cpu.safetensors --device local:threads=1 --networks "
+       "resnet50 bert_base\n"
+       "  tensorsmith dataset next --model others.model --device v100 --store gpus.store --tasks 1"},
       {"dataset schema",
        "  tensorsmith dataset schema\n"
        "  tensorsmith dataset schema per-store"},

@@ -6,6 +6,7 @@
 #include "base/processors.h"
 #include "engine/gpu_device.h"
 #include "engine/measured_device.h"
+#include "graph/zoo/zoo.h"
 #include "record/database.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -190,6 +191,21 @@ void add_force(CLI::App& command, bool& force) {
 int report_error(const Error& error) {
   print_error("tensorsmith: error: {}\n", error.message());
   return error.code == ErrorCode::kCancelled ? kExitInterrupted : kExitFailed;
+}
+
+std::vector<ModelOptions> models_of_networks(const std::vector<std::string>& networks) {
+  std::vector<ModelOptions> models;
+  const auto add = [&](std::string path) { models.emplace_back().path = std::move(path); };
+  for (const std::string& network : networks) {
+    if (network == "zoo") {
+      for (const auto& entry : graph::zoo::entries()) add("zoo:" + std::string(entry.name));
+    } else if (network.starts_with("zoo:") || network.find_first_of("/.") != std::string::npos) {
+      add(network);
+    } else {
+      add("zoo:" + network);
+    }
+  }
+  return models;
 }
 
 }  // namespace tensorsmith::tools

@@ -34,6 +34,9 @@ struct ModelOptions {
   Result<engine::LoadedModel> load(const target::Device* device = nullptr) const;
 };
 
+// Of --networks: "zoo" is every network of it; a name without '/' and '.' is one of the zoo.
+std::vector<ModelOptions> models_of_networks(const std::vector<std::string>& networks);
+
 struct DeviceOptions {
   std::string device = "local";
   int threads = 0;  // 0 = all cores

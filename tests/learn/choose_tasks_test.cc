@@ -135,6 +135,38 @@ TEST(ChooseTasks, MedoidsCoverWhatIsFar) {
   EXPECT_EQ(group(one.front()), 0);
 }
 
+// Of three crowds the next task is of the one that is not measured; of two such ones that counts of which less is known, and tasks
+// without programs are not chosen.
+TEST(NextTasks, WhatIsUncertainAndStandsForOthers) {
+  const uint64_t seed = 3;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  const auto make = [&](double size) {
+    CandidateTask task;
+    for (int p = 0; p < 10; ++p) {
+      testing::MadeProgram program;
+      program.operations = std::exp2(size) * (1 + 0.3 * rng.uniform());
+      program.bytes = std::exp2(35 - size) * (1 + 0.3 * rng.uniform());
+      task.programs.push_back(testing::make_leaves(program, true));
+    }
+    return task;
+  };
+  std::vector<CandidateTask> tasks;
+  for (const double size : {10, 10, 10, 10, 10, 10, 20, 20, 20, 30, 30}) tasks.push_back(make(size));
+  tasks.emplace_back().weight = 100;
+  EXPECT_LT(next_tasks(tasks, 1).front(), 6u);
+  tasks[1].measured = true;
+  const auto second = next_tasks(tasks, 2);
+  ASSERT_EQ(second.size(), 2u);
+  EXPECT_TRUE(second[0] >= 6 && second[0] < 9) << second[0];
+  EXPECT_GE(second[1], 9u);
+  for (const size_t sure : {6, 7, 8}) tasks[sure].weight = 0.1;
+  const size_t next = next_tasks(tasks, 1).front();
+  EXPECT_GE(next, 9u);
+  EXPECT_EQ(next_tasks(tasks, 100).size(), 10u);
+  EXPECT_TRUE(next_tasks({}, 3).empty());
+}
+
 // The chosen tasks train, all others of the device test, and no time has a say in it.
 TEST(FewTasks, SplitsByTaskOnTheTestDevice) {
   const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 12});

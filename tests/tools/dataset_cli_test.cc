@@ -267,6 +267,43 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   EXPECT_NE(foreign.err.find("--device v100"), std::string::npos) << foreign.err;
 }
 
+// The command that `dataset next` prints measures what it chose, which then counts as measured.
+TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
+  const std::string database = folder_.file("own.db");
+  const std::vector<std::string> next = {"dataset",    "next",
+                                         "--model",    TENSORSMITH_SOURCE_DIR "/models/cpu.safetensors",
+                                         "--device",   "local:threads=1",
+                                         "--networks", "bert_tiny",
+                                         "--tasks",    "2",
+                                         "--json"};
+  const CliResult first = run_cli(next);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Json chosen = Json::parse(first.out);
+  ASSERT_EQ(chosen["tasks"].size(), 2u);
+  EXPECT_EQ(chosen["measured"], 0);
+  const std::string key = chosen["tasks"][0]["key"];
+  const CliResult collected =
+      run_cli({"dataset", "collect", "--networks", "bert_tiny", "--task", key, "--per-task", "2", "--device",
+               "local:threads=1", "-o", database, "--quiet", "--json"});
+  ASSERT_EQ(collected.exit_code, 0) << collected.err;
+  EXPECT_EQ(Json::parse(collected.out)["tasks"], 1);
+  std::vector<std::string> again = next;
+  again.insert(again.end(), {"--from-db", database});
+  const CliResult second = run_cli(again);
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const Json rest = Json::parse(second.out);
+  EXPECT_EQ(rest["measured"], 1);
+  EXPECT_EQ(rest["candidates"].get<int>() + 1, chosen["candidates"].get<int>());
+  for (const Json& task : rest["tasks"]) EXPECT_NE(task["key"], key);
+  again.pop_back();
+  again.push_back(folder_.file("none.db"));
+  EXPECT_EQ(run_cli(again).exit_code, 1);
+  const CliResult unknown =
+      run_cli({"dataset", "collect", "--networks", "bert_tiny", "--task", "nosuchkey", "-o", database});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.err.find("--task nosuchkey"), std::string::npos) << unknown.err;
+}
+
 // What is exported in TVM's format is imported as records of TVM are.
 TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
   const std::string database = folder_.file("own.db"), lines = folder_.file("own.jsonl"),

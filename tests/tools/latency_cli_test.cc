@@ -256,6 +256,55 @@ TEST_F(LatencyCli, GoesOnWithAnotherDevice) {
   test::expect_below("of-first", error(second) / error(first), 0.5);  // .055 +- .020
 }
 
+// Of a device with some measured tasks others are chosen, as many as are asked for; with them in training still others.
+TEST_F(LatencyCli, ChoosesWhatToMeasureNext) {
+  const std::string few = folder_.file("few.split"), model = folder_.file("few.model");
+  const Json stats = Json::parse(run_cli({"dataset", "stats", store_, "--json"}).out);
+  const std::string device = stats["devices"].begin().key();
+  const auto tasks = stats["devices"][device]["tasks"].get<int64_t>();
+  const auto split_of = [&](const std::vector<std::string>& keys) {
+    std::vector<std::string> arguments = {"dataset",       "split", store_, "--kind", "few-tasks",
+                                          "--test-device", device,  "-o",   few};
+    for (const std::string& key : keys) arguments.insert(arguments.end(), {"--profile-task", key});
+    if (keys.empty()) arguments.insert(arguments.end(), {"--profile-tasks", "3"});
+    return run_cli(arguments);
+  };
+  const auto next = [&](const std::string& count) {
+    const CliResult result = run_cli({"dataset", "next", "--model", model, "--device", device, "--store",
+                                      store_, "--split", few, "--tasks", count, "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  ASSERT_EQ(split_of({}).exit_code, 0);
+  ASSERT_EQ(train("tensorsmith", few, model, {"--param", "rounds=20"}).exit_code, 0);
+  const Json first = next("4");
+  EXPECT_EQ(first["measured"], 3);
+  EXPECT_EQ(first["candidates"], tasks - 3);
+  ASSERT_EQ(first["tasks"].size(), 4u);
+  std::vector<std::string> keys;
+  for (const Json& task : first["tasks"]) {
+    keys.push_back(task["key"]);
+    EXPECT_GT(task["uncertainty"].get<double>(), 0) << task;
+  }
+  ASSERT_EQ(split_of(keys).exit_code, 0);
+  const Json second = next("1000");
+  EXPECT_EQ(second["measured"], 4);
+  EXPECT_EQ(second["tasks"].size(), static_cast<size_t>(tasks - 4));
+  for (const Json& task : second["tasks"])
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), task["key"].get<std::string>()), 0);
+  // People get the command that goes on.
+  const CliResult text =
+      run_cli({"dataset", "next", "--model", model, "--device", device, "--store", store_, "--split", few});
+  EXPECT_THAT(text.out, HasSubstr("train --init " + model));
+  // Without the split all tasks are measured.
+  const CliResult none =
+      run_cli({"dataset", "next", "--model", model, "--device", device, "--store", store_});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("has no task that is not measured"));
+  EXPECT_EQ(run_cli({"dataset", "next", "--model", model, "--device", device}).exit_code, 1);
+  EXPECT_THAT(split_of({"nosuchkey"}).err, HasSubstr("workload 'nosuchkey' is not in the store"));
+}
+
 TEST_F(LatencyCli, TableOfModelsAndSplits) {
   std::vector<std::string> arguments = {"eval",    "--table",           "--store", store_,
                                         "--split", "tasks=" + by_task_, "--split", within_};

@@ -249,7 +249,8 @@ TEST(PredictCommand, SaysWhatIsUnseen) {
   EXPECT_THAT(text.out, HasSubstr("note: the model has not seen xeon-8358; it knows znver4-avx2-1t"));
   EXPECT_THAT(text.out, HasSubstr("note: the model has not seen programs on 32 threads; it knows 1"));
   const auto whole = nlohmann::json::parse(with({"--json"}).out);
-  EXPECT_EQ(whole["unseen"], nlohmann::json::parse(R"({"device":true,"threads":true,"kind":false})"));
+  EXPECT_EQ(whole["unseen"],
+            nlohmann::json::parse(R"({"device":true,"threads":true,"kind":false,"size":false})"));
   EXPECT_EQ(whole["notes"].size(),
             text.out.find("tasks: the model said less") == std::string::npos ? 3u : 4u);
   EXPECT_GT(whole["high_seconds"].get<double>(), 2 * whole["seconds"].get<double>());
@@ -261,7 +262,8 @@ TEST(PredictCommand, SaysWhatIsUnseen) {
   // Other models know this CPU, but not programs of ours.
   const std::string ansor = TENSORSMITH_SOURCE_DIR "/models/tensorsmith.safetensors";
   const auto kinds = nlohmann::json::parse(with({"--model", ansor, "--json"}).out);
-  EXPECT_EQ(kinds["unseen"], nlohmann::json::parse(R"({"device":false,"threads":false,"kind":true})"));
+  EXPECT_EQ(kinds["unseen"],
+            nlohmann::json::parse(R"({"device":false,"threads":false,"kind":true,"size":false})"));
   EXPECT_GT(kinds["log_sigma"].get<double>(), 0.3);
 }
 

@@ -32,15 +32,15 @@ void shuffle(std::vector<T>& items, Rng& rng) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
 }
 
-// Mean and number of a program's leaf vectors, each column with mean 0 and standard deviation 1.
-std::vector<float> program_vectors(const Store& store, std::span<const int64_t> records, size_t& width) {
-  constexpr auto kFeatures = static_cast<size_t>(feature::kPerStoreWidth);
-  width = kFeatures + 1;
-  std::vector<float> out(records.size() * width, 0.0F);
-  feature::LeafFeatures leaves;
-  for (size_t i = 0; i < records.size(); ++i) {
-    store.leaves(records[i], leaves);
-    float* row = out.data() + i * width;
+// Mean and number of the programs' leaf vectors, each column with mean 0 and standard deviation 1.
+class ProgramVectors {
+ public:
+  static constexpr auto kFeatures = static_cast<size_t>(feature::kPerStoreWidth);
+  static constexpr size_t kWidth = kFeatures + 1;
+
+  void add(const feature::LeafFeatures& leaves) {
+    values_.resize(values_.size() + kWidth, 0.0F);
+    float* row = values_.data() + values_.size() - kWidth;
     const auto count = static_cast<float>(leaves.vectors.rows);
     for (int l = 0; l < leaves.vectors.rows; ++l) {
       const auto vector = leaves.vectors.row(l);
@@ -48,21 +48,29 @@ std::vector<float> program_vectors(const Store& store, std::span<const int64_t> 
     }
     row[kFeatures] = count;
   }
-  const auto n = static_cast<double>(std::max<size_t>(records.size(), 1));
-  for (size_t c = 0; c < width; ++c) {
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < records.size(); ++i) sum += static_cast<double>(out[i * width + c]);
-    const double mean = sum / n;
-    for (size_t i = 0; i < records.size(); ++i) {
-      const double d = static_cast<double>(out[i * width + c]) - mean;
-      squares += d * d;
+  // Row-major, kWidth wide.
+  std::vector<float> standardized() && {
+    const size_t rows = values_.size() / kWidth;
+    const auto n = static_cast<double>(std::max<size_t>(rows, 1));
+    for (size_t c = 0; c < kWidth; ++c) {
+      double sum = 0, squares = 0;
+      for (size_t i = 0; i < rows; ++i) sum += static_cast<double>(values_[i * kWidth + c]);
+      const double mean = sum / n;
+      for (size_t i = 0; i < rows; ++i) {
+        const double d = static_cast<double>(values_[i * kWidth + c]) - mean;
+        squares += d * d;
+      }
+      const double scale = squares > 1e-9 * n ? 1 / std::sqrt(squares / n) : 0;
+      for (size_t i = 0; i < rows; ++i)
+        values_[i * kWidth + c] =
+            static_cast<float>((static_cast<double>(values_[i * kWidth + c]) - mean) * scale);
     }
-    const double scale = squares > 1e-9 * n ? 1 / std::sqrt(squares / n) : 0;
-    for (size_t i = 0; i < records.size(); ++i)
-      out[i * width + c] = static_cast<float>((static_cast<double>(out[i * width + c]) - mean) * scale);
+    return std::move(values_);
   }
-  return out;
-}
+
+ private:
+  std::vector<float> values_;
+};
 
 // Programs of each task, drawn at random; begin: of the tasks' records, and one past the last.
 struct Drawn {
@@ -85,8 +93,14 @@ Drawn draw(const std::map<uint32_t, std::vector<int64_t>>& tasks, size_t each, R
 std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, std::vector<int64_t>>& tasks,
                                   size_t k, Rng& rng) {
   const auto [records, begin] = draw(tasks, kProgramsPerTask, rng);
-  size_t width = 0;
-  const std::vector<float> points = program_vectors(store, records, width);
+  constexpr size_t width = ProgramVectors::kWidth;
+  ProgramVectors vectors;
+  feature::LeafFeatures leaves;
+  for (const int64_t record : records) {
+    store.leaves(record, leaves);
+    vectors.add(leaves);
+  }
+  const std::vector<float> points = std::move(vectors).standardized();
   const Clusters clusters = cluster(points, width, k, rng.next());
   std::vector<size_t> order(k);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -145,34 +159,16 @@ std::vector<uint32_t> by_medoids(const Store& store, const std::map<uint32_t, st
   const size_t each = std::clamp(kMedoidPrograms / tasks.size(), size_t{1}, kMedoidProgramsPerTask);
   const auto [records, begin] = draw(tasks, each, rng);
   std::vector<uint32_t> workloads;
-  std::vector<double> weights;
+  std::vector<CandidateTask> candidates;
   for (const auto& [workload, all] : tasks) {
     workloads.push_back(workload);
-    weights.push_back(static_cast<double>(std::min(all.size(), kProgramsPerTask)));
+    CandidateTask& candidate = candidates.emplace_back();
+    candidate.weight = static_cast<double>(std::min(all.size(), kProgramsPerTask));
+    for (size_t i = begin[candidates.size() - 1]; i < begin[candidates.size()]; ++i)
+      store.leaves(records[i], candidate.programs.emplace_back());
   }
-  size_t width = 0;
-  const std::vector<float> points = program_vectors(store, records, width);
-  const std::vector<double> distances = task_distances(points, width, begin);
-  const size_t n = workloads.size();
-  std::vector<double> nearest(n, std::numeric_limits<double>::infinity());
-  std::vector<bool> taken(n, false);
   std::vector<uint32_t> chosen;
-  while (chosen.size() < k) {
-    double least = std::numeric_limits<double>::infinity();
-    size_t best = n;
-    for (size_t b = 0; b < n; ++b) {
-      if (taken[b]) continue;
-      double sum = 0;
-      for (size_t a = 0; a < n; ++a) sum += weights[a] * std::min(nearest[a], distances[a * n + b]);
-      if (best == n || sum < least) {
-        least = sum;
-        best = b;
-      }
-    }
-    taken[best] = true;
-    chosen.push_back(workloads[best]);
-    for (size_t a = 0; a < n; ++a) nearest[a] = std::min(nearest[a], distances[a * n + best]);
-  }
+  for (const size_t place : next_tasks(candidates, k)) chosen.push_back(workloads[place]);
   return chosen;
 }
 
@@ -194,6 +190,51 @@ Result<TaskChoice> parse_task_choice(const std::string& name) {
   }
   return Error{ErrorCode::kInvalidArgument, "",
                "'" + name + "' is no way to choose tasks: medoids, kmeans or random"};
+}
+
+std::vector<size_t> next_tasks(std::span<const CandidateTask> tasks, size_t k) {
+  const size_t n = tasks.size();
+  ProgramVectors vectors;
+  std::vector<size_t> begin = {0};
+  for (const CandidateTask& task : tasks) {
+    for (const auto& program : task.programs) vectors.add(program);
+    begin.push_back(begin.back() + task.programs.size());
+  }
+  const std::vector<float> points = std::move(vectors).standardized();
+  const std::vector<double> distances = task_distances(points, ProgramVectors::kWidth, begin);
+  std::vector<double> nearest(n, std::numeric_limits<double>::infinity());
+  std::vector<bool> taken(n, false);
+  const auto take = [&](size_t b) {
+    taken[b] = true;
+    for (size_t a = 0; a < n; ++a) nearest[a] = std::min(nearest[a], distances[a * n + b]);
+  };
+  for (size_t b = 0; b < n; ++b) {
+    if (tasks[b].programs.empty()) {
+      taken[b] = true;  // nothing is known of where it lies
+    } else if (tasks[b].measured) {
+      take(b);
+    }
+  }
+  std::vector<size_t> chosen;
+  while (chosen.size() < k) {
+    double least = std::numeric_limits<double>::infinity();
+    size_t best = n;
+    for (size_t b = 0; b < n; ++b) {
+      if (taken[b]) continue;
+      double sum = 0;
+      for (size_t a = 0; a < n; ++a) {
+        if (!tasks[a].programs.empty()) sum += tasks[a].weight * std::min(nearest[a], distances[a * n + b]);
+      }
+      if (best == n || sum < least) {
+        least = sum;
+        best = b;
+      }
+    }
+    if (best == n) break;
+    chosen.push_back(best);
+    take(best);
+  }
+  return chosen;
 }
 
 Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t seed) {

@@ -30,6 +30,16 @@ Result<TaskChoice> parse_task_choice(const std::string& name);
 std::vector<uint32_t> choose_tasks(const Store& store, uint32_t device, int k, TaskChoice choice,
                                    uint64_t seed);
 
+// A task that could be measured next, by some of its programs.
+struct CandidateTask {
+  std::vector<feature::LeafFeatures> programs;  // none: it is not chosen
+  double weight = 1;      // what it counts: how many programs are to be predicted, how uncertain that is
+  bool measured = false;  // already: it is not chosen, and stands for what is near it
+};
+// Places of the k tasks to measure next, the most valuable first; all where there are no more. Greedy k-medoids
+// (TaskChoice::kMedoids) around the tasks that are measured already.
+std::vector<size_t> next_tasks(std::span<const CandidateTask> tasks, size_t k);
+
 struct Clusters {
   size_t width = 0;
   std::vector<double> centroids;  // clusters x width

@@ -121,10 +121,19 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
   const std::vector<Part> by_workload = parts_of_workloads(store, options);
   SplitOptions training = options;
   training.test = 0;
+  std::vector<uint32_t> named;
+  for (const std::string& key : options.profiled) {
+    const auto it = std::find_if(store.workloads().begin(), store.workloads().end(),
+                                 [&](const StoredWorkload& workload) { return workload.key == key; });
+    if (it == store.workloads().end())
+      return Error{ErrorCode::kNotFound, "", "workload '" + key + "' is not in the store"};
+    named.push_back(static_cast<uint32_t>(it - store.workloads().begin()));
+  }
   std::set<std::pair<uint32_t, uint32_t>> profiled;  // workload, device
   for (uint32_t d = 0; d < tests.size() && options.kind == SplitKind::kFewTasks; ++d) {
     if (tests[d] == 0) continue;
-    for (const uint32_t w : choose_tasks(store, d, options.profile_tasks, options.choice, options.seed))
+    for (const uint32_t w :
+         named.empty() ? choose_tasks(store, d, options.profile_tasks, options.choice, options.seed) : named)
       profiled.emplace(w, d);
   }
   std::map<std::pair<uint32_t, uint32_t>, int64_t> measured;
@@ -196,6 +205,7 @@ Status save_split(const Split& split, const std::string& path) {
                        {"test_devices", o.test_devices},
                        {"profile_tasks", o.profile_tasks},
                        {"choice", to_string(o.choice)},
+                       {"profiled", o.profiled},
                        {"seed", o.seed},
                        {"min_records", o.min_records},
                        {"store", split.store_hash},
@@ -227,6 +237,7 @@ Result<Split> load_split(const std::string& path) {
     split.options.profile_tasks = json.value("profile_tasks", split.options.profile_tasks);
     TS_ASSIGN_OR_RETURN(split.options.choice, parse_task_choice(json.value(
                                                   "choice", std::string(to_string(split.options.choice)))));
+    split.options.profiled = json.value("profiled", std::vector<std::string>());
     split.options.seed = json.at("seed");
     split.options.min_records = json.at("min_records");
     split.store_hash = json.at("store");

@@ -31,6 +31,8 @@ struct SplitOptions {
   std::vector<std::string> test_devices;  // by-device, few-tasks
   int profile_tasks = 20;                 // few-tasks: of each test device
   TaskChoice choice = TaskChoice::kMedoids;
+  std::vector<std::string>
+      profiled;  // few-tasks: these workloads (StoredWorkload::key), whatever `choice` and their number
   uint64_t seed = 0;
   // Tasks with fewer measured programs on a device are unused there; by-task splits of TenSet use 48.
   int64_t min_records = 0;
@@ -47,7 +49,7 @@ struct Split {
 };
 
 // Depends on the store's contents and the options alone. Failed programs without features are unused. Errors:
-// kInvalidArgument for shares that leave nothing to train on, kNotFound for an unknown device.
+// kInvalidArgument for shares that leave nothing to train on, kNotFound for an unknown device or workload.
 Result<Split> make_split(const Store& store, const SplitOptions& options);
 
 // Ok if the split is one of this store (kMismatch) and its parts share nothing that its kind keeps apart:

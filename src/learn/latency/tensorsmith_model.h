@@ -61,10 +61,18 @@ struct DeviceForest {
   Forest forest;
 };
 
+// What a device has shown of a structure that training went on with.
+struct ShownTasks {
+  int workloads = 0;
+  double shift = 0;  // what log(seconds) of the common prediction lacks there
+};
+
 struct TensorsmithKind {
   ResourceFactors factors;
   std::vector<Forest> members, rank_members;
   std::vector<DeviceForest> devices;  // for devices that are not among them
+  // By device that was new when training went on, and structure.
+  std::map<std::string, std::map<feature::WorkloadStructure, ShownTasks>> shown;
 };
 
 struct Calibration {
@@ -106,13 +114,24 @@ class TensorsmithModel final : public CostModel {
   void append_general_row(const SummarizedProgram& program, std::vector<float>& out) const;
   // Whether these forests speak for programs of this kind on the device.
   bool is_new_device(feature::ProgramKind kind, const std::string& device) const;
+  // log(seconds), without calibration, of programs of one kind on one device; sets their bases. Of a device that was new when training
+  // went on, the mean of its own prediction and of the common one.
+  void log_seconds(feature::ProgramKind kind, const target::Device& device,
+                   std::span<SummarizedProgram> programs, std::span<double> out,
+                   std::span<double> disagreement = {}) const;
+  // Likewise as if the device was not known, and without its shift.
+  void common_log_seconds(feature::ProgramKind kind, const target::Device& device,
+                          std::span<SummarizedProgram> programs, std::span<double> out,
+                          std::span<double> disagreement = {}) const;
   static int width(feature::ProgramKind kind);
   static std::string column_name(feature::ProgramKind kind, size_t column);
-  // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base.
-  void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out) const;
+  // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base. disagreement, where it is not
+  // empty: Prediction's.
+  void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out,
+                 std::span<double> disagreement = {}) const;
   // Likewise for a new device, whose rows append_general_row has made.
   void add_device_trees(feature::ProgramKind kind, const target::Device& device, std::span<const float> rows,
-                        std::span<double> out) const;
+                        std::span<double> out, std::span<double> disagreement = {}) const;
   Calibration calibration_of(feature::ProgramKind kind, feature::WorkloadStructure structure,
                              const std::string& device) const;
 

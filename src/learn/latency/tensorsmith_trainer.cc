@@ -30,7 +30,7 @@ constexpr double kShiftTasks = 4;
 // no factor mends.
 constexpr double kOutlier = 2;
 // Of the small forests that speak for devices that are not known: deeper or longer ones learn what is a device's own.
-constexpr int kDeviceRounds = 100, kDeviceDepth = 4;
+constexpr int kDeviceRounds = 33, kDeviceDepth = 4;
 // Times the least weight of a leaf where training goes on: the programs of few tasks are alike.
 constexpr double kFewTasksWeight = 3;
 
@@ -44,19 +44,19 @@ struct Options {
   int rank_members = 1;
   double rank_weight = 0.25;
   int folds = 4;              // for calibration on workloads that were not seen
-  int new_rounds = 120;       // of trees, when training goes on from a model
+  int new_rounds = 40;        // of trees, when training goes on from a model
   bool known_devices = true;  // false: only what is needed for devices that are not known
   PackSumOptions fit;
 
   Options() {
     fit.max_depth = 6;
     fit.gamma = 0;
-    fit.min_child_weight = 20;
-    fit.eta = 0.05;
+    fit.min_child_weight = 50;
+    fit.eta = 0.15;
     fit.lambda = 5;
     fit.row_share = 0.7;
     fit.node_column_share = 0.3;
-    fit.rounds = 300;
+    fit.rounds = 100;
     fit.max_bins = 128;
   }
   TensorsmithBase base_kind() const {
@@ -245,6 +245,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     if (options_.base_kind() == TensorsmithBase::kResources)
       scales = fit_resources(model, kind, data, chosen, run.data, run.control.seed, before != nullptr);
     TensorsmithKind& forests = model.kinds[static_cast<size_t>(kind)];
+    if (before != nullptr) note_shown(model, *before, kind, data, chosen, run.data);
     const bool goes_on = !forests.members.empty();
     const int rounds = goes_on ? options_.new_rounds : options_.fit.rounds;
     const auto wanted = [&](int members) {
@@ -291,6 +292,34 @@ class TensorsmithTrainer final : public CostModelTrainer {
     TS_RETURN_IF_ERROR(add(forests.members, wanted(options_.members), loss));
     TS_RETURN_IF_ERROR(add(forests.rank_members, wanted(options_.rank_members), PackSumLoss::kHuber));
     return scales;
+  }
+
+  // What devices that the model before did not know have shown.
+  static void note_shown(TensorsmithModel& model, const TensorsmithModel& before, ProgramKind kind,
+                         const KindData& data, std::span<const size_t> chosen, const TrainingData& source) {
+    // By device and structure, by workload.
+    std::map<std::pair<uint32_t, uint8_t>, std::map<uint32_t, std::vector<size_t>>> tasks;
+    for (const size_t i : chosen) tasks[{data.device[i], data.structure[i]}][data.workload[i]].push_back(i);
+    for (const auto& [key, workloads] : tasks) {
+      const target::Device& device = *source.devices[key.first];
+      auto& shown = model.kinds[static_cast<size_t>(kind)].shown;
+      if (!before.is_new_device(kind, device.name) && shown.count(device.name) == 0) continue;
+      double sum = 0;
+      for (const auto& [workload, members] : workloads) {
+        std::vector<SummarizedProgram> programs;
+        for (const size_t i : members) programs.push_back(data.program(kind, i));
+        std::vector<double> logs(members.size());
+        before.common_log_seconds(kind, device, programs, logs);
+        for (size_t j = 0; j < members.size(); ++j) logs[j] = std::log(data.seconds[members[j]]) - logs[j];
+        sum += median(std::move(logs));
+      }
+      // Of one workload half is taken for what all have in common.
+      const auto n = static_cast<double>(workloads.size());
+      ShownTasks& now = shown[device.name][static_cast<feature::WorkloadStructure>(key.second)];
+      const double earlier = now.workloads;
+      const double lacking = (now.shift * (earlier + 1) + sum) / (earlier + n + 1);
+      now = {static_cast<int>(earlier + n), lacking};
+    }
   }
 
   // What the factors of all devices miss on each of the chosen programs' devices.
@@ -372,21 +401,18 @@ class TensorsmithTrainer final : public CostModelTrainer {
 
   static void add_errors(const TensorsmithModel& model, ProgramKind kind, const KindData& data,
                          std::span<const size_t> chosen, const TrainingData& source, Errors& errors) {
-    std::vector<double> sums(chosen.size(), 0), bases;
-    std::vector<float> rows;
-    for (const size_t i : chosen) {
-      SummarizedProgram program = data.program(kind, i);
-      program.base =
-          model.base_seconds(program.summary, program.structure, source.devices[data.device[i]]->name);
-      model.append_row(program, rows);
-      bases.push_back(program.base);
-    }
-    model.add_trees(kind, rows, sums);
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      const size_t program = chosen[i];
-      ErrorList& list = errors[data.device[program]][data.structure[program]];
-      list.errors.push_back(sums[i] + std::log(bases[i] / data.seconds[program]));
-      list.workloads.insert(data.workload[program]);
+    std::map<uint32_t, std::vector<size_t>> by_device;
+    for (const size_t i : chosen) by_device[data.device[i]].push_back(i);
+    for (const auto& [device, members] : by_device) {
+      std::vector<SummarizedProgram> programs;
+      for (const size_t i : members) programs.push_back(data.program(kind, i));
+      std::vector<double> logs(members.size());
+      model.log_seconds(kind, *source.devices[device], programs, logs);
+      for (size_t j = 0; j < members.size(); ++j) {
+        ErrorList& list = errors[device][data.structure[members[j]]];
+        list.errors.push_back(logs[j] - std::log(data.seconds[members[j]]));
+        list.workloads.insert(data.workload[members[j]]);
+      }
     }
   }
 

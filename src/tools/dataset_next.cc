@@ -1,0 +1,137 @@
+// `dataset next`: which tasks to measure next on a device.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/gpu_device.h"
+#include "engine/measured_device.h"
+#include "engine/next_tasks.h"
+#include "learn/latency/held_out.h"
+#include "record/database.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/numbers.h"
+#include "tools/options.h"
+#include "tools/report.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct NextCommand {
+  std::string model, device = "local", store, split, database;
+  std::vector<std::string> networks;
+  int tasks = 5;
+  uint64_t seed = 0;
+  bool json = false;
+};
+
+// Keys of the tasks of which the database has times on the device.
+Result<std::set<std::string>> measured_tasks(const std::string& path, const target::Device& device) {
+  std::set<std::string> out;
+  TS_ASSIGN_OR_RETURN(const auto database, record::Database::open_read_only(path));
+  TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) -> Status {
+    if (record.result.ok() && record.device_key == device.key()) out.insert(record.task_key);
+    return {};
+  }));
+  return out;
+}
+
+Result<engine::NextTasks> choose(const NextCommand& command, const learn::CostModel& model,
+                                 const target::Device& device) {
+  const auto count = static_cast<size_t>(command.tasks);
+  if (!command.store.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto data, engine::ModelData::open(command.store));
+    if (command.split.empty()) return engine::next_tasks(data, nullptr, model, device, command.seed, count);
+    TS_ASSIGN_OR_RETURN(const auto split, data.load_split(command.split));
+    return engine::next_tasks(data, &split, model, device, command.seed, count);
+  }
+  std::vector<engine::ModelSource> networks;
+  for (const ModelOptions& network : models_of_networks(command.networks)) {
+    TS_ASSIGN_OR_RETURN(networks.emplace_back(), network.source());
+  }
+  std::set<std::string> measured;
+  if (!command.database.empty()) {
+    TS_ASSIGN_OR_RETURN(measured, measured_tasks(command.database, device));
+  }
+  return engine::next_tasks(networks, measured, model, engine::with_measurements(device), command.seed,
+                            count);
+}
+
+// What measures the tasks and teaches them to the model.
+void print_commands(const NextCommand& command, const engine::NextTasks& next) {
+  if (!command.store.empty()) {
+    print_out(
+        "measure programs of these, import them beside the store's, and go on with `tensorsmith train --init "
+        "{}`\n",
+        command.model);
+    return;
+  }
+  std::string line = "tensorsmith dataset collect --networks";
+  for (const std::string& network : command.networks) line += " " + network;
+  for (const auto& task : next.chosen) line += " --task " + task.key;
+  const std::string database = command.database.empty() ? "measured.db" : command.database;
+  print_out(
+      "measure them and go on from the model:\n  {} --device {} -o {}\n  tensorsmith train --init {} "
+      "--from-db {} -o next.model\n",
+      line, command.device, database, command.model, database);
+}
+
+Status next(const NextCommand& command) {
+  if (command.store.empty() == command.networks.empty())
+    return Error{ErrorCode::kInvalidArgument, "dataset next", "needs either --store or --networks"};
+  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.model));
+  TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(command.device));
+  TS_RETURN_IF_ERROR(learn::check_knows(model->card(), command.model, device));
+  TS_ASSIGN_OR_RETURN(const auto found, choose(command, *model, device));
+  if (command.json) {
+    nlohmann::json tasks = nlohmann::json::array();
+    for (const auto& task : found.chosen)
+      tasks.push_back({{"key", task.key},
+                       {"name", task.name},
+                       {"programs", task.programs},
+                       {"uncertainty", task.uncertainty}});
+    print_json(
+        nlohmann::json{{"measured", found.measured}, {"candidates", found.candidates}, {"tasks", tasks}});
+    return {};
+  }
+  Table table({"measure next", "task", "programs", "uncertainty"});
+  for (const auto& task : found.chosen)
+    table.add({task.key, task.name, std::to_string(task.programs),
+               task.uncertainty > 0 ? fmt::format("{:.3f}", task.uncertainty) : "-"});
+  print_lines(table.text());
+  print_out("{} of {} tasks that are not measured on {}, {} are\n", found.chosen.size(), found.candidates,
+            command.device, found.measured);
+  print_commands(command, found);
+  return {};
+}
+
+}  // namespace
+
+void add_dataset_next_command(CLI::App& dataset, int& exit_code) {
+  auto o = std::make_shared<NextCommand>();
+  CLI::App* command = dataset.add_subcommand(
+      "next", "Which tasks to measure next on a device, so that a cost model learns most of it");
+  command->add_option("--model", o->model, "The cost model as it is now")->required();
+  command->add_option("--device", o->device, "The device (see `tensorsmith devices list`)")
+      ->capture_default_str();
+  auto* store = command->add_option(
+      "--store", o->store,
+      "Choose among the tasks of this store; measured are those that it has times of on the device");
+  command->add_option("--split", o->split, "Measured are only those that this split trains on")->needs(store);
+  auto* networks =
+      command
+          ->add_option("--networks", o->networks,
+                       "Choose among the tasks of these networks instead (as `dataset collect` takes them)")
+          ->excludes(store);
+  command
+      ->add_option("--from-db", o->database,
+                   "Record database; measured are the tasks that it has times of on the device")
+      ->needs(networks);
+  add_whole(*command, "--tasks", o->tasks, 1, 1000000, "How many; one at a time learns most from each");
+  add_seed(*command, o->seed, "Of the programs that stand for a task");
+  command->add_flag("--json", o->json, "Machine-readable output");
+  command->callback([o, &exit_code] { exit_code = run_command([&] { return next(*o); }); });
+}
+
+}  // namespace tensorsmith::tools
