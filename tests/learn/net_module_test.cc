@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 TEST(NetModule, TrainsSavesAndLoadsThroughTheRegistry) {
   const testing::MadeStore store({.tasks = 3, .programs = 20});
   const TrainingData data = store.data();
-  for (const char* kind : {"mlp", "tlp", "mtl-tlp", "cdmpp"}) {
+  for (const char* kind : {"mlp", "tlp", "mtl-tlp", "cdmpp", "resource-net"}) {
     EXPECT_THAT(cost_model_kinds(), Contains(kind));
     const auto trainer = make_trainer(kind, json{{"epochs", 1}, {"width", 16}});
     ASSERT_TRUE(trainer.ok()) << trainer.error().message();

@@ -24,6 +24,31 @@ double base_of(const ProgramQuery& query, BaseKind kind) {
 
 }  // namespace
 
+int resource_count(feature::ProgramKind kind) {
+  return static_cast<int>(feature::summary_schema(kind).resources.columns.size());
+}
+int summary_width(feature::ProgramKind kind) {
+  return resource_count(kind) + static_cast<int>(feature::summary_schema(kind).columns.columns.size());
+}
+
+Status Batch::add_summary(const ProgramQuery& query) {
+  if (query.trace == nullptr || query.leaves == nullptr)
+    return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(programs),
+                 "has no schedule steps, which this model reads"};
+  const feature::WorkloadAccess& access = accesses.of(*query.workload);
+  const auto summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
+  SummaryRows& rows_of_kind = summaries[static_cast<size_t>(summary.kind)];
+  rows_of_kind.places.push_back(programs);
+  rows_of_kind.structure.push_back(static_cast<int64_t>(access.structure));
+  for (const double seconds : summary.resources) {
+    const double share = std::log(std::max(seconds / summary.roofline_seconds, 1e-30));
+    rows_of_kind.values.push_back(std::max(static_cast<float>(share), kLeastResource));
+  }
+  rows_of_kind.values.insert(rows_of_kind.values.end(), summary.columns.begin(), summary.columns.end());
+  base.push_back(std::log(summary.roofline_seconds));
+  return {};
+}
+
 void Batch::clear() {
   programs = 0;
   row_begin.assign(1, 0);
@@ -34,6 +59,7 @@ void Batch::clear() {
   device.clear();
   device_features.clear();
   base.clear();
+  for (SummaryRows& kind : summaries) kind = {};
   log_seconds.clear();
   score.clear();
   task.clear();
@@ -72,7 +98,11 @@ Status Batch::add(const ProgramQuery& query, const BatchOptions& options) {
   device.push_back(named == options.devices.end() ? -1 : named - options.devices.begin());
   const auto figures = device_columns(*query.device);
   for (const float figure : figures) device_features.push_back(figure / kDeviceScale);
-  base.push_back(base_of(query, options.base));
+  if (options.summaries) {
+    TS_RETURN_IF_ERROR(add_summary(query));
+  } else {
+    base.push_back(base_of(query, options.base));
+  }
   if (!std::isfinite(base.back())) return bad("has no finite estimate that the model could start from");
   ++programs;
   return {};

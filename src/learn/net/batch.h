@@ -2,13 +2,17 @@
 // padding. Made of queries, so that training and prediction read the same.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "feature/program_summary.h"
 #include "learn/latency/device_columns.h"
+#include "learn/latency/tensorsmith_model.h"
+#include "learn/net/statistics.h"
 #include "learn/net/step_sequence.h"
 #include "learn/training.h"
 
@@ -29,13 +33,30 @@ enum class RowKind : uint8_t {
 
 struct BatchOptions {
   RowKind rows = RowKind::kLeaves;
-  bool steps = false;  // needs ProgramQuery::trace
+  bool steps = false;      // needs ProgramQuery::trace
+  bool summaries = false;  // feature::ProgramSummary; likewise. The base is the summary's roofline then
   StepOptions step_options;
   BaseKind base = BaseKind::kNone;
   std::vector<std::string> devices;  // trained on, by name; their places number them
 };
 
 inline constexpr float kDeviceScale = 8;
+
+// The programs of one feature::ProgramKind in a batch.
+struct SummaryRows {
+  std::vector<int64_t> places, structure;  // number in the batch; feature::WorkloadStructure
+  // log(seconds / roofline) of each resource, at least kLeastResource, then the columns: summary_width() a program.
+  std::vector<float> values;
+};
+inline constexpr float kLeastResource = -14;
+int resource_count(feature::ProgramKind kind);
+int summary_width(feature::ProgramKind kind);
+
+// By what the columns of a net's inputs are scaled.
+struct InputScaling {
+  ColumnScaling rows, steps;
+  std::array<ColumnScaling, feature::kProgramKinds> summaries;
+};
 
 struct Batch {
   int64_t programs = 0;
@@ -50,6 +71,8 @@ struct Batch {
   // devices, and one never seen must not leave the range that was learned by far.
   std::vector<float> device_features;
   std::vector<double> base;  // by program: log(seconds), see BaseKind
+  std::array<SummaryRows, feature::kProgramKinds> summaries;
+  AccessCache accesses;  // of the workloads, kept from batch to batch
 
   // Labels by program; empty for what is only predicted.
   std::vector<double> log_seconds;  // +inf: failed
@@ -60,6 +83,9 @@ struct Batch {
   // Appends; on an error (kInvalidArgument: no leaves, no trace where one is read) the batch is not to be
   // used.
   Status add(const ProgramQuery& query, const BatchOptions& options);
+
+ private:
+  Status add_summary(const ProgramQuery& query);
 };
 
 }  // namespace tensorsmith::learn::net

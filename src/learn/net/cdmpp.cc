@@ -51,7 +51,7 @@ class Cdmpp final : public Net {
     return {out_(hidden).squeeze(1), hidden};
   }
 
-  void set_scaling(const ColumnScaling& rows, const ColumnScaling&) override { rows_->set(rows); }
+  void set_scaling(const InputScaling& scaling) override { rows_->set(scaling.rows); }
 
  private:
   torch::nn::LayerNorm norm() const {

@@ -26,7 +26,7 @@ class Mlp final : public Net {
     return {out_(x).squeeze(1), x};
   }
 
-  void set_scaling(const ColumnScaling& rows, const ColumnScaling&) override { rows_->set(rows); }
+  void set_scaling(const InputScaling& scaling) override { rows_->set(scaling.rows); }
 
  private:
   bool reads_device_;

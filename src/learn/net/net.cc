@@ -26,6 +26,14 @@ NetInput NetInput::create(const Batch& batch, const BatchOptions& options, torch
     out.step_values =
         to_tensor(batch.steps, {out.steps.rows, options.step_options.width()}, torch::kFloat32, device);
   }
+  for (int k = 0; k < feature::kProgramKinds && options.summaries; ++k) {
+    const SummaryRows& rows = batch.summaries[static_cast<size_t>(k)];
+    const auto n = static_cast<int64_t>(rows.places.size());
+    const int width = summary_width(static_cast<feature::ProgramKind>(k));
+    out.summaries[static_cast<size_t>(k)] = {to_tensor(rows.places, {n}, torch::kInt64, device),
+                                             to_tensor(rows.structure, {n}, torch::kInt64, device),
+                                             to_tensor(rows.values, {n, width}, torch::kFloat32, device)};
+  }
   out.device = to_tensor(batch.device, {batch.programs}, torch::kInt64, device);
   out.device_features =
       to_tensor(batch.device_features, {batch.programs, kDeviceColumns}, torch::kFloat32, device);

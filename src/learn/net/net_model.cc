@@ -54,7 +54,9 @@ class NetModel final : public CostModel {
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     return guarded([&] { return predict_by_batches(queries); });
   }
-  ModelInputs inputs() const override { return {.leaves = true, .trace = design_.batch.steps}; }
+  ModelInputs inputs() const override {
+    return {.leaves = true, .trace = design_.batch.steps || design_.batch.summaries};
+  }
   bool ranks_only() const override { return design_.training.loss.ranks_only(); }
   const ModelCard& card() const override { return card_; }
   Status save(const std::string& path) const override {
@@ -178,7 +180,7 @@ class NetTrainer final : public CostModelTrainer {
     TS_ASSIGN_OR_RETURN(const Records::Fit fit, records->fit(design.scaling, design.transform));
     const std::shared_ptr<Net> net = design.make_net(static_cast<int64_t>(card.devices.size()));
     initialize(*net, control.seed);
-    net->set_scaling(fit.rows, fit.steps);
+    net->set_scaling(fit.inputs);
     return finish(design, net, fit.labels, 0, std::move(card), *records, data, control, nullptr, group.get());
   }
 

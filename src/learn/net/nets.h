@@ -7,4 +7,5 @@
   ONE("mlp", mlp_design)         \
   ONE("tlp", tlp_design)         \
   ONE("mtl-tlp", mtl_tlp_design) \
-  ONE("cdmpp", cdmpp_design)
+  ONE("cdmpp", cdmpp_design)     \
+  ONE("resource-net", resource_net_design)

@@ -33,7 +33,7 @@ std::vector<int64_t> thinned(const std::vector<int64_t>& records, int64_t most) 
 Records::Records(const TrainingData& data, BatchOptions options)
     : data_(data),
       options_(std::move(options)),
-      queries_(*data.store, data.devices, {.leaves = true, .trace = options_.steps}) {}
+      queries_(*data.store, data.devices, {.leaves = true, .trace = options_.steps || options_.summaries}) {}
 
 uint32_t Records::task_of(const Store::Entry& entry) const {
   return entry.workload * static_cast<uint32_t>(data_.store->devices().size()) + entry.device;
@@ -135,6 +135,9 @@ Status Records::read(std::span<const int64_t> records, Batch& out) {
 
 Result<Records::Fit> Records::fit(ScalingKind scaling, const std::string& transform, int64_t most) {
   ColumnStatistics rows(feature::kPerStoreWidth), steps(options_.step_options.width());
+  std::vector<ColumnStatistics> summaries;
+  for (int k = 0; k < feature::kProgramKinds; ++k)
+    summaries.emplace_back(summary_width(static_cast<feature::ProgramKind>(k)));
   std::vector<double> labels;
   const std::vector<int64_t> records = thinned(train_, most);
   Batch batch;
@@ -143,11 +146,14 @@ Result<Records::Fit> Records::fit(ScalingKind scaling, const std::string& transf
     TS_RETURN_IF_ERROR(read(std::span(records).subspan(at, std::min(kChunk, records.size() - at)), batch));
     rows.add(batch.rows);
     steps.add(batch.steps);
+    for (size_t k = 0; k < summaries.size(); ++k) summaries[k].add(batch.summaries[k].values);
     for (size_t p = 0; p < batch.log_seconds.size(); ++p) {
       if (std::isfinite(batch.log_seconds[p])) labels.push_back(batch.log_seconds[p] - batch.base[p]);
     }
   }
-  return Fit{rows.scaling(scaling), steps.scaling(scaling), LabelTransform::fit(transform, labels)};
+  Fit out{{rows.scaling(scaling), steps.scaling(scaling), {}}, LabelTransform::fit(transform, labels)};
+  for (size_t k = 0; k < summaries.size(); ++k) out.inputs.summaries[k] = summaries[k].scaling(scaling);
+  return out;
 }
 
 }  // namespace tensorsmith::learn::net

@@ -34,7 +34,7 @@ class Records {
   Status read_unlabelled(std::span<const int64_t> records, Batch& out);
 
   struct Fit {
-    ColumnScaling rows, steps;
+    InputScaling inputs;
     LabelTransform labels;  // of the measured programs
   };
   // Statistics in one pass over the training records; over at most `most` of them, evenly chosen.

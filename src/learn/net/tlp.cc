@@ -47,7 +47,7 @@ class Tlp final : public Net {
     return {torch::where(input.device >= 0, own, values.mean(1)), hidden};
   }
 
-  void set_scaling(const ColumnScaling&, const ColumnScaling& steps) override { steps_->set(steps); }
+  void set_scaling(const InputScaling& scaling) override { steps_->set(scaling.steps); }
 
   void set_devices(const std::vector<int64_t>& from) override {
     if (!by_device_) return;

@@ -106,7 +106,8 @@ std::vector<Case> cases() {
         {"learning_rate", 5e-3}},
        0.5,
        0.9,
-       900}};
+       900},
+      {"resource-net", {{"width", 32}, {"layers", 1}, {"learning_rate", 5e-3}}, 0.2, 0.9, 600}};
 }
 
 class NetModels : public ::testing::TestWithParam<Case> {
